@@ -1,0 +1,101 @@
+/**
+ * Waiting that can be called off.
+ * @module
+ */
+
+import type { Clock } from "./clock.ts";
+import { realClock } from "./clock.ts";
+
+/**
+ * Options of {@linkcode sleep}.
+ */
+export interface SleepOptions {
+  /** Where time comes from; the system's clock by default. */
+  readonly clock?: Clock;
+  /** Ends the sleep early. */
+  readonly signal?: AbortSignal;
+}
+
+/**
+ * Resolves after `ms` milliseconds.
+ *
+ * @throws The signal's reason, as soon as it is aborted; no timer is left behind.
+ */
+export function sleep(ms: number, options: SleepOptions = {}): Promise<void> {
+  const { clock = realClock, signal } = options;
+  return new Promise<void>((resolve, reject) => {
+    if (signal?.aborted) return reject(signal.reason);
+    const onAbort = () => {
+      clock.clearTimeout(timer);
+      reject(signal!.reason);
+    };
+    const timer = clock.setTimeout(() => {
+      signal?.removeEventListener("abort", onAbort);
+      resolve();
+    }, ms);
+    signal?.addEventListener("abort", onAbort, { once: true });
+  });
+}
+
+/**
+ * Sleeps, and tells whether it slept to the end: `false` if the signal ended it. Never throws.
+ */
+export async function sleepUnlessAborted(ms: number, options: SleepOptions): Promise<boolean> {
+  try {
+    await sleep(ms, options);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/**
+ * Settles as `promise` does, or rejects with the signal's reason when it is aborted first.
+ * The promise itself goes on; a late rejection of it is swallowed.
+ */
+export function abortable<T>(promise: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
+  if (signal === undefined) return promise;
+  return new Promise<T>((resolve, reject) => {
+    if (signal.aborted) {
+      promise.catch(() => {});
+      return reject(signal.reason);
+    }
+    const onAbort = () => reject(signal.reason);
+    signal.addEventListener("abort", onAbort, { once: true });
+    promise.then(resolve, reject).finally(() => signal.removeEventListener("abort", onAbort));
+  });
+}
+
+/**
+ * Calls `callback` once when the signal is aborted, at once if it is already.
+ *
+ * @returns A function that takes the callback back.
+ */
+export function onAbort(signal: AbortSignal, callback: () => void): () => void {
+  if (signal.aborted) {
+    callback();
+    return () => {};
+  }
+  signal.addEventListener("abort", callback, { once: true });
+  return () => signal.removeEventListener("abort", callback);
+}
+
+/** A controller that follows a parent signal, and lets go of it. */
+export interface LinkedAbort {
+  /** Aborted with the parent, or by {@linkcode LinkedAbort.abort}. */
+  readonly signal: AbortSignal;
+  /** Aborts this signal alone. */
+  abort(reason?: unknown): void;
+  /** Stops following the parent: call it when the work is over, so that a long-lived parent keeps no listener. */
+  unlink(): void;
+}
+
+/**
+ * A new abort signal that follows `parent`. Unlike `AbortSignal.any` it can be unlinked, so that a program that opens
+ * thousands of watches under one signal does not collect thousands of listeners.
+ */
+export function linkedAbort(parent: AbortSignal | undefined): LinkedAbort {
+  const controller = new AbortController();
+  const unlink = parent === undefined ? () => {} : onAbort(parent, () => controller.abort(parent.reason));
+  return { signal: controller.signal, abort: (reason) => controller.abort(reason), unlink };
+}

@@ -1,0 +1,146 @@
+/**
+ * Time as an argument: the one place where the library touches timers and the system clock.
+ * @module
+ */
+
+/** What {@linkcode Clock.setTimeout} returns; opaque, to be handed to {@linkcode Clock.clearTimeout}. */
+export type TimerHandle = unknown;
+
+/**
+ * A source of time. Every part that waits or measures takes one, so that a test can drive time by hand.
+ *
+ * Mirrors `k8s.io/utils/clock`.
+ *
+ * @example
+ * ```ts
+ * import { realClock } from "@listwatch/cache";
+ * const timer = realClock.setTimeout(() => {}, 1_000);
+ * realClock.clearTimeout(timer);
+ * ```
+ */
+export interface Clock {
+  /** Milliseconds since the Unix epoch. */
+  now(): number;
+  /** Calls `callback` once, after at least `ms` milliseconds; never in the same turn. */
+  setTimeout(callback: () => void, ms: number): TimerHandle;
+  /** Cancels a timer; a timer that has fired, or an unknown handle, is ignored. */
+  clearTimeout(handle: TimerHandle): void;
+}
+
+// Longer delays overflow the 32-bit timers of every runtime and would fire at once.
+const MAX_TIMER_MS = 2 ** 31 - 1;
+
+/**
+ * The system's clock and timers.
+ *
+ * @example
+ * ```ts
+ * import { realClock } from "@listwatch/cache";
+ * console.log(new Date(realClock.now()).toISOString());
+ * ```
+ */
+export const realClock: Clock = {
+  now: () => Date.now(),
+  setTimeout: (callback, ms) => setTimeout(callback, Math.min(Math.max(ms, 0), MAX_TIMER_MS)),
+  clearTimeout: (handle) => clearTimeout(handle as number),
+};
+
+interface FakeTimer {
+  readonly id: number;
+  readonly dueMs: number;
+  readonly callback: () => void;
+}
+
+/**
+ * A clock that stands still until it is told to move.
+ *
+ * Timers fire in the order of their due times (ties: in the order they were set), and see `now()` equal to their
+ * due time; tasks they start run before the next timer fires.
+ *
+ * Mirrors `k8s.io/utils/clock/testing.FakeClock`.
+ *
+ * @example
+ * ```ts
+ * import { FakeClock } from "@listwatch/cache/testing";
+ * const clock = new FakeClock();
+ * let rang = false;
+ * clock.setTimeout(() => (rang = true), 1_000);
+ * await clock.advance(999);
+ * console.log(rang, clock.pendingTimers); // false 1
+ * await clock.advance(1);
+ * console.log(rang, clock.pendingTimers); // true 0
+ * ```
+ */
+export class FakeClock implements Clock {
+  #nowMs: number;
+  #nextId = 1;
+  readonly #timers = new Map<number, FakeTimer>();
+
+  /** @param startMs What {@linkcode FakeClock.now} answers until time is moved; 0 by default. */
+  constructor(startMs = 0) {
+    this.#nowMs = startMs;
+  }
+
+  /** The present time of this clock, in milliseconds. */
+  now(): number {
+    return this.#nowMs;
+  }
+
+  /** Sets a timer; it fires during {@linkcode FakeClock.advance} or {@linkcode FakeClock.jump} only. */
+  setTimeout(callback: () => void, ms: number): TimerHandle {
+    const id = this.#nextId++;
+    this.#timers.set(id, { id, dueMs: this.#nowMs + Math.max(ms, 0), callback });
+    return id;
+  }
+
+  /** Cancels a timer. */
+  clearTimeout(handle: TimerHandle): void {
+    this.#timers.delete(handle as number);
+  }
+
+  /** How many timers are set and have not fired: 0 after everything was stopped cleanly. */
+  get pendingTimers(): number {
+    return this.#timers.size;
+  }
+
+  /** When the next timer is due, in this clock's milliseconds; `undefined` if there is none. */
+  get nextTimerMs(): number | undefined {
+    return this.#earliest()?.dueMs;
+  }
+
+  /**
+   * Moves time forward by `ms`, firing every timer on the way at its own due time, and lets pending tasks run before,
+   * between and after them.
+   */
+  async advance(ms: number): Promise<void> {
+    const targetMs = this.#nowMs + ms;
+    await settle();
+    for (let timer = this.#earliest(); timer && timer.dueMs <= targetMs; timer = this.#earliest()) {
+      this.#nowMs = Math.max(this.#nowMs, timer.dueMs);
+      this.#timers.delete(timer.id);
+      timer.callback();
+      await settle();
+    }
+    this.#nowMs = targetMs;
+    await settle();
+  }
+
+  /** Moves time forward by `ms` in one step: timers that are due fire after it and see the new time. */
+  async jump(ms: number): Promise<void> {
+    this.#nowMs += ms;
+    await this.advance(0);
+  }
+
+  #earliest(): FakeTimer | undefined {
+    let found: FakeTimer | undefined;
+    for (const timer of this.#timers.values()) {
+      if (found === undefined || timer.dueMs < found.dueMs) found = timer;
+    }
+    return found;
+  }
+}
+
+/** Lets every task that is ready run: a macrotask, so that streams and fetch in the same process move too. */
+export async function settle(): Promise<void> {
+  for (let i = 0; i < 3; i++) await new Promise<void>((resolve) => setTimeout(resolve, 0));
+}

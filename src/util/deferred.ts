@@ -1,0 +1,48 @@
+/**
+ * A promise that is settled from outside.
+ * @module
+ */
+
+/** A promise and the functions that settle it. */
+export interface Deferred<T> {
+  readonly promise: Promise<T>;
+  resolve(value: T): void;
+  reject(reason: unknown): void;
+}
+
+/** Makes a {@linkcode Deferred}. */
+export function deferred<T = void>(): Deferred<T> {
+  let resolve!: (value: T) => void;
+  let reject!: (reason: unknown) => void;
+  const promise = new Promise<T>((ok, fail) => {
+    resolve = ok;
+    reject = fail;
+  });
+  return { promise, resolve, reject };
+}
+
+/**
+ * A latch that opens once and stays open: a state that can be read at once and awaited.
+ * Mirrors a channel that is closed once (`DoneChecker` in client-go).
+ */
+export class Latch {
+  #open = false;
+  readonly #deferred: Deferred<void> = deferred<void>();
+
+  /** Whether it is open. */
+  get isOpen(): boolean {
+    return this.#open;
+  }
+
+  /** Resolves when it opens. */
+  get opened(): Promise<void> {
+    return this.#deferred.promise;
+  }
+
+  /** Opens it; again is fine. */
+  open(): void {
+    if (this.#open) return;
+    this.#open = true;
+    this.#deferred.resolve();
+  }
+}

@@ -1,0 +1,46 @@
+/**
+ * The root of the library's own errors.
+ * @module
+ */
+
+/** Options of {@linkcode CacheError}. */
+export interface CacheErrorOptions {
+  /** What led to it. */
+  readonly cause?: unknown;
+}
+
+/**
+ * What every error class of this library extends: an `Error` with a stable {@linkcode CacheError.code}.
+ * Misuse of an API is a built-in `TypeError` or `RangeError` instead.
+ *
+ * @example
+ * ```ts
+ * import { CacheError, metaNamespaceKey } from "@listwatch/cache";
+ * try {
+ *   metaNamespaceKey("not an object");
+ * } catch (error) {
+ *   if (error instanceof CacheError) console.log(error.code); // NoMeta
+ * }
+ * ```
+ */
+export class CacheError extends Error {
+  /** Names the kind of error; stable across releases, unlike the message. */
+  readonly code: string;
+
+  /** Makes an error; used by the subclasses. */
+  constructor(code: string, message: string, options: CacheErrorOptions = {}) {
+    super(message, options.cause === undefined ? undefined : { cause: options.cause });
+    this.code = code;
+    this.name = new.target.name;
+  }
+}
+
+/** A thrown value's text: an `Error`'s message, or the value as a string. */
+export function errorMessage(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}
+
+/** A thrown value as an `Error`. */
+export function toError(error: unknown): Error {
+  return error instanceof Error ? error : new Error(String(error));
+}

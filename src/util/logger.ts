@@ -1,0 +1,64 @@
+/**
+ * Logging as an argument.
+ * @module
+ */
+
+/** Structured fields that go with a log line. */
+export type LogFields = Readonly<Record<string, unknown>>;
+
+/**
+ * Where log lines go. Any logger with these four methods will do.
+ *
+ * @example
+ * ```ts
+ * import type { Logger } from "@listwatch/cache";
+ * const logger: Logger = {
+ *   debug: () => {},
+ *   info: (message, fields) => console.log(JSON.stringify({ message, ...fields })),
+ *   warn: (message, fields) => console.warn(JSON.stringify({ message, ...fields })),
+ *   error: (message, fields) => console.error(JSON.stringify({ message, ...fields })),
+ * };
+ * ```
+ */
+export interface Logger {
+  /** What only someone who looks for a fault wants to read. */
+  debug(message: string, fields?: LogFields): void;
+  /** What happened. */
+  info(message: string, fields?: LogFields): void;
+  /** What went wrong and is being mended. */
+  warn(message: string, fields?: LogFields): void;
+  /** What went wrong and needs someone. */
+  error(message: string, fields?: LogFields): void;
+}
+
+function write(method: "warn" | "error", message: string, fields: LogFields | undefined): void {
+  if (fields === undefined) console[method](message);
+  else console[method](message, fields);
+}
+
+/**
+ * Warnings and errors to the console, the rest nowhere: the default, so that nothing fails in silence.
+ *
+ * @example
+ * ```ts
+ * import { consoleLogger } from "@listwatch/cache";
+ * consoleLogger.warn("watch closed early", { resource: "pods" });
+ * ```
+ */
+export const consoleLogger: Logger = {
+  debug: () => {},
+  info: () => {},
+  warn: (message, fields) => write("warn", message, fields),
+  error: (message, fields) => write("error", message, fields),
+};
+
+/**
+ * Drops every line; for tests, and for programs that watch `status()` and metrics instead.
+ *
+ * @example
+ * ```ts
+ * import { silentLogger } from "@listwatch/cache";
+ * silentLogger.error("nobody hears this");
+ * ```
+ */
+export const silentLogger: Logger = { debug: () => {}, info: () => {}, warn: () => {}, error: () => {} };
