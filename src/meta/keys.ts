@@ -1,0 +1,310 @@
+/**
+ * Object names and the keys that stores use for them.
+ * @module
+ */
+
+import { CacheError, errorMessage } from "../util/errors.ts";
+import { metaOf } from "./object.ts";
+import { DeletedFinalStateUnknown } from "./tombstone.ts";
+
+/**
+ * Computes the key of a value; must always give the same key for the same object.
+ *
+ * @throws Whatever it likes; stores wrap it in a {@linkcode KeyError}.
+ *
+ * @example
+ * ```ts
+ * import { type KeyFunc, metaNamespaceKey } from "@listwatch/cache";
+ * const keyFunc: KeyFunc = (value) => metaNamespaceKey(value);
+ * ```
+ */
+export type KeyFunc = (value: unknown) => string;
+
+/**
+ * A key function was called with a value that has no metadata.
+ *
+ * @example
+ * ```ts
+ * import { metaNamespaceKey, NoMetaError } from "@listwatch/cache";
+ * try {
+ *   metaNamespaceKey(42);
+ * } catch (error) {
+ *   console.log(error instanceof NoMetaError); // true
+ * }
+ * ```
+ */
+export class NoMetaError extends CacheError {
+  /** Makes the error for the value that lacks metadata. */
+  constructor(value: unknown) {
+    super("NoMeta", `object has no meta: ${describeValue(value)} is not a Kubernetes object with metadata`);
+  }
+}
+
+/**
+ * A store or queue could not compute the key of an object: it holds the object and, as `cause`, what the key function
+ * threw. Nothing was changed by the call that threw it.
+ *
+ * Mirrors client-go's `KeyError`.
+ *
+ * @example
+ * ```ts
+ * import { KeyError, metaNamespaceKey, newStore } from "@listwatch/cache";
+ * const store = newStore(metaNamespaceKey);
+ * try {
+ *   store.add("no object" as never);
+ * } catch (error) {
+ *   if (error instanceof KeyError) console.log(error.operation, error.object); // add no object
+ * }
+ * ```
+ */
+export class KeyError extends CacheError {
+  /** The object whose key could not be computed. */
+  readonly object: unknown;
+  /** The operation that needed the key, such as `add`. */
+  readonly operation: string;
+
+  /** Makes the error from what the key function threw. */
+  constructor(object: unknown, operation: string, cause: unknown) {
+    super(
+      "KeyError",
+      `Cannot ${operation} an object: couldn't create key for ${describeValue(object)}: ${
+        errorMessage(cause)
+      }`,
+      { cause },
+    );
+    this.object = object;
+    this.operation = operation;
+  }
+}
+
+/**
+ * A key has more than one slash.
+ *
+ * @example
+ * ```ts
+ * import { splitMetaNamespaceKey, UnexpectedKeyFormatError } from "@listwatch/cache";
+ * try {
+ *   splitMetaNamespaceKey("a/b/c");
+ * } catch (error) {
+ *   if (error instanceof UnexpectedKeyFormatError) console.log(error.key); // a/b/c
+ * }
+ * ```
+ */
+export class UnexpectedKeyFormatError extends CacheError {
+  /** The key that does not parse. */
+  readonly key: string;
+
+  /** Makes the error for a key. */
+  constructor(key: string) {
+    super(
+      "UnexpectedKeyFormat",
+      `unexpected key format: ${JSON.stringify(key)} (want "namespace/name" or "name")`,
+    );
+    this.key = key;
+  }
+}
+
+/**
+ * A value whose key is the given text, whatever the key function would say: for asking a store about a key where it
+ * wants an object. A bare string is not one.
+ *
+ * Mirrors client-go's `ExplicitKey`.
+ *
+ * @example
+ * ```ts
+ * import { ExplicitKey, metaNamespaceKey } from "@listwatch/cache";
+ * console.log(metaNamespaceKey(new ExplicitKey("shop/web-1"))); // shop/web-1
+ * ```
+ */
+export class ExplicitKey {
+  /** The key. */
+  readonly key: string;
+
+  /** Wraps a key. */
+  constructor(key: string) {
+    this.key = key;
+  }
+}
+
+/**
+ * `namespace/name`, or `name` for a cluster-scoped object; the key of an {@linkcode ExplicitKey}.
+ * A tombstone is refused: see {@linkcode deletionHandlingMetaNamespaceKey}.
+ *
+ * Mirrors client-go's `MetaNamespaceKeyFunc`.
+ *
+ * @throws {NoMetaError} The value has no metadata.
+ *
+ * @example
+ * ```ts
+ * import { metaNamespaceKey } from "@listwatch/cache";
+ * console.log(metaNamespaceKey({ metadata: { namespace: "shop", name: "web-1" } })); // shop/web-1
+ * console.log(metaNamespaceKey({ metadata: { name: "node-1" } })); // node-1
+ * ```
+ */
+export function metaNamespaceKey(value: unknown): string {
+  const metadata = metaOf(value);
+  if (metadata === undefined) {
+    if (value instanceof ExplicitKey) return value.key;
+    throw new NoMetaError(value);
+  }
+  const { namespace, name = "" } = metadata;
+  return namespace ? `${namespace}/${name}` : name;
+}
+
+/**
+ * As {@linkcode metaNamespaceKey}, but a tombstone gives the key it was made with. What informers use.
+ *
+ * Mirrors client-go's `DeletionHandlingMetaNamespaceKeyFunc`.
+ *
+ * @throws {NoMetaError} The value is no tombstone and has no metadata.
+ *
+ * @example
+ * ```ts
+ * import { DeletedFinalStateUnknown, deletionHandlingMetaNamespaceKey } from "@listwatch/cache";
+ * console.log(deletionHandlingMetaNamespaceKey(new DeletedFinalStateUnknown("shop/web-1", undefined))); // shop/web-1
+ * ```
+ */
+export function deletionHandlingMetaNamespaceKey(value: unknown): string {
+  return value instanceof DeletedFinalStateUnknown ? value.key : metaNamespaceKey(value);
+}
+
+/**
+ * A namespace and a name.
+ *
+ * Mirrors client-go's `ObjectName`.
+ *
+ * @example
+ * ```ts
+ * import { formatObjectName, type ObjectName } from "@listwatch/cache";
+ * const node: ObjectName = { namespace: "", name: "node-1" };
+ * console.log(formatObjectName(node)); // node-1
+ * ```
+ */
+export interface ObjectName {
+  /** Empty for a cluster-scoped object. */
+  readonly namespace: string;
+  readonly name: string;
+}
+
+/**
+ * The key of an object name, in the format of {@linkcode metaNamespaceKey}.
+ *
+ * @example
+ * ```ts
+ * import { formatObjectName } from "@listwatch/cache";
+ * console.log(formatObjectName({ namespace: "shop", name: "web-1" })); // shop/web-1
+ * ```
+ */
+export function formatObjectName(objectName: ObjectName): string {
+  return objectName.namespace === "" ? objectName.name : `${objectName.namespace}/${objectName.name}`;
+}
+
+/**
+ * Splits a key that {@linkcode metaNamespaceKey} made.
+ *
+ * Mirrors client-go's `SplitMetaNamespaceKey`: `""` gives two empty parts, `"a/"` the namespace `a` and no name.
+ *
+ * @throws {UnexpectedKeyFormatError} There is more than one slash.
+ *
+ * @example
+ * ```ts
+ * import { splitMetaNamespaceKey } from "@listwatch/cache";
+ * const { namespace, name } = splitMetaNamespaceKey("shop/web-1");
+ * console.log(namespace, name); // shop web-1
+ * ```
+ */
+export function splitMetaNamespaceKey(key: string): ObjectName {
+  const slash = key.indexOf("/");
+  if (slash < 0) return { namespace: "", name: key };
+  if (key.indexOf("/", slash + 1) >= 0) throw new UnexpectedKeyFormatError(key);
+  return { namespace: key.slice(0, slash), name: key.slice(slash + 1) };
+}
+
+/**
+ * Parses a key into an object name; the same as {@linkcode splitMetaNamespaceKey}, by client-go's newer name.
+ *
+ * @throws {UnexpectedKeyFormatError} There is more than one slash.
+ *
+ * @example
+ * ```ts
+ * import { formatObjectName, parseObjectName } from "@listwatch/cache";
+ * console.log(formatObjectName(parseObjectName("shop/web-1"))); // shop/web-1
+ * ```
+ */
+export function parseObjectName(key: string): ObjectName {
+  return splitMetaNamespaceKey(key);
+}
+
+/**
+ * The name of an object.
+ *
+ * Mirrors client-go's `ObjectToName`.
+ *
+ * @throws {NoMetaError} The value has no metadata.
+ *
+ * @example
+ * ```ts
+ * import { objectToName } from "@listwatch/cache";
+ * console.log(objectToName({ metadata: { namespace: "shop", name: "web-1" } }).name); // web-1
+ * ```
+ */
+export function objectToName(value: unknown): ObjectName {
+  if (value instanceof ExplicitKey) return parseObjectName(value.key);
+  const metadata = metaOf(value);
+  if (metadata === undefined) throw new NoMetaError(value);
+  return { namespace: metadata.namespace ?? "", name: metadata.name ?? "" };
+}
+
+/**
+ * As {@linkcode objectToName}, but a tombstone gives the name that its key holds.
+ *
+ * Mirrors client-go's `DeletionHandlingObjectToName`.
+ *
+ * @throws {NoMetaError} The value is no tombstone and has no metadata.
+ * @throws {UnexpectedKeyFormatError} The tombstone's key does not parse.
+ *
+ * @example
+ * ```ts
+ * import { DeletedFinalStateUnknown, deletionHandlingObjectToName } from "@listwatch/cache";
+ * console.log(deletionHandlingObjectToName(new DeletedFinalStateUnknown("shop/web-1", undefined)).namespace); // shop
+ * ```
+ */
+export function deletionHandlingObjectToName(value: unknown): ObjectName {
+  return value instanceof DeletedFinalStateUnknown ? parseObjectName(value.key) : objectToName(value);
+}
+
+/**
+ * Calls a key function and wraps what it throws, so that every store and queue reports a bad object alike.
+ *
+ * @throws {KeyError} The key function threw, or did not return a string.
+ */
+export function keyOf(keyFunc: KeyFunc, value: unknown, operation: string): string {
+  let key: unknown;
+  try {
+    key = keyFunc(value);
+  } catch (error) {
+    throw error instanceof KeyError ? error : new KeyError(value, operation, error);
+  }
+  if (typeof key === "string") return key;
+  throw new KeyError(
+    value,
+    operation,
+    new TypeError(`the key function returned ${typeof key}, not a string`),
+  );
+}
+
+/** A few words that tell which value is meant: kind and name where it has them, else its type. */
+export function describeValue(value: unknown): string {
+  if (value instanceof ExplicitKey) return `the key ${JSON.stringify(value.key)}`;
+  if (value instanceof DeletedFinalStateUnknown) return `the tombstone of ${JSON.stringify(value.key)}`;
+  const metadata = metaOf(value);
+  if (metadata !== undefined) {
+    const { kind = "object" } = value as { kind?: string };
+    const name = formatObjectName({ namespace: metadata.namespace ?? "", name: metadata.name ?? "" });
+    return name === "" ? `${kind} without a name` : `${kind} ${JSON.stringify(name)}`;
+  }
+  if (value === null) return "null";
+  return typeof value === "string"
+    ? `the string ${JSON.stringify(value.slice(0, 80))}`
+    : `a value of type ${typeof value}`;
+}

@@ -1,0 +1,74 @@
+/**
+ * What is asked of an API server in a list or a watch, and what comes back.
+ * @module
+ */
+
+import type { ListMeta } from "./object.ts";
+import type { WatchEvent } from "./watch_event.ts";
+
+/**
+ * The options of a list or a watch, as Kubernetes names them; an absent or empty one is not sent.
+ *
+ * @example
+ * ```ts
+ * import type { ListOptions } from "@listwatch/cache";
+ * const options: ListOptions = { limit: 500, resourceVersion: "0", labelSelector: "app=web" };
+ * ```
+ */
+export interface ListOptions {
+  readonly resourceVersion?: string;
+  readonly resourceVersionMatch?: "NotOlderThan" | "Exact";
+  /** The largest number of items in one page; 0 or absent: no limit. */
+  readonly limit?: number;
+  /** Where a page begins: what the page before it returned. */
+  readonly continue?: string;
+  readonly labelSelector?: string;
+  readonly fieldSelector?: string;
+  /** After how many seconds the server ends a watch. */
+  readonly timeoutSeconds?: number;
+  readonly allowWatchBookmarks?: boolean;
+  /** Ask a watch to begin with every present object as ADDED, and a bookmark at their end. */
+  readonly sendInitialEvents?: boolean;
+}
+
+/** What goes along with a list or a watch without being sent. */
+export interface ListWatchContext {
+  /** Ends the request, and a watch's stream, at once. */
+  readonly signal: AbortSignal;
+}
+
+/**
+ * An object that could not be accepted, and why. It is set aside; everything else goes on.
+ */
+export interface Quarantined {
+  /** What is wrong with it, in words. */
+  readonly reason: string;
+  /** Where in the object: `metadata.name`, `spec.replicas`; empty for the object as a whole. */
+  readonly path: string;
+  /** Its key, where that could be read. */
+  readonly key?: string;
+  /** Its resourceVersion, where that could be read. */
+  readonly resourceVersion?: string;
+  /** The type of the event that brought it; absent for an item of a list. */
+  readonly eventType?: string;
+}
+
+/** One page of a list. */
+export interface ListPage<T> {
+  readonly apiVersion?: string;
+  readonly kind?: string;
+  readonly metadata: ListMeta;
+  readonly items: T[];
+  /** Items that were not accepted, and are not in {@linkcode ListPage.items}. */
+  readonly quarantined?: readonly Quarantined[];
+}
+
+/** One thing that came out of a watch: an event, or the report of one that was not accepted. */
+export type WatchItem<T> = WatchEvent<T> | { readonly type: "INVALID"; readonly quarantined: Quarantined };
+
+/**
+ * An open watch: batches of events in the order they came, one batch for what one chunk of bytes held, so that a
+ * thousand events cost one turn. It ends when the server ends it, and throws when the connection breaks. Leaving the
+ * loop (`break`, `return`) closes the connection.
+ */
+export type WatchStream<T> = AsyncIterable<readonly WatchItem<T>[]>;

@@ -1,0 +1,88 @@
+/**
+ * What a Kubernetes object is, as far as a cache needs to know.
+ * @module
+ */
+
+/** Who owns an object. */
+export interface OwnerReference {
+  readonly apiVersion: string;
+  readonly kind: string;
+  readonly name: string;
+  readonly uid: string;
+  readonly controller?: boolean;
+  readonly blockOwnerDeletion?: boolean;
+}
+
+/**
+ * An object's metadata. Every field may be missing; a missing `namespace` means cluster-scoped.
+ *
+ * @example
+ * ```ts
+ * import type { ObjectMeta } from "@listwatch/cache";
+ * const metadata: ObjectMeta = { name: "web-1", namespace: "shop", labels: { app: "web" } };
+ * ```
+ */
+export interface ObjectMeta {
+  readonly name?: string;
+  readonly generateName?: string;
+  readonly namespace?: string;
+  readonly uid?: string;
+  /** An opaque version; compare with {@linkcode compareResourceVersions} only. */
+  readonly resourceVersion?: string;
+  readonly generation?: number;
+  /** RFC 3339. */
+  readonly creationTimestamp?: string | null;
+  /** RFC 3339; there as soon as a graceful deletion has begun. */
+  readonly deletionTimestamp?: string | null;
+  readonly deletionGracePeriodSeconds?: number;
+  readonly labels?: Readonly<Record<string, string>>;
+  readonly annotations?: Readonly<Record<string, string>>;
+  readonly ownerReferences?: readonly OwnerReference[];
+  readonly finalizers?: readonly string[];
+  readonly managedFields?: readonly unknown[];
+}
+
+/**
+ * Any Kubernetes object: the least that the cache asks of a type. Objects handed out by the cache are shared by all
+ * readers and must not be changed.
+ *
+ * @example
+ * ```ts
+ * import type { KubernetesObject } from "@listwatch/cache";
+ * interface Pod extends KubernetesObject {
+ *   spec?: { nodeName?: string };
+ *   status?: { phase?: string };
+ * }
+ * const pod: Pod = { metadata: { name: "web-1", namespace: "shop" }, status: { phase: "Running" } };
+ * ```
+ */
+export interface KubernetesObject {
+  readonly apiVersion?: string;
+  readonly kind?: string;
+  readonly metadata?: ObjectMeta;
+}
+
+/** A list's metadata. */
+export interface ListMeta {
+  readonly resourceVersion?: string;
+  /** Where the next page begins; absent or empty on the last one. */
+  readonly continue?: string;
+  /** How many items come after this page, where the server says so. */
+  readonly remainingItemCount?: number;
+}
+
+/**
+ * The metadata of a value, if it is an object that has some; `undefined` for anything else
+ * (a string, a tombstone, an object without `metadata`).
+ */
+export function metaOf(value: unknown): ObjectMeta | undefined {
+  if (typeof value !== "object" || value === null) return undefined;
+  const metadata = (value as KubernetesObject).metadata;
+  return typeof metadata === "object" && metadata !== null ? metadata : undefined;
+}
+
+/** The resourceVersion of a value, `""` where it has metadata without one, `undefined` where it has no metadata. */
+export function resourceVersionOf(value: unknown): string | undefined {
+  const metadata = metaOf(value);
+  return metadata === undefined ? undefined : metadata.resourceVersion ?? "";
+}

@@ -1,0 +1,120 @@
+/**
+ * Which resource is meant, and where the API server keeps it.
+ * @module
+ */
+
+/**
+ * A resource of the API: `group` is `""` for the core group.
+ *
+ * @example
+ * ```ts
+ * import type { GroupVersionResource } from "@listwatch/cache";
+ * const deployments: GroupVersionResource = { group: "apps", version: "v1", resource: "deployments" };
+ * ```
+ */
+export interface GroupVersionResource {
+  readonly group: string;
+  readonly version: string;
+  /** The plural, lower-case name in the path, such as `pods`. */
+  readonly resource: string;
+}
+
+/**
+ * A kind of object: `group` is `""` for the core group.
+ *
+ * @example
+ * ```ts
+ * import type { GroupVersionKind } from "@listwatch/cache";
+ * const pod: GroupVersionKind = { group: "", version: "v1", kind: "Pod" };
+ * ```
+ */
+export interface GroupVersionKind {
+  readonly group: string;
+  readonly version: string;
+  readonly kind: string;
+}
+
+/** What narrows a resource's path. */
+export interface ResourcePathOptions {
+  /** Only this namespace; all of them, or a cluster-scoped resource, when absent or empty. */
+  readonly namespace?: string;
+  /** One object. */
+  readonly name?: string;
+}
+
+const DNS_LABEL = /^[a-z0-9]([-a-z0-9]*[a-z0-9])?$/;
+const DNS_SUBDOMAIN = /^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$/;
+
+/**
+ * Reads `version/resource` (core group) or `group/version/resource`.
+ *
+ * @throws {TypeError} The text has another form.
+ *
+ * @example
+ * ```ts
+ * import { parseResource } from "@listwatch/cache";
+ * console.log(parseResource("v1/pods").group); // (empty)
+ * console.log(parseResource("apps/v1/deployments").group); // apps
+ * ```
+ */
+export function parseResource(text: string): GroupVersionResource {
+  const parts = text.split("/");
+  const [group, version, resource] = parts.length === 2 ? ["", ...parts] : parts;
+  const wellFormed = (parts.length === 2 || parts.length === 3) &&
+    (group === "" || DNS_SUBDOMAIN.test(group)) && DNS_LABEL.test(version) && DNS_LABEL.test(resource);
+  if (!wellFormed || (parts.length === 3 && group === "")) {
+    throw new TypeError(
+      `Cannot read ${
+        JSON.stringify(text)
+      } as a resource: write "version/resource" for the core group, such as "v1/pods", ` +
+        `or "group/version/resource", such as "apps/v1/deployments"`,
+    );
+  }
+  return { group, version, resource };
+}
+
+/**
+ * A resource as text, in the form that {@linkcode parseResource} reads.
+ *
+ * @example
+ * ```ts
+ * import { formatResource } from "@listwatch/cache";
+ * console.log(formatResource({ group: "apps", version: "v1", resource: "deployments" })); // apps/v1/deployments
+ * ```
+ */
+export function formatResource(gvr: GroupVersionResource): string {
+  return `${groupVersion(gvr)}/${gvr.resource}`;
+}
+
+/**
+ * The `apiVersion` of a group and version: `v1`, `apps/v1`.
+ *
+ * @example
+ * ```ts
+ * import { groupVersion } from "@listwatch/cache";
+ * console.log(groupVersion({ group: "apps", version: "v1" })); // apps/v1
+ * ```
+ */
+export function groupVersion(of: { readonly group: string; readonly version: string }): string {
+  return of.group === "" ? of.version : `${of.group}/${of.version}`;
+}
+
+/**
+ * The path of a resource on an API server, without a query.
+ *
+ * @example
+ * ```ts
+ * import { parseResource, resourcePath } from "@listwatch/cache";
+ * console.log(resourcePath(parseResource("v1/pods"))); // /api/v1/pods
+ * console.log(resourcePath(parseResource("apps/v1/deployments"), { namespace: "shop", name: "web" }));
+ * // /apis/apps/v1/namespaces/shop/deployments/web
+ * ```
+ */
+export function resourcePath(gvr: GroupVersionResource, options: ResourcePathOptions = {}): string {
+  const { namespace, name } = options;
+  let path = gvr.group === "" ? `/api/${gvr.version}` : `/apis/${gvr.group}/${gvr.version}`;
+  if (namespace) path += `/namespaces/${encodeURIComponent(namespace)}`;
+  path += `/${gvr.resource}`;
+  if (name) path += `/${encodeURIComponent(name)}`;
+  return path;
+}

@@ -1,0 +1,38 @@
+/**
+ * Comparing resourceVersions.
+ * @module
+ */
+
+/**
+ * Compares two resourceVersions: -1 when `a` is older, 0 when they are the same, 1 when `a` is newer.
+ *
+ * They are decimal numbers of any length, kept as text: compared by length and then by digits, never parsed to a
+ * number. The empty version is older than every other. Leading zeros do not occur and are not considered.
+ *
+ * Mirrors Kubernetes' `CompareResourceVersion` (KEP-5504).
+ *
+ * @example
+ * ```ts
+ * import { compareResourceVersions } from "@listwatch/cache";
+ * console.log(compareResourceVersions("9", "10")); // -1
+ * console.log(compareResourceVersions("18446744073709551616", "18446744073709551615")); // 1
+ * ```
+ */
+export function compareResourceVersions(a: string, b: string): -1 | 0 | 1 {
+  if (a === b) return 0;
+  if (a.length !== b.length) return a.length < b.length ? -1 : 1;
+  return a < b ? -1 : 1;
+}
+
+/**
+ * Whether a text can be a resourceVersion of today's API servers: decimal digits without a leading zero.
+ *
+ * @example
+ * ```ts
+ * import { isComparableResourceVersion } from "@listwatch/cache";
+ * console.log(isComparableResourceVersion("42"), isComparableResourceVersion("abc")); // true false
+ * ```
+ */
+export function isComparableResourceVersion(text: string): boolean {
+  return /^[1-9][0-9]*$/.test(text);
+}

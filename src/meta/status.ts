@@ -1,0 +1,290 @@
+/**
+ * What an API server says when it refuses, and the predicates that decisions hang on.
+ * @module
+ */
+
+import { CacheError } from "../util/errors.ts";
+
+/** One cause of a refusal. */
+export interface StatusCause {
+  readonly reason?: string;
+  readonly message?: string;
+  readonly field?: string;
+}
+
+/** More about a refusal. */
+export interface StatusDetails {
+  readonly name?: string;
+  readonly group?: string;
+  readonly kind?: string;
+  readonly uid?: string;
+  readonly causes?: readonly StatusCause[];
+  /** When to try again. */
+  readonly retryAfterSeconds?: number;
+}
+
+/**
+ * A `Status` object: what an API server answers, by HTTP or in a watch's ERROR event, when it refuses.
+ *
+ * @example
+ * ```ts
+ * import { newStatus } from "@listwatch/cache";
+ * const status = newStatus(404, "NotFound", 'pods "web-1" not found', { name: "web-1", kind: "pods" });
+ * console.log(status.code, status.reason); // 404 NotFound
+ * ```
+ */
+export interface Status {
+  readonly apiVersion?: string;
+  readonly kind?: string;
+  readonly metadata?: Readonly<Record<string, unknown>>;
+  readonly status?: string;
+  readonly message?: string;
+  readonly reason?: string;
+  readonly details?: StatusDetails;
+  /** The HTTP status code. */
+  readonly code?: number;
+}
+
+/**
+ * Makes a `Status` that says Failure.
+ *
+ * @param code The HTTP status code.
+ * @param reason One word that machines read: `NotFound`, `Expired`, `TooManyRequests`.
+ * @param message The text that people read.
+ *
+ * @example
+ * ```ts
+ * import { newStatus, StatusError } from "@listwatch/cache";
+ * throw new StatusError(newStatus(410, "Expired", "too old resource version: 1 (310)"));
+ * ```
+ */
+export function newStatus(code: number, reason: string, message: string, details?: StatusDetails): Status {
+  const status: Status = {
+    kind: "Status",
+    apiVersion: "v1",
+    metadata: {},
+    status: "Failure",
+    message,
+    reason,
+    code,
+  };
+  return details === undefined ? status : { ...status, details };
+}
+
+/** Options of {@linkcode StatusError}. */
+export interface StatusErrorOptions {
+  /** What led to it. */
+  readonly cause?: unknown;
+  /** The time to wait before the next try, from a `Retry-After` header; milliseconds. */
+  readonly retryAfterMs?: number;
+}
+
+/**
+ * An API server refused: its answer was not a success, or a watch carried an ERROR event.
+ *
+ * @example
+ * ```ts
+ * import { isNotFound, newStatus, StatusError } from "@listwatch/cache";
+ * const error = new StatusError(newStatus(404, "NotFound", 'pods "web-1" not found'));
+ * console.log(isNotFound(error), error.message); // true pods "web-1" not found
+ * ```
+ */
+export class StatusError extends CacheError {
+  /** What the server said. */
+  readonly status: Status;
+  /** The HTTP status code; 0 where the server named none. */
+  readonly httpStatus: number;
+  /** The reason as one word; `""` where the server named none. */
+  readonly reason: string;
+  /** How long the server asks to wait, in milliseconds, where it does. */
+  readonly retryAfterMs: number | undefined;
+
+  /** Wraps a `Status`. */
+  constructor(status: Status, options: StatusErrorOptions = {}) {
+    super(
+      "Status",
+      status.message || status.reason || `the server answered ${status.code ?? "with an error"}`,
+      options,
+    );
+    this.status = status;
+    this.httpStatus = status.code ?? 0;
+    this.reason = status.reason ?? "";
+    const seconds = status.details?.retryAfterSeconds;
+    this.retryAfterMs = options.retryAfterMs ?? (seconds ? seconds * 1000 : undefined);
+  }
+}
+
+/**
+ * The network failed before a whole answer came: refused, reset, cut short, no such host.
+ *
+ * `reason` is as precise as the runtime allows: some tell nothing but that it failed.
+ *
+ * @example
+ * ```ts
+ * import { NetworkError } from "@listwatch/cache";
+ * const error = new NetworkError("ConnectionRefused", "Cannot reach http://127.0.0.1:1: connection refused");
+ * console.log(error.reason); // ConnectionRefused
+ * ```
+ */
+export class NetworkError extends CacheError {
+  /** What happened, where that could be told. */
+  readonly reason: NetworkFailure;
+
+  /** Makes the error. */
+  constructor(reason: NetworkFailure, message: string, options: { readonly cause?: unknown } = {}) {
+    super("Network", message, options);
+    this.reason = reason;
+  }
+}
+
+/** How a connection failed. `Unreachable` is every failure before an answer that is none of the others. */
+export type NetworkFailure = "ConnectionRefused" | "ConnectionReset" | "UnexpectedEOF" | "Unreachable";
+
+/** Finds the first error of a class in an error and its causes. */
+function find<E>(error: unknown, errorClass: abstract new (...args: never[]) => E): E | undefined {
+  for (let e = error, depth = 0; e instanceof Error && depth < 16; e = e.cause, depth++) {
+    if (e instanceof errorClass) return e as E;
+  }
+  return undefined;
+}
+
+/**
+ * The {@linkcode StatusError} in an error or one of its causes.
+ *
+ * @example
+ * ```ts
+ * import { newStatus, StatusError, statusErrorOf } from "@listwatch/cache";
+ * const inner = new StatusError(newStatus(410, "Expired", "too old"));
+ * console.log(statusErrorOf(new Error("failed to list pods", { cause: inner })) === inner); // true
+ * ```
+ */
+export function statusErrorOf(error: unknown): StatusError | undefined {
+  return find(error, StatusError);
+}
+
+/** The {@linkcode NetworkError} in an error or one of its causes. */
+export function networkErrorOf(error: unknown): NetworkError | undefined {
+  return find(error, NetworkError);
+}
+
+// A reason that is known wins over the HTTP code: a proxy may rewrite the code, and a server may send a finer reason.
+function hasReason(error: unknown, reason: string, code: number): boolean {
+  const found = statusErrorOf(error);
+  if (found === undefined) return false;
+  return found.reason === reason || (!KNOWN_REASONS.has(found.reason) && found.httpStatus === code);
+}
+
+const KNOWN_REASONS: ReadonlySet<string> = new Set([
+  "Unauthorized",
+  "Forbidden",
+  "NotFound",
+  "AlreadyExists",
+  "Conflict",
+  "Gone",
+  "Invalid",
+  "ServerTimeout",
+  "Timeout",
+  "TooManyRequests",
+  "BadRequest",
+  "MethodNotAllowed",
+  "NotAcceptable",
+  "RequestEntityTooLarge",
+  "UnsupportedMediaType",
+  "InternalError",
+  "Expired",
+  "ServiceUnavailable",
+]);
+
+/**
+ * The resourceVersion or the continue token is too old: the reason is Expired or Gone, or the answer was an HTTP 410.
+ * A list or watch must start afresh.
+ *
+ * @example
+ * ```ts
+ * import { isExpired, newStatus, StatusError } from "@listwatch/cache";
+ * console.log(isExpired(new StatusError(newStatus(410, "Expired", "too old resource version")))); // true
+ * ```
+ */
+export function isExpired(error: unknown): boolean {
+  return hasReason(error, "Expired", 410) || hasReason(error, "Gone", 410);
+}
+
+/** The reason is Expired itself (a continue token that ran out), not a bare 410. */
+export function isResourceExpired(error: unknown): boolean {
+  return statusErrorOf(error)?.reason === "Expired";
+}
+
+const TOO_LARGE = "Too large resource version";
+
+/**
+ * The resourceVersion asked for is one that the server has not reached yet.
+ * Known in three shapes, as three generations of API servers say it.
+ */
+export function isResourceVersionTooLarge(error: unknown): boolean {
+  const found = statusErrorOf(error);
+  if (found === undefined) return false;
+  const causes = found.status.details?.causes ?? [];
+  if (causes.some((cause) => cause.reason === "ResourceVersionTooLarge")) return true;
+  if (!isTimeout(error)) return false;
+  return causes.some((cause) => cause.message === TOO_LARGE) || found.message.includes(TOO_LARGE);
+}
+
+/** 429: the server asks for fewer requests. */
+export function isTooManyRequests(error: unknown): boolean {
+  return hasReason(error, "TooManyRequests", 429);
+}
+
+/** 500. */
+export function isInternalError(error: unknown): boolean {
+  return hasReason(error, "InternalError", 500);
+}
+
+/** 503. */
+export function isServiceUnavailable(error: unknown): boolean {
+  return hasReason(error, "ServiceUnavailable", 503);
+}
+
+/** 504, or the reason Timeout. */
+export function isTimeout(error: unknown): boolean {
+  return hasReason(error, "Timeout", 504);
+}
+
+/** 401: the server does not know who asks. */
+export function isUnauthorized(error: unknown): boolean {
+  return hasReason(error, "Unauthorized", 401);
+}
+
+/** 403: the server knows who asks, and refuses. */
+export function isForbidden(error: unknown): boolean {
+  return hasReason(error, "Forbidden", 403);
+}
+
+/** 404. */
+export function isNotFound(error: unknown): boolean {
+  return hasReason(error, "NotFound", 404);
+}
+
+/** 409: the object changed since it was read. */
+export function isConflict(error: unknown): boolean {
+  return hasReason(error, "Conflict", 409);
+}
+
+/** 409: an object of that name is there. */
+export function isAlreadyExists(error: unknown): boolean {
+  return statusErrorOf(error)?.reason === "AlreadyExists";
+}
+
+/** 422: the request contradicts itself, or asks for what the server does not know. */
+export function isInvalid(error: unknown): boolean {
+  return hasReason(error, "Invalid", 422);
+}
+
+/** 400. */
+export function isBadRequest(error: unknown): boolean {
+  return hasReason(error, "BadRequest", 400);
+}
+
+/** Nobody listens at the server's address. */
+export function isConnectionRefused(error: unknown): boolean {
+  return networkErrorOf(error)?.reason === "ConnectionRefused";
+}

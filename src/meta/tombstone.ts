@@ -1,0 +1,60 @@
+/**
+ * Deletes: seen, or inferred.
+ * @module
+ */
+
+/**
+ * A tombstone: the object is gone, but nobody saw the delete. It was inferred from a list that no longer held it, so
+ * {@linkcode DeletedFinalStateUnknown.object} is the last state the cache knew, which may be stale, or `undefined`.
+ *
+ * Mirrors client-go's `DeletedFinalStateUnknown`.
+ *
+ * @example
+ * ```ts
+ * import { DeletedFinalStateUnknown } from "@listwatch/cache";
+ * const tombstone = new DeletedFinalStateUnknown("shop/web-1", { metadata: { name: "web-1", namespace: "shop" } });
+ * console.log(tombstone.key, tombstone.finalStateUnknown); // shop/web-1 true
+ * ```
+ */
+export class DeletedFinalStateUnknown<T> {
+  /** Always true; tells a tombstone from a delete that was seen. */
+  readonly finalStateUnknown = true as const;
+  /** The object's key in the store. */
+  readonly key: string;
+  /** The last known state, if there was one. */
+  readonly object: T | undefined;
+
+  /** Makes a tombstone for the object that had this key. */
+  constructor(key: string, object: T | undefined) {
+    this.key = key;
+    this.object = object;
+  }
+}
+
+/** A delete that was seen: {@linkcode Deleted.object} is the object's final state, as the server sent it. */
+export interface Deleted<T> {
+  /** Always false. */
+  readonly finalStateUnknown: false;
+  /** The object's key in the store. */
+  readonly key: string;
+  /** The final state. */
+  readonly object: T;
+}
+
+/**
+ * What a delete handler is given: a delete that was seen, or a tombstone. `finalStateUnknown` tells which, and narrows
+ * the type: `object` is surely there only when the delete was seen.
+ *
+ * Mirrors client-go's `DeletedObject`, which replaces a type assertion that was often forgotten.
+ *
+ * @example
+ * ```ts
+ * import type { DeletedObject, KubernetesObject } from "@listwatch/cache";
+ * function onDelete(deleted: DeletedObject<KubernetesObject>): string {
+ *   return deleted.finalStateUnknown
+ *     ? `${deleted.key} is gone (last seen at ${deleted.object?.metadata?.resourceVersion ?? "?"})`
+ *     : `${deleted.key} was deleted at ${deleted.object.metadata?.resourceVersion}`;
+ * }
+ * ```
+ */
+export type DeletedObject<T> = Deleted<T> | DeletedFinalStateUnknown<T>;
