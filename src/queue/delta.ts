@@ -1,0 +1,92 @@
+/**
+ * What a queue holds: changes.
+ * @module
+ */
+
+import type { DeletedFinalStateUnknown } from "../meta/tombstone.ts";
+
+/** The payload of a `ReplacedAll` delta: a whole list, to be applied as one step. */
+export interface ReplacedAllInfo<T> {
+  /** The resourceVersion of the list. */
+  readonly resourceVersion: string;
+  readonly objects: readonly T[];
+}
+
+/** The payload of a `Bookmark` delta: nothing changed up to this resourceVersion. */
+export interface BookmarkInfo {
+  readonly resourceVersion: string;
+}
+
+/** The types of deltas. */
+export type DeltaType = Delta<unknown>["type"];
+
+/**
+ * One change of one object, or (the last three types) of all of them.
+ *
+ * - `Added`, `Updated`: the watch said so.
+ * - `Replaced`: the object was in a list that replaced everything.
+ * - `Sync`: nothing changed; the object is handed out again.
+ * - `Deleted`: the object as the server deleted it, or a tombstone where the delete was inferred.
+ * - `ReplacedAll`, `SyncAll`, `Bookmark`: what `RealFIFO` queues in its atomic mode.
+ *
+ * Mirrors client-go's `Delta`.
+ *
+ * @example
+ * ```ts
+ * import type { Delta, KubernetesObject } from "@listwatch/cache";
+ * const delta: Delta<KubernetesObject> = { type: "Added", object: { metadata: { name: "web-1" } } };
+ * ```
+ */
+export type Delta<T> =
+  | { readonly type: "Added" | "Updated" | "Replaced" | "Sync"; readonly object: T }
+  | { readonly type: "Deleted"; readonly object: T | DeletedFinalStateUnknown<T> }
+  | { readonly type: "ReplacedAll"; readonly object: ReplacedAllInfo<T> }
+  | { readonly type: "SyncAll"; readonly object: SyncAllInfo }
+  | { readonly type: "Bookmark"; readonly object: BookmarkInfo };
+
+/** The payload of a `SyncAll` delta: none. */
+export type SyncAllInfo = Readonly<Record<never, never>>;
+
+/** A delta of one object: what `DeltaFIFO` holds. */
+export type ObjectDelta<T> = Extract<
+  Delta<T>,
+  { type: "Added" | "Updated" | "Replaced" | "Sync" | "Deleted" }
+>;
+
+/**
+ * Changes, oldest first. Never empty when a queue hands them out.
+ *
+ * @example
+ * ```ts
+ * import { type Deltas, newest, oldest } from "@listwatch/cache";
+ * const deltas: Deltas<string> = [{ type: "Added", object: "a1" }, { type: "Updated", object: "a2" }];
+ * console.log(oldest(deltas)?.object, newest(deltas)?.object); // a1 a2
+ * ```
+ */
+export type Deltas<T> = readonly Delta<T>[];
+
+/**
+ * The oldest of some deltas; `undefined` when there are none.
+ *
+ * @example
+ * ```ts
+ * import { oldest } from "@listwatch/cache";
+ * console.log(oldest([{ type: "Added", object: "a1" }])?.type); // Added
+ * ```
+ */
+export function oldest<D>(deltas: readonly D[]): D | undefined {
+  return deltas[0];
+}
+
+/**
+ * The newest of some deltas; `undefined` when there are none.
+ *
+ * @example
+ * ```ts
+ * import { newest } from "@listwatch/cache";
+ * console.log(newest([{ type: "Added", object: "a1" }, { type: "Updated", object: "a2" }])?.type); // Updated
+ * ```
+ */
+export function newest<D>(deltas: readonly D[]): D | undefined {
+  return deltas[deltas.length - 1];
+}

@@ -1,0 +1,284 @@
+/**
+ * The queue that keeps, for each key, what happened to it.
+ *
+ * How it works. `items` holds the deltas of each key, oldest first; `queue` holds each such key once, in the order in
+ * which it first got one. Popping takes the first key with all its deltas. So nothing that happens to one object is
+ * lost or reordered, and a consumer that falls behind meets each key once; but the order across keys is lost, which is
+ * why informers use `RealFIFO` by default.
+ *
+ * A list (`replace`) says what is there, not what was deleted: every key that is queued, or known to the consumer
+ * (`knownObjects`), and is not in the list gets a tombstone.
+ *
+ * @module
+ */
+
+import { deletionHandlingMetaNamespaceKey, KeyError, type KeyFunc, keyOf } from "../meta/keys.ts";
+import { DeletedFinalStateUnknown } from "../meta/tombstone.ts";
+import { transformed, type TransformFunc } from "../store/store.ts";
+import { Deque } from "../util/deque.ts";
+import { newest, type ObjectDelta } from "./delta.ts";
+import { ErrRequeue, NotDeltasError, ZeroLengthDeltasError } from "./errors.ts";
+import { NOTHING, PoppingQueue, type SlowTraceOptions } from "./popping.ts";
+import type { KeyListerGetter, Queue, Queued } from "./queue.ts";
+
+/**
+ * Options of {@linkcode DeltaFIFO}.
+ *
+ * @example
+ * ```ts
+ * import { type DeltaFIFOOptions, metaNamespaceKey, newStore } from "@listwatch/cache";
+ * const options: DeltaFIFOOptions<unknown> = { knownObjects: newStore(metaNamespaceKey), emitDeltaTypeReplaced: true };
+ * ```
+ */
+export interface DeltaFIFOOptions<T> extends SlowTraceOptions {
+  /** Computes keys; `metaNamespaceKey` by default. Tombstones and deltas are unwrapped before it is called. */
+  readonly keyFunc?: KeyFunc;
+  /**
+   * What the consumer knows: usually the store it writes to. Without it `replace` infers deletes from what is queued
+   * only, and `resync` does nothing.
+   */
+  readonly knownObjects?: KeyListerGetter<T>;
+  /** Whether `replace` queues `Replaced` deltas; `Sync` deltas otherwise, which is the default, as in client-go. */
+  readonly emitDeltaTypeReplaced?: boolean;
+  /** Runs on every object as it is queued, but not on tombstones and resyncs. */
+  readonly transform?: TransformFunc<T>;
+}
+
+/** The deltas of one key, oldest first: what {@linkcode DeltaFIFO} hands out. */
+export type ObjectDeltas<T> = readonly ObjectDelta<T>[];
+
+/**
+ * A queue that keeps the deltas of each key, and pops a key with all of them.
+ *
+ * Mirrors client-go's `DeltaFIFO` of the 1.24 generation, with its `Store` side, `addIfNotPresent` and `ErrRequeue`.
+ *
+ * @example
+ * ```ts
+ * import { DeltaFIFO, type KubernetesObject } from "@listwatch/cache";
+ * const queue = new DeltaFIFO<KubernetesObject>();
+ * queue.add({ metadata: { name: "a", resourceVersion: "1" } });
+ * queue.update({ metadata: { name: "a", resourceVersion: "2" } });
+ * const deltas = await queue.pop(() => {});
+ * console.log(deltas.map((delta) => delta.type)); // ["Added", "Updated"]
+ * ```
+ */
+export class DeltaFIFO<T> extends PoppingQueue<ObjectDeltas<T>> implements Queue<T> {
+  readonly #keyFunc: KeyFunc;
+  readonly #knownObjects: KeyListerGetter<T> | undefined;
+  readonly #replaceType: "Replaced" | "Sync";
+  readonly #items = new Map<string, ObjectDelta<T>[]>();
+  readonly #queue = new Deque<string>();
+  /** What runs on objects as they are queued. */
+  readonly transform: TransformFunc<T> | undefined;
+
+  /** Makes an empty queue. */
+  constructor(options: DeltaFIFOOptions<T> = {}) {
+    super(options);
+    this.#keyFunc = options.keyFunc ?? deletionHandlingMetaNamespaceKey;
+    this.#knownObjects = options.knownObjects;
+    this.#replaceType = options.emitDeltaTypeReplaced ? "Replaced" : "Sync";
+    this.transform = options.transform;
+  }
+
+  /**
+   * Queues an `Added` delta.
+   *
+   * @throws {KeyError} The key function threw.
+   * @throws {TransformError} The transform threw.
+   */
+  add(object: T): void {
+    this.population.populate();
+    this.#queueDelta("Added", object, "add");
+  }
+
+  /**
+   * Queues an `Updated` delta, whether or not the object is known.
+   *
+   * @throws {KeyError} The key function threw.
+   * @throws {TransformError} The transform threw.
+   */
+  update(object: T): void {
+    this.population.populate();
+    this.#queueDelta("Updated", object, "update");
+  }
+
+  /**
+   * Queues a `Deleted` delta; ignored when the key is neither queued nor known. Of two deletes in a row one is kept:
+   * the one that was seen rather than a tombstone, else the older.
+   *
+   * @throws {KeyError} The key function threw.
+   * @throws {TransformError} The transform threw.
+   */
+  delete(object: Queued<T>): void {
+    const key = this.#keyIn(object, "delete");
+    this.population.populate();
+    if (!this.#items.has(key) && (this.#knownObjects === undefined || !this.#isKnown(key))) return;
+    this.#queueDelta("Deleted", object, "delete");
+  }
+
+  /**
+   * Queues these deltas unless their key is queued: how a popped item is put back.
+   *
+   * @throws {NotDeltasError} It is no array of deltas.
+   * @throws {KeyError} The key function threw, or there are no deltas.
+   */
+  addIfNotPresent(deltas: ObjectDeltas<T>): void {
+    if (!Array.isArray(deltas)) throw new NotDeltasError(deltas);
+    this.#putIfNotPresent(this.#keyIn(deltas, "addIfNotPresent"), deltas);
+  }
+
+  /**
+   * Queues a `Replaced` (or `Sync`) delta for each object, and a tombstone for every key that is queued or known and
+   * is not among them. One that throws keeps what it queued before.
+   *
+   * @throws {KeyError} The key function threw.
+   * @throws {TransformError} The transform threw.
+   */
+  replace(objects: readonly T[], _resourceVersion?: string): void {
+    const keys = new Set<string>();
+    for (const object of objects) {
+      keys.add(this.#keyIn(object, "replace"));
+      this.#queueDelta(this.#replaceType, object, "replace", { transforms: true });
+    }
+    let queuedDeletions = 0;
+    for (const [key, deltas] of [...this.#items]) {
+      if (keys.has(key)) continue;
+      queuedDeletions++;
+      const last = newest(deltas)?.object;
+      this.#queueTombstone(key, last instanceof DeletedFinalStateUnknown ? last.object : last);
+    }
+    for (const key of this.#knownObjects?.listKeys() ?? []) {
+      if (keys.has(key) || this.#items.has(key)) continue;
+      queuedDeletions++;
+      this.#queueTombstone(key, this.#knownObjects!.getByKey(key));
+    }
+    this.population.populateWith(() => keys.size + queuedDeletions);
+  }
+
+  /**
+   * Queues a `Sync` delta for every known object that has nothing queued.
+   *
+   * @throws {KeyError} The key function threw.
+   */
+  resync(): void {
+    if (this.#knownObjects === undefined) return;
+    for (const key of this.#knownObjects.listKeys()) {
+      const object = this.#knownObjects.getByKey(key);
+      if (object === undefined) continue; // gone meanwhile
+      if (this.#items.has(this.#keyIn(object, "resync"))) continue;
+      this.#queueDelta("Sync", object, "resync");
+    }
+  }
+
+  /** The newest object of each queued key, which may be a tombstone: a new array, in no order that may be relied on. */
+  list(): Queued<T>[] {
+    return [...this.#items.values()].map((deltas) => newest(deltas)!.object);
+  }
+
+  /** The queued keys, in the order they will be popped: a new array. */
+  listKeys(): string[] {
+    return [...this.#queue];
+  }
+
+  /**
+   * The queued deltas of an object's key: a new array.
+   *
+   * @throws {KeyError} The key function threw.
+   */
+  get(object: Queued<T>): ObjectDeltas<T> | undefined {
+    return this.getByKey(this.#keyIn(object, "get"));
+  }
+
+  /** The queued deltas of a key: a new array. */
+  getByKey(key: string): ObjectDeltas<T> | undefined {
+    return this.#items.get(key)?.slice();
+  }
+
+  /**
+   * The key of an object, a tombstone, or of the newest of some deltas.
+   *
+   * @throws {KeyError} There are no deltas.
+   * @throws What the key function throws.
+   */
+  keyOf(item: Queued<T> | ObjectDeltas<T>): string {
+    let object: unknown = item;
+    if (Array.isArray(item)) {
+      if (item.length === 0) throw new KeyError(item, "read the key of", new ZeroLengthDeltasError());
+      object = (newest(item) as ObjectDelta<T>).object;
+    }
+    return object instanceof DeletedFinalStateUnknown ? object.key : this.#keyFunc(object);
+  }
+
+  #keyIn(item: Queued<T> | ObjectDeltas<T>, operation: string): string {
+    return keyOf((value) => this.keyOf(value as T), item, operation);
+  }
+
+  #isKnown(key: string): boolean {
+    return this.#knownObjects!.getByKey(key) !== undefined;
+  }
+
+  #queueTombstone(key: string, lastKnown: T | undefined): void {
+    this.#queueDelta("Deleted", new DeletedFinalStateUnknown(key, lastKnown), "replace");
+  }
+
+  #queueDelta(
+    type: ObjectDelta<T>["type"],
+    object: Queued<T>,
+    operation: string,
+    { transforms = type !== "Sync" }: { readonly transforms?: boolean } = {},
+  ): void {
+    const key = this.#keyIn(object, operation);
+    if (this.transform !== undefined && transforms && !(object instanceof DeletedFinalStateUnknown)) {
+      object = transformed(this.transform, object);
+    }
+    const deltas = this.#items.get(key);
+    const delta = { type, object } as ObjectDelta<T>;
+    if (deltas === undefined) {
+      this.#queue.push(key);
+      this.#items.set(key, [delta]);
+    } else {
+      pushDeduplicated(deltas, delta);
+    }
+    this.wake();
+  }
+
+  #putIfNotPresent(key: string, deltas: ObjectDeltas<T>): void {
+    this.population.populate();
+    if (this.#items.has(key)) return;
+    this.#queue.push(key);
+    this.#items.set(key, deltas.slice());
+    this.wake();
+  }
+
+  protected override take(): ObjectDeltas<T> | typeof NOTHING {
+    const key = this.#queue.shift();
+    if (key === undefined) return NOTHING;
+    this.population.popped(1); // before it is processed, unlike in the other queues
+    const deltas = this.#items.get(key)!;
+    this.#items.delete(key);
+    return deltas;
+  }
+
+  protected override depth(): number {
+    return this.#queue.length;
+  }
+
+  protected override labelOf(item: ObjectDeltas<T>): string {
+    return this.#keyIn(item, "pop");
+  }
+
+  protected override finished(_item: ObjectDeltas<T>): void {}
+
+  protected override failed(item: ObjectDeltas<T>, error: unknown): { readonly error: unknown } | undefined {
+    if (!(error instanceof ErrRequeue)) return { error };
+    this.#putIfNotPresent(this.#keyIn(item, "requeue"), item);
+    return error.cause === undefined ? undefined : { error: error.cause };
+  }
+}
+
+/** Two deletes in a row say no more than one: keeps the older, unless it is a tombstone. */
+function pushDeduplicated<T>(deltas: ObjectDelta<T>[], delta: ObjectDelta<T>): void {
+  const last = deltas[deltas.length - 1];
+  if (delta.type !== "Deleted" || last.type !== "Deleted") deltas.push(delta);
+  else if (last.object instanceof DeletedFinalStateUnknown) deltas[deltas.length - 1] = delta;
+}

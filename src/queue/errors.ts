@@ -1,0 +1,93 @@
+/**
+ * What queues throw.
+ * @module
+ */
+
+import { CacheError, errorMessage } from "../util/errors.ts";
+
+/**
+ * Something was popped from a queue that is closed and empty. A closed queue that still holds items hands them out.
+ *
+ * Mirrors client-go's `ErrFIFOClosed`.
+ *
+ * @example
+ * ```ts
+ * import { DeltaFIFO, FIFOClosedError } from "@listwatch/cache";
+ * const queue = new DeltaFIFO();
+ * queue.close();
+ * await queue.pop(() => {}).catch((error) => console.log(error instanceof FIFOClosedError)); // true
+ * ```
+ */
+export class FIFOClosedError extends CacheError {
+  /** Makes the error. */
+  constructor() {
+    super("FIFOClosed", "DeltaFIFO: manipulating with closed queue");
+  }
+}
+
+/**
+ * Thrown by a process callback of `FIFO` or `DeltaFIFO` to put the item back, unless something newer is queued for its
+ * key. `pop` then succeeds, or rejects with {@linkcode ErrRequeue.cause} if there is one.
+ *
+ * Mirrors client-go's `ErrRequeue` of the 1.24 generation.
+ *
+ * @example
+ * ```ts
+ * import { ErrRequeue, FIFO, metaNamespaceKey } from "@listwatch/cache";
+ * const queue = new FIFO(metaNamespaceKey);
+ * queue.add({ metadata: { name: "a" } });
+ * await queue.pop(() => {
+ *   throw new ErrRequeue();
+ * });
+ * console.log(queue.listKeys()); // ["a"]
+ * ```
+ */
+export class ErrRequeue extends CacheError {
+  /** Makes the error; with a `cause`, `pop` reports that one. */
+  constructor(options: { readonly cause?: unknown } = {}) {
+    const why = options.cause === undefined ? "" : `: ${errorMessage(options.cause)}`;
+    super("Requeue", `the popped item should be requeued${why}`, options);
+  }
+}
+
+/**
+ * Empty deltas have no key.
+ *
+ * Mirrors client-go's `ErrZeroLengthDeltasObject`, wrapped in a `KeyError` as there.
+ *
+ * @example
+ * ```ts
+ * import { DeltaFIFO, KeyError, ZeroLengthDeltasError } from "@listwatch/cache";
+ * try {
+ *   new DeltaFIFO().keyOf([]);
+ * } catch (error) {
+ *   console.log(error instanceof KeyError && error.cause instanceof ZeroLengthDeltasError); // true
+ * }
+ * ```
+ */
+export class ZeroLengthDeltasError extends CacheError {
+  /** Makes the error. */
+  constructor() {
+    super("ZeroLengthDeltas", "0 length Deltas object; can't get key");
+  }
+}
+
+/**
+ * `DeltaFIFO.addIfNotPresent` was given something else than deltas.
+ *
+ * @example
+ * ```ts
+ * import { DeltaFIFO, NotDeltasError } from "@listwatch/cache";
+ * try {
+ *   new DeltaFIFO().addIfNotPresent({ metadata: { name: "a" } } as never);
+ * } catch (error) {
+ *   console.log(error instanceof NotDeltasError); // true
+ * }
+ * ```
+ */
+export class NotDeltasError extends CacheError {
+  /** Makes the error for a value. */
+  constructor(value: unknown) {
+    super("NotDeltas", `object must be of type deltas, but got a value of type ${typeof value}`);
+  }
+}

@@ -1,0 +1,168 @@
+/**
+ * The queue that keeps the newest object of each key.
+ * @module
+ */
+
+import { type KeyFunc, keyOf } from "../meta/keys.ts";
+import type { Keyed } from "../store/store.ts";
+import { Deque } from "../util/deque.ts";
+import { ErrRequeue } from "./errors.ts";
+import { NOTHING, PoppingQueue, type SlowTraceOptions } from "./popping.ts";
+
+/** Options of {@linkcode FIFO}. */
+export type FIFOOptions = SlowTraceOptions;
+
+/**
+ * A queue of keys in the order they first came, with the newest object of each: an object that changes while it waits
+ * is popped once, at its old place, in its newest state. A delete takes the object out of the queue unseen.
+ *
+ * Mirrors client-go's `FIFO` of the 1.24 generation, with `addIfNotPresent` and `ErrRequeue`.
+ *
+ * @example
+ * ```ts
+ * import { FIFO, metaNamespaceKey } from "@listwatch/cache";
+ * const queue = new FIFO<{ metadata: { name: string }; n: number }>(metaNamespaceKey);
+ * queue.add({ metadata: { name: "a" }, n: 1 });
+ * queue.add({ metadata: { name: "b" }, n: 1 });
+ * queue.update({ metadata: { name: "a" }, n: 2 });
+ * const popped = await queue.pop(() => {});
+ * console.log(popped.metadata.name, popped.n); // a 2
+ * ```
+ */
+export class FIFO<T> extends PoppingQueue<T> {
+  readonly #keyFunc: KeyFunc;
+  #items = new Map<string, T>();
+  readonly #queue = new Deque<string>();
+
+  /** Makes an empty queue. */
+  constructor(keyFunc: KeyFunc, options: FIFOOptions = {}) {
+    super(options);
+    this.#keyFunc = keyFunc;
+  }
+
+  /**
+   * Queues an object; where its key is queued already, the object takes the place of the older one.
+   *
+   * @throws {KeyError} The key function threw.
+   */
+  add(object: T): void {
+    this.#put(keyOf(this.#keyFunc, object, "add"), object);
+  }
+
+  /** The same as {@linkcode FIFO.add}. */
+  update(object: T): void {
+    this.#put(keyOf(this.#keyFunc, object, "update"), object);
+  }
+
+  /**
+   * Queues an object unless its key is queued.
+   *
+   * @throws {KeyError} The key function threw.
+   */
+  addIfNotPresent(object: T): void {
+    this.#putIfNotPresent(keyOf(this.#keyFunc, object, "addIfNotPresent"), object);
+  }
+
+  /**
+   * Takes an object out of the queue: it will not be popped. Its key keeps its place: an object that is added under it
+   * before that place is reached comes out there.
+   *
+   * @throws {KeyError} The key function threw.
+   */
+  delete(object: Keyed<T>): void {
+    const key = keyOf(this.#keyFunc, object, "delete");
+    this.population.populate();
+    this.#items.delete(key);
+  }
+
+  /**
+   * Empties the queue and fills it with these objects, in their order; of several with one key the last counts.
+   *
+   * @throws {KeyError} The key function threw; nothing was changed.
+   */
+  replace(objects: readonly T[], _resourceVersion?: string): void {
+    const items = new Map<string, T>();
+    for (const object of objects) items.set(keyOf(this.#keyFunc, object, "replace"), object);
+    this.population.populateWith(() => items.size);
+    this.#items = items;
+    this.#queue.clear();
+    for (const key of items.keys()) this.#queue.push(key);
+    if (items.size > 0) this.wake();
+  }
+
+  /** Queues every object again that has no place in the queue. */
+  resync(): void {
+    const queued = new Set(this.#queue);
+    for (const key of this.#items.keys()) if (!queued.has(key)) this.#queue.push(key);
+    if (this.#queue.length > 0) this.wake();
+  }
+
+  /** The queued objects: a new array, in no order that may be relied on. */
+  list(): T[] {
+    return [...this.#items.values()];
+  }
+
+  /** The keys of the queued objects: a new array, in no order that may be relied on. */
+  listKeys(): string[] {
+    return [...this.#items.keys()];
+  }
+
+  /**
+   * The queued object that has the key of the given one.
+   *
+   * @throws {KeyError} The key function threw.
+   */
+  get(object: Keyed<T>): T | undefined {
+    return this.#items.get(keyOf(this.#keyFunc, object, "get"));
+  }
+
+  /** The queued object of a key. */
+  getByKey(key: string): T | undefined {
+    return this.#items.get(key);
+  }
+
+  #put(key: string, object: T): void {
+    this.population.populate();
+    if (!this.#items.has(key)) this.#queue.push(key);
+    this.#items.set(key, object);
+    this.wake();
+  }
+
+  #putIfNotPresent(key: string, object: T): void {
+    this.population.populate();
+    if (this.#items.has(key)) return;
+    this.#queue.push(key);
+    this.#items.set(key, object);
+    this.wake();
+  }
+
+  protected override take(): T | typeof NOTHING {
+    for (let key = this.#queue.shift(); key !== undefined; key = this.#queue.shift()) {
+      if (this.#items.has(key)) {
+        const item = this.#items.get(key) as T;
+        this.#items.delete(key);
+        return item;
+      }
+      this.population.popped(1); // a place whose object was deleted
+    }
+    return NOTHING;
+  }
+
+  protected override depth(): number {
+    return this.#queue.length;
+  }
+
+  protected override labelOf(item: T): string {
+    return keyOf(this.#keyFunc, item, "pop");
+  }
+
+  protected override finished(_item: T): void {
+    this.population.popped(1);
+  }
+
+  protected override failed(item: T, error: unknown): { readonly error: unknown } | undefined {
+    if (!(error instanceof ErrRequeue)) return { error };
+    this.#putIfNotPresent(keyOf(this.#keyFunc, item, "requeue"), item);
+    return error.cause === undefined ? undefined : { error: error.cause };
+  }
+}

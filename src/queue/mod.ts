@@ -1,0 +1,29 @@
+/**
+ * Queues of changes.
+ * @module
+ */
+
+export {
+  type BookmarkInfo,
+  type Delta,
+  type Deltas,
+  type DeltaType,
+  newest,
+  type ObjectDelta,
+  oldest,
+  type ReplacedAllInfo,
+  type SyncAllInfo,
+} from "./delta.ts";
+export { DeltaFIFO, type DeltaFIFOOptions, type ObjectDeltas } from "./delta_fifo.ts";
+export { ErrRequeue, FIFOClosedError, NotDeltasError, ZeroLengthDeltasError } from "./errors.ts";
+export { FIFO, type FIFOOptions } from "./fifo.ts";
+export type {
+  KeyListerGetter,
+  PopOptions,
+  PopProcessFunc,
+  Queue,
+  Queued,
+  ReflectorStore,
+  SyncProcessFunc,
+} from "./queue.ts";
+export { RealFIFO, type RealFIFOOptions } from "./real_fifo.ts";

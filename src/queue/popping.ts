@@ -1,0 +1,258 @@
+/**
+ * The part that all queues share: waiting, closing, and knowing when the first list has been worked off.
+ * @module
+ */
+
+import { abortable } from "../util/abort.ts";
+import { type Clock, realClock } from "../util/clock.ts";
+import { type Deferred, deferred, Latch } from "../util/deferred.ts";
+import { consoleLogger, type Logger } from "../util/logger.ts";
+import { FIFOClosedError } from "./errors.ts";
+import type { PopOptions, PopProcessFunc, SyncProcessFunc } from "./queue.ts";
+
+/** Those who wait for a queue to have something. */
+export class Waiters {
+  #next: Deferred<void> | undefined;
+
+  /** Resolves at the next {@linkcode Waiters.wakeAll}. */
+  wait(signal: AbortSignal | undefined): Promise<void> {
+    this.#next ??= deferred();
+    return abortable(this.#next.promise, signal);
+  }
+
+  /** Wakes everyone who waits; each looks again whether there is something for it. */
+  wakeAll(): void {
+    if (this.#next === undefined) return; // the ordinary case on a busy queue
+    const waiting = this.#next;
+    this.#next = undefined;
+    waiting.resolve();
+  }
+}
+
+/**
+ * Whether the items of the first list were popped: populated, and none of them left. Latched once true.
+ */
+export class InitialPopulation {
+  readonly #latch = new Latch();
+  #populated = false;
+  #remaining = 0;
+
+  /** Whether it has synced. */
+  get hasSynced(): boolean {
+    return this.#latch.isOpen;
+  }
+
+  /** Resolves when it has. */
+  get synced(): Promise<void> {
+    return this.#latch.opened;
+  }
+
+  /** How many items of the first list are queued or in process. */
+  get remaining(): number {
+    return this.#remaining;
+  }
+
+  /** Something was added before any list: there is no first list to wait for. */
+  populate(): void {
+    if (this.#populated) return;
+    this.#populated = true;
+    this.#check();
+  }
+
+  /** A list came; if it is the first, so many items must be popped. `count` is called only then. */
+  populateWith(count: () => number): void {
+    if (this.#populated) return;
+    this.#remaining = count();
+    this.populate();
+  }
+
+  /** `count` items were popped. */
+  popped(count: number): void {
+    if (this.#remaining === 0) return;
+    this.#remaining = Math.max(0, this.#remaining - count);
+    this.#check();
+  }
+
+  #check(): void {
+    if (this.#populated && this.#remaining === 0) this.#latch.open();
+  }
+}
+
+/** Who reports a slow consumer, and how. */
+export interface SlowTraceOptions {
+  /** The queue's name in log lines. */
+  readonly name?: string;
+  /** Where log lines go; warnings and errors to the console by default. */
+  readonly logger?: Logger;
+  /** What measures the consumer; the system's clock by default. */
+  readonly clock?: Clock;
+}
+
+const SLOW_DEPTH = 10;
+const SLOW_MS = 100;
+const SLOW_MAX_MS = 1_000;
+
+/**
+ * Says so when processing took longer than 100 ms an item (1 s at most for a batch) while more than 10 others waited,
+ * as client-go does: the consumer of a queue must not block.
+ */
+export class SlowTrace {
+  readonly #name: string;
+  readonly #logger: Logger;
+  readonly #clock: Clock;
+
+  constructor(options: SlowTraceOptions) {
+    this.#name = options.name ?? "";
+    this.#logger = options.logger ?? consoleLogger;
+    this.#clock = options.clock ?? realClock;
+  }
+
+  /** Whether a queue of this depth is watched at all. */
+  applies(depth: number): boolean {
+    return depth > SLOW_DEPTH;
+  }
+
+  /** The time, before the item is processed. */
+  start(): number {
+    return this.#clock.now();
+  }
+
+  /** Logs if it took too long since `startMs`. */
+  end(startMs: number, depth: number, label: () => string, count = 1): void {
+    const tookMs = this.#clock.now() - startMs;
+    if (tookMs <= Math.min(SLOW_MS * count, SLOW_MAX_MS)) return;
+    let key: string;
+    try {
+      key = label();
+    } catch {
+      key = "(no key)";
+    }
+    this.#logger.warn(
+      `slow event handlers block the queue${
+        this.#name === "" ? "" : ` "${this.#name}"`
+      }: processing took ${tookMs} ms`,
+      { queue: this.#name, key, depth, count, tookMs, reason: "slow event handlers blocking the queue" },
+    );
+  }
+}
+
+/** What {@linkcode PoppingQueue.take} returns when there is nothing to take. */
+export const NOTHING: unique symbol = Symbol("nothing");
+
+/**
+ * A queue's consuming side: `pop`, `tryPop`, `wait`, `close` and `hasSynced`, over what the concrete queue says its
+ * next item is.
+ */
+export abstract class PoppingQueue<I> {
+  readonly #waiters = new Waiters();
+  protected readonly population: InitialPopulation = new InitialPopulation();
+  readonly #slow: SlowTrace;
+  #closed = false;
+
+  /** Takes the options that every queue has. */
+  constructor(options: SlowTraceOptions) {
+    this.#slow = new SlowTrace(options);
+  }
+
+  /** Removes and returns the next item, or {@linkcode NOTHING}. */
+  protected abstract take(): I | typeof NOTHING;
+  /** How many items wait. */
+  protected abstract depth(): number;
+  /** A key for log lines. */
+  protected abstract labelOf(item: I): string;
+  /** The item has been processed, with or without an error. */
+  protected abstract finished(item: I): void;
+  /** Says what an error of the process callback comes to: nothing (the item was put back), or an error to report. */
+  protected failed(_item: I, error: unknown): { readonly error: unknown } | undefined {
+    return { error };
+  }
+
+  /** Wakes those who wait: there is something to pop. */
+  protected wake(): void {
+    this.#waiters.wakeAll();
+  }
+
+  /**
+   * Waits for an item, takes it out and hands it to `process`, whose promise is awaited.
+   *
+   * @returns What was popped.
+   * @throws {FIFOClosedError} The queue is closed and empty.
+   * @throws What `process` threw, or the signal's reason.
+   */
+  async pop(process: PopProcessFunc<I>, options: PopOptions = {}): Promise<I> {
+    for (;;) {
+      const isInInitialList = !this.hasSynced();
+      const item = this.take();
+      if (item === NOTHING) {
+        if (this.#closed) throw new FIFOClosedError();
+        await this.#waiters.wait(options.signal);
+        continue;
+      }
+      const depth = this.depth();
+      const startMs = this.#slow.applies(depth) ? this.#slow.start() : undefined;
+      let failure: { readonly error: unknown } | undefined;
+      try {
+        await process(item, isInInitialList);
+      } catch (error) {
+        failure = this.failed(item, error);
+      }
+      this.finished(item);
+      if (startMs !== undefined) this.#slow.end(startMs, depth, () => this.labelOf(item));
+      if (failure !== undefined) throw failure.error;
+      return item;
+    }
+  }
+
+  /**
+   * Takes the next item out and hands it to `process`, all within this turn.
+   *
+   * @returns `false` when there was none.
+   * @throws What `process` threw.
+   */
+  tryPop(process: SyncProcessFunc<I>): boolean {
+    const isInInitialList = !this.hasSynced();
+    const item = this.take();
+    if (item === NOTHING) return false;
+    const depth = this.depth();
+    const startMs = this.#slow.applies(depth) ? this.#slow.start() : undefined;
+    let failure: { readonly error: unknown } | undefined;
+    try {
+      process(item, isInInitialList);
+    } catch (error) {
+      failure = this.failed(item, error);
+    }
+    this.finished(item);
+    if (startMs !== undefined) this.#slow.end(startMs, depth, () => this.labelOf(item));
+    if (failure !== undefined) throw failure.error;
+    return true;
+  }
+
+  /** Resolves once there is something to pop, or the queue is closed; rejects with the signal's reason. */
+  async wait(signal?: AbortSignal): Promise<void> {
+    while (this.depth() === 0 && !this.#closed) await this.#waiters.wait(signal);
+  }
+
+  /**
+   * Whether everything of the first `replace` was popped, or something else was queued before any `replace`.
+   * Stays true once it is.
+   */
+  hasSynced(): boolean {
+    return this.population.hasSynced;
+  }
+
+  /** Resolves when {@linkcode PoppingQueue.hasSynced} becomes true. */
+  get synced(): Promise<void> {
+    return this.population.synced;
+  }
+
+  /** Closes the queue: what is queued can still be popped, then `pop` throws instead of waiting. */
+  close(): void {
+    this.#closed = true;
+    this.#waiters.wakeAll();
+  }
+
+  /** Whether {@linkcode PoppingQueue.close} was called. */
+  get isClosed(): boolean {
+    return this.#closed;
+  }
+}

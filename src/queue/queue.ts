@@ -1,0 +1,119 @@
+/**
+ * What every queue between a reflector and a store can do.
+ * @module
+ */
+
+import type { DeletedFinalStateUnknown } from "../meta/tombstone.ts";
+import type { TransformFunc } from "../store/store.ts";
+import type { Deltas } from "./delta.ts";
+
+/**
+ * Where a reflector writes: a queue, or a store.
+ *
+ * Calls are synchronous. One that throws has not taken the object: the reflector reports it and steps over it.
+ *
+ * Mirrors client-go's `ReflectorStore` with its optional parts.
+ *
+ * @example
+ * ```ts
+ * import { metaNamespaceKey, newStore, type KubernetesObject, type ReflectorStore } from "@listwatch/cache";
+ * const target: ReflectorStore<KubernetesObject> = newStore<KubernetesObject>(metaNamespaceKey);
+ * ```
+ */
+export interface ReflectorStore<T> {
+  /** An ADDED event. */
+  add(object: T): unknown;
+  /** A MODIFIED event. */
+  update(object: T): unknown;
+  /** A DELETED event. */
+  delete(object: T): unknown;
+  /** A whole list, which stands at `resourceVersion`. */
+  replace(objects: readonly T[], resourceVersion: string): void;
+  /** The time for a resync has come. */
+  resync(): void;
+  /** A BOOKMARK event: nothing else happened up to `resourceVersion`. */
+  bookmark?(resourceVersion: string): void;
+}
+
+/**
+ * The objects that are known to whoever pops: lets a queue notice what a list no longer holds.
+ *
+ * Mirrors client-go's `KeyListerGetter`. Every `Store` is one.
+ *
+ * @example
+ * ```ts
+ * import { DeltaFIFO, type KeyListerGetter, metaNamespaceKey, newStore } from "@listwatch/cache";
+ * const knownObjects: KeyListerGetter<unknown> = newStore(metaNamespaceKey);
+ * const queue = new DeltaFIFO({ knownObjects });
+ * ```
+ */
+export interface KeyListerGetter<T> {
+  /** The known keys. */
+  listKeys(): string[];
+  /** The known object of a key, or `undefined`. */
+  getByKey(key: string): T | undefined;
+}
+
+/**
+ * Handles what was popped. What it throws does not put the item back (but see `ErrRequeue`); it is what `pop` rejects
+ * with.
+ *
+ * @param item What was popped.
+ * @param isInInitialList Whether it was popped before the queue had synced.
+ */
+export type PopProcessFunc<I> = (item: I, isInInitialList: boolean) => void | Promise<void>;
+
+/** As {@linkcode PopProcessFunc}, without waiting for anything. */
+export type SyncProcessFunc<I> = (item: I, isInInitialList: boolean) => void;
+
+/** Options of `pop`. */
+export interface PopOptions {
+  /** Ends the wait for an item; `pop` then rejects with its reason, and nothing was popped. */
+  readonly signal?: AbortSignal;
+}
+
+/**
+ * A queue of changes: what a `Controller` works off.
+ *
+ * Mirrors client-go's `Queue`.
+ *
+ * @example
+ * ```ts
+ * import { type KubernetesObject, type Queue, RealFIFO } from "@listwatch/cache";
+ * const queue: Queue<KubernetesObject> = new RealFIFO<KubernetesObject>({ atomicEvents: true });
+ * queue.add({ metadata: { name: "a" } });
+ * await queue.pop((deltas) => console.log(deltas[0].type)); // Added
+ * ```
+ */
+export interface Queue<T> extends ReflectorStore<T> {
+  /**
+   * Waits for an item, takes it out and hands it to `process`, whose promise is awaited.
+   *
+   * @returns What was popped.
+   * @throws {FIFOClosedError} The queue is closed and empty.
+   * @throws What `process` threw, or the signal's reason.
+   */
+  pop(process: PopProcessFunc<Deltas<T>>, options?: PopOptions): Promise<Deltas<T>>;
+  /**
+   * Takes the next item out and hands it to `process`, all within this turn.
+   *
+   * @returns `false` when there was none.
+   * @throws What `process` threw.
+   */
+  tryPop(process: SyncProcessFunc<Deltas<T>>): boolean;
+  /** Resolves once there is something to pop, or the queue is closed; rejects with the signal's reason. */
+  wait(signal?: AbortSignal): Promise<void>;
+  /** Whether everything of the first `replace`, or anything before it, was popped. Stays true. */
+  hasSynced(): boolean;
+  /** Resolves when {@linkcode Queue.hasSynced} becomes true. */
+  readonly synced: Promise<void>;
+  /** Refuses to wait from now on: pops what is there, then throws. */
+  close(): void;
+  /** Whether {@linkcode Queue.close} was called. */
+  readonly isClosed: boolean;
+  /** What runs on objects as they are queued, if anything. */
+  readonly transform?: TransformFunc<T> | undefined;
+}
+
+/** What a queue's items may be where only a key is needed. */
+export type Queued<T> = T | DeletedFinalStateUnknown<T>;

@@ -1,0 +1,322 @@
+/**
+ * The queue that keeps everything in the order it happened.
+ *
+ * How it works. `items` is one list of deltas; nothing is merged. A relist has two forms. In atomic mode it is one
+ * `ReplacedAll` delta (and a resync one `SyncAll`): the consumer compares it with its store and applies it as one
+ * step, so that the store always stands at one resourceVersion. Otherwise the queue itself works out what the list no
+ * longer holds, from what is queued and what the consumer knows, and queues tombstones before the new objects.
+ *
+ * @module
+ */
+
+import { deletionHandlingMetaNamespaceKey, type KeyFunc, keyOf } from "../meta/keys.ts";
+import { DeletedFinalStateUnknown } from "../meta/tombstone.ts";
+import { transformed, type TransformFunc } from "../store/store.ts";
+import { Deque } from "../util/deque.ts";
+import type { Delta, Deltas } from "./delta.ts";
+import { FIFOClosedError } from "./errors.ts";
+import { NOTHING, PoppingQueue, type SlowTraceOptions } from "./popping.ts";
+import type { KeyListerGetter, PopOptions, PopProcessFunc, Queue, Queued } from "./queue.ts";
+
+/** What every {@linkcode RealFIFO} can be given. */
+interface CommonOptions<T> extends SlowTraceOptions {
+  /** Computes keys; `metaNamespaceKey` by default. Tombstones are unwrapped before it is called. */
+  readonly keyFunc?: KeyFunc;
+  /** Runs on every object as it is queued, but not on tombstones and resyncs. */
+  readonly transform?: TransformFunc<T>;
+  /** The largest batch of {@linkcode RealFIFO.popBatch}; 1000 by default. */
+  readonly batchSize?: number;
+}
+
+/**
+ * Options of {@linkcode RealFIFO}: atomic, or with the objects that the consumer knows.
+ *
+ * client-go's `UnlockWhileProcessing` has no counterpart: there is no lock to give up, and a process callback may
+ * always write to the queue.
+ *
+ * @example
+ * ```ts
+ * import { type KubernetesObject, RealFIFO } from "@listwatch/cache";
+ * const queue = new RealFIFO<KubernetesObject>({ atomicEvents: true, emitDeltaTypeBookmark: true });
+ * ```
+ */
+export type RealFIFOOptions<T> =
+  & CommonOptions<T>
+  & (
+    | {
+      /** A relist is one `ReplacedAll` delta, a resync one `SyncAll`. */
+      readonly atomicEvents: true;
+      /** Whether bookmarks are queued; `false` by default. */
+      readonly emitDeltaTypeBookmark?: boolean;
+      readonly knownObjects?: undefined;
+    }
+    | {
+      readonly atomicEvents?: false;
+      /** What the consumer knows: usually the store it writes to. */
+      readonly knownObjects: KeyListerGetter<T>;
+      readonly emitDeltaTypeBookmark?: undefined;
+    }
+  );
+
+const DEFAULT_BATCH_SIZE = 1_000;
+
+/**
+ * A queue of deltas in the order they happened, across all keys.
+ *
+ * Every `delete` is queued, also of an object that nobody knows; two are two. `pop` hands out one delta at a time.
+ *
+ * Mirrors client-go's `RealFIFO`, today's default.
+ *
+ * @throws {TypeError} The options contradict each other.
+ *
+ * @example
+ * ```ts
+ * import { type KubernetesObject, RealFIFO } from "@listwatch/cache";
+ * const queue = new RealFIFO<KubernetesObject>({ atomicEvents: true });
+ * queue.replace([{ metadata: { name: "a" } }, { metadata: { name: "b" } }], "10");
+ * queue.update({ metadata: { name: "a" } });
+ * queue.tryPop(([delta]) => console.log(delta.type)); // ReplacedAll
+ * queue.tryPop(([delta]) => console.log(delta.type)); // Updated
+ * ```
+ */
+export class RealFIFO<T> extends PoppingQueue<Deltas<T>> implements Queue<T> {
+  readonly #keyFunc: KeyFunc;
+  readonly #knownObjects: KeyListerGetter<T> | undefined;
+  readonly #emitBookmarks: boolean;
+  readonly #batchSize: number;
+  readonly #items = new Deque<Delta<T>>();
+  /** What runs on objects as they are queued. */
+  readonly transform: TransformFunc<T> | undefined;
+
+  /** Makes an empty queue. */
+  constructor(options: RealFIFOOptions<T>) {
+    super(options);
+    if (options.atomicEvents && options.knownObjects !== undefined) {
+      throw new TypeError(
+        "Cannot make an atomic RealFIFO with knownObjects: the consumer compares a relist itself",
+      );
+    }
+    if (!options.atomicEvents && options.knownObjects === undefined) {
+      throw new TypeError("Cannot make a RealFIFO without knownObjects: pass them, or atomicEvents: true");
+    }
+    if (!options.atomicEvents && options.emitDeltaTypeBookmark) {
+      throw new TypeError("Cannot queue bookmarks in a RealFIFO that is not atomic: pass atomicEvents: true");
+    }
+    const { batchSize = DEFAULT_BATCH_SIZE } = options;
+    if (!Number.isInteger(batchSize) || batchSize < 1) {
+      throw new RangeError(
+        `Cannot make a RealFIFO with a batchSize of ${batchSize}: it must be a whole number from 1`,
+      );
+    }
+    this.#keyFunc = options.keyFunc ?? deletionHandlingMetaNamespaceKey;
+    this.#knownObjects = options.knownObjects;
+    this.#emitBookmarks = options.emitDeltaTypeBookmark ?? false;
+    this.#batchSize = batchSize;
+    this.transform = options.transform;
+  }
+
+  /** How many deltas are queued. */
+  get length(): number {
+    return this.#items.length;
+  }
+
+  /**
+   * Queues an `Added` delta.
+   *
+   * @throws {KeyError} The key function threw.
+   * @throws {TransformError} The transform threw.
+   */
+  add(object: T): void {
+    this.population.populate();
+    this.#queueDelta("Added", object, "add");
+  }
+
+  /**
+   * Queues an `Updated` delta, whether or not the object is known.
+   *
+   * @throws {KeyError} The key function threw.
+   * @throws {TransformError} The transform threw.
+   */
+  update(object: T): void {
+    this.population.populate();
+    this.#queueDelta("Updated", object, "update");
+  }
+
+  /**
+   * Queues a `Deleted` delta, whether or not the object is known.
+   *
+   * @throws {KeyError} The key function threw.
+   * @throws {TransformError} The transform threw.
+   */
+  delete(object: Queued<T>): void {
+    this.population.populate();
+    this.#queueDelta("Deleted", object, "delete");
+  }
+
+  /**
+   * Atomic: queues one `ReplacedAll` delta. Otherwise: queues a tombstone for every queued key (unless its last delta
+   * is a delete) and every known key that is not in the list, then a `Replaced` delta for each object.
+   *
+   * @throws {KeyError} The key function threw; nothing was queued.
+   * @throws {TransformError} The transform threw; an atomic queue has queued nothing.
+   */
+  replace(objects: readonly T[], resourceVersion: string): void {
+    if (this.#knownObjects === undefined) this.#replaceAll(objects, resourceVersion);
+    else this.#replaceEach(objects, this.#knownObjects);
+    this.population.populateWith(() => this.#items.length);
+  }
+
+  /**
+   * Atomic: queues one `SyncAll` delta. Otherwise: a `Sync` delta for every known object that has nothing queued.
+   *
+   * @throws {KeyError} The key function threw.
+   */
+  resync(): void {
+    if (this.#knownObjects === undefined) {
+      this.#push({ type: "SyncAll", object: {} });
+      return;
+    }
+    const queued = new Set<string>();
+    for (const delta of this.#items) queued.add(this.#keyOfDelta(delta));
+    for (const key of this.#knownObjects.listKeys()) {
+      if (queued.has(key)) continue;
+      const object = this.#knownObjects.getByKey(key);
+      if (object !== undefined) this.#queueDelta("Sync", object, "resync");
+    }
+  }
+
+  /** Queues a `Bookmark` delta, if the queue was made with `emitDeltaTypeBookmark`. */
+  bookmark(resourceVersion: string): void {
+    if (this.#emitBookmarks) this.#push({ type: "Bookmark", object: { resourceVersion } });
+  }
+
+  /**
+   * Waits, and pops as many deltas as may be worked off together: of different keys, all within or all after the first
+   * list, at most `batchSize`; a `ReplacedAll`, `SyncAll` or `Bookmark` comes alone.
+   *
+   * @param processBatch Called with two or more deltas.
+   * @param processSingle Called with a single one; must do the same work.
+   * @returns What was popped.
+   * @throws {FIFOClosedError} The queue is closed and empty.
+   * @throws What the callback threw, or the signal's reason. The deltas are not put back.
+   */
+  async popBatch(
+    processBatch: PopProcessFunc<Deltas<T>>,
+    processSingle: PopProcessFunc<Deltas<T>>,
+    options: PopOptions = {},
+  ): Promise<Deltas<T>> {
+    while (this.#items.length === 0) {
+      if (this.isClosed) throw new FIFOClosedError();
+      await this.wait(options.signal);
+    }
+    const isInInitialList = !this.hasSynced();
+    const batch = this.#takeBatch();
+    try {
+      await (batch.length === 1 ? processSingle : processBatch)(batch, isInInitialList);
+    } finally {
+      this.finished(batch);
+    }
+    return batch;
+  }
+
+  #takeBatch(): Delta<T>[] {
+    const limit = this.#initialRemaining > 0
+      ? Math.min(this.#batchSize, this.#initialRemaining)
+      : this.#batchSize;
+    const batch: Delta<T>[] = [];
+    const keys = new Set<string>();
+    while (batch.length < limit && this.#items.length > 0) {
+      const delta = this.#items.at(0)!;
+      if (!isBatchable(delta)) {
+        if (batch.length === 0) batch.push(this.#items.shift()!);
+        break;
+      }
+      let key: string;
+      try {
+        key = this.#keyOfDelta(delta);
+      } catch {
+        batch.push(this.#items.shift()!); // whoever processes it reports it
+        break;
+      }
+      if (keys.has(key)) break;
+      keys.add(key);
+      batch.push(this.#items.shift()!);
+    }
+    return batch;
+  }
+
+  #replaceAll(objects: readonly T[], resourceVersion: string): void {
+    const kept: T[] = new Array(objects.length);
+    for (let i = 0; i < objects.length; i++) {
+      this.#keyIn(objects[i], "replace");
+      kept[i] = this.transform === undefined ? objects[i] : transformed(this.transform, objects[i]);
+    }
+    this.#push({ type: "ReplacedAll", object: { resourceVersion, objects: kept } });
+  }
+
+  #replaceEach(objects: readonly T[], knownObjects: KeyListerGetter<T>): void {
+    const keys = new Set<string>();
+    for (const object of objects) keys.add(this.#keyIn(object, "replace"));
+    const lastQueued = new Map<string, Delta<T>>();
+    for (const delta of this.#items) lastQueued.set(this.#keyOfDelta(delta), delta);
+    for (const [key, delta] of lastQueued) {
+      if (keys.has(key) || delta.type === "Deleted") continue;
+      this.#queueTombstone(key, delta.object as T);
+    }
+    for (const key of knownObjects.listKeys()) {
+      if (keys.has(key) || lastQueued.has(key)) continue;
+      this.#queueTombstone(key, knownObjects.getByKey(key));
+    }
+    for (const object of objects) this.#queueDelta("Replaced", object, "replace");
+  }
+
+  #queueTombstone(key: string, lastKnown: T | undefined): void {
+    this.#queueDelta("Deleted", new DeletedFinalStateUnknown(key, lastKnown), "replace");
+  }
+
+  #queueDelta(
+    type: "Added" | "Updated" | "Replaced" | "Sync" | "Deleted",
+    object: Queued<T>,
+    operation: string,
+  ): void {
+    this.#keyIn(object, operation);
+    if (this.transform !== undefined && type !== "Sync" && !(object instanceof DeletedFinalStateUnknown)) {
+      object = transformed(this.transform, object);
+    }
+    this.#push({ type, object } as Delta<T>);
+  }
+
+  #push(delta: Delta<T>): void {
+    this.#items.push(delta);
+    this.wake();
+  }
+
+  #keyIn(object: Queued<T>, operation: string): string {
+    return object instanceof DeletedFinalStateUnknown ? object.key : keyOf(this.#keyFunc, object, operation);
+  }
+
+  #keyOfDelta(delta: Delta<T>): string {
+    return this.#keyIn(delta.object as Queued<T>, "read the key of");
+  }
+
+  protected override take(): Deltas<T> | typeof NOTHING {
+    const delta = this.#items.shift();
+    return delta === undefined ? NOTHING : [delta];
+  }
+
+  protected override depth(): number {
+    return this.#items.length;
+  }
+
+  protected override labelOf([delta]: Deltas<T>): string {
+    return isBatchable(delta) ? this.#keyOfDelta(delta) : delta.type;
+  }
+
+  protected override finished(deltas: Deltas<T>): void {
+    this.population.popped(deltas.length);
+  }
+}
+
+function isBatchable(delta: Delta<unknown>): boolean {
+  return delta.type !== "ReplacedAll" && delta.type !== "SyncAll" && delta.type !== "Bookmark";
+}

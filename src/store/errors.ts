@@ -1,0 +1,172 @@
+/**
+ * What stores and indices throw.
+ * @module
+ */
+
+import { describeValue } from "../meta/keys.ts";
+import { CacheError, errorMessage } from "../util/errors.ts";
+
+/**
+ * A lookup named an index that the store does not have.
+ *
+ * @example
+ * ```ts
+ * import { type Indexer, IndexNotFoundError, metaNamespaceKey, newIndexer } from "@listwatch/cache";
+ * const indexer: Indexer<{ metadata: { name: string } }> = newIndexer(metaNamespaceKey, {});
+ * try {
+ *   indexer.byIndex("byNode", "node-1");
+ * } catch (error) {
+ *   if (error instanceof IndexNotFoundError) console.log(error.indexName); // byNode
+ * }
+ * ```
+ */
+export class IndexNotFoundError extends CacheError {
+  /** The name that was asked for. */
+  readonly indexName: string;
+
+  /** Makes the error; `known` are the names that would have done. */
+  constructor(indexName: string, known: readonly string[]) {
+    const have = known.length === 0 ? "the store has no index" : `the store has: ${known.join(", ")}`;
+    super("IndexNotFound", `Index with name ${indexName} does not exist (${have})`);
+    this.indexName = indexName;
+  }
+}
+
+/**
+ * Indices were added under names that are taken; none of them was added.
+ *
+ * @example
+ * ```ts
+ * import { IndexerConflictError, metaNamespaceIndex, metaNamespaceKey, newIndexer } from "@listwatch/cache";
+ * const indexer = newIndexer(metaNamespaceKey, { namespace: metaNamespaceIndex });
+ * try {
+ *   indexer.addIndexers({ namespace: metaNamespaceIndex });
+ * } catch (error) {
+ *   if (error instanceof IndexerConflictError) console.log(error.indexNames); // ["namespace"]
+ * }
+ * ```
+ */
+export class IndexerConflictError extends CacheError {
+  /** The names that are taken. */
+  readonly indexNames: readonly string[];
+
+  /** Makes the error. */
+  constructor(indexNames: readonly string[]) {
+    super(
+      "IndexerConflict",
+      `indexer conflict: the store already has ${indexNames.join(", ")}; nothing was added`,
+    );
+    this.indexNames = indexNames;
+  }
+}
+
+/**
+ * An index function threw, or did not return an array of strings. The write that called it changed nothing.
+ *
+ * client-go panics here; this is an error that names the object instead.
+ *
+ * @example
+ * ```ts
+ * import { IndexFuncError, metaNamespaceKey, newIndexer } from "@listwatch/cache";
+ * const indexer = newIndexer<{ metadata: { name: string }; spec?: { node: string } }, "byNode">(metaNamespaceKey, {
+ *   byNode: (object) => [object.spec!.node],
+ * });
+ * try {
+ *   indexer.add({ metadata: { name: "no-spec" } });
+ * } catch (error) {
+ *   if (error instanceof IndexFuncError) console.log(error.indexName, error.key, indexer.list().length); // byNode no-spec 0
+ * }
+ * ```
+ */
+export class IndexFuncError extends CacheError {
+  /** The index whose function failed. */
+  readonly indexName: string;
+  /** The key of the object it was called with. */
+  readonly key: string;
+  /** The operation that was refused, such as `add`. */
+  readonly operation: string;
+
+  /** Makes the error from what the index function threw. */
+  constructor(indexName: string, key: string, operation: string, cause: unknown) {
+    super(
+      "IndexFunc",
+      `Cannot ${operation} ${JSON.stringify(key)}: unable to calculate an index entry for it on index ` +
+        `${JSON.stringify(indexName)}: ${errorMessage(cause)}`,
+      { cause },
+    );
+    this.indexName = indexName;
+    this.key = key;
+    this.operation = operation;
+  }
+}
+
+/**
+ * A transform function threw. The object was not stored.
+ *
+ * @example
+ * ```ts
+ * import { metaNamespaceKey, newStore, TransformError } from "@listwatch/cache";
+ * const store = newStore(metaNamespaceKey, {
+ *   transform: () => {
+ *     throw new Error("no");
+ *   },
+ * });
+ * try {
+ *   store.add({ metadata: { name: "a" } });
+ * } catch (error) {
+ *   console.log(error instanceof TransformError, store.list().length); // true 0
+ * }
+ * ```
+ */
+export class TransformError extends CacheError {
+  /** The object that the transform was given. */
+  readonly object: unknown;
+
+  /** Makes the error from what the transform threw. */
+  constructor(object: unknown, cause: unknown) {
+    super("TransformError", `transforming: ${describeValue(object)}: ${errorMessage(cause)}`, { cause });
+    this.object = object;
+  }
+}
+
+/**
+ * Some entries of a transaction had no key. The others were applied.
+ *
+ * Mirrors client-go's `TransactionError`.
+ *
+ * @example
+ * ```ts
+ * import { metaNamespaceKey, newStore, TransactionError } from "@listwatch/cache";
+ * const store = newStore<unknown>(metaNamespaceKey);
+ * try {
+ *   store.transaction([
+ *     { type: "Add", object: { metadata: { name: "a" } } },
+ *     { type: "Add", object: "no object" },
+ *   ]);
+ * } catch (error) {
+ *   if (error instanceof TransactionError) console.log(error.successfulIndices, store.listKeys()); // [0] ["a"]
+ * }
+ * ```
+ */
+export class TransactionError extends CacheError {
+  /** Which entries were applied: indices into the transaction, ascending. */
+  readonly successfulIndices: readonly number[];
+  /** How many entries the transaction had. */
+  readonly totalTransactions: number;
+  /** Why the others were not, in their order. */
+  readonly errors: readonly Error[];
+
+  /** Makes the error. */
+  constructor(totalTransactions: number, successfulIndices: readonly number[], errors: readonly Error[]) {
+    const failed = totalTransactions - successfulIndices.length;
+    super(
+      "TransactionError",
+      `failed to execute (${failed}/${totalTransactions}) transactions failed due to: ` +
+        errors.map((error) => error.message).join("; "),
+      { cause: errors[0] },
+    );
+    this.totalTransactions = totalTransactions;
+    this.successfulIndices = successfulIndices;
+    this.errors = errors;
+  }
+}

@@ -1,0 +1,98 @@
+/**
+ * Index functions.
+ * @module
+ */
+
+import { type KeyFunc, NoMetaError } from "../meta/keys.ts";
+import { metaOf } from "../meta/object.ts";
+import { CacheError } from "../util/errors.ts";
+
+/**
+ * Computes the values under which an object is found in an index: none, one or several; duplicates count once.
+ * Must be pure: the store calls it again with the old object when that one changes.
+ *
+ * @example
+ * ```ts
+ * import type { IndexFunc, KubernetesObject } from "@listwatch/cache";
+ * interface Pod extends KubernetesObject {
+ *   spec?: { nodeName?: string };
+ * }
+ * const byNode: IndexFunc<Pod> = (pod) => pod.spec?.nodeName ? [pod.spec.nodeName] : [];
+ * ```
+ */
+export type IndexFunc<T> = (object: T) => readonly string[];
+
+/**
+ * Index functions by the name of their index. The names are the ones that lookups accept.
+ *
+ * @example
+ * ```ts
+ * import { type Indexers, type KubernetesObject, metaNamespaceIndex } from "@listwatch/cache";
+ * const indexers: Indexers<KubernetesObject, "namespace"> = { namespace: metaNamespaceIndex };
+ * ```
+ */
+export type Indexers<T, I extends string = string> = Readonly<Record<I, IndexFunc<T>>>;
+
+/** The name by which informers index objects by namespace; see {@linkcode metaNamespaceIndex}. */
+export const NAMESPACE_INDEX = "namespace";
+
+/**
+ * Indexes by namespace; cluster-scoped objects are under `""`.
+ *
+ * Mirrors client-go's `MetaNamespaceIndexFunc`.
+ *
+ * @throws {NoMetaError} The value has no metadata.
+ *
+ * @example
+ * ```ts
+ * import { metaNamespaceIndex } from "@listwatch/cache";
+ * console.log(metaNamespaceIndex({ metadata: { namespace: "shop", name: "web-1" } })); // ["shop"]
+ * ```
+ */
+export function metaNamespaceIndex(object: unknown): string[] {
+  const metadata = metaOf(object);
+  if (metadata === undefined) throw new NoMetaError(object);
+  return [metadata.namespace ?? ""];
+}
+
+/**
+ * An index function that must give exactly one value gave none, or several.
+ *
+ * @example
+ * ```ts
+ * import { IndexKeyError, indexFuncToKeyFunc } from "@listwatch/cache";
+ * try {
+ *   indexFuncToKeyFunc(() => [])({});
+ * } catch (error) {
+ *   if (error instanceof IndexKeyError) console.log(error.code); // EmptyIndexKeys
+ * }
+ * ```
+ */
+export class IndexKeyError extends CacheError {
+  /** Makes the error for the values that the index function returned. */
+  constructor(values: readonly string[]) {
+    if (values.length === 0) super("EmptyIndexKeys", "unexpected empty indexKeys");
+    else super("TooManyKeys", `too many keys: ${values.join(", ")}`);
+  }
+}
+
+/**
+ * Makes a key function out of an index function that gives exactly one value.
+ *
+ * Mirrors client-go's `IndexFuncToKeyFuncAdapter`; the key function throws an {@linkcode IndexKeyError} where the index
+ * function gives no value or several.
+ *
+ * @example
+ * ```ts
+ * import { indexFuncToKeyFunc } from "@listwatch/cache";
+ * const byUid = indexFuncToKeyFunc<{ metadata: { uid: string } }>((object) => [object.metadata.uid]);
+ * console.log(byUid({ metadata: { uid: "u-1" } })); // u-1
+ * ```
+ */
+export function indexFuncToKeyFunc<T>(indexFunc: IndexFunc<T>): KeyFunc {
+  return (value) => {
+    const values = indexFunc(value as T);
+    if (values.length !== 1) throw new IndexKeyError(values);
+    return values[0];
+  };
+}

@@ -1,0 +1,31 @@
+/**
+ * Stores and indexers.
+ * @module
+ */
+
+export {
+  IndexerConflictError,
+  IndexFuncError,
+  IndexNotFoundError,
+  TransactionError,
+  TransformError,
+} from "./errors.ts";
+export {
+  type Indexers,
+  type IndexFunc,
+  indexFuncToKeyFunc,
+  IndexKeyError,
+  metaNamespaceIndex,
+  NAMESPACE_INDEX,
+} from "./index_func.ts";
+export {
+  type Indexer,
+  type Keyed,
+  newIndexer,
+  newStore,
+  type Store,
+  type StoreOptions,
+  type Transaction,
+  type TransformFunc,
+} from "./store.ts";
+export { type KeyedTransaction, ThreadSafeStore } from "./thread_safe_store.ts";

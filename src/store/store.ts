@@ -1,0 +1,347 @@
+/**
+ * Stores and indexers: objects that know their own key.
+ * @module
+ */
+
+import { ExplicitKey, type KeyFunc, keyOf } from "../meta/keys.ts";
+import type { DeletedFinalStateUnknown } from "../meta/tombstone.ts";
+import { toError } from "../util/errors.ts";
+import { TransactionError, TransformError } from "./errors.ts";
+import type { Indexers, IndexFunc } from "./index_func.ts";
+import { type KeyedTransaction, ThreadSafeStore } from "./thread_safe_store.ts";
+
+/** What may stand for an object where only its key matters. */
+export type Keyed<T> = T | DeletedFinalStateUnknown<T> | ExplicitKey;
+
+/**
+ * One write of a transaction.
+ *
+ * @example
+ * ```ts
+ * import type { KubernetesObject, Transaction } from "@listwatch/cache";
+ * const write: Transaction<KubernetesObject> = { type: "Update", object: { metadata: { name: "web-1" } } };
+ * ```
+ */
+export interface Transaction<T> {
+  readonly type: "Add" | "Update" | "Delete";
+  readonly object: T;
+}
+
+/**
+ * Changes an object before it is stored; may change it in place, as long as nobody else holds it.
+ *
+ * @throws Whatever it likes: the write fails with a `TransformError`.
+ *
+ * @example
+ * ```ts
+ * import type { KubernetesObject, TransformFunc } from "@listwatch/cache";
+ * const dropManagedFields: TransformFunc<KubernetesObject> = (object) => {
+ *   const { managedFields: _, ...metadata } = object.metadata ?? {};
+ *   return { ...object, metadata };
+ * };
+ * ```
+ */
+export type TransformFunc<T> = (object: T) => T;
+
+/**
+ * Objects under the keys that a key function gives them.
+ *
+ * Calls are synchronous; a write that throws has changed nothing. Objects are handed out as they were put in: shared by
+ * all readers, and read-only.
+ *
+ * Mirrors client-go's `Store`, with errors thrown instead of returned, and the old object returned by a write.
+ *
+ * @example
+ * ```ts
+ * import { metaNamespaceKey, newStore, type Store } from "@listwatch/cache";
+ * const store: Store<{ metadata: { name: string } }> = newStore(metaNamespaceKey);
+ * store.add({ metadata: { name: "a" } });
+ * console.log(store.getByKey("a")?.metadata.name); // a
+ * ```
+ */
+export interface Store<T> {
+  /** How many objects are stored. */
+  readonly size: number;
+  /**
+   * Puts an object in, whether or not its key is there, and returns the one it replaces.
+   *
+   * @throws {KeyError} The key function threw.
+   * @throws {TransformError} The transform threw.
+   * @throws {IndexFuncError} An index function threw.
+   */
+  add(object: T): T | undefined;
+  /** The same as {@linkcode Store.add}. */
+  update(object: T): T | undefined;
+  /**
+   * Removes an object and returns the stored one; an absent one is fine.
+   *
+   * @throws {KeyError} The key function threw.
+   */
+  delete(object: Keyed<T>): T | undefined;
+  /** All objects: a new array, in no order that may be relied on. */
+  list(): T[];
+  /** All keys: a new array, in no order that may be relied on. */
+  listKeys(): string[];
+  /** All objects without a copy; do not write to the store while iterating. */
+  values(): IterableIterator<T>;
+  /**
+   * The stored object that has the key of the given one.
+   *
+   * @throws {KeyError} The key function threw.
+   */
+  get(object: Keyed<T>): T | undefined;
+  /** The object of a key. */
+  getByKey(key: string): T | undefined;
+  /** Whether a key is there. */
+  has(key: string): boolean;
+  /**
+   * Replaces the whole content, which then stands at `resourceVersion`; of several objects with one key the last counts.
+   *
+   * @throws {KeyError} The key function threw; nothing was changed.
+   */
+  replace(objects: readonly T[], resourceVersion: string): void;
+  /**
+   * Applies several writes in order, as one step. Objects are not transformed.
+   *
+   * @throws {TransactionError} Some had no key; the others were applied.
+   */
+  transaction(writes: readonly Transaction<T>[]): void;
+  /** Does nothing in a store; queues resend what is known. */
+  resync(): void;
+  /** Records that the content also stands at a later resourceVersion. */
+  bookmark(resourceVersion: string): void;
+  /** The resourceVersion that the content stands at; `""` before the first write. */
+  lastStoreSyncResourceVersion(): string;
+}
+
+/**
+ * A store with indices. The names given at construction are the ones that lookups accept, checked by the compiler.
+ *
+ * Mirrors client-go's `Indexer`.
+ *
+ * @example
+ * ```ts
+ * import { type Indexer, metaNamespaceIndex, metaNamespaceKey, newIndexer } from "@listwatch/cache";
+ * type Named = { metadata: { namespace: string; name: string } };
+ * const indexer: Indexer<Named, "namespace"> = newIndexer(metaNamespaceKey, { namespace: metaNamespaceIndex });
+ * indexer.add({ metadata: { namespace: "shop", name: "web-1" } });
+ * console.log(indexer.byIndex("namespace", "shop").length); // 1
+ * ```
+ */
+export interface Indexer<T, I extends string = string> extends Store<T> {
+  /**
+   * The objects that share a value with `object` in an index, each once; in no order that may be relied on.
+   *
+   * @throws {IndexNotFoundError} There is no such index.
+   */
+  index(indexName: I, object: T): T[];
+  /**
+   * The keys under a value of an index, ascending by code unit.
+   *
+   * @throws {IndexNotFoundError} There is no such index.
+   */
+  indexKeys(indexName: I, value: string): string[];
+  /** The values under which an index has objects; none for an unknown index. */
+  listIndexFuncValues(indexName: I): string[];
+  /**
+   * The objects under a value of an index: a new array, in no order that may be relied on.
+   *
+   * @throws {IndexNotFoundError} There is no such index.
+   */
+  byIndex(indexName: I, value: string): T[];
+  /** The index functions by name: a copy. */
+  getIndexers(): Record<I, IndexFunc<T>>;
+  /**
+   * Adds indices, at any time: what is stored already is indexed at once.
+   *
+   * @returns This indexer, with the new names in its type.
+   * @throws {IndexerConflictError} A name is taken; nothing was added.
+   * @throws {IndexFuncError} An index function threw; nothing was added.
+   */
+  addIndexers<J extends string>(indexers: Indexers<T, J>): Indexer<T, I | J>;
+}
+
+/**
+ * Options of {@linkcode newStore} and {@linkcode newIndexer}.
+ */
+export interface StoreOptions<T> {
+  /** Runs on every object of `add`, `update` and `replace`, after its key was computed. None by default. */
+  readonly transform?: TransformFunc<T>;
+}
+
+/**
+ * Makes an empty store.
+ *
+ * Mirrors client-go's `NewStore`.
+ *
+ * @example
+ * ```ts
+ * import { metaNamespaceKey, newStore } from "@listwatch/cache";
+ * const store = newStore<{ metadata: { name: string } }>(metaNamespaceKey);
+ * store.add({ metadata: { name: "a" } });
+ * console.log(store.listKeys()); // ["a"]
+ * ```
+ */
+export function newStore<T>(keyFunc: KeyFunc, options: StoreOptions<T> = {}): Store<T> {
+  return new Cache<T, never>(keyFunc, {}, options);
+}
+
+/**
+ * Makes an empty store with indices.
+ *
+ * Mirrors client-go's `NewIndexer`.
+ *
+ * @example
+ * ```ts
+ * import { metaNamespaceKey, newIndexer } from "@listwatch/cache";
+ * interface Pod {
+ *   metadata: { name: string };
+ *   spec: { nodeName: string };
+ * }
+ * const pods = newIndexer<Pod, "byNode">(metaNamespaceKey, { byNode: (pod) => [pod.spec.nodeName] });
+ * pods.add({ metadata: { name: "web-1" }, spec: { nodeName: "node-1" } });
+ * console.log(pods.listIndexFuncValues("byNode")); // ["node-1"]
+ * ```
+ */
+export function newIndexer<T, I extends string = string>(
+  keyFunc: KeyFunc,
+  indexers: Indexers<T, I>,
+  options: StoreOptions<T> = {},
+): Indexer<T, I> {
+  return new Cache<T, I>(keyFunc, indexers, options);
+}
+
+/** A key function over a {@linkcode ThreadSafeStore}: client-go's `cache`. */
+class Cache<T, I extends string> implements Indexer<T, I> {
+  readonly #keyFunc: KeyFunc;
+  readonly #storage: ThreadSafeStore<T, I>;
+  readonly #transform: TransformFunc<T> | undefined;
+
+  constructor(keyFunc: KeyFunc, indexers: Indexers<T, I>, options: StoreOptions<T>) {
+    this.#keyFunc = keyFunc;
+    this.#storage = new ThreadSafeStore(indexers);
+    this.#transform = options.transform;
+  }
+
+  get size(): number {
+    return this.#storage.size;
+  }
+
+  add(object: T): T | undefined {
+    const key = keyOf(this.#keyFunc, object, "add");
+    return this.#storage.add(key, this.#transformed(object));
+  }
+
+  update(object: T): T | undefined {
+    const key = keyOf(this.#keyFunc, object, "update");
+    return this.#storage.update(key, this.#transformed(object));
+  }
+
+  delete(object: Keyed<T>): T | undefined {
+    return this.#storage.deleteWithObject(keyOf(this.#keyFunc, object, "delete"), object);
+  }
+
+  list(): T[] {
+    return this.#storage.list();
+  }
+
+  listKeys(): string[] {
+    return this.#storage.listKeys();
+  }
+
+  values(): IterableIterator<T> {
+    return this.#storage.values();
+  }
+
+  get(object: Keyed<T>): T | undefined {
+    return this.#storage.get(keyOf(this.#keyFunc, object, "get"));
+  }
+
+  getByKey(key: string): T | undefined {
+    return this.#storage.get(key);
+  }
+
+  has(key: string): boolean {
+    return this.#storage.has(key);
+  }
+
+  replace(objects: readonly T[], resourceVersion: string): void {
+    const keyed: [string, T][] = new Array(objects.length);
+    for (let i = 0; i < objects.length; i++) {
+      const key = keyOf(this.#keyFunc, objects[i], "replace");
+      keyed[i] = [key, this.#transformed(objects[i])];
+    }
+    this.#storage.replace(keyed, resourceVersion);
+  }
+
+  transaction(writes: readonly Transaction<T>[]): void {
+    const keyed: KeyedTransaction<T>[] = [];
+    const successfulIndices: number[] = [];
+    const errors: Error[] = [];
+    for (let i = 0; i < writes.length; i++) {
+      const { type, object } = writes[i];
+      try {
+        keyed.push({ type, object, key: keyOf(this.#keyFunc, object, type.toLowerCase()) });
+        successfulIndices.push(i);
+      } catch (error) {
+        errors.push(toError(error));
+      }
+    }
+    this.#storage.transaction(keyed);
+    if (errors.length > 0) throw new TransactionError(writes.length, successfulIndices, errors);
+  }
+
+  resync(): void {
+    this.#storage.resync();
+  }
+
+  bookmark(resourceVersion: string): void {
+    this.#storage.bookmark(resourceVersion);
+  }
+
+  lastStoreSyncResourceVersion(): string {
+    return this.#storage.lastStoreSyncResourceVersion();
+  }
+
+  index(indexName: I, object: T): T[] {
+    return this.#storage.index(indexName, object);
+  }
+
+  indexKeys(indexName: I, value: string): string[] {
+    return this.#storage.indexKeys(indexName, value);
+  }
+
+  listIndexFuncValues(indexName: I): string[] {
+    return this.#storage.listIndexFuncValues(indexName);
+  }
+
+  byIndex(indexName: I, value: string): T[] {
+    return this.#storage.byIndex(indexName, value);
+  }
+
+  getIndexers(): Record<I, IndexFunc<T>> {
+    return this.#storage.getIndexers();
+  }
+
+  addIndexers<J extends string>(indexers: Indexers<T, J>): Indexer<T, I | J> {
+    this.#storage.addIndexers(indexers);
+    return this as unknown as Indexer<T, I | J>;
+  }
+
+  #transformed(object: T): T {
+    return this.#transform === undefined ? object : transformed(this.#transform, object);
+  }
+}
+
+/**
+ * Runs a transform.
+ *
+ * @throws {TransformError} It threw.
+ */
+export function transformed<T>(transform: TransformFunc<T>, object: T): T {
+  try {
+    return transform(object);
+  } catch (error) {
+    throw new TransformError(object, error);
+  }
+}
