@@ -220,9 +220,8 @@ export class RealFIFO<T> extends PoppingQueue<Deltas<T>> implements Queue<T> {
   }
 
   #takeBatch(): Delta<T>[] {
-    const limit = this.#initialRemaining > 0
-      ? Math.min(this.#batchSize, this.#initialRemaining)
-      : this.#batchSize;
+    const initial = this.population.remaining;
+    const limit = initial > 0 ? Math.min(this.#batchSize, initial) : this.#batchSize;
     const batch: Delta<T>[] = [];
     const keys = new Set<string>();
     while (batch.length < limit && this.#items.length > 0) {
