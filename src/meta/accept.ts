@@ -1,0 +1,97 @@
+/**
+ * Which representation a request's `Accept` header asks for.
+ * @module
+ */
+
+import type { GroupVersionKind } from "./resource.ts";
+
+/** One alternative of an `Accept` header. */
+export interface AcceptClause {
+  /** `application`, or `*`. */
+  readonly type: string;
+  /** `json`, or `*`. */
+  readonly subtype: string;
+  /** How much it is wanted, above 0 and at most 1. */
+  readonly quality: number;
+  /** The other parameters; names in lower case. */
+  readonly parameters: ReadonlyMap<string, string>;
+}
+
+/**
+ * Reads an `Accept` header: the most wanted first, a wildcard after what is named, otherwise in the header's order.
+ * A clause with `q=0` is left out, and so is one that is no media type.
+ */
+export function parseAccept(header: string): AcceptClause[] {
+  const clauses: AcceptClause[] = [];
+  for (const part of header.split(",")) {
+    const [mediaRange, ...rest] = part.split(";");
+    const [type, subtype] = mediaRange.trim().toLowerCase().split("/");
+    if (!type || !subtype) continue;
+    const parameters = new Map<string, string>();
+    let quality = 1;
+    for (const parameter of rest) {
+      const equals = parameter.indexOf("=");
+      if (equals < 0) continue;
+      const name = parameter.slice(0, equals).trim().toLowerCase();
+      const value = parameter.slice(equals + 1).trim().replace(/^"(.*)"$/, "$1");
+      if (name === "q") quality = Number.isNaN(parseFloat(value)) ? 1 : Math.min(parseFloat(value), 1);
+      else parameters.set(name, value);
+    }
+    if (quality > 0) clauses.push({ type, subtype, quality, parameters });
+  }
+  return clauses.sort((a, b) => b.quality - a.quality || wildcards(a) - wildcards(b));
+}
+
+function wildcards(clause: AcceptClause): number {
+  return (clause.type === "*" ? 2 : 0) + (clause.subtype === "*" ? 1 : 0);
+}
+
+/** What was agreed on. */
+export interface Representation {
+  /** Such as `application/json`. */
+  readonly mediaType: string;
+  /** What kind the answer is to be turned into (`as`, `g` and `v`): a Table, say. `undefined`: as it is. */
+  readonly convertTo: GroupVersionKind | undefined;
+}
+
+/** Options of {@linkcode negotiate}. */
+export interface NegotiateOptions {
+  /** The media types that can be served, the default first; only `application/json` by default. */
+  readonly mediaTypes?: readonly string[];
+  /** Whether the answer can be turned into this kind; never by default. */
+  readonly converts?: (kind: GroupVersionKind, mediaType: string) => boolean;
+}
+
+/**
+ * Picks the representation to answer with, or `undefined` if there is none that the client accepts: 406.
+ * Without a header the answer is the first media type. `sv` is never accepted, `stream` only as `watch`, any other
+ * parameter is ignored.
+ *
+ * Mirrors apiserver's `NegotiateMediaTypeOptions`.
+ */
+export function negotiate(
+  header: string | null | undefined,
+  options: NegotiateOptions = {},
+): Representation | undefined {
+  const { mediaTypes = ["application/json"], converts = () => false } = options;
+  if (!header) return { mediaType: mediaTypes[0], convertTo: undefined };
+  for (const { type, subtype, parameters } of parseAccept(header)) {
+    if (parameters.get("sv") || (parameters.get("stream") ?? "watch") !== "watch") continue;
+    const convertTo = conversion(parameters);
+    for (const mediaType of mediaTypes) {
+      const [offeredType, offeredSubtype] = mediaType.split("/");
+      if (type !== "*" && type !== offeredType) continue;
+      if (subtype !== "*" && subtype !== offeredSubtype) continue;
+      if (convertTo === undefined || converts(convertTo, mediaType)) return { mediaType, convertTo };
+    }
+  }
+  return undefined;
+}
+
+function conversion(parameters: ReadonlyMap<string, string>): GroupVersionKind | undefined {
+  const kind = parameters.get("as");
+  const group = parameters.get("g");
+  const version = parameters.get("v");
+  if (kind === undefined && group === undefined && version === undefined) return undefined;
+  return { group: group ?? "", version: version ?? "", kind: kind ?? "" };
+}

@@ -1,0 +1,163 @@
+/**
+ * The resources that Kubernetes itself brings.
+ * @module
+ */
+
+import type { ApiResource } from "./discovery.ts";
+import type { GroupVersionResource } from "./resource.ts";
+
+type Row = readonly [
+  resource: string,
+  kind: string,
+  scope: "Namespaced" | "Cluster",
+  more?: Pick<ApiResource, "shortNames" | "categories" | "fieldSelectors" | "singularName">,
+];
+
+const NAME = "metadata.name";
+const NAMESPACE = "metadata.namespace";
+const ALL = ["all"];
+const EXTENSIONS = ["api-extensions"];
+
+// As kube-apiserver 1.36 describes them. Fields: what its conversion functions let through.
+const TABLE: ReadonlyMap<string, readonly Row[]> = new Map<string, readonly Row[]>([
+  ["v1", [
+    ["configmaps", "ConfigMap", "Namespaced", { shortNames: ["cm"] }],
+    ["endpoints", "Endpoints", "Namespaced", { shortNames: ["ep"] }],
+    ["events", "Event", "Namespaced", {
+      shortNames: ["ev"],
+      fieldSelectors: [
+        "involvedObject.kind",
+        "involvedObject.namespace",
+        "involvedObject.name",
+        "involvedObject.uid",
+        "involvedObject.apiVersion",
+        "involvedObject.resourceVersion",
+        "involvedObject.fieldPath",
+        "reason",
+        "reportingComponent",
+        "source",
+        "type",
+        NAMESPACE,
+        NAME,
+      ],
+    }],
+    ["limitranges", "LimitRange", "Namespaced", { shortNames: ["limits"] }],
+    ["namespaces", "Namespace", "Cluster", { shortNames: ["ns"], fieldSelectors: ["status.phase", NAME] }],
+    ["nodes", "Node", "Cluster", { shortNames: ["no"], fieldSelectors: [NAME, "spec.unschedulable"] }],
+    ["persistentvolumeclaims", "PersistentVolumeClaim", "Namespaced", { shortNames: ["pvc"] }],
+    ["persistentvolumes", "PersistentVolume", "Cluster", { shortNames: ["pv"] }],
+    ["pods", "Pod", "Namespaced", {
+      shortNames: ["po"],
+      categories: ALL,
+      fieldSelectors: [
+        NAME,
+        NAMESPACE,
+        "spec.nodeName",
+        "spec.restartPolicy",
+        "spec.schedulerName",
+        "spec.serviceAccountName",
+        "spec.hostNetwork",
+        "status.phase",
+        "status.podIP",
+        "status.podIPs",
+        "status.nominatedNodeName",
+      ],
+    }],
+    ["podtemplates", "PodTemplate", "Namespaced"],
+    ["replicationcontrollers", "ReplicationController", "Namespaced", {
+      shortNames: ["rc"],
+      categories: ALL,
+      fieldSelectors: [NAME, NAMESPACE, "status.replicas"],
+    }],
+    ["resourcequotas", "ResourceQuota", "Namespaced", { shortNames: ["quota"] }],
+    ["secrets", "Secret", "Namespaced", { fieldSelectors: ["type", NAMESPACE, NAME] }],
+    ["serviceaccounts", "ServiceAccount", "Namespaced", { shortNames: ["sa"] }],
+    ["services", "Service", "Namespaced", {
+      shortNames: ["svc"],
+      categories: ALL,
+      fieldSelectors: [NAMESPACE, NAME, "spec.clusterIP", "spec.type"],
+    }],
+  ]],
+  ["apps/v1", [
+    ["controllerrevisions", "ControllerRevision", "Namespaced"],
+    ["daemonsets", "DaemonSet", "Namespaced", { shortNames: ["ds"], categories: ALL }],
+    ["deployments", "Deployment", "Namespaced", { shortNames: ["deploy"], categories: ALL }],
+    ["replicasets", "ReplicaSet", "Namespaced", { shortNames: ["rs"], categories: ALL }],
+    ["statefulsets", "StatefulSet", "Namespaced", { shortNames: ["sts"], categories: ALL }],
+  ]],
+  ["batch/v1", [
+    ["cronjobs", "CronJob", "Namespaced", { shortNames: ["cj"], categories: ALL }],
+    ["jobs", "Job", "Namespaced", {
+      categories: ALL,
+      fieldSelectors: [NAME, NAMESPACE, "status.successful"],
+    }],
+  ]],
+  ["autoscaling/v2", [
+    ["horizontalpodautoscalers", "HorizontalPodAutoscaler", "Namespaced", {
+      shortNames: ["hpa"],
+      categories: ALL,
+    }],
+  ]],
+  ["networking.k8s.io/v1", [
+    ["ingressclasses", "IngressClass", "Cluster"],
+    ["ingresses", "Ingress", "Namespaced", { shortNames: ["ing"] }],
+    ["networkpolicies", "NetworkPolicy", "Namespaced", { shortNames: ["netpol"] }],
+  ]],
+  ["policy/v1", [
+    ["poddisruptionbudgets", "PodDisruptionBudget", "Namespaced", { shortNames: ["pdb"] }],
+  ]],
+  ["rbac.authorization.k8s.io/v1", [
+    ["clusterrolebindings", "ClusterRoleBinding", "Cluster"],
+    ["clusterroles", "ClusterRole", "Cluster"],
+    ["rolebindings", "RoleBinding", "Namespaced"],
+    ["roles", "Role", "Namespaced"],
+  ]],
+  ["storage.k8s.io/v1", [
+    ["storageclasses", "StorageClass", "Cluster", { shortNames: ["sc"] }],
+  ]],
+  ["coordination.k8s.io/v1", [
+    ["leases", "Lease", "Namespaced"],
+  ]],
+  ["discovery.k8s.io/v1", [
+    ["endpointslices", "EndpointSlice", "Namespaced"],
+  ]],
+  ["apiextensions.k8s.io/v1", [
+    ["customresourcedefinitions", "CustomResourceDefinition", "Cluster", {
+      shortNames: ["crd", "crds"],
+      categories: EXTENSIONS,
+    }],
+  ]],
+]);
+
+/**
+ * The description of a resource that Kubernetes brings, or `undefined` for any other.
+ *
+ * @example
+ * ```ts
+ * import { builtinResource, parseResource } from "@listwatch/cache";
+ * console.log(builtinResource(parseResource("apps/v1/deployments"))?.shortNames); // [ "deploy" ]
+ * ```
+ */
+export function builtinResource(gvr: GroupVersionResource): ApiResource | undefined {
+  const { group, version } = gvr;
+  const rows = TABLE.get(group === "" ? version : `${group}/${version}`);
+  const row = rows?.find(([resource]) => resource === gvr.resource);
+  return row === undefined ? undefined : apiResource(group, version, row);
+}
+
+/**
+ * All resources that Kubernetes brings and this library knows, in the order that discovery lists them.
+ */
+export function builtinResources(): ApiResource[] {
+  const resources: ApiResource[] = [];
+  for (const [groupVersion, rows] of TABLE) {
+    const [version, group = ""] = groupVersion.split("/").reverse();
+    for (const row of rows) resources.push(apiResource(group, version, row));
+  }
+  return resources;
+}
+
+function apiResource(group: string, version: string, row: Row): ApiResource {
+  const [resource, kind, scope, more] = row;
+  return { group, version, resource, kind, namespaced: scope === "Namespaced", ...more };
+}

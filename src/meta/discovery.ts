@@ -1,0 +1,279 @@
+/**
+ * The documents in which an API server tells what it serves.
+ * @module
+ */
+
+import { negotiate } from "./accept.ts";
+import type { GroupVersionResource } from "./resource.ts";
+import { groupVersion } from "./resource.ts";
+import { newStatus, type Status } from "./status.ts";
+
+/**
+ * A resource, as discovery describes it.
+ *
+ * @example
+ * ```ts
+ * import type { ApiResource } from "@listwatch/cache";
+ * const widgets: ApiResource = {
+ *   group: "example.com",
+ *   version: "v1",
+ *   resource: "widgets",
+ *   kind: "Widget",
+ *   namespaced: true,
+ *   shortNames: ["wd"],
+ * };
+ * ```
+ */
+export interface ApiResource extends GroupVersionResource {
+  /** The kind of its objects, such as `Pod`. */
+  readonly kind: string;
+  /** Whether its objects live in namespaces. */
+  readonly namespaced: boolean;
+  /** The kind in lower case by default. */
+  readonly singularName?: string;
+  /** Short names for the command line, such as `po`. */
+  readonly shortNames?: readonly string[];
+  /** Names for groups of resources on the command line, such as `all`. */
+  readonly categories?: readonly string[];
+  /** What can be done with it; `get`, `list` and `watch` by default. */
+  readonly verbs?: readonly string[];
+  /**
+   * The fields that a field selector may name, as dotted paths; `metadata.name` and `metadata.namespace` by default.
+   */
+  readonly fieldSelectors?: readonly string[];
+}
+
+/** What is asked of {@linkcode answerDiscovery}. */
+export interface DiscoveryRequest {
+  /** The path, without a query. A slash at its end is ignored. */
+  readonly path: string;
+  /** The `Accept` header. */
+  readonly accept?: string | null;
+  /** The `If-None-Match` header. */
+  readonly ifNoneMatch?: string | null;
+  /** `host:port` of the server, for the old document at `/api`. */
+  readonly serverAddress?: string;
+}
+
+/** An HTTP answer. */
+export interface DiscoveryAnswer {
+  readonly status: 200 | 304 | 406;
+  readonly headers: Readonly<Record<string, string>>;
+  /** `null`: no body, and no Content-Type either. */
+  readonly body: string | null;
+}
+
+const READ_VERBS: readonly string[] = ["get", "list", "watch"];
+const JSON_TYPE = "application/json";
+// Clients decide by these parameters how the body is to be read; without them it is an old-style list.
+const AGGREGATED_TYPE = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
+
+/**
+ * Answers a discovery request: `/api`, `/apis` (both plain and aggregated, as the `Accept` header asks), `/api/v1`,
+ * `/apis/GROUP` and `/apis/GROUP/VERSION`. `undefined`: the path is none of them, or the group or version is unknown.
+ *
+ * The order of resources and groups is the one given; versions are in Kubernetes' order of preference. Aggregated
+ * documents have an `ETag`; the 304 has no Content-Type, as clients would take it for that of the document they keep.
+ *
+ * @example
+ * ```ts
+ * import { answerDiscovery } from "@listwatch/cache";
+ * const pods = { group: "", version: "v1", resource: "pods", kind: "Pod", namespaced: true };
+ * const answer = answerDiscovery([pods], { path: "/api/v1" });
+ * console.log(JSON.parse(answer?.body ?? "").resources[0].singularName); // pod
+ * ```
+ */
+export function answerDiscovery(
+  resources: readonly ApiResource[],
+  request: DiscoveryRequest,
+): DiscoveryAnswer | undefined {
+  const [root, group, version, ...more] = request.path.replace(/\/$/, "").split("/").slice(1);
+  if (more.length > 0 || (root !== "api" && root !== "apis")) return undefined;
+  if (root === "api") {
+    if (group === undefined) {
+      return answerRoot(request, resources, () => apiVersionsDocument(request.serverAddress));
+    }
+    return version === undefined &&
+        (group === "v1" || resources.some((r) => r.group === "" && r.version === group))
+      ? answerPlain(request, apiResourceListDocument(resources, { group: "", version: group }))
+      : undefined;
+  }
+  if (group === undefined) return answerRoot(request, resources, () => apiGroupListDocument(resources));
+  const versions = versionsOf(resources, group);
+  if (group === "" || versions.length === 0) return undefined;
+  if (version === undefined) {
+    return answerPlain(request, { kind: "APIGroup", apiVersion: "v1", ...apiGroup(group, versions) });
+  }
+  return versions.includes(version)
+    ? answerPlain(request, apiResourceListDocument(resources, { group, version }))
+    : undefined;
+}
+
+function answerRoot(
+  request: DiscoveryRequest,
+  resources: readonly ApiResource[],
+  plain: () => unknown,
+): DiscoveryAnswer {
+  const agreed = negotiate(request.accept, {
+    converts: ({ group, version, kind }) =>
+      group === "apidiscovery.k8s.io" && version === "v2" && kind === "APIGroupDiscoveryList",
+  });
+  if (agreed === undefined) return notAcceptable();
+  if (agreed.convertTo === undefined) return answer(200, JSON_TYPE, plain());
+  const isCore = /^\/api\/?$/.test(request.path);
+  const body = text(aggregatedDocument(resources.filter((resource) => (resource.group === "") === isCore)));
+  const etag = `"${hash(body)}"`;
+  const headers = { ...COMMON_HEADERS, ETag: etag };
+  if (matches(request.ifNoneMatch, etag)) return { status: 304, headers, body: null };
+  return { status: 200, headers: { ...headers, "Content-Type": AGGREGATED_TYPE }, body };
+}
+
+function answerPlain(request: DiscoveryRequest, document: unknown): DiscoveryAnswer {
+  return negotiate(request.accept) === undefined ? notAcceptable() : answer(200, JSON_TYPE, document);
+}
+
+const COMMON_HEADERS: Readonly<Record<string, string>> = {
+  "Cache-Control": "no-cache, private",
+  "Vary": "Accept",
+};
+
+function answer(status: 200 | 406, contentType: string, document: unknown): DiscoveryAnswer {
+  return { status, headers: { ...COMMON_HEADERS, "Content-Type": contentType }, body: text(document) };
+}
+
+function notAcceptable(): DiscoveryAnswer {
+  return answer(406, JSON_TYPE, notAcceptableStatus([JSON_TYPE]));
+}
+
+/** The status of a request whose `Accept` header fits nothing. */
+export function notAcceptableStatus(mediaTypes: readonly string[]): Status {
+  return newStatus(
+    406,
+    "NotAcceptable",
+    `only the following media types are accepted: ${mediaTypes.join(", ")}`,
+  );
+}
+
+/** The document at `/api`. */
+export function apiVersionsDocument(serverAddress = ""): unknown {
+  return {
+    kind: "APIVersions",
+    versions: ["v1"],
+    serverAddressByClientCIDRs: [{ clientCIDR: "0.0.0.0/0", serverAddress }],
+  };
+}
+
+/** The plain document at `/apis`. */
+export function apiGroupListDocument(resources: readonly ApiResource[]): unknown {
+  const names = new Set<string>();
+  for (const { group } of resources) if (group !== "") names.add(group);
+  const groups = Array.from(names, (group) => apiGroup(group, versionsOf(resources, group)));
+  return { kind: "APIGroupList", apiVersion: "v1", groups };
+}
+
+/** The document at `/api/VERSION` or `/apis/GROUP/VERSION`. */
+export function apiResourceListDocument(
+  resources: readonly ApiResource[],
+  of: { readonly group: string; readonly version: string },
+): unknown {
+  return {
+    kind: "APIResourceList",
+    // The core group's document has none, since 1.1.
+    ...(of.group !== "" && { apiVersion: "v1" }),
+    groupVersion: groupVersion(of),
+    resources: resources
+      .filter((resource) => resource.group === of.group && resource.version === of.version)
+      .map((resource) => ({
+        name: resource.resource,
+        singularName: singularName(resource),
+        namespaced: resource.namespaced,
+        kind: resource.kind,
+        verbs: resource.verbs ?? READ_VERBS,
+        ...shortNamesAndCategories(resource),
+      })),
+  };
+}
+
+/** The aggregated document (`apidiscovery.k8s.io/v2`) of the given resources. */
+export function aggregatedDocument(resources: readonly ApiResource[]): unknown {
+  const groups = new Set<string>();
+  for (const { group } of resources) groups.add(group);
+  return {
+    kind: "APIGroupDiscoveryList",
+    apiVersion: "apidiscovery.k8s.io/v2",
+    metadata: {},
+    items: Array.from(groups, (group) => ({
+      metadata: { ...(group !== "" && { name: group }), creationTimestamp: null },
+      versions: versionsOf(resources, group).map((version) => ({
+        version,
+        resources: resources
+          .filter((resource) => resource.group === group && resource.version === version)
+          .map((resource) => ({
+            resource: resource.resource,
+            responseKind: { group, version, kind: resource.kind },
+            scope: resource.namespaced ? "Namespaced" : "Cluster",
+            singularResource: singularName(resource),
+            verbs: resource.verbs ?? READ_VERBS,
+            ...shortNamesAndCategories(resource),
+          })),
+        freshness: "Current",
+      })),
+    })),
+  };
+}
+
+/** The singular name of a resource: the one it says, else its kind in lower case. */
+export function singularName(resource: ApiResource): string {
+  return resource.singularName ?? resource.kind.toLowerCase();
+}
+
+function shortNamesAndCategories(resource: ApiResource): Record<string, readonly string[]> {
+  return {
+    ...(resource.shortNames?.length && { shortNames: resource.shortNames }),
+    ...(resource.categories?.length && { categories: resource.categories }),
+  };
+}
+
+function apiGroup(name: string, versions: readonly string[]): Record<string, unknown> {
+  const list = versions.map((version) => ({ groupVersion: `${name}/${version}`, version }));
+  return { name, versions: list, preferredVersion: list[0] };
+}
+
+function versionsOf(resources: readonly ApiResource[], group: string): string[] {
+  const versions = new Set<string>();
+  for (const resource of resources) if (resource.group === group) versions.add(resource.version);
+  return Array.from(versions).sort(compareVersions);
+}
+
+const VERSION = /^v([0-9]+)(?:(alpha|beta)([0-9]+))?$/;
+
+/** Kubernetes' order of preference: v2, v1, v2beta1, v1beta2, v1beta1, v1alpha1, then anything else by name. */
+function compareVersions(a: string, b: string): number {
+  const x = VERSION.exec(a);
+  const y = VERSION.exec(b);
+  if (x === null || y === null) return x === null && y === null ? (a < b ? -1 : 1) : x === null ? 1 : -1;
+  const stability = (match: RegExpExecArray) => match[2] === undefined ? 2 : match[2] === "beta" ? 1 : 0;
+  return stability(y) - stability(x) || Number(y[1]) - Number(x[1]) || Number(y[3] ?? 0) - Number(x[3] ?? 0);
+}
+
+function text(document: unknown): string {
+  return JSON.stringify(document) + "\n";
+}
+
+function matches(ifNoneMatch: string | null | undefined, etag: string): boolean {
+  if (!ifNoneMatch) return false;
+  return ifNoneMatch.split(",").some((tag) => tag.trim() === "*" || tag.trim().replace(/^W\//, "") === etag);
+}
+
+// FNV-1a, two lanes of 32 bits: an ETag has to tell documents apart, not to withstand an attacker.
+function hash(body: string): string {
+  let a = 0x811c9dc5;
+  let b = 0x01000193;
+  for (let i = 0; i < body.length; i++) {
+    const unit = body.charCodeAt(i);
+    a = Math.imul(a ^ unit, 0x01000193);
+    b = Math.imul(b ^ unit, 0x85ebca6b) ^ (b >>> 13);
+  }
+  const hex = (lane: number) => (lane >>> 0).toString(16).padStart(8, "0");
+  return (hex(a) + hex(b)).toUpperCase();
+}

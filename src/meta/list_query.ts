@@ -1,0 +1,260 @@
+/**
+ * Reading the query of a list or a watch, as an API server does.
+ * @module
+ */
+
+import { errorMessage } from "../util/errors.ts";
+import { type FieldSelector, parseFieldSelector } from "./fields.ts";
+import { type LabelSelector, parseLabelSelector } from "./labels.ts";
+import type { ListOptions } from "./list_watch.ts";
+import { newStatus, type Status, type StatusCause } from "./status.ts";
+
+/** A query that makes sense. */
+export interface ListQuery {
+  readonly ok: true;
+  /** Whether a watch is asked for. */
+  readonly watch: boolean;
+  /** The options, without those that are absent, empty or have no effect (`limit=0`, `limit=-1`). */
+  readonly options: ListOptions;
+  /** The parsed `labelSelector`; `undefined` where it selects everything. */
+  readonly labels: LabelSelector | undefined;
+  /** The parsed `fieldSelector`; `undefined` where it selects everything. */
+  readonly fields: FieldSelector | undefined;
+}
+
+/** A query that is refused; the status is the answer. */
+export interface ListQueryRefusal {
+  readonly ok: false;
+  readonly status: Status;
+}
+
+/** Options of {@linkcode parseListQuery}. */
+export interface ListQueryOptions {
+  /** Overrules the query's `watch`. */
+  readonly watch?: boolean;
+  /** The fields a `fieldSelector` may name; `metadata.name` and `metadata.namespace` by default. */
+  readonly selectableFields?: readonly string[];
+}
+
+const DEFAULT_FIELDS: readonly string[] = ["metadata.name", "metadata.namespace"];
+
+/**
+ * Reads and checks the query of a list or watch request. Unknown parameters (`timeout`, `pretty`) are ignored, and of a
+ * parameter that is repeated the first one counts. A watch from no resourceVersion or from `0` is given
+ * `sendInitialEvents` unless it says otherwise, as API servers do since 1.34.
+ *
+ * A malformed number, selector or resourceVersion is refused with 400, options that contradict each other with 422.
+ * Mirrors apiserver's decoding and `ValidateListOptions`, and its texts, except that a malformed resourceVersion of a
+ * watch is 400 and not 500.
+ *
+ * @example
+ * ```ts
+ * import { parseListQuery } from "@listwatch/cache";
+ * const query = parseListQuery(new URLSearchParams("limit=ten"));
+ * console.log(query.ok ? query.options : query.status.message); // strconv.ParseInt: parsing "ten": invalid syntax
+ * ```
+ */
+export function parseListQuery(
+  searchParams: URLSearchParams,
+  options: ListQueryOptions = {},
+): ListQuery | ListQueryRefusal {
+  const { selectableFields = DEFAULT_FIELDS } = options;
+  const watch = options.watch ?? boolean(searchParams, "watch") ?? false;
+  try {
+    const query = decode(searchParams);
+    const causes = watch ? watchCauses(query) : listCauses(query);
+    if (causes.length > 0) return { ok: false, status: invalid(causes) };
+    checkResourceVersion(query);
+    const labels = parseLabelSelector(query.labelSelector);
+    const fields = parseFieldSelector(query.fieldSelector);
+    checkFields(fields, selectableFields, options.selectableFields === undefined);
+    return {
+      ok: true,
+      watch,
+      options: listOptions(query, watch),
+      labels: labels.empty ? undefined : labels,
+      fields: fields.empty ? undefined : fields,
+    };
+  } catch (error) {
+    return { ok: false, status: newStatus(400, "BadRequest", errorMessage(error)) };
+  }
+}
+
+/** The query as it came, numbers and booleans decoded. */
+interface RawQuery {
+  readonly resourceVersion: string;
+  readonly resourceVersionMatch: string;
+  readonly limit: number | undefined;
+  readonly continue: string;
+  readonly labelSelector: string;
+  readonly fieldSelector: string;
+  readonly timeoutSeconds: number | undefined;
+  readonly allowWatchBookmarks: boolean;
+  readonly sendInitialEvents: boolean | undefined;
+}
+
+function decode(params: URLSearchParams): RawQuery {
+  return {
+    resourceVersion: params.get("resourceVersion") ?? "",
+    resourceVersionMatch: params.get("resourceVersionMatch") ?? "",
+    limit: integer(params, "limit"),
+    continue: params.get("continue") ?? "",
+    labelSelector: params.get("labelSelector") ?? "",
+    fieldSelector: params.get("fieldSelector") ?? "",
+    timeoutSeconds: integer(params, "timeoutSeconds"),
+    allowWatchBookmarks: boolean(params, "allowWatchBookmarks") ?? false,
+    sendInitialEvents: boolean(params, "sendInitialEvents"),
+  };
+}
+
+// Kubernetes' booleans: everything but "0" and "false" is true, the empty value too.
+function boolean(params: URLSearchParams, name: string): boolean | undefined {
+  const value = params.get(name);
+  return value === null ? undefined : value !== "0" && value.toLowerCase() !== "false";
+}
+
+function integer(params: URLSearchParams, name: string): number | undefined {
+  const value = params.get(name);
+  if (value === null) return undefined;
+  const parsing = `strconv.ParseInt: parsing ${JSON.stringify(value)}`;
+  if (!/^[+-]?[0-9]+$/.test(value)) throw new TypeError(`${parsing}: invalid syntax`);
+  const number = BigInt(value.replace(/^\+/, ""));
+  if (BigInt.asIntN(64, number) !== number) throw new RangeError(`${parsing}: value out of range`);
+  return Number(number);
+}
+
+function listCauses(query: RawQuery): StatusCause[] {
+  const causes: StatusCause[] = [];
+  const match = query.resourceVersionMatch;
+  if (match !== "") {
+    if (query.resourceVersion === "") {
+      causes.push(
+        forbidden(
+          "resourceVersionMatch",
+          "resourceVersionMatch is forbidden unless resourceVersion is provided",
+        ),
+      );
+    }
+    if (query.continue !== "") causes.push(matchWithContinue());
+    if (match !== "Exact" && match !== "NotOlderThan") {
+      causes.push(unsupported("resourceVersionMatch", match, ["Exact", "NotOlderThan", ""]));
+    }
+    if (match === "Exact" && query.resourceVersion === "0") {
+      causes.push(
+        forbidden(
+          "resourceVersionMatch",
+          'resourceVersionMatch "exact" is forbidden for resourceVersion "0"',
+        ),
+      );
+    }
+  }
+  if (query.sendInitialEvents !== undefined) {
+    causes.push(forbidden("sendInitialEvents", "sendInitialEvents is forbidden for list"));
+  }
+  return causes;
+}
+
+function watchCauses(query: RawQuery): StatusCause[] {
+  const causes: StatusCause[] = [];
+  const match = query.resourceVersionMatch;
+  if (query.sendInitialEvents !== undefined && match !== "NotOlderThan") {
+    causes.push(
+      forbidden(
+        "resourceVersionMatch",
+        "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan",
+      ),
+    );
+  }
+  if (match !== "") {
+    if (query.sendInitialEvents === undefined) {
+      causes.push(
+        forbidden(
+          "resourceVersionMatch",
+          "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided",
+        ),
+      );
+    }
+    if (match !== "NotOlderThan") {
+      causes.push(unsupported("resourceVersionMatch", match, ["NotOlderThan"]));
+    }
+    if (query.continue !== "") causes.push(matchWithContinue());
+  }
+  return causes;
+}
+
+function matchWithContinue(): StatusCause {
+  return forbidden("resourceVersionMatch", "resourceVersionMatch is forbidden when continue is provided");
+}
+
+function forbidden(field: string, detail: string): StatusCause {
+  return { reason: "FieldValueForbidden", message: `Forbidden: ${detail}`, field };
+}
+
+function unsupported(field: string, value: string, supported: readonly string[]): StatusCause {
+  const values = supported.map((text) => JSON.stringify(text)).join(", ");
+  return {
+    reason: "FieldValueNotSupported",
+    message: `Unsupported value: ${JSON.stringify(value)}: supported values: ${values}`,
+    field,
+  };
+}
+
+function invalid(causes: readonly StatusCause[]): Status {
+  const texts = causes.map((cause) => `${cause.field}: ${cause.message}`);
+  const text = texts.length === 1 ? texts[0] : `[${texts.join(", ")}]`;
+  return newStatus(422, "Invalid", `ListOptions.meta.k8s.io "" is invalid: ${text}`, {
+    group: "meta.k8s.io",
+    kind: "ListOptions",
+    causes,
+  });
+}
+
+function checkResourceVersion(query: RawQuery): void {
+  const version = query.resourceVersion;
+  if (version === "" || version === "0") return;
+  const isNumber = /^[0-9]+$/.test(version);
+  if (!isNumber || BigInt.asUintN(64, BigInt(version)) !== BigInt(version)) {
+    const quoted = JSON.stringify(version);
+    throw new TypeError(
+      `invalid resource version: resourceVersion: Invalid value: ${quoted}: ` +
+        `strconv.ParseUint: parsing ${quoted}: ${isNumber ? "value out of range" : "invalid syntax"}`,
+    );
+  }
+  if (query.continue !== "") {
+    throw new TypeError("specifying resource version is not allowed when using continue");
+  }
+}
+
+function checkFields(selector: FieldSelector, selectable: readonly string[], isDefault: boolean): void {
+  for (const { field } of selector.requirements) {
+    if (selectable.includes(field)) continue;
+    throw new TypeError(
+      isDefault
+        ? `${JSON.stringify(field)} is not a known field selector: only "metadata.name", "metadata.namespace"`
+        : `field label not supported: ${field}`,
+    );
+  }
+}
+
+function listOptions(query: RawQuery, watch: boolean): ListOptions {
+  const { labelSelector, fieldSelector, continue: token, timeoutSeconds } = query;
+  // Decimal text without leading zeros, so that versions compare as text.
+  const resourceVersion = query.resourceVersion.replace(/^0+(?=[0-9])/, "");
+  const isFromStart = resourceVersion === "" || resourceVersion === "0";
+  const isLegacyWatch = watch && isFromStart && query.sendInitialEvents === undefined;
+  const sendInitialEvents = isLegacyWatch ? true : query.sendInitialEvents;
+  const match = isLegacyWatch
+    ? "NotOlderThan"
+    : query.resourceVersionMatch as ListOptions["resourceVersionMatch"] | "";
+  return {
+    ...(resourceVersion !== "" && { resourceVersion }),
+    ...(match !== "" && { resourceVersionMatch: match }),
+    ...(query.limit !== undefined && query.limit > 0 && { limit: query.limit }),
+    ...(token !== "" && { continue: token }),
+    ...(labelSelector !== "" && { labelSelector }),
+    ...(fieldSelector !== "" && { fieldSelector }),
+    ...(timeoutSeconds !== undefined && { timeoutSeconds }),
+    ...(watch && query.allowWatchBookmarks && { allowWatchBookmarks: true }),
+    ...(sendInitialEvents !== undefined && { sendInitialEvents }),
+  };
+}
