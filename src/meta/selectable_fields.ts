@@ -1,0 +1,74 @@
+/**
+ * The values that field selectors look at.
+ * @module
+ */
+
+import type { FieldGetter } from "./fields.ts";
+import type { GroupVersionResource } from "./resource.ts";
+
+/** Reads the fields of one object; made once per resource, called per object. */
+export type SelectableFields = (object: unknown) => FieldGetter;
+
+type Special = (object: unknown) => string;
+
+// Fields whose selectable value is not simply what stands at their path.
+const SPECIAL: ReadonlyMap<string, ReadonlyMap<string, Special>> = new Map([
+  ["pods", special({ "spec.hostNetwork": orFalse("spec.hostNetwork"), "status.podIP": podIP })],
+  ["nodes", special({ "spec.unschedulable": orFalse("spec.unschedulable") })],
+  ["events", special({ source: eventSource })],
+  ["replicationcontrollers", special({ "status.replicas": orZero("status.replicas") })],
+  ["batch/jobs", special({ "status.successful": orZero("status.succeeded") })],
+]);
+
+/**
+ * How field selectors read the objects of a resource: a field is a dotted path (`spec.nodeName`), its value a text;
+ * absent ones are empty. Some built-in fields have a default or another source, as in the API server.
+ *
+ * @example
+ * ```ts
+ * import { parseFieldSelector, parseResource, selectableFields } from "@listwatch/cache";
+ * const fields = selectableFields(parseResource("v1/nodes"));
+ * console.log(parseFieldSelector("spec.unschedulable=false").matches(fields({ spec: {} }))); // true
+ * ```
+ */
+export function selectableFields(of: GroupVersionResource): SelectableFields {
+  const specials = SPECIAL.get(of.group === "" ? of.resource : `${of.group}/${of.resource}`);
+  return (object) => (field) => specials?.get(field)?.(object) ?? text(valueAt(object, field));
+}
+
+/** What stands at a dotted path; only own properties count. */
+function valueAt(object: unknown, path: string): unknown {
+  let value = object;
+  for (const name of path.split(".")) {
+    if (typeof value !== "object" || value === null || !Object.hasOwn(value, name)) return undefined;
+    value = (value as Record<string, unknown>)[name];
+  }
+  return value;
+}
+
+function text(value: unknown): string {
+  return typeof value === "string" || typeof value === "number" || typeof value === "boolean"
+    ? String(value)
+    : "";
+}
+
+function special(fields: Record<string, Special>): ReadonlyMap<string, Special> {
+  return new Map(Object.entries(fields));
+}
+
+function orFalse(path: string): Special {
+  return (object) => text(valueAt(object, path)) || "false";
+}
+
+function orZero(path: string): Special {
+  return (object) => text(valueAt(object, path)) || "0";
+}
+
+function podIP(object: unknown): string {
+  const podIPs = valueAt(object, "status.podIPs");
+  return text(valueAt(Array.isArray(podIPs) ? podIPs[0] : undefined, "ip"));
+}
+
+function eventSource(object: unknown): string {
+  return text(valueAt(object, "source.component")) || text(valueAt(object, "reportingComponent"));
+}
