@@ -140,7 +140,15 @@ export class FakeClock implements Clock {
   }
 }
 
+/**
+ * Gives other tasks a turn: resolves in a later turn of the event loop, whatever clock is in use. For long synchronous
+ * work that must not keep timers and the network waiting.
+ */
+export function nextTurn(): Promise<void> {
+  return new Promise<void>((resolve) => setTimeout(resolve, 0));
+}
+
 /** Lets every task that is ready run: a macrotask, so that streams and fetch in the same process move too. */
 export async function settle(): Promise<void> {
-  for (let i = 0; i < 3; i++) await new Promise<void>((resolve) => setTimeout(resolve, 0));
+  for (let i = 0; i < 3; i++) await nextTurn();
 }

@@ -1,0 +1,65 @@
+/**
+ * What a reflector needs of a source.
+ * @module
+ */
+
+import type { ListOptions, ListPage, ListWatchContext, WatchStream } from "../meta/list_watch.ts";
+
+/**
+ * A source that can be listed and watched: an API server's resource, or anything that behaves like one.
+ *
+ * Mirrors client-go's `ListerWatcherWithContext`, with an `AbortSignal` for the context.
+ *
+ * @example
+ * ```ts
+ * import { type KubernetesObject, type ListerWatcher, Reflector, metaNamespaceKey, newStore } from "@listwatch/cache";
+ * const one: ListerWatcher<KubernetesObject> = {
+ *   list: () => Promise.resolve({ metadata: { resourceVersion: "1" }, items: [{ metadata: { name: "a" } }] }),
+ *   watch: async () => (async function* () {})(),
+ * };
+ * const reflector = new Reflector(one, newStore<KubernetesObject>(metaNamespaceKey));
+ * ```
+ */
+export interface ListerWatcher<T> {
+  /**
+   * One page of a list.
+   *
+   * @throws {StatusError} The server refused.
+   * @throws {NetworkError} No answer came.
+   * @throws The signal's reason, once it is aborted.
+   */
+  list(options: ListOptions, context: ListWatchContext): Promise<ListPage<T>>;
+  /**
+   * Opens a watch; resolves when the server has accepted it.
+   *
+   * @throws {StatusError} The server refused.
+   * @throws {NetworkError} No answer came.
+   * @throws The signal's reason, once it is aborted.
+   */
+  watch(options: ListOptions, context: ListWatchContext): Promise<WatchStream<T>>;
+  /** A name for log lines and errors, such as `pods`. */
+  readonly description?: string;
+}
+
+/**
+ * Makes a {@linkcode ListerWatcher} of two functions, with options that are merged into every request.
+ *
+ * Mirrors client-go's `ListWatch` and its `optionsModifier`.
+ *
+ * @example
+ * ```ts
+ * import { type KubernetesObject, newCluster, newListWatch } from "@listwatch/cache";
+ * const pods = newCluster({ server: "http://127.0.0.1:8001" }).resource<KubernetesObject>("v1/pods");
+ * const web = newListWatch(pods, (options) => ({ ...options, labelSelector: "app=web" }));
+ * ```
+ */
+export function newListWatch<T>(
+  source: ListerWatcher<T>,
+  modifyOptions: (options: ListOptions) => ListOptions,
+): ListerWatcher<T> {
+  return {
+    description: source.description,
+    list: (options, context) => source.list(modifyOptions(options), context),
+    watch: (options, context) => source.watch(modifyOptions(options), context),
+  };
+}

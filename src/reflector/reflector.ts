@@ -1,0 +1,612 @@
+/**
+ * The reflector: keeps a store equal to what a server holds.
+ *
+ * One loop, one owner of all I/O. It asks `transition` (state.ts) what to do, does that one step - stream, list, watch,
+ * or wait - and tells `transition` what came of it. So what the reflector decides can be read in one file, and what it
+ * does in this one:
+ *
+ * - **stream** (watch_list.ts): a watch that begins with every present object. Objects are gathered aside until the end
+ *   bookmark, then replace the store in one call; the same connection goes on as the watch.
+ * - **list** (pager.ts): page by page, then one `replace`.
+ * - **watch**: batches of events are applied as they come, in one turn each; the resourceVersion advances after the
+ *   store write, never before. The resync timer runs only here.
+ * - **back off**: jittered, abortable. Everything that ends a cycle leads here, so a server that is in trouble is not
+ *   hammered, and nothing but the signal ends the loop.
+ *
+ * What cannot be applied (no metadata, another kind, a store that throws) is set aside, counted and reported; the rest
+ * goes on.
+ *
+ * @module
+ */
+
+import { deletionHandlingMetaNamespaceKey, type KeyFunc } from "../meta/keys.ts";
+import type { ListOptions, ListPage, Quarantined } from "../meta/list_watch.ts";
+import { metaOf } from "../meta/object.ts";
+import type { GroupVersionKind } from "../meta/resource.ts";
+import { isExpired, isInternalError, networkErrorOf, StatusError, statusErrorOf } from "../meta/status.ts";
+import type { ReflectorStore } from "../queue/queue.ts";
+import { type LinkedAbort, linkedAbort, sleepUnlessAborted } from "../util/abort.ts";
+import { newReflectorBackoff } from "../util/backoff.ts";
+import { type Clock, realClock } from "../util/clock.ts";
+import { CacheError, errorMessage } from "../util/errors.ts";
+import { consoleLogger, type Logger } from "../util/logger.ts";
+import { RetryWithDeadline } from "../util/retry_with_deadline.ts";
+import { type DataEvent, eventProblem, isTableKind, StreamPosition } from "./events.ts";
+import type { ListerWatcher } from "./lister_watcher.ts";
+import { OpenWatch } from "./open_watch.ts";
+import { listAllPages } from "./pager.ts";
+import {
+  initialState,
+  listAttempt,
+  type Outcome,
+  type ReflectorState,
+  type Step,
+  transition,
+} from "./state.ts";
+import type { ReflectorError, ReflectorPhase, ReflectorStatus } from "./status.ts";
+import { readInitialEvents, StalledStreamError } from "./watch_list.ts";
+
+/** A watch was closed less than a second after it was asked for, without a single event. */
+export class VeryShortWatchError extends CacheError {
+  /** Makes the error for a reflector's name. */
+  constructor(name: string) {
+    super(
+      "VeryShortWatch",
+      `very short watch: ${name}: unexpected watch close: watch lasted less than a second and no items received`,
+    );
+  }
+}
+
+/** Told when a cycle ended with an error: a list failed, or the server refused a watch. */
+export type WatchErrorHandler = (error: Error) => void;
+
+/**
+ * Options of {@linkcode Reflector}. All may be left out.
+ *
+ * @example
+ * ```ts
+ * import type { ReflectorOptions } from "@listwatch/cache";
+ * const options: ReflectorOptions = { name: "pods", resyncPeriodMs: 30_000, watchListPageSize: 500 };
+ * ```
+ */
+export interface ReflectorOptions {
+  /** For log lines and errors; the source's description by default. */
+  readonly name?: string;
+  /** How often the store's `resync` is called while watching, in milliseconds; 0, the default, is never. */
+  readonly resyncPeriodMs?: number;
+  /** Asked when a resync is due; `false` skips it. Always yes by default. */
+  readonly shouldResync?: () => boolean;
+  /**
+   * The least time after which the server ends a watch, in milliseconds; each watch draws a whole number of seconds
+   * between this and twice this. 300,000 by default; less is taken as that.
+   */
+  readonly minWatchTimeoutMs?: number;
+  /** The page size of lists; 500 by default where paging helps. */
+  readonly watchListPageSize?: number;
+  /** Whether to ask a watch for the present objects before listing; true by default. Falls back to a list by itself. */
+  readonly useWatchList?: boolean;
+  /** How long a streamed list may be silent before a list takes its place, in milliseconds; 10,000 by default. */
+  readonly watchListSilenceMs?: number;
+  /** How long ERROR events of code 500 are answered by watching again instead of listing, in milliseconds; 0 by default. */
+  readonly maxInternalErrorRetryMs?: number;
+  /** What every object must be; others are set aside. Not checked by default. */
+  readonly expectedKind?: GroupVersionKind;
+  /** Keys of a streamed list; `deletionHandlingMetaNamespaceKey` by default. */
+  readonly keyFunc?: KeyFunc;
+  /** Told when a cycle ended with an error; logs a warning by default. What it throws is logged. */
+  readonly watchErrorHandler?: WatchErrorHandler;
+  /** Told of each object that was set aside; logs a warning by default. What it throws is logged. */
+  readonly onQuarantined?: (quarantined: Quarantined) => void;
+  /** Delays after failures; 0.8 s doubling to 30 s, each stretched by up to itself, reset after 2 quiet minutes. */
+  readonly backoff?: { nextDelayMs(): number };
+  readonly clock?: Clock;
+  readonly random?: () => number;
+  readonly logger?: Logger;
+}
+
+const DEFAULT_MIN_WATCH_TIMEOUT_MS = 300_000;
+const DEFAULT_SILENCE_MS = 10_000;
+const VERY_SHORT_MS = 1_000;
+const INTERNAL_ERROR_RESET_MS = 60_000;
+
+/**
+ * Lists a resource into a store, then watches it, for ever: whatever fails, it goes on from where it was, after a
+ * delay. It ends when its signal is aborted, and never by itself.
+ *
+ * The store is written to synchronously, in the order of the server's events. {@linkcode Reflector.status} tells what
+ * it is at.
+ *
+ * Mirrors client-go's `Reflector`. It differs where client-go can hang or run hot: a streamed list that stalls is
+ * replaced by a list, and one that is closed early is asked for again after a delay.
+ *
+ * @example
+ * ```ts
+ * import { type KubernetesObject, metaNamespaceKey, newCluster, newStore, Reflector } from "@listwatch/cache";
+ * const source = newCluster({ server: "http://127.0.0.1:8001" }).resource<KubernetesObject>("v1/pods");
+ * const store = newStore<KubernetesObject>(metaNamespaceKey);
+ * const stop = new AbortController();
+ * const done = new Reflector(source, store).run(stop.signal);
+ * stop.abort();
+ * await done;
+ * ```
+ */
+export class Reflector<T> {
+  readonly #source: ListerWatcher<T>;
+  readonly #store: ReflectorStore<T>;
+  readonly #name: string;
+  readonly #options: ReflectorOptions;
+  readonly #clock: Clock;
+  readonly #random: () => number;
+  readonly #logger: Logger;
+  readonly #backoff: { nextDelayMs(): number };
+  readonly #internalErrors: RetryWithDeadline;
+  readonly #listeners = new Set<(status: ReflectorStatus) => void>();
+  #state: ReflectorState;
+  #running = false;
+  #phase: ReflectorPhase = "idle";
+  #attempt = 0;
+  #quarantined = 0;
+  #lastEventTimeMs: number | undefined;
+  #lastBookmarkTimeMs: number | undefined;
+  #nextRetryTimeMs: number | undefined;
+  #lastError: ReflectorError | undefined;
+  #progress: ReflectorStatus["progress"];
+
+  /** Makes a reflector that has not started. */
+  constructor(source: ListerWatcher<T>, store: ReflectorStore<T>, options: ReflectorOptions = {}) {
+    this.#source = source;
+    this.#store = store;
+    this.#options = options;
+    this.#name = options.name ?? source.description ?? "objects";
+    this.#clock = options.clock ?? realClock;
+    this.#random = options.random ?? Math.random;
+    this.#logger = options.logger ?? consoleLogger;
+    this.#backoff = options.backoff ?? newReflectorBackoff({ clock: this.#clock, random: this.#random });
+    this.#internalErrors = new RetryWithDeadline({
+      maxRetryMs: options.maxInternalErrorRetryMs ?? 0,
+      minResetMs: INTERNAL_ERROR_RESET_MS,
+      isRetryable: isInternalError,
+      clock: this.#clock,
+    });
+    this.#state = initialState(options.useWatchList ?? true);
+  }
+
+  /** Its name in log lines. */
+  get name(): string {
+    return this.#name;
+  }
+
+  /**
+   * Runs until the signal is aborted; resolves when nothing is left running. Never rejects because of the server.
+   *
+   * @throws {TypeError} It is running already.
+   */
+  async run(signal: AbortSignal): Promise<void> {
+    this.#start();
+    try {
+      while (!signal.aborted) await this.#cycle(signal, { onEnd: "backOff" });
+    } finally {
+      this.#stop();
+    }
+  }
+
+  /**
+   * Runs one cycle: streams or lists, then watches until something ends it. For those who write their own loop.
+   *
+   * @returns When the cycle is over; at once if the signal is aborted.
+   * @throws The error that ended the cycle, if it was a failed list or a refused watch.
+   */
+  async listAndWatch(signal: AbortSignal): Promise<void> {
+    this.#start();
+    try {
+      const error = await this.#cycle(signal, { onEnd: "return" });
+      if (error !== undefined) throw error;
+    } finally {
+      this.#stop();
+    }
+  }
+
+  /** The last resourceVersion seen, in a list, an event or a bookmark; `""` before the first list. */
+  lastSyncResourceVersion(): string {
+    return this.#state.resourceVersion;
+  }
+
+  /** Whether the server refused that resourceVersion last: too old, or not reached yet. */
+  isLastSyncResourceVersionUnavailable(): boolean {
+    return this.#state.isResourceVersionUnavailable;
+  }
+
+  /** What it is at, now. */
+  status(): ReflectorStatus {
+    return {
+      phase: this.#phase,
+      resourceVersion: this.#state.resourceVersion,
+      attempt: this.#attempt,
+      quarantined: this.#quarantined,
+      ...(this.#lastEventTimeMs === undefined ? {} : { lastEventTimeMs: this.#lastEventTimeMs }),
+      ...(this.#lastBookmarkTimeMs === undefined ? {} : { lastBookmarkTimeMs: this.#lastBookmarkTimeMs }),
+      ...(this.#nextRetryTimeMs === undefined ? {} : { nextRetryTimeMs: this.#nextRetryTimeMs }),
+      ...(this.#lastError === undefined ? {} : { lastError: this.#lastError }),
+      ...(this.#progress === undefined ? {} : { progress: this.#progress }),
+    };
+  }
+
+  /**
+   * Calls `listener` whenever the phase changes or a list progresses, in the turn it happens; not for single events.
+   *
+   * @returns A function that takes the listener away.
+   */
+  onStatus(listener: (status: ReflectorStatus) => void): () => void {
+    this.#listeners.add(listener);
+    return () => this.#listeners.delete(listener);
+  }
+
+  #start(): void {
+    if (this.#running) {
+      throw new TypeError(`Cannot run the reflector of ${this.#name} twice at the same time`);
+    }
+    this.#running = true;
+  }
+
+  #stop(): void {
+    this.#running = false;
+    this.#enter("stopped");
+  }
+
+  /** From one "start" to the next. Returns the error it ended with, if that is one to report. */
+  async #cycle(
+    signal: AbortSignal,
+    { onEnd }: { readonly onEnd: "backOff" | "return" },
+  ): Promise<Error | undefined> {
+    let watch: OpenWatch<T> | undefined;
+    let resync: ResyncTimer | undefined;
+    let { step, error } = this.#next({ of: "start" });
+    try {
+      while (!signal.aborted) {
+        switch (step.do) {
+          case "stream": {
+            const streamed: Streamed<T> = await this.#stream(signal);
+            watch = streamed.watch;
+            ({ step, error } = this.#next(streamed.outcome));
+            break;
+          }
+          case "list":
+            ({ step, error } = this.#next(await this.#list(signal, step)));
+            break;
+          case "watch": {
+            resync ??= new ResyncTimer(this.#clock, this.#options, () => this.#store.resync());
+            const opened = watch;
+            watch = undefined;
+            ({ step, error } = this.#next(await this.#watch(signal, opened, resync)));
+            break;
+          }
+          case "backOff":
+            if (step.then === "start") {
+              resync?.stop();
+              if (onEnd === "backOff") await this.#sleep(signal);
+              return error;
+            }
+            await this.#sleep(signal);
+            step = { do: step.then };
+        }
+      }
+      return undefined;
+    } finally {
+      watch?.close();
+      resync?.stop();
+    }
+  }
+
+  /** Asks the state machine, and reports the error that ended a cycle. */
+  #next(outcome: Outcome): { step: Step; error: Error | undefined } {
+    const { state, step, report } = transition(this.#state, outcome);
+    this.#state = state;
+    return { step, error: report === undefined ? undefined : this.#report(report) };
+  }
+
+  async #stream(signal: AbortSignal): Promise<Streamed<T>> {
+    this.#enter("streaming", { progress: { items: 0 } });
+    const resourceVersion = this.#state.isResourceVersionUnavailable ? "" : this.#state.resourceVersion;
+    const startMs = this.#clock.now();
+    let watch: OpenWatch<T> | undefined;
+    let keep = false;
+    try {
+      watch = await this.#open(signal, {
+        resourceVersion,
+        allowWatchBookmarks: true,
+        sendInitialEvents: true,
+        resourceVersionMatch: "NotOlderThan",
+        timeoutSeconds: this.#timeoutSeconds(),
+      });
+      const initial = await readInitialEvents({
+        watch,
+        signal,
+        clock: this.#clock,
+        keyFunc: this.#options.keyFunc ?? deletionHandlingMetaNamespaceKey,
+        expectedKind: this.#options.expectedKind,
+        silenceMs: this.#options.watchListSilenceMs ?? DEFAULT_SILENCE_MS,
+        onProgress: (items) => this.#enter("streaming", { progress: { items } }),
+        onQuarantined: (quarantined) => this.#quarantine(quarantined),
+      });
+      if (initial === undefined) {
+        const short = this.#clock.now() - startMs < VERY_SHORT_MS && (this.#progress?.items ?? 0) === 0;
+        if (!short) return { outcome: { of: "stream", closed: true } };
+        throw new VeryShortWatchError(this.#name);
+      }
+      this.#store.replace(initial.items, initial.resourceVersion);
+      this.#attempt = 0;
+      keep = true;
+      return { outcome: { of: "stream", resourceVersion: initial.resourceVersion }, watch };
+    } catch (error) {
+      if (error instanceof StalledStreamError) {
+        this.#note(error);
+        this.#logger.warn(`${this.#name}: the streamed list stalled; listing instead`, {
+          reflector: this.#name,
+        });
+        return { outcome: { of: "stream", stalled: true } };
+      }
+      if (!signal.aborted) this.#note(error);
+      return { outcome: { of: "stream", error } };
+    } finally {
+      if (!keep) watch?.close();
+    }
+  }
+
+  async #list(signal: AbortSignal, step: Extract<Step, { do: "list" }>): Promise<Outcome> {
+    const attempt = step.again ?? listAttempt(this.#state, this.#options.watchListPageSize ?? 0);
+    const resourceVersion = step.again ? "" : attempt.requestedResourceVersion;
+    this.#enter("listing", { progress: { items: 0 } });
+    try {
+      const list = await listAllPages(this.#source, { resourceVersion, limit: attempt.limit }, {
+        signal,
+        checkPage: refuseTable,
+        onPage: (items, remaining) =>
+          this.#enter("listing", { progress: remaining === undefined ? { items } : { items, remaining } }),
+      });
+      for (const quarantined of list.quarantined) this.#quarantine(quarantined);
+      const listed = list.metadata.resourceVersion ?? "";
+      try {
+        this.#store.replace(list.items, listed);
+      } catch (error) {
+        throw new Error(`unable to sync list result: ${errorMessage(error)}`, { cause: error });
+      }
+      this.#attempt = 0;
+      return { of: "list", resourceVersion: listed, paginated: list.paginated, attempt };
+    } catch (error) {
+      if (!signal.aborted) this.#note(error);
+      return { of: "list", error, attempt, again: step.again !== undefined };
+    }
+  }
+
+  async #watch(signal: AbortSignal, opened: OpenWatch<T> | undefined, resync: ResyncTimer): Promise<Outcome> {
+    const startMs = this.#clock.now();
+    const startVersion = this.#state.resourceVersion;
+    let watch = opened;
+    if (watch === undefined) {
+      try {
+        watch = await this.#open(signal, {
+          resourceVersion: startVersion,
+          allowWatchBookmarks: true,
+          timeoutSeconds: this.#timeoutSeconds(),
+        });
+      } catch (error) {
+        if (!signal.aborted) this.#note(error);
+        return { of: "watch", refused: error };
+      }
+    }
+    this.#attempt = 0;
+    this.#enter("watching");
+    const position = new StreamPosition(
+      opened !== undefined || (startVersion !== "" && startVersion !== "0"),
+    );
+    const link = linkedAbort(signal);
+    resync.onError = (error) => link.abort(error);
+    let eventCount = 0;
+    let failure: unknown;
+    try {
+      for (
+        let batch = await watch.next(link.signal);
+        batch !== undefined;
+        batch = await watch.next(link.signal)
+      ) {
+        this.#lastEventTimeMs = this.#clock.now();
+        for (const item of batch) {
+          if (item.type === "ERROR") throw new StatusError(item.object);
+          if (item.type === "INVALID") this.#quarantine(item.quarantined);
+          else if (this.#apply(item, position)) eventCount++;
+        }
+      }
+    } catch (error) {
+      // A connection that broke is a watch that ended: what it delivered stands, and the next one goes on from there.
+      failure = networkErrorOf(error) === undefined ? error : undefined;
+      if (!signal.aborted) this.#note(error);
+    } finally {
+      resync.onError = undefined;
+      link.unlink();
+      watch.close();
+    }
+    if (signal.aborted) return { of: "start" }; // the loop sees it
+    if (failure === undefined && eventCount === 0 && this.#clock.now() - startMs < VERY_SHORT_MS) {
+      failure = new VeryShortWatchError(this.#name);
+      this.#note(failure);
+    }
+    this.#internalErrors.after(failure);
+    const retriesInternalError = isInternalError(failure) && this.#internalErrors.shouldRetry();
+    if (failure === undefined) return { of: "watch", retriesInternalError };
+    const level = isExpired(failure) ? "debug" : "warn";
+    this.#logger[level](`${this.#name}: watch ended: ${errorMessage(failure)}`, { reflector: this.#name });
+    return { of: "watch", error: failure, retriesInternalError };
+  }
+
+  /** Applies one event; false if it was set aside before it reached the store. */
+  #apply(event: DataEvent<T>, position: StreamPosition): boolean {
+    const problem = eventProblem(event, this.#options.expectedKind);
+    if (problem !== undefined) {
+      this.#quarantine({ reason: problem, path: "", eventType: event.type });
+      return false;
+    }
+    try {
+      switch (event.type) {
+        case "ADDED":
+          this.#store.add(event.object);
+          break;
+        case "MODIFIED":
+          this.#store.update(event.object);
+          break;
+        case "DELETED":
+          this.#store.delete(event.object);
+          break;
+        case "BOOKMARK":
+          this.#lastBookmarkTimeMs = this.#lastEventTimeMs;
+          this.#store.bookmark?.(event.object.metadata.resourceVersion ?? "");
+          break;
+        default:
+          this.#logger.warn(
+            `${this.#name}: unknown event type ${JSON.stringify((event as { type: unknown }).type)}`,
+          );
+      }
+    } catch (error) {
+      const resourceVersion = metaOf(event.object)?.resourceVersion;
+      this.#quarantine({
+        reason: errorMessage(error),
+        path: "",
+        eventType: event.type,
+        ...(resourceVersion === undefined ? {} : { resourceVersion }),
+      });
+    }
+    const resourceVersion = position.reached(event);
+    if (resourceVersion !== undefined) this.#state = { ...this.#state, resourceVersion };
+    return true;
+  }
+
+  async #open(signal: AbortSignal, options: ListOptions): Promise<OpenWatch<T>> {
+    const link: LinkedAbort = linkedAbort(signal);
+    try {
+      return new OpenWatch(await this.#source.watch(options, { signal: link.signal }), link);
+    } catch (error) {
+      link.unlink();
+      throw error;
+    }
+  }
+
+  async #sleep(signal: AbortSignal): Promise<void> {
+    if (signal.aborted) return;
+    const delayMs = this.#backoff.nextDelayMs();
+    this.#attempt++;
+    this.#nextRetryTimeMs = this.#clock.now() + delayMs;
+    this.#enter("backingOff");
+    await sleepUnlessAborted(delayMs, { clock: this.#clock, signal });
+    this.#nextRetryTimeMs = undefined;
+  }
+
+  #timeoutSeconds(): number {
+    const minMs = Math.max(this.#options.minWatchTimeoutMs ?? 0, DEFAULT_MIN_WATCH_TIMEOUT_MS);
+    return Math.floor((minMs / 1000) * (1 + this.#random()));
+  }
+
+  #report(cause: unknown): Error {
+    const error = cause instanceof Error ? cause : new Error(String(cause));
+    const { watchErrorHandler } = this.#options;
+    if (watchErrorHandler === undefined) {
+      this.#logger[isExpired(error) ? "debug" : "warn"](`${this.#name}: ${error.message}`, {
+        reflector: this.#name,
+      });
+    } else {
+      this.#guarded("watchErrorHandler", () => watchErrorHandler(error));
+    }
+    return error;
+  }
+
+  #quarantine(quarantined: Quarantined): void {
+    this.#quarantined++;
+    const { onQuarantined } = this.#options;
+    if (onQuarantined !== undefined) {
+      this.#guarded("onQuarantined", () => onQuarantined(quarantined));
+      return;
+    }
+    const which = quarantined.key === undefined ? "an object" : JSON.stringify(quarantined.key);
+    const where = quarantined.path === "" ? "" : ` at ${quarantined.path}`;
+    this.#logger.warn(`${this.#name}: set ${which} aside${where}: ${quarantined.reason}`, {
+      reflector: this.#name,
+    });
+  }
+
+  #guarded(what: string, call: () => void): void {
+    try {
+      call();
+    } catch (error) {
+      this.#logger.error(`${this.#name}: ${what} threw: ${errorMessage(error)}`, {
+        reflector: this.#name,
+        error,
+      });
+    }
+  }
+
+  #note(error: unknown): void {
+    this.#lastError = { message: errorMessage(error), code: codeOf(error), timeMs: this.#clock.now() };
+  }
+
+  #enter(phase: ReflectorPhase, { progress }: Pick<ReflectorStatus, "progress"> = {}): void {
+    this.#phase = phase;
+    this.#progress = progress;
+    if (this.#listeners.size === 0) return;
+    const status = this.status();
+    for (const listener of this.#listeners) this.#guarded("a status listener", () => listener(status));
+  }
+}
+
+/** What a streamed list came to, and its connection if it goes on as the watch. */
+interface Streamed<T> {
+  readonly outcome: Outcome;
+  readonly watch?: OpenWatch<T>;
+}
+
+/** Calls a store's resync again and again, while a cycle watches. */
+class ResyncTimer {
+  readonly #clock: Clock;
+  readonly #options: ReflectorOptions;
+  readonly #resync: () => void;
+  #timer: unknown;
+  /** Told when a resync threw: the watch ends with that error. */
+  onError: ((error: unknown) => void) | undefined;
+
+  constructor(clock: Clock, options: ReflectorOptions, resync: () => void) {
+    this.#clock = clock;
+    this.#options = options;
+    this.#resync = resync;
+    this.#arm();
+  }
+
+  stop(): void {
+    this.#clock.clearTimeout(this.#timer);
+  }
+
+  #arm(): void {
+    const { resyncPeriodMs = 0 } = this.#options;
+    if (resyncPeriodMs > 0) this.#timer = this.#clock.setTimeout(() => this.#fire(), resyncPeriodMs);
+  }
+
+  #fire(): void {
+    try {
+      if (this.#options.shouldResync?.() ?? true) this.#resync();
+      this.#arm();
+    } catch (error) {
+      if (this.onError === undefined) this.#arm();
+      else this.onError(error);
+    }
+  }
+}
+
+function refuseTable(page: ListPage<unknown>): void {
+  if (isTableKind(page.apiVersion, page.kind)) {
+    throw new TypeError("Cannot take a Table for a list: ask the server for objects (unsupported list gvk)");
+  }
+}
+
+function codeOf(error: unknown): string {
+  const status = statusErrorOf(error);
+  if (status !== undefined) return status.reason || String(status.httpStatus);
+  const network = networkErrorOf(error);
+  if (network !== undefined) return network.reason;
+  return error instanceof CacheError ? error.code : "Other";
+}
