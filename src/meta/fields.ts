@@ -1,0 +1,258 @@
+/**
+ * Field selectors: parsing, matching, and their canonical text.
+ * @module
+ */
+
+import { SelectorParseError } from "./selector_error.ts";
+
+/** One condition of a {@linkcode FieldSelector}. */
+export interface FieldRequirement {
+  /** The field's path, such as `spec.nodeName`; any text without `=` is allowed. */
+  readonly field: string;
+  /** `==` is kept as `=`. */
+  readonly operator: "=" | "!=";
+  /** The value, not escaped. */
+  readonly value: string;
+}
+
+/** Gives the value of a field; a field that is absent (`undefined`) has the empty value. */
+export type FieldGetter = (field: string) => string | undefined;
+
+/** Fields by path; only its own properties count. */
+export type FieldSet = Readonly<Record<string, string>>;
+
+/**
+ * A condition on an object's fields: all of its requirements must hold. Immutable. Which fields can be selected is for
+ * the server to say; the selector itself takes any.
+ *
+ * Mirrors apimachinery's `fields.Selector`.
+ *
+ * @example
+ * ```ts
+ * import { type FieldSelector, parseFieldSelector } from "@listwatch/cache";
+ * const selector: FieldSelector = parseFieldSelector("spec.nodeName=n1,status.phase!=Failed");
+ * console.log(selector.matches({ "spec.nodeName": "n1" })); // true
+ * ```
+ */
+export class FieldSelector {
+  /** In the order of the canonical text. */
+  readonly requirements: readonly FieldRequirement[];
+  /** `false` only for {@linkcode fieldsNothing}: no object can match, whatever its fields. */
+  readonly selectable: boolean;
+
+  /** Makes a selector of requirements; none = everything. See {@linkcode parseFieldSelector} for text. */
+  constructor(requirements: readonly FieldRequirement[], options: { readonly selectable?: boolean } = {}) {
+    this.requirements = requirements.slice();
+    this.selectable = options.selectable ?? true;
+  }
+
+  /** Whether it lets every object through. */
+  get empty(): boolean {
+    return this.selectable && this.requirements.length === 0;
+  }
+
+  /** Whether fields fulfil every requirement. A getter is asked in the order of the requirements, up to the first that fails. */
+  matches(fields: FieldGetter | FieldSet): boolean {
+    if (!this.selectable) return false;
+    for (const { field, operator, value } of this.requirements) {
+      const actual = typeof fields === "function"
+        ? fields(field) ?? ""
+        : Object.hasOwn(fields, field)
+        ? fields[field]
+        : "";
+      if ((actual === value) !== (operator === "=")) return false;
+    }
+    return true;
+  }
+
+  /** The one value that the field must have, or `undefined` if no requirement names one. */
+  requiresExactMatch(field: string): string | undefined {
+    return this.requirements.find((requirement) =>
+      requirement.field === field && requirement.operator === "="
+    )
+      ?.value;
+  }
+
+  /**
+   * A selector with every field and value replaced by what `transform` returns for them, as a server does to turn
+   * names of an old API version into new ones. A requirement whose field and value both become empty is dropped.
+   *
+   * @throws What `transform` throws.
+   */
+  transform(
+    transform: (field: string, value: string) => readonly [field: string, value: string],
+  ): FieldSelector {
+    const requirements: FieldRequirement[] = [];
+    for (const requirement of this.requirements) {
+      const [field, value] = transform(requirement.field, requirement.value);
+      if (field !== "" || value !== "") requirements.push({ field, operator: requirement.operator, value });
+    }
+    return new FieldSelector(requirements, { selectable: this.selectable });
+  }
+
+  /** The canonical text, which parses to an equal selector; `""` for everything, and for nothing, which has no text. */
+  toString(): string {
+    return this.requirements
+      .map(({ field, operator, value }) => `${field}${operator}${escapeFieldValue(value)}`)
+      .join(",");
+  }
+}
+
+/**
+ * Parses the text of a field selector: terms `field=value`, `field==value` or `field!=value`, separated by commas. A
+ * value writes `\`, `,` and `=` with a backslash before them. Empty terms are skipped; the empty text selects everything.
+ *
+ * Mirrors apimachinery's `fields.ParseSelector`.
+ *
+ * @throws {SelectorParseError} A term has no operator, or a value a wrong or missing escape.
+ *
+ * @example
+ * ```ts
+ * import { parseFieldSelector } from "@listwatch/cache";
+ * const selector = parseFieldSelector("metadata.name==web-1");
+ * console.log(`${selector}`, selector.requiresExactMatch("metadata.name")); // metadata.name=web-1 web-1
+ * ```
+ */
+export function parseFieldSelector(selector: string): FieldSelector {
+  const requirements: FieldRequirement[] = [];
+  for (const term of splitTerms(selector).sort(compareUtf8)) {
+    if (term === "") continue;
+    const operator = /!=|==?/.exec(term);
+    if (operator === null) {
+      throw new SelectorParseError("field", selector, {
+        reason: `the term ${JSON.stringify(term)} has no operator, want "field=value" or "field!=value"`,
+        position: selector.indexOf(term),
+      });
+    }
+    const field = term.slice(0, operator.index);
+    const value = unescapeValue(term.slice(operator.index + operator[0].length), selector);
+    // Upstream's transform step drops a term that is empty on both sides.
+    if (field !== "" || value !== "") {
+      requirements.push({ field, operator: operator[0] === "!=" ? "!=" : "=", value });
+    }
+  }
+  return new FieldSelector(requirements);
+}
+
+/**
+ * A selector of the objects whose fields have these values; no fields select everything.
+ *
+ * Mirrors apimachinery's `fields.SelectorFromSet`, in ascending order of the fields.
+ *
+ * @example
+ * ```ts
+ * import { fieldSelectorFromSet } from "@listwatch/cache";
+ * console.log(`${fieldSelectorFromSet({ "metadata.name": "web-1" })}`); // metadata.name=web-1
+ * ```
+ */
+export function fieldSelectorFromSet(fields: FieldSet): FieldSelector {
+  const names = Object.keys(fields).sort(compareUtf8);
+  return new FieldSelector(names.map((field) => ({ field, operator: "=", value: fields[field] })));
+}
+
+/**
+ * The selector that lets every object through.
+ *
+ * @example
+ * ```ts
+ * import { fieldsEverything } from "@listwatch/cache";
+ * console.log(fieldsEverything().empty); // true
+ * ```
+ */
+export function fieldsEverything(): FieldSelector {
+  return new FieldSelector([]);
+}
+
+/**
+ * The selector that lets no object through.
+ *
+ * @example
+ * ```ts
+ * import { fieldsNothing } from "@listwatch/cache";
+ * console.log(fieldsNothing().matches({})); // false
+ * ```
+ */
+export function fieldsNothing(): FieldSelector {
+  return new FieldSelector([], { selectable: false });
+}
+
+/**
+ * Writes a value so that it can stand in a field selector.
+ *
+ * Mirrors apimachinery's `fields.EscapeValue`.
+ *
+ * @example
+ * ```ts
+ * import { escapeFieldValue } from "@listwatch/cache";
+ * console.log(escapeFieldValue("a=b,c")); // a\=b\,c
+ * ```
+ */
+export function escapeFieldValue(value: string): string {
+  return value.replace(/[\\,=]/g, "\\$&");
+}
+
+/**
+ * Reads a value as it stands in a field selector.
+ *
+ * Mirrors apimachinery's `fields.UnescapeValue`.
+ *
+ * @throws {SelectorParseError} A comma or equals sign has no backslash before it, or a backslash stands before
+ * anything else than `\`, `,` or `=`.
+ *
+ * @example
+ * ```ts
+ * import { unescapeFieldValue } from "@listwatch/cache";
+ * console.log(unescapeFieldValue("a\\=b")); // a=b
+ * ```
+ */
+export function unescapeFieldValue(value: string): string {
+  return unescapeValue(value, value);
+}
+
+function unescapeValue(value: string, selector: string): string {
+  if (!/[\\,=]/.test(value)) return value;
+  let literal = "";
+  for (let i = 0; i < value.length; i++) {
+    const escaped = value[i] === "\\";
+    if (escaped) i++;
+    const special = i < value.length && "\\,=".includes(value[i]);
+    if (special !== escaped) {
+      const reason = escaped
+        ? `a backslash must stand before "\\", "," or "=" in the value ${JSON.stringify(value)}`
+        : `"${value[i]}" needs a backslash before it in the value ${JSON.stringify(value)}`;
+      throw new SelectorParseError("field", selector, { reason });
+    }
+    literal += value[i];
+  }
+  return literal;
+}
+
+// A comma after a backslash belongs to its term; the backslash stays for the value to be unescaped.
+function splitTerms(selector: string): string[] {
+  const terms: string[] = [];
+  let start = 0;
+  for (let i = 0; i < selector.length; i++) {
+    if (selector[i] === "\\") i++;
+    else if (selector[i] === ",") {
+      terms.push(selector.slice(start, i));
+      start = i + 1;
+    }
+  }
+  terms.push(selector.slice(start));
+  return terms;
+}
+
+// Go compares bytes of UTF-8, which is the order of code points; JavaScript's own order puts surrogates too low.
+function compareUtf8(a: string, b: string): number {
+  const length = Math.min(a.length, b.length);
+  for (let i = 0; i < length; i++) {
+    const x = a.charCodeAt(i);
+    const y = b.charCodeAt(i);
+    if (x !== y) return rank(x) - rank(y);
+  }
+  return a.length - b.length;
+}
+
+function rank(codeUnit: number): number {
+  return codeUnit >= 0xd800 && codeUnit <= 0xdfff ? codeUnit + 0x10000 : codeUnit;
+}

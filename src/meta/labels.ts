@@ -1,0 +1,195 @@
+/**
+ * Label selectors: parsing, matching, and their canonical text.
+ * @module
+ */
+
+import { SelectorParseError } from "./selector_error.ts";
+import { parseLabelRequirements } from "./selector_parser.ts";
+import { type LabelOperator, LabelRequirement, type LabelSet } from "./selector_requirement.ts";
+
+/**
+ * A condition on labels: all of its requirements must hold. Immutable.
+ *
+ * Mirrors apimachinery's `labels.Selector`.
+ *
+ * @example
+ * ```ts
+ * import { type LabelSelector, parseLabelSelector } from "@listwatch/cache";
+ * const selector: LabelSelector = parseLabelSelector("app=web,tier notin (db)");
+ * console.log(selector.matches({ app: "web" }), selector.empty); // true false
+ * ```
+ */
+export class LabelSelector {
+  /** Sorted by key; those of one key in the order they were given. Empty for a selector of everything or nothing. */
+  readonly requirements: readonly LabelRequirement[];
+  /** `false` only for {@linkcode labelsNothing}: no object can match, whatever its labels. */
+  readonly selectable: boolean;
+
+  /** Makes a selector of requirements; none = everything. See {@linkcode parseLabelSelector} for text. */
+  constructor(requirements: readonly LabelRequirement[], options: { readonly selectable?: boolean } = {}) {
+    this.requirements = requirements.slice().sort((a, b) => a.key < b.key ? -1 : a.key > b.key ? 1 : 0);
+    this.selectable = options.selectable ?? true;
+  }
+
+  /** Whether it lets every object through. */
+  get empty(): boolean {
+    return this.selectable && this.requirements.length === 0;
+  }
+
+  /** Whether labels fulfil every requirement. `undefined` is the same as no labels. */
+  matches(labels: LabelSet | undefined): boolean {
+    if (!this.selectable) return false;
+    for (const requirement of this.requirements) {
+      if (!requirement.matches(labels)) return false;
+    }
+    return true;
+  }
+
+  /**
+   * The one value that the label `key` must have, or `undefined` if there is no such value. Only the first requirement
+   * on the key is looked at.
+   */
+  requiresExactMatch(key: string): string | undefined {
+    const found = this.requirements.find((requirement) => requirement.key === key);
+    if (found === undefined || found.values.length !== 1) return undefined;
+    return found.operator === "=" || found.operator === "==" || found.operator === "in"
+      ? found.values[0]
+      : undefined;
+  }
+
+  /** A selector with further requirements; a selector of nothing stays one. */
+  add(requirements: readonly LabelRequirement[]): LabelSelector {
+    return this.selectable ? new LabelSelector(this.requirements.concat(requirements)) : this;
+  }
+
+  /**
+   * The canonical text, which parses to an equal selector; `""` for everything, and for nothing, which has no text
+   * ({@linkcode LabelSelector.selectable} tells them apart).
+   */
+  toString(): string {
+    return this.requirements.join(",");
+  }
+}
+
+/**
+ * Parses the text of a label selector, such as `app=web,tier in (db,cache),!canary,build>41`. The empty text selects
+ * everything. It accepts and refuses exactly what the API server does.
+ *
+ * Mirrors apimachinery's `labels.Parse`.
+ *
+ * @throws {SelectorParseError} The text does not parse, or holds an invalid key or value.
+ *
+ * @example
+ * ```ts
+ * import { parseLabelSelector } from "@listwatch/cache";
+ * const selector = parseLabelSelector("tier in (web, api), !canary");
+ * console.log(`${selector}`); // !canary,tier in (api,web)
+ * console.log(selector.matches({ tier: "api" })); // true
+ * ```
+ */
+export function parseLabelSelector(selector: string): LabelSelector {
+  return new LabelSelector(parseLabelRequirements(selector));
+}
+
+/**
+ * A selector of the objects that carry all of these labels. No labels select everything.
+ *
+ * Mirrors apimachinery's `labels.ValidatedSelectorFromSet`.
+ *
+ * @throws {SelectorParseError} A key or value is not a valid label key or value.
+ *
+ * @example
+ * ```ts
+ * import { labelSelectorFromSet } from "@listwatch/cache";
+ * console.log(`${labelSelectorFromSet({ tier: "db", app: "shop" })}`); // app=shop,tier=db
+ * ```
+ */
+export function labelSelectorFromSet(labels: LabelSet): LabelSelector {
+  return new LabelSelector(requirementsOfSet(labels));
+}
+
+/** A Kubernetes `LabelSelector`, as the spec of a Deployment or a Service account holds it. */
+export interface LabelSelectorSpec {
+  /** Labels that an object must carry. */
+  readonly matchLabels?: LabelSet | null;
+  /** Further conditions, all of which must hold. */
+  readonly matchExpressions?:
+    | readonly {
+      readonly key: string;
+      readonly operator: "In" | "NotIn" | "Exists" | "DoesNotExist";
+      readonly values?: readonly string[] | null;
+    }[]
+    | null;
+}
+
+const SPEC_OPERATORS: ReadonlyMap<string, LabelOperator> = new Map<string, LabelOperator>([
+  ["In", "in"],
+  ["NotIn", "notin"],
+  ["Exists", "exists"],
+  ["DoesNotExist", "!"],
+]);
+
+/**
+ * The selector that a Kubernetes `LabelSelector` object means: an absent one selects nothing, an empty one everything.
+ *
+ * Mirrors apimachinery's `metav1.LabelSelectorAsSelector`.
+ *
+ * @throws {SelectorParseError} A key, value or operator is not valid.
+ *
+ * @example
+ * ```ts
+ * import { labelSelectorFromSpec } from "@listwatch/cache";
+ * const deployment = { spec: { selector: { matchLabels: { app: "web" } } } };
+ * console.log(labelSelectorFromSpec(deployment.spec.selector).matches({ app: "web" })); // true
+ * ```
+ */
+export function labelSelectorFromSpec(spec: LabelSelectorSpec | null | undefined): LabelSelector {
+  if (spec === null || spec === undefined) return labelsNothing();
+  const requirements = requirementsOfSet(spec.matchLabels ?? {});
+  for (const expression of spec.matchExpressions ?? []) {
+    const operator = SPEC_OPERATORS.get(expression.operator);
+    if (operator === undefined) {
+      throw new SelectorParseError("label", JSON.stringify(expression), {
+        reason: `${JSON.stringify(expression.operator)} is no operator of matchExpressions; ` +
+          `use "In", "NotIn", "Exists" or "DoesNotExist"`,
+      });
+    }
+    requirements.push(new LabelRequirement(expression.key, { operator, values: expression.values ?? [] }));
+  }
+  return new LabelSelector(requirements);
+}
+
+/**
+ * The selector that lets every object through.
+ *
+ * @example
+ * ```ts
+ * import { labelsEverything } from "@listwatch/cache";
+ * console.log(labelsEverything().matches(undefined)); // true
+ * ```
+ */
+export function labelsEverything(): LabelSelector {
+  return new LabelSelector([]);
+}
+
+/**
+ * The selector that lets no object through.
+ *
+ * @example
+ * ```ts
+ * import { labelsNothing } from "@listwatch/cache";
+ * console.log(labelsNothing().matches({ app: "web" }), labelsNothing().selectable); // false false
+ * ```
+ */
+export function labelsNothing(): LabelSelector {
+  return new LabelSelector([], { selectable: false });
+}
+
+function requirementsOfSet(labels: LabelSet): LabelRequirement[] {
+  return Object.keys(labels).map((key) =>
+    new LabelRequirement(key, { operator: "=", values: [labels[key]] })
+  );
+}
+
+export { type LabelOperator, LabelRequirement, type LabelSet } from "./selector_requirement.ts";
+export { SelectorParseError, type SelectorParseErrorOptions } from "./selector_error.ts";

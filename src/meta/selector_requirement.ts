@@ -1,0 +1,151 @@
+/**
+ * One condition on an object's labels.
+ * @module
+ */
+
+import { SelectorParseError } from "./selector_error.ts";
+import { labelKeyProblem, labelValueProblem } from "./selector_names.ts";
+
+/**
+ * How a {@linkcode LabelRequirement} relates key and values. `==` means the same as `=`; both are kept as written.
+ *
+ * Mirrors apimachinery's `selection.Operator`.
+ */
+export type LabelOperator = "=" | "==" | "!=" | "in" | "notin" | "exists" | "!" | "gt" | "lt";
+
+/** Labels as an object carries them; only its own properties count. */
+export type LabelSet = Readonly<Record<string, string>>;
+
+/**
+ * One condition on labels; immutable. A selector is the conjunction of its requirements.
+ *
+ * Mirrors apimachinery's `labels.Requirement`.
+ *
+ * @example
+ * ```ts
+ * import { LabelRequirement } from "@listwatch/cache";
+ * const requirement = new LabelRequirement("tier", { operator: "notin", values: ["web", "api"] });
+ * console.log(`${requirement}`, requirement.matches({ tier: "db" })); // tier notin (api,web) true
+ * ```
+ */
+export class LabelRequirement {
+  /** The label's key. */
+  readonly key: string;
+  /** How key and values relate. */
+  readonly operator: LabelOperator;
+  /** In ascending order: one or more for `in` and `notin`, none for `exists` and `!`, exactly one for the others. */
+  readonly values: readonly string[];
+  readonly #valueSet: ReadonlySet<string>;
+  readonly #bound: bigint | undefined;
+
+  /**
+   * Makes a requirement.
+   *
+   * @throws {SelectorParseError} The key or a value is not a valid label key or value, there are too many or too few
+   * values for the operator, or the value of `gt` or `lt` is not a 64-bit signed integer.
+   */
+  constructor(
+    key: string,
+    options: { readonly operator: LabelOperator; readonly values?: readonly string[] },
+  ) {
+    const { operator, values = [] } = options;
+    this.key = key;
+    this.operator = operator;
+    this.values = values.slice().sort();
+    this.#valueSet = new Set(values);
+    this.#bound = operator === "gt" || operator === "lt" ? parseInt64(values[0] ?? "") : undefined;
+    const reason = this.#problem();
+    if (reason !== undefined) throw new SelectorParseError("label", this.toString(), { reason });
+  }
+
+  /**
+   * Whether labels fulfil this. Missing labels are the same as none.
+   * `!=` and `notin` are also fulfilled where the key is absent; `gt` and `lt` only where the label's value is a plain
+   * decimal integer (a sign is allowed) of at most 64 bits.
+   */
+  matches(labels: LabelSet | undefined): boolean {
+    const present = labels !== undefined && Object.hasOwn(labels, this.key);
+    switch (this.operator) {
+      case "=":
+      case "==":
+      case "in":
+        return present && this.#valueSet.has(labels[this.key]);
+      case "!=":
+      case "notin":
+        return !present || !this.#valueSet.has(labels[this.key]);
+      case "exists":
+        return present;
+      case "!":
+        return !present;
+      case "gt":
+      case "lt": {
+        const value = present ? parseInt64(labels[this.key]) : undefined;
+        if (value === undefined || this.#bound === undefined) return false;
+        return this.operator === "gt" ? value > this.#bound : value < this.#bound;
+      }
+    }
+  }
+
+  /** The canonical text: values in ascending order, blanks only around `in` and `notin`. */
+  toString(): string {
+    switch (this.operator) {
+      case "exists":
+        return this.key;
+      case "!":
+        return `!${this.key}`;
+      case "in":
+      case "notin":
+        return `${this.key} ${this.operator} (${this.values.join(",")})`;
+      case "gt":
+        return `${this.key}>${this.values.join(",")}`;
+      case "lt":
+        return `${this.key}<${this.values.join(",")}`;
+      default:
+        return `${this.key}${this.operator}${this.values.join(",")}`;
+    }
+  }
+
+  #problem(): string | undefined {
+    const keyProblem = labelKeyProblem(this.key);
+    if (keyProblem !== undefined) return keyProblem;
+    const count = this.values.length;
+    switch (this.operator) {
+      case "in":
+      case "notin":
+        if (count === 0) return `"${this.operator}" needs at least one value`;
+        break;
+      case "exists":
+      case "!":
+        if (count !== 0) return `"${this.operator}" takes no values`;
+        break;
+      case "gt":
+      case "lt":
+      case "=":
+      case "==":
+      case "!=":
+        if (count !== 1) return `"${this.operator}" needs exactly one value, not ${count}`;
+        break;
+      default:
+        return `unknown operator ${JSON.stringify(this.operator)}`;
+    }
+    if ((this.operator === "gt" || this.operator === "lt") && this.#bound === undefined) {
+      return `"${this.operator}" needs a 64-bit signed integer, not ${JSON.stringify(this.values[0])}`;
+    }
+    for (const value of this.values) {
+      const problem = labelValueProblem(value);
+      if (problem !== undefined) return problem;
+    }
+    return undefined;
+  }
+}
+
+const DECIMAL = /^[+-]?[0-9]+$/;
+const INT64_MAX = 2n ** 63n - 1n;
+const INT64_MIN = -(2n ** 63n);
+
+// As Go's strconv.ParseInt(text, 10, 64), except that what does not parse is undefined.
+function parseInt64(text: string): bigint | undefined {
+  if (!DECIMAL.test(text)) return undefined;
+  const value = BigInt(text);
+  return value >= INT64_MIN && value <= INT64_MAX ? value : undefined;
+}

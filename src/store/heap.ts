@@ -1,0 +1,244 @@
+/**
+ * A priority queue of keyed objects.
+ * @module
+ */
+
+import { keyOf } from "../meta/keys.ts";
+import { type Deferred, deferred } from "../util/deferred.ts";
+import { CacheError } from "../util/errors.ts";
+import { KeyedHeap } from "../util/heap.ts";
+
+/**
+ * Something was added to a closed {@linkcode Heap}, or popped from one that is closed and empty.
+ *
+ * @example
+ * ```ts
+ * import { Heap, HeapClosedError } from "@listwatch/cache";
+ * const heap = new Heap<number>(String, (a, b) => a < b);
+ * heap.close();
+ * await heap.pop().catch((error) => console.log(error instanceof HeapClosedError)); // true
+ * ```
+ */
+export class HeapClosedError extends CacheError {
+  /** Makes the error. */
+  constructor(operation: string) {
+    super("HeapClosed", `Cannot ${operation}: the heap is closed`);
+  }
+}
+
+/**
+ * An object that was to be deleted from a {@linkcode Heap} is not in it.
+ *
+ * @example
+ * ```ts
+ * import { Heap, NotFoundError } from "@listwatch/cache";
+ * try {
+ *   new Heap<number>(String, (a, b) => a < b).delete(7);
+ * } catch (error) {
+ *   if (error instanceof NotFoundError) console.log(error.key); // 7
+ * }
+ * ```
+ */
+export class NotFoundError extends CacheError {
+  /** The key that is absent. */
+  readonly key: string;
+
+  /** Makes the error for a key. */
+  constructor(key: string) {
+    super("NotFound", `Cannot delete ${JSON.stringify(key)} from the heap: object not found`);
+    this.key = key;
+  }
+}
+
+/**
+ * A priority queue: objects by key, of which the least is popped first. One object per key; adding one again replaces
+ * it and moves it to its new place. Adding, deleting and popping cost the logarithm of the size.
+ *
+ * Objects are shared, not copied: change one only through {@linkcode Heap.update}, or its place will be wrong.
+ * Every call is synchronous but {@linkcode Heap.pop}, which may wait.
+ *
+ * Mirrors client-go's `cache.Heap`.
+ *
+ * @example
+ * ```ts
+ * import { Heap } from "@listwatch/cache";
+ * const heap = new Heap<{ name: string; priority: number }>(
+ *   (item) => (item as { name: string }).name,
+ *   (a, b) => a.priority < b.priority,
+ * );
+ * heap.bulkAdd([{ name: "later", priority: 2 }, { name: "first", priority: 1 }]);
+ * console.log((await heap.pop()).name, heap.listKeys()); // first ["later"]
+ * ```
+ */
+export class Heap<T> {
+  readonly #keyFunc: (object: T) => string;
+  readonly #items: KeyedHeap<string, T>;
+  readonly #waiting = new Set<Deferred<T>>();
+  #closed = false;
+
+  /**
+   * Makes an empty heap.
+   *
+   * @param keyFunc The key of an object.
+   * @param less Whether `a` must be popped before `b`; must be a strict order and must not throw.
+   */
+  constructor(keyFunc: (object: T) => string, less: (a: T, b: T) => boolean) {
+    this.#keyFunc = keyFunc;
+    this.#items = new KeyedHeap(less);
+  }
+
+  /** How many objects are in it. */
+  get size(): number {
+    return this.#items.size;
+  }
+
+  /** Whether {@linkcode Heap.close} was called. */
+  get isClosed(): boolean {
+    return this.#closed;
+  }
+
+  /**
+   * Adds an object, or replaces the one with its key.
+   *
+   * @throws {KeyError} The key function failed.
+   * @throws {HeapClosedError} The heap is closed.
+   */
+  add(object: T): void {
+    const key = this.#keyOf(object, "add");
+    this.#assertOpen("add");
+    this.#items.set(key, object);
+    this.#serve();
+  }
+
+  /**
+   * The same as {@linkcode Heap.add}.
+   *
+   * @throws {KeyError} The key function failed.
+   * @throws {HeapClosedError} The heap is closed.
+   */
+  update(object: T): void {
+    this.add(object);
+  }
+
+  /**
+   * Adds an object unless there is one with its key: for putting one back that failed, without losing a newer one.
+   *
+   * @throws {KeyError} The key function failed.
+   * @throws {HeapClosedError} The heap is closed.
+   */
+  addIfNotPresent(object: T): void {
+    const key = this.#keyOf(object, "add");
+    this.#assertOpen("add");
+    if (!this.#items.has(key)) this.#items.set(key, object);
+    this.#serve();
+  }
+
+  /**
+   * Adds many objects, and only then wakes whoever waits to pop.
+   *
+   * @throws {KeyError} The key function failed; the objects before that one were added.
+   * @throws {HeapClosedError} The heap is closed.
+   */
+  bulkAdd(objects: readonly T[]): void {
+    this.#assertOpen("add");
+    try {
+      for (const object of objects) this.#items.set(this.#keyOf(object, "add"), object);
+    } finally {
+      this.#serve();
+    }
+  }
+
+  /**
+   * Removes the object with this object's key; also from a closed heap.
+   *
+   * @throws {KeyError} The key function failed.
+   * @throws {NotFoundError} There is none.
+   */
+  delete(object: T): void {
+    const key = this.#keyOf(object, "delete");
+    if (!this.#items.delete(key)) throw new NotFoundError(key);
+  }
+
+  /**
+   * Takes the least object out, waiting for one if there is none. Who waited first is served first. A closed heap
+   * still hands out what is in it.
+   *
+   * @param signal Ends the wait; nothing was popped then.
+   * @throws {HeapClosedError} The heap is closed and empty, or is closed during the wait.
+   * @throws The signal's reason.
+   */
+  async pop(signal?: AbortSignal): Promise<T> {
+    signal?.throwIfAborted();
+    if (this.#items.size > 0) return this.#items.pop() as T;
+    this.#assertOpen("pop");
+    const waiting = deferred<T>();
+    const giveUp = () => {
+      this.#waiting.delete(waiting);
+      waiting.reject(signal?.reason);
+    };
+    this.#waiting.add(waiting);
+    signal?.addEventListener("abort", giveUp, { once: true });
+    try {
+      return await waiting.promise;
+    } finally {
+      signal?.removeEventListener("abort", giveUp);
+    }
+  }
+
+  /**
+   * Takes the least object out, without waiting: `undefined` if there is none.
+   *
+   * @throws {HeapClosedError} The heap is closed and empty.
+   */
+  tryPop(): T | undefined {
+    if (this.#items.size === 0) this.#assertOpen("pop");
+    return this.#items.pop();
+  }
+
+  /** Every object, in no order. */
+  list(): T[] {
+    return Array.from(this.#items.values());
+  }
+
+  /** Every key, in no order. */
+  listKeys(): string[] {
+    return Array.from(this.#items.keys());
+  }
+
+  /**
+   * The object with this object's key, or `undefined`.
+   *
+   * @throws {KeyError} The key function failed.
+   */
+  get(object: T): T | undefined {
+    return this.#items.get(this.#keyOf(object, "get"));
+  }
+
+  /** The object with this key, or `undefined`. */
+  getByKey(key: string): T | undefined {
+    return this.#items.get(key);
+  }
+
+  /** Refuses new objects from now on, and ends every wait to pop. What is in it can still be popped. */
+  close(): void {
+    this.#closed = true;
+    for (const waiting of this.#waiting) waiting.reject(new HeapClosedError("pop"));
+    this.#waiting.clear();
+  }
+
+  #keyOf(object: T, operation: string): string {
+    return keyOf((value) => this.#keyFunc(value as T), object, operation);
+  }
+
+  #assertOpen(operation: string): void {
+    if (this.#closed) throw new HeapClosedError(operation);
+  }
+
+  #serve(): void {
+    for (const waiting of this.#waiting) {
+      if (this.#items.size === 0) return;
+      this.#waiting.delete(waiting);
+      waiting.resolve(this.#items.pop() as T);
+    }
+  }
+}

@@ -1,0 +1,204 @@
+/**
+ * Delays that grow from attempt to attempt.
+ * @module
+ */
+
+import type { Clock } from "./clock.ts";
+
+/**
+ * How delays grow.
+ *
+ * Mirrors apimachinery's `wait.Backoff`.
+ *
+ * @example
+ * ```ts
+ * import type { BackoffParameters } from "@listwatch/cache";
+ * const parameters: BackoffParameters = { durationMs: 100, factor: 2, capMs: 5_000, jitter: 0.5 };
+ * ```
+ */
+export interface BackoffParameters {
+  /** The first delay, in milliseconds, before jitter. */
+  readonly durationMs: number;
+  /** What the delay is multiplied by at each step; 0, the default, leaves it as it is. */
+  readonly factor?: number;
+  /** Each delay grows by a random part of up to `jitter` times itself; 0 by default. Jitter does not add up. */
+  readonly jitter?: number;
+  /** How many steps may change the delay; after them it stays. Without end by default. */
+  readonly steps?: number;
+  /** The largest delay, in milliseconds, before jitter; 0, the default, means none. Reaching it uses up the steps. */
+  readonly capMs?: number;
+}
+
+/**
+ * Where randomness comes from: a number from 0 (included) to 1 (excluded), such as `Math.random` gives.
+ *
+ * @example
+ * ```ts
+ * import type { Random } from "@listwatch/cache";
+ * const noJitter: Random = () => 0;
+ * ```
+ */
+export type Random = () => number;
+
+// What no timer or date survives; keeps an uncapped backoff from becoming infinite, and a jittered one NaN.
+const LONGEST_MS = Number.MAX_SAFE_INTEGER;
+
+/**
+ * A sequence of growing delays.
+ *
+ * Mirrors apimachinery's `wait.Backoff.Step`.
+ *
+ * @example
+ * ```ts
+ * import { Backoff } from "@listwatch/cache";
+ * const backoff = new Backoff({ durationMs: 100, factor: 2, capMs: 300 }, { random: Math.random });
+ * console.log(backoff.step(), backoff.step(), backoff.step(), backoff.step()); // 100 200 300 300
+ * ```
+ */
+export class Backoff {
+  readonly #parameters: Required<BackoffParameters>;
+  readonly #random: Random;
+  #durationMs = 0;
+  #steps = 0;
+
+  /**
+   * Makes a sequence at its beginning.
+   *
+   * @throws {RangeError} A parameter is negative or not a number.
+   */
+  constructor(parameters: BackoffParameters, options: { readonly random: Random }) {
+    const { durationMs, factor = 0, jitter = 0, steps = Infinity, capMs = 0 } = parameters;
+    this.#parameters = { durationMs, factor, jitter, steps, capMs };
+    for (const [name, value] of Object.entries(this.#parameters)) {
+      if (!(value >= 0)) throw new RangeError(`Cannot back off: ${name} must be 0 or more, not ${value}`);
+    }
+    this.#random = options.random;
+    this.reset();
+  }
+
+  /** The next delay, in milliseconds. */
+  step(): number {
+    const { factor, capMs, jitter } = this.#parameters;
+    const durationMs = this.#durationMs;
+    if (this.#steps >= 1) {
+      this.#steps--;
+      const grownMs = factor === 0 ? durationMs : Math.min(durationMs * factor, LONGEST_MS);
+      const capped = factor !== 0 && capMs > 0 && grownMs > capMs;
+      this.#durationMs = capped ? capMs : grownMs;
+      if (capped) this.#steps = 0;
+    }
+    return jittered(durationMs, jitter, this.#random);
+  }
+
+  /** Starts again at the first delay. */
+  reset(): void {
+    this.#durationMs = this.#parameters.durationMs;
+    this.#steps = this.#parameters.steps;
+  }
+}
+
+/** Options of {@linkcode BackoffManager}. */
+export interface BackoffManagerOptions {
+  /** Tells when to start again. */
+  readonly clock: Clock;
+  /** The randomness of jitter. */
+  readonly random: Random;
+  /** After how many milliseconds the delays start again at the first; 0 = the first delay every time. */
+  readonly resetMs: number;
+  /**
+   * What the time is measured from. `interval`: the start or the last reset, so that it resets every `resetMs` even
+   * while failures go on, as `wait.Backoff.DelayWithReset` does. `quiet`: the last delay asked for, so that it resets
+   * only after nothing failed for that long, as `wait.NewExponentialBackoffManager` did. `interval` by default.
+   */
+  readonly resetAfter?: "interval" | "quiet";
+}
+
+/**
+ * Growing delays that start again after some time.
+ *
+ * Mirrors apimachinery's `wait.Backoff.DelayWithReset`, or its older `wait.NewExponentialBackoffManager`.
+ *
+ * @example
+ * ```ts
+ * import { BackoffManager } from "@listwatch/cache";
+ * import { FakeClock } from "@listwatch/cache/testing";
+ * const clock = new FakeClock();
+ * const manager = new BackoffManager({ durationMs: 100, factor: 2 }, { clock, random: () => 0, resetMs: 60_000 });
+ * console.log(manager.nextDelayMs(), manager.nextDelayMs()); // 100 200
+ * await clock.advance(60_001);
+ * console.log(manager.nextDelayMs()); // 100
+ * ```
+ */
+export class BackoffManager {
+  readonly #backoff: Backoff;
+  readonly #options: BackoffManagerOptions;
+  readonly #constant: boolean;
+  #startMs: number;
+
+  /**
+   * Makes a manager at the first delay.
+   *
+   * @throws {RangeError} A parameter is negative or not a number.
+   */
+  constructor(parameters: BackoffParameters, options: BackoffManagerOptions) {
+    this.#constant = options.resetMs <= 0;
+    this.#backoff = new Backoff(this.#constant ? { ...parameters, factor: 0 } : parameters, options);
+    this.#options = options;
+    this.#startMs = options.clock.now();
+  }
+
+  /** The delay before the next attempt, in milliseconds. */
+  nextDelayMs(): number {
+    if (!this.#constant) {
+      const { clock, resetMs, resetAfter } = this.#options;
+      const nowMs = clock.now();
+      const resets = nowMs - this.#startMs > resetMs;
+      if (resets) this.#backoff.reset();
+      if (resets || resetAfter === "quiet") this.#startMs = nowMs;
+    }
+    return this.#backoff.step();
+  }
+
+  /** Starts again at the first delay: the caller knows that all is well. */
+  reset(): void {
+    this.#backoff.reset();
+    this.#startMs = this.#options.clock.now();
+  }
+}
+
+/** Options of {@linkcode newReflectorBackoff}. */
+export interface ReflectorBackoffOptions {
+  readonly clock: Clock;
+  readonly random: Random;
+  /** Other delays than the default; the reset stays. */
+  readonly backoff?: BackoffParameters;
+}
+
+const REFLECTOR_BACKOFF: BackoffParameters = { durationMs: 800, factor: 2, capMs: 30_000, jitter: 1 };
+const REFLECTOR_RESET_MS = 120_000;
+
+/**
+ * The delays of a reflector: 0.8, 1.6, 3.2, ... up to 30 seconds, each stretched at random to less than its double; from
+ * the start again when no delay was asked for in two minutes.
+ *
+ * Mirrors the backoff of client-go's `NewReflector`. Upstream resets every two minutes, quiet or not, since v0.36;
+ * this waits for quiet, as it did before, so that a lasting outage is not met with a burst every two minutes.
+ *
+ * @throws {RangeError} A parameter of `backoff` is negative or not a number.
+ *
+ * @example
+ * ```ts
+ * import { newReflectorBackoff, realClock } from "@listwatch/cache";
+ * const backoff = newReflectorBackoff({ clock: realClock, random: () => 0.5 });
+ * console.log(backoff.nextDelayMs(), backoff.nextDelayMs()); // 1200 2400
+ * ```
+ */
+export function newReflectorBackoff(options: ReflectorBackoffOptions): BackoffManager {
+  const { clock, random, backoff = REFLECTOR_BACKOFF } = options;
+  return new BackoffManager(backoff, { clock, random, resetMs: REFLECTOR_RESET_MS, resetAfter: "quiet" });
+}
+
+/** A duration stretched by a random part of up to `jitter` times itself. */
+export function jittered(durationMs: number, jitter: number, random: Random): number {
+  return jitter > 0 ? durationMs + random() * jitter * durationMs : durationMs;
+}

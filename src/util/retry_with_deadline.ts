@@ -1,0 +1,70 @@
+/**
+ * Retrying until it has gone on for too long.
+ * @module
+ */
+
+import type { Clock } from "./clock.ts";
+
+/** Options of {@linkcode RetryWithDeadline}. */
+export interface RetryWithDeadlineOptions {
+  /** How long after the first error of a series to retry, in milliseconds; 0 or less = never. */
+  readonly maxRetryMs: number;
+  /** A retryable error at least this many milliseconds after the one before starts a new series. */
+  readonly minResetMs: number;
+  /** Which errors count; the others neither start nor prolong a series. */
+  readonly isRetryable: (error: unknown) => boolean;
+  readonly clock: Clock;
+}
+
+/**
+ * Says whether to try again, given the errors so far: yes for some time after the first of a series of errors.
+ *
+ * Mirrors client-go's `cache.NewRetryWithDeadline`.
+ *
+ * @example
+ * ```ts
+ * import { RetryWithDeadline } from "@listwatch/cache";
+ * import { FakeClock } from "@listwatch/cache/testing";
+ * const clock = new FakeClock();
+ * const retry = new RetryWithDeadline({ maxRetryMs: 1_000, minResetMs: 60_000, isRetryable: () => true, clock });
+ * retry.after(new Error("etcdserver: leader changed"));
+ * console.log(retry.shouldRetry()); // true
+ * await clock.advance(1_001);
+ * console.log(retry.shouldRetry()); // false
+ * ```
+ */
+export class RetryWithDeadline {
+  readonly #options: RetryWithDeadlineOptions;
+  #firstErrorMs: number | undefined;
+  #lastErrorMs: number | undefined;
+
+  /** Makes one that has seen no error. */
+  constructor(options: RetryWithDeadlineOptions) {
+    this.#options = options;
+  }
+
+  /** Takes note of an error. */
+  after(error: unknown): void {
+    const { isRetryable, clock, minResetMs } = this.#options;
+    if (!isRetryable(error)) return;
+    const nowMs = clock.now();
+    if (this.#lastErrorMs === undefined || nowMs - this.#lastErrorMs >= minResetMs) {
+      this.#firstErrorMs = undefined;
+    }
+    this.#firstErrorMs ??= nowMs;
+    this.#lastErrorMs = nowMs;
+  }
+
+  /**
+   * Whether to try again: the series of errors began at most `maxRetryMs` ago. A series that has gone on for longer is
+   * forgotten, so that the next error begins a new one. Without any error the answer is no.
+   */
+  shouldRetry(): boolean {
+    const { maxRetryMs, clock } = this.#options;
+    if (maxRetryMs <= 0) return false;
+    if (this.#firstErrorMs !== undefined && clock.now() - this.#firstErrorMs <= maxRetryMs) return true;
+    this.#firstErrorMs = undefined;
+    this.#lastErrorMs = undefined;
+    return false;
+  }
+}

@@ -1,0 +1,81 @@
+/**
+ * A queue whose items can be added later.
+ * @module
+ */
+
+import type { TimerHandle } from "../util/clock.ts";
+import { KeyedHeap } from "../util/heap.ts";
+import { WorkQueue, type WorkQueueOptions } from "./work_queue.ts";
+
+interface Waiting<T> {
+  readonly item: T;
+  readonly readyAtMs: number;
+}
+
+/**
+ * A {@linkcode WorkQueue} that can add an item after a delay: for trying again without a hot loop.
+ *
+ * It holds at most one timer, and none when nothing waits or after a shutdown.
+ *
+ * Mirrors client-go's `workqueue.TypedDelayingInterface`.
+ *
+ * @example
+ * ```ts
+ * import { DelayingQueue } from "@listwatch/cache/workqueue";
+ * const queue = new DelayingQueue<string>();
+ * queue.addAfter("shop/web-1", 20);
+ * console.log(await queue.get()); // after 20 ms
+ * ```
+ */
+export class DelayingQueue<T = string> extends WorkQueue<T> {
+  readonly #waiting: KeyedHeap<unknown, Waiting<T>> = new KeyedHeap((a, b) => a.readyAtMs < b.readyAtMs);
+  #timer: TimerHandle;
+  #timerAtMs = Infinity;
+
+  /** Makes an empty queue. */
+  constructor(options: WorkQueueOptions<T> = {}) {
+    super(options);
+  }
+
+  /**
+   * Adds an item after `delayMs` milliseconds; at once if that is 0 or less. An item that waits already comes at the
+   * earlier of the two times. Waiting does not keep {@linkcode WorkQueue.add} from adding the item at once; it is then
+   * added again when its time comes. Ignored once the queue is shut down, which also drops everything that waits.
+   */
+  addAfter(item: T, delayMs: number): void {
+    if (this.shuttingDown) return;
+    this.monitor?.retried();
+    if (!(delayMs > 0)) return this.add(item);
+    const key = this.keyOf(item);
+    const readyAtMs = this.clock.now() + delayMs;
+    const known = this.#waiting.get(key);
+    if (known !== undefined && known.readyAtMs <= readyAtMs) return;
+    this.#waiting.set(key, { item, readyAtMs });
+    this.#setTimer();
+  }
+
+  /** Drops what waits, and the timer. */
+  protected override onShutDown(): void {
+    this.clock.clearTimeout(this.#timer);
+    this.#waiting.clear();
+  }
+
+  #setTimer(): void {
+    const first = this.#waiting.peek();
+    if (first === undefined || first.readyAtMs >= this.#timerAtMs) return;
+    this.clock.clearTimeout(this.#timer);
+    this.#timerAtMs = first.readyAtMs;
+    this.#timer = this.clock.setTimeout(() => this.#addReady(), first.readyAtMs - this.clock.now());
+  }
+
+  // Timers may fire early, so each time is looked at again.
+  #addReady(): void {
+    this.#timerAtMs = Infinity;
+    const nowMs = this.clock.now();
+    for (let next = this.#waiting.peek(); next && next.readyAtMs <= nowMs; next = this.#waiting.peek()) {
+      this.#waiting.pop();
+      this.add(next.item);
+    }
+    this.#setTimer();
+  }
+}

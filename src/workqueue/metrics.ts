@@ -1,0 +1,127 @@
+/**
+ * What a queue tells about itself.
+ * @module
+ */
+
+import type { Clock, TimerHandle } from "../util/clock.ts";
+
+/**
+ * The metrics of one queue; any Prometheus-like client has these.
+ *
+ * Mirrors the metrics of client-go's `workqueue.MetricsProvider`.
+ *
+ * @example
+ * ```ts
+ * import type { QueueMetrics } from "@listwatch/cache/workqueue";
+ * const histogram = { observe: (seconds: number) => console.log(seconds) };
+ * const gauge = { inc: () => {}, dec: () => {}, set: () => {} };
+ * const metrics: QueueMetrics = {
+ *   depth: gauge,
+ *   adds: gauge,
+ *   latency: histogram,
+ *   workDuration: histogram,
+ *   unfinishedWorkSeconds: gauge,
+ *   longestRunningProcessorSeconds: gauge,
+ *   retries: gauge,
+ * };
+ * ```
+ */
+export interface QueueMetrics {
+  /** Items that were added and not handed out since. */
+  readonly depth: { inc(): void; dec(): void };
+  /** Adds; those of an item that waits already do not count. */
+  readonly adds: { inc(): void };
+  /** Seconds from an item's first add until it is handed out. */
+  readonly latency: { observe(seconds: number): void };
+  /** Seconds from handing an item out until it is done. */
+  readonly workDuration: { observe(seconds: number): void };
+  /** How long the items that workers have now were with them, in total; set twice a second. */
+  readonly unfinishedWorkSeconds: { set(seconds: number): void };
+  /** The longest of those; set twice a second. */
+  readonly longestRunningProcessorSeconds: { set(seconds: number): void };
+  /** Calls of `addAfter` and `addRateLimited`. */
+  readonly retries: { inc(): void };
+}
+
+/**
+ * Makes the metrics of a queue; called once, when the queue is made.
+ *
+ * @example
+ * ```ts
+ * import { type MetricsProvider, type QueueMetrics, WorkQueue } from "@listwatch/cache/workqueue";
+ * declare const metrics: QueueMetrics;
+ * const metricsProvider: MetricsProvider = { queueMetrics: () => metrics };
+ * const makeQueue = () => new WorkQueue<string>({ name: "pods", metricsProvider });
+ * ```
+ */
+export interface MetricsProvider {
+  /** The metrics of the queue with this name. */
+  queueMetrics(name: string): QueueMetrics;
+}
+
+const UPDATE_PERIOD_MS = 500;
+
+/** Turns what happens to a queue's items, known by their keys, into its metrics. */
+export class QueueMonitor {
+  readonly #metrics: QueueMetrics;
+  readonly #clock: Clock;
+  readonly #addedMs = new Map<unknown, number>();
+  readonly #takenMs = new Map<unknown, number>();
+  #timer: TimerHandle;
+
+  constructor(metrics: QueueMetrics, clock: Clock) {
+    this.#metrics = metrics;
+    this.#clock = clock;
+    this.#startTimer();
+  }
+
+  added(key: unknown): void {
+    this.#metrics.adds.inc();
+    this.#metrics.depth.inc();
+    if (!this.#addedMs.has(key)) this.#addedMs.set(key, this.#clock.now());
+  }
+
+  taken(key: unknown): void {
+    this.#metrics.depth.dec();
+    this.#takenMs.set(key, this.#clock.now());
+    this.#observe(this.#metrics.latency, this.#addedMs, key);
+  }
+
+  finished(key: unknown): void {
+    this.#observe(this.#metrics.workDuration, this.#takenMs, key);
+  }
+
+  retried(): void {
+    this.#metrics.retries.inc();
+  }
+
+  stop(): void {
+    this.#clock.clearTimeout(this.#timer);
+  }
+
+  #observe(histogram: QueueMetrics["latency"], startsMs: Map<unknown, number>, key: unknown): void {
+    const startMs = startsMs.get(key);
+    if (startMs === undefined) return;
+    startsMs.delete(key);
+    histogram.observe(this.#secondsSince(startMs));
+  }
+
+  #secondsSince(startMs: number): number {
+    return (this.#clock.now() - startMs) / 1000;
+  }
+
+  #startTimer(): void {
+    this.#timer = this.#clock.setTimeout(() => {
+      let total = 0;
+      let longest = 0;
+      for (const takenMs of this.#takenMs.values()) {
+        const seconds = this.#secondsSince(takenMs);
+        total += seconds;
+        longest = Math.max(longest, seconds);
+      }
+      this.#metrics.unfinishedWorkSeconds.set(total);
+      this.#metrics.longestRunningProcessorSeconds.set(longest);
+      this.#startTimer();
+    }, UPDATE_PERIOD_MS);
+  }
+}

@@ -1,0 +1,64 @@
+/**
+ * Numbered pieces of work, several at a time.
+ * @module
+ */
+
+/** Options of {@linkcode parallelizeUntil}. */
+export interface ParallelizeOptions {
+  /** How many pieces may be worked on at a time. */
+  readonly workers: number;
+  /** How many pieces in a row one worker takes; 1 by default. Larger for many small pieces. */
+  readonly chunkSize?: number;
+  /** Stops between pieces; those that have begun are waited for. */
+  readonly signal?: AbortSignal;
+}
+
+/**
+ * Does the pieces 0 to `pieces - 1`, each once, `workers` at a time, and resolves when all are done, or, after the
+ * signal was aborted, when those that had begun are.
+ *
+ * Mirrors client-go's `workqueue.ParallelizeUntil`. A piece that throws stops the others between pieces, too (upstream,
+ * a panic ends the program).
+ *
+ * @throws What the first piece to fail threw, once no piece is running any more.
+ * @throws {RangeError} `workers` is not at least 1.
+ *
+ * @example
+ * ```ts
+ * import { parallelizeUntil } from "@listwatch/cache/workqueue";
+ * const names = ["a", "b", "c"];
+ * await parallelizeUntil(names.length, async (piece) => console.log(names[piece]), { workers: 2 });
+ * ```
+ */
+export async function parallelizeUntil(
+  pieces: number,
+  doWorkPiece: (piece: number) => void | Promise<void>,
+  options: ParallelizeOptions,
+): Promise<void> {
+  const { workers, signal } = options;
+  if (!(workers >= 1)) throw new RangeError(`Cannot parallelize: workers must be at least 1, not ${workers}`);
+  const chunkSize = Math.max(Math.floor(options.chunkSize ?? 1), 1);
+  let next = 0;
+  let failure: { error: unknown } | undefined;
+
+  async function work(): Promise<void> {
+    while (next < pieces) {
+      const start = next;
+      const end = Math.min(start + chunkSize, pieces);
+      next = end;
+      for (let piece = start; piece < end; piece++) {
+        if (signal?.aborted || failure) return;
+        try {
+          // deno-lint-ignore no-await-in-loop -- one worker does one piece at a time
+          await doWorkPiece(piece);
+        } catch (error) {
+          failure ??= { error };
+        }
+      }
+    }
+  }
+
+  const count = Math.min(Math.floor(workers), Math.ceil(pieces / chunkSize));
+  await Promise.all(Array.from({ length: count }, work));
+  if (failure) throw failure.error;
+}

@@ -1,0 +1,256 @@
+/**
+ * How long a failed item waits.
+ * @module
+ */
+
+import { type Clock, realClock } from "../util/clock.ts";
+
+/**
+ * Decides how long an item waits before it is tried again.
+ *
+ * Mirrors client-go's `workqueue.TypedRateLimiter`.
+ *
+ * @example
+ * ```ts
+ * import type { RateLimiter } from "@listwatch/cache/workqueue";
+ * const everySecond: RateLimiter<string> = { when: () => 1_000, forget: () => {}, numRequeues: () => 0 };
+ * ```
+ */
+export interface RateLimiter<T> {
+  /** Takes note of a failure of `item`, and says how many milliseconds it should wait. */
+  when(item: T): number;
+  /** Forgets the failures of `item`, which succeeded or was given up. */
+  forget(item: T): void;
+  /** How many failures of `item` are remembered. */
+  numRequeues(item: T): number;
+}
+
+/** What makes two items the same; needed when they are neither strings nor shared objects. */
+interface KeyOfOption<T> {
+  /** By default the item itself, as in a `Map`. */
+  readonly keyOf?: (item: T) => unknown;
+}
+
+/**
+ * Options of {@linkcode itemExponentialFailureRateLimiter}.
+ *
+ * @example
+ * ```ts
+ * import type { ExponentialFailureOptions } from "@listwatch/cache/workqueue";
+ * const options: ExponentialFailureOptions<string> = { baseDelayMs: 5, maxDelayMs: 60_000 };
+ * ```
+ */
+export interface ExponentialFailureOptions<T> extends KeyOfOption<T> {
+  /** The delay after an item's first failure. */
+  readonly baseDelayMs: number;
+  /** The largest delay. */
+  readonly maxDelayMs: number;
+}
+
+/**
+ * A delay that doubles with each failure of the item: `baseDelayMs * 2 ** failures`, at most `maxDelayMs`.
+ *
+ * Mirrors client-go's `NewTypedItemExponentialFailureRateLimiter`.
+ *
+ * @example
+ * ```ts
+ * import { itemExponentialFailureRateLimiter } from "@listwatch/cache/workqueue";
+ * const limiter = itemExponentialFailureRateLimiter<string>({ baseDelayMs: 1, maxDelayMs: 1_000 });
+ * console.log(limiter.when("a"), limiter.when("a"), limiter.when("b")); // 1 2 1
+ * ```
+ */
+export function itemExponentialFailureRateLimiter<T = string>(
+  options: ExponentialFailureOptions<T>,
+): RateLimiter<T> {
+  const { baseDelayMs, maxDelayMs, keyOf } = options;
+  return countingLimiter((failures) => Math.min(baseDelayMs * 2 ** failures, maxDelayMs), keyOf);
+}
+
+/**
+ * Options of {@linkcode itemFastSlowRateLimiter}.
+ *
+ * @example
+ * ```ts
+ * import type { FastSlowOptions } from "@listwatch/cache/workqueue";
+ * const options: FastSlowOptions<string> = { fastDelayMs: 5, slowDelayMs: 10_000, maxFastAttempts: 3 };
+ * ```
+ */
+export interface FastSlowOptions<T> extends KeyOfOption<T> {
+  /** The delay after each of the first failures of an item. */
+  readonly fastDelayMs: number;
+  /** The delay after each later one. */
+  readonly slowDelayMs: number;
+  /** How many failures get the fast delay. */
+  readonly maxFastAttempts: number;
+}
+
+/**
+ * A short delay for the first failures of the item, then a long one.
+ *
+ * Mirrors client-go's `NewTypedItemFastSlowRateLimiter`.
+ *
+ * @example
+ * ```ts
+ * import { itemFastSlowRateLimiter } from "@listwatch/cache/workqueue";
+ * const limiter = itemFastSlowRateLimiter<string>({ fastDelayMs: 5, slowDelayMs: 1_000, maxFastAttempts: 2 });
+ * console.log(limiter.when("a"), limiter.when("a"), limiter.when("a")); // 5 5 1000
+ * ```
+ */
+export function itemFastSlowRateLimiter<T = string>(options: FastSlowOptions<T>): RateLimiter<T> {
+  const { fastDelayMs, slowDelayMs, maxFastAttempts, keyOf } = options;
+  return countingLimiter((failures) => failures < maxFastAttempts ? fastDelayMs : slowDelayMs, keyOf);
+}
+
+/**
+ * Options of {@linkcode bucketRateLimiter}.
+ *
+ * @example
+ * ```ts
+ * import type { BucketOptions } from "@listwatch/cache/workqueue";
+ * const options: BucketOptions = { qps: 10, burst: 100 };
+ * ```
+ */
+export interface BucketOptions {
+  /** How many tokens come back per second; `Infinity` = no limit. */
+  readonly qps: number;
+  /** How many tokens the bucket holds; it starts full. Without any, every delay is infinite. */
+  readonly burst: number;
+  /** Where time comes from; the system's clock by default. */
+  readonly clock?: Clock;
+}
+
+/**
+ * A token bucket for all items together: each `when` takes a token, if need be one that has yet to come, and says how
+ * long that will take. It does not count failures.
+ *
+ * Mirrors client-go's `TypedBucketRateLimiter` over `golang.org/x/time/rate`.
+ *
+ * @example
+ * ```ts
+ * import { bucketRateLimiter } from "@listwatch/cache/workqueue";
+ * const limiter = bucketRateLimiter<string>({ qps: 10, burst: 2 });
+ * console.log(limiter.when("a"), limiter.when("b")); // 0 0; the next would wait for 100 ms
+ * ```
+ */
+export function bucketRateLimiter<T = string>(options: BucketOptions): RateLimiter<T> {
+  const { qps, burst, clock = realClock } = options;
+  let tokens = burst;
+  let lastMs = clock.now();
+  return {
+    when() {
+      if (qps === Infinity) return 0;
+      if (burst < 1) return Infinity;
+      const nowMs = clock.now();
+      const available = Math.min(tokens + Math.max(nowMs - lastMs, 0) * qps / 1000, burst) - 1;
+      const delayMs = available < 0 ? -available * 1000 / qps : 0;
+      if (delayMs === Infinity) return delayMs; // no token was taken: it would never come
+      tokens = available;
+      lastMs = nowMs;
+      return delayMs;
+    },
+    forget() {},
+    numRequeues: () => 0,
+  };
+}
+
+/**
+ * The largest delay of several limiters, each of which is asked.
+ *
+ * Mirrors client-go's `NewTypedMaxOfRateLimiter`.
+ *
+ * @example
+ * ```ts
+ * import { bucketRateLimiter, itemFastSlowRateLimiter, maxOfRateLimiter } from "@listwatch/cache/workqueue";
+ * const limiter = maxOfRateLimiter<string>([
+ *   itemFastSlowRateLimiter({ fastDelayMs: 5, slowDelayMs: 1_000, maxFastAttempts: 2 }),
+ *   bucketRateLimiter({ qps: 10, burst: 100 }),
+ * ]);
+ * console.log(limiter.when("a")); // 5
+ * ```
+ */
+export function maxOfRateLimiter<T = string>(limiters: readonly RateLimiter<T>[]): RateLimiter<T> {
+  const largest = (of: (limiter: RateLimiter<T>) => number) =>
+    limiters.reduce((max, limiter) => Math.max(max, of(limiter)), 0);
+  return {
+    when: (item) => largest((limiter) => limiter.when(item)),
+    forget: (item) => limiters.forEach((limiter) => limiter.forget(item)),
+    numRequeues: (item) => largest((limiter) => limiter.numRequeues(item)),
+  };
+}
+
+/**
+ * A limiter whose delays are cut at `maxDelayMs`.
+ *
+ * Mirrors client-go's `NewTypedWithMaxWaitRateLimiter`.
+ *
+ * @example
+ * ```ts
+ * import { bucketRateLimiter, withMaxWaitRateLimiter } from "@listwatch/cache/workqueue";
+ * const limiter = withMaxWaitRateLimiter(bucketRateLimiter<string>({ qps: 1, burst: 1 }), 500);
+ * console.log(limiter.when("a"), limiter.when("b")); // 0 500
+ * ```
+ */
+export function withMaxWaitRateLimiter<T = string>(
+  limiter: RateLimiter<T>,
+  maxDelayMs: number,
+): RateLimiter<T> {
+  return {
+    when: (item) => Math.min(limiter.when(item), maxDelayMs),
+    forget: (item) => limiter.forget(item),
+    numRequeues: (item) => limiter.numRequeues(item),
+  };
+}
+
+/**
+ * What controllers use: each item doubles from 5 ms to 1000 s, and all together come at most 10 times a second after
+ * a burst of 100.
+ *
+ * Mirrors client-go's `DefaultTypedControllerRateLimiter`.
+ *
+ * @example
+ * ```ts
+ * import { defaultControllerRateLimiter, RateLimitingQueue } from "@listwatch/cache/workqueue";
+ * const queue = new RateLimitingQueue<string>(defaultControllerRateLimiter());
+ * ```
+ */
+export function defaultControllerRateLimiter<T = string>(
+  options: KeyOfOption<T> & { readonly clock?: Clock } = {},
+): RateLimiter<T> {
+  const { keyOf, clock } = options;
+  return maxOfRateLimiter([
+    itemExponentialFailureRateLimiter({ baseDelayMs: 5, maxDelayMs: 1_000_000, keyOf }),
+    bucketRateLimiter({ qps: 10, burst: 100, clock }),
+  ]);
+}
+
+/**
+ * Each item doubles from 1 ms to 1000 s; no limit on all together.
+ *
+ * Mirrors client-go's `DefaultTypedItemBasedRateLimiter`.
+ *
+ * @example
+ * ```ts
+ * import { defaultItemBasedRateLimiter, RateLimitingQueue } from "@listwatch/cache/workqueue";
+ * const queue = new RateLimitingQueue<string>(defaultItemBasedRateLimiter());
+ * ```
+ */
+export function defaultItemBasedRateLimiter<T = string>(options: KeyOfOption<T> = {}): RateLimiter<T> {
+  return itemExponentialFailureRateLimiter({ baseDelayMs: 1, maxDelayMs: 1_000_000, keyOf: options.keyOf });
+}
+
+function countingLimiter<T>(
+  delayMs: (failures: number) => number,
+  keyOf: (item: T) => unknown = (item) => item,
+): RateLimiter<T> {
+  const failuresOf = new Map<unknown, number>();
+  const failures = (item: T) => failuresOf.get(keyOf(item)) ?? 0;
+  return {
+    when(item) {
+      const before = failures(item);
+      failuresOf.set(keyOf(item), before + 1);
+      return delayMs(before);
+    },
+    forget: (item) => void failuresOf.delete(keyOf(item)),
+    numRequeues: failures,
+  };
+}

@@ -1,0 +1,274 @@
+/**
+ * A queue of work: each item once, and by one worker at a time.
+ * @module
+ */
+
+import { onAbort } from "../util/abort.ts";
+import { type Clock, realClock } from "../util/clock.ts";
+import { type Deferred, deferred } from "../util/deferred.ts";
+import { Deque } from "../util/deque.ts";
+import { type MetricsProvider, QueueMonitor } from "./metrics.ts";
+
+/**
+ * The order in which items come out. The queue never pushes an item that is in it, and pops only when
+ * {@linkcode QueueOrder.length} is not 0.
+ *
+ * Mirrors client-go's `workqueue.Queue`.
+ *
+ * @example
+ * ```ts
+ * import { type QueueOrder, WorkQueue } from "@listwatch/cache/workqueue";
+ * class LastInFirstOut implements QueueOrder<string> {
+ *   #items: string[] = [];
+ *   get length(): number {
+ *     return this.#items.length;
+ *   }
+ *   touch(): void {}
+ *   push(item: string): void {
+ *     this.#items.push(item);
+ *   }
+ *   pop(): string {
+ *     return this.#items.pop() as string;
+ *   }
+ * }
+ * const queue = new WorkQueue<string>({ order: new LastInFirstOut() });
+ * ```
+ */
+export interface QueueOrder<T> {
+  /** How many items are in it. */
+  readonly length: number;
+  /** An item that is in it was added again; it may get another place. */
+  touch(item: T): void;
+  /** Takes an item in. */
+  push(item: T): void;
+  /** Takes the next item out. */
+  pop(): T;
+}
+
+/**
+ * What {@linkcode WorkQueue.get} gives: an item, or the news that there will be no more.
+ *
+ * @example
+ * ```ts
+ * import { type GetResult, WorkQueue } from "@listwatch/cache/workqueue";
+ * const queue = new WorkQueue<string>();
+ * queue.shutDown();
+ * const result: GetResult<string> = await queue.get();
+ * if (result.shutdown) console.log("no more work");
+ * ```
+ */
+export type GetResult<T> =
+  | { readonly shutdown: false; readonly item: T }
+  | { readonly shutdown: true; readonly item?: undefined };
+
+/**
+ * Options of {@linkcode WorkQueue}.
+ *
+ * @example
+ * ```ts
+ * import { WorkQueue, type WorkQueueOptions } from "@listwatch/cache/workqueue";
+ * interface Request {
+ *   namespace: string;
+ *   name: string;
+ * }
+ * const options: WorkQueueOptions<Request> = { keyOf: ({ namespace, name }) => `${namespace}/${name}` };
+ * const queue = new WorkQueue<Request>(options);
+ * ```
+ */
+export interface WorkQueueOptions<T> {
+  /** What makes two items the same; by default the item itself, as in a `Set`: right for strings, not for objects. */
+  readonly keyOf?: (item: T) => unknown;
+  /** In which order items come out; the order they were added in by default. Must be empty, and not be shared. */
+  readonly order?: QueueOrder<T>;
+  /** Where time comes from; the system's clock by default. */
+  readonly clock?: Clock;
+  /** Shuts the queue down when it is aborted. */
+  readonly signal?: AbortSignal;
+  /** The queue's name in metrics; a queue without a name has none. */
+  readonly name?: string;
+  /** Makes the metrics of a queue that has a name. */
+  readonly metricsProvider?: MetricsProvider;
+}
+
+/**
+ * A queue for the work of a controller. An item that is added twice before anyone took it is handed out once; one that
+ * is added while a worker has it is handed out again after that worker's {@linkcode WorkQueue.done}, so that no two
+ * workers ever have the same item.
+ *
+ * Every {@linkcode WorkQueue.get} needs a {@linkcode WorkQueue.done}. Calls are synchronous but those that wait.
+ *
+ * Mirrors client-go's `workqueue.Typed`.
+ *
+ * @example
+ * ```ts
+ * import { WorkQueue } from "@listwatch/cache/workqueue";
+ * const queue = new WorkQueue<string>();
+ * queue.add("shop/web-1");
+ * queue.add("shop/web-1");
+ * queue.shutDown();
+ * for (let next = await queue.get(); !next.shutdown; next = await queue.get()) {
+ *   console.log(next.item); // shop/web-1, once
+ *   queue.done(next.item);
+ * }
+ * ```
+ */
+export class WorkQueue<T = string> {
+  /** Where this queue's time comes from. */
+  protected readonly clock: Clock;
+  /** What makes two items the same. */
+  protected readonly keyOf: (item: T) => unknown;
+  /** This queue's metrics, if it has any. */
+  protected readonly monitor: QueueMonitor | undefined;
+  readonly #order: QueueOrder<T>;
+  // Added and not handed out since; in the order too, unless a worker has it.
+  readonly #dirty = new Map<unknown, T>();
+  readonly #processing = new Set<unknown>();
+  readonly #getters = new Set<Deferred<GetResult<T>>>();
+  readonly #drains = new Set<Deferred<void>>();
+  readonly #unlink: () => void;
+  #shuttingDown = false;
+
+  /** Makes an empty queue. */
+  constructor(options: WorkQueueOptions<T> = {}) {
+    const { keyOf = (item) => item, order = new FirstInFirstOut(), clock = realClock } = options;
+    this.keyOf = keyOf;
+    this.clock = clock;
+    this.#order = order;
+    const { name, metricsProvider, signal } = options;
+    if (name && metricsProvider) this.monitor = new QueueMonitor(metricsProvider.queueMetrics(name), clock);
+    this.#unlink = () => {};
+    if (signal) this.#unlink = onAbort(signal, () => this.shutDown());
+  }
+
+  /** How many items wait to be handed out; those that workers have do not count. */
+  get length(): number {
+    return this.#order.length;
+  }
+
+  /** Whether the queue was shut down. */
+  get shuttingDown(): boolean {
+    return this.#shuttingDown;
+  }
+
+  /** Asks for an item to be worked on. Ignored once the queue is shut down. */
+  add(item: T): void {
+    if (this.#shuttingDown) return;
+    const key = this.keyOf(item);
+    if (this.#dirty.has(key)) {
+      if (!this.#processing.has(key)) this.#order.touch(item);
+      return;
+    }
+    this.monitor?.added(key);
+    this.#dirty.set(key, item);
+    if (!this.#processing.has(key)) this.#push(item);
+  }
+
+  /**
+   * Waits for an item and takes it; who waited first is served first. After a shutdown it goes on handing out what is
+   * in the queue, and then says `shutdown`: the worker should end.
+   *
+   * @param signal Ends the wait; no item was taken then.
+   * @throws The signal's reason.
+   */
+  async get(signal?: AbortSignal): Promise<GetResult<T>> {
+    signal?.throwIfAborted();
+    if (this.#order.length > 0) return this.#take();
+    if (this.#shuttingDown) return { shutdown: true };
+    const getter = deferred<GetResult<T>>();
+    this.#getters.add(getter);
+    const stop = signal && onAbort(signal, () => {
+      this.#getters.delete(getter);
+      getter.reject(signal.reason);
+    });
+    try {
+      return await getter.promise;
+    } finally {
+      stop?.();
+    }
+  }
+
+  /** Says that the work on an item is over; it is handed out again if it was added meanwhile. */
+  done(item: T): void {
+    const key = this.keyOf(item);
+    // Without this, a `done` too many would queue an item twice.
+    if (!this.#processing.delete(key)) return;
+    this.monitor?.finished(key);
+    if (this.#dirty.has(key)) this.#push(this.#dirty.get(key) as T);
+    if (this.#processing.size === 0) this.#endDrains();
+  }
+
+  /** Refuses new items from now on. What is in the queue is still handed out; a running drain ends. */
+  shutDown(): void {
+    this.#stop();
+    this.#endDrains();
+  }
+
+  /**
+   * As {@linkcode WorkQueue.shutDown}, and waits until no worker has an item any more. Items that nobody took do not
+   * hold it up. It never settles if a worker forgets {@linkcode WorkQueue.done}: give it a signal, or call `shutDown`.
+   *
+   * @param signal Ends the wait; the queue stays shut down.
+   * @throws The signal's reason.
+   */
+  async shutDownWithDrain(signal?: AbortSignal): Promise<void> {
+    this.#stop();
+    if (this.#processing.size === 0) return;
+    signal?.throwIfAborted();
+    const drain = deferred();
+    this.#drains.add(drain);
+    const stop = signal && onAbort(signal, () => {
+      this.#drains.delete(drain);
+      drain.reject(signal.reason);
+    });
+    try {
+      await drain.promise;
+    } finally {
+      stop?.();
+    }
+  }
+
+  /** Called once, when the queue is shut down in either way. */
+  protected onShutDown(): void {}
+
+  #push(item: T): void {
+    this.#order.push(item);
+    for (const getter of this.#getters) {
+      this.#getters.delete(getter);
+      getter.resolve(this.#take());
+      return;
+    }
+  }
+
+  #take(): GetResult<T> {
+    const item = this.#order.pop();
+    const key = this.keyOf(item);
+    this.monitor?.taken(key);
+    this.#processing.add(key);
+    this.#dirty.delete(key);
+    return { item, shutdown: false };
+  }
+
+  #stop(): void {
+    if (this.#shuttingDown) return;
+    this.#shuttingDown = true;
+    this.#unlink();
+    this.monitor?.stop();
+    this.onShutDown();
+    // Whoever waits found the queue empty, and it stays so.
+    for (const getter of this.#getters) getter.resolve({ shutdown: true });
+    this.#getters.clear();
+  }
+
+  #endDrains(): void {
+    for (const drain of this.#drains) drain.resolve();
+    this.#drains.clear();
+  }
+}
+
+class FirstInFirstOut<T> extends Deque<T> implements QueueOrder<T> {
+  touch(_item: T): void {}
+
+  pop(): T {
+    return this.shift() as T;
+  }
+}
