@@ -260,24 +260,24 @@ export class Reflector<T> {
   ): Promise<Error | undefined> {
     let watch: OpenWatch<T> | undefined;
     let resync: ResyncTimer | undefined;
-    let { step, error } = this.#next({ of: "start" });
+    let { step, error } = this.#next({ of: "start" }, signal);
     try {
       while (!signal.aborted) {
         switch (step.do) {
           case "stream": {
             const streamed: Streamed<T> = await this.#stream(signal);
             watch = streamed.watch;
-            ({ step, error } = this.#next(streamed.outcome));
+            ({ step, error } = this.#next(streamed.outcome, signal));
             break;
           }
           case "list":
-            ({ step, error } = this.#next(await this.#list(signal, step)));
+            ({ step, error } = this.#next(await this.#list(signal, step), signal));
             break;
           case "watch": {
             resync ??= new ResyncTimer(this.#clock, this.#options, () => this.#store.resync());
             const opened = watch;
             watch = undefined;
-            ({ step, error } = this.#next(await this.#watch(signal, opened, resync)));
+            ({ step, error } = this.#next(await this.#watch(signal, opened, resync), signal));
             break;
           }
           case "backOff":
@@ -298,10 +298,11 @@ export class Reflector<T> {
   }
 
   /** Asks the state machine, and reports the error that ended a cycle. */
-  #next(outcome: Outcome): { step: Step; error: Error | undefined } {
+  #next(outcome: Outcome, signal: AbortSignal): { step: Step; error: Error | undefined } {
     const { state, step, report } = transition(this.#state, outcome);
     this.#state = state;
-    return { step, error: report === undefined ? undefined : this.#report(report) };
+    // A request that the caller aborted has not failed.
+    return { step, error: report === undefined || signal.aborted ? undefined : this.#report(report) };
   }
 
   async #stream(signal: AbortSignal): Promise<Streamed<T>> {

@@ -1,0 +1,170 @@
+/**
+ * A reflector on one end of a queue, and the one who works it off on the other.
+ * @module
+ */
+
+import type { Deltas } from "../queue/delta.ts";
+import type { Queue } from "../queue/queue.ts";
+import type { ListerWatcher } from "../reflector/lister_watcher.ts";
+import { Reflector, type ReflectorOptions } from "../reflector/reflector.ts";
+import type { ReflectorStatus } from "../reflector/status.ts";
+import { linkedAbort, onAbort } from "../util/abort.ts";
+import { type Clock, nextTurn, realClock } from "../util/clock.ts";
+import { errorMessage } from "../util/errors.ts";
+import { consoleLogger, type Logger } from "../util/logger.ts";
+import { InformerStateError } from "./errors.ts";
+
+/**
+ * What a {@linkcode Controller} is made of.
+ *
+ * @example
+ * ```ts
+ * import { type ControllerConfig, type KubernetesObject, newCluster, RealFIFO } from "@listwatch/cache";
+ * const config: ControllerConfig<KubernetesObject> = {
+ *   listerWatcher: newCluster({ server: "http://127.0.0.1:8001" }).resource<KubernetesObject>("v1/pods"),
+ *   queue: new RealFIFO<KubernetesObject>({ atomicEvents: true }),
+ *   process: (deltas) => console.log(deltas[0].type),
+ * };
+ * ```
+ */
+export interface ControllerConfig<T> {
+  /** Where objects come from. */
+  readonly listerWatcher: ListerWatcher<T>;
+  /** What the reflector fills and `process` empties. */
+  readonly queue: Queue<T>;
+  /**
+   * Called with what is popped, in order, within the turn it is popped. What it throws is logged; the item is lost
+   * unless {@linkcode ControllerConfig.retryOnError} is set.
+   */
+  readonly process: (deltas: Deltas<T>, isInInitialList: boolean) => void;
+  /**
+   * Whether an item whose processing threw is put back, if nothing newer is queued for its key: with queues that have
+   * `addIfNotPresent`. As client-go's `RetryOnError` of the 1.24 generation; `false` by default.
+   */
+  readonly retryOnError?: boolean;
+  /** Options of the reflector. */
+  readonly reflector?: ReflectorOptions;
+}
+
+// Processing gives way to timers and the network after so long, or so many items where the clock stands still while
+// code runs, as in deployed Workers.
+const BUDGET_MS = 8;
+const BUDGET_ITEMS = 1_000;
+
+/**
+ * Runs a reflector into a queue, and works the queue off.
+ *
+ * Mirrors client-go's `Controller`.
+ *
+ * @example
+ * ```ts
+ * import { Controller, type KubernetesObject, newCluster, RealFIFO } from "@listwatch/cache";
+ * const controller = new Controller<KubernetesObject>({
+ *   listerWatcher: newCluster({ server: "http://127.0.0.1:8001" }).resource<KubernetesObject>("v1/pods"),
+ *   queue: new RealFIFO<KubernetesObject>({ atomicEvents: true }),
+ *   process: (deltas) => console.log(deltas[0].type),
+ * });
+ * await controller.run(AbortSignal.abort());
+ * ```
+ */
+export class Controller<T> {
+  readonly #config: ControllerConfig<T>;
+  readonly #reflector: Reflector<T>;
+  readonly #clock: Clock;
+  readonly #logger: Logger;
+  #started = false;
+
+  /** Makes a controller that has not started. */
+  constructor(config: ControllerConfig<T>) {
+    this.#config = config;
+    this.#reflector = new Reflector(config.listerWatcher, config.queue, config.reflector);
+    this.#clock = config.reflector?.clock ?? realClock;
+    this.#logger = config.reflector?.logger ?? consoleLogger;
+  }
+
+  /**
+   * Runs until the signal is aborted, then closes the queue; resolves when nothing is left running.
+   *
+   * @throws {InformerStateError} It was run before.
+   */
+  async run(signal: AbortSignal): Promise<void> {
+    if (this.#started) {
+      throw new InformerStateError(
+        `Cannot run the controller of ${this.#reflector.name} again: it has been started`,
+      );
+    }
+    this.#started = true;
+    const { queue } = this.#config;
+    const link = linkedAbort(signal);
+    const unlisten = onAbort(link.signal, () => queue.close());
+    try {
+      await Promise.all([this.#reflector.run(link.signal), this.#processLoop(link.signal)]);
+    } finally {
+      link.abort();
+      unlisten();
+      link.unlink();
+    }
+  }
+
+  /** Whether the whole first list has been processed. */
+  hasSynced(): boolean {
+    return this.#config.queue.hasSynced();
+  }
+
+  /** Resolves when {@linkcode Controller.hasSynced} becomes true. */
+  get synced(): Promise<void> {
+    return this.#config.queue.synced;
+  }
+
+  /** The last resourceVersion the reflector saw; `""` before the first list. */
+  lastSyncResourceVersion(): string {
+    return this.#reflector.lastSyncResourceVersion();
+  }
+
+  /** What the reflector is at. */
+  status(): ReflectorStatus {
+    return this.#reflector.status();
+  }
+
+  /** As `Reflector.onStatus`. */
+  onStatus(listener: (status: ReflectorStatus) => void): () => void {
+    return this.#reflector.onStatus(listener);
+  }
+
+  async #processLoop(signal: AbortSignal): Promise<void> {
+    const { queue } = this.#config;
+    while (!signal.aborted) {
+      await queue.wait(); // close() ends it
+      const untilMs = this.#clock.now() + BUDGET_MS;
+      let items = 0;
+      while (!signal.aborted && this.#processNext()) {
+        if (++items < BUDGET_ITEMS && this.#clock.now() < untilMs) continue;
+        await nextTurn();
+        break;
+      }
+    }
+  }
+
+  #processNext(): boolean {
+    const { queue, process, retryOnError } = this.#config;
+    let taken: Deltas<T> | undefined;
+    try {
+      return queue.tryPop((deltas, isInInitialList) => {
+        taken = deltas;
+        process(deltas, isInInitialList);
+      });
+    } catch (error) {
+      this.#logger.error(`${this.#reflector.name}: could not process a change: ${errorMessage(error)}`, {
+        error,
+      });
+      if (retryOnError && taken !== undefined && hasAddIfNotPresent(queue)) queue.addIfNotPresent(taken);
+      return true;
+    }
+  }
+}
+
+function hasAddIfNotPresent<T>(
+  queue: Queue<T>,
+): queue is Queue<T> & { addIfNotPresent(deltas: Deltas<T>): void } {
+  return "addIfNotPresent" in queue;
+}

@@ -1,0 +1,124 @@
+/**
+ * The plain informer: one handler, one store.
+ * @module
+ */
+
+import { deletionHandlingMetaNamespaceKey, type KeyFunc } from "../meta/keys.ts";
+import { DeltaFIFO } from "../queue/delta_fifo.ts";
+import type { Queue } from "../queue/queue.ts";
+import type { ListerWatcher } from "../reflector/lister_watcher.ts";
+import type { ReflectorOptions } from "../reflector/reflector.ts";
+import type { Indexers } from "../store/index_func.ts";
+import { type Indexer, newIndexer, type TransformFunc } from "../store/store.ts";
+import { realClock } from "../util/clock.ts";
+import { errorMessage } from "../util/errors.ts";
+import { consoleLogger } from "../util/logger.ts";
+import { Controller } from "./controller.ts";
+import { notify, type ResourceEventHandler } from "./event_handler.ts";
+import { processDeltas } from "./process_deltas.ts";
+import type { QueueContext } from "./shared_informer.ts";
+
+/**
+ * Options of {@linkcode newInformer}.
+ *
+ * @example
+ * ```ts
+ * import { type InformerOptions, type KubernetesObject, newCluster } from "@listwatch/cache";
+ * const options: InformerOptions<KubernetesObject> = {
+ *   listerWatcher: newCluster({ server: "http://127.0.0.1:8001" }).resource<KubernetesObject>("v1/pods"),
+ *   handler: { onAdd: (pod) => console.log(pod.metadata?.name) },
+ * };
+ * ```
+ */
+export interface InformerOptions<T, I extends string = never> {
+  readonly listerWatcher: ListerWatcher<T>;
+  /** Called in the turn of each store write; its promises are not awaited. What it throws is logged. */
+  readonly handler: ResourceEventHandler<T>;
+  /** How often everything is handed out again, in milliseconds; 0, the default, is never. */
+  readonly resyncPeriodMs?: number;
+  /** Indices of the store. */
+  readonly indexers?: Indexers<T, I>;
+  /** Runs once on every object before it is queued, and may change it. */
+  readonly transform?: TransformFunc<T>;
+  /** Keys; `deletionHandlingMetaNamespaceKey` by default. */
+  readonly keyFunc?: KeyFunc;
+  /** Makes the queue; a `DeltaFIFO` over the store by default. */
+  readonly queue?: (context: QueueContext<T>) => Queue<T>;
+  /** Options of the reflector. */
+  readonly reflector?: Omit<ReflectorOptions, "resyncPeriodMs" | "keyFunc">;
+}
+
+/**
+ * Makes a store that follows a resource, and the controller that keeps it so.
+ *
+ * The handler is called synchronously, right after each store write. For several handlers, or slow ones, take a
+ * `SharedIndexInformer`.
+ *
+ * Mirrors client-go's `NewInformer` and `NewIndexerInformer`, over a `DeltaFIFO` as in its 1.24 generation. There a
+ * handler that panics ends the program; here an error is logged, and the informer goes on.
+ *
+ * @returns The store, for reading only, and the controller, to be run.
+ *
+ * @example
+ * ```ts
+ * import { type KubernetesObject, newCluster, newInformer } from "@listwatch/cache";
+ * const [store, controller] = newInformer<KubernetesObject>({
+ *   listerWatcher: newCluster({ server: "http://127.0.0.1:8001" }).resource<KubernetesObject>("v1/pods"),
+ *   handler: { onDelete: (deleted) => console.log(deleted.key) },
+ * });
+ * await controller.run(AbortSignal.abort());
+ * console.log(store.size);
+ * ```
+ */
+export function newInformer<T, I extends string = never>(
+  options: InformerOptions<T, I>,
+): [store: Indexer<T, I>, controller: Controller<T>] {
+  const { listerWatcher, handler, keyFunc = deletionHandlingMetaNamespaceKey } = options;
+  const clock = options.reflector?.clock ?? realClock;
+  const logger = options.reflector?.logger ?? consoleLogger;
+  const name = options.reflector?.name ?? listerWatcher.description ?? "objects";
+  const store = newIndexer<T, I>(keyFunc, options.indexers ?? ({} as Indexers<T, I>));
+  const makeQueue = options.queue ?? newDeltaFIFO<T>;
+  const knownObjects = store as unknown as Indexer<T>;
+  const queue = makeQueue({ keyFunc, knownObjects, transform: options.transform, clock, logger, name });
+  const failed = (error: unknown) =>
+    logger.error(`${name}: the handler threw: ${errorMessage(error)}`, { error });
+  const controller = new Controller<T>({
+    listerWatcher,
+    queue,
+    process: (deltas, isInInitialList) =>
+      processDeltas(
+        store,
+        {
+          notify: (notification) => {
+            try {
+              notify(handler, notification)?.catch(failed);
+            } catch (error) {
+              failed(error);
+            }
+          },
+        },
+        deltas,
+        isInInitialList,
+        keyFunc,
+      ),
+    reflector: {
+      ...options.reflector,
+      name,
+      keyFunc,
+      clock,
+      logger,
+      resyncPeriodMs: options.resyncPeriodMs ?? 0,
+    },
+  });
+  return [store, controller];
+}
+
+function newDeltaFIFO<T>(context: QueueContext<T>): Queue<T> {
+  const { transform, ...rest } = context;
+  return new DeltaFIFO<T>({
+    ...rest,
+    emitDeltaTypeReplaced: true,
+    ...(transform === undefined ? {} : { transform }),
+  });
+}

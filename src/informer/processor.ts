@@ -1,0 +1,118 @@
+/**
+ * All handlers of an informer.
+ * @module
+ */
+
+import type { Clock } from "../util/clock.ts";
+import type { Logger } from "../util/logger.ts";
+import type { Notification, ResourceEventHandler } from "./event_handler.ts";
+import { ProcessorListener } from "./processor_listener.ts";
+
+/** What a processor is made of. */
+export interface ProcessorOptions {
+  /** How often the informer looks whether a resync is due, in milliseconds; 0 for never. */
+  readonly resyncCheckPeriodMs: number;
+  readonly clock: Clock;
+  readonly logger: Logger;
+  /** For log lines. */
+  readonly name: string;
+}
+
+const MINIMUM_RESYNC_PERIOD_MS = 1_000;
+
+/** Hands each notification to all listeners, or to those whose resync is due. */
+export class Processor<T> {
+  readonly #options: ProcessorOptions;
+  readonly #listeners = new Set<ProcessorListener<T>>();
+  #resyncCheckPeriodMs: number;
+
+  constructor(options: ProcessorOptions) {
+    this.#options = options;
+    this.#resyncCheckPeriodMs = options.resyncCheckPeriodMs;
+  }
+
+  /** How often the informer looks whether a resync is due: the shortest period that was asked for before it started. */
+  get resyncCheckPeriodMs(): number {
+    return this.#resyncCheckPeriodMs;
+  }
+
+  /** The listeners: do not change. */
+  get listeners(): ReadonlySet<ProcessorListener<T>> {
+    return this.#listeners;
+  }
+
+  /**
+   * Adds a listener. A resync period shorter than the informer's makes the informer look more often, unless it has
+   * started: then the period is lengthened to what it is.
+   */
+  add(
+    handler: ResourceEventHandler<T>,
+    requestedMs: number,
+    { started }: { readonly started: boolean },
+  ): ProcessorListener<T> {
+    const { clock, logger, name } = this.#options;
+    let periodMs = requestedMs;
+    if (periodMs > 0) {
+      if (periodMs < MINIMUM_RESYNC_PERIOD_MS) {
+        logger.warn(
+          `${name}: a resync period of ${periodMs} ms is too short; it is ${MINIMUM_RESYNC_PERIOD_MS} ms instead`,
+        );
+        periodMs = MINIMUM_RESYNC_PERIOD_MS;
+      }
+      if (periodMs < this.#resyncCheckPeriodMs) {
+        if (started) {
+          const checkMs = this.#resyncCheckPeriodMs;
+          logger.warn(
+            `${name}: a resync period of ${periodMs} ms is shorter than the running informer's ${checkMs} ms`,
+          );
+          periodMs = checkMs;
+        } else {
+          this.#resyncCheckPeriodMs = periodMs;
+          for (const listener of this.#listeners) {
+            listener.resyncPeriodMs = determineResyncPeriod(listener.requestedResyncPeriodMs, periodMs);
+          }
+        }
+      }
+    }
+    const listener = new ProcessorListener<T>({
+      handler,
+      requestedResyncPeriodMs: periodMs,
+      resyncPeriodMs: determineResyncPeriod(periodMs, this.#resyncCheckPeriodMs),
+      clock,
+      logger,
+      name,
+    });
+    this.#listeners.add(listener);
+    return listener;
+  }
+
+  /** Takes a listener away; false if it is not one of these. */
+  remove(listener: ProcessorListener<T>): boolean {
+    return this.#listeners.delete(listener);
+  }
+
+  /** Queues a notification for every listener; one that says nothing new, for those that are syncing. */
+  distribute(notification: Notification<T>, { isSync }: { readonly isSync: boolean }): void {
+    for (const listener of this.#listeners) {
+      if (!isSync || listener.isSyncing) listener.add(notification);
+    }
+  }
+
+  /** Whether a resync is due for anyone; from now on updates that say nothing new go to those only. */
+  shouldResync(): boolean {
+    const nowMs = this.#options.clock.now();
+    let due = false;
+    for (const listener of this.#listeners) {
+      listener.isSyncing = listener.shouldResync(nowMs);
+      if (!listener.isSyncing) continue;
+      due = true;
+      listener.determineNextResync(nowMs);
+    }
+    return due;
+  }
+}
+
+/** The period a listener gets: none if it or the informer wants none, and never less than the informer's. */
+function determineResyncPeriod(desiredMs: number, checkMs: number): number {
+  return desiredMs === 0 || checkMs === 0 ? 0 : Math.max(desiredMs, checkMs);
+}

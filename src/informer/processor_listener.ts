@@ -1,0 +1,147 @@
+/**
+ * One handler and what waits for it.
+ * @module
+ */
+
+import { sleepUnlessAborted } from "../util/abort.ts";
+import { type Clock, nextTurn } from "../util/clock.ts";
+import { Latch } from "../util/deferred.ts";
+import { Deque } from "../util/deque.ts";
+import { errorMessage } from "../util/errors.ts";
+import type { Logger } from "../util/logger.ts";
+import { type Notification, notify, type ResourceEventHandler } from "./event_handler.ts";
+
+/** What a listener is made of. */
+export interface ProcessorListenerOptions<T> {
+  readonly handler: ResourceEventHandler<T>;
+  /** The resync period that was asked for, in milliseconds; 0 for none. */
+  readonly requestedResyncPeriodMs: number;
+  /** The resync period that it gets. */
+  readonly resyncPeriodMs: number;
+  readonly clock: Clock;
+  readonly logger: Logger;
+  /** For log lines. */
+  readonly name: string;
+}
+
+// A handler that throws is given a pause, as in client-go, so that it does not flood the log.
+const PAUSE_AFTER_ERROR_MS = 1_000;
+const BUDGET_MS = 8;
+const BUDGET_CALLS = 1_000;
+
+/**
+ * One handler, the notifications that wait for it, and the one pump that hands them out: strictly in order, one at a
+ * time, awaiting the handler's promises. Handlers do not wait for each other.
+ */
+export class ProcessorListener<T> {
+  readonly #options: ProcessorListenerOptions<T>;
+  readonly #pending = new Deque<Notification<T>>();
+  readonly #stop = new AbortController();
+  readonly #synced = new Latch();
+  readonly requestedResyncPeriodMs: number;
+  resyncPeriodMs: number;
+  /** Whether the next resync's updates are for this listener. */
+  isSyncing = true;
+  #nextResyncMs: number;
+  #initialOutstanding = 0;
+  #upstreamSynced = false;
+  #pump: Promise<void> | undefined;
+
+  constructor(options: ProcessorListenerOptions<T>) {
+    this.#options = options;
+    this.requestedResyncPeriodMs = options.requestedResyncPeriodMs;
+    this.resyncPeriodMs = options.resyncPeriodMs;
+    this.#nextResyncMs = options.clock.now() + options.resyncPeriodMs;
+  }
+
+  /** How many notifications wait. */
+  get backlog(): number {
+    return this.#pending.length;
+  }
+
+  /** Whether the informer has synced, and the handler has handled every object of the initial list. */
+  get hasSynced(): boolean {
+    return this.#synced.isOpen;
+  }
+
+  /** Resolves when {@linkcode ProcessorListener.hasSynced} becomes true. */
+  get synced(): Promise<void> {
+    return this.#synced.opened;
+  }
+
+  /** Queues a notification; it is delivered in a later microtask, never in this turn of the caller. */
+  add(notification: Notification<T>): void {
+    if (this.#stop.signal.aborted) return;
+    if (notification.type === "add" && notification.isInInitialList) this.#initialOutstanding++;
+    this.#pending.push(notification);
+    this.#pump ??= this.#run();
+  }
+
+  /** The informer has synced: all of the initial list has been queued here. */
+  upstreamHasSynced(): void {
+    this.#upstreamSynced = true;
+    this.#checkSynced();
+  }
+
+  /** Drops what waits, and resolves when a call that is under way has ended. */
+  stop(): Promise<void> {
+    this.#stop.abort();
+    this.#pending.clear();
+    return this.#pump ?? Promise.resolve();
+  }
+
+  /** Whether its resync is due. */
+  shouldResync(nowMs: number): boolean {
+    return this.resyncPeriodMs > 0 && nowMs >= this.#nextResyncMs;
+  }
+
+  /** Counts the resync period from now. */
+  determineNextResync(nowMs: number): void {
+    this.#nextResyncMs = nowMs + this.resyncPeriodMs;
+  }
+
+  async #run(): Promise<void> {
+    await null; // out of the turn that wrote the store
+    const { clock } = this.#options;
+    const { signal } = this.#stop;
+    let untilMs = clock.now() + BUDGET_MS;
+    let calls = 0;
+    for (let next = this.#pending.shift(); next !== undefined; next = this.#pending.shift()) {
+      const result = this.#call(next);
+      const failed = typeof result === "boolean" ? result : await result; // only a promise costs a turn
+      if (next.type === "add" && next.isInInitialList) {
+        this.#initialOutstanding--;
+        this.#checkSynced();
+      }
+      if (failed) await sleepUnlessAborted(PAUSE_AFTER_ERROR_MS, { clock, signal });
+      if (++calls >= BUDGET_CALLS || clock.now() >= untilMs) {
+        await nextTurn();
+        untilMs = clock.now() + BUDGET_MS;
+        calls = 0;
+      }
+    }
+    this.#pump = undefined;
+  }
+
+  /** Calls the handler; true if it failed. */
+  #call(notification: Notification<T>): boolean | Promise<boolean> {
+    try {
+      const result = notify(this.#options.handler, notification);
+      return result === undefined
+        ? false
+        : result.then(() => false, (error) => this.#report(notification, error));
+    } catch (error) {
+      return this.#report(notification, error);
+    }
+  }
+
+  #report({ type }: Notification<T>, error: unknown): true {
+    const { logger, name } = this.#options;
+    logger.error(`${name}: a handler threw in its ${type} notification: ${errorMessage(error)}`, { error });
+    return true;
+  }
+
+  #checkSynced(): void {
+    if (this.#upstreamSynced && this.#initialOutstanding === 0) this.#synced.open();
+  }
+}

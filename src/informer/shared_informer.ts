@@ -1,0 +1,445 @@
+/**
+ * The shared informer: one reflector, one queue, one indexed store, any number of handlers.
+ *
+ * How it works. The reflector fills the queue; the controller takes deltas out, and for each one `processDeltas` writes
+ * the store and then - in the same turn, with nothing awaited in between - tells the observers and queues one
+ * notification for every handler. Each handler has its own pump, so they run in their own time. A handler that joins
+ * late is given everything that is in the store in the turn it registers: no change can fall between, none comes twice.
+ *
+ * @module
+ */
+
+import { deletionHandlingMetaNamespaceKey, type KeyFunc } from "../meta/keys.ts";
+import type { Queue } from "../queue/queue.ts";
+import { RealFIFO } from "../queue/real_fifo.ts";
+import type { ListerWatcher } from "../reflector/lister_watcher.ts";
+import type { ReflectorOptions, WatchErrorHandler } from "../reflector/reflector.ts";
+import type { ReflectorStatus } from "../reflector/status.ts";
+import type { Indexers } from "../store/index_func.ts";
+import { type Indexer, newIndexer, type TransformFunc } from "../store/store.ts";
+import { abortable, linkedAbort } from "../util/abort.ts";
+import { type Clock, realClock } from "../util/clock.ts";
+import { Latch } from "../util/deferred.ts";
+import { errorMessage } from "../util/errors.ts";
+import { consoleLogger, type Logger } from "../util/logger.ts";
+import { Controller } from "./controller.ts";
+import { InformerStateError } from "./errors.ts";
+import type { Notification, ResourceEventHandler } from "./event_handler.ts";
+import { type DeltaSink, isSameResourceVersion, processDeltas } from "./process_deltas.ts";
+import { Processor } from "./processor.ts";
+import type { ProcessorListener } from "./processor_listener.ts";
+import type { StoreEvent } from "./store_event.ts";
+
+/** What a queue of an informer is made from. */
+export interface QueueContext<T> {
+  readonly keyFunc: KeyFunc;
+  /** The informer's store: what the consumer knows. */
+  readonly knownObjects: Indexer<T>;
+  readonly transform: TransformFunc<T> | undefined;
+  readonly clock: Clock;
+  readonly logger: Logger;
+  readonly name: string;
+}
+
+/**
+ * Options of {@linkcode SharedIndexInformer}. All may be left out.
+ *
+ * @example
+ * ```ts
+ * import { DeltaFIFO, type KubernetesObject, metaNamespaceIndex, type SharedIndexInformerOptions } from "@listwatch/cache";
+ * const options: SharedIndexInformerOptions<KubernetesObject, "namespace"> = {
+ *   indexers: { namespace: metaNamespaceIndex },
+ *   resyncPeriodMs: 600_000,
+ *   queue: (context) => new DeltaFIFO({ ...context, emitDeltaTypeReplaced: true }),
+ * };
+ * ```
+ */
+export interface SharedIndexInformerOptions<T, I extends string = never> {
+  /** For log lines and errors; the source's description by default. */
+  readonly name?: string;
+  /** Indices that are there from the start. Their names are the ones that lookups accept. */
+  readonly indexers?: Indexers<T, I>;
+  /** The resync period of handlers that do not ask for their own, in milliseconds; 0, the default, is none. */
+  readonly resyncPeriodMs?: number;
+  /** Runs once on every object before it is queued, and may change it. */
+  readonly transform?: TransformFunc<T>;
+  /** Keys; `deletionHandlingMetaNamespaceKey` by default. */
+  readonly keyFunc?: KeyFunc;
+  /** Makes the queue; an atomic `RealFIFO` by default, which keeps the order of events across objects. */
+  readonly queue?: (context: QueueContext<T>) => Queue<T>;
+  /** Options of the reflector; its resync options are the informer's. */
+  readonly reflector?: Omit<
+    ReflectorOptions,
+    "resyncPeriodMs" | "shouldResync" | "keyFunc" | "clock" | "logger"
+  >;
+  readonly clock?: Clock;
+  readonly logger?: Logger;
+}
+
+/** Options of `addEventHandler`. */
+export interface HandlerOptions {
+  /** This handler's own resync period, in milliseconds; 0 for none. The informer's by default. */
+  readonly resyncPeriodMs?: number;
+}
+
+/**
+ * A handler that was added; what takes it away again.
+ *
+ * Mirrors client-go's `ResourceEventHandlerRegistration`.
+ *
+ * @example
+ * ```ts
+ * import { type KubernetesObject, newCluster, SharedIndexInformer } from "@listwatch/cache";
+ * const pods = newCluster({ server: "http://127.0.0.1:8001" }).resource<KubernetesObject>("v1/pods");
+ * const informer = new SharedIndexInformer(pods);
+ * const registration = informer.addEventHandler({ onAdd: (pod) => console.log(pod.metadata?.name) });
+ * console.log(registration.hasSynced()); // false: the informer has not run
+ * informer.removeEventHandler(registration);
+ * ```
+ */
+export interface HandlerRegistration {
+  /** Whether the informer has synced and this handler has handled every object of its initial list. */
+  hasSynced(): boolean;
+  /** Resolves when that becomes true. */
+  readonly synced: Promise<void>;
+  /** How many notifications wait for this handler. */
+  readonly backlog: number;
+}
+
+/**
+ * A running informer: what `start` returns.
+ *
+ * @example
+ * ```ts
+ * import { type KubernetesObject, newCluster, SharedIndexInformer } from "@listwatch/cache";
+ * const pods = newCluster({ server: "http://127.0.0.1:8001" }).resource<KubernetesObject>("v1/pods");
+ * const running = new SharedIndexInformer(pods).start();
+ * await running.stop();
+ * ```
+ */
+export interface Running extends AsyncDisposable {
+  /** Resolves when nothing is left running. */
+  readonly done: Promise<void>;
+  /** Stops it, and resolves when nothing is left running. */
+  stop(): Promise<void>;
+}
+
+/**
+ * Keeps an indexed copy of a resource, and tells any number of handlers what changes in it.
+ *
+ * Objects in the store and in notifications are shared: read-only. The store is written before anyone is told, so a
+ * handler that looks up what it was told of finds that, or something newer. Handlers are told of everything in order,
+ * each in its own time.
+ *
+ * Mirrors client-go's `SharedIndexInformer`.
+ *
+ * @example
+ * ```ts
+ * import { type KubernetesObject, newCluster, SharedIndexInformer } from "@listwatch/cache";
+ * interface Pod extends KubernetesObject {
+ *   spec?: { nodeName?: string };
+ * }
+ * const cluster = newCluster({ server: "http://127.0.0.1:8001" });
+ * const informer = new SharedIndexInformer(cluster.resource<Pod>("v1/pods"), {
+ *   indexers: { byNode: (pod) => [pod.spec?.nodeName ?? ""] },
+ * });
+ * await using running = informer.start();
+ * await informer.synced(AbortSignal.timeout(30_000)).catch(() => console.log(informer.status().lastError));
+ * for (const node of informer.indexer.listIndexFuncValues("byNode")) {
+ *   console.log(node, informer.indexer.byIndex("byNode", node).length);
+ * }
+ * ```
+ */
+export class SharedIndexInformer<T, I extends string = never> {
+  readonly #source: ListerWatcher<T>;
+  readonly #options: SharedIndexInformerOptions<T, I>;
+  readonly #keyFunc: KeyFunc;
+  readonly #clock: Clock;
+  readonly #logger: Logger;
+  readonly #name: string;
+  readonly #processor: Processor<T>;
+  readonly #registrations = new WeakMap<HandlerRegistration, ProcessorListener<T>>();
+  readonly #observers = new Set<(event: StoreEvent<T>) => void>();
+  readonly #statusListeners = new Set<(status: ReflectorStatus) => void>();
+  readonly #synced = new Latch();
+  #transform: TransformFunc<T> | undefined;
+  #watchErrorHandler: WatchErrorHandler | undefined;
+  #controller: Controller<T> | undefined;
+  #isStopped = false;
+
+  /** The store, with its indices; for reading only. */
+  readonly indexer: Indexer<T, I>;
+
+  /** Makes an informer that has not started. */
+  constructor(source: ListerWatcher<T>, options: SharedIndexInformerOptions<T, I> = {}) {
+    this.#source = source;
+    this.#options = options;
+    this.#keyFunc = options.keyFunc ?? deletionHandlingMetaNamespaceKey;
+    this.#clock = options.clock ?? realClock;
+    this.#logger = options.logger ?? consoleLogger;
+    this.#name = options.name ?? options.reflector?.name ?? source.description ?? "objects";
+    this.#transform = options.transform;
+    this.#watchErrorHandler = options.reflector?.watchErrorHandler;
+    this.indexer = newIndexer<T, I>(this.#keyFunc, options.indexers ?? ({} as Indexers<T, I>));
+    this.#processor = new Processor({
+      resyncCheckPeriodMs: options.resyncPeriodMs ?? 0,
+      clock: this.#clock,
+      logger: this.#logger,
+      name: this.#name,
+    });
+  }
+
+  /** Its name in log lines. */
+  get name(): string {
+    return this.#name;
+  }
+
+  /**
+   * Runs until the signal is aborted; resolves when the reflector, the queue and every handler's pump have stopped.
+   * A call of a handler that is under way is awaited; what waited for it is dropped. It cannot be run again.
+   *
+   * @throws {InformerStateError} It was run before.
+   */
+  async run(signal: AbortSignal): Promise<void> {
+    if (this.#controller !== undefined) {
+      throw new InformerStateError(`Cannot run the informer of ${this.#name} again: it has been started`);
+    }
+    const queue = this.#makeQueue();
+    const sink = this.#sink();
+    this.#controller = new Controller({
+      listerWatcher: this.#source,
+      queue,
+      process: (deltas, isInInitialList) =>
+        processDeltas(this.indexer, sink, deltas, isInInitialList, this.#keyFunc),
+      reflector: {
+        ...this.#options.reflector,
+        name: this.#name,
+        keyFunc: this.#keyFunc,
+        clock: this.#clock,
+        logger: this.#logger,
+        resyncPeriodMs: this.#processor.resyncCheckPeriodMs,
+        shouldResync: () => this.#processor.shouldResync(),
+        ...(this.#watchErrorHandler === undefined ? {} : { watchErrorHandler: this.#watchErrorHandler }),
+      },
+    });
+    this.#controller.onStatus((status) => {
+      for (const listener of this.#statusListeners) {
+        this.#guarded("a status listener", () => listener(status));
+      }
+    });
+    queue.synced.then(() => this.#hasSynced());
+    try {
+      await this.#controller.run(signal);
+    } finally {
+      this.#isStopped = true;
+      await Promise.all([...this.#processor.listeners].map((listener) => listener.stop()));
+    }
+  }
+
+  /**
+   * Runs it in the background, until `stop` is called, the optional signal is aborted, or the scope of an `await using`
+   * ends.
+   *
+   * @throws {InformerStateError} It was run before.
+   */
+  start(signal?: AbortSignal): Running {
+    if (this.#controller !== undefined) {
+      throw new InformerStateError(`Cannot start the informer of ${this.#name} again: it has been started`);
+    }
+    const link = linkedAbort(signal);
+    const done = this.run(link.signal).finally(() => link.unlink());
+    const stop = () => {
+      link.abort();
+      return done;
+    };
+    return { done, stop, [Symbol.asyncDispose]: stop };
+  }
+
+  /**
+   * Adds a handler; at any time before the informer has stopped. One that joins a running informer is first told of
+   * everything in the store, with `isInInitialList` true. The same handler may be added several times.
+   *
+   * @throws {InformerStateError} The informer has stopped.
+   */
+  addEventHandler(handler: ResourceEventHandler<T>, options: HandlerOptions = {}): HandlerRegistration {
+    if (this.#isStopped) {
+      throw new InformerStateError(
+        `Cannot add a handler to the informer of ${this.#name}: ` +
+          "it was not added to shared informer because it has stopped already",
+      );
+    }
+    const resyncPeriodMs = options.resyncPeriodMs ?? this.#options.resyncPeriodMs ?? 0;
+    if (!(resyncPeriodMs >= 0)) {
+      throw new RangeError(
+        `Cannot add a handler with a resyncPeriodMs of ${resyncPeriodMs}: it must be 0 or more`,
+      );
+    }
+    // No await from here to the end: what the store holds now, and every later change, reach the handler once.
+    const listener = this.#processor.add(handler, resyncPeriodMs, {
+      started: this.#controller !== undefined,
+    });
+    if (this.#controller !== undefined) {
+      for (const object of this.indexer.values()) {
+        listener.add({ type: "add", object, isInInitialList: true });
+      }
+      if (this.#synced.isOpen) listener.upstreamHasSynced();
+    }
+    const registration: HandlerRegistration = {
+      hasSynced: () => listener.hasSynced,
+      synced: listener.synced,
+      get backlog() {
+        return listener.backlog;
+      },
+    };
+    this.#registrations.set(registration, listener);
+    return registration;
+  }
+
+  /**
+   * Takes a handler away: it gets nothing any more, and what waited for it is dropped. A handler that is not there
+   * (any more) is fine.
+   *
+   * @returns Resolves when a call that is under way has ended; do not await it inside that call.
+   */
+  async removeEventHandler(registration: HandlerRegistration): Promise<void> {
+    const listener = this.#registrations.get(registration);
+    if (listener === undefined || !this.#processor.remove(listener)) return;
+    await listener.stop();
+  }
+
+  /**
+   * Calls `observer` with everything that happens to the store, within the turn that it happens, right after the write.
+   * For those who must keep in step with the store; it must be quick and must not write. What it throws is logged.
+   *
+   * @returns A function that takes the observer away.
+   */
+  observe(observer: (event: StoreEvent<T>) => void): () => void {
+    this.#observers.add(observer);
+    return () => this.#observers.delete(observer);
+  }
+
+  /** Adds indices, at any time before the informer has stopped: what is stored already is indexed at once. */
+  addIndexers<J extends string>(indexers: Indexers<T, J>): SharedIndexInformer<T, I | J> {
+    if (this.#isStopped) {
+      throw new InformerStateError(`Cannot add indexers to the informer of ${this.#name}: it has stopped`);
+    }
+    this.indexer.addIndexers(indexers);
+    return this as unknown as SharedIndexInformer<T, I | J>;
+  }
+
+  /**
+   * Sets what runs on every object before it is queued; the last one counts.
+   *
+   * @throws {InformerStateError} The informer has started.
+   */
+  setTransform(transform: TransformFunc<T>): void {
+    this.#refuseStarted("set the transform");
+    this.#transform = transform;
+  }
+
+  /**
+   * Sets who is told when a list fails or a watch is refused; the last one counts.
+   *
+   * @throws {InformerStateError} The informer has started.
+   */
+  setWatchErrorHandler(handler: WatchErrorHandler): void {
+    this.#refuseStarted("set the watch error handler");
+    this.#watchErrorHandler = handler;
+  }
+
+  /** Whether the store holds the whole first list. Says nothing about the handlers: ask their registrations. */
+  hasSynced(): boolean {
+    return this.#synced.isOpen;
+  }
+
+  /**
+   * Resolves when the store holds the whole first list.
+   *
+   * @throws The signal's reason, if it is aborted first.
+   */
+  synced(signal?: AbortSignal): Promise<void> {
+    return abortable(this.#synced.opened, signal);
+  }
+
+  /** Whether it has run and stopped. */
+  isStopped(): boolean {
+    return this.#isStopped;
+  }
+
+  /** The last resourceVersion the reflector saw; `""` before the first list. The store may be some events behind. */
+  lastSyncResourceVersion(): string {
+    return this.#controller?.lastSyncResourceVersion() ?? "";
+  }
+
+  /** What the reflector is at. */
+  status(): ReflectorStatus {
+    return this.#controller?.status() ?? { phase: "idle", resourceVersion: "", attempt: 0, quarantined: 0 };
+  }
+
+  /**
+   * Calls `listener` whenever the reflector's phase changes or a list progresses, in the turn it happens.
+   *
+   * @returns A function that takes the listener away.
+   */
+  onStatus(listener: (status: ReflectorStatus) => void): () => void {
+    this.#statusListeners.add(listener);
+    return () => this.#statusListeners.delete(listener);
+  }
+
+  #makeQueue(): Queue<T> {
+    const context: QueueContext<T> = {
+      keyFunc: this.#keyFunc,
+      knownObjects: this.indexer,
+      transform: this.#transform,
+      clock: this.#clock,
+      logger: this.#logger,
+      name: this.#name,
+    };
+    if (this.#options.queue !== undefined) return this.#options.queue(context);
+    const { knownObjects: _, ...own } = context;
+    return new RealFIFO<T>({
+      ...own,
+      ...(own.transform === undefined ? {} : { transform: own.transform }),
+      atomicEvents: true,
+      emitDeltaTypeBookmark: true,
+    });
+  }
+
+  #sink(): DeltaSink<T> {
+    const observers = this.#observers;
+    return {
+      notify: (notification) => this.#processor.distribute(notification, { isSync: isSync(notification) }),
+      get observes() {
+        return observers.size > 0;
+      },
+      observe: (event) => {
+        for (const observer of observers) this.#guarded("an observer", () => observer(event));
+      },
+    };
+  }
+
+  #hasSynced(): void {
+    this.#synced.open();
+    for (const listener of this.#processor.listeners) listener.upstreamHasSynced();
+  }
+
+  #refuseStarted(what: string): void {
+    if (this.#controller === undefined) return;
+    throw new InformerStateError(
+      `Cannot ${what} of the informer of ${this.#name}: informer has already started`,
+    );
+  }
+
+  #guarded(what: string, call: () => void): void {
+    try {
+      call();
+    } catch (error) {
+      this.#logger.error(`${this.#name}: ${what} threw: ${errorMessage(error)}`, { error });
+    }
+  }
+}
+
+/** An update that brings the version that is there says nothing new: a resync, or an unchanged object of a relist. */
+function isSync(notification: Notification<unknown>): boolean {
+  return notification.type === "update" && isSameResourceVersion(notification.oldObject, notification.object);
+}

@@ -1,0 +1,48 @@
+/**
+ * What happened to a store.
+ * @module
+ */
+
+/** One object that changed. */
+export type StoreChange<T> =
+  | { readonly type: "added"; readonly key: string; readonly object: T }
+  | { readonly type: "updated"; readonly key: string; readonly object: T; readonly oldObject: T }
+  | {
+    readonly type: "deleted";
+    readonly key: string;
+    /** As the server deleted it: its resourceVersion is the delete's. In a relist: the last known state. */
+    readonly object: T;
+    /** What the store held. */
+    readonly oldObject: T | undefined;
+  };
+
+/**
+ * What happened to a store, in the order it happened: a single change; a whole list that was applied as one step; or
+ * the news that nothing changed up to a resourceVersion.
+ *
+ * In `replaced`, the deletes come first, then what was added or changed in the order of the list; what did not change
+ * is not there.
+ *
+ * @example
+ * ```ts
+ * import type { KubernetesObject, StoreEvent } from "@listwatch/cache";
+ * function line(event: StoreEvent<KubernetesObject>): string {
+ *   switch (event.type) {
+ *     case "replaced":
+ *       return `${event.changes.length} changes up to ${event.resourceVersion}`;
+ *     case "bookmark":
+ *       return `nothing up to ${event.resourceVersion}`;
+ *     default:
+ *       return `${event.type} ${event.key}`;
+ *   }
+ * }
+ * ```
+ */
+export type StoreEvent<T> =
+  | StoreChange<T>
+  | {
+    readonly type: "replaced";
+    readonly resourceVersion: string;
+    readonly changes: readonly StoreChange<T>[];
+  }
+  | { readonly type: "bookmark"; readonly resourceVersion: string };
