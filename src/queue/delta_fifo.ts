@@ -18,7 +18,7 @@ import { transformed, type TransformFunc } from "../store/store.ts";
 import { Deque } from "../util/deque.ts";
 import { newest, type ObjectDelta } from "./delta.ts";
 import { ErrRequeue, NotDeltasError, ZeroLengthDeltasError } from "./errors.ts";
-import { NOTHING, PoppingQueue, type SlowTraceOptions } from "./popping.ts";
+import { type Failure, NOTHING, PoppingQueue, type SlowTraceOptions } from "./popping.ts";
 import type { KeyListerGetter, Queue, Queued } from "./queue.ts";
 
 /**
@@ -269,7 +269,7 @@ export class DeltaFIFO<T> extends PoppingQueue<ObjectDeltas<T>> implements Queue
 
   protected override finished(_item: ObjectDeltas<T>): void {}
 
-  protected override failed(item: ObjectDeltas<T>, error: unknown): { readonly error: unknown } | undefined {
+  protected override failed(item: ObjectDeltas<T>, error: unknown): Failure | undefined {
     if (!(error instanceof ErrRequeue)) return { error };
     this.#putIfNotPresent(this.#keyIn(item, "requeue"), item);
     return error.cause === undefined ? undefined : { error: error.cause };

@@ -7,7 +7,7 @@ import { type KeyFunc, keyOf } from "../meta/keys.ts";
 import type { Keyed } from "../store/store.ts";
 import { Deque } from "../util/deque.ts";
 import { ErrRequeue } from "./errors.ts";
-import { NOTHING, PoppingQueue, type SlowTraceOptions } from "./popping.ts";
+import { type Failure, NOTHING, PoppingQueue, type SlowTraceOptions } from "./popping.ts";
 
 /** Options of {@linkcode FIFO}. */
 export type FIFOOptions = SlowTraceOptions;
@@ -160,7 +160,7 @@ export class FIFO<T> extends PoppingQueue<T> {
     this.population.popped(1);
   }
 
-  protected override failed(item: T, error: unknown): { readonly error: unknown } | undefined {
+  protected override failed(item: T, error: unknown): Failure | undefined {
     if (!(error instanceof ErrRequeue)) return { error };
     this.#putIfNotPresent(keyOf(this.#keyFunc, item, "requeue"), item);
     return error.cause === undefined ? undefined : { error: error.cause };

@@ -136,6 +136,17 @@ export class SlowTrace {
   }
 }
 
+/** An error to be reported: wrapped, since anything can be thrown. */
+export interface Failure {
+  readonly error: unknown;
+}
+
+/** What is known when the processing of an item begins that may turn out to be slow. */
+interface Trace {
+  readonly depth: number;
+  readonly startMs: number;
+}
+
 /** What {@linkcode PoppingQueue.take} returns when there is nothing to take. */
 export const NOTHING: unique symbol = Symbol("nothing");
 
@@ -162,8 +173,12 @@ export abstract class PoppingQueue<I> {
   protected abstract labelOf(item: I): string;
   /** The item has been processed, with or without an error. */
   protected abstract finished(item: I): void;
+  /** How many things an item is, for judging how long its processing took. */
+  protected countOf(_item: I): number {
+    return 1;
+  }
   /** Says what an error of the process callback comes to: nothing (the item was put back), or an error to report. */
-  protected failed(_item: I, error: unknown): { readonly error: unknown } | undefined {
+  protected failed(_item: I, error: unknown): Failure | undefined {
     return { error };
   }
 
@@ -183,23 +198,8 @@ export abstract class PoppingQueue<I> {
     for (;;) {
       const isInInitialList = !this.hasSynced();
       const item = this.take();
-      if (item === NOTHING) {
-        if (this.#closed) throw new FIFOClosedError();
-        await this.#waiters.wait(options.signal);
-        continue;
-      }
-      const depth = this.depth();
-      const startMs = this.#slow.applies(depth) ? this.#slow.start() : undefined;
-      let failure: { readonly error: unknown } | undefined;
-      try {
-        await process(item, isInInitialList);
-      } catch (error) {
-        failure = this.failed(item, error);
-      }
-      this.finished(item);
-      if (startMs !== undefined) this.#slow.end(startMs, depth, () => this.labelOf(item));
-      if (failure !== undefined) throw failure.error;
-      return item;
+      if (item !== NOTHING) return await this.process(item, process, isInInitialList);
+      await this.waitOrThrow(options.signal);
     }
   }
 
@@ -213,18 +213,52 @@ export abstract class PoppingQueue<I> {
     const isInInitialList = !this.hasSynced();
     const item = this.take();
     if (item === NOTHING) return false;
-    const depth = this.depth();
-    const startMs = this.#slow.applies(depth) ? this.#slow.start() : undefined;
-    let failure: { readonly error: unknown } | undefined;
+    this.processNow(item, process, isInInitialList);
+    return true;
+  }
+
+  /** Waits for something to pop; throws if the queue is closed instead. */
+  protected async waitOrThrow(signal: AbortSignal | undefined): Promise<void> {
+    if (this.#closed) throw new FIFOClosedError();
+    await this.#waiters.wait(signal);
+  }
+
+  /** Has an item that was taken processed, and returns it; throws what the processing comes to. */
+  protected async process(item: I, process: PopProcessFunc<I>, isInInitialList: boolean): Promise<I> {
+    const trace = this.#trace();
+    let failure: Failure | undefined;
+    try {
+      await process(item, isInInitialList);
+    } catch (error) {
+      failure = this.failed(item, error);
+    }
+    this.#processed(item, trace);
+    if (failure !== undefined) throw failure.error;
+    return item;
+  }
+
+  /** As {@linkcode PoppingQueue.process}, within this turn. */
+  protected processNow(item: I, process: SyncProcessFunc<I>, isInInitialList: boolean): void {
+    const trace = this.#trace();
+    let failure: Failure | undefined;
     try {
       process(item, isInInitialList);
     } catch (error) {
       failure = this.failed(item, error);
     }
-    this.finished(item);
-    if (startMs !== undefined) this.#slow.end(startMs, depth, () => this.labelOf(item));
+    this.#processed(item, trace);
     if (failure !== undefined) throw failure.error;
-    return true;
+  }
+
+  #trace(): Trace | undefined {
+    const depth = this.depth();
+    return this.#slow.applies(depth) ? { depth, startMs: this.#slow.start() } : undefined;
+  }
+
+  #processed(item: I, trace: Trace | undefined): void {
+    this.finished(item);
+    if (trace === undefined) return;
+    this.#slow.end(trace.startMs, trace.depth, () => this.labelOf(item), this.countOf(item));
   }
 
   /** Resolves once there is something to pop, or the queue is closed; rejects with the signal's reason. */

@@ -14,9 +14,8 @@ import { DeletedFinalStateUnknown } from "../meta/tombstone.ts";
 import { transformed, type TransformFunc } from "../store/store.ts";
 import { Deque } from "../util/deque.ts";
 import type { Delta, Deltas } from "./delta.ts";
-import { FIFOClosedError } from "./errors.ts";
 import { NOTHING, PoppingQueue, type SlowTraceOptions } from "./popping.ts";
-import type { KeyListerGetter, PopOptions, PopProcessFunc, Queue, Queued } from "./queue.ts";
+import type { KeyListerGetter, PopOptions, PopProcessFunc, Queue, Queued, SyncProcessFunc } from "./queue.ts";
 
 /** What every {@linkcode RealFIFO} can be given. */
 interface CommonOptions<T> extends SlowTraceOptions {
@@ -154,10 +153,11 @@ export class RealFIFO<T> extends PoppingQueue<Deltas<T>> implements Queue<T> {
   }
 
   /**
-   * Atomic: queues one `ReplacedAll` delta. Otherwise: queues a tombstone for every queued key (unless its last delta
+   * Atomic: queues one `ReplacedAll` delta; no keys are computed, so an object without one is left to the consumer to
+   * report, as in client-go. Otherwise: queues a tombstone for every queued key (unless its last delta
    * is a delete) and every known key that is not in the list, then a `Replaced` delta for each object.
    *
-   * @throws {KeyError} The key function threw; nothing was queued.
+   * @throws {KeyError} The key function threw; nothing was queued. Not in an atomic queue.
    * @throws {TransformError} The transform threw; an atomic queue has queued nothing.
    */
   replace(objects: readonly T[], resourceVersion: string): void {
@@ -205,18 +205,27 @@ export class RealFIFO<T> extends PoppingQueue<Deltas<T>> implements Queue<T> {
     processSingle: PopProcessFunc<Deltas<T>>,
     options: PopOptions = {},
   ): Promise<Deltas<T>> {
-    while (this.#items.length === 0) {
-      if (this.isClosed) throw new FIFOClosedError();
-      await this.wait(options.signal);
-    }
+    while (this.#items.length === 0) await this.waitOrThrow(options.signal);
     const isInInitialList = !this.hasSynced();
     const batch = this.#takeBatch();
-    try {
-      await (batch.length === 1 ? processSingle : processBatch)(batch, isInInitialList);
-    } finally {
-      this.finished(batch);
-    }
-    return batch;
+    return await this.process(batch, batch.length === 1 ? processSingle : processBatch, isInInitialList);
+  }
+
+  /**
+   * As {@linkcode RealFIFO.popBatch}, all within this turn.
+   *
+   * @returns `false` when there was nothing to pop.
+   * @throws What the callback threw. The deltas are not put back.
+   */
+  tryPopBatch(
+    processBatch: SyncProcessFunc<Deltas<T>>,
+    processSingle: SyncProcessFunc<Deltas<T>>,
+  ): boolean {
+    if (this.#items.length === 0) return false;
+    const isInInitialList = !this.hasSynced();
+    const batch = this.#takeBatch();
+    this.processNow(batch, batch.length === 1 ? processSingle : processBatch, isInInitialList);
+    return true;
   }
 
   #takeBatch(): Delta<T>[] {
@@ -247,7 +256,6 @@ export class RealFIFO<T> extends PoppingQueue<Deltas<T>> implements Queue<T> {
   #replaceAll(objects: readonly T[], resourceVersion: string): void {
     const kept: T[] = new Array(objects.length);
     for (let i = 0; i < objects.length; i++) {
-      this.#keyIn(objects[i], "replace");
       kept[i] = this.transform === undefined ? objects[i] : transformed(this.transform, objects[i]);
     }
     this.#push({ type: "ReplacedAll", object: { resourceVersion, objects: kept } });
@@ -309,6 +317,10 @@ export class RealFIFO<T> extends PoppingQueue<Deltas<T>> implements Queue<T> {
 
   protected override labelOf([delta]: Deltas<T>): string {
     return isBatchable(delta) ? this.#keyOfDelta(delta) : delta.type;
+  }
+
+  protected override countOf(deltas: Deltas<T>): number {
+    return deltas.length;
   }
 
   protected override finished(deltas: Deltas<T>): void {

@@ -71,8 +71,11 @@ export function metaNamespaceIndex(object: unknown): string[] {
 export class IndexKeyError extends CacheError {
   /** Makes the error for the values that the index function returned. */
   constructor(values: readonly string[]) {
-    if (values.length === 0) super("EmptyIndexKeys", "unexpected empty indexKeys");
-    else super("TooManyKeys", `too many keys: ${values.join(", ")}`);
+    const isEmpty = values.length === 0;
+    super(
+      isEmpty ? "EmptyIndexKeys" : "TooManyKeys",
+      isEmpty ? "unexpected empty indexKeys" : `too many keys: ${values.join(", ")}`,
+    );
   }
 }
 

@@ -11,6 +11,16 @@ export {
   TransformError,
 } from "./errors.ts";
 export {
+  ExpirationCache,
+  type ExpirationCacheOptions,
+  type ExpirationPolicy,
+  newExpirationStore,
+  newTTLStore,
+  type TimestampedEntry,
+  TTLPolicy,
+} from "./expiration_cache.ts";
+export { Heap, HeapClosedError, NotFoundError } from "./heap.ts";
+export {
   type Indexers,
   type IndexFunc,
   indexFuncToKeyFunc,
@@ -29,3 +39,4 @@ export {
   type TransformFunc,
 } from "./store.ts";
 export { type KeyedTransaction, ThreadSafeStore } from "./thread_safe_store.ts";
+export { type PushFunc, UndeltaStore } from "./undelta_store.ts";

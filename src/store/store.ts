@@ -3,7 +3,7 @@
  * @module
  */
 
-import { ExplicitKey, type KeyFunc, keyOf } from "../meta/keys.ts";
+import { type ExplicitKey, type KeyFunc, keyOf } from "../meta/keys.ts";
 import type { DeletedFinalStateUnknown } from "../meta/tombstone.ts";
 import { toError } from "../util/errors.ts";
 import { TransactionError, TransformError } from "./errors.ts";
@@ -22,10 +22,9 @@ export type Keyed<T> = T | DeletedFinalStateUnknown<T> | ExplicitKey;
  * const write: Transaction<KubernetesObject> = { type: "Update", object: { metadata: { name: "web-1" } } };
  * ```
  */
-export interface Transaction<T> {
-  readonly type: "Add" | "Update" | "Delete";
-  readonly object: T;
-}
+export type Transaction<T> =
+  | { readonly type: "Add" | "Update"; readonly object: T }
+  | { readonly type: "Delete"; readonly object: Keyed<T> };
 
 /**
  * Changes an object before it is stored; may change it in place, as long as nobody else holds it.
@@ -98,12 +97,15 @@ export interface Store<T> {
    * Replaces the whole content, which then stands at `resourceVersion`; of several objects with one key the last counts.
    *
    * @throws {KeyError} The key function threw; nothing was changed.
+   * @throws {TransformError} The transform threw; nothing was changed.
+   * @throws {IndexFuncError} An index function threw; nothing was changed.
    */
   replace(objects: readonly T[], resourceVersion: string): void;
   /**
    * Applies several writes in order, as one step. Objects are not transformed.
    *
    * @throws {TransactionError} Some had no key; the others were applied.
+   * @throws {IndexFuncError} An index function threw; nothing was changed.
    */
   transaction(writes: readonly Transaction<T>[]): void;
   /** Does nothing in a store; queues resend what is known. */
@@ -133,6 +135,7 @@ export interface Indexer<T, I extends string = string> extends Store<T> {
    * The objects that share a value with `object` in an index, each once; in no order that may be relied on.
    *
    * @throws {IndexNotFoundError} There is no such index.
+   * @throws What the index function throws for `object`.
    */
   index(indexName: I, object: T): T[];
   /**
@@ -275,20 +278,9 @@ class Cache<T, I extends string> implements Indexer<T, I> {
   }
 
   transaction(writes: readonly Transaction<T>[]): void {
-    const keyed: KeyedTransaction<T>[] = [];
-    const successfulIndices: number[] = [];
-    const errors: Error[] = [];
-    for (let i = 0; i < writes.length; i++) {
-      const { type, object } = writes[i];
-      try {
-        keyed.push({ type, object, key: keyOf(this.#keyFunc, object, type.toLowerCase()) });
-        successfulIndices.push(i);
-      } catch (error) {
-        errors.push(toError(error));
-      }
-    }
-    this.#storage.transaction(keyed);
-    if (errors.length > 0) throw new TransactionError(writes.length, successfulIndices, errors);
+    const keyed = keyedWrites(this.#keyFunc, writes);
+    this.#storage.transaction(keyed.writes);
+    if (keyed.error !== undefined) throw keyed.error;
   }
 
   resync(): void {
@@ -344,4 +336,27 @@ export function transformed<T>(transform: TransformFunc<T>, object: T): T {
   } catch (error) {
     throw new TransformError(object, error);
   }
+}
+
+/** The writes of a transaction that have a key, with it; and the error to throw, once they are applied, about the others. */
+export function keyedWrites<T>(
+  keyFunc: KeyFunc,
+  writes: readonly Transaction<T>[],
+): { readonly writes: KeyedTransaction<T>[]; readonly error: TransactionError | undefined } {
+  const keyed: KeyedTransaction<T>[] = [];
+  const successfulIndices: number[] = [];
+  const errors: Error[] = [];
+  for (let i = 0; i < writes.length; i++) {
+    const write = writes[i];
+    try {
+      keyed.push({ ...write, key: keyOf(keyFunc, write.object, write.type.toLowerCase()) });
+      successfulIndices.push(i);
+    } catch (error) {
+      errors.push(toError(error));
+    }
+  }
+  const error = errors.length === 0
+    ? undefined
+    : new TransactionError(writes.length, successfulIndices, errors);
+  return { writes: keyed, error };
 }

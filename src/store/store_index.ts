@@ -23,7 +23,7 @@ interface Index<T> {
 }
 
 /** The values of one object in every index, in the order of the indices. */
-type Values = readonly (readonly string[])[];
+export type Values = readonly (readonly string[])[];
 
 /**
  * Named indices over entries. Values are computed before anything is changed, so that an index function that throws
@@ -125,18 +125,12 @@ export class StoreIndex<T> {
    * The entries that share a value with the object, each once.
    *
    * @throws {IndexNotFoundError} There is no such index.
-   * @throws {IndexFuncError} The index function threw.
+   * @throws What the index function throws.
    */
   entriesLike(indexName: string, object: T): ReadonlySet<Entry<T>> {
     const { indexFunc, entriesByValue } = this.#find(indexName);
-    let values: readonly string[];
-    try {
-      values = checkedValues(indexFunc(object));
-    } catch (error) {
-      throw new IndexFuncError(indexName, "(an object that is looked up)", "index", error);
-    }
     const found = new Set<Entry<T>>();
-    for (const value of values) {
+    for (const value of checkedValues(indexFunc(object))) {
       for (const entry of entriesByValue.get(value) ?? []) found.add(entry);
     }
     return found;

@@ -5,16 +5,26 @@
 
 import { resourceVersionOf } from "../meta/object.ts";
 import type { Indexers, IndexFunc } from "./index_func.ts";
-import { type Entry, StoreIndex } from "./store_index.ts";
+import { type Entry, StoreIndex, type Values } from "./store_index.ts";
 
 /**
  * One write of a {@linkcode ThreadSafeStore} transaction.
+ *
+ * The object of a delete is the state that the delete came with, as in {@linkcode ThreadSafeStore.deleteWithObject}.
+ *
+ * @example
+ * ```ts
+ * import { type KeyedTransaction, ThreadSafeStore } from "@listwatch/cache";
+ * const writes: KeyedTransaction<string>[] = [
+ *   { type: "Add", key: "a", object: "one" },
+ *   { type: "Delete", key: "b", object: undefined },
+ * ];
+ * new ThreadSafeStore<string>().transaction(writes);
+ * ```
  */
-export interface KeyedTransaction<T> {
-  readonly type: "Add" | "Update" | "Delete";
-  readonly key: string;
-  readonly object: T;
-}
+export type KeyedTransaction<T> =
+  | { readonly type: "Add" | "Update"; readonly key: string; readonly object: T }
+  | { readonly type: "Delete"; readonly key: string; readonly object: unknown };
 
 /**
  * Objects by key, with indices and the resourceVersion that the content stands at.
@@ -80,7 +90,7 @@ export class ThreadSafeStore<T, I extends string = string> {
    * @throws {IndexFuncError} An index function threw for the stored object; nothing was changed.
    */
   deleteWithObject(key: string, object: unknown): T | undefined {
-    const old = this.#remove(key);
+    const old = this.#remove(key, this.#storedValues(key, "delete"));
     this.#advance(object);
     return old;
   }
@@ -141,15 +151,23 @@ export class ThreadSafeStore<T, I extends string = string> {
    * @throws {IndexFuncError} An index function threw; nothing was changed.
    */
   transaction(writes: readonly KeyedTransaction<T>[]): void {
-    // Values first: after this loop nothing can throw for a new object, and old objects were indexed before.
-    for (const { type, key, object } of writes) {
-      if (type !== "Delete") this.#index.valuesOf(key, object, "transaction");
-      const entry = this.#entries.get(key);
-      if (entry !== undefined) this.#index.valuesOf(key, entry.object, "transaction");
+    // All values first: once the loop is over nothing can throw.
+    const planned: { readonly before: Values | undefined; readonly after: Values | undefined }[] = [];
+    const valuesByKey = new Map<string, Values | undefined>();
+    for (const write of writes) {
+      const { key } = write;
+      const before = valuesByKey.has(key) ? valuesByKey.get(key) : this.#storedValues(key, "transaction");
+      const after = write.type === "Delete"
+        ? undefined
+        : this.#index.valuesOf(key, write.object, "transaction");
+      planned.push({ before, after });
+      valuesByKey.set(key, after);
     }
-    for (const { type, key, object } of writes) {
-      if (type === "Delete") this.#remove(key);
-      else this.#write(key, object, "transaction");
+    for (let i = 0; i < writes.length; i++) {
+      const write = writes[i];
+      const { before, after } = planned[i];
+      if (write.type === "Delete") this.#remove(write.key, before);
+      else this.#put(write.key, write.object, before, after!);
     }
     if (writes.length > 0) this.#advance(writes[writes.length - 1].object);
   }
@@ -174,6 +192,7 @@ export class ThreadSafeStore<T, I extends string = string> {
    * The objects that share a value with `object` in an index, each once; in no order that may be relied on.
    *
    * @throws {IndexNotFoundError} There is no such index.
+   * @throws What the index function throws for `object`.
    */
   index(indexName: I, object: T): T[] {
     return objectsOf(this.#index.entriesLike(indexName, object));
@@ -222,28 +241,35 @@ export class ThreadSafeStore<T, I extends string = string> {
   }
 
   #write(key: string, object: T, operation: string): T | undefined {
-    const values = this.#index.valuesOf(key, object, operation);
+    const after = this.#index.valuesOf(key, object, operation);
+    return this.#put(key, object, this.#storedValues(key, operation), after);
+  }
+
+  /** The values of what a key holds now; `undefined` for an absent key. */
+  #storedValues(key: string, operation: string): Values | undefined {
     const entry = this.#entries.get(key);
-    let old: T | undefined;
-    if (entry === undefined) {
+    return entry === undefined ? undefined : this.#index.valuesOf(key, entry.object, operation);
+  }
+
+  #put(key: string, object: T, before: Values | undefined, after: Values): T | undefined {
+    const entry = this.#entries.get(key);
+    if (entry === undefined || before === undefined) {
       const added: Entry<T> = { key, object };
       this.#entries.set(key, added);
-      this.#index.insert(added, values);
-    } else {
-      old = entry.object;
-      const oldValues = this.#index.valuesOf(key, old, operation);
-      entry.object = object;
-      this.#index.move(entry, oldValues, values);
+      this.#index.insert(added, after);
+      return undefined;
     }
+    const old = entry.object;
+    entry.object = object;
+    this.#index.move(entry, before, after);
     return old;
   }
 
-  #remove(key: string): T | undefined {
+  #remove(key: string, before: Values | undefined): T | undefined {
     const entry = this.#entries.get(key);
-    if (entry === undefined) return undefined;
-    const values = this.#index.valuesOf(key, entry.object, "delete");
+    if (entry === undefined || before === undefined) return undefined;
     this.#entries.delete(key);
-    this.#index.remove(entry, values);
+    this.#index.remove(entry, before);
     return entry.object;
   }
 

@@ -3,16 +3,28 @@
  * @module
  */
 
+import { runDeltaFIFOCase } from "./delta_fifo.ts";
+import { runExpirationCacheCase } from "./expiration_cache.ts";
+import { runFIFOCase } from "./fifo.ts";
 import type { Case } from "./harness.ts";
 import { runHeapCase } from "./heap.ts";
+import { runKeysCase } from "./keys.ts";
+import { runRealFIFOCase } from "./real_fifo.ts";
 import { runRetryBackoffCase } from "./retry_backoff.ts";
 import { runSelectorsCase } from "./selectors.ts";
+import { runStoreCase } from "./store.ts";
 import { runWorkqueueCase } from "./workqueue.ts";
 
 /** How to run a case of each suite; it rejects at the first step that differs from the record. */
 export const suites: Readonly<Record<string, (caze: Case) => Promise<void>>> = {
+  delta_fifo: runDeltaFIFOCase,
+  expiration_cache: runExpirationCacheCase,
+  fifo: runFIFOCase,
   heap: runHeapCase,
+  keys: runKeysCase,
+  real_fifo: runRealFIFOCase,
   retry_backoff: runRetryBackoffCase,
   selectors: runSelectorsCase,
+  store: runStoreCase,
   workqueue: runWorkqueueCase,
 };

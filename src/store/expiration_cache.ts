@@ -1,0 +1,294 @@
+/**
+ * A store that forgets.
+ * @module
+ */
+
+import { type KeyFunc, keyOf } from "../meta/keys.ts";
+import { type Clock, realClock } from "../util/clock.ts";
+import { type Keyed, keyedWrites, type Store, type Transaction } from "./store.ts";
+import { type KeyedTransaction, ThreadSafeStore } from "./thread_safe_store.ts";
+
+/**
+ * A stored object and when it was put in.
+ *
+ * @example
+ * ```ts
+ * import type { TimestampedEntry } from "@listwatch/cache";
+ * const entry: TimestampedEntry<string> = { key: "a", object: "an object", timestampMs: 1_000 };
+ * ```
+ */
+export interface TimestampedEntry<T> {
+  readonly key: string;
+  readonly object: T;
+  /** The clock's time when the object was put in, in milliseconds. */
+  readonly timestampMs: number;
+}
+
+/**
+ * Decides which entries are too old to be seen.
+ *
+ * Mirrors client-go's `ExpirationPolicy`.
+ *
+ * @example
+ * ```ts
+ * import type { ExpirationPolicy } from "@listwatch/cache";
+ * const never: ExpirationPolicy<unknown> = { isExpired: () => false };
+ * ```
+ */
+export interface ExpirationPolicy<T> {
+  /** Whether an entry is expired at `nowMs`; called with every entry that is read. */
+  isExpired(entry: TimestampedEntry<T>, nowMs: number): boolean;
+}
+
+/**
+ * Entries expire once they are older than a time to live; at exactly that age they are not.
+ *
+ * Mirrors client-go's `TTLPolicy`.
+ *
+ * @example
+ * ```ts
+ * import { TTLPolicy } from "@listwatch/cache";
+ * const policy = new TTLPolicy(1_000);
+ * console.log(policy.isExpired({ key: "a", object: {}, timestampMs: 0 }, 1_000)); // false
+ * console.log(policy.isExpired({ key: "a", object: {}, timestampMs: 0 }, 1_001)); // true
+ * ```
+ */
+export class TTLPolicy implements ExpirationPolicy<unknown> {
+  /** The time to live, in milliseconds; entries never expire where it is 0 or less. */
+  readonly ttlMs: number;
+
+  /**
+   * Makes the policy.
+   *
+   * @throws {RangeError} The time is not a number.
+   */
+  constructor(ttlMs: number) {
+    if (Number.isNaN(ttlMs)) {
+      throw new RangeError(
+        "Cannot make a TTLPolicy of NaN: pass milliseconds, or 0 for entries that never expire",
+      );
+    }
+    this.ttlMs = ttlMs;
+  }
+
+  /** Whether the entry's age is greater than the time to live. */
+  isExpired(entry: TimestampedEntry<unknown>, nowMs: number): boolean {
+    return this.ttlMs > 0 && nowMs - entry.timestampMs > this.ttlMs;
+  }
+}
+
+/** Options of {@linkcode ExpirationCache}. */
+export interface ExpirationCacheOptions {
+  /** Where time comes from; the system's clock by default. */
+  readonly clock?: Clock;
+}
+
+/**
+ * A store whose objects expire. There is no timer: an expired object is dropped by the read that meets it.
+ *
+ * `get`, `getByKey`, `has`, `list` and `values` neither see nor keep expired objects; `listKeys` and `size` still count
+ * them. A write makes its object young again. Adding and updating leave the store's resourceVersion alone, unlike in
+ * other stores; a delete with an object, `replace` and `bookmark` move it.
+ *
+ * Mirrors client-go's `ExpirationCache`, its quirks included.
+ *
+ * @example
+ * ```ts
+ * import { ExpirationCache, metaNamespaceKey } from "@listwatch/cache";
+ * const drafts = new ExpirationCache<{ metadata: { name: string }; draft: boolean }>(metaNamespaceKey, {
+ *   isExpired: ({ object, timestampMs }, nowMs) => object.draft && nowMs - timestampMs > 60_000,
+ * });
+ * drafts.add({ metadata: { name: "a" }, draft: true });
+ * console.log(drafts.list().length); // 1
+ * ```
+ */
+export class ExpirationCache<T> implements Store<T> {
+  readonly #keyFunc: KeyFunc;
+  readonly #policy: ExpirationPolicy<T>;
+  readonly #clock: Clock;
+  readonly #storage: ThreadSafeStore<TimestampedEntry<T>, never> = new ThreadSafeStore();
+
+  /** Makes an empty store. */
+  constructor(keyFunc: KeyFunc, policy: ExpirationPolicy<T>, options: ExpirationCacheOptions = {}) {
+    this.#keyFunc = keyFunc;
+    this.#policy = policy;
+    this.#clock = options.clock ?? realClock;
+  }
+
+  /** How many objects are stored, with the expired ones that no read has met. */
+  get size(): number {
+    return this.#storage.size;
+  }
+
+  /**
+   * Puts an object in and returns the one it replaces, unless that had expired.
+   *
+   * @throws {KeyError} The key function threw.
+   */
+  add(object: T): T | undefined {
+    return this.#put(object, "add");
+  }
+
+  /** The same as {@linkcode ExpirationCache.add}. */
+  update(object: T): T | undefined {
+    return this.#put(object, "update");
+  }
+
+  /**
+   * Removes an object and returns the stored one, unless that had expired; an absent one is fine.
+   *
+   * @throws {KeyError} The key function threw.
+   */
+  delete(object: Keyed<T>): T | undefined {
+    const entry = this.#storage.deleteWithObject(keyOf(this.#keyFunc, object, "delete"), object);
+    return this.#alive(entry, this.#clock.now());
+  }
+
+  /** All objects that have not expired: a new array, in no order that may be relied on. Drops the others. */
+  list(): T[] {
+    const nowMs = this.#clock.now();
+    const objects: T[] = [];
+    const expiredKeys: string[] = [];
+    for (const entry of this.#storage.values()) {
+      if (this.#policy.isExpired(entry, nowMs)) expiredKeys.push(entry.key);
+      else objects.push(entry.object);
+    }
+    for (const key of expiredKeys) this.#storage.delete(key);
+    return objects;
+  }
+
+  /** All keys, those of expired objects too that no read has met: a new array, in no order that may be relied on. */
+  listKeys(): string[] {
+    return this.#storage.listKeys();
+  }
+
+  /** Iterates over {@linkcode ExpirationCache.list}. */
+  values(): IterableIterator<T> {
+    return this.list().values();
+  }
+
+  /**
+   * The stored object that has the key of the given one, unless it has expired.
+   *
+   * @throws {KeyError} The key function threw.
+   */
+  get(object: Keyed<T>): T | undefined {
+    return this.getByKey(keyOf(this.#keyFunc, object, "get"));
+  }
+
+  /** The object of a key, unless it has expired. */
+  getByKey(key: string): T | undefined {
+    return this.#find(key)?.object;
+  }
+
+  /** Whether a key is there and has not expired. */
+  has(key: string): boolean {
+    return this.#find(key) !== undefined;
+  }
+
+  /**
+   * Replaces the whole content, which then stands at `resourceVersion`; of several objects with one key the last counts.
+   *
+   * @throws {KeyError} The key function threw; nothing was changed.
+   */
+  replace(objects: readonly T[], resourceVersion: string): void {
+    const timestampMs = this.#clock.now();
+    const entries: [string, TimestampedEntry<T>][] = new Array(objects.length);
+    for (let i = 0; i < objects.length; i++) {
+      const object = objects[i];
+      const key = keyOf(this.#keyFunc, object, "replace");
+      entries[i] = [key, { key, object, timestampMs }];
+    }
+    this.#storage.replace(entries, resourceVersion);
+  }
+
+  /**
+   * Applies several writes in order, as one step.
+   *
+   * @throws {TransactionError} Some had no key; the others were applied.
+   */
+  transaction(writes: readonly Transaction<T>[]): void {
+    const timestampMs = this.#clock.now();
+    const keyed = keyedWrites(this.#keyFunc, writes);
+    this.#storage.transaction(keyed.writes.map((write): KeyedTransaction<TimestampedEntry<T>> => {
+      if (write.type === "Delete") return write;
+      const { type, key, object } = write;
+      return { type, key, object: { key, object, timestampMs } };
+    }));
+    if (keyed.error !== undefined) throw keyed.error;
+  }
+
+  /** Does nothing. */
+  resync(): void {}
+
+  /** Records that the content also stands at a later resourceVersion. */
+  bookmark(resourceVersion: string): void {
+    this.#storage.bookmark(resourceVersion);
+  }
+
+  /** The resourceVersion of the last `replace`, `bookmark` or delete with an object; `""` before. */
+  lastStoreSyncResourceVersion(): string {
+    return this.#storage.lastStoreSyncResourceVersion();
+  }
+
+  #put(object: T, operation: "add" | "update"): T | undefined {
+    const key = keyOf(this.#keyFunc, object, operation);
+    const timestampMs = this.#clock.now();
+    return this.#alive(this.#storage[operation](key, { key, object, timestampMs }), timestampMs);
+  }
+
+  #find(key: string): TimestampedEntry<T> | undefined {
+    const entry = this.#storage.get(key);
+    if (entry === undefined || !this.#policy.isExpired(entry, this.#clock.now())) return entry;
+    this.#storage.delete(key);
+    return undefined;
+  }
+
+  #alive(entry: TimestampedEntry<T> | undefined, nowMs: number): T | undefined {
+    return entry === undefined || this.#policy.isExpired(entry, nowMs) ? undefined : entry.object;
+  }
+}
+
+/**
+ * Makes an empty store whose objects expire once they are older than `ttlMs` milliseconds; never where that is 0 or
+ * less.
+ *
+ * Mirrors client-go's `NewTTLStore`.
+ *
+ * @throws {RangeError} The time is not a number.
+ *
+ * @example
+ * ```ts
+ * import { metaNamespaceKey, newTTLStore } from "@listwatch/cache";
+ * const recent = newTTLStore<{ metadata: { name: string } }>(metaNamespaceKey, 30_000);
+ * recent.add({ metadata: { name: "a" } });
+ * console.log(recent.has("a")); // true, for half a minute
+ * ```
+ */
+export function newTTLStore<T>(
+  keyFunc: KeyFunc,
+  ttlMs: number,
+  options: ExpirationCacheOptions = {},
+): ExpirationCache<T> {
+  return new ExpirationCache<T>(keyFunc, new TTLPolicy(ttlMs), options);
+}
+
+/**
+ * Makes an empty store whose objects expire when a policy says so.
+ *
+ * Mirrors client-go's `NewExpirationStore`.
+ *
+ * @example
+ * ```ts
+ * import { metaNamespaceKey, newExpirationStore, TTLPolicy } from "@listwatch/cache";
+ * const store = newExpirationStore(metaNamespaceKey, new TTLPolicy(30_000));
+ * store.add({ metadata: { name: "a" } });
+ * ```
+ */
+export function newExpirationStore<T>(
+  keyFunc: KeyFunc,
+  policy: ExpirationPolicy<T>,
+  options: ExpirationCacheOptions = {},
+): ExpirationCache<T> {
+  return new ExpirationCache<T>(keyFunc, policy, options);
+}

@@ -1,0 +1,109 @@
+import { type Deltas, RealFIFO } from "@listwatch/cache";
+import { process, queueStepsOptions } from "./fifo.ts";
+import { argument, type Case, codeOf, type Outcome, runSteps, type Step, unknownOp } from "./harness.ts";
+import {
+  decodeValue,
+  decodeValues,
+  encodeDelta,
+  type Json,
+  keyFuncOf,
+  KnownObjects,
+  transform,
+} from "./values.ts";
+
+/**
+ * Runs a case of the suite `real_fifo`.
+ *
+ * @throws {ConformanceError} At the first step that differs.
+ */
+export async function runRealFIFOCase(caze: Case): Promise<void> {
+  const { options } = caze;
+  const keyFunc = keyFuncOf(argument(options, "keyFunc"));
+  const objects = argument<Json | null>(options, "knownObjects");
+  const knownObjects = objects === null ? undefined : new KnownObjects(decodeValues(objects), keyFunc);
+  const { batchSize } = options as { readonly batchSize?: number };
+  const common = {
+    keyFunc,
+    ...(argument(options, "transform") ? { transform } : {}),
+    ...(batchSize === undefined ? {} : { batchSize }),
+  };
+  // `unlockWhileProcessing` has no counterpart: a process callback may always write to the queue.
+  const queue = argument(options, "atomicEvents")
+    ? new RealFIFO<unknown>({
+      ...common,
+      atomicEvents: true,
+      emitDeltaTypeBookmark: (options.emitDeltaTypeBookmark ?? false) as boolean,
+    })
+    : new RealFIFO<unknown>({ ...common, knownObjects: knownObjects! });
+  await runSteps(
+    caze,
+    (step) => step.op.startsWith("known.") ? knownObjects!.perform(step) : perform(queue, step),
+    queueStepsOptions(queue, keyFunc),
+  );
+}
+
+async function perform(queue: RealFIFO<unknown>, step: Step): Promise<Outcome | void> {
+  switch (step.op) {
+    case "add":
+    case "update":
+    case "delete":
+      return queue[step.op](decodeValue(argument(step, "object")));
+    case "replace":
+      return queue.replace(decodeValues(argument(step, "objects")), argument(step, "resourceVersion"));
+    case "resync":
+      return queue.resync();
+    case "bookmark":
+      return queue.bookmark(argument(step, "resourceVersion"));
+    case "close":
+      return queue.close();
+    case "hasSynced":
+      return; // read after every step
+    case "isClosed":
+      return { value: queue.isClosed };
+    case "pop":
+    case "popBatch":
+      return await pop(queue, step);
+    default:
+      return unknownOp(step);
+  }
+}
+
+async function pop(queue: RealFIFO<unknown>, step: Step): Promise<Outcome> {
+  let calls = 0;
+  const outcome: Outcome = {
+    error: null,
+    value: null,
+    isInInitialList: null,
+    via: null,
+    hasSyncedDuring: null,
+  };
+
+  function callback(via: "single" | "batch"): (deltas: Deltas<unknown>, isInInitialList: boolean) => void {
+    return (deltas, isInInitialList) => {
+      calls++;
+      Object.assign(outcome, {
+        value: deltas.map(encodeDelta),
+        isInInitialList,
+        via,
+        hasSyncedDuring: queue.hasSynced(),
+      });
+      const { during = [] } = step as { readonly during?: readonly Step[] };
+      for (const { op, ...write } of during) {
+        queue[op as "add" | "update" | "delete"](decodeValue(argument(write as Step, "object")));
+      }
+      process(argument(step, "process"));
+    };
+  }
+
+  try {
+    const popped = step.op === "pop"
+      ? await queue.pop(callback("single"))
+      : await queue.popBatch(callback("batch"), callback("single"));
+    if (calls !== 1) throw new Error(`the callback ran ${calls} times`);
+    outcome.value = popped.map(encodeDelta);
+  } catch (error) {
+    outcome.error = codeOf(error);
+    if (outcome.error === undefined) throw error;
+  }
+  return outcome;
+}
