@@ -66,16 +66,16 @@ func startEtcd(dir string) (*etcdServer, error) {
 // What then answers 410 Expired, seen with kube-apiserver 1.36:
 //
 //   - A list that goes on from a `continue` token, or asks for an old resourceVersion with
-//     resourceVersionMatch=Exact: at most 15 seconds later, as the watch cache keeps snapshots of
-//     its own and asks that rarely what was compacted; at once after a restart, or when
+//     resourceVersionMatch=Exact: within 16 seconds, as the watch cache answers these from snapshots
+//     of its own, and asks every 15 seconds what was compacted. At once after a restart, or if
 //     kube-apiserver runs with --feature-gates=ListFromCacheSnapshot=false.
 //     The 410 of a `continue` token offers a new token (metadata.continue) for the rest, as of now.
-//   - A watch from an old resourceVersion: only after a restart. The watch cache keeps a window of
-//     events of its own (at least 75 seconds of them, or 100 events), which a restart empties: from then on a watch is
-//     refused if it starts before the revision the new watch cache began at. The answer is 200 with
-//     one ERROR event that holds the Status of code 410.
-//     Without a restart this needs a resource that has no watch cache, such as
-//     --watch-cache-sizes=secrets#0: those watches go to etcd and are refused at once.
+//   - A watch from an old resourceVersion: only after a restart. The watch cache answers it from a
+//     window of events of its own (at least 75 seconds of them, or 100 events), which a restart
+//     empties; a watch that starts before the revision the new window begins at is refused, even if
+//     nothing was compacted. Without a restart it needs a resource that has no watch cache, such as
+//     --watch-cache-sizes=secrets#0: its watches go to etcd and are refused at once.
+//     The answer is 200 and one ERROR event, which holds the Status of code 410.
 //
 // A watch that is open goes on.
 func (e *etcdServer) compact(ctx context.Context) (int64, error) {

@@ -18,6 +18,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	mathrand "math/rand/v2"
 	"net"
 	"net/http"
 	"os"
@@ -164,8 +165,9 @@ func run(opts *options) error {
 	// Later flags win, so those of the caller come last.
 	args := append([]string{
 		"--etcd-servers=" + etcd.url,
-		// Nothing is compacted but by the compact command: tests decide what is too old.
-		"--etcd-compaction-interval=0",
+		// Nothing is compacted but by the compact command: tests decide what is too old. (Not 0: that
+		// also turns off what tells the watch caches that something was compacted.)
+		"--etcd-compaction-interval=87600h",
 		"--bind-address=127.0.0.1",
 		"--secure-port=" + strconv.Itoa(port),
 		// Published as the "kubernetes" endpoint only, where loopback is refused. Set (an address
@@ -265,17 +267,33 @@ func serveCommands(input io.Reader, output io.Writer, etcd *etcdServer) {
 }
 
 // choosePort finds a free port, or makes sure that the wanted one is free: kube-apiserver would
-// say so only in its log. (Another process may still take it in between; then the start fails.)
+// say so only in its log. It prefers ports that systems do not give to outgoing connections, so that
+// none of them takes the port while the server is down between two runs.
 func choosePort(wanted int) (int, error) {
-	listener, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(wanted)))
-	if errors.Is(err, syscall.EADDRINUSE) {
-		return 0, fmt.Errorf("port %d is in use: stop what listens there, or give another --port", wanted)
+	if wanted != 0 {
+		err := tryPort(wanted)
+		if errors.Is(err, syscall.EADDRINUSE) {
+			return 0, fmt.Errorf("port %d is in use: stop what listens there, or give another --port", wanted)
+		}
+		return wanted, err
 	}
+	const lowest, count = 20000, 12000
+	var err error
+	for range 100 {
+		port := lowest + mathrand.IntN(count)
+		if err = tryPort(port); err == nil {
+			return port, nil
+		}
+	}
+	return 0, fmt.Errorf("found no free port from %d to %d: %w", lowest, lowest+count-1, err)
+}
+
+func tryPort(port int) error {
+	listener, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
 	if err != nil {
-		return 0, err
+		return err
 	}
-	defer listener.Close()
-	return listener.Addr().(*net.TCPAddr).Port, nil
+	return listener.Close()
 }
 
 // ensureToken writes the file kube-apiserver reads tokens from: one user in system:masters.

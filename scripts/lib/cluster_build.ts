@@ -1,0 +1,265 @@
+/**
+ * Builds the program of tests/cluster, once, into a cache folder of the user.
+ *
+ * The folder is `$XDG_CACHE_HOME/listwatch/cluster` (or `~/.cache/listwatch/cluster`), with one binary of
+ * 110 MB per version of the sources. Go's own caches make a second build of changed sources quick.
+ *
+ * @module
+ */
+
+import { dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
+
+const sourceDir = fileURLToPath(new URL("../../tests/cluster/", import.meta.url));
+const progressPeriodMs = 10_000;
+const keepUnusedMs = 30 * 24 * 3600_000;
+
+/** Why the test cluster cannot be had, and what to do about it. */
+export class ClusterUnavailableError extends Error {
+  override readonly name = "ClusterUnavailableError";
+}
+
+export interface EnsureClusterBinaryOptions {
+  /** Takes a line now and then while it builds. Default: standard error. */
+  log?: (line: string) => void;
+  /** Ends the build. */
+  signal?: AbortSignal;
+}
+
+/**
+ * Returns the path of the program that tests/cluster holds, building it first where that is needed:
+ * 5 to 10 minutes on two cores with empty caches of Go, under 15 seconds with warm ones. Processes that
+ * ask at the same time wait for one build.
+ *
+ * @throws {ClusterUnavailableError} if Go is missing or too old, or the build fails
+ */
+export async function ensureClusterBinary(options: EnsureClusterBinaryOptions = {}): Promise<string> {
+  const log = options.log ?? console.error;
+  const sources = await readSources();
+  const cacheDir = clusterCacheDir();
+  const binary = join(cacheDir, sources.hash, Deno.build.os === "windows" ? "cluster.exe" : "cluster");
+  if (!(await exists(binary))) {
+    await Deno.mkdir(dirname(binary), { recursive: true });
+    // Freed by the system also when its holder dies.
+    using lock = await Deno.open(join(cacheDir, sources.hash, "lock"), { create: true, write: true });
+    const waiting = setTimeout(() => log("waiting for another process that builds the test cluster"), 1000);
+    try {
+      await lock.lock(true);
+    } finally {
+      clearTimeout(waiting);
+    }
+    if (!(await exists(binary))) await build(sources, binary, { log, signal: options.signal });
+  }
+  const now = new Date();
+  await Deno.utime(binary, now, now);
+  await removeUnused(cacheDir, dirname(binary), now.getTime());
+  return binary;
+}
+
+/** The folder that holds the built binaries. */
+export function clusterCacheDir(): string {
+  const home = Deno.env.get("HOME") ?? Deno.env.get("USERPROFILE");
+  const cacheHome = Deno.env.get("XDG_CACHE_HOME") || (home ? join(home, ".cache") : undefined);
+  if (!cacheHome) throw new ClusterUnavailableError("Cannot find a cache folder: set XDG_CACHE_HOME or HOME");
+  return join(cacheHome, "listwatch", "cluster");
+}
+
+interface Sources {
+  hash: string;
+  /** Of Kubernetes, without "v": "1.36.3". */
+  version: string;
+  /** The Go version that go.mod asks for. */
+  goMajor: number;
+  goMinor: number;
+  flags: string[];
+}
+
+async function readSources(): Promise<Sources> {
+  const goMod = await Deno.readTextFile(join(sourceDir, "go.mod"));
+  const version = /^\s*k8s\.io\/kubernetes v(\d+\.\d+\.\d+)$/m.exec(goMod)?.[1];
+  const go = /^go (\d+)\.(\d+)/m.exec(goMod);
+  if (version === undefined || go === null) {
+    throw new Error(`${join(sourceDir, "go.mod")} names no version of Go or of k8s.io/kubernetes`);
+  }
+  const [major, minor] = version.split(".");
+  // Unset, the server calls itself v0.0.0-master, and clients refuse to work with it.
+  const versionPackage = "k8s.io/component-base/version";
+  const linkerFlags = [
+    "-s",
+    "-w",
+    `-X ${versionPackage}.gitVersion=v${version}`,
+    `-X ${versionPackage}.gitMajor=${major}`,
+    `-X ${versionPackage}.gitMinor=${minor}`,
+  ].join(" ");
+  // More compilers at once need more memory than a small machine has.
+  const parallel = Math.max(1, Math.min(navigator.hardwareConcurrency, 4));
+  const flags = ["-trimpath", "-buildvcs=false", `-ldflags=${linkerFlags}`];
+
+  const names: string[] = [];
+  for await (const entry of Deno.readDir(sourceDir)) {
+    if (/\.go$|^go\.(mod|sum)$/.test(entry.name)) names.push(entry.name);
+  }
+  names.sort();
+  let content = JSON.stringify([Deno.build.target, flags]);
+  for (const name of names) content += `\n--- ${name}\n${await Deno.readTextFile(join(sourceDir, name))}`;
+  const digest = new Uint8Array(await crypto.subtle.digest("SHA-256", new TextEncoder().encode(content)));
+  return {
+    hash: digest.toHex().slice(0, 16),
+    version,
+    goMajor: Number(go[1]),
+    goMinor: Number(go[2]),
+    flags: [...flags, "-p", String(parallel)],
+  };
+}
+
+/** Set for every call of Go, so that a user's own settings change nothing. */
+const goEnvironment = { GOTOOLCHAIN: "local", GOFLAGS: "", GOWORK: "off", CGO_ENABLED: "0" };
+
+async function build(
+  sources: Sources,
+  binary: string,
+  options: { log: (line: string) => void; signal: AbortSignal | undefined },
+): Promise<void> {
+  const { log, signal } = options;
+  await checkGo(sources);
+  const startedMs = Date.now();
+  log(
+    `building kube-apiserver v${sources.version} for tests (once; 5 to 10 minutes if Go has to compile all of it)`,
+  );
+  let downloads = 0;
+  let compiled = 0;
+  let total = 0;
+  const progress = setInterval(() => {
+    const seconds = Math.round((Date.now() - startedMs) / 1000);
+    const what = total === 0
+      ? `${downloads} modules downloaded`
+      : compiled < total
+      ? `${compiled} of ${total} packages compiled`
+      : "linking";
+    log(`building kube-apiserver v${sources.version}: ${what}, ${seconds} s`);
+  }, progressPeriodMs);
+  try {
+    // Downloads what is missing, and tells how much there is to compile.
+    await runGo(["list", "-deps", "."], {
+      signal,
+      onOut: () => total++,
+      onError: (line) => {
+        if (line.startsWith("go: downloading ")) downloads++;
+      },
+    });
+    // The name is final only when the file is complete.
+    const unfinished = `${binary}.unfinished`;
+    await runGo(["build", "-v", ...sources.flags, "-o", unfinished, "."], {
+      signal,
+      onError: (line) => {
+        if (!line.startsWith("go: ")) compiled++;
+      },
+    });
+    await Deno.rename(unfinished, binary);
+  } finally {
+    clearInterval(progress);
+  }
+  log(`built ${binary} in ${Math.round((Date.now() - startedMs) / 1000)} s`);
+}
+
+async function checkGo(sources: Sources): Promise<void> {
+  const needed = `${sources.goMajor}.${sources.goMinor}`;
+  const remedy = `install Go >= ${needed} or set LISTWATCH_TEST_KUBECONFIG`;
+  let version: string;
+  try {
+    const command = new Deno.Command("go", {
+      args: ["env", "GOVERSION"],
+      env: goEnvironment,
+      stderr: "null",
+    });
+    version = new TextDecoder().decode((await command.output()).stdout).trim();
+  } catch (error) {
+    if (!(error instanceof Deno.errors.NotFound)) throw error;
+    throw new ClusterUnavailableError(`Go is needed to build a real kube-apiserver: ${remedy}`, {
+      cause: error,
+    });
+  }
+  const found = /go(\d+)\.(\d+)/.exec(version);
+  const isRecent = found !== null && (Number(found[1]) > sources.goMajor ||
+    (Number(found[1]) === sources.goMajor && Number(found[2]) >= sources.goMinor));
+  if (!isRecent) {
+    throw new ClusterUnavailableError(
+      `Go ${version || "of unknown version"} is too old to build kube-apiserver: ${remedy}`,
+    );
+  }
+}
+
+interface RunGoOptions {
+  signal: AbortSignal | undefined;
+  onOut?: (line: string) => void;
+  onError: (line: string) => void;
+}
+
+async function runGo(args: string[], options: RunGoOptions): Promise<void> {
+  options.signal?.throwIfAborted();
+  const child = new Deno.Command("go", {
+    args,
+    cwd: sourceDir,
+    env: goEnvironment,
+    stdin: "null",
+    stdout: "piped",
+    stderr: "piped",
+    signal: options.signal,
+  }).spawn();
+  const lastLines: string[] = [];
+  const [status] = await Promise.all([
+    child.status,
+    eachLine(child.stdout, (line) => options.onOut?.(line)),
+    eachLine(child.stderr, (line) => {
+      options.onError(line);
+      lastLines.push(line);
+      if (lastLines.length > 15) lastLines.shift();
+    }),
+  ]);
+  options.signal?.throwIfAborted();
+  if (!status.success) {
+    throw new ClusterUnavailableError(
+      `Cannot build the test cluster: "go ${args[0]}" in ${sourceDir} ended with code ${status.code}:\n${
+        lastLines.join("\n")
+      }`,
+    );
+  }
+}
+
+/** Calls `take` with each line of a stream of UTF-8 text, until the stream ends. */
+export async function eachLine(
+  stream: ReadableStream<Uint8Array<ArrayBuffer>>,
+  take: (line: string) => void,
+): Promise<void> {
+  let rest = "";
+  for await (const text of stream.pipeThrough(new TextDecoderStream())) {
+    const lines = (rest + text).split("\n");
+    rest = lines.pop() ?? "";
+    for (const line of lines) take(line);
+  }
+  if (rest !== "") take(rest);
+}
+
+async function exists(path: string): Promise<boolean> {
+  try {
+    await Deno.stat(path);
+    return true;
+  } catch (error) {
+    if (error instanceof Deno.errors.NotFound) return false;
+    throw error;
+  }
+}
+
+/** Removes binaries of other sources that no run asked for in a month. */
+async function removeUnused(cacheDir: string, usedDir: string, nowMs: number): Promise<void> {
+  for await (const entry of Deno.readDir(cacheDir)) {
+    const dir = join(cacheDir, entry.name);
+    if (!entry.isDirectory || dir === usedDir) continue;
+    let newestMs = 0;
+    for await (const file of Deno.readDir(dir)) {
+      const { mtime } = await Deno.stat(join(dir, file.name));
+      newestMs = Math.max(newestMs, mtime?.getTime() ?? nowMs);
+    }
+    if (nowMs - newestMs > keepUnusedMs) await Deno.remove(dir, { recursive: true });
+  }
+}
