@@ -43,7 +43,7 @@ export interface ListWatchContext {
 export interface Quarantined {
   /** What is wrong with it, in words. */
   readonly reason: string;
-  /** Where in the object: `metadata.name`, `spec.replicas`; empty for the object as a whole. */
+  /** Where in what was received: `object.metadata.name` of an event, `items[3].spec.replicas` of a list; may be empty. */
   readonly path: string;
   /** Its key, where that could be read. */
   readonly key?: string;

@@ -73,6 +73,8 @@ export function newStatus(code: number, reason: string, message: string, details
 
 /** Options of {@linkcode StatusError}. */
 export interface StatusErrorOptions {
+  /** The error's text; the status's own message by default. */
+  readonly message?: string;
   /** What led to it. */
   readonly cause?: unknown;
   /** The time to wait before the next try, from a `Retry-After` header; milliseconds. */
@@ -103,7 +105,8 @@ export class StatusError extends CacheError {
   constructor(status: Status, options: StatusErrorOptions = {}) {
     super(
       "Status",
-      status.message || status.reason || `the server answered ${status.code ?? "with an error"}`,
+      options.message || status.message || status.reason ||
+        `the server answered ${status.code ?? "with an error"}`,
       options,
     );
     this.status = status;

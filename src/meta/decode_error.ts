@@ -1,0 +1,23 @@
+/**
+ * What was received cannot be read.
+ * @module
+ */
+
+import { CacheError } from "../util/errors.ts";
+
+/**
+ * A server's answer is not what was asked for: no JSON, or JSON of another shape.
+ *
+ * @example
+ * ```ts
+ * import { DecodeError } from "@listwatch/cache";
+ * const error = new DecodeError('Cannot list "pods": the answer is a page of HTML');
+ * console.log(error.code); // Decode
+ * ```
+ */
+export class DecodeError extends CacheError {
+  /** Makes the error. */
+  constructor(message: string, options: { readonly cause?: unknown } = {}) {
+    super("Decode", message, options);
+  }
+}
