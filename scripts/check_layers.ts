@@ -1,0 +1,220 @@
+/**
+ * The gate of the house's walls: which room of `src/` may import which, and which packages may be imported where.
+ * Reads the real module graph, so that type imports, re-exports and dynamic imports count too.
+ *
+ * Run with `deno run -A scripts/check_layers.ts`. Names each wrong import as `file:line: [rule] message`.
+ *
+ * @module
+ */
+
+import { reportViolations, ROOT, type Violation } from "./lib/gate.ts";
+import { moduleGraph, type ModuleNode, sourceFiles } from "./lib/module_graph.ts";
+
+/** What one room may import. */
+export interface RoomRule {
+  /** Other rooms; a room may always import itself. */
+  rooms: string[];
+  /** Package names and schemes (`node:`); none unless listed. */
+  packages: string[];
+  why: string;
+}
+
+/** The arrows. An import may only go to a room that is listed. */
+export const ROOMS: Record<string, RoomRule> = {
+  util: { rooms: [], packages: [], why: "the leaf: knows nothing of Kubernetes" },
+  meta: { rooms: ["util"], packages: [], why: "what a Kubernetes object is; everybody may see it" },
+  store: { rooms: ["util", "meta"], packages: [], why: "holds objects, does not know where they come from" },
+  queue: { rooms: ["util", "meta", "store"], packages: [], why: "turns lists and events into deltas" },
+  reflector: {
+    rooms: ["util", "meta", "store", "queue"],
+    packages: [],
+    why: "declares the ListerWatcher it needs; the transport is the user's, so it never sees client/",
+  },
+  informer: {
+    rooms: ["util", "meta", "store", "queue", "reflector"],
+    packages: [],
+    why: "joins reflector, queue and store; runs over any transport",
+  },
+  workqueue: { rooms: ["util"], packages: [], why: "useful without Kubernetes" },
+  watch: { rooms: ["util", "meta"], packages: [], why: "decodes bytes; takes the validator as an argument" },
+  schema: { rooms: ["util", "meta"], packages: ["zod"], why: "the only room that knows zod" },
+  client: {
+    rooms: ["util", "meta", "watch", "schema"],
+    packages: [],
+    why: "one transport over fetch; provides the reflector's contract without seeing it",
+  },
+  hono: {
+    rooms: ["util", "meta", "store", "queue", "reflector", "informer"],
+    packages: ["hono"],
+    why: "reads informers; does not care how they were filled",
+  },
+  workers: {
+    rooms: ["util", "meta", "store", "queue", "reflector", "informer", "watch", "schema", "client", "hono"],
+    packages: ["hono", "cloudflare:"],
+    why: "joins everything inside a Durable Object",
+  },
+  testing: {
+    rooms: ["util", "meta"],
+    packages: ["hono"],
+    why: "a server, so it shares only the words with the cache",
+  },
+  node: {
+    rooms: ["util", "meta", "client"],
+    packages: ["node:", "yaml"],
+    why: "adapts files, processes and TLS",
+  },
+  cli: {
+    rooms: [
+      "util",
+      "meta",
+      "store",
+      "queue",
+      "reflector",
+      "informer",
+      "workqueue",
+      "watch",
+      "schema",
+      "client",
+      "hono",
+      "testing",
+      "node",
+    ],
+    packages: ["node:", "hono", "@hono/node-server", "yaml"],
+    why: "a program: nothing imports it, it may import everything",
+  },
+};
+
+/** Checks the tree below `root`. */
+export async function checkLayers(root: string): Promise<{ violations: Violation[]; fileCount: number }> {
+  const files = await sourceFiles(root, "src");
+  const examples = await sourceFiles(root, "examples");
+  const hasMod = await exists(`${root}/mod.ts`);
+  const graph = await moduleGraph(root, [...files, ...examples, ...(hasMod ? ["mod.ts"] : [])]);
+  const violations = graph.flatMap((node) => checkNode(node));
+  violations.push(...findCycles(graph));
+  if (hasMod) violations.push(...findLogic("mod.ts", await Deno.readTextFile(`${root}/mod.ts`)));
+  return { violations, fileCount: files.length };
+}
+
+/** `src/queue/fifo.ts` -> `queue`; `undefined` for files that are in no room. */
+function roomOf(path: string): string | undefined {
+  return /^src\/([^/]+)\//.exec(path)?.[1];
+}
+
+/** `npm:@hono/node-server@^2/x` -> `@hono/node-server`; `node:fs` -> `node:`; `https://…` -> `https:`. */
+function packageOf(target: string): string {
+  const match = /^(?:npm|jsr):\/?((?:@[^/]+\/)?[^/@]+)/.exec(target);
+  if (match) return match[1];
+  const scheme = /^[a-z]+:/.exec(target);
+  return scheme ? scheme[0] : target;
+}
+
+/** The rules that one file can break by itself. */
+function checkNode(node: ModuleNode): Violation[] {
+  const violations: Violation[] = [];
+  const refuse = (line: number, rule: string, message: string) => {
+    violations.push({ path: node.path, line, rule, message });
+  };
+  if (node.error !== undefined) {
+    refuse(1, "unreadable", node.error);
+    return violations;
+  }
+  const room = roomOf(node.path);
+  const isExample = node.path.startsWith("examples/");
+  if (node.path.startsWith("src/") && (room === undefined || ROOMS[room] === undefined)) {
+    refuse(
+      1,
+      "unknown-room",
+      "is in no room of scripts/check_layers.ts; add the room there, with its reason",
+    );
+    return violations;
+  }
+  for (const { specifier, target, line } of node.imports) {
+    const isFile = !/^[a-z][a-z0-9+.-]*:/.test(target);
+    if (isExample) {
+      if (isFile && (specifier.startsWith(".") && (target.startsWith("src/") || target === "mod.ts"))) {
+        refuse(line, "example-import", `imports ${specifier}; an example imports the package by its name`);
+      }
+    } else if (room !== undefined) {
+      const message = isFile ? wrongRoom(room, target) : wrongPackage(room, target);
+      if (message !== undefined) refuse(line, isFile ? "layer" : "package", message);
+    } else if (node.path === "mod.ts" && !(isFile && target.startsWith("src/"))) {
+      refuse(line, "layer", `mod.ts imports ${specifier}; it may only re-export from src/`);
+    }
+  }
+  return violations;
+}
+
+function wrongRoom(room: string, target: string): string | undefined {
+  const to = roomOf(target);
+  if (to === undefined) return `src/${room}/ imports ${target}, which is outside of src/'s rooms`;
+  if (to === room || ROOMS[room].rooms.includes(to)) return undefined;
+  const allowed = ROOMS[room].rooms.join(", ") || "no other room";
+  return `${room}/ may not import ${to}/ (${target}): ${room}/ ${ROOMS[room].why}; it may import ${allowed}`;
+}
+
+function wrongPackage(room: string, target: string): string | undefined {
+  const name = packageOf(target);
+  if (ROOMS[room].packages.includes(name)) return undefined;
+  const holders = Object.keys(ROOMS).filter((other) => ROOMS[other].packages.includes(name));
+  const where = holders.length === 0
+    ? "no room may"
+    : `only ${holders.map((holder) => `${holder}/`).join(", ")} may`;
+  return `${room}/ may not import ${target}: ${where}`;
+}
+
+/** Cycles of imports that exist at run time: they make the order of initialization a matter of luck. */
+function findCycles(graph: ModuleNode[]): Violation[] {
+  const byPath = new Map(graph.map((node) => [node.path, node]));
+  const done = new Set<string>();
+  const violations: Violation[] = [];
+  const visit = (node: ModuleNode, trail: string[]): void => {
+    if (done.has(node.path)) return;
+    for (const edge of node.imports) {
+      if (edge.isTypeOnly || edge.isDynamic) continue;
+      const next = byPath.get(edge.target);
+      if (next === undefined) continue;
+      const at = next.path === node.path ? trail.length : trail.indexOf(next.path);
+      if (at !== -1) {
+        const cycle = [...trail.slice(at), node.path, next.path].join(" -> ");
+        violations.push({
+          path: node.path,
+          line: edge.line,
+          rule: "cycle",
+          message: `import cycle: ${cycle}`,
+        });
+      } else visit(next, [...trail, node.path]);
+    }
+    done.add(node.path);
+  };
+  for (const node of graph) visit(node, []);
+  return violations;
+}
+
+/** Whatever in `source` is neither a comment nor an import or export-from statement. */
+function findLogic(path: string, source: string): Violation[] {
+  const blank = (text: string) => text.replace(/[^\n]/g, " ");
+  const rest = source
+    .replace(/\/\*[\s\S]*?\*\//g, blank)
+    .replace(/^\s*\/\/.*$/gm, blank)
+    .replace(
+      /\b(?:export|import)\s+(?:type\s+)?(?:\*(?:\s+as\s+\w+)?|\{[^}]*\})\s+from\s+"[^"]+"\s*;/g,
+      blank,
+    );
+  const at = rest.search(/\S/);
+  if (at === -1) return [];
+  const line = rest.slice(0, at).split("\n").length;
+  const text = rest.slice(at).split("\n")[0].trim();
+  return [{ path, line, rule: "mod-logic", message: `holds \`${text}\`; mod.ts only re-exports` }];
+}
+
+async function exists(path: string): Promise<boolean> {
+  return await Deno.stat(path).then(() => true, () => false);
+}
+
+if (import.meta.main) {
+  const { violations, fileCount } = await checkLayers(ROOT);
+  Deno.exit(
+    reportViolations("check_layers", violations, `${fileCount} files in ${Object.keys(ROOMS).length} rooms`),
+  );
+}
