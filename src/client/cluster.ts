@@ -1,0 +1,257 @@
+/**
+ * Requests to one API server.
+ * @module
+ */
+
+import { DecodeError } from "../meta/decode_error.ts";
+import type { KubernetesObject } from "../meta/object.ts";
+import { type GroupVersionResource, parseResource } from "../meta/resource.ts";
+import { NetworkError } from "../meta/status.ts";
+import type { Schema } from "../schema/schema.ts";
+import { abortable, linkedAbort } from "../util/abort.ts";
+import { realClock } from "../util/clock.ts";
+import { errorMessage } from "../util/errors.ts";
+import { consoleLogger } from "../util/logger.ts";
+import { readText } from "../watch/list_decoder.ts";
+import { newNetworkError } from "../watch/network_failure.ts";
+import { newResourceClient, type ResourceClient, type ResourceOptions } from "./resource_client.ts";
+import { newResponseError } from "./response_error.ts";
+import { fixedHeaders, type RestConfig, serverUrl } from "./rest_config.ts";
+
+/** The parameters of a query. Those that are `undefined`, `""` or `false` are not sent; `true` is sent as `true`. */
+export type Query = Readonly<Record<string, string | number | boolean | undefined>>;
+
+/** Options of {@linkcode Cluster.request} and {@linkcode Cluster.open}. */
+export interface RequestOptions {
+  /** `GET` by default. */
+  readonly method?: string;
+  /** What goes behind the question mark. */
+  readonly query?: Query;
+  /** Text and bytes are sent as they are, anything else as JSON. */
+  readonly body?: unknown;
+  /** Sent beside the headers of the cluster; they win over those. */
+  readonly headers?: Readonly<Record<string, string>>;
+  /** Ends the request, and the reading of its answer. */
+  readonly signal?: AbortSignal;
+  /** What is being done, for error texts, as it goes on after "Cannot": `list "pods"`. Method and path by default. */
+  readonly action?: string;
+}
+
+/**
+ * One API server, and how to ask it.
+ *
+ * @example
+ * ```ts
+ * import { newCluster } from "@listwatch/cache";
+ * const fetch = () => Response.json({ gitVersion: "v1.36.3" }); // or leave it out
+ * const cluster = newCluster({ server: "http://127.0.0.1:8001", fetch });
+ * console.log(await cluster.request("/version")); // { gitVersion: "v1.36.3" }
+ * ```
+ */
+export interface Cluster {
+  /** The server's URL, without a slash at its end. */
+  readonly server: string;
+
+  /**
+   * Asks, and reads the answer: JSON as a value, anything else as text, an empty answer as `undefined`.
+   *
+   * @param path What comes after the server's URL, beginning with a slash.
+   *
+   * @throws {StatusError} The server refused.
+   * @throws {NetworkError} No answer came, or it was cut off.
+   * @throws {DecodeError} The answer says it is JSON, and is not.
+   * @throws The signal's reason, once it is aborted.
+   */
+  request(path: string, options?: RequestOptions): Promise<unknown>;
+
+  /**
+   * Asks, and gives the answer with its body unread: for logs, and other streams. The caller reads or cancels the body.
+   * Redirects are not followed, so that credentials go nowhere else. `requestTimeoutMs` does not apply.
+   *
+   * @throws {StatusError} The server refused.
+   * @throws {NetworkError} No answer came.
+   * @throws The signal's reason, once it is aborted.
+   */
+  open(path: string, options?: RequestOptions): Promise<Response>;
+
+  /**
+   * A client for the objects of one resource, as the reflector needs it, with a schema for them.
+   *
+   * @param resource `"v1/pods"`, `"apps/v1/deployments"`, or its parts.
+   *
+   * @throws {TypeError} The resource is no such text.
+   */
+  resource<S extends object>(
+    resource: string | GroupVersionResource,
+    options: ResourceOptions<S> & { readonly schema: Schema<S> },
+  ): ResourceClient<S & KubernetesObject>;
+  /**
+   * A client for the objects of one resource, as the reflector needs it.
+   *
+   * @param resource `"v1/pods"`, `"apps/v1/deployments"`, or its parts.
+   *
+   * @throws {TypeError} The resource is no such text.
+   */
+  resource<T extends KubernetesObject = KubernetesObject>(
+    resource: string | GroupVersionResource,
+    options?: ResourceOptions<T>,
+  ): ResourceClient<T>;
+}
+
+/**
+ * Makes a client for an API server. Nothing is sent until something is asked.
+ *
+ * @throws {TypeError} The server is no http or https URL.
+ *
+ * @example
+ * ```ts
+ * import { newCluster } from "@listwatch/cache";
+ * const cluster = newCluster({ server: "https://10.0.0.1:6443", token: "secret" });
+ * const pods = cluster.resource("v1/pods", { namespace: "shop", labelSelector: "app=web" });
+ * console.log(cluster.server, pods.resource.resource); // https://10.0.0.1:6443 pods
+ * ```
+ */
+export function newCluster(config: RestConfig): Cluster {
+  return new RestCluster(config);
+}
+
+class RestCluster implements Cluster {
+  readonly server: string;
+  readonly #config: RestConfig;
+  readonly #headers: readonly [string, string][];
+  // The warnings that were logged; some servers send the same one with every answer.
+  readonly #warned = new Set<string>();
+
+  constructor(config: RestConfig) {
+    this.server = serverUrl(config.server);
+    this.#config = config;
+    this.#headers = fixedHeaders(config);
+  }
+
+  async request(path: string, options: RequestOptions = {}): Promise<unknown> {
+    const action = actionOf(path, options);
+    return await this.withTimeout(action, options.signal, async (signal) => {
+      const response = await this.open(path, { ...options, signal });
+      if (response.body === null) return undefined;
+      const text = await readText(response.body, action, signal);
+      if (text === "") return undefined;
+      if (!(response.headers.get("Content-Type") ?? "").includes("json")) return text;
+      try {
+        return JSON.parse(text);
+      } catch (error) {
+        throw new DecodeError(`Cannot ${action}: the answer is not JSON: ${errorMessage(error)}`, {
+          cause: error,
+        });
+      }
+    });
+  }
+
+  async open(path: string, options: RequestOptions = {}): Promise<Response> {
+    const { fetch = globalThis.fetch, clock = realClock } = this.#config;
+    const { signal } = options;
+    const text = `Cannot ${actionOf(path, options)}`;
+    const url = this.#url(path, options.query);
+    const init = await abortable(this.#init(options), signal);
+    let response: Response;
+    const pending = Promise.resolve().then(() => fetch(url, init));
+    try {
+      response = await abortable(pending, signal);
+    } catch (error) {
+      if (!signal?.aborted) throw newNetworkError(`${text}: no answer from ${this.server}`, error);
+      // A fetch that does not heed the signal may still answer.
+      pending.then((late) => late.body?.cancel()).catch(() => {});
+      throw signal.reason;
+    }
+    this.#logWarnings(response);
+    if (response.ok) return response;
+    const error = await newResponseError(text, response, clock);
+    signal?.throwIfAborted();
+    throw error;
+  }
+
+  resource<T extends KubernetesObject>(
+    resource: string | GroupVersionResource,
+    options: ResourceOptions<T> = {},
+  ): ResourceClient<T> {
+    const gvr = typeof resource === "string" ? parseResource(resource) : resource;
+    return newResourceClient<T>(this, gvr, options, this.withTimeout.bind(this));
+  }
+
+  /** Runs something that must be over within the configured time. */
+  async withTimeout<R>(
+    action: string,
+    signal: AbortSignal | undefined,
+    run: (signal: AbortSignal | undefined) => Promise<R>,
+  ): Promise<R> {
+    const { requestTimeoutMs, clock = realClock } = this.#config;
+    if (!requestTimeoutMs) return await run(signal);
+    const linked = linkedAbort(signal);
+    const timer = clock.setTimeout(() => {
+      const text = `Cannot ${action}: no whole answer from ${this.server} within ${requestTimeoutMs} ms`;
+      linked.abort(new NetworkError("Unreachable", text));
+    }, requestTimeoutMs);
+    try {
+      return await run(linked.signal);
+    } finally {
+      clock.clearTimeout(timer);
+      linked.unlink();
+    }
+  }
+
+  #url(path: string, query: Query = {}): string {
+    if (!path.startsWith("/")) {
+      throw new TypeError(`Cannot ask for ${JSON.stringify(path)}: a path begins with a slash`);
+    }
+    const parameters = new URLSearchParams();
+    for (const [name, value] of Object.entries(query)) {
+      if (value !== undefined && value !== "" && value !== false) parameters.append(name, String(value));
+    }
+    const text = parameters.toString();
+    return text === "" ? this.server + path : `${this.server}${path}${path.includes("?") ? "&" : "?"}${text}`;
+  }
+
+  async #init(options: RequestOptions): Promise<RequestInit> {
+    const { method = "GET", body, signal } = options;
+    const own: [string, string][] = [["Accept", "application/json"]];
+    if (body !== undefined) own.push(["Content-Type", "application/json"]);
+    const token = typeof this.#config.token === "function" ? await this.#config.token() : this.#config.token;
+    if (token) own.push(["Authorization", `Bearer ${token.trim()}`]);
+    const headers = overlay(overlay(own, this.#headers), Object.entries(options.headers ?? {}));
+    return {
+      method,
+      headers,
+      // "manual", as workerd knows no "error": a redirect becomes an answer that is refused.
+      redirect: "manual",
+      ...(body !== undefined && { body: encode(body) }),
+      ...(signal && { signal }),
+    };
+  }
+
+  #logWarnings(response: Response): void {
+    const header = response.headers.get("Warning");
+    if (header === null) return;
+    for (const [, text] of header.matchAll(/\b299 \S+ "((?:[^"\\]|\\.)*)"/g)) {
+      if (this.#warned.has(text) || this.#warned.size >= 256) continue;
+      this.#warned.add(text);
+      (this.#config.logger ?? consoleLogger).warn(`the API server warns: ${text.replace(/\\(.)/g, "$1")}`, {
+        server: this.server,
+      });
+    }
+  }
+}
+
+// The lower headers, less those that are set above, and then the upper ones.
+function overlay(lower: readonly [string, string][], upper: readonly [string, string][]): [string, string][] {
+  const set = new Set(upper.map(([name]) => name.toLowerCase()));
+  return [...lower.filter(([name]) => !set.has(name.toLowerCase())), ...upper];
+}
+
+function encode(body: unknown): BodyInit {
+  return typeof body === "string" || body instanceof Uint8Array
+    ? body as string | Uint8Array<ArrayBuffer>
+    : JSON.stringify(body);
+}
+
+function actionOf(path: string, { method = "GET", action }: RequestOptions): string {
+  return action ?? `${method} ${path}`;
+}

@@ -1,0 +1,303 @@
+/**
+ * List, watch, and the small verbs of one resource.
+ * @module
+ */
+
+import { DecodeError } from "../meta/decode_error.ts";
+import type { ListOptions, ListPage, ListWatchContext, WatchStream } from "../meta/list_watch.ts";
+import type { KubernetesObject } from "../meta/object.ts";
+import { type GroupVersionResource, resourcePath } from "../meta/resource.ts";
+import type { Schema } from "../schema/schema.ts";
+import {
+  newEventValidator,
+  newObjectValidator,
+  validateList,
+  type ValidatorOptions,
+} from "../schema/validator.ts";
+import { decodeWatch } from "../watch/decode_watch.ts";
+import { decodeList } from "../watch/list_decoder.ts";
+import type { Cluster, Query, RequestOptions } from "./cluster.ts";
+
+/** Options of {@linkcode Cluster.resource}. */
+export interface ResourceOptions<T> {
+  /** Only objects of this namespace; all of them, or a cluster-scoped resource, by default. */
+  readonly namespace?: string;
+  /** Only objects with these labels: `app=web,tier in (front)`. */
+  readonly labelSelector?: string;
+  /** Only objects with these fields: `spec.nodeName=node-1`. */
+  readonly fieldSelector?: string;
+  /** What objects must look like; any Standard Schema, such as one of zod. Objects that differ are set aside. */
+  readonly schema?: Schema<T>;
+  /** Told of each object that is set aside, with the value itself; must not throw. */
+  readonly onInvalid?: ValidatorOptions<T>["onInvalid"];
+  /** The longest event a watch accepts, in bytes; 16 MiB by default. */
+  readonly maxFrameBytes?: number;
+  /** Sent with every request. */
+  readonly headers?: Readonly<Record<string, string>>;
+}
+
+/** Options of the verbs that go to one object. */
+export interface ObjectRequestOptions {
+  /** The object's namespace; the client's by default. */
+  readonly namespace?: string;
+  /** A part of the object with a path of its own: `status`, `scale`. */
+  readonly subresource?: string;
+  /** Parameters such as `dryRun: "All"` or `fieldManager: "me"`. */
+  readonly query?: Query;
+  /** Ends the request. */
+  readonly signal?: AbortSignal;
+}
+
+/** Options of {@linkcode ResourceClient.delete}. */
+export interface DeleteOptions extends ObjectRequestOptions {
+  /** How long the object may take to go. */
+  readonly gracePeriodSeconds?: number;
+  /** What becomes of its dependents. */
+  readonly propagationPolicy?: "Orphan" | "Background" | "Foreground";
+  /** Delete only this very object, in this very version. */
+  readonly preconditions?: { readonly uid?: string; readonly resourceVersion?: string };
+}
+
+/**
+ * One resource of an API server. It has the shape of a `ListerWatcher`: give it to an informer.
+ *
+ * Objects of a list and events of a watch that are broken (no name, labels that are no text, or refused by the schema)
+ * are set aside and reported, the others go on; see {@linkcode ListPage.quarantined} and {@linkcode WatchItem}. All
+ * other objects are as the server sent them, fields that nobody knows included; list items are given the list's
+ * `apiVersion` and `kind` where they lack them.
+ *
+ * Every method throws a {@linkcode StatusError} when the server refuses, a {@linkcode NetworkError} when no whole answer
+ * came, a {@linkcode DecodeError} when the answer is something else, and the signal's reason once it is aborted.
+ *
+ * @example
+ * ```ts
+ * import { newCluster } from "@listwatch/cache";
+ * const fetch = () =>
+ *   Response.json({ kind: "PodList", apiVersion: "v1", metadata: {}, items: [{ metadata: { name: "web-1" } }] });
+ * const pods = newCluster({ server: "http://127.0.0.1:8001", fetch }).resource("v1/pods");
+ * const { items } = await pods.list();
+ * console.log(items[0].kind, items[0].metadata?.name); // Pod web-1
+ * ```
+ */
+export interface ResourceClient<T extends KubernetesObject> {
+  /** Which resource. */
+  readonly resource: GroupVersionResource;
+  /** The namespace it is narrowed to; `""` for all. */
+  readonly namespace: string;
+
+  /** One page of a list. Selectors given here take the place of the client's own. */
+  list(options?: ListOptions, context?: Partial<ListWatchContext>): Promise<ListPage<T>>;
+
+  /**
+   * Opens a watch; resolves when the server has begun to answer. The stream is as {@linkcode decodeWatch} says; aborting
+   * the signal ends it too. Selectors given here take the place of the client's own.
+   */
+  watch(options?: ListOptions, context?: Partial<ListWatchContext>): Promise<WatchStream<T>>;
+
+  /** One object. */
+  get(name: string, options?: ObjectRequestOptions): Promise<T>;
+
+  /** Creates an object, in its own namespace if it names one; returns it as the server keeps it. */
+  create(object: T, options?: ObjectRequestOptions): Promise<T>;
+
+  /** Replaces an object as a whole; a conflict if it changed since its `resourceVersion`. Returns it as kept. */
+  replace(object: T, options?: ObjectRequestOptions): Promise<T>;
+
+  /** Changes an object by a JSON merge patch: fields given are set, `null` removes. Returns it as kept. */
+  patch(name: string, patch: unknown, options?: ObjectRequestOptions): Promise<T>;
+
+  /** Asks for an object to be deleted; it may go later, after a grace period or its finalizers. */
+  delete(name: string, options?: DeleteOptions): Promise<void>;
+}
+
+/** Runs a request within the cluster's time limit. */
+export type WithTimeout = <R>(
+  action: string,
+  signal: AbortSignal | undefined,
+  run: (signal: AbortSignal | undefined) => Promise<R>,
+) => Promise<R>;
+
+/** Makes the client of a resource; what {@linkcode Cluster.resource} returns. */
+export function newResourceClient<T extends KubernetesObject>(
+  cluster: Cluster,
+  resource: GroupVersionResource,
+  options: ResourceOptions<T>,
+  withTimeout: WithTimeout,
+): ResourceClient<T> {
+  return new RestResource<T>(cluster, resource, options, withTimeout);
+}
+
+class RestResource<T extends KubernetesObject> implements ResourceClient<T> {
+  readonly resource: GroupVersionResource;
+  readonly namespace: string;
+  readonly #cluster: Cluster;
+  readonly #options: ResourceOptions<T>;
+  readonly #withTimeout: WithTimeout;
+  readonly #title: string;
+
+  constructor(
+    cluster: Cluster,
+    resource: GroupVersionResource,
+    options: ResourceOptions<T>,
+    withTimeout: WithTimeout,
+  ) {
+    this.resource = resource;
+    this.namespace = options.namespace ?? "";
+    checkSegment(this.namespace, "namespace");
+    this.#cluster = cluster;
+    this.#options = options;
+    this.#withTimeout = withTimeout;
+    this.#title = resource.group === "" ? resource.resource : `${resource.resource}.${resource.group}`;
+  }
+
+  list(options: ListOptions = {}, context: Partial<ListWatchContext> = {}): Promise<ListPage<T>> {
+    const subject = this.#subject(this.namespace);
+    const action = `list ${subject}`;
+    return this.#withTimeout(action, context.signal, async (signal) => {
+      const response = await this.#open(options, false, action, signal);
+      const validate = newObjectValidator<T>(this.#options);
+      return await decodeList<T>(response.body ?? emptyBody(), {
+        validateList: (list) => validateList(list, subject),
+        validateItem: (item, index) => validate(item, `items[${index}]`),
+        subject,
+        ...(signal && { signal }),
+      });
+    });
+  }
+
+  async watch(options: ListOptions = {}, context: Partial<ListWatchContext> = {}): Promise<WatchStream<T>> {
+    const { signal } = context;
+    const subject = this.#subject(this.namespace);
+    const response = await this.#open(options, true, `watch ${subject}`, signal);
+    return decodeWatch<T>(response.body ?? emptyBody(), {
+      validate: newEventValidator<T>(this.#options),
+      subject,
+      ...(this.#options.maxFrameBytes !== undefined && { maxFrameBytes: this.#options.maxFrameBytes }),
+      ...(signal && { signal }),
+    });
+  }
+
+  get(name: string, options: ObjectRequestOptions = {}): Promise<T> {
+    return this.#send("get", name, options, {});
+  }
+
+  create(object: T, options: ObjectRequestOptions = {}): Promise<T> {
+    const namespace = options.namespace ?? object.metadata?.namespace;
+    return this.#send("create", "", { ...options, ...(namespace && { namespace }) }, {
+      method: "POST",
+      body: object,
+    });
+  }
+
+  replace(object: T, options: ObjectRequestOptions = {}): Promise<T> {
+    const namespace = options.namespace ?? object.metadata?.namespace;
+    const name = object.metadata?.name ?? "";
+    return this.#send("replace", name, { ...options, ...(namespace && { namespace }) }, {
+      method: "PUT",
+      body: object,
+    });
+  }
+
+  patch(name: string, patch: unknown, options: ObjectRequestOptions = {}): Promise<T> {
+    const headers = { "Content-Type": "application/merge-patch+json" };
+    return this.#send("patch", name, options, { method: "PATCH", body: patch, headers });
+  }
+
+  async delete(name: string, options: DeleteOptions = {}): Promise<void> {
+    const { gracePeriodSeconds, propagationPolicy, preconditions } = options;
+    const body = {
+      kind: "DeleteOptions",
+      apiVersion: "v1",
+      gracePeriodSeconds,
+      propagationPolicy,
+      preconditions,
+    };
+    await this.#request("delete", name, options, { method: "DELETE", body });
+  }
+
+  async #open(
+    options: ListOptions,
+    watch: boolean,
+    action: string,
+    signal: AbortSignal | undefined,
+  ): Promise<Response> {
+    const path = resourcePath(this.resource, { namespace: this.namespace });
+    const { labelSelector, fieldSelector, headers } = this.#options;
+    const response = await this.#cluster.open(path, {
+      query: {
+        ...options,
+        labelSelector: options.labelSelector ?? labelSelector,
+        fieldSelector: options.fieldSelector ?? fieldSelector,
+        limit: options.limit || undefined, // 0 is the same as none
+        timeoutSeconds: options.timeoutSeconds || undefined,
+        watch,
+      },
+      action,
+      ...(headers && { headers }),
+      ...(signal && { signal }),
+    });
+    const type = response.headers.get("Content-Type") ?? "";
+    if (!type.includes("html")) return response;
+    response.body?.cancel().catch(() => {});
+    throw new DecodeError(
+      `Cannot ${action}: ${this.#cluster.server} answered with a page of HTML (${type}), which no API server does; ` +
+        "is there a login or a proxy before it?",
+    );
+  }
+
+  async #send(verb: string, name: string, options: ObjectRequestOptions, init: RequestOptions): Promise<T> {
+    const object = await this.#request(verb, name, options, init);
+    const fault = newObjectValidator<T>(this.#options)(object, "");
+    if (fault === undefined) return object as T;
+    throw new DecodeError(
+      `Cannot ${this.#action(verb, name, options)}: the answer is not accepted: ${
+        fault.path || "it"
+      } ${fault.reason}`,
+    );
+  }
+
+  async #request(
+    verb: string,
+    name: string,
+    options: ObjectRequestOptions,
+    init: RequestOptions,
+  ): Promise<unknown> {
+    const action = this.#action(verb, name, options);
+    const { namespace = this.namespace, subresource, query, signal } = options;
+    // The path without a name is that of the whole collection: a delete there deletes everything.
+    if (name === "" && verb !== "create") throw new TypeError(`Cannot ${action}: the name is empty`);
+    checkSegment(name, "name");
+    checkSegment(namespace, "namespace");
+    const path = resourcePath(this.resource, { namespace, name }) + (subresource ? `/${subresource}` : "");
+    return await this.#cluster.request(path, {
+      ...init,
+      headers: { ...this.#options.headers, ...init.headers },
+      action,
+      ...(query && { query }),
+      ...(signal && { signal }),
+    });
+  }
+
+  #action(verb: string, name: string, { namespace = this.namespace }: ObjectRequestOptions): string {
+    return name === ""
+      ? `${verb} ${this.#subject(namespace)}`
+      : `${verb} ${JSON.stringify(name)} of ${this.#subject(namespace)}`;
+  }
+
+  #subject(namespace: string): string {
+    const title = JSON.stringify(this.#title);
+    return namespace === "" ? title : `${title} in ${JSON.stringify(namespace)}`;
+  }
+}
+
+// A URL takes "." and ".." as steps, encoded or not, and would lead to another object.
+function checkSegment(segment: string, what: string): void {
+  if (segment === "." || segment === ".." || /[/%]/.test(segment)) {
+    throw new TypeError(`Cannot use ${JSON.stringify(segment)} as the ${what}: it is no part of a path`);
+  }
+}
+
+// Some fetch functions answer without a body where there is nothing in it.
+function emptyBody(): ReadableStream<Uint8Array> {
+  return new ReadableStream({ start: (controller) => controller.close() });
+}

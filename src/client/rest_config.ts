@@ -1,0 +1,109 @@
+/**
+ * How to reach an API server.
+ * @module
+ */
+
+import type { Clock } from "../util/clock.ts";
+import type { Logger } from "../util/logger.ts";
+
+/**
+ * What the client needs of `fetch`: the runtime's own, a service binding's, one of `@listwatch/cache/node` with its own
+ * TLS settings, or an in-memory API server's.
+ */
+export type FetchFunction = (url: string, init?: RequestInit) => Promise<Response> | Response;
+
+/**
+ * A bearer token: fixed, or asked for anew before each request, so that a token that rotates is never stale.
+ * An empty one is not sent.
+ */
+export type TokenSource = string | (() => string | Promise<string>);
+
+/** Whom requests are made in the name of. */
+export interface Impersonation {
+  /** The user's name. */
+  readonly user: string;
+  /**
+   * The user's groups. More than one is sent as a repeated header, which Deno and the `createTlsFetch` of
+   * `@listwatch/cache/node` on Node can send; the `fetch` of Node and Bun joins them to one, which the server refuses.
+   */
+  readonly groups?: readonly string[];
+  /** The user's id. */
+  readonly uid?: string;
+  /** More about the user, as the authenticator of the cluster knows it. */
+  readonly extra?: Readonly<Record<string, readonly string[]>>;
+}
+
+/**
+ * How to reach an API server, and as whom.
+ *
+ * Certificates are not settings here but the business of `fetch`: give one that trusts the cluster's CA, such as
+ * `createTlsFetch` of `@listwatch/cache/node` makes.
+ *
+ * Mirrors client-go's `rest.Config`, without its client-side rate limit.
+ *
+ * @example
+ * ```ts
+ * import type { RestConfig } from "@listwatch/cache";
+ * const config: RestConfig = { server: "https://10.0.0.1:6443", token: () => "read me from a secret" };
+ * ```
+ */
+export interface RestConfig {
+  /** The server's URL; a path in it comes before every request's path. Query and fragment are dropped. */
+  readonly server: string;
+  /** Makes the requests; the runtime's own by default. */
+  readonly fetch?: FetchFunction;
+  /** Sent as `Authorization: Bearer ...`. */
+  readonly token?: TokenSource;
+  /** Sent with every request. */
+  readonly headers?: Readonly<Record<string, string>>;
+  /** `listwatch-cache` by default. */
+  readonly userAgent?: string;
+  /** Makes requests in somebody else's name; the server must allow it. */
+  readonly impersonate?: Impersonation;
+  /** How long any request but a watch may take, answer included, in milliseconds; without limit by default. */
+  readonly requestTimeoutMs?: number;
+  /** Told of the server's warnings, each text once; the console by default. */
+  readonly logger?: Logger;
+  /** Where time comes from; the system's clock by default. */
+  readonly clock?: Clock;
+}
+
+/** The headers that go with every request but the token, as pairs: a header may be there more than once. */
+export function fixedHeaders(config: RestConfig): [string, string][] {
+  const headers: [string, string][] = [["User-Agent", config.userAgent ?? "listwatch-cache"]];
+  headers.push(...Object.entries(config.headers ?? {}));
+  const { impersonate } = config;
+  if (impersonate === undefined) return headers;
+  headers.push(["Impersonate-User", impersonate.user]);
+  if (impersonate.uid) headers.push(["Impersonate-Uid", impersonate.uid]);
+  for (const group of impersonate.groups ?? []) headers.push(["Impersonate-Group", group]);
+  for (const [key, values] of Object.entries(impersonate.extra ?? {})) {
+    for (const value of values) headers.push([`Impersonate-Extra-${encodeURIComponent(key)}`, value]);
+  }
+  return headers;
+}
+
+/**
+ * The server's URL without a slash at its end.
+ *
+ * @throws {TypeError} It is no http or https URL, or has a user and password in it.
+ */
+export function serverUrl(server: string): string {
+  let url: URL | undefined;
+  try {
+    url = new URL(server);
+  } catch {
+    // reported below
+  }
+  if (url === undefined || (url.protocol !== "https:" && url.protocol !== "http:")) {
+    throw new TypeError(
+      `Cannot use ${JSON.stringify(server)} as the server: write a URL, such as "https://10.0.0.1:6443"`,
+    );
+  }
+  if (url.username !== "" || url.password !== "") {
+    throw new TypeError(
+      `Cannot use ${url.host} as the server: its URL holds a user or password; give them as a header or token`,
+    );
+  }
+  return url.origin + url.pathname.replace(/\/+$/, "");
+}

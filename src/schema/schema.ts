@@ -1,0 +1,110 @@
+/**
+ * A user's schema for a kind of object.
+ * @module
+ */
+
+/**
+ * What can say whether a value is a `T`: any [Standard Schema](https://standardschema.dev) version 1, such as a schema
+ * of zod, Valibot or ArkType, or an object of your own with this one property.
+ *
+ * It is asked for a verdict only. The value itself is passed on, never what the schema made of it, so `T` is what the
+ * schema takes in: defaults are not filled in, unknown fields are kept. It must answer at once, without a promise.
+ *
+ * @example A schema of zod
+ * ```ts
+ * import * as z from "zod/mini";
+ * import { newCluster } from "@listwatch/cache";
+ * const Widget = z.looseObject({ spec: z.looseObject({ replicas: z.number() }) });
+ * const cluster = newCluster({ server: "http://127.0.0.1:8001" });
+ * const widgets = cluster.resource("example.com/v1/widgets", { schema: Widget });
+ * ```
+ *
+ * @example One of your own
+ * ```ts
+ * import type { KubernetesObject, Schema } from "@listwatch/cache";
+ * type Widget = KubernetesObject & { spec: { replicas: number } };
+ * const Widget: Schema<Widget> = {
+ *   "~standard": {
+ *     version: 1,
+ *     vendor: "mine",
+ *     validate: (value) =>
+ *       typeof (value as Partial<Widget>).spec?.replicas === "number"
+ *         ? { value }
+ *         : { issues: [{ message: "must be a number", path: ["spec", "replicas"] }] },
+ *   },
+ * };
+ * console.log(Widget["~standard"].vendor); // mine
+ * ```
+ */
+export interface Schema<T> {
+  /** The properties that Standard Schema asks for. */
+  readonly "~standard": SchemaProperties<T>;
+}
+
+/** The properties of a {@linkcode Schema}. */
+export interface SchemaProperties<T> {
+  /** The version of the Standard Schema contract. */
+  readonly version: 1;
+  /** Who made the schema. */
+  readonly vendor: string;
+  /** Judges a value. A promise is refused by whoever calls it here. */
+  readonly validate: (value: unknown) => SchemaResult | PromiseLike<SchemaResult>;
+  /** For the type checker only. */
+  readonly types?: { readonly input: T; readonly output: unknown } | undefined;
+}
+
+/** A schema's verdict: without issues, the value is accepted. */
+export type SchemaResult =
+  | { readonly value: unknown; readonly issues?: undefined }
+  | { readonly issues: readonly SchemaIssue[] };
+
+/** One thing that is wrong with a value. */
+export interface SchemaIssue {
+  /** What is wrong. */
+  readonly message: string;
+  /** Where: the properties on the way, from the outside in. */
+  readonly path?: readonly (PropertyKey | { readonly key: PropertyKey })[] | undefined;
+}
+
+/**
+ * Asks a schema about a value: what is wrong with it, or `undefined`. A schema that throws has found something wrong.
+ *
+ * @throws {TypeError} The schema is asynchronous.
+ */
+export function issuesOf(schema: Schema<unknown>, value: unknown): readonly SchemaIssue[] | undefined {
+  let result: SchemaResult | PromiseLike<SchemaResult>;
+  try {
+    result = schema["~standard"].validate(value);
+  } catch (error) {
+    return [{
+      message: `the schema threw ${error instanceof Error ? `${error.name}: ${error.message}` : error}`,
+    }];
+  }
+  if ("then" in result) {
+    result.then(undefined, () => {}); // so that its failure is not reported as unhandled
+    throw new TypeError(
+      `Cannot validate with an asynchronous schema (${schema["~standard"].vendor}): ` +
+        "events must be judged at once, in the order they come; use a schema without async refinements or transforms",
+    );
+  }
+  return result.issues !== undefined && result.issues.length > 0 ? result.issues : undefined;
+}
+
+/** A path as it is read: `spec.containers[0].image`; a key that is no name is quoted. */
+export function formatPath(path: SchemaIssue["path"]): string {
+  let text = "";
+  for (const segment of path ?? []) {
+    const key = typeof segment === "object" ? segment.key : segment;
+    if (typeof key === "number") text += `[${key}]`;
+    else if (typeof key === "string" && /^[A-Za-z_$][\w$-]*$/.test(key)) {
+      text += text === "" ? key : `.${key}`;
+    } else text += `[${JSON.stringify(String(key))}]`;
+  }
+  return text;
+}
+
+/** A path inside another. */
+export function joinPath(outer: string, inner: string): string {
+  if (outer === "" || inner === "") return outer + inner;
+  return inner.startsWith("[") ? outer + inner : `${outer}.${inner}`;
+}

@@ -1,0 +1,196 @@
+/**
+ * Judging what a list or a watch brings.
+ * @module
+ */
+
+import { DecodeError } from "../meta/decode_error.ts";
+import { metaNamespaceKey } from "../meta/keys.ts";
+import type { Quarantined, WatchItem } from "../meta/list_watch.ts";
+import { newStatus, type Status, StatusError } from "../meta/status.ts";
+import {
+  bookmarkSchema,
+  eventSchema,
+  listSchema,
+  type LooseEvent,
+  type LooseList,
+  objectSchema,
+  statusSchema,
+} from "./kubernetes_schemas.ts";
+import { isObject, isOrdinaryBookmark, isOrdinaryObject } from "./ordinary.ts";
+import { formatPath, issuesOf, joinPath, type Schema, type SchemaIssue } from "./schema.ts";
+
+/** Options of {@linkcode newEventValidator} and {@linkcode newObjectValidator}. */
+export interface ValidatorOptions<T> {
+  /** What objects of the kind must look like, beyond the metadata that every kind has. */
+  readonly schema?: Schema<T>;
+  /** Told of each refusal, with the value that was refused, in the turn it happens; must not throw. */
+  readonly onInvalid?: (quarantined: Quarantined, value: unknown) => void;
+}
+
+/**
+ * Makes the judge of a watch's events. What it accepts is the decoded frame itself, never a copy of it, with all its
+ * fields; what it refuses becomes an `INVALID` item that says what is wrong and where (`object.metadata.name`).
+ *
+ * - ADDED, MODIFIED: the metadata, then the user's schema.
+ * - DELETED: the metadata alone. A delete that was held back would leave a ghost in the cache.
+ * - BOOKMARK: it must have a resourceVersion.
+ * - ERROR: never refused, so that no error is lost. If its object is no Status, one of code 500 says so.
+ * - A `Table` is refused, as client-go does: its rows are no objects.
+ *
+ * @throws {TypeError} (by the judge) The schema is asynchronous.
+ */
+export function newEventValidator<T>(options: ValidatorOptions<T> = {}): (frame: unknown) => WatchItem<T> {
+  const { schema, onInvalid } = options;
+  return (frame) => {
+    const fault = judgeEvent(frame, schema);
+    if (fault === undefined) return frame as WatchItem<T>;
+    if (isErrorEvent(frame)) return { type: "ERROR", object: unreadableStatus(fault) };
+    const quarantined = report(fault, isObject(frame) ? frame.object : undefined, eventTypeOf(frame));
+    onInvalid?.(quarantined, frame);
+    return { type: "INVALID", quarantined };
+  };
+}
+
+/**
+ * Makes the judge of single objects: list items, and what `get` or `create` return. It answers what is wrong, or
+ * `undefined`.
+ *
+ * @throws {TypeError} (by the judge) The schema is asynchronous.
+ */
+export function newObjectValidator<T>(
+  options: ValidatorOptions<T> = {},
+): (value: unknown, path: string) => Quarantined | undefined {
+  const { schema, onInvalid } = options;
+  return (value, path) => {
+    const fault = judgeObject(value, path, schema);
+    if (fault === undefined) return undefined;
+    const quarantined = report(fault, value);
+    onInvalid?.(quarantined, value);
+    return quarantined;
+  };
+}
+
+/**
+ * Judges the envelope of a list, and hands it back typed.
+ *
+ * @param subject What is listed, for error texts: `"pods" in "default"`.
+ *
+ * @throws {StatusError} It is a Status that says Failure.
+ * @throws {DecodeError} It is a Table, or no list.
+ */
+export function validateList(list: Readonly<Record<string, unknown>>, subject: string): LooseList {
+  if (isTable(list)) {
+    throw new DecodeError(
+      `Cannot list ${subject}: unsupported list: the server answered with a Table (${list.apiVersion}), ` +
+        "whose rows are no objects; ask for application/json without as=Table",
+    );
+  }
+  if (list.kind === "Status" && list.status === "Failure" && issuesOf(statusSchema(), list) === undefined) {
+    throw new StatusError(list as Status);
+  }
+  const fault = firstFault(listSchema(), list, "") ??
+    ("items" in list ? undefined : { path: "items", reason: "is missing" });
+  if (fault !== undefined) {
+    throw new DecodeError(`Cannot list ${subject}: the answer is no list: ${fault.path} ${fault.reason}`);
+  }
+  return list as unknown as LooseList;
+}
+
+/** Whether a value is a Status as an API server writes it. */
+export function isStatus(value: unknown): value is Status {
+  return isObject(value) && value.kind === "Status" && issuesOf(statusSchema(), value) === undefined;
+}
+
+interface Fault {
+  readonly path: string;
+  readonly reason: string;
+}
+
+function judgeEvent(frame: unknown, schema: Schema<unknown> | undefined): Fault | undefined {
+  if (!isObject(frame) || typeof frame.type !== "string" || !isObject(frame.object)) {
+    return firstFault(eventSchema(), frame, "");
+  }
+  const { type, object } = frame as unknown as LooseEvent;
+  switch (type) {
+    case "ADDED":
+    case "MODIFIED":
+      return judgeObject(object, "object", schema);
+    case "DELETED":
+      return judgeObject(object, "object", undefined);
+    case "BOOKMARK":
+      return isOrdinaryBookmark(object) ? undefined : firstFault(bookmarkSchema(), object, "object");
+    case "ERROR":
+      return firstFault(statusSchema(), object, "object");
+    default:
+      return { path: "type", reason: `is ${JSON.stringify(type)}, which is no type of event` };
+  }
+}
+
+function judgeObject(value: unknown, path: string, schema: Schema<unknown> | undefined): Fault | undefined {
+  if (isTable(value)) return { path: joinPath(path, "kind"), reason: "is Table, whose rows are no objects" };
+  if (!isOrdinaryObject(value)) {
+    const fault = firstFault(objectSchema(), value, path);
+    if (fault !== undefined) return fault;
+  }
+  return schema === undefined ? undefined : firstFault(schema, value, path);
+}
+
+function isTable(value: unknown): boolean {
+  return isObject(value) && value.kind === "Table" && typeof value.apiVersion === "string" &&
+    value.apiVersion.startsWith("meta.k8s.io/");
+}
+
+function isErrorEvent(frame: unknown): boolean {
+  return isObject(frame) && frame.type === "ERROR";
+}
+
+function eventTypeOf(frame: unknown): string | undefined {
+  return isObject(frame) && typeof frame.type === "string" ? frame.type : undefined;
+}
+
+function firstFault(schema: Schema<unknown>, value: unknown, path: string): Fault | undefined {
+  const issues = issuesOf(schema, value);
+  if (issues === undefined) return undefined;
+  const [issue] = issues;
+  const more = issues.length > 1 ? ` (and ${issues.length - 1} more)` : "";
+  return { path: joinPath(path, formatPath(issue.path)), reason: describeIssue(issue, value) + more };
+}
+
+// "must be a string" is half of the story: what is there instead?
+function describeIssue(issue: SchemaIssue, value: unknown): string {
+  if (!issue.message.startsWith("must ")) return issue.message;
+  let found: unknown = value;
+  for (const segment of issue.path ?? []) {
+    const key = typeof segment === "object" ? segment.key : segment;
+    found = (found as Record<PropertyKey, unknown> | null | undefined)?.[key];
+  }
+  if (found === undefined) return `is missing, ${issue.message}`;
+  if (found === null) return `${issue.message}, is null`;
+  if (Array.isArray(found)) return `${issue.message}, is an array`;
+  return typeof found === "string" ? issue.message : `${issue.message}, is of type ${typeof found}`;
+}
+
+function report(fault: Fault, object: unknown, eventType?: string): Quarantined {
+  const metadata = isObject(object) && isObject(object.metadata) ? object.metadata : {};
+  const { name, namespace, resourceVersion } = metadata;
+  const key =
+    typeof name === "string" && name !== "" && (namespace === undefined || typeof namespace === "string")
+      ? metaNamespaceKey({ metadata: { name, namespace } })
+      : undefined;
+  return {
+    reason: fault.reason,
+    path: fault.path,
+    ...(key !== undefined && { key }),
+    ...(typeof resourceVersion === "string" && { resourceVersion }),
+    ...(eventType !== undefined && { eventType }),
+  };
+}
+
+function unreadableStatus(fault: Fault): Status {
+  return newStatus(
+    500,
+    "InternalError",
+    `the watch ended with an error that cannot be read: ${fault.path} ${fault.reason}`,
+    { causes: [{ reason: "UnexpectedServerResponse", field: fault.path, message: fault.reason }] },
+  );
+}

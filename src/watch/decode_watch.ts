@@ -1,0 +1,214 @@
+/**
+ * From the bytes of a watch to batches of events.
+ * @module
+ */
+
+import type { WatchItem, WatchStream } from "../meta/list_watch.ts";
+import { newStatus, type Status } from "../meta/status.ts";
+import { onAbort } from "../util/abort.ts";
+import { errorMessage } from "../util/errors.ts";
+import { type ByteReader, openByteReader } from "./byte_reader.ts";
+import { FrameCutter } from "./frame_cutter.ts";
+import { newNetworkError } from "./network_failure.ts";
+
+/**
+ * Judges one decoded frame: the event it holds, or the report of what is wrong with it. It is called once per frame, in
+ * order, in the turn the frame arrived. What it throws ends the watch.
+ */
+export type ValidateFrame<T> = (frame: unknown) => WatchItem<T>;
+
+/** Options of {@linkcode decodeWatch}. */
+export interface DecodeWatchOptions<T> {
+  /** Judges each frame. */
+  readonly validate: ValidateFrame<T>;
+  /** The longest frame accepted, in bytes; 16 MiB by default. */
+  readonly maxFrameBytes?: number;
+  /** Ends the watch: the body is cancelled at once, and waiting for the next batch rejects with the signal's reason. */
+  readonly signal?: AbortSignal;
+  /** What is watched, for error texts: `"pods" in "default"`. */
+  readonly subject?: string;
+}
+
+/** The longest frame that a watch accepts when it is not told otherwise, in bytes: 16 MiB, as client-go. */
+export const DEFAULT_MAX_FRAME_BYTES: number = 16 * 1024 * 1024;
+
+/**
+ * Decodes the body of a watch: newline-delimited JSON, split anywhere.
+ *
+ * Each batch holds, in order, the frames that one chunk of bytes completed; a chunk that completes none gives no batch.
+ * The body is read only as fast as batches are asked for. The stream can be iterated once.
+ *
+ * - The server ends the body: the stream ends. A last frame without a newline is decoded if it is whole, else dropped.
+ * - The connection breaks: the stream throws a {@linkcode NetworkError} after the batches that arrived.
+ * - A frame that is no JSON, is over `maxFrameBytes`, or has an event type that nobody knows: an ERROR event with a
+ *   Status of code 500, reason InternalError, and a cause `ClientWatchDecoding`; then the stream ends. Events before it
+ *   are delivered.
+ * - Leaving the loop, or aborting `signal`: the body is cancelled and its lock released.
+ *
+ * Mirrors client-go's `StreamWatcher`.
+ *
+ * @throws {TypeError} Somebody else reads the body already.
+ * @throws {RangeError} `maxFrameBytes` is no positive number.
+ */
+export function decodeWatch<T>(
+  body: ReadableStream<Uint8Array>,
+  options: DecodeWatchOptions<T>,
+): WatchStream<T> {
+  const { maxFrameBytes = DEFAULT_MAX_FRAME_BYTES } = options;
+  if (!(maxFrameBytes > 0)) {
+    throw new RangeError(
+      `Cannot decode a watch: maxFrameBytes must be a positive number, not ${maxFrameBytes}`,
+    );
+  }
+  return new WatchBatches<T>(openByteReader(body), new FrameCutter(maxFrameBytes), options);
+}
+
+/**
+ * The Status that stands for a frame which could not be decoded.
+ *
+ * Mirrors what client-go's `NewClientErrorReporter(500, verb, "ClientWatchDecoding")` makes.
+ */
+export function newDecodingStatus(detail: string): Status {
+  const message = `unable to decode an event from the watch stream: ${detail}`;
+  return newStatus(
+    500,
+    "InternalError",
+    `an error on the server (${JSON.stringify(message)}) has prevented the request from succeeding`,
+    {
+      causes: [
+        { reason: "UnexpectedServerResponse", message },
+        { reason: "ClientWatchDecoding", message },
+      ],
+    },
+  );
+}
+
+const ENDED: IteratorReturnResult<undefined> = { done: true, value: undefined };
+
+type Batch<T> = readonly WatchItem<T>[];
+
+class WatchBatches<T> implements AsyncIterableIterator<Batch<T>> {
+  readonly #reader: ByteReader;
+  readonly #cutter: FrameCutter;
+  readonly #validate: ValidateFrame<T>;
+  readonly #subject: string;
+  readonly #signal: AbortSignal | undefined;
+  readonly #unlink: (() => void) | undefined;
+  // A BOM is no white space to a JSON parser; where the chunks are split must make no difference.
+  readonly #text: TextDecoder = new TextDecoder("utf-8", { ignoreBOM: true });
+  #ended = false;
+  // What the next call throws, once everything before it was delivered.
+  #failure: { readonly error: unknown } | undefined;
+
+  constructor(reader: ByteReader, cutter: FrameCutter, options: DecodeWatchOptions<T>) {
+    this.#reader = reader;
+    this.#cutter = cutter;
+    this.#validate = options.validate;
+    this.#subject = options.subject ?? "the resource";
+    const signal = this.#signal = options.signal;
+    this.#unlink = signal && onAbort(signal, () => this.#fail(signal.reason));
+  }
+
+  [Symbol.asyncIterator](): AsyncIterableIterator<Batch<T>> {
+    return this;
+  }
+
+  async next(): Promise<IteratorResult<Batch<T>>> {
+    for (;;) {
+      if (this.#failure !== undefined) {
+        const { error } = this.#failure;
+        this.#failure = undefined;
+        throw error;
+      }
+      if (this.#ended) return ENDED;
+      const chunk = await this.#read();
+      if (this.#ended) continue; // left or aborted meanwhile
+      const batch = chunk === undefined ? this.#decodeLast() : this.#decode(chunk);
+      if (batch.length > 0) return { done: false, value: batch };
+    }
+  }
+
+  return(): Promise<IteratorResult<Batch<T>>> {
+    this.#failure = undefined;
+    this.#end();
+    return Promise.resolve(ENDED);
+  }
+
+  async #read(): Promise<Uint8Array | undefined> {
+    try {
+      return await this.#reader.read();
+    } catch (error) {
+      this.#fail(newNetworkError(`The watch of ${this.#subject} was cut off`, error));
+      return undefined;
+    }
+  }
+
+  #decode(chunk: Uint8Array): WatchItem<T>[] {
+    const batch: WatchItem<T>[] = [];
+    const cutter = this.#cutter;
+    try {
+      cutter.feed(chunk);
+      for (let frame = cutter.next(); frame !== undefined; frame = cutter.next()) {
+        if (!this.#decodeFrame(frame, batch)) break;
+      }
+    } catch (error) { // a frame over the limit
+      this.#refuse(errorMessage(error), batch);
+    }
+    return batch;
+  }
+
+  #decodeLast(): WatchItem<T>[] {
+    const batch: WatchItem<T>[] = [];
+    const frame = this.#cutter.last();
+    if (frame !== undefined) this.#decodeFrame(frame, batch, true);
+    this.#end();
+    return batch;
+  }
+
+  // Adds what the frame holds to the batch; false when the watch ends with it. A frame that may be cut short, because
+  // nothing came after it, is no reason to complain.
+  #decodeFrame(frame: Uint8Array, batch: WatchItem<T>[], mayBeCut = false): boolean {
+    let value: unknown;
+    try {
+      value = JSON.parse(this.#text.decode(frame));
+    } catch (error) {
+      if (!mayBeCut) this.#refuse(errorMessage(error), batch);
+      return false;
+    }
+    const type = (value as { type?: unknown } | null)?.type;
+    if (typeof type === "string" && !isEventType(type)) {
+      this.#refuse(`got invalid watch event type: ${JSON.stringify(type)}`, batch);
+      return false;
+    }
+    try {
+      batch.push(this.#validate(value));
+      return true;
+    } catch (error) {
+      this.#fail(error);
+      return false;
+    }
+  }
+
+  #refuse(detail: string, batch: WatchItem<T>[]): void {
+    batch.push({ type: "ERROR", object: newDecodingStatus(detail) });
+    this.#end();
+  }
+
+  #fail(error: unknown): void {
+    if (this.#ended) return;
+    this.#failure = { error };
+    this.#end();
+  }
+
+  #end(): void {
+    if (this.#ended) return;
+    this.#ended = true;
+    this.#unlink?.();
+    this.#reader.cancel(this.#signal?.aborted ? this.#signal.reason : undefined);
+  }
+}
+
+function isEventType(type: string): boolean {
+  return type === "MODIFIED" || type === "ADDED" || type === "DELETED" || type === "BOOKMARK" ||
+    type === "ERROR";
+}

@@ -1,0 +1,70 @@
+/**
+ * Telling how a connection failed from what `fetch` threw.
+ * @module
+ */
+
+import { NetworkError, type NetworkFailure } from "../meta/status.ts";
+import { errorMessage } from "../util/errors.ts";
+
+/**
+ * Wraps what a `fetch`, or the body it returned, failed with. A {@linkcode NetworkError} is given back as it is.
+ *
+ * Every runtime says it in its own way, and some do not tell a reset from an end that came too early: Node by the
+ * `code` of a cause, Bun by the `code` of the error itself, Deno by text alone, workerd hardly at all.
+ *
+ * @param text What could not be done, such as `Cannot list "pods"`; the failure's own words follow it.
+ */
+export function newNetworkError(text: string, error: unknown): NetworkError {
+  if (error instanceof NetworkError) return error;
+  const failures = chain(error);
+  return new NetworkError(classify(failures), `${text}: ${describe(failures, error)}`, { cause: error });
+}
+
+interface Failure {
+  readonly code: string;
+  readonly message: string;
+}
+
+// The error, its causes, and the attempts at several addresses that an AggregateError holds.
+function chain(error: unknown): Failure[] {
+  const failures: Failure[] = [];
+  const pending: unknown[] = [error];
+  while (pending.length > 0 && failures.length < 16) {
+    const next = pending.shift();
+    if (typeof next !== "object" || next === null) continue;
+    const { code, message, cause, errors } = next as Record<string, unknown>;
+    failures.push({
+      code: typeof code === "string" ? code : "",
+      message: typeof message === "string" ? message : "",
+    });
+    if (Array.isArray(errors)) pending.push(...errors.slice(0, 4));
+    pending.push(cause);
+  }
+  return failures;
+}
+
+const REFUSED = /connection refused|ECONNREFUSED|actively refused/i;
+const RESET = /connection reset|ECONNRESET|EPIPE|broken pipe/i;
+const CUT_SHORT =
+  /other side closed|socket hang up|closed before message completed|reading a body from connection|unexpected eof|unexpected end of file|premature close|network connection lost/i;
+
+function classify(failures: readonly Failure[]): NetworkFailure {
+  const any = (pattern: RegExp, code: string) =>
+    failures.some((failure) =>
+      failure.code === code || pattern.test(failure.message) || pattern.test(failure.code)
+    );
+  if (any(REFUSED, "ConnectionRefused")) return "ConnectionRefused";
+  // Before RESET: Node's http calls an early end a reset, and says "socket hang up".
+  if (failures.some((failure) => CUT_SHORT.test(failure.message))) return "UnexpectedEOF";
+  if (any(RESET, "ConnectionReset")) return "ConnectionReset";
+  return "Unreachable";
+}
+
+// The innermost error knows most: the outer ones say "fetch failed" and "terminated".
+function describe(failures: readonly Failure[], error: unknown): string {
+  for (let i = failures.length - 1; i >= 0; i--) {
+    const { code, message } = failures[i];
+    if (message !== "") return code === "" || message.includes(code) ? message : `${message} (${code})`;
+  }
+  return errorMessage(error);
+}
