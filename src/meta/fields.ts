@@ -4,6 +4,7 @@
  */
 
 import { SelectorParseError } from "./selector_error.ts";
+import { quoted } from "./selector_names.ts";
 
 /** One condition of a {@linkcode FieldSelector}. */
 export interface FieldRequirement {
@@ -120,7 +121,7 @@ export function parseFieldSelector(selector: string): FieldSelector {
     const operator = /!=|==?/.exec(term);
     if (operator === null) {
       throw new SelectorParseError("field", selector, {
-        reason: `the term ${JSON.stringify(term)} has no operator, want "field=value" or "field!=value"`,
+        reason: `the term ${quoted(term)} has no operator, want "field=value" or "field!=value"`,
         position: selector.indexOf(term),
       });
     }
@@ -218,8 +219,8 @@ function unescapeValue(value: string, selector: string): string {
     const special = i < value.length && "\\,=".includes(value[i]);
     if (special !== escaped) {
       const reason = escaped
-        ? `a backslash must stand before "\\", "," or "=" in the value ${JSON.stringify(value)}`
-        : `"${value[i]}" needs a backslash before it in the value ${JSON.stringify(value)}`;
+        ? `a backslash must stand before "\\", "," or "=" in the value ${quoted(value)}`
+        : `"${value[i]}" needs a backslash before it in the value ${quoted(value)}`;
       throw new SelectorParseError("field", selector, { reason });
     }
     literal += value[i];

@@ -5,6 +5,9 @@
 
 import { CacheError } from "../util/errors.ts";
 
+// A selector may come from anyone; its error goes into logs and answers.
+const MAX_SHOWN = 200;
+
 /** Where a {@linkcode SelectorParseError} comes from. */
 export interface SelectorParseErrorOptions {
   /** What was wrong, and what would have been right. */
@@ -36,7 +39,8 @@ export class SelectorParseError extends CacheError {
 
   /** Makes the error for a selector. */
   constructor(kind: "label" | "field", selector: string, options: SelectorParseErrorOptions) {
-    super("ParseError", `Cannot use the ${kind} selector ${JSON.stringify(selector)}: ${options.reason}`);
+    const shown = selector.length > MAX_SHOWN ? `${selector.slice(0, MAX_SHOWN)}...` : selector;
+    super("ParseError", `Cannot use the ${kind} selector ${JSON.stringify(shown)}: ${options.reason}`);
     this.selector = selector;
     this.reason = options.reason;
     this.position = options.position;

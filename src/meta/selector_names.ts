@@ -23,9 +23,9 @@ const SUBDOMAIN_RULE =
 export function labelKeyProblem(key: string): string | undefined {
   const slash = key.indexOf("/");
   if (slash !== key.lastIndexOf("/")) {
-    return `the label key ${quote(key)} has more than one '/': want "name" or "example.com/name"`;
+    return `the label key ${quoted(key)} has more than one '/': want "name" or "example.com/name"`;
   }
-  const what = `the label key ${quote(key)}`;
+  const what = `the label key ${quoted(key)}`;
   if (slash >= 0) {
     const prefix = key.slice(0, slash);
     if (prefix === "") return `${what} has an empty prefix`;
@@ -47,11 +47,12 @@ export function labelKeyProblem(key: string): string | undefined {
 export function labelValueProblem(value: string): string | undefined {
   if (value === "") return undefined;
   if (typeof value !== "string") return `a label value must be a string, not ${typeof value}`;
-  const what = `the label value ${quote(value)}`;
+  const what = `the label value ${quoted(value)}`;
   if (value.length > MAX_NAME_LENGTH) return `${what} is longer than ${MAX_NAME_LENGTH}`;
   return NAME.test(value) ? undefined : `${what} ${NAME_RULE}`;
 }
 
-function quote(text: string): string {
+/** A text in quotes, shortened if it is long. */
+export function quoted(text: string): string {
   return JSON.stringify(text.length > 80 ? `${text.slice(0, 80)}...` : text);
 }

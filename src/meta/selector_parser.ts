@@ -4,7 +4,7 @@
  */
 
 import { SelectorParseError } from "./selector_error.ts";
-import { labelKeyProblem } from "./selector_names.ts";
+import { labelKeyProblem, quoted } from "./selector_names.ts";
 import { type LabelOperator, LabelRequirement } from "./selector_requirement.ts";
 
 /**
@@ -163,7 +163,7 @@ class Parser {
   }
 
   #fail(token: Token, expected: string): never {
-    const found = token.kind === "end" ? "the end" : JSON.stringify(token.text);
+    const found = token.kind === "end" ? "the end" : quoted(token.text);
     this.#refuse(`found ${found} at position ${token.position}, expected ${expected}`, token.position);
   }
 

@@ -4,7 +4,7 @@
  */
 
 import { SelectorParseError } from "./selector_error.ts";
-import { labelKeyProblem, labelValueProblem } from "./selector_names.ts";
+import { labelKeyProblem, labelValueProblem, quoted } from "./selector_names.ts";
 
 /**
  * How a {@linkcode LabelRequirement} relates key and values. `==` means the same as `=`; both are kept as written.
@@ -129,7 +129,7 @@ export class LabelRequirement {
         return `unknown operator ${JSON.stringify(this.operator)}`;
     }
     if ((this.operator === "gt" || this.operator === "lt") && this.#bound === undefined) {
-      return `"${this.operator}" needs a 64-bit signed integer, not ${JSON.stringify(this.values[0])}`;
+      return `"${this.operator}" needs a 64-bit signed integer, not ${quoted(this.values[0])}`;
     }
     for (const value of this.values) {
       const problem = labelValueProblem(value);

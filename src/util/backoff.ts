@@ -168,7 +168,9 @@ export class BackoffManager {
 
 /** Options of {@linkcode newReflectorBackoff}. */
 export interface ReflectorBackoffOptions {
+  /** Tells when to start again. */
   readonly clock: Clock;
+  /** The randomness of jitter. */
   readonly random: Random;
   /** Other delays than the default; the reset stays. */
   readonly backoff?: BackoffParameters;

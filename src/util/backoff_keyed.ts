@@ -12,6 +12,7 @@ export interface KeyedBackoffOptions {
   readonly initialMs: number;
   /** The largest delay, in milliseconds. */
   readonly maxMs: number;
+  /** Where time comes from. */
   readonly clock: Clock;
   /** Each delay grows by a random part of up to this many times the one before; 0 by default. */
   readonly jitter?: number;

@@ -13,6 +13,7 @@ export interface RetryWithDeadlineOptions {
   readonly minResetMs: number;
   /** Which errors count; the others neither start nor prolong a series. */
   readonly isRetryable: (error: unknown) => boolean;
+  /** Where time comes from. */
   readonly clock: Clock;
 }
 

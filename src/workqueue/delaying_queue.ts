@@ -3,9 +3,9 @@
  * @module
  */
 
-import type { TimerHandle } from "../util/clock.ts";
+import { type Clock, realClock, type TimerHandle } from "../util/clock.ts";
 import { KeyedHeap } from "../util/heap.ts";
-import { WorkQueue, type WorkQueueOptions } from "./work_queue.ts";
+import { identity, WorkQueue, type WorkQueueOptions } from "./work_queue.ts";
 
 interface Waiting<T> {
   readonly item: T;
@@ -29,12 +29,16 @@ interface Waiting<T> {
  */
 export class DelayingQueue<T = string> extends WorkQueue<T> {
   readonly #waiting: KeyedHeap<unknown, Waiting<T>> = new KeyedHeap((a, b) => a.readyAtMs < b.readyAtMs);
+  readonly #clock: Clock;
+  readonly #keyOf: (item: T) => unknown;
   #timer: TimerHandle;
   #timerAtMs = Infinity;
 
   /** Makes an empty queue. */
   constructor(options: WorkQueueOptions<T> = {}) {
     super(options);
+    this.#clock = options.clock ?? realClock;
+    this.#keyOf = options.keyOf ?? identity;
   }
 
   /**
@@ -44,10 +48,10 @@ export class DelayingQueue<T = string> extends WorkQueue<T> {
    */
   addAfter(item: T, delayMs: number): void {
     if (this.shuttingDown) return;
-    this.monitor?.retried();
+    this.countRetry();
     if (!(delayMs > 0)) return this.add(item);
-    const key = this.keyOf(item);
-    const readyAtMs = this.clock.now() + delayMs;
+    const key = this.#keyOf(item);
+    const readyAtMs = this.#clock.now() + delayMs;
     const known = this.#waiting.get(key);
     if (known !== undefined && known.readyAtMs <= readyAtMs) return;
     this.#waiting.set(key, { item, readyAtMs });
@@ -56,22 +60,22 @@ export class DelayingQueue<T = string> extends WorkQueue<T> {
 
   /** Drops what waits, and the timer. */
   protected override onShutDown(): void {
-    this.clock.clearTimeout(this.#timer);
+    this.#clock.clearTimeout(this.#timer);
     this.#waiting.clear();
   }
 
   #setTimer(): void {
     const first = this.#waiting.peek();
     if (first === undefined || first.readyAtMs >= this.#timerAtMs) return;
-    this.clock.clearTimeout(this.#timer);
+    this.#clock.clearTimeout(this.#timer);
     this.#timerAtMs = first.readyAtMs;
-    this.#timer = this.clock.setTimeout(() => this.#addReady(), first.readyAtMs - this.clock.now());
+    this.#timer = this.#clock.setTimeout(() => this.#addReady(), first.readyAtMs - this.#clock.now());
   }
 
   // Timers may fire early, so each time is looked at again.
   #addReady(): void {
     this.#timerAtMs = Infinity;
-    const nowMs = this.clock.now();
+    const nowMs = this.#clock.now();
     for (let next = this.#waiting.peek(); next && next.readyAtMs <= nowMs; next = this.#waiting.peek()) {
       this.#waiting.pop();
       this.add(next.item);

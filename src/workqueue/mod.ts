@@ -27,18 +27,21 @@
  * @module
  */
 
+export type { Clock, TimerHandle } from "../util/clock.ts";
 export { DelayingQueue } from "./delaying_queue.ts";
 export type { MetricsProvider, QueueMetrics } from "./metrics.ts";
 export { type ParallelizeOptions, parallelizeUntil } from "./parallelize.ts";
 export {
   type BucketOptions,
   bucketRateLimiter,
+  type ControllerRateLimiterOptions,
   defaultControllerRateLimiter,
   defaultItemBasedRateLimiter,
   type ExponentialFailureOptions,
   type FastSlowOptions,
   itemExponentialFailureRateLimiter,
   itemFastSlowRateLimiter,
+  type KeyOfOption,
   maxOfRateLimiter,
   type RateLimiter,
   withMaxWaitRateLimiter,

@@ -4,6 +4,7 @@
  */
 
 import { type Clock, realClock } from "../util/clock.ts";
+import { identity } from "./work_queue.ts";
 
 /**
  * Decides how long an item waits before it is tried again.
@@ -25,9 +26,9 @@ export interface RateLimiter<T> {
   numRequeues(item: T): number;
 }
 
-/** What makes two items the same; needed when they are neither strings nor shared objects. */
-interface KeyOfOption<T> {
-  /** By default the item itself, as in a `Map`. */
+/** An option of limiters that count each item's failures. */
+export interface KeyOfOption<T> {
+  /** What makes two items the same; by default the item itself, as in a `Map`: right for strings, not for objects. */
   readonly keyOf?: (item: T) => unknown;
 }
 
@@ -201,6 +202,12 @@ export function withMaxWaitRateLimiter<T = string>(
   };
 }
 
+/** Options of {@linkcode defaultControllerRateLimiter}. */
+export interface ControllerRateLimiterOptions<T> extends KeyOfOption<T> {
+  /** Where time comes from; the system's clock by default. */
+  readonly clock?: Clock;
+}
+
 /**
  * What controllers use: each item doubles from 5 ms to 1000 s, and all together come at most 10 times a second after
  * a burst of 100.
@@ -214,7 +221,7 @@ export function withMaxWaitRateLimiter<T = string>(
  * ```
  */
 export function defaultControllerRateLimiter<T = string>(
-  options: KeyOfOption<T> & { readonly clock?: Clock } = {},
+  options: ControllerRateLimiterOptions<T> = {},
 ): RateLimiter<T> {
   const { keyOf, clock } = options;
   return maxOfRateLimiter([
@@ -240,7 +247,7 @@ export function defaultItemBasedRateLimiter<T = string>(options: KeyOfOption<T> 
 
 function countingLimiter<T>(
   delayMs: (failures: number) => number,
-  keyOf: (item: T) => unknown = (item) => item,
+  keyOf: (item: T) => unknown = identity,
 ): RateLimiter<T> {
   const failuresOf = new Map<unknown, number>();
   const failures = (item: T) => failuresOf.get(keyOf(item)) ?? 0;

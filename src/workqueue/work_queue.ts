@@ -113,30 +113,26 @@ export interface WorkQueueOptions<T> {
  * ```
  */
 export class WorkQueue<T = string> {
-  /** Where this queue's time comes from. */
-  protected readonly clock: Clock;
-  /** What makes two items the same. */
-  protected readonly keyOf: (item: T) => unknown;
-  /** This queue's metrics, if it has any. */
-  protected readonly monitor: QueueMonitor | undefined;
+  readonly #keyOf: (item: T) => unknown;
   readonly #order: QueueOrder<T>;
+  readonly #monitor: QueueMonitor | undefined;
   // Added and not handed out since; in the order too, unless a worker has it.
   readonly #dirty = new Map<unknown, T>();
   readonly #processing = new Set<unknown>();
   readonly #getters = new Set<Deferred<GetResult<T>>>();
   readonly #drains = new Set<Deferred<void>>();
-  readonly #unlink: () => void;
+  readonly #unlink: (() => void) | undefined;
   #shuttingDown = false;
 
   /** Makes an empty queue. */
   constructor(options: WorkQueueOptions<T> = {}) {
-    const { keyOf = (item) => item, order = new FirstInFirstOut(), clock = realClock } = options;
-    this.keyOf = keyOf;
-    this.clock = clock;
-    this.#order = order;
+    const { keyOf = identity, order = new FirstInFirstOut(), clock = realClock } = options;
     const { name, metricsProvider, signal } = options;
-    if (name && metricsProvider) this.monitor = new QueueMonitor(metricsProvider.queueMetrics(name), clock);
-    this.#unlink = () => {};
+    this.#keyOf = keyOf;
+    this.#order = order;
+    this.#shuttingDown = signal?.aborted ?? false;
+    if (this.#shuttingDown) return;
+    if (name && metricsProvider) this.#monitor = new QueueMonitor(metricsProvider.queueMetrics(name), clock);
     if (signal) this.#unlink = onAbort(signal, () => this.shutDown());
   }
 
@@ -153,12 +149,12 @@ export class WorkQueue<T = string> {
   /** Asks for an item to be worked on. Ignored once the queue is shut down. */
   add(item: T): void {
     if (this.#shuttingDown) return;
-    const key = this.keyOf(item);
+    const key = this.#keyOf(item);
     if (this.#dirty.has(key)) {
       if (!this.#processing.has(key)) this.#order.touch(item);
       return;
     }
-    this.monitor?.added(key);
+    this.#monitor?.added(key);
     this.#dirty.set(key, item);
     if (!this.#processing.has(key)) this.#push(item);
   }
@@ -187,12 +183,14 @@ export class WorkQueue<T = string> {
     }
   }
 
-  /** Says that the work on an item is over; it is handed out again if it was added meanwhile. */
+  /**
+   * Says that the work on an item is over; it is handed out again if it was added meanwhile. Ignored for an item that no
+   * worker has (upstream, a `done` too many queues a waiting item twice).
+   */
   done(item: T): void {
-    const key = this.keyOf(item);
-    // Without this, a `done` too many would queue an item twice.
+    const key = this.#keyOf(item);
     if (!this.#processing.delete(key)) return;
-    this.monitor?.finished(key);
+    this.#monitor?.finished(key);
     if (this.#dirty.has(key)) this.#push(this.#dirty.get(key) as T);
     if (this.#processing.size === 0) this.#endDrains();
   }
@@ -227,8 +225,13 @@ export class WorkQueue<T = string> {
     }
   }
 
-  /** Called once, when the queue is shut down in either way. */
+  /** Called once, when the queue is shut down in either way; not if it was made so. */
   protected onShutDown(): void {}
+
+  /** Counts an item that is added once more, in the metrics. */
+  protected countRetry(): void {
+    this.#monitor?.retried();
+  }
 
   #push(item: T): void {
     this.#order.push(item);
@@ -241,8 +244,8 @@ export class WorkQueue<T = string> {
 
   #take(): GetResult<T> {
     const item = this.#order.pop();
-    const key = this.keyOf(item);
-    this.monitor?.taken(key);
+    const key = this.#keyOf(item);
+    this.#monitor?.taken(key);
     this.#processing.add(key);
     this.#dirty.delete(key);
     return { item, shutdown: false };
@@ -251,10 +254,10 @@ export class WorkQueue<T = string> {
   #stop(): void {
     if (this.#shuttingDown) return;
     this.#shuttingDown = true;
-    this.#unlink();
-    this.monitor?.stop();
+    this.#unlink?.();
+    this.#monitor?.stop();
     this.onShutDown();
-    // Whoever waits found the queue empty, and it stays so.
+    // Whoever waits found the queue empty. An item may still come back, to the worker who is done with it.
     for (const getter of this.#getters) getter.resolve({ shutdown: true });
     this.#getters.clear();
   }
@@ -263,6 +266,11 @@ export class WorkQueue<T = string> {
     for (const drain of this.#drains) drain.resolve();
     this.#drains.clear();
   }
+}
+
+/** What makes two items the same, unless something else is said. */
+export function identity<T>(item: T): unknown {
+  return item;
 }
 
 class FirstInFirstOut<T> extends Deque<T> implements QueueOrder<T> {

@@ -1,6 +1,6 @@
 import { Heap } from "@listwatch/cache";
 import { argument, type Case, type Outcome, runSteps, type Step, unknownOp } from "./harness.ts";
-import { decodeValue, decodeValues, encodeValue, type Json, keyFuncOf, withoutOrder } from "./values.ts";
+import { decodeValue, decodeValues, encodeValue, keyFuncOf, withoutOrder } from "./values.ts";
 
 /**
  * Runs a case of the suite `heap`.

@@ -1,0 +1,163 @@
+import {
+  escapeFieldValue,
+  fieldSelectorFromSet,
+  fieldsEverything,
+  fieldsNothing,
+  parseFieldSelector,
+  SelectorParseError,
+  unescapeFieldValue,
+} from "@listwatch/cache";
+import fc from "fast-check";
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+
+const parseError = (error: unknown) => error instanceof SelectorParseError && error.code === "ParseError";
+
+describe("parsing a field selector", () => {
+  it("sorts its terms by their text and writes == as =", () => {
+    const selector = parseFieldSelector("status.phase!=Failed,metadata.name==web-1");
+    assert.equal(`${selector}`, "metadata.name=web-1,status.phase!=Failed");
+    assert.deepEqual(selector.requirements, [
+      { field: "metadata.name", operator: "=", value: "web-1" },
+      { field: "status.phase", operator: "!=", value: "Failed" },
+    ]);
+  });
+
+  it("sorts as Go does, by code point", () => {
+    assert.equal(`${parseFieldSelector("\u{1d4b3}=1,\uffee=2")}`, "\uffee=2,\u{1d4b3}=1");
+  });
+
+  it("skips terms that are empty, or empty on both sides", () => {
+    for (const text of ["", ",", ",,", "=", "==", "!=", "=,!="]) {
+      const selector = parseFieldSelector(text);
+      assert.ok(selector.empty, text);
+      assert.ok(selector.matches({ a: "b" }), text);
+    }
+    assert.equal(`${parseFieldSelector(",=b,a=,")}`, "=b,a=");
+  });
+
+  it("splits a term at the first operator, and a selector at commas without a backslash", () => {
+    assert.deepEqual(parseFieldSelector("a!b=x\\,y").requirements, [{
+      field: "a!b",
+      operator: "=",
+      value: "x,y",
+    }]);
+    assert.deepEqual(parseFieldSelector("a\\,b=c").requirements, [{
+      field: "a\\,b",
+      operator: "=",
+      value: "c",
+    }]);
+  });
+
+  it("refuses a term without operator, naming it", () => {
+    assert.throws(() => parseFieldSelector("a=b,spec.nodeName"), (error) => {
+      assert.ok(error instanceof SelectorParseError);
+      assert.match(error.message, /the term "spec.nodeName" has no operator/);
+      assert.equal(error.position, 4);
+      return true;
+    });
+    assert.throws(() => parseFieldSelector("a in (b)"), parseError);
+  });
+
+  it("refuses wrong and missing escapes", () => {
+    for (const text of ["a=b=c", "a===b", "a=b\\c", "a=b\\", "a\\=b=c", "a=b\\\\\\,c=d\\"]) {
+      assert.throws(() => parseFieldSelector(text), parseError, text);
+    }
+  });
+
+  it("never throws anything but a parse error, and the canonical text of what it accepts parses to the same", () => {
+    const piece = fc.constantFrom(
+      "a",
+      "b.c",
+      "=",
+      "==",
+      "!=",
+      "!",
+      "\\",
+      "\\\\",
+      "\\,",
+      "\\=",
+      ",",
+      " ",
+      "é",
+    );
+    fc.assert(
+      fc.property(fc.array(piece, { maxLength: 12 }).map((pieces) => pieces.join("")), (text) => {
+        let requirements;
+        try {
+          requirements = parseFieldSelector(text).requirements;
+        } catch (error) {
+          return parseError(error);
+        }
+        const again = parseFieldSelector(`${parseFieldSelector(text)}`).requirements;
+        const sorted = (of: typeof requirements) =>
+          of.map((requirement) => JSON.stringify(requirement)).sort();
+        assert.deepEqual(sorted(again), sorted(requirements));
+        return true;
+      }),
+      { numRuns: 3_000 },
+    );
+  });
+});
+
+describe("matching fields", () => {
+  it("takes an absent field for an empty one", () => {
+    assert.ok(parseFieldSelector("spec.nodeName=").matches({}));
+    assert.ok(parseFieldSelector("spec.nodeName!=n1").matches({}));
+    assert.equal(parseFieldSelector("spec.nodeName!=").matches({}), false);
+    assert.ok(parseFieldSelector("constructor=").matches({}), "only own properties count");
+  });
+
+  it("asks a getter in the order of the requirements, up to the first that fails", () => {
+    const asked: string[] = [];
+    const get = (field: string) => {
+      asked.push(field);
+      return field === "a" ? "1" : undefined;
+    };
+    assert.equal(parseFieldSelector("c=3,b=2,a=1").matches(get), false);
+    assert.deepEqual(asked, ["a", "b"]);
+  });
+
+  it("requires the value of the first equality on a field", () => {
+    assert.equal(parseFieldSelector("a!=2,a=1").requiresExactMatch("a"), "1");
+    assert.equal(parseFieldSelector("a!=2").requiresExactMatch("a"), undefined);
+    assert.equal(parseFieldSelector("a=").requiresExactMatch("a"), "");
+  });
+
+  it("selects by a set, with any text as value", () => {
+    fc.assert(fc.property(fc.dictionary(fc.stringMatching(/^[a-z.]+$/), fc.string()), (fields) => {
+      const selector = fieldSelectorFromSet(fields);
+      assert.ok(selector.matches(fields));
+      assert.ok(parseFieldSelector(`${selector}`).matches((field) => fields[field]));
+    }));
+  });
+
+  it("tells everything from nothing by what they select", () => {
+    assert.ok(fieldsEverything().empty && fieldsEverything().matches({}));
+    assert.ok(!fieldsNothing().empty && !fieldsNothing().selectable && !fieldsNothing().matches({}));
+  });
+});
+
+describe("transforming a field selector", () => {
+  it("replaces fields and values, keeps operators, and drops what becomes empty", () => {
+    const selector = parseFieldSelector("a=1,b!=2,c=3");
+    const transformed = selector.transform((field, value) =>
+      field === "c" ? ["", ""] : [`new.${field}`, value]
+    );
+    assert.equal(`${transformed}`, "new.a=1,new.b!=2");
+    assert.equal(`${selector}`, "a=1,b!=2,c=3");
+    assert.equal(fieldsNothing().transform((field, value) => [field, value]).selectable, false);
+  });
+});
+
+describe("escaping field values", () => {
+  it("gives back what was escaped", () => {
+    assert.equal(escapeFieldValue("a\\,="), "a\\\\\\,\\=");
+    fc.assert(
+      fc.property(
+        fc.string({ unit: "binary" }),
+        (value) => unescapeFieldValue(escapeFieldValue(value)) === value,
+      ),
+    );
+  });
+});

@@ -1,0 +1,268 @@
+import {
+  Backoff,
+  BackoffManager,
+  type BackoffParameters,
+  KeyedBackoff,
+  newReflectorBackoff,
+  RetryWithDeadline,
+} from "@listwatch/cache";
+import { FakeClock } from "@listwatch/cache/testing";
+import fc from "fast-check";
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+
+const noJitter = () => 0;
+
+function take(count: number, next: () => number): number[] {
+  return Array.from({ length: count }, next);
+}
+
+describe("a backoff", () => {
+  const steps = (parameters: BackoffParameters, count = 5) => {
+    const backoff = new Backoff(parameters, { random: noJitter });
+    return take(count, () => backoff.step());
+  };
+
+  it("grows by its factor up to its cap", () => {
+    assert.deepEqual(steps({ durationMs: 10, factor: 2, capMs: 50 }), [10, 20, 40, 50, 50]);
+  });
+
+  it("stays the same without a factor, and after its last step", () => {
+    assert.deepEqual(steps({ durationMs: 10 }), [10, 10, 10, 10, 10]);
+    assert.deepEqual(steps({ durationMs: 10, factor: 3, steps: 2 }), [10, 30, 90, 90, 90]);
+    assert.deepEqual(steps({ durationMs: 10, factor: 3, steps: 0 }), [10, 10, 10, 10, 10]);
+  });
+
+  it("adds jitter to each delay, not to the next ones", () => {
+    const backoff = new Backoff({ durationMs: 10, factor: 2, jitter: 0.5 }, { random: () => 0.5 });
+    assert.deepEqual(take(3, () => backoff.step()), [12.5, 25, 50]);
+  });
+
+  it("starts again when told to", () => {
+    const backoff = new Backoff({ durationMs: 10, factor: 2, steps: 1 }, { random: noJitter });
+    take(3, () => backoff.step());
+    backoff.reset();
+    assert.deepEqual(take(3, () => backoff.step()), [10, 20, 20]);
+  });
+
+  it("never becomes infinite", () => {
+    const backoff = new Backoff({ durationMs: 1, factor: 1e9, jitter: 1 }, { random: () => 0 });
+    for (const delayMs of take(100, () => backoff.step())) assert.ok(Number.isFinite(delayMs));
+  });
+
+  it("refuses parameters that are not numbers from 0 up", () => {
+    for (const wrong of [{ durationMs: -1 }, { durationMs: NaN }, { durationMs: 1, factor: -2 }]) {
+      assert.throws(() => new Backoff(wrong, { random: noJitter }), RangeError);
+    }
+  });
+
+  it("stays within its jitter, whatever the randomness", () => {
+    fc.assert(fc.property(fc.double({ min: 0, max: 0.999_999, noNaN: true }), fc.nat(10), (random, count) => {
+      const backoff = new Backoff({ durationMs: 800, factor: 2, capMs: 30_000, jitter: 1 }, {
+        random: () => random,
+      });
+      const base = Math.min(800 * 2 ** count, 30_000);
+      const delayMs = take(count + 1, () => backoff.step())[count];
+      assert.ok(delayMs >= base && delayMs < base * 2);
+    }));
+  });
+});
+
+describe("a backoff manager", () => {
+  const parameters = { durationMs: 10, factor: 2 };
+
+  it("starts again every interval, even while it is being asked", async () => {
+    const clock = new FakeClock();
+    const manager = new BackoffManager(parameters, { clock, random: noJitter, resetMs: 100 });
+    assert.deepEqual(take(3, () => manager.nextDelayMs()), [10, 20, 40]);
+    await clock.advance(60);
+    assert.equal(manager.nextDelayMs(), 80);
+    await clock.advance(40);
+    assert.equal(manager.nextDelayMs(), 160, "not after exactly the interval");
+    await clock.advance(1);
+    assert.equal(manager.nextDelayMs(), 10);
+  });
+
+  it("starts again only after quiet where that is chosen", async () => {
+    const clock = new FakeClock();
+    const manager = new BackoffManager(parameters, {
+      clock,
+      random: noJitter,
+      resetMs: 100,
+      resetAfter: "quiet",
+    });
+    const delays = [];
+    for (let i = 0; i < 4; i++) {
+      delays.push(manager.nextDelayMs());
+      await clock.advance(60);
+    }
+    assert.deepEqual(delays, [10, 20, 40, 80]);
+    await clock.advance(41);
+    assert.equal(manager.nextDelayMs(), 10);
+  });
+
+  it("gives the first delay every time without a reset time", () => {
+    const manager = new BackoffManager(parameters, { clock: new FakeClock(), random: noJitter, resetMs: 0 });
+    assert.deepEqual(take(3, () => manager.nextDelayMs()), [10, 10, 10]);
+  });
+
+  it("starts again when told to, and counts the interval from then", async () => {
+    const clock = new FakeClock();
+    const manager = new BackoffManager(parameters, { clock, random: noJitter, resetMs: 100 });
+    take(3, () => manager.nextDelayMs());
+    await clock.advance(90);
+    manager.reset();
+    await clock.advance(90);
+    assert.deepEqual(take(2, () => manager.nextDelayMs()), [10, 20]);
+  });
+});
+
+describe("a reflector's backoff", () => {
+  it("doubles from 800 ms to 30 s, each stretched to less than its double", () => {
+    const base = [800, 1600, 3200, 6400, 12_800, 25_600, 30_000, 30_000];
+    const delays = (random: number) => {
+      const backoff = newReflectorBackoff({ clock: new FakeClock(), random: () => random });
+      return take(8, () => backoff.nextDelayMs());
+    };
+    assert.deepEqual(delays(0), base);
+    assert.deepEqual(delays(0.5), base.map((ms) => ms * 1.5));
+  });
+
+  it("goes on growing through a long outage, and starts again after two quiet minutes", async () => {
+    const clock = new FakeClock();
+    const backoff = newReflectorBackoff({ clock, random: noJitter });
+    let delayMs = 0;
+    for (let i = 0; i < 20; i++) {
+      delayMs = backoff.nextDelayMs();
+      await clock.jump(delayMs);
+    }
+    assert.equal(delayMs, 30_000);
+    await clock.jump(120_001);
+    assert.equal(backoff.nextDelayMs(), 800);
+  });
+
+  it("takes other delays and keeps the reset", async () => {
+    const clock = new FakeClock();
+    const backoff = newReflectorBackoff({ clock, random: noJitter, backoff: { durationMs: 10, factor: 10 } });
+    assert.deepEqual(take(2, () => backoff.nextDelayMs()), [10, 100]);
+    await clock.jump(120_001);
+    assert.equal(backoff.nextDelayMs(), 10);
+  });
+});
+
+describe("a keyed backoff", () => {
+  it("doubles the delay of each key for itself, up to the largest", () => {
+    const clock = new FakeClock();
+    const backoff = new KeyedBackoff({ initialMs: 100, maxMs: 350, clock });
+    const delays = take(4, () => {
+      backoff.next("a", clock.now());
+      return backoff.get("a");
+    });
+    assert.deepEqual(delays, [100, 200, 350, 350]);
+    assert.equal(backoff.get("b"), 0);
+    backoff.reset("a");
+    assert.equal(backoff.get("a"), 0);
+  });
+
+  it("is backing off for less than the delay since the event, or since the last failure", async () => {
+    const clock = new FakeClock(1_000);
+    const backoff = new KeyedBackoff({ initialMs: 100, maxMs: 350, clock });
+    backoff.next("a", clock.now());
+    await clock.jump(99);
+    assert.ok(backoff.isInBackOffSince("a", 1_000));
+    assert.ok(backoff.isInBackOffSinceUpdate("a", clock.now()));
+    await clock.jump(1);
+    assert.equal(backoff.isInBackOffSince("a", 1_000), false);
+    assert.equal(backoff.isInBackOffSinceUpdate("a", clock.now()), false);
+    assert.equal(backoff.isInBackOffSince("b", 1_000), false);
+  });
+
+  it("starts again and forgets after more than twice the largest delay", async () => {
+    const clock = new FakeClock();
+    const backoff = new KeyedBackoff({ initialMs: 100, maxMs: 350, clock });
+    backoff.next("a", 0);
+    await clock.jump(700);
+    backoff.gc();
+    assert.equal(backoff.size, 1, "not after exactly that");
+    await clock.jump(1);
+    backoff.next("a", clock.now());
+    assert.equal(backoff.get("a"), 100);
+    await clock.jump(701);
+    backoff.gc();
+    assert.equal(backoff.size, 0);
+  });
+
+  it("adds jitter when it has randomness, and refuses to without", () => {
+    const clock = new FakeClock();
+    const backoff = new KeyedBackoff({ initialMs: 100, maxMs: 1_000, clock, jitter: 0.5, random: () => 0.5 });
+    backoff.next("a", 0);
+    assert.equal(backoff.get("a"), 125);
+    backoff.next("a", 0);
+    assert.equal(backoff.get("a"), 125 + 125 * 1.25);
+    assert.throws(() => new KeyedBackoff({ initialMs: 100, maxMs: 1_000, clock, jitter: 0.5 }), TypeError);
+  });
+
+  it("lets the caller say what has expired", () => {
+    const clock = new FakeClock();
+    const backoff = new KeyedBackoff({ initialMs: 100, maxMs: 1_000, clock, hasExpired: () => true });
+    backoff.next("a", 0);
+    backoff.next("a", 0);
+    assert.equal(backoff.get("a"), 100);
+    backoff.gc();
+    assert.equal(backoff.size, 0);
+  });
+});
+
+describe("retrying with a deadline", () => {
+  const retryable = (error: unknown) => error === "retryable";
+
+  it("goes on for the time after the first of a series of errors, then begins anew", async () => {
+    const clock = new FakeClock();
+    const retry = new RetryWithDeadline({
+      maxRetryMs: 1_000,
+      minResetMs: 60_000,
+      isRetryable: retryable,
+      clock,
+    });
+    const answers = [];
+    for (let i = 0; i < 4; i++) {
+      retry.after("retryable");
+      answers.push(retry.shouldRetry());
+      await clock.jump(600);
+    }
+    assert.deepEqual(answers, [true, true, false, true]);
+  });
+
+  it("never retries without time, without an error, or for errors that do not count", () => {
+    const clock = new FakeClock();
+    const never = new RetryWithDeadline({ maxRetryMs: 0, minResetMs: 0, isRetryable: retryable, clock });
+    never.after("retryable");
+    assert.equal(never.shouldRetry(), false);
+    const retry = new RetryWithDeadline({
+      maxRetryMs: Infinity,
+      minResetMs: 0,
+      isRetryable: retryable,
+      clock,
+    });
+    assert.equal(retry.shouldRetry(), false);
+    retry.after("fatal");
+    assert.equal(retry.shouldRetry(), false);
+    retry.after("retryable");
+    assert.equal(retry.shouldRetry(), true);
+  });
+
+  it("begins a new series after a long enough pause between errors", async () => {
+    const clock = new FakeClock();
+    const retry = new RetryWithDeadline({
+      maxRetryMs: 1_000,
+      minResetMs: 800,
+      isRetryable: retryable,
+      clock,
+    });
+    retry.after("retryable");
+    await clock.jump(800);
+    retry.after("retryable");
+    await clock.jump(1_000);
+    assert.equal(retry.shouldRetry(), true);
+  });
+});

@@ -1,0 +1,55 @@
+import fc from "fast-check";
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import { KeyedHeap } from "../../src/util/heap.ts";
+
+describe("a keyed heap", () => {
+  it("gives the least item first, and moves an item that is set again", () => {
+    const heap = new KeyedHeap<string, number>((a, b) => a < b);
+    heap.set("a", 3);
+    heap.set("b", 2);
+    heap.set("c", 1);
+    heap.set("a", 0);
+    assert.deepEqual([heap.size, heap.peek(), heap.get("a"), heap.has("d")], [3, 0, 0, false]);
+    assert.deepEqual([heap.pop(), heap.pop(), heap.pop(), heap.pop()], [0, 1, 2, undefined]);
+  });
+
+  it("is empty after it was cleared", () => {
+    const heap = new KeyedHeap<string, number>((a, b) => a < b);
+    heap.set("a", 1);
+    heap.clear();
+    assert.deepEqual([heap.size, heap.peek(), heap.get("a"), heap.delete("a")], [
+      0,
+      undefined,
+      undefined,
+      false,
+    ]);
+  });
+
+  it("does what a sorted list of its items would do, whatever is set, deleted and popped", () => {
+    const step = fc.oneof(
+      fc.record({ op: fc.constant("set" as const), key: fc.nat(12), value: fc.integer({ min: 0, max: 30 }) }),
+      fc.record({ op: fc.constant("delete" as const), key: fc.nat(12) }),
+      fc.record({ op: fc.constant("pop" as const) }),
+    );
+    fc.assert(fc.property(fc.array(step, { maxLength: 80 }), (steps) => {
+      const heap = new KeyedHeap<number, { key: number; value: number }>((a, b) => a.value < b.value);
+      const model = new Map<number, { key: number; value: number }>();
+      for (const each of steps) {
+        if (each.op === "set") {
+          heap.set(each.key, each);
+          model.set(each.key, each);
+        } else if (each.op === "delete") {
+          assert.equal(heap.delete(each.key), model.delete(each.key));
+        } else {
+          const popped = heap.pop();
+          assert.equal(popped?.value, [...model.values()].map(({ value }) => value).sort((a, b) => a - b)[0]);
+          if (popped) assert.ok(model.delete(popped.key));
+        }
+        assert.equal(heap.size, model.size);
+        assert.deepEqual([...heap.keys()].sort(), [...model.keys()].sort());
+        assert.deepEqual(new Set(heap.values()), new Set(model.values()));
+      }
+    }));
+  });
+});

@@ -1,0 +1,196 @@
+import { FakeClock } from "@listwatch/cache/testing";
+import { DelayingQueue, type RateLimiter, RateLimitingQueue } from "@listwatch/cache/workqueue";
+import fc from "fast-check";
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+
+async function drain(queue: DelayingQueue): Promise<string[]> {
+  const items = [];
+  while (queue.length > 0) {
+    const { item } = await queue.get();
+    if (item === undefined) break;
+    items.push(item);
+    queue.done(item);
+  }
+  return items;
+}
+
+describe("a delaying queue", () => {
+  it("adds an item when its time has come, not before", async () => {
+    const clock = new FakeClock();
+    const queue = new DelayingQueue({ clock });
+    queue.addAfter("a", 50);
+    await clock.advance(49);
+    assert.equal(queue.length, 0);
+    await clock.advance(1);
+    assert.deepEqual(await drain(queue), ["a"]);
+    assert.equal(clock.pendingTimers, 0);
+  });
+
+  it("adds an item at once for a delay that is not above 0", () => {
+    const clock = new FakeClock();
+    const queue = new DelayingQueue({ clock });
+    queue.addAfter("a", 0);
+    queue.addAfter("b", -5);
+    queue.addAfter("c", NaN);
+    assert.deepEqual([queue.length, clock.pendingTimers], [3, 0]);
+  });
+
+  it("adds an item that waits twice once, at the earlier time", async () => {
+    const clock = new FakeClock();
+    const queue = new DelayingQueue({ clock });
+    queue.addAfter("later", 50);
+    queue.addAfter("later", 70);
+    queue.addAfter("sooner", 50);
+    queue.addAfter("sooner", 30);
+    await clock.advance(30);
+    assert.deepEqual(await drain(queue), ["sooner"]);
+    await clock.advance(20);
+    assert.deepEqual(await drain(queue), ["later"]);
+    await clock.advance(1_000);
+    assert.equal(queue.length, 0);
+  });
+
+  it("adds items by their times, whatever order they came in, with one timer", async () => {
+    const clock = new FakeClock();
+    const queue = new DelayingQueue({ clock });
+    for (const [item, delayMs] of [["c", 30], ["a", 10], ["b", 20]] as const) queue.addAfter(item, delayMs);
+    assert.equal(clock.pendingTimers, 1);
+    await clock.advance(30);
+    assert.deepEqual(await drain(queue), ["a", "b", "c"]);
+  });
+
+  it("lets an item that waits be added at once, and adds it again when its time comes", async () => {
+    const clock = new FakeClock();
+    const queue = new DelayingQueue({ clock });
+    queue.addAfter("a", 10);
+    queue.add("a");
+    assert.deepEqual(await drain(queue), ["a"]);
+    await clock.advance(10);
+    assert.deepEqual(await drain(queue), ["a"]);
+  });
+
+  it("hands an item straight to the worker who waits for it", async () => {
+    const clock = new FakeClock();
+    const queue = new DelayingQueue({ clock });
+    const waiting = queue.get();
+    queue.addAfter("a", 10);
+    await clock.advance(10);
+    assert.deepEqual(await waiting, { item: "a", shutdown: false });
+  });
+
+  it("drops what waits, and its timer, at a shutdown of either kind", async () => {
+    for (const shutDown of ["shutDown", "shutDownWithDrain"] as const) {
+      const clock = new FakeClock();
+      const queue = new DelayingQueue({ clock });
+      queue.addAfter("a", 10);
+      await queue[shutDown]();
+      queue.addAfter("b", 10);
+      assert.equal(clock.pendingTimers, 0, shutDown);
+      await clock.advance(100);
+      assert.deepEqual(await queue.get(), { shutdown: true });
+    }
+    assert.ok(
+      new DelayingQueue({ signal: AbortSignal.abort() }).shuttingDown,
+      "also where it begins with one",
+    );
+  });
+
+  it("goes on waiting when its timer fires too early, as timers of more than 24 days do", async () => {
+    const clock = new FakeClock();
+    const hasty = {
+      now: () => clock.now(),
+      setTimeout: (callback: () => void, ms: number) => clock.setTimeout(callback, Math.min(ms, 1_000)),
+      clearTimeout: (timer: unknown) => clock.clearTimeout(timer),
+    };
+    const queue = new DelayingQueue({ clock: hasty });
+    queue.addAfter("a", 2_500);
+    queue.addAfter("never", Infinity);
+    await clock.advance(2_499);
+    assert.equal(queue.length, 0);
+    await clock.advance(1);
+    assert.deepEqual(await drain(queue), ["a"]);
+    assert.equal(clock.pendingTimers, 0, "what never comes needs no timer");
+  });
+
+  it("adds each item at the earliest of its times, whatever the calls", async () => {
+    const call = fc.record({
+      item: fc.constantFrom("a", "b", "c"),
+      delayMs: fc.integer({ min: 1, max: 40 }),
+    });
+    await fc.assert(
+      fc.asyncProperty(fc.array(call, { minLength: 1, maxLength: 20 }), async (calls) => {
+        const clock = new FakeClock();
+        const queue = new DelayingQueue({ clock });
+        const due = new Map<string, number>();
+        for (const { item, delayMs } of calls) {
+          queue.addAfter(item, delayMs);
+          due.set(item, Math.min(due.get(item) ?? Infinity, delayMs));
+        }
+        const added = new Map<string, number>();
+        for (let next = queue.get(); added.size < due.size; next = queue.get()) {
+          const result = next.then(({ item = "" }) => added.set(item, clock.now()));
+          const before = added.size;
+          while (added.size === before) await clock.advance(1);
+          await result;
+        }
+        assert.deepEqual(added, new Map([...added.keys()].map((item) => [item, due.get(item)])));
+      }),
+      { numRuns: 5 },
+    );
+  });
+});
+
+describe("a rate limiting queue", () => {
+  const newLimiter = () => {
+    const failures = new Map<string, number>();
+    const limiter: RateLimiter<string> = {
+      when: (item) => {
+        failures.set(item, (failures.get(item) ?? 0) + 1);
+        return (failures.get(item) ?? 0) * 10;
+      },
+      forget: (item) => void failures.delete(item),
+      numRequeues: (item) => failures.get(item) ?? 0,
+    };
+    return limiter;
+  };
+
+  it("adds an item after the delay that its limiter gives, and asks the limiter about failures", async () => {
+    const clock = new FakeClock();
+    const queue = new RateLimitingQueue(newLimiter(), { clock });
+    queue.addRateLimited("a");
+    await clock.advance(10);
+    assert.deepEqual(await drain(queue), ["a"]);
+    queue.addRateLimited("a");
+    assert.equal(queue.numRequeues("a"), 2);
+    await clock.advance(19);
+    assert.equal(queue.length, 0);
+    await clock.advance(1);
+    assert.deepEqual(await drain(queue), ["a"]);
+    queue.forget("a");
+    assert.equal(queue.numRequeues("a"), 0);
+  });
+
+  it("counts retries in its metrics", () => {
+    let retries = 0;
+    const nothing = { inc() {}, dec() {}, set() {}, observe() {} };
+    const metrics = {
+      depth: nothing,
+      adds: nothing,
+      latency: nothing,
+      workDuration: nothing,
+      unfinishedWorkSeconds: nothing,
+      longestRunningProcessorSeconds: nothing,
+      retries: { inc: () => retries++ },
+    };
+    const clock = new FakeClock();
+    const metricsProvider = { queueMetrics: () => metrics };
+    const queue = new RateLimitingQueue(newLimiter(), { clock, name: "pods", metricsProvider });
+    queue.addRateLimited("a");
+    queue.addAfter("b", 0);
+    queue.add("c");
+    queue.shutDown();
+    queue.addRateLimited("d");
+    assert.deepEqual([retries, clock.pendingTimers], [2, 0]);
+  });
+});

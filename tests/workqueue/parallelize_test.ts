@@ -1,0 +1,77 @@
+import { parallelizeUntil } from "@listwatch/cache/workqueue";
+import fc from "fast-check";
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+
+describe("parallelizing", () => {
+  it("does every piece once, by no more workers than allowed", async () => {
+    await fc.assert(
+      fc.asyncProperty(
+        fc.nat(30),
+        fc.integer({ min: 1, max: 6 }),
+        fc.integer({ min: 0, max: 7 }),
+        fc.scheduler(),
+        async (pieces, workers, chunkSize, scheduler) => {
+          const done = new Array(pieces).fill(0);
+          let running = 0;
+          const all = parallelizeUntil(pieces, async (piece) => {
+            assert.ok(++running <= workers);
+            await scheduler.schedule(Promise.resolve());
+            done[piece]++;
+            running--;
+          }, { workers, chunkSize });
+          await scheduler.waitFor(all);
+          assert.ok(done.every((times) => times === 1));
+        },
+      ),
+    );
+  });
+
+  it("gives each worker a row of pieces at a time", async () => {
+    const order: number[] = [];
+    const release: (() => void)[] = [];
+    const all = parallelizeUntil(6, (piece) => {
+      order.push(piece);
+      return new Promise<void>((resolve) => release.push(resolve));
+    }, { workers: 2, chunkSize: 3 });
+    assert.deepEqual(order, [0, 3]);
+    while (order.length < 6 || release.length > 0) {
+      release.shift()?.();
+      await Promise.resolve();
+    }
+    await all;
+    assert.deepEqual(order.slice().sort(), [0, 1, 2, 3, 4, 5]);
+  });
+
+  it("stops between pieces when its signal is aborted, and waits for those that have begun", async () => {
+    const stop = new AbortController();
+    const begun: number[] = [];
+    let finished = 0;
+    await parallelizeUntil(10, async (piece) => {
+      begun.push(piece);
+      if (piece === 1) stop.abort();
+      await Promise.resolve();
+      finished++;
+    }, { workers: 2, signal: stop.signal });
+    assert.deepEqual([begun, finished], [[0, 1], 2]);
+  });
+
+  it("rejects with the first failure once nothing is running any more, and begins nothing after it", async () => {
+    const begun: number[] = [];
+    let finished = false;
+    await assert.rejects(
+      parallelizeUntil(10, async (piece) => {
+        begun.push(piece);
+        if (piece === 0) throw new Error("piece 0");
+        for (let i = 0; i < 5; i++) await Promise.resolve();
+        finished = true;
+      }, { workers: 2 }),
+      /piece 0/,
+    );
+    assert.deepEqual([begun, finished], [[0, 1], true]);
+  });
+
+  it("refuses to work without workers", async () => {
+    await assert.rejects(parallelizeUntil(1, () => {}, { workers: 0 }), RangeError);
+  });
+});

@@ -1,0 +1,147 @@
+import { FakeClock } from "@listwatch/cache/testing";
+import {
+  bucketRateLimiter,
+  defaultControllerRateLimiter,
+  defaultItemBasedRateLimiter,
+  itemExponentialFailureRateLimiter,
+  itemFastSlowRateLimiter,
+  maxOfRateLimiter,
+  type RateLimiter,
+  withMaxWaitRateLimiter,
+} from "@listwatch/cache/workqueue";
+import fc from "fast-check";
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+
+function ask<T>(limiter: RateLimiter<T>, item: T, times: number): number[] {
+  return Array.from({ length: times }, () => limiter.when(item));
+}
+
+describe("the exponential limiter", () => {
+  it("doubles each item's delay up to the largest, until the item is forgotten", () => {
+    const limiter = itemExponentialFailureRateLimiter({ baseDelayMs: 1, maxDelayMs: 10 });
+    assert.deepEqual(ask(limiter, "a", 6), [1, 2, 4, 8, 10, 10]);
+    assert.deepEqual(ask(limiter, "b", 2), [1, 2]);
+    assert.deepEqual([limiter.numRequeues("a"), limiter.numRequeues("b"), limiter.numRequeues("c")], [
+      6,
+      2,
+      0,
+    ]);
+    limiter.forget("a");
+    assert.deepEqual([limiter.numRequeues("a"), limiter.when("a")], [0, 1]);
+  });
+
+  it("stays at the largest delay when the power is beyond every number", () => {
+    const limiter = itemExponentialFailureRateLimiter({ baseDelayMs: 1, maxDelayMs: 1_000 });
+    assert.equal(ask(limiter, "a", 2_000)[1_999], 1_000);
+  });
+
+  it("tells objects apart by what keyOf says", () => {
+    const limiter = itemExponentialFailureRateLimiter<{ name: string }>({
+      baseDelayMs: 1,
+      maxDelayMs: 10,
+      keyOf: ({ name }) => name,
+    });
+    limiter.when({ name: "a" });
+    assert.equal(limiter.when({ name: "a" }), 2);
+    limiter.forget({ name: "a" });
+    assert.equal(limiter.numRequeues({ name: "a" }), 0);
+  });
+});
+
+describe("the fast-slow limiter", () => {
+  it("is fast for the first failures of an item, then slow, until it is forgotten", () => {
+    const limiter = itemFastSlowRateLimiter({ fastDelayMs: 5, slowDelayMs: 10_000, maxFastAttempts: 3 });
+    assert.deepEqual(ask(limiter, "a", 5), [5, 5, 5, 10_000, 10_000]);
+    assert.equal(limiter.when("b"), 5);
+    limiter.forget("a");
+    assert.equal(limiter.when("a"), 5);
+  });
+});
+
+describe("the bucket limiter", () => {
+  it("lets a burst through, then makes each wait for a token of its own", async () => {
+    const clock = new FakeClock();
+    const limiter = bucketRateLimiter({ qps: 10, burst: 2, clock });
+    assert.deepEqual(ask(limiter, "a", 4), [0, 0, 100, 200]);
+    await clock.advance(200);
+    assert.equal(limiter.when("b"), 100, "two tokens came, both are taken");
+    await clock.advance(10_000);
+    assert.deepEqual(ask(limiter, "c", 3), [0, 0, 100], "it holds no more than the burst");
+    limiter.forget("a");
+    assert.equal(limiter.numRequeues("a"), 0);
+  });
+
+  it("has no limit at an infinite rate, and gives nothing without a burst or after it without a rate", () => {
+    assert.deepEqual(ask(bucketRateLimiter({ qps: Infinity, burst: 0 }), "a", 3), [0, 0, 0]);
+    assert.deepEqual(ask(bucketRateLimiter({ qps: 10, burst: 0 }), "a", 2), [Infinity, Infinity]);
+    assert.deepEqual(ask(bucketRateLimiter({ qps: 0, burst: 1 }), "a", 3), [0, Infinity, Infinity]);
+  });
+
+  it("never lets more through in any window than the burst and what the rate brings", async () => {
+    await fc.assert(
+      fc.asyncProperty(
+        fc.integer({ min: 1, max: 50 }),
+        fc.integer({ min: 1, max: 5 }),
+        fc.array(fc.nat(300), { minLength: 1, maxLength: 12 }),
+        async (qps, burst, pausesMs) => {
+          const clock = new FakeClock();
+          const limiter = bucketRateLimiter<string>({ qps, burst, clock });
+          const times: number[] = [];
+          for (const pauseMs of pausesMs) {
+            await clock.jump(pauseMs);
+            times.push(clock.now() + limiter.when("a"));
+          }
+          times.sort((a, b) => a - b);
+          times.forEach((startMs, from) =>
+            times.slice(from).forEach((endMs, more) =>
+              assert.ok(more + 1 <= burst + (endMs - startMs) * qps / 1_000 + 1e-6)
+            )
+          );
+        },
+      ),
+      { numRuns: 20 },
+    );
+  });
+});
+
+describe("limiters made of others", () => {
+  it("take the largest answer after asking everyone, and forget everywhere", () => {
+    const exponential = itemExponentialFailureRateLimiter({ baseDelayMs: 1, maxDelayMs: 100 });
+    const fastSlow = itemFastSlowRateLimiter({ fastDelayMs: 3, slowDelayMs: 5, maxFastAttempts: 2 });
+    const limiter = maxOfRateLimiter([exponential, fastSlow]);
+    assert.deepEqual(ask(limiter, "a", 5), [3, 3, 5, 8, 16]);
+    fastSlow.forget("a");
+    assert.equal(limiter.numRequeues("a"), 5);
+    limiter.forget("a");
+    assert.deepEqual([exponential.numRequeues("a"), limiter.numRequeues("a")], [0, 0]);
+    assert.equal(maxOfRateLimiter([]).when("a"), 0);
+  });
+
+  it("cut delays at the longest wait, and count as the one they wrap", () => {
+    const limiter = withMaxWaitRateLimiter(
+      itemExponentialFailureRateLimiter({ baseDelayMs: 2, maxDelayMs: 100 }),
+      5,
+    );
+    assert.deepEqual(ask(limiter, "a", 4), [2, 4, 5, 5]);
+    assert.equal(limiter.numRequeues("a"), 4);
+    limiter.forget("a");
+    assert.equal(limiter.when("a"), 2);
+  });
+});
+
+describe("the default limiters", () => {
+  it("for controllers, double from 5 ms to 1000 s, and let 10 a second through after a burst of 100", () => {
+    const limiter = defaultControllerRateLimiter({ clock: new FakeClock() });
+    assert.deepEqual(ask(limiter, "a", 3), [5, 10, 20]);
+    for (let i = 0; i < 97; i++) limiter.when(`item ${i}`);
+    assert.equal(limiter.when("b"), 100);
+    assert.equal(ask(limiter, "a", 30)[29], 1_000_000);
+  });
+
+  it("for items, double from 1 ms to 1000 s", () => {
+    const limiter = defaultItemBasedRateLimiter();
+    assert.deepEqual(ask(limiter, "a", 3), [1, 2, 4]);
+    assert.equal(ask(limiter, "a", 30)[29], 1_000_000);
+  });
+});
