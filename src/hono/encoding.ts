@@ -1,0 +1,92 @@
+/**
+ * Objects and lists as JSON, a piece at a time.
+ * @module
+ */
+
+import type { KubernetesObject } from "../meta/object.ts";
+import type { Page } from "./list.ts";
+import { JSON_HEADERS } from "./responses.ts";
+import type { View } from "./view.ts";
+
+const encoder = new TextEncoder();
+
+// A piece of this size is worth a write; the whole of a list that is not larger than a few goes out at once.
+const PIECE_CHARACTERS = 64 * 1024;
+const WHOLE_CHARACTERS = 512 * 1024;
+
+/** A line of a watch. */
+export function eventText(type: string, object: unknown): string {
+  return `{"type":"${type}","object":${JSON.stringify(object)}}\n`;
+}
+
+/** Text as UTF-8. */
+export function encode(text: string): Uint8Array<ArrayBuffer> {
+  return encoder.encode(text);
+}
+
+/** The answer to a get. */
+export function objectResponse(
+  object: KubernetesObject,
+  options: { readonly view: View; readonly pretty: boolean },
+): Response {
+  const text = JSON.stringify(options.view.one(object), null, options.pretty ? 2 : undefined);
+  return new Response(text + "\n", { headers: JSON_HEADERS });
+}
+
+/**
+ * The answer to a list. A large one is encoded while it is read, so that it never is in memory as a whole; its objects
+ * are those of one snapshot all the same.
+ */
+export function listResponse(
+  page: Page<KubernetesObject>,
+  options: { readonly view: View; readonly pretty: boolean },
+): Response {
+  const pieces = listPieces(page, options);
+  let text = "";
+  for (let next = pieces.next(); !next.done; next = pieces.next()) {
+    text += next.value;
+    if (text.length > WHOLE_CHARACTERS) {
+      return new Response(streamOf(text, pieces), { headers: JSON_HEADERS });
+    }
+  }
+  return new Response(text, { headers: JSON_HEADERS });
+}
+
+function streamOf(first: string, rest: Iterator<string>): ReadableStream<Uint8Array> {
+  return new ReadableStream<Uint8Array>({
+    start: (controller) => controller.enqueue(encode(first)),
+    pull(controller) {
+      const next = rest.next();
+      if (next.done) controller.close();
+      else controller.enqueue(encode(next.value));
+    },
+  }, { highWaterMark: 0 });
+}
+
+function* listPieces(
+  page: Page<KubernetesObject>,
+  options: { readonly view: View; readonly pretty: boolean },
+): Generator<string, void> {
+  const { view, pretty } = options;
+  const list = JSON.stringify(
+    { ...view.list(page.metadata), [view.itemsField]: [] },
+    null,
+    pretty ? 2 : undefined,
+  );
+  const end = list.lastIndexOf("]");
+  let text = list.slice(0, end);
+  const separator = pretty ? "\n    " : "";
+  for (const [i, item] of page.items.entries()) {
+    if (i > 0) text += ",";
+    text += separator + itemText(view.item(item), pretty);
+    if (text.length < PIECE_CHARACTERS) continue;
+    yield text;
+    text = "";
+  }
+  yield text + (pretty && page.items.length > 0 ? "\n  " : "") + list.slice(end) + "\n";
+}
+
+// JSON has no line breaks within its strings.
+function itemText(item: unknown, pretty: boolean): string {
+  return pretty ? JSON.stringify(item, null, 2).replaceAll("\n", "\n    ") : JSON.stringify(item);
+}

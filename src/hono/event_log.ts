@@ -1,0 +1,354 @@
+/**
+ * The recent past of one resource: what watches are replayed from, and old states are read from.
+ * @module
+ */
+
+import type { StoreChange, StoreEvent } from "../informer/store_event.ts";
+import type { KubernetesObject } from "../meta/object.ts";
+import { resourceVersionOf } from "../meta/object.ts";
+import { compareResourceVersions } from "../meta/resource_version.ts";
+import type { Clock, TimerHandle } from "../util/clock.ts";
+import { Deque } from "../util/deque.ts";
+import type { ServedInformer } from "./served_informer.ts";
+import { OrderedContent, type Snapshot } from "./snapshot.ts";
+
+/** One entry of the log. */
+export interface LogEntry<T> {
+  readonly type: "ADDED" | "MODIFIED" | "DELETED" | "BOOKMARK";
+  readonly key: string;
+  /** The resourceVersion of the resource once this has happened; the same for all entries of a relist. */
+  readonly position: string;
+  /** The present state; of a deleted object the final one. `undefined` in a bookmark. */
+  readonly object: T | undefined;
+  readonly oldObject: T | undefined;
+  /** In the entries of a relist: the position before it. What happened in between is not known. */
+  readonly gapAfter: string | undefined;
+  /** The entry as bytes, by event type and view; filled when first asked for, shared by all watches. */
+  readonly encoded: Map<string, Uint8Array>;
+}
+
+/** A watch, as the log sees it. */
+export interface LogReader {
+  /** The sequence number of the next entry it will read. */
+  readonly cursor: number;
+  /** Whether it wants {@linkcode LogReader.heartbeat}. */
+  readonly wantsHeartbeat: boolean;
+  /** There are new entries. */
+  wake(): void;
+  /** Time for a sign of life. */
+  heartbeat(): void;
+  /** What it would read next is gone. */
+  cut(): void;
+  /** The log is closed: end in good order. */
+  end(): void;
+}
+
+/** Options of {@linkcode EventLog}. */
+export interface EventLogOptions {
+  readonly clock: Clock;
+  /** How many entries are kept. */
+  readonly capacity: number;
+  /** Time between heartbeats. */
+  readonly heartbeatMs: number;
+}
+
+interface Waiter {
+  readonly resourceVersion: string;
+  readonly settle: (reached: boolean) => void;
+  readonly timer: TimerHandle;
+}
+
+/**
+ * Keeps the last entries of an informer's history, and wakes the watches that read it.
+ *
+ * Positions never decrease, but for a relist at an older resourceVersion (a restored server), from which history starts
+ * anew. An entry costs two references; its bytes are made when a watch first needs them.
+ */
+export class EventLog<T extends KubernetesObject> {
+  readonly #informer: ServedInformer<T>;
+  readonly #options: EventLogOptions;
+  readonly #entries = new Deque<LogEntry<T>>();
+  readonly #content: OrderedContent<T>;
+  readonly #readers = new Set<LogReader>();
+  readonly #unobserve: () => void;
+  #waiters: Waiter[] = [];
+  #heartbeatTimer: TimerHandle | undefined;
+  #tail = 0;
+  #position = "";
+  /** The position right before the oldest entry whose past is known. */
+  #base = "";
+  /** The oldest entry that states may be rolled back to. */
+  #historyFrom = 0;
+  /** Watches may not start before this. */
+  #resumeFrom: { readonly position: string; readonly sequence: number } = { position: "", sequence: 0 };
+  #started = false;
+  #flushScheduled = false;
+  #closed = false;
+
+  /** Starts to follow the informer. */
+  constructor(informer: ServedInformer<T>, options: EventLogOptions) {
+    this.#informer = informer;
+    this.#options = options;
+    this.#content = new OrderedContent(informer.indexer);
+    this.#unobserve = informer.observe((event) => this.#observe(event));
+  }
+
+  /** Whether the informer has synced; before that there is nothing to read. */
+  isReady(): boolean {
+    if (!this.#started && this.#informer.hasSynced()) this.#start("");
+    return this.#started;
+  }
+
+  /** The resourceVersion that the content stands at. */
+  get resourceVersion(): string {
+    return this.#position;
+  }
+
+  /** The oldest resourceVersion that a watch may start from. */
+  get oldestResourceVersion(): string {
+    const { position } = this.#resumeFrom;
+    return compareResourceVersions(position, this.#base) < 0 ? this.#base : position;
+  }
+
+  /** The sequence number of the next entry. */
+  get head(): number {
+    return this.#tail + this.#entries.length;
+  }
+
+  /** The sequence number of the oldest entry. */
+  get tail(): number {
+    return this.#tail;
+  }
+
+  /** How many watches read the log. */
+  get readers(): number {
+    return this.#readers.size;
+  }
+
+  /** The entry of a sequence number from `tail` to before `head`. */
+  entry(sequence: number): LogEntry<T> | undefined {
+    return this.#entries.at(sequence - this.#tail);
+  }
+
+  /** The content now, in key order. Taken once per change. */
+  snapshot(): Snapshot<T> {
+    return this.#content.snapshot(this.#position);
+  }
+
+  /**
+   * The content as it was at a resourceVersion that is not in the future, or `undefined` if that is not known any more.
+   * Costs a walk over the entries since, and over all keys.
+   */
+  stateAt(resourceVersion: string): Snapshot<T> | undefined {
+    if (compareResourceVersions(resourceVersion, this.#base) < 0) return undefined;
+    if (compareResourceVersions(resourceVersion, this.#position) > 0) return undefined;
+    const first = this.#firstAfter(resourceVersion, this.#historyFrom);
+    const gapAfter = this.entry(first)?.gapAfter;
+    if (gapAfter !== undefined && compareResourceVersions(resourceVersion, gapAfter) > 0) return undefined;
+    const before = new Map<string, T | undefined>();
+    for (let sequence = first; sequence < this.head; sequence++) {
+      const entry = this.entry(sequence);
+      if (entry === undefined || entry.type === "BOOKMARK" || before.has(entry.key)) continue;
+      before.set(entry.key, entry.oldObject);
+    }
+    return before.size === 0
+      ? { ...this.snapshot(), resourceVersion }
+      : this.#content.rolledBack(resourceVersion, before);
+  }
+
+  /**
+   * Where a watch that has seen everything up to a resourceVersion goes on; the end for one from the future;
+   * `undefined` if entries it has not seen are gone, or if it stands before or within a relist.
+   */
+  resume(resourceVersion: string): number | undefined {
+    if (compareResourceVersions(resourceVersion, this.oldestResourceVersion) < 0) return undefined;
+    return this.#firstAfter(resourceVersion, this.#resumeFrom.sequence);
+  }
+
+  /** Whether the content reaches a resourceVersion within a time; at once if it has. */
+  reaches(resourceVersion: string, timeoutMs: number): Promise<boolean> {
+    if (compareResourceVersions(resourceVersion, this.#position) <= 0) return Promise.resolve(true);
+    if (this.#closed) return Promise.resolve(false);
+    return new Promise((resolve) => {
+      const settle = (reached: boolean) => {
+        this.#options.clock.clearTimeout(waiter.timer);
+        this.#waiters = this.#waiters.filter((other) => other !== waiter);
+        resolve(reached);
+      };
+      const timer = this.#options.clock.setTimeout(() => settle(false), timeoutMs);
+      const waiter: Waiter = { resourceVersion, settle, timer };
+      this.#waiters.push(waiter);
+    });
+  }
+
+  /** Adds a watch. Returns how to remove it, which may be called more than once. */
+  attach(reader: LogReader): () => void {
+    if (this.#closed) {
+      reader.end();
+      return () => {};
+    }
+    this.#readers.add(reader);
+    this.#scheduleHeartbeat();
+    return () => {
+      this.#readers.delete(reader);
+      this.#scheduleHeartbeat();
+    };
+  }
+
+  /** Stops following the informer, ends every watch, lets every waiter go. */
+  close(): void {
+    if (this.#closed) return;
+    this.#closed = true;
+    this.#unobserve();
+    for (const reader of Array.from(this.#readers)) reader.end();
+    this.#readers.clear();
+    this.#scheduleHeartbeat();
+    for (const waiter of this.#waiters) waiter.settle(false);
+  }
+
+  /** What the store holds now is where the log begins. */
+  #start(resourceVersion: string): void {
+    this.#started = true;
+    const stored = this.#informer.indexer.lastStoreSyncResourceVersion();
+    const position = compareResourceVersions(resourceVersion, stored) > 0 ? resourceVersion : stored;
+    this.#position = position;
+    this.#base = position;
+    this.#resumeFrom = { position, sequence: this.head };
+  }
+
+  #observe(event: StoreEvent<T>): void {
+    if (!this.#started) {
+      if (!this.#informer.hasSynced()) return;
+      const isChange = event.type !== "bookmark" && event.type !== "replaced";
+      return this.#start(isChange ? resourceVersionOf(event.object) ?? "" : event.resourceVersion);
+    }
+    if (event.type === "bookmark") this.#advance(event.resourceVersion);
+    else if (event.type === "replaced") this.#replaced(event.resourceVersion, event.changes);
+    else this.#changed(event);
+  }
+
+  #changed(change: StoreChange<T>): void {
+    const version = resourceVersionOf(change.object) ?? "";
+    if (change.type === "updated" && version !== "" && version === resourceVersionOf(change.oldObject)) {
+      return;
+    }
+    this.#advance(version);
+    this.#append(change, { position: this.#position });
+    this.#afterAppend();
+  }
+
+  #replaced(resourceVersion: string, changes: readonly StoreChange<T>[]): void {
+    const previous = this.#position;
+    this.#position = resourceVersion;
+    // Whoever has read all of it is at the end; whoever stops in its middle stands before it and may not resume.
+    const relist = { position: resourceVersion, gapAfter: previous };
+    for (const change of inWatchOrder(changes)) this.#append(change, relist);
+    this.#entries.push({ ...BOOKMARK, ...relist, encoded: new Map() });
+    if (compareResourceVersions(resourceVersion, previous) < 0) {
+      this.#historyFrom = this.head;
+      this.#base = resourceVersion;
+    }
+    this.#resumeFrom = { position: resourceVersion, sequence: this.head };
+    this.#settleWaiters();
+    this.#afterAppend();
+  }
+
+  #append(change: StoreChange<T>, at: { readonly position: string; readonly gapAfter?: string }): void {
+    const { key, object } = change;
+    const common = { gapAfter: undefined, ...at, key, object, encoded: new Map<string, Uint8Array>() };
+    switch (change.type) {
+      case "added":
+        this.#content.added(key);
+        this.#entries.push({ ...common, type: "ADDED", oldObject: undefined });
+        break;
+      case "updated":
+        this.#content.updated();
+        this.#entries.push({ ...common, type: "MODIFIED", oldObject: change.oldObject });
+        break;
+      case "deleted":
+        this.#content.deleted(key);
+        this.#entries.push({ ...common, type: "DELETED", oldObject: change.oldObject ?? object });
+        break;
+    }
+  }
+
+  #advance(resourceVersion: string): void {
+    if (compareResourceVersions(resourceVersion, this.#position) <= 0) return;
+    this.#position = resourceVersion;
+    this.#settleWaiters();
+  }
+
+  #settleWaiters(): void {
+    for (const waiter of this.#waiters) {
+      if (compareResourceVersions(waiter.resourceVersion, this.#position) <= 0) waiter.settle(true);
+    }
+  }
+
+  #afterAppend(): void {
+    if (this.#readers.size === 0) {
+      this.#trim();
+    } else if (!this.#flushScheduled) {
+      // After the turn, so that everything it brings goes out as one chunk.
+      this.#flushScheduled = true;
+      queueMicrotask(() => this.#flush());
+    }
+  }
+
+  #flush(): void {
+    this.#flushScheduled = false;
+    for (const reader of Array.from(this.#readers)) reader.wake();
+    this.#trim();
+  }
+
+  #trim(): void {
+    while (this.#entries.length > this.#options.capacity) {
+      const evicted = this.#entries.shift();
+      this.#tail++;
+      if (evicted !== undefined && this.#tail > this.#historyFrom) this.#base = evicted.position;
+    }
+    if (this.#historyFrom < this.#tail) this.#historyFrom = this.#tail;
+    for (const reader of Array.from(this.#readers)) if (reader.cursor < this.#tail) reader.cut();
+  }
+
+  /** The first entry from `from` on whose position is after a resourceVersion; by bisection. */
+  #firstAfter(resourceVersion: string, from: number): number {
+    let low = Math.max(from, this.#tail);
+    let high = this.head;
+    while (low < high) {
+      const middle = (low + high) >>> 1;
+      const position = this.entry(middle)?.position ?? "";
+      if (compareResourceVersions(position, resourceVersion) > 0) high = middle;
+      else low = middle + 1;
+    }
+    return low;
+  }
+
+  #scheduleHeartbeat(): void {
+    const isWanted = Array.from(this.#readers).some((reader) => reader.wantsHeartbeat);
+    if (isWanted === (this.#heartbeatTimer !== undefined)) return;
+    if (isWanted) {
+      this.#heartbeatTimer = this.#options.clock.setTimeout(() => {
+        this.#heartbeatTimer = undefined;
+        for (const reader of Array.from(this.#readers)) if (reader.wantsHeartbeat) reader.heartbeat();
+        this.#scheduleHeartbeat();
+      }, this.#options.heartbeatMs);
+    } else {
+      this.#options.clock.clearTimeout(this.#heartbeatTimer);
+      this.#heartbeatTimer = undefined;
+    }
+  }
+}
+
+const BOOKMARK = { type: "BOOKMARK", key: "", object: undefined, oldObject: undefined } as const;
+
+/**
+ * Deletes first, as their objects carry old resourceVersions; then by ascending resourceVersion, so that only the last
+ * can bring a reader to the relist's own.
+ */
+function inWatchOrder<T>(changes: readonly StoreChange<T>[]): StoreChange<T>[] {
+  const deletes: StoreChange<T>[] = changes.filter((change) => change.type === "deleted");
+  const others: StoreChange<T>[] = changes.filter((change) => change.type !== "deleted");
+  const version = (change: StoreChange<T>) => resourceVersionOf(change.object) ?? "";
+  others.sort((a, b) => compareResourceVersions(version(a), version(b)));
+  return deletes.concat(others);
+}

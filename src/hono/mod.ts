@@ -1,0 +1,23 @@
+/**
+ * The cache over HTTP: a hono app that serves informers' stores in Kubernetes' own protocol.
+ *
+ * @example
+ * ```ts
+ * import { Hono } from "hono";
+ * import { newCluster, SharedIndexInformer } from "@listwatch/cache";
+ * import { readApi } from "@listwatch/cache/hono";
+ *
+ * const cluster = newCluster({ server: "http://127.0.0.1:8001" });
+ * const pods = new SharedIndexInformer(cluster.resource("v1/pods"));
+ * const app = new Hono();
+ * app.route("/", readApi({ resources: [{ informer: pods, resource: "v1/pods" }], allowAnonymous: true }));
+ * console.log((await app.request("/readyz")).status); // 503
+ * ```
+ *
+ * @module
+ */
+
+export type { Authenticate, Authorize, RequestAttributes, UserInfo } from "./authorization.ts";
+export { readApi, type ReadApiOptions, type ReadApiResource, type VersionInfo } from "./read_api.ts";
+export type { ServedInformer, ServedStore } from "./served_informer.ts";
+export type { ApiResource } from "../meta/discovery.ts";

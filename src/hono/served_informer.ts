@@ -1,0 +1,35 @@
+/**
+ * What the adapter needs of an informer.
+ * @module
+ */
+
+import type { StoreEvent } from "../informer/store_event.ts";
+import type { KubernetesObject } from "../meta/object.ts";
+
+/** The store of a served informer: the part of `Indexer` that is read. */
+export interface ServedStore<T> {
+  /** All keys, in any order. */
+  listKeys(): string[];
+  /** The object of a key. */
+  getByKey(key: string): T | undefined;
+  /** The resourceVersion that the content stands at; `""` before the first list. */
+  lastStoreSyncResourceVersion(): string;
+}
+
+/**
+ * What {@linkcode readApi} needs of an informer; every `SharedIndexInformer` whose keys are `metaNamespaceKey`'s (the
+ * default) has it.
+ */
+export interface ServedInformer<T extends KubernetesObject = KubernetesObject> {
+  /** What is read. */
+  readonly indexer: ServedStore<T>;
+  /** Whether the first list is in the store. */
+  hasSynced(): boolean;
+  /** Tells an observer of every write to the store, in order and in the same turn, until the returned function is called. */
+  observe(observer: (event: StoreEvent<T>) => void): () => void;
+  /** What the reflector is at. */
+  status(): {
+    readonly phase: string;
+    readonly lastError?: { readonly message: string } | undefined;
+  };
+}

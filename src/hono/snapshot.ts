@@ -1,0 +1,142 @@
+/**
+ * The content of a store in the order of its keys.
+ * @module
+ */
+
+import type { ServedStore } from "./served_informer.ts";
+
+/** Objects in the order of their keys, as they are at one resourceVersion. Never changes. */
+export interface Snapshot<T> {
+  readonly resourceVersion: string;
+  /** Ascending, byte by byte. */
+  readonly keys: readonly string[];
+  /** The object of each key. */
+  readonly objects: readonly T[];
+}
+
+/**
+ * Keeps the order of a store's keys, so that a list does not sort them anew: a change costs a note, the next snapshot a
+ * walk over all keys.
+ */
+export class OrderedContent<T> {
+  readonly #store: ServedStore<T>;
+  #keys: readonly string[] | undefined;
+  readonly #added = new Set<string>();
+  readonly #deleted = new Set<string>();
+  #snapshot: Snapshot<T> | undefined;
+
+  /** @param store Whose content it is. */
+  constructor(store: ServedStore<T>) {
+    this.#store = store;
+  }
+
+  /** A key came. */
+  added(key: string): void {
+    this.#snapshot = undefined;
+    if (this.#keys === undefined) return;
+    if (!this.#deleted.delete(key)) this.#added.add(key);
+  }
+
+  /** A key went. */
+  deleted(key: string): void {
+    this.#snapshot = undefined;
+    if (this.#keys === undefined) return;
+    if (!this.#added.delete(key)) this.#deleted.add(key);
+  }
+
+  /** An object changed. */
+  updated(): void {
+    this.#snapshot = undefined;
+  }
+
+  /** The content now. */
+  snapshot(resourceVersion: string): Snapshot<T> {
+    if (this.#snapshot === undefined) {
+      const keys = this.#sortedKeys();
+      const objects: T[] = [];
+      const present: string[] = [];
+      for (const key of keys) {
+        const object = this.#store.getByKey(key);
+        if (object === undefined) continue;
+        present.push(key);
+        objects.push(object);
+      }
+      this.#snapshot = { resourceVersion, keys: present, objects };
+    } else if (this.#snapshot.resourceVersion !== resourceVersion) {
+      this.#snapshot = { ...this.#snapshot, resourceVersion };
+    }
+    return this.#snapshot;
+  }
+
+  /**
+   * The content as it was before some changes.
+   *
+   * @param before The objects of all keys that have changed since; `undefined` where there was none.
+   */
+  rolledBack(resourceVersion: string, before: ReadonlyMap<string, T | undefined>): Snapshot<T> {
+    const { keys, objects } = this.snapshot(resourceVersion);
+    const oldKeys = Array.from(before.keys()).sort();
+    const resultKeys: string[] = [];
+    const resultObjects: T[] = [];
+    let next = 0;
+    const takeOld = (until: string | undefined) => {
+      while (next < oldKeys.length && (until === undefined || oldKeys[next] < until)) {
+        const object = before.get(oldKeys[next]);
+        if (object !== undefined) {
+          resultKeys.push(oldKeys[next]);
+          resultObjects.push(object);
+        }
+        next++;
+      }
+    };
+    for (let i = 0; i < keys.length; i++) {
+      takeOld(keys[i]);
+      // A key that has changed is taken from `before`, right before the key that follows it.
+      if (before.has(keys[i])) continue;
+      resultKeys.push(keys[i]);
+      resultObjects.push(objects[i]);
+    }
+    takeOld(undefined);
+    return { resourceVersion, keys: resultKeys, objects: resultObjects };
+  }
+
+  #sortedKeys(): readonly string[] {
+    const kept = this.#keys;
+    if (kept === undefined) {
+      this.#keys = this.#store.listKeys().sort();
+    } else if (this.#added.size > 0 || this.#deleted.size > 0) {
+      this.#keys = merge(kept, { added: Array.from(this.#added).sort(), deleted: this.#deleted });
+    }
+    this.#added.clear();
+    this.#deleted.clear();
+    return this.#keys ?? [];
+  }
+}
+
+function merge(
+  keys: readonly string[],
+  change: { readonly added: readonly string[]; readonly deleted: ReadonlySet<string> },
+): string[] {
+  const { added, deleted } = change;
+  const result: string[] = [];
+  let next = 0;
+  for (const key of keys) {
+    while (next < added.length && added[next] < key) result.push(added[next++]);
+    if (added[next] === key) next++;
+    if (!deleted.has(key)) result.push(key);
+  }
+  while (next < added.length) result.push(added[next++]);
+  return result;
+}
+
+/** The index of the first key that is not before `bound`. */
+export function lowerBound(keys: readonly string[], bound: string): number {
+  let low = 0;
+  let high = keys.length;
+  while (low < high) {
+    const middle = (low + high) >>> 1;
+    if (keys[middle] < bound) low = middle + 1;
+    else high = middle;
+  }
+  return low;
+}

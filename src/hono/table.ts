@@ -1,0 +1,81 @@
+/**
+ * Tables: what command-line clients show.
+ * @module
+ */
+
+import type { ApiResource } from "../meta/discovery.ts";
+import type { KubernetesObject, ListMeta } from "../meta/object.ts";
+import { age, type Column, type Printer } from "./table_columns.ts";
+import { printerOf } from "./table_printers.ts";
+import { withType } from "./typed_object.ts";
+import type { View } from "./view.ts";
+
+/** What each row says of its object. */
+export type IncludeObject = "None" | "Metadata" | "Object";
+
+/** Options of {@linkcode newTableView}. */
+export interface TableViewOptions {
+  /** `meta.k8s.io/v1` or `meta.k8s.io/v1beta1`. */
+  readonly apiVersion: string;
+  readonly includeObject: IncludeObject;
+  readonly nowMs: () => number;
+}
+
+/** Serves objects as rows of a Table. In a watch only the first event has the columns. */
+export function newTableView(resource: ApiResource, options: TableViewOptions): View {
+  const { apiVersion, includeObject, nowMs } = options;
+  const printer = printerOf(resource);
+  let columnsAreSent = false;
+
+  const row = (object: KubernetesObject) => ({
+    cells: cells(printer, object, nowMs()),
+    ...conditions(printer, object),
+    object: rowObject(object),
+  });
+  const rowObject = (object: KubernetesObject) => {
+    if (includeObject === "None") return null;
+    if (includeObject === "Object") return withType(resource, object);
+    return { kind: "PartialObjectMetadata", apiVersion, metadata: object.metadata ?? {} };
+  };
+  const table = (metadata: ListMeta, columns: readonly Column[] | null) => ({
+    kind: "Table",
+    apiVersion,
+    metadata,
+    columnDefinitions: columns,
+  });
+  const event = (object: KubernetesObject) => {
+    const columns = columnsAreSent ? null : printer.columns;
+    columnsAreSent = true;
+    return { ...table(versionOf(object), columns), rows: [row(object)] };
+  };
+  return {
+    // A row tells the age, and the first one of a watch comes with columns.
+    sharedAs: undefined,
+    one: (object) => ({ ...table(versionOf(object), printer.columns), rows: [row(object)] }),
+    list: (metadata) => table(metadata, printer.columns),
+    itemsField: "rows",
+    item: row,
+    event,
+    bookmark: (metadata) => event({ metadata }),
+  };
+}
+
+function versionOf(object: KubernetesObject): ListMeta {
+  const resourceVersion = object.metadata?.resourceVersion;
+  return resourceVersion === undefined ? {} : { resourceVersion };
+}
+
+// What an object lacks must not keep its list from being shown.
+function cells(printer: Printer, object: KubernetesObject, nowMs: number): unknown[] {
+  try {
+    return printer.cells(object, nowMs);
+  } catch {
+    const known: Record<string, unknown> = { Name: object.metadata?.name ?? "", Age: age(object, nowMs) };
+    return printer.columns.map(({ name }) => known[name] ?? "<unknown>");
+  }
+}
+
+function conditions(printer: Printer, object: KubernetesObject): { readonly conditions?: unknown[] } {
+  const found = printer.conditions?.(object);
+  return found === undefined ? {} : { conditions: found };
+}

@@ -1,0 +1,227 @@
+/**
+ * What a Table shows of pods.
+ * @module
+ */
+
+import type { KubernetesObject } from "../meta/object.ts";
+import { age, AGE_COLUMN, column, NAME_COLUMN, type Printer, since } from "./table_columns.ts";
+
+interface Terminated {
+  readonly exitCode?: number;
+  readonly signal?: number;
+  readonly reason?: string;
+  readonly finishedAt?: string | null;
+}
+
+interface ContainerStatus {
+  readonly name: string;
+  readonly ready?: boolean;
+  readonly started?: boolean;
+  readonly restartCount?: number;
+  readonly state?: {
+    readonly waiting?: { readonly reason?: string };
+    readonly running?: object;
+    readonly terminated?: Terminated;
+  };
+  readonly lastState?: { readonly terminated?: Terminated };
+}
+
+interface Condition {
+  readonly type: string;
+  readonly status?: string;
+  readonly reason?: string;
+}
+
+interface Pod extends KubernetesObject {
+  readonly spec?: {
+    readonly nodeName?: string;
+    readonly containers?: readonly { readonly name: string }[];
+    readonly initContainers?: readonly { readonly name: string; readonly restartPolicy?: string }[];
+    readonly readinessGates?: readonly { readonly conditionType: string }[];
+  };
+  readonly status?: {
+    readonly phase?: string;
+    readonly reason?: string;
+    readonly podIPs?: readonly { readonly ip?: string }[];
+    readonly nominatedNodeName?: string;
+    readonly conditions?: readonly Condition[];
+    readonly initContainerStatuses?: readonly ContainerStatus[];
+    readonly containerStatuses?: readonly ContainerStatus[];
+  };
+}
+
+/** Pods: how many containers are ready, and the one word that says best how the pod is. */
+export const podPrinter: Printer = {
+  columns: [
+    NAME_COLUMN,
+    column("Ready", "The aggregate readiness state of this pod for accepting traffic."),
+    column("Status", "The aggregate status of the containers in this pod."),
+    column(
+      "Restarts",
+      "The number of times the containers in this pod have been restarted and when the last container in this pod has restarted.",
+    ),
+    AGE_COLUMN,
+    column("IP", "The pod's first address.", 1),
+    column("Node", "The node the pod runs on.", 1),
+    column("Nominated Node", "The node where the pod may run once others have made room.", 1),
+    column("Readiness Gates", "How many of the further conditions for readiness are met.", 1),
+  ],
+  cells(object, nowMs) {
+    const pod = object as Pod;
+    const { metadata, spec, status } = pod;
+    const { ready, total, reason, restarts, lastRestart } = summary(pod);
+    const restarted = restarts !== 0 && lastRestart !== undefined;
+    return [
+      metadata?.name ?? "",
+      `${ready}/${total}`,
+      reason,
+      restarted ? `${restarts} (${since(lastRestart, nowMs)} ago)` : String(restarts),
+      age(object, nowMs),
+      status?.podIPs?.[0]?.ip || "<none>",
+      spec?.nodeName || "<none>",
+      status?.nominatedNodeName || "<none>",
+      readinessGates(pod),
+    ];
+  },
+  conditions(object) {
+    const phase = (object as Pod).status?.phase;
+    const completed = { type: "Completed", status: "True", reason: phase };
+    if (phase === "Succeeded") return [{ ...completed, message: "The pod has completed successfully." }];
+    return phase === "Failed" ? [{ ...completed, message: "The pod failed." }] : undefined;
+  },
+};
+
+/** Mutable while a pod is being summed up. */
+interface Summary {
+  ready: number;
+  total: number;
+  reason: string;
+  restarts: number;
+  /** When a container last ended before it was started again. */
+  lastRestart: string | undefined;
+}
+
+// The order of these steps decides which of several true words is shown; it is kubectl's users who know it.
+function summary(pod: Pod): Summary {
+  const { metadata, spec, status } = pod;
+  const result: Summary = {
+    ready: 0,
+    total: spec?.containers?.length ?? 0,
+    reason: status?.reason || status?.phase || "",
+    restarts: 0,
+    lastRestart: undefined,
+  };
+  const conditions = status?.conditions ?? [];
+  if (conditions.some(({ type, reason }) => type === "PodScheduled" && reason === "SchedulingGated")) {
+    result.reason = "SchedulingGated";
+  }
+  const sidecars = new Set<string>();
+  for (const { name, restartPolicy } of spec?.initContainers ?? []) {
+    if (restartPolicy === "Always") sidecars.add(name);
+  }
+  result.total += sidecars.size;
+
+  const sidecarRestarts = { restarts: 0, lastRestart: undefined as string | undefined };
+  const isInitializing = addInitContainers(pod, { result, sidecars, sidecarRestarts });
+  if (!isInitializing || isTrue(conditions, "Initialized")) {
+    result.restarts = sidecarRestarts.restarts;
+    result.lastRestart = sidecarRestarts.lastRestart;
+    addContainers(pod, result);
+  }
+
+  if (metadata?.deletionTimestamp) {
+    const isTerminal = status?.phase === "Succeeded" || status?.phase === "Failed";
+    if (status?.reason === "NodeLost") result.reason = "Unknown";
+    else if (!isTerminal) result.reason = "Terminating";
+  }
+  return result;
+}
+
+interface Restarts {
+  restarts: number;
+  lastRestart: string | undefined;
+}
+
+/** Tells whether an init container is still at work, or has failed. */
+function addInitContainers(
+  pod: Pod,
+  into: {
+    readonly result: Summary;
+    readonly sidecars: ReadonlySet<string>;
+    readonly sidecarRestarts: Restarts;
+  },
+): boolean {
+  const { result, sidecars, sidecarRestarts } = into;
+  const statuses = pod.status?.initContainerStatuses ?? [];
+  for (const [i, container] of statuses.entries()) {
+    const { state } = container;
+    const isSidecar = sidecars.has(container.name);
+    addRestarts(result, container);
+    if (isSidecar) addRestarts(sidecarRestarts, container);
+    if (state?.terminated !== undefined && (state.terminated.exitCode ?? 0) === 0) continue;
+    if (isSidecar && container.started) {
+      if (container.ready) result.ready++;
+      continue;
+    }
+    if (state?.terminated !== undefined) {
+      result.reason = `Init:${endOf(state.terminated)}`;
+    } else if (state?.waiting?.reason && state.waiting.reason !== "PodInitializing") {
+      result.reason = `Init:${state.waiting.reason}`;
+    } else {
+      result.reason = `Init:${i}/${pod.spec?.initContainers?.length ?? 0}`;
+    }
+    return true;
+  }
+  return false;
+}
+
+function addContainers(pod: Pod, result: Summary): void {
+  const statuses = pod.status?.containerStatuses ?? [];
+  let hasRunning = false;
+  let errorReason = "";
+  // The first container has the last word.
+  for (let i = statuses.length - 1; i >= 0; i--) {
+    const container = statuses[i];
+    const { state } = container;
+    addRestarts(result, container);
+    if (state?.waiting?.reason) {
+      result.reason = state.waiting.reason;
+    } else if (state?.terminated !== undefined) {
+      result.reason = endOf(state.terminated);
+      if (state.terminated.exitCode) errorReason = result.reason;
+    } else if (container.ready && state?.running !== undefined) {
+      hasRunning = true;
+      result.ready++;
+    }
+  }
+  if (result.reason !== "Completed") return;
+  if (hasRunning && isTrue(pod.status?.conditions ?? [], "Ready")) result.reason = "Running";
+  else if (errorReason !== "") result.reason = errorReason;
+  else if (hasRunning) result.reason = "NotReady";
+}
+
+function addRestarts(to: Restarts, container: ContainerStatus): void {
+  to.restarts += container.restartCount ?? 0;
+  const finishedAt = container.lastState?.terminated?.finishedAt;
+  if (!finishedAt) return;
+  if (to.lastRestart === undefined || Date.parse(to.lastRestart) < Date.parse(finishedAt)) {
+    to.lastRestart = finishedAt;
+  }
+}
+
+function endOf({ reason, signal, exitCode }: Terminated): string {
+  return reason || (signal ? `Signal:${signal}` : `ExitCode:${exitCode ?? 0}`);
+}
+
+function isTrue(conditions: readonly Condition[], type: string): boolean {
+  return conditions.some((condition) => condition.type === type && condition.status === "True");
+}
+
+function readinessGates(pod: Pod): string {
+  const gates = pod.spec?.readinessGates ?? [];
+  if (gates.length === 0) return "<none>";
+  const met = gates.filter(({ conditionType }) =>
+    pod.status?.conditions?.find(({ type }) => type === conditionType)?.status === "True"
+  );
+  return `${met.length}/${gates.length}`;
+}

@@ -1,0 +1,253 @@
+/**
+ * One watch, as a stream of bytes.
+ * @module
+ */
+
+import type { KubernetesObject } from "../meta/object.ts";
+import { resourceVersionOf } from "../meta/object.ts";
+import { compareResourceVersions } from "../meta/resource_version.ts";
+import type { Status } from "../meta/status.ts";
+import { INITIAL_EVENTS_END_ANNOTATION } from "../meta/watch_event.ts";
+import type { Clock, TimerHandle } from "../util/clock.ts";
+import { encode, eventText } from "./encoding.ts";
+import type { EventLog, LogEntry, LogReader } from "./event_log.ts";
+import { watchTooOld } from "./responses.ts";
+import type { Selection } from "./selection.ts";
+import type { View } from "./view.ts";
+
+/** What is watched. */
+export interface WatchRequest {
+  readonly view: View;
+  /** Which objects; `undefined`: all of them. */
+  readonly selection: Selection | undefined;
+  /** The first entry of the log to be read. */
+  readonly cursor: number;
+  /** What the reader has seen: its initial events, or elsewhere. */
+  readonly resourceVersion: string;
+  /** Objects to begin with, as ADDED events. */
+  readonly initial?: readonly KubernetesObject[];
+  readonly allowBookmarks: boolean;
+  /** Ends the watch after this time; never, if absent. */
+  readonly timeoutMs?: number;
+  /** How many bytes may wait to be read. */
+  readonly bufferBytes: number;
+  readonly clock: Clock;
+}
+
+// Small enough that a slow reader holds little, large enough that a burst is a few writes.
+const CHUNK_BYTES = 64 * 1024;
+
+/**
+ * Opens a watch: events as lines of JSON, those of one turn in one chunk.
+ *
+ * Nothing is queued for a reader: it has a place in the log, and what its stream has room for is taken from there.
+ * A reader so slow that the log moves past its place gets a 410 ERROR event and is cut off.
+ */
+export function openWatch<T extends KubernetesObject>(
+  log: EventLog<T>,
+  request: WatchRequest,
+): ReadableStream<Uint8Array> {
+  const watch = new Watch(log, request);
+  return new ReadableStream<Uint8Array>({
+    start: (controller) => watch.open(controller),
+    pull: () => watch.wake(),
+    cancel: () => watch.close(),
+  }, { highWaterMark: request.bufferBytes, size: (chunk) => chunk?.byteLength ?? 0 });
+}
+
+/** A watch that only says why it cannot go on: 200, and one ERROR event. */
+export function errorStream(status: Status): ReadableStream<Uint8Array> {
+  return new ReadableStream<Uint8Array>({
+    start(controller) {
+      controller.enqueue(encode(eventText("ERROR", status)));
+      controller.close();
+    },
+  });
+}
+
+class Watch<T extends KubernetesObject> implements LogReader {
+  readonly #log: EventLog<T>;
+  readonly #request: WatchRequest;
+  readonly wantsHeartbeat: boolean;
+  #cursor: number;
+  #resourceVersion: string;
+  /** A resourceVersion from the future: what comes up to it has been seen by the reader, elsewhere. */
+  readonly #skipThrough: string;
+  #initialSent = 0;
+  #initialDone: boolean;
+  #controller: ReadableStreamDefaultController<Uint8Array> | undefined;
+  #detach: () => void = () => {};
+  #timer: TimerHandle | undefined;
+
+  constructor(log: EventLog<T>, request: WatchRequest) {
+    this.#log = log;
+    this.#request = request;
+    this.#cursor = request.cursor;
+    this.#resourceVersion = request.resourceVersion;
+    const isFuture = compareResourceVersions(request.resourceVersion, log.resourceVersion) > 0;
+    this.#skipThrough = isFuture ? request.resourceVersion : "";
+    this.#initialDone = request.initial === undefined;
+    this.wantsHeartbeat = request.allowBookmarks;
+  }
+
+  get cursor(): number {
+    return this.#cursor;
+  }
+
+  open(controller: ReadableStreamDefaultController<Uint8Array>): void {
+    this.#controller = controller;
+    const { clock, timeoutMs } = this.#request;
+    if (timeoutMs !== undefined) this.#timer = clock.setTimeout(() => this.end(), timeoutMs);
+    this.#detach = this.#log.attach(this);
+  }
+
+  /** Hands on as much as there is and the stream has room for. */
+  wake(): void {
+    while (this.#controller !== undefined && (this.#controller.desiredSize ?? 0) > 0) {
+      if (this.#cursor < this.#log.tail) return this.cut();
+      const chunk = this.#nextChunk();
+      if (chunk === undefined) return;
+      this.#controller.enqueue(chunk);
+    }
+  }
+
+  heartbeat(): void {
+    // A bookmark speaks of everything before it: not while something waits to be read.
+    if (this.#isCaughtUp() && (this.#controller?.desiredSize ?? 0) > 0) {
+      this.#controller?.enqueue(encode(this.#bookmark()));
+    }
+  }
+
+  cut(): void {
+    const status = watchTooOld(this.#resourceVersion, this.#log.oldestResourceVersion);
+    this.#controller?.enqueue(encode(eventText("ERROR", status)));
+    this.#finish();
+  }
+
+  end(): void {
+    this.wake();
+    if (this.wantsHeartbeat) this.heartbeat();
+    this.#finish();
+  }
+
+  /** The reader has gone. */
+  close(): void {
+    this.#controller = undefined;
+    this.#release();
+  }
+
+  #finish(): void {
+    this.#controller?.close();
+    this.close();
+  }
+
+  #release(): void {
+    this.#detach();
+    if (this.#timer !== undefined) this.#request.clock.clearTimeout(this.#timer);
+    this.#timer = undefined;
+  }
+
+  #isCaughtUp(): boolean {
+    return this.#initialDone && this.#cursor === this.#log.head;
+  }
+
+  #nextChunk(): Uint8Array | undefined {
+    if (!this.#initialDone) return this.#initialChunk();
+    const parts: Uint8Array[] = [];
+    let length = 0;
+    let isWithinRelist = false;
+    while (this.#cursor < this.#log.head && (length < CHUNK_BYTES || isWithinRelist)) {
+      const entry = this.#log.entry(this.#cursor);
+      this.#cursor++;
+      if (entry === undefined) continue;
+      // The changes of a relist go out together.
+      isWithinRelist = entry.gapAfter !== undefined && entry.type !== "BOOKMARK";
+      const bytes = this.#encoded(entry);
+      if (bytes === undefined) continue;
+      parts.push(bytes);
+      length += bytes.byteLength;
+    }
+    return length === 0 ? undefined : concatenate(parts, length);
+  }
+
+  #initialChunk(): Uint8Array | undefined {
+    const { initial = [], selection, view, allowBookmarks } = this.#request;
+    let text = "";
+    for (; this.#initialSent < initial.length && text.length < CHUNK_BYTES; this.#initialSent++) {
+      const object = initial[this.#initialSent];
+      if (selection === undefined || selection(object)) text += eventText("ADDED", view.event(object));
+    }
+    if (this.#initialSent === initial.length) {
+      this.#initialDone = true;
+      if (allowBookmarks) {
+        text += eventText(
+          "BOOKMARK",
+          view.bookmark({
+            resourceVersion: this.#resourceVersion,
+            annotations: { [INITIAL_EVENTS_END_ANNOTATION]: "true" },
+          }),
+        );
+      }
+    }
+    return text === "" ? this.#nextChunk() : encode(text);
+  }
+
+  /** The entry as this reader sees it: `undefined` where it sees nothing. */
+  #encoded(entry: LogEntry<T>): Uint8Array | undefined {
+    const { position, object, oldObject } = entry;
+    if (compareResourceVersions(position, this.#skipThrough) <= 0) return undefined;
+    const isRelist = entry.gapAfter !== undefined;
+    // In the middle of a relist a reader stands nowhere.
+    if (!isRelist || entry.type === "BOOKMARK") this.#resourceVersion = position;
+    if (object === undefined) return this.wantsHeartbeat ? encode(this.#bookmark()) : undefined;
+    const { selection } = this.#request;
+    const was = oldObject !== undefined && (selection === undefined || selection(oldObject));
+    const is = entry.type !== "DELETED" && (selection === undefined || selection(object));
+    if (is) return this.#event(entry, was ? "MODIFIED" : "ADDED", object);
+    if (!was) return undefined;
+    // A deleted object is shown as it went; one that left the selection as it was, with the change's resourceVersion.
+    if (entry.type === "DELETED") return this.#event(entry, "DELETED", object);
+    return this.#event(entry, "LEFT", oldObject);
+  }
+
+  #event(entry: LogEntry<T>, change: "ADDED" | "MODIFIED" | "DELETED" | "LEFT", object: T): Uint8Array {
+    const { view } = this.#request;
+    const name = view.sharedAs === undefined ? undefined : `${change} ${view.sharedAs}`;
+    const known = name === undefined ? undefined : entry.encoded.get(name);
+    if (known !== undefined) return known;
+    const text = change === "LEFT"
+      ? eventText("DELETED", view.event(atVersion(object, resourceVersionOf(entry.object) || entry.position)))
+      : eventText(change, view.event(object));
+    const bytes = encode(text);
+    if (name !== undefined) entry.encoded.set(name, bytes);
+    return bytes;
+  }
+
+  #bookmark(): string {
+    return eventText(
+      "BOOKMARK",
+      this.#request.view.bookmark({ resourceVersion: this.#bookmarkVersion() }),
+    );
+  }
+
+  // What the log has come to, unless something of it waits to be read, or the reader was further from the start.
+  #bookmarkVersion(): string {
+    const isBehind = compareResourceVersions(this.#log.resourceVersion, this.#skipThrough) < 0;
+    return this.#isCaughtUp() && !isBehind ? this.#log.resourceVersion : this.#resourceVersion;
+  }
+}
+
+function atVersion(object: KubernetesObject, resourceVersion: string): KubernetesObject {
+  return { ...object, metadata: { ...object.metadata, resourceVersion } };
+}
+
+// A chunk of its own for each reader, as some runtimes take the buffer away when it is sent.
+function concatenate(parts: readonly Uint8Array[], length: number): Uint8Array {
+  const chunk = new Uint8Array(length);
+  let offset = 0;
+  for (const part of parts) {
+    chunk.set(part, offset);
+    offset += part.byteLength;
+  }
+  return chunk;
+}
