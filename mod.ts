@@ -25,6 +25,17 @@ export * from "./src/store/mod.ts";
 export * from "./src/queue/mod.ts";
 export * from "./src/reflector/mod.ts";
 export * from "./src/informer/mod.ts";
+export {
+  Backoff,
+  BackoffManager,
+  type BackoffManagerOptions,
+  type BackoffParameters,
+  newReflectorBackoff,
+  type Random,
+  type ReflectorBackoffOptions,
+} from "./src/util/backoff.ts";
+export { KeyedBackoff, type KeyedBackoffOptions } from "./src/util/backoff_keyed.ts";
 export { type Clock, realClock, type TimerHandle } from "./src/util/clock.ts";
 export { CacheError, type CacheErrorOptions } from "./src/util/errors.ts";
 export { consoleLogger, type LogFields, type Logger, silentLogger } from "./src/util/logger.ts";
+export { RetryWithDeadline, type RetryWithDeadlineOptions } from "./src/util/retry_with_deadline.ts";

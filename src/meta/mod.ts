@@ -3,6 +3,32 @@
  * @module
  */
 
+export {
+  escapeFieldValue,
+  type FieldGetter,
+  type FieldRequirement,
+  FieldSelector,
+  fieldSelectorFromSet,
+  type FieldSet,
+  fieldsEverything,
+  fieldsNothing,
+  parseFieldSelector,
+  unescapeFieldValue,
+} from "./fields.ts";
+export {
+  type LabelOperator,
+  LabelRequirement,
+  LabelSelector,
+  labelSelectorFromSet,
+  labelSelectorFromSpec,
+  type LabelSelectorSpec,
+  type LabelSet,
+  labelsEverything,
+  labelsNothing,
+  parseLabelSelector,
+  SelectorParseError,
+  type SelectorParseErrorOptions,
+} from "./labels.ts";
 export { type Deleted, DeletedFinalStateUnknown, type DeletedObject } from "./tombstone.ts";
 export {
   deletionHandlingMetaNamespaceKey,

@@ -1,6 +1,6 @@
 import {
   LabelRequirement,
-  LabelSelector,
+  type LabelSelector,
   labelSelectorFromSet,
   labelSelectorFromSpec,
   type LabelSelectorSpec,
