@@ -1,0 +1,85 @@
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import { join } from "node:path";
+import { checkExports } from "../../scripts/check_exports.ts";
+
+const DOC = "/**\n * What it is.\n *\n * @module\n */\n";
+const NAME = "\n/**\n * Adds one.\n *\n * @example\n * ```ts\n * addOne(1);\n * ```\n */\n" +
+  "export function addOne(x: number): number {\n  return x + 1;\n}\n";
+
+async function violationsOf(source: string | undefined): Promise<string[]> {
+  const root = await Deno.makeTempDir({ prefix: "listwatch-exports-" });
+  try {
+    await Deno.writeTextFile(join(root, "deno.json"), JSON.stringify({ exports: { ".": "./mod.ts" } }));
+    if (source !== undefined) await Deno.writeTextFile(join(root, "mod.ts"), source);
+    const { violations } = await checkExports(root);
+    return violations.map(({ path, line, rule, message }) => `${path}:${line} ${rule} ${message}`);
+  } finally {
+    await Deno.remove(root, { recursive: true });
+  }
+}
+
+describe("check_exports", () => {
+  it("accepts a documented entry without effects", async () => {
+    assert.deepEqual(
+      await violationsOf(
+        `${DOC}${NAME}\n/** A shape. */\nexport interface Shape {\n  /** Its area. */\n  area(): number;\n}\n` +
+          "const started = new Date(0);\nconst table = new Map([[1, started]]);\n" +
+          "/**\n * Round.\n *\n * @example\n * ```ts\n * new Circle();\n * ```\n */\n" +
+          "export class Circle implements Shape {\n  area(): number {\n    return table.size;\n  }\n}\n",
+      ),
+      [],
+    );
+  });
+
+  const refused: [what: string, source: string | undefined, expected: RegExp][] = [
+    ["a missing file", undefined, /^deno\.json:1 missing \.: there is no mod\.ts$/],
+    ["an entry without a module doc", NAME, /^mod\.ts:1 module-doc /],
+    ["a name without a doc", `${DOC}${NAME}export type A = 1;\n`, /^mod\.ts:18 doc A has no doc comment$/],
+    [
+      "a function without an example",
+      `${DOC}/** Two. */\nexport function two(): number {\n  return 2;\n}\n`,
+      /^mod\.ts:7 example two has no @example$/,
+    ],
+    [
+      "an interface method without a doc",
+      `${DOC}/** A shape. */\nexport interface Shape {\n  area(): number;\n}\n`,
+      /^mod\.ts:8 doc Shape\.area has no doc comment$/,
+    ],
+    ["a timer", `${DOC}setTimeout(() => {}, 60_000);\n`, /^mod\.ts:1 side-effect calls setTimeout \(/],
+    ["a look at the clock", `${DOC}export {};\nvoid Date.now();\n`, /side-effect calls Date\.now \(/],
+    ["a date of now", `${DOC}export {};\nvoid new Date();\n`, /side-effect calls new Date \(/],
+    ["chance", `${DOC}export {};\nvoid Math.random();\n`, /side-effect calls Math\.random \(/],
+    ["a request", `${DOC}fetch("http://127.0.0.1:9").catch(() => {});\n`, /side-effect calls fetch \(/],
+    ["a line on the console", `${DOC}console.log("hello");\n`, /side-effect calls console\.log \(/],
+    ["a listener", `${DOC}addEventListener("error", () => {});\n`, /side-effect calls addEventListener \(/],
+    ["a new global", `${DOC}Object.assign(globalThis, { mine: 1 });\n`, /side-effect adds globalThis\.mine$/],
+    [
+      "a changed built-in class",
+      `${DOC}Object.assign(Array.prototype, { last() {} });\n`,
+      /side-effect adds Array\.prototype\.last$/,
+    ],
+    [
+      "a look at the environment",
+      `${DOC}Deno.env.get("HOME");\n`,
+      /side-effect the import failed: NotCapable: Requires env access/,
+    ],
+    [
+      "a promise that is rejected",
+      `${DOC}Promise.reject("no");\n`,
+      /side-effect leaves a rejected promise: no$/,
+    ],
+    [
+      "a wait without end",
+      `${DOC}await new Promise(() => {});\n`,
+      /side-effect the import (failed|does not end)/,
+    ],
+  ];
+  for (const [what, source, expected] of refused) {
+    it(`refuses ${what}`, async () => {
+      const found = await violationsOf(source);
+      assert.equal(found.length, 1, found.join("\n"));
+      assert.match(found[0], expected);
+    });
+  }
+});
