@@ -1,0 +1,430 @@
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import {
+  DeletedFinalStateUnknown,
+  type Delta,
+  type Deltas,
+  FIFOClosedError,
+  KeyError,
+  type KeyListerGetter,
+  type Logger,
+  RealFIFO,
+  type RealFIFOOptions,
+  silentLogger,
+  TransformError,
+} from "@listwatch/cache";
+import { FakeClock } from "@listwatch/cache/testing";
+
+interface Thing {
+  metadata: { name: string };
+  value: string;
+}
+
+function thing(name: string, value: string | number = ""): Thing {
+  return { metadata: { name }, value: String(value) };
+}
+
+const bad = "not an object" as unknown as Thing;
+
+function known(...objects: Thing[]): KeyListerGetter<Thing> {
+  return {
+    listKeys: () => objects.map((object) => object.metadata.name),
+    getByKey: (key) => objects.find((object) => object.metadata.name === key),
+  };
+}
+
+function atomic(options: Partial<RealFIFOOptions<Thing>> = {}): RealFIFO<Thing> {
+  return new RealFIFO<Thing>({ atomicEvents: true, ...options } as RealFIFOOptions<Thing>);
+}
+
+function text(delta: Delta<Thing>): string {
+  switch (delta.type) {
+    case "ReplacedAll": {
+      const { resourceVersion, objects } = delta.object;
+      return `ReplacedAll@${resourceVersion} ${objects.map((object) => object.metadata?.name).join("+")}`;
+    }
+    case "SyncAll":
+      return "SyncAll";
+    case "Bookmark":
+      return `Bookmark@${delta.object.resourceVersion}`;
+    default: {
+      const { type, object } = delta;
+      if (!(object instanceof DeletedFinalStateUnknown)) {
+        return `${type} ${object.metadata?.name}=${object.value}`;
+      }
+      return `${type} ${object.key}=?(${object.object?.value ?? ""})`;
+    }
+  }
+}
+
+function drain(queue: RealFIFO<Thing>): string[] {
+  const popped: string[] = [];
+  while (
+    queue.tryPop((deltas) => {
+      assert.equal(deltas.length, 1);
+      popped.push(text(deltas[0]));
+    })
+  );
+  return popped;
+}
+
+/** Pops in batches: each as `batch:` or `single:` and how many deltas it had. */
+function drainBatches(queue: RealFIFO<Thing>): string[] {
+  const popped: string[] = [];
+  while (
+    queue.tryPopBatch(
+      (deltas) => void popped.push(`batch: ${deltas.map(text).join(", ")}`),
+      (deltas) => void popped.push(`single: ${deltas.map(text).join(", ")}`),
+    )
+  );
+  return popped;
+}
+
+describe("RealFIFO", () => {
+  it("keeps every event, in order, across all objects", () => {
+    const queue = atomic();
+    queue.add(thing("foo", 10));
+    queue.update(thing("foo", 12));
+    queue.add(thing("bar", 1));
+    queue.delete(thing("foo", 15));
+    queue.delete(thing("foo", 15));
+    queue.delete(thing("nobody knows it", 1));
+    assert.equal(queue.length, 6);
+    assert.deepEqual(drain(queue), [
+      "Added foo=10",
+      "Updated foo=12",
+      "Added bar=1",
+      "Deleted foo=15",
+      "Deleted foo=15",
+      "Deleted nobody knows it=1",
+    ]);
+  });
+
+  it("can be made in the two ways that make sense only", () => {
+    const knownObjects = known();
+    // @ts-expect-error -- an atomic queue has no use for known objects
+    assert.throws(() => new RealFIFO<Thing>({ atomicEvents: true, knownObjects }), TypeError);
+    // @ts-expect-error -- the other kind needs them
+    assert.throws(() => new RealFIFO<Thing>({}), TypeError);
+    // @ts-expect-error -- bookmarks are for the atomic kind
+    assert.throws(() => new RealFIFO<Thing>({ knownObjects, emitDeltaTypeBookmark: true }), TypeError);
+    for (const batchSize of [0, -1, 1.5, NaN]) assert.throws(() => atomic({ batchSize }), RangeError);
+  });
+
+  it("transforms each object once, but no tombstone and no resync", () => {
+    const calls: string[] = [];
+    const queue = new RealFIFO<Thing>({
+      knownObjects: known(thing("known", "k")),
+      transform: (object) => {
+        calls.push(object.value);
+        return { ...object, value: `${object.value}!` };
+      },
+    });
+    queue.add(thing("a", 1));
+    queue.delete(thing("a", 2));
+    queue.replace([thing("b", 3)], "1");
+    assert.deepEqual(drain(queue), ["Added a=1!", "Deleted a=2!", "Deleted known=?(k)", "Replaced b=3!"]);
+    queue.resync();
+    assert.deepEqual(drain(queue), ["Sync known=k"]);
+    assert.deepEqual(calls, ["1", "2", "3"]);
+  });
+
+  it("queues nothing for an object without a key, or that the transform throws at", () => {
+    const queue = atomic({
+      transform: () => {
+        throw new Error("no");
+      },
+    });
+    assert.throws(() => queue.add(bad), KeyError);
+    assert.throws(() => queue.add(thing("a")), TransformError);
+    assert.throws(() => queue.replace([thing("a")], "1"), TransformError);
+    assert.equal(queue.length, 0);
+  });
+});
+
+describe("an atomic RealFIFO", () => {
+  it("queues a list as one delta with its resourceVersion, behind what came before it", () => {
+    const queue = atomic();
+    queue.add(thing("foo", 1));
+    queue.replace([thing("foo", 2), thing("bar", 3)], "20");
+    queue.replace([], "21");
+    queue.update(thing("foo", 4));
+    assert.deepEqual(drain(queue), [
+      "Added foo=1",
+      "ReplacedAll@20 foo+bar",
+      "ReplacedAll@21 ",
+      "Updated foo=4",
+    ]);
+  });
+
+  it("carries transformed objects in a list, and leaves the given array alone", () => {
+    const queue = atomic({ transform: (object) => ({ ...object, value: "transformed" }) });
+    const given = [thing("a", "as it was")];
+    queue.replace(given, "1");
+    given.push(thing("b"));
+    queue.tryPop(([delta]) => {
+      assert.equal(delta.type, "ReplacedAll");
+      assert.deepEqual((delta as Extract<typeof delta, { type: "ReplacedAll" }>).object.objects, [
+        thing("a", "transformed"),
+      ]);
+    });
+    assert.equal(given[0].value, "as it was");
+  });
+
+  it("leaves an object without a key in a list to the consumer", () => {
+    const queue = atomic();
+    queue.replace([thing("a"), bad], "1");
+    assert.equal(queue.length, 1);
+  });
+
+  it("queues a resync as one delta, and a bookmark where it is told to", () => {
+    const queue = atomic({ emitDeltaTypeBookmark: true });
+    queue.resync();
+    queue.bookmark("7");
+    assert.deepEqual(drain(queue), ["SyncAll", "Bookmark@7"]);
+    const silent = atomic();
+    silent.bookmark("7");
+    assert.equal(silent.length, 0);
+  });
+
+  it("has synced when its first list was processed, also an empty one", () => {
+    const queue = atomic();
+    queue.replace([], "1");
+    assert.equal(queue.hasSynced(), false);
+    queue.tryPop((_deltas, isInInitialList) => {
+      assert.equal(isInInitialList, true);
+      assert.equal(queue.hasSynced(), false, "it is still being processed");
+    });
+    assert.equal(queue.hasSynced(), true);
+  });
+
+  it("has synced when its first list was processed, even if that failed", async () => {
+    const queue = atomic();
+    queue.replace([thing("a")], "1");
+    await assert.rejects(queue.pop(() => Promise.reject(new Error("no use"))));
+    assert.equal(queue.hasSynced(), true);
+  });
+});
+
+describe("a RealFIFO with known objects", () => {
+  const madeDeletes: Record<string, [operations: (queue: RealFIFO<Thing>) => void, deltas: string[]]> = {
+    "an added object": [(queue) => {
+      queue.add(thing("foo", 1));
+      queue.replace([], "1");
+    }, ["Added foo=1", "Deleted foo=?(1)"]],
+    "an object that was deleted already": [(queue) => {
+      queue.add(thing("foo", 1));
+      queue.delete(thing("foo", 1));
+      queue.replace([], "1");
+    }, ["Added foo=1", "Deleted foo=1"]],
+    "an object that several lists held": [(queue) => {
+      queue.add(thing("foo", 1));
+      queue.replace([thing("foo", 2)], "1");
+      queue.replace([thing("foo", 3)], "2");
+      queue.replace([], "3");
+    }, ["Added foo=1", "Replaced foo=2", "Replaced foo=3", "Deleted foo=?(3)"]],
+    "an object that several lists lack": [(queue) => {
+      queue.add(thing("foo", 1));
+      queue.replace([], "1");
+      queue.replace([], "2");
+    }, ["Added foo=1", "Deleted foo=?(1)"]],
+    "an object that was deleted and came back": [(queue) => {
+      queue.add(thing("foo", 1));
+      queue.delete(thing("foo", 1));
+      queue.add(thing("foo", 2));
+      queue.replace([], "1");
+    }, ["Added foo=1", "Deleted foo=1", "Added foo=2", "Deleted foo=?(2)"]],
+    "an object that came back between two lists": [(queue) => {
+      queue.add(thing("foo", 1));
+      queue.add(thing("bar", 1));
+      queue.update(thing("foo", 2));
+      queue.delete(thing("foo", 3));
+      queue.replace([], "1");
+      queue.add(thing("bar", 2));
+      queue.replace([], "2");
+    }, [
+      "Added foo=1",
+      "Added bar=1",
+      "Updated foo=2",
+      "Deleted foo=3",
+      "Deleted bar=?(1)",
+      "Added bar=2",
+      "Deleted bar=?(2)",
+    ]],
+  };
+  for (const [what, [operations, expected]] of Object.entries(madeDeletes)) {
+    it(`infers from a list that lacks it, once, the delete of ${what}`, () => {
+      const queue = new RealFIFO<Thing>({ knownObjects: known() });
+      operations(queue);
+      assert.deepEqual(drain(queue), expected);
+    });
+  }
+
+  it("queues tombstones before the objects of the list: of queued ones, then of known ones", () => {
+    const queue = new RealFIFO<Thing>({
+      knownObjects: known(thing("foo", 5), thing("bar", 6), thing("baz", 7)),
+    });
+    queue.add(thing("qux", 1));
+    queue.delete(thing("baz", 10));
+    queue.replace([thing("foo", 8)], "1");
+    assert.deepEqual(drain(queue), [
+      "Added qux=1",
+      "Deleted baz=10",
+      "Deleted qux=?(1)",
+      "Deleted bar=?(6)",
+      "Replaced foo=8",
+    ]);
+  });
+
+  it("makes a tombstone without an object for a known key whose object is gone", () => {
+    const queue = new RealFIFO<Thing>({
+      knownObjects: { listKeys: () => ["foo"], getByKey: () => undefined },
+    });
+    queue.replace([], "1");
+    assert.deepEqual(drain(queue), ["Deleted foo=?()"]);
+  });
+
+  it("resends at a resync what the consumer knows and the queue does not hold", () => {
+    const { getByKey } = known(thing("foo", 5), thing("bar", 6));
+    const queue = new RealFIFO<Thing>({
+      knownObjects: { listKeys: () => ["foo", "bar", "vanished"], getByKey },
+    });
+    queue.update(thing("bar", 7));
+    queue.resync();
+    queue.resync();
+    assert.deepEqual(drain(queue), ["Updated bar=7", "Sync foo=5"]);
+  });
+
+  it("queues nothing of a list in which an object has no key", () => {
+    const queue = new RealFIFO<Thing>({ knownObjects: known(thing("foo", 5)) });
+    assert.throws(() => queue.replace([thing("a"), bad], "1"), KeyError);
+    assert.equal(queue.length, 0);
+    assert.equal(queue.hasSynced(), false);
+  });
+
+  const synced: Record<string, [known: Thing[], list: Thing[], pops: number]> = {
+    "an empty list": [[], [], 0],
+    "a list of two": [[], [thing("a"), thing("b")], 2],
+    "a list with one key twice": [[], [thing("a", 1), thing("a", 2)], 2],
+    "an empty list where three objects are known": [[thing("a"), thing("b"), thing("c")], [], 3],
+  };
+  for (const [what, [knownObjects, list, pops]] of Object.entries(synced)) {
+    it(`has synced ${pops} pops after ${what}`, () => {
+      const queue = new RealFIFO<Thing>({ knownObjects: known(...knownObjects) });
+      queue.replace(list, "1");
+      for (let left = pops; left > 0; left--) {
+        assert.equal(queue.hasSynced(), false);
+        assert.equal(queue.tryPop(() => {}), true);
+      }
+      assert.equal(queue.hasSynced(), true);
+    });
+  }
+});
+
+describe("a batch of a RealFIFO", () => {
+  it("holds all that may be worked off together", () => {
+    const queue = atomic();
+    for (const name of ["a", "b", "c"]) queue.add(thing(name));
+    assert.deepEqual(drainBatches(queue), ["batch: Added a=, Added b=, Added c="]);
+  });
+
+  it("never mixes the first list with what came later", () => {
+    const queue = new RealFIFO<Thing>({ knownObjects: known() });
+    queue.replace([thing("a", 1), thing("b", 1)], "1");
+    queue.update(thing("c", 2));
+    queue.update(thing("d", 2));
+    const flags: boolean[] = [];
+    const sizes: number[] = [];
+    const process = (deltas: Deltas<Thing>, isInInitialList: boolean) => {
+      flags.push(isInInitialList);
+      sizes.push(deltas.length);
+    };
+    while (queue.tryPopBatch(process, process));
+    assert.deepEqual(flags, [true, false]);
+    assert.deepEqual(sizes, [2, 2]);
+  });
+
+  it("ends before a key that it holds already", () => {
+    const queue = atomic();
+    for (const name of ["a", "b", "a", "c"]) queue.add(thing(name));
+    assert.deepEqual(drainBatches(queue), ["batch: Added a=, Added b=", "batch: Added a=, Added c="]);
+  });
+
+  it("is no larger than its size, also within the first list", () => {
+    const queue = new RealFIFO<Thing>({ knownObjects: known(), batchSize: 2 });
+    queue.replace([thing("a"), thing("b"), thing("c")], "1");
+    queue.add(thing("d"));
+    assert.deepEqual(drainBatches(queue), [
+      "batch: Replaced a=, Replaced b=",
+      "single: Replaced c=",
+      "single: Added d=",
+    ]);
+  });
+
+  it("is a list, a resync or a bookmark alone", () => {
+    const queue = atomic({ emitDeltaTypeBookmark: true });
+    queue.add(thing("a"));
+    queue.replace([thing("b")], "1");
+    queue.resync();
+    queue.add(thing("c"));
+    queue.add(thing("d"));
+    queue.bookmark("2");
+    assert.deepEqual(drainBatches(queue), [
+      "single: Added a=",
+      "single: ReplacedAll@1 b",
+      "single: SyncAll",
+      "batch: Added c=, Added d=",
+      "single: Bookmark@2",
+    ]);
+  });
+
+  it("ends with a delta whose key can no longer be computed, which the consumer reports", () => {
+    const queue = atomic({
+      transform: (object) => object.value === "bad" ? "no object" as unknown as Thing : object,
+    });
+    queue.add(thing("a"));
+    queue.add(thing("b", "bad"));
+    queue.add(thing("c"));
+    queue.add(thing("d", "bad"));
+    const sizes: number[] = [];
+    const process = (deltas: Deltas<Thing>) => void sizes.push(deltas.length);
+    while (queue.tryPopBatch(process, process));
+    assert.deepEqual(sizes, [2, 2]);
+  });
+
+  it("is waited for, and returned", async () => {
+    const queue = atomic();
+    const popped = queue.popBatch(() => assert.fail("there is one only"), () => {});
+    await new FakeClock().advance(0);
+    queue.add(thing("a"));
+    assert.deepEqual((await popped).map(text), ["Added a="]);
+    const waiting = queue.popBatch(() => {}, () => {}, { signal: AbortSignal.abort(new Error("enough")) });
+    await assert.rejects(waiting, /enough/);
+    queue.close();
+    await assert.rejects(queue.popBatch(() => {}, () => {}), FIFOClosedError);
+    assert.equal(queue.tryPopBatch(() => {}, () => {}), false);
+  });
+
+  it("is lost where its callback throws, and counts for hasSynced", async () => {
+    const queue = new RealFIFO<Thing>({ knownObjects: known() });
+    queue.replace([thing("a"), thing("b")], "1");
+    const thrown = new Error("no use");
+    await assert.rejects(queue.popBatch(() => Promise.reject(thrown), () => {}), thrown);
+    assert.equal(queue.length, 0);
+    assert.equal(queue.hasSynced(), true);
+  });
+
+  it("may take 100 ms for each of its deltas, and one second at most, before a warning", async () => {
+    for (const [size, allowedMs] of [[3, 300], [20, 1_000]]) {
+      const clock = new FakeClock();
+      const warnings: string[] = [];
+      const logger: Logger = { ...silentLogger, warn: (message) => void warnings.push(message) };
+      for (const [tookMs, expected] of [[allowedMs, 0], [allowedMs + 1, 1]]) {
+        const queue = atomic({ clock, logger, batchSize: size });
+        for (let i = 0; i < size + 11; i++) queue.add(thing(`pod-${i}`));
+        await queue.popBatch(() => clock.jump(tookMs), () => {});
+        assert.equal(warnings.length, expected, `${size} deltas, ${tookMs} ms`);
+      }
+    }
+  });
+});
