@@ -1,0 +1,287 @@
+/**
+ * The routes of an API server.
+ * @module
+ */
+
+import { Hono } from "hono";
+import { negotiate } from "../meta/accept.ts";
+import { answerDiscovery } from "../meta/discovery.ts";
+import { type ListQuery, parseListQuery } from "../meta/list_query.ts";
+import { newStatus, StatusError } from "../meta/status.ts";
+import { errorMessage } from "../util/errors.ts";
+import {
+  failure,
+  internal,
+  methodNotAllowed,
+  noSuchResource,
+  notAcceptable,
+  notFound,
+  unsupportedMediaType,
+} from "./api_errors.ts";
+import { decodeObject } from "./object_checks.ts";
+import { listDocument, type ObjectReader } from "./object_reader.ts";
+import {
+  type DeleteOptions,
+  type Deletion,
+  type ObjectAddress,
+  type ObjectRegistry,
+  storageKey,
+} from "./object_registry.ts";
+import { applyPatch } from "./patch_types.ts";
+import { parseRequestPath, type RequestPath } from "./request_path.ts";
+import { jsonResponse, pageNotFound, statusResponse, textResponse, watchResponse } from "./responses.ts";
+import { newSelection, type Selection } from "./selection.ts";
+import type { ResourceTable, ServedResource } from "./served_resources.ts";
+import type { WatchHub } from "./watch_hub.ts";
+import { parseJson } from "./json.ts";
+
+/** The parts that answer. */
+export interface ApiParts {
+  readonly resources: ResourceTable;
+  readonly reader: ObjectReader;
+  readonly registry: ObjectRegistry;
+  readonly watches: WatchHub;
+}
+
+/** What goes along with a request. */
+export interface ApiBindings {
+  /** Calls the request off. */
+  readonly signal?: AbortSignal;
+}
+
+interface Call {
+  readonly request: Request;
+  readonly params: URLSearchParams;
+  readonly signal: AbortSignal | undefined;
+  readonly resource: ServedResource;
+  readonly path: RequestPath;
+}
+
+/** Makes the app. */
+export function newApiRoutes(parts: ApiParts): Hono<{ Bindings: ApiBindings }> {
+  const app = new Hono<{ Bindings: ApiBindings }>();
+  app.onError((error, c) => {
+    if (error instanceof StatusError) return statusResponse(error.status, c.req.raw);
+    return statusResponse(newStatus(500, "InternalError", errorMessage(error)), c.req.raw);
+  });
+  app.notFound(() => pageNotFound());
+  for (const path of ["/healthz", "/livez", "/readyz"]) app.all(path, () => textResponse("ok"));
+  app.get("/version", (c) => jsonResponse(VERSION, { request: c.req.raw }));
+  app.all("/version", () => statusResponse(methodNotAllowed().status));
+  app.all("*", async (c) => {
+    const request = c.req.raw;
+    const { pathname, searchParams, host } = new URL(request.url);
+    const discovery = answerDiscovery(parts.resources.all, {
+      path: pathname,
+      accept: request.headers.get("Accept"),
+      ifNoneMatch: request.headers.get("If-None-Match"),
+      serverAddress: host,
+    });
+    if (discovery !== undefined) return new Response(discovery.body, discovery);
+    const path = parseRequestPath(pathname);
+    if (path === undefined) return pageNotFound();
+    const resource = parts.resources.find(path);
+    if (resource === undefined || resource.namespaced !== (path.namespace !== "")) {
+      const isCollectionOfAll = resource?.namespaced && path.name === "" && path.namespace === "";
+      if (!isCollectionOfAll) return noResource(parts.resources, path);
+    }
+    if (negotiateJson(request) === undefined) throw notAcceptable();
+    return await answer(parts, {
+      request,
+      params: searchParams,
+      signal: c.env?.signal,
+      resource: resource!,
+      path,
+    });
+  });
+  return app;
+}
+
+const VERSION = {
+  major: "1",
+  minor: "36",
+  gitVersion: "v1.36.3",
+  gitCommit: "",
+  gitTreeState: "clean",
+  buildDate: "1970-01-01T00:00:00Z",
+  goVersion: "",
+  compiler: "",
+  platform: "",
+};
+
+// Built-in groups answer with a Status, groups of custom resources with a page.
+function noResource(resources: ResourceTable, path: RequestPath): Response {
+  const isBuiltin = resources.all.some(({ group, isCustom }) => group === path.group && !isCustom);
+  return isBuiltin ? statusResponse(noSuchResource().status) : pageNotFound();
+}
+
+// Whoever asks for a Table or for metadata only takes the plain object as well, or says what else it takes.
+function negotiateJson(request: Request): unknown {
+  const isRead = request.method === "GET";
+  return negotiate(request.headers.get("Accept"), {
+    converts: ({ group, version, kind }) =>
+      isRead && group === "meta.k8s.io" && kind === "Table" && /^v1(beta1)?$/.test(version),
+  });
+}
+
+async function answer(parts: ApiParts, call: Call): Promise<Response> {
+  const { request: { method }, path, resource } = call;
+  // A connection that is kept alive must not hold the rest of a body that nobody has read.
+  const body = method === "GET" || method === "HEAD" ? "" : await call.request.text();
+  if (body !== "" && method !== "PATCH" && !isJson(call.request)) {
+    throw unsupportedMediaType(["application/json"]);
+  }
+  if (path.subresource !== "") {
+    if (path.subresource !== "status" || !resource.statusSubresource) {
+      throw resource.isCustom ? notFound(resource, path.name) : noSuchResource();
+    }
+    if (method !== "GET" && method !== "PUT" && method !== "PATCH") throw methodNotAllowed();
+  }
+  if (path.name !== "") {
+    switch (method) {
+      case "GET":
+        return await get(parts, call);
+      case "PUT":
+        return update(parts, call, body);
+      case "PATCH":
+        return patch(parts, call, body);
+      case "DELETE":
+        return deleteOne(parts, call, body);
+    }
+  } else if (method === "GET") return await listOrWatch(parts, call);
+  else if (!resource.namespaced || path.namespace !== "") {
+    if (method === "POST") return create(parts, call, body);
+    if (method === "DELETE") return await deleteCollection(parts, call, body);
+  }
+  throw methodNotAllowed();
+}
+
+async function get(
+  { reader }: ApiParts,
+  { request, params, signal, resource, path }: Call,
+): Promise<Response> {
+  const resourceVersion = params.get("resourceVersion") ?? undefined;
+  const object = await reader.get(resource, storageKey(path), { resourceVersion, signal });
+  return jsonResponse(object, { request });
+}
+
+async function listOrWatch(parts: ApiParts, call: Call): Promise<Response> {
+  const { query, selection } = readQuery(call);
+  const { params, signal, resource, request } = call;
+  if (query.watch) {
+    const asksForInitialEvents = params.has("sendInitialEvents");
+    return watchResponse(
+      parts.watches.open({ selection, options: query.options, asksForInitialEvents, signal }),
+    );
+  }
+  const page = await parts.reader.list(selection, query.options, signal);
+  return jsonResponse(listDocument(resource, page), { request });
+}
+
+function readQuery(
+  { params, resource, path }: Call,
+  watch?: boolean,
+): { readonly query: ListQuery; readonly selection: Selection } {
+  const query = parseListQuery(params, { selectableFields: resource.fieldSelectors, watch });
+  if (!query.ok) {
+    const malformed = /^invalid resource version: (.*)$/s.exec(query.status.message ?? "");
+    // Watches say it in their own way.
+    if (malformed !== null && isWatch(params)) throw internal(malformed[1]);
+    throw new StatusError(query.status);
+  }
+  const { labels, fields } = query;
+  return { query, selection: newSelection(resource, { namespace: path.namespace, labels, fields }) };
+}
+
+function isWatch(params: URLSearchParams): boolean {
+  const value = params.get("watch");
+  return value !== null && value !== "0" && value.toLowerCase() !== "false";
+}
+
+function create({ registry }: ApiParts, { request, params, resource, path }: Call, body: string): Response {
+  const object = decodeObject(resource, body);
+  const created = registry.create(resource, object, path.namespace, { dryRun: isDryRun(params) });
+  return jsonResponse(created, { status: 201, request });
+}
+
+function update({ registry }: ApiParts, { request, params, resource, path }: Call, body: string): Response {
+  const { subresource } = path;
+  const object = decodeObject(resource, body);
+  const updated = registry.update(resource, object, path, { dryRun: isDryRun(params), subresource });
+  return jsonResponse(updated, { request });
+}
+
+function patch({ registry }: ApiParts, { request, params, resource, path }: Call, body: string): Response {
+  const { subresource } = path;
+  const change = applyPatch(resource, request.headers.get("Content-Type") ?? "", body);
+  const patched = registry.patch(resource, path, change, { dryRun: isDryRun(params), subresource });
+  return jsonResponse(patched, { request });
+}
+
+function deleteOne(
+  { registry }: ApiParts,
+  { request, params, resource, path }: Call,
+  body: string,
+): Response {
+  const deletion = registry.delete(resource, path, deleteOptions(params, body));
+  return jsonResponse(deletionDocument(resource, path, deletion), { request });
+}
+
+async function deleteCollection(parts: ApiParts, call: Call, body: string): Promise<Response> {
+  const { request, params, signal, resource } = call;
+  const { query, selection } = readQuery(call, false);
+  const page = await parts.reader.list(selection, query.options, signal);
+  const { uid: _uid, resourceVersion: _resourceVersion, ...options } = deleteOptions(params, body);
+  for (const { metadata: { namespace = "", name } } of page.items) {
+    parts.registry.delete(resource, { namespace, name }, options);
+  }
+  return jsonResponse(listDocument(resource, page), { request });
+}
+
+function deleteOptions(params: URLSearchParams, body: string): DeleteOptions {
+  const given = body === "" ? {} : parseBody(body) as {
+    readonly preconditions?: { readonly uid?: string; readonly resourceVersion?: string };
+    readonly gracePeriodSeconds?: number;
+    readonly dryRun?: readonly string[];
+  };
+  const grace = params.get("gracePeriodSeconds");
+  return {
+    dryRun: isDryRun(params) || (given.dryRun?.includes("All") ?? false),
+    ...given.preconditions,
+    gracePeriodSeconds: grace === null ? given.gracePeriodSeconds : Number(grace),
+  };
+}
+
+function parseBody(body: string): unknown {
+  try {
+    return parseJson(body) ?? {};
+  } catch (error) {
+    throw failure(400, "BadRequest", `couldn't get version/kind; json parse error: ${errorMessage(error)}`);
+  }
+}
+
+function deletionDocument(resource: ServedResource, { name }: ObjectAddress, deletion: Deletion): unknown {
+  const { object, isGone } = deletion;
+  if (!isGone || resource.returnsDeleted) return object;
+  return {
+    kind: "Status",
+    apiVersion: "v1",
+    metadata: {},
+    status: "Success",
+    details: {
+      name,
+      ...(resource.group !== "" && { group: resource.group }),
+      kind: resource.resource,
+      uid: object.metadata.uid,
+    },
+  };
+}
+
+function isJson(request: Request): boolean {
+  const contentType = request.headers.get("Content-Type");
+  return contentType === null || /^application\/json *(;|$)/i.test(contentType);
+}
+
+function isDryRun(params: URLSearchParams): boolean {
+  return params.getAll("dryRun").includes("All");
+}

@@ -1,0 +1,222 @@
+/**
+ * The objects of a cluster at every revision that is remembered: what etcd is to an API server.
+ * @module
+ */
+
+import type { KubernetesObject, ObjectMeta } from "../meta/object.ts";
+import { deferred } from "../util/deferred.ts";
+import { Deque } from "../util/deque.ts";
+import type { ServedResource } from "./served_resources.ts";
+
+/** The metadata of an object that is stored. */
+export interface StoredMeta extends ObjectMeta {
+  readonly name: string;
+  readonly uid: string;
+  readonly resourceVersion: string;
+  readonly creationTimestamp: string;
+}
+
+/** An object as it is stored: never changed, replaced by a new one with every write. */
+export interface StoredObject extends KubernetesObject {
+  readonly apiVersion: string;
+  readonly kind: string;
+  readonly metadata: StoredMeta;
+  readonly [field: string]: unknown;
+}
+
+/** One write: the step from the revision before to `revision`. */
+export interface Change {
+  readonly resource: ServedResource;
+  /** `namespace/name`, or `name`. */
+  readonly key: string;
+  readonly revision: bigint;
+  /** The object as it is now; `undefined`: it was deleted. */
+  readonly object: StoredObject | undefined;
+  /** The object as it was; `undefined`: it was created. */
+  readonly previous: StoredObject | undefined;
+}
+
+/** The objects of one resource at one revision. */
+export interface Snapshot {
+  readonly revision: bigint;
+  /** In the order of the storage: byte by byte, so that `a-1/x` comes before `a/x`. */
+  readonly keys: readonly string[];
+  get(key: string): StoredObject | undefined;
+}
+
+interface Collection {
+  readonly objects: Map<string, StoredObject>;
+  readonly keys: string[];
+}
+
+type Listener = (change: Change) => void;
+
+/** Options of {@linkcode ClusterState}. */
+export interface ClusterStateOptions {
+  readonly initialRevision: bigint;
+  /** How many changes are remembered. */
+  readonly historyLimit: number;
+}
+
+/**
+ * All objects, one counter of revisions for all of them, and the latest changes. Synchronous; listeners are called
+ * within the write, in the order of the writes.
+ */
+export class ClusterState {
+  #revision: bigint;
+  #compactedRevision: bigint;
+  readonly #historyLimit: number;
+  readonly #history = new Deque<Change>();
+  readonly #collections = new Map<string, Collection>();
+  readonly #listeners = new Map<string, Set<Listener>>();
+  readonly #waiters = new Set<{ readonly revision: bigint; readonly reached: () => void }>();
+
+  constructor(options: ClusterStateOptions) {
+    this.#revision = options.initialRevision;
+    this.#compactedRevision = options.initialRevision;
+    this.#historyLimit = options.historyLimit;
+  }
+
+  /** The revision of the last write. */
+  get revision(): bigint {
+    return this.#revision;
+  }
+
+  /** The oldest revision whose state is still known. */
+  get compactedRevision(): bigint {
+    return this.#compactedRevision;
+  }
+
+  get(resource: ServedResource, key: string): StoredObject | undefined {
+    return this.#collections.get(resource.id)?.objects.get(key);
+  }
+
+  /** Creates or replaces an object, which `build` makes for the resourceVersion of this write. */
+  write(
+    resource: ServedResource,
+    key: string,
+    build: (resourceVersion: string) => StoredObject,
+  ): StoredObject {
+    const revision = this.#revision + 1n;
+    const object = build(String(revision));
+    const { objects, keys } = this.#collection(resource);
+    const previous = objects.get(key);
+    objects.set(key, object);
+    if (previous === undefined) keys.splice(lowerBound(keys, key), 0, key);
+    this.#commit({ resource, key, revision, object, previous });
+    return object;
+  }
+
+  /** Deletes an object, if it is there. */
+  remove(resource: ServedResource, key: string): Change | undefined {
+    const { objects, keys } = this.#collection(resource);
+    const previous = objects.get(key);
+    if (previous === undefined) return undefined;
+    objects.delete(key);
+    keys.splice(lowerBound(keys, key), 1);
+    const change = { resource, key, revision: this.#revision + 1n, object: undefined, previous };
+    this.#commit(change);
+    return change;
+  }
+
+  /** The state of a resource, now or at an older revision; `undefined` where that was compacted away. */
+  snapshot(resource: ServedResource, revision: bigint = this.#revision): Snapshot | undefined {
+    if (revision < this.#compactedRevision) return undefined;
+    const { objects, keys } = this.#collection(resource);
+    const changes = this.changesAfter(resource, revision) ?? [];
+    if (changes.length === 0) return { revision, keys, get: (key) => objects.get(key) };
+    // What the first change after the revision found is what was there at the revision.
+    const then = new Map<string, StoredObject | undefined>();
+    for (const change of changes) if (!then.has(change.key)) then.set(change.key, change.previous);
+    const keysThen = keys.filter((key) => !then.has(key));
+    for (const [key, object] of then) if (object !== undefined) keysThen.push(key);
+    keysThen.sort(compareKeys);
+    return { revision, keys: keysThen, get: (key) => then.has(key) ? then.get(key) : objects.get(key) };
+  }
+
+  /** The changes of a resource after a revision, oldest first; `undefined` where some were compacted away. */
+  changesAfter(resource: ServedResource, revision: bigint): Change[] | undefined {
+    if (revision < this.#compactedRevision) return undefined;
+    const changes: Change[] = [];
+    for (let i = this.#firstAfter(revision); i < this.#history.length; i++) {
+      const change = this.#history.at(i)!;
+      if (change.resource.id === resource.id) changes.push(change);
+    }
+    return changes;
+  }
+
+  /** Forgets what came before a revision. */
+  compact(revision: bigint = this.#revision): void {
+    const target = revision < this.#revision ? revision : this.#revision;
+    while ((this.#history.at(0)?.revision ?? target + 1n) <= target) this.#history.shift();
+    if (target > this.#compactedRevision) this.#compactedRevision = target;
+  }
+
+  /** Calls `listener` with every change of a resource; returns how to stop that. */
+  subscribe(resource: ServedResource, listener: Listener): () => void {
+    let listeners = this.#listeners.get(resource.id);
+    if (listeners === undefined) this.#listeners.set(resource.id, listeners = new Set());
+    listeners.add(listener);
+    return () => {
+      listeners.delete(listener);
+    };
+  }
+
+  /** Resolves when a revision is reached; `cancel` before that lets go of it. */
+  whenReached(revision: bigint): { readonly reached: Promise<void>; cancel(): void } {
+    if (revision <= this.#revision) return { reached: Promise.resolve(), cancel: () => {} };
+    const { promise, resolve } = deferred();
+    const waiter = { revision, reached: resolve };
+    this.#waiters.add(waiter);
+    return { reached: promise, cancel: () => void this.#waiters.delete(waiter) };
+  }
+
+  #collection(resource: ServedResource): Collection {
+    let collection = this.#collections.get(resource.id);
+    if (collection === undefined) {
+      this.#collections.set(resource.id, collection = { objects: new Map(), keys: [] });
+    }
+    return collection;
+  }
+
+  #commit(change: Change): void {
+    this.#revision = change.revision;
+    this.#history.push(change);
+    while (this.#history.length > this.#historyLimit) {
+      this.#compactedRevision = this.#history.shift()!.revision;
+    }
+    for (const listener of this.#listeners.get(change.resource.id) ?? []) listener(change);
+    for (const waiter of this.#waiters) {
+      if (waiter.revision > change.revision) continue;
+      this.#waiters.delete(waiter);
+      waiter.reached();
+    }
+  }
+
+  #firstAfter(revision: bigint): number {
+    let low = 0;
+    let high = this.#history.length;
+    while (low < high) {
+      const middle = (low + high) >> 1;
+      if (this.#history.at(middle)!.revision > revision) high = middle;
+      else low = middle + 1;
+    }
+    return low;
+  }
+}
+
+/** The index of the first key that is not before `key`. */
+export function lowerBound(keys: readonly string[], key: string): number {
+  let low = 0;
+  let high = keys.length;
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (keys[middle] < key) low = middle + 1;
+    else high = middle;
+  }
+  return low;
+}
+
+function compareKeys(a: string, b: string): number {
+  return a < b ? -1 : a > b ? 1 : 0;
+}

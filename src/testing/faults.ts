@@ -1,0 +1,209 @@
+/**
+ * Ready-made interceptors: what goes wrong between a client and an API server.
+ * @module
+ */
+
+import { newStatus } from "../meta/status.ts";
+import { onAbort, sleep } from "../util/abort.ts";
+import type { Interceptor } from "./interceptors.ts";
+import { statusResponse } from "./responses.ts";
+
+/** Options of {@linkcode answerStatus}. */
+export interface AnswerStatusOptions {
+  /** The one-word reason; the usual one of the code by default. */
+  readonly reason?: string;
+  /** The text. */
+  readonly message?: string;
+  /** Sends a `Retry-After` header. */
+  readonly retryAfterSeconds?: number;
+}
+
+const REASONS: ReadonlyMap<number, string> = new Map([
+  [400, "BadRequest"],
+  [401, "Unauthorized"],
+  [403, "Forbidden"],
+  [404, "NotFound"],
+  [409, "Conflict"],
+  [410, "Expired"],
+  [422, "Invalid"],
+  [429, "TooManyRequests"],
+  [500, "InternalError"],
+  [503, "ServiceUnavailable"],
+  [504, "Timeout"],
+]);
+
+/**
+ * Answers with a `Status` instead of asking the server.
+ *
+ * @example
+ * ```ts
+ * import { answerStatus, InMemoryApiServer } from "@listwatch/cache/testing";
+ * const server = new InMemoryApiServer();
+ * server.intercept(answerStatus(503), { times: 2 });
+ * const response = await server.fetch("http://in-memory/api/v1/pods");
+ * console.log((await response.json()).reason); // ServiceUnavailable
+ * server.close();
+ * ```
+ */
+export function answerStatus(code: number, options: AnswerStatusOptions = {}): Interceptor {
+  const { reason = REASONS.get(code) ?? "Unknown", retryAfterSeconds } = options;
+  const message = options.message ?? `the in-memory server was told to answer ${code}`;
+  const details = retryAfterSeconds === undefined ? undefined : { retryAfterSeconds };
+  return () => statusResponse(newStatus(code, reason, message, details));
+}
+
+/** Never answers: the request ends when the client gives up or the server is closed. */
+export function hang(): Interceptor {
+  return (_request, _next, { signal }) =>
+    new Promise((_resolve, reject) => void onAbort(signal, () => reject(signal.reason)));
+}
+
+/** Answers as if nobody listened at the address. */
+export function refuseConnection(): Interceptor {
+  return (request) => Promise.reject(connectionRefused(request.url));
+}
+
+/** Waits, by the server's clock, before the server sees the request. */
+export function delayRequest(delayMs: number): Interceptor {
+  return async (request, next, { signal, clock }) => {
+    await sleep(delayMs, { signal, clock });
+    return await next(request);
+  };
+}
+
+/** Options of {@linkcode cutBody}. */
+export interface CutBodyOptions {
+  /** `end`: the body ends as if it were complete, the default. `reset`: it breaks with an error. */
+  readonly how?: "end" | "reset";
+}
+
+/**
+ * Lets so many bytes of an answer's body through, and no more; the cut may go through a character.
+ *
+ * @example
+ * ```ts
+ * import { cutBody, InMemoryApiServer } from "@listwatch/cache/testing";
+ * const server = new InMemoryApiServer();
+ * server.intercept(cutBody(10));
+ * const response = await server.fetch("http://in-memory/version");
+ * console.log((await response.text()).length); // 10
+ * server.close();
+ * ```
+ */
+export function cutBody(afterBytes: number, options: CutBodyOptions = {}): Interceptor {
+  const { how = "end" } = options;
+  return rewriteBody(() => {
+    let remaining = afterBytes;
+    return (chunk, out) => {
+      if (chunk.byteLength <= remaining) {
+        remaining -= chunk.byteLength;
+        out.push(chunk);
+        if (remaining > 0) return;
+      } else if (remaining > 0) out.push(chunk.subarray(0, remaining));
+      out.close(how === "reset" ? connectionReset() : undefined);
+    };
+  });
+}
+
+/** Lets so many bytes of an answer's body through and then goes silent, with the connection open. */
+export function stallBody(afterBytes: number): Interceptor {
+  return rewriteBody(() => {
+    let remaining = afterBytes;
+    return (chunk, out) => {
+      if (remaining > 0) out.push(chunk.subarray(0, remaining));
+      remaining -= Math.min(remaining, chunk.byteLength);
+    };
+  });
+}
+
+/**
+ * Cuts an answer's body into chunks of the given sizes, in turn and from the start again, wherever that falls: in the
+ * middle of an event, or of a character.
+ *
+ * @throws {RangeError} There is no size, or one below 1.
+ *
+ * @example
+ * ```ts
+ * import { InMemoryApiServer, splitBody } from "@listwatch/cache/testing";
+ * const server = new InMemoryApiServer();
+ * server.intercept(splitBody([1, 2, 7]));
+ * const { body } = await server.fetch("http://in-memory/version");
+ * const { value } = await body!.getReader().read();
+ * console.log(value!.byteLength); // 1
+ * server.close();
+ * ```
+ */
+export function splitBody(sizes: readonly number[]): Interceptor {
+  if (sizes.length === 0 || sizes.some((size) => !(size >= 1))) {
+    throw new RangeError("Cannot split a body into chunks of no bytes: give at least one size of 1 or more");
+  }
+  return rewriteBody(() => {
+    let turn = 0;
+    return (chunk, out) => {
+      for (let offset = 0; offset < chunk.byteLength;) {
+        const size = sizes[turn++ % sizes.length];
+        out.push(chunk.subarray(offset, offset + size));
+        offset += size;
+      }
+    };
+  });
+}
+
+/** What `fetch` rejects with where nobody listens, in Node's shape. */
+export function connectionRefused(url: string): TypeError {
+  const { host } = new URL(url);
+  const cause = Object.assign(new Error(`connect ECONNREFUSED ${host}`), { code: "ECONNREFUSED" });
+  return new TypeError("fetch failed", { cause });
+}
+
+/** What a body breaks with when its connection is reset, in Node's shape. */
+export function connectionReset(): TypeError {
+  const cause = Object.assign(new Error("read ECONNRESET"), { code: "ECONNRESET" });
+  return new TypeError("terminated", { cause });
+}
+
+interface Output {
+  push(chunk: Uint8Array): void;
+  close(error?: unknown): void;
+}
+
+type Rewriter = (chunk: Uint8Array, out: Output) => void;
+
+/** Sends the body through a rewriter, which is made anew for every answer. */
+function rewriteBody(newRewriter: () => Rewriter): Interceptor {
+  return async (request, next) => {
+    const response = await next(request);
+    if (response.body === null) return response;
+    const { status, statusText, headers } = response;
+    return new Response(rewritten(response.body, newRewriter()), { status, statusText, headers });
+  };
+}
+
+function rewritten(source: ReadableStream<Uint8Array>, rewrite: Rewriter): ReadableStream<Uint8Array> {
+  const reader = source.getReader();
+  const pending: Uint8Array[] = [];
+  let ending: { readonly error: unknown } | undefined;
+  const out: Output = {
+    push: (chunk) => void pending.push(chunk),
+    close: (error) => ending ??= { error },
+  };
+  return new ReadableStream({
+    type: "bytes",
+    async pull(controller) {
+      // Read on even where nothing comes of it: an error of the source must get through.
+      while (pending.length === 0 && ending === undefined) {
+        const { done, value } = await reader.read();
+        if (done) out.close();
+        else rewrite(value, out);
+        if (ending !== undefined) reader.cancel().catch(() => {});
+      }
+      const chunk = pending.shift();
+      if (chunk !== undefined) controller.enqueue(chunk.slice()); // one read, one chunk
+      else if (ending!.error === undefined) {
+        controller.close();
+        controller.byobRequest?.respond(0);
+      } else controller.error(ending!.error);
+    },
+    cancel: (reason) => reader.cancel(reason),
+  });
+}

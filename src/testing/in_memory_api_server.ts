@@ -1,0 +1,391 @@
+/**
+ * A Kubernetes API server in memory.
+ * @module
+ */
+
+import type { ApiResource } from "../meta/discovery.ts";
+import { parseFieldSelector } from "../meta/fields.ts";
+import { formatObjectName, parseObjectName } from "../meta/keys.ts";
+import { parseLabelSelector } from "../meta/labels.ts";
+import type { KubernetesObject } from "../meta/object.ts";
+import { abortable, linkedAbort, onAbort } from "../util/abort.ts";
+import { type Clock, realClock } from "../util/clock.ts";
+import { type ApiBindings, newApiRoutes } from "./api_routes.ts";
+import { ClusterState, type StoredObject } from "./cluster_state.ts";
+import { CustomDefinitions } from "./custom_definitions.ts";
+import { connectionRefused, connectionReset } from "./faults.ts";
+import {
+  type InterceptOptions,
+  type Interceptor,
+  InterceptorChain,
+  type RecordedRequest,
+  recordRequest,
+} from "./interceptors.ts";
+import { cloneJson, type JsonObject } from "./json.ts";
+import { ObjectReader, select } from "./object_reader.ts";
+import { type ObjectAddress, ObjectRegistry, storageKey } from "./object_registry.ts";
+import { applyPatch } from "./patch_types.ts";
+import { seededRandom } from "./random_names.ts";
+import { newSelection } from "./selection.ts";
+import { type CustomResource, ResourceTable, type ServedResource } from "./served_resources.ts";
+import { type InitialEventsPolicy, WatchHub } from "./watch_hub.ts";
+
+/** Options of {@linkcode InMemoryApiServer}. */
+export interface InMemoryApiServerOptions {
+  /** Resources beyond those that Kubernetes brings; CustomResourceDefinitions that are created add more. */
+  readonly customResources?: readonly CustomResource[];
+  /** Where time comes from: timestamps, timeouts, bookmarks. The system's clock by default. */
+  readonly clock?: Clock;
+  /** Numbers in [0, 1) for uids and generated names; by default the same ones in every run. */
+  readonly random?: () => number;
+  /** How often a watch that takes bookmarks gets one; 60,000 ms by default. */
+  readonly bookmarkIntervalMs?: number;
+  /** How many changes can be replayed to a watch; older ones are answered with 410. 10,000 by default. */
+  readonly historyLimit?: number;
+  /** The resourceVersion of the empty cluster; `"1"` by default, as in etcd. */
+  readonly initialResourceVersion?: string;
+  /** The most items in a page of a list that names a `limit`; no limit by default. */
+  readonly maxPageSize?: number;
+  /**
+   * Whether lists at `resourceVersion=0` come whole, whatever their `limit`, as from an API server with its watch cache
+   * on; `true` by default.
+   */
+  readonly watchCache?: boolean;
+  /** What becomes of `sendInitialEvents`; `"serve"` by default. */
+  readonly initialEvents?: InitialEventsPolicy;
+  /** How many bytes may wait for a watcher that does not read before it is cut off; 16 MiB by default. */
+  readonly maxWatchBufferBytes?: number;
+  /** How long a request waits for a resourceVersion from the future; 3,000 ms by default. */
+  readonly futureWaitMs?: number;
+  /** Whether an object can be created only in a namespace that is there; `false` by default. */
+  readonly requireNamespaces?: boolean;
+  /**
+   * Whether a pod on a node stays, with a deletionTimestamp, until it is deleted once more with
+   * `gracePeriodSeconds=0`, as a kubelet does; `false` by default: it goes at once.
+   */
+  readonly gracefulPodDeletion?: boolean;
+  /** How many requests {@linkcode InMemoryApiServer.requests} remembers; 1,000 by default. */
+  readonly requestLogLimit?: number;
+}
+
+/** Which objects {@linkcode InMemoryApiServer.list} returns. */
+export interface InMemoryListOptions {
+  /** Only this namespace; all by default. */
+  readonly namespace?: string;
+  readonly labelSelector?: string;
+  readonly fieldSelector?: string;
+}
+
+/** What {@linkcode InMemoryApiServer.list} returns. */
+export interface InMemoryList<T> {
+  readonly resourceVersion: string;
+  /** In the order of a real list: by namespace and name, byte by byte. */
+  readonly items: readonly T[];
+}
+
+/** `fetch`, and what the `serve` functions of the runtimes call. */
+export interface ServerFetch {
+  (request: Request, info?: unknown): Promise<Response>;
+  (input: string | URL | Request, init?: RequestInit): Promise<Response>;
+}
+
+/**
+ * A Kubernetes API server in memory, for tests: as one function shaped like `fetch`, and as an object that a test can
+ * write to.
+ *
+ * Over `fetch` it does what kube-apiserver 1.36 does, with its texts: discovery, get, list (pages, resourceVersion and
+ * its match, selectors), watch (replay, bookmarks, streamed lists, 410), create, update, patch (JSON, merge, strategic
+ * merge), delete, `status`, CustomResourceDefinitions. There are no controllers, no admission, no defaults, no
+ * validation but of names, no authentication, no protobuf, no Tables, no server-side apply.
+ *
+ * Its own methods are synchronous; watchers have been handed a write when it returns. They take a resource as `v1/pods`
+ * or `apps/v1/deployments`, and one object as `namespace/name`, or `name`, or as the object itself. They write objects
+ * as given, status included. Objects that come out are shared and must not be changed.
+ *
+ * It sets timers only while a watch is open or a request waits. {@linkcode InMemoryApiServer.close} ends everything.
+ *
+ * @example
+ * ```ts
+ * import { newCluster, SharedIndexInformer } from "@listwatch/cache";
+ * import { InMemoryApiServer, pod } from "@listwatch/cache/testing";
+ *
+ * const server = new InMemoryApiServer();
+ * server.create("v1/pods", pod("web-1", { namespace: "shop" }));
+ *
+ * const cluster = newCluster({ server: "http://in-memory", fetch: server.fetch });
+ * const informer = new SharedIndexInformer(cluster.resource("v1/pods"), {});
+ * const stop = new AbortController();
+ * const running = informer.run(stop.signal);
+ * await informer.synced();
+ * console.log(informer.indexer.listKeys()); // [ "shop/web-1" ]
+ *
+ * stop.abort();
+ * await running;
+ * server.close();
+ * ```
+ *
+ * @example On a socket
+ * ```ts ignore
+ * import { InMemoryApiServer } from "@listwatch/cache/testing";
+ * const server = new InMemoryApiServer();
+ * Deno.serve({ port: 8001 }, server.fetch); // kubectl --server http://127.0.0.1:8001 get pods
+ * ```
+ */
+export class InMemoryApiServer {
+  /** Answers a request. Rejects when the request is aborted, or the server is closed. */
+  readonly fetch: ServerFetch = (input: string | URL | Request, init?: unknown) => this.#fetch(input, init);
+  readonly #clock: Clock;
+  readonly #state: ClusterState;
+  readonly #resources: ResourceTable;
+  readonly #registry: ObjectRegistry;
+  readonly #watches: WatchHub;
+  readonly #routes: ReturnType<typeof newApiRoutes>;
+  readonly #interceptors = new InterceptorChain();
+  readonly #requestLogLimit: number;
+  readonly #closing = new AbortController();
+  #requests: RecordedRequest[] = [];
+
+  /** Makes a server with no objects in it. */
+  constructor(options: InMemoryApiServerOptions = {}) {
+    const { clock = realClock, random = seededRandom(1), requestLogLimit = 1_000 } = options;
+    this.#clock = clock;
+    this.#requestLogLimit = requestLogLimit;
+    this.#resources = new ResourceTable(options.customResources);
+    this.#state = new ClusterState({
+      initialRevision: BigInt(options.initialResourceVersion ?? "1"),
+      historyLimit: options.historyLimit ?? 10_000,
+    });
+    this.#registry = new ObjectRegistry(this.#state, this.#resources, {
+      clock,
+      random,
+      requireNamespaces: options.requireNamespaces ?? false,
+      gracefulPodDeletion: options.gracefulPodDeletion ?? false,
+      definitions: new CustomDefinitions(this.#state, this.#resources),
+    });
+    const reader = new ObjectReader(this.#state, {
+      clock,
+      futureWaitMs: options.futureWaitMs ?? 3_000,
+      watchCache: options.watchCache ?? true,
+      maxPageSize: options.maxPageSize ?? Infinity,
+    });
+    this.#watches = new WatchHub(this.#state, reader, {
+      clock,
+      random,
+      bookmarkIntervalMs: options.bookmarkIntervalMs ?? 60_000,
+      maxWatchBufferBytes: options.maxWatchBufferBytes ?? 16 * 1024 * 1024,
+      initialEvents: options.initialEvents ?? "serve",
+    });
+    this.#routes = newApiRoutes({
+      resources: this.#resources,
+      reader,
+      registry: this.#registry,
+      watches: this.#watches,
+    });
+  }
+
+  /** The resourceVersion of the last write, whatever it wrote. */
+  get resourceVersion(): string {
+    return String(this.#state.revision);
+  }
+
+  /** How many watches are open. */
+  get openWatches(): number {
+    return this.#watches.size;
+  }
+
+  /** The requests that came, oldest first. */
+  get requests(): readonly RecordedRequest[] {
+    return this.#requests;
+  }
+
+  /** What is served, custom resources included. */
+  get resources(): readonly ApiResource[] {
+    return this.#resources.all;
+  }
+
+  /** Forgets the requests that came. */
+  clearRequests(): void {
+    this.#requests = [];
+  }
+
+  /**
+   * Creates an object. Kind and apiVersion may be left out, `generateName` may stand for a name, and a missing namespace
+   * is `default`; a uid and a creationTimestamp are kept.
+   *
+   * @throws {StatusError} As the API server would refuse it: 409 AlreadyExists, 422 Invalid, ...
+   * @throws {TypeError} There is no such resource.
+   */
+  create<T extends KubernetesObject>(resource: string, object: T): T & KubernetesObject {
+    const served = this.#resources.named(resource);
+    const copy = cloneJson(object) as KubernetesObject as JsonObject;
+    const namespace = served.namespaced ? object.metadata?.namespace || "default" : "";
+    return this.#registry.create(served, copy, namespace, { asGiven: true }) as KubernetesObject as T;
+  }
+
+  /**
+   * Replaces an object, status included. If it names a resourceVersion, that must be the present one. An object that
+   * says nothing new is not written, as in the API server: no event comes of it.
+   *
+   * @throws {StatusError} 404 NotFound, 409 Conflict, ...
+   */
+  update<T extends KubernetesObject>(resource: string, object: T): T & KubernetesObject {
+    const served = this.#resources.named(resource);
+    const copy = cloneJson(object) as KubernetesObject as JsonObject;
+    const updated = this.#registry.update(served, copy, address(served, object), { asGiven: true });
+    return updated as KubernetesObject as T;
+  }
+
+  /**
+   * Changes an object by a merge patch: `null` removes a field, everything else is merged, lists are replaced.
+   *
+   * @throws {StatusError} 404 NotFound, ...
+   */
+  patch<T extends KubernetesObject>(
+    resource: string,
+    object: string | KubernetesObject,
+    patch: Readonly<Record<string, unknown>>,
+  ): T {
+    const served = this.#resources.named(resource);
+    const change = applyPatch(served, "application/merge-patch+json", JSON.stringify(patch));
+    const patched = this.#registry.patch(served, address(served, object), change, { asGiven: true });
+    return patched as KubernetesObject as T;
+  }
+
+  /**
+   * Deletes an object and returns it as it was last. One that has finalizers stays, with a deletionTimestamp, until an
+   * update has taken them away.
+   *
+   * @throws {StatusError} 404 NotFound.
+   */
+  delete<T extends KubernetesObject>(resource: string, object: string | KubernetesObject): T {
+    const served = this.#resources.named(resource);
+    const options = { asGiven: true, gracePeriodSeconds: 0 };
+    return this.#registry.delete(served, address(served, object), options).object as KubernetesObject as T;
+  }
+
+  /** An object, or `undefined` if it is not there. */
+  get<T extends KubernetesObject>(resource: string, object: string | KubernetesObject): T | undefined {
+    const served = this.#resources.named(resource);
+    const found: StoredObject | undefined = this.#state.get(served, storageKey(address(served, object)));
+    return found as KubernetesObject as T | undefined;
+  }
+
+  /** The objects of a resource. */
+  list<T extends KubernetesObject>(resource: string, options: InMemoryListOptions = {}): InMemoryList<T> {
+    const { namespace, labelSelector = "", fieldSelector = "" } = options;
+    const served = this.#resources.named(resource);
+    const selection = newSelection(served, {
+      namespace,
+      labels: parseLabelSelector(labelSelector),
+      fields: parseFieldSelector(fieldSelector),
+    });
+    const items = select(selection, this.#state.snapshot(served)!);
+    return { resourceVersion: this.resourceVersion, items: items as readonly KubernetesObject[] as T[] };
+  }
+
+  /**
+   * Forgets what happened up to a resourceVersion, by default everything so far: watches from an older one and pages of
+   * older lists are answered with 410. Open watches go on.
+   */
+  compact(resourceVersion: string = this.resourceVersion): void {
+    this.#state.compact(BigInt(resourceVersion));
+  }
+
+  /**
+   * Ends every open watch as a server does that shuts down: what was sent can still be read. With `reset`, the
+   * connections break instead.
+   */
+  closeWatches(options: { readonly reset?: boolean } = {}): void {
+    this.#watches.closeAll(options.reset ? connectionReset() : undefined);
+  }
+
+  /**
+   * Puts a function between the clients and this server; see {@linkcode Interceptor}. The first one added is the first
+   * to see a request.
+   *
+   * @returns How to take it away.
+   *
+   * @example
+   * ```ts
+   * import { answerStatus, InMemoryApiServer } from "@listwatch/cache/testing";
+   * const server = new InMemoryApiServer();
+   * server.intercept(answerStatus(429, { retryAfterSeconds: 1 }), { times: 1, match: (request) => request.isWatch });
+   * const response = await server.fetch("http://in-memory/api/v1/pods?watch=1");
+   * console.log(response.status, response.headers.get("Retry-After")); // 429 1
+   * server.close();
+   * ```
+   */
+  intercept(interceptor: Interceptor, options: InterceptOptions = {}): () => void {
+    return this.#interceptors.add(interceptor, options);
+  }
+
+  /** Ends every watch and every waiting request; later requests fail as if nobody listened. No timer is left. */
+  close(): void {
+    this.#closing.abort(connectionReset());
+    this.#watches.closeAll();
+  }
+
+  /** Closes the server at the end of a `using` block. */
+  [Symbol.dispose](): void {
+    this.close();
+  }
+
+  async #fetch(input: string | URL | Request, init: unknown): Promise<Response> {
+    const isGiven = input instanceof Request && !isRequestInit(init);
+    const request = isGiven ? input : new Request(input, init as RequestInit | undefined);
+    if (this.#closing.signal.aborted) throw connectionRefused(request.url);
+    const clientSignal = signalOf(request, init);
+    clientSignal?.throwIfAborted();
+    const record = recordRequest(request, this.#clock.now());
+    this.#requests.push(record);
+    if (this.#requests.length > this.#requestLogLimit) this.#requests.shift();
+    const call = linkedAbort(clientSignal);
+    const closing = this.#closing.signal;
+    const letGoOfServer = onAbort(closing, () => call.abort(closing.reason));
+    const env: ApiBindings = { signal: clientSignal };
+    const answer = this.#interceptors.run(request, record, {
+      signal: call.signal,
+      clock: this.#clock,
+      serve: async (served) => await this.#routes.fetch(served, env),
+    });
+    try {
+      return await abortable(answer, call.signal);
+    } finally {
+      letGoOfServer();
+      call.unlink();
+    }
+  }
+}
+
+// A Request's own signal stops following the one it was made with once the Request is collected; this holds it.
+const owners = new WeakMap<AbortSignal, Request>();
+
+function signalOf(request: Request, init: unknown): AbortSignal | undefined {
+  if (isRequestInit(init) && init.signal) return init.signal;
+  const signal: AbortSignal | undefined = request.signal;
+  if (signal !== undefined) owners.set(signal, request);
+  return signal;
+}
+
+// The runtimes' own servers pass something else as second argument: an address, a server, an environment.
+function isRequestInit(value: unknown): value is RequestInit {
+  return typeof value === "object" && value !== null &&
+    ["signal", "method", "headers", "body"].some((field) => field in value);
+}
+
+function address(resource: ServedResource, object: string | KubernetesObject): ObjectAddress {
+  const { namespace = "", name } = typeof object === "string"
+    ? parseObjectName(object)
+    : { namespace: object.metadata?.namespace, name: object.metadata?.name ?? "" };
+  if (name === "") {
+    throw new TypeError(`Cannot tell which ${resource.resource} are meant: the object has no name`);
+  }
+  if (!resource.namespaced) {
+    if (namespace === "") return { namespace: "", name };
+    const text = formatObjectName({ namespace, name });
+    throw new TypeError(
+      `There are no namespaces in ${resource.resource}: name ${JSON.stringify(text)} without one`,
+    );
+  }
+  return { namespace: namespace || "default", name };
+}

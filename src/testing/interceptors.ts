@@ -1,0 +1,118 @@
+/**
+ * Functions that stand between a client and a server, to make faults.
+ * @module
+ */
+
+import type { Clock } from "../util/clock.ts";
+
+/** What an {@linkcode Interceptor} may use. */
+export interface InterceptorContext {
+  /** Aborted when the client gives up, or the server is closed. */
+  readonly signal: AbortSignal;
+  /** The server's clock. */
+  readonly clock: Clock;
+}
+
+/**
+ * Sees a request before the server does, and its answer before the client does. It may answer by itself, change what
+ * `next` returns, wait, or throw: a throw looks to the client like a connection that failed.
+ *
+ * @example
+ * ```ts
+ * import { InMemoryApiServer, type Interceptor } from "@listwatch/cache/testing";
+ * const logged: string[] = [];
+ * const log: Interceptor = async (request, next) => {
+ *   const response = await next(request);
+ *   logged.push(`${request.method} ${response.status}`);
+ *   return response;
+ * };
+ * const server = new InMemoryApiServer();
+ * server.intercept(log);
+ * await server.fetch("http://in-memory/api/v1/pods");
+ * console.log(logged); // [ "GET 200" ]
+ * server.close();
+ * ```
+ */
+export type Interceptor = (
+  request: Request,
+  next: (request: Request) => Promise<Response>,
+  context: InterceptorContext,
+) => Response | Promise<Response>;
+
+/** A request, as the server saw it. */
+export interface RecordedRequest {
+  readonly method: string;
+  /** The path, without the query. */
+  readonly path: string;
+  /** The query's parameters; of a repeated one the last. */
+  readonly query: Readonly<Record<string, string>>;
+  readonly headers: Headers;
+  /** When it came, by the server's clock. */
+  readonly timeMs: number;
+  /** Whether it asks for a watch. */
+  readonly isWatch: boolean;
+}
+
+/** Which requests an interceptor sees. */
+export interface InterceptOptions {
+  /** Only requests for which this is true; all by default. */
+  readonly match?: (request: RecordedRequest) => boolean;
+  /** Only so many of them; no limit by default. */
+  readonly times?: number;
+}
+
+interface Entry {
+  readonly interceptor: Interceptor;
+  readonly match: (request: RecordedRequest) => boolean;
+  remaining: number;
+}
+
+/** The interceptors of a server, the first outermost. */
+export class InterceptorChain {
+  readonly #entries = new Set<Entry>();
+
+  /** Adds one at the end; returns how to take it away. */
+  add(interceptor: Interceptor, options: InterceptOptions = {}): () => void {
+    const { match = () => true, times = Infinity } = options;
+    const entry: Entry = { interceptor, match, remaining: times };
+    this.#entries.add(entry);
+    return () => {
+      this.#entries.delete(entry);
+    };
+  }
+
+  /** Sends a request through those that want it, and then to `serve`. */
+  run(
+    request: Request,
+    record: RecordedRequest,
+    options: InterceptorContext & { readonly serve: (request: Request) => Promise<Response> },
+  ): Promise<Response> {
+    const { serve, signal, clock } = options;
+    const chosen: Interceptor[] = [];
+    for (const entry of this.#entries) {
+      if (entry.remaining <= 0 || !entry.match(record)) continue;
+      entry.remaining--;
+      chosen.push(entry.interceptor);
+    }
+    const call = async (index: number, request: Request): Promise<Response> => {
+      if (index === chosen.length) return await serve(request);
+      return await chosen[index](request, (changed) => call(index + 1, changed), { signal, clock });
+    };
+    return call(0, request);
+  }
+}
+
+/** Writes down a request. */
+export function recordRequest(request: Request, timeMs: number): RecordedRequest {
+  const { pathname, searchParams } = new URL(request.url);
+  const query = Object.fromEntries(searchParams);
+  const watch = query.watch;
+  return {
+    method: request.method,
+    path: pathname,
+    query,
+    headers: request.headers,
+    timeMs,
+    isWatch: watch !== undefined && watch !== "0" && watch !== "false",
+  };
+}

@@ -1,0 +1,61 @@
+/**
+ * Values that came out of JSON.
+ * @module
+ */
+
+/** A JSON object. */
+export interface JsonObject {
+  readonly [field: string]: unknown;
+}
+
+/** Whether a value is a JSON object: not an array, not `null`. */
+export function isJsonObject(value: unknown): value is JsonObject {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+// Absent from runtimes that are a year old; numbers lose their last digits there.
+const { rawJSON } = JSON as unknown as { rawJSON?: (text: string) => unknown };
+
+// Sixteen digits in a row: the least that a number needs to be beyond 2^53. Most texts have none.
+const MAY_HOLD_A_LARGE_INTEGER = /[0-9]{16}/;
+
+/**
+ * Parses JSON. Integers beyond 2^53 keep all their digits (as `JSON.rawJSON` values, which `JSON.stringify` writes as
+ * they were), where the runtime can do that.
+ *
+ * @throws {SyntaxError} The text is not JSON.
+ */
+export function parseJson(text: string): unknown {
+  if (rawJSON === undefined || !MAY_HOLD_A_LARGE_INTEGER.test(text)) return JSON.parse(text);
+  return JSON.parse(text, function (_key: string, value: unknown, context?: { readonly source?: string }) {
+    const isRounded = typeof value === "number" && Number.isInteger(value) && !Number.isSafeInteger(value);
+    const source = context?.source;
+    return isRounded && source !== undefined && /^-?[0-9]+$/.test(source) ? rawJSON(source) : value;
+  });
+}
+
+/** A copy that shares nothing with `value`, as if it had been sent and received. */
+export function cloneJson<T>(value: T): T {
+  return parseJson(JSON.stringify(value)) as T;
+}
+
+/** Whether two JSON values say the same; the order of an object's fields does not count, an absent field is `undefined`. */
+export function sameJson(a: unknown, b: unknown): boolean {
+  if (a === b) return true;
+  if (Array.isArray(a) && Array.isArray(b)) {
+    return a.length === b.length && a.every((item, i) => sameJson(item, b[i]));
+  }
+  if (!isJsonObject(a) || !isJsonObject(b)) return false;
+  for (const field of Object.keys(a)) {
+    if (!sameJson(a[field], Object.hasOwn(b, field) ? b[field] : undefined)) return false;
+  }
+  for (const field of Object.keys(b)) {
+    if (b[field] !== undefined && !Object.hasOwn(a, field)) return false;
+  }
+  return true;
+}
+
+/** A copy without some fields. */
+export function without(object: JsonObject, ...fields: readonly string[]): JsonObject {
+  return Object.fromEntries(Object.entries(object).filter(([field]) => !fields.includes(field)));
+}

@@ -1,0 +1,40 @@
+/**
+ * Tools for tests of code that list-watches Kubernetes: an API server in memory, and what it takes to make it fail.
+ *
+ * @example
+ * ```ts
+ * import { InMemoryApiServer, pod } from "@listwatch/cache/testing";
+ * const server = new InMemoryApiServer();
+ * server.create("v1/pods", pod("web-1", { namespace: "shop" }));
+ * const response = await server.fetch("http://in-memory/api/v1/namespaces/shop/pods/web-1");
+ * console.log((await response.json()).metadata.resourceVersion); // 2
+ * server.close();
+ * ```
+ * @module
+ */
+
+export {
+  InMemoryApiServer,
+  type InMemoryApiServerOptions,
+  type InMemoryList,
+  type InMemoryListOptions,
+  type ServerFetch,
+} from "./in_memory_api_server.ts";
+export type { CustomResource } from "./served_resources.ts";
+export type { InitialEventsPolicy } from "./watch_hub.ts";
+export type { InterceptOptions, Interceptor, InterceptorContext, RecordedRequest } from "./interceptors.ts";
+export {
+  answerStatus,
+  type AnswerStatusOptions,
+  connectionRefused,
+  connectionReset,
+  cutBody,
+  type CutBodyOptions,
+  delayRequest,
+  hang,
+  refuseConnection,
+  splitBody,
+  stallBody,
+} from "./faults.ts";
+export { seededRandom } from "./random_names.ts";
+export { FakeClock } from "../util/clock.ts";

@@ -1,0 +1,164 @@
+/**
+ * What an API server checks of an object before it stores it.
+ * @module
+ */
+
+import { errorMessage } from "../util/errors.ts";
+import {
+  badRequest,
+  forbidden,
+  internal,
+  invalid,
+  invalidAs,
+  invalidValue,
+  noSuchResource,
+  required,
+} from "./api_errors.ts";
+import type { StoredObject } from "./cluster_state.ts";
+import { isJsonObject, type JsonObject, parseJson } from "./json.ts";
+import type { ServedResource } from "./served_resources.ts";
+import { groupVersion } from "../meta/resource.ts";
+
+/** Reads the body of a POST or PUT. */
+export function decodeObject(resource: ServedResource, body: string): JsonObject {
+  const shown = body === "" ? "<empty>" : body.length > 32 ? `${body.slice(0, 28)} ...` : body;
+  const unrecognized = (reason: string) =>
+    badRequest(
+      `the object provided is unrecognized (must be of type ${resource.kind}): ${reason} (${shown})`,
+    );
+  let object: unknown;
+  try {
+    object = parseJson(body);
+  } catch (error) {
+    throw unrecognized(`couldn't get version/kind; json parse error: ${errorMessage(error)}`);
+  }
+  if (!isJsonObject(object)) {
+    throw unrecognized("couldn't get version/kind; json parse error: json: cannot unmarshal into a struct");
+  }
+  if (resource.isCustom && typeof object.kind !== "string") {
+    throw unrecognized(`Object 'Kind' is missing in '${body}'`);
+  }
+  return object;
+}
+
+/** Checks kind and apiVersion, where the object says them. */
+export function checkType(resource: ServedResource, object: JsonObject): void {
+  const { kind = resource.kind, apiVersion = groupVersion(resource) } = object;
+  const cannot = `${kind} in version ${JSON.stringify(apiVersion)} cannot be handled as a ${resource.kind}: `;
+  if (apiVersion !== groupVersion(resource)) {
+    throw badRequest(
+      `${cannot}no kind ${JSON.stringify(kind)} is registered for version ${JSON.stringify(apiVersion)}`,
+    );
+  }
+  if (kind === resource.kind) return;
+  if (!resource.isCustom) {
+    throw badRequest(
+      `${cannot}converting (${resource.version}.${kind}) to (${resource.kind}): unknown conversion`,
+    );
+  }
+  const name = String(metadataOf(object).name ?? "");
+  throw invalidAs(`${kind}.${resource.group}`, {
+    name,
+    group: resource.group,
+    kind: String(kind),
+    causes: [invalidValue("kind", kind, `must be ${resource.kind}`)],
+  });
+}
+
+/** An object's metadata; empty where it has none. */
+export function metadataOf(object: JsonObject): JsonObject {
+  return isJsonObject(object.metadata) ? object.metadata : {};
+}
+
+/** The text of a metadata field; `""` where it is absent. */
+export function metaText(object: JsonObject, field: string): string {
+  const value = metadataOf(object)[field];
+  return typeof value === "string" ? value : "";
+}
+
+const LABEL = "[a-z0-9]([-a-z0-9]*[a-z0-9])?";
+const SUBDOMAIN = `${LABEL}(\\.${LABEL})*`;
+const LABEL_TEXT =
+  "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must " +
+  "start and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is " +
+  `'${LABEL}')`;
+const SUBDOMAIN_TEXT =
+  "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or " +
+  "'.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is " +
+  `'${SUBDOMAIN}')`;
+const LABEL_NAMES: ReadonlySet<string> = new Set(["namespaces", "services"]);
+
+/** Checks the name of an object that is to be created. */
+export function checkName(resource: ServedResource, name: string): void {
+  const refuse = (detail: string) => invalid(resource, name, [invalidValue("metadata.name", name, detail)]);
+  if (resource.group === "rbac.authorization.k8s.io") {
+    if (name === "." || name === "..") throw refuse(`may not be '${name}'`);
+    for (const bad of ["/", "%"]) if (name.includes(bad)) throw refuse(`may not contain '${bad}'`);
+    return;
+  }
+  const isLabel = LABEL_NAMES.has(resource.resource) && resource.group === "";
+  const longest = isLabel ? 63 : 253;
+  if (!new RegExp(`^${isLabel ? LABEL : SUBDOMAIN}$`).test(name)) {
+    throw refuse(isLabel ? LABEL_TEXT : SUBDOMAIN_TEXT);
+  }
+  if (name.length > longest) throw refuse(`must be no more than ${longest} characters`);
+}
+
+/** The refusal of an object that has no name. */
+export function nameRequired(resource: ServedResource): Error {
+  return invalid(resource, "", [required("metadata.name", "name or generateName is required")]);
+}
+
+/** Checks that the object belongs where the request's path says. */
+export function checkNamespace(resource: ServedResource, object: JsonObject, namespace: string): void {
+  const own = metaText(object, "namespace");
+  if (own === "" || own === namespace) return;
+  if (!resource.namespaced) {
+    throw badRequest("the namespace of the provided object does not match the namespace sent on the request");
+  }
+  if (namespace === "") throw noSuchResource();
+  throw badRequest("the namespace of the provided object does not match the namespace sent on the request");
+}
+
+/** Checks that the object has the name of the request's path. */
+export function checkSameName(object: JsonObject, name: string): void {
+  const own = metaText(object, "name");
+  if (own === "") {
+    throw badRequest(
+      `the name of the object (${name} based on URL) was undeterminable: name must be provided`,
+    );
+  }
+  if (own !== name) {
+    throw badRequest(`the name of the object (${own}) does not match the name on the URL (${name})`);
+  }
+}
+
+/** Checks that a text can be a resourceVersion; `""` and `"0"` mean none. */
+export function checkResourceVersionText(resourceVersion: string): void {
+  if (!/^[0-9]*$/.test(resourceVersion)) {
+    throw internal(`strconv.ParseUint: parsing ${JSON.stringify(resourceVersion)}: invalid syntax`);
+  }
+}
+
+/** An object that is being deleted takes no new finalizers. */
+export function checkFinalizers(resource: ServedResource, object: JsonObject, existing: StoredObject): void {
+  if (!existing.metadata.deletionTimestamp) return;
+  const before = existing.metadata.finalizers ?? [];
+  const added = finalizersOf(object).filter((finalizer) => !before.includes(finalizer));
+  if (added.length === 0) return;
+  const list = added.map((finalizer) => JSON.stringify(finalizer)).join(", ");
+  const detail = "no new finalizers can be added if the object is being deleted, " +
+    `found new finalizers []string{${list}}`;
+  throw invalid(resource, existing.metadata.name, [forbidden("metadata.finalizers", detail)]);
+}
+
+/** An object's finalizers. */
+export function finalizersOf(object: JsonObject): string[] {
+  const { finalizers } = metadataOf(object);
+  return Array.isArray(finalizers) ? finalizers.map(String) : [];
+}
+
+/** RFC 3339, to the second, as `metav1.Time` writes it. */
+export function timestamp(ms: number): string {
+  return new Date(ms).toISOString().replace(/\.[0-9]+Z$/, "Z");
+}

@@ -1,0 +1,164 @@
+/**
+ * Getting one object and listing many.
+ * @module
+ */
+
+import type { ListOptions } from "../meta/list_watch.ts";
+import type { ListMeta } from "../meta/object.ts";
+import { groupVersion } from "../meta/resource.ts";
+import { sleepUnlessAborted } from "../util/abort.ts";
+import type { Clock } from "../util/clock.ts";
+import { continueExpired, expired, internal, notFound, tooLargeResourceVersion } from "./api_errors.ts";
+import { type ClusterState, lowerBound, type Snapshot, type StoredObject } from "./cluster_state.ts";
+import { decodeContinue, encodeContinue } from "./continue_token.ts";
+import type { JsonObject } from "./json.ts";
+import type { Selection } from "./selection.ts";
+import type { ServedResource } from "./served_resources.ts";
+
+/** Options of {@linkcode ObjectReader}. */
+export interface ObjectReaderOptions {
+  readonly clock: Clock;
+  /** How long a request may wait for a resourceVersion from the future. */
+  readonly futureWaitMs: number;
+  /** Whether a list at resourceVersion 0 is answered whole, whatever its `limit`. */
+  readonly watchCache: boolean;
+  /** The most items of a page. */
+  readonly maxPageSize: number;
+}
+
+/** A page of a list. */
+export interface Page {
+  readonly metadata: ListMeta;
+  readonly items: readonly StoredObject[];
+}
+
+/** The reading half of an API server, without watches. */
+export class ObjectReader {
+  readonly #state: ClusterState;
+  readonly #options: ObjectReaderOptions;
+
+  constructor(state: ClusterState, options: ObjectReaderOptions) {
+    this.#state = state;
+    this.#options = options;
+  }
+
+  /** One object, not older than `resourceVersion`. */
+  async get(
+    resource: ServedResource,
+    key: string,
+    options: { readonly resourceVersion?: string; readonly signal?: AbortSignal } = {},
+  ): Promise<StoredObject> {
+    const { resourceVersion = "", signal } = options;
+    if (!/^[0-9]*$/.test(resourceVersion)) {
+      const quoted = JSON.stringify(resourceVersion);
+      throw internal(
+        `resourceVersion: Invalid value: ${quoted}: strconv.ParseUint: parsing ${quoted}: invalid syntax`,
+      );
+    }
+    if (resourceVersion !== "") await this.waitFor(BigInt(resourceVersion), signal);
+    const object = this.#state.get(resource, key);
+    if (object === undefined) throw notFound(resource, key.slice(key.indexOf("/") + 1));
+    return object;
+  }
+
+  /** A page of a list. */
+  async list(selection: Selection, options: ListOptions, signal?: AbortSignal): Promise<Page> {
+    const { resourceVersion = "", limit, continue: token } = options;
+    const pageSize = limit === undefined ? undefined : Math.min(limit, this.#options.maxPageSize);
+    if (token !== undefined) {
+      const start = decodeContinue(token);
+      const startKey = selection.keyPrefix + start.key;
+      const revision = start.revision ?? this.#state.revision;
+      await this.waitFor(revision, signal);
+      const snapshot = this.#state.snapshot(selection.resource, revision);
+      if (snapshot === undefined) {
+        throw continueExpired(encodeContinue({ revision: undefined, key: start.key }));
+      }
+      return page(selection, snapshot, { pageSize, startKey });
+    }
+    if (resourceVersion === "" || resourceVersion === "0") {
+      const isWhole = resourceVersion === "0" && this.#options.watchCache;
+      return page(selection, this.#newest(selection.resource), { pageSize: isWhole ? undefined : pageSize });
+    }
+    const revision = BigInt(resourceVersion);
+    await this.waitFor(revision, signal);
+    // A limit without resourceVersionMatch has meant an exact version since before there was that option.
+    const isExact = options.resourceVersionMatch === "Exact" ||
+      (options.resourceVersionMatch === undefined && limit !== undefined);
+    if (!isExact) return page(selection, this.#newest(selection.resource), { pageSize });
+    const snapshot = this.#state.snapshot(selection.resource, revision);
+    if (snapshot === undefined) throw expired("The resourceVersion for the provided list is too old.");
+    return page(selection, snapshot, { pageSize });
+  }
+
+  /**
+   * Waits until a revision is reached.
+   *
+   * @throws {StatusError} 504: it was not reached in time.
+   * @throws The signal's reason.
+   */
+  async waitFor(revision: bigint, signal: AbortSignal | undefined): Promise<void> {
+    if (revision <= this.#state.revision) return;
+    const { clock, futureWaitMs } = this.#options;
+    const waiter = this.#state.whenReached(revision);
+    const timer = new AbortController();
+    const giveUp = () => timer.abort();
+    signal?.addEventListener("abort", giveUp, { once: true });
+    try {
+      await Promise.race([
+        waiter.reached,
+        sleepUnlessAborted(futureWaitMs, { clock, signal: timer.signal }),
+      ]);
+    } finally {
+      waiter.cancel();
+      timer.abort();
+      signal?.removeEventListener("abort", giveUp);
+    }
+    signal?.throwIfAborted();
+    if (revision > this.#state.revision) throw tooLargeResourceVersion(revision, this.#state.revision);
+  }
+
+  #newest(resource: ServedResource): Snapshot {
+    return this.#state.snapshot(resource)!; // the present revision is never compacted
+  }
+}
+
+/** The objects of a selection at a snapshot, in the storage's order. */
+export function select(selection: Selection, snapshot: Snapshot): readonly StoredObject[] {
+  return page(selection, snapshot, {}).items;
+}
+
+function page(
+  selection: Selection,
+  snapshot: Snapshot,
+  options: { readonly pageSize?: number; readonly startKey?: string },
+): Page {
+  const { keyPrefix, isNarrowed } = selection;
+  const { pageSize = Infinity, startKey = keyPrefix } = options;
+  const { keys, revision } = snapshot;
+  const items: StoredObject[] = [];
+  let i = lowerBound(keys, startKey);
+  for (; i < keys.length && keys[i].startsWith(keyPrefix) && items.length < pageSize; i++) {
+    const object = snapshot.get(keys[i]);
+    if (object !== undefined && selection.matches(object)) items.push(object);
+  }
+  const end = lowerBound(keys, `${keyPrefix}\uffff`);
+  const metadata: ListMeta = { resourceVersion: String(revision) };
+  if (i >= end) return { metadata, items };
+  const next = encodeContinue({ revision, key: `${keys[i - 1].slice(keyPrefix.length)}\0` });
+  return {
+    metadata: { ...metadata, continue: next, ...(!isNarrowed && { remainingItemCount: end - i }) },
+    items,
+  };
+}
+
+/** The document of a list. */
+export function listDocument(resource: ServedResource, { metadata, items }: Page): JsonObject {
+  return {
+    kind: `${resource.kind}List`,
+    apiVersion: groupVersion(resource),
+    metadata,
+    // Only items of user-defined kinds say their kind.
+    items: resource.isCustom ? items : items.map(({ kind: _kind, apiVersion: _apiVersion, ...item }) => item),
+  };
+}

@@ -1,0 +1,336 @@
+/**
+ * Creating, updating and deleting objects by the API server's rules.
+ * @module
+ */
+
+import { groupVersion } from "../meta/resource.ts";
+import type { Clock } from "../util/clock.ts";
+import {
+  alreadyExists,
+  conflict,
+  conflictBecause,
+  internal,
+  invalidAs,
+  invalidValue,
+  notFound,
+  preconditionFailed,
+  qualifiedResource,
+} from "./api_errors.ts";
+import type { ClusterState, StoredMeta, StoredObject } from "./cluster_state.ts";
+import { isJsonObject, type JsonObject, sameJson, without } from "./json.ts";
+import { CRD_ID, type CustomDefinitions, establishedStatus } from "./custom_definitions.ts";
+import { Namespaces } from "./namespaces.ts";
+import {
+  checkFinalizers,
+  checkName,
+  checkNamespace,
+  checkResourceVersionText,
+  checkSameName,
+  checkType,
+  finalizersOf,
+  metadataOf,
+  metaText,
+  nameRequired,
+  timestamp,
+} from "./object_checks.ts";
+import { randomSuffix, randomUid } from "./random_names.ts";
+import type { ResourceTable, ServedResource } from "./served_resources.ts";
+
+/** Which object is meant. */
+export interface ObjectAddress {
+  /** `""` for a cluster-scoped resource. */
+  readonly namespace: string;
+  readonly name: string;
+}
+
+/** What a write may be told. */
+export interface WriteOptions {
+  /** Check everything, change nothing. */
+  readonly dryRun?: boolean;
+  /** Write the object as it is given: its status, and on creation its uid and creationTimestamp. */
+  readonly asGiven?: boolean;
+}
+
+/** What a delete may be told. */
+export interface DeleteOptions extends WriteOptions {
+  readonly uid?: string;
+  readonly resourceVersion?: string;
+  readonly gracePeriodSeconds?: number;
+}
+
+/** What came of a delete. */
+export interface Deletion {
+  /** The object as it was last. */
+  readonly object: StoredObject;
+  /** Whether it is gone; if not, finalizers or a grace period hold it. */
+  readonly isGone: boolean;
+}
+
+/** Options of {@linkcode ObjectRegistry}. */
+export interface ObjectRegistryOptions {
+  readonly clock: Clock;
+  readonly random: () => number;
+  readonly requireNamespaces: boolean;
+  readonly gracefulPodDeletion: boolean;
+  readonly definitions: CustomDefinitions;
+}
+
+/** The key of an object in the storage. */
+export function storageKey({ namespace, name }: ObjectAddress): string {
+  return namespace === "" ? name : `${namespace}/${name}`;
+}
+
+/** The writing half of an API server. Every method is synchronous and throws a `StatusError` where it refuses. */
+export class ObjectRegistry {
+  readonly #state: ClusterState;
+  readonly #namespaces: Namespaces;
+  readonly #options: ObjectRegistryOptions;
+
+  constructor(state: ClusterState, resources: ResourceTable, options: ObjectRegistryOptions) {
+    this.#state = state;
+    this.#options = options;
+    this.#namespaces = new Namespaces(state, resources, options);
+  }
+
+  /** Creates an object. */
+  create(
+    resource: ServedResource,
+    object: JsonObject,
+    namespace: string,
+    options: WriteOptions = {},
+  ): StoredObject {
+    checkType(resource, object);
+    checkNamespace(resource, object, namespace);
+    if (namespace !== "") this.#namespaces.checkCreation(resource, namespace);
+    if (metaText(object, "resourceVersion") !== "") {
+      throw internal("resourceVersion should not be set on objects to be created");
+    }
+    const name = metaText(object, "name") || this.#generatedName(resource, object);
+    checkName(resource, name);
+    const key = storageKey({ namespace, name });
+    if (this.#state.get(resource, key) !== undefined) throw alreadyExists(resource, name);
+    const given = metadataOf(object);
+    const isAsGiven = options.asGiven ?? false;
+    const metadata = {
+      ...without(given, "resourceVersion", "deletionTimestamp", "deletionGracePeriodSeconds"),
+      name,
+      ...(namespace !== "" && { namespace }),
+      uid: (isAsGiven && metaText(object, "uid")) || randomUid(this.#options.random),
+      ...(resource.hasGeneration && { generation: 1 }),
+      creationTimestamp: (isAsGiven && metaText(object, "creationTimestamp")) || this.#now(),
+    };
+    const body = isAsGiven ? object : withInitialStatus(resource, object);
+    const created = this.#namespaces.complete(resource, typed(resource, { ...body, metadata }));
+    return options.dryRun ? created as StoredObject : this.#write(resource, key, created);
+  }
+
+  /** Replaces an object, or with `subresource` only its status. */
+  update(
+    resource: ServedResource,
+    object: JsonObject,
+    address: ObjectAddress,
+    options: WriteOptions & { readonly subresource?: string } = {},
+  ): StoredObject {
+    const { name, namespace } = address;
+    checkType(resource, object);
+    checkSameName(object, name);
+    checkNamespace(resource, object, namespace);
+    const key = storageKey(address);
+    const existing = this.#existing(resource, address);
+    this.#checkVersion(resource, object, existing, options);
+    checkFinalizers(resource, object, existing);
+    const updated = this.#updated(resource, object, existing, options);
+    if (sameJson(updated, existing) || options.dryRun) return updated as StoredObject;
+    if (existing.metadata.deletionTimestamp && isReleased(updated)) {
+      return this.#remove(resource, key, existing).object;
+    }
+    return this.#write(resource, key, updated);
+  }
+
+  /** Changes an object by what `change` makes of it. */
+  patch(
+    resource: ServedResource,
+    address: ObjectAddress,
+    change: (existing: StoredObject) => JsonObject,
+    options: WriteOptions & { readonly subresource?: string } = {},
+  ): StoredObject {
+    const existing = this.#existing(resource, address);
+    return this.update(resource, change(existing), address, options);
+  }
+
+  /** Deletes an object, or begins to. */
+  delete(resource: ServedResource, address: ObjectAddress, options: DeleteOptions = {}): Deletion {
+    const existing = this.#existing(resource, address);
+    const { metadata } = existing;
+    const { name } = address;
+    if (options.uid && options.uid !== metadata.uid) {
+      const cause = `the UID in the precondition (${options.uid}) does not match the UID in record ` +
+        `(${metadata.uid}). The object might have been deleted and then recreated`;
+      throw preconditionFailed(resource, name, cause);
+    }
+    if (options.resourceVersion && options.resourceVersion !== metadata.resourceVersion) {
+      const cause =
+        `the ResourceVersion in the precondition (${options.resourceVersion}) does not match the ` +
+        `ResourceVersion in record (${metadata.resourceVersion}). The object might have been modified`;
+      throw preconditionFailed(resource, name, cause);
+    }
+    const key = storageKey(address);
+    if (options.dryRun) return { object: existing, isGone: true };
+    if (resource.id === "v1/namespaces") return this.#namespaces.delete(resource, existing);
+    if (resource.id === CRD_ID) this.#options.definitions.deleteObjects(existing);
+    const graceSeconds = this.#graceSeconds(resource, existing, options);
+    if (graceSeconds === 0 && finalizersOf(existing).length === 0) {
+      return this.#remove(resource, key, existing);
+    }
+    const isPending = metadata.deletionTimestamp &&
+      (metadata.deletionGracePeriodSeconds ?? 0) <= graceSeconds;
+    if (isPending) return { object: existing, isGone: false };
+    const object = this.#write(resource, key, {
+      ...existing,
+      metadata: {
+        ...metadata,
+        ...(metadata.generation !== undefined && !metadata.deletionTimestamp &&
+          { generation: metadata.generation + 1 }),
+        deletionTimestamp: this.#now(graceSeconds),
+        deletionGracePeriodSeconds: graceSeconds,
+      },
+    });
+    return { object, isGone: false };
+  }
+
+  #existing(resource: ServedResource, address: ObjectAddress): StoredObject {
+    const existing = this.#state.get(resource, storageKey(address));
+    if (existing === undefined) throw notFound(resource, address.name);
+    return existing;
+  }
+
+  #checkVersion(
+    resource: ServedResource,
+    object: JsonObject,
+    existing: StoredObject,
+    options: WriteOptions,
+  ): void {
+    const { name, uid, resourceVersion } = existing.metadata;
+    const version = metaText(object, "resourceVersion");
+    checkResourceVersionText(version);
+    if (resource.isCustom && version === "" && !options.asGiven) {
+      throw invalidAs(qualifiedResource(resource), {
+        name,
+        group: resource.group,
+        kind: resource.resource,
+        causes: [invalidValue("metadata.resourceVersion", 0, "must be specified for an update")],
+      });
+    }
+    const givenUid = metaText(object, "uid");
+    if (givenUid !== "" && givenUid !== uid) {
+      const key = storageKey({ namespace: existing.metadata.namespace ?? "", name });
+      const cause = `StorageError: invalid object, Code: 4, Key: /registry/${resource.resource}/${key}, ` +
+        `ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: UID in precondition: ${givenUid}, ` +
+        `UID in object meta: ${uid}`;
+      throw conflictBecause(resource, name, cause);
+    }
+    if (version !== "" && version !== "0" && version !== resourceVersion) throw conflict(resource, name);
+  }
+
+  #updated(
+    resource: ServedResource,
+    object: JsonObject,
+    existing: StoredObject,
+    options: WriteOptions & { readonly subresource?: string },
+  ): JsonObject {
+    const isStatus = options.subresource === "status";
+    const keepsStatus = resource.statusSubresource && !isStatus && !options.asGiven;
+    const source = isStatus ? withStatus(existing, object.status) : object;
+    const body = keepsStatus ? withStatus(source, existing.status) : source;
+    const given = isStatus && resource.isCustom ? existing.metadata : metadataOf(object);
+    const before = existing.metadata;
+    const generation = before.generation !== undefined && !isStatus && wishesDiffer(resource, body, existing)
+      ? before.generation + 1
+      : before.generation;
+    const metadata = {
+      ...without({ ...given }, "generation", "deletionTimestamp", "deletionGracePeriodSeconds"),
+      name: before.name,
+      ...(before.namespace !== undefined && { namespace: before.namespace }),
+      uid: before.uid,
+      resourceVersion: before.resourceVersion,
+      ...(generation !== undefined && { generation }),
+      creationTimestamp: before.creationTimestamp,
+      ...(before.deletionTimestamp && {
+        deletionTimestamp: before.deletionTimestamp,
+        ...(before.deletionGracePeriodSeconds !== undefined && {
+          deletionGracePeriodSeconds: before.deletionGracePeriodSeconds,
+        }),
+      }),
+    };
+    return typed(resource, { ...body, metadata });
+  }
+
+  #graceSeconds(resource: ServedResource, existing: StoredObject, options: DeleteOptions): number {
+    if (!this.#options.gracefulPodDeletion || resource.id !== "v1/pods") return 0;
+    const spec = isJsonObject(existing.spec) ? existing.spec : {};
+    const status = isJsonObject(existing.status) ? existing.status : {};
+    const isRunning = Boolean(spec.nodeName) && status.phase !== "Failed" && status.phase !== "Succeeded";
+    if (!isRunning) return 0;
+    return options.gracePeriodSeconds ?? Number(spec.terminationGracePeriodSeconds ?? 30);
+  }
+
+  #write(resource: ServedResource, key: string, object: JsonObject): StoredObject {
+    return this.#state.write(
+      resource,
+      key,
+      (resourceVersion) =>
+        ({ ...object, metadata: { ...metadataOf(object), resourceVersion } }) as unknown as StoredObject,
+    );
+  }
+
+  #remove(resource: ServedResource, key: string, existing: StoredObject): Deletion {
+    const change = this.#state.remove(resource, key);
+    const metadata: StoredMeta = { ...existing.metadata, resourceVersion: String(change?.revision) };
+    if (existing.metadata.namespace) this.#namespaces.finish(existing.metadata.namespace);
+    return { object: { ...existing, metadata }, isGone: true };
+  }
+
+  #generatedName(resource: ServedResource, object: JsonObject): string {
+    const base = metaText(object, "generateName");
+    if (base === "") throw nameRequired(resource);
+    return base.slice(0, 58) + randomSuffix(this.#options.random);
+  }
+
+  #now(plusSeconds = 0): string {
+    return timestamp(this.#options.clock.now() + plusSeconds * 1000);
+  }
+}
+
+function typed(resource: ServedResource, object: JsonObject): JsonObject {
+  const { kind: _kind, apiVersion: _apiVersion, metadata, ...rest } = object;
+  return { kind: resource.kind, apiVersion: groupVersion(resource), metadata, ...rest };
+}
+
+function withStatus(object: JsonObject, status: unknown): JsonObject {
+  const rest = without(object, "status");
+  return status === undefined ? rest : { ...rest, status };
+}
+
+// A new object's status is the server's to say.
+function withInitialStatus(resource: ServedResource, object: JsonObject): JsonObject {
+  if (!resource.statusSubresource) return object;
+  if (resource.id === CRD_ID) return withStatus(object, establishedStatus(object));
+  const phase = resource.id === "v1/pods"
+    ? "Pending"
+    : resource.id === "v1/namespaces"
+    ? "Active"
+    : undefined;
+  return withStatus(object, phase === undefined ? undefined : { phase });
+}
+
+function wishesDiffer(resource: ServedResource, a: JsonObject, b: JsonObject): boolean {
+  const aside = resource.statusSubresource
+    ? ["kind", "apiVersion", "metadata", "status"]
+    : ["kind", "apiVersion", "metadata"];
+  return !sameJson(without(a, ...aside), without(b, ...aside));
+}
+
+// Nothing holds an object any more that was told to go.
+function isReleased(object: JsonObject): boolean {
+  return finalizersOf(object).length === 0 && !metadataOf(object).deletionGracePeriodSeconds;
+}

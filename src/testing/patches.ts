@@ -1,0 +1,180 @@
+/**
+ * Merge patches and JSON patches.
+ * @module
+ */
+
+import { badRequest, patchRefused } from "./api_errors.ts";
+import { isJsonObject, type JsonObject, sameJson } from "./json.ts";
+
+/** Applies a JSON merge patch (RFC 7396): `null` removes a field, lists are replaced. */
+export function mergePatch(target: unknown, patch: unknown): unknown {
+  if (!isJsonObject(patch)) return patch;
+  const result = new Map<string, unknown>(isJsonObject(target) ? Object.entries(target) : []);
+  for (const [field, value] of Object.entries(patch)) {
+    if (value === null) result.delete(field);
+    else result.set(field, mergePatch(result.get(field), value));
+  }
+  return Object.fromEntries(result); // keeps a field named __proto__ a field
+}
+
+// By which field the items of a list are told apart, as the struct tags of the built-in types say.
+const MERGE_KEYS: ReadonlyMap<string, readonly string[]> = new Map([
+  ["addresses", ["type"]],
+  ["conditions", ["type"]],
+  ["containers", ["name"]],
+  ["env", ["name"]],
+  ["ephemeralContainers", ["name"]],
+  ["hostAliases", ["ip"]],
+  ["imagePullSecrets", ["name"]],
+  ["initContainers", ["name"]],
+  ["ownerReferences", ["uid"]],
+  ["podIPs", ["ip"]],
+  ["ports", ["containerPort", "port"]],
+  ["secrets", ["name"]],
+  ["topologySpreadConstraints", ["topologyKey"]],
+  ["volumeDevices", ["devicePath"]],
+  ["volumeMounts", ["mountPath"]],
+  ["volumes", ["name"]],
+]);
+
+/**
+ * Applies a strategic merge patch: a merge patch that merges the lists whose items have a known key (containers and
+ * volumes by name, conditions by type, ...), and understands `$patch` and `$deleteFromPrimitiveList`. Finalizers are
+ * united. Hints about order (`$setElementOrder/...`, `$retainKeys`) are ignored.
+ */
+export function strategicMergePatch(target: unknown, patch: unknown, field = ""): unknown {
+  if (Array.isArray(patch)) return mergeLists(Array.isArray(target) ? target : [], patch, field);
+  if (!isJsonObject(patch)) return patch;
+  const isReplacement = patch.$patch === "replace";
+  const result = new Map<string, unknown>(
+    isJsonObject(target) && !isReplacement ? Object.entries(target) : [],
+  );
+  for (const [name, value] of Object.entries(patch)) {
+    if (name.startsWith("$deleteFromPrimitiveList/")) {
+      const list = name.slice("$deleteFromPrimitiveList/".length);
+      const items = result.get(list);
+      if (Array.isArray(items) && Array.isArray(value)) {
+        result.set(list, items.filter((item) => !value.includes(item)));
+      }
+    } else if (name.startsWith("$")) continue;
+    else if (value === null || (isJsonObject(value) && value.$patch === "delete")) result.delete(name);
+    else result.set(name, strategicMergePatch(result.get(name), value, name));
+  }
+  return Object.fromEntries(result);
+}
+
+function mergeLists(target: readonly unknown[], patch: readonly unknown[], field: string): unknown[] {
+  if (field === "finalizers") return Array.from(new Set([...target, ...patch]));
+  const isObjects = patch.every(isJsonObject);
+  const candidates = MERGE_KEYS.get(field) ?? [];
+  const key = isObjects
+    ? candidates.find((name) => patch.some((item) => item[name] !== undefined))
+    : undefined;
+  if (!isObjects || key === undefined || patch.some((item) => item.$patch === "replace")) {
+    return patch.filter((item) => !isJsonObject(item) || item.$patch === undefined);
+  }
+  const result = target.slice();
+  for (const item of patch) {
+    const at = result.findIndex((other) => isJsonObject(other) && other[key] === item[key]);
+    if (item.$patch === "delete") {
+      if (at >= 0) result.splice(at, 1);
+    } else if (at >= 0) result[at] = strategicMergePatch(result[at], item);
+    else result.push(strategicMergePatch({}, item));
+  }
+  return result;
+}
+
+/**
+ * Applies a JSON patch (RFC 6902).
+ *
+ * @throws {StatusError} 400: it is no list of operations. 422: an operation cannot be applied, or a test fails.
+ */
+export function jsonPatch(target: JsonObject, patch: unknown): unknown {
+  if (!Array.isArray(patch)) {
+    throw badRequest(
+      "error decoding patch: json: cannot unmarshal object into Go value of type []handlers.jsonPatchOp",
+    );
+  }
+  let document: unknown = target;
+  for (const operation of patch) {
+    if (!isJsonObject(operation) || typeof operation.path !== "string") throw patchRefused();
+    document = apply(document, operation, pointer(operation.path));
+  }
+  return document;
+}
+
+function apply(document: unknown, operation: JsonObject, path: readonly string[]): unknown {
+  switch (operation.op) {
+    case "add":
+      return edit(document, path, { type: "add", value: operation.value });
+    case "remove":
+      return edit(document, path, { type: "remove" });
+    case "replace":
+      return edit(document, path, { type: "replace", value: operation.value });
+    case "test":
+      if (!sameJson(at(document, path), operation.value)) throw patchRefused();
+      return document;
+    case "move":
+    case "copy": {
+      const from = pointer(String(operation.from));
+      const value = at(document, from);
+      const rest = operation.op === "move" ? edit(document, from, { type: "remove" }) : document;
+      return edit(rest, path, { type: "add", value });
+    }
+    default:
+      throw patchRefused();
+  }
+}
+
+function pointer(text: string): string[] {
+  if (text === "") return [];
+  if (!text.startsWith("/")) throw patchRefused();
+  return text.slice(1).split("/").map((part) => part.replaceAll("~1", "/").replaceAll("~0", "~"));
+}
+
+function at(document: unknown, path: readonly string[]): unknown {
+  let value = document;
+  for (const part of path) {
+    if (Array.isArray(value)) value = value[index(part, value.length - 1)];
+    else if (isJsonObject(value) && Object.hasOwn(value, part)) value = value[part];
+    else throw patchRefused();
+  }
+  return value;
+}
+
+function index(part: string, last: number): number {
+  if (!/^(0|[1-9][0-9]*)$/.test(part) || Number(part) > last) throw patchRefused();
+  return Number(part);
+}
+
+interface Edit {
+  readonly type: "add" | "remove" | "replace";
+  readonly value?: unknown;
+}
+
+/** A copy of the document with one place changed; everything beside the path is shared. */
+function edit(document: unknown, path: readonly string[], change: Edit): unknown {
+  if (path.length === 0) {
+    if (change.type === "remove") throw patchRefused();
+    return change.value;
+  }
+  const [part, ...rest] = path;
+  if (Array.isArray(document)) {
+    const items = document.slice();
+    const isInsertion = rest.length === 0 && change.type === "add";
+    const i = isInsertion && part === "-" ? items.length : index(part, items.length - (isInsertion ? 0 : 1));
+    if (rest.length > 0) items[i] = edit(items[i], rest, change);
+    else if (change.type === "add") items.splice(i, 0, change.value);
+    else if (change.type === "remove") items.splice(i, 1);
+    else items[i] = change.value;
+    return items;
+  }
+  if (!isJsonObject(document)) throw patchRefused();
+  const isThere = Object.hasOwn(document, part);
+  if (!isThere && (rest.length > 0 || change.type !== "add")) throw patchRefused();
+  const fields = new Map(Object.entries(document));
+  if (rest.length > 0) fields.set(part, edit(document[part], rest, change));
+  else if (change.type === "remove") fields.delete(part);
+  else fields.set(part, change.value);
+  return Object.fromEntries(fields);
+}

@@ -1,0 +1,183 @@
+/**
+ * What an in-memory API server serves.
+ * @module
+ */
+
+import { builtinResources } from "../meta/builtin_resources.ts";
+import type { ApiResource } from "../meta/discovery.ts";
+import { formatResource, type GroupVersionResource, parseResource } from "../meta/resource.ts";
+
+/**
+ * A resource of one's own, as a CustomResourceDefinition would bring it.
+ *
+ * @example
+ * ```ts
+ * import { type CustomResource, InMemoryApiServer } from "@listwatch/cache/testing";
+ * const widgets: CustomResource = {
+ *   group: "example.com",
+ *   version: "v1",
+ *   resource: "widgets",
+ *   kind: "Widget",
+ *   namespaced: true,
+ *   fieldSelectors: ["metadata.name", "metadata.namespace", "spec.color"],
+ * };
+ * const server = new InMemoryApiServer({ customResources: [widgets] });
+ * server.create("example.com/v1/widgets", { metadata: { name: "w-1", namespace: "shop" }, spec: { color: "red" } });
+ * server.close();
+ * ```
+ */
+export interface CustomResource extends ApiResource {
+  /** Whether `status` can be written only through its own path; `true` by default. */
+  readonly statusSubresource?: boolean;
+}
+
+/** A resource that is served, and what is special about it. */
+export interface ServedResource extends ApiResource {
+  /** Names it among all: `apps/v1/deployments`. */
+  readonly id: string;
+  readonly statusSubresource: boolean;
+  /** Whether `metadata.generation` counts the changes of what is wished for. */
+  readonly hasGeneration: boolean;
+  /** Defined by a user: objects in lists carry their kind, an update needs a resourceVersion. */
+  readonly isCustom: boolean;
+  /** Whether a DELETE answers with the object instead of a `Status`. */
+  readonly returnsDeleted: boolean;
+}
+
+const VERBS: readonly string[] = [
+  "create",
+  "delete",
+  "deletecollection",
+  "get",
+  "list",
+  "patch",
+  "update",
+  "watch",
+];
+
+// As kube-apiserver 1.36 registers them.
+const WITHOUT_STATUS: ReadonlySet<string> = new Set([
+  "configmaps",
+  "endpoints",
+  "endpointslices",
+  "events",
+  "limitranges",
+  "podtemplates",
+  "secrets",
+  "serviceaccounts",
+  "controllerrevisions",
+  "ingressclasses",
+  "networkpolicies",
+  "clusterrolebindings",
+  "clusterroles",
+  "rolebindings",
+  "roles",
+  "storageclasses",
+  "leases",
+]);
+
+const WITH_GENERATION: ReadonlySet<string> = new Set([
+  "pods",
+  "podtemplates",
+  "replicationcontrollers",
+  "daemonsets",
+  "deployments",
+  "replicasets",
+  "statefulsets",
+  "cronjobs",
+  "jobs",
+  "endpointslices",
+  "ingresses",
+  "ingressclasses",
+  "networkpolicies",
+  "poddisruptionbudgets",
+  "customresourcedefinitions",
+]);
+
+const RETURNS_DELETED: ReadonlySet<string> = new Set([
+  "namespaces",
+  "persistentvolumeclaims",
+  "persistentvolumes",
+  "pods",
+  "podtemplates",
+  "resourcequotas",
+  "serviceaccounts",
+  "services",
+  "storageclasses",
+]);
+
+function builtin(resource: ApiResource): ServedResource {
+  return {
+    verbs: VERBS,
+    ...resource,
+    id: formatResource(resource),
+    statusSubresource: !WITHOUT_STATUS.has(resource.resource),
+    hasGeneration: WITH_GENERATION.has(resource.resource),
+    isCustom: false,
+    returnsDeleted: RETURNS_DELETED.has(resource.resource),
+  };
+}
+
+function custom(resource: CustomResource): ServedResource {
+  return {
+    verbs: VERBS,
+    ...resource,
+    id: formatResource(resource),
+    statusSubresource: resource.statusSubresource ?? true,
+    hasGeneration: true,
+    isCustom: true,
+    returnsDeleted: false,
+  };
+}
+
+/** The resources of a server, by name; more can come and go. */
+export class ResourceTable {
+  readonly #byName = new Map<string, ServedResource>();
+  #all: readonly ServedResource[] | undefined;
+
+  constructor(customResources: readonly CustomResource[] = []) {
+    for (const resource of builtinResources()) {
+      const served = builtin(resource);
+      this.#byName.set(served.id, served);
+    }
+    for (const resource of customResources) this.addCustom(resource);
+  }
+
+  /** All of them, in discovery's order. */
+  get all(): readonly ServedResource[] {
+    return this.#all ??= Array.from(this.#byName.values());
+  }
+
+  find(gvr: GroupVersionResource): ServedResource | undefined {
+    return this.#byName.get(formatResource(gvr));
+  }
+
+  /**
+   * The resource named by a text such as `v1/pods`.
+   *
+   * @throws {TypeError} It is not served.
+   */
+  named(name: string): ServedResource {
+    const found = this.find(parseResource(name));
+    if (found !== undefined) return found;
+    const tail = name.slice(name.lastIndexOf("/"));
+    const similar = this.all.map(({ id }) => id).filter((id) => id.endsWith(tail));
+    const hint = similar.length > 0
+      ? `did you mean ${similar.map((id) => JSON.stringify(id)).join(" or ")}?`
+      : "name it in the option customResources";
+    throw new TypeError(`This server has no resource ${JSON.stringify(name)}: ${hint}`);
+  }
+
+  /** Adds a resource, or describes it anew. */
+  addCustom(resource: CustomResource): ServedResource {
+    const served = custom(resource);
+    this.#byName.set(served.id, served);
+    this.#all = undefined;
+    return served;
+  }
+
+  remove(gvr: GroupVersionResource): void {
+    this.#byName.delete(formatResource(gvr));
+    this.#all = undefined;
+  }
+}

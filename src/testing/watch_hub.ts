@@ -1,0 +1,241 @@
+/**
+ * Every open watch of a server.
+ * @module
+ */
+
+import type { ListOptions } from "../meta/list_watch.ts";
+import { StatusError } from "../meta/status.ts";
+import { onAbort } from "../util/abort.ts";
+import type { Clock, TimerHandle } from "../util/clock.ts";
+import { expired, forbidden, invalidAs } from "./api_errors.ts";
+import type { Change, ClusterState, StoredObject } from "./cluster_state.ts";
+import { EventStream } from "./event_stream.ts";
+import { type ObjectReader, select } from "./object_reader.ts";
+import type { Selection } from "./selection.ts";
+import { encodeBookmark, encodeChange, encodeError, encodeEvent } from "./watch_events.ts";
+
+/**
+ * What becomes of a watch's `sendInitialEvents`: `serve` it, as API servers do since 1.34; `refuse` it with 422, as
+ * those do that have the feature turned off; or `ignore` it, as those did that had never heard of it.
+ */
+export type InitialEventsPolicy = "serve" | "refuse" | "ignore";
+
+/** Options of {@linkcode WatchHub}. */
+export interface WatchHubOptions {
+  readonly clock: Clock;
+  readonly random: () => number;
+  readonly bookmarkIntervalMs: number;
+  readonly maxWatchBufferBytes: number;
+  readonly initialEvents: InitialEventsPolicy;
+}
+
+/** What a request for a watch says. */
+export interface WatchRequest {
+  readonly selection: Selection;
+  readonly options: ListOptions;
+  /** Whether the query itself named `sendInitialEvents`. */
+  readonly asksForInitialEvents: boolean;
+  /** Ends the watch. */
+  readonly signal: AbortSignal | undefined;
+}
+
+// How long a watch lasts that names no timeoutSeconds: this, up to twice as long.
+const MIN_REQUEST_TIMEOUT_MS = 1_800_000;
+// A watcher that takes bookmarks gets one shortly before the end, to go on from.
+const LAST_BOOKMARK_MS = 2_000;
+
+/** Opens watches, feeds them, and ends them. */
+export class WatchHub {
+  readonly #state: ClusterState;
+  readonly #reader: ObjectReader;
+  readonly #options: WatchHubOptions;
+  readonly #watches = new Set<Watch>();
+
+  constructor(state: ClusterState, reader: ObjectReader, options: WatchHubOptions) {
+    this.#state = state;
+    this.#reader = reader;
+    this.#options = options;
+  }
+
+  /** How many watches are open. */
+  get size(): number {
+    return this.#watches.size;
+  }
+
+  /**
+   * Opens a watch; the stream begins with what is to be replayed.
+   *
+   * @throws {StatusError} 422: `sendInitialEvents` is not supported.
+   */
+  open(request: WatchRequest): ReadableStream<Uint8Array> {
+    const { initialEvents } = this.#options;
+    if (initialEvents === "refuse" && request.asksForInitialEvents) throw initialEventsUnsupported();
+    const watch = new Watch(request, {
+      state: this.#state,
+      reader: this.#reader,
+      options: this.#options,
+      onClose: () => void this.#watches.delete(watch),
+    });
+    this.#watches.add(watch);
+    watch.start();
+    return watch.stream.body;
+  }
+
+  /** Ends every watch: as a server does that shuts down, or with an error, as if the connections were reset. */
+  closeAll(error?: unknown): void {
+    for (const watch of this.#watches) {
+      if (error === undefined) watch.end();
+      else watch.stream.fail(error);
+    }
+  }
+}
+
+function initialEventsUnsupported(): StatusError {
+  const detail = "sendInitialEvents is forbidden for watch unless the WatchList feature gate is enabled";
+  return invalidAs("ListOptions.meta.k8s.io", {
+    group: "meta.k8s.io",
+    kind: "ListOptions",
+    causes: [forbidden("sendInitialEvents", detail)],
+  });
+}
+
+interface WatchContext {
+  readonly state: ClusterState;
+  readonly reader: ObjectReader;
+  readonly options: WatchHubOptions;
+  readonly onClose: () => void;
+}
+
+class Watch {
+  readonly stream: EventStream;
+  readonly #request: WatchRequest;
+  readonly #context: WatchContext;
+  readonly #ending = new AbortController();
+  readonly #cleanups: (() => void)[] = [];
+  #bookmarkTimer: TimerHandle;
+  #letGoOfSignal = () => {};
+  // From where it follows the changes; undefined until it does.
+  #start: bigint | undefined;
+
+  constructor(request: WatchRequest, context: WatchContext) {
+    this.#request = request;
+    this.#context = context;
+    this.stream = new EventStream({
+      maxBufferBytes: context.options.maxWatchBufferBytes,
+      onClose: () => this.#close(),
+    });
+  }
+
+  start(): void {
+    const { selection, options, signal } = this.#request;
+    const { state, options: { clock, random, initialEvents } } = this.#context;
+    const timeoutMs = options.timeoutSeconds
+      ? options.timeoutSeconds * 1000
+      : MIN_REQUEST_TIMEOUT_MS * (1 + random());
+    const timer = clock.setTimeout(() => this.end(), timeoutMs);
+    this.#cleanups.push(() => clock.clearTimeout(timer));
+    const { resourceVersion = "0" } = options;
+    const isFromStart = resourceVersion === "0";
+    const wantsState = initialEvents === "ignore" ? isFromStart : options.sendInitialEvents ?? false;
+    if (options.allowWatchBookmarks) this.#armBookmark(clock.now() + timeoutMs);
+    if (wantsState) {
+      // Up to the deadline a newer state than the present one may be waited for.
+      if (BigInt(resourceVersion) <= state.revision) this.#beginWithState();
+      else this.#beginWhenReached(BigInt(resourceVersion));
+    } else {
+      const revision = isFromStart ? state.revision : BigInt(resourceVersion);
+      const changes = state.changesAfter(selection.resource, revision);
+      if (changes === undefined) {
+        this.#refuse(expired(`too old resource version: ${revision} (${state.compactedRevision})`));
+      } else {
+        this.#follow(revision);
+        this.stream.prepend(encodeChanges(changes, selection));
+      }
+    }
+    if (signal !== undefined) this.#letGoOfSignal = onAbort(signal, () => this.stream.fail(signal.reason));
+  }
+
+  /** Sends nothing more; what was sent can still be read. */
+  end(): void {
+    this.#stop();
+    this.stream.end();
+  }
+
+  #beginWithState(): void {
+    const { selection, options } = this.#request;
+    const { state, options: { initialEvents } } = this.#context;
+    const objects = select(selection, state.snapshot(selection.resource)!);
+    const end = options.allowWatchBookmarks && initialEvents === "serve"
+      ? encodeBookmark(selection.resource, state.revision, { endsInitialEvents: true })
+      : undefined;
+    this.#follow(state.revision);
+    this.stream.prepend(encodeState(objects, end));
+  }
+
+  async #beginWhenReached(revision: bigint): Promise<void> {
+    try {
+      await this.#context.reader.waitFor(revision, this.#ending.signal);
+    } catch (error) {
+      if (error instanceof StatusError) this.#refuse(error);
+      return;
+    }
+    if (!this.#ending.signal.aborted) this.#beginWithState();
+  }
+
+  #follow(after: bigint): void {
+    const { selection } = this.#request;
+    this.#start = after;
+    this.#cleanups.push(this.#context.state.subscribe(selection.resource, (change: Change) => {
+      // A watch from a version that is yet to come is silent until then.
+      const event = change.revision > after ? encodeChange(change, selection) : undefined;
+      if (event !== undefined) this.stream.push(event);
+    }));
+  }
+
+  #refuse(error: StatusError): void {
+    this.stream.push(encodeError(error.status));
+    this.end();
+  }
+
+  #armBookmark(deadlineMs: number): void {
+    const { state, options: { clock, bookmarkIntervalMs } } = this.#context;
+    const nowMs = clock.now();
+    const lastMs = deadlineMs - LAST_BOOKMARK_MS;
+    const nextMs = lastMs > nowMs ? Math.min(nowMs + bookmarkIntervalMs, lastMs) : nowMs + bookmarkIntervalMs;
+    this.#bookmarkTimer = clock.setTimeout(() => {
+      // One that does not read needs no bookmarks; one whose state has not begun must not have them.
+      const hasBegun = this.#start !== undefined && state.revision >= this.#start;
+      const isDue = hasBegun && this.stream.isDrained;
+      if (isDue) this.stream.push(encodeBookmark(this.#request.selection.resource, state.revision));
+      this.#armBookmark(deadlineMs);
+    }, nextMs - nowMs);
+  }
+
+  #close(): void {
+    this.#letGoOfSignal();
+    this.#stop();
+  }
+
+  #stop(): void {
+    if (this.#ending.signal.aborted) return;
+    this.#ending.abort();
+    this.#context.options.clock.clearTimeout(this.#bookmarkTimer);
+    for (const cleanUp of this.#cleanups) cleanUp();
+    this.#context.onClose();
+  }
+}
+
+function* encodeState(
+  objects: readonly StoredObject[],
+  end: Uint8Array | undefined,
+): Generator<Uint8Array, undefined> {
+  for (const object of objects) yield encodeEvent("ADDED", object);
+  if (end !== undefined) yield end;
+}
+
+function* encodeChanges(changes: readonly Change[], selection: Selection): Generator<Uint8Array, undefined> {
+  for (const change of changes) {
+    const event = encodeChange(change, selection);
+    if (event !== undefined) yield event;
+  }
+}
