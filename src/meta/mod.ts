@@ -90,3 +90,4 @@ export {
   type StatusErrorOptions,
 } from "./status.ts";
 export type { BookmarkObject, WatchEvent } from "./watch_event.ts";
+export { DecodeError } from "./decode_error.ts";

@@ -47,6 +47,15 @@ export const DEFAULT_MAX_FRAME_BYTES: number = 16 * 1024 * 1024;
  *
  * Mirrors client-go's `StreamWatcher`.
  *
+ * @example
+ * ```ts
+ * import { decodeWatch, newEventValidator } from "@listwatch/cache";
+ * const body = new Response('{"type":"ADDED","object":{"metadata":{"name":"web-1"}}}\n').body!;
+ * for await (const batch of decodeWatch(body, { validate: newEventValidator() })) {
+ *   console.log(batch[0].type); // ADDED
+ * }
+ * ```
+ *
  * @throws {TypeError} Somebody else reads the body already.
  * @throws {RangeError} `maxFrameBytes` is no positive number.
  */

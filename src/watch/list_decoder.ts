@@ -42,6 +42,18 @@ export interface DecodeListOptions {
  *
  * The body's text is held while it is parsed, its bytes are not.
  *
+ * @example
+ * ```ts
+ * import { decodeList, type KubernetesObject, newObjectValidator, validateList } from "@listwatch/cache";
+ * const body = Response.json({ kind: "PodList", apiVersion: "v1", metadata: {}, items: [{}] }).body!;
+ * const validate = newObjectValidator();
+ * const page = await decodeList<KubernetesObject>(body, {
+ *   validateList: (list) => validateList(list, '"pods"'),
+ *   validateItem: (item, index) => validate(item, `items[${index}]`),
+ * });
+ * console.log(page.items.length, page.quarantined?.[0].path); // 0 items[0].metadata
+ * ```
+ *
  * @throws {DecodeError} The body is no JSON, or no list.
  * @throws {NetworkError} The connection broke before the body's end.
  */

@@ -1,0 +1,140 @@
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import { DecodeError } from "../../src/meta/decode_error.ts";
+import { NetworkError } from "../../src/meta/status.ts";
+import { decodeList, type DecodeListOptions, type ListEnvelope } from "../../src/watch/list_decoder.ts";
+import { bodyOf, byteBodyOf, bytes, openBody, splitAt } from "./bodies.ts";
+
+const trusting: DecodeListOptions = {
+  validateList: (list) => list as unknown as ListEnvelope,
+  validateItem: () => undefined,
+  subject: '"pods"',
+};
+
+const decode = (value: unknown, options: Partial<DecodeListOptions> = {}) =>
+  decodeList<Record<string, unknown>>(
+    bodyOf([bytes(typeof value === "string" ? value : JSON.stringify(value))]),
+    {
+      ...trusting,
+      ...options,
+    },
+  );
+
+const podList = (items: unknown) => ({
+  kind: "PodList",
+  apiVersion: "v1",
+  metadata: { resourceVersion: "7" },
+  items,
+});
+
+describe("decodeList", () => {
+  it("gives the same page wherever the text is split", async () => {
+    const page = podList([{ metadata: { name: "grün-€-😀" } }]);
+    const all = bytes(JSON.stringify(page));
+    for (let i = 0; i <= all.length; i++) {
+      for (const body of [bodyOf(splitAt(all, [i])), byteBodyOf(splitAt(all, [i]))]) {
+        const { metadata, items } = await decodeList<Record<string, unknown>>(body, trusting);
+        assert.deepEqual(metadata, { resourceVersion: "7" });
+        assert.deepEqual(items, [{ metadata: { name: "grün-€-😀" }, apiVersion: "v1", kind: "Pod" }]);
+      }
+    }
+  });
+
+  it("gives items the list's apiVersion and kind where they have neither", async () => {
+    const { items } = await decode({
+      ...podList([{ metadata: {} }, { kind: "Other", metadata: {} }, { apiVersion: "v2", metadata: {} }]),
+    });
+    assert.deepEqual(items.map(({ apiVersion, kind }) => [apiVersion, kind]), [
+      ["v1", "Pod"],
+      [undefined, "Other"],
+      ["v2", undefined],
+    ]);
+  });
+
+  it("leaves items alone when the list does not say what they are", async () => {
+    for (const kind of [undefined, "List", "Pods"]) {
+      const { items } = await decode({ ...podList([{ metadata: {} }]), kind });
+      assert.deepEqual(items, [{ metadata: {} }]);
+    }
+  });
+
+  it("sets refused items aside, keeps the others in order, and asks about them with their type filled in", async () => {
+    const asked: unknown[] = [];
+    const page = await decode(podList([{ n: 0 }, { n: 1 }, { n: 2 }, 3]), {
+      validateItem: (item, index) => {
+        asked.push((item as { kind?: string }).kind);
+        return index % 2 === 1 ? { reason: "odd", path: `items[${index}]` } : undefined;
+      },
+    });
+    assert.deepEqual(page.items.map(({ n }) => n), [0, 2]);
+    assert.deepEqual(page.quarantined, [{ reason: "odd", path: "items[1]" }, {
+      reason: "odd",
+      path: "items[3]",
+    }]);
+    assert.deepEqual(asked, ["Pod", "Pod", "Pod", undefined]);
+  });
+
+  it("has no quarantine where nothing was refused", async () => {
+    assert.equal("quarantined" in await decode(podList([{}])), false);
+  });
+
+  it("shows the list without its items to whoever judges it, and throws what that throws", async () => {
+    const seen: unknown[] = [];
+    await decode(podList([{}, {}]), {
+      validateList: (list) => {
+        seen.push(list);
+        return list as unknown as ListEnvelope;
+      },
+    });
+    assert.deepEqual(seen, [{ ...podList([]) }]);
+    const refusal = new Error("no list of mine");
+    await assert.rejects(decode(podList([]), { validateList: () => assert.fail(refusal) }), refusal);
+  });
+
+  it("takes null for no items, as Go writes an empty list", async () => {
+    assert.deepEqual((await decode(podList(null))).items, []);
+  });
+
+  it("refuses what is no list", async () => {
+    const error = (pattern: RegExp) => (error: unknown) =>
+      error instanceof DecodeError && pattern.test(error.message);
+    await assert.rejects(
+      decode('{"kind":'),
+      error(/^Cannot list "pods": the answer is not JSON: .*begins with "{\\"kind\\":"$/),
+    );
+    await assert.rejects(decode(""), error(/not JSON/));
+    await assert.rejects(decode("[]"), error(/is no list; it begins with "\[\]"/));
+    await assert.rejects(decode("null"), error(/is no list/));
+    await assert.rejects(decode(podList({})), error(/"items" is object, not an array/));
+    await assert.rejects(decode({ metadata: {} }), error(/"items" is undefined, not an array/));
+  });
+
+  it("throws a NetworkError when the body is cut off", async () => {
+    const body = bodyOf(
+      [bytes('{"items":[')],
+      new TypeError("terminated", { cause: new Error("other side closed") }),
+    );
+    await assert.rejects(decodeList(body, trusting), (error) => {
+      assert.ok(error instanceof NetworkError);
+      assert.equal(error.reason, "UnexpectedEOF");
+      assert.equal(error.message, 'The answer for "pods" was cut off: other side closed');
+      return true;
+    });
+    assert.equal(body.locked, false);
+  });
+
+  it("stops reading with the signal's reason when it is aborted", async () => {
+    const source = openBody();
+    source.write("{");
+    const controller = new AbortController();
+    const page = decodeList(source.body, { ...trusting, signal: controller.signal });
+    const reason = new Error("enough");
+    controller.abort(reason);
+    await assert.rejects(page, reason);
+    assert.ok(source.cancelled);
+    await assert.rejects(
+      decodeList(openBody().body, { ...trusting, signal: AbortSignal.abort(reason) }),
+      reason,
+    );
+  });
+});
