@@ -102,6 +102,9 @@ export function groupVersion(of: { readonly group: string; readonly version: str
 /**
  * The path of a resource on an API server, without a query.
  *
+ * @throws {TypeError} The namespace or the name cannot be part of a path: `.`, `..`, or anything with a slash or a
+ * percent sign. API servers refuse them too, and a URL with dots would lead elsewhere.
+ *
  * @example
  * ```ts
  * import { parseResource, resourcePath } from "@listwatch/cache";
@@ -113,8 +116,19 @@ export function groupVersion(of: { readonly group: string; readonly version: str
 export function resourcePath(gvr: GroupVersionResource, options: ResourcePathOptions = {}): string {
   const { namespace, name } = options;
   let path = gvr.group === "" ? `/api/${gvr.version}` : `/apis/${gvr.group}/${gvr.version}`;
-  if (namespace) path += `/namespaces/${encodeURIComponent(namespace)}`;
+  if (namespace) path += `/namespaces/${pathSegment(namespace, "namespace")}`;
   path += `/${gvr.resource}`;
-  if (name) path += `/${encodeURIComponent(name)}`;
+  if (name) path += `/${pathSegment(name, "name")}`;
   return path;
+}
+
+function pathSegment(text: string, what: string): string {
+  if (text === "." || text === ".." || /[/%]/.test(text)) {
+    throw new TypeError(
+      `Cannot make a path with the ${what} ${
+        JSON.stringify(text)
+      }: it must not be "." or "..", nor contain "/" or "%"`,
+    );
+  }
+  return encodeURIComponent(text);
 }

@@ -1,0 +1,158 @@
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import {
+  DeletedFinalStateUnknown,
+  deletionHandlingMetaNamespaceKey,
+  deletionHandlingObjectToName,
+  ExplicitKey,
+  formatObjectName,
+  indexFuncToKeyFunc,
+  IndexKeyError,
+  KeyError,
+  metaNamespaceIndex,
+  metaNamespaceKey,
+  newStore,
+  NoMetaError,
+  objectToName,
+  parseObjectName,
+  splitMetaNamespaceKey,
+  UnexpectedKeyFormatError,
+} from "@listwatch/cache";
+
+describe("metaNamespaceKey", () => {
+  it("joins namespace and name, and leaves out an empty namespace with its slash", () => {
+    assert.equal(metaNamespaceKey({ metadata: { namespace: "shop", name: "web-1" } }), "shop/web-1");
+    assert.equal(metaNamespaceKey({ metadata: { name: "node-1" } }), "node-1");
+    assert.equal(metaNamespaceKey({ metadata: { namespace: "", name: "node-1" } }), "node-1");
+    assert.equal(metaNamespaceKey({ metadata: {} }), "");
+  });
+
+  it("returns an explicit key as it is, but takes no bare string", () => {
+    assert.equal(metaNamespaceKey(new ExplicitKey("a/b/c")), "a/b/c");
+    assert.throws(() => metaNamespaceKey("a/b"), NoMetaError);
+  });
+
+  it("says of which value it is that there is no metadata", () => {
+    for (
+      const [value, words] of [
+        [null, /null/],
+        [undefined, /type undefined/],
+        [42, /type number/],
+        ["text", /the string "text"/],
+        [{}, /type object/],
+        [{ metadata: null }, /type object/],
+        [{ metadata: "text" }, /type object/],
+        [new DeletedFinalStateUnknown("shop/web-1", undefined), /the tombstone of "shop\/web-1"/],
+      ] as const
+    ) {
+      assert.throws(() => metaNamespaceKey(value), (error) => {
+        assert.ok(error instanceof NoMetaError);
+        assert.equal(error.code, "NoMeta");
+        assert.match(error.message, /^object has no meta/);
+        assert.match(error.message, words);
+        return true;
+      });
+    }
+  });
+
+  it("refuses tombstones, unlike deletionHandlingMetaNamespaceKey", () => {
+    const tombstone = new DeletedFinalStateUnknown("shop/web-1", { metadata: { name: "another" } });
+    assert.throws(() => metaNamespaceKey(tombstone), NoMetaError);
+    assert.equal(deletionHandlingMetaNamespaceKey(tombstone), "shop/web-1");
+    assert.equal(deletionHandlingMetaNamespaceKey({ metadata: { name: "a" } }), "a");
+    assert.throws(() => deletionHandlingMetaNamespaceKey("a"), NoMetaError);
+  });
+});
+
+describe("object names", () => {
+  it("survive being formatted and parsed", () => {
+    for (const key of ["", "a", "a/b"]) {
+      assert.equal(formatObjectName(parseObjectName(key)), key);
+      assert.deepEqual(splitMetaNamespaceKey(key), parseObjectName(key));
+    }
+    assert.deepEqual(parseObjectName("a/"), { namespace: "a", name: "" });
+    assert.deepEqual(parseObjectName("/b"), { namespace: "", name: "b" });
+    assert.deepEqual(parseObjectName(""), { namespace: "", name: "" });
+  });
+
+  it("have one slash at most", () => {
+    for (const key of ["a/b/c", "//", "a//b"]) {
+      assert.throws(() => splitMetaNamespaceKey(key), (error) => {
+        assert.ok(error instanceof UnexpectedKeyFormatError);
+        assert.equal(error.key, key);
+        assert.ok(error.message.startsWith(`unexpected key format: ${JSON.stringify(key)}`));
+        return true;
+      });
+    }
+  });
+
+  it("of cluster-scoped objects have no slash", () => {
+    assert.equal(formatObjectName({ namespace: "", name: "node-1" }), "node-1");
+    assert.deepEqual(objectToName({ metadata: { name: "node-1" } }), { namespace: "", name: "node-1" });
+  });
+
+  it("are read from objects, explicit keys and, where deletes are handled, tombstones", () => {
+    assert.deepEqual(objectToName({ metadata: { namespace: "shop", name: "web-1" } }), {
+      namespace: "shop",
+      name: "web-1",
+    });
+    assert.deepEqual(objectToName(new ExplicitKey("shop/web-1")), { namespace: "shop", name: "web-1" });
+    const tombstone = new DeletedFinalStateUnknown("shop/web-1", { metadata: { name: "another" } });
+    assert.deepEqual(deletionHandlingObjectToName(tombstone), { namespace: "shop", name: "web-1" });
+    assert.throws(() => objectToName(tombstone), NoMetaError);
+    assert.throws(() => deletionHandlingObjectToName(7), NoMetaError);
+    assert.throws(
+      () => deletionHandlingObjectToName(new DeletedFinalStateUnknown("a/b/c", undefined)),
+      UnexpectedKeyFormatError,
+    );
+  });
+});
+
+describe("a key function out of an index function", () => {
+  it("gives the one value of the index function", () => {
+    assert.equal(indexFuncToKeyFunc<string>((text) => [text.toUpperCase()])("a"), "A");
+  });
+
+  it("refuses none and several, with a code for each", () => {
+    const refuses = (values: string[], code: string) =>
+      assert.throws(
+        () => indexFuncToKeyFunc(() => values)({}),
+        (error) => error instanceof IndexKeyError && error.code === code,
+      );
+    refuses([], "EmptyIndexKeys");
+    refuses(["a", "b"], "TooManyKeys");
+    refuses(["a", "a"], "TooManyKeys");
+  });
+
+  it("makes a store whose KeyError has the index function's error as its cause", () => {
+    const store = newStore<unknown>(indexFuncToKeyFunc(metaNamespaceIndex));
+    assert.throws(
+      () => store.add("no object"),
+      (error) => error instanceof KeyError && error.cause instanceof NoMetaError,
+    );
+    store.add({ metadata: { namespace: "shop" } });
+    assert.deepEqual(store.listKeys(), ["shop"]);
+  });
+});
+
+describe("a KeyError", () => {
+  it("tells kind and name of the object, the operation and the cause", () => {
+    const store = newStore<unknown>(() => {
+      throw new Error("out of keys");
+    });
+    const pod = { kind: "Pod", metadata: { namespace: "shop", name: "web-1" } };
+    assert.throws(() => store.add(pod), (error) => {
+      assert.ok(error instanceof KeyError);
+      assert.equal(error.name, "KeyError");
+      assert.equal(error.object, pod);
+      assert.equal((error.cause as Error).message, "out of keys");
+      assert.equal(
+        error.message,
+        `Cannot add an object: couldn't create key for Pod "shop/web-1": out of keys`,
+      );
+      return true;
+    });
+    assert.throws(() => store.add({ metadata: {} }), /for object without a name/);
+    assert.throws(() => store.get(new ExplicitKey("a")), /for the key "a"/);
+  });
+});
