@@ -48,10 +48,21 @@ export interface QueueMetrics {
  *
  * @example
  * ```ts
- * import { type MetricsProvider, type QueueMetrics, WorkQueue } from "@listwatch/cache/workqueue";
- * declare const metrics: QueueMetrics;
- * const metricsProvider: MetricsProvider = { queueMetrics: () => metrics };
- * const makeQueue = () => new WorkQueue<string>({ name: "pods", metricsProvider });
+ * import { type MetricsProvider, WorkQueue } from "@listwatch/cache/workqueue";
+ * const ignored = { inc: () => {}, dec: () => {}, set: () => {}, observe: () => {} };
+ * const metricsProvider: MetricsProvider = {
+ *   queueMetrics: (name) => ({
+ *     depth: ignored,
+ *     adds: { inc: () => console.log(`${name}: added`) },
+ *     latency: ignored,
+ *     workDuration: { observe: (seconds) => console.log(`${name}: worked for ${seconds} s`) },
+ *     unfinishedWorkSeconds: ignored,
+ *     longestRunningProcessorSeconds: ignored,
+ *     retries: ignored,
+ *   }),
+ * };
+ * const queue = new WorkQueue<string>({ name: "pods", metricsProvider });
+ * queue.shutDown(); // ends its timer
  * ```
  */
 export interface MetricsProvider {
