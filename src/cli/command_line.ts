@@ -1,0 +1,179 @@
+/**
+ * The command line: words in, a typed command out.
+ * @module
+ */
+
+import { parseArgs } from "node:util";
+import { quote, UsageError } from "./errors.ts";
+import { nearNames } from "./near_names.ts";
+import type { ClusterSource, ServeOptions } from "./serve_options.ts";
+
+/** What the words of a command line ask for. */
+export type Command =
+  | { readonly name: "help"; readonly topic: "listwatch" | "serve" }
+  | { readonly name: "version" }
+  | { readonly name: "serve"; readonly verbose: boolean; readonly options: ServeOptions };
+
+interface Flag {
+  readonly type: "string" | "boolean";
+  readonly short?: string;
+  readonly multiple?: boolean;
+}
+
+const FLAGS = {
+  kubeconfig: { type: "string" },
+  context: { type: "string" },
+  resource: { type: "string", short: "r", multiple: true },
+  namespace: { type: "string", short: "n" },
+  host: { type: "string" },
+  port: { type: "string", short: "p" },
+  token: { type: "string" },
+  "allow-anonymous": { type: "boolean" },
+  "allow-secrets": { type: "boolean" },
+  seed: { type: "string" },
+  verbose: { type: "boolean", short: "v" },
+  help: { type: "boolean", short: "h" },
+  version: { type: "boolean" },
+} satisfies Record<string, Flag>;
+
+type FlagName = keyof typeof FLAGS;
+
+const COMMANDS = ["serve", "help", "version"] as const;
+
+/**
+ * Reads the words after the program's name.
+ *
+ * @param args The words, such as `["serve", "--port", "8080"]`.
+ * @param env The environment: `LISTWATCH_TOKEN` stands in for `--token`.
+ * @throws {UsageError} A command or flag that is not known (with the nearest that is), a value that is missing or
+ * wrong, or flags that contradict each other.
+ *
+ * @example
+ * ```ts
+ * import { parseCommandLine } from "@listwatch/cache/cli";
+ * const command = parseCommandLine(["serve", "--context", "prod", "--resource", "pods,nodes"], {});
+ * if (command.name === "serve") console.log(command.options.resources); // ["pods", "nodes"]
+ * ```
+ */
+export function parseCommandLine(
+  args: readonly string[],
+  env: Readonly<Record<string, string | undefined>>,
+): Command {
+  // Not strict: parseArgs only splits the words; its own errors differ from runtime to runtime.
+  const { tokens } = parseArgs({ args: [...args], options: FLAGS, strict: false, tokens: true });
+  const words: string[] = [];
+  const values = new Map<FlagName, string[]>();
+  for (const token of tokens) {
+    if (token.kind === "positional") words.push(token.value);
+    if (token.kind !== "option") continue;
+    if (!Object.hasOwn(FLAGS, token.name)) throw unknownFlag(token.rawName);
+    const name = token.name as FlagName;
+    const flag: Flag = FLAGS[name];
+    if (flag.type === "boolean") {
+      if (token.value !== undefined) {
+        throw new UsageError(`Flag ${token.rawName} takes no value, and was given ${quote(token.value)}`);
+      }
+      values.set(name, []);
+      continue;
+    }
+    // `--context --port 1`: parseArgs takes the next flag for the value.
+    if (
+      token.value === undefined || token.value === "" || (!token.inlineValue && token.value.startsWith("-"))
+    ) {
+      throw new UsageError(
+        `Flag ${token.rawName} needs a value: ${EXAMPLES[name] ?? `${token.rawName} VALUE`}`,
+      );
+    }
+    const given = values.get(name) ?? [];
+    if (given.length > 0 && !flag.multiple) {
+      throw new UsageError(`Flag --${name} is given twice: ${quote(given[0])} and ${quote(token.value)}`);
+    }
+    given.push(token.value);
+    values.set(name, given);
+  }
+
+  const word = words[0];
+  if (word !== undefined && !(COMMANDS as readonly string[]).includes(word)) {
+    const near = nearNames(word, COMMANDS)[0];
+    throw new UsageError(
+      `Unknown command ${quote(word)}: ${
+        near ? `did you mean ${near}?` : "there is serve"
+      } See listwatch --help`,
+    );
+  }
+  if (word === "help" || values.has("help")) {
+    return { name: "help", topic: words.includes("serve") ? "serve" : "listwatch" };
+  }
+  if (word === "version" || values.has("version")) return { name: "version" };
+  if (word === undefined) throw new UsageError("No command given: try listwatch serve, or listwatch --help");
+  if (words.length > 1) {
+    throw new UsageError(
+      `serve takes flags only, and was given ${quote(words[1])}: ` +
+        `name resources with --resource ${words.slice(1).join(",")}`,
+    );
+  }
+  return { name: "serve", verbose: values.has("verbose"), options: serveOptions(values, env) };
+}
+
+const EXAMPLES: Partial<Record<FlagName, string>> = {
+  kubeconfig: "--kubeconfig ~/.kube/config",
+  context: "--context NAME, one that `kubectl config get-contexts` lists",
+  resource: "--resource pods,nodes,deployments.apps",
+  namespace: "--namespace default",
+  host: "--host 127.0.0.1",
+  port: "--port 8787, or --port 0 for any free one",
+  token: "--token TEXT, which readers must then present",
+  seed: "--seed 42",
+};
+
+function unknownFlag(rawName: string): UsageError {
+  const near = nearNames(rawName.replace(/^-+/, ""), Object.keys(FLAGS))[0];
+  return new UsageError(
+    `Unknown flag ${rawName}: ${near ? `did you mean --${near}? ` : ""}See listwatch serve --help`,
+  );
+}
+
+function serveOptions(
+  values: ReadonlyMap<FlagName, readonly string[]>,
+  env: Readonly<Record<string, string | undefined>>,
+): ServeOptions {
+  const value = (name: FlagName): string | undefined => values.get(name)?.[0];
+  const resources: string[] = [];
+  for (const list of values.get("resource") ?? []) {
+    for (const name of list.split(",")) if (name.trim() !== "") resources.push(name.trim());
+  }
+  if (values.has("resource") && resources.length === 0) {
+    throw new UsageError(`Flag --resource names no resource: ${EXAMPLES.resource}`);
+  }
+  const [kubeconfig, context] = [value("kubeconfig"), value("context")];
+  const real = kubeconfig !== undefined || context !== undefined;
+  if (real && values.has("seed")) {
+    throw new UsageError(
+      "Flag --seed is for the embedded cluster, and --kubeconfig or --context asks for a real one",
+    );
+  }
+  const source: ClusterSource = real
+    ? { kind: "kubeconfig", path: kubeconfig, context }
+    : { kind: "embedded", seed: integer("seed", value("seed"), 0, 2 ** 32 - 1) };
+  return {
+    source,
+    resources: resources.length > 0 ? resources : undefined,
+    namespace: value("namespace"),
+    host: value("host"),
+    port: integer("port", value("port"), 0, 65_535),
+    token: value("token") ?? (env["LISTWATCH_TOKEN"] || undefined),
+    allowAnonymous: values.has("allow-anonymous") || undefined,
+    allowSecrets: values.has("allow-secrets") || undefined,
+  };
+}
+
+function integer(name: FlagName, text: string | undefined, min: number, max: number): number | undefined {
+  if (text === undefined) return undefined;
+  const number = /^[0-9]{1,10}$/.test(text) ? Number(text) : NaN;
+  if (!(number >= min && number <= max)) {
+    throw new UsageError(
+      `Flag --${name} needs a whole number from ${min} to ${max}, and was given ${quote(text)}`,
+    );
+  }
+  return number;
+}

@@ -1,0 +1,178 @@
+/**
+ * Which resources an API server has.
+ * @module
+ */
+
+import type { ApiResource } from "../meta/discovery.ts";
+import { newStatus, StatusError } from "../meta/status.ts";
+
+/** One resource in one version, as a server's discovery tells it. */
+export interface DiscoveredResource extends ApiResource {
+  readonly singularName: string;
+  readonly shortNames: readonly string[];
+  readonly categories: readonly string[];
+  readonly verbs: readonly string[];
+}
+
+/** What discovery found. */
+export interface Discovery {
+  /**
+   * Core group first, then the groups in the server's order; in a group the preferred version first.
+   * So the first match is the one that kubectl takes.
+   */
+  readonly resources: readonly DiscoveredResource[];
+  /** Group versions that did not answer: an aggregated API server that is down, as a rule. */
+  readonly unavailable: readonly string[];
+}
+
+/** Asks for a path of the API server. Rejects when no answer comes; answers of any status resolve. */
+export type DiscoveryRequest = (path: string, init: RequestInit) => Promise<Response>;
+
+const AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList," +
+  "application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList,application/json";
+
+/**
+ * Asks an API server for its resources: with two requests where it has aggregated discovery, else with one more per
+ * group version.
+ *
+ * @throws {StatusError} The server refused `/api` or `/apis`.
+ */
+export async function discover(request: DiscoveryRequest, signal?: AbortSignal): Promise<Discovery> {
+  const get = async (path: string): Promise<unknown> => {
+    const response = await request(path, { headers: { accept: AGGREGATED }, signal });
+    if (!response.ok) throw await refusal(response);
+    return await response.json();
+  };
+  const [core, groups] = await Promise.all([get("/api"), get("/apis")]);
+  const resources: DiscoveredResource[] = [];
+  const unavailable: string[] = [];
+  const plain: string[] = [];
+  for (const answer of [core, groups]) {
+    const { kind, items } = answer as { readonly kind?: string; readonly items?: readonly AggregatedGroup[] };
+    if (kind === "APIGroupDiscoveryList") readAggregated(items ?? [], resources, unavailable);
+    else plain.push(...groupVersions(answer as PlainGroups));
+  }
+  // In the order of `plain`, whichever answers first.
+  const answers = await Promise.allSettled(
+    plain.map((groupVersion) =>
+      get(groupVersion.includes("/") ? `/apis/${groupVersion}` : `/api/${groupVersion}`)
+    ),
+  );
+  answers.forEach((answer, i) => {
+    if (answer.status === "rejected") unavailable.push(plain[i]);
+    else readPlain(plain[i], answer.value as PlainResources, resources);
+  });
+  return { resources, unavailable };
+}
+
+async function refusal(response: Response): Promise<StatusError> {
+  const text = (await response.text()).slice(0, 2_000);
+  try {
+    const status = JSON.parse(text);
+    if (status?.kind === "Status") {
+      return new StatusError({ ...status, code: status.code ?? response.status });
+    }
+  } catch {
+    // Not a Status: a proxy's page, or plain text.
+  }
+  const words = text.startsWith("<") ? response.statusText : text || response.statusText;
+  return new StatusError(newStatus(response.status, "", words.slice(0, 200)));
+}
+
+interface AggregatedResource {
+  readonly resource: string;
+  readonly responseKind?: { readonly kind?: string };
+  readonly scope?: string;
+  readonly singularResource?: string;
+  readonly shortNames?: readonly string[];
+  readonly categories?: readonly string[];
+  readonly verbs?: readonly string[];
+}
+
+interface AggregatedGroup {
+  readonly metadata?: { readonly name?: string };
+  readonly versions?: readonly {
+    readonly version: string;
+    readonly freshness?: string;
+    readonly resources?: readonly AggregatedResource[];
+  }[];
+}
+
+function readAggregated(
+  groups: readonly AggregatedGroup[],
+  resources: DiscoveredResource[],
+  unavailable: string[],
+): void {
+  for (const item of groups) {
+    const group = item.metadata?.name ?? "";
+    for (const { version, freshness, resources: found = [] } of item.versions ?? []) {
+      if (freshness === "Stale" && found.length === 0) unavailable.push(`${group}/${version}`);
+      for (const resource of found) {
+        resources.push({
+          group,
+          version,
+          resource: resource.resource,
+          kind: resource.responseKind?.kind ?? "",
+          singularName: resource.singularResource ?? "",
+          shortNames: resource.shortNames ?? [],
+          categories: resource.categories ?? [],
+          namespaced: resource.scope === "Namespaced",
+          verbs: resource.verbs ?? [],
+        });
+      }
+    }
+  }
+}
+
+interface PlainGroups {
+  /** Of `/api`. */
+  readonly versions?: readonly string[];
+  /** Of `/apis`. */
+  readonly groups?: readonly {
+    readonly versions: readonly { readonly groupVersion: string }[];
+    readonly preferredVersion?: { readonly groupVersion: string };
+  }[];
+}
+
+function groupVersions(answer: PlainGroups): string[] {
+  const found = [...(answer.versions ?? [])];
+  for (const group of answer.groups ?? []) {
+    const preferred = group.preferredVersion?.groupVersion;
+    if (preferred) found.push(preferred);
+    for (const { groupVersion } of group.versions) if (groupVersion !== preferred) found.push(groupVersion);
+  }
+  return found;
+}
+
+interface PlainResources {
+  readonly resources?: readonly {
+    readonly name: string;
+    readonly singularName?: string;
+    readonly namespaced: boolean;
+    readonly kind: string;
+    readonly verbs?: readonly string[];
+    readonly shortNames?: readonly string[];
+    readonly categories?: readonly string[];
+  }[];
+}
+
+function readPlain(groupVersion: string, answer: PlainResources, resources: DiscoveredResource[]): void {
+  const slash = groupVersion.indexOf("/");
+  const group = slash < 0 ? "" : groupVersion.slice(0, slash);
+  const version = groupVersion.slice(slash + 1);
+  for (const resource of answer.resources ?? []) {
+    // "pods/status" and its like are subresources.
+    if (resource.name.includes("/")) continue;
+    resources.push({
+      group,
+      version,
+      resource: resource.name,
+      kind: resource.kind,
+      singularName: resource.singularName ?? "",
+      shortNames: resource.shortNames ?? [],
+      categories: resource.categories ?? [],
+      namespaced: resource.namespaced,
+      verbs: resource.verbs ?? [],
+    });
+  }
+}

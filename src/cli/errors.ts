@@ -1,0 +1,141 @@
+/**
+ * What the command line says when it cannot do what it was asked: one line, and an exit code.
+ * @module
+ */
+
+import { type NetworkError, networkErrorOf, statusErrorOf } from "../meta/status.ts";
+import { CacheError, errorMessage } from "../util/errors.ts";
+
+/**
+ * A command could not be carried out. The message is one line that says what, where, and what to do.
+ *
+ * @example
+ * ```ts
+ * import { CommandError } from "@listwatch/cache/cli";
+ * const error = new CommandError("Port 8787 on 127.0.0.1 is in use: choose another with --port");
+ * console.log(error.code, error.exitCode); // Command 1
+ * ```
+ */
+export class CommandError extends CacheError {
+  /** What the process should end with: 1, or 2 for a {@linkcode UsageError}. */
+  readonly exitCode: 1 | 2 = 1;
+
+  /** Makes an error of one line. */
+  constructor(message: string, options: { readonly cause?: unknown; readonly code?: string } = {}) {
+    super(options.code ?? "Command", oneLine(message), options);
+  }
+}
+
+/**
+ * The command itself was wrong: a flag, a value, a resource nobody knows. Its exit code is 2.
+ *
+ * @example
+ * ```ts
+ * import { parseCommandLine, UsageError } from "@listwatch/cache/cli";
+ * try {
+ *   parseCommandLine(["serve", "--prot", "80"], {});
+ * } catch (error) {
+ *   if (error instanceof UsageError) console.log(error.message); // Unknown flag --prot: did you mean --port? ...
+ * }
+ * ```
+ */
+export class UsageError extends CommandError {
+  override readonly exitCode = 2 as const;
+
+  /** Makes an error of one line. */
+  constructor(message: string, options: { readonly cause?: unknown } = {}) {
+    super(message, { ...options, code: "Usage" });
+  }
+}
+
+/** Where a request went, for the words of an error about it. */
+export interface ServerName {
+  /** The server's URL. */
+  readonly server: string;
+  /** The kubeconfig context that named it, if one did. */
+  readonly context?: string;
+}
+
+/**
+ * Puts a failed request to a cluster's API server into one line: what failed, with which answer, and what to do.
+ *
+ * @param what The attempt as a clause, such as `list pods`.
+ */
+export function explainServerError(error: unknown, what: string, name: ServerName): CommandError {
+  if (error instanceof CommandError) return error;
+  const where = name.context === undefined ? name.server : `${name.server} (context ${quote(name.context)})`;
+  const kubectl = name.context === undefined ? "kubectl" : `kubectl --context ${quote(name.context)}`;
+  const refused = statusErrorOf(error);
+  if (refused !== undefined) {
+    const { httpStatus, message } = refused;
+    if (httpStatus === 401) {
+      return new CommandError(
+        `Cannot ${what} at ${where}: it answered 401 Unauthorized. The credentials are missing, wrong or expired: ` +
+          `try \`${kubectl} get --raw /version\`, and log in again`,
+        { cause: error },
+      );
+    }
+    if (httpStatus === 403) {
+      return new CommandError(
+        `Cannot ${what} at ${where}: it answered 403 Forbidden: ${message}. ` +
+          `Ask for the right to get, list and watch, or choose other resources with --resource or --namespace`,
+        { cause: error },
+      );
+    }
+    return new CommandError(`Cannot ${what} at ${where}: it answered ${httpStatus} ${message}`, {
+      cause: error,
+    });
+  }
+  const network = networkErrorOf(error);
+  if (network !== undefined || error instanceof TypeError) {
+    return new CommandError(
+      `Cannot reach ${where}: ${networkReason(error, network)}. ` +
+        `Check that the server runs and the address is right, then start again`,
+      { cause: error },
+    );
+  }
+  return new CommandError(`Cannot ${what} at ${where}: ${errorMessage(error)}`, { cause: error });
+}
+
+const NETWORK_CAUSES: readonly (readonly [RegExp, string])[] = [
+  [/ECONNREFUSED|connection refused|ConnectionRefused/i, "connection refused"],
+  [/ENOTFOUND|EAI_AGAIN|dns error|getaddrinfo|failed to lookup/i, "there is no host of that name"],
+  [/ECONNRESET|connection reset/i, "the connection was reset"],
+  [/ETIMEDOUT|timed out|TimeoutError/i, "no answer in time"],
+  [
+    /UNABLE_TO_VERIFY|UNABLE_TO_GET_ISSUER|SELF_SIGNED|UnknownIssuer|self.signed|unknown authority/i,
+    "its certificate is not signed by the authority that the kubeconfig names",
+  ],
+  [/CERT_HAS_EXPIRED|certificate.*expired/i, "its certificate has expired"],
+  [/ALTNAME_INVALID|NotValidForName/i, "its certificate is for another host name"],
+];
+
+/** Every runtime words a failed connection in its own way, some only in a cause: looks through all of them. */
+function networkReason(error: unknown, network: NetworkError | undefined): string {
+  const texts: string[] = [];
+  let e: unknown = error;
+  for (let depth = 0; e instanceof Error && depth < 8; depth++) {
+    texts.push(e.name, e.message, String((e as { code?: unknown }).code ?? ""));
+    e = e.cause;
+  }
+  const all = texts.join(" ");
+  for (const [pattern, words] of NETWORK_CAUSES) if (pattern.test(all)) return words;
+  return network?.message ?? errorMessage(error);
+}
+
+/** The exit code and the one line for anything thrown. */
+export function explainError(error: unknown): { readonly line: string; readonly exitCode: 1 | 2 } {
+  const exitCode = error instanceof CommandError ? error.exitCode : 1;
+  return { line: oneLine(errorMessage(error)) || "failed for an unknown reason", exitCode };
+}
+
+/** A name in quotes, with control characters escaped. */
+export function quote(text: string): string {
+  return JSON.stringify(text);
+}
+
+/** Text without line ends and control characters: what a server or a file said must not draw on the terminal. */
+export function oneLine(text: string): string {
+  // deno-lint-ignore no-control-regex
+  return text.replace(/\s*[\r\n]+\s*/g, " ").replace(/[\x00-\x1f\x7f-\x9f]/g, "�").trim();
+}

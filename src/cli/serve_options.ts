@@ -1,0 +1,82 @@
+/**
+ * What `serve` can be told.
+ * @module
+ */
+
+import type { Clock } from "../util/clock.ts";
+import type { Logger } from "../util/logger.ts";
+
+/**
+ * Which cluster to reflect: the small living one that this program brings along, or the one that a kubeconfig names.
+ */
+export type ClusterSource =
+  | {
+    readonly kind: "embedded";
+    /** The seed of everything random in it; 1 by default, so that every start looks alike. */
+    readonly seed?: number;
+  }
+  | {
+    readonly kind: "kubeconfig";
+    /** The file; by default those of the `KUBECONFIG` variable, else `~/.kube/config`. */
+    readonly path?: string;
+    /** The context; the file's current one by default. */
+    readonly context?: string;
+  };
+
+/**
+ * Options of {@linkcode serve}. Every one may be left out: the embedded cluster, at `http://127.0.0.1:8787`.
+ */
+export interface ServeOptions {
+  /** The cluster; the embedded one by default. */
+  readonly source?: ClusterSource;
+  /**
+   * The resources to reflect, by the names that kubectl knows: plural, singular, short name or kind, with a version
+   * and group if need be (`deploy`, `deployments.apps`, `deployments.v1.apps`). By default the usual ones.
+   */
+  readonly resources?: readonly string[];
+  /** Only this namespace's objects (and those of resources that have no namespace); all of them by default. */
+  readonly namespace?: string;
+  /** The address to listen on; `127.0.0.1` by default. */
+  readonly host?: string;
+  /** The port to listen on; 8787 by default, 0 for any free one. */
+  readonly port?: number;
+  /** What readers must present as a bearer token (a browser asks for it as a password); none by default. */
+  readonly token?: string;
+  /** Lets anyone who reaches a `host` beyond this machine read without a token; `false` by default. */
+  readonly allowAnonymous?: boolean;
+  /** Lets Secrets be among `resources`; `false` by default. */
+  readonly allowSecrets?: boolean;
+  /** Ends everything; the promise of {@linkcode Served.finished} then resolves. */
+  readonly signal?: AbortSignal;
+  /** Is told what happens, step by step; nobody by default. */
+  readonly onStep?: (step: ServeStep) => void;
+  /** Where the parts below report; nowhere by default. */
+  readonly logger?: Logger;
+  /** Where time comes from; the system's clock by default. */
+  readonly clock?: Clock;
+}
+
+/** What {@linkcode serve} tells while it starts and runs, in this order. */
+export type ServeStep =
+  /** The cluster answered. */
+  | { readonly type: "connected"; readonly cluster: string; readonly server: string }
+  /** A default resource is left out, and why. */
+  | { readonly type: "skipped"; readonly resource: string; readonly reason: string }
+  /** Readers are answered from now on; nothing may have synced yet. */
+  | { readonly type: "listening"; readonly url: string; readonly resources: readonly string[] }
+  /** The first lists go on. Told often; `remaining` where the server says so. */
+  | { readonly type: "syncing"; readonly progress: readonly SyncProgress[] }
+  /** Every resource holds its whole first list. */
+  | { readonly type: "synced"; readonly objects: number; readonly durationMs: number }
+  /** A resource cannot be read at present; it is tried again until it can. */
+  | { readonly type: "trouble"; readonly resource: string; readonly message: string }
+  /** A resource that could not be read is read again. */
+  | { readonly type: "recovered"; readonly resource: string };
+
+/** How far one resource's first list has come. */
+export interface SyncProgress {
+  readonly resource: string;
+  readonly synced: boolean;
+  readonly items: number;
+  readonly remaining?: number;
+}
