@@ -1,0 +1,73 @@
+/**
+ * `deno task ok`: every gate that needs no test run. Prints a line per gate, what the failing ones said, and at the
+ * end `N passed, N failed`.
+ *
+ * Run one gate with `deno task ok NAME`, and `deno task ok --help` for their names.
+ *
+ * @module
+ */
+
+import { join } from "node:path";
+import { ROOT } from "./lib/gate.ts";
+import { runDeno } from "./lib/process.ts";
+
+/** One gate: a name and the arguments of the Deno that runs it. */
+interface Gate {
+  name: string;
+  args: string[];
+}
+
+/** Folders and files with code of ours, as far as they exist. */
+async function existing(paths: string[]): Promise<string[]> {
+  const found: string[] = [];
+  for (const path of paths) {
+    if (await Deno.stat(join(ROOT, path)).then(() => true, () => false)) found.push(path);
+  }
+  return found;
+}
+
+const code = await existing(["mod.ts", "src", "tests", "scripts", "examples", "benchmarks", "npm/check.ts"]);
+const documented = await existing(["mod.ts", "src", "README.md", "CONTRIBUTING.md", "docs"]);
+
+const GATES: Gate[] = [
+  { name: "fmt", args: ["fmt", "--check"] },
+  { name: "lint", args: ["lint"] },
+  { name: "types", args: ["check", ...code] },
+  { name: "layers", args: ["run", "-A", "scripts/check_layers.ts"] },
+  { name: "exports", args: ["run", "-A", "scripts/check_exports.ts"] },
+  // The examples of doc comments and of the Markdown files, as a reader would paste them.
+  { name: "examples", args: ["check", "--doc-only", ...documented] },
+  { name: "publish", args: ["publish", "--dry-run", "--allow-dirty", "--quiet"] },
+];
+
+if (Deno.args.includes("--help") || Deno.args.includes("-h")) {
+  console.log(`deno task ok [GATE...]\n\nGates: ${GATES.map(({ name }) => name).join(", ")}`);
+  Deno.exit(0);
+}
+const unknown = Deno.args.filter((name) => !GATES.some((gate) => gate.name === name));
+if (unknown.length > 0) {
+  console.error(
+    `No gate is called ${unknown.join(", ")}; there are ${GATES.map(({ name }) => name).join(", ")}`,
+  );
+  Deno.exit(2);
+}
+
+const waiting = GATES.filter(({ name }) => Deno.args.length === 0 || Deno.args.includes(name));
+const failures: string[] = [];
+let passed = 0;
+
+async function work(): Promise<void> {
+  for (let gate = waiting.shift(); gate !== undefined; gate = waiting.shift()) {
+    const start = performance.now();
+    const { code, output } = await runDeno(gate.args);
+    const seconds = ((performance.now() - start) / 1000).toFixed(1);
+    console.log(`${code === 0 ? "ok    " : "FAILED"}  ${gate.name.padEnd(8)}  ${seconds} s`);
+    if (code === 0) passed++;
+    else failures.push(`--- ${gate.name}: deno ${gate.args.join(" ")}\n${output.trimEnd()}\n`);
+  }
+}
+
+await Promise.all([work(), work()]);
+for (const failure of failures) console.error(`\n${failure}`);
+console.log(`\n${passed} passed, ${failures.length} failed`);
+Deno.exit(failures.length === 0 ? 0 : 1);
