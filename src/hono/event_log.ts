@@ -23,8 +23,8 @@ export interface LogEntry<T> {
   readonly oldObject: T | undefined;
   /** In the entries of a relist: the position before it. What happened in between is not known. */
   readonly gapAfter: string | undefined;
-  /** The entry as bytes, by event type and view; filled when first asked for, shared by all watches. */
-  readonly encoded: Map<string, Uint8Array>;
+  /** The entry as bytes, by event type and view; made when first asked for, shared by all watches. */
+  encoded: Map<string, Uint8Array> | undefined;
 }
 
 /** A watch, as the log sees it. */
@@ -91,12 +91,14 @@ export class EventLog<T extends KubernetesObject> {
     this.#options = options;
     this.#content = new OrderedContent(informer.indexer);
     this.#unobserve = informer.observe((event) => this.#observe(event));
+    this.isReady();
   }
 
   /** Whether the informer has synced; before that there is nothing to read. */
   isReady(): boolean {
-    if (!this.#started && this.#informer.hasSynced()) this.#start("");
-    return this.#started;
+    if (!this.#informer.hasSynced()) return false;
+    if (!this.#started) this.#start("");
+    return true;
   }
 
   /** The resourceVersion that the content stands at. */
@@ -218,9 +220,9 @@ export class EventLog<T extends KubernetesObject> {
 
   #observe(event: StoreEvent<T>): void {
     if (!this.#started) {
-      if (!this.#informer.hasSynced()) return;
-      const isChange = event.type !== "bookmark" && event.type !== "replaced";
-      return this.#start(isChange ? resourceVersionOf(event.object) ?? "" : event.resourceVersion);
+      // The first list comes as one event, or object by object, of which nothing is known until the informer has synced.
+      if (event.type === "replaced") this.#start(event.resourceVersion);
+      return;
     }
     if (event.type === "bookmark") this.#advance(event.resourceVersion);
     else if (event.type === "replaced") this.#replaced(event.resourceVersion, event.changes);
@@ -243,7 +245,7 @@ export class EventLog<T extends KubernetesObject> {
     // Whoever has read all of it is at the end; whoever stops in its middle stands before it and may not resume.
     const relist = { position: resourceVersion, gapAfter: previous };
     for (const change of inWatchOrder(changes)) this.#append(change, relist);
-    this.#entries.push({ ...BOOKMARK, ...relist, encoded: new Map() });
+    this.#entries.push({ ...BOOKMARK, ...relist, encoded: undefined });
     if (compareResourceVersions(resourceVersion, previous) < 0) {
       this.#historyFrom = this.head;
       this.#base = resourceVersion;
@@ -255,7 +257,7 @@ export class EventLog<T extends KubernetesObject> {
 
   #append(change: StoreChange<T>, at: { readonly position: string; readonly gapAfter?: string }): void {
     const { key, object } = change;
-    const common = { gapAfter: undefined, ...at, key, object, encoded: new Map<string, Uint8Array>() };
+    const common = { gapAfter: undefined, ...at, key, object, encoded: undefined };
     switch (change.type) {
       case "added":
         this.#content.added(key);

@@ -17,8 +17,8 @@ export interface ServedStore<T> {
 }
 
 /**
- * What {@linkcode readApi} needs of an informer; every `SharedIndexInformer` whose keys are `metaNamespaceKey`'s (the
- * default) has it.
+ * What {@linkcode readApi} needs of an informer. A `SharedIndexInformer` has it, with its default keys and its default
+ * queue: a `DeltaFIFO` hides relists and the order of events, on which watches depend.
  */
 export interface ServedInformer<T extends KubernetesObject = KubernetesObject> {
   /** What is read. */

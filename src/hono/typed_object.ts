@@ -10,7 +10,7 @@ import { groupVersion } from "../meta/resource.ts";
 /** An object with its kind and apiVersion, which items of a list come without. */
 export function withType(resource: ApiResource, object: KubernetesObject): KubernetesObject {
   if (object.kind !== undefined && object.apiVersion !== undefined) return object;
-  return { ...object, kind: resource.kind, apiVersion: groupVersion(resource) };
+  return { kind: resource.kind, apiVersion: groupVersion(resource), ...object };
 }
 
 /** Whether the items of a list have kind and apiVersion: those of custom resources do. */

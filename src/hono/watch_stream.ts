@@ -213,13 +213,13 @@ class Watch<T extends KubernetesObject> implements LogReader {
   #event(entry: LogEntry<T>, change: "ADDED" | "MODIFIED" | "DELETED" | "LEFT", object: T): Uint8Array {
     const { view } = this.#request;
     const name = view.sharedAs === undefined ? undefined : `${change} ${view.sharedAs}`;
-    const known = name === undefined ? undefined : entry.encoded.get(name);
+    const known = name === undefined ? undefined : entry.encoded?.get(name);
     if (known !== undefined) return known;
     const text = change === "LEFT"
       ? eventText("DELETED", view.event(atVersion(object, resourceVersionOf(entry.object) || entry.position)))
       : eventText(change, view.event(object));
     const bytes = encode(text);
-    if (name !== undefined) entry.encoded.set(name, bytes);
+    if (name !== undefined) (entry.encoded ??= new Map()).set(name, bytes);
     return bytes;
   }
 

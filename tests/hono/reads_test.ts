@@ -1,0 +1,425 @@
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import { Hono } from "hono";
+import { FakeClock } from "../../src/util/clock.ts";
+import { readApi, type ReadApiOptions } from "@listwatch/cache/hono";
+import { FakeInformer, object, type TestObject } from "./fake_informer.ts";
+import { get, type Json, names } from "./reading.ts";
+
+function apiOf(
+  objects: readonly TestObject[],
+  resourceVersion: number,
+  options: Partial<ReadApiOptions> = {},
+) {
+  const clock = new FakeClock();
+  const informer = FakeInformer.with(objects, resourceVersion);
+  const resources = [{ informer, resource: "v1/pods" }];
+  return { clock, informer, api: readApi({ resources, allowAnonymous: true, clock, ...options }) };
+}
+
+const THREE = [
+  object("shop/web-2", 7, { labels: { app: "web" } }),
+  object("shop/web-10", 6),
+  object("shop-2/db", 5),
+];
+
+describe("get", () => {
+  it("gives the object with its kind and apiVersion, which lists leave out", async () => {
+    const { api } = apiOf([object("shop/web-1", 5, { spec: { nodeName: "n1" } })], 10);
+    assert.deepEqual(await get(api, "/api/v1/namespaces/shop/pods/web-1"), {
+      kind: "Pod",
+      apiVersion: "v1",
+      metadata: { name: "web-1", namespace: "shop", resourceVersion: "5" },
+      spec: { nodeName: "n1" },
+    });
+  });
+
+  it("answers 404 with the message that kubectl shows", async () => {
+    const { api } = apiOf(THREE, 10);
+    const status = await get(api, "/api/v1/namespaces/shop/pods/nobody", { status: 404 });
+    assert.equal(status.message, 'pods "nobody" not found');
+    assert.deepEqual(status.details, { name: "nobody", kind: "pods" });
+  });
+
+  it("ignores watch", async () => {
+    const { api } = apiOf(THREE, 10);
+    assert.equal((await get(api, "/api/v1/namespaces/shop/pods/web-2?watch=1")).kind, "Pod");
+  });
+
+  it("waits for a resourceVersion from the future, and answers as soon as it is reached", async () => {
+    const { api, informer, clock } = apiOf(THREE, 10);
+    const answer = get(api, "/api/v1/namespaces/shop/pods/late?resourceVersion=12");
+    await clock.advance(2_999);
+    informer.put(object("shop/late", 12));
+    assert.equal((await answer).metadata.name, "late");
+    assert.equal(clock.pendingTimers, 0);
+  });
+
+  it("answers 504 with Retry-After when the resourceVersion does not come within 3 s", async () => {
+    const { api, clock } = apiOf(THREE, 10);
+    const answer = api.request("/api/v1/namespaces/shop/pods/web-2?resourceVersion=12");
+    await clock.advance(3_000);
+    const response = await answer;
+    assert.equal(response.status, 504);
+    assert.equal(response.headers.get("Retry-After"), "1");
+    const status = await response.json();
+    assert.equal(status.reason, "Timeout");
+    assert.equal(status.details.causes[0].reason, "ResourceVersionTooLarge");
+    assert.equal(clock.pendingTimers, 0);
+  });
+
+  it("keeps keys such as __proto__, which objects inherit", async () => {
+    const data = JSON.parse('{"__proto__":"a","constructor":"b"}');
+    const { api } = apiOf([object("shop/web-1", 5, { data })], 10);
+    const response = await api.request("/api/v1/namespaces/shop/pods/web-1");
+    assert.match(await response.text(), /"data":\{"__proto__":"a","constructor":"b"\}/);
+  });
+
+  it("is indented for people: with pretty, and for curl", async () => {
+    const { api } = apiOf(THREE, 10);
+    const path = "/api/v1/namespaces/shop/pods/web-2";
+    const headers = { "User-Agent": "curl/8.5.0" };
+    for (const response of [await api.request(`${path}?pretty=true`), await api.request(path, { headers })]) {
+      assert.match(await response.text(), /^\{\n  "kind": "Pod",\n  "apiVersion"/);
+    }
+    assert.doesNotMatch(await (await api.request(`${path}?pretty=false`, { headers })).text(), /\n  /);
+  });
+});
+
+describe("list", () => {
+  it("is in the order of keys, byte by byte, at one resourceVersion", async () => {
+    const { api } = apiOf(THREE, 10);
+    const list = await get(api, "/api/v1/pods");
+    assert.equal(list.kind, "PodList");
+    assert.equal(list.apiVersion, "v1");
+    assert.deepEqual(list.metadata, { resourceVersion: "10" });
+    // "-" comes before "/".
+    assert.deepEqual(names(list), ["shop-2/db", "shop/web-10", "shop/web-2"]);
+    assert.ok(list.items.every((item: Json) => !("kind" in item)));
+  });
+
+  it("has kind and apiVersion in the items of custom resources", async () => {
+    const informer = FakeInformer.with([object("shop/w", 5)], 10);
+    const resource = {
+      group: "example.com",
+      version: "v1",
+      resource: "widgets",
+      kind: "Widget",
+      namespaced: true,
+    };
+    const api = readApi({ resources: [{ informer, resource }], allowAnonymous: true });
+    const list = await get(api, "/apis/example.com/v1/widgets");
+    assert.equal(list.kind, "WidgetList");
+    assert.deepEqual([list.items[0].kind, list.items[0].apiVersion], ["Widget", "example.com/v1"]);
+  });
+
+  it("follows the store: what came, changed and went", async () => {
+    const { api, informer } = apiOf(THREE, 10);
+    await get(api, "/api/v1/pods");
+    informer.put(object("shop/web-3", 11));
+    informer.put(object("shop/aaa", 12));
+    informer.remove("shop-2/db", 13);
+    informer.put(object("shop/web-2", 14, { spec: 1 }));
+    const list = await get(api, "/api/v1/pods");
+    assert.deepEqual(names(list), ["shop/aaa", "shop/web-10", "shop/web-2", "shop/web-3"]);
+    assert.equal(list.metadata.resourceVersion, "14");
+    assert.equal(list.items[2].spec, 1);
+    informer.put(object("shop-2/db", 15));
+    informer.remove("shop/aaa", 16);
+    informer.relist([object("zoo/new", 20), object("shop/web-2", 14)], 21);
+    assert.deepEqual(names(await get(api, "/api/v1/pods")), ["shop/web-2", "zoo/new"]);
+  });
+
+  it("stands at a bookmark's resourceVersion once one came", async () => {
+    const { api, informer } = apiOf(THREE, 10);
+    informer.bookmark(99);
+    assert.equal((await get(api, "/api/v1/pods")).metadata.resourceVersion, "99");
+  });
+
+  it("of a namespace holds that namespace only; of an unknown one nothing", async () => {
+    const { api } = apiOf(THREE, 10);
+    assert.deepEqual(names(await get(api, "/api/v1/namespaces/shop/pods")), ["shop/web-10", "shop/web-2"]);
+    assert.deepEqual(names(await get(api, "/api/v1/namespaces/shop-2/pods")), ["shop-2/db"]);
+    assert.deepEqual((await get(api, "/api/v1/namespaces/nowhere/pods")).items, []);
+  });
+
+  it("selects by labels and fields", async () => {
+    const { api } = apiOf([
+      ...THREE,
+      object("shop/run", 8, { spec: { nodeName: "n1" }, status: { phase: "Running" } }),
+    ], 10);
+    assert.deepEqual(names(await get(api, "/api/v1/pods?labelSelector=app+in+(web,api)")), ["shop/web-2"]);
+    assert.deepEqual(names(await get(api, "/api/v1/pods?fieldSelector=spec.nodeName%3Dn1")), ["shop/run"]);
+    assert.deepEqual(names(await get(api, "/api/v1/pods?fieldSelector=metadata.namespace%3Dshop-2")), [
+      "shop-2/db",
+    ]);
+    const status = await get(api, "/api/v1/pods?fieldSelector=spec.priority%3D1", { status: 400 });
+    assert.equal(status.message, "field label not supported: spec.priority");
+  });
+
+  it("streams a large list, whose pieces make one document", async () => {
+    const objects = Array.from(
+      { length: 3_000 },
+      (_, i) => object(`shop/p-${i}`, i + 1, { spec: "x".repeat(500) }),
+    );
+    const { api } = apiOf(objects, 5_000);
+    for (const query of ["", "?pretty=1"]) {
+      const list = await get(api, `/api/v1/pods${query}`);
+      assert.deepEqual(names(list), objects.map(({ metadata }) => `shop/${metadata?.name}`).sort());
+    }
+  });
+
+  it("is indented when asked, and the same document", async () => {
+    const { api } = apiOf(THREE, 10);
+    const text = await (await api.request("/api/v1/pods?pretty=true")).text();
+    assert.equal(text, JSON.stringify(await get(api, "/api/v1/pods"), null, 2) + "\n");
+    const empty = await (await api.request("/api/v1/namespaces/nowhere/pods?pretty=true")).text();
+    assert.equal(empty, JSON.stringify(JSON.parse(empty), null, 2) + "\n");
+  });
+
+  it("answers 503 with Retry-After, and names the resource, before the informer has synced", async () => {
+    const informer = new FakeInformer();
+    const api = readApi({ resources: [{ informer, resource: "v1/pods" }], allowAnonymous: true });
+    for (const path of ["/api/v1/pods", "/api/v1/pods?watch=1", "/api/v1/namespaces/shop/pods/web-2"]) {
+      const response = await api.request(path);
+      assert.equal(response.status, 503);
+      assert.equal(response.headers.get("Retry-After"), "1");
+      assert.match((await response.json()).message, /the cache of pods has not synced yet/);
+    }
+    informer.relist(THREE, 10);
+    assert.equal(names(await get(api, "/api/v1/pods")).length, 3);
+  });
+});
+
+describe("pages", () => {
+  const TEN = Array.from({ length: 10 }, (_, i) => object(`shop/p-${i}`, i + 1));
+
+  async function walk(api: Hono, path: string, between: () => void = () => {}): Promise<Json[]> {
+    const pages = [await get(api, path)];
+    between();
+    while (pages[pages.length - 1].metadata.continue !== undefined) {
+      const token = encodeURIComponent(pages[pages.length - 1].metadata.continue);
+      pages.push(await get(api, `${path}&continue=${token}`));
+    }
+    return pages;
+  }
+
+  it("hold limit objects each, and tell how many come after", async () => {
+    const { api } = apiOf(TEN, 20);
+    const pages = await walk(api, "/api/v1/pods?limit=4");
+    assert.deepEqual(pages.map(({ items }) => items.length), [4, 4, 2]);
+    assert.deepEqual(pages.map(({ metadata }) => metadata.remainingItemCount), [6, 2, undefined]);
+    assert.deepEqual(pages.flatMap(names), TEN.map(({ metadata }) => `shop/${metadata?.name}`));
+  });
+
+  it("are of one snapshot, whatever happens in between", async () => {
+    const { api, informer } = apiOf(TEN, 20);
+    const pages = await walk(api, "/api/v1/namespaces/shop/pods?limit=3", () => {
+      informer.put(object("shop/p-5a", 21));
+      informer.put(object("shop/p-6", 22, { spec: "new" }));
+      informer.remove("shop/p-8", 23);
+      informer.put(object("shop/p-8", 24, { spec: "again" }));
+      informer.remove("shop/p-9", 25);
+      informer.put(object("shop/z", 26));
+      informer.put(object("shop/z", 27));
+    });
+    assert.deepEqual(pages.flatMap(({ items }) => items), TEN);
+    assert.deepEqual(new Set(pages.map(({ metadata }) => metadata.resourceVersion)), new Set(["20"]));
+  });
+
+  it("are of one snapshot across a relist", async () => {
+    const { api, informer } = apiOf(TEN, 20);
+    const pages = await walk(api, "/api/v1/pods?limit=6", () => {
+      informer.put(object("shop/p-7", 30));
+      informer.relist([object("shop/p-8", 33), object("shop/q", 34)], 40);
+    });
+    assert.deepEqual(pages.flatMap(({ items }) => items), TEN);
+  });
+
+  it("have no remainingItemCount under a selector", async () => {
+    const objects = TEN.map((pod, i) =>
+      object(`shop/p-${i}`, i + 1, { labels: { odd: String(i % 2) }, pod })
+    );
+    const { api } = apiOf(objects, 20);
+    const pages = await walk(api, "/api/v1/pods?limit=2&labelSelector=odd%3D1");
+    assert.deepEqual(pages.flatMap(names), ["shop/p-1", "shop/p-3", "shop/p-5", "shop/p-7", "shop/p-9"]);
+    assert.ok(pages.every(({ metadata }) => !("remainingItemCount" in metadata)));
+  });
+
+  it("may go on with another limit, or with none", async () => {
+    const { api } = apiOf(TEN, 20);
+    const token = (await get(api, "/api/v1/pods?limit=2")).metadata.continue;
+    assert.equal((await get(api, `/api/v1/pods?limit=5&continue=${token}`)).items.length, 5);
+    assert.equal((await get(api, `/api/v1/pods?continue=${token}`)).items.length, 8);
+  });
+
+  it("are refused with a token that is none: 400", async () => {
+    const { api } = apiOf(TEN, 20);
+    const odd = btoa('{"v":"meta.k8s.io/v1","rv":"-7","start":"a"}');
+    for (const token of ["zzz", "%00", btoa("{}"), btoa("3"), odd]) {
+      await get(api, `/api/v1/pods?limit=2&continue=${token}`, { status: 400 });
+    }
+  });
+
+  it("that are too old are 410, with a token for going on inconsistently", async () => {
+    const { api, informer } = apiOf(TEN, 20, { eventWindow: 2 });
+    const token = (await get(api, "/api/v1/pods?limit=4")).metadata.continue;
+    for (let i = 0; i < 4; i++) informer.put(object("shop/p-9", 21 + i));
+    const status = await get(api, `/api/v1/pods?limit=4&continue=${token}`, { status: 410 });
+    assert.equal(status.reason, "Expired");
+    const rest = await get(api, `/api/v1/pods?continue=${status.metadata.continue}`);
+    assert.equal(rest.items.length, 6);
+    assert.equal(rest.metadata.resourceVersion, "24");
+  });
+
+  it("do not apply to a list at resourceVersion 0", async () => {
+    const { api } = apiOf(TEN, 20);
+    assert.equal((await get(api, "/api/v1/pods?limit=3&resourceVersion=0")).items.length, 10);
+  });
+});
+
+describe("a list at a resourceVersion", () => {
+  it("is at least as new by default, exactly that with Exact", async () => {
+    const { api, informer } = apiOf([object("shop/a", 5)], 10);
+    informer.put(object("shop/b", 11));
+    informer.put(object("shop/c", 12));
+    assert.equal((await get(api, "/api/v1/pods?resourceVersion=11")).metadata.resourceVersion, "12");
+    const notOlder = await get(api, "/api/v1/pods?resourceVersion=11&resourceVersionMatch=NotOlderThan");
+    assert.deepEqual(names(notOlder), ["shop/a", "shop/b", "shop/c"]);
+    const exact = await get(api, "/api/v1/pods?resourceVersion=11&resourceVersionMatch=Exact");
+    assert.deepEqual(names(exact), ["shop/a", "shop/b"]);
+    assert.equal(exact.metadata.resourceVersion, "11");
+  });
+
+  it("that nobody remembers is 410", async () => {
+    const { api, informer } = apiOf([object("shop/a", 5)], 10);
+    await get(api, "/api/v1/pods?resourceVersion=9&resourceVersionMatch=Exact", { status: 410 });
+    informer.relist([object("shop/a", 15)], 20);
+    // What the cache held before the relist is known; what happened on the way to it is not.
+    assert.equal(
+      (await get(api, "/api/v1/pods?resourceVersion=10&resourceVersionMatch=Exact")).items[0].metadata
+        .resourceVersion,
+      "5",
+    );
+    await get(api, "/api/v1/pods?resourceVersion=16&resourceVersionMatch=Exact", { status: 410 });
+  });
+
+  it("from the future waits, then is 504", async () => {
+    const { api, informer, clock } = apiOf([object("shop/a", 5)], 10);
+    const fulfilled = get(api, "/api/v1/pods?resourceVersion=12&resourceVersionMatch=Exact");
+    const late = get(api, "/api/v1/pods?resourceVersion=13", { status: 504 });
+    await clock.advance(1_000);
+    informer.bookmark(12);
+    assert.equal((await fulfilled).metadata.resourceVersion, "12");
+    await clock.advance(2_000);
+    assert.match((await late).message, /Too large resource version: 13, current: 12/);
+  });
+
+  it("compares resourceVersions as numbers of any length", async () => {
+    const { api, informer, clock } = apiOf([object("shop/a", 5)], 9);
+    const answer = get(api, "/api/v1/pods?resourceVersion=10");
+    await clock.advance(0);
+    informer.put(object("shop/b", 10));
+    assert.equal((await answer).items.length, 2);
+  });
+});
+
+describe("what is not served", () => {
+  const NOT_FOUND = "the server could not find the requested resource";
+
+  it("is 404 as a Status", async () => {
+    const { api } = apiOf(THREE, 10);
+    const paths = [
+      "/api/v1/gizmos",
+      "/api/v2/pods",
+      "/apis/apps/v1/deployments",
+      "/api/v1/pods/web-2", // no namespace
+      "/api/v1/namespaces/shop/pods/web-2/log",
+      "/api/v1/namespaces/shop//pods",
+      "/api/v1/%E0%A4%A",
+    ];
+    for (const path of paths) {
+      assert.equal((await get(api, path, { status: 404 })).message, NOT_FOUND, path);
+    }
+  });
+
+  it("does not find a cluster-scoped object within a namespace", async () => {
+    const informer = FakeInformer.with([object("n1", 5)], 10);
+    const api = readApi({ resources: [{ informer, resource: "v1/nodes" }], allowAnonymous: true });
+    await get(api, "/api/v1/nodes/n1");
+    await get(api, "/api/v1/namespaces/shop/nodes/n1", { status: 404 });
+    await get(api, "/api/v1/namespaces/shop/nodes", { status: 404 });
+  });
+
+  it("refuses writes with 405 that says what this is, and reads their bodies", async () => {
+    const { api } = apiOf(THREE, 10);
+    const writes = [
+      ["POST", "/api/v1/namespaces/shop/pods"],
+      ["PUT", "/api/v1/namespaces/shop/pods/web-2"],
+      ["PATCH", "/api/v1/namespaces/shop/pods/web-2"],
+      ["DELETE", "/api/v1/namespaces/shop/pods/web-2"],
+      ["DELETE", "/api/v1/namespaces/shop/pods"],
+    ];
+    for (const [method, path] of writes) {
+      const request = new Request(`http://cache${path}`, { method, body: "{}" });
+      const response = await api.fetch(request);
+      assert.equal(response.status, 405);
+      const status = await response.json();
+      assert.equal(status.reason, "MethodNotAllowed");
+      assert.match(status.message, /read-only cache of pods.*send writes to the API server/);
+      assert.ok(request.bodyUsed);
+    }
+  });
+
+  it("refuses what no API server does either with its own words; HEAD is 405", async () => {
+    const { api } = apiOf(THREE, 10);
+    const response = await api.request("/api/v1/pods", { method: "POST", body: "{}" });
+    assert.equal(response.status, 405);
+    assert.equal(
+      (await response.json()).message,
+      "the server does not allow this method on the requested resource",
+    );
+    for (const path of ["/api/v1/pods", "/api/v1/pods?watch=1"]) {
+      const head = await api.request(path, { method: "HEAD" });
+      assert.equal(head.status, 405);
+      assert.equal(await head.text(), "");
+    }
+  });
+});
+
+describe("a mounted app", () => {
+  it("serves under a path, with parameters in it", async () => {
+    const { api } = apiOf(THREE, 10);
+    const app = new Hono().route("/clusters/:name", api);
+    assert.equal((await get(app, "/clusters/prod/api/v1/namespaces/shop/pods")).items.length, 2);
+    assert.equal((await get(app, "/clusters/prod/api/v1/")).kind, "APIResourceList");
+    assert.equal(await (await app.request("/clusters/prod/healthz")).text(), "ok");
+  });
+});
+
+describe("readyz", () => {
+  it("is 503 and names the informers that have not synced", async () => {
+    const pods = FakeInformer.with([], 10);
+    const deployments = new FakeInformer();
+    deployments.phase = "listing";
+    const api = readApi({
+      resources: [{ informer: pods, resource: "v1/pods" }, {
+        informer: deployments,
+        resource: "apps/v1/deployments",
+      }],
+      allowAnonymous: true,
+    });
+    const response = await api.request("/readyz");
+    assert.equal(response.status, 503);
+    assert.equal(
+      await response.text(),
+      "[+]ping ok\n[+]informer/pods ok\n[-]informer/deployments.apps failed: not synced, listing\nreadyz check failed\n",
+    );
+    deployments.relist([], 3);
+    assert.equal(await (await api.request("/readyz")).text(), "ok");
+    assert.match(
+      await (await api.request("/readyz?verbose")).text(),
+      /^\[\+\]informer\/deployments.apps ok$/m,
+    );
+  });
+});

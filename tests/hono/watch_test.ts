@@ -1,0 +1,475 @@
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import { readApi, type ReadApiOptions } from "@listwatch/cache/hono";
+import { FakeClock, settle } from "../../src/util/clock.ts";
+import { FakeInformer, object, type TestObject } from "./fake_informer.ts";
+import { get, type Json, WatchReader } from "./reading.ts";
+
+const WATCH = "/api/v1/pods?watch=1";
+const WATCH_LIST =
+  `${WATCH}&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true`;
+
+function apiOf(
+  objects: readonly TestObject[],
+  resourceVersion: number,
+  options: Partial<ReadApiOptions> = {},
+) {
+  const clock = new FakeClock();
+  const informer = FakeInformer.with(objects, resourceVersion);
+  const resources = [{ informer, resource: "v1/pods" }];
+  return { clock, informer, api: readApi({ resources, allowAnonymous: true, clock, ...options }) };
+}
+
+describe("a watch from a resourceVersion", () => {
+  it("tells what comes, changes and goes, as it happens", async () => {
+    const { api, informer } = apiOf([object("shop/a", 5)], 10);
+    const watch = await WatchReader.open(api, `${WATCH}&resourceVersion=10`);
+    informer.put(object("shop/b", 11));
+    informer.put(object("shop/b", 12, { spec: 1 }));
+    informer.remove("shop/b", 13);
+    const events = await watch.events(3);
+    assert.deepEqual(events[0], {
+      type: "ADDED",
+      object: {
+        kind: "Pod",
+        apiVersion: "v1",
+        metadata: { name: "b", namespace: "shop", resourceVersion: "11" },
+      },
+    });
+    assert.deepEqual(events.map(({ type }) => type), ["ADDED", "MODIFIED", "DELETED"]);
+    // As it was, at the resourceVersion of the delete.
+    assert.deepEqual([events[2].object.spec, events[2].object.metadata.resourceVersion], [1, "13"]);
+    assert.ok(await watch.isSilent());
+  });
+
+  it("replays what happened since", async () => {
+    const { api, informer } = apiOf([object("shop/a", 5)], 10);
+    informer.put(object("shop/b", 11));
+    informer.put(object("shop/b", 12));
+    informer.remove("shop/b", 15);
+    const from = async (version: number, count: number) =>
+      await (await WatchReader.open(api, `${WATCH}&resourceVersion=${version}`)).lines(count);
+    assert.deepEqual(await from(10, 3), ["ADDED shop/b 11", "MODIFIED shop/b 12", "DELETED shop/b 15"]);
+    assert.deepEqual(await from(11, 2), ["MODIFIED shop/b 12", "DELETED shop/b 15"]);
+    // Between two events nothing happened to this resource.
+    assert.deepEqual(await from(13, 1), ["DELETED shop/b 15"]);
+    assert.ok(await (await WatchReader.open(api, `${WATCH}&resourceVersion=15`)).isSilent());
+  });
+
+  it("puts the events of one turn into one chunk", async () => {
+    const { api, informer } = apiOf([], 10);
+    const watch = await WatchReader.open(api, `${WATCH}&resourceVersion=10`);
+    for (let i = 11; i < 61; i++) informer.put(object(`shop/p-${i}`, i));
+    assert.equal((await watch.chunk())?.length, 50);
+    informer.put(object("shop/x", 61));
+    assert.equal((await watch.chunk())?.length, 1);
+  });
+
+  it("that is too old gets an ERROR event with 410, and ends", async () => {
+    const { api, informer } = apiOf([object("shop/a", 5)], 10, { eventWindow: 2 });
+    const old = await WatchReader.open(api, `${WATCH}&resourceVersion=9`);
+    assert.deepEqual(await old.chunk(), [{
+      type: "ERROR",
+      object: {
+        kind: "Status",
+        apiVersion: "v1",
+        metadata: {},
+        status: "Failure",
+        message: "too old resource version: 9 (10)",
+        reason: "Expired",
+        code: 410,
+      },
+    }]);
+    assert.equal(await old.chunk(), undefined);
+    for (let version = 11; version <= 14; version++) informer.put(object("shop/a", version));
+    // Two events are kept: 13 and 14. Who has seen 12 lacks nothing.
+    assert.deepEqual(await (await WatchReader.open(api, `${WATCH}&resourceVersion=11`)).toEnd(), [
+      "ERROR 410 Expired",
+    ]);
+    assert.deepEqual(
+      await (await WatchReader.open(api, `${WATCH}&resourceVersion=12`)).lines(2),
+      ["MODIFIED shop/a 13", "MODIFIED shop/a 14"],
+    );
+  });
+
+  it("from the future is silent until something newer happens", async () => {
+    const { api, informer } = apiOf([], 10);
+    const watch = await WatchReader.open(api, `${WATCH}&resourceVersion=20&allowWatchBookmarks=true`);
+    informer.put(object("shop/a", 19));
+    informer.put(object("shop/a", 20));
+    informer.put(object("shop/a", 21));
+    assert.deepEqual(await watch.lines(1), ["MODIFIED shop/a 21"]);
+  });
+
+  it("is not answered from another namespace", async () => {
+    const { api, informer } = apiOf([], 10);
+    const watch = await WatchReader.open(api, "/api/v1/namespaces/shop/pods?watch=true&resourceVersion=10");
+    informer.put(object("shop-2/a", 11));
+    informer.put(object("shop/a", 12));
+    assert.deepEqual(await watch.lines(1), ["ADDED shop/a 12"]);
+  });
+
+  it("leaves out a write that changed nothing", async () => {
+    const { api, informer } = apiOf([object("shop/a", 5)], 10);
+    const watch = await WatchReader.open(api, `${WATCH}&resourceVersion=10`);
+    informer.put(object("shop/a", 5));
+    informer.put(object("shop/a", 11));
+    assert.deepEqual(await watch.lines(1), ["MODIFIED shop/a 11"]);
+  });
+
+  it("is JSON that nobody may transform or keep", async () => {
+    const { api } = apiOf([], 10);
+    const { response } = await WatchReader.open(api, `${WATCH}&resourceVersion=10`);
+    assert.equal(response.headers.get("Content-Type"), "application/json");
+    assert.match(response.headers.get("Cache-Control") ?? "", /no-transform/);
+  });
+});
+
+describe("a watch with selectors", () => {
+  const red = (name: string, version: number) => object(name, version, { labels: { color: "red" } });
+  const blue = (name: string, version: number) => object(name, version, { labels: { color: "blue" } });
+
+  it("sees an object enter as ADDED and leave as DELETED, as it was before, at the change's resourceVersion", async () => {
+    const { api, informer } = apiOf([], 10);
+    const watch = await WatchReader.open(api, `${WATCH}&resourceVersion=10&labelSelector=color%3Dred`);
+    informer.put(blue("shop/a", 11));
+    informer.put(red("shop/a", 12));
+    informer.put(red("shop/a", 13));
+    informer.put(blue("shop/a", 14));
+    informer.put(blue("shop/a", 15));
+    informer.remove("shop/a", 16);
+    informer.put(red("shop/b", 17));
+    informer.remove("shop/b", 18);
+    const events = await watch.events(5);
+    assert.deepEqual(events.map(({ type, object }: Json) => [type, object.metadata.resourceVersion]), [
+      ["ADDED", "12"],
+      ["MODIFIED", "13"],
+      ["DELETED", "14"],
+      ["ADDED", "17"],
+      ["DELETED", "18"],
+    ]);
+    assert.deepEqual(events[2].object.metadata.labels, { color: "red" });
+  });
+
+  it("shares nothing wrong with a watch without selectors", async () => {
+    const { api, informer } = apiOf([red("shop/a", 5)], 10);
+    const all = await WatchReader.open(api, `${WATCH}&resourceVersion=10`);
+    const reds = await WatchReader.open(api, `${WATCH}&resourceVersion=10&labelSelector=color%3Dred`);
+    const blues = await WatchReader.open(
+      api,
+      `${WATCH}&resourceVersion=10&fieldSelector=metadata.name%3Da&labelSelector=color%3Dblue`,
+    );
+    informer.put(blue("shop/a", 11));
+    assert.deepEqual(await all.lines(1), ["MODIFIED shop/a 11"]);
+    assert.deepEqual(await reds.lines(1), ["DELETED shop/a 11"]);
+    assert.deepEqual(await blues.lines(1), ["ADDED shop/a 11"]);
+  });
+
+  it("replays the same as it would have told live", async () => {
+    const { api, informer } = apiOf([red("shop/a", 5)], 10);
+    informer.put(blue("shop/a", 11));
+    informer.put(red("shop/a", 12));
+    const watch = await WatchReader.open(api, `${WATCH}&resourceVersion=10&labelSelector=color%3Dred`);
+    assert.deepEqual(await watch.lines(2), ["DELETED shop/a 11", "ADDED shop/a 12"]);
+  });
+});
+
+describe("a watch without a resourceVersion", () => {
+  it("begins with what is there, then goes on", async () => {
+    const { api, informer } = apiOf([object("shop/b", 7), object("shop/a", 5)], 10);
+    for (const query of ["", "&resourceVersion=0", "&resourceVersion="]) {
+      const watch = await WatchReader.open(api, WATCH + query);
+      assert.deepEqual(await watch.lines(2), ["ADDED shop/a 5", "ADDED shop/b 7"]);
+      await watch.cancel();
+    }
+    const watch = await WatchReader.open(api, WATCH);
+    informer.put(object("shop/c", 11));
+    assert.deepEqual(await watch.lines(3), ["ADDED shop/a 5", "ADDED shop/b 7", "ADDED shop/c 11"]);
+  });
+
+  it("begins now with sendInitialEvents=false", async () => {
+    const { api, informer } = apiOf([object("shop/a", 5)], 10);
+    const watch = await WatchReader.open(
+      api,
+      `${WATCH}&sendInitialEvents=false&resourceVersionMatch=NotOlderThan`,
+    );
+    informer.put(object("shop/c", 11));
+    assert.deepEqual(await watch.lines(1), ["ADDED shop/c 11"]);
+  });
+});
+
+describe("a streamed list", () => {
+  it("ends its initial events with an annotated bookmark of the right kind", async () => {
+    const { api, informer } = apiOf([object("shop/a", 5)], 10);
+    const watch = await WatchReader.open(api, WATCH_LIST);
+    const [added, bookmark] = await watch.events(2);
+    assert.equal(added.type, "ADDED");
+    assert.deepEqual(bookmark, {
+      type: "BOOKMARK",
+      object: {
+        kind: "Pod",
+        apiVersion: "v1",
+        metadata: { resourceVersion: "10", annotations: { "k8s.io/initial-events-end": "true" } },
+      },
+    });
+    informer.put(object("shop/b", 11));
+    assert.deepEqual(await watch.lines(1), ["ADDED shop/b 11"]);
+  });
+
+  it("of nothing is the bookmark alone", async () => {
+    const { api } = apiOf([object("shop/a", 5)], 10);
+    const watch = await WatchReader.open(api, `${WATCH_LIST}&labelSelector=app%3Dnone`);
+    assert.deepEqual(await watch.lines(1), ["BOOKMARK 10 end"]);
+  });
+
+  it("is of one moment: what happens while it is sent comes after it", async () => {
+    const objects = Array.from(
+      { length: 500 },
+      (_, i) => object(`shop/p-${i}`, i + 1, { spec: "x".repeat(1_000) }),
+    );
+    const { api, informer } = apiOf(objects, 600, { watchBufferBytes: 1_000 });
+    const watch = await WatchReader.open(api, WATCH_LIST);
+    const first = await watch.chunk() ?? [];
+    assert.ok(first.length < 100, "a large list is sent in pieces");
+    informer.remove("shop/p-99", 601);
+    informer.put(object("shop/p-98", 602));
+    const rest = await watch.lines(500 - first.length + 3);
+    assert.deepEqual(rest.slice(-3), ["BOOKMARK 600 end", "DELETED shop/p-99 601", "MODIFIED shop/p-98 602"]);
+    assert.ok(rest.includes("ADDED shop/p-99 100"));
+  });
+
+  it("waits for a resourceVersion, and says 504 in an ERROR event if it does not come", async () => {
+    const { api, informer, clock } = apiOf([object("shop/a", 5)], 10);
+    const opened = WatchReader.open(api, `${WATCH_LIST}&resourceVersion=11`);
+    const late = WatchReader.open(api, `${WATCH_LIST}&resourceVersion=99`);
+    await clock.advance(1_000);
+    informer.put(object("shop/a", 11));
+    assert.deepEqual(await (await opened).lines(2), ["ADDED shop/a 11", "BOOKMARK 11 end"]);
+    await clock.advance(2_000);
+    assert.deepEqual(await (await late).toEnd(), ["ERROR 504 Timeout"]);
+  });
+});
+
+describe("a relist", () => {
+  it("reaches connected watches as one chunk: deletes, then changes by resourceVersion, then a bookmark", async () => {
+    const { api, informer } = apiOf([object("shop/a", 5), object("shop/b", 6), object("shop/c", 7)], 10);
+    const watch = await WatchReader.open(api, `${WATCH}&resourceVersion=10&allowWatchBookmarks=true`);
+    const plain = await WatchReader.open(api, `${WATCH}&resourceVersion=10`);
+    informer.relist([object("shop/d", 40), object("shop/b", 30), object("shop/c", 7)], 50);
+    const chunk = await watch.chunk() ?? [];
+    assert.deepEqual(
+      chunk.map(({ type, object }: Json) =>
+        `${type} ${object.metadata.name ?? ""} ${object.metadata.resourceVersion}`
+      ),
+      ["DELETED a 5", "MODIFIED b 30", "ADDED d 40", "BOOKMARK  50"],
+    );
+    assert.equal((await plain.chunk())?.length, 3);
+    informer.put(object("shop/e", 51));
+    assert.deepEqual(await watch.lines(1), ["ADDED shop/e 51"]);
+  });
+
+  it("of many objects is one chunk all the same, even beyond the event window", async () => {
+    const { api, informer } = apiOf([], 10, { eventWindow: 5 });
+    const watch = await WatchReader.open(api, `${WATCH}&resourceVersion=10`);
+    informer.relist(
+      Array.from({ length: 200 }, (_, i) => object(`shop/p-${i}`, 20 + i, { spec: "x".repeat(1_000) })),
+      300,
+    );
+    assert.equal((await watch.chunk())?.length, 200);
+  });
+
+  it("cuts off watches from before it, and from its middle, with 410", async () => {
+    const { api, informer } = apiOf([object("shop/a", 5)], 10);
+    informer.put(object("shop/b", 11));
+    informer.relist([object("shop/a", 15), object("shop/b", 20)], 20);
+    informer.put(object("shop/c", 21));
+    for (const version of [10, 11, 15, 19]) {
+      const watch = await WatchReader.open(api, `${WATCH}&resourceVersion=${version}`);
+      assert.deepEqual(await watch.toEnd(), ["ERROR 410 Expired"]);
+    }
+    const watch = await WatchReader.open(api, `${WATCH}&resourceVersion=20`);
+    assert.deepEqual(await watch.lines(1), ["ADDED shop/c 21"]);
+  });
+
+  it("at an older resourceVersion, of a restored server, starts history anew", async () => {
+    const { api, informer } = apiOf([object("shop/a", 5), object("shop/b", 6)], 100);
+    const watch = await WatchReader.open(api, `${WATCH}&resourceVersion=100`);
+    informer.put(object("shop/b", 101));
+    informer.relist([object("shop/a", 5)], 50);
+    informer.put(object("shop/c", 51));
+    assert.deepEqual(await watch.lines(3), ["MODIFIED shop/b 101", "DELETED shop/b 101", "ADDED shop/c 51"]);
+    assert.deepEqual(await (await WatchReader.open(api, `${WATCH}&resourceVersion=50`)).lines(1), [
+      "ADDED shop/c 51",
+    ]);
+    await get(api, "/api/v1/pods?resourceVersion=49&resourceVersionMatch=Exact", { status: 410 });
+    assert.equal(
+      (await get(api, "/api/v1/pods?resourceVersion=50&resourceVersionMatch=Exact")).items.length,
+      1,
+    );
+  });
+});
+
+describe("bookmarks", () => {
+  it("come at an interval to those who asked, at the latest resourceVersion, and are the only timer", async () => {
+    const { api, informer, clock } = apiOf([object("shop/a", 5)], 10, { bookmarkIntervalMs: 10_000 });
+    const asked = await WatchReader.open(api, `${WATCH}&resourceVersion=10&allowWatchBookmarks=true`);
+    const again = await WatchReader.open(api, `${WATCH}&resourceVersion=10&allowWatchBookmarks=true`);
+    const plain = await WatchReader.open(api, `${WATCH}&resourceVersion=10`);
+    assert.equal(clock.pendingTimers, 1);
+    informer.bookmark(44);
+    await clock.advance(10_000);
+    assert.deepEqual(await asked.lines(1), ["BOOKMARK 44"]);
+    informer.put(object("shop/b", 45));
+    await clock.advance(10_000);
+    assert.deepEqual(await asked.lines(2), ["ADDED shop/b 45", "BOOKMARK 45"]);
+    assert.deepEqual(await plain.lines(1), ["ADDED shop/b 45"]);
+    await asked.cancel();
+    assert.equal(clock.pendingTimers, 1);
+    await again.cancel();
+    assert.equal(clock.pendingTimers, 0);
+    assert.ok(await plain.isSilent());
+  });
+
+  it("do not come before what they speak of has been read", async () => {
+    const { api, informer, clock } = apiOf([], 10, { bookmarkIntervalMs: 1_000, watchBufferBytes: 100 });
+    const watch = await WatchReader.open(api, `${WATCH}&resourceVersion=10&allowWatchBookmarks=true`);
+    for (let version = 11; version <= 13; version++) {
+      informer.put(object("shop/a", version, { spec: "x".repeat(200) }));
+      await settle();
+    }
+    await clock.advance(5_000); // nobody reads
+    assert.deepEqual(await watch.lines(3), ["ADDED shop/a 11", "MODIFIED shop/a 12", "MODIFIED shop/a 13"]);
+    await clock.advance(1_000);
+    assert.deepEqual(await watch.lines(1), ["BOOKMARK 13"]);
+  });
+});
+
+describe("the end of a watch", () => {
+  it("comes after timeoutSeconds, with a last bookmark for those who asked", async () => {
+    const { api, informer, clock } = apiOf([], 10);
+    const plain = await WatchReader.open(api, `${WATCH}&resourceVersion=10&timeoutSeconds=5`);
+    const asked = await WatchReader.open(
+      api,
+      `${WATCH}&resourceVersion=10&timeoutSeconds=5&allowWatchBookmarks=1`,
+    );
+    informer.put(object("shop/a", 11));
+    informer.bookmark(12);
+    await clock.advance(4_999);
+    assert.deepEqual(await plain.lines(1), ["ADDED shop/a 11"]);
+    await clock.advance(1);
+    assert.deepEqual(await plain.toEnd(), []);
+    assert.deepEqual(await asked.toEnd(), ["ADDED shop/a 11", "BOOKMARK 12"]);
+    assert.equal(clock.pendingTimers, 0);
+  });
+
+  it("leaves no timer when the client goes first", async () => {
+    const { api, clock } = apiOf([], 10);
+    const watch = await WatchReader.open(
+      api,
+      `${WATCH}&resourceVersion=10&timeoutSeconds=5&allowWatchBookmarks=1`,
+    );
+    assert.equal(clock.pendingTimers, 2);
+    await watch.cancel();
+    assert.equal(clock.pendingTimers, 0);
+  });
+
+  it("comes to all when the signal is aborted, which also lets go of the informer", async () => {
+    const controller = new AbortController();
+    const { api, informer, clock } = apiOf([object("shop/a", 5)], 10, { signal: controller.signal });
+    const watch = await WatchReader.open(api, `${WATCH_LIST}&timeoutSeconds=60`);
+    const waiting = api.request("/api/v1/pods?resourceVersion=99");
+    await settle();
+    informer.put(object("shop/b", 11));
+    controller.abort();
+    assert.deepEqual(await watch.toEnd(), [
+      "ADDED shop/a 5",
+      "BOOKMARK 10 end",
+      "ADDED shop/b 11",
+      "BOOKMARK 11",
+    ]);
+    assert.equal((await waiting).status, 504);
+    assert.equal(informer.observers.size, 0);
+    assert.equal(clock.pendingTimers, 0);
+    assert.deepEqual(await (await WatchReader.open(api, `${WATCH}&resourceVersion=11`)).toEnd(), []);
+  });
+});
+
+describe("a slow watch", () => {
+  it("is cut off with 410 once the events it has not read are gone, while others go on", async () => {
+    const { api, informer } = apiOf([], 10, { eventWindow: 20, watchBufferBytes: 2_000 });
+    const slow = await WatchReader.open(api, `${WATCH}&resourceVersion=10`);
+    const quick = await WatchReader.open(api, `${WATCH}&resourceVersion=10`);
+    let read = 0;
+    for (let version = 11; version <= 110; version++) {
+      informer.put(object("shop/a", version, { spec: "x".repeat(500) }));
+      read += (await quick.chunk())?.length ?? 0;
+    }
+    assert.equal(read, 100);
+    const lines = await slow.toEnd();
+    assert.equal(lines.at(-1), "ERROR 410 Expired");
+    assert.ok(lines.length < 10, `only what its buffer had room for: ${lines.length}`);
+    assert.deepEqual(lines[0], "ADDED shop/a 11");
+    informer.put(object("shop/a", 111));
+    assert.deepEqual(await quick.lines(1), ["MODIFIED shop/a 111"]);
+  });
+
+  it("gets everything, in order, if it reads before they are gone", async () => {
+    const { api, informer } = apiOf([], 10, { eventWindow: 100, watchBufferBytes: 2_000 });
+    const slow = await WatchReader.open(api, `${WATCH}&resourceVersion=10`);
+    for (let version = 11; version <= 110; version++) {
+      informer.put(object("shop/a", version, { spec: "x".repeat(500) }));
+      await Promise.resolve();
+    }
+    const expected = Array.from(
+      { length: 100 },
+      (_, i) => `${i === 0 ? "ADDED" : "MODIFIED"} shop/a ${11 + i}`,
+    );
+    assert.deepEqual(await slow.lines(100), expected);
+  });
+});
+
+describe("encoding", () => {
+  it("happens once for all watches, and only if there is one", async () => {
+    const { api, informer } = apiOf([], 10);
+    let encoded = 0;
+    const counting = (version: number) => object("shop/a", version, { spec: { toJSON: () => ++encoded } });
+    informer.put(counting(11));
+    assert.equal(encoded, 0);
+    const open = () => WatchReader.open(api, `${WATCH}&resourceVersion=11`);
+    const watches = [await open(), await open(), await open()];
+    informer.put(counting(12));
+    for (const watch of watches) assert.deepEqual(await watch.lines(1), ["MODIFIED shop/a 12"]);
+    assert.equal(encoded, 1);
+    const replayed = await WatchReader.open(api, `${WATCH}&resourceVersion=10`);
+    assert.deepEqual(await replayed.lines(2), ["ADDED shop/a 11", "MODIFIED shop/a 12"]);
+    assert.equal(encoded, 2);
+  });
+
+  it("gives every watch bytes of its own, as some runtimes take them away", async () => {
+    const { api, informer } = apiOf([], 10);
+    const bodies = await Promise.all([1, 2].map(() => api.request(`${WATCH}&resourceVersion=10`)));
+    informer.put(object("shop/a", 11));
+    const chunks = await Promise.all(bodies.map(async ({ body }) => (await body?.getReader().read())?.value));
+    assert.notEqual(chunks[0]?.buffer, chunks[1]?.buffer);
+    assert.deepEqual(chunks[0], chunks[1]);
+  });
+});
+
+describe("a watch that is refused", () => {
+  it("is answered by HTTP status: 400 for what does not parse, 422 for contradictions", async () => {
+    const { api } = apiOf([], 10);
+    for (
+      const query of [
+        "labelSelector=a+in",
+        "fieldSelector=spec.foo%3D1",
+        "timeoutSeconds=soon",
+        "resourceVersion=abc",
+      ]
+    ) {
+      await get(api, `${WATCH}&${query}`, { status: 400 });
+    }
+    for (const query of ["sendInitialEvents=true", "resourceVersionMatch=NotOlderThan&resourceVersion=1"]) {
+      assert.equal((await get(api, `${WATCH}&${query}`, { status: 422 })).reason, "Invalid");
+    }
+  });
+});
