@@ -67,7 +67,7 @@ export function newApiRoutes(parts: ApiParts): Hono<{ Bindings: ApiBindings }> {
   app.notFound(() => pageNotFound());
   for (const path of ["/healthz", "/livez", "/readyz"]) app.all(path, () => textResponse("ok"));
   app.get("/version", (c) => jsonResponse(VERSION, { request: c.req.raw }));
-  app.all("/version", () => statusResponse(methodNotAllowed().status));
+  app.all("/version", (c) => statusResponse(methodNotAllowed().status, c.req.raw));
   app.all("*", async (c) => {
     const request = c.req.raw;
     const { pathname, searchParams, host } = new URL(request.url);
@@ -83,7 +83,7 @@ export function newApiRoutes(parts: ApiParts): Hono<{ Bindings: ApiBindings }> {
     const resource = parts.resources.find(path);
     if (resource === undefined || resource.namespaced !== (path.namespace !== "")) {
       const isCollectionOfAll = resource?.namespaced && path.name === "" && path.namespace === "";
-      if (!isCollectionOfAll) return noResource(parts.resources, path);
+      if (!isCollectionOfAll) return noResource(parts.resources, path, request);
     }
     if (negotiateJson(request) === undefined) throw notAcceptable();
     return await answer(parts, {
@@ -110,9 +110,9 @@ const VERSION = {
 };
 
 // Built-in groups answer with a Status, groups of custom resources with a page.
-function noResource(resources: ResourceTable, path: RequestPath): Response {
+function noResource(resources: ResourceTable, path: RequestPath, request: Request): Response {
   const isBuiltin = resources.all.some(({ group, isCustom }) => group === path.group && !isCustom);
-  return isBuiltin ? statusResponse(noSuchResource().status) : pageNotFound();
+  return isBuiltin ? statusResponse(noSuchResource().status, request) : pageNotFound();
 }
 
 // Whoever asks for a Table or for metadata only takes the plain object as well, or says what else it takes.

@@ -60,8 +60,8 @@ export interface InMemoryApiServerOptions {
   /** Whether an object can be created only in a namespace that is there; `false` by default. */
   readonly requireNamespaces?: boolean;
   /**
-   * Whether a pod on a node stays, with a deletionTimestamp, until it is deleted once more with
-   * `gracePeriodSeconds=0`, as a kubelet does; `false` by default: it goes at once.
+   * Whether a pod that is deleted over HTTP is marked with a deletionTimestamp first, and stays, if it is on a node,
+   * until it is deleted once more with `gracePeriodSeconds=0`, as a kubelet does; `false` by default: it goes at once.
    */
   readonly gracefulPodDeletion?: boolean;
   /** How many requests {@linkcode InMemoryApiServer.requests} remembers; 1,000 by default. */
@@ -259,8 +259,8 @@ export class InMemoryApiServer {
    */
   delete<T extends KubernetesObject>(resource: string, object: string | KubernetesObject): T {
     const served = this.#resources.named(resource);
-    const options = { asGiven: true, gracePeriodSeconds: 0 };
-    return this.#registry.delete(served, address(served, object), options).object as KubernetesObject as T;
+    const { object: last } = this.#registry.delete(served, address(served, object), { asGiven: true });
+    return last as KubernetesObject as T;
   }
 
   /** An object, or `undefined` if it is not there. */

@@ -12,6 +12,7 @@ import {
   invalidAs,
   invalidValue,
   noSuchResource,
+  preconditionFailed,
   required,
 } from "./api_errors.ts";
 import type { StoredObject } from "./cluster_state.ts";
@@ -137,6 +138,26 @@ export function checkSameName(object: JsonObject, name: string): void {
 export function checkResourceVersionText(resourceVersion: string): void {
   if (!/^[0-9]*$/.test(resourceVersion)) {
     throw internal(`strconv.ParseUint: parsing ${JSON.stringify(resourceVersion)}: invalid syntax`);
+  }
+}
+
+/** Checks what a delete takes for granted. */
+export function checkPreconditions(
+  resource: ServedResource,
+  { metadata }: StoredObject,
+  expected: { readonly uid?: string; readonly resourceVersion?: string },
+): void {
+  const { uid, resourceVersion } = expected;
+  if (uid && uid !== metadata.uid) {
+    const cause =
+      `the UID in the precondition (${uid}) does not match the UID in record (${metadata.uid}). ` +
+      "The object might have been deleted and then recreated";
+    throw preconditionFailed(resource, metadata.name, cause);
+  }
+  if (resourceVersion && resourceVersion !== metadata.resourceVersion) {
+    const cause = `the ResourceVersion in the precondition (${resourceVersion}) does not match the ` +
+      `ResourceVersion in record (${metadata.resourceVersion}). The object might have been modified`;
+    throw preconditionFailed(resource, metadata.name, cause);
   }
 }
 

@@ -13,7 +13,6 @@ import {
   invalidAs,
   invalidValue,
   notFound,
-  preconditionFailed,
   qualifiedResource,
 } from "./api_errors.ts";
 import type { ClusterState, StoredMeta, StoredObject } from "./cluster_state.ts";
@@ -24,6 +23,7 @@ import {
   checkFinalizers,
   checkName,
   checkNamespace,
+  checkPreconditions,
   checkResourceVersionText,
   checkSameName,
   checkType,
@@ -109,19 +109,20 @@ export class ObjectRegistry {
     checkName(resource, name);
     const key = storageKey({ namespace, name });
     if (this.#state.get(resource, key) !== undefined) throw alreadyExists(resource, name);
-    const given = metadataOf(object);
     const isAsGiven = options.asGiven ?? false;
     const metadata = {
-      ...without(given, "resourceVersion", "deletionTimestamp", "deletionGracePeriodSeconds"),
       name,
       ...(namespace !== "" && { namespace }),
       uid: (isAsGiven && metaText(object, "uid")) || randomUid(this.#options.random),
+      resourceVersion: "", // of the write, which takes its place
       ...(resource.hasGeneration && { generation: 1 }),
       creationTimestamp: (isAsGiven && metaText(object, "creationTimestamp")) || this.#now(),
+      ...without(metadataOf(object), ...SERVER_FIELDS),
     };
     const body = isAsGiven ? object : withInitialStatus(resource, object);
     const created = this.#namespaces.complete(resource, typed(resource, { ...body, metadata }));
-    return options.dryRun ? created as StoredObject : this.#write(resource, key, created);
+    if (!options.dryRun) return this.#write(resource, key, created);
+    return { ...created, metadata: without(metadata, "resourceVersion") } as unknown as StoredObject;
   }
 
   /** Replaces an object, or with `subresource` only its status. */
@@ -161,41 +162,36 @@ export class ObjectRegistry {
   /** Deletes an object, or begins to. */
   delete(resource: ServedResource, address: ObjectAddress, options: DeleteOptions = {}): Deletion {
     const existing = this.#existing(resource, address);
-    const { metadata } = existing;
-    const { name } = address;
-    if (options.uid && options.uid !== metadata.uid) {
-      const cause = `the UID in the precondition (${options.uid}) does not match the UID in record ` +
-        `(${metadata.uid}). The object might have been deleted and then recreated`;
-      throw preconditionFailed(resource, name, cause);
-    }
-    if (options.resourceVersion && options.resourceVersion !== metadata.resourceVersion) {
-      const cause =
-        `the ResourceVersion in the precondition (${options.resourceVersion}) does not match the ` +
-        `ResourceVersion in record (${metadata.resourceVersion}). The object might have been modified`;
-      throw preconditionFailed(resource, name, cause);
-    }
+    checkPreconditions(resource, existing, options);
     const key = storageKey(address);
     if (options.dryRun) return { object: existing, isGone: true };
     if (resource.id === "v1/namespaces") return this.#namespaces.delete(resource, existing);
     if (resource.id === CRD_ID) this.#options.definitions.deleteObjects(existing);
+    const isHeld = finalizersOf(existing).length > 0;
     const graceSeconds = this.#graceSeconds(resource, existing, options);
-    if (graceSeconds === 0 && finalizersOf(existing).length === 0) {
-      return this.#remove(resource, key, existing);
-    }
-    const isPending = metadata.deletionTimestamp &&
-      (metadata.deletionGracePeriodSeconds ?? 0) <= graceSeconds;
-    if (isPending) return { object: existing, isGone: false };
-    const object = this.#write(resource, key, {
+    if (graceSeconds === undefined && !isHeld) return this.#remove(resource, key, existing);
+    const object = this.#mark(resource, existing, { key, graceSeconds: graceSeconds ?? 0 });
+    return isHeld || graceSeconds ? { object, isGone: false } : this.#remove(resource, key, object);
+  }
+
+  /** Says on an object that it is to go, and when. */
+  #mark(
+    resource: ServedResource,
+    existing: StoredObject,
+    { key, graceSeconds }: { readonly key: string; readonly graceSeconds: number },
+  ): StoredObject {
+    const { metadata } = existing;
+    const { deletionTimestamp, deletionGracePeriodSeconds = 0, generation } = metadata;
+    if (deletionTimestamp && deletionGracePeriodSeconds <= graceSeconds) return existing;
+    return this.#write(resource, key, {
       ...existing,
       metadata: {
         ...metadata,
-        ...(metadata.generation !== undefined && !metadata.deletionTimestamp &&
-          { generation: metadata.generation + 1 }),
+        ...(generation !== undefined && !deletionTimestamp && { generation: generation + 1 }),
         deletionTimestamp: this.#now(graceSeconds),
         deletionGracePeriodSeconds: graceSeconds,
       },
     });
-    return { object, isGone: false };
   }
 
   #existing(resource: ServedResource, address: ObjectAddress): StoredObject {
@@ -248,25 +244,28 @@ export class ObjectRegistry {
       ? before.generation + 1
       : before.generation;
     const metadata = {
-      ...without({ ...given }, "generation", "deletionTimestamp", "deletionGracePeriodSeconds"),
       name: before.name,
       ...(before.namespace !== undefined && { namespace: before.namespace }),
       uid: before.uid,
       resourceVersion: before.resourceVersion,
       ...(generation !== undefined && { generation }),
       creationTimestamp: before.creationTimestamp,
-      ...(before.deletionTimestamp && {
-        deletionTimestamp: before.deletionTimestamp,
-        ...(before.deletionGracePeriodSeconds !== undefined && {
-          deletionGracePeriodSeconds: before.deletionGracePeriodSeconds,
-        }),
+      ...(before.deletionTimestamp && { deletionTimestamp: before.deletionTimestamp }),
+      ...(before.deletionGracePeriodSeconds !== undefined && {
+        deletionGracePeriodSeconds: before.deletionGracePeriodSeconds,
       }),
+      ...without({ ...given }, ...SERVER_FIELDS),
     };
     return typed(resource, { ...body, metadata });
   }
 
-  #graceSeconds(resource: ServedResource, existing: StoredObject, options: DeleteOptions): number {
-    if (!this.#options.gracefulPodDeletion || resource.id !== "v1/pods") return 0;
+  /** How long an object may take to end; `undefined`: it is of no kind that takes time. */
+  #graceSeconds(
+    resource: ServedResource,
+    existing: StoredObject,
+    options: DeleteOptions,
+  ): number | undefined {
+    if (!this.#options.gracefulPodDeletion || resource.id !== "v1/pods" || options.asGiven) return undefined;
     const spec = isJsonObject(existing.spec) ? existing.spec : {};
     const status = isJsonObject(existing.status) ? existing.status : {};
     const isRunning = Boolean(spec.nodeName) && status.phase !== "Failed" && status.phase !== "Succeeded";
@@ -300,6 +299,18 @@ export class ObjectRegistry {
     return timestamp(this.#options.clock.now() + plusSeconds * 1000);
   }
 }
+
+// Metadata that only the server writes, or that it has placed already.
+const SERVER_FIELDS: readonly string[] = [
+  "name",
+  "namespace",
+  "uid",
+  "resourceVersion",
+  "generation",
+  "creationTimestamp",
+  "deletionTimestamp",
+  "deletionGracePeriodSeconds",
+];
 
 function typed(resource: ServedResource, object: JsonObject): JsonObject {
   const { kind: _kind, apiVersion: _apiVersion, metadata, ...rest } = object;
