@@ -36,5 +36,34 @@ export {
   splitBody,
   stallBody,
 } from "./faults.ts";
+export { FakeWatcher } from "./fake_watcher.ts";
+export {
+  FakeControllerSource,
+  type FakeControllerSourceOptions,
+  type FakeSourceRequest,
+} from "./fake_controller_source.ts";
+export {
+  type BuilderMeta,
+  type BuiltDataObject,
+  type BuiltEvent,
+  type BuiltObject,
+  type BuiltSpecObject,
+  configMap,
+  type DataOptions,
+  deployment,
+  event,
+  type EventOptions,
+  namespace,
+  node,
+  type NodeOptions,
+  object,
+  pod,
+  type PodOptions,
+  replicaSet,
+  secret,
+  service,
+  type ServiceOptions,
+  type WorkloadOptions,
+} from "./builders.ts";
 export { seededRandom } from "./random_names.ts";
 export { FakeClock } from "../util/clock.ts";

@@ -1,0 +1,263 @@
+/**
+ * Small Kubernetes objects for tests.
+ * @module
+ */
+
+import type { KubernetesObject, ObjectMeta, OwnerReference } from "../meta/object.ts";
+
+/** Metadata that every builder takes. */
+export interface BuilderMeta {
+  /** `default` by default, where there are namespaces. */
+  readonly namespace?: string;
+  readonly labels?: Readonly<Record<string, string>>;
+  readonly annotations?: Readonly<Record<string, string>>;
+  readonly finalizers?: readonly string[];
+  readonly ownerReferences?: readonly OwnerReference[];
+  readonly uid?: string;
+  readonly resourceVersion?: string;
+}
+
+/** An object with a name. */
+export interface BuiltObject extends KubernetesObject {
+  readonly apiVersion: string;
+  readonly kind: string;
+  readonly metadata: ObjectMeta & { readonly name: string };
+}
+
+/** An object with loosely typed spec and status. */
+export interface BuiltSpecObject extends BuiltObject {
+  // deno-lint-ignore no-explicit-any -- a test reads and writes what it likes
+  readonly spec: Record<string, any>;
+  // deno-lint-ignore no-explicit-any
+  readonly status: Record<string, any>;
+}
+
+/** An object with data. */
+export interface BuiltDataObject extends BuiltObject {
+  readonly data: Record<string, string>;
+}
+
+/** What {@linkcode pod} may be told. */
+export interface PodOptions extends BuilderMeta {
+  readonly nodeName?: string;
+  /** `Running` if it is on a node, else `Pending`. */
+  readonly phase?: "Pending" | "Running" | "Succeeded" | "Failed" | "Unknown";
+  /** Whether its containers are ready; `true` if it is running. */
+  readonly ready?: boolean;
+  readonly image?: string;
+  readonly spec?: Readonly<Record<string, unknown>>;
+  readonly status?: Readonly<Record<string, unknown>>;
+}
+
+/**
+ * A pod with one container.
+ *
+ * @example
+ * ```ts
+ * import { pod } from "@listwatch/cache/testing";
+ * const web = pod("web-1", { namespace: "shop", labels: { app: "web" }, nodeName: "node-1" });
+ * console.log(web.spec.nodeName, web.status.phase); // node-1 Running
+ * ```
+ */
+export function pod(name: string, options: PodOptions = {}): BuiltSpecObject {
+  const { nodeName, image = "registry.example/app:1" } = options;
+  const phase = options.phase ?? (nodeName === undefined ? "Pending" : "Running");
+  const ready = options.ready ?? phase === "Running";
+  return {
+    apiVersion: "v1",
+    kind: "Pod",
+    metadata: metadata(name, { namespace: "default", ...options }),
+    spec: {
+      containers: [{ name: "main", image }],
+      ...(nodeName !== undefined && { nodeName }),
+      ...options.spec,
+    },
+    status: {
+      phase,
+      conditions: [{ type: "Ready", status: ready ? "True" : "False" }],
+      ...options.status,
+    },
+  };
+}
+
+/** What {@linkcode node} may be told. */
+export interface NodeOptions extends Omit<BuilderMeta, "namespace"> {
+  /** `true` by default. */
+  readonly ready?: boolean;
+  readonly unschedulable?: boolean;
+}
+
+/** A node with the capacity of a small machine. */
+export function node(name: string, options: NodeOptions = {}): BuiltSpecObject {
+  const { ready = true, unschedulable } = options;
+  const capacity = { cpu: "4", memory: "8Gi", pods: "110" };
+  return {
+    apiVersion: "v1",
+    kind: "Node",
+    metadata: metadata(name, options),
+    spec: { ...(unschedulable !== undefined && { unschedulable }) },
+    status: {
+      capacity,
+      allocatable: capacity,
+      conditions: [{ type: "Ready", status: ready ? "True" : "False" }],
+    },
+  };
+}
+
+/** A namespace. */
+export function namespace(name: string, options: Omit<BuilderMeta, "namespace"> = {}): BuiltSpecObject {
+  return {
+    apiVersion: "v1",
+    kind: "Namespace",
+    metadata: metadata(name, options),
+    spec: {},
+    status: { phase: "Active" },
+  };
+}
+
+/** What {@linkcode configMap} and {@linkcode secret} may be told. */
+export interface DataOptions extends BuilderMeta {
+  readonly data?: Readonly<Record<string, string>>;
+}
+
+/** A ConfigMap. */
+export function configMap(name: string, options: DataOptions = {}): BuiltDataObject {
+  return {
+    apiVersion: "v1",
+    kind: "ConfigMap",
+    metadata: metadata(name, { namespace: "default", ...options }),
+    data: { ...options.data },
+  };
+}
+
+/** A Secret of type Opaque; its data is plain text here and base64 in the object. */
+export function secret(name: string, options: DataOptions = {}): BuiltDataObject & { readonly type: string } {
+  const data: Record<string, string> = {};
+  for (const [key, text] of Object.entries(options.data ?? {})) {
+    data[key] = btoa(String.fromCharCode(...new TextEncoder().encode(text)));
+  }
+  return {
+    apiVersion: "v1",
+    kind: "Secret",
+    metadata: metadata(name, { namespace: "default", ...options }),
+    type: "Opaque",
+    data,
+  };
+}
+
+/** What {@linkcode service} may be told. */
+export interface ServiceOptions extends BuilderMeta {
+  /** The labels of its pods; `app` = its name by default. */
+  readonly selector?: Readonly<Record<string, string>>;
+  /** 80 by default. */
+  readonly port?: number;
+}
+
+/** A Service with one port. */
+export function service(name: string, options: ServiceOptions = {}): BuiltSpecObject {
+  const { selector = { app: name }, port = 80 } = options;
+  return {
+    apiVersion: "v1",
+    kind: "Service",
+    metadata: metadata(name, { namespace: "default", ...options }),
+    spec: { type: "ClusterIP", selector, ports: [{ port, protocol: "TCP", targetPort: port }] },
+    status: { loadBalancer: {} },
+  };
+}
+
+/** What {@linkcode deployment} and {@linkcode replicaSet} may be told. */
+export interface WorkloadOptions extends BuilderMeta {
+  /** 1 by default. */
+  readonly replicas?: number;
+  /** How many of them are ready; all by default. */
+  readonly readyReplicas?: number;
+  readonly image?: string;
+}
+
+/** A Deployment of pods that carry the label `app` with its name. */
+export function deployment(name: string, options: WorkloadOptions = {}): BuiltSpecObject {
+  return workload("Deployment", name, options);
+}
+
+/** A ReplicaSet of pods that carry the label `app` with its name. */
+export function replicaSet(name: string, options: WorkloadOptions = {}): BuiltSpecObject {
+  return workload("ReplicaSet", name, options);
+}
+
+function workload(kind: string, name: string, options: WorkloadOptions): BuiltSpecObject {
+  const { replicas = 1, readyReplicas = replicas, image = "registry.example/app:1" } = options;
+  const labels = { app: name };
+  return {
+    apiVersion: "apps/v1",
+    kind,
+    metadata: metadata(name, { namespace: "default", labels, ...options }),
+    spec: {
+      replicas,
+      selector: { matchLabels: labels },
+      template: { metadata: { labels }, spec: { containers: [{ name: "main", image }] } },
+    },
+    status: { replicas, readyReplicas, availableReplicas: readyReplicas },
+  };
+}
+
+/** What {@linkcode event} may be told. */
+export interface EventOptions extends BuilderMeta {
+  /** `Normal` by default. */
+  readonly type?: "Normal" | "Warning";
+  readonly reason?: string;
+  readonly message?: string;
+  /** What it is about. */
+  readonly involvedObject?: KubernetesObject;
+}
+
+/** An object of kind Event. */
+export interface BuiltEvent extends BuiltObject {
+  readonly involvedObject: Readonly<Record<string, string | undefined>>;
+  readonly type: string;
+  readonly reason: string;
+  readonly message: string;
+}
+
+/** An Event about an object. */
+export function event(name: string, options: EventOptions = {}): BuiltEvent {
+  const { type = "Normal", reason = "Tested", message = "", involvedObject: about } = options;
+  const place = about?.metadata?.namespace ?? "default";
+  return {
+    apiVersion: "v1",
+    kind: "Event",
+    metadata: metadata(name, { namespace: place, ...options }),
+    involvedObject: {
+      apiVersion: about?.apiVersion,
+      kind: about?.kind,
+      namespace: about?.metadata?.namespace,
+      name: about?.metadata?.name,
+      uid: about?.metadata?.uid,
+    },
+    type,
+    reason,
+    message,
+  };
+}
+
+/** An object of any kind, such as a custom resource's. */
+export function object<Fields extends object>(
+  type: { readonly apiVersion: string; readonly kind: string },
+  options: BuilderMeta & { readonly name: string; readonly fields?: Fields },
+): BuiltObject & Fields {
+  const { name, fields, ...rest } = options;
+  return { ...type, metadata: metadata(name, rest), ...fields } as BuiltObject & Fields;
+}
+
+function metadata(name: string, options: BuilderMeta): ObjectMeta & { readonly name: string } {
+  const { namespace, labels, annotations, finalizers, ownerReferences, uid, resourceVersion } = options;
+  return {
+    name,
+    ...(namespace !== undefined && { namespace }),
+    ...(uid !== undefined && { uid }),
+    ...(resourceVersion !== undefined && { resourceVersion }),
+    ...(labels && { labels }),
+    ...(annotations && { annotations }),
+    ...(finalizers && { finalizers }),
+    ...(ownerReferences && { ownerReferences }),
+  };
+}

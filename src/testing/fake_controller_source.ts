@@ -1,0 +1,241 @@
+/**
+ * A source of objects for reflectors and informers, without an API server.
+ * @module
+ */
+
+import type { ListOptions, ListPage, ListWatchContext, WatchItem, WatchStream } from "../meta/list_watch.ts";
+import type { KubernetesObject } from "../meta/object.ts";
+import { metaNamespaceKey } from "../meta/keys.ts";
+import { newStatus, StatusError } from "../meta/status.ts";
+import { INITIAL_EVENTS_END_ANNOTATION } from "../meta/watch_event.ts";
+import { onAbort } from "../util/abort.ts";
+import { FakeWatcher } from "./fake_watcher.ts";
+
+/** Options of {@linkcode FakeControllerSource}. */
+export interface FakeControllerSourceOptions {
+  /**
+   * Whether a watch with `sendInitialEvents` is served; by default it is refused with 422, as client-go's fake refuses
+   * it in its own way, so that reflectors list.
+   */
+  readonly watchList?: boolean;
+  /** A name for log lines; `fake` by default. */
+  readonly description?: string;
+}
+
+/** A request that a {@linkcode FakeControllerSource} got. */
+export interface FakeSourceRequest {
+  readonly verb: "list" | "watch";
+  readonly options: ListOptions;
+}
+
+/**
+ * A `ListerWatcher` that a test fills: every change gets the next resourceVersion and goes to the open watches, unless
+ * they are made to miss it. Resetting it makes every watcher list again.
+ *
+ * Lists are whole: `limit` and selectors are ignored. Everything handed out is a copy, as a transform may change it.
+ *
+ * Mirrors `FakeControllerSource` of client-go's `tools/cache/testing`, except that a watch from the version just before
+ * the oldest known change is served, since nothing is missed.
+ *
+ * @example
+ * ```ts
+ * import { SharedIndexInformer } from "@listwatch/cache";
+ * import { FakeControllerSource, pod } from "@listwatch/cache/testing";
+ * const source = new FakeControllerSource();
+ * source.add(pod("web-1"));
+ * const informer = new SharedIndexInformer(source, {});
+ * const stop = new AbortController();
+ * const running = informer.run(stop.signal);
+ * await informer.synced();
+ * console.log(informer.indexer.listKeys()); // [ "default/web-1" ]
+ * stop.abort();
+ * await running;
+ * ```
+ */
+export class FakeControllerSource<T extends KubernetesObject = KubernetesObject> {
+  /** Thrown by every list while it is set. */
+  listError: unknown;
+  /** Thrown by every watch while it is set. */
+  watchError: unknown;
+  /** For log lines. */
+  readonly description: string;
+  readonly #watchList: boolean;
+  readonly #items = new Map<string, T>();
+  readonly #watchers = new Set<FakeWatcher<T>>();
+  readonly #requests: FakeSourceRequest[] = [];
+  #changes: WatchItem<T>[] = [];
+  #lastVersion = 0;
+  #isShutDown = false;
+
+  /** Makes a source without objects, at resourceVersion 0. */
+  constructor(options: FakeControllerSourceOptions = {}) {
+    this.#watchList = options.watchList ?? false;
+    this.description = options.description ?? "fake";
+  }
+
+  /** The resourceVersion of the last change; `"0"` before the first. */
+  get resourceVersion(): string {
+    return String(this.#lastVersion);
+  }
+
+  /** How many watches are open. */
+  get openWatches(): number {
+    return this.#watchers.size;
+  }
+
+  /** The lists and watches that were asked for, oldest first. */
+  get requests(): readonly FakeSourceRequest[] {
+    return this.#requests;
+  }
+
+  /** Adds an object; returns it with its resourceVersion. */
+  add(object: T): T {
+    return this.#change("ADDED", object, true);
+  }
+
+  /** Replaces an object; returns it with its resourceVersion. */
+  modify(object: T): T {
+    return this.#change("MODIFIED", object, true);
+  }
+
+  /** Deletes an object; returns its last state, with the resourceVersion of the delete. */
+  delete(lastState: T): T {
+    return this.#change("DELETED", lastState, true);
+  }
+
+  /** Adds an object, and no watcher hears of it. */
+  addDropWatch(object: T): T {
+    return this.#change("ADDED", object, false);
+  }
+
+  /** Replaces an object, and no watcher hears of it. */
+  modifyDropWatch(object: T): T {
+    return this.#change("MODIFIED", object, false);
+  }
+
+  /** Deletes an object, and no watcher hears of it. */
+  deleteDropWatch(lastState: T): T {
+    return this.#change("DELETED", lastState, false);
+  }
+
+  /** Ends every watch and forgets every change: a watch from an older version than the present one is now expired. */
+  resetWatch(): void {
+    this.#changes = [];
+    for (const watcher of this.#watchers) watcher.stop();
+  }
+
+  /** Ends every watch, with or without an error, and forgets nothing. */
+  closeWatches(error?: unknown): void {
+    for (const watcher of this.#watchers) {
+      if (error === undefined) watcher.stop();
+      else watcher.fail(error);
+    }
+  }
+
+  /** Ends every watch; later lists and watches are refused. */
+  shutdown(): void {
+    this.#isShutDown = true;
+    this.closeWatches();
+  }
+
+  /** A list of all objects, by namespace and name. */
+  list(options: ListOptions, context: ListWatchContext): Promise<ListPage<T>> {
+    return this.#answer("list", options, context, () => {
+      if (this.listError !== undefined) throw this.listError;
+      const items = this.#sorted().map((object) => structuredClone(object));
+      return { metadata: { resourceVersion: this.resourceVersion }, items };
+    });
+  }
+
+  /**
+   * A watch that begins with the changes after `resourceVersion`.
+   *
+   * Rejects with a `StatusError` 410 if those are forgotten, 422 for `sendInitialEvents` unless that is served, and an
+   * `Error` if the version is no number or one that is yet to come.
+   */
+  watch(options: ListOptions, context: ListWatchContext): Promise<WatchStream<T>> {
+    return this.#answer("watch", options, context, () => {
+      if (this.watchError !== undefined) throw this.watchError;
+      const missed = options.sendInitialEvents ? this.#initialEvents(options) : this.#changesAfter(options);
+      const watcher = new FakeWatcher<T>({
+        onClose: () => {
+          this.#watchers.delete(watcher);
+          letGo();
+        },
+      });
+      this.#watchers.add(watcher);
+      for (const item of missed) watcher.send(structuredClone(item));
+      const letGo = onAbort(context.signal, () => watcher.fail(context.signal.reason));
+      return watcher;
+    });
+  }
+
+  #change(type: "ADDED" | "MODIFIED" | "DELETED", object: T, isSent: boolean): T {
+    if (this.#isShutDown) throw new Error("Cannot change a FakeControllerSource after its shutdown");
+    const resourceVersion = String(++this.#lastVersion);
+    const copy: T = structuredClone(object);
+    const stored: T = { ...copy, metadata: { ...copy.metadata, resourceVersion } };
+    const key = metaNamespaceKey(stored);
+    if (type === "DELETED") this.#items.delete(key);
+    else this.#items.set(key, stored);
+    const change: WatchItem<T> = { type, object: stored };
+    this.#changes.push(change);
+    if (isSent) { for (const watcher of this.#watchers) watcher.send(structuredClone(change)); }
+    return structuredClone(stored);
+  }
+
+  #sorted(): T[] {
+    const keys = Array.from(this.#items.keys()).sort();
+    return keys.map((key) => this.#items.get(key)!);
+  }
+
+  #initialEvents(options: ListOptions): WatchItem<T>[] {
+    if (!this.#watchList) {
+      const message =
+        'ListOptions.meta.k8s.io "" is invalid: sendInitialEvents: Forbidden: sendInitialEvents is ' +
+        "forbidden for watch unless the WatchList feature gate is enabled";
+      throw new StatusError(newStatus(422, "Invalid", message));
+    }
+    const items: WatchItem<T>[] = this.#sorted().map((object) => ({ type: "ADDED", object }));
+    if (options.allowWatchBookmarks) {
+      const annotations = { [INITIAL_EVENTS_END_ANNOTATION]: "true" };
+      items.push({
+        type: "BOOKMARK",
+        object: { metadata: { resourceVersion: this.resourceVersion, annotations } },
+      });
+    }
+    return items;
+  }
+
+  #changesAfter({ resourceVersion = "" }: ListOptions): WatchItem<T>[] {
+    if (!/^[0-9]+$/.test(resourceVersion)) {
+      throw new Error(
+        `Cannot watch from resourceVersion ${JSON.stringify(resourceVersion)}: it is no number`,
+      );
+    }
+    const version = Number(resourceVersion);
+    const oldest = this.#lastVersion - this.#changes.length; // from there on everything is known
+    if (version > this.#lastVersion) {
+      throw new Error(`Cannot watch from resourceVersion ${version}: the fake is at ${this.#lastVersion}`);
+    }
+    if (version < oldest) {
+      throw new StatusError(newStatus(410, "Expired", `too old resource version: ${version} (${oldest})`));
+    }
+    return this.#changes.slice(version - oldest);
+  }
+
+  // Answers in a later turn, as a server does.
+  async #answer<R>(
+    verb: FakeSourceRequest["verb"],
+    options: ListOptions,
+    { signal }: ListWatchContext,
+    answer: () => R,
+  ): Promise<R> {
+    signal.throwIfAborted();
+    this.#requests.push({ verb, options });
+    await Promise.resolve();
+    signal.throwIfAborted();
+    if (this.#isShutDown) throw new Error(`Cannot ${verb} a FakeControllerSource after its shutdown`);
+    return answer();
+  }
+}
