@@ -38,7 +38,9 @@ export async function readPage<T extends KubernetesObject>(
   let snapshot: Snapshot<T> | undefined;
   if (options.continue !== undefined) {
     const token = decodeContinue(options.continue);
-    if (token === undefined) return newStatus(400, "BadRequest", "continue key is not valid");
+    if (token === undefined) {
+      return newStatus(400, "BadRequest", "invalid continue token: continue key is not valid");
+    }
     if (token.start > start) start = token.start;
     snapshot = token.resourceVersion === LATEST ? log.snapshot() : log.stateAt(token.resourceVersion);
     if (snapshot === undefined) return continueTooOld(token.start);

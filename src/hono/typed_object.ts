@@ -3,6 +3,7 @@
  * @module
  */
 
+import { isBuiltinGroup } from "../meta/builtin_groups.ts";
 import type { ApiResource } from "../meta/discovery.ts";
 import type { KubernetesObject } from "../meta/object.ts";
 import { groupVersion } from "../meta/resource.ts";
@@ -15,31 +16,5 @@ export function withType(resource: ApiResource, object: KubernetesObject): Kuber
 
 /** Whether the items of a list have kind and apiVersion: those of custom resources do. */
 export function hasTypedItems(resource: ApiResource): boolean {
-  return !BUILTIN_GROUPS.has(resource.group);
+  return !isBuiltinGroup(resource.group);
 }
-
-/** Kubernetes' own groups, whose lists leave kind and apiVersion out of their items. */
-const BUILTIN_GROUPS: ReadonlySet<string> = new Set([
-  "",
-  "admissionregistration.k8s.io",
-  "apiextensions.k8s.io",
-  "apiregistration.k8s.io",
-  "apps",
-  "autoscaling",
-  "batch",
-  "certificates.k8s.io",
-  "coordination.k8s.io",
-  "discovery.k8s.io",
-  "events.k8s.io",
-  "extensions",
-  "flowcontrol.apiserver.k8s.io",
-  "internal.apiserver.k8s.io",
-  "networking.k8s.io",
-  "node.k8s.io",
-  "policy",
-  "rbac.authorization.k8s.io",
-  "resource.k8s.io",
-  "scheduling.k8s.io",
-  "storage.k8s.io",
-  "storagemigration.k8s.io",
-]);

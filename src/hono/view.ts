@@ -94,7 +94,12 @@ function newObjectView(resource: ApiResource): View {
   return {
     sharedAs: "object",
     one: typed,
-    list: (metadata) => ({ kind: `${resource.kind}List`, apiVersion, metadata }),
+    list: (metadata) => ({
+      kind: `${resource.kind}List`,
+      apiVersion,
+      // Lists of custom resources always have the field.
+      metadata: hasTypedItems(resource) ? { continue: "", ...metadata } : metadata,
+    }),
     itemsField: "items",
     item: hasTypedItems(resource) ? typed : untyped,
     event: typed,

@@ -4,8 +4,8 @@
  */
 
 import { negotiate } from "./accept.ts";
-import type { GroupVersionResource } from "./resource.ts";
-import { groupVersion } from "./resource.ts";
+import { isBuiltinGroup } from "./builtin_groups.ts";
+import { groupVersion, type GroupVersionKind, type GroupVersionResource } from "./resource.ts";
 import { newStatus, type Status } from "./status.ts";
 
 /**
@@ -203,14 +203,14 @@ export function aggregatedDocument(resources: readonly ApiResource[]): unknown {
     apiVersion: "apidiscovery.k8s.io/v2",
     metadata: {},
     items: Array.from(groups, (group) => ({
-      metadata: { ...(group !== "" && { name: group }), creationTimestamp: null },
+      metadata: group === "" ? {} : { name: group },
       versions: versionsOf(resources, group).map((version) => ({
         version,
         resources: resources
           .filter((resource) => resource.group === group && resource.version === version)
           .map((resource) => ({
             resource: resource.resource,
-            responseKind: { group, version, kind: resource.kind },
+            responseKind: responseKind(resource),
             scope: resource.namespaced ? "Namespaced" : "Cluster",
             singularResource: singularName(resource),
             verbs: resource.verbs ?? READ_VERBS,
@@ -220,6 +220,11 @@ export function aggregatedDocument(resources: readonly ApiResource[]): unknown {
       })),
     })),
   };
+}
+
+// Of built-in resources an API server tells the kind only; clients take group and version from where it stands.
+function responseKind({ group, version, kind }: ApiResource): GroupVersionKind {
+  return isBuiltinGroup(group) ? { group: "", version: "", kind } : { group, version, kind };
 }
 
 /** The singular name of a resource: the one it says, else its kind in lower case. */

@@ -44,8 +44,8 @@ const DEFAULT_FIELDS: readonly string[] = ["metadata.name", "metadata.namespace"
  * `sendInitialEvents` unless it says otherwise, as API servers do since 1.34.
  *
  * A malformed number, selector or resourceVersion is refused with 400, options that contradict each other with 422.
- * Mirrors apiserver's decoding and `ValidateListOptions`, and its texts, except that a malformed resourceVersion of a
- * watch is 400 and not 500.
+ * Mirrors apiserver's decoding and `ValidateListOptions`, and its texts; also in that a malformed resourceVersion of a
+ * watch is refused with 500, without a reason.
  *
  * @example
  * ```ts
@@ -64,7 +64,13 @@ export function parseListQuery(
     const query = decode(searchParams);
     const causes = watch ? watchCauses(query) : listCauses(query);
     if (causes.length > 0) return { ok: false, status: invalid(causes) };
-    checkResourceVersion(query);
+    const versionProblem = resourceVersionProblem(query.resourceVersion);
+    if (versionProblem !== undefined) {
+      return { ok: false, status: watch ? malformedWatch(versionProblem) : malformedList(versionProblem) };
+    }
+    if (query.continue !== "" && query.resourceVersion !== "" && query.resourceVersion !== "0") {
+      throw new TypeError("specifying resource version is not allowed when using continue");
+    }
     const labels = parseLabelSelector(query.labelSelector);
     const fields = parseFieldSelector(query.fieldSelector);
     checkFields(fields, selectableFields, options.selectableFields === undefined);
@@ -209,20 +215,22 @@ function invalid(causes: readonly StatusCause[]): Status {
   });
 }
 
-function checkResourceVersion(query: RawQuery): void {
-  const version = query.resourceVersion;
-  if (version === "" || version === "0") return;
+function resourceVersionProblem(version: string): string | undefined {
+  if (version === "") return undefined;
   const isNumber = /^[0-9]+$/.test(version);
-  if (!isNumber || BigInt.asUintN(64, BigInt(version)) !== BigInt(version)) {
-    const quoted = JSON.stringify(version);
-    throw new TypeError(
-      `invalid resource version: resourceVersion: Invalid value: ${quoted}: ` +
-        `strconv.ParseUint: parsing ${quoted}: ${isNumber ? "value out of range" : "invalid syntax"}`,
-    );
-  }
-  if (query.continue !== "") {
-    throw new TypeError("specifying resource version is not allowed when using continue");
-  }
+  if (isNumber && BigInt.asUintN(64, BigInt(version)) === BigInt(version)) return undefined;
+  const quoted = JSON.stringify(version);
+  return `resourceVersion: Invalid value: ${quoted}: strconv.ParseUint: parsing ${quoted}: ` +
+    (isNumber ? "value out of range" : "invalid syntax");
+}
+
+function malformedList(problem: string): Status {
+  return newStatus(400, "BadRequest", `invalid resource version: ${problem}`);
+}
+
+function malformedWatch(problem: string): Status {
+  const { reason: _, ...status } = newStatus(500, "", problem);
+  return status;
 }
 
 function checkFields(selector: FieldSelector, selectable: readonly string[], isDefault: boolean): void {

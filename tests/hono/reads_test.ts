@@ -80,9 +80,9 @@ describe("get", () => {
     const path = "/api/v1/namespaces/shop/pods/web-2";
     const headers = { "User-Agent": "curl/8.5.0" };
     for (const response of [await api.request(`${path}?pretty=true`), await api.request(path, { headers })]) {
-      assert.match(await response.text(), /^\{\n  "kind": "Pod",\n  "apiVersion"/);
+      assert.match(await response.text(), /^\{\n {2}"kind": "Pod",\n {2}"apiVersion"/);
     }
-    assert.doesNotMatch(await (await api.request(`${path}?pretty=false`, { headers })).text(), /\n  /);
+    assert.doesNotMatch(await (await api.request(`${path}?pretty=false`, { headers })).text(), /\n {2}/);
   });
 });
 

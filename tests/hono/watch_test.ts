@@ -456,18 +456,18 @@ describe("encoding", () => {
 });
 
 describe("a watch that is refused", () => {
-  it("is answered by HTTP status: 400 for what does not parse, 422 for contradictions", async () => {
+  it("is answered by HTTP status: 400 for what does not parse, 422 for contradictions, 500 as by an API server", async () => {
     const { api } = apiOf([], 10);
     for (
       const query of [
         "labelSelector=a+in",
         "fieldSelector=spec.foo%3D1",
         "timeoutSeconds=soon",
-        "resourceVersion=abc",
       ]
     ) {
       await get(api, `${WATCH}&${query}`, { status: 400 });
     }
+    await get(api, `${WATCH}&resourceVersion=abc`, { status: 500 });
     for (const query of ["sendInitialEvents=true", "resourceVersionMatch=NotOlderThan&resourceVersion=1"]) {
       assert.equal((await get(api, `${WATCH}&${query}`, { status: 422 })).reason, "Invalid");
     }
