@@ -85,7 +85,9 @@ export async function startCluster(options: StartClusterOptions = {}): Promise<T
     const port = Number(new URL(running.ready.server).port);
     return new LocalCluster({ ...launch, port }, running, { caData, isOwnDir });
   } catch (error) {
-    if (isOwnDir) await Deno.remove(dataDir, { recursive: true });
+    // An error that points to the log needs the log.
+    const isNeeded = error instanceof ClusterUnavailableError && error.message.includes(dataDir);
+    if (isOwnDir && !isNeeded) await Deno.remove(dataDir, { recursive: true });
     throw error;
   }
 }

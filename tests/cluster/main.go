@@ -193,13 +193,13 @@ func run(opts *options) error {
 	ended := make(chan error, 1)
 	go func() { ended <- command.Execute() }()
 
-	stop := make(chan os.Signal, 2)
-	signal.Notify(stop, os.Interrupt, syscall.SIGTERM)
+	signals := make(chan os.Signal, 2)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	inputEnded := make(chan struct{})
 	if opts.exitWithStdin {
 		go func() {
 			serveCommands(os.Stdin, os.Stdout, etcd)
-			stop <- syscall.SIGTERM
-			genericapiserver.RequestShutdown()
+			close(inputEnded)
 		}()
 	}
 
@@ -231,13 +231,21 @@ func run(opts *options) error {
 			return fmt.Errorf("kube-apiserver ended by itself (%v): see %s", err, logFile)
 		case err := <-etcd.failed:
 			return fmt.Errorf("etcd failed (%w): see %s", err, logFile)
-		case <-stop:
-			select {
-			case <-ended:
-			case <-time.After(apiServerStopTimeout):
-			}
+		case <-signals:
+			waitAtMost(ended, apiServerStopTimeout)
+			return nil
+		case <-inputEnded:
+			genericapiserver.RequestShutdown()
+			waitAtMost(ended, apiServerStopTimeout)
 			return nil
 		}
+	}
+}
+
+func waitAtMost(ended <-chan error, timeout time.Duration) {
+	select {
+	case <-ended:
+	case <-time.After(timeout):
 	}
 }
 
