@@ -3,7 +3,8 @@
  * @module
  */
 
-import type { DeletedObject } from "../meta/tombstone.ts";
+import { deletionHandlingMetaNamespaceKey, type KeyFunc } from "../meta/keys.ts";
+import type { DeletedFinalStateUnknown, DeletedObject } from "../meta/tombstone.ts";
 
 /**
  * Told of every change, one at a time and in order; every method may be missing. A method that returns a promise is
@@ -55,5 +56,72 @@ export function notify<T>(
       return handler.onUpdate?.(notification.oldObject, notification.object);
     case "delete":
       return handler.onDelete?.(notification.deleted);
+  }
+}
+
+/**
+ * Passes on to a handler only what concerns the objects that a filter accepts: an object that begins to be accepted is
+ * an add, one that ceases is a delete.
+ *
+ * A delete is passed on if the filter accepts the object's final state; where that is unknown, the filter is asked
+ * about the tombstone.
+ *
+ * Mirrors client-go's `FilteringResourceEventHandler`.
+ *
+ * @example
+ * ```ts
+ * import { DeletedFinalStateUnknown, FilteringResourceEventHandler, type KubernetesObject } from "@listwatch/cache";
+ * const isWeb = (object?: KubernetesObject) => object?.metadata?.labels?.app === "web";
+ * const web = new FilteringResourceEventHandler<KubernetesObject>(
+ *   (object) => isWeb(object instanceof DeletedFinalStateUnknown ? object.object : object),
+ *   { onAdd: (object) => console.log("a web object:", object.metadata?.name) },
+ * );
+ * web.onAdd({ metadata: { name: "db-1", labels: { app: "db" } } }, false); // nothing
+ * ```
+ */
+export class FilteringResourceEventHandler<T> implements ResourceEventHandler<T> {
+  readonly #filter: (object: T | DeletedFinalStateUnknown<T>) => boolean;
+  readonly #handler: ResourceEventHandler<T>;
+  readonly #keyFunc: KeyFunc;
+
+  /**
+   * Makes a handler that asks `filter` before it calls `handler`.
+   *
+   * @param options `keyFunc` gives the key of an object that is no longer accepted; `deletionHandlingMetaNamespaceKey`
+   * by default.
+   */
+  constructor(
+    filter: (object: T | DeletedFinalStateUnknown<T>) => boolean,
+    handler: ResourceEventHandler<T>,
+    options: { readonly keyFunc?: KeyFunc } = {},
+  ) {
+    this.#filter = filter;
+    this.#handler = handler;
+    this.#keyFunc = options.keyFunc ?? deletionHandlingMetaNamespaceKey;
+  }
+
+  /** Passes on an object that is accepted. */
+  onAdd(object: T, isInInitialList: boolean): void | Promise<void> {
+    return this.#filter(object) ? this.#handler.onAdd?.(object, isInInitialList) : undefined;
+  }
+
+  /** Passes on an update, an add or a delete, by which of the two states are accepted. */
+  onUpdate(oldObject: T, newObject: T): void | Promise<void> {
+    const before = this.#filter(oldObject);
+    const after = this.#filter(newObject);
+    if (before && after) return this.#handler.onUpdate?.(oldObject, newObject);
+    if (after) return this.#handler.onAdd?.(newObject, false);
+    if (!before) return undefined;
+    return this.#handler.onDelete?.({
+      finalStateUnknown: false,
+      key: this.#keyFunc(oldObject),
+      object: oldObject,
+    });
+  }
+
+  /** Passes on a delete whose final state, or tombstone, is accepted. */
+  onDelete(deleted: DeletedObject<T>): void | Promise<void> {
+    const asked = deleted.finalStateUnknown ? deleted : deleted.object;
+    return this.#filter(asked) ? this.#handler.onDelete?.(deleted) : undefined;
   }
 }

@@ -5,7 +5,7 @@
 
 export { Controller, type ControllerConfig } from "./controller.ts";
 export { InformerStateError } from "./errors.ts";
-export type { ResourceEventHandler } from "./event_handler.ts";
+export { FilteringResourceEventHandler, type ResourceEventHandler } from "./event_handler.ts";
 export { type InformerOptions, newInformer } from "./informer.ts";
 export {
   type HandlerOptions,

@@ -38,14 +38,15 @@ export function sleep(ms: number, options: SleepOptions = {}): Promise<void> {
 }
 
 /**
- * Sleeps, and tells whether it slept to the end: `false` if the signal ended it. Never throws.
+ * Sleeps, and tells whether it slept to the end: `false` if the signal ended it.
  */
 export async function sleepUnlessAborted(ms: number, options: SleepOptions): Promise<boolean> {
   try {
     await sleep(ms, options);
     return true;
-  } catch {
-    return false;
+  } catch (error) {
+    if (options.signal?.aborted) return false;
+    throw error;
   }
 }
 

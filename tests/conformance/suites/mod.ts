@@ -12,6 +12,7 @@ import { runKeysCase } from "./keys.ts";
 import { runRealFIFOCase } from "./real_fifo.ts";
 import { runRetryBackoffCase } from "./retry_backoff.ts";
 import { runSelectorsCase } from "./selectors.ts";
+import { runSharedInformerCase } from "./shared_informer.ts";
 import { runStoreCase } from "./store.ts";
 import { runWorkqueueCase } from "./workqueue.ts";
 
@@ -25,6 +26,7 @@ export const suites: Readonly<Record<string, (caze: Case) => Promise<void>>> = {
   real_fifo: runRealFIFOCase,
   retry_backoff: runRetryBackoffCase,
   selectors: runSelectorsCase,
+  shared_informer: runSharedInformerCase,
   store: runStoreCase,
   workqueue: runWorkqueueCase,
 };
