@@ -240,7 +240,7 @@ export function event(name: string, options: EventOptions = {}): BuiltEvent {
 }
 
 /** An object of any kind, such as a custom resource's. */
-export function object<Fields extends object>(
+export function customObject<Fields extends object>(
   type: { readonly apiVersion: string; readonly kind: string },
   options: BuilderMeta & { readonly name: string; readonly fields?: Fields },
 ): BuiltObject & Fields {

@@ -157,6 +157,7 @@ export class FakeControllerSource<T extends KubernetesObject = KubernetesObject>
     return this.#answer("watch", options, context, () => {
       if (this.watchError !== undefined) throw this.watchError;
       const missed = options.sendInitialEvents ? this.#initialEvents(options) : this.#changesAfter(options);
+      let letGo = () => {};
       const watcher = new FakeWatcher<T>({
         onClose: () => {
           this.#watchers.delete(watcher);
@@ -165,7 +166,7 @@ export class FakeControllerSource<T extends KubernetesObject = KubernetesObject>
       });
       this.#watchers.add(watcher);
       for (const item of missed) watcher.send(structuredClone(item));
-      const letGo = onAbort(context.signal, () => watcher.fail(context.signal.reason));
+      letGo = onAbort(context.signal, () => watcher.fail(context.signal.reason));
       return watcher;
     });
   }

@@ -215,7 +215,7 @@ export class InMemoryApiServer {
    * @throws {StatusError} As the API server would refuse it: 409 AlreadyExists, 422 Invalid, ...
    * @throws {TypeError} There is no such resource.
    */
-  create<T extends KubernetesObject>(resource: string, object: T): T & KubernetesObject {
+  create<T extends KubernetesObject>(resource: string, object: T): T {
     const served = this.#resources.named(resource);
     const copy = cloneJson(object) as KubernetesObject as JsonObject;
     const namespace = served.namespaced ? object.metadata?.namespace || "default" : "";
@@ -228,7 +228,7 @@ export class InMemoryApiServer {
    *
    * @throws {StatusError} 404 NotFound, 409 Conflict, ...
    */
-  update<T extends KubernetesObject>(resource: string, object: T): T & KubernetesObject {
+  update<T extends KubernetesObject>(resource: string, object: T): T {
     const served = this.#resources.named(resource);
     const copy = cloneJson(object) as KubernetesObject as JsonObject;
     const updated = this.#registry.update(served, copy, address(served, object), { asGiven: true });

@@ -149,7 +149,7 @@ class Watch {
         this.#refuse(expired(`too old resource version: ${revision} (${state.compactedRevision})`));
       } else {
         this.#follow(revision);
-        this.stream.prepend(encodeChanges(changes, selection));
+        if (changes.length > 0) this.stream.prepend(encodeChanges(changes, selection));
       }
     }
     if (signal !== undefined) this.#letGoOfSignal = onAbort(signal, () => this.stream.fail(signal.reason));
