@@ -75,6 +75,21 @@ describe("FIFO", () => {
     assert.deepEqual(queue.listKeys(), ["a"]);
   });
 
+  it("resends nothing at a resync that has its place in the queue", async () => {
+    const queue = new FIFO<Thing>(metaNamespaceKey);
+    queue.add(thing("a", 1));
+    queue.add(thing("b", 1));
+    queue.resync();
+    assert.deepEqual(await pop(queue), ["a", 1]);
+    queue.add(thing("a", 2));
+    assert.deepEqual(await pop(queue), ["b", 1]);
+    queue.add(thing("c", 1));
+    assert.deepEqual(await pop(queue), ["a", 2]);
+    queue.add(thing("a", 3));
+    assert.deepEqual(await pop(queue), ["c", 1]);
+    assert.deepEqual(await pop(queue), ["a", 3]);
+  });
+
   it("counts the places of deleted objects for hasSynced", () => {
     const queue = new FIFO<Thing>(metaNamespaceKey);
     queue.replace([thing("a"), thing("b")]);

@@ -106,6 +106,19 @@ for (const [kind, make] of Object.entries(kinds)) {
       assert.deepEqual((await popped).map(nameOf).sort(), ["a", "b", "c"]);
     });
 
+    it("goes on waiting where another pop took the item", async () => {
+      const queue = make();
+      const served: string[] = [];
+      const popped = [0, 1].map((i) => queue.pop((item) => void served.push(`${i}: ${nameOf(item)}`)));
+      await turn();
+      queue.add(thing("a"));
+      await turn();
+      assert.equal(served.length, 1);
+      queue.add(thing("b"));
+      await Promise.all(popped);
+      assert.deepEqual(served, ["0: a", "1: b"]);
+    });
+
     it("waits until an asynchronous process callback has finished", async () => {
       const queue = make();
       queue.add(thing("a"));

@@ -85,6 +85,16 @@ describe("an index", () => {
     assert.deepEqual(indexer.index("byUser", pod("no users")), []);
   });
 
+  it("moves an object whose only value changes", () => {
+    const indexer = newIndexer<Pod, "byNode">(metaNamespaceKey, { byNode });
+    indexer.add(pod("a", { node: "1" }));
+    indexer.update(pod("a", { node: "2" }));
+    assert.deepEqual(indexer.indexKeys("byNode", "1"), []);
+    assert.deepEqual(indexer.indexKeys("byNode", "2"), ["a"]);
+    indexer.update(pod("a"));
+    assert.deepEqual(indexer.listIndexFuncValues("byNode"), []);
+  });
+
   it("counts a value that the function repeats once", () => {
     const indexer = newIndexer<Pod, "byUser">(metaNamespaceKey, { byUser });
     indexer.add(pod("one", { users: ["ernie", "ernie"] }));
@@ -192,8 +202,9 @@ describe("addIndexers", () => {
   it("indexes what is stored at once, and what is stored later", () => {
     const indexer = newIndexer<Pod, "byNode">(metaNamespaceKey, { byNode });
     indexer.add(pod("a", { node: "1", users: ["ernie"] }));
-    const both = indexer.addIndexers({ byUser });
+    const both = indexer.addIndexers({ byUser, byName: (object) => [object.metadata.name] });
     assert.deepEqual(both.indexKeys("byUser", "ernie"), ["a"]);
+    assert.deepEqual(both.indexKeys("byName", "a"), ["a"]);
     indexer.add(pod("b", { users: ["ernie"] }));
     assert.deepEqual(both.indexKeys("byUser", "ernie"), ["a", "b"]);
     indexer.delete(pod("a"));
