@@ -89,18 +89,25 @@ export interface ReadApiOptions {
  *
  * @example
  * ```ts
- * import { SharedIndexInformer } from "@listwatch/cache";
+ * import { newCluster, SharedIndexInformer } from "@listwatch/cache";
  * import { readApi } from "@listwatch/cache/hono";
- * import { newTestApiServer } from "@listwatch/cache/testing";
+ * import { InMemoryApiServer, pod } from "@listwatch/cache/testing";
  *
- * const server = newTestApiServer();
- * const pods = new SharedIndexInformer(server.cluster().resource("v1/pods"));
+ * const server = new InMemoryApiServer();
+ * server.create("v1/pods", pod("web-1", { namespace: "shop" }));
+ * const cluster = newCluster({ server: "http://in-memory", fetch: server.fetch });
+ * const pods = new SharedIndexInformer(cluster.resource("v1/pods"));
  * const api = readApi({
  *   resources: [{ informer: pods, resource: "v1/pods" }],
  *   authorize: ({ namespace }, c) => c.req.header("Authorization") === `Bearer ${namespace}`,
  * });
- * const response = await api.request("/api/v1/namespaces/shop/pods");
- * console.log(response.status); // 403
+ * const running = pods.start();
+ * await pods.synced();
+ * const path = "/api/v1/namespaces/shop/pods/web-1";
+ * console.log((await api.request(path)).status); // 403
+ * console.log((await api.request(path, { headers: { Authorization: "Bearer shop" } })).status); // 200
+ * await running.stop();
+ * server.close();
  * ```
  */
 export function readApi(options: ReadApiOptions): Hono {

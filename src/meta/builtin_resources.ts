@@ -131,12 +131,6 @@ const TABLE: ReadonlyMap<string, readonly Row[]> = new Map<string, readonly Row[
 
 /**
  * The description of a resource that Kubernetes brings, or `undefined` for any other.
- *
- * @example
- * ```ts
- * import { builtinResource, parseResource } from "@listwatch/cache";
- * console.log(builtinResource(parseResource("apps/v1/deployments"))?.shortNames); // [ "deploy" ]
- * ```
  */
 export function builtinResource(gvr: GroupVersionResource): ApiResource | undefined {
   const { group, version } = gvr;

@@ -13,7 +13,7 @@ import { newStatus, type Status } from "./status.ts";
  *
  * @example
  * ```ts
- * import type { ApiResource } from "@listwatch/cache";
+ * import type { ApiResource } from "@listwatch/cache/hono";
  * const widgets: ApiResource = {
  *   group: "example.com",
  *   version: "v1",
@@ -74,14 +74,6 @@ const AGGREGATED_TYPE = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroup
  *
  * The order of resources and groups is the one given; versions are in Kubernetes' order of preference. Aggregated
  * documents have an `ETag`; the 304 has no Content-Type, as clients would take it for that of the document they keep.
- *
- * @example
- * ```ts
- * import { answerDiscovery } from "@listwatch/cache";
- * const pods = { group: "", version: "v1", resource: "pods", kind: "Pod", namespaced: true };
- * const answer = answerDiscovery([pods], { path: "/api/v1" });
- * console.log(JSON.parse(answer?.body ?? "").resources[0].singularName); // pod
- * ```
  */
 export function answerDiscovery(
   resources: readonly ApiResource[],

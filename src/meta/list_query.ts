@@ -46,13 +46,6 @@ const DEFAULT_FIELDS: readonly string[] = ["metadata.name", "metadata.namespace"
  * A malformed number, selector or resourceVersion is refused with 400, options that contradict each other with 422.
  * Mirrors apiserver's decoding and `ValidateListOptions`, and its texts; also in that a malformed resourceVersion of a
  * watch is refused with 500, without a reason.
- *
- * @example
- * ```ts
- * import { parseListQuery } from "@listwatch/cache";
- * const query = parseListQuery(new URLSearchParams("limit=ten"));
- * console.log(query.ok ? query.options : query.status.message); // strconv.ParseInt: parsing "ten": invalid syntax
- * ```
  */
 export function parseListQuery(
   searchParams: URLSearchParams,

@@ -23,13 +23,6 @@ const SPECIAL: ReadonlyMap<string, ReadonlyMap<string, Special>> = new Map([
 /**
  * How field selectors read the objects of a resource: a field is a dotted path (`spec.nodeName`), its value a text;
  * absent ones are empty. Some built-in fields have a default or another source, as in the API server.
- *
- * @example
- * ```ts
- * import { parseFieldSelector, parseResource, selectableFields } from "@listwatch/cache";
- * const fields = selectableFields(parseResource("v1/nodes"));
- * console.log(parseFieldSelector("spec.unschedulable=false").matches(fields({ spec: {} }))); // true
- * ```
  */
 export function selectableFields(of: GroupVersionResource): SelectableFields {
   const specials = SPECIAL.get(of.group === "" ? of.resource : `${of.group}/${of.resource}`);

@@ -1,0 +1,149 @@
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import { readApi } from "@listwatch/cache/hono";
+import { FakeInformer } from "./fake_informer.ts";
+import { get, type Json } from "./reading.ts";
+
+const AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
+const KUBECTL =
+  `${AGGREGATED},application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList,application/json`;
+
+const widgets = (version: string) => ({
+  group: "example.com",
+  version,
+  resource: "widgets",
+  kind: "Widget",
+  namespaced: true,
+  shortNames: ["wd"],
+  categories: ["all"],
+});
+
+function api() {
+  const informer = () => FakeInformer.with([], 1);
+  return readApi({
+    resources: [
+      { informer: informer(), resource: "v1/pods" },
+      { informer: informer(), resource: "v1/nodes" },
+      { informer: informer(), resource: "apps/v1/deployments" },
+      { informer: informer(), resource: widgets("v1beta1") },
+      { informer: informer(), resource: widgets("v1") },
+    ],
+    allowAnonymous: true,
+  });
+}
+
+describe("plain discovery", () => {
+  it("lists the core version and the groups, the preferred version first", async () => {
+    const versions = await get(api(), "/api");
+    assert.deepEqual([versions.kind, versions.versions], ["APIVersions", ["v1"]]);
+    const { groups } = await get(api(), "/apis");
+    assert.deepEqual(groups.map(({ name }: Json) => name), ["apps", "example.com"]);
+    assert.deepEqual(groups[1].versions.map(({ version }: Json) => version), ["v1", "v1beta1"]);
+    assert.deepEqual(groups[1].preferredVersion, { groupVersion: "example.com/v1", version: "v1" });
+    assert.deepEqual(await get(api(), "/apis/example.com"), {
+      kind: "APIGroup",
+      apiVersion: "v1",
+      ...groups[1],
+    });
+  });
+
+  it("describes the resources of a group version, which can be read only", async () => {
+    const core = await get(api(), "/api/v1");
+    assert.equal(core.groupVersion, "v1");
+    assert.deepEqual(core.resources, [
+      {
+        name: "pods",
+        singularName: "pod",
+        namespaced: true,
+        kind: "Pod",
+        verbs: ["get", "list", "watch"],
+        shortNames: ["po"],
+        categories: ["all"],
+      },
+      {
+        name: "nodes",
+        singularName: "node",
+        namespaced: false,
+        kind: "Node",
+        verbs: ["get", "list", "watch"],
+        shortNames: ["no"],
+      },
+    ]);
+    assert.equal((await get(api(), "/apis/example.com/v1beta1")).resources.length, 1);
+  });
+
+  it("is there when nothing of the core group, or no group, is served", async () => {
+    const only = (resource: string) =>
+      readApi({ resources: [{ informer: FakeInformer.with([], 1), resource }], allowAnonymous: true });
+    assert.deepEqual((await get(only("v1/pods"), "/apis")).groups, []);
+    assert.deepEqual((await get(only("apps/v1/deployments"), "/api")).versions, ["v1"]);
+    assert.deepEqual((await get(only("apps/v1/deployments"), "/api/v1")).resources, []);
+  });
+
+  it("is 404 for groups and versions that are not served", async () => {
+    for (const path of ["/api/v2", "/apis/batch", "/apis/apps/v2"]) await get(api(), path, { status: 404 });
+  });
+
+  it("takes a slash at the end of a path", async () => {
+    for (const path of ["/api/", "/apis/", "/api/v1/", "/apis/apps/v1/"]) await get(api(), path);
+  });
+});
+
+describe("aggregated discovery", () => {
+  it("has the Content-Type by which clients know it", async () => {
+    for (const [path, accept] of [["/api", AGGREGATED], ["/apis", KUBECTL]]) {
+      const response = await api().request(path, { headers: { Accept: accept } });
+      assert.equal(response.headers.get("Content-Type"), AGGREGATED);
+      assert.equal((await response.json()).apiVersion, "apidiscovery.k8s.io/v2");
+    }
+  });
+
+  it("describes every resource", async () => {
+    const response = await api().request("/apis", { headers: { Accept: KUBECTL } });
+    const { items } = await response.json();
+    assert.deepEqual(items.map(({ metadata }: Json) => metadata.name), ["apps", "example.com"]);
+    assert.deepEqual(items[1].versions[0], {
+      version: "v1",
+      resources: [{
+        resource: "widgets",
+        responseKind: { group: "example.com", version: "v1", kind: "Widget" },
+        scope: "Namespaced",
+        singularResource: "widget",
+        verbs: ["get", "list", "watch"],
+        shortNames: ["wd"],
+        categories: ["all"],
+      }],
+      freshness: "Current",
+    });
+    // An API server leaves group and version of its own kinds empty.
+    assert.deepEqual(items[0].versions[0].resources[0].responseKind, {
+      group: "",
+      version: "",
+      kind: "Deployment",
+    });
+  });
+
+  it("that has not changed is 304 without a Content-Type, which would overwrite the one that clients keep", async () => {
+    const first = await api().request("/api", { headers: { Accept: AGGREGATED } });
+    const etag = first.headers.get("ETag") ?? "";
+    assert.match(etag, /^"[0-9A-F]{16}"$/);
+    for (const tag of [etag, `W/${etag}`, `"x", ${etag}`]) {
+      const again = await api().request("/api", { headers: { "Accept": AGGREGATED, "If-None-Match": tag } });
+      assert.equal(again.status, 304);
+      assert.equal(again.headers.get("Content-Type"), null);
+      assert.equal(again.headers.get("ETag"), etag);
+      assert.equal(await again.text(), "");
+    }
+    const other = await api().request("/apis", { headers: { "Accept": AGGREGATED, "If-None-Match": etag } });
+    assert.equal(other.status, 200);
+  });
+});
+
+describe("/version", () => {
+  it("says what it is told, or the Kubernetes that this is made for", async () => {
+    assert.equal((await get(api(), "/version")).gitVersion, "v1.36.0");
+    const version = { major: "1", minor: "34", gitVersion: "v1.34.2+edge" };
+    const told = readApi({ resources: [], allowAnonymous: true, version });
+    assert.deepEqual({ ...await get(told, "/version"), ...version }, await get(told, "/version"));
+  });
+});

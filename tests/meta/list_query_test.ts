@@ -1,0 +1,162 @@
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import { type ListQueryOptions, parseListQuery } from "../../src/meta/list_query.ts";
+
+function accepted(query: string, options: ListQueryOptions = {}) {
+  const parsed = parseListQuery(new URLSearchParams(query), options);
+  assert.ok(parsed.ok, JSON.stringify(parsed));
+  return parsed;
+}
+
+function refused(query: string, options: ListQueryOptions = {}) {
+  const parsed = parseListQuery(new URLSearchParams(query), options);
+  assert.ok(!parsed.ok, `${query} was accepted`);
+  return parsed.status;
+}
+
+describe("parseListQuery", () => {
+  it("reads what clients send, and ignores what it does not know", () => {
+    const { watch, options } = accepted(
+      "&watch=true&timeoutSeconds=290&allowWatchBookmarks=true&resourceVersion=42&timeout=6m21s&pretty=1",
+    );
+    assert.equal(watch, true);
+    assert.deepEqual(options, { timeoutSeconds: 290, allowWatchBookmarks: true, resourceVersion: "42" });
+    assert.deepEqual(accepted("?&limit=500".slice(1)).options, { limit: 500 });
+  });
+
+  it("takes everything but 0 and false for true", () => {
+    for (const value of ["1", "true", "abc", "", "FALSE "]) {
+      assert.equal(accepted(`watch=${value}`).watch, true, value);
+    }
+    for (const value of ["0", "false", "False"]) assert.equal(accepted(`watch=${value}`).watch, false, value);
+    assert.equal(accepted("").watch, false);
+  });
+
+  it("lets the caller overrule watch", () => {
+    assert.equal(accepted("watch=1", { watch: false }).watch, false);
+    assert.equal(accepted("", { watch: true }).watch, true);
+  });
+
+  it("takes the first of several values", () => {
+    assert.equal(accepted("limit=3&limit=x").options.limit, 3);
+  });
+
+  it("has no limit for 0 and below", () => {
+    for (const limit of ["0", "-1"]) assert.equal(accepted(`limit=${limit}`).options.limit, undefined);
+  });
+
+  it("refuses numbers that are none with 400", () => {
+    assert.equal(refused("limit=ten").message, 'strconv.ParseInt: parsing "ten": invalid syntax');
+    assert.equal(refused("limit=").code, 400);
+    assert.equal(refused("limit=1e3").code, 400);
+    assert.equal(refused("timeoutSeconds=soon").reason, "BadRequest");
+    assert.match(refused("limit=9223372036854775808").message ?? "", /value out of range/);
+  });
+
+  it("refuses selectors that do not parse, and fields that are not known, with 400", () => {
+    assert.equal(refused("labelSelector=app in").code, 400);
+    assert.equal(refused("fieldSelector=status.phase").code, 400);
+    assert.equal(
+      refused("fieldSelector=spec.nodeName=n1").message,
+      '"spec.nodeName" is not a known field selector: only "metadata.name", "metadata.namespace"',
+    );
+    const selectableFields = ["metadata.name", "spec.nodeName"];
+    assert.equal(
+      refused("fieldSelector=spec.x!=1", { selectableFields }).message,
+      "field label not supported: spec.x",
+    );
+    assert.equal(
+      accepted("fieldSelector=spec.nodeName=n1", { selectableFields }).fields?.requirements.length,
+      1,
+    );
+  });
+
+  it("gives parsed selectors, and none where everything is selected", () => {
+    const { labels, fields } = accepted("labelSelector=app in (web,api)&fieldSelector=metadata.name=x");
+    assert.equal(labels?.matches({ app: "web" }), true);
+    assert.equal(fields?.matches({ "metadata.name": "y" }), false);
+    assert.deepEqual(
+      [accepted("labelSelector=&fieldSelector=").labels, accepted("fieldSelector=,").fields],
+      [undefined, undefined],
+    );
+  });
+
+  it("refuses a malformed resourceVersion: 400 for a list, 500 without a reason for a watch", () => {
+    const list = refused("resourceVersion=abc");
+    assert.equal(list.code, 400);
+    assert.equal(
+      list.message,
+      'invalid resource version: resourceVersion: Invalid value: "abc": strconv.ParseUint: parsing "abc": invalid syntax',
+    );
+    const watch = refused("watch=1&resourceVersion=-5");
+    assert.equal(watch.code, 500);
+    assert.ok(!("reason" in watch));
+    assert.equal(refused("resourceVersion=18446744073709551616").code, 400);
+    assert.equal(
+      accepted("resourceVersion=18446744073709551615").options.resourceVersion,
+      "18446744073709551615",
+    );
+    assert.equal(accepted("resourceVersion=007").options.resourceVersion, "7");
+  });
+
+  it("refuses contradictions in a list with 422", () => {
+    const status = refused("resourceVersionMatch=Exact");
+    assert.deepEqual(status, {
+      kind: "Status",
+      apiVersion: "v1",
+      metadata: {},
+      status: "Failure",
+      message:
+        'ListOptions.meta.k8s.io "" is invalid: resourceVersionMatch: Forbidden: resourceVersionMatch is forbidden unless resourceVersion is provided',
+      reason: "Invalid",
+      details: {
+        group: "meta.k8s.io",
+        kind: "ListOptions",
+        causes: [{
+          reason: "FieldValueForbidden",
+          message: "Forbidden: resourceVersionMatch is forbidden unless resourceVersion is provided",
+          field: "resourceVersionMatch",
+        }],
+      },
+      code: 422,
+    });
+    assert.match(
+      refused("resourceVersionMatch=Newest&resourceVersion=1").message ?? "",
+      /Unsupported value: "Newest": supported values: "Exact", "NotOlderThan", ""$/,
+    );
+    assert.equal(refused("resourceVersionMatch=Exact&resourceVersion=0").code, 422);
+    assert.equal(refused("resourceVersionMatch=NotOlderThan&resourceVersion=1&continue=x").code, 422);
+    for (const value of ["true", "false"]) assert.equal(refused(`sendInitialEvents=${value}`).code, 422);
+    assert.match(refused("resourceVersionMatch=x").message ?? "", /is invalid: \[.*, .*\]$/);
+  });
+
+  it("refuses contradictions in a watch with 422", () => {
+    for (
+      const query of [
+        "sendInitialEvents=true",
+        "sendInitialEvents=true&resourceVersionMatch=Exact",
+        "resourceVersionMatch=NotOlderThan&resourceVersion=1",
+        "sendInitialEvents=true&resourceVersionMatch=NotOlderThan&continue=x",
+      ]
+    ) {
+      assert.equal(refused(`watch=1&${query}`).code, 422, query);
+    }
+  });
+
+  it("refuses continue with a resourceVersion, but for 0", () => {
+    assert.equal(refused("continue=x&resourceVersion=5").code, 400);
+    assert.deepEqual(accepted("continue=x&resourceVersion=0").options, {
+      continue: "x",
+      resourceVersion: "0",
+    });
+  });
+
+  it("lets a watch from nowhere begin with what is there, unless it says otherwise", () => {
+    assert.equal(accepted("watch=1").options.sendInitialEvents, true);
+    assert.equal(accepted("watch=1&resourceVersion=0").options.sendInitialEvents, true);
+    assert.equal(accepted("watch=1&resourceVersion=7").options.sendInitialEvents, undefined);
+    const explicit = "watch=1&sendInitialEvents=false&resourceVersionMatch=NotOlderThan";
+    assert.equal(accepted(explicit).options.sendInitialEvents, false);
+    assert.equal(accepted("").options.sendInitialEvents, undefined);
+  });
+});
