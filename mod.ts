@@ -25,6 +25,9 @@ export * from "./src/store/mod.ts";
 export * from "./src/queue/mod.ts";
 export * from "./src/reflector/mod.ts";
 export * from "./src/informer/mod.ts";
+export * from "./src/watch/mod.ts";
+export * from "./src/schema/mod.ts";
+export * from "./src/client/mod.ts";
 export {
   Backoff,
   BackoffManager,

@@ -23,7 +23,7 @@ import { deletionHandlingMetaNamespaceKey, type KeyFunc } from "../meta/keys.ts"
 import type { ListOptions, ListPage, Quarantined } from "../meta/list_watch.ts";
 import { metaOf } from "../meta/object.ts";
 import type { GroupVersionKind } from "../meta/resource.ts";
-import { isExpired, isInternalError, networkErrorOf, StatusError, statusErrorOf } from "../meta/status.ts";
+import { isExpired, isInternalError, networkErrorOf, StatusError } from "../meta/status.ts";
 import type { ReflectorStore } from "../queue/queue.ts";
 import { type LinkedAbort, linkedAbort, sleepUnlessAborted } from "../util/abort.ts";
 import { newReflectorBackoff } from "../util/backoff.ts";
@@ -43,7 +43,8 @@ import {
   type Step,
   transition,
 } from "./state.ts";
-import type { ReflectorError, ReflectorPhase, ReflectorStatus } from "./status.ts";
+import { ResyncTimer } from "./resync_timer.ts";
+import { type ReflectorStatus, StatusKeeper } from "./status.ts";
 import { readInitialEvents, StalledStreamError } from "./watch_list.ts";
 
 /** A watch was closed less than a second after it was asked for, without a single event. */
@@ -140,17 +141,9 @@ export class Reflector<T> {
   readonly #logger: Logger;
   readonly #backoff: { nextDelayMs(): number };
   readonly #internalErrors: RetryWithDeadline;
-  readonly #listeners = new Set<(status: ReflectorStatus) => void>();
+  readonly #status: StatusKeeper;
   #state: ReflectorState;
   #running = false;
-  #phase: ReflectorPhase = "idle";
-  #attempt = 0;
-  #quarantined = 0;
-  #lastEventTimeMs: number | undefined;
-  #lastBookmarkTimeMs: number | undefined;
-  #nextRetryTimeMs: number | undefined;
-  #lastError: ReflectorError | undefined;
-  #progress: ReflectorStatus["progress"];
 
   /** Makes a reflector that has not started. */
   constructor(source: ListerWatcher<T>, store: ReflectorStore<T>, options: ReflectorOptions = {}) {
@@ -169,6 +162,10 @@ export class Reflector<T> {
       clock: this.#clock,
     });
     this.#state = initialState(options.useWatchList ?? true);
+    this.#status = new StatusKeeper(this.#clock, {
+      resourceVersion: () => this.#state.resourceVersion,
+      onListenerError: (error) => this.#threw("a status listener", error),
+    });
   }
 
   /** Its name in log lines. */
@@ -218,17 +215,7 @@ export class Reflector<T> {
 
   /** What it is at, now. */
   status(): ReflectorStatus {
-    return {
-      phase: this.#phase,
-      resourceVersion: this.#state.resourceVersion,
-      attempt: this.#attempt,
-      quarantined: this.#quarantined,
-      ...(this.#lastEventTimeMs === undefined ? {} : { lastEventTimeMs: this.#lastEventTimeMs }),
-      ...(this.#lastBookmarkTimeMs === undefined ? {} : { lastBookmarkTimeMs: this.#lastBookmarkTimeMs }),
-      ...(this.#nextRetryTimeMs === undefined ? {} : { nextRetryTimeMs: this.#nextRetryTimeMs }),
-      ...(this.#lastError === undefined ? {} : { lastError: this.#lastError }),
-      ...(this.#progress === undefined ? {} : { progress: this.#progress }),
-    };
+    return this.#status.snapshot();
   }
 
   /**
@@ -237,8 +224,7 @@ export class Reflector<T> {
    * @returns A function that takes the listener away.
    */
   onStatus(listener: (status: ReflectorStatus) => void): () => void {
-    this.#listeners.add(listener);
-    return () => this.#listeners.delete(listener);
+    return this.#status.listen(listener);
   }
 
   #start(): void {
@@ -250,7 +236,7 @@ export class Reflector<T> {
 
   #stop(): void {
     this.#running = false;
-    this.#enter("stopped");
+    this.#status.enter("stopped");
   }
 
   /** From one "start" to the next. Returns the error it ended with, if that is one to report. */
@@ -274,7 +260,7 @@ export class Reflector<T> {
             ({ step, error } = this.#next(await this.#list(signal, step), signal));
             break;
           case "watch": {
-            resync ??= new ResyncTimer(this.#clock, this.#options, () => this.#store.resync());
+            resync ??= this.#newResyncTimer();
             const opened = watch;
             watch = undefined;
             ({ step, error } = this.#next(await this.#watch(signal, opened, resync), signal));
@@ -306,11 +292,12 @@ export class Reflector<T> {
   }
 
   async #stream(signal: AbortSignal): Promise<Streamed<T>> {
-    this.#enter("streaming", { progress: { items: 0 } });
+    this.#status.enter("streaming", { progress: { items: 0 } });
     const resourceVersion = this.#state.isResourceVersionUnavailable ? "" : this.#state.resourceVersion;
     const startMs = this.#clock.now();
     let watch: OpenWatch<T> | undefined;
     let keep = false;
+    let streamed = 0;
     try {
       watch = await this.#open(signal, {
         resourceVersion,
@@ -326,27 +313,30 @@ export class Reflector<T> {
         keyFunc: this.#options.keyFunc ?? deletionHandlingMetaNamespaceKey,
         expectedKind: this.#options.expectedKind,
         silenceMs: this.#options.watchListSilenceMs ?? DEFAULT_SILENCE_MS,
-        onProgress: (items) => this.#enter("streaming", { progress: { items } }),
+        onProgress: (items) => {
+          streamed = items;
+          this.#status.enter("streaming", { progress: { items } });
+        },
         onQuarantined: (quarantined) => this.#quarantine(quarantined),
       });
       if (initial === undefined) {
-        const short = this.#clock.now() - startMs < VERY_SHORT_MS && (this.#progress?.items ?? 0) === 0;
+        const short = this.#clock.now() - startMs < VERY_SHORT_MS && streamed === 0;
         if (!short) return { outcome: { of: "stream", closed: true } };
         throw new VeryShortWatchError(this.#name);
       }
       this.#store.replace(initial.items, initial.resourceVersion);
-      this.#attempt = 0;
+      this.#status.succeed();
       keep = true;
       return { outcome: { of: "stream", resourceVersion: initial.resourceVersion }, watch };
     } catch (error) {
       if (error instanceof StalledStreamError) {
-        this.#note(error);
+        this.#status.fail(error);
         this.#logger.warn(`${this.#name}: the streamed list stalled; listing instead`, {
           reflector: this.#name,
         });
         return { outcome: { of: "stream", stalled: true } };
       }
-      if (!signal.aborted) this.#note(error);
+      if (!signal.aborted) this.#status.fail(error);
       return { outcome: { of: "stream", error } };
     } finally {
       if (!keep) watch?.close();
@@ -356,13 +346,15 @@ export class Reflector<T> {
   async #list(signal: AbortSignal, step: Extract<Step, { do: "list" }>): Promise<Outcome> {
     const attempt = step.again ?? listAttempt(this.#state, this.#options.watchListPageSize ?? 0);
     const resourceVersion = step.again ? "" : attempt.requestedResourceVersion;
-    this.#enter("listing", { progress: { items: 0 } });
+    this.#status.enter("listing", { progress: { items: 0 } });
     try {
       const list = await listAllPages(this.#source, { resourceVersion, limit: attempt.limit }, {
         signal,
         checkPage: refuseTable,
         onPage: (items, remaining) =>
-          this.#enter("listing", { progress: remaining === undefined ? { items } : { items, remaining } }),
+          this.#status.enter("listing", {
+            progress: remaining === undefined ? { items } : { items, remaining },
+          }),
       });
       for (const quarantined of list.quarantined) this.#quarantine(quarantined);
       const listed = list.metadata.resourceVersion ?? "";
@@ -371,10 +363,10 @@ export class Reflector<T> {
       } catch (error) {
         throw new Error(`unable to sync list result: ${errorMessage(error)}`, { cause: error });
       }
-      this.#attempt = 0;
+      this.#status.succeed();
       return { of: "list", resourceVersion: listed, paginated: list.paginated, attempt };
     } catch (error) {
-      if (!signal.aborted) this.#note(error);
+      if (!signal.aborted) this.#status.fail(error);
       return { of: "list", error, attempt, again: step.again !== undefined };
     }
   }
@@ -391,12 +383,12 @@ export class Reflector<T> {
           timeoutSeconds: this.#timeoutSeconds(),
         });
       } catch (error) {
-        if (!signal.aborted) this.#note(error);
+        if (!signal.aborted) this.#status.fail(error);
         return { of: "watch", refused: error };
       }
     }
-    this.#attempt = 0;
-    this.#enter("watching");
+    this.#status.succeed();
+    this.#status.enter("watching");
     const position = new StreamPosition(
       opened !== undefined || (startVersion !== "" && startVersion !== "0"),
     );
@@ -410,7 +402,7 @@ export class Reflector<T> {
         batch !== undefined;
         batch = await watch.next(link.signal)
       ) {
-        this.#lastEventTimeMs = this.#clock.now();
+        this.#status.eventsArrived();
         for (const item of batch) {
           if (item.type === "ERROR") throw new StatusError(item.object);
           if (item.type === "INVALID") this.#quarantine(item.quarantined);
@@ -420,7 +412,7 @@ export class Reflector<T> {
     } catch (error) {
       // A connection that broke is a watch that ended: what it delivered stands, and the next one goes on from there.
       failure = networkErrorOf(error) === undefined ? error : undefined;
-      if (!signal.aborted) this.#note(error);
+      if (!signal.aborted) this.#status.fail(error);
     } finally {
       resync.onError = undefined;
       link.unlink();
@@ -429,7 +421,7 @@ export class Reflector<T> {
     if (signal.aborted) return { of: "start" }; // the loop sees it
     if (failure === undefined && eventCount === 0 && this.#clock.now() - startMs < VERY_SHORT_MS) {
       failure = new VeryShortWatchError(this.#name);
-      this.#note(failure);
+      this.#status.fail(failure);
     }
     this.#internalErrors.after(failure);
     const retriesInternalError = isInternalError(failure) && this.#internalErrors.shouldRetry();
@@ -458,7 +450,7 @@ export class Reflector<T> {
           this.#store.delete(event.object);
           break;
         case "BOOKMARK":
-          this.#lastBookmarkTimeMs = this.#lastEventTimeMs;
+          this.#status.bookmarkArrived();
           this.#store.bookmark?.(event.object.metadata.resourceVersion ?? "");
           break;
         default:
@@ -493,11 +485,8 @@ export class Reflector<T> {
   async #sleep(signal: AbortSignal): Promise<void> {
     if (signal.aborted) return;
     const delayMs = this.#backoff.nextDelayMs();
-    this.#attempt++;
-    this.#nextRetryTimeMs = this.#clock.now() + delayMs;
-    this.#enter("backingOff");
+    this.#status.backOff(delayMs);
     await sleepUnlessAborted(delayMs, { clock: this.#clock, signal });
-    this.#nextRetryTimeMs = undefined;
   }
 
   #timeoutSeconds(): number {
@@ -519,7 +508,7 @@ export class Reflector<T> {
   }
 
   #quarantine(quarantined: Quarantined): void {
-    this.#quarantined++;
+    this.#status.quarantined++;
     const { onQuarantined } = this.#options;
     if (onQuarantined !== undefined) {
       this.#guarded("onQuarantined", () => onQuarantined(quarantined));
@@ -536,23 +525,24 @@ export class Reflector<T> {
     try {
       call();
     } catch (error) {
-      this.#logger.error(`${this.#name}: ${what} threw: ${errorMessage(error)}`, {
-        reflector: this.#name,
-        error,
-      });
+      this.#threw(what, error);
     }
   }
 
-  #note(error: unknown): void {
-    this.#lastError = { message: errorMessage(error), code: codeOf(error), timeMs: this.#clock.now() };
+  #threw(what: string, error: unknown): void {
+    this.#logger.error(`${this.#name}: ${what} threw: ${errorMessage(error)}`, {
+      reflector: this.#name,
+      error,
+    });
   }
 
-  #enter(phase: ReflectorPhase, { progress }: Pick<ReflectorStatus, "progress"> = {}): void {
-    this.#phase = phase;
-    this.#progress = progress;
-    if (this.#listeners.size === 0) return;
-    const status = this.status();
-    for (const listener of this.#listeners) this.#guarded("a status listener", () => listener(status));
+  #newResyncTimer(): ResyncTimer {
+    return new ResyncTimer({
+      clock: this.#clock,
+      periodMs: this.#options.resyncPeriodMs ?? 0,
+      shouldResync: this.#options.shouldResync ?? (() => true),
+      resync: () => this.#store.resync(),
+    });
   }
 }
 
@@ -562,52 +552,8 @@ interface Streamed<T> {
   readonly watch?: OpenWatch<T>;
 }
 
-/** Calls a store's resync again and again, while a cycle watches. */
-class ResyncTimer {
-  readonly #clock: Clock;
-  readonly #options: ReflectorOptions;
-  readonly #resync: () => void;
-  #timer: unknown;
-  /** Told when a resync threw: the watch ends with that error. */
-  onError: ((error: unknown) => void) | undefined;
-
-  constructor(clock: Clock, options: ReflectorOptions, resync: () => void) {
-    this.#clock = clock;
-    this.#options = options;
-    this.#resync = resync;
-    this.#arm();
-  }
-
-  stop(): void {
-    this.#clock.clearTimeout(this.#timer);
-  }
-
-  #arm(): void {
-    const { resyncPeriodMs = 0 } = this.#options;
-    if (resyncPeriodMs > 0) this.#timer = this.#clock.setTimeout(() => this.#fire(), resyncPeriodMs);
-  }
-
-  #fire(): void {
-    try {
-      if (this.#options.shouldResync?.() ?? true) this.#resync();
-      this.#arm();
-    } catch (error) {
-      if (this.onError === undefined) this.#arm();
-      else this.onError(error);
-    }
-  }
-}
-
 function refuseTable(page: ListPage<unknown>): void {
   if (isTableKind(page.apiVersion, page.kind)) {
     throw new TypeError("Cannot take a Table for a list: ask the server for objects (unsupported list gvk)");
   }
-}
-
-function codeOf(error: unknown): string {
-  const status = statusErrorOf(error);
-  if (status !== undefined) return status.reason || String(status.httpStatus);
-  const network = networkErrorOf(error);
-  if (network !== undefined) return network.reason;
-  return error instanceof CacheError ? error.code : "Other";
 }

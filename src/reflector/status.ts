@@ -3,6 +3,10 @@
  * @module
  */
 
+import { networkErrorOf, statusErrorOf } from "../meta/status.ts";
+import type { Clock } from "../util/clock.ts";
+import { CacheError, errorMessage } from "../util/errors.ts";
+
 /**
  * What a reflector is at.
  *
@@ -58,4 +62,113 @@ export interface ReflectorStatus {
     /** Items to come, where the server says so. */
     readonly remaining?: number;
   };
+}
+
+/** Options of {@linkcode StatusKeeper}. */
+export interface StatusKeeperOptions {
+  /** The resourceVersion to report. */
+  readonly resourceVersion: () => string;
+  /** Told when a listener threw. */
+  readonly onListenerError: (error: unknown) => void;
+}
+
+/** Keeps a reflector's status, and tells those who listen. */
+export class StatusKeeper {
+  readonly #clock: Clock;
+  readonly #resourceVersion: () => string;
+  readonly #onListenerError: (error: unknown) => void;
+  readonly #listeners = new Set<(status: ReflectorStatus) => void>();
+  /** How many objects were set aside. */
+  quarantined = 0;
+  #phase: ReflectorPhase = "idle";
+  #attempt = 0;
+  #lastEventTimeMs: number | undefined;
+  #lastBookmarkTimeMs: number | undefined;
+  #nextRetryTimeMs: number | undefined;
+  #lastError: ReflectorError | undefined;
+  #progress: ReflectorStatus["progress"];
+
+  constructor(clock: Clock, options: StatusKeeperOptions) {
+    this.#clock = clock;
+    this.#resourceVersion = options.resourceVersion;
+    this.#onListenerError = options.onListenerError;
+  }
+
+  /** The status, now. */
+  snapshot(): ReflectorStatus {
+    return {
+      phase: this.#phase,
+      resourceVersion: this.#resourceVersion(),
+      attempt: this.#attempt,
+      quarantined: this.quarantined,
+      ...(this.#lastEventTimeMs === undefined ? {} : { lastEventTimeMs: this.#lastEventTimeMs }),
+      ...(this.#lastBookmarkTimeMs === undefined ? {} : { lastBookmarkTimeMs: this.#lastBookmarkTimeMs }),
+      ...(this.#nextRetryTimeMs === undefined ? {} : { nextRetryTimeMs: this.#nextRetryTimeMs }),
+      ...(this.#lastError === undefined ? {} : { lastError: this.#lastError }),
+      ...(this.#progress === undefined ? {} : { progress: this.#progress }),
+    };
+  }
+
+  /** Adds a listener; the function returned takes it away. */
+  listen(listener: (status: ReflectorStatus) => void): () => void {
+    this.#listeners.add(listener);
+    return () => this.#listeners.delete(listener);
+  }
+
+  /** Goes to a phase, or on within it. */
+  enter(phase: ReflectorPhase, { progress }: Pick<ReflectorStatus, "progress"> = {}): void {
+    this.#phase = phase;
+    this.#progress = progress;
+    this.#nextRetryTimeMs = undefined;
+    this.#tell();
+  }
+
+  /** Waits until the next try. */
+  backOff(delayMs: number): void {
+    this.#attempt++;
+    this.#phase = "backingOff";
+    this.#progress = undefined;
+    this.#nextRetryTimeMs = this.#clock.now() + delayMs;
+    this.#tell();
+  }
+
+  /** A try succeeded. */
+  succeed(): void {
+    this.#attempt = 0;
+  }
+
+  /** Something went wrong. */
+  fail(error: unknown): void {
+    this.#lastError = { message: errorMessage(error), code: codeOf(error), timeMs: this.#clock.now() };
+  }
+
+  /** Events arrived. */
+  eventsArrived(): void {
+    this.#lastEventTimeMs = this.#clock.now();
+  }
+
+  /** One of them was a bookmark. */
+  bookmarkArrived(): void {
+    this.#lastBookmarkTimeMs = this.#lastEventTimeMs;
+  }
+
+  #tell(): void {
+    if (this.#listeners.size === 0) return;
+    const status = this.snapshot();
+    for (const listener of this.#listeners) {
+      try {
+        listener(status);
+      } catch (error) {
+        this.#onListenerError(error);
+      }
+    }
+  }
+}
+
+function codeOf(error: unknown): string {
+  const status = statusErrorOf(error);
+  if (status !== undefined) return status.reason || String(status.httpStatus);
+  const network = networkErrorOf(error);
+  if (network !== undefined) return network.reason;
+  return error instanceof CacheError ? error.code : "Other";
 }
