@@ -1,0 +1,166 @@
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import { type KubernetesObject, newCluster, SharedIndexInformer, silentLogger } from "@listwatch/cache";
+import { readApi } from "@listwatch/cache/hono";
+import { InMemoryApiServer, node, pod, type RecordedRequest } from "@listwatch/cache/testing";
+import { FakeClock, settle } from "../../src/util/clock.ts";
+import { get, names, WatchReader } from "./reading.ts";
+
+/** An API server in memory, an informer of its pods, and the informer served. */
+function chain(clock = new FakeClock()) {
+  const server = new InMemoryApiServer({ clock });
+  const informer = informerOf(server.fetch, clock);
+  const api = readApi({ resources: [{ informer, resource: "v1/pods" }], allowAnonymous: true, clock });
+  return { clock, server, informer, api };
+}
+
+function informerOf(fetch: (input: Request) => Promise<Response>, clock: FakeClock) {
+  const cluster = newCluster({
+    server: "http://in-memory",
+    fetch: (input, init) => fetch(new Request(input, init)),
+  });
+  return new SharedIndexInformer<KubernetesObject>(cluster.resource("v1/pods"), {
+    clock,
+    logger: silentLogger,
+  });
+}
+
+const version = (one: KubernetesObject) =>
+  `${one.metadata?.namespace}/${one.metadata?.name}@${one.metadata?.resourceVersion}`;
+
+const isInitial = ({ isWatch, query }: RecordedRequest) => !isWatch || query.sendInitialEvents === "true";
+
+describe("a served SharedIndexInformer", () => {
+  it("is not ready before its first list, and then says what the API server says", async () => {
+    const { server, informer, api, clock } = chain();
+    server.create("v1/pods", pod("web-1", { namespace: "shop" }));
+    assert.equal((await api.request("/readyz")).status, 503);
+    await using _running = informer.start();
+    await clock.advance(0);
+    assert.equal((await api.request("/readyz")).status, 200);
+    const [served, real] = await Promise.all([
+      get(api, "/api/v1/namespaces/shop/pods/web-1"),
+      server.fetch("http://in-memory/api/v1/namespaces/shop/pods/web-1").then((response) => response.json()),
+    ]);
+    assert.deepEqual(served, real);
+    server.close();
+  });
+
+  it("hands on every event of its watch, in order, with the API server's resourceVersions", async () => {
+    const { server, informer, api, clock } = chain();
+    await using _running = informer.start();
+    await clock.advance(0);
+    const watch = await WatchReader.open(api, "/api/v1/pods?watch=1");
+    const seen: string[] = [];
+    for (let i = 0; i < 5; i++) {
+      const created = server.create("v1/pods", pod(`p-${i}`, { namespace: "shop" }));
+      seen.push(`ADDED shop/p-${i} ${created.metadata?.resourceVersion}`);
+    }
+    server.delete("v1/pods", "shop/p-2");
+    seen.push(`DELETED shop/p-2 ${server.resourceVersion}`);
+    await clock.advance(0);
+    assert.deepEqual(await watch.lines(6), seen);
+    await watch.cancel();
+    server.close();
+  });
+
+  it("stands, once synced, at a resourceVersion from which a watch can go on", async () => {
+    const { server, informer, api, clock } = chain();
+    server.create("v1/pods", pod("a", { namespace: "shop" }));
+    await using _running = informer.start();
+    await clock.advance(0);
+    const list = await get(api, "/api/v1/pods");
+    assert.equal(list.metadata.resourceVersion, server.resourceVersion);
+    server.create("v1/pods", pod("b", { namespace: "shop" }));
+    await clock.advance(0);
+    const watch = await WatchReader.open(
+      api,
+      `/api/v1/pods?watch=1&resourceVersion=${list.metadata.resourceVersion}`,
+    );
+    assert.deepEqual(await watch.lines(1), [`ADDED shop/b ${server.resourceVersion}`]);
+    await watch.cancel();
+    server.close();
+  });
+
+  it("feeds an informer of its own kind, through relists too", async () => {
+    const { server, informer, api, clock } = chain();
+    for (let i = 0; i < 30; i++) {
+      server.create("v1/pods", pod(`p-${i}`, { namespace: i % 2 ? "shop" : "shop-2" }));
+    }
+    await using _running = informer.start();
+    const second = informerOf((request) => Promise.resolve(api.fetch(request)), clock);
+    await using _second = second.start();
+    await clock.advance(5_000);
+    const same = () =>
+      assert.deepEqual(
+        second.indexer.list().map(version).sort(),
+        server.list("v1/pods").items.map(version).sort(),
+      );
+    assert.equal(second.hasSynced(), true);
+    same();
+
+    for (let i = 0; i < 30; i += 3) server.delete("v1/pods", i % 2 ? `shop/p-${i}` : `shop-2/p-${i}`);
+    server.create("v1/pods", pod("late", { namespace: "shop" }));
+    await clock.advance(1_000);
+    same();
+
+    // The API server forgets its past and drops its watches: the first informer lists again, the second hears of it.
+    server.closeWatches({ reset: true });
+    server.create("v1/pods", pod("unseen", { namespace: "shop" }));
+    server.delete("v1/pods", "shop/p-1");
+    server.compact();
+    const listsBefore = server.requests.filter(isInitial).length;
+    await clock.advance(60_000);
+    assert.ok(server.requests.filter(isInitial).length > listsBefore, "it has listed again");
+    same();
+    server.close();
+  });
+
+  it("leaves no timer and no observer when everything has stopped", async () => {
+    const clock = new FakeClock();
+    const server = new InMemoryApiServer({ clock });
+    const informer = informerOf(server.fetch, clock);
+    const controller = new AbortController();
+    const { signal } = controller;
+    const api = readApi({
+      resources: [{ informer, resource: "v1/pods" }],
+      allowAnonymous: true,
+      clock,
+      signal,
+    });
+    const running = informer.start();
+    await clock.advance(0);
+    const watch = await WatchReader.open(
+      api,
+      "/api/v1/pods?watch=1&allowWatchBookmarks=true&timeoutSeconds=300",
+    );
+    controller.abort();
+    await running.stop();
+    await watch.toEnd();
+    server.close();
+    await settle();
+    assert.equal(clock.pendingTimers, 0);
+  });
+
+  it("serves several resources, each at its own resourceVersion", async () => {
+    const clock = new FakeClock();
+    const server = new InMemoryApiServer({ clock });
+    const cluster = newCluster({ server: "http://in-memory", fetch: server.fetch });
+    const options = { clock, logger: silentLogger };
+    const pods = new SharedIndexInformer<KubernetesObject>(cluster.resource("v1/pods"), options);
+    const nodes = new SharedIndexInformer<KubernetesObject>(cluster.resource("v1/nodes"), options);
+    const api = readApi({
+      resources: [{ informer: pods, resource: "v1/pods" }, { informer: nodes, resource: "v1/nodes" }],
+      allowAnonymous: true,
+      clock,
+    });
+    await using _pods = pods.start();
+    await using _nodes = nodes.start();
+    server.create("v1/nodes", node("n1"));
+    server.create("v1/pods", pod("web-1", { namespace: "shop", nodeName: "n1" }));
+    await clock.advance(0);
+    assert.deepEqual(names(await get(api, "/api/v1/nodes")), ["n1"]);
+    assert.deepEqual(names(await get(api, "/api/v1/pods?fieldSelector=spec.nodeName%3Dn1")), ["shop/web-1"]);
+    server.close();
+  });
+});
