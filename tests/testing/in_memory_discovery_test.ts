@@ -1,0 +1,220 @@
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import { InMemoryApiServer } from "@listwatch/cache/testing";
+import { call, type Json, patch, summary, watch, withServer } from "./helpers.ts";
+
+const AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
+
+describe("discovery", () => {
+  it("lists resources with all verbs, names and scopes", () =>
+    withServer({}, async (server) => {
+      const { body } = await call(server, "GET", "/api/v1");
+      const pods = body.resources.find(({ name }: Json) => name === "pods");
+      assert.deepEqual(pods, {
+        name: "pods",
+        singularName: "pod",
+        namespaced: true,
+        kind: "Pod",
+        verbs: ["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"],
+        shortNames: ["po"],
+        categories: ["all"],
+      });
+      const groups = (await call(server, "GET", "/apis")).body.groups.map(({ name }: Json) => name);
+      assert.ok(groups.includes("apps") && groups.includes("batch"));
+      assert.equal((await call(server, "GET", "/apis/apps/v1")).body.groupVersion, "apps/v1");
+      assert.equal((await call(server, "GET", "/apis/apps/v9")).status, 404);
+    }));
+
+  it("comes aggregated where that is asked for, and with 304 and no Content-Type when nothing changed", () =>
+    withServer({}, async (server) => {
+      const first = await server.fetch("http://in-memory/apis", { headers: { Accept: AGGREGATED } });
+      assert.equal(first.headers.get("Content-Type"), AGGREGATED);
+      const { items } = await first.json();
+      assert.ok(items.some(({ metadata }: Json) => metadata.name === "apps"));
+      const etag = first.headers.get("ETag")!;
+      const second = await server.fetch("http://in-memory/apis", {
+        headers: { Accept: AGGREGATED, "If-None-Match": etag },
+      });
+      assert.deepEqual([second.status, second.headers.get("Content-Type"), await second.text()], [
+        304,
+        null,
+        "",
+      ]);
+    }));
+
+  it("holds custom resources", () =>
+    withServer({
+      customResources: [{
+        group: "x.io",
+        version: "v1",
+        resource: "dials",
+        kind: "Dial",
+        namespaced: false,
+        shortNames: ["dl"],
+      }],
+    }, async (server) => {
+      const { body } = await call(server, "GET", "/apis/x.io/v1");
+      assert.deepEqual(body.resources.map(({ name, shortNames }: Json) => [name, shortNames]), [["dials", [
+        "dl",
+      ]]]);
+      assert.equal((await call(server, "GET", "/apis/x.io/v1/gizmos")).body, "404 page not found\n");
+    }));
+
+  it("is told beside version and health", () =>
+    withServer({}, async (server) => {
+      assert.equal((await call(server, "GET", "/version")).body.gitVersion, "v1.36.3");
+      for (const path of ["/healthz", "/livez", "/readyz"]) {
+        // deno-lint-ignore no-await-in-loop
+        const { status, body } = await call(server, "GET", path);
+        assert.deepEqual([path, status, body], [path, 200, "ok"]);
+      }
+    }));
+});
+
+const DEFINITION = {
+  metadata: { name: "widgets.example.com" },
+  spec: {
+    group: "example.com",
+    scope: "Namespaced",
+    names: {
+      plural: "widgets",
+      singular: "widget",
+      kind: "Widget",
+      shortNames: ["wd"],
+      categories: ["gear"],
+    },
+    versions: [{
+      name: "v1",
+      served: true,
+      storage: true,
+      subresources: { status: {} },
+      selectableFields: [{ jsonPath: ".spec.color" }],
+    }],
+  },
+};
+const DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+const WIDGETS = "/apis/example.com/v1/namespaces/shop/widgets";
+
+describe("a CustomResourceDefinition", () => {
+  it("is established at once, and brings its resource", () =>
+    withServer({}, async (server) => {
+      assert.equal((await call(server, "GET", WIDGETS)).status, 404);
+      const { body } = await call(server, "POST", DEFINITIONS, { body: DEFINITION });
+      assert.ok(
+        body.status.conditions.some(({ type, status }: Json) => type === "Established" && status === "True"),
+      );
+      const created = await call(server, "POST", WIDGETS, {
+        body: {
+          apiVersion: "example.com/v1",
+          kind: "Widget",
+          metadata: { name: "w" },
+          spec: { color: "red" },
+        },
+      });
+      assert.deepEqual([created.status, created.body.metadata.generation], [201, 1]);
+      const found = await call(server, "GET", `${WIDGETS}?fieldSelector=spec.color%3Dred`);
+      assert.equal(found.body.items.length, 1);
+      assert.deepEqual(
+        (await call(server, "GET", "/apis/example.com/v1")).body.resources[0].categories,
+        ["gear"],
+      );
+    }));
+
+  it("takes its objects with it", () =>
+    withServer({}, async (server) => {
+      server.create("apiextensions.k8s.io/v1/customresourcedefinitions", DEFINITION);
+      server.create("example.com/v1/widgets", { metadata: { name: "w", namespace: "shop" } });
+      const reader = await watch(server, `${WIDGETS}?watch=1&resourceVersion=3`);
+      assert.equal((await call(server, "DELETE", `${DEFINITIONS}/widgets.example.com`)).status, 200);
+      assert.deepEqual(summary(await reader.take(1)), ["DELETED shop/w 4"]);
+      assert.equal((await call(server, "GET", WIDGETS)).status, 404);
+    }));
+
+  it("makes for stricter writes: a kind on creation, a resourceVersion on update, no strategic patches", () =>
+    withServer({}, async (server) => {
+      server.create("apiextensions.k8s.io/v1/customresourcedefinitions", DEFINITION);
+      const kindless = await call(server, "POST", WIDGETS, { body: { metadata: { name: "w" } } });
+      assert.match(kindless.body.message, /Object 'Kind' is missing in/);
+      const otherKind = await call(server, "POST", WIDGETS, {
+        body: { apiVersion: "example.com/v1", kind: "Gadget", metadata: { name: "w" } },
+      });
+      assert.deepEqual([otherKind.status, otherKind.body.message], [
+        422,
+        'Gadget.example.com "w" is invalid: kind: Invalid value: "Gadget": must be Widget',
+      ]);
+      const widget = { apiVersion: "example.com/v1", kind: "Widget", metadata: { name: "w" } };
+      await call(server, "POST", WIDGETS, { body: widget });
+      const blind = await call(server, "PUT", `${WIDGETS}/w`, { body: widget });
+      assert.deepEqual([blind.status, blind.body.message], [
+        422,
+        'widgets.example.com "w" is invalid: metadata.resourceVersion: Invalid value: 0: must be specified for an ' +
+        "update",
+      ]);
+      assert.equal((await patch(server, `${WIDGETS}/w`, { spec: {} }, "strategic-merge")).status, 415);
+      const missing = await call(server, "GET", `${WIDGETS}/nobody`);
+      assert.deepEqual(missing.body.details, { name: "nobody", group: "example.com", kind: "widgets" });
+      assert.equal(missing.body.message, 'widgets.example.com "nobody" not found');
+    }));
+
+  it("keeps labels out of a status update, as kube-apiserver does for custom resources", () =>
+    withServer({}, async (server) => {
+      server.create("apiextensions.k8s.io/v1/customresourcedefinitions", DEFINITION);
+      server.create("example.com/v1/widgets", { metadata: { name: "w", namespace: "shop" } });
+      const { body } = await patch(server, `${WIDGETS}/w/status`, {
+        metadata: { labels: { a: "b" } },
+        status: { phase: "Ready" },
+      });
+      assert.deepEqual([body.metadata.labels, body.status], [undefined, { phase: "Ready" }]);
+    }));
+});
+
+describe("a namespace", () => {
+  it("carries its name as a label, and is Active", () =>
+    withServer({}, async (server) => {
+      const { body } = await call(server, "POST", "/api/v1/namespaces", {
+        body: { metadata: { name: "shop" } },
+      });
+      assert.deepEqual([body.metadata.labels, body.status], [
+        { "kubernetes.io/metadata.name": "shop" },
+        { phase: "Active" },
+      ]);
+    }));
+
+  it("is Terminating, then takes what is in it, and then goes", () =>
+    withServer({}, async (server) => {
+      server.create("v1/namespaces", { metadata: { name: "shop" } });
+      server.create("v1/pods", { metadata: { name: "p", namespace: "shop" } });
+      server.create("v1/pods", { metadata: { name: "p", namespace: "shop-2" } });
+      const reader = await watch(server, "/api/v1/namespaces?watch=1&resourceVersion=4");
+      const { body } = await call(server, "DELETE", "/api/v1/namespaces/shop");
+      assert.equal(body.status.phase, "Terminating");
+      assert.deepEqual(summary(await reader.take(2)), ["MODIFIED shop 5", "DELETED shop 7"]);
+      assert.deepEqual(server.list("v1/pods").items.map(({ metadata }) => metadata?.namespace), ["shop-2"]);
+    }));
+
+  it("stays as long as a finalizer holds something in it, and takes in nothing new", () =>
+    withServer({}, async (server) => {
+      server.create("v1/namespaces", { metadata: { name: "shop" } });
+      server.create("v1/pods", { metadata: { name: "p", namespace: "shop", finalizers: ["a.b/c"] } });
+      await call(server, "DELETE", "/api/v1/namespaces/shop");
+      assert.notEqual(server.get("v1/namespaces", "shop"), undefined);
+      const late = await call(server, "POST", "/api/v1/namespaces/shop/pods", {
+        body: { metadata: { name: "q" } },
+      });
+      assert.deepEqual([late.status, late.body.reason], [403, "Forbidden"]);
+      server.patch("v1/pods", "shop/p", { metadata: { finalizers: null } });
+      assert.equal(server.get("v1/namespaces", "shop"), undefined);
+    }));
+});
+
+it("a server that is closed is one that nobody reaches", async () => {
+  const server = new InMemoryApiServer();
+  const hanging = server.fetch("http://in-memory/api/v1/pods?resourceVersion=99");
+  server.close();
+  await assert.rejects(hanging, TypeError);
+  await assert.rejects(
+    server.fetch("http://in-memory/api"),
+    (error: Error) =>
+      error instanceof TypeError && (error.cause as { code?: string }).code === "ECONNREFUSED",
+  );
+});
