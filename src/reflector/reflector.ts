@@ -297,7 +297,7 @@ export class Reflector<T> {
     const startMs = this.#clock.now();
     let watch: OpenWatch<T> | undefined;
     let keep = false;
-    let streamed = 0;
+    let received = false;
     try {
       watch = await this.#open(signal, {
         resourceVersion,
@@ -306,7 +306,7 @@ export class Reflector<T> {
         resourceVersionMatch: "NotOlderThan",
         timeoutSeconds: this.#timeoutSeconds(),
       });
-      const initial = await readInitialEvents({
+      const initial = await this.#endedIfBroken(readInitialEvents({
         watch,
         signal,
         clock: this.#clock,
@@ -314,15 +314,15 @@ export class Reflector<T> {
         expectedKind: this.#options.expectedKind,
         silenceMs: this.#options.watchListSilenceMs ?? DEFAULT_SILENCE_MS,
         onProgress: (items) => {
-          streamed = items;
+          received = true;
           this.#status.enter("streaming", { progress: { items } });
         },
         onQuarantined: (quarantined) => this.#quarantine(quarantined),
-      });
+      }));
       if (initial === undefined) {
-        const short = this.#clock.now() - startMs < VERY_SHORT_MS && streamed === 0;
-        if (!short) return { outcome: { of: "stream", closed: true } };
-        throw new VeryShortWatchError(this.#name);
+        const isShort = !received && this.#clock.now() - startMs < VERY_SHORT_MS;
+        if (isShort) throw new VeryShortWatchError(this.#name);
+        return { outcome: { of: "stream", closed: true } };
       }
       this.#store.replace(initial.items, initial.resourceVersion);
       this.#status.succeed();
@@ -340,6 +340,17 @@ export class Reflector<T> {
       return { outcome: { of: "stream", error } };
     } finally {
       if (!keep) watch?.close();
+    }
+  }
+
+  /** A connection that broke is a watch that ended. */
+  async #endedIfBroken<R>(reading: Promise<R>): Promise<R | undefined> {
+    try {
+      return await reading;
+    } catch (error) {
+      if (networkErrorOf(error) === undefined) throw error;
+      this.#status.fail(error);
+      return undefined;
     }
   }
 

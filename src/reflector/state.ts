@@ -21,11 +21,11 @@
  */
 
 import {
-  isConnectionRefused,
   isExpired,
   isInternalError,
   isResourceVersionTooLarge,
   isTooManyRequests,
+  networkErrorOf,
 } from "../meta/status.ts";
 
 /** What a reflector does next. */
@@ -123,9 +123,13 @@ export function transition(state: ReflectorState, outcome: Outcome): Transition 
   }
 }
 
-/** The server is away, or asks for patience: the same request may well be answered in a while. */
+/**
+ * The server is away, or asks for patience: the same request may well be answered in a while, without another list.
+ * client-go knows a refused connection here and retries the other failures of a connection below the reflector; some
+ * runtimes do not tell one from the other.
+ */
 function isRetriable(error: unknown): boolean {
-  return isConnectionRefused(error) || isTooManyRequests(error);
+  return networkErrorOf(error) !== undefined || isTooManyRequests(error);
 }
 
 /** The server cannot answer for this resourceVersion: too old, or one it has not reached. */

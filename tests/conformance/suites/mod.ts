@@ -10,6 +10,7 @@ import type { Case } from "./harness.ts";
 import { runHeapCase } from "./heap.ts";
 import { runKeysCase } from "./keys.ts";
 import { runRealFIFOCase } from "./real_fifo.ts";
+import { runReflectorCase } from "./reflector.ts";
 import { runRetryBackoffCase } from "./retry_backoff.ts";
 import { runSelectorsCase } from "./selectors.ts";
 import { runSharedInformerCase } from "./shared_informer.ts";
@@ -24,6 +25,7 @@ export const suites: Readonly<Record<string, (caze: Case) => Promise<void>>> = {
   heap: runHeapCase,
   keys: runKeysCase,
   real_fifo: runRealFIFOCase,
+  reflector: runReflectorCase,
   retry_backoff: runRetryBackoffCase,
   selectors: runSelectorsCase,
   shared_informer: runSharedInformerCase,
