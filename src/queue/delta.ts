@@ -9,11 +9,13 @@ import type { DeletedFinalStateUnknown } from "../meta/tombstone.ts";
 export interface ReplacedAllInfo<T> {
   /** The resourceVersion of the list. */
   readonly resourceVersion: string;
+  /** What the list holds, transformed. */
   readonly objects: readonly T[];
 }
 
 /** The payload of a `Bookmark` delta: nothing changed up to this resourceVersion. */
 export interface BookmarkInfo {
+  /** The resourceVersion of the bookmark. */
   readonly resourceVersion: string;
 }
 

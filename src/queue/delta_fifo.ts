@@ -250,6 +250,7 @@ export class DeltaFIFO<T> extends PoppingQueue<ObjectDeltas<T>> implements Queue
     this.wake();
   }
 
+  /** @internal */
   protected override take(): ObjectDeltas<T> | typeof NOTHING {
     const key = this.#queue.shift();
     if (key === undefined) return NOTHING;
@@ -259,16 +260,20 @@ export class DeltaFIFO<T> extends PoppingQueue<ObjectDeltas<T>> implements Queue
     return deltas;
   }
 
+  /** @internal */
   protected override depth(): number {
     return this.#queue.length;
   }
 
+  /** @internal */
   protected override labelOf(item: ObjectDeltas<T>): string {
     return this.#keyIn(item, "pop");
   }
 
+  /** @internal */
   protected override finished(_item: ObjectDeltas<T>): void {}
 
+  /** @internal */
   protected override failed(item: ObjectDeltas<T>, error: unknown): Failure | undefined {
     if (!(error instanceof ErrRequeue)) return { error };
     this.#putIfNotPresent(this.#keyIn(item, "requeue"), item);

@@ -136,6 +136,7 @@ export class FIFO<T> extends PoppingQueue<T> {
     this.wake();
   }
 
+  /** @internal */
   protected override take(): T | typeof NOTHING {
     for (let key = this.#queue.shift(); key !== undefined; key = this.#queue.shift()) {
       if (this.#items.has(key)) {
@@ -148,18 +149,22 @@ export class FIFO<T> extends PoppingQueue<T> {
     return NOTHING;
   }
 
+  /** @internal */
   protected override depth(): number {
     return this.#queue.length;
   }
 
+  /** @internal */
   protected override labelOf(item: T): string {
     return keyOf(this.#keyFunc, item, "pop");
   }
 
+  /** @internal */
   protected override finished(_item: T): void {
     this.population.popped(1);
   }
 
+  /** @internal */
   protected override failed(item: T, error: unknown): Failure | undefined {
     if (!(error instanceof ErrRequeue)) return { error };
     this.#putIfNotPresent(keyOf(this.#keyFunc, item, "requeue"), item);

@@ -17,6 +17,7 @@ export {
 export { DeltaFIFO, type DeltaFIFOOptions, type ObjectDeltas } from "./delta_fifo.ts";
 export { ErrRequeue, FIFOClosedError, NotDeltasError, ZeroLengthDeltasError } from "./errors.ts";
 export { FIFO, type FIFOOptions } from "./fifo.ts";
+export type { PoppingQueue, SlowTraceOptions } from "./popping.ts";
 export type {
   KeyListerGetter,
   PopOptions,
@@ -26,4 +27,4 @@ export type {
   ReflectorStore,
   SyncProcessFunc,
 } from "./queue.ts";
-export { RealFIFO, type RealFIFOOptions } from "./real_fifo.ts";
+export { RealFIFO, type RealFIFOCommonOptions, type RealFIFOOptions } from "./real_fifo.ts";

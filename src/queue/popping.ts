@@ -78,7 +78,17 @@ export class InitialPopulation {
   }
 }
 
-/** Who reports a slow consumer, and how. */
+/**
+ * Who reports a slow consumer, and how: one that takes longer than 100 ms for an item (1 s at most for a batch) while
+ * more than 10 others wait.
+ *
+ * @example
+ * ```ts
+ * import { DeltaFIFO, silentLogger, type SlowTraceOptions } from "@listwatch/cache";
+ * const options: SlowTraceOptions = { name: "pods", logger: silentLogger };
+ * const queue = new DeltaFIFO(options);
+ * ```
+ */
 export interface SlowTraceOptions {
   /** The queue's name in log lines. */
   readonly name?: string;
@@ -151,11 +161,25 @@ interface Trace {
 export const NOTHING: unique symbol = Symbol("nothing");
 
 /**
- * A queue's consuming side: `pop`, `tryPop`, `wait`, `close` and `hasSynced`, over what the concrete queue says its
- * next item is.
+ * A queue's consuming side, which all queues share: `pop`, `tryPop`, `wait`, `close` and `hasSynced`, over what the
+ * concrete queue says its next item is. Not meant to be extended outside of this package.
+ *
+ * @example
+ * ```ts
+ * import { FIFO, metaNamespaceKey, type PoppingQueue } from "@listwatch/cache";
+ * function drain<I>(queue: PoppingQueue<I>): I[] {
+ *   const items: I[] = [];
+ *   while (queue.tryPop((item) => void items.push(item)));
+ *   return items;
+ * }
+ * const queue = new FIFO<{ metadata: { name: string } }>(metaNamespaceKey);
+ * queue.add({ metadata: { name: "a" } });
+ * console.log(drain(queue).length); // 1
+ * ```
  */
 export abstract class PoppingQueue<I> {
   readonly #waiters = new Waiters();
+  /** @internal */
   protected readonly population: InitialPopulation = new InitialPopulation();
   readonly #slow: SlowTrace;
   #closed = false;
@@ -165,24 +189,52 @@ export abstract class PoppingQueue<I> {
     this.#slow = new SlowTrace(options);
   }
 
-  /** Removes and returns the next item, or {@linkcode NOTHING}. */
+  /**
+   * Removes and returns the next item, or {@linkcode NOTHING}.
+   *
+   * @internal
+   */
   protected abstract take(): I | typeof NOTHING;
-  /** How many items wait. */
+  /**
+   * How many items wait.
+   *
+   * @internal
+   */
   protected abstract depth(): number;
-  /** A key for log lines. */
+  /**
+   * A key for log lines.
+   *
+   * @internal
+   */
   protected abstract labelOf(item: I): string;
-  /** The item has been processed, with or without an error. */
+  /**
+   * The item has been processed, with or without an error.
+   *
+   * @internal
+   */
   protected abstract finished(item: I): void;
-  /** How many things an item is, for judging how long its processing took. */
+  /**
+   * How many things an item is, for judging how long its processing took.
+   *
+   * @internal
+   */
   protected countOf(_item: I): number {
     return 1;
   }
-  /** Says what an error of the process callback comes to: nothing (the item was put back), or an error to report. */
+  /**
+   * Says what an error of the process callback comes to: nothing (the item was put back), or an error to report.
+   *
+   * @internal
+   */
   protected failed(_item: I, error: unknown): Failure | undefined {
     return { error };
   }
 
-  /** Wakes those who wait: there is something to pop. */
+  /**
+   * Wakes those who wait: there is something to pop.
+   *
+   * @internal
+   */
   protected wake(): void {
     this.#waiters.wakeAll();
   }
@@ -217,13 +269,21 @@ export abstract class PoppingQueue<I> {
     return true;
   }
 
-  /** Waits for something to pop; throws if the queue is closed instead. */
+  /**
+   * Waits for something to pop; throws if the queue is closed instead.
+   *
+   * @internal
+   */
   protected async waitOrThrow(signal: AbortSignal | undefined): Promise<void> {
     if (this.#closed) throw new FIFOClosedError();
     await this.#waiters.wait(signal);
   }
 
-  /** Has an item that was taken processed, and returns it; throws what the processing comes to. */
+  /**
+   * Has an item that was taken processed, and returns it; throws what the processing comes to.
+   *
+   * @internal
+   */
   protected async process(item: I, process: PopProcessFunc<I>, isInInitialList: boolean): Promise<I> {
     const trace = this.#trace();
     let failure: Failure | undefined;
@@ -237,7 +297,11 @@ export abstract class PoppingQueue<I> {
     return item;
   }
 
-  /** As {@linkcode PoppingQueue.process}, within this turn. */
+  /**
+   * As {@linkcode PoppingQueue.process}, within this turn.
+   *
+   * @internal
+   */
   protected processNow(item: I, process: SyncProcessFunc<I>, isInInitialList: boolean): void {
     const trace = this.#trace();
     let failure: Failure | undefined;

@@ -17,8 +17,17 @@ import type { Delta, Deltas } from "./delta.ts";
 import { NOTHING, PoppingQueue, type SlowTraceOptions } from "./popping.ts";
 import type { KeyListerGetter, PopOptions, PopProcessFunc, Queue, Queued, SyncProcessFunc } from "./queue.ts";
 
-/** What every {@linkcode RealFIFO} can be given. */
-interface CommonOptions<T> extends SlowTraceOptions {
+/**
+ * What every {@linkcode RealFIFO} can be given.
+ *
+ * @example
+ * ```ts
+ * import { RealFIFO, type RealFIFOCommonOptions } from "@listwatch/cache";
+ * const options: RealFIFOCommonOptions<unknown> = { name: "pods", batchSize: 100 };
+ * const queue = new RealFIFO<unknown>({ ...options, atomicEvents: true });
+ * ```
+ */
+export interface RealFIFOCommonOptions<T> extends SlowTraceOptions {
   /** Computes keys; `metaNamespaceKey` by default. Tombstones are unwrapped before it is called. */
   readonly keyFunc?: KeyFunc;
   /** Runs on every object as it is queued, but not on tombstones and resyncs. */
@@ -40,7 +49,7 @@ interface CommonOptions<T> extends SlowTraceOptions {
  * ```
  */
 export type RealFIFOOptions<T> =
-  & CommonOptions<T>
+  & RealFIFOCommonOptions<T>
   & (
     | {
       /** A relist is one `ReplacedAll` delta, a resync one `SyncAll`. */
@@ -306,23 +315,28 @@ export class RealFIFO<T> extends PoppingQueue<Deltas<T>> implements Queue<T> {
     return this.#keyIn(delta.object as Queued<T>, "read the key of");
   }
 
+  /** @internal */
   protected override take(): Deltas<T> | typeof NOTHING {
     const delta = this.#items.shift();
     return delta === undefined ? NOTHING : [delta];
   }
 
+  /** @internal */
   protected override depth(): number {
     return this.#items.length;
   }
 
+  /** @internal */
   protected override labelOf([delta]: Deltas<T>): string {
     return isBatchable(delta) ? this.#keyOfDelta(delta) : delta.type;
   }
 
+  /** @internal */
   protected override countOf(deltas: Deltas<T>): number {
     return deltas.length;
   }
 
+  /** @internal */
   protected override finished(deltas: Deltas<T>): void {
     this.population.popped(deltas.length);
   }

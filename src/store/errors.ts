@@ -106,7 +106,7 @@ export class IndexFuncError extends CacheError {
  * @example
  * ```ts
  * import { metaNamespaceKey, newStore, TransformError } from "@listwatch/cache";
- * const store = newStore(metaNamespaceKey, {
+ * const store = newStore<unknown>(metaNamespaceKey, {
  *   transform: () => {
  *     throw new Error("no");
  *   },

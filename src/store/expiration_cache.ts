@@ -18,7 +18,9 @@ import { type KeyedTransaction, ThreadSafeStore } from "./thread_safe_store.ts";
  * ```
  */
 export interface TimestampedEntry<T> {
+  /** The key in the store. */
   readonly key: string;
+  /** What was put in. */
   readonly object: T;
   /** The clock's time when the object was put in, in milliseconds. */
   readonly timestampMs: number;

@@ -33,7 +33,16 @@ export type IndexFunc<T> = (object: T) => readonly string[];
  */
 export type Indexers<T, I extends string = string> = Readonly<Record<I, IndexFunc<T>>>;
 
-/** The name by which informers index objects by namespace; see {@linkcode metaNamespaceIndex}. */
+/**
+ * The name by which informers index objects by namespace; see {@linkcode metaNamespaceIndex}.
+ *
+ * @example
+ * ```ts
+ * import { metaNamespaceIndex, metaNamespaceKey, NAMESPACE_INDEX, newIndexer } from "@listwatch/cache";
+ * const indexer = newIndexer<unknown, "namespace">(metaNamespaceKey, { [NAMESPACE_INDEX]: metaNamespaceIndex });
+ * console.log(indexer.byIndex(NAMESPACE_INDEX, "shop").length); // 0
+ * ```
+ */
 export const NAMESPACE_INDEX = "namespace";
 
 /**

@@ -125,7 +125,9 @@ export interface Store<T> {
  * ```ts
  * import { type Indexer, metaNamespaceIndex, metaNamespaceKey, newIndexer } from "@listwatch/cache";
  * type Named = { metadata: { namespace: string; name: string } };
- * const indexer: Indexer<Named, "namespace"> = newIndexer(metaNamespaceKey, { namespace: metaNamespaceIndex });
+ * const indexer: Indexer<Named, "namespace"> = newIndexer<Named, "namespace">(metaNamespaceKey, {
+ *   namespace: metaNamespaceIndex,
+ * });
  * indexer.add({ metadata: { namespace: "shop", name: "web-1" } });
  * console.log(indexer.byIndex("namespace", "shop").length); // 1
  * ```
