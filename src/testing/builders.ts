@@ -87,7 +87,15 @@ export interface NodeOptions extends Omit<BuilderMeta, "namespace"> {
   readonly unschedulable?: boolean;
 }
 
-/** A node with the capacity of a small machine. */
+/**
+ * A node with the capacity of a small machine.
+ *
+ * @example
+ * ```ts
+ * import { node } from "@listwatch/cache/testing";
+ * console.log(node("n1", { ready: false }).status.conditions[0].status); // False
+ * ```
+ */
 export function node(name: string, options: NodeOptions = {}): BuiltSpecObject {
   const { ready = true, unschedulable } = options;
   const capacity = { cpu: "4", memory: "8Gi", pods: "110" };
@@ -104,7 +112,15 @@ export function node(name: string, options: NodeOptions = {}): BuiltSpecObject {
   };
 }
 
-/** A namespace. */
+/**
+ * A namespace.
+ *
+ * @example
+ * ```ts
+ * import { namespace } from "@listwatch/cache/testing";
+ * console.log(namespace("shop", { labels: { team: "blue" } }).metadata.labels); // { team: "blue" }
+ * ```
+ */
 export function namespace(name: string, options: Omit<BuilderMeta, "namespace"> = {}): BuiltSpecObject {
   return {
     apiVersion: "v1",
@@ -120,7 +136,15 @@ export interface DataOptions extends BuilderMeta {
   readonly data?: Readonly<Record<string, string>>;
 }
 
-/** A ConfigMap. */
+/**
+ * A ConfigMap.
+ *
+ * @example
+ * ```ts
+ * import { configMap } from "@listwatch/cache/testing";
+ * console.log(configMap("settings", { data: { mode: "fast" } }).data.mode); // fast
+ * ```
+ */
 export function configMap(name: string, options: DataOptions = {}): BuiltDataObject {
   return {
     apiVersion: "v1",
@@ -130,7 +154,15 @@ export function configMap(name: string, options: DataOptions = {}): BuiltDataObj
   };
 }
 
-/** A Secret of type Opaque; its data is plain text here and base64 in the object. */
+/**
+ * A Secret of type Opaque; its data is plain text here and base64 in the object.
+ *
+ * @example
+ * ```ts
+ * import { secret } from "@listwatch/cache/testing";
+ * console.log(secret("login", { data: { user: "me" } }).data.user); // bWU=
+ * ```
+ */
 export function secret(name: string, options: DataOptions = {}): BuiltDataObject & { readonly type: string } {
   const data: Record<string, string> = {};
   for (const [key, text] of Object.entries(options.data ?? {})) {
@@ -153,7 +185,15 @@ export interface ServiceOptions extends BuilderMeta {
   readonly port?: number;
 }
 
-/** A Service with one port. */
+/**
+ * A Service with one port.
+ *
+ * @example
+ * ```ts
+ * import { service } from "@listwatch/cache/testing";
+ * console.log(service("web", { port: 8080 }).spec.selector); // { app: "web" }
+ * ```
+ */
 export function service(name: string, options: ServiceOptions = {}): BuiltSpecObject {
   const { selector = { app: name }, port = 80 } = options;
   return {
@@ -174,12 +214,28 @@ export interface WorkloadOptions extends BuilderMeta {
   readonly image?: string;
 }
 
-/** A Deployment of pods that carry the label `app` with its name. */
+/**
+ * A Deployment of pods that carry the label `app` with its name.
+ *
+ * @example
+ * ```ts
+ * import { deployment } from "@listwatch/cache/testing";
+ * console.log(deployment("web", { replicas: 3, readyReplicas: 1 }).status.readyReplicas); // 1
+ * ```
+ */
 export function deployment(name: string, options: WorkloadOptions = {}): BuiltSpecObject {
   return workload("Deployment", name, options);
 }
 
-/** A ReplicaSet of pods that carry the label `app` with its name. */
+/**
+ * A ReplicaSet of pods that carry the label `app` with its name.
+ *
+ * @example
+ * ```ts
+ * import { replicaSet } from "@listwatch/cache/testing";
+ * console.log(replicaSet("web-5d9c7b").spec.replicas); // 1
+ * ```
+ */
 export function replicaSet(name: string, options: WorkloadOptions = {}): BuiltSpecObject {
   return workload("ReplicaSet", name, options);
 }
@@ -218,7 +274,16 @@ export interface BuiltEvent extends BuiltObject {
   readonly message: string;
 }
 
-/** An Event about an object. */
+/**
+ * An Event about an object.
+ *
+ * @example
+ * ```ts
+ * import { event, pod } from "@listwatch/cache/testing";
+ * const killed = event("e-1", { type: "Warning", reason: "OOMKilled", involvedObject: pod("web-1") });
+ * console.log(killed.involvedObject.name); // web-1
+ * ```
+ */
 export function event(name: string, options: EventOptions = {}): BuiltEvent {
   const { type = "Normal", reason = "Tested", message = "", involvedObject: about } = options;
   const place = about?.metadata?.namespace ?? "default";
@@ -239,7 +304,17 @@ export function event(name: string, options: EventOptions = {}): BuiltEvent {
   };
 }
 
-/** An object of any kind, such as a custom resource's. */
+/**
+ * An object of any kind, such as a custom resource's.
+ *
+ * @example
+ * ```ts
+ * import { customObject } from "@listwatch/cache/testing";
+ * const type = { apiVersion: "example.com/v1", kind: "Widget" };
+ * const widget = customObject(type, { name: "w-1", namespace: "shop", fields: { spec: { color: "red" } } });
+ * console.log(widget.spec.color); // red
+ * ```
+ */
 export function customObject<Fields extends object>(
   type: { readonly apiVersion: string; readonly kind: string },
   options: BuilderMeta & { readonly name: string; readonly fields?: Fields },

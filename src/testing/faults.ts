@@ -52,18 +52,55 @@ export function answerStatus(code: number, options: AnswerStatusOptions = {}): I
   return () => statusResponse(newStatus(code, reason, message, details));
 }
 
-/** Never answers: the request ends when the client gives up or the server is closed. */
+/**
+ * Never answers: the request ends when the client gives up or the server is closed.
+ *
+ * @example
+ * ```ts
+ * import { hang, InMemoryApiServer } from "@listwatch/cache/testing";
+ * const server = new InMemoryApiServer();
+ * server.intercept(hang());
+ * const answer = server.fetch("http://in-memory/version", { signal: AbortSignal.timeout(10) });
+ * await answer.catch((error) => console.log(error.name)); // TimeoutError
+ * server.close();
+ * ```
+ */
 export function hang(): Interceptor {
   return (_request, _next, { signal }) =>
     new Promise((_resolve, reject) => void onAbort(signal, () => reject(signal.reason)));
 }
 
-/** Answers as if nobody listened at the address. */
+/**
+ * Answers as if nobody listened at the address.
+ *
+ * @example
+ * ```ts
+ * import { InMemoryApiServer, refuseConnection } from "@listwatch/cache/testing";
+ * const server = new InMemoryApiServer();
+ * server.intercept(refuseConnection(), { times: 1 });
+ * await server.fetch("http://in-memory/version").catch((error) => console.log(error.message)); // fetch failed
+ * server.close();
+ * ```
+ */
 export function refuseConnection(): Interceptor {
   return (request) => Promise.reject(connectionRefused(request.url));
 }
 
-/** Waits, by the server's clock, before the server sees the request. */
+/**
+ * Waits, by the server's clock, before the server sees the request.
+ *
+ * @example
+ * ```ts
+ * import { delayRequest, FakeClock, InMemoryApiServer } from "@listwatch/cache/testing";
+ * const clock = new FakeClock();
+ * const server = new InMemoryApiServer({ clock });
+ * server.intercept(delayRequest(5_000));
+ * const answer = server.fetch("http://in-memory/version");
+ * await clock.advance(5_000);
+ * console.log((await answer).status); // 200
+ * server.close();
+ * ```
+ */
 export function delayRequest(delayMs: number): Interceptor {
   return async (request, next, { signal, clock }) => {
     await sleep(delayMs, { signal, clock });
@@ -105,7 +142,17 @@ export function cutBody(afterBytes: number, options: CutBodyOptions = {}): Inter
   });
 }
 
-/** Lets so many bytes of an answer's body through and then goes silent, with the connection open. */
+/**
+ * Lets so many bytes of an answer's body through and then goes silent, with the connection open.
+ *
+ * @example
+ * ```ts
+ * import { InMemoryApiServer, stallBody } from "@listwatch/cache/testing";
+ * const server = new InMemoryApiServer();
+ * server.intercept(stallBody(0), { match: (request) => request.isWatch }); // watches that never say anything
+ * server.close();
+ * ```
+ */
 export function stallBody(afterBytes: number): Interceptor {
   return rewriteBody(() => {
     let remaining = afterBytes;

@@ -22,72 +22,19 @@ import {
   recordRequest,
 } from "./interceptors.ts";
 import { cloneJson, type JsonObject } from "./json.ts";
+import type {
+  InMemoryApiServerOptions,
+  InMemoryList,
+  InMemoryListOptions,
+  ServerFetch,
+} from "./in_memory_options.ts";
 import { ObjectReader, select } from "./object_reader.ts";
 import { type ObjectAddress, ObjectRegistry, storageKey } from "./object_registry.ts";
 import { applyPatch } from "./patch_types.ts";
 import { seededRandom } from "./random_names.ts";
 import { newSelection } from "./selection.ts";
-import { type CustomResource, ResourceTable, type ServedResource } from "./served_resources.ts";
-import { type InitialEventsPolicy, WatchHub } from "./watch_hub.ts";
-
-/** Options of {@linkcode InMemoryApiServer}. */
-export interface InMemoryApiServerOptions {
-  /** Resources beyond those that Kubernetes brings; CustomResourceDefinitions that are created add more. */
-  readonly customResources?: readonly CustomResource[];
-  /** Where time comes from: timestamps, timeouts, bookmarks. The system's clock by default. */
-  readonly clock?: Clock;
-  /** Numbers in [0, 1) for uids and generated names; by default the same ones in every run. */
-  readonly random?: () => number;
-  /** How often a watch that takes bookmarks gets one; 60,000 ms by default. */
-  readonly bookmarkIntervalMs?: number;
-  /** How many changes can be replayed to a watch; older ones are answered with 410. 10,000 by default. */
-  readonly historyLimit?: number;
-  /** The resourceVersion of the empty cluster; `"1"` by default, as in etcd. */
-  readonly initialResourceVersion?: string;
-  /** The most items in a page of a list that names a `limit`; no limit by default. */
-  readonly maxPageSize?: number;
-  /**
-   * Whether lists at `resourceVersion=0` come whole, whatever their `limit`, as from an API server with its watch cache
-   * on; `true` by default.
-   */
-  readonly watchCache?: boolean;
-  /** What becomes of `sendInitialEvents`; `"serve"` by default. */
-  readonly initialEvents?: InitialEventsPolicy;
-  /** How many bytes may wait for a watcher that does not read before it is cut off; 16 MiB by default. */
-  readonly maxWatchBufferBytes?: number;
-  /** How long a request waits for a resourceVersion from the future; 3,000 ms by default. */
-  readonly futureWaitMs?: number;
-  /** Whether an object can be created only in a namespace that is there; `false` by default. */
-  readonly requireNamespaces?: boolean;
-  /**
-   * Whether a pod that is deleted over HTTP is marked with a deletionTimestamp first, and stays, if it is on a node,
-   * until it is deleted once more with `gracePeriodSeconds=0`, as a kubelet does; `false` by default: it goes at once.
-   */
-  readonly gracefulPodDeletion?: boolean;
-  /** How many requests {@linkcode InMemoryApiServer.requests} remembers; 1,000 by default. */
-  readonly requestLogLimit?: number;
-}
-
-/** Which objects {@linkcode InMemoryApiServer.list} returns. */
-export interface InMemoryListOptions {
-  /** Only this namespace; all by default. */
-  readonly namespace?: string;
-  readonly labelSelector?: string;
-  readonly fieldSelector?: string;
-}
-
-/** What {@linkcode InMemoryApiServer.list} returns. */
-export interface InMemoryList<T> {
-  readonly resourceVersion: string;
-  /** In the order of a real list: by namespace and name, byte by byte. */
-  readonly items: readonly T[];
-}
-
-/** `fetch`, and what the `serve` functions of the runtimes call. */
-export interface ServerFetch {
-  (request: Request, info?: unknown): Promise<Response>;
-  (input: string | URL | Request, init?: RequestInit): Promise<Response>;
-}
+import { ResourceTable, type ServedResource } from "./served_resources.ts";
+import { WatchHub } from "./watch_hub.ts";
 
 /**
  * A Kubernetes API server in memory, for tests: as one function shaped like `fetch`, and as an object that a test can

@@ -13,21 +13,19 @@
  * @module
  */
 
-export {
-  InMemoryApiServer,
-  type InMemoryApiServerOptions,
-  type InMemoryList,
-  type InMemoryListOptions,
-  type ServerFetch,
-} from "./in_memory_api_server.ts";
+export { InMemoryApiServer } from "./in_memory_api_server.ts";
+export type {
+  InMemoryApiServerOptions,
+  InMemoryList,
+  InMemoryListOptions,
+  ServerFetch,
+} from "./in_memory_options.ts";
 export type { CustomResource } from "./served_resources.ts";
 export type { InitialEventsPolicy } from "./watch_hub.ts";
 export type { InterceptOptions, Interceptor, InterceptorContext, RecordedRequest } from "./interceptors.ts";
 export {
   answerStatus,
   type AnswerStatusOptions,
-  connectionRefused,
-  connectionReset,
   cutBody,
   type CutBodyOptions,
   delayRequest,

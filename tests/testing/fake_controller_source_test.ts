@@ -3,7 +3,12 @@ import { describe, it } from "node:test";
 import { isExpired, isInvalid, type KubernetesObject, newStatus, type WatchItem } from "@listwatch/cache";
 import { FakeControllerSource, FakeWatcher, pod } from "@listwatch/cache/testing";
 
-const context = { signal: new AbortController().signal };
+// Made when it is asked for: workerd makes no signals while a module is loaded.
+const context = {
+  get signal(): AbortSignal {
+    return new AbortController().signal;
+  },
+};
 
 /** Takes batches until there are so many events, and leaves. */
 async function take(

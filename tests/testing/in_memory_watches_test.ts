@@ -433,12 +433,12 @@ describe("the bytes of a watch", () => {
       assert.deepEqual([chunks[1], chunks[2]], [chunks[0], chunks[0]]);
     }));
 
-  it("of events that wait come in one chunk", () =>
+  it("of events that wait come together", () =>
     withServer({}, async (server) => {
       const reader = await watch(server, `${CONFIG_MAPS}?watch=1&resourceVersion=1`);
       for (let i = 0; i < 100; i++) server.create("v1/configmaps", configMap(`c${i}`, inShop));
       await reader.take(100);
-      assert.equal(reader.chunkSizes.length, 1);
+      assert.ok(reader.chunkSizes.length < 10, "workerd reads 4 KiB at a time, the others all at once");
     }));
 
   it("can be read into a buffer of one's own", () =>
