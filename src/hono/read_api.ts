@@ -86,6 +86,7 @@ export interface ReadApiOptions {
  *
  * @throws {TypeError} There is neither `authorize` nor `allowAnonymous`, Secrets are served without `allowSecrets`, a
  * resource is not known by its name, or is served twice.
+ * @throws {RangeError} A number among the options is negative, or 0 where that makes no sense.
  *
  * @example
  * ```ts
@@ -112,20 +113,25 @@ export interface ReadApiOptions {
  */
 export function readApi(options: ReadApiOptions): Hono {
   checkAccess(options);
+  const limits = limitsOf(options);
   const { clock = realClock, logger = consoleLogger, signal } = options;
   const resources = options.resources.map(({ resource }) => describe(resource));
   checkResources(resources, options);
-  const served = options.resources.map(({ informer }, i) => serve(informer, resources[i], options));
+  const served = options.resources.map(({ informer }, i): ServedResource => ({
+    resource: resources[i],
+    informer,
+    log: new EventLog<KubernetesObject>(informer, {
+      clock,
+      capacity: limits.eventWindow,
+      heartbeatMs: limits.bookmarkIntervalMs,
+    }),
+  }));
   if (signal !== undefined) onAbort(signal, () => served.forEach(({ log }) => log.close()));
   const state: ReadApiState = {
     served,
     resources,
     gate: newGate({ authenticate: options.authenticate, authorize: options.authorize, logger }),
-    handling: {
-      clock,
-      freshnessTimeoutMs: options.freshnessTimeoutMs ?? 3_000,
-      watchBufferBytes: options.watchBufferBytes ?? 256 * 1024,
-    },
+    handling: { clock, ...limits },
   };
 
   const app = new Hono();
@@ -142,12 +148,12 @@ interface ReadApiState {
   readonly served: readonly ServedResource[];
   readonly resources: readonly ApiResource[];
   readonly gate: Gate;
-  readonly handling: {
-    readonly clock: Clock;
-    readonly freshnessTimeoutMs: number;
-    readonly watchBufferBytes: number;
-  };
+  readonly handling: Limits & { readonly clock: Clock };
 }
+
+type Limits = Required<
+  Pick<ReadApiOptions, "eventWindow" | "bookmarkIntervalMs" | "watchBufferBytes" | "freshnessTimeoutMs">
+>;
 
 async function answer(c: Context, state: ReadApiState): Promise<Response> {
   const segments = pathSegments(c);
@@ -226,13 +232,24 @@ function isWrite(method: string, path: ResourcePath, { resource }: ServedResourc
   return method === "POST" && !isOne && (path.namespace !== "" || !resource.namespaced);
 }
 
-function serve(informer: ServedInformer, resource: ApiResource, options: ReadApiOptions): ServedResource {
-  const log = new EventLog<KubernetesObject>(informer, {
-    clock: options.clock ?? realClock,
-    capacity: options.eventWindow ?? 4096,
-    heartbeatMs: options.bookmarkIntervalMs ?? 30_000,
-  });
-  return { resource, informer, log };
+/** The numbers among the options, with their defaults. */
+function limitsOf(options: ReadApiOptions): Limits {
+  const {
+    eventWindow = 4096,
+    bookmarkIntervalMs = 30_000,
+    watchBufferBytes = 256 * 1024,
+    freshnessTimeoutMs = 3_000,
+  } = options;
+  const atLeast = (least: number, values: Record<string, number>) => {
+    for (const [name, value] of Object.entries(values)) {
+      if (!(value >= least)) {
+        throw new RangeError(`Cannot serve with a ${name} of ${value}: it must be ${least} or more`);
+      }
+    }
+  };
+  atLeast(0, { eventWindow, freshnessTimeoutMs });
+  atLeast(1, { bookmarkIntervalMs, watchBufferBytes });
+  return { eventWindow, bookmarkIntervalMs, watchBufferBytes, freshnessTimeoutMs };
 }
 
 function describe(resource: string | ApiResource): ApiResource {

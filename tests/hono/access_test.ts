@@ -48,6 +48,18 @@ describe("readApi at construction", () => {
   });
 });
 
+describe("readApi's numbers", () => {
+  it("are refused where nothing could work with them", () => {
+    for (
+      const wrong of [{ eventWindow: -1 }, { eventWindow: NaN }, { watchBufferBytes: 0 }, {
+        bookmarkIntervalMs: 0,
+      }]
+    ) {
+      assert.throws(() => readApi({ resources: [pods()], allowAnonymous: true, ...wrong }), RangeError);
+    }
+  });
+});
+
 describe("authorization", () => {
   function recorded(options: Partial<ReadApiOptions> = {}) {
     const seen: RequestAttributes[] = [];
