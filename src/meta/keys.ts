@@ -236,7 +236,7 @@ export function parseObjectName(key: string): ObjectName {
 }
 
 /**
- * The name of an object.
+ * The name of an object. Unlike {@linkcode metaNamespaceKey} it takes no {@linkcode ExplicitKey}.
  *
  * Mirrors client-go's `ObjectToName`.
  *
@@ -249,7 +249,6 @@ export function parseObjectName(key: string): ObjectName {
  * ```
  */
 export function objectToName(value: unknown): ObjectName {
-  if (value instanceof ExplicitKey) return parseObjectName(value.key);
   const metadata = metaOf(value);
   if (metadata === undefined) throw new NoMetaError(value);
   return { namespace: metadata.namespace ?? "", name: metadata.name ?? "" };

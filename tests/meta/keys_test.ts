@@ -91,12 +91,13 @@ describe("object names", () => {
     assert.deepEqual(objectToName({ metadata: { name: "node-1" } }), { namespace: "", name: "node-1" });
   });
 
-  it("are read from objects, explicit keys and, where deletes are handled, tombstones", () => {
+  it("are read from objects and, where deletes are handled, tombstones", () => {
     assert.deepEqual(objectToName({ metadata: { namespace: "shop", name: "web-1" } }), {
       namespace: "shop",
       name: "web-1",
     });
-    assert.deepEqual(objectToName(new ExplicitKey("shop/web-1")), { namespace: "shop", name: "web-1" });
+    assert.throws(() => objectToName(new ExplicitKey("shop/web-1")), NoMetaError);
+    assert.throws(() => deletionHandlingObjectToName(new ExplicitKey("shop/web-1")), NoMetaError);
     const tombstone = new DeletedFinalStateUnknown("shop/web-1", { metadata: { name: "another" } });
     assert.deepEqual(deletionHandlingObjectToName(tombstone), { namespace: "shop", name: "web-1" });
     assert.throws(() => objectToName(tombstone), NoMetaError);
