@@ -47,12 +47,15 @@ export interface ApiParts {
 export interface ApiBindings {
   /** Calls the request off. */
   readonly signal?: AbortSignal;
+  /** Whether the client is beyond a socket, where an error of a body is nobody's to catch. */
+  readonly isRemote?: boolean;
 }
 
 interface Call {
   readonly request: Request;
   readonly params: URLSearchParams;
   readonly signal: AbortSignal | undefined;
+  readonly isRemote: boolean;
   readonly resource: ServedResource;
   readonly path: RequestPath;
 }
@@ -90,6 +93,7 @@ export function newApiRoutes(parts: ApiParts): Hono<{ Bindings: ApiBindings }> {
       request,
       params: searchParams,
       signal: c.env?.signal,
+      isRemote: c.env?.isRemote ?? false,
       resource: resource!,
       path,
     });
@@ -167,11 +171,12 @@ async function get(
 
 async function listOrWatch(parts: ApiParts, call: Call): Promise<Response> {
   const { query, selection } = readQuery(call);
-  const { params, signal, resource, request } = call;
+  const { params, signal, isRemote, resource, request } = call;
   if (query.watch) {
     const asksForInitialEvents = params.has("sendInitialEvents");
+    const { options } = query;
     return watchResponse(
-      parts.watches.open({ selection, options: query.options, asksForInitialEvents, signal }),
+      parts.watches.open({ selection, options, asksForInitialEvents, signal, isRemote }),
     );
   }
   const page = await parts.reader.list(selection, query.options, signal);

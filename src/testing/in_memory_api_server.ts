@@ -289,7 +289,8 @@ export class InMemoryApiServer {
     const call = linkedAbort(clientSignal);
     const closing = this.#closing.signal;
     const letGoOfServer = onAbort(closing, () => call.abort(closing.reason));
-    const env: ApiBindings = { signal: clientSignal };
+    const isRemote = isGiven && init !== undefined;
+    const env: ApiBindings = { signal: clientSignal, isRemote };
     const answer = this.#interceptors.run(request, record, {
       signal: call.signal,
       clock: this.#clock,
@@ -297,6 +298,9 @@ export class InMemoryApiServer {
     });
     try {
       return await abortable(answer, call.signal);
+    } catch (error) {
+      if (isRemote && clientSignal?.aborted) return new Response(null, { status: 408 }); // nobody reads it
+      throw error;
     } finally {
       letGoOfServer();
       call.unlink();

@@ -35,8 +35,9 @@ export interface WatchRequest {
   readonly options: ListOptions;
   /** Whether the query itself named `sendInitialEvents`. */
   readonly asksForInitialEvents: boolean;
-  /** Ends the watch. */
+  /** Ends the watch: with its reason as an error, or quietly for a client that is gone with its socket. */
   readonly signal: AbortSignal | undefined;
+  readonly isRemote: boolean;
 }
 
 // How long a watch lasts that names no timeoutSeconds: this, up to twice as long.
@@ -127,7 +128,7 @@ class Watch {
   }
 
   start(): void {
-    const { selection, options, signal } = this.#request;
+    const { selection, options, signal, isRemote } = this.#request;
     const { state, options: { clock, random, initialEvents } } = this.#context;
     const timeoutMs = options.timeoutSeconds
       ? options.timeoutSeconds * 1000
@@ -152,7 +153,8 @@ class Watch {
         if (changes.length > 0) this.stream.prepend(encodeChanges(changes, selection));
       }
     }
-    if (signal !== undefined) this.#letGoOfSignal = onAbort(signal, () => this.stream.fail(signal.reason));
+    if (signal === undefined) return;
+    this.#letGoOfSignal = onAbort(signal, () => this.stream.fail(isRemote ? undefined : signal.reason));
   }
 
   /** Sends nothing more; what was sent can still be read. */
