@@ -313,6 +313,8 @@ const owners = new WeakMap<AbortSignal, Request>();
 
 function signalOf(request: Request, init: unknown): AbortSignal | undefined {
   if (isRequestInit(init) && init.signal) return init.signal;
+  // Deno.serve warns of whoever listens to its signals; a body's reader that leaves tells enough.
+  if (typeof init === "object" && init !== null && "completed" in init) return undefined;
   const signal: AbortSignal | undefined = request.signal;
   if (signal !== undefined) owners.set(signal, request);
   return signal;

@@ -11,7 +11,6 @@ import {
   invalid,
   invalidAs,
   invalidValue,
-  noSuchResource,
   preconditionFailed,
   required,
 } from "./api_errors.ts";
@@ -111,13 +110,9 @@ export function nameRequired(resource: ServedResource): Error {
 }
 
 /** Checks that the object belongs where the request's path says. */
-export function checkNamespace(resource: ServedResource, object: JsonObject, namespace: string): void {
+export function checkNamespace(object: JsonObject, namespace: string): void {
   const own = metaText(object, "namespace");
   if (own === "" || own === namespace) return;
-  if (!resource.namespaced) {
-    throw badRequest("the namespace of the provided object does not match the namespace sent on the request");
-  }
-  if (namespace === "") throw noSuchResource();
   throw badRequest("the namespace of the provided object does not match the namespace sent on the request");
 }
 

@@ -100,7 +100,7 @@ export class ObjectRegistry {
     options: WriteOptions = {},
   ): StoredObject {
     checkType(resource, object);
-    checkNamespace(resource, object, namespace);
+    checkNamespace(object, namespace);
     if (namespace !== "") this.#namespaces.checkCreation(resource, namespace);
     if (metaText(object, "resourceVersion") !== "") {
       throw internal("resourceVersion should not be set on objects to be created");
@@ -135,7 +135,7 @@ export class ObjectRegistry {
     const { name, namespace } = address;
     checkType(resource, object);
     checkSameName(object, name);
-    checkNamespace(resource, object, namespace);
+    checkNamespace(object, namespace);
     const key = storageKey(address);
     const existing = this.#existing(resource, address);
     this.#checkVersion(resource, object, existing, options);
