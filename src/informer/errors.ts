@@ -24,3 +24,29 @@ export class InformerStateError extends CacheError {
     super("InformerState", message);
   }
 }
+
+/**
+ * A `MutationCache` was asked by index, and was made without an indexer.
+ *
+ * @example
+ * ```ts
+ * import { type KubernetesObject, metaNamespaceKey, MutationCache, newStore, NoIndexerError } from "@listwatch/cache";
+ * const cache = new MutationCache<KubernetesObject, "byNode">(newStore<KubernetesObject>(metaNamespaceKey));
+ * try {
+ *   cache.byIndex("byNode", "node-1");
+ * } catch (error) {
+ *   if (error instanceof NoIndexerError) console.log(error.code); // NoIndexer
+ * }
+ * ```
+ */
+export class NoIndexerError extends CacheError {
+  /** Makes the error; `indexName` is what was asked for. */
+  constructor(indexName: string) {
+    super(
+      "NoIndexer",
+      `Cannot look up the index ${
+        JSON.stringify(indexName)
+      }: no indexer has been provided to the mutation cache`,
+    );
+  }
+}

@@ -4,9 +4,10 @@
  */
 
 export { Controller, type ControllerConfig } from "./controller.ts";
-export { InformerStateError } from "./errors.ts";
+export { InformerStateError, NoIndexerError } from "./errors.ts";
 export { FilteringResourceEventHandler, type ResourceEventHandler } from "./event_handler.ts";
 export { type InformerOptions, newInformer } from "./informer.ts";
+export { MutationCache, type MutationCacheOptions } from "./mutation_cache.ts";
 export {
   type HandlerOptions,
   type HandlerRegistration,

@@ -6,9 +6,11 @@
 import { runDeltaFIFOCase } from "./delta_fifo.ts";
 import { runExpirationCacheCase } from "./expiration_cache.ts";
 import { runFIFOCase } from "./fifo.ts";
+import { runFilteringCase } from "./filtering.ts";
 import type { Case } from "./harness.ts";
 import { runHeapCase } from "./heap.ts";
 import { runKeysCase } from "./keys.ts";
+import { runMutationCacheCase } from "./mutation_cache.ts";
 import { runRealFIFOCase } from "./real_fifo.ts";
 import { runReflectorCase } from "./reflector.ts";
 import { runRetryBackoffCase } from "./retry_backoff.ts";
@@ -22,8 +24,10 @@ export const suites: Readonly<Record<string, (caze: Case) => Promise<void>>> = {
   delta_fifo: runDeltaFIFOCase,
   expiration_cache: runExpirationCacheCase,
   fifo: runFIFOCase,
+  filtering: runFilteringCase,
   heap: runHeapCase,
   keys: runKeysCase,
+  mutation_cache: runMutationCacheCase,
   real_fifo: runRealFIFOCase,
   reflector: runReflectorCase,
   retry_backoff: runRetryBackoffCase,
