@@ -6,7 +6,7 @@
 import { deletionHandlingMetaNamespaceKey, type KeyFunc } from "../meta/keys.ts";
 import { metaOf } from "../meta/object.ts";
 import { compareResourceVersions } from "../meta/resource_version.ts";
-import { type DeletedObject } from "../meta/tombstone.ts";
+import type { DeletedObject } from "../meta/tombstone.ts";
 import type { Indexer, Store } from "../store/store.ts";
 import { type Clock, realClock } from "../util/clock.ts";
 import { errorMessage } from "../util/errors.ts";
