@@ -3,6 +3,7 @@
  * @module
  */
 
+import type { Quarantined } from "../meta/list_watch.ts";
 import type { Deltas } from "../queue/delta.ts";
 import type { Queue } from "../queue/queue.ts";
 import type { ListerWatcher } from "../reflector/lister_watcher.ts";
@@ -129,6 +130,11 @@ export class Controller<T> {
   /** As `Reflector.onStatus`. */
   onStatus(listener: (status: ReflectorStatus) => void): () => void {
     return this.#reflector.onStatus(listener);
+  }
+
+  /** As `Reflector.setAside`. */
+  setAside(quarantined: Quarantined): void {
+    this.#reflector.setAside(quarantined);
   }
 
   async #processLoop(signal: AbortSignal): Promise<void> {

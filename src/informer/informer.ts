@@ -15,7 +15,7 @@ import { errorMessage } from "../util/errors.ts";
 import { consoleLogger } from "../util/logger.ts";
 import { Controller } from "./controller.ts";
 import { notify, type ResourceEventHandler } from "./event_handler.ts";
-import { processDeltas } from "./process_deltas.ts";
+import { processDeltas, quarantinedBy } from "./process_deltas.ts";
 import type { QueueContext } from "./shared_informer.ts";
 
 /**
@@ -83,7 +83,7 @@ export function newInformer<T, I extends string = never>(
   const queue = makeQueue({ keyFunc, knownObjects, transform: options.transform, clock, logger, name });
   const failed = (error: unknown) =>
     logger.error(`${name}: the handler threw: ${errorMessage(error)}`, { error });
-  const controller = new Controller<T>({
+  const controller: Controller<T> = new Controller<T>({
     listerWatcher,
     queue,
     process: (deltas, isInInitialList) =>
@@ -97,6 +97,7 @@ export function newInformer<T, I extends string = never>(
               failed(error);
             }
           },
+          rejected: (error, object) => controller.setAside(quarantinedBy(error, object)),
         },
         deltas,
         isInInitialList,

@@ -4,10 +4,13 @@
  */
 
 import { type KeyFunc, keyOf } from "../meta/keys.ts";
+import type { Quarantined } from "../meta/list_watch.ts";
 import { metaOf, resourceVersionOf } from "../meta/object.ts";
 import { DeletedFinalStateUnknown } from "../meta/tombstone.ts";
 import type { Delta, Deltas, ReplacedAllInfo } from "../queue/delta.ts";
+import { IndexFuncError } from "../store/errors.ts";
 import type { Store } from "../store/store.ts";
+import { toError } from "../util/errors.ts";
 import type { Notification } from "./event_handler.ts";
 import type { StoreChange, StoreEvent } from "./store_event.ts";
 
@@ -19,6 +22,8 @@ export interface DeltaSink<T> {
   observe?(event: StoreEvent<T>): void;
   /** Whether there are observers. */
   readonly observes?: boolean;
+  /** Told of an object that could not be stored; the store keeps what it has for its key. */
+  rejected?(error: Error, object: unknown): void;
 }
 
 /**
@@ -27,8 +32,10 @@ export interface DeltaSink<T> {
  * Mirrors client-go's `processDeltas`; where a list brings an object that has not changed, the store keeps the object
  * it has, so that readers' references stay good and nothing is held twice.
  *
- * @throws {KeyError} An object has no key.
- * @throws {IndexFuncError} An index function threw. The deltas after it are not applied.
+ * An object that has no key, or for which an index function throws, is reported to `sink.rejected` and stepped over.
+ *
+ * @throws {KeyError} An object has no key, and the sink does not want to know. The deltas after it are not applied.
+ * @throws {IndexFuncError} An index function threw, and the sink does not want to know. The same.
  */
 export function processDeltas<T>(
   store: Store<T>,
@@ -38,25 +45,36 @@ export function processDeltas<T>(
   keyFunc: KeyFunc,
 ): void {
   for (const delta of deltas) {
-    switch (delta.type) {
-      case "ReplacedAll":
-        replaceAll(store, sink, delta.object, isInInitialList, keyFunc);
-        break;
-      case "SyncAll":
-        for (const object of store.list()) sink.notify({ type: "update", oldObject: object, object });
-        break;
-      case "Bookmark":
-        store.bookmark(delta.object.resourceVersion);
-        if (sink.observes) {
-          sink.observe?.({ type: "bookmark", resourceVersion: delta.object.resourceVersion });
-        }
-        break;
-      case "Deleted":
-        remove(store, sink, delta.object, keyFunc);
-        break;
-      default:
-        write(store, sink, delta, isInInitialList, keyFunc);
+    try {
+      processDelta(store, sink, delta, isInInitialList, keyFunc);
+    } catch (error) {
+      if (sink.rejected === undefined) throw error;
+      sink.rejected(toError(error), delta.object);
     }
+  }
+}
+
+function processDelta<T>(
+  store: Store<T>,
+  sink: DeltaSink<T>,
+  delta: Delta<T>,
+  isInInitialList: boolean,
+  keyFunc: KeyFunc,
+): void {
+  switch (delta.type) {
+    case "ReplacedAll":
+      return replaceAll(store, sink, delta.object, isInInitialList, keyFunc);
+    case "SyncAll":
+      for (const object of store.list()) sink.notify({ type: "update", oldObject: object, object });
+      return;
+    case "Bookmark":
+      store.bookmark(delta.object.resourceVersion);
+      if (sink.observes) sink.observe?.({ type: "bookmark", resourceVersion: delta.object.resourceVersion });
+      return;
+    case "Deleted":
+      return remove(store, sink, delta.object, keyFunc);
+    default:
+      return write(store, sink, delta, isInInitialList, keyFunc);
   }
 }
 
@@ -107,23 +125,26 @@ function replaceAll<T>(
   isInInitialList: boolean,
   keyFunc: KeyFunc,
 ): void {
-  const { objects, resourceVersion } = info;
-  const kept: T[] = new Array(objects.length);
-  const old: (T | undefined)[] = new Array(objects.length);
+  const items: ReplacedItem<T>[] = [];
   const keys = new Set<string>();
-  for (let i = 0; i < objects.length; i++) {
-    const object = objects[i];
-    const key = keyOf(keyFunc, object, "replace");
-    const oldObject = store.getByKey(key);
+  for (const object of info.objects) {
+    let key: string;
+    try {
+      key = keyOf(keyFunc, object, "replace");
+    } catch (error) {
+      if (sink.rejected === undefined) throw error;
+      sink.rejected(toError(error), object);
+      continue;
+    }
     keys.add(key);
-    old[i] = oldObject;
-    kept[i] = oldObject !== undefined && isSameVersion(oldObject, object) ? oldObject : object;
+    const old = store.getByKey(key);
+    items.push({ key, old, object: old !== undefined && isSameVersion(old, object) ? old : object });
   }
   const gone: DeletedFinalStateUnknown<T>[] = [];
   for (const key of store.listKeys()) {
     if (!keys.has(key)) gone.push(new DeletedFinalStateUnknown(key, store.getByKey(key)));
   }
-  store.replace(kept, resourceVersion);
+  const changed = storeAll(store, sink, items, info.resourceVersion);
 
   const changes: StoreChange<T>[] = [];
   for (const deleted of gone) {
@@ -131,20 +152,52 @@ function replaceAll<T>(
     const object = deleted.object as T;
     if (sink.observes) changes.push({ type: "deleted", key: deleted.key, object, oldObject: object });
   }
-  for (let i = 0; i < kept.length; i++) {
-    const object = kept[i];
-    const oldObject = old[i];
-    if (oldObject === undefined) {
+  for (const { key, old, object } of changed) {
+    if (old === undefined) {
       sink.notify({ type: "add", object, isInInitialList });
-      if (sink.observes) changes.push({ type: "added", key: keyOf(keyFunc, object, "add"), object });
+      if (sink.observes) changes.push({ type: "added", key, object });
     } else {
-      sink.notify({ type: "update", oldObject, object });
-      if (sink.observes && oldObject !== object) {
-        changes.push({ type: "updated", key: keyOf(keyFunc, object, "update"), object, oldObject });
-      }
+      sink.notify({ type: "update", oldObject: old, object });
+      if (sink.observes && old !== object) changes.push({ type: "updated", key, object, oldObject: old });
     }
   }
-  if (sink.observes) sink.observe?.({ type: "replaced", resourceVersion, changes });
+  if (sink.observes) sink.observe?.({ type: "replaced", resourceVersion: info.resourceVersion, changes });
+}
+
+/** An object of a list, and what the store held for its key. */
+interface ReplacedItem<T> {
+  readonly key: string;
+  readonly old: T | undefined;
+  readonly object: T;
+}
+
+/** Replaces the store's content; returns what it now holds. One that cannot be indexed leaves the state before it. */
+function storeAll<T>(
+  store: Store<T>,
+  sink: DeltaSink<T>,
+  items: readonly ReplacedItem<T>[],
+  resourceVersion: string,
+): readonly ReplacedItem<T>[] {
+  const objects = items.map((item) => item.object);
+  if (sink.rejected === undefined) {
+    store.replace(objects, resourceVersion);
+    return items;
+  }
+  const rejected = new Set<string>();
+  const olds = new Map<string, T | undefined>();
+  store.replace(objects, resourceVersion, (error, object) => {
+    if (olds.size === 0) { for (const item of items) olds.set(item.key, item.old); }
+    rejected.add(error.key);
+    sink.rejected!(error, object);
+    return olds.get(error.key);
+  });
+  if (rejected.size === 0) return items;
+  const held: ReplacedItem<T>[] = [];
+  for (const item of items) {
+    if (!rejected.has(item.key)) held.push(item);
+    else if (item.old !== undefined) held.push({ ...item, object: item.old });
+  }
+  return held;
 }
 
 /** Whether two states of one object are the same state: same object, same version. */
@@ -159,4 +212,16 @@ function isSameVersion(a: unknown, b: unknown): boolean {
 export function isSameResourceVersion(a: unknown, b: unknown): boolean {
   const left = resourceVersionOf(a);
   return left !== undefined && left === resourceVersionOf(b);
+}
+
+/** The report of an object that could not be stored. */
+export function quarantinedBy(error: Error, object: unknown): Quarantined {
+  const metadata = metaOf(object);
+  const key = error instanceof IndexFuncError ? error.key : undefined;
+  return {
+    reason: error.message,
+    path: "",
+    ...(key === undefined ? {} : { key }),
+    ...(metadata?.resourceVersion === undefined ? {} : { resourceVersion: metadata.resourceVersion }),
+  };
 }

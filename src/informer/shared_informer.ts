@@ -25,7 +25,7 @@ import { consoleLogger, type Logger } from "../util/logger.ts";
 import { Controller } from "./controller.ts";
 import { InformerStateError } from "./errors.ts";
 import type { Notification, ResourceEventHandler } from "./event_handler.ts";
-import { type DeltaSink, isSameResourceVersion, processDeltas } from "./process_deltas.ts";
+import { type DeltaSink, isSameResourceVersion, processDeltas, quarantinedBy } from "./process_deltas.ts";
 import { Processor } from "./processor.ts";
 import type { ProcessorListener } from "./processor_listener.ts";
 import type { StoreEvent } from "./store_event.ts";
@@ -415,6 +415,7 @@ export class SharedIndexInformer<T, I extends string = never> {
       observe: (event) => {
         for (const observer of observers) this.#guarded("an observer", () => observer(event));
       },
+      rejected: (error, object) => this.#controller?.setAside(quarantinedBy(error, object)),
     };
   }
 

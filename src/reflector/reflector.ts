@@ -227,6 +227,13 @@ export class Reflector<T> {
     return this.#status.listen(listener);
   }
 
+  /**
+   * Counts and reports an object that could not be accepted: for whoever works off what this reflector queued.
+   */
+  setAside(quarantined: Quarantined): void {
+    this.#quarantine(quarantined);
+  }
+
   #start(): void {
     if (this.#running) {
       throw new TypeError(`Cannot run the reflector of ${this.#name} twice at the same time`);

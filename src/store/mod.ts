@@ -33,6 +33,7 @@ export {
   type Keyed,
   newIndexer,
   newStore,
+  type OnRejected,
   type Store,
   type StoreOptions,
   type Transaction,

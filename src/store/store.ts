@@ -6,9 +6,12 @@
 import { type ExplicitKey, type KeyFunc, keyOf } from "../meta/keys.ts";
 import type { DeletedFinalStateUnknown } from "../meta/tombstone.ts";
 import { toError } from "../util/errors.ts";
-import { TransactionError, TransformError } from "./errors.ts";
+import { type IndexFuncError, TransactionError, TransformError } from "./errors.ts";
 import type { Indexers, IndexFunc } from "./index_func.ts";
 import { type KeyedTransaction, ThreadSafeStore } from "./thread_safe_store.ts";
+
+/** Decides what becomes of an object of a `replace` that cannot be indexed. */
+export type OnRejected<T> = (error: IndexFuncError, object: T) => T | undefined;
 
 /** What may stand for an object where only its key matters. */
 export type Keyed<T> = T | DeletedFinalStateUnknown<T> | ExplicitKey;
@@ -96,11 +99,13 @@ export interface Store<T> {
   /**
    * Replaces the whole content, which then stands at `resourceVersion`; of several objects with one key the last counts.
    *
+   * @param onRejected Told of each object for which an index function throws, instead of throwing. What it returns, an
+   * object that was stored before, is kept in its place; the key is left out if that is `undefined`.
    * @throws {KeyError} The key function threw; nothing was changed.
    * @throws {TransformError} The transform threw; nothing was changed.
    * @throws {IndexFuncError} An index function threw; nothing was changed.
    */
-  replace(objects: readonly T[], resourceVersion: string): void;
+  replace(objects: readonly T[], resourceVersion: string, onRejected?: OnRejected<T>): void;
   /**
    * Applies several writes in order, as one step. Objects are not transformed.
    *
@@ -270,13 +275,13 @@ class Cache<T, I extends string> implements Indexer<T, I> {
     return this.#storage.has(key);
   }
 
-  replace(objects: readonly T[], resourceVersion: string): void {
+  replace(objects: readonly T[], resourceVersion: string, onRejected?: OnRejected<T>): void {
     const keyed: [string, T][] = new Array(objects.length);
     for (let i = 0; i < objects.length; i++) {
       const key = keyOf(this.#keyFunc, objects[i], "replace");
       keyed[i] = [key, this.#transformed(objects[i])];
     }
-    this.#storage.replace(keyed, resourceVersion);
+    this.#storage.replace(keyed, resourceVersion, onRejected);
   }
 
   transaction(writes: readonly Transaction<T>[]): void {

@@ -4,7 +4,9 @@
  */
 
 import { resourceVersionOf } from "../meta/object.ts";
+import { IndexFuncError } from "./errors.ts";
 import type { Indexers, IndexFunc } from "./index_func.ts";
+import type { OnRejected } from "./store.ts";
 import { type Entry, StoreIndex, type Values } from "./store_index.ts";
 
 /**
@@ -126,9 +128,16 @@ export class ThreadSafeStore<T, I extends string = string> {
   /**
    * Replaces the whole content; of several objects with one key the last counts.
    *
+   * @param onRejected Told of each object for which an index function throws, instead of throwing: what it returns is
+   * stored in its place if that is an object, and the key is left out if it is `undefined`. An object it returns must
+   * have been stored before.
    * @throws {IndexFuncError} An index function threw; nothing was changed.
    */
-  replace(objects: Iterable<readonly [key: string, object: T]>, resourceVersion: string): void {
+  replace(
+    objects: Iterable<readonly [key: string, object: T]>,
+    resourceVersion: string,
+    onRejected?: OnRejected<T>,
+  ): void {
     const entries = new Map<string, Entry<T>>();
     for (const [key, object] of objects) {
       const entry = entries.get(key);
@@ -137,7 +146,18 @@ export class ThreadSafeStore<T, I extends string = string> {
     }
     const index = this.#index.emptyCopy();
     for (const entry of entries.values()) {
-      index.insert(entry, index.valuesOf(entry.key, entry.object, "replace"));
+      try {
+        index.insert(entry, index.valuesOf(entry.key, entry.object, "replace"));
+      } catch (error) {
+        if (onRejected === undefined || !(error instanceof IndexFuncError)) throw error;
+        const instead = onRejected(error, entry.object);
+        if (instead === undefined) {
+          entries.delete(entry.key);
+        } else {
+          entry.object = instead;
+          index.insert(entry, index.valuesOf(entry.key, instead, "replace"));
+        }
+      }
     }
     this.#entries = entries;
     this.#index = index;

@@ -145,7 +145,12 @@ export class FakeClock implements Clock {
  * work that must not keep timers and the network waiting.
  */
 export function nextTurn(): Promise<void> {
-  return new Promise<void>((resolve) => setTimeout(resolve, 0));
+  return new Promise<void>((resolve) => {
+    // A timer costs a millisecond even when it is due at once; Workers have nothing better.
+    const { setImmediate } = globalThis as { setImmediate?: (callback: () => void) => unknown };
+    if (setImmediate === undefined) setTimeout(resolve, 0);
+    else setImmediate(resolve);
+  });
 }
 
 /** Lets every task that is ready run: a macrotask, so that streams and fetch in the same process move too. */

@@ -452,8 +452,9 @@ class Run {
 
   async #until(condition: () => boolean): Promise<void> {
     for (let turn = 0; !condition(); turn++) {
-      if (turn === 100) throw new Error("the informer did not get there");
+      if (turn === 1_000) throw new Error("the informer did not get there");
       await this.#clock.advance(0);
+      await new Promise((resolve) => setTimeout(resolve, 1)); // the delay before a retry is a real one
     }
   }
 
