@@ -3,8 +3,8 @@
  * @module
  */
 
+import type { Cluster } from "../client/cluster.ts";
 import type { ApiResource } from "../meta/discovery.ts";
-import { newStatus, StatusError } from "../meta/status.ts";
 
 /** One resource in one version, as a server's discovery tells it. */
 export interface DiscoveredResource extends ApiResource {
@@ -25,9 +25,6 @@ export interface Discovery {
   readonly unavailable: readonly string[];
 }
 
-/** Asks for a path of the API server. Rejects when no answer comes; answers of any status resolve. */
-export type DiscoveryRequest = (path: string, init: RequestInit) => Promise<Response>;
-
 const AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList," +
   "application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList,application/json";
 
@@ -36,13 +33,11 @@ const AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDisco
  * group version.
  *
  * @throws {StatusError} The server refused `/api` or `/apis`.
+ * @throws {NetworkError} No answer came.
  */
-export async function discover(request: DiscoveryRequest, signal?: AbortSignal): Promise<Discovery> {
-  const get = async (path: string): Promise<unknown> => {
-    const response = await request(path, { headers: { accept: AGGREGATED }, signal });
-    if (!response.ok) throw await refusal(response);
-    return await response.json();
-  };
+export async function discover(cluster: Pick<Cluster, "request">, signal?: AbortSignal): Promise<Discovery> {
+  const get = (path: string): Promise<unknown> =>
+    cluster.request(path, { headers: { Accept: AGGREGATED }, ...(signal && { signal }) });
   const [core, groups] = await Promise.all([get("/api"), get("/apis")]);
   const resources: DiscoveredResource[] = [];
   const unavailable: string[] = [];
@@ -63,20 +58,6 @@ export async function discover(request: DiscoveryRequest, signal?: AbortSignal):
     else readPlain(plain[i], answer.value as PlainResources, resources);
   });
   return { resources, unavailable };
-}
-
-async function refusal(response: Response): Promise<StatusError> {
-  const text = (await response.text()).slice(0, 2_000);
-  try {
-    const status = JSON.parse(text);
-    if (status?.kind === "Status") {
-      return new StatusError({ ...status, code: status.code ?? response.status });
-    }
-  } catch {
-    // Not a Status: a proxy's page, or plain text.
-  }
-  const words = text.startsWith("<") ? response.statusText : text || response.statusText;
-  return new StatusError(newStatus(response.status, "", words.slice(0, 200)));
 }
 
 interface AggregatedResource {

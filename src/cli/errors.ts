@@ -123,6 +123,33 @@ function networkReason(error: unknown, network: NetworkError | undefined): strin
   return network?.message ?? errorMessage(error);
 }
 
+/** Puts a failure to listen into one line. */
+export function explainListenError(error: unknown, host: string, port: number): CommandError {
+  const { code = "", name = "", message = "" } = (error ?? {}) as Partial<
+    Record<"code" | "name" | "message", string>
+  >;
+  const text = `${code} ${name} ${message}`;
+  if (/EADDRINUSE|AddrInUse|in use/i.test(text)) {
+    return new CommandError(
+      `Port ${port} on ${host} is in use: choose another with --port, or any free one with --port 0`,
+      { cause: error },
+    );
+  }
+  if (/EACCES|PermissionDenied/i.test(text)) {
+    return new CommandError(
+      `Not allowed to listen on port ${port}: choose one from 1024 up with --port`,
+      { cause: error },
+    );
+  }
+  if (/EADDRNOTAVAIL|AddrNotAvailable|ENOTFOUND|EAI_AGAIN|failed to lookup|cannot assign/i.test(text)) {
+    return new CommandError(
+      `Cannot listen on ${host}: it is no address of this machine; --host 127.0.0.1 is`,
+      { cause: error },
+    );
+  }
+  return new CommandError(`Cannot listen on ${host} port ${port}: ${errorMessage(error)}`, { cause: error });
+}
+
 /** The exit code and the one line for anything thrown. */
 export function explainError(error: unknown): { readonly line: string; readonly exitCode: 1 | 2 } {
   const exitCode = error instanceof CommandError ? error.exitCode : 1;

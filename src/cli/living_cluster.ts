@@ -19,6 +19,7 @@ export type { ClusterWriter, LivingClusterOptions } from "./living_cluster_chanc
 export type { ClusterObject } from "./living_cluster_objects.ts";
 
 const HOUR_MS = 3_600_000;
+const PAST_EVENTS = 55;
 const HEARTBEAT_INTERVAL_MS = 2_000;
 
 /** How often, on average, what happens. */
@@ -73,6 +74,12 @@ export class LivingCluster {
       chance.writer.create(configMap);
       this.#workloads.add(app, createdMs);
     });
+    for (let i = PAST_EVENTS; i > 0; i--) {
+      const pod = chance.pick(this.#workloads.pods("ready"));
+      if (!pod) break;
+      const message = `Container image "${pod.set.image}" already present on machine`;
+      chance.tell(pod.object, { reason: "Pulled", message, component: "kubelet" }, chance.now() - i * 60_000);
+    }
   }
 
   /**

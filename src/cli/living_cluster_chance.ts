@@ -60,12 +60,13 @@ export class Chance {
     this.#timers.add(timer);
   }
 
-  /** Does something again and again, every `meanMs` on average. */
+  /** Does something again and again, every `meanMs` on average; for the first time within `meanMs`. */
   often(meanMs: number, action: () => void): void {
-    this.after(meanMs * 0.4, meanMs * 1.6, () => {
+    const again = (): void => {
+      this.after(meanMs * 0.4, meanMs * 1.6, again);
       action();
-      this.often(meanMs, action);
-    });
+    };
+    this.after(0, meanMs, again);
   }
 
   /** Says who is told when an action throws. */
@@ -79,11 +80,11 @@ export class Chance {
     this.#timers.clear();
   }
 
-  /** Writes an event about an object, and takes the oldest away when there are many. */
-  tell(about: ClusterObject, event: ClusterEvent): void {
+  /** Writes an event about an object, now or at a time past, and takes the oldest away when there are many. */
+  tell(about: ClusterObject, event: ClusterEvent, createdMs: number = this.now()): void {
     const name = `${about.metadata.name}.${this.#text(HEX, 16)}`;
     const namespace = about.metadata.namespace ?? "default";
-    const object = eventObject({ name, namespace, uid: this.uid(), createdMs: this.now() }, about, event);
+    const object = eventObject({ name, namespace, uid: this.uid(), createdMs }, about, event);
     this.#events.push(object);
     this.writer.create(object);
     if (this.#events.length > MAX_EVENTS) this.writer.delete(this.#events.shift() as ClusterObject);

@@ -63,7 +63,13 @@ export type ServeStep =
   /** A default resource is left out, and why. */
   | { readonly type: "skipped"; readonly resource: string; readonly reason: string }
   /** Readers are answered from now on; nothing may have synced yet. */
-  | { readonly type: "listening"; readonly url: string; readonly resources: readonly string[] }
+  | {
+    readonly type: "listening";
+    readonly url: string;
+    readonly resources: readonly string[];
+    /** Who may read, in words. */
+    readonly access: string;
+  }
   /** The first lists go on. Told often; `remaining` where the server says so. */
   | { readonly type: "syncing"; readonly progress: readonly SyncProgress[] }
   /** Every resource holds its whole first list. */

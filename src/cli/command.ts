@@ -1,0 +1,163 @@
+/**
+ * The command line program.
+ * @module
+ */
+
+import process from "node:process";
+import { realClock } from "../util/clock.ts";
+import { consoleLogger, type Logger } from "../util/logger.ts";
+import { parseCommandLine } from "./command_line.ts";
+import { CommandError, explainError } from "./errors.ts";
+import { serve } from "./serve.ts";
+import type { ServeOptions, ServeStep, SyncProgress } from "./serve_options.ts";
+import { type OutputStream, Terminal } from "./terminal.ts";
+import { LISTWATCH_USAGE, SERVE_USAGE } from "./usage.ts";
+import { VERSION } from "./version.ts";
+
+/** Options of {@linkcode main}. */
+export interface MainOptions {
+  /** Ends the program, as Ctrl-C does; the caller minds the signals of the system. */
+  readonly signal?: AbortSignal;
+  /** Where what was asked for goes; the process's own by default. */
+  readonly stdout?: OutputStream;
+  /** Where errors and progress go; the process's own by default. */
+  readonly stderr?: OutputStream;
+  /** The environment; the process's own by default. */
+  readonly env?: Readonly<Record<string, string | undefined>>;
+}
+
+/**
+ * Runs the program with the words after its name, and resolves with its exit code: 0 when it ended as asked (by its
+ * signal, too), 1 when it could not start or go on, 2 when the command was wrong. Never rejects; errors are one line
+ * each on stderr.
+ *
+ * @example
+ * ```ts
+ * import { main } from "@listwatch/cache/cli";
+ * console.log(await main(["version"])); // 0
+ * ```
+ */
+export async function main(args: readonly string[], options: MainOptions = {}): Promise<number> {
+  const { stdout = process.stdout, stderr = process.stderr, env = process.env } = options;
+  const terminal = new Terminal({ stdout, stderr, env, now: () => realClock.now() });
+  let isVerbose = false;
+  try {
+    const command = parseCommandLine(args, env);
+    switch (command.name) {
+      case "help":
+        terminal.print((command.topic === "serve" ? SERVE_USAGE : LISTWATCH_USAGE).trimEnd());
+        return 0;
+      case "version":
+        terminal.print(VERSION);
+        return 0;
+      case "serve":
+        isVerbose = command.verbose;
+        await runServe(terminal, {
+          ...command.options,
+          ...(options.signal && { signal: options.signal }),
+          ...(isVerbose && { logger: verboseLogger(terminal) }),
+        });
+        return 0;
+    }
+  } catch (error) {
+    // Ended while it was starting: as asked.
+    if (options.signal?.aborted && !(error instanceof CommandError)) {
+      terminal.print("Stopped.");
+      return 0;
+    }
+    const { line, exitCode } = explainError(error);
+    terminal.error(line);
+    if (isVerbose && error instanceof Error) terminal.warn(chain(error));
+    return exitCode;
+  }
+}
+
+async function runServe(terminal: Terminal, options: ServeOptions): Promise<void> {
+  let listening: Listening | undefined;
+  const onStep = (step: ServeStep): void => {
+    if (step.type === "listening") listening = step;
+    tell(terminal, step);
+    if (step.type === "synced" && listening !== undefined) printNext(terminal, listening, options);
+  };
+  const served = await serve({ ...options, onStep });
+  await served.finished;
+  terminal.print("Stopped.");
+}
+
+type Listening = Extract<ServeStep, { type: "listening" }>;
+
+function tell(terminal: Terminal, step: ServeStep): void {
+  switch (step.type) {
+    case "connected":
+      return terminal.print(`Cluster    ${step.cluster} (${step.server})`);
+    case "skipped":
+      return terminal.warn(
+        `${terminal.styleError("yellow", "Left out")}   ${step.resource}: the server refuses to list it`,
+      );
+    case "listening":
+      terminal.print(`Reflecting ${step.resources.join(", ")}`);
+      terminal.print(`Serving    ${terminal.style("bold", step.url)}`);
+      return terminal.print(`Readers    ${step.access}`);
+    case "syncing":
+      return terminal.progress(progressLine(step.progress));
+    case "synced":
+      return terminal.print(
+        `Synced     ${step.objects.toLocaleString("en")} objects in ${
+          (step.durationMs / 1_000).toFixed(1)
+        } s`,
+      );
+    case "trouble":
+      return terminal.warn(
+        `${terminal.styleError("yellow", "Trouble")}    ${step.message}. ` +
+          "Trying again until it answers; what is known is served meanwhile.",
+      );
+    case "recovered":
+      return terminal.warn(`${terminal.styleError("green", "Recovered")}  every resource is followed again.`);
+  }
+}
+
+/** `Syncing 3 of 9: pods 4,500 of 12,000, configmaps 1,000`. */
+function progressLine(progress: readonly SyncProgress[]): string {
+  const open = progress.filter(({ synced }) => !synced);
+  const parts = open.map(({ resource, items, remaining }) => {
+    const total = remaining === undefined ? "" : ` of ${(items + remaining).toLocaleString("en")}`;
+    return items === 0 ? resource : `${resource} ${items.toLocaleString("en")}${total}`;
+  });
+  return `Syncing ${progress.length - open.length} of ${progress.length}: ${parts.join(", ")}`;
+}
+
+function printNext(terminal: Terminal, { url, resources }: Listening, { token }: ServeOptions): void {
+  const name = resources.includes("pods") ? "pods" : resources[0];
+  const kubectl = `kubectl --server=${url}${token === undefined ? "" : ' --token="$LISTWATCH_TOKEN"'}`;
+  const curl = token === undefined ? "curl" : 'curl -H "Authorization: Bearer $LISTWATCH_TOKEN"';
+  terminal.print();
+  terminal.print(`Open ${terminal.style("cyan", `${url}/`)} in a browser, or try:`);
+  terminal.print(`  ${kubectl} get ${name} -A`);
+  terminal.print(`  ${kubectl} get ${name} -A --watch`);
+  terminal.print(`  ${curl} "${url}/readyz?verbose"`);
+  terminal.print();
+  terminal.print("Ctrl-C ends it.");
+}
+
+function verboseLogger(terminal: Terminal): Logger {
+  const line = (message: string, fields?: Readonly<Record<string, unknown>>): void =>
+    terminal.warn(terminal.styleError("dim", fields === undefined ? message : `${message} ${text(fields)}`));
+  return { ...consoleLogger, debug: () => {}, info: line, warn: line, error: line };
+}
+
+function text(fields: Readonly<Record<string, unknown>>): string {
+  return Object.entries(fields).map(([name, value]) =>
+    `${name}=${value instanceof Error ? value.message : String(value)}`
+  ).join(" ");
+}
+
+/** An error with all that led to it. */
+function chain(error: Error): string {
+  const stacks: string[] = [];
+  let e: unknown = error;
+  for (let depth = 0; e instanceof Error && depth < 8; depth++) {
+    stacks.push(e.stack ?? e.message);
+    e = e.cause;
+  }
+  return stacks.join("\ncaused by: ");
+}

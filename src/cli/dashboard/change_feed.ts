@@ -1,0 +1,163 @@
+/**
+ * What changed lately, for people to read.
+ * @module
+ */
+
+import { podPrinter } from "../../hono/table_pods.ts";
+import type { StoreChange, StoreEvent } from "../../informer/store_event.ts";
+import type { KubernetesObject } from "../../meta/object.ts";
+import type { Clock } from "../../util/clock.ts";
+import { isCore, type ReflectedResource } from "./reflected_resource.ts";
+
+/** One line of the feed. */
+export interface FeedEntry {
+  /** Counts up by one from 1. */
+  readonly seq: number;
+  readonly timeMs: number;
+  /** `listed`: a whole list came; `key` then says how much changed with it. */
+  readonly type: "added" | "updated" | "deleted" | "listed";
+  readonly resource: string;
+  readonly key: string;
+  /** A few words on how the object is now. */
+  readonly note?: string;
+}
+
+/** Options of {@linkcode ChangeFeed}. */
+export interface ChangeFeedOptions {
+  readonly clock: Clock;
+  /** How many entries are kept; 100 by default. */
+  readonly limit?: number;
+  /** Called in the turn of every change; must be quick. */
+  readonly onChange?: (resource: ReflectedResource) => void;
+}
+
+// A relist after an outage may bring thousands: more than a person reads are not made into lines.
+const MAX_LINES_OF_A_LIST = 30;
+
+/** How many seconds {@linkcode ChangeFeed.changesPerSecond} looks back. */
+export const RATE_WINDOW_SECONDS = 60;
+
+/** Observes informers, and keeps the last changes and how many there were in each of the last seconds. */
+export class ChangeFeed {
+  readonly #clock: Clock;
+  readonly #limit: number;
+  readonly #onChange: (resource: ReflectedResource) => void;
+  readonly #unobserve: (() => void)[] = [];
+  // The oldest comes first; cut to the limit when it is twice as long, so that a change costs O(1).
+  #entries: FeedEntry[] = [];
+  #seq = 0;
+  /** The number of changes in second `s` stands at `s % RATE_WINDOW_SECONDS`. */
+  readonly #rates: number[] = new Array<number>(RATE_WINDOW_SECONDS).fill(0);
+  #rateSecond = 0;
+
+  /** Observes these resources until {@linkcode ChangeFeed.close}. */
+  constructor(resources: readonly ReflectedResource[], options: ChangeFeedOptions) {
+    this.#clock = options.clock;
+    this.#limit = options.limit ?? 100;
+    this.#onChange = options.onChange ?? (() => {});
+    this.#rateSecond = Math.floor(this.#clock.now() / 1_000);
+    for (const resource of resources) {
+      this.#unobserve.push(resource.informer.observe((event) => this.#observe(resource, event)));
+    }
+  }
+
+  /** The last entry's number; 0 before the first. */
+  get lastSeq(): number {
+    return this.#seq;
+  }
+
+  /** The entries after number `seq`, oldest first; as many as are kept. */
+  since(seq: number): readonly FeedEntry[] {
+    const missing = Math.min(this.#seq - seq, this.#limit, this.#entries.length);
+    return missing <= 0 ? [] : this.#entries.slice(-missing);
+  }
+
+  /** The number of changes in each of the last 60 whole seconds, the oldest first. */
+  changesPerSecond(): number[] {
+    this.#advanceRates();
+    const rates: number[] = [];
+    for (let s = this.#rateSecond - RATE_WINDOW_SECONDS + 1; s <= this.#rateSecond; s++) {
+      rates.push(this.#rates[modulo(s)]);
+    }
+    return rates;
+  }
+
+  /** Stops observing. */
+  close(): void {
+    for (const unobserve of this.#unobserve.splice(0)) unobserve();
+  }
+
+  #observe(resource: ReflectedResource, event: StoreEvent<KubernetesObject>): void {
+    if (event.type === "bookmark") return;
+    if (event.type === "replaced") this.#addList(resource, event.changes);
+    else {
+      this.#count(1);
+      this.#addChange(resource, event);
+    }
+    this.#onChange(resource);
+  }
+
+  #addList(resource: ReflectedResource, changes: readonly StoreChange<KubernetesObject>[]): void {
+    const isFirst = !resource.informer.hasSynced();
+    if (!isFirst && changes.length <= MAX_LINES_OF_A_LIST) {
+      for (const change of changes) this.#addChange(resource, change);
+    }
+    if (!isFirst) this.#count(changes.length);
+    const count = `${changes.length} ${changes.length === 1 ? "object" : "objects"}`;
+    this.#add({ type: "listed", resource: resource.name, key: isFirst ? count : `again, ${count} changed` });
+  }
+
+  #addChange(resource: ReflectedResource, change: StoreChange<KubernetesObject>): void {
+    const note = change.type === "deleted" ? undefined : describe(resource, change.object, this.#clock.now());
+    const line = { type: change.type, resource: resource.name, key: change.key };
+    this.#add(note === undefined ? line : { ...line, note });
+  }
+
+  #add(line: Omit<FeedEntry, "seq" | "timeMs">): void {
+    this.#entries.push({ seq: ++this.#seq, timeMs: this.#clock.now(), ...line });
+    if (this.#entries.length >= this.#limit * 2) this.#entries = this.#entries.slice(-this.#limit);
+  }
+
+  #count(changes: number): void {
+    this.#advanceRates();
+    this.#rates[modulo(this.#rateSecond)] += changes;
+  }
+
+  #advanceRates(): void {
+    const second = Math.floor(this.#clock.now() / 1_000);
+    const passed = Math.min(second - this.#rateSecond, RATE_WINDOW_SECONDS);
+    for (let i = 1; i <= passed; i++) this.#rates[modulo(this.#rateSecond + i)] = 0;
+    if (second > this.#rateSecond) this.#rateSecond = second;
+    // After a long silence the loop above has cleared every second, whichever one it began with.
+  }
+}
+
+function modulo(second: number): number {
+  return second % RATE_WINDOW_SECONDS;
+}
+
+interface Described extends KubernetesObject {
+  readonly spec?: { readonly replicas?: number; readonly unschedulable?: boolean };
+  readonly status?: { readonly replicas?: number; readonly readyReplicas?: number };
+  readonly reason?: string;
+  readonly message?: string;
+}
+
+/** A few words on how an object is; `undefined` where there is nothing short to say. */
+function describe(resource: ReflectedResource, object: KubernetesObject, nowMs: number): string | undefined {
+  const { spec, status, reason, message } = object as Described;
+  const { group, resource: plural } = resource.resource;
+  if (isCore(resource, "pods")) {
+    // The words of `kubectl get pods`.
+    const [, ready, word] = podPrinter.cells(object, nowMs);
+    return `${word} ${ready}`;
+  }
+  if (isCore(resource, "nodes")) return spec?.unschedulable ? "closed to new pods" : undefined;
+  if (isCore(resource, "events")) {
+    return message === undefined ? reason : `${reason}: ${message.slice(0, 120)}`;
+  }
+  if (group === "apps" && spec?.replicas !== undefined && plural !== "daemonsets") {
+    return `${status?.readyReplicas ?? 0}/${spec.replicas} ready`;
+  }
+  return undefined;
+}

@@ -1,0 +1,230 @@
+/**
+ * What the page shows, as data.
+ * @module
+ */
+
+import type { KubernetesObject } from "../../meta/object.ts";
+import type { ReflectorStatus } from "../../reflector/status.ts";
+import type { FeedEntry } from "./change_feed.ts";
+import { isCore, type ReflectedResource } from "./reflected_resource.ts";
+
+/** Everything the page shows, at one moment. */
+export interface DashboardState {
+  /** When; by this server's clock, as every time in here. */
+  readonly nowMs: number;
+  /** When this server started: another number means another server, and another feed. */
+  readonly startedMs: number;
+  readonly cluster: ClusterInfo;
+  readonly resources: readonly ResourceState[];
+  /** `undefined` when no reflected resource has namespaces. */
+  readonly namespaces: NamespaceCounts | undefined;
+  /** `undefined` when pods are not reflected. */
+  readonly nodes: NodeCounts | undefined;
+  /** Changes in each of the last 60 seconds, the oldest first. */
+  readonly changesPerSecond: readonly number[];
+}
+
+/** What a page is sent: the state, and the lines of the feed that it does not have. */
+export interface DashboardMessage extends DashboardState {
+  /** Oldest first. */
+  readonly changes: readonly FeedEntry[];
+}
+
+/** Which cluster is shown. */
+export interface ClusterInfo {
+  /** What a person calls it: a context's name. */
+  readonly name: string;
+  readonly server: string;
+  readonly version?: string;
+  /** The one namespace that is reflected, if it is not all. */
+  readonly namespace?: string;
+}
+
+/** How one resource is. */
+export interface ResourceState extends Omit<ReflectorStatus, "resourceVersion"> {
+  readonly name: string;
+  /** The path of its list. */
+  readonly path: string;
+  readonly objects: number;
+  readonly synced: boolean;
+  /** The resourceVersion that the store stands at. */
+  readonly resourceVersion: string;
+}
+
+/** How many objects each namespace has of each resource. */
+export interface NamespaceCounts {
+  /** The resources' names. */
+  readonly columns: readonly string[];
+  /** By name. */
+  readonly rows: readonly { readonly name: string; readonly counts: readonly number[] }[];
+  /** What stands for the namespaces beyond those with the most objects. */
+  readonly others: { readonly namespaces: number; readonly counts: readonly number[] } | undefined;
+}
+
+/** How many pods each node has. */
+export interface NodeCounts {
+  /** By name. */
+  readonly rows: readonly NodeCount[];
+  /** How many nodes there are beyond those with the most pods. */
+  readonly others: number;
+  /** Pods that are on no node yet. */
+  readonly unassigned: number;
+  /** Of all pods. */
+  readonly pods: number;
+  readonly ready: number;
+}
+
+/** One node's pods. */
+export interface NodeCount {
+  readonly name: string;
+  readonly pods: number;
+  readonly ready: number;
+  /** How many pods it has room for, where nodes are reflected. */
+  readonly room?: number;
+  /** Whether it takes no new pods. */
+  readonly closed?: boolean;
+}
+
+const MAX_ROWS = 40;
+
+/**
+ * Counts what informers hold. What did not change since the last time is not counted again: call
+ * {@linkcode DashboardCounter.changed} for what did.
+ */
+export class DashboardCounter {
+  readonly #resources: readonly ReflectedResource[];
+  readonly #changed = new Set<ReflectedResource>();
+  readonly #byNamespace = new Map<ReflectedResource, ReadonlyMap<string, number>>();
+  #namespaces: NamespaceCounts | undefined;
+  #nodes: NodeCounts | undefined;
+
+  /** Counts these resources. */
+  constructor(resources: readonly ReflectedResource[]) {
+    this.#resources = resources;
+    for (const resource of resources) this.#changed.add(resource);
+  }
+
+  /** Says that a resource's objects are others now. */
+  changed(resource: ReflectedResource): void {
+    this.#changed.add(resource);
+  }
+
+  /** The counts as they are now. Costs as much as the objects of the resources that changed. */
+  count(): Pick<DashboardState, "resources" | "namespaces" | "nodes"> {
+    if (this.#changed.size > 0) {
+      this.#namespaces = this.#countNamespaces();
+      this.#nodes = this.#countNodes();
+      this.#changed.clear();
+    }
+    return {
+      resources: this.#resources.map(resourceState),
+      namespaces: this.#namespaces,
+      nodes: this.#nodes,
+    };
+  }
+
+  #countNamespaces(): NamespaceCounts | undefined {
+    const columns = this.#resources.filter(({ resource }) => resource.namespaced);
+    if (columns.length === 0) return undefined;
+    const totals = new Map<string, number>();
+    for (const reflected of this.#resources) {
+      // A namespace without objects is a row too.
+      if (!isCore(reflected, "namespaces")) continue;
+      for (const name of reflected.informer.indexer.listKeys()) totals.set(name, 0);
+    }
+    for (const reflected of columns) {
+      const { indexer } = reflected.informer;
+      let counts = this.#byNamespace.get(reflected);
+      if (counts === undefined || this.#changed.has(reflected)) {
+        const names = indexer.listIndexFuncValues("namespace");
+        counts = new Map(names.map((name) => [name, indexer.byIndex("namespace", name).length]));
+        this.#byNamespace.set(reflected, counts);
+      }
+      for (const [name, count] of counts) totals.set(name, (totals.get(name) ?? 0) + count);
+    }
+    const { shown, others } = fullest(totals);
+    const countsOf = (name: string) => columns.map((column) => this.#byNamespace.get(column)?.get(name) ?? 0);
+    const sums: number[] = columns.map(() => 0);
+    for (const name of others) countsOf(name).forEach((count, i) => (sums[i] += count));
+    return {
+      columns: columns.map(({ name }) => name),
+      rows: shown.map((name) => ({ name, counts: countsOf(name) })),
+      others: others.length > 0 ? { namespaces: others.length, counts: sums } : undefined,
+    };
+  }
+
+  #countNodes(): NodeCounts | undefined {
+    const pods = this.#resources.find((reflected) => isCore(reflected, "pods"));
+    const nodes = this.#resources.find((reflected) => isCore(reflected, "nodes"));
+    if (pods === undefined) return undefined;
+    if (this.#nodes !== undefined && !this.#changed.has(pods) && !(nodes && this.#changed.has(nodes))) {
+      return this.#nodes;
+    }
+    const found = new Map<string, NodeCount>();
+    for (const node of (nodes?.informer.indexer.list() ?? []) as Node[]) {
+      const name = node.metadata?.name ?? "";
+      const room = Number(node.status?.allocatable?.pods);
+      const closed = node.spec?.unschedulable === true;
+      found.set(name, { name, pods: 0, ready: 0, ...(room > 0 && { room }), ...(closed && { closed }) });
+    }
+    const counts = { unassigned: 0, pods: 0, ready: 0 };
+    for (const name of pods.informer.indexer.listIndexFuncValues("byNode")) {
+      const onNode = pods.informer.indexer.byIndex("byNode", name) as Pod[];
+      let ready = 0;
+      for (const pod of onNode) if (isReady(pod)) ready++;
+      counts.pods += onNode.length;
+      counts.ready += ready;
+      if (name === "") counts.unassigned = onNode.length;
+      else found.set(name, { ...(found.get(name) ?? { name }), pods: onNode.length, ready });
+    }
+    const { shown, others } = fullest(new Map([...found].map(([name, node]) => [name, node.pods])));
+    return { rows: shown.map((name) => found.get(name) as NodeCount), others: others.length, ...counts };
+  }
+}
+
+/** The names with the highest counts, by name, and those of all others. */
+function fullest(
+  counts: ReadonlyMap<string, number>,
+): { readonly shown: string[]; readonly others: string[] } {
+  const names = [...counts.keys()].sort((a, b) =>
+    (counts.get(b) ?? 0) - (counts.get(a) ?? 0) || compare(a, b)
+  );
+  const shown = names.slice(0, MAX_ROWS).sort(compare);
+  return { shown, others: names.slice(MAX_ROWS) };
+}
+
+const collator = new Intl.Collator("en", { numeric: true });
+
+function compare(a: string, b: string): number {
+  return collator.compare(a, b) || (a < b ? -1 : a > b ? 1 : 0);
+}
+
+function resourceState({ name, resource, informer }: ReflectedResource): ResourceState {
+  const { group, version, resource: plural } = resource;
+  return {
+    ...informer.status(),
+    name,
+    path: group === "" ? `/api/${version}/${plural}` : `/apis/${group}/${version}/${plural}`,
+    objects: informer.indexer.size,
+    synced: informer.hasSynced(),
+    resourceVersion: informer.indexer.lastStoreSyncResourceVersion(),
+  };
+}
+
+interface Node extends KubernetesObject {
+  readonly spec?: { readonly unschedulable?: boolean };
+  readonly status?: { readonly allocatable?: { readonly pods?: string } };
+}
+
+interface Pod extends KubernetesObject {
+  readonly status?: {
+    readonly conditions?: readonly { readonly type: string; readonly status: string }[];
+  };
+}
+
+function isReady(pod: Pod): boolean {
+  for (const condition of pod.status?.conditions ?? []) {
+    if (condition.type === "Ready") return condition.status === "True";
+  }
+  return false;
+}

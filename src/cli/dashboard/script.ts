@@ -1,0 +1,367 @@
+/**
+ * The page's script.
+ * @module
+ */
+
+/**
+ * Shows the state in the document, then every state that the server sends. Names are data: they reach the document as
+ * text only, never as markup.
+ */
+export const SCRIPT: string = String.raw`"use strict";
+(() => {
+  const SILENCE_MS = 12000; // The server speaks at least every 5 s.
+  const RETRY_MS = 2000;
+  const MAX_LINES = 100;
+
+  const byId = (id) => document.getElementById(id);
+  const number = (value) => value.toLocaleString("en");
+  let state;
+  let clockOffsetMs = 0; // This clock less the server's.
+  let lastMessageMs = 0;
+  let isLost = false;
+  let lastSeq = 0;
+
+  function make(tag, className, text) {
+    const element = document.createElement(tag);
+    if (className) element.className = className;
+    if (text !== undefined) element.textContent = text;
+    return element;
+  }
+  // Only what differs is written, so that selections and scrolling stay.
+  function setText(element, text) {
+    if (element.textContent !== text) element.textContent = text;
+  }
+  function setClass(element, className) {
+    if (element.className !== className) element.className = className;
+  }
+  function plural(count, one, many) {
+    return number(count) + " " + (count === 1 ? one : many);
+  }
+
+  /** Makes the children of an element those of the items, and keeps the ones that are there. */
+  function keyed(parent, items, keyOf, create, update) {
+    const old = parent.children_ || new Map();
+    const now = new Map();
+    let next = parent.firstChild;
+    for (const item of items) {
+      const key = keyOf(item);
+      const child = old.get(key) || create(item);
+      old.delete(key);
+      now.set(key, child);
+      update(child, item);
+      if (child === next) next = next.nextSibling;
+      else parent.insertBefore(child, next);
+    }
+    while (next) {
+      const after = next.nextSibling;
+      parent.removeChild(next);
+      next = after;
+    }
+    parent.children_ = now;
+  }
+
+  function duration(ms) {
+    const s = Math.max(0, Math.round(ms / 1000));
+    if (s < 1) return "now";
+    if (s < 60) return s + " s";
+    if (s < 3600) return Math.floor(s / 60) + " min";
+    if (s < 86400) return Math.floor(s / 3600) + " h";
+    return Math.floor(s / 86400) + " d";
+  }
+  function age(timeMs) {
+    return duration(Date.now() - clockOffsetMs - timeMs);
+  }
+  function since(timeMs) {
+    const text = age(timeMs);
+    return text === "now" ? "just now" : text + " ago";
+  }
+
+  // The summary and the tiles
+
+  function showSummary() {
+    const failing = state.resources.filter((resource) => resource.attempt > 0);
+    const waiting = state.resources.filter((resource) => !resource.synced);
+    let text;
+    if (isLost) {
+      text = "Shown is the state of " + since(lastMessageMs - clockOffsetMs) + ". This page reconnects by itself.";
+    } else if (failing.length > 0) {
+      text = (failing.length === 1 ? failing[0].name : failing.length + " of " + state.resources.length + " resources") +
+        " cannot be read at present; " + (waiting.length > 0 ? "trying again." : "shown is what was known before.");
+    } else if (waiting.length > 0) {
+      text = "Syncing: " + (state.resources.length - waiting.length) + " of " + state.resources.length +
+        " resources have their first list.";
+    } else {
+      text = (state.resources.length === 1 ? "The copy follows" : "All " + state.resources.length + " resources follow") +
+        " the server.";
+    }
+    if (state.cluster.namespace && !isLost) text += " Only namespace " + state.cluster.namespace + " is reflected.";
+    setText(byId("summary"), text);
+    setClass(byId("summary"), isLost || failing.length > 0 ? "summary trouble" : "summary");
+  }
+
+  function showTiles() {
+    const synced = state.resources.filter((resource) => resource.synced);
+    const objects = state.resources.reduce((sum, resource) => sum + resource.objects, 0);
+    setText(byId("figure-objects"), synced.length > 0 ? number(objects) : "–");
+    const { namespaces, nodes } = state;
+    const inNamespaces = namespaces ? namespaces.rows.length + (namespaces.others ? namespaces.others.namespaces : 0) : 0;
+    setText(byId("detail-objects"), inNamespaces > 0 ? "in " + plural(inNamespaces, "namespace", "namespaces") : "\u00a0");
+
+    const knows = (name) => state.resources.some((resource) => resource.name === name && resource.synced);
+    const figure = byId("figure-pods");
+    if (nodes && knows("pods")) {
+      const text = number(nodes.ready) + " of " + number(nodes.pods);
+      if (figure.dataset.text !== text) {
+        figure.dataset.text = text;
+        figure.replaceChildren(number(nodes.ready) + " ", make("small", "", "of " + number(nodes.pods)));
+      }
+      const rest = nodes.pods - nodes.ready;
+      setText(byId("detail-pods"), nodes.pods === 0 ? "\u00a0" : rest === 0 ? "all of them" : number(rest) + " not ready");
+    } else {
+      figure.dataset.text = "";
+      setText(figure, "–");
+      setText(byId("detail-pods"), nodes ? "\u00a0" : "not reflected");
+    }
+    if (nodes && knows("nodes")) {
+      const closed = nodes.rows.filter((node) => node.closed).length;
+      setText(byId("figure-nodes"), number(nodes.rows.length + nodes.others));
+      setText(byId("detail-nodes"), closed === 0 ? "all take new pods" : number(closed) + " closed to new pods");
+    } else {
+      setText(byId("figure-nodes"), "–");
+      setText(byId("detail-nodes"), state.resources.some((r) => r.name === "nodes") ? "\u00a0" : "not reflected");
+    }
+
+    const rates = state.changesPerSecond.slice(0, -1); // The last second is not over.
+    const mean = rates.slice(-10).reduce((sum, rate) => sum + rate, 0) / 10;
+    setText(byId("figure-rate"), mean >= 100 ? number(Math.round(mean)) : mean.toFixed(1));
+    const highest = Math.max(8, ...rates);
+    const points = rates.map((rate, i) => (i * 120 / (rates.length - 1)).toFixed(1) + "," + (26 - rate * 24 / highest).toFixed(1));
+    byId("spark-line").setAttribute("d", "M" + points.join("L"));
+    byId("spark-area").setAttribute("d", "M" + points.join("L") + "L120,28L0,28Z");
+  }
+
+  // Resources
+
+  const PHASES = { idle: "not started", listing: "listing", streaming: "listing", watching: "watching", stopped: "stopped" };
+
+  function phaseText(resource) {
+    if (resource.phase === "backingOff") {
+      const inMs = (resource.nextRetryTimeMs || 0) - (Date.now() - clockOffsetMs);
+      return inMs > 900 ? "next try in " + duration(inMs) : "trying again";
+    }
+    const { progress } = resource;
+    if (!progress) return PHASES[resource.phase] || resource.phase;
+    const total = progress.remaining === undefined ? "" : " of " + number(progress.items + progress.remaining);
+    return "listing: " + number(progress.items) + total;
+  }
+
+  function problemText(resource) {
+    const error = resource.lastError;
+    const aside = resource.quarantined > 0 ? plural(resource.quarantined, "object", "objects") + " set aside as invalid. " : "";
+    if (!error) return aside;
+    if (resource.attempt > 0) return aside + plural(resource.attempt, "try", "tries") + " failed: " + error.message;
+    if (Date.now() - clockOffsetMs - error.timeMs > 600000) return aside;
+    return aside + "Recovered " + since(error.timeMs) + " from: " + error.message;
+  }
+
+  function showResources() {
+    keyed(byId("resources"), state.resources, (resource) => resource.name, (resource) => {
+      const row = make("tr");
+      const name = make("td");
+      const link = make("a", "", resource.name);
+      if (resource.path.startsWith("/api")) link.href = resource.path;
+      name.append(link, make("span", "problem"));
+      const phase = make("td");
+      const chip = make("span", "phase");
+      chip.append(make("span", "dot"), make("span", "words"));
+      phase.append(chip);
+      row.append(name, make("td", "number"), phase, make("td", "number mono"), make("td", "number"));
+      return row;
+    }, (row, resource) => {
+      const [name, objects, phase, version, event] = row.children;
+      const problem = problemText(resource);
+      setText(name.lastChild, problem);
+      name.lastChild.hidden = problem === "";
+      setText(objects, resource.synced ? number(resource.objects) : "–");
+      setClass(phase.firstChild, "phase " + resource.phase);
+      setText(phase.firstChild.lastChild, phaseText(resource));
+      setText(version, resource.resourceVersion || "–");
+      setText(event, resource.lastEventTimeMs ? since(resource.lastEventTimeMs) : "–");
+    });
+  }
+
+  // Nodes
+
+  function showNodes() {
+    const { nodes } = state;
+    const list = byId("nodes");
+    const note = byId("nodes-note");
+    if (!nodes || nodes.rows.length === 0) {
+      keyed(list, [nodes ? "No pod is on a node yet." : "Pods are not reflected: name them with --resource."], (text) => "empty:" + text,
+        (text) => make("li", "empty", text), () => {});
+      setText(note, "\u00a0");
+      return;
+    }
+    const most = Math.max(...nodes.rows.map((node) => node.pods), 1);
+    keyed(list, nodes.rows, (node) => "node:" + node.name, (node) => {
+      const row = make("li");
+      const name = make("span", "name");
+      const track = make("span", "track");
+      track.append(make("span", "ready"), make("span", "unready"));
+      name.append(make("span", "", node.name), make("span", "tag", "closed"));
+      row.append(name, make("span", "value"), track);
+      return row;
+    }, (row, node) => {
+      const [name, value, track] = row.children;
+      name.lastChild.hidden = !node.closed;
+      const whole = node.room ? Math.max(node.room, node.pods) : most;
+      setText(value, number(node.pods) + (node.room ? " of " + number(node.room) : ""));
+      track.children[0].style.width = (100 * node.ready / whole) + "%";
+      track.children[1].style.width = (100 * (node.pods - node.ready) / whole) + "%";
+    });
+    const notes = [];
+    if (nodes.others > 0) notes.push("Shown are the fullest " + nodes.rows.length + "; " + plural(nodes.others, "node has", "nodes have") + " fewer pods.");
+    const rest = nodes.pods - nodes.ready;
+    notes.push(rest === 0 ? "Every pod is ready." : plural(rest, "pod is", "pods are") + " not ready" + (nodes.unassigned > 0 ? ", " + number(nodes.unassigned) + " of them on no node yet." : "."));
+    setText(note, notes.join(" "));
+  }
+
+  // Namespaces
+
+  function showNamespaces() {
+    const { namespaces } = state;
+    const columns = namespaces ? namespaces.columns : [];
+    keyed(byId("namespaces-head"), ["Namespace", ...columns], (name) => name, (name) => {
+      const cell = make("th", name === "Namespace" ? "" : "number", name.split(".")[0]);
+      cell.scope = "col";
+      cell.title = name;
+      return cell;
+    }, () => {});
+    const rows = namespaces ? namespaces.rows.map((row) => ({ ...row, id: "row:" + row.name })) : [];
+    if (namespaces && namespaces.others) {
+      const name = plural(namespaces.others.namespaces, "more", "more");
+      rows.push({ id: "others", name, counts: namespaces.others.counts });
+    }
+    if (rows.length === 0) {
+      keyed(byId("namespaces"), ["No objects in namespaces yet."], () => "empty", (text) => {
+        const row = make("tr");
+        const cell = make("td", "empty", text);
+        cell.colSpan = columns.length + 1;
+        row.append(cell);
+        return row;
+      }, () => {});
+      return;
+    }
+    keyed(byId("namespaces"), rows, (row) => row.id, (item) => {
+      const row = make("tr", item.id === "others" ? "others" : "");
+      row.append(make("td", "", item.name));
+      for (const column of columns) {
+        const cell = make("td", "number");
+        cell.dataset.label = column.split(".")[0];
+        row.append(cell);
+      }
+      return row;
+    }, (row, item) => {
+      if (item.id === "others") setText(row.children[0], item.name);
+      item.counts.forEach((count, i) => {
+        const cell = row.children[i + 1];
+        setText(cell, count === 0 ? "·" : number(count));
+        setClass(cell, count === 0 ? "number none" : "number");
+      });
+    });
+  }
+
+  // The feed
+
+  function addChanges(changes, isFirst) {
+    const list = byId("changes");
+    if (lastSeq === 0 && changes.length === 0 && !list.firstChild) {
+      list.append(make("li", "empty", "No changes yet. They appear here as they happen."));
+    }
+    for (const change of changes) {
+      if (change.seq <= lastSeq) continue;
+      if (lastSeq === 0) list.replaceChildren();
+      lastSeq = change.seq;
+      const line = make("li", isFirst ? "" : "new");
+      const what = make("span", "what");
+      const how = change.resource + (change.note ? " · " + change.note : "");
+      what.append(make("span", "key", change.key), make("span", "how", how));
+      what.title = change.key + "\n" + how;
+      const time = make("time");
+      time.dateTime = new Date(change.timeMs).toISOString();
+      time.dataset.ms = String(change.timeMs);
+      line.append(make("span", "verb " + change.type, change.type), what, time);
+      list.prepend(line);
+    }
+    while (list.childNodes.length > MAX_LINES) list.lastChild.remove();
+  }
+
+  function showAges() {
+    for (const time of byId("changes").getElementsByTagName("time")) setText(time, age(Number(time.dataset.ms)));
+  }
+
+  // All of it
+
+  function receive(message, isFirst) {
+    clockOffsetMs = Date.now() - message.nowMs;
+    lastMessageMs = Date.now();
+    if (state && state.startedMs !== message.startedMs) {
+      lastSeq = 0;
+      byId("changes").replaceChildren();
+    }
+    state = message;
+    const { name, server, version } = message.cluster;
+    setText(byId("cluster"), [name, server, version].filter(Boolean).join(" · "));
+    addChanges(message.changes, isFirst);
+    show();
+  }
+
+  function show() {
+    showSummary();
+    showTiles();
+    showResources();
+    showNodes();
+    showNamespaces();
+    showAges();
+  }
+
+  function setConnection(status) {
+    isLost = status === "lost";
+    setClass(byId("connection"), "pill " + status);
+    setText(byId("connection-text"), isLost ? "Connection lost, trying again" : status === "live" ? "Live" : "Connecting…");
+    setClass(byId("main"), isLost ? "stale" : "");
+    document.title = isLost ? "(connection lost) listwatch" : "listwatch";
+    if (state) showSummary();
+  }
+
+  let source;
+  function connect() {
+    if (source) source.close();
+    source = new EventSource("/dashboard/events");
+    const mine = source;
+    mine.onmessage = (event) => {
+      receive(JSON.parse(event.data), false);
+      setConnection("live");
+    };
+    mine.onerror = () => {
+      setConnection("lost");
+      // The browser tries again by itself unless it was told off.
+      if (mine.readyState === EventSource.CLOSED && mine === source) {
+        source = undefined;
+        setTimeout(connect, RETRY_MS);
+      }
+    };
+  }
+
+  setText(byId("origin"), location.origin);
+  receive(JSON.parse(byId("state").textContent), true);
+  connect();
+  setInterval(() => {
+    if (!isLost && Date.now() - lastMessageMs > SILENCE_MS) {
+      setConnection("lost");
+      connect();
+    }
+    if (state) show();
+  }, 1000);
+})();
+`;

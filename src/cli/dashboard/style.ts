@@ -1,0 +1,185 @@
+/**
+ * The page's style sheet.
+ * @module
+ */
+
+/** Light and dark by the reader's preference; one column on a phone, two on a desk. */
+export const STYLE: string = String.raw`
+:root {
+  color-scheme: light dark;
+  --page: #f4f6f8; --card: #ffffff; --edge: #dfe4ea; --row: #f0f2f5;
+  --text: #1a222d; --muted: #566273; --accent: #2f6fd0; --accent-soft: #9db4d6;
+  --good: #1c7a48; --good-soft: #dff2e7; --warn: #875400; --warn-soft: #fcefd2; --bad: #b3273a; --bad-soft: #fbe3e5;
+  --info: #285fb8; --bar: #5b8fdc; --bar-rest: #d5a03c; --track: #e8ecf1;
+  --mono: ui-monospace, SFMono-Regular, "Cascadia Mono", "Liberation Mono", Menlo, monospace;
+}
+@media (prefers-color-scheme: dark) {
+  :root {
+    --page: #0f1419; --card: #171d25; --edge: #29323d; --row: #1e2630;
+    --text: #e3e8ee; --muted: #9aa7b7; --accent: #6aa1f4; --accent-soft: #3d5478;
+    --good: #62cf95; --good-soft: #16311f; --warn: #e9b75a; --warn-soft: #382a0f; --bad: #f48a93; --bad-soft: #3b1a1f;
+    --info: #86b3f7; --bar: #4f83cf; --bar-rest: #b98a34; --track: #26303b;
+  }
+}
+* { box-sizing: border-box; }
+html { -webkit-text-size-adjust: 100%; }
+body {
+  margin: 0 auto; padding: 0 24px 24px; max-width: 1360px; background: var(--page); color: var(--text);
+  font: 14px/1.45 system-ui, -apple-system, "Segoe UI", Roboto, "Helvetica Neue", Arial, sans-serif;
+  font-variant-numeric: tabular-nums;
+}
+h1, h2, p, ul, ol { margin: 0; padding: 0; }
+ul, ol { list-style: none; }
+h1 { font-size: 17px; line-height: 1.2; letter-spacing: -0.01em; }
+h2 { font-size: 13px; font-weight: 600; padding: 14px 16px 10px; }
+a { color: var(--accent); }
+code, .mono { font-family: var(--mono); font-size: 12px; }
+:focus-visible { outline: 2px solid var(--accent); outline-offset: 2px; }
+.muted, .label, .detail, .note, th { color: var(--muted); }
+.sheet-back { fill: var(--accent-soft); }
+.sheet-front { fill: var(--accent); }
+
+header {
+  display: grid; grid-template: "icon title pill" "icon cluster pill" / auto minmax(0, 1fr) auto;
+  align-items: center; gap: 0 12px; padding: 16px 0 12px;
+}
+header svg { grid-area: icon; }
+h1 { grid-area: title; align-self: end; }
+#cluster { grid-area: cluster; align-self: start; font-size: 13px; overflow-wrap: anywhere; }
+#connection { grid-area: pill; }
+.pill {
+  flex: none; display: inline-flex; align-items: center; gap: 8px; min-height: 30px; padding: 4px 12px;
+  border: 1px solid var(--edge); border-radius: 999px; background: var(--card); font-size: 13px;
+}
+.dot { width: 8px; height: 8px; border-radius: 50%; background: var(--muted); }
+.live .dot { background: var(--good); }
+.lost { border-color: var(--warn); background: var(--warn-soft); color: var(--warn); }
+.lost .dot { background: var(--warn); }
+
+main {
+  display: grid; gap: 16px; align-items: start;
+  grid-template-columns: minmax(0, 7fr) minmax(0, 5fr);
+  grid-template-areas: "summary summary" "tiles tiles" "resources nodes" "namespaces changes";
+}
+/* What is shown while the connection is lost is old. */
+main.stale > :not(.summary) { opacity: 0.65; }
+.summary { grid-area: summary; min-height: 21px; overflow-wrap: anywhere; }
+.summary.trouble { color: var(--warn); }
+.tiles { grid-area: tiles; display: grid; grid-template-columns: repeat(4, minmax(0, 1fr)); gap: 16px; }
+.resources { grid-area: resources; }
+.nodes { grid-area: nodes; align-self: stretch; }
+.changes { grid-area: changes; align-self: stretch; display: flex; flex-direction: column; }
+.namespaces { grid-area: namespaces; }
+.tile, .card { background: var(--card); border: 1px solid var(--edge); border-radius: 10px; min-width: 0; }
+.tile { position: relative; display: flex; flex-direction: column; padding: 12px 16px; min-height: 98px; overflow: hidden; }
+.label, .detail { font-size: 13px; }
+.figure { font-size: 28px; line-height: 1.25; font-weight: 600; letter-spacing: -0.02em; }
+.figure small { font-size: 16px; font-weight: 500; color: var(--muted); letter-spacing: 0; }
+.spark { width: 100%; height: 22px; margin-top: auto; display: block; }
+.spark-line { fill: none; stroke: var(--accent); stroke-width: 1.5; stroke-linejoin: round; }
+.spark-area { fill: var(--accent); opacity: 0.13; }
+
+table { width: 100%; border-collapse: collapse; }
+th { text-align: left; font-size: 12px; font-weight: 500; padding: 0 8px 6px; white-space: nowrap; vertical-align: bottom; }
+td { padding: 7px 8px; border-top: 1px solid var(--row); vertical-align: baseline; overflow-wrap: anywhere; }
+th:first-child, td:first-child { padding-left: 16px; }
+th:last-child, td:last-child { padding-right: 16px; }
+.number { text-align: right; white-space: nowrap; }
+.resources td { height: 35px; }
+.resources table, .counts { table-layout: fixed; }
+.resources th:nth-child(1) { width: 27%; }
+.resources th:nth-child(2) { width: 13%; }
+.resources th:nth-child(3) { width: 26%; }
+.resources th:nth-child(4) { width: 19%; }
+.resources th:nth-child(5) { width: 15%; }
+.resources a { color: inherit; text-decoration-color: var(--edge); text-underline-offset: 3px; }
+.resources a:hover { text-decoration-color: currentColor; }
+.problem { display: block; color: var(--warn); font-size: 12px; line-height: 1.35; }
+.phase { display: inline-flex; align-items: center; gap: 7px; }
+.phase .dot { flex: none; width: 7px; height: 7px; }
+.phase.watching .dot { background: var(--good); }
+.phase.listing .dot, .phase.streaming .dot { background: var(--info); }
+.phase.backingOff { color: var(--warn); }
+.phase.backingOff .dot { background: var(--warn); }
+.counts th { white-space: normal; overflow-wrap: anywhere; line-height: 1.2; }
+.counts th:first-child { width: 22%; }
+.counts .number { padding-left: 4px; }
+.counts .none { color: var(--muted); opacity: 0.55; }
+.counts .others td { color: var(--muted); }
+
+.bars { padding: 0 16px; display: grid; gap: 11px; }
+.bars li { display: grid; grid-template-columns: minmax(0, 1fr) auto; gap: 4px 12px; }
+.bars .name { overflow-wrap: anywhere; min-height: 20px; line-height: 20px; }
+.bars .value { color: var(--muted); font-size: 13px; }
+.tag { margin-left: 8px; padding: 0 7px; border-radius: 999px; font-size: 12px; line-height: 18px; display: inline-block; vertical-align: top; background: var(--warn-soft); color: var(--warn); white-space: nowrap; }
+.track { grid-column: 1 / -1; display: flex; height: 8px; border-radius: 4px; overflow: hidden; background: var(--track); }
+.track span { display: block; height: 100%; transition: width 0.4s ease-out; }
+.track .ready { background: var(--bar); }
+.track .unready { background: var(--bar-rest); }
+.note { padding: 12px 16px 14px; font-size: 13px; min-height: 45px; }
+.heading { display: flex; justify-content: space-between; align-items: baseline; gap: 12px; padding-right: 16px; }
+.legend { display: flex; gap: 14px; font-size: 12px; color: var(--muted); }
+.legend span { display: inline-flex; align-items: center; gap: 6px; white-space: nowrap; }
+.legend i { width: 9px; height: 9px; border-radius: 3px; background: var(--bar); }
+.legend i.unready { background: var(--bar-rest); }
+
+.scroll { flex: 1 1 0; min-height: 380px; max-height: 760px; overflow-y: auto; overscroll-behavior: contain; border-top: 1px solid var(--row); border-radius: 0 0 10px 10px; scrollbar-width: thin; }
+/* Every line is of one height: names of any length come and go without a jolt. */
+.feed li {
+  display: grid; grid-template-columns: 64px minmax(0, 1fr) auto; gap: 0 10px; padding: 6px 16px; align-items: baseline;
+  height: 51px; border-bottom: 1px solid var(--row);
+}
+.feed .what { min-width: 0; }
+.feed .key, .feed .how { display: block; white-space: nowrap; overflow: hidden; text-overflow: ellipsis; }
+.feed .how { color: var(--muted); font-size: 12px; line-height: 17px; }
+.feed time { color: var(--muted); font-size: 12px; text-align: right; white-space: nowrap; min-width: 38px; }
+.verb { justify-self: start; padding: 1px 7px; border-radius: 999px; font-size: 12px; }
+.verb.added { color: var(--good); background: var(--good-soft); }
+.verb.updated, .verb.listed { color: var(--muted); background: var(--row); }
+.verb.deleted { color: var(--bad); background: var(--bad-soft); }
+.empty { padding: 14px 16px; color: var(--muted); display: block !important; border: 0 !important; }
+td.empty { padding: 14px 16px; }
+footer { padding: 18px 2px 0; font-size: 13px; overflow-wrap: anywhere; }
+.notice { padding: 12px 16px; margin-bottom: 16px; border: 1px solid var(--edge); border-radius: 10px; background: var(--card); }
+
+@media (prefers-reduced-motion: no-preference) {
+  .feed li.new { animation: arrive 1.2s ease-out; }
+  @keyframes arrive { from { background: var(--row); } }
+}
+@media (prefers-reduced-motion: reduce) { .track span { transition: none; } }
+
+@media (max-width: 900px) {
+  body { padding: 0 16px 20px; }
+  main { grid-template-columns: minmax(0, 1fr); grid-template-areas: "summary" "tiles" "nodes" "changes" "resources" "namespaces"; }
+  .tiles { grid-template-columns: repeat(2, minmax(0, 1fr)); gap: 12px; }
+  main { gap: 12px; }
+  .summary { min-height: 42px; }
+}
+@media (max-width: 620px) {
+  header { grid-template: "icon title pill" "cluster cluster cluster" / auto minmax(0, 1fr) auto; gap: 8px 10px; }
+  h1 { align-self: center; }
+  .figure { font-size: 25px; }
+  .tile { padding: 10px 14px; min-height: 92px; }
+  /* Tables become lists: a row is a block, a cell brings its heading along. */
+  thead { position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%); }
+  table, tbody, tr, td { display: block; }
+  tr { border-top: 1px solid var(--row); padding: 9px 16px 10px; }
+  td, td:first-child, td:last-child { padding: 0; border: 0; height: auto; text-align: left; }
+  .resources td { height: auto; }
+  .resources tr { display: grid; grid-template-columns: minmax(0, 1fr) auto; gap: 2px 12px; }
+  .resources td:nth-child(1) { grid-area: 1 / 1; }
+  .resources td:nth-child(2) { grid-area: 1 / 2; text-align: right; }
+  .resources td:nth-child(3) { grid-area: 2 / 1; }
+  .resources td:nth-child(4) { grid-area: 3 / 1; }
+  .resources td:nth-child(5) { grid-area: 2 / 2; text-align: right; }
+  .resources td:nth-child(4), .resources td:nth-child(5) { font-size: 13px; color: var(--muted); }
+  .resources td:nth-child(4) { text-align: left; white-space: normal; }
+  .resources td:nth-child(4)::before { content: "resourceVersion "; }
+  .counts tr { display: flex; flex-wrap: wrap; gap: 1px 14px; }
+  .counts td:first-child { flex: 0 0 100%; }
+  .counts td.number { font-size: 13px; padding: 0; }
+  .counts td.number::before { content: attr(data-label) " "; color: var(--muted); }
+  .counts td.none { display: none; }
+  .feed li { grid-template-columns: 62px minmax(0, 1fr) auto; gap: 0 8px; padding: 6px 12px; }
+}
+`;

@@ -1,0 +1,112 @@
+/**
+ * The cluster that this program brings along: an API server in memory, and the life in it.
+ * @module
+ */
+
+import { parseResource, resourcePath } from "../meta/resource.ts";
+import { InMemoryApiServer } from "../testing/in_memory_api_server.ts";
+import { seededRandom } from "../testing/random_names.ts";
+import type { Clock } from "../util/clock.ts";
+import { type ClusterObject, type ClusterWriter, LivingCluster } from "./living_cluster.ts";
+
+/** Options of {@linkcode newEmbeddedCluster}. */
+export interface EmbeddedClusterOptions {
+  readonly clock: Clock;
+  readonly seed: number;
+}
+
+/** An API server, and what lets its cluster live. */
+export interface EmbeddedCluster {
+  readonly server: InMemoryApiServer;
+  /** Lets it live until the signal is aborted; the server is closed then. */
+  run(signal: AbortSignal): Promise<void>;
+}
+
+/** What the embedded cluster holds: the resources that are reflected when none are named. */
+export const EMBEDDED_RESOURCES: readonly string[] = [
+  "namespaces",
+  "nodes",
+  "pods",
+  "deployments.apps",
+  "replicasets.apps",
+  "services",
+  "configmaps",
+  "events",
+];
+
+/** Makes the cluster with its whole population; it stands still until it is run. */
+export function newEmbeddedCluster(options: EmbeddedClusterOptions): EmbeddedCluster {
+  const { clock, seed } = options;
+  const random = seededRandom(seed);
+  const server = new InMemoryApiServer({ clock, random, requestLogLimit: 10, gracefulPodDeletion: true });
+  const writer = new ServerWriter(server);
+  const living = new LivingCluster(writer, { clock, random: seededRandom(seed) });
+  living.populate();
+  return {
+    server,
+    async run(signal: AbortSignal): Promise<void> {
+      try {
+        await living.run(signal);
+      } finally {
+        server.close();
+        await writer.idle();
+      }
+    },
+  };
+}
+
+const RESOURCES: Readonly<Record<string, string>> = {
+  Namespace: "v1/namespaces",
+  Node: "v1/nodes",
+  Pod: "v1/pods",
+  Deployment: "apps/v1/deployments",
+  ReplicaSet: "apps/v1/replicasets",
+  Service: "v1/services",
+  ConfigMap: "v1/configmaps",
+  Event: "v1/events",
+};
+
+class ServerWriter implements ClusterWriter {
+  readonly #server: InMemoryApiServer;
+  readonly #ending = new Map<string, Promise<void>>();
+
+  constructor(server: InMemoryApiServer) {
+    this.#server = server;
+  }
+
+  create(object: ClusterObject): void {
+    this.#server.create(RESOURCES[object.kind], object);
+  }
+
+  update(object: ClusterObject): void {
+    const { uid, deletionTimestamp } = object.metadata;
+    if (!deletionTimestamp) {
+      this.#server.update(RESOURCES[object.kind], object);
+    } else if (uid && !this.#ending.has(uid)) {
+      this.#ending.set(uid, this.#end(object).catch(() => {}));
+    }
+  }
+
+  delete(object: ClusterObject): void {
+    this.#ending.delete(object.metadata.uid ?? "");
+    this.#server.delete(RESOURCES[object.kind], object);
+  }
+
+  /** Resolves when no write is under way. */
+  async idle(): Promise<void> {
+    await Promise.all(this.#ending.values());
+  }
+
+  /**
+   * No client can write a deletionTimestamp: the server sets it when a pod is deleted over HTTP and given time. What
+   * the pod looks like while it ends comes after that. Fails only when the server is closed, or the pod gone, first.
+   */
+  async #end(pod: ClusterObject): Promise<void> {
+    const { name, namespace, deletionGracePeriodSeconds } = pod.metadata;
+    const path = resourcePath(parseResource(RESOURCES.Pod), { name, namespace });
+    const query = `gracePeriodSeconds=${deletionGracePeriodSeconds}`;
+    const response = await this.#server.fetch(`http://embedded${path}?${query}`, { method: "DELETE" });
+    await response.body?.cancel();
+    this.#server.update(RESOURCES.Pod, pod);
+  }
+}

@@ -1,0 +1,20 @@
+/**
+ * The command line program as a library: `serve` a cluster's state from a program of your own, or run `main`.
+ *
+ * For Deno, Node and Bun.
+ *
+ * @example
+ * ```ts
+ * import { serve } from "@listwatch/cache/cli";
+ * await using served = await serve({ port: 0 }); // a small living cluster; name yours with `source`
+ * console.log(served.url);
+ * ```
+ *
+ * @module
+ */
+
+export { main, type MainOptions } from "./command.ts";
+export { type Command, parseCommandLine } from "./command_line.ts";
+export { CommandError, UsageError } from "./errors.ts";
+export { serve, type Served } from "./serve.ts";
+export type { ClusterSource, ServeOptions, ServeStep, SyncProgress } from "./serve_options.ts";

@@ -1,0 +1,223 @@
+/**
+ * The main job: a cluster, reflected and served.
+ * @module
+ */
+
+import { Hono } from "hono";
+import { readApi } from "../hono/read_api.ts";
+import { SharedIndexInformer } from "../informer/shared_informer.ts";
+import type { KubernetesObject } from "../meta/object.ts";
+import { serveFetch } from "../node/mod.ts";
+import { metaNamespaceIndex } from "../store/index_func.ts";
+import { abortable, linkedAbort } from "../util/abort.ts";
+import { realClock } from "../util/clock.ts";
+import { silentLogger } from "../util/logger.ts";
+import { newAccess } from "./access.ts";
+import { clientOptions, connect, type Connection, selectResources, servedResource } from "./connect.ts";
+import { ChangeFeed } from "./dashboard/change_feed.ts";
+import { DashboardCounter } from "./dashboard/dashboard_state.ts";
+import { isCore, type ReflectedIndex, type ReflectedResource } from "./dashboard/reflected_resource.ts";
+import { dashboard } from "./dashboard/routes.ts";
+import { StateStream } from "./dashboard/state_stream.ts";
+import type { DiscoveredResource } from "./discovery.ts";
+import { explainListenError } from "./errors.ts";
+import { displayName } from "./resource_names.ts";
+import type { ServeOptions } from "./serve_options.ts";
+import { tellSteps } from "./sync_steps.ts";
+
+/** What {@linkcode serve} started. */
+export interface Served extends AsyncDisposable {
+  /** Where it is served, such as `http://127.0.0.1:8787`. */
+  readonly url: string;
+  /** What is reflected, by the names that people know. */
+  readonly resources: readonly string[];
+  /** Resolves when everything has stopped; rejects when something that must not fail did. */
+  readonly finished: Promise<void>;
+  /**
+   * Resolves when every resource holds its first list.
+   *
+   * @throws The signal's reason, if it is aborted first.
+   */
+  synced(signal?: AbortSignal): Promise<void>;
+  /** Ends everything: watches of readers, informers, the listening socket. Resolves when nothing is left. */
+  stop(): Promise<void>;
+}
+
+/**
+ * Reflects a cluster and serves the copy over HTTP: a page for people at `/`, beside it the Kubernetes read API.
+ *
+ * Resolves when readers are answered. The first lists may still be under way then: `/readyz` and
+ * {@linkcode Served.synced} tell. From then on nothing that the cluster's API server does ends it: what cannot be read
+ * is tried again, and what is known is served.
+ *
+ * @throws {CommandError} It cannot start: the cluster is out of reach or refuses, the port is taken, ...
+ * @throws {UsageError} The options contradict each other, or name a resource that the cluster does not have.
+ * @throws The signal's reason, if it is aborted before readers are answered.
+ *
+ * @example
+ * ```ts
+ * import { serve } from "@listwatch/cache/cli";
+ * await using served = await serve({ port: 0 }); // the embedded cluster, any free port
+ * await served.synced();
+ * const pods = await (await fetch(`${served.url}/api/v1/pods`)).json();
+ * console.log(pods.items.length > 0); // true
+ * ```
+ */
+export async function serve(options: ServeOptions = {}): Promise<Served> {
+  const { host = "127.0.0.1", port = 8787, namespace, clock = realClock, logger = silentLogger } = options;
+  const { source = { kind: "embedded" }, onStep = () => {} } = options;
+  const access = newAccess({ ...options, host });
+  options.signal?.throwIfAborted();
+  const link = linkedAbort(options.signal);
+  const { signal } = link;
+  const connection = await connect(source, { clock, logger });
+  const background: Promise<void>[] = [];
+  try {
+    const selection = await selectResources(connection, {
+      ...options,
+      names: options.resources,
+      clock,
+      signal,
+      onStep,
+    });
+    onStep({ type: "connected", cluster: connection.name, server: connection.server });
+    const resources = selection.resources.map((resource) =>
+      reflect(resource, connection, { namespace, clock, logger })
+    );
+
+    const startedMs = clock.now();
+    const counter = new DashboardCounter(resources);
+    const feed = new ChangeFeed(resources, {
+      clock,
+      onChange: (resource) => {
+        counter.changed(resource);
+        stream.changed();
+      },
+    });
+    const cluster = {
+      name: connection.name,
+      server: connection.server,
+      ...(selection.version && { version: selection.version.gitVersion }),
+      ...(namespace !== undefined && { namespace }),
+    };
+    const stream = new StateStream({
+      state: () => ({
+        nowMs: clock.now(),
+        startedMs,
+        cluster,
+        changesPerSecond: feed.changesPerSecond(),
+        ...counter.count(),
+      }),
+      feed,
+      clock,
+      signal,
+    });
+    for (const { informer } of resources) informer.onStatus(() => stream.changed());
+
+    const app = new Hono();
+    app.use("*", access.hostGuard);
+    app.route("/", dashboard({ stream, guard: access.pageGuard, paths: pathsOf(resources) }));
+    app.route(
+      "/",
+      readApi({
+        resources: resources.map(({ informer, resource }) => ({ informer, resource })),
+        ...access.readApi,
+        ...(options.allowSecrets && { allowSecrets: true }),
+        ...(selection.version && { version: selection.version }),
+        signal,
+        clock,
+        logger,
+      }),
+    );
+    app.onError((error, c) => {
+      logger.error(`${c.req.method} ${c.req.path} failed: ${error.message}`, { error });
+      return c.text("Internal error\n", 500);
+    });
+    const server = await serveFetch(app.fetch, { host, port, signal }).catch((error) => {
+      signal.throwIfAborted();
+      throw explainListenError(error, host, port);
+    });
+    background.push(server.finished);
+    const names = resources.map(({ name }) => name);
+    onStep({ type: "listening", url: server.url, resources: names, access: access.description });
+
+    const stopTelling = tellSteps(resources, clock, onStep);
+    if (connection.run !== undefined) background.push(connection.run(signal));
+    for (const { informer } of resources) background.push(informer.run(signal));
+    const finished = settled(background, (error) => link.abort(error)).finally(() => {
+      stopTelling();
+      feed.close();
+      link.unlink();
+    });
+    // Whoever does not look at `finished` is not punished with an unhandled rejection.
+    finished.catch(() => {});
+    const stop = async (): Promise<void> => {
+      link.abort();
+      await finished;
+    };
+    return {
+      url: server.url,
+      resources: names,
+      finished,
+      synced: (until) =>
+        abortable(Promise.all(resources.map(({ informer }) => informer.synced())).then(() => {}), until),
+      stop,
+      [Symbol.asyncDispose]: stop,
+    };
+  } catch (error) {
+    link.abort(error);
+    connection.close?.();
+    await Promise.allSettled(background);
+    link.unlink();
+    throw error;
+  }
+}
+
+interface ReflectOptions extends Required<Pick<ServeOptions, "clock" | "logger">> {
+  readonly namespace: string | undefined;
+}
+
+function reflect(
+  resource: DiscoveredResource,
+  connection: Connection,
+  options: ReflectOptions,
+): ReflectedResource {
+  const { namespace, clock, logger } = options;
+  const name = displayName(resource);
+  const served = servedResource(resource);
+  const client = connection.cluster.resource<KubernetesObject>(resource, clientOptions(resource, namespace));
+  const isPods = isCore({ resource }, "pods");
+  const informer = new SharedIndexInformer<KubernetesObject, ReflectedIndex>(client, {
+    name,
+    indexers: { namespace: metaNamespaceIndex, byNode: isPods ? nodeOf : () => [] },
+    clock,
+    logger,
+  });
+  return { name, resource: served, informer };
+}
+
+interface Pod extends KubernetesObject {
+  readonly spec?: { readonly nodeName?: string };
+}
+
+/** The node that a pod runs on, or "" for one that waits for a node. */
+function nodeOf(object: KubernetesObject): string[] {
+  return [(object as Pod).spec?.nodeName ?? ""];
+}
+
+function pathsOf(resources: readonly ReflectedResource[]): string[] {
+  const groupVersions = new Set(
+    resources.map(({ resource: { group, version } }) =>
+      group === "" ? `/api/${version}` : `/apis/${group}/${version}`
+    ),
+  );
+  return ["/api", "/apis", ...groupVersions, "/dashboard/events", "/healthz", "/livez", "/readyz", "/version"]
+    .sort();
+}
+
+/** Waits for all; the first failure is told at once, so that the others end, and thrown in the end. */
+async function settled(tasks: readonly Promise<void>[], onFailure: (error: unknown) => void): Promise<void> {
+  for (const task of tasks) task.catch(onFailure);
+  const results = await Promise.allSettled(tasks);
+  for (const result of results) if (result.status === "rejected") throw result.reason;
+}

@@ -1,0 +1,70 @@
+/**
+ * What is worth telling about informers while they sync and run.
+ * @module
+ */
+
+import type { ReflectorStatus } from "../reflector/status.ts";
+import type { Clock } from "../util/clock.ts";
+import type { ReflectedResource } from "./dashboard/reflected_resource.ts";
+import { oneLine } from "./errors.ts";
+import type { ServeStep, SyncProgress } from "./serve_options.ts";
+
+// One failed try is an API server that restarts; it is not worth a line.
+const TRIES_BEFORE_TROUBLE = 2;
+
+/**
+ * Tells the steps `syncing`, `synced`, `trouble` and `recovered` of informers that are about to run.
+ *
+ * An outage is one trouble, however many resources suffer of it: it is told once per kind of error, and over when every
+ * resource is read again.
+ *
+ * @returns How to stop.
+ */
+export function tellSteps(
+  resources: readonly ReflectedResource[],
+  clock: Clock,
+  tell: (step: ServeStep) => void,
+): () => void {
+  const startMs = clock.now();
+  const inTrouble = new Set<ReflectedResource>();
+  const told = new Set<string>();
+  let isOver = false;
+  let isSynced = false;
+
+  const progress = (): SyncProgress[] =>
+    resources.map(({ name, informer }) => {
+      const { progress } = informer.status();
+      return {
+        resource: name,
+        synced: informer.hasSynced(),
+        items: informer.hasSynced() ? informer.indexer.size : progress?.items ?? 0,
+        ...(progress?.remaining !== undefined && { remaining: progress.remaining }),
+      };
+    });
+  const onStatus = (resource: ReflectedResource, status: ReflectorStatus): void => {
+    if (!isSynced) tell({ type: "syncing", progress: progress() });
+    const { attempt, lastError } = status;
+    if (attempt >= TRIES_BEFORE_TROUBLE && lastError !== undefined) {
+      inTrouble.add(resource);
+      if (told.has(lastError.code)) return;
+      told.add(lastError.code);
+      tell({ type: "trouble", resource: resource.name, message: oneLine(lastError.message) });
+    } else if (attempt === 0 && inTrouble.delete(resource) && inTrouble.size === 0) {
+      told.clear();
+      tell({ type: "recovered", resource: resource.name });
+    }
+  };
+  const unlisten = resources.map((resource) =>
+    resource.informer.onStatus((status) => onStatus(resource, status))
+  );
+  Promise.all(resources.map(({ informer }) => informer.synced())).then(() => {
+    if (isOver) return;
+    isSynced = true;
+    const objects = resources.reduce((sum, { informer }) => sum + informer.indexer.size, 0);
+    tell({ type: "synced", objects, durationMs: clock.now() - startMs });
+  });
+  return () => {
+    isOver = true;
+    for (const stop of unlisten) stop();
+  };
+}

@@ -1,0 +1,61 @@
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import type { DashboardMessage } from "../../../src/cli/dashboard/dashboard_state.ts";
+import { CONTENT_SECURITY_POLICY, renderPage } from "../../../src/cli/dashboard/page.ts";
+import { SCRIPT } from "../../../src/cli/dashboard/script.ts";
+import { HEARTBEAT_MS } from "../../../src/cli/dashboard/state_stream.ts";
+import { STYLE } from "../../../src/cli/dashboard/style.ts";
+
+function message(name: string): DashboardMessage {
+  return {
+    nowMs: 1,
+    startedMs: 1,
+    cluster: { name, server: "https://10.0.0.1:6443" },
+    resources: [],
+    namespaces: { columns: [name], rows: [{ name, counts: [1] }], others: undefined },
+    nodes: undefined,
+    changesPerSecond: [],
+    changes: [{ seq: 1, timeMs: 1, type: "added", resource: "pods", key: name }],
+  };
+}
+
+const EVIL = `</script><script>alert(1)</script><!-- <img src=x onerror=alert(1)> "' \u2028`;
+
+describe("the page", () => {
+  it("holds the state as data that no name can break out of", () => {
+    const page = renderPage(message(EVIL));
+    const plain = renderPage(message("harmless"));
+    assert.equal(page.match(/<script/g)?.length, plain.match(/<script/g)?.length);
+    assert.equal(page.match(/<\/script/g)?.length, plain.match(/<\/script/g)?.length);
+    assert.ok(!page.includes("<img"));
+    assert.ok(!page.includes("<!--"));
+    const data = /<script type="application\/json" id="state">([^<]*)<\/script>/.exec(page)?.[1] ?? "";
+    assert.deepEqual(JSON.parse(data), JSON.parse(JSON.stringify(message(EVIL))));
+  });
+
+  it("has a policy that runs nothing inline and loads nothing from elsewhere, and keeps to it", () => {
+    assert.match(CONTENT_SECURITY_POLICY, /^default-src 'none'; script-src 'self'; style-src 'self'/);
+    assert.doesNotMatch(CONTENT_SECURITY_POLICY, /unsafe|\*|https?:/);
+    const page = renderPage(message("harmless"));
+    assert.doesNotMatch(page, /\s(on[a-z]+|style)=/);
+    assert.doesNotMatch(page, /<style/);
+    for (const text of [page, STYLE, SCRIPT]) {
+      const elsewhere = text.match(/https?:\/\/[^\s'"<]+/g) ?? [];
+      assert.deepEqual(elsewhere.filter((url) => !/w3\.org\/2000\/svg|10\.0\.0\.1/.test(url)), []);
+    }
+  });
+
+  it("has a script that is JavaScript, writes text and never markup, and knows how long silence may last", () => {
+    assert.doesNotThrow(() => new Function(SCRIPT));
+    assert.doesNotMatch(SCRIPT, /innerHTML|outerHTML|insertAdjacentHTML|document\.write|eval\(|new Function/);
+    const silenceMs = Number(/SILENCE_MS = ([0-9]+)/.exec(SCRIPT)?.[1]);
+    assert.ok(silenceMs >= 2 * HEARTBEAT_MS);
+  });
+
+  it("has every element that its script looks for", () => {
+    const page = renderPage(message("harmless"));
+    const wanted = [...SCRIPT.matchAll(/byId\("([^"]+)"\)/g)].map(([, id]) => id);
+    assert.ok(wanted.length > 10);
+    for (const id of wanted) assert.ok(page.includes(`id="${id}"`), `the page has no ${id}`);
+  });
+});

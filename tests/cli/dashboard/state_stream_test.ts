@@ -1,0 +1,157 @@
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import { FakeClock } from "@listwatch/cache/testing";
+import type { ChangeFeed, FeedEntry } from "../../../src/cli/dashboard/change_feed.ts";
+import type { DashboardMessage, DashboardState } from "../../../src/cli/dashboard/dashboard_state.ts";
+import { HEARTBEAT_MS, StateStream } from "../../../src/cli/dashboard/state_stream.ts";
+
+/** A stream over a feed and a state that the test writes. */
+function newStream() {
+  const clock = new FakeClock(1_000_000);
+  const stop = new AbortController();
+  const entries: FeedEntry[] = [];
+  const feed: Pick<ChangeFeed, "since" | "lastSeq"> = {
+    since: (seq) => entries.filter((entry) => entry.seq > seq),
+    get lastSeq() {
+      return entries.length;
+    },
+  };
+  const counts = { states: 0 };
+  const stream = new StateStream({
+    state: () => ({ nowMs: clock.now(), count: ++counts.states }) as unknown as DashboardState,
+    feed: feed as ChangeFeed,
+    clock,
+    signal: stop.signal,
+  });
+  const add = (key: string): void => {
+    entries.push({ seq: entries.length + 1, timeMs: clock.now(), type: "added", resource: "pods", key });
+    stream.changed();
+  };
+  return { clock, stop, stream, add, counts };
+}
+
+class Reader {
+  readonly #reader: ReadableStreamDefaultReader<Uint8Array>;
+  #text = "";
+  constructor(stream: ReadableStream<Uint8Array>) {
+    this.#reader = stream.getReader();
+  }
+  /** The next message, or `undefined` at the end. */
+  async next(): Promise<DashboardMessage | undefined> {
+    for (;;) {
+      const end = this.#text.indexOf("\n\n");
+      if (end >= 0) {
+        const event = this.#text.slice(0, end);
+        this.#text = this.#text.slice(end + 2);
+        if (event.startsWith("data: ")) return JSON.parse(event.slice(6));
+        continue;
+      }
+      const { done, value } = await this.#reader.read();
+      if (done) return undefined;
+      this.#text += new TextDecoder().decode(value);
+    }
+  }
+  cancel(): Promise<void> {
+    return this.#reader.cancel();
+  }
+}
+
+function keys(message: DashboardMessage | undefined): string[] | undefined {
+  return message?.changes.map(({ key }) => key);
+}
+
+describe("the stream of states", () => {
+  it("begins with everything, and then sends only the lines that a page does not have", async () => {
+    const { stream, clock, add, stop } = newStream();
+    add("a");
+    add("b");
+    const first = new Reader(stream.open());
+    assert.deepEqual(keys(await first.next()), ["a", "b"]);
+    add("c");
+    await clock.advance(500);
+    assert.deepEqual(keys(await first.next()), ["c"]);
+    const second = new Reader(stream.open());
+    assert.deepEqual(keys(await second.next()), ["a", "b", "c"]);
+    stop.abort();
+    assert.equal(await first.next(), undefined);
+    assert.equal(await second.next(), undefined);
+    assert.equal(stream.size, 0);
+    assert.equal(clock.pendingTimers, 0);
+  });
+
+  it("sends many changes in one message, at most twice a second", async () => {
+    const { stream, clock, add, stop, counts } = newStream();
+    const reader = new Reader(stream.open());
+    await reader.next();
+    await clock.advance(500);
+    await reader.next();
+    const before = counts.states;
+    for (let i = 0; i < 10; i++) {
+      add(`k${i}`);
+      await clock.advance(50);
+    }
+    assert.equal(counts.states, before + 1);
+    assert.equal((await reader.next())?.changes.length, 10);
+    stop.abort();
+  });
+
+  it("speaks when nothing happens, too, so that a page can tell silence from a lost connection", async () => {
+    const { stream, clock, stop, counts } = newStream();
+    const reader = new Reader(stream.open());
+    await reader.next();
+    await clock.advance(500);
+    await reader.next();
+    const before = counts.states;
+    await clock.advance(HEARTBEAT_MS - 500);
+    assert.equal(counts.states, before);
+    await clock.advance(500);
+    assert.deepEqual(keys(await reader.next()), []);
+    stop.abort();
+  });
+
+  it("counts nothing and sets no timer while nobody looks", async () => {
+    const { stream, clock, add, counts } = newStream();
+    add("a");
+    await clock.advance(60_000);
+    assert.equal(counts.states, 0);
+    assert.equal(clock.pendingTimers, 0);
+    const reader = new Reader(stream.open());
+    await reader.next();
+    assert.equal(clock.pendingTimers, 1);
+    await reader.cancel();
+    assert.equal(stream.size, 0);
+    assert.equal(clock.pendingTimers, 0);
+  });
+
+  it("queues nothing for a page that does not read, gives it the latest later, and lets it go after a minute", async () => {
+    const { stream, clock, add, stop } = newStream();
+    const slow = new Reader(stream.open());
+    for (let i = 0; i < 40; i++) {
+      add(`k${i}`);
+      await clock.advance(500);
+    }
+    const seen: string[] = [];
+    // What was queued is a few messages, not 40; after them come all the lines that were left out.
+    for (let messages = 0; messages < 6 && seen.length < 40; messages++) {
+      await clock.advance(500);
+      seen.push(...keys(await slow.next()) ?? []);
+    }
+    assert.deepEqual(seen, Array.from({ length: 40 }, (_, i) => `k${i}`));
+
+    const stuck = stream.open();
+    for (let second = 0; second < 70; second++) {
+      add(`s${second}`);
+      await clock.advance(1_000);
+    }
+    assert.equal(stream.size, 0);
+    await stuck.cancel();
+    stop.abort();
+  });
+
+  it("ends at once when it is opened after the end", async () => {
+    const { stream, clock, stop } = newStream();
+    stop.abort();
+    assert.equal(await new Reader(stream.open()).next(), undefined);
+    assert.equal(clock.pendingTimers, 0);
+  });
+});

@@ -1,0 +1,68 @@
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import { isForbidden, newCluster } from "@listwatch/cache";
+import { answerStatus, InMemoryApiServer, type Interceptor } from "@listwatch/cache/testing";
+import { discover, type Discovery } from "../../src/cli/discovery.ts";
+
+function ask(server: InMemoryApiServer): Promise<Discovery> {
+  return discover(newCluster({ server: "http://in-memory", fetch: server.fetch }));
+}
+
+/** As a server from before aggregated discovery: it does not understand what the Accept header asks for first. */
+const plainOnly: Interceptor = (request, next) => {
+  const headers = new Headers(request.headers);
+  headers.set("Accept", "application/json");
+  return next(new Request(request.url, { headers, signal: request.signal }));
+};
+
+describe("discovery", () => {
+  it("takes two requests where it is aggregated", async () => {
+    const server = new InMemoryApiServer();
+    const { resources, unavailable } = await ask(server);
+    assert.equal(server.requests.length, 2);
+    assert.deepEqual(unavailable, []);
+    const pods = resources.find(({ resource }) => resource === "pods");
+    assert.equal(pods?.kind, "Pod");
+    assert.equal(pods?.singularName, "pod");
+    assert.equal(pods?.namespaced, true);
+    assert.deepEqual(pods?.shortNames, ["po"]);
+    assert.ok(pods?.verbs.includes("watch"));
+  });
+
+  it("finds the same resources, in the same order, where it is not", async () => {
+    const server = new InMemoryApiServer();
+    const aggregated = await ask(server);
+    server.intercept(plainOnly);
+    server.clearRequests();
+    const plain = await ask(server);
+    assert.ok(server.requests.length > 4);
+    assert.deepEqual(plain, aggregated);
+  });
+
+  it("leaves out a group that does not answer, and says which", async () => {
+    const server = new InMemoryApiServer();
+    server.intercept(plainOnly);
+    server.intercept(answerStatus(503), { match: ({ path }) => path === "/apis/apps/v1" });
+    const { resources, unavailable } = await ask(server);
+    assert.deepEqual(unavailable, ["apps/v1"]);
+    assert.ok(resources.some(({ resource }) => resource === "pods"));
+    assert.ok(!resources.some(({ group }) => group === "apps"));
+  });
+
+  it("says which group of an aggregated document is stale", async () => {
+    const items = [{
+      metadata: { name: "metrics.k8s.io" },
+      versions: [{ version: "v1beta1", freshness: "Stale" }],
+    }];
+    const fetch = (url: string): Response =>
+      Response.json({ kind: "APIGroupDiscoveryList", items: url.endsWith("/apis") ? items : [] });
+    const { unavailable } = await discover(newCluster({ server: "http://in-memory", fetch }));
+    assert.deepEqual(unavailable, ["metrics.k8s.io/v1beta1"]);
+  });
+
+  it("throws what the server refuses with", async () => {
+    const server = new InMemoryApiServer();
+    server.intercept(answerStatus(403));
+    await assert.rejects(ask(server), isForbidden);
+  });
+});
