@@ -107,6 +107,11 @@ export class Controller<T> {
     }
   }
 
+  /** Its name in log lines. */
+  get name(): string {
+    return this.#reflector.name;
+  }
+
   /** Whether the whole first list has been processed. */
   hasSynced(): boolean {
     return this.#config.queue.hasSynced();

@@ -3,7 +3,7 @@
  * @module
  */
 
-import { CacheError } from "../util/errors.ts";
+import { CacheError, errorMessage } from "../util/errors.ts";
 
 /**
  * An informer was asked for something that its state does not allow: to run twice, to take a handler after it stopped,
@@ -48,5 +48,35 @@ export class NoIndexerError extends CacheError {
         JSON.stringify(indexName)
       }: no indexer has been provided to the mutation cache`,
     );
+  }
+}
+
+/**
+ * Not every cache has synced in the time it was given.
+ *
+ * Mirrors what client-go's `SyncResult.AsError` returns.
+ *
+ * @example
+ * ```ts
+ * import { CacheSyncError, newCluster, SharedInformerFactory } from "@listwatch/cache";
+ * await using factory = new SharedInformerFactory(newCluster({ server: "http://127.0.0.1:1" }));
+ * factory.forResource("v1/pods");
+ * factory.start();
+ * const tooLate = AbortSignal.abort(new Error("too late"));
+ * await factory.synced(tooLate).catch((error) => {
+ *   if (error instanceof CacheSyncError) console.log(error.unsynced); // [ "v1/pods" ]
+ * });
+ * ```
+ */
+export class CacheSyncError extends CacheError {
+  /** The names of those that have not, ascending. */
+  readonly unsynced: readonly string[];
+
+  /** Makes the error; `cause` is why the wait ended. */
+  constructor(unsynced: readonly string[], cause: unknown) {
+    super("CacheSync", `failed to sync all caches: ${unsynced.join(", ")}: ${errorMessage(cause)}`, {
+      cause,
+    });
+    this.unsynced = unsynced;
   }
 }

@@ -14,7 +14,7 @@ import { realClock } from "../util/clock.ts";
 import { errorMessage } from "../util/errors.ts";
 import { consoleLogger } from "../util/logger.ts";
 import { Controller } from "./controller.ts";
-import { notify, type ResourceEventHandler } from "./event_handler.ts";
+import { isThenable, notify, type ResourceEventHandler } from "./event_handler.ts";
 import { processDeltas, quarantinedBy } from "./process_deltas.ts";
 import type { QueueContext } from "./shared_informer.ts";
 
@@ -92,7 +92,8 @@ export function newInformer<T, I extends string = never>(
         {
           notify: (notification) => {
             try {
-              notify(handler, notification)?.catch(failed);
+              const result = notify(handler, notification);
+              if (isThenable(result)) result.then(undefined, failed);
             } catch (error) {
               failed(error);
             }

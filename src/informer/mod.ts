@@ -4,9 +4,11 @@
  */
 
 export { Controller, type ControllerConfig } from "./controller.ts";
-export { InformerStateError, NoIndexerError } from "./errors.ts";
+export { CacheSyncError, InformerStateError, NoIndexerError } from "./errors.ts";
 export { FilteringResourceEventHandler, type ResourceEventHandler } from "./event_handler.ts";
+export { freezeObject } from "./freeze_object.ts";
 export { type InformerOptions, newInformer } from "./informer.ts";
+export { listAll, listAllByNamespace, type Lister, type NamespaceLister, newLister } from "./lister.ts";
 export { MutationCache, type MutationCacheOptions } from "./mutation_cache.ts";
 export {
   type HandlerOptions,
@@ -16,5 +18,13 @@ export {
   SharedIndexInformer,
   type SharedIndexInformerOptions,
 } from "./shared_informer.ts";
+export {
+  type FactoryInformerOptions,
+  type ResourceInformer,
+  type ResourceSource,
+  SharedInformerFactory,
+  type SharedInformerFactoryOptions,
+} from "./shared_informer_factory.ts";
 export type { StoreChange, StoreEvent } from "./store_event.ts";
-export { type HasSynced, waitForCacheSync } from "./wait_for_cache_sync.ts";
+export { AsyncTracker, Lazy, SingleFileTracker } from "./sync_tracking.ts";
+export { type HasSynced, waitFor, waitForCacheSync, type WaitForOptions } from "./wait_for_cache_sync.ts";

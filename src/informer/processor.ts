@@ -24,6 +24,9 @@ const MINIMUM_RESYNC_PERIOD_MS = 1_000;
 export class Processor<T> {
   readonly #options: ProcessorOptions;
   readonly #listeners = new Set<ProcessorListener<T>>();
+  // Removed, and in the middle of a call.
+  readonly #leaving = new Map<ProcessorListener<T>, Promise<void>>();
+  #count = 0;
   #resyncCheckPeriodMs: number;
 
   constructor(options: ProcessorOptions) {
@@ -48,7 +51,7 @@ export class Processor<T> {
   add(
     handler: ResourceEventHandler<T>,
     requestedMs: number,
-    { started }: { readonly started: boolean },
+    { started, name: own }: { readonly started: boolean; readonly name?: string },
   ): ProcessorListener<T> {
     const { clock, logger, name } = this.#options;
     let periodMs = requestedMs;
@@ -80,15 +83,28 @@ export class Processor<T> {
       resyncPeriodMs: determineResyncPeriod(periodMs, this.#resyncCheckPeriodMs),
       clock,
       logger,
-      name,
+      name: `${name}: ${own ?? `handler ${++this.#count}`}`,
     });
     this.#listeners.add(listener);
     return listener;
   }
 
-  /** Takes a listener away; false if it is not one of these. */
-  remove(listener: ProcessorListener<T>): boolean {
-    return this.#listeners.delete(listener);
+  /**
+   * Takes a listener away, and drops what waits for it; one that is not among these (any more) is fine.
+   *
+   * @returns Resolves when its call that is under way has ended.
+   */
+  async remove(listener: ProcessorListener<T>): Promise<void> {
+    if (this.#listeners.delete(listener)) this.#leaving.set(listener, listener.stop());
+    await this.#leaving.get(listener);
+    this.#leaving.delete(listener);
+  }
+
+  /** Stops every listener; resolves when all calls that are under way have ended, of removed ones too. */
+  async stop(): Promise<void> {
+    const stopping = [...this.#leaving.values()];
+    for (const listener of this.#listeners) stopping.push(listener.stop());
+    await Promise.all(stopping);
   }
 
   /** Queues a notification for every listener; one that says nothing new, for those that are syncing. */

@@ -5,11 +5,11 @@
 
 import { sleepUnlessAborted } from "../util/abort.ts";
 import { type Clock, nextTurn } from "../util/clock.ts";
-import { Latch } from "../util/deferred.ts";
 import { Deque } from "../util/deque.ts";
 import { errorMessage } from "../util/errors.ts";
 import type { Logger } from "../util/logger.ts";
-import { type Notification, notify, type ResourceEventHandler } from "./event_handler.ts";
+import { isThenable, type Notification, notify, type ResourceEventHandler } from "./event_handler.ts";
+import { SingleFileTracker } from "./sync_tracking.ts";
 
 /** What a listener is made of. */
 export interface ProcessorListenerOptions<T> {
@@ -29,6 +29,8 @@ const PAUSE_AFTER_ERROR_MS = 1_000;
 const BUDGET_MS = 8;
 const BUDGET_CALLS = 1_000;
 
+const IN_WORDS = { add: "an add", update: "an update", delete: "a delete" } as const;
+
 /**
  * One handler, the notifications that wait for it, and the one pump that hands them out: strictly in order, one at a
  * time, awaiting the handler's promises. Handlers do not wait for each other.
@@ -37,18 +39,19 @@ export class ProcessorListener<T> {
   readonly #options: ProcessorListenerOptions<T>;
   readonly #pending = new Deque<Notification<T>>();
   readonly #stop = new AbortController();
-  readonly #synced = new Latch();
+  readonly #tracker = new SingleFileTracker();
+  /** For log lines. */
+  readonly name: string;
   readonly requestedResyncPeriodMs: number;
   resyncPeriodMs: number;
   /** Whether the next resync's updates are for this listener. */
   isSyncing = true;
   #nextResyncMs: number;
-  #initialOutstanding = 0;
-  #upstreamSynced = false;
   #pump: Promise<void> | undefined;
 
   constructor(options: ProcessorListenerOptions<T>) {
     this.#options = options;
+    this.name = options.name;
     this.requestedResyncPeriodMs = options.requestedResyncPeriodMs;
     this.resyncPeriodMs = options.resyncPeriodMs;
     this.#nextResyncMs = options.clock.now() + options.resyncPeriodMs;
@@ -61,26 +64,25 @@ export class ProcessorListener<T> {
 
   /** Whether the informer has synced, and the handler has handled every object of the initial list. */
   get hasSynced(): boolean {
-    return this.#synced.isOpen;
+    return this.#tracker.hasSynced();
   }
 
   /** Resolves when {@linkcode ProcessorListener.hasSynced} becomes true. */
   get synced(): Promise<void> {
-    return this.#synced.opened;
+    return this.#tracker.synced;
   }
 
   /** Queues a notification; it is delivered in a later microtask, never in this turn of the caller. */
   add(notification: Notification<T>): void {
     if (this.#stop.signal.aborted) return;
-    if (notification.type === "add" && notification.isInInitialList) this.#initialOutstanding++;
+    if (notification.type === "add" && notification.isInInitialList) this.#tracker.start();
     this.#pending.push(notification);
     this.#pump ??= this.#run();
   }
 
   /** The informer has synced: all of the initial list has been queued here. */
   upstreamHasSynced(): void {
-    this.#upstreamSynced = true;
-    this.#checkSynced();
+    this.#tracker.upstreamHasSynced();
   }
 
   /** Drops what waits, and resolves when a call that is under way has ended. */
@@ -109,10 +111,7 @@ export class ProcessorListener<T> {
     for (let next = this.#pending.shift(); next !== undefined; next = this.#pending.shift()) {
       const result = this.#call(next);
       const failed = typeof result === "boolean" ? result : await result; // only a promise costs a turn
-      if (next.type === "add" && next.isInInitialList) {
-        this.#initialOutstanding--;
-        this.#checkSynced();
-      }
+      if (next.type === "add" && next.isInInitialList) this.#tracker.finished();
       if (failed) await sleepUnlessAborted(PAUSE_AFTER_ERROR_MS, { clock, signal });
       if (++calls >= BUDGET_CALLS || clock.now() >= untilMs) {
         await nextTurn();
@@ -127,9 +126,8 @@ export class ProcessorListener<T> {
   #call(notification: Notification<T>): boolean | Promise<boolean> {
     try {
       const result = notify(this.#options.handler, notification);
-      return result === undefined
-        ? false
-        : result.then(() => false, (error) => this.#report(notification, error));
+      if (!isThenable(result)) return false;
+      return Promise.resolve(result).then(() => false, (error) => this.#report(notification, error));
     } catch (error) {
       return this.#report(notification, error);
     }
@@ -137,11 +135,7 @@ export class ProcessorListener<T> {
 
   #report({ type }: Notification<T>, error: unknown): true {
     const { logger, name } = this.#options;
-    logger.error(`${name}: a handler threw in its ${type} notification: ${errorMessage(error)}`, { error });
+    logger.error(`${name} threw when told of ${IN_WORDS[type]}: ${errorMessage(error)}`, { error });
     return true;
-  }
-
-  #checkSynced(): void {
-    if (this.#upstreamSynced && this.#initialOutstanding === 0) this.#synced.open();
   }
 }

@@ -25,6 +25,7 @@ import { consoleLogger, type Logger } from "../util/logger.ts";
 import { Controller } from "./controller.ts";
 import { InformerStateError } from "./errors.ts";
 import type { Notification, ResourceEventHandler } from "./event_handler.ts";
+import { freezeObject } from "./freeze_object.ts";
 import { type DeltaSink, isSameResourceVersion, processDeltas, quarantinedBy } from "./process_deltas.ts";
 import { Processor } from "./processor.ts";
 import type { ProcessorListener } from "./processor_listener.ts";
@@ -67,6 +68,11 @@ export interface SharedIndexInformerOptions<T, I extends string = never> {
   readonly keyFunc?: KeyFunc;
   /** Makes the queue; an atomic `RealFIFO` by default, which keeps the order of events across objects. */
   readonly queue?: (context: QueueContext<T>) => Queue<T>;
+  /**
+   * For development: freezes every object (after the transform), so that code which changes what it was handed throws
+   * where it does so. `false` by default.
+   */
+  readonly freezeObjects?: boolean;
   /** Options of the reflector; its resync options are the informer's. */
   readonly reflector?: Omit<
     ReflectorOptions,
@@ -78,6 +84,8 @@ export interface SharedIndexInformerOptions<T, I extends string = never> {
 
 /** Options of `addEventHandler`. */
 export interface HandlerOptions {
+  /** For log lines; `handler 1` for the first of an informer, and so on, by default. */
+  readonly name?: string;
   /** This handler's own resync period, in milliseconds; 0 for none. The informer's by default. */
   readonly resyncPeriodMs?: number;
 }
@@ -98,6 +106,8 @@ export interface HandlerOptions {
  * ```
  */
 export interface HandlerRegistration {
+  /** The handler's name, after that of its informer. */
+  readonly name: string;
   /** Whether the informer has synced and this handler has handled every object of its initial list. */
   hasSynced(): boolean;
   /** Resolves when that becomes true. */
@@ -162,10 +172,10 @@ export class SharedIndexInformer<T, I extends string = never> {
   readonly #observers = new Set<(event: StoreEvent<T>) => void>();
   readonly #statusListeners = new Set<(status: ReflectorStatus) => void>();
   readonly #synced = new Latch();
+  readonly #stopped = new Latch();
   #transform: TransformFunc<T> | undefined;
   #watchErrorHandler: WatchErrorHandler | undefined;
   #controller: Controller<T> | undefined;
-  #isStopped = false;
 
   /** The store, with its indices; for reading only. */
   readonly indexer: Indexer<T, I>;
@@ -231,8 +241,8 @@ export class SharedIndexInformer<T, I extends string = never> {
     try {
       await this.#controller.run(signal);
     } finally {
-      this.#isStopped = true;
-      await Promise.all([...this.#processor.listeners].map((listener) => listener.stop()));
+      this.#stopped.open();
+      await this.#processor.stop();
     }
   }
 
@@ -262,7 +272,7 @@ export class SharedIndexInformer<T, I extends string = never> {
    * @throws {InformerStateError} The informer has stopped.
    */
   addEventHandler(handler: ResourceEventHandler<T>, options: HandlerOptions = {}): HandlerRegistration {
-    if (this.#isStopped) {
+    if (this.isStopped()) {
       throw new InformerStateError(
         `Cannot add a handler to the informer of ${this.#name}: ` +
           "it was not added to shared informer because it has stopped already",
@@ -277,6 +287,7 @@ export class SharedIndexInformer<T, I extends string = never> {
     // No await from here to the end: what the store holds now, and every later change, reach the handler once.
     const listener = this.#processor.add(handler, resyncPeriodMs, {
       started: this.#controller !== undefined,
+      ...(options.name === undefined ? {} : { name: options.name }),
     });
     if (this.#controller !== undefined) {
       for (const object of this.indexer.values()) {
@@ -285,6 +296,7 @@ export class SharedIndexInformer<T, I extends string = never> {
       if (this.#synced.isOpen) listener.upstreamHasSynced();
     }
     const registration: HandlerRegistration = {
+      name: listener.name,
       hasSynced: () => listener.hasSynced,
       synced: listener.synced,
       get backlog() {
@@ -303,8 +315,7 @@ export class SharedIndexInformer<T, I extends string = never> {
    */
   async removeEventHandler(registration: HandlerRegistration): Promise<void> {
     const listener = this.#registrations.get(registration);
-    if (listener === undefined || !this.#processor.remove(listener)) return;
-    await listener.stop();
+    if (listener !== undefined) await this.#processor.remove(listener);
   }
 
   /**
@@ -320,7 +331,7 @@ export class SharedIndexInformer<T, I extends string = never> {
 
   /** Adds indices, at any time before the informer has stopped: what is stored already is indexed at once. */
   addIndexers<J extends string>(indexers: Indexers<T, J>): SharedIndexInformer<T, I | J> {
-    if (this.#isStopped) {
+    if (this.isStopped()) {
       throw new InformerStateError(`Cannot add indexers to the informer of ${this.#name}: it has stopped`);
     }
     this.indexer.addIndexers(indexers);
@@ -355,15 +366,27 @@ export class SharedIndexInformer<T, I extends string = never> {
   /**
    * Resolves when the store holds the whole first list.
    *
+   * @throws {InformerStateError} It stopped before.
    * @throws The signal's reason, if it is aborted first.
    */
-  synced(signal?: AbortSignal): Promise<void> {
-    return abortable(this.#synced.opened, signal);
+  async synced(signal?: AbortSignal): Promise<void> {
+    if (this.#synced.isOpen) return;
+    await abortable(Promise.race([this.#synced.opened, this.#stopped.opened]), signal);
+    if (!this.#synced.isOpen) {
+      throw new InformerStateError(
+        `Cannot wait for the informer of ${this.#name}: it stopped before it had synced`,
+      );
+    }
   }
 
   /** Whether it has run and stopped. */
   isStopped(): boolean {
-    return this.#isStopped;
+    return this.#stopped.isOpen;
+  }
+
+  /** Whether it was run; stays true. */
+  isStarted(): boolean {
+    return this.#controller !== undefined;
   }
 
   /** The last resourceVersion the reflector saw; `""` before the first list. The store may be some events behind. */
@@ -387,10 +410,13 @@ export class SharedIndexInformer<T, I extends string = never> {
   }
 
   #makeQueue(): Queue<T> {
+    const transform = this.#transform;
+    const frozen: TransformFunc<T> = (object) =>
+      freezeObject(transform === undefined ? object : transform(object));
     const context: QueueContext<T> = {
       keyFunc: this.#keyFunc,
       knownObjects: this.indexer,
-      transform: this.#transform,
+      transform: this.#options.freezeObjects ? frozen : transform,
       clock: this.#clock,
       logger: this.#logger,
       name: this.#name,

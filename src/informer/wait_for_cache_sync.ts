@@ -3,14 +3,39 @@
  * @module
  */
 
-import { abortable } from "../util/abort.ts";
+import { abortable, linkedAbort } from "../util/abort.ts";
+import { errorMessage } from "../util/errors.ts";
+import { consoleLogger, type Logger } from "../util/logger.ts";
 
-/** What can be waited for: an informer, a controller, or a handler's registration. */
+/**
+ * What can be waited for: an informer, a controller, a handler's registration, a tracker.
+ *
+ * Mirrors client-go's `DoneChecker`, with a promise for its channel.
+ *
+ * @example
+ * ```ts
+ * import { type HasSynced, SingleFileTracker } from "@listwatch/cache";
+ * const writer: HasSynced = new SingleFileTracker("endpoints writer");
+ * console.log(writer.name, writer.hasSynced()); // endpoints writer false
+ * ```
+ */
 export interface HasSynced {
+  /** For log lines and errors. */
+  readonly name?: string;
   /** Whether it has synced. */
   hasSynced(): boolean;
-  /** Resolves when it has. */
+  /** Resolves when it has; may reject when it never will. */
   readonly synced: Promise<void> | ((signal?: AbortSignal) => Promise<void>);
+}
+
+/** Options of {@linkcode waitFor}. */
+export interface WaitForOptions {
+  /** What is waited for, in words, such as `caches of the endpoints controller`. Nothing is logged without it. */
+  readonly what?: string;
+  /** Ends the wait. */
+  readonly signal?: AbortSignal;
+  /** Told (info) of everyone who is done, in the order of their being done, and (warn) of those who are not at the end. */
+  readonly logger?: Logger;
 }
 
 /**
@@ -18,7 +43,8 @@ export interface HasSynced {
  *
  * Mirrors client-go's `WaitForCacheSync`, without polling.
  *
- * @returns `true`, or `false` if the signal was aborted first; what has synced already wins over an aborted signal.
+ * @returns `true`, or `false` if the signal was aborted first, or one of them stopped and never will; what has synced
+ * already wins over an aborted signal.
  *
  * @example
  * ```ts
@@ -28,15 +54,55 @@ export interface HasSynced {
  * console.log(await waitForCacheSync([informer], AbortSignal.abort())); // false
  * ```
  */
-export async function waitForCacheSync(what: readonly HasSynced[], signal?: AbortSignal): Promise<boolean> {
-  const isDone = () => what.every((one) => one.hasSynced());
-  if (isDone()) return true;
-  const all = Promise.all(what.map((one) => typeof one.synced === "function" ? one.synced() : one.synced));
+export function waitForCacheSync(what: readonly HasSynced[], signal?: AbortSignal): Promise<boolean> {
+  return waitFor(what, signal === undefined ? {} : { signal });
+}
+
+/**
+ * As {@linkcode waitForCacheSync}, and logs who is done and, at the end, who is not.
+ *
+ * Mirrors client-go's `WaitFor`.
+ *
+ * @returns `true`, or `false` if the signal was aborted first, or one of them stopped and never will; what has synced
+ * already wins over an aborted signal.
+ *
+ * @example
+ * ```ts
+ * import { SingleFileTracker, waitFor } from "@listwatch/cache";
+ * const trackers = [new SingleFileTracker("pods"), new SingleFileTracker("nodes")];
+ * await waitFor(trackers, { what: "the caches", signal: AbortSignal.abort(new Error("shutting down")) });
+ * // warns: stopped waiting for the caches: nodes, pods have not synced: shutting down
+ * ```
+ */
+export async function waitFor(what: readonly HasSynced[], options: WaitForOptions = {}): Promise<boolean> {
+  const { signal, logger = consoleLogger } = options;
+  const text = options.what ?? "";
+  if (text !== "") logger.info(`waiting for ${text}`);
+  const link = linkedAbort(signal);
+  const wait = async (one: HasSynced): Promise<void> => {
+    if (!one.hasSynced()) {
+      await (typeof one.synced === "function" ? one.synced(link.signal) : abortable(one.synced, link.signal));
+    }
+    if (text !== "") logger.info(`done waiting for ${text}: ${nameOf(one)}`);
+  };
+  let cause: unknown;
   try {
-    await abortable(all, signal);
-    return true;
+    await Promise.all(what.map(wait));
   } catch (error) {
-    if (signal?.aborted) return isDone();
-    throw error;
+    cause = error;
+  } finally {
+    link.unlink();
+    link.abort(); // the others need not wait any more
   }
+  const unsynced = what.filter((one) => !one.hasSynced());
+  if (unsynced.length > 0 && text !== "") {
+    const names = unsynced.map(nameOf).sort().join(", ");
+    const have = unsynced.length === 1 ? "has" : "have";
+    logger.warn(`stopped waiting for ${text}: ${names} ${have} not synced: ${errorMessage(cause)}`);
+  }
+  return unsynced.length === 0;
+}
+
+function nameOf(one: HasSynced): string {
+  return one.name || "(unnamed)";
 }

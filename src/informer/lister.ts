@@ -1,0 +1,194 @@
+/**
+ * Reading an informer's store as one reads an API: by namespace, name and labels.
+ * @module
+ */
+
+import { NoMetaError } from "../meta/keys.ts";
+import { type LabelSelector, parseLabelSelector } from "../meta/labels.ts";
+import { metaOf } from "../meta/object.ts";
+import { type GroupVersionResource, parseResource } from "../meta/resource.ts";
+import { newStatus, StatusError } from "../meta/status.ts";
+import { NAMESPACE_INDEX } from "../store/index_func.ts";
+import type { Indexer, Store } from "../store/store.ts";
+
+/**
+ * The objects of one namespace.
+ *
+ * Mirrors client-go's `GenericNamespaceLister`.
+ *
+ * @example
+ * ```ts
+ * import { type KubernetesObject, metaNamespaceKey, type NamespaceLister, newIndexer, newLister } from "@listwatch/cache";
+ * const indexer = newIndexer<KubernetesObject>(metaNamespaceKey, {});
+ * const shop: NamespaceLister<KubernetesObject> = newLister(indexer, "v1/pods").byNamespace("shop");
+ * console.log(shop.list().length); // 0
+ * ```
+ */
+export interface NamespaceLister<T> {
+  /**
+   * The objects that carry the labels selected, all without a selector; in no order that may be relied on.
+   *
+   * @throws {SelectorParseError} The selector is a text that does not parse.
+   * @throws {NoMetaError} There is a selector, and an object without metadata.
+   */
+  list(selector?: LabelSelector | string): T[];
+  /**
+   * The object of a name.
+   *
+   * @throws {StatusError} 404, NotFound: it is not in the store.
+   */
+  get(name: string): T;
+}
+
+/**
+ * The objects of a store, read as an API is read; nothing is asked of a server. Objects are shared: read-only.
+ *
+ * Mirrors client-go's `GenericLister`.
+ *
+ * @example
+ * ```ts
+ * import { type KubernetesObject, type Lister, metaNamespaceKey, newIndexer, newLister } from "@listwatch/cache";
+ * const indexer = newIndexer<KubernetesObject>(metaNamespaceKey, {});
+ * const nodes: Lister<KubernetesObject> = newLister(indexer, "v1/nodes");
+ * console.log(nodes.list("!node-role.kubernetes.io/control-plane").length); // 0
+ * ```
+ */
+export interface Lister<T> extends NamespaceLister<T> {
+  /** The objects of all namespaces that carry the labels selected; as {@linkcode NamespaceLister.list}. */
+  list(selector?: LabelSelector | string): T[];
+  /**
+   * A cluster-scoped object by its name, or any by its key (`namespace/name`).
+   *
+   * @throws {StatusError} 404, NotFound: it is not in the store.
+   */
+  get(name: string): T;
+  /** The objects of one namespace; `""` lists all of them. */
+  byNamespace(namespace: string): NamespaceLister<T>;
+}
+
+/**
+ * Makes a lister over an informer's `indexer`, or any other. With an index `namespace` (`metaNamespaceIndex`), as the
+ * informers of a `SharedInformerFactory` have it, listing a namespace costs only what is in it.
+ *
+ * Mirrors client-go's `NewGenericLister`.
+ *
+ * @param resource What the objects are, for the NotFound error: `"v1/pods"`, or its parts.
+ *
+ * @throws {TypeError} The resource is no such text.
+ *
+ * @example
+ * ```ts
+ * import { isNotFound, type KubernetesObject, metaNamespaceIndex, metaNamespaceKey } from "@listwatch/cache";
+ * import { newIndexer, newLister } from "@listwatch/cache";
+ * const indexer = newIndexer<KubernetesObject>(metaNamespaceKey, { namespace: metaNamespaceIndex });
+ * indexer.add({ metadata: { namespace: "shop", name: "web-1", labels: { app: "web" } } });
+ * const pods = newLister(indexer, "v1/pods");
+ * console.log(pods.byNamespace("shop").get("web-1").metadata?.labels, pods.list("app=db").length); // { app: "web" } 0
+ * try {
+ *   pods.byNamespace("shop").get("web-2");
+ * } catch (error) {
+ *   console.log(isNotFound(error), `${error}`); // true StatusError: pods "web-2" not found
+ * }
+ * ```
+ */
+export function newLister<T, I extends string>(
+  indexer: Indexer<T, I>,
+  resource: GroupVersionResource | string,
+): Lister<T> {
+  const gvr = typeof resource === "string" ? parseResource(resource) : resource;
+  const get = (key: string, name: string): T => {
+    const object = indexer.getByKey(key);
+    if (object === undefined) throw newNotFoundError(gvr, name);
+    return object;
+  };
+  return {
+    list: (selector) => listAll(indexer, asSelector(selector)),
+    get: (name) => get(name, name),
+    byNamespace: (namespace) => ({
+      list: (selector) => listAllByNamespace(indexer, namespace, asSelector(selector)),
+      get: (name) => get(namespace === "" ? name : `${namespace}/${name}`, name),
+    }),
+  };
+}
+
+/**
+ * The objects of a store that carry the labels selected: a new array, in no order that may be relied on. A selector of
+ * nothing, or of everything, does not look at labels.
+ *
+ * Mirrors client-go's `ListAll`.
+ *
+ * @throws {NoMetaError} An object has no metadata, and the selector asks for labels.
+ *
+ * @example
+ * ```ts
+ * import { type KubernetesObject, listAll, metaNamespaceKey, newStore, parseLabelSelector } from "@listwatch/cache";
+ * const store = newStore<KubernetesObject>(metaNamespaceKey);
+ * store.add({ metadata: { name: "a", labels: { app: "web" } } });
+ * console.log(listAll(store, parseLabelSelector("app in (web, api)")).length); // 1
+ * ```
+ */
+export function listAll<T>(store: Store<T>, selector?: LabelSelector): T[] {
+  if (selector?.selectable === false) return [];
+  if (selector === undefined || selector.empty) return store.list();
+  const found: T[] = [];
+  for (const object of store.values()) {
+    if (selector.matches(labelled(object).labels)) found.push(object);
+  }
+  return found;
+}
+
+/**
+ * The objects of one namespace that carry the labels selected; of all namespaces for `""`. Costs what the namespace
+ * holds if the indexer has an index `namespace`, and what the store holds if not.
+ *
+ * Mirrors client-go's `ListAllByNamespace`.
+ *
+ * @throws {NoMetaError} An object has no metadata, and it is asked for.
+ *
+ * @example
+ * ```ts
+ * import { type KubernetesObject, listAllByNamespace, metaNamespaceIndex, metaNamespaceKey } from "@listwatch/cache";
+ * import { newIndexer } from "@listwatch/cache";
+ * const indexer = newIndexer<KubernetesObject>(metaNamespaceKey, { namespace: metaNamespaceIndex });
+ * indexer.add({ metadata: { namespace: "shop", name: "web-1" } });
+ * console.log(listAllByNamespace(indexer, "shop").length, listAllByNamespace(indexer, "other").length); // 1 0
+ * ```
+ */
+export function listAllByNamespace<T, I extends string>(
+  indexer: Indexer<T, I>,
+  namespace: string,
+  selector?: LabelSelector,
+): T[] {
+  if (selector?.selectable === false) return [];
+  if (namespace === "") return listAll(indexer, selector);
+  const matches = selector === undefined || selector.empty ? undefined : selector;
+  const found: T[] = [];
+  if (Object.hasOwn(indexer.getIndexers(), NAMESPACE_INDEX)) {
+    const objects = indexer.byIndex(NAMESPACE_INDEX as I, namespace);
+    if (matches === undefined) return objects;
+    for (const object of objects) if (matches.matches(labelled(object).labels)) found.push(object);
+    return found;
+  }
+  for (const object of indexer.values()) {
+    const metadata = labelled(object);
+    if (metadata.namespace !== namespace) continue;
+    if (matches === undefined || matches.matches(metadata.labels)) found.push(object);
+  }
+  return found;
+}
+
+function labelled(object: unknown) {
+  const metadata = metaOf(object);
+  if (metadata === undefined) throw new NoMetaError(object);
+  return metadata;
+}
+
+function asSelector(selector: LabelSelector | string | undefined): LabelSelector | undefined {
+  return typeof selector === "string" ? parseLabelSelector(selector) : selector;
+}
+
+function newNotFoundError({ group, resource }: GroupVersionResource, name: string): StatusError {
+  const qualified = group === "" ? resource : `${resource}.${group}`;
+  const message = `${qualified} ${JSON.stringify(name)} not found`;
+  return new StatusError(newStatus(404, "NotFound", message, { name, group, kind: resource }));
+}

@@ -1,0 +1,221 @@
+/**
+ * The informers of a program: one for each resource.
+ * @module
+ */
+
+import type { ListOptions } from "../meta/list_watch.ts";
+import type { KubernetesObject } from "../meta/object.ts";
+import { formatResource, type GroupVersionResource, parseResource } from "../meta/resource.ts";
+import { type ListerWatcher, newListWatch } from "../reflector/lister_watcher.ts";
+import { metaNamespaceIndex } from "../store/index_func.ts";
+import type { TransformFunc } from "../store/store.ts";
+import { CacheSyncError, InformerStateError } from "./errors.ts";
+import { type Lister, newLister } from "./lister.ts";
+import { type Running, SharedIndexInformer, type SharedIndexInformerOptions } from "./shared_informer.ts";
+import { waitForCacheSync } from "./wait_for_cache_sync.ts";
+
+/**
+ * Where a {@linkcode SharedInformerFactory} gets its sources from: a `Cluster`, or anything with such a method.
+ *
+ * @example
+ * ```ts
+ * import { newCluster, type ResourceSource } from "@listwatch/cache";
+ * const source: ResourceSource = newCluster({ server: "http://127.0.0.1:8001" });
+ * ```
+ */
+export interface ResourceSource {
+  /** The source of a resource's objects, of one namespace or of all. */
+  resource(
+    resource: GroupVersionResource,
+    options: { readonly namespace?: string },
+  ): ListerWatcher<KubernetesObject>;
+}
+
+/** Options of every informer of a factory. */
+export type FactoryInformerOptions<T> = Omit<
+  SharedIndexInformerOptions<T, "namespace">,
+  "name" | "indexers" | "resyncPeriodMs" | "transform" | "keyFunc"
+>;
+
+/**
+ * Options of {@linkcode SharedInformerFactory}. All may be left out.
+ *
+ * @example
+ * ```ts
+ * import type { SharedInformerFactoryOptions } from "@listwatch/cache";
+ * const options: SharedInformerFactoryOptions = {
+ *   namespace: "shop",
+ *   tweakListOptions: (options) => ({ ...options, labelSelector: "app=web" }),
+ *   resyncPeriodsMs: { "v1/nodes": 600_000 },
+ * };
+ * ```
+ */
+export interface SharedInformerFactoryOptions {
+  /** Only objects of this namespace; all of them by default. */
+  readonly namespace?: string;
+  /** Changes the options of every list and watch. */
+  readonly tweakListOptions?: (options: ListOptions, resource: GroupVersionResource) => ListOptions;
+  /** The resync period of resources that are not in `resyncPeriodsMs`, in milliseconds; 0, the default, is none. */
+  readonly resyncPeriodMs?: number;
+  /** Resync periods by resource, written as `v1/pods`. */
+  readonly resyncPeriodsMs?: Readonly<Record<string, number>>;
+  /** Runs once on every object of every resource before it is queued, and may change it. */
+  readonly transform?: TransformFunc<KubernetesObject>;
+  /** Further options of every informer. */
+  readonly informer?: FactoryInformerOptions<KubernetesObject>;
+}
+
+/**
+ * One resource of a {@linkcode SharedInformerFactory}.
+ *
+ * Mirrors client-go's `GenericInformer`.
+ *
+ * @example
+ * ```ts
+ * import { type KubernetesObject, newCluster, type ResourceInformer, SharedInformerFactory } from "@listwatch/cache";
+ * const factory = new SharedInformerFactory(newCluster({ server: "http://127.0.0.1:8001" }));
+ * const pods: ResourceInformer<KubernetesObject> = factory.forResource("v1/pods");
+ * console.log(pods.informer.name, pods.lister.list().length); // v1/pods 0
+ * ```
+ */
+export interface ResourceInformer<T> {
+  /** Which resource. */
+  readonly resource: GroupVersionResource;
+  /** Its one informer, which is indexed by namespace. */
+  readonly informer: SharedIndexInformer<T, "namespace">;
+  /** Its store, read as one reads an API. */
+  readonly lister: Lister<T>;
+}
+
+/**
+ * Makes informers, one for each resource, when they are first asked for; starts and stops them together. Whoever needs
+ * pods asks the factory, and all share one watch and one store.
+ *
+ * Mirrors client-go's `SharedInformerFactory` and, as objects need no types here, its `DynamicSharedInformerFactory`.
+ * It differs in `shutdown`, which stops the informers before it waits for them.
+ *
+ * @example
+ * ```ts
+ * import { type KubernetesObject, newCluster, SharedInformerFactory } from "@listwatch/cache";
+ * interface Pod extends KubernetesObject {
+ *   spec?: { nodeName?: string };
+ * }
+ * await using factory = new SharedInformerFactory(newCluster({ server: "http://127.0.0.1:8001" }));
+ * const pods = factory.forResource<Pod>("v1/pods");
+ * const nodes = factory.forResource("v1/nodes");
+ * pods.informer.addEventHandler({ onAdd: (pod) => console.log(pod.metadata?.name, "is on", pod.spec?.nodeName) });
+ * factory.start();
+ * await factory.synced(AbortSignal.timeout(30_000)).catch((error) => console.log(error.message));
+ * console.log(nodes.lister.list("node-role.kubernetes.io/control-plane").length);
+ * ```
+ */
+export class SharedInformerFactory implements AsyncDisposable {
+  readonly #source: ResourceSource;
+  readonly #options: SharedInformerFactoryOptions;
+  readonly #informers = new Map<string, ResourceInformer<KubernetesObject>>();
+  readonly #running = new Map<string, Running>();
+  #isShutDown = false;
+
+  /** Makes a factory without informers. */
+  constructor(source: ResourceSource, options: SharedInformerFactoryOptions = {}) {
+    this.#source = source;
+    this.#options = options;
+  }
+
+  /**
+   * The informer of a resource: made when it is first asked for, the same one from then on. One that was made after
+   * {@linkcode SharedInformerFactory.start} runs from the next `start` on.
+   *
+   * `T` is what the caller knows of the objects; nobody checks it. Who asks for one resource with two types gets one
+   * informer with two views.
+   *
+   * @param resource `"v1/pods"`, `"apps/v1/deployments"`, or its parts.
+   *
+   * @throws {TypeError} The resource is no such text.
+   * @throws {InformerStateError} The factory was shut down, and the informer is not there.
+   */
+  forResource<T extends KubernetesObject = KubernetesObject>(
+    resource: GroupVersionResource | string,
+  ): ResourceInformer<T> {
+    const gvr = typeof resource === "string" ? parseResource(resource) : resource;
+    const name = formatResource(gvr);
+    let made = this.#informers.get(name);
+    if (made === undefined) {
+      if (this.#isShutDown) {
+        throw new InformerStateError(`Cannot make an informer of ${name}: its factory was shut down`);
+      }
+      made = this.#make(gvr, name);
+      this.#informers.set(name, made);
+    }
+    return made as unknown as ResourceInformer<T>;
+  }
+
+  /**
+   * Starts the informers that were made and not started yet; does not wait. They run until the signal is aborted or the
+   * factory is shut down. After a shutdown it does nothing.
+   */
+  start(signal?: AbortSignal): void {
+    if (this.#isShutDown) return;
+    for (const [name, { informer }] of this.#informers) {
+      if (!this.#running.has(name) && !informer.isStarted()) this.#running.set(name, informer.start(signal));
+    }
+  }
+
+  /**
+   * Waits until the informers that were started by now have synced.
+   *
+   * @returns Which have, by resource (`v1/pods`): all, unless the signal was aborted or one was stopped before.
+   */
+  async waitForCacheSync(signal?: AbortSignal): Promise<ReadonlyMap<string, boolean>> {
+    const started = [...this.#informers].filter(([, { informer }]) => informer.isStarted());
+    await waitForCacheSync(started.map(([, { informer }]) => informer), signal);
+    return new Map(started.map(([name, { informer }]) => [name, informer.hasSynced()]));
+  }
+
+  /**
+   * Resolves when the informers that were started by now have synced.
+   *
+   * @throws {CacheSyncError} The signal was aborted, or an informer stopped, before all had; it names those that had not.
+   */
+  async synced(signal?: AbortSignal): Promise<void> {
+    const unsynced: string[] = [];
+    for (const [name, hasSynced] of await this.waitForCacheSync(signal)) if (!hasSynced) unsynced.push(name);
+    if (unsynced.length > 0) {
+      throw new CacheSyncError(
+        unsynced.sort(),
+        signal?.aborted ? signal.reason : new Error("an informer was stopped"),
+      );
+    }
+  }
+
+  /** Stops the informers that it started, lets no other start, and resolves when nothing is left running. */
+  async shutdown(): Promise<void> {
+    this.#isShutDown = true;
+    await Promise.all([...this.#running.values()].map((running) => running.stop()));
+  }
+
+  /** The same as {@linkcode SharedInformerFactory.shutdown}. */
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.shutdown();
+  }
+
+  #make(resource: GroupVersionResource, name: string): ResourceInformer<KubernetesObject> {
+    const { namespace, tweakListOptions, resyncPeriodsMs = {}, transform } = this.#options;
+    const own = this.#source.resource(resource, namespace === undefined ? {} : { namespace });
+    const informer = new SharedIndexInformer<KubernetesObject, "namespace">(
+      tweakListOptions === undefined
+        ? own
+        : newListWatch(own, (options) => tweakListOptions(options, resource)),
+      {
+        ...this.#options.informer,
+        name,
+        indexers: { namespace: metaNamespaceIndex },
+        resyncPeriodMs: Object.hasOwn(resyncPeriodsMs, name)
+          ? resyncPeriodsMs[name]
+          : this.#options.resyncPeriodMs ?? 0,
+        ...(transform === undefined ? {} : { transform }),
+      },
+    );
+    return { resource, informer, lister: newLister(informer.indexer, resource) };
+  }
+}

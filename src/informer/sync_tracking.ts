@@ -1,0 +1,187 @@
+/**
+ * Knowing when what follows an informer has caught up with it.
+ * @module
+ */
+
+import { Latch } from "../util/deferred.ts";
+
+/**
+ * Tells when an asynchronous consumer of an informer has synced: the informer has, and every item of the initial list
+ * that was started is finished. Items have keys, may be handled at the same time and finish in any order.
+ *
+ * Start every item of the initial list before the call of {@linkcode AsyncTracker.upstreamHasSynced}; a handler does so
+ * by starting those whose `isInInitialList` is true. Once synced, it stays so.
+ *
+ * Mirrors client-go's `synctrack.AsyncTracker`.
+ *
+ * @example
+ * ```ts
+ * import { AsyncTracker } from "@listwatch/cache";
+ * const tracker = new AsyncTracker<string>("endpoints writer");
+ * tracker.start("shop/web-1");
+ * tracker.upstreamHasSynced();
+ * console.log(tracker.hasSynced()); // false
+ * tracker.finished("shop/web-1");
+ * console.log(tracker.hasSynced()); // true
+ * ```
+ */
+export class AsyncTracker<K> {
+  /** For log lines. */
+  readonly name: string;
+  readonly #waiting = new Set<K>();
+  readonly #synced = new Latch();
+  #upstreamSynced = false;
+
+  /** Makes a tracker without items. */
+  constructor(name = "") {
+    this.name = name;
+  }
+
+  /** An item is being handled; again before it is finished changes nothing. */
+  start(key: K): void {
+    this.#waiting.add(key);
+  }
+
+  /** An item was handled; one that was not started is fine. */
+  finished(key: K): void {
+    this.#waiting.delete(key);
+    this.#check();
+  }
+
+  /** The informer has synced, and every item of its initial list was started. */
+  upstreamHasSynced(): void {
+    this.#upstreamSynced = true;
+    this.#check();
+  }
+
+  /** Whether the informer has synced and nothing was outstanding since, at least once. */
+  hasSynced(): boolean {
+    return this.#synced.isOpen;
+  }
+
+  /** Resolves when {@linkcode AsyncTracker.hasSynced} becomes true. */
+  get synced(): Promise<void> {
+    return this.#synced.opened;
+  }
+
+  #check(): void {
+    if (this.#upstreamSynced && this.#waiting.size === 0) this.#synced.open();
+  }
+}
+
+/**
+ * As {@linkcode AsyncTracker}, for a consumer that handles one item after the other: items need no keys, they are
+ * counted.
+ *
+ * Mirrors client-go's `synctrack.SingleFileTracker`.
+ *
+ * @example
+ * ```ts
+ * import { SingleFileTracker } from "@listwatch/cache";
+ * const tracker = new SingleFileTracker();
+ * tracker.start();
+ * tracker.upstreamHasSynced();
+ * tracker.finished();
+ * console.log(tracker.hasSynced()); // true
+ * ```
+ */
+export class SingleFileTracker {
+  /** For log lines. */
+  readonly name: string;
+  readonly #synced = new Latch();
+  #count = 0;
+  #upstreamSynced = false;
+
+  /** Makes a tracker without items. */
+  constructor(name = "") {
+    this.name = name;
+  }
+
+  /** An item is on its way. */
+  start(): void {
+    this.#count++;
+  }
+
+  /**
+   * An item was handled.
+   *
+   * @throws {RangeError} More items were finished than started: what `hasSynced` said cannot be relied on.
+   */
+  finished(): void {
+    if (this.#count === 0) {
+      const which = this.name === "" ? "" : ` in ${JSON.stringify(this.name)}`;
+      throw new RangeError(`Cannot finish an item${which}: every item that was started is finished already`);
+    }
+    this.#count--;
+    this.#check();
+  }
+
+  /** The informer has synced, and every item of its initial list was started. */
+  upstreamHasSynced(): void {
+    this.#upstreamSynced = true;
+    this.#check();
+  }
+
+  /** Whether the informer has synced and nothing was outstanding since, at least once. */
+  hasSynced(): boolean {
+    return this.#synced.isOpen;
+  }
+
+  /** Resolves when {@linkcode SingleFileTracker.hasSynced} becomes true. */
+  get synced(): Promise<void> {
+    return this.#synced.opened;
+  }
+
+  #check(): void {
+    if (this.#upstreamSynced && this.#count === 0) this.#synced.open();
+  }
+}
+
+/**
+ * A value that is worked out when somebody asks, and again only after somebody said that it changed: for what is
+ * derived from a whole store and needed now and then.
+ *
+ * Those who ask while it is being worked out share one evaluation. One that fails is not remembered: the next who asks
+ * has it tried again. Someone who asks after a `notify` never gets a value whose evaluation began before it.
+ *
+ * Mirrors client-go's `synctrack.Lazy`.
+ *
+ * @example
+ * ```ts
+ * import { type KubernetesObject, Lazy, newCluster, SharedIndexInformer } from "@listwatch/cache";
+ * const nodes = newCluster({ server: "http://127.0.0.1:8001" }).resource<KubernetesObject>("v1/nodes");
+ * const informer = new SharedIndexInformer(nodes);
+ * const names = new Lazy(() => informer.indexer.listKeys().sort());
+ * informer.observe(() => names.notify());
+ * console.log(await names.get()); // []
+ * ```
+ */
+export class Lazy<V> {
+  readonly #evaluate: () => V | Promise<V>;
+  #value: Promise<V> | undefined;
+
+  /** Makes one that was not worked out yet. */
+  constructor(evaluate: () => V | Promise<V>) {
+    this.#evaluate = evaluate;
+  }
+
+  /** What it is worked out from has changed. */
+  notify(): void {
+    this.#value = undefined;
+  }
+
+  /**
+   * The value.
+   *
+   * @throws What the evaluation threw.
+   */
+  get(): Promise<V> {
+    if (this.#value !== undefined) return this.#value;
+    const value = new Promise<V>((resolve) => resolve(this.#evaluate()));
+    this.#value = value;
+    value.catch(() => {
+      if (this.#value === value) this.#value = undefined;
+    });
+    return value;
+  }
+}
