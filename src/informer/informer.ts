@@ -7,7 +7,7 @@ import { deletionHandlingMetaNamespaceKey, type KeyFunc } from "../meta/keys.ts"
 import { DeltaFIFO } from "../queue/delta_fifo.ts";
 import type { Queue } from "../queue/queue.ts";
 import type { ListerWatcher } from "../reflector/lister_watcher.ts";
-import type { ReflectorOptions } from "../reflector/reflector.ts";
+import type { ReflectorOptions } from "../reflector/reflector_options.ts";
 import type { Indexers } from "../store/index_func.ts";
 import { type Indexer, newIndexer, type TransformFunc } from "../store/store.ts";
 import { realClock } from "../util/clock.ts";
@@ -108,6 +108,7 @@ export function newInformer<T, I extends string = never>(
       ...options.reflector,
       name,
       keyFunc,
+      knownObjects: store,
       clock,
       logger,
       resyncPeriodMs: options.resyncPeriodMs ?? 0,

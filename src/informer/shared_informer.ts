@@ -13,7 +13,7 @@ import { deletionHandlingMetaNamespaceKey, type KeyFunc } from "../meta/keys.ts"
 import type { Queue } from "../queue/queue.ts";
 import { RealFIFO } from "../queue/real_fifo.ts";
 import type { ListerWatcher } from "../reflector/lister_watcher.ts";
-import type { ReflectorOptions, WatchErrorHandler } from "../reflector/reflector.ts";
+import type { ReflectorOptions, WatchErrorHandler } from "../reflector/reflector_options.ts";
 import type { ReflectorStatus } from "../reflector/status.ts";
 import type { Indexers } from "../store/index_func.ts";
 import { type Indexer, newIndexer, type TransformFunc } from "../store/store.ts";
@@ -225,6 +225,7 @@ export class SharedIndexInformer<T, I extends string = never> {
         ...this.#options.reflector,
         name: this.#name,
         keyFunc: this.#keyFunc,
+        knownObjects: this.indexer,
         clock: this.#clock,
         logger: this.#logger,
         resyncPeriodMs: this.#processor.resyncCheckPeriodMs,

@@ -140,8 +140,16 @@ export class NetworkError extends CacheError {
   }
 }
 
-/** How a connection failed. `Unreachable` is every failure before an answer that is none of the others. */
-export type NetworkFailure = "ConnectionRefused" | "ConnectionReset" | "UnexpectedEOF" | "Unreachable";
+/**
+ * How a connection failed. `DeadPeer`: it is open, but nothing comes that should. `Unreachable`: every failure before
+ * an answer that is none of the others.
+ */
+export type NetworkFailure =
+  | "ConnectionRefused"
+  | "ConnectionReset"
+  | "UnexpectedEOF"
+  | "DeadPeer"
+  | "Unreachable";
 
 /** Finds the first error of a class in an error and its causes. */
 function find<E>(error: unknown, errorClass: abstract new (...args: never[]) => E): E | undefined {

@@ -5,10 +5,7 @@
 
 export { type ListerWatcher, newListWatch } from "./lister_watcher.ts";
 export { listAllPages, type PagedList, type PagerOptions } from "./pager.ts";
-export {
-  Reflector,
-  type ReflectorOptions,
-  VeryShortWatchError,
-  type WatchErrorHandler,
-} from "./reflector.ts";
+export { Reflector } from "./reflector.ts";
+export { type ReflectorOptions, VeryShortWatchError, type WatchErrorHandler } from "./reflector_options.ts";
+export type { RetryBackoff } from "./retry_pacing.ts";
 export type { ReflectorError, ReflectorPhase, ReflectorStatus } from "./status.ts";

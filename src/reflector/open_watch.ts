@@ -13,11 +13,14 @@ import { abortable, type LinkedAbort } from "../util/abort.ts";
 export class OpenWatch<T> {
   readonly #iterator: AsyncIterator<readonly WatchItem<T>[]>;
   readonly #link: LinkedAbort;
+  /** When the server must have ended it, in the clock's milliseconds: later, the other end is dead. */
+  readonly deadlineMs: number;
   #unread: readonly WatchItem<T>[] | undefined;
   #next: Promise<IteratorResult<readonly WatchItem<T>[]>> | undefined;
   #closed = false;
 
-  constructor(stream: WatchStream<T>, link: LinkedAbort) {
+  constructor(stream: WatchStream<T>, link: LinkedAbort, deadlineMs: number) {
+    this.deadlineMs = deadlineMs;
     this.#iterator = stream[Symbol.asyncIterator]();
     this.#link = link;
   }

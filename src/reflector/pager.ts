@@ -40,7 +40,7 @@ export interface PagerOptions<T> extends ListWatchContext {
  * @throws Whatever the source throws.
  */
 export async function listAllPages<T>(
-  source: ListerWatcher<T>,
+  source: Pick<ListerWatcher<T>, "list">,
   options: ListOptions,
   pager: PagerOptions<T>,
 ): Promise<PagedList<T>> {

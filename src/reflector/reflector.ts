@@ -19,16 +19,15 @@
  * @module
  */
 
-import { deletionHandlingMetaNamespaceKey, type KeyFunc } from "../meta/keys.ts";
+import { deletionHandlingMetaNamespaceKey } from "../meta/keys.ts";
 import type { ListOptions, ListPage, Quarantined } from "../meta/list_watch.ts";
 import { metaOf } from "../meta/object.ts";
-import type { GroupVersionKind } from "../meta/resource.ts";
-import { isExpired, isInternalError, networkErrorOf, StatusError } from "../meta/status.ts";
+import { isExpired, isInternalError, NetworkError, networkErrorOf, StatusError } from "../meta/status.ts";
 import type { ReflectorStore } from "../queue/queue.ts";
-import { type LinkedAbort, linkedAbort, sleepUnlessAborted } from "../util/abort.ts";
+import { abortable, type LinkedAbort, linkedAbort, sleepUnlessAborted } from "../util/abort.ts";
 import { newReflectorBackoff } from "../util/backoff.ts";
 import { type Clock, realClock } from "../util/clock.ts";
-import { CacheError, errorMessage } from "../util/errors.ts";
+import { errorMessage } from "../util/errors.ts";
 import { consoleLogger, type Logger } from "../util/logger.ts";
 import { RetryWithDeadline } from "../util/retry_with_deadline.ts";
 import { type DataEvent, eventProblem, isTableKind, StreamPosition } from "./events.ts";
@@ -44,70 +43,22 @@ import {
   transition,
 } from "./state.ts";
 import { ResyncTimer } from "./resync_timer.ts";
+import { LossRecovery, RetryPacing } from "./retry_pacing.ts";
 import { type ReflectorStatus, StatusKeeper } from "./status.ts";
+import { RelistDue, WatchGuard } from "./watch_guard.ts";
+import { type ReflectorOptions, VeryShortWatchError } from "./reflector_options.ts";
 import { readInitialEvents, StalledStreamError } from "./watch_list.ts";
-
-/** A watch was closed less than a second after it was asked for, without a single event. */
-export class VeryShortWatchError extends CacheError {
-  /** Makes the error for a reflector's name. */
-  constructor(name: string) {
-    super(
-      "VeryShortWatch",
-      `very short watch: ${name}: unexpected watch close: watch lasted less than a second and no items received`,
-    );
-  }
-}
-
-/** Told when a cycle ended with an error: a list failed, or the server refused a watch. */
-export type WatchErrorHandler = (error: Error) => void;
-
-/**
- * Options of {@linkcode Reflector}. All may be left out.
- *
- * @example
- * ```ts
- * import type { ReflectorOptions } from "@listwatch/cache";
- * const options: ReflectorOptions = { name: "pods", resyncPeriodMs: 30_000, watchListPageSize: 500 };
- * ```
- */
-export interface ReflectorOptions {
-  /** For log lines and errors; the source's description by default. */
-  readonly name?: string;
-  /** How often the store's `resync` is called while watching, in milliseconds; 0, the default, is never. */
-  readonly resyncPeriodMs?: number;
-  /** Asked when a resync is due; `false` skips it. Always yes by default. */
-  readonly shouldResync?: () => boolean;
-  /**
-   * The least time after which the server ends a watch, in milliseconds; each watch draws a whole number of seconds
-   * between this and twice this. 300,000 by default; less is taken as that.
-   */
-  readonly minWatchTimeoutMs?: number;
-  /** The page size of lists; 500 by default where paging helps. */
-  readonly watchListPageSize?: number;
-  /** Whether to ask a watch for the present objects before listing; true by default. Falls back to a list by itself. */
-  readonly useWatchList?: boolean;
-  /** How long a streamed list may be silent before a list takes its place, in milliseconds; 10,000 by default. */
-  readonly watchListSilenceMs?: number;
-  /** How long ERROR events of code 500 are answered by watching again instead of listing, in milliseconds; 0 by default. */
-  readonly maxInternalErrorRetryMs?: number;
-  /** What every object must be; others are set aside. Not checked by default. */
-  readonly expectedKind?: GroupVersionKind;
-  /** Keys of a streamed list; `deletionHandlingMetaNamespaceKey` by default. */
-  readonly keyFunc?: KeyFunc;
-  /** Told when a cycle ended with an error; logs a warning by default. What it throws is logged. */
-  readonly watchErrorHandler?: WatchErrorHandler;
-  /** Told of each object that was set aside; logs a warning by default. What it throws is logged. */
-  readonly onQuarantined?: (quarantined: Quarantined) => void;
-  /** Delays after failures; 0.8 s doubling to 30 s, each stretched by up to itself, reset after 2 quiet minutes. */
-  readonly backoff?: { nextDelayMs(): number };
-  readonly clock?: Clock;
-  readonly random?: () => number;
-  readonly logger?: Logger;
-}
 
 const DEFAULT_MIN_WATCH_TIMEOUT_MS = 300_000;
 const DEFAULT_SILENCE_MS = 10_000;
+const DEFAULT_END_MS = 60_000;
+const DEFAULT_OPEN_TIMEOUT_MS = 30_000;
+const DEFAULT_LIST_TIMEOUT_MS = 90_000;
+const DEFAULT_BOOKMARK_SILENCE_MS = 90_000;
+const DEADLINE_GRACE_MS = 5_000;
 const VERY_SHORT_MS = 1_000;
+// A watch that ends sooner, for no reason given, is a failure when it comes to pacing.
+const SHORT_MS = 5_000;
 const INTERNAL_ERROR_RESET_MS = 60_000;
 
 /**
@@ -139,10 +90,13 @@ export class Reflector<T> {
   readonly #clock: Clock;
   readonly #random: () => number;
   readonly #logger: Logger;
-  readonly #backoff: { nextDelayMs(): number };
+  readonly #pacing: RetryPacing;
+  readonly #losses: LossRecovery;
   readonly #internalErrors: RetryWithDeadline;
   readonly #status: StatusKeeper;
   #state: ReflectorState;
+  /** What went wrong since the last delay: it may ask for a longer one. */
+  #failure: unknown;
   #running = false;
 
   /** Makes a reflector that has not started. */
@@ -154,7 +108,10 @@ export class Reflector<T> {
     this.#clock = options.clock ?? realClock;
     this.#random = options.random ?? Math.random;
     this.#logger = options.logger ?? consoleLogger;
-    this.#backoff = options.backoff ?? newReflectorBackoff({ clock: this.#clock, random: this.#random });
+    const backoff = options.backoff ??
+      newReflectorBackoff({ clock: this.#clock, random: this.#random, resetMs: Infinity });
+    this.#pacing = new RetryPacing(backoff, { clock: this.#clock, random: this.#random });
+    this.#losses = new LossRecovery(this.#clock);
     this.#internalErrors = new RetryWithDeadline({
       maxRetryMs: options.maxInternalErrorRetryMs ?? 0,
       minResetMs: INTERNAL_ERROR_RESET_MS,
@@ -305,6 +262,7 @@ export class Reflector<T> {
     let watch: OpenWatch<T> | undefined;
     let keep = false;
     let received = false;
+    const setAside: Quarantined[] = [];
     try {
       watch = await this.#open(signal, {
         resourceVersion,
@@ -320,30 +278,33 @@ export class Reflector<T> {
         keyFunc: this.#options.keyFunc ?? deletionHandlingMetaNamespaceKey,
         expectedKind: this.#options.expectedKind,
         silenceMs: this.#options.watchListSilenceMs ?? DEFAULT_SILENCE_MS,
+        endMs: this.#options.watchListEndMs ?? DEFAULT_END_MS,
         onProgress: (items) => {
           received = true;
           this.#status.enter("streaming", { progress: { items } });
         },
-        onQuarantined: (quarantined) => this.#quarantine(quarantined),
+        onQuarantined: (quarantined) => {
+          setAside.push(quarantined);
+          this.#quarantine(quarantined);
+        },
       }));
       if (initial === undefined) {
         const isShort = !received && this.#clock.now() - startMs < VERY_SHORT_MS;
         if (isShort) throw new VeryShortWatchError(this.#name);
         return { outcome: { of: "stream", closed: true } };
       }
-      this.#store.replace(initial.items, initial.resourceVersion);
-      this.#status.succeed();
+      this.#replace(initial.items, setAside, initial.resourceVersion);
       keep = true;
       return { outcome: { of: "stream", resourceVersion: initial.resourceVersion }, watch };
     } catch (error) {
       if (error instanceof StalledStreamError) {
-        this.#status.fail(error);
+        this.#fail(error);
         this.#logger.warn(`${this.#name}: the streamed list stalled; listing instead`, {
           reflector: this.#name,
         });
         return { outcome: { of: "stream", stalled: true } };
       }
-      if (!signal.aborted) this.#status.fail(error);
+      if (!signal.aborted) this.#fail(error);
       return { outcome: { of: "stream", error } };
     } finally {
       if (!keep) watch?.close();
@@ -356,7 +317,7 @@ export class Reflector<T> {
       return await reading;
     } catch (error) {
       if (networkErrorOf(error) === undefined) throw error;
-      this.#status.fail(error);
+      this.#fail(error);
       return undefined;
     }
   }
@@ -366,7 +327,8 @@ export class Reflector<T> {
     const resourceVersion = step.again ? "" : attempt.requestedResourceVersion;
     this.#status.enter("listing", { progress: { items: 0 } });
     try {
-      const list = await listAllPages(this.#source, { resourceVersion, limit: attempt.limit }, {
+      const pages = { list: (options: ListOptions) => this.#listPage(options, signal) };
+      const list = await listAllPages(pages, { resourceVersion, limit: attempt.limit }, {
         signal,
         checkPage: refuseTable,
         onPage: (items, remaining) =>
@@ -376,17 +338,29 @@ export class Reflector<T> {
       });
       for (const quarantined of list.quarantined) this.#quarantine(quarantined);
       const listed = list.metadata.resourceVersion ?? "";
-      try {
-        this.#store.replace(list.items, listed);
-      } catch (error) {
-        throw new Error(`unable to sync list result: ${errorMessage(error)}`, { cause: error });
-      }
-      this.#status.succeed();
+      this.#replace(list.items, list.quarantined, listed);
       return { of: "list", resourceVersion: listed, paginated: list.paginated, attempt };
     } catch (error) {
-      if (!signal.aborted) this.#status.fail(error);
+      if (!signal.aborted) this.#fail(error);
       return { of: "list", error, attempt, again: step.again !== undefined };
     }
+  }
+
+  /** Hands a whole list to the store. What was set aside of it leaves the state that is known. */
+  #replace(items: T[], setAside: readonly Quarantined[], resourceVersion: string): void {
+    const { knownObjects } = this.#options;
+    const known: T[] = [];
+    for (const { key } of setAside) {
+      const object = key === undefined ? undefined : knownObjects?.getByKey(key);
+      if (object !== undefined) known.push(object as T);
+    }
+    try {
+      this.#store.replace(known.length === 0 ? items : items.concat(known), resourceVersion);
+    } catch (error) {
+      throw new Error(`unable to sync list result: ${errorMessage(error)}`, { cause: error });
+    }
+    this.#losses.recovered();
+    this.#status.succeed();
   }
 
   async #watch(signal: AbortSignal, opened: OpenWatch<T> | undefined, resync: ResyncTimer): Promise<Outcome> {
@@ -401,16 +375,22 @@ export class Reflector<T> {
           timeoutSeconds: this.#timeoutSeconds(),
         });
       } catch (error) {
-        if (!signal.aborted) this.#status.fail(error);
+        if (!signal.aborted) this.#fail(error);
         return { of: "watch", refused: error };
       }
     }
+    this.#pacing.healthy();
     this.#status.succeed();
     this.#status.enter("watching");
     const position = new StreamPosition(
       opened !== undefined || (startVersion !== "" && startVersion !== "0"),
     );
     const link = linkedAbort(signal);
+    const guard = new WatchGuard(this.#clock, link, {
+      deadlineMs: watch.deadlineMs,
+      bookmarkSilenceMs: this.#options.bookmarkSilenceMs ?? DEFAULT_BOOKMARK_SILENCE_MS,
+    });
+    guard.relistAt(this.#losses.dueMs);
     resync.onError = (error) => link.abort(error);
     let eventCount = 0;
     let failure: unknown;
@@ -421,39 +401,45 @@ export class Reflector<T> {
         batch = await watch.next(link.signal)
       ) {
         this.#status.eventsArrived();
+        guard.feed();
         for (const item of batch) {
           if (item.type === "ERROR") throw new StatusError(item.object);
-          if (item.type === "INVALID") this.#quarantine(item.quarantined);
-          else if (this.#apply(item, position)) eventCount++;
+          if (item.type === "BOOKMARK") guard.bookmark();
+          if (item.type === "INVALID") this.#lose(item.quarantined, guard);
+          else if (this.#apply(item, position, guard)) eventCount++;
         }
       }
     } catch (error) {
       // A connection that broke is a watch that ended: what it delivered stands, and the next one goes on from there.
       failure = networkErrorOf(error) === undefined ? error : undefined;
-      if (!signal.aborted) this.#status.fail(error);
+      if (!signal.aborted) this.#fail(error);
     } finally {
+      guard.stop();
       resync.onError = undefined;
       link.unlink();
       watch.close();
     }
     if (signal.aborted) return { of: "start" }; // the loop sees it
-    if (failure === undefined && eventCount === 0 && this.#clock.now() - startMs < VERY_SHORT_MS) {
+    if (failure instanceof RelistDue) return { of: "watch", relist: true };
+    const lastedMs = this.#clock.now() - startMs;
+    if (failure === undefined && eventCount === 0 && lastedMs < VERY_SHORT_MS) {
       failure = new VeryShortWatchError(this.#name);
-      this.#status.fail(failure);
+      this.#fail(failure);
     }
     this.#internalErrors.after(failure);
     const retriesInternalError = isInternalError(failure) && this.#internalErrors.shouldRetry();
-    if (failure === undefined) return { of: "watch", retriesInternalError };
+    const isShort = lastedMs < SHORT_MS;
+    if (failure === undefined) return { of: "watch", retriesInternalError, isShort };
     const level = isExpired(failure) ? "debug" : "warn";
     this.#logger[level](`${this.#name}: watch ended: ${errorMessage(failure)}`, { reflector: this.#name });
-    return { of: "watch", error: failure, retriesInternalError };
+    return { of: "watch", error: failure, retriesInternalError, isShort };
   }
 
   /** Applies one event; false if it was set aside before it reached the store. */
-  #apply(event: DataEvent<T>, position: StreamPosition): boolean {
+  #apply(event: DataEvent<T>, position: StreamPosition, guard: WatchGuard): boolean {
     const problem = eventProblem(event, this.#options.expectedKind);
     if (problem !== undefined) {
-      this.#quarantine({ reason: problem, path: "", eventType: event.type });
+      this.#lose({ reason: problem, path: "", eventType: event.type }, guard);
       return false;
     }
     try {
@@ -478,31 +464,65 @@ export class Reflector<T> {
       }
     } catch (error) {
       const resourceVersion = metaOf(event.object)?.resourceVersion;
-      this.#quarantine({
+      this.#lose({
         reason: errorMessage(error),
         path: "",
         eventType: event.type,
         ...(resourceVersion === undefined ? {} : { resourceVersion }),
-      });
+      }, guard);
     }
     const resourceVersion = position.reached(event);
     if (resourceVersion !== undefined) this.#state = { ...this.#state, resourceVersion };
     return true;
   }
 
-  async #open(signal: AbortSignal, options: ListOptions): Promise<OpenWatch<T>> {
+  /** A change on the watch could not be applied: a relist will bring the object, whatever happens to it. */
+  #lose(quarantined: Quarantined, guard: WatchGuard): void {
+    this.#quarantine(quarantined);
+    if (this.#losses.lost()) guard.relistAt(this.#losses.dueMs);
+  }
+
+  async #open(signal: AbortSignal, options: ListOptions & { timeoutSeconds: number }): Promise<OpenWatch<T>> {
     const link: LinkedAbort = linkedAbort(signal);
+    const deadlineMs = this.#clock.now() + options.timeoutSeconds * 1_000 + DEADLINE_GRACE_MS;
+    const { openTimeoutMs = DEFAULT_OPEN_TIMEOUT_MS } = this.#options;
+    const late = new NetworkError(
+      "Unreachable",
+      `Cannot watch ${this.#name}: no answer within ${openTimeoutMs} ms`,
+    );
+    const timer = this.#clock.setTimeout(() => link.abort(late), openTimeoutMs);
     try {
-      return new OpenWatch(await this.#source.watch(options, { signal: link.signal }), link);
+      const stream = await abortable(this.#source.watch(options, { signal: link.signal }), link.signal);
+      return new OpenWatch(stream, link, deadlineMs);
     } catch (error) {
       link.unlink();
       throw error;
+    } finally {
+      this.#clock.clearTimeout(timer);
+    }
+  }
+
+  /** One page of a list, within its time. */
+  async #listPage(options: ListOptions, signal: AbortSignal): Promise<ListPage<T>> {
+    const link = linkedAbort(signal);
+    const { listTimeoutMs = DEFAULT_LIST_TIMEOUT_MS } = this.#options;
+    const late = new NetworkError(
+      "Unreachable",
+      `Cannot list ${this.#name}: no whole page within ${listTimeoutMs} ms`,
+    );
+    const timer = this.#clock.setTimeout(() => link.abort(late), listTimeoutMs);
+    try {
+      return await abortable(this.#source.list(options, { signal: link.signal }), link.signal);
+    } finally {
+      this.#clock.clearTimeout(timer);
+      link.unlink();
     }
   }
 
   async #sleep(signal: AbortSignal): Promise<void> {
     if (signal.aborted) return;
-    const delayMs = this.#backoff.nextDelayMs();
+    const delayMs = this.#pacing.delayAfter(this.#failure);
+    this.#failure = undefined;
     this.#status.backOff(delayMs);
     await sleepUnlessAborted(delayMs, { clock: this.#clock, signal });
   }
@@ -510,6 +530,11 @@ export class Reflector<T> {
   #timeoutSeconds(): number {
     const minMs = Math.max(this.#options.minWatchTimeoutMs ?? 0, DEFAULT_MIN_WATCH_TIMEOUT_MS);
     return Math.floor((minMs / 1000) * (1 + this.#random()));
+  }
+
+  #fail(error: unknown): void {
+    this.#failure = error;
+    this.#status.fail(error);
   }
 
   #report(cause: unknown): Error {

@@ -80,7 +80,14 @@ export type Outcome =
   /** The server did not open the watch. */
   | { readonly of: "watch"; readonly refused: unknown }
   /** The watch was open and is not any more; `error` if there was a reason. */
-  | { readonly of: "watch"; readonly error?: unknown; readonly retriesInternalError: boolean };
+  | {
+    readonly of: "watch";
+    readonly error?: unknown;
+    readonly retriesInternalError: boolean;
+    readonly isShort: boolean;
+  }
+  /** A change was lost on the watch: everything must be listed again. */
+  | { readonly of: "watch"; readonly relist: true };
 
 /** The next step, the new state, and an error to report if the cycle ended with one. */
 export interface Transition {
@@ -188,8 +195,12 @@ function afterWatch(state: ReflectorState, outcome: Extract<Outcome, { of: "watc
     if (isRetriable(outcome.refused)) return { state, step: { do: "backOff", then: "watch" } };
     return { state, step: { do: "backOff", then: "start" }, report: outcome.refused };
   }
+  if ("relist" in outcome) return transition(state, { of: "start" });
   const { error } = outcome;
-  if (error === undefined) return { state, step: { do: "watch" } };
+  if (error === undefined) {
+    // client-go watches again at once, which is a hot loop where a proxy closes what it has just opened.
+    return { state, step: outcome.isShort ? { do: "backOff", then: "watch" } : { do: "watch" } };
+  }
   if (isTooManyRequests(error)) return { state, step: { do: "backOff", then: "watch" } };
   if (isInternalError(error) && outcome.retriesInternalError) return { state, step: { do: "watch" } };
   return { state, step: { do: "backOff", then: "start" } };

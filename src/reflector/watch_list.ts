@@ -7,11 +7,13 @@ import { type KeyFunc, keyOf } from "../meta/keys.ts";
 import type { GroupVersionKind } from "../meta/resource.ts";
 import { StatusError } from "../meta/status.ts";
 import { isInitialEventsEnd } from "../meta/watch_event.ts";
-import type { Quarantined } from "../meta/list_watch.ts";
+import type { Quarantined, WatchItem } from "../meta/list_watch.ts";
 import { linkedAbort } from "../util/abort.ts";
 import type { Clock } from "../util/clock.ts";
+import { errorMessage } from "../util/errors.ts";
 import { eventProblem } from "./events.ts";
 import type { OpenWatch } from "./open_watch.ts";
+import { Watchdog } from "./watchdog.ts";
 
 /** The stream is open, but its end bookmark does not come. */
 export class StalledStreamError extends Error {}
@@ -24,6 +26,8 @@ export interface InitialEventsOptions<T> {
   readonly expectedKind: GroupVersionKind | undefined;
   /** So long without a single event, and the stream counts as stalled. */
   readonly silenceMs: number;
+  /** So long with nothing but bookmarks, and the stream counts as stalled. */
+  readonly endMs: number;
   /** Called after each batch with the number of objects so far. */
   readonly onProgress: (items: number) => void;
   /** Called for what was set aside. */
@@ -44,54 +48,68 @@ export interface InitialEvents<T> {
  *
  * @returns `undefined` if the stream was closed before the end bookmark.
  * @throws {StatusError} The stream carried an ERROR event.
- * @throws {StalledStreamError} No event came for `silenceMs`.
+ * @throws {StalledStreamError} The stream is open, but made no progress towards the end bookmark.
  */
 export async function readInitialEvents<T>(
   options: InitialEventsOptions<T>,
 ): Promise<InitialEvents<T> | undefined> {
-  const { watch, keyFunc, onQuarantined } = options;
+  const { watch, clock, silenceMs, endMs, signal } = options;
+  const link = linkedAbort(signal);
+  const stalled = (text: string) => () => link.abort(new StalledStreamError(text));
+  const silence = new Watchdog(
+    clock,
+    silenceMs,
+    stalled(`no event for ${silenceMs} ms, and no end bookmark`),
+  );
+  const end = new Watchdog(clock, endMs, stalled(`no end bookmark ${endMs} ms after the last initial event`));
   const objects = new Map<string, T>();
-  for (;;) {
-    const batch = await nextWithin(options);
-    if (batch === undefined) return undefined;
-    for (let i = 0; i < batch.length; i++) {
-      const item = batch[i];
-      if (item.type === "ERROR") throw new StatusError(item.object);
-      if (item.type === "INVALID") {
-        onQuarantined(item.quarantined);
-        continue;
-      }
-      const problem = eventProblem(item, options.expectedKind);
-      if (problem !== undefined) {
-        onQuarantined({ reason: problem, path: "", eventType: item.type });
-        continue;
-      }
-      if (item.type === "BOOKMARK") {
-        if (!isInitialEventsEnd(item.object)) continue;
+  try {
+    for (;;) {
+      const batch = await watch.next(link.signal);
+      if (batch === undefined) return undefined;
+      silence.feed();
+      for (let i = 0; i < batch.length; i++) {
+        const resourceVersion = take(batch[i], objects, options);
+        if (resourceVersion === undefined) continue;
         watch.unread(batch.slice(i + 1));
-        return { items: [...objects.values()], resourceVersion: item.object.metadata.resourceVersion ?? "" };
+        return { items: [...objects.values()], resourceVersion };
       }
-      try {
-        const key = keyOf(keyFunc, item.object, "stream");
-        if (item.type === "DELETED") objects.delete(key);
-        else objects.set(key, item.object);
-      } catch (error) {
-        onQuarantined({ reason: (error as Error).message, path: "", eventType: item.type });
-      }
+      if (batch.some((item) => item.type !== "BOOKMARK")) end.feed();
+      options.onProgress(objects.size);
     }
-    options.onProgress(objects.size);
+  } finally {
+    silence.stop();
+    end.stop();
+    link.unlink();
   }
 }
 
-async function nextWithin<T>(options: InitialEventsOptions<T>) {
-  const { watch, clock, signal, silenceMs } = options;
-  const link = linkedAbort(signal);
-  const stalled = new StalledStreamError(`no event for ${silenceMs} ms, and no end bookmark`);
-  const timer = clock.setTimeout(() => link.abort(stalled), silenceMs);
-  try {
-    return await watch.next(link.signal);
-  } finally {
-    clock.clearTimeout(timer);
-    link.unlink();
+/** Takes one item in; the resourceVersion if it was the end bookmark. */
+function take<T>(
+  item: WatchItem<T>,
+  objects: Map<string, T>,
+  options: InitialEventsOptions<T>,
+): string | undefined {
+  const { onQuarantined, keyFunc } = options;
+  if (item.type === "ERROR") throw new StatusError(item.object);
+  if (item.type === "INVALID") {
+    onQuarantined(item.quarantined);
+    return undefined;
   }
+  const problem = eventProblem(item, options.expectedKind);
+  if (problem !== undefined) {
+    onQuarantined({ reason: problem, path: "", eventType: item.type });
+    return undefined;
+  }
+  if (item.type === "BOOKMARK") {
+    return isInitialEventsEnd(item.object) ? item.object.metadata.resourceVersion ?? "" : undefined;
+  }
+  try {
+    const key = keyOf(keyFunc, item.object, "stream");
+    if (item.type === "DELETED") objects.delete(key);
+    else objects.set(key, item.object);
+  } catch (error) {
+    onQuarantined({ reason: errorMessage(error), path: "", eventType: item.type });
+  }
+  return undefined;
 }

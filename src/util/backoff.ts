@@ -174,6 +174,8 @@ export interface ReflectorBackoffOptions {
   readonly random: Random;
   /** Other delays than the default; the reset stays. */
   readonly backoff?: BackoffParameters;
+  /** After how many milliseconds without a failure the delays start again at the first; 120,000 by default. */
+  readonly resetMs?: number;
 }
 
 const REFLECTOR_BACKOFF: BackoffParameters = { durationMs: 800, factor: 2, capMs: 30_000, jitter: 1 };
@@ -196,8 +198,8 @@ const REFLECTOR_RESET_MS = 120_000;
  * ```
  */
 export function newReflectorBackoff(options: ReflectorBackoffOptions): BackoffManager {
-  const { clock, random, backoff = REFLECTOR_BACKOFF } = options;
-  return new BackoffManager(backoff, { clock, random, resetMs: REFLECTOR_RESET_MS, resetAfter: "quiet" });
+  const { clock, random, backoff = REFLECTOR_BACKOFF, resetMs = REFLECTOR_RESET_MS } = options;
+  return new BackoffManager(backoff, { clock, random, resetMs, resetAfter: "quiet" });
 }
 
 /** A duration stretched by a random part of up to `jitter` times itself. */

@@ -1,0 +1,80 @@
+/**
+ * What a reflector can be told, and what it tells.
+ * @module
+ */
+
+import type { KeyFunc } from "../meta/keys.ts";
+import type { Quarantined } from "../meta/list_watch.ts";
+import type { GroupVersionKind } from "../meta/resource.ts";
+import type { Clock } from "../util/clock.ts";
+import { CacheError } from "../util/errors.ts";
+import type { Logger } from "../util/logger.ts";
+import type { RetryBackoff } from "./retry_pacing.ts";
+
+/** A watch was closed less than a second after it was asked for, without a single event. */
+export class VeryShortWatchError extends CacheError {
+  /** Makes the error for a reflector's name. */
+  constructor(name: string) {
+    super(
+      "VeryShortWatch",
+      `very short watch: ${name}: unexpected watch close: watch lasted less than a second and no items received`,
+    );
+  }
+}
+
+/** Told when a cycle ended with an error: a list failed, or the server refused a watch. */
+export type WatchErrorHandler = (error: Error) => void;
+
+/**
+ * Options of {@linkcode Reflector}. All may be left out.
+ *
+ * @example
+ * ```ts
+ * import type { ReflectorOptions } from "@listwatch/cache";
+ * const options: ReflectorOptions = { name: "pods", resyncPeriodMs: 30_000, watchListPageSize: 500 };
+ * ```
+ */
+export interface ReflectorOptions {
+  /** For log lines and errors; the source's description by default. */
+  readonly name?: string;
+  /** How often the store's `resync` is called while watching, in milliseconds; 0, the default, is never. */
+  readonly resyncPeriodMs?: number;
+  /** Asked when a resync is due; `false` skips it. Always yes by default. */
+  readonly shouldResync?: () => boolean;
+  /**
+   * The least time after which the server ends a watch, in milliseconds; each watch draws a whole number of seconds
+   * between this and twice this. 300,000 by default; less is taken as that.
+   */
+  readonly minWatchTimeoutMs?: number;
+  /** The page size of lists; 500 by default where paging helps. */
+  readonly watchListPageSize?: number;
+  /** Whether to ask a watch for the present objects before listing; true by default. Falls back to a list by itself. */
+  readonly useWatchList?: boolean;
+  /** How long a streamed list may be silent before a list takes its place, in milliseconds; 10,000 by default. */
+  readonly watchListSilenceMs?: number;
+  /** How long a streamed list may send nothing but bookmarks before a list takes its place; 60,000 by default. */
+  readonly watchListEndMs?: number;
+  /** How long the server may take to begin to answer a watch, in milliseconds; 30,000 by default. */
+  readonly openTimeoutMs?: number;
+  /** How long the server may take for one page of a list, in milliseconds; 90,000 by default. */
+  readonly listTimeoutMs?: number;
+  /** How long a watch that sends bookmarks may then be silent before it is taken for dead; 90,000 by default. */
+  readonly bookmarkSilenceMs?: number;
+  /** What the store holds: an object of a list that is set aside leaves the state before it, instead of a delete. */
+  readonly knownObjects?: { getByKey(key: string): unknown };
+  /** How long ERROR events of code 500 are answered by watching again instead of listing, in milliseconds; 0 by default. */
+  readonly maxInternalErrorRetryMs?: number;
+  /** What every object must be; others are set aside. Not checked by default. */
+  readonly expectedKind?: GroupVersionKind;
+  /** Keys of a streamed list; `deletionHandlingMetaNamespaceKey` by default. */
+  readonly keyFunc?: KeyFunc;
+  /** Told when a cycle ended with an error; logs a warning by default. What it throws is logged. */
+  readonly watchErrorHandler?: WatchErrorHandler;
+  /** Told of each object that was set aside; logs a warning by default. What it throws is logged. */
+  readonly onQuarantined?: (quarantined: Quarantined) => void;
+  /** Delays after failures; 0.8 s doubling to 30 s, each stretched by up to itself, reset after 2 quiet minutes. */
+  readonly backoff?: RetryBackoff;
+  readonly clock?: Clock;
+  readonly random?: () => number;
+  readonly logger?: Logger;
+}

@@ -1,0 +1,91 @@
+/**
+ * How long to wait after a failure.
+ * @module
+ */
+
+import { statusErrorOf } from "../meta/status.ts";
+import type { Clock } from "../util/clock.ts";
+
+/** Delays that grow. */
+export interface RetryBackoff {
+  /** The delay before the next try, in milliseconds. */
+  nextDelayMs(): number;
+  /** Starts again at the first delay; called after two minutes of health. */
+  reset?(): void;
+}
+
+const HEALTH_RESETS_AFTER_MS = 120_000;
+
+/**
+ * Paces the tries of a reflector: delays grow until it has been healthy - following the server on an open watch - for
+ * two minutes on end. A try alone resets nothing, so a server that accepts and then fails is not hammered. What the
+ * server asks for (`Retry-After`) is waited for, and spread so that many clients do not come back at once.
+ */
+export class RetryPacing {
+  readonly #backoff: RetryBackoff;
+  readonly #clock: Clock;
+  readonly #random: () => number;
+  #healthySinceMs: number | undefined;
+
+  constructor(backoff: RetryBackoff, options: { readonly clock: Clock; readonly random: () => number }) {
+    this.#backoff = backoff;
+    this.#clock = options.clock;
+    this.#random = options.random;
+  }
+
+  /** A watch is open. */
+  healthy(): void {
+    this.#healthySinceMs ??= this.#clock.now();
+  }
+
+  /** The delay after a failure, in milliseconds. */
+  delayAfter(error: unknown): number {
+    const healthyMs = this.#healthySinceMs === undefined ? 0 : this.#clock.now() - this.#healthySinceMs;
+    this.#healthySinceMs = undefined;
+    if (healthyMs >= HEALTH_RESETS_AFTER_MS) this.#backoff.reset?.();
+    const delayMs = this.#backoff.nextDelayMs();
+    const askedMs = statusErrorOf(error)?.retryAfterMs;
+    return askedMs === undefined ? delayMs : Math.max(delayMs, askedMs + this.#random() * delayMs);
+  }
+}
+
+const FIRST_RELIST_MS = 60_000;
+const LAST_RELIST_MS = 1_800_000;
+
+/**
+ * When to list again because a change was lost: an event that could not be applied must not stay lost until the object
+ * happens to change again. The first time after a minute; twice as long each time that losses go on.
+ */
+export class LossRecovery {
+  readonly #clock: Clock;
+  #delayMs = FIRST_RELIST_MS;
+  #lastLossMs: number | undefined;
+  #dueMs: number | undefined;
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
+
+  /** When to list again, in the clock's milliseconds; `undefined` if nothing was lost. */
+  get dueMs(): number | undefined {
+    return this.#dueMs;
+  }
+
+  /** A change was lost; true if that makes a relist due that was not before. */
+  lost(): boolean {
+    const nowMs = this.#clock.now();
+    if (this.#lastLossMs !== undefined && nowMs - this.#lastLossMs > 2 * LAST_RELIST_MS) {
+      this.#delayMs = FIRST_RELIST_MS;
+    }
+    this.#lastLossMs = nowMs;
+    if (this.#dueMs !== undefined) return false;
+    this.#dueMs = nowMs + this.#delayMs;
+    this.#delayMs = Math.min(this.#delayMs * 2, LAST_RELIST_MS);
+    return true;
+  }
+
+  /** Everything was listed. */
+  recovered(): void {
+    this.#dueMs = undefined;
+  }
+}

@@ -1,0 +1,78 @@
+/**
+ * When to give a watch up that gives no reason to.
+ * @module
+ */
+
+import { NetworkError } from "../meta/status.ts";
+import type { LinkedAbort } from "../util/abort.ts";
+import type { Clock, TimerHandle } from "../util/clock.ts";
+import { Watchdog } from "./watchdog.ts";
+
+/** Ends a watch because a change was lost, and everything must be listed again. */
+export class RelistDue extends Error {}
+
+/** Options of {@linkcode WatchGuard}. */
+export interface WatchGuardOptions {
+  /** When the server must have ended the watch, in the clock's milliseconds. */
+  readonly deadlineMs: number;
+  /** How long a watch that sends bookmarks may be silent, in milliseconds. */
+  readonly bookmarkSilenceMs: number;
+}
+
+/**
+ * Ends a watch whose other end is dead: one that the server should have ended by its timeout, or that sent bookmarks
+ * and then nothing at all. A connection that was cut half-open shows no other sign.
+ */
+export class WatchGuard {
+  readonly #clock: Clock;
+  readonly #link: LinkedAbort;
+  readonly #bookmarkSilenceMs: number;
+  readonly #deadline: TimerHandle;
+  #silence: Watchdog | undefined;
+  #relist: TimerHandle;
+
+  constructor(clock: Clock, link: LinkedAbort, options: WatchGuardOptions) {
+    this.#clock = clock;
+    this.#link = link;
+    this.#bookmarkSilenceMs = options.bookmarkSilenceMs;
+    this.#deadline = clock.setTimeout(
+      () => this.#drop("the server did not end it by its timeout"),
+      options.deadlineMs - clock.now(),
+    );
+  }
+
+  /** Something arrived. */
+  feed(): void {
+    this.#silence?.feed();
+  }
+
+  /** It was a bookmark: this server sends them, so they must go on coming. */
+  bookmark(): void {
+    this.#silence ??= new Watchdog(
+      this.#clock,
+      this.#bookmarkSilenceMs,
+      () => this.#drop(`its bookmarks stopped: nothing came for ${this.#bookmarkSilenceMs} ms`),
+    );
+  }
+
+  /** Ends the watch at that time, to list again; `undefined` for never. */
+  relistAt(dueMs: number | undefined): void {
+    if (dueMs === undefined) return;
+    this.#clock.clearTimeout(this.#relist);
+    this.#relist = this.#clock.setTimeout(
+      () => this.#link.abort(new RelistDue("a change was lost: list again")),
+      Math.max(0, dueMs - this.#clock.now()),
+    );
+  }
+
+  /** The watch has ended. */
+  stop(): void {
+    this.#clock.clearTimeout(this.#deadline);
+    this.#clock.clearTimeout(this.#relist);
+    this.#silence?.stop();
+  }
+
+  #drop(why: string): void {
+    this.#link.abort(new NetworkError("DeadPeer", `the watch is taken for dead: ${why}`));
+  }
+}

@@ -1,0 +1,43 @@
+/**
+ * Noticing that nothing happens.
+ * @module
+ */
+
+import type { Clock, TimerHandle } from "../util/clock.ts";
+
+/**
+ * Calls back once when it has not been fed for so long. Feeding costs a look at the clock, not a timer: the one timer
+ * that is set looks, when it fires, how long the last feeding is ago.
+ */
+export class Watchdog {
+  readonly #clock: Clock;
+  readonly #limitMs: number;
+  readonly #onExpired: () => void;
+  #fedMs: number;
+  #timer: TimerHandle;
+
+  /** Starts to watch. */
+  constructor(clock: Clock, limitMs: number, onExpired: () => void) {
+    this.#clock = clock;
+    this.#limitMs = limitMs;
+    this.#onExpired = onExpired;
+    this.#fedMs = clock.now();
+    this.#timer = clock.setTimeout(() => this.#look(), limitMs);
+  }
+
+  /** Something happened. */
+  feed(): void {
+    this.#fedMs = this.#clock.now();
+  }
+
+  /** Stops to watch. */
+  stop(): void {
+    this.#clock.clearTimeout(this.#timer);
+  }
+
+  #look(): void {
+    const restMs = this.#fedMs + this.#limitMs - this.#clock.now();
+    if (restMs <= 0) this.#onExpired();
+    else this.#timer = this.#clock.setTimeout(() => this.#look(), restMs);
+  }
+}
