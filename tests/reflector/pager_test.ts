@@ -1,0 +1,174 @@
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import {
+  type KubernetesObject,
+  listAllPages,
+  type ListerWatcher,
+  type ListOptions,
+  type ListPage,
+  newStatus,
+  type PagerOptions,
+  StatusError,
+} from "@listwatch/cache";
+
+const expired = new StatusError(newStatus(410, "Expired", "the provided continue parameter is too old"));
+const gone = new StatusError(newStatus(410, "Gone", "gone"));
+
+/** A source that answers lists one after the other; an error is thrown. */
+class Pages implements ListerWatcher<KubernetesObject> {
+  readonly requests: ListOptions[] = [];
+  readonly #answers: (ListPage<KubernetesObject> | Error)[];
+
+  constructor(...answers: (ListPage<KubernetesObject> | Error)[]) {
+    this.#answers = answers;
+  }
+
+  list(options: ListOptions): Promise<ListPage<KubernetesObject>> {
+    this.requests.push(options);
+    const answer = this.#answers.shift() ?? new Error("no more lists were expected");
+    return answer instanceof Error ? Promise.reject(answer) : Promise.resolve(answer);
+  }
+
+  watch(): Promise<never> {
+    return Promise.reject(new Error("a pager does not watch"));
+  }
+}
+
+function page(names: string, resourceVersion: string, next?: string): ListPage<KubernetesObject> {
+  return {
+    metadata: {
+      resourceVersion,
+      ...(next === undefined ? {} : { continue: next, remainingItemCount: 7 }),
+    },
+    items: names.split("").map((name) => ({ metadata: { name } })),
+  };
+}
+
+const signal = new AbortController().signal;
+
+function names(items: readonly KubernetesObject[]): string {
+  return items.map((item) => item.metadata?.name).join("");
+}
+
+function list(source: Pages, options: ListOptions, pager: Partial<PagerOptions<KubernetesObject>> = {}) {
+  return listAllPages(source, options, { signal, ...pager });
+}
+
+describe("a list in pages", () => {
+  it("that fits into one page is that page", async () => {
+    const source = new Pages(page("abc", "10"));
+    const list = await listAllPages(source, { resourceVersion: "0", limit: 500 }, { signal });
+    assert.equal(names(list.items), "abc");
+    assert.deepEqual(list.metadata, { resourceVersion: "10" });
+    assert.equal(list.paginated, false);
+    assert.deepEqual(source.requests, [{ resourceVersion: "0", limit: 500 }]);
+  });
+
+  it("keeps limit and selectors on every page, and the resourceVersion on the first only", async () => {
+    const source = new Pages(page("abcd", "10", "C1"), page("efgh", "10", "C2"), page("ij", "10"));
+    const options = { resourceVersion: "0", resourceVersionMatch: "NotOlderThan", limit: 4 } as const;
+    const result = await list(source, { ...options, labelSelector: "app=web" });
+    assert.equal(names(result.items), "abcdefghij");
+    assert.equal(result.paginated, true);
+    assert.deepEqual(source.requests, [
+      { ...options, labelSelector: "app=web" },
+      { limit: 4, labelSelector: "app=web", continue: "C1" },
+      { limit: 4, labelSelector: "app=web", continue: "C2" },
+    ]);
+  });
+
+  it("stands at the resourceVersion of its first page", async () => {
+    const result = await list(new Pages(page("a", "10", "C1"), page("b", "12")), { limit: 1 });
+    assert.equal(result.metadata.resourceVersion, "10");
+  });
+
+  it("begins anew in one page when the continue token has run out", async () => {
+    const source = new Pages(page("ab", "10", "C1"), expired, page("xyz", "20"));
+    const result = await list(source, { resourceVersion: "5", limit: 2 });
+    assert.equal(names(result.items), "xyz");
+    assert.equal(result.metadata.resourceVersion, "20");
+    assert.equal(result.paginated, true);
+    assert.deepEqual(source.requests, [
+      { resourceVersion: "5", limit: 2 },
+      { limit: 2, continue: "C1" },
+      { resourceVersion: "5" },
+    ]);
+  });
+
+  it("fails when the list that begins anew fails", async () => {
+    const broken = new Error("it broke");
+    await assert.rejects(list(new Pages(page("ab", "10", "C1"), expired, broken), { limit: 2 }), broken);
+  });
+
+  it("fails when the continue token has run out and beginning anew is not wanted", async () => {
+    const source = new Pages(page("ab", "10", "C1"), expired);
+    await assert.rejects(list(source, { limit: 2 }, { fullListIfExpired: false }), expired);
+    assert.equal(source.requests.length, 2);
+  });
+
+  it("fails when a later page is gone for another reason", async () => {
+    await assert.rejects(list(new Pages(page("ab", "10", "C1"), gone), { limit: 2 }), gone);
+  });
+
+  it("fails when the first page has expired: that is for the reflector to answer", async () => {
+    const source = new Pages(expired);
+    await assert.rejects(list(source, { resourceVersion: "5", limit: 2 }), expired);
+    assert.equal(source.requests.length, 1);
+  });
+
+  it("takes an empty continue token for the end", async () => {
+    const source = new Pages(page("ab", "10", ""));
+    assert.equal((await list(source, {})).paginated, false);
+  });
+
+  it("goes on after a page without items", async () => {
+    const source = new Pages(page("", "10", "C1"), page("a", "10"));
+    assert.equal(names((await list(source, { limit: 2 })).items), "a");
+  });
+
+  it("collects what was set aside on every page", async () => {
+    const bad = (path: string) => [{ reason: "it has no name", path }];
+    const source = new Pages(
+      { ...page("a", "10", "C1"), quarantined: bad("items[1]") },
+      { ...page("b", "10"), quarantined: bad("items[0]") },
+    );
+    const { quarantined } = await list(source, { limit: 2 });
+    assert.deepEqual(quarantined.map((one) => one.path), ["items[1]", "items[0]"]);
+  });
+
+  it("forgets what was set aside when it begins anew", async () => {
+    const source = new Pages(
+      { ...page("a", "10", "C1"), quarantined: [{ reason: "it has no name", path: "items[1]" }] },
+      expired,
+      page("ab", "20"),
+    );
+    assert.deepEqual((await list(source, { limit: 2 })).quarantined, []);
+  });
+
+  it("tells after each page how far it has come", async () => {
+    const progress: (number | undefined)[][] = [];
+    const source = new Pages(page("ab", "10", "C1"), page("c", "10"));
+    await list(source, { limit: 2 }, { onPage: (items, remaining) => progress.push([items, remaining]) });
+    assert.deepEqual(progress, [[2, 7], [3, undefined]]);
+  });
+
+  it("shows each page before its items are taken, and ends when one is refused", async () => {
+    const source = new Pages(page("ab", "10", "C1"), page("c", "10", "C2"), page("d", "10"));
+    const refuse = (seen: ListPage<KubernetesObject>) => {
+      if (names(seen.items) === "c") throw new TypeError("not this one");
+    };
+    await assert.rejects(list(source, { limit: 2 }, { checkPage: refuse }), /not this one/);
+    assert.equal(source.requests.length, 2);
+  });
+
+  it("does not change the items of a page that is all there is", async () => {
+    const only = page("abc", "10");
+    assert.equal((await list(new Pages(only), {})).items, only.items);
+  });
+
+  it("does not change the array of a first page that others follow", async () => {
+    const first = page("ab", "10", "C1");
+    await list(new Pages(first, page("c", "10")), { limit: 2 });
+    assert.equal(first.items.length, 2);
+  });
+});

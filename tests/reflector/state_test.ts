@@ -1,0 +1,339 @@
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import { NetworkError, newStatus, StatusError } from "@listwatch/cache";
+import {
+  initialState,
+  listAttempt,
+  type Outcome,
+  type ReflectorState,
+  transition,
+} from "../../src/reflector/state.ts";
+
+const expired = new StatusError(newStatus(410, "Expired", "too old resource version: 1 (310)"));
+const gone = new StatusError(newStatus(410, "Gone", "gone"));
+const tooLarge = new StatusError(
+  newStatus(504, "Timeout", "Timeout: Too large resource version: 20, current: 10", {
+    causes: [{ reason: "ResourceVersionTooLarge", message: "Too large resource version" }],
+    retryAfterSeconds: 1,
+  }),
+);
+const tooMany = new StatusError(newStatus(429, "TooManyRequests", "slow down"));
+const forbidden = new StatusError(newStatus(403, "Forbidden", "pods is forbidden"));
+const invalid = new StatusError(newStatus(422, "Invalid", "sendInitialEvents is forbidden"));
+const internal = new StatusError(newStatus(500, "InternalError", "etcdserver: leader changed"));
+const refused = new NetworkError("ConnectionRefused", "connection refused");
+const unreachable = new NetworkError("Unreachable", "the network failed");
+const broken = new Error("it broke");
+
+const fresh = initialState(true);
+const at10: ReflectorState = { ...fresh, resourceVersion: "10" };
+const unavailable: ReflectorState = { ...at10, isResourceVersionUnavailable: true };
+const attempt = { requestedResourceVersion: "10", limit: 0 };
+
+interface Row {
+  readonly name: string;
+  readonly state: ReflectorState;
+  readonly outcome: Outcome;
+  readonly step: unknown;
+  /** What of the state is different afterwards. */
+  readonly changes?: Partial<ReflectorState>;
+  readonly report?: unknown;
+}
+
+const rows: readonly Row[] = [
+  // start
+  {
+    name: "a cycle begins with a stream where streaming is on",
+    state: fresh,
+    outcome: { of: "start" },
+    step: { do: "stream" },
+  },
+  {
+    name: "a cycle begins with a list where streaming is off",
+    state: initialState(false),
+    outcome: { of: "start" },
+    step: { do: "list" },
+  },
+
+  // stream
+  {
+    name: "the end bookmark is followed by a watch at its resourceVersion",
+    state: unavailable,
+    outcome: { of: "stream", resourceVersion: "33" },
+    step: { do: "watch" },
+    changes: { resourceVersion: "33", isResourceVersionUnavailable: false },
+  },
+  {
+    name: "a stream that stalls is followed by a list, and never asked for again",
+    state: at10,
+    outcome: { of: "stream", stalled: true },
+    step: { do: "list" },
+    changes: { streams: false },
+  },
+  {
+    name: "a stream that is closed before its end bookmark is asked for again after a delay",
+    state: at10,
+    outcome: { of: "stream", closed: true },
+    step: { do: "backOff", then: "stream" },
+  },
+  {
+    name: "a stream is asked for again after a delay when the server says 429",
+    state: at10,
+    outcome: { of: "stream", error: tooMany },
+    step: { do: "backOff", then: "stream" },
+  },
+  {
+    name: "a stream is asked for again after a delay when nobody listens",
+    state: at10,
+    outcome: { of: "stream", error: refused },
+    step: { do: "backOff", then: "stream" },
+  },
+  {
+    name: "a stream whose resourceVersion expired is asked for at once without one",
+    state: at10,
+    outcome: { of: "stream", error: expired },
+    step: { do: "stream" },
+    changes: { isResourceVersionUnavailable: true },
+  },
+  {
+    name: "a stream whose resourceVersion the server has not reached is asked for at once without one",
+    state: at10,
+    outcome: { of: "stream", error: tooLarge },
+    step: { do: "stream" },
+    changes: { isResourceVersionUnavailable: true },
+  },
+  {
+    name: "a stream that expires without a resourceVersion is given time",
+    state: unavailable,
+    outcome: { of: "stream", error: gone },
+    step: { do: "backOff", then: "stream" },
+  },
+  {
+    name: "a server that knows no streams is asked for a list, and nobody is told",
+    state: at10,
+    outcome: { of: "stream", error: invalid },
+    step: { do: "list" },
+  },
+  {
+    name: "any other error of a stream leads to a list, and the next cycle streams again",
+    state: at10,
+    outcome: { of: "stream", error: broken },
+    step: { do: "list" },
+  },
+
+  // list
+  {
+    name: "a list is followed by a watch at its resourceVersion",
+    state: unavailable,
+    outcome: { of: "list", resourceVersion: "42", paginated: false, attempt },
+    step: { do: "watch" },
+    changes: { resourceVersion: "42", isResourceVersionUnavailable: false },
+  },
+  {
+    name: "a list from the cache that came in pages tells that there is no cache",
+    state: fresh,
+    outcome: {
+      of: "list",
+      resourceVersion: "42",
+      paginated: true,
+      attempt: { requestedResourceVersion: "0", limit: 500 },
+    },
+    step: { do: "watch" },
+    changes: { resourceVersion: "42", paginatedResult: true },
+  },
+  {
+    name: "a list of the most recent data that came in pages tells nothing",
+    state: unavailable,
+    outcome: {
+      of: "list",
+      resourceVersion: "42",
+      paginated: true,
+      attempt: { requestedResourceVersion: "", limit: 500 },
+    },
+    step: { do: "watch" },
+    changes: { resourceVersion: "42", isResourceVersionUnavailable: false },
+  },
+  {
+    name: "a list whose resourceVersion expired is asked for at once without one",
+    state: at10,
+    outcome: { of: "list", error: expired, attempt, again: false },
+    step: { do: "list", again: attempt },
+    changes: { isResourceVersionUnavailable: true },
+  },
+  {
+    name: "a list whose resourceVersion the server has not reached is asked for at once without one",
+    state: at10,
+    outcome: { of: "list", error: tooLarge, attempt, again: false },
+    step: { do: "list", again: attempt },
+    changes: { isResourceVersionUnavailable: true },
+  },
+  {
+    name: "the cause of an error counts",
+    state: at10,
+    outcome: {
+      of: "list",
+      error: new Error("failed to list pods", { cause: gone }),
+      attempt,
+      again: false,
+    },
+    step: { do: "list", again: attempt },
+    changes: { isResourceVersionUnavailable: true },
+  },
+  {
+    name: "a list that expires the second time ends the cycle, with a report",
+    state: unavailable,
+    outcome: { of: "list", error: expired, attempt, again: true },
+    step: { do: "backOff", then: "start" },
+    report: expired,
+  },
+  {
+    name: "any other error of a list ends the cycle, with a report",
+    state: at10,
+    outcome: { of: "list", error: forbidden, attempt, again: false },
+    step: { do: "backOff", then: "start" },
+    report: forbidden,
+  },
+  {
+    name: "a list that is refused with 429 ends the cycle, with a report",
+    state: at10,
+    outcome: { of: "list", error: tooMany, attempt, again: false },
+    step: { do: "backOff", then: "start" },
+    report: tooMany,
+  },
+  {
+    name: "a second list that fails otherwise leaves the resourceVersion unavailable",
+    state: unavailable,
+    outcome: { of: "list", error: internal, attempt, again: true },
+    step: { do: "backOff", then: "start" },
+    report: internal,
+  },
+
+  // watch, refused
+  {
+    name: "a watch is asked for again after a delay when nobody listens, without a list",
+    state: at10,
+    outcome: { of: "watch", refused },
+    step: { do: "backOff", then: "watch" },
+  },
+  {
+    name: "a watch is asked for again after a delay when the network fails in a way that has no name",
+    state: at10,
+    outcome: { of: "watch", refused: unreachable },
+    step: { do: "backOff", then: "watch" },
+  },
+  {
+    name: "a watch is asked for again after a delay when the server says 429, without a list",
+    state: at10,
+    outcome: { of: "watch", refused: tooMany },
+    step: { do: "backOff", then: "watch" },
+  },
+  {
+    name: "a watch that is refused with 410 ends the cycle, with a report",
+    state: at10,
+    outcome: { of: "watch", refused: expired },
+    step: { do: "backOff", then: "start" },
+    report: expired,
+  },
+  {
+    name: "a watch that is refused for any other reason ends the cycle, with a report",
+    state: at10,
+    outcome: { of: "watch", refused: forbidden },
+    step: { do: "backOff", then: "start" },
+    report: forbidden,
+  },
+  {
+    name: "a 500 that refuses a watch is no ERROR event: it ends the cycle, with a report",
+    state: at10,
+    outcome: { of: "watch", refused: internal },
+    step: { do: "backOff", then: "start" },
+    report: internal,
+  },
+
+  // watch, ended
+  {
+    name: "a watch that ended cleanly is followed at once by the next",
+    state: at10,
+    outcome: { of: "watch", retriesInternalError: false, isShort: false },
+    step: { do: "watch" },
+  },
+  {
+    name: "a watch that ended cleanly, but was short, is followed by the next after a delay",
+    state: at10,
+    outcome: { of: "watch", retriesInternalError: false, isShort: true },
+    step: { do: "backOff", then: "watch" },
+  },
+  {
+    name: "a watch on which a change was lost is followed at once by a list of everything",
+    state: { ...at10, streams: false },
+    outcome: { of: "watch", relist: true },
+    step: { do: "list" },
+  },
+  {
+    name: "a watch that ends with 429 is followed by the next after a delay, without a list",
+    state: at10,
+    outcome: { of: "watch", error: tooMany, retriesInternalError: false, isShort: false },
+    step: { do: "backOff", then: "watch" },
+  },
+  {
+    name: "a watch that ends with 410 ends the cycle, and nobody is told",
+    state: at10,
+    outcome: { of: "watch", error: expired, retriesInternalError: false, isShort: false },
+    step: { do: "backOff", then: "start" },
+  },
+  {
+    name: "a watch that ends with 500 ends the cycle",
+    state: at10,
+    outcome: { of: "watch", error: internal, retriesInternalError: false, isShort: false },
+    step: { do: "backOff", then: "start" },
+  },
+  {
+    name: "a watch that ends with 500 is followed at once by the next while internal errors are retried",
+    state: at10,
+    outcome: { of: "watch", error: internal, retriesInternalError: true, isShort: false },
+    step: { do: "watch" },
+  },
+  {
+    name: "a watch that ends with any other error ends the cycle, and nobody is told",
+    state: at10,
+    outcome: { of: "watch", error: broken, retriesInternalError: true, isShort: false },
+    step: { do: "backOff", then: "start" },
+  },
+];
+
+describe("the reflector's state machine", () => {
+  for (const { name, state, outcome, step, changes = {}, report } of rows) {
+    it(name, () => {
+      const before = structuredClone(state);
+      const result = transition(state, outcome);
+      assert.deepEqual(result.step, step);
+      assert.deepEqual(result.state, { ...state, ...changes });
+      assert.equal(result.report, report);
+      assert.deepEqual(state, before, "the state it was given is as it was");
+    });
+  }
+
+  it("keeps paging for ever once it knows that there is no cache", () => {
+    const { state } = transition({ ...at10, paginatedResult: true }, {
+      of: "list",
+      resourceVersion: "50",
+      paginated: false,
+      attempt,
+    });
+    assert.equal(state.paginatedResult, true);
+  });
+});
+
+describe("what a cycle's list asks for", () => {
+  const cases = [
+    ["anything from the cache at first, in pages", fresh, 0, "0", 500],
+    ["nothing older than what it has, without a limit so that the cache can answer", at10, 0, "10", 0],
+    ["the most recent data in pages when that is unavailable", unavailable, 0, "", 500],
+    ["pages where the server has no cache", { ...at10, paginatedResult: true }, 0, "10", 500],
+    ["pages of the size that was set, at first", fresh, 4, "0", 4],
+    ["pages of the size that was set, later", at10, 4, "10", 4],
+    ["pages of the size that was set, of the most recent data", unavailable, 4, "", 4],
+  ] as const;
+  for (const [name, state, pageSize, requestedResourceVersion, limit] of cases) {
+    it(name, () => assert.deepEqual(listAttempt(state, pageSize), { requestedResourceVersion, limit }));
+  }
+});
