@@ -42,7 +42,12 @@ export interface ResourceEventHandler<T> {
 export type Notification<T> =
   | { readonly type: "add"; readonly object: T; readonly isInInitialList: boolean }
   | { readonly type: "update"; readonly oldObject: T; readonly object: T }
-  | { readonly type: "delete"; readonly deleted: DeletedObject<T> };
+  | {
+    readonly type: "delete";
+    readonly deleted: DeletedObject<T>;
+    /** What the store held. */
+    readonly oldObject: T | undefined;
+  };
 
 /** Makes the call. */
 export function notify<T>(

@@ -28,3 +28,5 @@ export {
 export type { StoreChange, StoreEvent } from "./store_event.ts";
 export { AsyncTracker, Lazy, SingleFileTracker } from "./sync_tracking.ts";
 export { type HasSynced, waitFor, waitForCacheSync, type WaitForOptions } from "./wait_for_cache_sync.ts";
+export { NotFreshError } from "./freshness.ts";
+export type { MailboxOptions } from "./mailbox.ts";

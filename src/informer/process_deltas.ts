@@ -106,7 +106,7 @@ function remove<T>(
 ): void {
   const oldObject = store.delete(deleted);
   if (deleted instanceof DeletedFinalStateUnknown) {
-    sink.notify({ type: "delete", deleted });
+    sink.notify({ type: "delete", deleted, oldObject });
     const object = deleted.object ?? oldObject;
     if (sink.observes && object !== undefined) {
       sink.observe?.({ type: "deleted", key: deleted.key, object, oldObject });
@@ -114,7 +114,7 @@ function remove<T>(
     return;
   }
   const key = keyOf(keyFunc, deleted, "delete");
-  sink.notify({ type: "delete", deleted: { finalStateUnknown: false, key, object: deleted } });
+  sink.notify({ type: "delete", deleted: { finalStateUnknown: false, key, object: deleted }, oldObject });
   if (sink.observes) sink.observe?.({ type: "deleted", key, object: deleted, oldObject });
 }
 
@@ -148,7 +148,7 @@ function replaceAll<T>(
 
   const changes: StoreChange<T>[] = [];
   for (const deleted of gone) {
-    sink.notify({ type: "delete", deleted });
+    sink.notify({ type: "delete", deleted, oldObject: deleted.object });
     const object = deleted.object as T;
     if (sink.observes) changes.push({ type: "deleted", key: deleted.key, object, oldObject: object });
   }

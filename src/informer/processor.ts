@@ -3,15 +3,19 @@
  * @module
  */
 
+import type { KeyFunc } from "../meta/keys.ts";
 import type { Clock } from "../util/clock.ts";
 import type { Logger } from "../util/logger.ts";
 import type { Notification, ResourceEventHandler } from "./event_handler.ts";
+import type { MailboxOptions } from "./mailbox.ts";
 import { ProcessorListener } from "./processor_listener.ts";
 
 /** What a processor is made of. */
 export interface ProcessorOptions {
   /** How often the informer looks whether a resync is due, in milliseconds; 0 for never. */
   readonly resyncCheckPeriodMs: number;
+  /** Keys of objects, where notifications are merged. */
+  readonly keyFunc: KeyFunc;
   readonly clock: Clock;
   readonly logger: Logger;
   /** For log lines. */
@@ -51,9 +55,13 @@ export class Processor<T> {
   add(
     handler: ResourceEventHandler<T>,
     requestedMs: number,
-    { started, name: own }: { readonly started: boolean; readonly name?: string },
+    { started, name: own, mailbox = {} }: {
+      readonly started: boolean;
+      readonly name?: string;
+      readonly mailbox?: MailboxOptions;
+    },
   ): ProcessorListener<T> {
-    const { clock, logger, name } = this.#options;
+    const { clock, keyFunc, logger, name } = this.#options;
     let periodMs = requestedMs;
     if (periodMs > 0) {
       if (periodMs < MINIMUM_RESYNC_PERIOD_MS) {
@@ -77,8 +85,17 @@ export class Processor<T> {
         }
       }
     }
-    const listener = new ProcessorListener<T>({
+    const listener: ProcessorListener<T> = new ProcessorListener<T>({
       handler,
+      mailbox,
+      keyFunc,
+      onOverflow: () => {
+        logger.error(
+          `${listener.name} was removed: more than ${listener.backlog - 1} notifications wait for it, ` +
+            "and it wants every one of them",
+        );
+        this.remove(listener);
+      },
       requestedResyncPeriodMs: periodMs,
       resyncPeriodMs: determineResyncPeriod(periodMs, this.#resyncCheckPeriodMs),
       clock,

@@ -3,12 +3,13 @@
  * @module
  */
 
+import type { KeyFunc } from "../meta/keys.ts";
 import { sleepUnlessAborted } from "../util/abort.ts";
 import { type Clock, nextTurn } from "../util/clock.ts";
-import { Deque } from "../util/deque.ts";
 import { errorMessage } from "../util/errors.ts";
 import type { Logger } from "../util/logger.ts";
 import { isThenable, type Notification, notify, type ResourceEventHandler } from "./event_handler.ts";
+import { Mailbox, type MailboxOptions } from "./mailbox.ts";
 import { SingleFileTracker } from "./sync_tracking.ts";
 
 /** What a listener is made of. */
@@ -22,6 +23,12 @@ export interface ProcessorListenerOptions<T> {
   readonly logger: Logger;
   /** For log lines. */
   readonly name: string;
+  /** Keys of objects, where notifications are merged. */
+  readonly keyFunc: KeyFunc;
+  /** How many notifications may wait, and what becomes of more. */
+  readonly mailbox: MailboxOptions;
+  /** Called when more wait than may, and the handler is to be taken away. */
+  readonly onOverflow: () => void;
 }
 
 // A handler that throws is given a pause, as in client-go, so that it does not flood the log.
@@ -37,7 +44,7 @@ const IN_WORDS = { add: "an add", update: "an update", delete: "a delete" } as c
  */
 export class ProcessorListener<T> {
   readonly #options: ProcessorListenerOptions<T>;
-  readonly #pending = new Deque<Notification<T>>();
+  readonly #pending: Mailbox<T>;
   readonly #stop = new AbortController();
   readonly #tracker = new SingleFileTracker();
   /** For log lines. */
@@ -51,6 +58,10 @@ export class ProcessorListener<T> {
 
   constructor(options: ProcessorListenerOptions<T>) {
     this.#options = options;
+    this.#pending = new Mailbox<T>(options.mailbox, options.keyFunc, {
+      onInitialMerged: () => this.#tracker.finished(),
+      onRemove: options.onOverflow,
+    });
     this.name = options.name;
     this.requestedResyncPeriodMs = options.requestedResyncPeriodMs;
     this.resyncPeriodMs = options.resyncPeriodMs;

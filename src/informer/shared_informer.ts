@@ -25,6 +25,8 @@ import { consoleLogger, type Logger } from "../util/logger.ts";
 import { Controller } from "./controller.ts";
 import { InformerStateError } from "./errors.ts";
 import type { Notification, ResourceEventHandler } from "./event_handler.ts";
+import { FreshnessWaiters } from "./freshness.ts";
+import type { MailboxOptions } from "./mailbox.ts";
 import { freezeObject } from "./freeze_object.ts";
 import { type DeltaSink, isSameResourceVersion, processDeltas, quarantinedBy } from "./process_deltas.ts";
 import { Processor } from "./processor.ts";
@@ -88,6 +90,8 @@ export interface HandlerOptions {
   readonly name?: string;
   /** This handler's own resync period, in milliseconds; 0 for none. The informer's by default. */
   readonly resyncPeriodMs?: number;
+  /** How many notifications may wait for this handler, and what becomes of more; merged by object by default. */
+  readonly mailbox?: MailboxOptions;
 }
 
 /**
@@ -114,6 +118,8 @@ export interface HandlerRegistration {
   readonly synced: Promise<void>;
   /** How many notifications wait for this handler. */
   readonly backlog: number;
+  /** Whether the handler was taken away: on request, or because its mailbox overflowed. */
+  readonly isRemoved: boolean;
 }
 
 /**
@@ -172,6 +178,7 @@ export class SharedIndexInformer<T, I extends string = never> {
   readonly #observers = new Set<(event: StoreEvent<T>) => void>();
   readonly #statusListeners = new Set<(status: ReflectorStatus) => void>();
   readonly #synced = new Latch();
+  readonly #waiters: FreshnessWaiters;
   readonly #stopped = new Latch();
   #transform: TransformFunc<T> | undefined;
   #watchErrorHandler: WatchErrorHandler | undefined;
@@ -191,7 +198,9 @@ export class SharedIndexInformer<T, I extends string = never> {
     this.#transform = options.transform;
     this.#watchErrorHandler = options.reflector?.watchErrorHandler;
     this.indexer = newIndexer<T, I>(this.#keyFunc, options.indexers ?? ({} as Indexers<T, I>));
+    this.#waiters = new FreshnessWaiters(this.#name, () => this.indexer.lastStoreSyncResourceVersion());
     this.#processor = new Processor({
+      keyFunc: this.#keyFunc,
       resyncCheckPeriodMs: options.resyncPeriodMs ?? 0,
       clock: this.#clock,
       logger: this.#logger,
@@ -219,8 +228,10 @@ export class SharedIndexInformer<T, I extends string = never> {
     this.#controller = new Controller({
       listerWatcher: this.#source,
       queue,
-      process: (deltas, isInInitialList) =>
-        processDeltas(this.indexer, sink, deltas, isInInitialList, this.#keyFunc),
+      process: (deltas, isInInitialList) => {
+        processDeltas(this.indexer, sink, deltas, isInInitialList, this.#keyFunc);
+        this.#waiters.moved();
+      },
       reflector: {
         ...this.#options.reflector,
         name: this.#name,
@@ -243,6 +254,7 @@ export class SharedIndexInformer<T, I extends string = never> {
       await this.#controller.run(signal);
     } finally {
       this.#stopped.open();
+      this.#waiters.stopped();
       await this.#processor.stop();
     }
   }
@@ -289,6 +301,7 @@ export class SharedIndexInformer<T, I extends string = never> {
     const listener = this.#processor.add(handler, resyncPeriodMs, {
       started: this.#controller !== undefined,
       ...(options.name === undefined ? {} : { name: options.name }),
+      ...(options.mailbox === undefined ? {} : { mailbox: options.mailbox }),
     });
     if (this.#controller !== undefined) {
       for (const object of this.indexer.values()) {
@@ -296,12 +309,16 @@ export class SharedIndexInformer<T, I extends string = never> {
       }
       if (this.#synced.isOpen) listener.upstreamHasSynced();
     }
+    const isListening = () => this.#processor.listeners.has(listener);
     const registration: HandlerRegistration = {
       name: listener.name,
       hasSynced: () => listener.hasSynced,
       synced: listener.synced,
       get backlog() {
         return listener.backlog;
+      },
+      get isRemoved() {
+        return !isListening();
       },
     };
     this.#registrations.set(registration, listener);
@@ -378,6 +395,42 @@ export class SharedIndexInformer<T, I extends string = never> {
         `Cannot wait for the informer of ${this.#name}: it stopped before it had synced`,
       );
     }
+  }
+
+  /**
+   * Resolves when the store has reached a resourceVersion: after it, a read sees the write that returned that version,
+   * also if the object was deleted and created again since. A relist, an event of any object and a bookmark all count.
+   *
+   * @param options `signal` bounds the wait; without one it lasts as long as the informer runs.
+   * @throws {NotFreshError} The signal was aborted, or the informer stopped, first.
+   * @throws {TypeError} It is no resourceVersion that can be compared.
+   */
+  async waitFor(resourceVersion: string, options: { readonly signal?: AbortSignal } = {}): Promise<void> {
+    await this.#waiters.wait(resourceVersion, options.signal);
+  }
+
+  /**
+   * The object of a key, read when the store has reached `notOlderThan`, if that is given; `undefined` if there is none.
+   *
+   * @throws {NotFreshError} The signal was aborted before the store got there.
+   * @throws {TypeError} `notOlderThan` is no resourceVersion that can be compared.
+   */
+  async get(
+    key: string,
+    options: { readonly notOlderThan?: string; readonly signal?: AbortSignal } = {},
+  ): Promise<T | undefined> {
+    if (options.notOlderThan !== undefined) await this.#waiters.wait(options.notOlderThan, options.signal);
+    return this.indexer.getByKey(key);
+  }
+
+  /**
+   * Whether the store has synced, and the server was heard of - a list, an event or a bookmark - at most so many
+   * milliseconds ago. A quiet resource is heard of when its bookmarks come, about once a minute.
+   */
+  isFresh(maxAgeMs: number): boolean {
+    const { lastContactTimeMs } = this.status();
+    return this.hasSynced() && lastContactTimeMs !== undefined &&
+      this.#clock.now() - lastContactTimeMs <= maxAgeMs;
   }
 
   /** Whether it has run and stopped. */

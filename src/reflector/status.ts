@@ -47,6 +47,8 @@ export interface ReflectorStatus {
   readonly lastEventTimeMs?: number;
   /** When the last bookmark arrived. */
   readonly lastBookmarkTimeMs?: number;
+  /** When the server was last heard of: a list, an event, a bookmark, or a watch that it opened. */
+  readonly lastContactTimeMs?: number;
   /** How many tries in a row have failed; 0 while all is well. */
   readonly attempt: number;
   /** When the next try comes, while backing off. */
@@ -84,6 +86,7 @@ export class StatusKeeper {
   #attempt = 0;
   #lastEventTimeMs: number | undefined;
   #lastBookmarkTimeMs: number | undefined;
+  #lastContactTimeMs: number | undefined;
   #nextRetryTimeMs: number | undefined;
   #lastError: ReflectorError | undefined;
   #progress: ReflectorStatus["progress"];
@@ -103,6 +106,7 @@ export class StatusKeeper {
       quarantined: this.quarantined,
       ...(this.#lastEventTimeMs === undefined ? {} : { lastEventTimeMs: this.#lastEventTimeMs }),
       ...(this.#lastBookmarkTimeMs === undefined ? {} : { lastBookmarkTimeMs: this.#lastBookmarkTimeMs }),
+      ...(this.#lastContactTimeMs === undefined ? {} : { lastContactTimeMs: this.#lastContactTimeMs }),
       ...(this.#nextRetryTimeMs === undefined ? {} : { nextRetryTimeMs: this.#nextRetryTimeMs }),
       ...(this.#lastError === undefined ? {} : { lastError: this.#lastError }),
       ...(this.#progress === undefined ? {} : { progress: this.#progress }),
@@ -135,6 +139,7 @@ export class StatusKeeper {
   /** A try succeeded. */
   succeed(): void {
     this.#attempt = 0;
+    this.#lastContactTimeMs = this.#clock.now();
   }
 
   /** Something went wrong. */
@@ -145,6 +150,7 @@ export class StatusKeeper {
   /** Events arrived. */
   eventsArrived(): void {
     this.#lastEventTimeMs = this.#clock.now();
+    this.#lastContactTimeMs = this.#lastEventTimeMs;
   }
 
   /** One of them was a bookmark. */

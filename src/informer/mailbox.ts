@@ -1,0 +1,187 @@
+/**
+ * What waits for a handler.
+ *
+ * How it works. As long as few notifications wait they are kept one by one, in order. When there are more than the
+ * limit, they are merged: one entry for each object, at the place of its first notification, which holds what the
+ * handler saw last and what is true now. From then on each further notification is merged into its object's entry,
+ * until all of them were taken. So a handler that stalls costs memory in proportion to the objects that changed, not to
+ * the changes, and still sees for every object a history that makes sense: an add, then updates, then a delete, each
+ * update with the state it saw before as the old one.
+ *
+ * @module
+ */
+
+import { type KeyFunc, keyOf } from "../meta/keys.ts";
+import type { DeletedObject } from "../meta/tombstone.ts";
+import { Deque } from "../util/deque.ts";
+import type { Notification } from "./event_handler.ts";
+
+/**
+ * How many notifications may wait for a handler, and what becomes of more.
+ *
+ * @example
+ * ```ts
+ * import type { MailboxOptions } from "@listwatch/cache";
+ * const everyChange: MailboxOptions = { limit: 100_000, onOverflow: "remove" };
+ * ```
+ */
+export interface MailboxOptions {
+  /** How many may wait; 1,000 by default. */
+  readonly limit?: number;
+  /**
+   * What happens when more do:
+   *
+   * - `coalesce`, the default: from then on those of one object are merged, so that at most one an object waits.
+   * - `grow`: nothing, as in client-go. A handler that stalls takes memory without end.
+   * - `remove`: the handler is taken away, with an error in the log: for those who need every change or none.
+   */
+  readonly onOverflow?: "coalesce" | "grow" | "remove";
+}
+
+const DEFAULT_LIMIT = 1_000;
+
+/** One object's notifications, merged. */
+interface Merged<T> {
+  /** Whether the handler knows the object. */
+  readonly isKnown: boolean;
+  /** The state that the handler saw last, where it is known. */
+  readonly seen: T | undefined;
+  readonly isInInitialList: boolean;
+  object: T | undefined;
+  deleted: DeletedObject<T> | undefined;
+}
+
+/** Who is told what a mailbox does. */
+export interface MailboxCallbacks {
+  /** An object of the initial list will not be delivered as one: it was merged, or is gone again. */
+  onInitialMerged(): void;
+  /** The limit was passed, and the handler is to be taken away. */
+  onRemove(): void;
+}
+
+/** The notifications that wait for one handler. */
+export class Mailbox<T> {
+  readonly #keyFunc: KeyFunc;
+  readonly #limit: number;
+  readonly #onOverflow: "coalesce" | "grow" | "remove";
+  readonly #callbacks: MailboxCallbacks;
+  readonly #list = new Deque<Notification<T>>();
+  #merged: Map<string, Merged<T>> | undefined;
+  // One iterator for the life of the map: a new one would step over everything that was taken from the front.
+  #next: Iterator<[string, Merged<T>]> | undefined;
+
+  /** Makes an empty one. */
+  constructor(options: MailboxOptions, keyFunc: KeyFunc, callbacks: MailboxCallbacks) {
+    const { limit = DEFAULT_LIMIT, onOverflow = "coalesce" } = options;
+    if (!(limit >= 1)) {
+      throw new RangeError(`Cannot limit a mailbox to ${limit} notifications: the limit must be 1 or more`);
+    }
+    this.#limit = limit;
+    this.#onOverflow = onOverflow;
+    this.#keyFunc = keyFunc;
+    this.#callbacks = callbacks;
+  }
+
+  /** How many notifications wait. */
+  get length(): number {
+    return this.#list.length + (this.#merged?.size ?? 0);
+  }
+
+  /** Adds a notification. */
+  push(notification: Notification<T>): void {
+    if (this.#merged !== undefined) {
+      this.#merge(this.#merged, notification);
+      return;
+    }
+    this.#list.push(notification);
+    if (this.#list.length <= this.#limit || isInitial(notification)) return; // a first list has each object once
+    if (this.#onOverflow === "coalesce") this.#mergeAll();
+    else if (this.#onOverflow === "remove") this.#callbacks.onRemove();
+  }
+
+  /** Takes the next one out. */
+  shift(): Notification<T> | undefined {
+    return this.#merged === undefined ? this.#list.shift() : this.#shiftMerged(this.#merged);
+  }
+
+  /** Drops everything. */
+  clear(): void {
+    this.#list.clear();
+    this.#merged = undefined;
+    this.#next = undefined;
+  }
+
+  #mergeAll(): void {
+    const merged = new Map<string, Merged<T>>();
+    for (const notification of this.#list) this.#merge(merged, notification);
+    this.#list.clear();
+    this.#merged = merged;
+    this.#next = merged.entries();
+  }
+
+  #shiftMerged(merged: Map<string, Merged<T>>): Notification<T> | undefined {
+    const { done, value } = this.#next!.next();
+    if (done) {
+      this.#merged = undefined;
+      this.#next = undefined;
+      return undefined;
+    }
+    const [key, entry] = value;
+    merged.delete(key);
+    if (merged.size === 0) {
+      this.#merged = undefined;
+      this.#next = undefined;
+    }
+    if (entry.deleted !== undefined) return { type: "delete", deleted: entry.deleted, oldObject: entry.seen };
+    const object = entry.object as T;
+    if (entry.seen !== undefined) return { type: "update", oldObject: entry.seen, object };
+    return { type: "add", object, isInInitialList: entry.isInInitialList };
+  }
+
+  #merge(merged: Map<string, Merged<T>>, notification: Notification<T>): void {
+    const key = notification.type === "delete"
+      ? notification.deleted.key
+      : keyOf(this.#keyFunc, notification.object, "notify of");
+    const entry = merged.get(key);
+    if (entry === undefined) {
+      merged.set(key, first(notification));
+      return;
+    }
+    if (notification.type === "delete") {
+      if (!entry.isKnown) {
+        // The handler never saw it: there is nothing to tell.
+        if (entry.isInInitialList) this.#callbacks.onInitialMerged();
+        merged.delete(key);
+        return;
+      }
+      entry.deleted = notification.deleted;
+      entry.object = undefined;
+      return;
+    }
+    if (isInitial(notification)) this.#callbacks.onInitialMerged();
+    entry.deleted = undefined;
+    entry.object = notification.object;
+  }
+}
+
+function isInitial(notification: Notification<unknown>): boolean {
+  return notification.type === "add" && notification.isInInitialList;
+}
+
+function first<T>(notification: Notification<T>): Merged<T> {
+  switch (notification.type) {
+    case "add": {
+      const { object, isInInitialList } = notification;
+      return { isKnown: false, seen: undefined, isInInitialList, object, deleted: undefined };
+    }
+    case "update": {
+      const { object, oldObject } = notification;
+      return { isKnown: true, seen: oldObject, isInInitialList: false, object, deleted: undefined };
+    }
+    case "delete": {
+      const { deleted, oldObject } = notification;
+      const seen = oldObject ?? deleted.object;
+      return { isKnown: true, seen, isInInitialList: false, object: undefined, deleted };
+    }
+  }
+}
