@@ -1,0 +1,140 @@
+/**
+ * An informer over a source that a test fills, on a clock that a test moves.
+ * @module
+ */
+
+import {
+  type HandlerRegistration,
+  type KubernetesObject,
+  type LogFields,
+  type Logger,
+  type ResourceEventHandler,
+  SharedIndexInformer,
+  type SharedIndexInformerOptions,
+} from "@listwatch/cache";
+import { FakeClock, FakeControllerSource } from "@listwatch/cache/testing";
+
+/** A logger that keeps its lines, as `level: message`. */
+export class LogRecorder implements Logger {
+  readonly lines: string[] = [];
+
+  debug(message: string): void {
+    this.lines.push(`debug: ${message}`);
+  }
+
+  info(message: string): void {
+    this.lines.push(`info: ${message}`);
+  }
+
+  warn(message: string): void {
+    this.lines.push(`warn: ${message}`);
+  }
+
+  error(message: string, _fields?: LogFields): void {
+    this.lines.push(`error: ${message}`);
+  }
+
+  /** The lines of a level. */
+  of(level: "debug" | "info" | "warn" | "error"): string[] {
+    return this.lines.filter((line) => line.startsWith(`${level}: `));
+  }
+}
+
+/** A handler that writes down what it is told: `add a@1`, `update a@1>2`, `delete a@3`, `tombstone a@1`. */
+export class Recorder implements ResourceEventHandler<KubernetesObject> {
+  readonly calls: string[] = [];
+
+  onAdd(object: KubernetesObject, isInInitialList: boolean): void {
+    this.calls.push(`add ${text(object)}${isInInitialList ? " initial" : ""}`);
+  }
+
+  onUpdate(oldObject: KubernetesObject, newObject: KubernetesObject): void {
+    this.calls.push(`update ${text(oldObject)}>${newObject.metadata?.resourceVersion}`);
+  }
+
+  onDelete: ResourceEventHandler<KubernetesObject>["onDelete"] = (deleted) => {
+    const { object, finalStateUnknown } = deleted;
+    this.calls.push(
+      `${finalStateUnknown ? "tombstone" : "delete"} ${object === undefined ? deleted.key : text(object)}`,
+    );
+  };
+
+  /** What it was told since the last call of this. */
+  take(): string[] {
+    return this.calls.splice(0);
+  }
+}
+
+/** An object as its name and resourceVersion: `a@1`. */
+export function text(object: KubernetesObject): string {
+  return `${object.metadata?.name}@${object.metadata?.resourceVersion}`;
+}
+
+/** An object with a name; in no namespace, so that its key is its name. */
+export function named(name: string, labels?: Record<string, string>): KubernetesObject {
+  return { metadata: { name, ...(labels && { labels }) } };
+}
+
+/** Options of {@linkcode newRig}. */
+export type RigOptions<I extends string> = SharedIndexInformerOptions<KubernetesObject, I>;
+
+/** An informer and what is around it. */
+export interface Rig<I extends string> extends AsyncDisposable {
+  readonly source: FakeControllerSource;
+  readonly clock: FakeClock;
+  readonly log: LogRecorder;
+  readonly informer: SharedIndexInformer<KubernetesObject, I>;
+  /** Runs the informer, and waits until it has synced and watches. */
+  start(): Promise<void>;
+  /** Stops it and waits until it has. */
+  stop(): Promise<void>;
+  /** Lets everything that can happen without time passing happen. */
+  settle(): Promise<void>;
+  /** Lets the time pass that it takes to list or watch again after a failure. */
+  retry(): Promise<void>;
+  /** Adds a handler that records. */
+  record(options?: Parameters<SharedIndexInformer<KubernetesObject, I>["addEventHandler"]>[1]): Recording;
+}
+
+/** A recorder that was added to an informer. */
+export interface Recording {
+  readonly recorder: Recorder;
+  readonly registration: HandlerRegistration;
+}
+
+/** Makes an informer that has not started. It waits for 1 ms after a failure. */
+export function newRig<I extends string = never>(options: RigOptions<I> = {}): Rig<I> {
+  const source = new FakeControllerSource();
+  const clock = new FakeClock();
+  const log = new LogRecorder();
+  const informer = new SharedIndexInformer<KubernetesObject, I>(source, {
+    clock,
+    logger: log,
+    ...options,
+    reflector: { useWatchList: false, backoff: { nextDelayMs: () => 1 }, ...options.reflector },
+  });
+  const abort = new AbortController();
+  let running: Promise<void> | undefined;
+  const stop = async () => {
+    abort.abort();
+    await running;
+  };
+  return {
+    source,
+    clock,
+    log,
+    informer,
+    async start() {
+      running = informer.run(abort.signal);
+      await clock.advance(0);
+    },
+    stop,
+    settle: () => clock.advance(0),
+    retry: () => clock.advance(5),
+    record(handlerOptions) {
+      const recorder = new Recorder();
+      return { recorder, registration: informer.addEventHandler(recorder, handlerOptions) };
+    },
+    [Symbol.asyncDispose]: stop,
+  };
+}
