@@ -31,7 +31,7 @@ export async function serveOnSocket(answer: Answer): Promise<ScriptedServer> {
     const stopped = server!;
     const stop = new Promise<void>((resolve) => stopped.close(() => resolve()));
     await Promise.race([stop, after(5)]); // no longer listens, even while a connection is open
-    after(ms).then(() => closed || listen(port));
+    after(ms).then(() => closed ? undefined : listen(port));
   };
   const serve = (socket: Socket) => {
     sockets.add(socket);
