@@ -23,8 +23,8 @@ export interface Tally {
   readonly failed: number;
 }
 
-// The cases of these suites wait for real time; the others would only disturb each other's.
-const CONCURRENCY: Readonly<Record<string, number>> = { reflector: 16 };
+/** How many cases of a suite run at a time: these wait for real time; the others would only disturb each other. */
+export const CONCURRENCY: Readonly<Record<string, number>> = { reflector: 16 };
 
 /** Runs every case of the files, prints a line a suite and one for each case that failed. */
 export async function runFiles(files: readonly CaseFile[], options: RunOptions): Promise<Tally> {

@@ -20,7 +20,8 @@ export interface Step {
 /** A file of cases. */
 export interface CaseFile {
   readonly suite: string;
-  readonly source: string;
+  /** What it was recorded from. */
+  readonly source?: string;
   readonly cases: readonly Case[];
 }
 
