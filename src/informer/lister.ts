@@ -190,5 +190,6 @@ function asSelector(selector: LabelSelector | string | undefined): LabelSelector
 function newNotFoundError({ group, resource }: GroupVersionResource, name: string): StatusError {
   const qualified = group === "" ? resource : `${resource}.${group}`;
   const message = `${qualified} ${JSON.stringify(name)} not found`;
-  return new StatusError(newStatus(404, "NotFound", message, { name, group, kind: resource }));
+  const details = { name, ...(group === "" ? {} : { group }), kind: resource };
+  return new StatusError(newStatus(404, "NotFound", message, details));
 }

@@ -1,0 +1,143 @@
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import {
+  isNotFound,
+  type KubernetesObject,
+  labelsEverything,
+  labelsNothing,
+  listAll,
+  listAllByNamespace,
+  metaNamespaceIndex,
+  metaNamespaceKey,
+  newIndexer,
+  newLister,
+  newStore,
+  NoMetaError,
+  parseLabelSelector,
+  SelectorParseError,
+  StatusError,
+} from "@listwatch/cache";
+import { node, pod } from "@listwatch/cache/testing";
+
+const pods = [
+  pod("web-1", { namespace: "shop", labels: { app: "web", tier: "front" } }),
+  pod("web-2", { namespace: "shop", labels: { app: "web" } }),
+  pod("db-1", { namespace: "shop", labels: { app: "db" } }),
+  pod("web-1", { namespace: "blog", labels: { app: "web" } }),
+  pod("bare", { namespace: "blog" }),
+];
+
+function newPods(indexed = true) {
+  const indexer = newIndexer<KubernetesObject>(
+    metaNamespaceKey,
+    indexed ? { namespace: metaNamespaceIndex } : {},
+  );
+  indexer.replace(pods, "1");
+  return indexer;
+}
+
+function keys(objects: readonly KubernetesObject[]): string[] {
+  return objects.map(metaNamespaceKey).sort();
+}
+
+for (const indexed of [true, false]) {
+  describe(`a lister ${indexed ? "with" : "without"} an index by namespace`, () => {
+    const lister = newLister(newPods(indexed), "v1/pods");
+
+    it("lists everything", () => {
+      assert.equal(lister.list().length, 5);
+      assert.equal(lister.list("").length, 5);
+      assert.equal(lister.list(labelsEverything()).length, 5);
+    });
+
+    it("lists what carries the labels selected", () => {
+      assert.deepEqual(keys(lister.list("app=web")), ["blog/web-1", "shop/web-1", "shop/web-2"]);
+      assert.deepEqual(keys(lister.list(parseLabelSelector("app in (db), tier!=front"))), ["shop/db-1"]);
+      assert.deepEqual(keys(lister.list("!app")), ["blog/bare"]);
+    });
+
+    it("lists nothing for a selector of nothing", () => {
+      assert.deepEqual(lister.list(labelsNothing()), []);
+      assert.deepEqual(lister.byNamespace("shop").list(labelsNothing()), []);
+    });
+
+    it("lists a namespace", () => {
+      assert.deepEqual(keys(lister.byNamespace("blog").list()), ["blog/bare", "blog/web-1"]);
+      assert.deepEqual(lister.byNamespace("nowhere").list(), []);
+    });
+
+    it("lists what carries the labels selected in a namespace", () => {
+      assert.deepEqual(keys(lister.byNamespace("shop").list("app=web")), ["shop/web-1", "shop/web-2"]);
+    });
+
+    it("lists all namespaces for the empty one", () => {
+      assert.equal(lister.byNamespace("").list().length, 5);
+      assert.equal(lister.byNamespace("").list("app=web").length, 3);
+    });
+
+    it("hands out the objects of the store, in an array of the caller's own", () => {
+      const one = lister.byNamespace("shop").list();
+      assert.equal(one.every((object) => pods.includes(object as typeof pods[number])), true);
+      one.length = 0;
+      assert.equal(lister.byNamespace("shop").list().length, 3);
+    });
+  });
+}
+
+describe("a lister", () => {
+  const lister = newLister(newPods(), "v1/pods");
+
+  it("gets an object by namespace and name, or by its key", () => {
+    assert.equal(lister.byNamespace("shop").get("db-1"), pods[2]);
+    assert.equal(lister.get("shop/db-1"), pods[2]);
+  });
+
+  it("gets a cluster-scoped object by its name", () => {
+    const indexer = newIndexer<KubernetesObject>(metaNamespaceKey, {});
+    const one = node("node-1");
+    indexer.add(one);
+    const nodes = newLister(indexer, "v1/nodes");
+    assert.equal(nodes.get("node-1"), one);
+    assert.equal(nodes.byNamespace("").get("node-1"), one);
+  });
+
+  it("says what it did not find as the API server does", () => {
+    assert.throws(() => lister.byNamespace("shop").get("gone"), (error: unknown) => {
+      assert.ok(error instanceof StatusError && isNotFound(error));
+      assert.equal(error.message, 'pods "gone" not found');
+      assert.equal(error.httpStatus, 404);
+      assert.deepEqual(error.status.details, { name: "gone", kind: "pods" });
+      return true;
+    });
+    const deployments = newLister(newPods(), { group: "apps", version: "v1", resource: "deployments" });
+    assert.throws(() => deployments.get("shop/web"), (error: unknown) => {
+      assert.ok(error instanceof StatusError);
+      assert.equal(error.message, 'deployments.apps "shop/web" not found');
+      assert.deepEqual(error.status.details, { name: "shop/web", group: "apps", kind: "deployments" });
+      return true;
+    });
+  });
+
+  it("does not take an object of another namespace for its own", () => {
+    assert.throws(() => lister.byNamespace("blog").get("db-1"), isNotFound);
+  });
+
+  it("refuses a selector that does not parse, and a resource that is none", () => {
+    assert.throws(() => lister.list("app in web"), SelectorParseError);
+    assert.throws(() => newLister(newPods(), "pods"), TypeError);
+  });
+});
+
+describe("listing a store", () => {
+  it("without metadata works until labels or namespaces are asked for", () => {
+    const store = newStore<unknown>(String);
+    store.add("bare");
+    assert.deepEqual(listAll(store), ["bare"]);
+    assert.deepEqual(listAll(store, labelsEverything()), ["bare"]);
+    assert.throws(() => listAll(store, parseLabelSelector("app")), NoMetaError);
+    const indexer = newIndexer<unknown>(String, {});
+    indexer.add("bare");
+    assert.deepEqual(listAllByNamespace(indexer, ""), ["bare"]);
+    assert.throws(() => listAllByNamespace(indexer, "shop"), NoMetaError);
+  });
+});

@@ -1,0 +1,118 @@
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import { type HasSynced, waitFor, waitForCacheSync } from "@listwatch/cache";
+import { FakeClock } from "@listwatch/cache/testing";
+import { sleep } from "../../src/util/abort.ts";
+import { Latch } from "../../src/util/deferred.ts";
+import { LogRecorder, newRig } from "./rig.ts";
+
+/** Something that has synced when the test says so. */
+class Thing implements HasSynced {
+  readonly name: string;
+  readonly #latch = new Latch();
+
+  constructor(name: string) {
+    this.name = name;
+  }
+
+  hasSynced(): boolean {
+    return this.#latch.isOpen;
+  }
+
+  get synced(): Promise<void> {
+    return this.#latch.opened;
+  }
+
+  sync(): void {
+    this.#latch.open();
+  }
+}
+
+function synced(name: string): Thing {
+  const thing = new Thing(name);
+  thing.sync();
+  return thing;
+}
+
+describe("waiting for caches", () => {
+  it("for nothing is over at once", async () => {
+    assert.equal(await waitForCacheSync([]), true);
+    assert.equal(await waitForCacheSync([], AbortSignal.abort()), true);
+  });
+
+  it("that have synced is over at once, even if the signal is aborted", async () => {
+    assert.equal(await waitForCacheSync([synced("a"), synced("b")], AbortSignal.abort()), true);
+  });
+
+  it("ends when the last has synced", async () => {
+    const things = [new Thing("a"), new Thing("b")];
+    let result: boolean | undefined;
+    const waiting = waitForCacheSync(things).then((it) => (result = it));
+    things[1].sync();
+    await Promise.resolve();
+    assert.equal(result, undefined);
+    things[0].sync();
+    await waiting;
+    assert.equal(result, true);
+  });
+
+  it("ends with false when the signal is aborted first", async () => {
+    const abort = new AbortController();
+    const waiting = waitForCacheSync([synced("a"), new Thing("b")], abort.signal);
+    abort.abort();
+    assert.equal(await waiting, false);
+  });
+
+  it("logs those who are done in the order that they are", async () => {
+    const clock = new FakeClock();
+    const log = new LogRecorder();
+    const delays = [["slow", 10_000], ["quick", 5_000], ["ready", 0]] as const;
+    const things = delays.map(([name, ms]) => {
+      const thing = new Thing(name);
+      sleep(ms, { clock }).then(() => thing.sync());
+      return thing;
+    });
+    const waiting = waitFor(things, { what: "the caches", logger: log });
+    await clock.advance(10_000);
+    assert.equal(await waiting, true);
+    assert.deepEqual(log.lines, [
+      "info: waiting for the caches",
+      "info: done waiting for the caches: ready",
+      "info: done waiting for the caches: quick",
+      "info: done waiting for the caches: slow",
+    ]);
+  });
+
+  it("logs those who are not done, by name, and why nobody waits any more", async () => {
+    const log = new LogRecorder();
+    const things = [new Thing("pods"), synced("services"), new Thing("nodes")];
+    const signal = AbortSignal.abort(new Error("the program ends"));
+    assert.equal(await waitFor(things, { what: "the caches", signal, logger: log }), false);
+    assert.deepEqual(log.of("warn"), [
+      "warn: stopped waiting for the caches: nodes, pods have not synced: the program ends",
+    ]);
+  });
+
+  it("logs nothing when it is not told what it waits for", async () => {
+    const log = new LogRecorder();
+    await waitFor([synced("a"), new Thing("b")], { signal: AbortSignal.abort(), logger: log });
+    assert.deepEqual(log.lines, []);
+  });
+
+  it("takes informers, controllers and registrations alike", async () => {
+    await using rig = newRig();
+    const { registration } = rig.record();
+    const waiting = waitForCacheSync([rig.informer, registration]);
+    await rig.start();
+    assert.equal(await waiting, true);
+  });
+
+  it("ends with false when an informer stops that had not synced", async () => {
+    const rig = newRig();
+    rig.source.listError = new Error("it broke");
+    const waiting = waitForCacheSync([rig.informer, new Thing("another")]);
+    await rig.start();
+    await rig.stop();
+    assert.equal(await waiting, false);
+  });
+});
