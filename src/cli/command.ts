@@ -8,6 +8,7 @@ import { realClock } from "../util/clock.ts";
 import { consoleLogger, type Logger } from "../util/logger.ts";
 import { parseCommandLine } from "./command_line.ts";
 import { CommandError, explainError } from "./errors.ts";
+import { listenForSignals } from "./process_signals.ts";
 import { serve } from "./serve.ts";
 import type { ServeOptions, ServeStep, SyncProgress } from "./serve_options.ts";
 import { type OutputStream, Terminal } from "./terminal.ts";
@@ -16,7 +17,7 @@ import { VERSION } from "./version.ts";
 
 /** Options of {@linkcode main}. */
 export interface MainOptions {
-  /** Ends the program, as Ctrl-C does; the caller minds the signals of the system. */
+  /** Ends the program, as Ctrl-C does. Without it, SIGINT and SIGTERM of this process are listened to. */
   readonly signal?: AbortSignal;
   /** Where what was asked for goes; the process's own by default. */
   readonly stdout?: OutputStream;
@@ -27,9 +28,11 @@ export interface MainOptions {
 }
 
 /**
- * Runs the program with the words after its name, and resolves with its exit code: 0 when it ended as asked (by its
- * signal, too), 1 when it could not start or go on, 2 when the command was wrong. Never rejects; errors are one line
- * each on stderr.
+ * Runs the program with the words after its name, and resolves with its exit code: 0 when it ended as asked, 1 when it
+ * could not start or go on, 2 when the command was wrong. Never rejects; errors are one line each on stderr.
+ *
+ * The first Ctrl-C (SIGINT) or SIGTERM is such an end as asked, also while it starts. A second one ends the process at
+ * once, with 130, and so does an end that takes longer than 0.9 s.
  *
  * @example
  * ```ts
@@ -41,6 +44,7 @@ export async function main(args: readonly string[], options: MainOptions = {}): 
   const { stdout = process.stdout, stderr = process.stderr, env = process.env } = options;
   const terminal = new Terminal({ stdout, stderr, env, now: () => realClock.now() });
   let isVerbose = false;
+  const { signal, release } = options.signal ? { signal: options.signal, release() {} } : listenForSignals();
   try {
     const command = parseCommandLine(args, env);
     switch (command.name) {
@@ -54,14 +58,14 @@ export async function main(args: readonly string[], options: MainOptions = {}): 
         isVerbose = command.verbose;
         await runServe(terminal, {
           ...command.options,
-          ...(options.signal && { signal: options.signal }),
+          signal,
           ...(isVerbose && { logger: verboseLogger(terminal) }),
         });
         return 0;
     }
   } catch (error) {
     // Ended while it was starting: as asked.
-    if (options.signal?.aborted && !(error instanceof CommandError)) {
+    if (signal.aborted && !(error instanceof CommandError)) {
       terminal.print("Stopped.");
       return 0;
     }
@@ -69,6 +73,8 @@ export async function main(args: readonly string[], options: MainOptions = {}): 
     terminal.error(line);
     if (isVerbose && error instanceof Error) terminal.warn(chain(error));
     return exitCode;
+  } finally {
+    release();
   }
 }
 
@@ -108,8 +114,8 @@ function tell(terminal: Terminal, step: ServeStep): void {
       );
     case "trouble":
       return terminal.warn(
-        `${terminal.styleError("yellow", "Trouble")}    ${step.message}. ` +
-          "Trying again until it answers; what is known is served meanwhile.",
+        `${terminal.styleError("yellow", "Trouble")}    ${step.resource} cannot be read: ${step.message}. ` +
+          "Trying again until it can; what is known is served meanwhile.",
       );
     case "recovered":
       return terminal.warn(`${terminal.styleError("green", "Recovered")}  every resource is followed again.`);

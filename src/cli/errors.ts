@@ -150,6 +150,21 @@ export function explainListenError(error: unknown, host: string, port: number): 
   return new CommandError(`Cannot listen on ${host} port ${port}: ${errorMessage(error)}`, { cause: error });
 }
 
+const BRIEF: Readonly<Record<string, string>> = {
+  ConnectionRefused: "connection refused",
+  ConnectionReset: "the connection was reset",
+  UnexpectedEOF: "the connection ended in the middle of an answer",
+};
+const BRIEF_LENGTH = 200;
+
+/** What went wrong last with a reflector, in few words: runtimes add URLs and layers of causes to a refused connection. */
+export function briefReason(error: { readonly message: string; readonly code: string }): string {
+  const known = BRIEF[error.code];
+  if (known !== undefined) return known;
+  const line = oneLine(error.message);
+  return line.length > BRIEF_LENGTH ? `${line.slice(0, BRIEF_LENGTH - 1)}…` : line;
+}
+
 /** The exit code and the one line for anything thrown. */
 export function explainError(error: unknown): { readonly line: string; readonly exitCode: 1 | 2 } {
   const exitCode = error instanceof CommandError ? error.exitCode : 1;

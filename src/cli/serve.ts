@@ -36,6 +36,7 @@ export interface Served extends AsyncDisposable {
   /**
    * Resolves when every resource holds its first list.
    *
+   * @throws {InformerStateError} It was stopped before.
    * @throws The signal's reason, if it is aborted first.
    */
   synced(signal?: AbortSignal): Promise<void>;

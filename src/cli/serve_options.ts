@@ -74,9 +74,9 @@ export type ServeStep =
   | { readonly type: "syncing"; readonly progress: readonly SyncProgress[] }
   /** Every resource holds its whole first list. */
   | { readonly type: "synced"; readonly objects: number; readonly durationMs: number }
-  /** A resource cannot be read at present; it is tried again until it can. */
+  /** A resource (and maybe others) cannot be read at present, and why; it is tried again until it can. */
   | { readonly type: "trouble"; readonly resource: string; readonly message: string }
-  /** A resource that could not be read is read again. */
+  /** Every resource is read again; `resource` is the last that was not. */
   | { readonly type: "recovered"; readonly resource: string };
 
 /** How far one resource's first list has come. */

@@ -6,7 +6,7 @@
 import type { ReflectorStatus } from "../reflector/status.ts";
 import type { Clock } from "../util/clock.ts";
 import type { ReflectedResource } from "./dashboard/reflected_resource.ts";
-import { oneLine } from "./errors.ts";
+import { briefReason } from "./errors.ts";
 import type { ServeStep, SyncProgress } from "./serve_options.ts";
 
 // One failed try is an API server that restarts; it is not worth a line.
@@ -48,7 +48,7 @@ export function tellSteps(
       inTrouble.add(resource);
       if (told.has(lastError.code)) return;
       told.add(lastError.code);
-      tell({ type: "trouble", resource: resource.name, message: oneLine(lastError.message) });
+      tell({ type: "trouble", resource: resource.name, message: briefReason(lastError) });
     } else if (attempt === 0 && inTrouble.delete(resource) && inTrouble.size === 0) {
       told.clear();
       tell({ type: "recovered", resource: resource.name });
@@ -57,12 +57,14 @@ export function tellSteps(
   const unlisten = resources.map((resource) =>
     resource.informer.onStatus((status) => onStatus(resource, status))
   );
-  Promise.all(resources.map(({ informer }) => informer.synced())).then(() => {
+  const onSynced = (): void => {
     if (isOver) return;
     isSynced = true;
     const objects = resources.reduce((sum, { informer }) => sum + informer.indexer.size, 0);
     tell({ type: "synced", objects, durationMs: clock.now() - startMs });
-  });
+  };
+  // Rejected when an informer is stopped before: there is nothing to tell then.
+  Promise.all(resources.map(({ informer }) => informer.synced())).then(onSynced, () => {});
   return () => {
     isOver = true;
     for (const stop of unlisten) stop();

@@ -5,6 +5,7 @@
 
 import type { KubernetesObject } from "../../meta/object.ts";
 import type { ReflectorStatus } from "../../reflector/status.ts";
+import { briefReason } from "../errors.ts";
 import type { FeedEntry } from "./change_feed.ts";
 import { isCore, type ReflectedResource } from "./reflected_resource.ts";
 
@@ -201,8 +202,11 @@ function compare(a: string, b: string): number {
 
 function resourceState({ name, resource, informer }: ReflectedResource): ResourceState {
   const { group, version, resource: plural } = resource;
+  const status = informer.status();
+  const { lastError } = status;
   return {
-    ...informer.status(),
+    ...status,
+    ...(lastError && { lastError: { ...lastError, message: briefReason(lastError) } }),
     name,
     path: group === "" ? `/api/${version}/${plural}` : `/apis/${group}/${version}/${plural}`,
     objects: informer.indexer.size,

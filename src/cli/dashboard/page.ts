@@ -45,7 +45,7 @@ export function renderPage(message: DashboardMessage): string {
   <p id="connection" class="pill" role="status"><span class="dot" aria-hidden="true"></span><span id="connection-text">Connecting…</span></p>
 </header>
 <noscript><p class="notice">This page shows what happens as it happens, and needs JavaScript for that. The same is at <a href="/api">/api</a>.</p></noscript>
-<main id="main">
+<main id="main" class="waiting">
   <p id="summary" class="summary">&nbsp;</p>
   <section class="tiles" aria-label="At a glance">
     <div class="tile"><span class="label">Objects</span><span class="figure" id="figure-objects">–</span><span class="detail" id="detail-objects">&nbsp;</span></div>
@@ -53,6 +53,7 @@ export function renderPage(message: DashboardMessage): string {
     <div class="tile"><span class="label">Nodes</span><span class="figure" id="figure-nodes">–</span><span class="detail" id="detail-nodes">&nbsp;</span></div>
     <div class="tile"><span class="label">Changes per second</span><span class="figure" id="figure-rate">–</span><svg id="spark" class="spark" viewBox="0 0 120 28" preserveAspectRatio="none" role="img" aria-label="Changes per second in the last minute"><path id="spark-area" class="spark-area"/><path id="spark-line" class="spark-line" vector-effect="non-scaling-stroke"/></svg></div>
   </section>
+  <div class="column">
   <section class="card resources" aria-labelledby="heading-resources">
     <h2 id="heading-resources">Resources</h2>
     <table>
@@ -60,22 +61,25 @@ export function renderPage(message: DashboardMessage): string {
       <tbody id="resources"></tbody>
     </table>
   </section>
+  <section class="card namespaces" aria-labelledby="heading-namespaces">
+    <h2 id="heading-namespaces">Objects per namespace</h2>
+    <div class="scroll" tabindex="0" role="region" aria-labelledby="heading-namespaces"><table class="counts">
+      <thead><tr id="namespaces-head"></tr></thead>
+      <tbody id="namespaces"></tbody>
+    </table></div>
+  </section>
+  </div>
+  <div class="column">
   <section class="card nodes" aria-labelledby="heading-nodes">
     <div class="heading"><h2 id="heading-nodes">Pods per node</h2><p class="legend"><span><i></i>ready</span><span><i class="unready"></i>not ready</span></p></div>
-    <ul id="nodes" class="bars"></ul>
+    <div class="scroll" tabindex="0" role="region" aria-labelledby="heading-nodes"><ul id="nodes" class="bars"></ul></div>
     <p id="nodes-note" class="note">&nbsp;</p>
   </section>
   <section class="card changes" aria-labelledby="heading-changes">
     <h2 id="heading-changes">Changes</h2>
     <div class="scroll" tabindex="0" role="region" aria-labelledby="heading-changes"><ol id="changes" class="feed"></ol></div>
   </section>
-  <section class="card namespaces" aria-labelledby="heading-namespaces">
-    <h2 id="heading-namespaces">Objects per namespace</h2>
-    <table class="counts">
-      <thead><tr id="namespaces-head"></tr></thead>
-      <tbody id="namespaces"></tbody>
-    </table>
-  </section>
+  </div>
 </main>
 <footer class="muted"><p>The same, for programs: <code>kubectl --server=<span id="origin"></span> get pods -A</code></p></footer>
 <script type="application/json" id="state">${inScript(message)}</script>

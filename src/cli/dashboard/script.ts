@@ -78,6 +78,13 @@ export const SCRIPT: string = String.raw`"use strict";
 
   // The summary and the tiles
 
+  /** Why resources cannot be read, if it is the same for all that cannot. */
+  function commonReason() {
+    const reasons = new Set();
+    for (const { attempt, lastError } of state.resources) if (attempt > 0 && lastError) reasons.add(lastError.message);
+    return reasons.size === 1 ? [...reasons][0] : "";
+  }
+
   function showSummary() {
     const failing = state.resources.filter((resource) => resource.attempt > 0);
     const waiting = state.resources.filter((resource) => !resource.synced);
@@ -85,8 +92,11 @@ export const SCRIPT: string = String.raw`"use strict";
     if (isLost) {
       text = "Shown is the state of " + since(lastMessageMs - clockOffsetMs) + ". This page reconnects by itself.";
     } else if (failing.length > 0) {
-      text = (failing.length === 1 ? failing[0].name : failing.length + " of " + state.resources.length + " resources") +
-        " cannot be read at present; " + (waiting.length > 0 ? "trying again." : "shown is what was known before.");
+      const isAll = failing.length === state.resources.length;
+      const which = failing.length === 1 ? failing[0].name : failing.length + " of " + state.resources.length + " resources";
+      const reason = commonReason();
+      text = (isAll ? "Nothing can" : which + " cannot") + " be read at present" + (reason ? ": " + reason : "") + ". " +
+        (waiting.length > 0 ? "Trying again." : "Shown is what was known.");
     } else if (waiting.length > 0) {
       text = "Syncing: " + (state.resources.length - waiting.length) + " of " + state.resources.length +
         " resources have their first list.";
@@ -120,7 +130,8 @@ export const SCRIPT: string = String.raw`"use strict";
     } else {
       figure.dataset.text = "";
       setText(figure, "–");
-      setText(byId("detail-pods"), nodes ? "\u00a0" : "not reflected");
+      const pods = state.resources.find((resource) => resource.name === "pods");
+      setText(byId("detail-pods"), pods ? phaseText(pods) : "not reflected");
     }
     if (nodes && knows("nodes")) {
       const closed = nodes.rows.filter((node) => node.closed).length;
@@ -147,7 +158,8 @@ export const SCRIPT: string = String.raw`"use strict";
   function phaseText(resource) {
     if (resource.phase === "backingOff") {
       const inMs = (resource.nextRetryTimeMs || 0) - (Date.now() - clockOffsetMs);
-      return inMs > 900 ? "next try in " + duration(inMs) : "trying again";
+      const failed = resource.attempt > 0 ? " · " + number(resource.attempt) + " failed" : "";
+      return (inMs > 900 ? "next try in " + duration(inMs) : "trying again") + failed;
     }
     const { progress } = resource;
     if (!progress) return PHASES[resource.phase] || resource.phase;
@@ -155,33 +167,51 @@ export const SCRIPT: string = String.raw`"use strict";
     return "listing: " + number(progress.items) + total;
   }
 
-  function problemText(resource) {
+  /** What went wrong with a resource, and whether it still does. */
+  function problemOf(resource) {
     const error = resource.lastError;
     const aside = resource.quarantined > 0 ? plural(resource.quarantined, "object", "objects") + " set aside as invalid. " : "";
-    if (!error) return aside;
-    if (resource.attempt > 0) return aside + plural(resource.attempt, "try", "tries") + " failed: " + error.message;
-    if (Date.now() - clockOffsetMs - error.timeMs > 600000) return aside;
-    return aside + "Recovered " + since(error.timeMs) + " from: " + error.message;
+    if (error && resource.attempt > 0) {
+      // What the summary says already need not stand in every row.
+      return { isOver: false, text: aside + (error.message === commonReason() ? "" : error.message) };
+    }
+    // A server that refuses to stream its lists is asked for plain ones: no trouble at all.
+    const isOld = !error || error.code === "Invalid" || Date.now() - clockOffsetMs - error.timeMs > 600000;
+    return { isOver: true, text: isOld ? aside : aside + "Recovered; " + since(error.timeMs) + ": " + error.message };
   }
 
   function showResources() {
-    keyed(byId("resources"), state.resources, (resource) => resource.name, (resource) => {
-      const row = make("tr");
+    const rows = [];
+    for (const resource of state.resources) {
+      rows.push({ key: "row:" + resource.name, resource });
+      const problem = problemOf(resource);
+      if (problem.text) rows.push({ key: "problem:" + resource.name, problem });
+    }
+    keyed(byId("resources"), rows, (item) => item.key, ({ resource, problem }) => {
+      const row = make("tr", problem ? "problem" : "");
+      if (problem) {
+        row.append(make("td"));
+        row.firstChild.colSpan = 5;
+        return row;
+      }
       const name = make("td");
       const link = make("a", "", resource.name);
       if (resource.path.startsWith("/api")) link.href = resource.path;
-      name.append(link, make("span", "problem"));
+      name.append(link);
       const phase = make("td");
       const chip = make("span", "phase");
       chip.append(make("span", "dot"), make("span", "words"));
       phase.append(chip);
       row.append(name, make("td", "number"), phase, make("td", "number mono"), make("td", "number"));
       return row;
-    }, (row, resource) => {
-      const [name, objects, phase, version, event] = row.children;
-      const problem = problemText(resource);
-      setText(name.lastChild, problem);
-      name.lastChild.hidden = problem === "";
+    }, (row, { resource, problem }) => {
+      if (problem) {
+        setClass(row, problem.isOver ? "problem over" : "problem");
+        setText(row.firstChild, problem.text);
+        row.firstChild.title = problem.text;
+        return;
+      }
+      const [, objects, phase, version, event] = row.children;
       setText(objects, resource.synced ? number(resource.objects) : "–");
       setClass(phase.firstChild, "phase " + resource.phase);
       setText(phase.firstChild.lastChild, phaseText(resource));
@@ -202,6 +232,7 @@ export const SCRIPT: string = String.raw`"use strict";
       setText(note, "\u00a0");
       return;
     }
+    const isKnown = state.resources.some((resource) => resource.name === "pods" && resource.synced);
     const most = Math.max(...nodes.rows.map((node) => node.pods), 1);
     keyed(list, nodes.rows, (node) => "node:" + node.name, (node) => {
       const row = make("li");
@@ -215,10 +246,11 @@ export const SCRIPT: string = String.raw`"use strict";
       const [name, value, track] = row.children;
       name.lastChild.hidden = !node.closed;
       const whole = node.room ? Math.max(node.room, node.pods) : most;
-      setText(value, number(node.pods) + (node.room ? " of " + number(node.room) : ""));
+      setText(value, (isKnown ? number(node.pods) : "–") + (node.room ? " of " + number(node.room) : ""));
       track.children[0].style.width = (100 * node.ready / whole) + "%";
       track.children[1].style.width = (100 * (node.pods - node.ready) / whole) + "%";
     });
+    if (!isKnown) return setText(note, "The pods are being listed.");
     const notes = [];
     if (nodes.others > 0) notes.push("Shown are the fullest " + nodes.rows.length + "; " + plural(nodes.others, "node has", "nodes have") + " fewer pods.");
     const rest = nodes.pods - nodes.ready;
@@ -230,7 +262,10 @@ export const SCRIPT: string = String.raw`"use strict";
 
   function showNamespaces() {
     const { namespaces } = state;
-    const columns = namespaces ? namespaces.columns : [];
+    const all = namespaces ? [...namespaces.rows, ...(namespaces.others ? [namespaces.others] : [])] : [];
+    // A column without a single object would only take room.
+    const shown = (namespaces ? namespaces.columns : []).map((_, i) => i).filter((i) => all.some((row) => row.counts[i] > 0));
+    const columns = shown.map((i) => namespaces.columns[i]);
     keyed(byId("namespaces-head"), ["Namespace", ...columns], (name) => name, (name) => {
       const cell = make("th", name === "Namespace" ? "" : "number", name.split(".")[0]);
       cell.scope = "col";
@@ -238,6 +273,8 @@ export const SCRIPT: string = String.raw`"use strict";
       return cell;
     }, () => {});
     const rows = namespaces ? namespaces.rows.map((row) => ({ ...row, id: "row:" + row.name })) : [];
+    // Other columns make other rows.
+    const shape = columns.join(",") + ":";
     if (namespaces && namespaces.others) {
       const name = plural(namespaces.others.namespaces, "more", "more");
       rows.push({ id: "others", name, counts: namespaces.others.counts });
@@ -252,7 +289,7 @@ export const SCRIPT: string = String.raw`"use strict";
       }, () => {});
       return;
     }
-    keyed(byId("namespaces"), rows, (row) => row.id, (item) => {
+    keyed(byId("namespaces"), rows, (row) => shape + row.id, (item) => {
       const row = make("tr", item.id === "others" ? "others" : "");
       row.append(make("td", "", item.name));
       for (const column of columns) {
@@ -263,7 +300,8 @@ export const SCRIPT: string = String.raw`"use strict";
       return row;
     }, (row, item) => {
       if (item.id === "others") setText(row.children[0], item.name);
-      item.counts.forEach((count, i) => {
+      shown.forEach((column, i) => {
+        const count = item.counts[column];
         const cell = row.children[i + 1];
         setText(cell, count === 0 ? "·" : number(count));
         setClass(cell, count === 0 ? "number none" : "number");
@@ -329,7 +367,7 @@ export const SCRIPT: string = String.raw`"use strict";
     isLost = status === "lost";
     setClass(byId("connection"), "pill " + status);
     setText(byId("connection-text"), isLost ? "Connection lost, trying again" : status === "live" ? "Live" : "Connecting…");
-    setClass(byId("main"), isLost ? "stale" : "");
+    if (state) setClass(byId("main"), isLost ? "stale" : "");
     document.title = isLost ? "(connection lost) listwatch" : "listwatch";
     if (state) showSummary();
   }
@@ -355,6 +393,7 @@ export const SCRIPT: string = String.raw`"use strict";
 
   setText(byId("origin"), location.origin);
   receive(JSON.parse(byId("state").textContent), true);
+  setClass(byId("main"), "");
   connect();
   setInterval(() => {
     if (!isLost && Date.now() - lastMessageMs > SILENCE_MS) {

@@ -22,6 +22,7 @@ export const STYLE: string = String.raw`
   }
 }
 * { box-sizing: border-box; }
+[hidden] { display: none !important; }
 html { -webkit-text-size-adjust: 100%; }
 body {
   margin: 0 auto; padding: 0 24px 24px; max-width: 1360px; background: var(--page); color: var(--text);
@@ -56,24 +57,20 @@ h1 { grid-area: title; align-self: end; }
 .lost { border-color: var(--warn); background: var(--warn-soft); color: var(--warn); }
 .lost .dot { background: var(--warn); }
 
-main {
-  display: grid; gap: 16px; align-items: start;
-  grid-template-columns: minmax(0, 7fr) minmax(0, 5fr);
-  grid-template-areas: "summary summary" "tiles tiles" "resources nodes" "namespaces changes";
-}
+main { display: grid; gap: 16px; grid-template-columns: minmax(0, 7fr) minmax(0, 5fr); }
+.column { display: flex; flex-direction: column; gap: 16px; min-width: 0; }
+main.waiting { visibility: hidden; }
 /* What is shown while the connection is lost is old. */
 main.stale > :not(.summary) { opacity: 0.65; }
-.summary { grid-area: summary; min-height: 21px; overflow-wrap: anywhere; }
+.summary, .tiles { grid-column: 1 / -1; }
+.summary { min-height: 21px; overflow-wrap: anywhere; }
 .summary.trouble { color: var(--warn); }
-.tiles { grid-area: tiles; display: grid; grid-template-columns: repeat(4, minmax(0, 1fr)); gap: 16px; }
-.resources { grid-area: resources; }
-.nodes { grid-area: nodes; align-self: stretch; }
-.changes { grid-area: changes; align-self: stretch; display: flex; flex-direction: column; }
-.namespaces { grid-area: namespaces; }
+.tiles { display: grid; grid-template-columns: repeat(4, minmax(0, 1fr)); gap: 16px; }
+.changes { flex: 1 0 auto; display: flex; flex-direction: column; }
 .tile, .card { background: var(--card); border: 1px solid var(--edge); border-radius: 10px; min-width: 0; }
 .tile { position: relative; display: flex; flex-direction: column; padding: 12px 16px; min-height: 98px; overflow: hidden; }
 .label, .detail { font-size: 13px; }
-.figure { font-size: 28px; line-height: 1.25; font-weight: 600; letter-spacing: -0.02em; }
+.figure { font-size: 28px; line-height: 1.25; font-weight: 600; letter-spacing: -0.02em; white-space: nowrap; }
 .figure small { font-size: 16px; font-weight: 500; color: var(--muted); letter-spacing: 0; }
 .spark { width: 100%; height: 22px; margin-top: auto; display: block; }
 .spark-line { fill: none; stroke: var(--accent); stroke-width: 1.5; stroke-linejoin: round; }
@@ -87,21 +84,25 @@ th:last-child, td:last-child { padding-right: 16px; }
 .number { text-align: right; white-space: nowrap; }
 .resources td { height: 35px; }
 .resources table, .counts { table-layout: fixed; }
-.resources th:nth-child(1) { width: 27%; }
-.resources th:nth-child(2) { width: 13%; }
-.resources th:nth-child(3) { width: 26%; }
-.resources th:nth-child(4) { width: 19%; }
+.resources th:nth-child(1) { width: 26%; }
+.resources th:nth-child(2) { width: 11%; }
+.resources th:nth-child(3) { width: 31%; }
+.resources th:nth-child(4) { width: 17%; }
 .resources th:nth-child(5) { width: 15%; }
 .resources a { color: inherit; text-decoration-color: var(--edge); text-underline-offset: 3px; }
 .resources a:hover { text-decoration-color: currentColor; }
-.problem { display: block; color: var(--warn); font-size: 12px; line-height: 1.35; }
+.resources .problem td {
+  height: auto; padding: 0 16px 8px; border: 0; color: var(--warn); font-size: 12px;
+  white-space: nowrap; overflow: hidden; text-overflow: ellipsis;
+}
+.resources .problem.over td { color: var(--muted); }
 .phase { display: inline-flex; align-items: center; gap: 7px; }
 .phase .dot { flex: none; width: 7px; height: 7px; }
 .phase.watching .dot { background: var(--good); }
 .phase.listing .dot, .phase.streaming .dot { background: var(--info); }
 .phase.backingOff { color: var(--warn); }
 .phase.backingOff .dot { background: var(--warn); }
-.counts th { white-space: normal; overflow-wrap: anywhere; line-height: 1.2; }
+.counts th { font-size: 11px; white-space: normal; overflow-wrap: anywhere; line-height: 1.2; }
 .counts th:first-child { width: 22%; }
 .counts .number { padding-left: 4px; }
 .counts .none { color: var(--muted); opacity: 0.55; }
@@ -123,7 +124,10 @@ th:last-child, td:last-child { padding-right: 16px; }
 .legend i { width: 9px; height: 9px; border-radius: 3px; background: var(--bar); }
 .legend i.unready { background: var(--bar-rest); }
 
-.scroll { flex: 1 1 0; min-height: 380px; max-height: 760px; overflow-y: auto; overscroll-behavior: contain; border-top: 1px solid var(--row); border-radius: 0 0 10px 10px; scrollbar-width: thin; }
+.scroll { overflow-y: auto; overscroll-behavior: contain; scrollbar-width: thin; scrollbar-color: var(--edge) transparent; }
+.nodes .scroll { max-height: 560px; padding: 2px 0; }
+.namespaces .scroll { max-height: 760px; padding-top: 2px; border-radius: 0 0 10px 10px; }
+.changes .scroll { flex: 1 1 0; min-height: 380px; max-height: 800px; border-top: 1px solid var(--row); border-radius: 0 0 10px 10px; }
 /* Every line is of one height: names of any length come and go without a jolt. */
 .feed li {
   display: grid; grid-template-columns: 64px minmax(0, 1fr) auto; gap: 0 10px; padding: 6px 16px; align-items: baseline;
@@ -150,7 +154,13 @@ footer { padding: 18px 2px 0; font-size: 13px; overflow-wrap: anywhere; }
 
 @media (max-width: 900px) {
   body { padding: 0 16px 20px; }
-  main { grid-template-columns: minmax(0, 1fr); grid-template-areas: "summary" "tiles" "nodes" "changes" "resources" "namespaces"; }
+  main { grid-template-columns: minmax(0, 1fr); }
+  /* What moves comes first. */
+  .column { display: contents; }
+  .nodes { order: 1; }
+  .changes { order: 2; }
+  .resources { order: 3; }
+  .namespaces { order: 4; }
   .tiles { grid-template-columns: repeat(2, minmax(0, 1fr)); gap: 12px; }
   main { gap: 12px; }
   .summary { min-height: 42px; }
@@ -158,11 +168,14 @@ footer { padding: 18px 2px 0; font-size: 13px; overflow-wrap: anywhere; }
 @media (max-width: 620px) {
   header { grid-template: "icon title pill" "cluster cluster cluster" / auto minmax(0, 1fr) auto; gap: 8px 10px; }
   h1 { align-self: center; }
-  .figure { font-size: 25px; }
+  .figure { font-size: 24px; }
+  .figure small { font-size: 14px; }
   .tile { padding: 10px 14px; min-height: 92px; }
   /* Tables become lists: a row is a block, a cell brings its heading along. */
   thead { position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%); }
   table, tbody, tr, td { display: block; }
+  .resources tr.problem { display: block; padding: 0 16px 10px; border: 0; }
+  .resources .problem td, .resources .problem td:nth-child(1) { padding: 0; }
   tr { border-top: 1px solid var(--row); padding: 9px 16px 10px; }
   td, td:first-child, td:last-child { padding: 0; border: 0; height: auto; text-align: left; }
   .resources td { height: auto; }

@@ -1,0 +1,174 @@
+import assert from "node:assert/strict";
+import { type ChildProcess, spawn } from "node:child_process";
+import { readFile } from "node:fs/promises";
+import process from "node:process";
+import { describe, it } from "node:test";
+import { fileURLToPath } from "node:url";
+import { main } from "@listwatch/cache/cli";
+import { answerStatus, hang } from "@listwatch/cache/testing";
+import { VERSION } from "../../src/cli/version.ts";
+import { RealCluster } from "./real_cluster.ts";
+
+class Stream {
+  text = "";
+  #onText: (() => void) | undefined;
+
+  write(text: string): void {
+    this.text += text;
+    this.#onText?.();
+  }
+
+  /** Resolves when the text so far has something in it. */
+  async shows(pattern: RegExp): Promise<RegExpExecArray> {
+    for (;;) {
+      const found = pattern.exec(this.text);
+      if (found) return found;
+      await new Promise<void>((resolve) => (this.#onText = resolve));
+    }
+  }
+}
+
+function start(args: string[], env: Record<string, string> = {}) {
+  const stdout = new Stream();
+  const stderr = new Stream();
+  const stop = new AbortController();
+  const exitCode = main(args, { stdout, stderr, env, signal: stop.signal });
+  return { stdout, stderr, stop, exitCode };
+}
+
+/** Runs the program to its end; every error must be one line on stderr, and nothing else. */
+async function fails(args: string[], exitCode: number, message: RegExp): Promise<void> {
+  const run = start(args);
+  assert.equal(await run.exitCode, exitCode, run.stderr.text);
+  assert.match(run.stderr.text, message);
+  assert.match(run.stderr.text, /^listwatch: [^\n]+\n$/);
+  assert.doesNotMatch(run.stderr.text, /\bat .*\.ts:\d/);
+}
+
+describe("the program", () => {
+  it("tells its version and its flags", async () => {
+    const version = start(["--version"]);
+    assert.equal(await version.exitCode, 0);
+    assert.equal(version.stdout.text, `${VERSION}\n`);
+    const config = JSON.parse(await readFile(new URL("../../deno.json", import.meta.url), "utf8"));
+    assert.equal(VERSION, config.version);
+    const help = start(["serve", "--help"]);
+    assert.equal(await help.exitCode, 0);
+    for (
+      const flag of ["--kubeconfig", "--context", "--resource", "--namespace", "--port", "--host", "--token"]
+    ) {
+      assert.ok(help.stdout.text.includes(flag), `the help does not tell ${flag}`);
+    }
+    for (const line of help.stdout.text.split("\n")) assert.ok(line.length <= 120, line);
+  });
+
+  it("says what it did and what to try next, serves until it is ended, and ends with 0", async () => {
+    const run = start(["serve", "--port", "0"]);
+    const [, url] = await run.stdout.shows(/Serving +(http:\S+)/);
+    await run.stdout.shows(/Ctrl-C ends it/);
+    assert.match(run.stdout.text, /Synced +\d+ objects in/);
+    assert.ok(run.stdout.text.includes(`kubectl --server=${url} get pods -A`));
+    assert.ok(run.stdout.text.includes(`Open ${url}/`));
+    assert.equal((await (await fetch(`${url}/api/v1/nodes`)).json()).items.length, 6);
+    run.stop.abort();
+    assert.equal(await run.exitCode, 0);
+    assert.match(run.stdout.text, /Stopped\.\n$/);
+  });
+
+  it("ends a wrong command with 2 and one line", async () => {
+    await fails(["serve", "--prot", "1"], 2, /Unknown flag --prot: did you mean --port\?/);
+    await fails(["serve", "--port", "0", "--resource", "pdos"], 2, /no resource "pdos"/);
+    await fails(["serve", "--port", "0", "--host", "0.0.0.0"], 2, /Refusing to listen/);
+    await fails([], 2, /No command given/);
+  });
+
+  it("ends what it cannot do with 1 and one line", async () => {
+    await using cluster = await RealCluster.start();
+    const serve = ["serve", "--port", "0", "--kubeconfig"];
+    await fails([...serve, "/no/such/file"], 1, /\/no\/such\/file/);
+    await fails([...serve, cluster.kubeconfig, "--context", "prod"], 1, /prod/);
+    await fails(["serve", "--port", new URL(cluster.url).port], 1, /is in use/);
+    const restore = cluster.server.intercept(answerStatus(401));
+    await fails([...serve, cluster.kubeconfig], 1, /401 Unauthorized/);
+    restore();
+    await cluster.stopListening();
+    await fails([...serve, cluster.kubeconfig], 1, /Cannot reach .*connection refused/);
+  });
+
+  it("shows errors with where they came from when it is asked to be verbose", async () => {
+    const run = start(["serve", "--verbose", "--port", "0", "--host", "256.0.0.1", "--allow-anonymous"]);
+    assert.equal(await run.exitCode, 1);
+    assert.match(run.stderr.text, /^listwatch: Cannot listen on 256\.0\.0\.1/);
+    assert.match(run.stderr.text, /\bat .*\.(ts|js)/);
+  });
+
+  it("ends with 0 while it still waits for its first lists, or for the cluster's first answer", async () => {
+    await using cluster = await RealCluster.start();
+    for (const match of [{ match: ({ isWatch }: { isWatch: boolean }) => isWatch }, {}]) {
+      const restore = cluster.server.intercept(hang(), match);
+      const before = cluster.server.requests.length;
+      const run = start(["serve", "--port", "0", "--kubeconfig", cluster.kubeconfig]);
+      if (match.match) await run.stderr.shows(/Syncing 0 of/);
+      else {while (cluster.server.requests.length === before) {
+          await new Promise((resolve) => setTimeout(resolve, 1));
+        }}
+      run.stop.abort();
+      assert.equal(await run.exitCode, 0, run.stderr.text);
+      restore();
+    }
+  });
+});
+
+const MAIN = fileURLToPath(new URL("../../src/cli/main.ts", import.meta.url));
+const ENDS_BY_ITSELF = fileURLToPath(new URL("./serve_and_stop.ts", import.meta.url));
+
+function runDeno(
+  args: string[],
+): { child: ChildProcess; stdout: Stream; ended: Promise<number | string | null> } {
+  const child = spawn(process.execPath, [
+    "run",
+    "-A",
+    "--no-check",
+
+    ...args,
+  ], {
+    stdio: ["ignore", "pipe", "inherit"],
+  });
+  const stdout = new Stream();
+  child.stdout?.on("data", (data) => stdout.write(String(data)));
+  const ended = new Promise<number | string | null>((resolve) =>
+    child.on("exit", (code, signal) => resolve(code ?? signal))
+  );
+  return { child, stdout, ended };
+}
+
+describe("the process", { skip: "deno" in process.versions ? false : "it is started with Deno here" }, () => {
+  it("ends with 0 on Ctrl-C and on SIGTERM, with watches and pages open", async () => {
+    for (const signal of ["SIGINT", "SIGTERM"] as const) {
+      const { child, stdout, ended } = runDeno([MAIN, "serve", "--port", "0"]);
+      const [, url] = await stdout.shows(/Serving +(http:\S+)/);
+      await stdout.shows(/Ctrl-C ends it/);
+      const open: Promise<string>[] = [];
+      for (
+        const path of [
+          "/api/v1/pods?watch=1",
+          "/api/v1/events?watch=1",
+          "/dashboard/events",
+          "/dashboard/events",
+        ]
+      ) {
+        open.push((await fetch(url + path)).text().catch(() => "cut off"));
+      }
+      child.kill(signal);
+      assert.equal(await ended, 0, signal);
+      await Promise.all(open);
+      assert.match(stdout.text, /Stopped\.\n$/);
+    }
+  });
+
+  it("leaves nothing open that would keep a program alive after stop()", async () => {
+    const { stdout, ended } = runDeno([ENDS_BY_ITSELF]);
+    assert.equal(await ended, 0);
+    assert.equal(stdout.text, "stopped\n");
+  });
+});

@@ -1,0 +1,11 @@
+/** A program that serves, is read, stops, and must end by itself: started by main_test.ts. */
+
+import { serve } from "@listwatch/cache/cli";
+
+const served = await serve({ port: 0 });
+await served.synced();
+const watch = await fetch(`${served.url}/api/v1/pods?watch=1`);
+const page = await fetch(`${served.url}/dashboard/events`);
+await served.stop();
+await Promise.allSettled([watch.text(), page.text()]);
+console.log("stopped");

@@ -1,0 +1,249 @@
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import {
+  CommandError,
+  serve,
+  type Served,
+  type ServeOptions,
+  type ServeStep,
+  UsageError,
+} from "@listwatch/cache/cli";
+import { answerStatus, configMap, FakeClock, hang, pod, secret } from "@listwatch/cache/testing";
+import { RealCluster } from "./real_cluster.ts";
+
+interface List {
+  readonly items: readonly { readonly metadata: { readonly name: string; readonly namespace?: string } }[];
+}
+
+async function list(served: Served, path: string, headers: Record<string, string> = {}): Promise<List> {
+  const response = await fetch(served.url + path, { headers });
+  assert.equal(response.status, 200, await response.clone().text());
+  return await response.json();
+}
+
+async function status(served: Served, path: string, headers: Record<string, string> = {}): Promise<number> {
+  const response = await fetch(served.url + path, { headers });
+  await response.body?.cancel();
+  return response.status;
+}
+
+function on(cluster: RealCluster, options: ServeOptions = {}): ServeOptions {
+  return { source: { kind: "kubeconfig", path: cluster.kubeconfig }, port: 0, ...options };
+}
+
+async function refuses(options: ServeOptions, message: RegExp, errorClass = CommandError): Promise<void> {
+  await assert.rejects(serve({ port: 0, ...options }), (error) => {
+    assert.ok(error instanceof errorClass, String(error));
+    assert.match(error.message, message);
+    assert.doesNotMatch(error.message, /\n/);
+    return true;
+  });
+}
+
+describe("serving the embedded cluster", () => {
+  it("shows what it holds to programs, by the paths of Kubernetes", async () => {
+    await using served = await serve({ port: 0 });
+    await served.synced();
+    assert.deepEqual(served.resources.slice(0, 4), ["namespaces", "nodes", "pods", "deployments.apps"]);
+    const pods = await list(served, "/api/v1/pods");
+    assert.ok(pods.items.length > 60);
+    const shop = await list(served, "/api/v1/namespaces/shop/pods");
+    assert.ok(shop.items.length > 5 && shop.items.every(({ metadata }) => metadata.namespace === "shop"));
+    assert.equal((await list(served, "/api/v1/nodes")).items.length, 6);
+    assert.ok((await list(served, "/apis/apps/v1/deployments")).items.length > 10);
+    assert.equal(await status(served, "/readyz"), 200);
+    assert.equal(await status(served, "/api/v1/secrets"), 404);
+    const root = await (await fetch(`${served.url}/`)).json();
+    assert.ok(root.paths.includes("/api/v1"));
+  });
+
+  it("shows it to people, on a page with a strict policy that updates itself", async () => {
+    await using served = await serve({ port: 0 });
+    await served.synced();
+    const page = await fetch(`${served.url}/`, { headers: { Accept: "text/html,*/*;q=0.8" } });
+    assert.equal(page.headers.get("Content-Type"), "text/html; charset=utf-8");
+    assert.match(page.headers.get("Content-Security-Policy") ?? "", /default-src 'none'/);
+    assert.match(await page.text(), /<h1>listwatch<\/h1>/);
+    for (const file of ["style.css", "script.js"]) {
+      assert.equal(await status(served, `/dashboard/${file}`), 200);
+    }
+
+    const events = await fetch(`${served.url}/dashboard/events`);
+    assert.equal(events.headers.get("Content-Type"), "text/event-stream; charset=utf-8");
+    const reader = (events.body as ReadableStream<Uint8Array>).pipeThrough(new TextDecoderStream())
+      .getReader();
+    let text = "";
+    while (!/data: .*\n\n/.test(text)) text += (await reader.read()).value;
+    const state = JSON.parse(/data: (.*)\n\n/.exec(text)?.[1] ?? "");
+    assert.equal(state.cluster.name, "embedded cluster");
+    assert.equal(state.nodes.rows.length, 6);
+    assert.ok(state.namespaces.rows.some((row: { name: string }) => row.name === "shop"));
+    assert.ok(state.resources.every((resource: { synced: boolean }) => resource.synced));
+    // It goes on by itself.
+    text = "";
+    while (!/data: .*\n\n/.test(text)) text += (await reader.read()).value;
+    await reader.cancel();
+  });
+
+  it("tells its steps in order", async () => {
+    const steps: ServeStep[] = [];
+    await using served = await serve({ port: 0, onStep: (step) => steps.push(step) });
+    await served.synced();
+    await served.stop();
+    const types = steps.map(({ type }) => type).filter((type, i, all) => type !== all[i - 1]);
+    assert.deepEqual(types, ["connected", "listening", "syncing", "synced"]);
+  });
+
+  it("ends streams and stops listening when its signal is aborted", async () => {
+    const stop = new AbortController();
+    const served = await serve({ port: 0, signal: stop.signal });
+    await served.synced();
+    const watch = await fetch(`${served.url}/api/v1/pods?watch=1`);
+    const events = await fetch(`${served.url}/dashboard/events`);
+    const ended = Promise.allSettled([watch.text(), events.text()]);
+    stop.abort();
+    await served.finished;
+    await ended;
+    await assert.rejects(fetch(`${served.url}/readyz`));
+  });
+
+  it("resolves names of resources, and refuses those that are not there", async () => {
+    await using served = await serve({ port: 0, resources: ["po", "deploy"] });
+    assert.deepEqual(served.resources, ["pods", "deployments.apps"]);
+    await refuses({ resources: ["pdos"] }, /no resource "pdos": did you mean pods/, UsageError);
+    await refuses({ resources: ["secrets"] }, /--allow-secrets/, UsageError);
+  });
+
+  it("asks readers for the token, everywhere but where health is told", async () => {
+    await using served = await serve({ port: 0, token: "t0ken" });
+    await served.synced();
+    for (const path of ["/", "/api", "/api/v1/pods", "/dashboard/events", "/dashboard/script.js"]) {
+      assert.equal(await status(served, path), 401, path);
+      assert.equal(await status(served, path, { Authorization: "Bearer t0ken" }), 200, path);
+    }
+    assert.equal(await status(served, "/readyz"), 200);
+  });
+
+  it("refuses a port that is in use, a host that is not this machine's, and one that others reach", async () => {
+    await using served = await serve({ port: 0 });
+    const port = Number(new URL(served.url).port);
+    await refuses({ port }, new RegExp(`^Port ${port} on 127.0.0.1 is in use: choose another with --port`));
+    await refuses({ host: "192.0.2.1", allowAnonymous: true }, /^Cannot listen on 192\.0\.2\.1/);
+    await refuses({ host: "0.0.0.0" }, /^Refusing to listen on 0\.0\.0\.0/, UsageError);
+  });
+});
+
+describe("serving a cluster that a kubeconfig names", () => {
+  it("shows what it holds, and what changes in it", async () => {
+    await using cluster = await RealCluster.start();
+    cluster.server.create("v1/pods", pod("web-1", { namespace: "shop" }));
+    await using served = await serve(on(cluster));
+    await served.synced();
+    assert.ok(served.resources.includes("statefulsets.apps") && !served.resources.includes("secrets"));
+    assert.deepEqual((await list(served, "/api/v1/pods")).items.map(({ metadata }) => metadata.name), [
+      "web-1",
+    ]);
+    const { metadata } = cluster.server.create("v1/pods", pod("web-2", { namespace: "shop" }));
+    const fresh =
+      `/api/v1/pods?resourceVersion=${metadata.resourceVersion}&resourceVersionMatch=NotOlderThan`;
+    assert.equal((await list(served, fresh)).items.length, 2);
+  });
+
+  it("serves Secrets only when they are named and allowed", async () => {
+    await using cluster = await RealCluster.start();
+    cluster.server.create("v1/secrets", secret("s", { namespace: "shop" }));
+    await using served = await serve(on(cluster, { resources: ["secrets"], allowSecrets: true }));
+    await served.synced();
+    assert.equal((await list(served, "/api/v1/secrets")).items.length, 1);
+  });
+
+  it("reflects one namespace, and refuses questions about others", async () => {
+    await using cluster = await RealCluster.start();
+    for (const namespace of ["shop", "other"]) {
+      cluster.server.create("v1/configmaps", configMap("c", { namespace }));
+    }
+    await using served = await serve(on(cluster, { namespace: "shop", resources: ["configmaps", "nodes"] }));
+    await served.synced();
+    const seen = await list(served, "/api/v1/configmaps");
+    assert.deepEqual(seen.items.map(({ metadata }) => metadata.namespace), ["shop"]);
+    assert.equal(await status(served, "/api/v1/namespaces/other/configmaps"), 403);
+    assert.equal(await status(served, "/api/v1/nodes"), 200);
+    assert.ok(!cluster.server.requests.some(({ path }) => path === "/api/v1/configmaps"));
+  });
+
+  it("leaves out a usual resource that it may not list, and fails on one that was named", async () => {
+    await using cluster = await RealCluster.start();
+    cluster.server.intercept(answerStatus(403, { message: "not you" }), {
+      match: ({ path }) => path === "/api/v1/configmaps",
+    });
+    const steps: ServeStep[] = [];
+    await using served = await serve(on(cluster, { onStep: (step) => steps.push(step) }));
+    assert.ok(!served.resources.includes("configmaps") && served.resources.includes("pods"));
+    assert.ok(steps.some((step) => step.type === "skipped" && step.resource === "configmaps"));
+    await refuses(
+      on(cluster, { resources: ["pods", "configmaps"] }),
+      /^Cannot list configmaps at .*403 Forbidden: .*not you/,
+    );
+  });
+
+  it("says in one line that it is refused, and that there is no such context", async () => {
+    await using cluster = await RealCluster.start();
+    const unauthorized = cluster.server.intercept(answerStatus(401));
+    await refuses(
+      on(cluster),
+      /^Cannot discover the resources at .*context "test".*401 Unauthorized.*log in again/,
+    );
+    unauthorized();
+    const forbidden = cluster.server.intercept(answerStatus(403));
+    await refuses(on(cluster), /403 Forbidden/);
+    forbidden();
+    const missing = { kind: "kubeconfig" as const, path: cluster.kubeconfig, context: "prod" };
+    await assert.rejects(serve({ port: 0, source: missing }), /prod/);
+  });
+
+  it("gives up at once when nobody listens", async () => {
+    await using cluster = await RealCluster.start();
+    await cluster.stopListening();
+    await refuses(on(cluster), /^Cannot reach http:.*context "test".*: connection refused/);
+  });
+
+  it("survives an outage: what is known is served, and the trouble is told once", async () => {
+    await using cluster = await RealCluster.start();
+    cluster.server.create("v1/pods", pod("web-1", { namespace: "shop" }));
+    const clock = new FakeClock(Date.now());
+    const told: string[] = [];
+    await using served = await serve(on(cluster, {
+      resources: ["pods", "nodes", "services"],
+      clock,
+      onStep: ({ type }) => void (/trouble|recovered/.test(type) && told.push(type)),
+    }));
+    await served.synced();
+    const restore = cluster.server.intercept(answerStatus(500));
+    cluster.server.closeWatches();
+    while (told.length < 1) await clock.advance(500);
+    assert.equal((await list(served, "/api/v1/pods")).items.length, 1);
+    assert.equal(await status(served, "/readyz"), 200);
+    restore();
+    while (told.length < 2) await clock.advance(500);
+    assert.deepEqual(told, ["trouble", "recovered"]);
+    await served.stop();
+    assert.equal(clock.pendingTimers, 0);
+  });
+
+  it("can be ended while its first lists do not come", async () => {
+    await using cluster = await RealCluster.start();
+    const never = cluster.server.intercept(hang(), { match: ({ isWatch }) => isWatch });
+    await using served = await serve(on(cluster, { resources: ["pods"] }));
+    await served.stop();
+    never();
+    const stop = new AbortController();
+    cluster.server.intercept((request, next, context) => {
+      stop.abort();
+      return hang()(request, next, context);
+    });
+    await assert.rejects(
+      serve(on(cluster, { signal: stop.signal })),
+      (error) => error === stop.signal.reason,
+    );
+  });
+});
