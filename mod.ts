@@ -41,4 +41,5 @@ export { KeyedBackoff, type KeyedBackoffOptions } from "./src/util/backoff_keyed
 export { type Clock, realClock, type TimerHandle } from "./src/util/clock.ts";
 export { CacheError, type CacheErrorOptions } from "./src/util/errors.ts";
 export { consoleLogger, type LogFields, type Logger, silentLogger } from "./src/util/logger.ts";
+export type { MetricLabels, Metrics } from "./src/util/metrics.ts";
 export { RetryWithDeadline, type RetryWithDeadlineOptions } from "./src/util/retry_with_deadline.ts";

@@ -133,7 +133,7 @@ class RestCluster implements Cluster {
     return await this.withTimeout(action, options.signal, async (signal) => {
       const response = await this.open(path, { ...options, signal });
       if (response.body === null) return undefined;
-      const text = await readText(response.body, action, signal);
+      const text = await readText(response.body, action, signal && { signal });
       if (text === "") return undefined;
       if (!(response.headers.get("Content-Type") ?? "").includes("json")) return text;
       try {

@@ -84,6 +84,8 @@ export interface ResourceClient<T extends KubernetesObject> {
   readonly resource: GroupVersionResource;
   /** The namespace it is narrowed to; `""` for all. */
   readonly namespace: string;
+  /** A name for log lines: `pods`, `deployments.apps in shop`. */
+  readonly description: string;
 
   /** One page of a list. Selectors given here take the place of the client's own. */
   list(options?: ListOptions, context?: Partial<ListWatchContext>): Promise<ListPage<T>>;
@@ -130,6 +132,7 @@ export function newResourceClient<T extends KubernetesObject>(
 class RestResource<T extends KubernetesObject> implements ResourceClient<T> {
   readonly resource: GroupVersionResource;
   readonly namespace: string;
+  readonly description: string;
   readonly #cluster: Cluster;
   readonly #options: ResourceOptions<T>;
   readonly #withTimeout: WithTimeout;
@@ -148,6 +151,7 @@ class RestResource<T extends KubernetesObject> implements ResourceClient<T> {
     this.#options = options;
     this.#withTimeout = withTimeout;
     this.#title = resource.group === "" ? resource.resource : `${resource.resource}.${resource.group}`;
+    this.description = this.namespace === "" ? this.#title : `${this.#title} in ${this.namespace}`;
   }
 
   list(options: ListOptions = {}, context: Partial<ListWatchContext> = {}): Promise<ListPage<T>> {
@@ -161,6 +165,7 @@ class RestResource<T extends KubernetesObject> implements ResourceClient<T> {
         validateItem: (item, index) => validate(item, `items[${index}]`),
         subject,
         ...(signal && { signal }),
+        ...(context.onBytes && { onBytes: context.onBytes }),
       });
     });
   }
@@ -174,6 +179,7 @@ class RestResource<T extends KubernetesObject> implements ResourceClient<T> {
       subject,
       ...(this.#options.maxFrameBytes !== undefined && { maxFrameBytes: this.#options.maxFrameBytes }),
       ...(signal && { signal }),
+      ...(context.onBytes && { onBytes: context.onBytes }),
     });
   }
 

@@ -3,10 +3,11 @@
  * @module
  */
 
-import type { KeyFunc } from "../meta/keys.ts";
+import { deletionHandlingMetaNamespaceKey, type KeyFunc } from "../meta/keys.ts";
 import type { Clock } from "../util/clock.ts";
 import type { Logger } from "../util/logger.ts";
 import type { Notification, ResourceEventHandler } from "./event_handler.ts";
+import { InformerMetrics } from "./informer_metrics.ts";
 import type { MailboxOptions } from "./mailbox.ts";
 import { ProcessorListener } from "./processor_listener.ts";
 
@@ -14,8 +15,10 @@ import { ProcessorListener } from "./processor_listener.ts";
 export interface ProcessorOptions {
   /** How often the informer looks whether a resync is due, in milliseconds; 0 for never. */
   readonly resyncCheckPeriodMs: number;
-  /** Keys of objects, where notifications are merged. */
-  readonly keyFunc: KeyFunc;
+  /** Keys of objects, where notifications are merged; `deletionHandlingMetaNamespaceKey` by default. */
+  readonly keyFunc?: KeyFunc;
+  /** Where measurements go; nowhere by default. */
+  readonly metrics?: InformerMetrics;
   readonly clock: Clock;
   readonly logger: Logger;
   /** For log lines. */
@@ -61,7 +64,8 @@ export class Processor<T> {
       readonly mailbox?: MailboxOptions;
     },
   ): ProcessorListener<T> {
-    const { clock, keyFunc, logger, name } = this.#options;
+    const { clock, logger, name, keyFunc = deletionHandlingMetaNamespaceKey } = this.#options;
+    const metrics = this.#options.metrics ?? new InformerMetrics(undefined, name, clock);
     let periodMs = requestedMs;
     if (periodMs > 0) {
       if (periodMs < MINIMUM_RESYNC_PERIOD_MS) {
@@ -89,6 +93,7 @@ export class Processor<T> {
       handler,
       mailbox,
       keyFunc,
+      metrics,
       onOverflow: () => {
         logger.error(
           `${listener.name} was removed: more than ${listener.backlog - 1} notifications wait for it, ` +

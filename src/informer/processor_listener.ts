@@ -9,6 +9,7 @@ import { type Clock, nextTurn } from "../util/clock.ts";
 import { errorMessage } from "../util/errors.ts";
 import type { Logger } from "../util/logger.ts";
 import { isThenable, type Notification, notify, type ResourceEventHandler } from "./event_handler.ts";
+import type { InformerMetrics } from "./informer_metrics.ts";
 import { Mailbox, type MailboxOptions } from "./mailbox.ts";
 import { SingleFileTracker } from "./sync_tracking.ts";
 
@@ -19,6 +20,7 @@ export interface ProcessorListenerOptions<T> {
   readonly requestedResyncPeriodMs: number;
   /** The resync period that it gets. */
   readonly resyncPeriodMs: number;
+  readonly metrics: InformerMetrics;
   readonly clock: Clock;
   readonly logger: Logger;
   /** For log lines. */
@@ -88,6 +90,7 @@ export class ProcessorListener<T> {
     if (this.#stop.signal.aborted) return;
     if (notification.type === "add" && notification.isInInitialList) this.#tracker.start();
     this.#pending.push(notification);
+    this.#options.metrics.backlog(this.name, this.#pending.length);
     this.#pump ??= this.#run();
   }
 
@@ -115,13 +118,17 @@ export class ProcessorListener<T> {
 
   async #run(): Promise<void> {
     await null; // out of the turn that wrote the store
-    const { clock } = this.#options;
+    const { clock, metrics } = this.#options;
     const { signal } = this.#stop;
+    const labels = { handler: this.name };
     let untilMs = clock.now() + BUDGET_MS;
     let calls = 0;
     for (let next = this.#pending.shift(); next !== undefined; next = this.#pending.shift()) {
+      metrics.backlog(this.name, this.#pending.length);
+      const called = metrics.time("informer_handler_duration_seconds", labels);
       const result = this.#call(next);
       const failed = typeof result === "boolean" ? result : await result; // only a promise costs a turn
+      called();
       if (next.type === "add" && next.isInInitialList) this.#tracker.finished();
       if (failed) await sleepUnlessAborted(PAUSE_AFTER_ERROR_MS, { clock, signal });
       if (++calls >= BUDGET_CALLS || clock.now() >= untilMs) {

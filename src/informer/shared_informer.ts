@@ -22,10 +22,12 @@ import { type Clock, realClock } from "../util/clock.ts";
 import { Latch } from "../util/deferred.ts";
 import { errorMessage } from "../util/errors.ts";
 import { consoleLogger, type Logger } from "../util/logger.ts";
+import type { Metrics } from "../util/metrics.ts";
 import { Controller } from "./controller.ts";
 import { InformerStateError } from "./errors.ts";
 import type { Notification, ResourceEventHandler } from "./event_handler.ts";
 import { FreshnessWaiters } from "./freshness.ts";
+import { InformerMetrics } from "./informer_metrics.ts";
 import type { MailboxOptions } from "./mailbox.ts";
 import { freezeObject } from "./freeze_object.ts";
 import { type DeltaSink, isSameResourceVersion, processDeltas, quarantinedBy } from "./process_deltas.ts";
@@ -75,6 +77,8 @@ export interface SharedIndexInformerOptions<T, I extends string = never> {
    * where it does so. `false` by default.
    */
   readonly freezeObjects?: boolean;
+  /** Where measurements go, the reflector's too; nowhere by default. */
+  readonly metrics?: Metrics;
   /** Options of the reflector; its resync options are the informer's. */
   readonly reflector?: Omit<
     ReflectorOptions,
@@ -179,6 +183,7 @@ export class SharedIndexInformer<T, I extends string = never> {
   readonly #statusListeners = new Set<(status: ReflectorStatus) => void>();
   readonly #synced = new Latch();
   readonly #waiters: FreshnessWaiters;
+  readonly #metrics: InformerMetrics;
   readonly #stopped = new Latch();
   #transform: TransformFunc<T> | undefined;
   #watchErrorHandler: WatchErrorHandler | undefined;
@@ -199,7 +204,9 @@ export class SharedIndexInformer<T, I extends string = never> {
     this.#watchErrorHandler = options.reflector?.watchErrorHandler;
     this.indexer = newIndexer<T, I>(this.#keyFunc, options.indexers ?? ({} as Indexers<T, I>));
     this.#waiters = new FreshnessWaiters(this.#name, () => this.indexer.lastStoreSyncResourceVersion());
+    this.#metrics = new InformerMetrics(options.metrics, this.#name, this.#clock);
     this.#processor = new Processor({
+      metrics: this.#metrics,
       keyFunc: this.#keyFunc,
       resyncCheckPeriodMs: options.resyncPeriodMs ?? 0,
       clock: this.#clock,
@@ -229,8 +236,11 @@ export class SharedIndexInformer<T, I extends string = never> {
       listerWatcher: this.#source,
       queue,
       process: (deltas, isInInitialList) => {
+        const processed = this.#metrics.time("informer_processing_latency_seconds");
         processDeltas(this.indexer, sink, deltas, isInInitialList, this.#keyFunc);
         this.#waiters.moved();
+        processed();
+        this.#metrics.stored(this.indexer.size, this.indexer.lastStoreSyncResourceVersion());
       },
       reflector: {
         ...this.#options.reflector,
@@ -242,14 +252,19 @@ export class SharedIndexInformer<T, I extends string = never> {
         resyncPeriodMs: this.#processor.resyncCheckPeriodMs,
         shouldResync: () => this.#processor.shouldResync(),
         ...(this.#watchErrorHandler === undefined ? {} : { watchErrorHandler: this.#watchErrorHandler }),
+        ...(this.#options.metrics === undefined ? {} : { metrics: this.#options.metrics }),
       },
     });
+    const synced = this.#metrics.time("informer_sync_duration_seconds");
     this.#controller.onStatus((status) => {
       for (const listener of this.#statusListeners) {
         this.#guarded("a status listener", () => listener(status));
       }
     });
-    queue.synced.then(() => this.#hasSynced());
+    queue.synced.then(() => {
+      synced();
+      this.#hasSynced();
+    });
     try {
       await this.#controller.run(signal);
     } finally {

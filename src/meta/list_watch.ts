@@ -35,6 +35,8 @@ export interface ListOptions {
 export interface ListWatchContext {
   /** Ends the request, and a watch's stream, at once. */
   readonly signal: AbortSignal;
+  /** Told how many bytes of the answer's body have arrived, chunk by chunk, by sources that know. */
+  readonly onBytes?: (bytes: number) => void;
 }
 
 /**

@@ -20,7 +20,7 @@
  */
 
 import { deletionHandlingMetaNamespaceKey } from "../meta/keys.ts";
-import type { ListOptions, ListPage, Quarantined } from "../meta/list_watch.ts";
+import type { ListOptions, ListPage, ListWatchContext, Quarantined } from "../meta/list_watch.ts";
 import { metaOf } from "../meta/object.ts";
 import { isExpired, isInternalError, NetworkError, networkErrorOf, StatusError } from "../meta/status.ts";
 import type { ReflectorStore } from "../queue/queue.ts";
@@ -46,6 +46,7 @@ import { ResyncTimer } from "./resync_timer.ts";
 import { LossRecovery, RetryPacing } from "./retry_pacing.ts";
 import { type ReflectorStatus, StatusKeeper } from "./status.ts";
 import { RelistDue, WatchGuard } from "./watch_guard.ts";
+import { ReflectorMetrics } from "./reflector_metrics.ts";
 import { type ReflectorOptions, VeryShortWatchError } from "./reflector_options.ts";
 import { readInitialEvents, StalledStreamError } from "./watch_list.ts";
 
@@ -92,11 +93,15 @@ export class Reflector<T> {
   readonly #logger: Logger;
   readonly #pacing: RetryPacing;
   readonly #losses: LossRecovery;
+  readonly #metrics: ReflectorMetrics;
   readonly #internalErrors: RetryWithDeadline;
   readonly #status: StatusKeeper;
   #state: ReflectorState;
   /** What went wrong since the last delay: it may ask for a longer one. */
   #failure: unknown;
+  /** What ended the last watch or try, if it was an error. */
+  #lastEnd: unknown;
+  #watchesSinceList = 0;
   #running = false;
 
   /** Makes a reflector that has not started. */
@@ -112,6 +117,7 @@ export class Reflector<T> {
       newReflectorBackoff({ clock: this.#clock, random: this.#random, resetMs: Infinity });
     this.#pacing = new RetryPacing(backoff, { clock: this.#clock, random: this.#random });
     this.#losses = new LossRecovery(this.#clock);
+    this.#metrics = new ReflectorMetrics(options.metrics, this.#name, this.#clock);
     this.#internalErrors = new RetryWithDeadline({
       maxRetryMs: options.maxInternalErrorRetryMs ?? 0,
       minResetMs: INTERNAL_ERROR_RESET_MS,
@@ -210,6 +216,7 @@ export class Reflector<T> {
   ): Promise<Error | undefined> {
     let watch: OpenWatch<T> | undefined;
     let resync: ResyncTimer | undefined;
+    this.#metrics.cycleBegins(this.#lastEnd);
     let { step, error } = this.#next({ of: "start" }, signal);
     try {
       while (!signal.aborted) {
@@ -263,6 +270,7 @@ export class Reflector<T> {
     let keep = false;
     let received = false;
     const setAside: Quarantined[] = [];
+    const listed = this.#metrics.listBegins();
     try {
       watch = await this.#open(signal, {
         resourceVersion,
@@ -294,6 +302,7 @@ export class Reflector<T> {
         return { outcome: { of: "stream", closed: true } };
       }
       this.#replace(initial.items, setAside, initial.resourceVersion);
+      listed(initial.items.length);
       keep = true;
       return { outcome: { of: "stream", resourceVersion: initial.resourceVersion }, watch };
     } catch (error) {
@@ -326,6 +335,7 @@ export class Reflector<T> {
     const attempt = step.again ?? listAttempt(this.#state, this.#options.watchListPageSize ?? 0);
     const resourceVersion = step.again ? "" : attempt.requestedResourceVersion;
     this.#status.enter("listing", { progress: { items: 0 } });
+    const stored = this.#metrics.listBegins();
     try {
       const pages = { list: (options: ListOptions) => this.#listPage(options, signal) };
       const list = await listAllPages(pages, { resourceVersion, limit: attempt.limit }, {
@@ -339,6 +349,7 @@ export class Reflector<T> {
       for (const quarantined of list.quarantined) this.#quarantine(quarantined);
       const listed = list.metadata.resourceVersion ?? "";
       this.#replace(list.items, list.quarantined, listed);
+      stored(list.items.length);
       return { of: "list", resourceVersion: listed, paginated: list.paginated, attempt };
     } catch (error) {
       if (!signal.aborted) this.#fail(error);
@@ -360,6 +371,7 @@ export class Reflector<T> {
       throw new Error(`unable to sync list result: ${errorMessage(error)}`, { cause: error });
     }
     this.#losses.recovered();
+    this.#watchesSinceList = 0;
     this.#status.succeed();
   }
 
@@ -368,6 +380,8 @@ export class Reflector<T> {
     const startVersion = this.#state.resourceVersion;
     let watch = opened;
     if (watch === undefined) {
+      if (this.#watchesSinceList++ > 0) this.#metrics.reconnects(this.#lastEnd);
+      this.#lastEnd = undefined;
       try {
         watch = await this.#open(signal, {
           resourceVersion: startVersion,
@@ -380,6 +394,8 @@ export class Reflector<T> {
       }
     }
     this.#pacing.healthy();
+    if (opened !== undefined) this.#watchesSinceList++;
+    this.#metrics.watchBegins();
     this.#status.succeed();
     this.#status.enter("watching");
     const position = new StreamPosition(
@@ -420,9 +436,11 @@ export class Reflector<T> {
       watch.close();
     }
     if (signal.aborted) return { of: "start" }; // the loop sees it
-    if (failure instanceof RelistDue) return { of: "watch", relist: true };
     const lastedMs = this.#clock.now() - startMs;
-    if (failure === undefined && eventCount === 0 && lastedMs < VERY_SHORT_MS) {
+    const isVeryShort = failure === undefined && eventCount === 0 && lastedMs < VERY_SHORT_MS;
+    this.#metrics.watchEnds(lastedMs, eventCount, isVeryShort);
+    if (failure instanceof RelistDue) return { of: "watch", relist: true };
+    if (isVeryShort) {
       failure = new VeryShortWatchError(this.#name);
       this.#fail(failure);
     }
@@ -471,6 +489,7 @@ export class Reflector<T> {
         ...(resourceVersion === undefined ? {} : { resourceVersion }),
       }, guard);
     }
+    this.#metrics.eventApplied(event.type);
     const resourceVersion = position.reached(event);
     if (resourceVersion !== undefined) this.#state = { ...this.#state, resourceVersion };
     return true;
@@ -492,7 +511,10 @@ export class Reflector<T> {
     );
     const timer = this.#clock.setTimeout(() => link.abort(late), openTimeoutMs);
     try {
-      const stream = await abortable(this.#source.watch(options, { signal: link.signal }), link.signal);
+      const stream = await abortable(
+        this.#source.watch(options, withBytes(link.signal, this.#metrics.onWatchBytes)),
+        link.signal,
+      );
       return new OpenWatch(stream, link, deadlineMs);
     } catch (error) {
       link.unlink();
@@ -512,7 +534,10 @@ export class Reflector<T> {
     );
     const timer = this.#clock.setTimeout(() => link.abort(late), listTimeoutMs);
     try {
-      return await abortable(this.#source.list(options, { signal: link.signal }), link.signal);
+      return await abortable(
+        this.#source.list(options, withBytes(link.signal, this.#metrics.onListBytes)),
+        link.signal,
+      );
     } finally {
       this.#clock.clearTimeout(timer);
       link.unlink();
@@ -534,6 +559,7 @@ export class Reflector<T> {
 
   #fail(error: unknown): void {
     this.#failure = error;
+    this.#lastEnd = error;
     this.#status.fail(error);
   }
 
@@ -552,6 +578,7 @@ export class Reflector<T> {
 
   #quarantine(quarantined: Quarantined): void {
     this.#status.quarantined++;
+    this.#metrics.quarantined();
     const { onQuarantined } = this.#options;
     if (onQuarantined !== undefined) {
       this.#guarded("onQuarantined", () => onQuarantined(quarantined));
@@ -599,4 +626,8 @@ function refuseTable(page: ListPage<unknown>): void {
   if (isTableKind(page.apiVersion, page.kind)) {
     throw new TypeError("Cannot take a Table for a list: ask the server for objects (unsupported list gvk)");
   }
+}
+
+function withBytes(signal: AbortSignal, onBytes: ((bytes: number) => void) | undefined): ListWatchContext {
+  return onBytes === undefined ? { signal } : { signal, onBytes };
 }

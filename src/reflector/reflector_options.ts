@@ -9,6 +9,7 @@ import type { GroupVersionKind } from "../meta/resource.ts";
 import type { Clock } from "../util/clock.ts";
 import { CacheError } from "../util/errors.ts";
 import type { Logger } from "../util/logger.ts";
+import type { Metrics } from "../util/metrics.ts";
 import type { RetryBackoff } from "./retry_pacing.ts";
 
 /** A watch was closed less than a second after it was asked for, without a single event. */
@@ -74,6 +75,8 @@ export interface ReflectorOptions {
   readonly onQuarantined?: (quarantined: Quarantined) => void;
   /** Delays after failures; 0.8 s doubling to 30 s, each stretched by up to itself, reset after 2 quiet minutes. */
   readonly backoff?: RetryBackoff;
+  /** Where measurements go; nowhere by default. */
+  readonly metrics?: Metrics;
   readonly clock?: Clock;
   readonly random?: () => number;
   readonly logger?: Logger;

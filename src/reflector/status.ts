@@ -171,7 +171,8 @@ export class StatusKeeper {
   }
 }
 
-function codeOf(error: unknown): string {
+/** What went wrong in one word: a Status's reason, a network failure, or an error's code. */
+export function codeOf(error: unknown): string {
   const status = statusErrorOf(error);
   if (status !== undefined) return status.reason || String(status.httpStatus);
   const network = networkErrorOf(error);

@@ -22,15 +22,32 @@ export interface ByteReader {
  * many events (its default reader hands out one write of the server at a time), on Deno it saves an allocation of
  * 64 KiB per read. Any other stream is read in the chunks it comes in.
  *
+ * @param onBytes Told the size of each chunk.
  * @throws {TypeError} Somebody else reads the body already.
  */
-export function openByteReader(body: ReadableStream<Uint8Array>): ByteReader {
+export function openByteReader(
+  body: ReadableStream<Uint8Array>,
+  onBytes: ((bytes: number) => void) | undefined,
+): ByteReader {
   if (body.locked) throw new TypeError("Cannot read the body: somebody else is reading it already");
+  let reader: ByteReader;
   try {
-    return new BufferReader(body.getReader({ mode: "byob" }));
+    reader = new BufferReader(body.getReader({ mode: "byob" }));
   } catch {
-    return new ChunkReader(body.getReader());
+    reader = new ChunkReader(body.getReader());
   }
+  return onBytes === undefined ? reader : counting(reader, onBytes);
+}
+
+function counting(reader: ByteReader, onBytes: (bytes: number) => void): ByteReader {
+  return {
+    read: async () => {
+      const chunk = await reader.read();
+      if (chunk !== undefined) onBytes(chunk.byteLength);
+      return chunk;
+    },
+    cancel: (reason) => reader.cancel(reason),
+  };
 }
 
 const FIRST_BUFFER_BYTES = 64 * 1024;

@@ -25,6 +25,8 @@ export interface DecodeWatchOptions<T> {
   readonly maxFrameBytes?: number;
   /** Ends the watch: the body is cancelled at once, and waiting for the next batch rejects with the signal's reason. */
   readonly signal?: AbortSignal;
+  /** Told how many bytes have arrived, chunk by chunk. */
+  readonly onBytes?: (bytes: number) => void;
   /** What is watched, for error texts: `"pods" in "default"`. */
   readonly subject?: string;
 }
@@ -69,7 +71,7 @@ export function decodeWatch<T>(
       `Cannot decode a watch: maxFrameBytes must be a positive number, not ${maxFrameBytes}`,
     );
   }
-  return new WatchBatches<T>(openByteReader(body), new FrameCutter(maxFrameBytes), options);
+  return new WatchBatches<T>(openByteReader(body, options.onBytes), new FrameCutter(maxFrameBytes), options);
 }
 
 /**

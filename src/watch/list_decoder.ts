@@ -29,6 +29,8 @@ export interface DecodeListOptions {
   readonly validateItem: (item: unknown, index: number) => Quarantined | undefined;
   /** Ends the reading: the body is cancelled, and the promise rejects with the signal's reason. */
   readonly signal?: AbortSignal;
+  /** Told how many bytes have arrived, chunk by chunk. */
+  readonly onBytes?: (bytes: number) => void;
   /** What is listed, for error texts: `"pods" in "default"`. */
   readonly subject?: string;
 }
@@ -61,8 +63,8 @@ export async function decodeList<T>(
   body: ReadableStream<Uint8Array>,
   options: DecodeListOptions,
 ): Promise<ListPage<T>> {
-  const { signal, subject = "the resource" } = options;
-  const list = parse(await readText(body, subject, signal), subject);
+  const { subject = "the resource" } = options;
+  const list = parse(await readText(body, subject, options), subject);
   const { items, ...rest } = list;
   const envelope = options.validateList("items" in list ? { ...rest, items: [] } : rest);
   if (Array.isArray(items)) return { ...envelope, ...accept<T>(items, envelope, options) };
@@ -79,9 +81,10 @@ export async function decodeList<T>(
 export async function readText(
   body: ReadableStream<Uint8Array>,
   subject: string,
-  signal?: AbortSignal,
+  options: Pick<DecodeListOptions, "signal" | "onBytes"> = {},
 ): Promise<string> {
-  const reader = openByteReader(body);
+  const { signal, onBytes } = options;
+  const reader = openByteReader(body, onBytes);
   const unlink = signal && onAbort(signal, () => reader.cancel(signal.reason));
   const decoder = new TextDecoder("utf-8", { ignoreBOM: true });
   const parts: string[] = [];

@@ -1,0 +1,83 @@
+/**
+ * What a reflector measures.
+ * @module
+ */
+
+import type { Clock } from "../util/clock.ts";
+import type { MetricLabels, Metrics } from "../util/metrics.ts";
+import { codeOf } from "./status.ts";
+
+/** Reports a reflector's measurements; does nothing where nobody wants them. */
+export class ReflectorMetrics {
+  readonly #metrics: Metrics | undefined;
+  readonly #clock: Clock;
+  readonly #labels: MetricLabels;
+  /** Counts the bytes of lists. */
+  readonly onListBytes: ((bytes: number) => void) | undefined;
+  /** Counts the bytes of watches. */
+  readonly onWatchBytes: ((bytes: number) => void) | undefined;
+  #cycles = 0;
+
+  constructor(metrics: Metrics | undefined, name: string, clock: Clock) {
+    this.#metrics = metrics;
+    this.#clock = clock;
+    this.#labels = { name };
+    const counter = (counted: string) => (bytes: number) => this.#count(counted, bytes);
+    this.onListBytes = metrics && counter("reflector_list_bytes_total");
+    this.onWatchBytes = metrics && counter("reflector_watch_bytes_total");
+  }
+
+  /** A cycle begins; `error` is what ended the one before, if something did. */
+  cycleBegins(error: unknown): void {
+    if (this.#cycles++ > 0) this.#count("reflector_relists_total", 1, { reason: reasonOf(error) });
+  }
+
+  /** A list begins; call what it returns with the number of its items when they are stored. */
+  listBegins(): (items: number) => void {
+    this.#count("reflector_lists_total", 1);
+    const startMs = this.#clock.now();
+    return (items) => {
+      this.#observe("reflector_list_duration_seconds", (this.#clock.now() - startMs) / 1_000);
+      this.#observe("reflector_items_per_list", items);
+    };
+  }
+
+  /** A watch is open. */
+  watchBegins(): void {
+    this.#count("reflector_watches_total", 1);
+  }
+
+  /** An open watch has ended. */
+  watchEnds(lastedMs: number, items: number, isVeryShort: boolean): void {
+    this.#observe("reflector_watch_duration_seconds", lastedMs / 1_000);
+    this.#observe("reflector_items_per_watch", items);
+    if (isVeryShort) this.#count("reflector_short_watches_total", 1);
+  }
+
+  /** A watch is asked for again, without a list; `error` is what ended the one before. */
+  reconnects(error: unknown): void {
+    this.#count("reflector_reconnects_total", 1, { reason: reasonOf(error) });
+  }
+
+  /** An event was applied. */
+  eventApplied(type: string): void {
+    if (this.#metrics !== undefined) this.#count("reflector_events_total", 1, { type });
+  }
+
+  /** An object was set aside. */
+  quarantined(): void {
+    this.#count("reflector_quarantined_total", 1);
+  }
+
+  #count(name: string, value: number, labels?: MetricLabels): void {
+    this.#metrics?.count(name, value, labels === undefined ? this.#labels : { ...this.#labels, ...labels });
+  }
+
+  #observe(name: string, value: number): void {
+    this.#metrics?.observe(name, value, this.#labels);
+  }
+}
+
+function reasonOf(error: unknown): string {
+  return error === undefined ? "closed" : codeOf(error);
+}
