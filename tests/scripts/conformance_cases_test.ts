@@ -1,0 +1,13 @@
+import assert from "node:assert/strict";
+import { readdirSync, readFileSync } from "node:fs";
+import { it } from "node:test";
+import { caseFiles } from "../conformance/cases/mod.ts";
+import type { CaseFile } from "../conformance/suites/harness.ts";
+
+it("the module of recorded cases holds every file of their folder", () => {
+  const folder = new URL("../conformance/cases/", import.meta.url);
+  const names = readdirSync(folder).filter((name) => name.endsWith(".json")).sort();
+  const files = names.map((name) => JSON.parse(readFileSync(new URL(name, folder), "utf8")) as CaseFile);
+  const counts = (of: readonly CaseFile[]) => of.map(({ suite, cases }) => `${suite}: ${cases.length}`);
+  assert.deepEqual(counts(caseFiles), counts(files));
+});
