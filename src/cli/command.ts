@@ -15,7 +15,17 @@ import { type OutputStream, Terminal } from "./terminal.ts";
 import { LISTWATCH_USAGE, SERVE_USAGE } from "./usage.ts";
 import { VERSION } from "./version.ts";
 
-/** Options of {@linkcode main}. */
+/**
+ * Options of {@linkcode main}.
+ *
+ * @example
+ * ```ts
+ * import { main } from "@listwatch/cache/cli";
+ * let text = "";
+ * await main(["serve", "--help"], { stdout: { write: (more) => (text += more) } });
+ * console.log(text.split("\n")[0]);
+ * ```
+ */
 export interface MainOptions {
   /** Ends the program, as Ctrl-C does. Without it, SIGINT and SIGTERM of this process are listened to. */
   readonly signal?: AbortSignal;
@@ -134,13 +144,20 @@ function progressLine(progress: readonly SyncProgress[]): string {
 
 function printNext(terminal: Terminal, { url, resources }: Listening, { token }: ServeOptions): void {
   const name = resources.includes("pods") ? "pods" : resources[0];
-  const kubectl = `kubectl --server=${url}${token === undefined ? "" : ' --token="$LISTWATCH_TOKEN"'}`;
-  const curl = token === undefined ? "curl" : 'curl -H "Authorization: Bearer $LISTWATCH_TOKEN"';
+  // Where it listens on every address, this machine's own is the one to try.
+  const base = url.replace("//0.0.0.0:", "//127.0.0.1:").replace("//[::]:", "//[::1]:");
   terminal.print();
-  terminal.print(`Open ${terminal.style("cyan", `${url}/`)} in a browser, or try:`);
-  terminal.print(`  ${kubectl} get ${name} -A`);
-  terminal.print(`  ${kubectl} get ${name} -A --watch`);
-  terminal.print(`  ${curl} "${url}/readyz?verbose"`);
+  terminal.print(`Open ${terminal.style("cyan", `${base}/`)} in a browser, or try:`);
+  if (token === undefined) {
+    terminal.print(`  kubectl --server=${base} get ${name} -A`);
+    terminal.print(`  kubectl --server=${base} get ${name} -A --watch`);
+    terminal.print(`  curl "${base}/readyz?verbose"`);
+  } else {
+    terminal.print(`  curl -H "Authorization: Bearer $LISTWATCH_TOKEN" ${base}/api`);
+    terminal.print(
+      "kubectl sends tokens over https only: it needs a TLS proxy in front of this, and so do other networks.",
+    );
+  }
   terminal.print();
   terminal.print("Ctrl-C ends it.");
 }

@@ -8,7 +8,16 @@ import { quote, UsageError } from "./errors.ts";
 import { nearNames } from "./near_names.ts";
 import type { ClusterSource, ServeOptions } from "./serve_options.ts";
 
-/** What the words of a command line ask for. */
+/**
+ * What the words of a command line ask for.
+ *
+ * @example
+ * ```ts
+ * import { type Command, parseCommandLine } from "@listwatch/cache/cli";
+ * const command: Command = parseCommandLine(["help", "serve"], {});
+ * console.log(command.name); // help
+ * ```
+ */
 export type Command =
   | { readonly name: "help"; readonly topic: "listwatch" | "serve" }
   | { readonly name: "version" }

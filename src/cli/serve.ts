@@ -25,7 +25,18 @@ import { displayName } from "./resource_names.ts";
 import type { ServeOptions } from "./serve_options.ts";
 import { tellSteps } from "./sync_steps.ts";
 
-/** What {@linkcode serve} started. */
+/**
+ * What {@linkcode serve} started. With `await using` it is stopped at the end of the block.
+ *
+ * @example
+ * ```ts
+ * import { serve } from "@listwatch/cache/cli";
+ * const served = await serve({ port: 0 });
+ * await served.synced();
+ * console.log(served.url, served.resources);
+ * await served.stop();
+ * ```
+ */
 export interface Served extends AsyncDisposable {
   /** Where it is served, such as `http://127.0.0.1:8787`. */
   readonly url: string;

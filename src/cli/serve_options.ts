@@ -8,6 +8,13 @@ import type { Logger } from "../util/logger.ts";
 
 /**
  * Which cluster to reflect: the small living one that this program brings along, or the one that a kubeconfig names.
+ *
+ * @example
+ * ```ts
+ * import type { ClusterSource } from "@listwatch/cache/cli";
+ * const embedded: ClusterSource = { kind: "embedded", seed: 42 };
+ * const production: ClusterSource = { kind: "kubeconfig", context: "prod" };
+ * ```
  */
 export type ClusterSource =
   | {
@@ -25,6 +32,17 @@ export type ClusterSource =
 
 /**
  * Options of {@linkcode serve}. Every one may be left out: the embedded cluster, at `http://127.0.0.1:8787`.
+ *
+ * @example
+ * ```ts
+ * import type { ServeOptions } from "@listwatch/cache/cli";
+ * const options: ServeOptions = {
+ *   source: { kind: "kubeconfig", context: "prod" },
+ *   resources: ["pods", "nodes", "deployments.apps"],
+ *   port: 9000,
+ *   onStep: (step) => console.log(step.type),
+ * };
+ * ```
  */
 export interface ServeOptions {
   /** The cluster; the embedded one by default. */
@@ -56,7 +74,18 @@ export interface ServeOptions {
   readonly clock?: Clock;
 }
 
-/** What {@linkcode serve} tells while it starts and runs, in this order. */
+/**
+ * What {@linkcode serve} tells while it starts and runs, in this order.
+ *
+ * @example
+ * ```ts
+ * import type { ServeStep } from "@listwatch/cache/cli";
+ * function onStep(step: ServeStep): void {
+ *   if (step.type === "listening") console.log(`at ${step.url}`);
+ *   if (step.type === "synced") console.log(`${step.objects} objects`);
+ * }
+ * ```
+ */
 export type ServeStep =
   /** The cluster answered. */
   | { readonly type: "connected"; readonly cluster: string; readonly server: string }
@@ -79,7 +108,15 @@ export type ServeStep =
   /** Every resource is read again; `resource` is the last that was not. */
   | { readonly type: "recovered"; readonly resource: string };
 
-/** How far one resource's first list has come. */
+/**
+ * How far one resource's first list has come.
+ *
+ * @example
+ * ```ts
+ * import type { SyncProgress } from "@listwatch/cache/cli";
+ * const progress: SyncProgress = { resource: "pods", synced: false, items: 4_500, remaining: 7_500 };
+ * ```
+ */
 export interface SyncProgress {
   readonly resource: string;
   readonly synced: boolean;

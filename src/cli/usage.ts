@@ -40,7 +40,8 @@ Who may read it:
       --host ADDRESS       where to listen; 127.0.0.1 by default: this machine only
   -p, --port NUMBER        8787 by default; 0 takes any free port
       --token TEXT         readers must present this bearer token (a browser asks for it as a password);
-                           the LISTWATCH_TOKEN variable stands in for the flag
+                           the LISTWATCH_TOKEN variable stands in for the flag; kubectl sends tokens over
+                           https only, so it needs a TLS proxy in front
       --allow-anonymous    let anyone who reaches a --host beyond this machine read, without a token
 
   -v, --verbose            also tell what the parts report, and where errors came from

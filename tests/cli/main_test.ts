@@ -12,17 +12,24 @@ import { RealCluster } from "./real_cluster.ts";
 class Stream {
   text = "";
   #onText: (() => void) | undefined;
+  #ended = false;
 
   write(text: string): void {
     this.text += text;
     this.#onText?.();
   }
 
-  /** Resolves when the text so far has something in it. */
+  end(): void {
+    this.#ended = true;
+    this.#onText?.();
+  }
+
+  /** Resolves when the text so far has something in it; rejects when it ends without. */
   async shows(pattern: RegExp): Promise<RegExpExecArray> {
     for (;;) {
       const found = pattern.exec(this.text);
       if (found) return found;
+      if (this.#ended) throw new Error(`${pattern} never came: ${this.text}`);
       await new Promise<void>((resolve) => (this.#onText = resolve));
     }
   }
@@ -73,6 +80,16 @@ describe("the program", () => {
     run.stop.abort();
     assert.equal(await run.exitCode, 0);
     assert.match(run.stdout.text, /Stopped\.\n$/);
+  });
+
+  it("does not tell kubectl to send a token over http, which it would not do", async () => {
+    const run = start(["serve", "--port", "0"], { LISTWATCH_TOKEN: "t0ken" });
+    await run.stdout.shows(/Ctrl-C ends it/);
+    assert.doesNotMatch(run.stdout.text, /kubectl --server/);
+    assert.match(run.stdout.text, /Bearer \$LISTWATCH_TOKEN/);
+    assert.doesNotMatch(run.stdout.text, /t0ken/);
+    run.stop.abort();
+    assert.equal(await run.exitCode, 0);
   });
 
   it("ends a wrong command with 2 and one line", async () => {
@@ -137,7 +154,10 @@ function runDeno(
   const stdout = new Stream();
   child.stdout?.on("data", (data) => stdout.write(String(data)));
   const ended = new Promise<number | string | null>((resolve) =>
-    child.on("exit", (code, signal) => resolve(code ?? signal))
+    child.on("close", (code, signal) => {
+      stdout.end();
+      resolve(code ?? signal);
+    })
   );
   return { child, stdout, ended };
 }

@@ -163,9 +163,10 @@ footer { padding: 18px 2px 0; font-size: 13px; overflow-wrap: anywhere; }
   .namespaces { order: 4; }
   .tiles { grid-template-columns: repeat(2, minmax(0, 1fr)); gap: 12px; }
   main { gap: 12px; }
-  .summary { min-height: 42px; }
+
 }
 @media (max-width: 620px) {
+  .summary { min-height: 42px; }
   header { grid-template: "icon title pill" "cluster cluster cluster" / auto minmax(0, 1fr) auto; gap: 8px 10px; }
   h1 { align-self: center; }
   .figure { font-size: 24px; }
