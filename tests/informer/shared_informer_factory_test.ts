@@ -1,0 +1,286 @@
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import {
+  CacheSyncError,
+  formatResource,
+  type GroupVersionResource,
+  InformerStateError,
+  type KubernetesObject,
+  type ListerWatcher,
+  newCluster,
+  type ResourceSource,
+  SharedInformerFactory,
+  type SharedInformerFactoryOptions,
+  silentLogger,
+} from "@listwatch/cache";
+import { FakeClock, FakeControllerSource, InMemoryApiServer, pod } from "@listwatch/cache/testing";
+import { named } from "./rig.ts";
+
+/** A source for each resource, that a test fills. */
+class Sources implements ResourceSource {
+  readonly asked: string[] = [];
+  readonly #sources = new Map<string, FakeControllerSource>();
+
+  resource(
+    resource: GroupVersionResource,
+    { namespace = "" }: { readonly namespace?: string },
+  ): ListerWatcher<KubernetesObject> {
+    const name = formatResource(resource);
+    this.asked.push(namespace === "" ? name : `${name} in ${namespace}`);
+    return this.of(name);
+  }
+
+  of(name: string): FakeControllerSource {
+    let source = this.#sources.get(name);
+    if (source === undefined) {
+      source = new FakeControllerSource({ description: name });
+      this.#sources.set(name, source);
+    }
+    return source;
+  }
+}
+
+function newFactory(options: SharedInformerFactoryOptions = {}) {
+  const sources = new Sources();
+  const clock = new FakeClock();
+  const factory = new SharedInformerFactory(sources, {
+    ...options,
+    informer: { clock, logger: silentLogger, reflector: { useWatchList: false } },
+  });
+  return { sources, clock, factory };
+}
+
+describe("a factory of informers", () => {
+  it("makes one informer for each resource, when it is first asked for", () => {
+    const { sources, factory } = newFactory();
+    assert.deepEqual(sources.asked, []);
+    const pods = factory.forResource("v1/pods");
+    assert.equal(factory.forResource({ group: "", version: "v1", resource: "pods" }), pods);
+    assert.notEqual(factory.forResource("v1/nodes"), pods);
+    assert.deepEqual(sources.asked, ["v1/pods", "v1/nodes"]);
+    assert.equal(pods.informer.name, "v1/pods");
+    assert.deepEqual(pods.resource, { group: "", version: "v1", resource: "pods" });
+  });
+
+  it("starts what was made, and later what was made since; each once", async () => {
+    const { sources, clock, factory } = newFactory();
+    const pods = factory.forResource("v1/pods");
+    factory.start();
+    factory.start();
+    await clock.advance(0);
+    assert.equal(pods.informer.hasSynced(), true);
+    const nodes = factory.forResource("v1/nodes");
+    await clock.advance(0);
+    assert.equal(nodes.informer.isStarted(), false);
+    factory.start();
+    await clock.advance(0);
+    assert.equal(nodes.informer.hasSynced(), true);
+    assert.equal(sources.of("v1/pods").openWatches, 1);
+    await factory.shutdown();
+  });
+
+  it("leaves an informer alone that somebody else has started", async () => {
+    const { sources, clock, factory } = newFactory();
+    const { informer } = factory.forResource("v1/pods");
+    await using _running = informer.start();
+    factory.start();
+    await clock.advance(0);
+    assert.equal(sources.of("v1/pods").openWatches, 1);
+    assert.deepEqual(await factory.waitForCacheSync(), new Map([["v1/pods", true]]));
+    await factory.shutdown();
+    assert.equal(informer.isStopped(), false);
+  });
+
+  it("gives listers over informers that are indexed by namespace", async () => {
+    const { sources, clock, factory } = newFactory();
+    sources.of("v1/pods").add(pod("web-1", { namespace: "shop" }));
+    sources.of("v1/pods").add(pod("web-1", { namespace: "blog" }));
+    const { informer, lister } = factory.forResource("v1/pods");
+    factory.start();
+    await clock.advance(0);
+    assert.deepEqual(informer.indexer.listIndexFuncValues("namespace").sort(), ["blog", "shop"]);
+    assert.equal(lister.byNamespace("shop").list().length, 1);
+    assert.throws(() => lister.byNamespace("shop").get("web-2"), /pods "web-2" not found/);
+    await factory.shutdown();
+  });
+
+  it("asks for one namespace where it is told to", () => {
+    const { sources, factory } = newFactory({ namespace: "shop" });
+    factory.forResource("v1/pods");
+    assert.deepEqual(sources.asked, ["v1/pods in shop"]);
+  });
+
+  it("changes the options of every list and watch where it is told to", async () => {
+    const { sources, clock, factory } = newFactory({
+      tweakListOptions: (options, { resource }) => ({ ...options, labelSelector: `for=${resource}` }),
+    });
+    factory.forResource("v1/pods");
+    factory.start();
+    await clock.advance(0);
+    const requests = sources.of("v1/pods").requests;
+    assert.deepEqual(requests.map(({ verb }) => verb), ["list", "watch"]);
+    for (const { options } of requests) assert.equal(options.labelSelector, "for=pods");
+    await factory.shutdown();
+  });
+
+  it("transforms the objects of every resource where it is told to", async () => {
+    const { sources, clock, factory } = newFactory({
+      transform: (object) => ({ ...object, kind: "Changed" }),
+    });
+    for (const resource of ["v1/pods", "v1/nodes"]) {
+      sources.of(resource).add(named("a"));
+      factory.forResource(resource);
+    }
+    factory.start();
+    await clock.advance(0);
+    for (const resource of ["v1/pods", "v1/nodes"]) {
+      assert.equal(factory.forResource(resource).lister.get("a").kind, "Changed");
+    }
+    await factory.shutdown();
+  });
+
+  it("resyncs each resource at its own period, or at the common one", async () => {
+    const { sources, clock, factory } = newFactory({
+      resyncPeriodMs: 5_000,
+      resyncPeriodsMs: { "v1/nodes": 2_000, "v1/secrets": 0 },
+    });
+    const updates: Record<string, number> = {};
+    for (const resource of ["v1/pods", "v1/nodes", "v1/secrets"]) {
+      sources.of(resource).add(named("a"));
+      updates[resource] = 0;
+      factory.forResource(resource).informer.addEventHandler({
+        onUpdate: () => {
+          updates[resource]++;
+        },
+      });
+    }
+    factory.start();
+    await clock.advance(10_000);
+    assert.deepEqual(updates, { "v1/pods": 2, "v1/nodes": 5, "v1/secrets": 0 });
+    await factory.shutdown();
+    assert.equal(clock.pendingTimers, 0);
+  });
+});
+
+describe("waiting for a factory", () => {
+  it("tells of each resource that was started whether it has synced", async () => {
+    const { sources, clock, factory } = newFactory();
+    factory.forResource("v1/pods");
+    sources.of("v1/nodes").listError = new Error("it broke");
+    factory.forResource("v1/nodes");
+    factory.start();
+    factory.forResource("v1/secrets");
+    const abort = new AbortController();
+    const waiting = factory.waitForCacheSync(abort.signal);
+    await clock.advance(0);
+    abort.abort();
+    assert.deepEqual(await waiting, new Map([["v1/pods", true], ["v1/nodes", false]]));
+    await factory.shutdown();
+  });
+
+  it("is over at once when nothing was started", async () => {
+    const { factory } = newFactory();
+    factory.forResource("v1/pods");
+    assert.deepEqual(await factory.waitForCacheSync(), new Map());
+    await factory.synced();
+  });
+
+  it("can throw instead, naming what has not synced", async () => {
+    const { sources, clock, factory } = newFactory();
+    for (const resource of ["v1/pods", "v1/nodes"]) {
+      sources.of(resource).listError = new Error("it broke");
+      factory.forResource(resource);
+    }
+    factory.start();
+    await clock.advance(0);
+    const tooLate = new Error("30 s are over");
+    await assert.rejects(factory.synced(AbortSignal.abort(tooLate)), (error: unknown) => {
+      assert.ok(error instanceof CacheSyncError);
+      assert.deepEqual(error.unsynced, ["v1/nodes", "v1/pods"]);
+      assert.equal(error.message, "failed to sync all caches: v1/nodes, v1/pods: 30 s are over");
+      assert.equal(error.cause, tooLate);
+      return true;
+    });
+    await factory.shutdown();
+    await assert.rejects(
+      factory.synced(),
+      /failed to sync all caches: v1\/nodes, v1\/pods: an informer was stopped/,
+    );
+  });
+});
+
+describe("shutting a factory down", () => {
+  it("stops every informer and waits until they have, as often as one likes", async () => {
+    const { sources, clock, factory } = newFactory();
+    const informers = ["v1/pods", "v1/nodes"].map((resource) => factory.forResource(resource).informer);
+    factory.start();
+    await clock.advance(0);
+    await Promise.all([factory.shutdown(), factory.shutdown()]);
+    await factory.shutdown();
+    assert.equal(informers.every((informer) => informer.isStopped()), true);
+    assert.equal(sources.of("v1/pods").openWatches, 0);
+    assert.equal(clock.pendingTimers, 0);
+  });
+
+  it("lets nothing start or be made any more; what is there can still be read", async () => {
+    const { sources, clock, factory } = newFactory();
+    sources.of("v1/pods").add(named("a"));
+    factory.forResource("v1/pods");
+    factory.start();
+    await clock.advance(0);
+    const nodes = factory.forResource("v1/nodes");
+    await factory.shutdown();
+    factory.start();
+    assert.equal(nodes.informer.isStarted(), false);
+    assert.throws(() => factory.forResource("v1/secrets"), InformerStateError);
+    assert.equal(factory.forResource("v1/pods").lister.list().length, 1);
+  });
+
+  it("can be done by the signal of start, too", async () => {
+    const { clock, factory } = newFactory();
+    const abort = new AbortController();
+    const { informer } = factory.forResource("v1/pods");
+    factory.start(abort.signal);
+    await clock.advance(0);
+    abort.abort();
+    await clock.advance(0);
+    assert.equal(informer.isStopped(), true);
+    await factory.shutdown();
+  });
+
+  it("is done at the end of an await using", async () => {
+    const { clock, factory } = newFactory();
+    const { informer } = factory.forResource("v1/pods");
+    {
+      await using scoped = factory;
+      scoped.start();
+      await clock.advance(0);
+    }
+    assert.equal(informer.isStopped(), true);
+  });
+});
+
+describe("a factory over a cluster", () => {
+  it("follows what the API server holds", async () => {
+    const server = new InMemoryApiServer();
+    server.create("v1/pods", pod("web-1", { namespace: "shop" }));
+    server.create("v1/pods", pod("other", { namespace: "blog" }));
+    const cluster = newCluster({ server: "http://in-memory", fetch: server.fetch });
+    {
+      await using factory = new SharedInformerFactory(cluster, { namespace: "shop" });
+      const pods = factory.forResource("v1/pods");
+      factory.start();
+      await factory.synced();
+      assert.deepEqual(pods.informer.indexer.listKeys(), ["shop/web-1"]);
+      const added = Promise.withResolvers<string>();
+      pods.informer.addEventHandler({
+        onAdd: (object, isInInitialList) => {
+          if (!isInInitialList) added.resolve(object.metadata!.name!);
+        },
+      });
+      server.create("v1/pods", pod("web-2", { namespace: "shop" }));
+      assert.equal(await added.promise, "web-2");
+    }
+    server.close();
+  });
+});
