@@ -139,8 +139,8 @@ export class Controller<T> {
   }
 
   /** As `Reflector.setAside`. */
-  setAside(quarantined: Quarantined): void {
-    this.#reflector.setAside(quarantined);
+  setAside(quarantined: Quarantined, options: { readonly isLost?: boolean } = {}): void {
+    this.#reflector.setAside(quarantined, options);
   }
 
   async #processLoop(signal: AbortSignal): Promise<void> {

@@ -15,7 +15,7 @@ import { errorMessage } from "../util/errors.ts";
 import { consoleLogger } from "../util/logger.ts";
 import { Controller } from "./controller.ts";
 import { isThenable, notify, type ResourceEventHandler } from "./event_handler.ts";
-import { processDeltas, quarantinedBy } from "./process_deltas.ts";
+import { processDeltas, quarantinedBy, rejecter } from "./process_deltas.ts";
 import type { QueueContext } from "./shared_informer.ts";
 
 /**
@@ -80,7 +80,15 @@ export function newInformer<T, I extends string = never>(
   const store = newIndexer<T, I>(keyFunc, options.indexers ?? ({} as Indexers<T, I>));
   const makeQueue = options.queue ?? newDeltaFIFO<T>;
   const knownObjects = store as unknown as Indexer<T>;
-  const queue = makeQueue({ keyFunc, knownObjects, transform: options.transform, clock, logger, name });
+  const queue = makeQueue({
+    keyFunc,
+    knownObjects,
+    transform: options.transform,
+    onRejected: rejecter(keyFunc, knownObjects, (quarantined) => controller.setAside(quarantined)),
+    clock,
+    logger,
+    name,
+  });
   const failed = (error: unknown) =>
     logger.error(`${name}: the handler threw: ${errorMessage(error)}`, { error });
   const controller: Controller<T> = new Controller<T>({
@@ -98,7 +106,7 @@ export function newInformer<T, I extends string = never>(
               failed(error);
             }
           },
-          rejected: (error, object) => controller.setAside(quarantinedBy(error, object)),
+          rejected: (error, object, isLost) => controller.setAside(quarantinedBy(error, object), { isLost }),
         },
         deltas,
         isInInitialList,

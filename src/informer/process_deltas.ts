@@ -9,7 +9,7 @@ import { metaOf, resourceVersionOf } from "../meta/object.ts";
 import { DeletedFinalStateUnknown } from "../meta/tombstone.ts";
 import type { Delta, Deltas, ReplacedAllInfo } from "../queue/delta.ts";
 import { IndexFuncError } from "../store/errors.ts";
-import type { Store } from "../store/store.ts";
+import type { OnTransformRejected, Store } from "../store/store.ts";
 import { toError } from "../util/errors.ts";
 import type { Notification } from "./event_handler.ts";
 import type { StoreChange, StoreEvent } from "./store_event.ts";
@@ -22,8 +22,11 @@ export interface DeltaSink<T> {
   observe?(event: StoreEvent<T>): void;
   /** Whether there are observers. */
   readonly observes?: boolean;
-  /** Told of an object that could not be stored; the store keeps what it has for its key. */
-  rejected?(error: Error, object: unknown): void;
+  /**
+   * Told of an object that could not be stored; the store keeps what it has for its key. `isLost`: it was a single
+   * change, not part of a list.
+   */
+  rejected?(error: Error, object: unknown, isLost: boolean): void;
 }
 
 /**
@@ -49,7 +52,7 @@ export function processDeltas<T>(
       processDelta(store, sink, delta, isInInitialList, keyFunc);
     } catch (error) {
       if (sink.rejected === undefined) throw error;
-      sink.rejected(toError(error), delta.object);
+      sink.rejected(toError(error), delta.object, delta.type !== "Replaced" && delta.type !== "Sync");
     }
   }
 }
@@ -133,7 +136,7 @@ function replaceAll<T>(
       key = keyOf(keyFunc, object, "replace");
     } catch (error) {
       if (sink.rejected === undefined) throw error;
-      sink.rejected(toError(error), object);
+      sink.rejected(toError(error), object, false);
       continue;
     }
     keys.add(key);
@@ -188,7 +191,7 @@ function storeAll<T>(
   store.replace(objects, resourceVersion, (error, object) => {
     if (olds.size === 0) { for (const item of items) olds.set(item.key, item.old); }
     rejected.add(error.key);
-    sink.rejected!(error, object);
+    sink.rejected!(error, object, false);
     return olds.get(error.key);
   });
   if (rejected.size === 0) return items;
@@ -223,5 +226,23 @@ export function quarantinedBy(error: Error, object: unknown): Quarantined {
     path: "",
     ...(key === undefined ? {} : { key }),
     ...(metadata?.resourceVersion === undefined ? {} : { resourceVersion: metadata.resourceVersion }),
+  };
+}
+
+/** Reports what a queue could not take in, and gives it what the store holds instead. */
+export function rejecter<T>(
+  keyFunc: KeyFunc,
+  store: { getByKey(key: string): T | undefined },
+  report: (quarantined: Quarantined) => void,
+): OnTransformRejected<T> {
+  return (error, object) => {
+    let key: string | undefined;
+    try {
+      key = keyFunc(object);
+    } catch {
+      // it has none: the report says what is wrong
+    }
+    report({ ...quarantinedBy(error, object), ...(key === undefined ? {} : { key }) });
+    return key === undefined ? undefined : store.getByKey(key);
   };
 }

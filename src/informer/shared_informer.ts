@@ -16,7 +16,7 @@ import type { ListerWatcher } from "../reflector/lister_watcher.ts";
 import type { ReflectorOptions, WatchErrorHandler } from "../reflector/reflector_options.ts";
 import type { ReflectorStatus } from "../reflector/status.ts";
 import type { Indexers } from "../store/index_func.ts";
-import { type Indexer, newIndexer, type TransformFunc } from "../store/store.ts";
+import { type Indexer, newIndexer, type OnTransformRejected, type TransformFunc } from "../store/store.ts";
 import { abortable, linkedAbort } from "../util/abort.ts";
 import { type Clock, realClock } from "../util/clock.ts";
 import { Latch } from "../util/deferred.ts";
@@ -30,7 +30,13 @@ import { FreshnessWaiters } from "./freshness.ts";
 import { InformerMetrics } from "./informer_metrics.ts";
 import type { MailboxOptions } from "./mailbox.ts";
 import { freezeObject } from "./freeze_object.ts";
-import { type DeltaSink, isSameResourceVersion, processDeltas, quarantinedBy } from "./process_deltas.ts";
+import {
+  type DeltaSink,
+  isSameResourceVersion,
+  processDeltas,
+  quarantinedBy,
+  rejecter,
+} from "./process_deltas.ts";
 import { Processor } from "./processor.ts";
 import type { ProcessorListener } from "./processor_listener.ts";
 import type { StoreEvent } from "./store_event.ts";
@@ -41,6 +47,8 @@ export interface QueueContext<T> {
   /** The informer's store: what the consumer knows. */
   readonly knownObjects: Indexer<T>;
   readonly transform: TransformFunc<T> | undefined;
+  /** Reports an object of a list that the transform throws for, and gives the state that is known in its place. */
+  readonly onRejected: OnTransformRejected<T>;
   readonly clock: Clock;
   readonly logger: Logger;
   readonly name: string;
@@ -486,6 +494,11 @@ export class SharedIndexInformer<T, I extends string = never> {
       keyFunc: this.#keyFunc,
       knownObjects: this.indexer,
       transform: this.#options.freezeObjects ? frozen : transform,
+      onRejected: rejecter(
+        this.#keyFunc,
+        this.indexer,
+        (quarantined) => this.#controller?.setAside(quarantined),
+      ),
       clock: this.#clock,
       logger: this.#logger,
       name: this.#name,
@@ -510,7 +523,8 @@ export class SharedIndexInformer<T, I extends string = never> {
       observe: (event) => {
         for (const observer of observers) this.#guarded("an observer", () => observer(event));
       },
-      rejected: (error, object) => this.#controller?.setAside(quarantinedBy(error, object)),
+      rejected: (error, object, isLost) =>
+        this.#controller?.setAside(quarantinedBy(error, object), { isLost }),
     };
   }
 

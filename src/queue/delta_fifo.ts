@@ -14,7 +14,7 @@
 
 import { deletionHandlingMetaNamespaceKey, KeyError, type KeyFunc, keyOf } from "../meta/keys.ts";
 import { DeletedFinalStateUnknown } from "../meta/tombstone.ts";
-import { transformed, type TransformFunc } from "../store/store.ts";
+import { type OnTransformRejected, transformed, transformedAll, type TransformFunc } from "../store/store.ts";
 import { Deque } from "../util/deque.ts";
 import { newest, type ObjectDelta } from "./delta.ts";
 import { ErrRequeue, NotDeltasError, ZeroLengthDeltasError } from "./errors.ts";
@@ -42,6 +42,8 @@ export interface DeltaFIFOOptions<T> extends SlowTraceOptions {
   readonly emitDeltaTypeReplaced?: boolean;
   /** Runs on every object as it is queued, but not on tombstones and resyncs. */
   readonly transform?: TransformFunc<T>;
+  /** Told of each object of a `replace` that the transform throws for, instead of the call being refused. */
+  readonly onRejected?: OnTransformRejected<T>;
 }
 
 /** The deltas of one key, oldest first: what {@linkcode DeltaFIFO} hands out. */
@@ -68,6 +70,7 @@ export class DeltaFIFO<T> extends PoppingQueue<ObjectDeltas<T>> implements Queue
   readonly #replaceType: "Replaced" | "Sync";
   readonly #items = new Map<string, ObjectDelta<T>[]>();
   readonly #queue = new Deque<string>();
+  readonly #onRejected: OnTransformRejected<T> | undefined;
   /** What runs on objects as they are queued. */
   readonly transform: TransformFunc<T> | undefined;
 
@@ -77,6 +80,7 @@ export class DeltaFIFO<T> extends PoppingQueue<ObjectDeltas<T>> implements Queue
     this.#keyFunc = options.keyFunc ?? deletionHandlingMetaNamespaceKey;
     this.#knownObjects = options.knownObjects;
     this.#replaceType = options.emitDeltaTypeReplaced ? "Replaced" : "Sync";
+    this.#onRejected = options.onRejected;
     this.transform = options.transform;
   }
 
@@ -136,9 +140,11 @@ export class DeltaFIFO<T> extends PoppingQueue<ObjectDeltas<T>> implements Queue
    */
   replace(objects: readonly T[], _resourceVersion?: string): void {
     const keys = new Set<string>();
-    for (const object of objects) {
+    const isTransformed = this.transform !== undefined && this.#onRejected !== undefined;
+    const accepted = isTransformed ? transformedAll(this.transform!, objects, this.#onRejected) : objects;
+    for (const object of accepted) {
       keys.add(this.#keyIn(object, "replace"));
-      this.#queueDelta(this.#replaceType, object, "replace", { transforms: true });
+      this.#queueDelta(this.#replaceType, object, "replace", { transforms: !isTransformed });
     }
     let queuedDeletions = 0;
     for (const [key, deltas] of [...this.#items]) {

@@ -11,7 +11,7 @@
 
 import { deletionHandlingMetaNamespaceKey, type KeyFunc, keyOf } from "../meta/keys.ts";
 import { DeletedFinalStateUnknown } from "../meta/tombstone.ts";
-import { transformed, type TransformFunc } from "../store/store.ts";
+import { type OnTransformRejected, transformed, transformedAll, type TransformFunc } from "../store/store.ts";
 import { Deque } from "../util/deque.ts";
 import type { Delta, Deltas } from "./delta.ts";
 import { NOTHING, PoppingQueue, type SlowTraceOptions } from "./popping.ts";
@@ -32,6 +32,8 @@ export interface RealFIFOCommonOptions<T> extends SlowTraceOptions {
   readonly keyFunc?: KeyFunc;
   /** Runs on every object as it is queued, but not on tombstones and resyncs. */
   readonly transform?: TransformFunc<T>;
+  /** Told of each object of a `replace` that the transform throws for, instead of the call being refused as a whole. */
+  readonly onRejected?: OnTransformRejected<T>;
   /** The largest batch of {@linkcode RealFIFO.popBatch}; 1000 by default. */
   readonly batchSize?: number;
 }
@@ -93,6 +95,7 @@ export class RealFIFO<T> extends PoppingQueue<Deltas<T>> implements Queue<T> {
   readonly #emitBookmarks: boolean;
   readonly #batchSize: number;
   readonly #items = new Deque<Delta<T>>();
+  readonly #onRejected: OnTransformRejected<T> | undefined;
   /** What runs on objects as they are queued. */
   readonly transform: TransformFunc<T> | undefined;
 
@@ -120,6 +123,7 @@ export class RealFIFO<T> extends PoppingQueue<Deltas<T>> implements Queue<T> {
     this.#knownObjects = options.knownObjects;
     this.#emitBookmarks = options.emitDeltaTypeBookmark ?? false;
     this.#batchSize = batchSize;
+    this.#onRejected = options.onRejected;
     this.transform = options.transform;
   }
 
@@ -263,10 +267,9 @@ export class RealFIFO<T> extends PoppingQueue<Deltas<T>> implements Queue<T> {
   }
 
   #replaceAll(objects: readonly T[], resourceVersion: string): void {
-    const kept: T[] = new Array(objects.length);
-    for (let i = 0; i < objects.length; i++) {
-      kept[i] = this.transform === undefined ? objects[i] : transformed(this.transform, objects[i]);
-    }
+    const kept = this.transform === undefined
+      ? objects.slice()
+      : transformedAll(this.transform, objects, this.#onRejected);
     this.#push({ type: "ReplacedAll", object: { resourceVersion, objects: kept } });
   }
 
@@ -283,7 +286,13 @@ export class RealFIFO<T> extends PoppingQueue<Deltas<T>> implements Queue<T> {
       if (keys.has(key) || lastQueued.has(key)) continue;
       this.#queueTombstone(key, knownObjects.getByKey(key));
     }
-    for (const object of objects) this.#queueDelta("Replaced", object, "replace");
+    if (this.transform === undefined || this.#onRejected === undefined) {
+      for (const object of objects) this.#queueDelta("Replaced", object, "replace");
+      return;
+    }
+    for (const object of transformedAll(this.transform, objects, this.#onRejected)) {
+      this.#push({ type: "Replaced", object });
+    }
   }
 
   #queueTombstone(key: string, lastKnown: T | undefined): void {

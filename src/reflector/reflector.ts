@@ -102,6 +102,8 @@ export class Reflector<T> {
   /** What ended the last watch or try, if it was an error. */
   #lastEnd: unknown;
   #watchesSinceList = 0;
+  /** Of the watch that is open. */
+  #guard: WatchGuard | undefined;
   #running = false;
 
   /** Makes a reflector that has not started. */
@@ -192,9 +194,13 @@ export class Reflector<T> {
 
   /**
    * Counts and reports an object that could not be accepted: for whoever works off what this reflector queued.
+   *
+   * @param options `isLost`: it was a change on the watch, so that everything must be listed again to learn what became
+   * of the object.
    */
-  setAside(quarantined: Quarantined): void {
-    this.#quarantine(quarantined);
+  setAside(quarantined: Quarantined, options: { readonly isLost?: boolean } = {}): void {
+    if (options.isLost) this.#lose(quarantined);
+    else this.#quarantine(quarantined);
   }
 
   #start(): void {
@@ -407,6 +413,7 @@ export class Reflector<T> {
       bookmarkSilenceMs: this.#options.bookmarkSilenceMs ?? DEFAULT_BOOKMARK_SILENCE_MS,
     });
     guard.relistAt(this.#losses.dueMs);
+    this.#guard = guard;
     resync.onError = (error) => link.abort(error);
     let eventCount = 0;
     let failure: unknown;
@@ -421,8 +428,8 @@ export class Reflector<T> {
         for (const item of batch) {
           if (item.type === "ERROR") throw new StatusError(item.object);
           if (item.type === "BOOKMARK") guard.bookmark();
-          if (item.type === "INVALID") this.#lose(item.quarantined, guard);
-          else if (this.#apply(item, position, guard)) eventCount++;
+          if (item.type === "INVALID") this.#lose(item.quarantined);
+          else if (this.#apply(item, position)) eventCount++;
         }
       }
     } catch (error) {
@@ -431,6 +438,7 @@ export class Reflector<T> {
       if (!signal.aborted) this.#fail(error);
     } finally {
       guard.stop();
+      this.#guard = undefined;
       resync.onError = undefined;
       link.unlink();
       watch.close();
@@ -454,10 +462,10 @@ export class Reflector<T> {
   }
 
   /** Applies one event; false if it was set aside before it reached the store. */
-  #apply(event: DataEvent<T>, position: StreamPosition, guard: WatchGuard): boolean {
+  #apply(event: DataEvent<T>, position: StreamPosition): boolean {
     const problem = eventProblem(event, this.#options.expectedKind);
     if (problem !== undefined) {
-      this.#lose({ reason: problem, path: "", eventType: event.type }, guard);
+      this.#lose({ reason: problem, path: "", eventType: event.type });
       return false;
     }
     try {
@@ -487,7 +495,7 @@ export class Reflector<T> {
         path: "",
         eventType: event.type,
         ...(resourceVersion === undefined ? {} : { resourceVersion }),
-      }, guard);
+      });
     }
     this.#metrics.eventApplied(event.type);
     const resourceVersion = position.reached(event);
@@ -496,9 +504,9 @@ export class Reflector<T> {
   }
 
   /** A change on the watch could not be applied: a relist will bring the object, whatever happens to it. */
-  #lose(quarantined: Quarantined, guard: WatchGuard): void {
+  #lose(quarantined: Quarantined): void {
     this.#quarantine(quarantined);
-    if (this.#losses.lost()) guard.relistAt(this.#losses.dueMs);
+    if (this.#losses.lost()) this.#guard?.relistAt(this.#losses.dueMs);
   }
 
   async #open(signal: AbortSignal, options: ListOptions & { timeoutSeconds: number }): Promise<OpenWatch<T>> {

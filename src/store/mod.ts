@@ -34,6 +34,7 @@ export {
   newIndexer,
   newStore,
   type OnRejected,
+  type OnTransformRejected,
   type Store,
   type StoreOptions,
   type Transaction,

@@ -367,3 +367,30 @@ export function keyedWrites<T>(
     : new TransactionError(writes.length, successfulIndices, errors);
   return { writes: keyed, error };
 }
+
+/** Decides what becomes of an object that a transform throws for: what takes its place, or nothing. */
+export type OnTransformRejected<T> = (error: TransformError, object: T) => T | undefined;
+
+/**
+ * Runs a transform on every object.
+ *
+ * @param onRejected Told of each one it throws for, instead of throwing; what it returns takes the object's place.
+ * @throws {TransformError} It threw, and there is no `onRejected`.
+ */
+export function transformedAll<T>(
+  transform: TransformFunc<T>,
+  objects: readonly T[],
+  onRejected?: OnTransformRejected<T>,
+): T[] {
+  const accepted: T[] = [];
+  for (const object of objects) {
+    try {
+      accepted.push(transformed(transform, object));
+    } catch (error) {
+      if (onRejected === undefined) throw error;
+      const instead = onRejected(error as TransformError, object);
+      if (instead !== undefined) accepted.push(instead);
+    }
+  }
+  return accepted;
+}
