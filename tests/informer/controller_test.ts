@@ -1,0 +1,285 @@
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import {
+  Controller,
+  type ControllerConfig,
+  DeltaFIFO,
+  type InformerOptions,
+  InformerStateError,
+  type KubernetesObject,
+  newInformer,
+  RealFIFO,
+  SharedIndexInformer,
+} from "@listwatch/cache";
+import { FakeClock, FakeControllerSource } from "@listwatch/cache/testing";
+import { LogRecorder, named, Recorder, text } from "./rig.ts";
+
+function newController(config: Partial<ControllerConfig<KubernetesObject>> = {}) {
+  const source = new FakeControllerSource();
+  const clock = new FakeClock();
+  const log = new LogRecorder();
+  const processed: string[] = [];
+  const controller = new Controller<KubernetesObject>({
+    listerWatcher: source,
+    queue: new RealFIFO<KubernetesObject>({ atomicEvents: true }),
+    process: (deltas) => {
+      for (const { type, object } of deltas) {
+        processed.push(type === "ReplacedAll" ? type : `${type} ${text(object as KubernetesObject)}`);
+      }
+    },
+    reflector: { clock, logger: log, useWatchList: false, name: "pods" },
+    ...config,
+  });
+  return { source, clock, log, processed, controller };
+}
+
+describe("a controller", () => {
+  it("processes what the reflector queues, in order", async () => {
+    const { source, clock, processed, controller } = newController();
+    source.add(named("a"));
+    const abort = new AbortController();
+    const running = controller.run(abort.signal);
+    assert.equal(controller.hasSynced(), false);
+    await clock.advance(0);
+    await controller.synced;
+    source.modify(named("a"));
+    source.delete(named("a"));
+    await clock.advance(0);
+    assert.deepEqual(processed, ["ReplacedAll", "Updated a@2", "Deleted a@3"]);
+    assert.equal(controller.hasSynced(), true);
+    assert.equal(controller.lastSyncResourceVersion(), "3");
+    assert.equal(controller.name, "pods");
+    assert.equal(controller.status().phase, "watching");
+    abort.abort();
+    await running;
+    assert.equal(controller.status().phase, "stopped");
+    assert.equal(clock.pendingTimers, 0);
+    assert.equal(source.openWatches, 0);
+  });
+
+  it("closes its queue when it ends", async () => {
+    const queue = new RealFIFO<KubernetesObject>({ atomicEvents: true });
+    const { controller } = newController({ queue });
+    await controller.run(AbortSignal.abort());
+    assert.equal(queue.isClosed, true);
+  });
+
+  it("cannot be run twice", async () => {
+    const { controller } = newController();
+    const abort = new AbortController();
+    const running = controller.run(abort.signal);
+    await assert.rejects(controller.run(abort.signal), InformerStateError);
+    abort.abort();
+    await running;
+    await assert.rejects(controller.run(abort.signal), InformerStateError);
+  });
+
+  it("logs what processing throws, and goes on with the next", async () => {
+    const seen: string[] = [];
+    const { source, clock, log, controller } = newController({
+      process: ([{ type }]) => {
+        seen.push(type);
+        if (type === "ReplacedAll") throw new Error("process broke");
+      },
+    });
+    const abort = new AbortController();
+    const running = controller.run(abort.signal);
+    await clock.advance(0);
+    source.add(named("a"));
+    await clock.advance(0);
+    assert.deepEqual(seen, ["ReplacedAll", "Added"]);
+    assert.deepEqual(log.of("error"), ["error: pods: could not process a change: process broke"]);
+    abort.abort();
+    await running;
+  });
+
+  it("puts an item back whose processing threw, where it is told to, unless something newer came", async () => {
+    const attempts: string[] = [];
+    let failures = 2;
+    const { source, clock, controller } = newController({
+      queue: new DeltaFIFO<KubernetesObject>({ emitDeltaTypeReplaced: true }),
+      retryOnError: true,
+      process: (deltas) => {
+        attempts.push(
+          deltas.map(({ type, object }) => `${type} ${text(object as KubernetesObject)}`).join(", "),
+        );
+        if (failures-- > 0) throw new Error("process broke");
+      },
+    });
+    source.add(named("a"));
+    const abort = new AbortController();
+    const running = controller.run(abort.signal);
+    await clock.advance(0);
+    assert.deepEqual(attempts, ["Replaced a@1", "Replaced a@1", "Replaced a@1"]);
+    abort.abort();
+    await running;
+  });
+
+  it("gives others a turn when there is much to process", async () => {
+    const { source, clock, controller, processed } = newController({
+      queue: new DeltaFIFO<KubernetesObject>({ emitDeltaTypeReplaced: true }),
+    });
+    for (let i = 0; i < 2_500; i++) source.add(named(`pod-${i}`));
+    const abort = new AbortController();
+    const running = controller.run(abort.signal);
+    const counts = new Set<number>();
+    for (let i = 0; i < 20; i++) {
+      await new Promise<void>((resolve) => setTimeout(resolve, 0));
+      counts.add(processed.length);
+    }
+    await clock.advance(0);
+    assert.equal(processed.length, 2_500);
+    assert.ok([...counts].some((count) => count > 0 && count < 2_500), "all were processed in one turn");
+    abort.abort();
+    await running;
+  });
+});
+
+describe("a plain informer", () => {
+  function newPlain(options: Partial<InformerOptions<KubernetesObject>> = {}) {
+    const source = new FakeControllerSource();
+    const clock = new FakeClock();
+    const log = new LogRecorder();
+    const recorder = new Recorder();
+    const [store, controller] = newInformer<KubernetesObject>({
+      listerWatcher: source,
+      handler: recorder,
+      reflector: { clock, logger: log, useWatchList: false, backoff: { nextDelayMs: () => 1 } },
+      ...options,
+    });
+    const abort = new AbortController();
+    let running: Promise<void> | undefined;
+    return {
+      source,
+      clock,
+      log,
+      recorder,
+      store,
+      controller,
+      async start() {
+        running = controller.run(abort.signal);
+        await clock.advance(0);
+      },
+      async [Symbol.asyncDispose]() {
+        abort.abort();
+        await running;
+      },
+    };
+  }
+
+  it("keeps a store, and tells its handler in the turn of each write", async () => {
+    await using plain = newPlain();
+    plain.source.add(named("a"));
+    await plain.start();
+    for (const [change, name] of [["add", "b"], ["modify", "a"], ["delete", "b"]] as const) {
+      plain.source[change](named(name));
+      await plain.clock.advance(0);
+    }
+    assert.deepEqual(plain.recorder.calls, ["add a@1 initial", "add b@2", "update a@1>3", "delete b@4"]);
+    assert.deepEqual(plain.store.list().map(text), ["a@3"]);
+  });
+
+  it("tells of what it missed: changes first, then what is gone", async () => {
+    await using plain = newPlain();
+    for (const name of ["a", "b"]) plain.source.add(named(name));
+    await plain.start();
+    plain.recorder.take();
+    plain.source.modifyDropWatch(named("b"));
+    plain.source.deleteDropWatch(named("a"));
+    plain.source.addDropWatch(named("c"));
+    plain.source.resetWatch();
+    await plain.clock.advance(5);
+    assert.deepEqual(plain.recorder.calls, ["update b@2>3", "add c@5", "tombstone a@1"]);
+  });
+
+  it("transforms objects before the store and the handler see them", async () => {
+    const labels: unknown[] = [];
+    const look = (object: KubernetesObject) => labels.push(object.metadata?.labels);
+    await using plain = newPlain({
+      transform: (object) => ({ metadata: { ...object.metadata, labels: { seen: "yes" } } }),
+      handler: {
+        onAdd: (object) => void look(object),
+        onUpdate: (_oldObject, newObject) => void look(newObject),
+        onDelete: (deleted) => void look(deleted.object!),
+      },
+    });
+    plain.source.add(named("a"));
+    await plain.start();
+    plain.source.modify(named("a"));
+    await plain.clock.advance(0);
+    assert.deepEqual(plain.store.list().map((object) => object.metadata?.labels), [{ seen: "yes" }]);
+    plain.source.delete(named("a"));
+    await plain.clock.advance(0);
+    assert.deepEqual(labels, [{ seen: "yes" }, { seen: "yes" }, { seen: "yes" }]);
+    assert.deepEqual(plain.store.list(), []);
+  });
+
+  it("has indices where it is told to, and hands everything out again at its resync period", async () => {
+    const source = new FakeControllerSource();
+    const clock = new FakeClock();
+    const recorder = new Recorder();
+    source.add(named("a", { app: "web" }));
+    const [store, controller] = newInformer<KubernetesObject, "byApp">({
+      listerWatcher: source,
+      handler: recorder,
+      indexers: { byApp: (object) => [object.metadata?.labels?.app ?? ""] },
+      resyncPeriodMs: 1_000,
+      reflector: { clock, useWatchList: false },
+    });
+    const abort = new AbortController();
+    const running = controller.run(abort.signal);
+    await clock.advance(2_000);
+    assert.deepEqual(store.indexKeys("byApp", "web"), ["a"]);
+    assert.deepEqual(recorder.calls, ["add a@1 initial", "update a@1>1", "update a@1>1"]);
+    abort.abort();
+    await running;
+    assert.equal(clock.pendingTimers, 0);
+  });
+
+  it("logs what its handler throws or rejects with, and goes on", async () => {
+    await using plain = newPlain({
+      handler: {
+        onAdd: () => {
+          throw new Error("it broke");
+        },
+        onUpdate: () => Promise.reject(new Error("it broke later")),
+      },
+    });
+    plain.source.add(named("a"));
+    await plain.start();
+    plain.source.modify(named("a"));
+    await plain.clock.advance(0);
+    assert.deepEqual(plain.log.of("error").map((line) => line.replace(/^.*threw: /, "")), [
+      "it broke",
+      "it broke later",
+    ]);
+    assert.deepEqual(plain.store.list().map(text), ["a@2"]);
+  });
+});
+
+describe("objects that a transform turns into something without metadata", () => {
+  it("leave the store at the resourceVersion of the last list", async () => {
+    const source = new FakeControllerSource();
+    source.add(named("a"));
+    const clock = new FakeClock();
+    const informer = new SharedIndexInformer<unknown>(source as never, {
+      clock,
+      keyFunc: () => "the key",
+      transform: () => "bare",
+      logger: new LogRecorder(),
+      reflector: { useWatchList: false, backoff: { nextDelayMs: () => 1 } },
+    });
+    await using _running = informer.start();
+    await clock.advance(0);
+    assert.equal(informer.indexer.lastStoreSyncResourceVersion(), "1");
+    source.modify(named("a"));
+    await clock.advance(0);
+    assert.equal(informer.indexer.lastStoreSyncResourceVersion(), "1");
+    assert.equal(informer.lastSyncResourceVersion(), "2");
+    source.modifyDropWatch(named("a"));
+    source.resetWatch();
+    await clock.advance(5);
+    assert.equal(informer.indexer.lastStoreSyncResourceVersion(), "3");
+    assert.deepEqual(informer.indexer.list(), ["bare"]);
+  });
+});
