@@ -12,6 +12,7 @@ import {
   SharedIndexInformer,
 } from "@listwatch/cache";
 import { FakeClock, FakeControllerSource } from "@listwatch/cache/testing";
+import { nextTurn } from "../../src/util/clock.ts";
 import { LogRecorder, named, Recorder, text } from "./rig.ts";
 
 function newController(config: Partial<ControllerConfig<KubernetesObject>> = {}) {
@@ -124,7 +125,7 @@ describe("a controller", () => {
     const running = controller.run(abort.signal);
     const counts = new Set<number>();
     for (let i = 0; i < 20; i++) {
-      await new Promise<void>((resolve) => setTimeout(resolve, 0));
+      await nextTurn();
       counts.add(processed.length);
     }
     await clock.advance(0);
