@@ -3,7 +3,7 @@
  * @module
  */
 
-import type { WatchItem } from "../meta/list_watch.ts";
+import type { ListPage } from "../meta/list_watch.ts";
 import { type KubernetesObject, metaOf } from "../meta/object.ts";
 import { groupVersion, type GroupVersionKind } from "../meta/resource.ts";
 import type { WatchEvent } from "../meta/watch_event.ts";
@@ -29,13 +29,15 @@ export function eventProblem(
 }
 
 /** Whether a list or an object is a server-side Table rather than data. */
-export function isTableKind(apiVersion: string | undefined, kind: string | undefined): boolean {
+function isTableKind(apiVersion: string | undefined, kind: string | undefined): boolean {
   return kind === "Table" && (apiVersion === "meta.k8s.io/v1" || apiVersion === "meta.k8s.io/v1beta1");
 }
 
-/** How many items of a batch are events with data. */
-export function isDataEvent<T>(item: WatchItem<T>): item is DataEvent<T> {
-  return item.type !== "ERROR" && item.type !== "INVALID";
+/** Refuses a list that came as a Table. */
+export function refuseTable(page: ListPage<unknown>): void {
+  if (isTableKind(page.apiVersion, page.kind)) {
+    throw new TypeError("Cannot take a Table for a list: ask the server for objects (unsupported list gvk)");
+  }
 }
 
 /**

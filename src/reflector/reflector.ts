@@ -20,20 +20,25 @@
  */
 
 import { deletionHandlingMetaNamespaceKey } from "../meta/keys.ts";
-import type { ListOptions, ListPage, ListWatchContext, Quarantined } from "../meta/list_watch.ts";
+import type { ListOptions, Quarantined } from "../meta/list_watch.ts";
 import { metaOf } from "../meta/object.ts";
-import { isExpired, isInternalError, NetworkError, networkErrorOf, StatusError } from "../meta/status.ts";
+import { isExpired, isInternalError, networkErrorOf, StatusError } from "../meta/status.ts";
 import type { ReflectorStore } from "../queue/queue.ts";
-import { abortable, type LinkedAbort, linkedAbort, sleepUnlessAborted } from "../util/abort.ts";
+import { linkedAbort, sleepUnlessAborted } from "../util/abort.ts";
 import { newReflectorBackoff } from "../util/backoff.ts";
 import { type Clock, realClock } from "../util/clock.ts";
 import { errorMessage } from "../util/errors.ts";
-import { consoleLogger, type Logger } from "../util/logger.ts";
 import { RetryWithDeadline } from "../util/retry_with_deadline.ts";
-import { type DataEvent, eventProblem, isTableKind, StreamPosition } from "./events.ts";
+import { type DataEvent, eventProblem, refuseTable, StreamPosition } from "./events.ts";
 import type { ListerWatcher } from "./lister_watcher.ts";
-import { OpenWatch } from "./open_watch.ts";
+import type { OpenWatch } from "./open_watch.ts";
 import { listAllPages } from "./pager.ts";
+import { PatientSource } from "./patient_source.ts";
+import { ReflectorMetrics } from "./reflector_metrics.ts";
+import { type ReflectorOptions, VeryShortWatchError } from "./reflector_options.ts";
+import { ReflectorReports } from "./reflector_reports.ts";
+import { ResyncTimer } from "./resync_timer.ts";
+import { LossRecovery, RetryPacing } from "./retry_pacing.ts";
 import {
   initialState,
   listAttempt,
@@ -42,21 +47,14 @@ import {
   type Step,
   transition,
 } from "./state.ts";
-import { ResyncTimer } from "./resync_timer.ts";
-import { LossRecovery, RetryPacing } from "./retry_pacing.ts";
 import { type ReflectorStatus, StatusKeeper } from "./status.ts";
 import { RelistDue, WatchGuard } from "./watch_guard.ts";
-import { ReflectorMetrics } from "./reflector_metrics.ts";
-import { type ReflectorOptions, VeryShortWatchError } from "./reflector_options.ts";
 import { readInitialEvents, StalledStreamError } from "./watch_list.ts";
 
 const DEFAULT_MIN_WATCH_TIMEOUT_MS = 300_000;
 const DEFAULT_SILENCE_MS = 10_000;
 const DEFAULT_END_MS = 60_000;
-const DEFAULT_OPEN_TIMEOUT_MS = 30_000;
-const DEFAULT_LIST_TIMEOUT_MS = 90_000;
 const DEFAULT_BOOKMARK_SILENCE_MS = 90_000;
-const DEADLINE_GRACE_MS = 5_000;
 const VERY_SHORT_MS = 1_000;
 // A watch that ends sooner, for no reason given, is a failure when it comes to pacing.
 const SHORT_MS = 5_000;
@@ -84,13 +82,13 @@ const INTERNAL_ERROR_RESET_MS = 60_000;
  * ```
  */
 export class Reflector<T> {
-  readonly #source: ListerWatcher<T>;
+  readonly #source: PatientSource<T>;
   readonly #store: ReflectorStore<T>;
   readonly #name: string;
   readonly #options: ReflectorOptions;
   readonly #clock: Clock;
   readonly #random: () => number;
-  readonly #logger: Logger;
+  readonly #reports: ReflectorReports;
   readonly #pacing: RetryPacing;
   readonly #losses: LossRecovery;
   readonly #metrics: ReflectorMetrics;
@@ -108,18 +106,23 @@ export class Reflector<T> {
 
   /** Makes a reflector that has not started. */
   constructor(source: ListerWatcher<T>, store: ReflectorStore<T>, options: ReflectorOptions = {}) {
-    this.#source = source;
     this.#store = store;
     this.#options = options;
     this.#name = options.name ?? source.description ?? "objects";
     this.#clock = options.clock ?? realClock;
     this.#random = options.random ?? Math.random;
-    this.#logger = options.logger ?? consoleLogger;
+    this.#reports = new ReflectorReports(this.#name, options);
     const backoff = options.backoff ??
       newReflectorBackoff({ clock: this.#clock, random: this.#random, resetMs: Infinity });
     this.#pacing = new RetryPacing(backoff, { clock: this.#clock, random: this.#random });
     this.#losses = new LossRecovery(this.#clock);
     this.#metrics = new ReflectorMetrics(options.metrics, this.#name, this.#clock);
+    this.#source = new PatientSource(source, {
+      ...options,
+      name: this.#name,
+      clock: this.#clock,
+      metrics: this.#metrics,
+    });
     this.#internalErrors = new RetryWithDeadline({
       maxRetryMs: options.maxInternalErrorRetryMs ?? 0,
       minResetMs: INTERNAL_ERROR_RESET_MS,
@@ -129,7 +132,7 @@ export class Reflector<T> {
     this.#state = initialState(options.useWatchList ?? true);
     this.#status = new StatusKeeper(this.#clock, {
       resourceVersion: () => this.#state.resourceVersion,
-      onListenerError: (error) => this.#threw("a status listener", error),
+      onListenerError: (error) => this.#reports.threw("a status listener", error),
     });
   }
 
@@ -265,7 +268,10 @@ export class Reflector<T> {
     const { state, step, report } = transition(this.#state, outcome);
     this.#state = state;
     // A request that the caller aborted has not failed.
-    return { step, error: report === undefined || signal.aborted ? undefined : this.#report(report) };
+    return {
+      step,
+      error: report === undefined || signal.aborted ? undefined : this.#reports.watchError(report),
+    };
   }
 
   async #stream(signal: AbortSignal): Promise<Streamed<T>> {
@@ -278,13 +284,13 @@ export class Reflector<T> {
     const setAside: Quarantined[] = [];
     const listed = this.#metrics.listBegins();
     try {
-      watch = await this.#open(signal, {
+      watch = await this.#source.watch({
         resourceVersion,
         allowWatchBookmarks: true,
         sendInitialEvents: true,
         resourceVersionMatch: "NotOlderThan",
         timeoutSeconds: this.#timeoutSeconds(),
-      });
+      }, signal);
       const initial = await this.#endedIfBroken(readInitialEvents({
         watch,
         signal,
@@ -314,9 +320,7 @@ export class Reflector<T> {
     } catch (error) {
       if (error instanceof StalledStreamError) {
         this.#fail(error);
-        this.#logger.warn(`${this.#name}: the streamed list stalled; listing instead`, {
-          reflector: this.#name,
-        });
+        this.#reports.log("warn", "the streamed list stalled; listing instead");
         return { outcome: { of: "stream", stalled: true } };
       }
       if (!signal.aborted) this.#fail(error);
@@ -343,7 +347,7 @@ export class Reflector<T> {
     this.#status.enter("listing", { progress: { items: 0 } });
     const stored = this.#metrics.listBegins();
     try {
-      const pages = { list: (options: ListOptions) => this.#listPage(options, signal) };
+      const pages = { list: (options: ListOptions) => this.#source.list(options, signal) };
       const list = await listAllPages(pages, { resourceVersion, limit: attempt.limit }, {
         signal,
         checkPage: refuseTable,
@@ -389,11 +393,11 @@ export class Reflector<T> {
       if (this.#watchesSinceList++ > 0) this.#metrics.reconnects(this.#lastEnd);
       this.#lastEnd = undefined;
       try {
-        watch = await this.#open(signal, {
+        watch = await this.#source.watch({
           resourceVersion: startVersion,
           allowWatchBookmarks: true,
           timeoutSeconds: this.#timeoutSeconds(),
-        });
+        }, signal);
       } catch (error) {
         if (!signal.aborted) this.#fail(error);
         return { of: "watch", refused: error };
@@ -456,8 +460,7 @@ export class Reflector<T> {
     const retriesInternalError = isInternalError(failure) && this.#internalErrors.shouldRetry();
     const isShort = lastedMs < SHORT_MS;
     if (failure === undefined) return { of: "watch", retriesInternalError, isShort };
-    const level = isExpired(failure) ? "debug" : "warn";
-    this.#logger[level](`${this.#name}: watch ended: ${errorMessage(failure)}`, { reflector: this.#name });
+    this.#reports.log(isExpired(failure) ? "debug" : "warn", `watch ended: ${errorMessage(failure)}`);
     return { of: "watch", error: failure, retriesInternalError, isShort };
   }
 
@@ -484,8 +487,9 @@ export class Reflector<T> {
           this.#store.bookmark?.(event.object.metadata.resourceVersion ?? "");
           break;
         default:
-          this.#logger.warn(
-            `${this.#name}: unknown event type ${JSON.stringify((event as { type: unknown }).type)}`,
+          this.#reports.log(
+            "warn",
+            `unknown event type ${JSON.stringify((event as { type: unknown }).type)}`,
           );
       }
     } catch (error) {
@@ -509,49 +513,6 @@ export class Reflector<T> {
     if (this.#losses.lost()) this.#guard?.relistAt(this.#losses.dueMs);
   }
 
-  async #open(signal: AbortSignal, options: ListOptions & { timeoutSeconds: number }): Promise<OpenWatch<T>> {
-    const link: LinkedAbort = linkedAbort(signal);
-    const deadlineMs = this.#clock.now() + options.timeoutSeconds * 1_000 + DEADLINE_GRACE_MS;
-    const { openTimeoutMs = DEFAULT_OPEN_TIMEOUT_MS } = this.#options;
-    const late = new NetworkError(
-      "Unreachable",
-      `Cannot watch ${this.#name}: no answer within ${openTimeoutMs} ms`,
-    );
-    const timer = this.#clock.setTimeout(() => link.abort(late), openTimeoutMs);
-    try {
-      const stream = await abortable(
-        this.#source.watch(options, withBytes(link.signal, this.#metrics.onWatchBytes)),
-        link.signal,
-      );
-      return new OpenWatch(stream, link, deadlineMs);
-    } catch (error) {
-      link.unlink();
-      throw error;
-    } finally {
-      this.#clock.clearTimeout(timer);
-    }
-  }
-
-  /** One page of a list, within its time. */
-  async #listPage(options: ListOptions, signal: AbortSignal): Promise<ListPage<T>> {
-    const link = linkedAbort(signal);
-    const { listTimeoutMs = DEFAULT_LIST_TIMEOUT_MS } = this.#options;
-    const late = new NetworkError(
-      "Unreachable",
-      `Cannot list ${this.#name}: no whole page within ${listTimeoutMs} ms`,
-    );
-    const timer = this.#clock.setTimeout(() => link.abort(late), listTimeoutMs);
-    try {
-      return await abortable(
-        this.#source.list(options, withBytes(link.signal, this.#metrics.onListBytes)),
-        link.signal,
-      );
-    } finally {
-      this.#clock.clearTimeout(timer);
-      link.unlink();
-    }
-  }
-
   async #sleep(signal: AbortSignal): Promise<void> {
     if (signal.aborted) return;
     const delayMs = this.#pacing.delayAfter(this.#failure);
@@ -571,47 +532,10 @@ export class Reflector<T> {
     this.#status.fail(error);
   }
 
-  #report(cause: unknown): Error {
-    const error = cause instanceof Error ? cause : new Error(String(cause));
-    const { watchErrorHandler } = this.#options;
-    if (watchErrorHandler === undefined) {
-      this.#logger[isExpired(error) ? "debug" : "warn"](`${this.#name}: ${error.message}`, {
-        reflector: this.#name,
-      });
-    } else {
-      this.#guarded("watchErrorHandler", () => watchErrorHandler(error));
-    }
-    return error;
-  }
-
   #quarantine(quarantined: Quarantined): void {
     this.#status.quarantined++;
     this.#metrics.quarantined();
-    const { onQuarantined } = this.#options;
-    if (onQuarantined !== undefined) {
-      this.#guarded("onQuarantined", () => onQuarantined(quarantined));
-      return;
-    }
-    const which = quarantined.key === undefined ? "an object" : JSON.stringify(quarantined.key);
-    const where = quarantined.path === "" ? "" : ` at ${quarantined.path}`;
-    this.#logger.warn(`${this.#name}: set ${which} aside${where}: ${quarantined.reason}`, {
-      reflector: this.#name,
-    });
-  }
-
-  #guarded(what: string, call: () => void): void {
-    try {
-      call();
-    } catch (error) {
-      this.#threw(what, error);
-    }
-  }
-
-  #threw(what: string, error: unknown): void {
-    this.#logger.error(`${this.#name}: ${what} threw: ${errorMessage(error)}`, {
-      reflector: this.#name,
-      error,
-    });
+    this.#reports.quarantined(quarantined);
   }
 
   #newResyncTimer(): ResyncTimer {
@@ -628,14 +552,4 @@ export class Reflector<T> {
 interface Streamed<T> {
   readonly outcome: Outcome;
   readonly watch?: OpenWatch<T>;
-}
-
-function refuseTable(page: ListPage<unknown>): void {
-  if (isTableKind(page.apiVersion, page.kind)) {
-    throw new TypeError("Cannot take a Table for a list: ask the server for objects (unsupported list gvk)");
-  }
-}
-
-function withBytes(signal: AbortSignal, onBytes: ((bytes: number) => void) | undefined): ListWatchContext {
-  return onBytes === undefined ? { signal } : { signal, onBytes };
 }

@@ -1,0 +1,93 @@
+/**
+ * Requests that do not wait for ever.
+ * @module
+ */
+
+import type { ListOptions, ListPage } from "../meta/list_watch.ts";
+import { NetworkError } from "../meta/status.ts";
+import { abortable, type LinkedAbort, linkedAbort } from "../util/abort.ts";
+import type { Clock } from "../util/clock.ts";
+import type { ListerWatcher } from "./lister_watcher.ts";
+import { OpenWatch } from "./open_watch.ts";
+import type { ReflectorMetrics } from "./reflector_metrics.ts";
+import type { ReflectorOptions } from "./reflector_options.ts";
+
+/** What a {@linkcode PatientSource} needs. */
+export interface PatientSourceOptions extends Pick<ReflectorOptions, "openTimeoutMs" | "listTimeoutMs"> {
+  readonly name: string;
+  readonly clock: Clock;
+  readonly metrics: ReflectorMetrics;
+}
+
+const DEFAULT_OPEN_TIMEOUT_MS = 30_000;
+const DEFAULT_LIST_TIMEOUT_MS = 90_000;
+// How much later than it was asked to a server may end a watch.
+const DEADLINE_GRACE_MS = 5_000;
+
+/** A source whose answers must begin, or come whole, within a time: a dead connection shows no other sign. */
+export class PatientSource<T> {
+  readonly #source: ListerWatcher<T>;
+  readonly #options: PatientSourceOptions;
+
+  constructor(source: ListerWatcher<T>, options: PatientSourceOptions) {
+    this.#source = source;
+    this.#options = options;
+  }
+
+  /**
+   * Opens a watch.
+   *
+   * @throws {NetworkError} The server did not begin to answer in time.
+   * @throws Whatever the source throws.
+   */
+  async watch(
+    options: ListOptions & { readonly timeoutSeconds: number },
+    signal: AbortSignal,
+  ): Promise<OpenWatch<T>> {
+    const { clock, name, metrics, openTimeoutMs = DEFAULT_OPEN_TIMEOUT_MS } = this.#options;
+    const link = linkedAbort(signal);
+    const deadlineMs = clock.now() + options.timeoutSeconds * 1_000 + DEADLINE_GRACE_MS;
+    const text = `Cannot watch ${name}: no answer within ${openTimeoutMs} ms`;
+    try {
+      const context = { signal: link.signal, ...(metrics.onWatchBytes && { onBytes: metrics.onWatchBytes }) };
+      const stream = await within(openTimeoutMs, text, clock, link, this.#source.watch(options, context));
+      return new OpenWatch(stream, link, deadlineMs);
+    } catch (error) {
+      link.unlink();
+      throw error;
+    }
+  }
+
+  /**
+   * One page of a list.
+   *
+   * @throws {NetworkError} The page did not come whole in time.
+   * @throws Whatever the source throws.
+   */
+  async list(options: ListOptions, signal: AbortSignal): Promise<ListPage<T>> {
+    const { clock, name, metrics, listTimeoutMs = DEFAULT_LIST_TIMEOUT_MS } = this.#options;
+    const link = linkedAbort(signal);
+    const text = `Cannot list ${name}: no whole page within ${listTimeoutMs} ms`;
+    try {
+      const context = { signal: link.signal, ...(metrics.onListBytes && { onBytes: metrics.onListBytes }) };
+      return await within(listTimeoutMs, text, clock, link, this.#source.list(options, context));
+    } finally {
+      link.unlink();
+    }
+  }
+}
+
+async function within<R>(
+  ms: number,
+  text: string,
+  clock: Clock,
+  link: LinkedAbort,
+  answer: Promise<R>,
+): Promise<R> {
+  const timer = clock.setTimeout(() => link.abort(new NetworkError("Unreachable", text)), ms);
+  try {
+    return await abortable(answer, link.signal);
+  } finally {
+    clock.clearTimeout(timer);
+  }
+}

@@ -1,0 +1,68 @@
+/**
+ * Who is told what a reflector meets with.
+ * @module
+ */
+
+import type { Quarantined } from "../meta/list_watch.ts";
+import { isExpired } from "../meta/status.ts";
+import { errorMessage, toError } from "../util/errors.ts";
+import { consoleLogger, type Logger } from "../util/logger.ts";
+import type { ReflectorOptions } from "./reflector_options.ts";
+
+/** Tells the user's functions, and the log where there are none. What those functions throw is logged. */
+export class ReflectorReports {
+  readonly #name: string;
+  readonly #options: Pick<ReflectorOptions, "watchErrorHandler" | "onQuarantined">;
+  readonly #logger: Logger;
+
+  constructor(
+    name: string,
+    options: Pick<ReflectorOptions, "watchErrorHandler" | "onQuarantined" | "logger">,
+  ) {
+    this.#name = name;
+    this.#options = options;
+    this.#logger = options.logger ?? consoleLogger;
+  }
+
+  /** A cycle ended with an error. */
+  watchError(cause: unknown): Error {
+    const error = toError(cause);
+    const { watchErrorHandler } = this.#options;
+    if (watchErrorHandler === undefined) this.log(isExpired(error) ? "debug" : "warn", error.message);
+    else this.#guarded("watchErrorHandler", () => watchErrorHandler(error));
+    return error;
+  }
+
+  /** An object was set aside. */
+  quarantined(quarantined: Quarantined): void {
+    const { onQuarantined } = this.#options;
+    if (onQuarantined !== undefined) {
+      this.#guarded("onQuarantined", () => onQuarantined(quarantined));
+      return;
+    }
+    const { key, path, reason } = quarantined;
+    const which = key === undefined ? "an object" : JSON.stringify(key);
+    this.log("warn", `set ${which} aside${path === "" ? "" : ` at ${path}`}: ${reason}`);
+  }
+
+  /** A function of the user threw. */
+  threw(what: string, error: unknown): void {
+    this.#logger.error(`${this.#name}: ${what} threw: ${errorMessage(error)}`, {
+      reflector: this.#name,
+      error,
+    });
+  }
+
+  /** A line in the log. */
+  log(level: "debug" | "warn", text: string): void {
+    this.#logger[level](`${this.#name}: ${text}`, { reflector: this.#name });
+  }
+
+  #guarded(what: string, call: () => void): void {
+    try {
+      call();
+    } catch (error) {
+      this.threw(what, error);
+    }
+  }
+}
