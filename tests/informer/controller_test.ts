@@ -13,7 +13,8 @@ import {
 } from "@listwatch/cache";
 import { FakeClock, FakeControllerSource } from "@listwatch/cache/testing";
 import { nextTurn } from "../../src/util/clock.ts";
-import { LogRecorder, named, Recorder, text } from "./rig.ts";
+import { LogRecorder } from "../log_recorder.ts";
+import { named, Recorder, text } from "./rig.ts";
 
 function newController(config: Partial<ControllerConfig<KubernetesObject>> = {}) {
   const source = new FakeControllerSource();

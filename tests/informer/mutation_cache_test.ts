@@ -11,7 +11,8 @@ import {
   NoIndexerError,
 } from "@listwatch/cache";
 import { FakeClock } from "@listwatch/cache/testing";
-import { LogRecorder, named, newRig, text } from "./rig.ts";
+import { LogRecorder } from "../log_recorder.ts";
+import { named, newRig, text } from "./rig.ts";
 
 function at(
   resourceVersion: string,

@@ -6,39 +6,12 @@
 import {
   type HandlerRegistration,
   type KubernetesObject,
-  type LogFields,
-  type Logger,
   type ResourceEventHandler,
   SharedIndexInformer,
   type SharedIndexInformerOptions,
 } from "@listwatch/cache";
 import { FakeClock, FakeControllerSource } from "@listwatch/cache/testing";
-
-/** A logger that keeps its lines, as `level: message`. */
-export class LogRecorder implements Logger {
-  readonly lines: string[] = [];
-
-  debug(message: string): void {
-    this.lines.push(`debug: ${message}`);
-  }
-
-  info(message: string): void {
-    this.lines.push(`info: ${message}`);
-  }
-
-  warn(message: string): void {
-    this.lines.push(`warn: ${message}`);
-  }
-
-  error(message: string, _fields?: LogFields): void {
-    this.lines.push(`error: ${message}`);
-  }
-
-  /** The lines of a level. */
-  of(level: "debug" | "info" | "warn" | "error"): string[] {
-    return this.lines.filter((line) => line.startsWith(`${level}: `));
-  }
-}
+import { LogRecorder } from "../log_recorder.ts";
 
 /** A handler that writes down what it is told: `add a@1`, `update a@1>2`, `delete a@3`, `tombstone a@1`. */
 export class Recorder implements ResourceEventHandler<KubernetesObject> {

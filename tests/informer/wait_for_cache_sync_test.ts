@@ -4,7 +4,8 @@ import { type HasSynced, waitFor, waitForCacheSync } from "@listwatch/cache";
 import { FakeClock } from "@listwatch/cache/testing";
 import { sleep } from "../../src/util/abort.ts";
 import { Latch } from "../../src/util/deferred.ts";
-import { LogRecorder, newRig } from "./rig.ts";
+import { LogRecorder } from "../log_recorder.ts";
+import { newRig } from "./rig.ts";
 
 /** Something that has synced when the test says so. */
 class Thing implements HasSynced {
