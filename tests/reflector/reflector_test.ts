@@ -1,0 +1,615 @@
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import { NetworkError, newStatus, type Status, StatusError } from "@listwatch/cache";
+import type { FakeWatcher } from "@listwatch/cache/testing";
+import { at, newRun, openWatch, page, refusal, statuses } from "./scripted_source.ts";
+
+const refused = new NetworkError("ConnectionRefused", "connection refused");
+
+describe("a reflector's lists", () => {
+  it("come from the server's cache at first, in pages; a watch follows from the list's version", async () => {
+    await using run = newRun([{ list: page("a@1 b@2", "10") }, { watch: openWatch() }]);
+    await run.start();
+    assert.deepEqual(run.source.options, [
+      { resourceVersion: "0", limit: 500 },
+      { resourceVersion: "10", allowWatchBookmarks: true, timeoutSeconds: 300 },
+    ]);
+    assert.deepEqual(run.store.operations, ["replace 10: a@1 b@2"]);
+    assert.equal(run.reflector.lastSyncResourceVersion(), "10");
+    assert.deepEqual(run.source.problems, []);
+  });
+
+  it("are put together from pages, and given to the store at once", async () => {
+    await using run = newRun([
+      { list: page("a@1 b@2", "10", "C1") },
+      { list: page("c@3 d@4", "10", "C2") },
+      { list: page("e@5", "10") },
+      { watch: openWatch() },
+    ], { watchListPageSize: 2 });
+    await run.start();
+    assert.deepEqual(run.source.requests, [
+      'list "0" limit 2',
+      "list C1 limit 2",
+      "list C2 limit 2",
+      'watch "10"',
+    ]);
+    assert.deepEqual(run.store.operations, ["replace 10: a@1 b@2 c@3 d@4 e@5"]);
+  });
+
+  it("ask again for nothing older than what is known, without a limit so that the cache can answer", async () => {
+    await using run = newRun([
+      { list: page("a@1", "10") },
+      { watch: refusal("forbidden") },
+      { list: page("a@1", "11") },
+      { watch: openWatch() },
+    ]);
+    await run.start();
+    await run.clock.advance(800);
+    assert.deepEqual(run.source.requests, ['list "0" limit 500', 'watch "10"', 'list "10"', 'watch "11"']);
+  });
+
+  it("go on in pages where the server pages although it was asked for its cache", async () => {
+    await using run = newRun([
+      { list: page("a@1", "10", "C1") },
+      { list: page("b@2", "10") },
+      { watch: refusal("forbidden") },
+      { list: page("a@1", "11") },
+      { watch: openWatch() },
+    ]);
+    await run.start();
+    await run.clock.advance(800);
+    assert.deepEqual(run.source.requests.slice(2), ['watch "10"', 'list "10" limit 500', 'watch "11"']);
+  });
+
+  it("ask for the most recent data when the version that is known expired", async () => {
+    await using run = newRun([
+      { list: page("a@1", "10") },
+      { watch: refusal("expired") },
+      { list: refusal("expired") },
+      { list: page("a@20", "20") },
+      { watch: openWatch() },
+    ]);
+    await run.start();
+    assert.equal(run.reflector.isLastSyncResourceVersionUnavailable(), false);
+    await run.clock.advance(800);
+    assert.deepEqual(run.source.requests.slice(2), ['list "10"', 'list ""', 'watch "20"']);
+    assert.equal(run.reflector.isLastSyncResourceVersionUnavailable(), false);
+    assert.deepEqual(run.errors.map((error) => error.message), [statuses.expired.message]);
+  });
+
+  it("begin anew in one page, from the version first asked for, when a continue token ran out", async () => {
+    await using run = newRun([
+      { list: page("a@1", "10") },
+      { watch: refusal("expired") },
+      { list: page("a@1", "20", "C1") },
+      { list: refusal("expired") },
+      { list: page("a@1 b@2", "30") },
+      { watch: openWatch() },
+    ], { watchListPageSize: 4 });
+    await run.start();
+    await run.clock.advance(800);
+    assert.deepEqual(run.source.requests.slice(2), [
+      'list "10" limit 4',
+      "list C1 limit 4",
+      'list "10"',
+      'watch "30"',
+    ]);
+  });
+
+  it("ask for the most recent data when the server has not reached the version that is known", async () => {
+    const formats: Status[] = [
+      newStatus(504, "Timeout", "Timeout: Too large resource version: 20, current: 10", {
+        causes: [{ reason: "ResourceVersionTooLarge", message: "Too large resource version" }],
+      }),
+      newStatus(504, "Timeout", "timed out", { causes: [{ message: "Too large resource version" }] }),
+      newStatus(504, "Timeout", "Timeout: Too large resource version: 20, current: 10"),
+    ];
+    for (const format of formats) {
+      await using run = newRun([
+        { list: page("a@1", "20") },
+        { watch: refusal("forbidden") },
+        { list: new StatusError(format) },
+        { list: page("a@1", "10") },
+        { watch: openWatch() },
+      ]);
+      await run.start();
+      await run.clock.advance(800);
+      assert.deepEqual(run.source.requests.slice(2), ['list "20"', 'list ""', 'watch "10"'], format.message);
+    }
+  });
+
+  it("that fail twice in a row for their version are reported once, and tried again later", async () => {
+    await using run = newRun([
+      { list: refusal("expired") },
+      { list: refusal("expired") },
+      { list: page("", "10") },
+      { watch: openWatch() },
+    ]);
+    await run.start();
+    assert.deepEqual(run.source.requests, ['list "0" limit 500', 'list "" limit 500']);
+    assert.equal(run.errors.length, 1);
+    assert.equal(run.reflector.isLastSyncResourceVersionUnavailable(), true);
+    await run.clock.advance(800);
+    assert.deepEqual(run.source.requests.slice(2), ['list "" limit 500', 'watch "10"']);
+  });
+
+  it("that fail are reported, and tried again after delays that grow", async () => {
+    const broken = new Error("it broke");
+    await using run = newRun(Array.from({ length: 9 }, () => ({ list: broken })));
+    await run.start();
+    const times = [0];
+    for (let count = 1; run.source.left > 0;) {
+      await run.clock.advance(100);
+      if (run.source.requests.length === count) continue;
+      count = run.source.requests.length;
+      times.push(run.clock.now());
+    }
+    const delays = times.slice(1).map((time, i) => time - times[i]);
+    assert.deepEqual(delays, [800, 1_600, 3_200, 6_400, 12_800, 25_600, 30_000, 30_000]);
+    assert.deepEqual(new Set(run.errors), new Set([broken]));
+    assert.equal(run.errors.length, 9);
+  });
+
+  it("that are a Table are refused", async () => {
+    const table = { ...page("", "10"), kind: "Table", apiVersion: "meta.k8s.io/v1" };
+    await using run = newRun([{ list: table }]);
+    await run.start();
+    assert.match(run.errors[0].message, /Cannot take a Table for a list/);
+    assert.deepEqual(run.store.operations, []);
+  });
+
+  it("that the store refuses are reported, and tried again", async () => {
+    await using run = newRun([
+      { list: page("a@1", "10") },
+      { list: page("a@1", "11") },
+      { watch: openWatch() },
+    ]);
+    let failures = 1;
+    run.store.check = () => {
+      if (failures-- > 0) throw new Error("store broke");
+    };
+    await run.start();
+    assert.deepEqual(run.errors.map((error) => error.message), ["unable to sync list result: store broke"]);
+    assert.equal(run.reflector.lastSyncResourceVersion(), "");
+    await run.clock.advance(800);
+    assert.deepEqual(run.store.operations, ["replace 11: a@1"]);
+  });
+
+  it("report what the source set aside, and keep the state of it that is known", async () => {
+    const known = at("bad@3");
+    await using run = newRun([
+      {
+        list: {
+          ...page("a@1", "10"),
+          quarantined: [
+            { reason: "labels: expected a string", path: "items[0].metadata.labels", key: "bad" },
+            { reason: "it has no name", path: "items[1].metadata.name" },
+          ],
+        },
+      },
+      { watch: openWatch() },
+    ], { knownObjects: { getByKey: (key) => key === "bad" ? known : undefined } });
+    await run.start();
+    assert.deepEqual(run.store.operations, ["replace 10: a@1 bad@3"]);
+    assert.equal(run.quarantined.length, 2);
+    assert.equal(run.reflector.status().quarantined, 2);
+  });
+});
+
+describe("a reflector's watches", () => {
+  /** A reflector that has listed up to 10 and reads a watch; what the watch brings is in the store's operations. */
+  async function watching(fill: (watcher: FakeWatcher) => void, options: Parameters<typeof newRun>[1] = {}) {
+    const watcher = openWatch(fill);
+    const run = newRun([{ list: page("", "10") }, { watch: watcher }], options);
+    await run.start();
+    run.store.operations.shift(); // the list
+    return { ...run, watcher };
+  }
+
+  it("write each event to the store and go on to its version, in order", async () => {
+    await using run = await watching(() => {});
+    const versions: string[] = [];
+    run.store.check = () => versions.push(run.reflector.lastSyncResourceVersion());
+    const send: (() => void)[] = [
+      () => run.watcher.add(at("a@20")),
+      () => run.watcher.modify(at("a@30")),
+      () => run.watcher.bookmark("40"),
+      () => run.watcher.delete(at("a@50")),
+    ];
+    for (const one of send) {
+      one();
+      await run.clock.advance(0);
+    }
+    assert.deepEqual(run.store.operations, ["add a@20", "update a@30", "bookmark 40", "delete a@50"]);
+    assert.deepEqual(versions, ["10", "20", "30", "40"], "the store is written before the version moves");
+    assert.equal(run.reflector.lastSyncResourceVersion(), "50");
+  });
+
+  it("stand at the version of the last event, not at the highest", async () => {
+    await using run = await watching((watcher) => {
+      watcher.modify(at("bar@55"));
+      watcher.add(at("baz@32"));
+    });
+    assert.equal(run.reflector.lastSyncResourceVersion(), "32");
+  });
+
+  it("set aside what is of another kind, a Table, or without metadata: it moves nothing", async () => {
+    await using run = await watching((watcher) => {
+      watcher.add({ ...at("other@20"), kind: "Service" });
+      watcher.add({ ...at("other@21"), apiVersion: "v2" });
+      watcher.add({ ...at("table@22"), kind: "Table", apiVersion: "meta.k8s.io/v1" });
+      watcher.add({ kind: "Pod", apiVersion: "v1" });
+    }, { expectedKind: { group: "", version: "v1", kind: "Pod" } });
+    assert.deepEqual(run.store.operations, []);
+    assert.equal(run.reflector.lastSyncResourceVersion(), "10");
+    assert.deepEqual(run.quarantined.map(({ reason }) => reason), [
+      "expected v1 Pod, got v1 Service",
+      "expected v1 Pod, got v2 Pod",
+      "it is a Table: the server was asked for objects",
+      "it has no metadata",
+    ]);
+  });
+
+  it("take any kind where none is expected, but no Table", async () => {
+    await using run = await watching((watcher) => {
+      watcher.add({ ...at("a@20"), kind: "Service" });
+      watcher.add({ ...at("table@22"), kind: "Table", apiVersion: "meta.k8s.io/v1beta1" });
+    });
+    assert.deepEqual(run.store.operations, ["add a@20"]);
+    assert.equal(run.quarantined.length, 1);
+  });
+
+  it("report what the source set aside, and go on", async () => {
+    const quarantined = { reason: "labels: expected a string", path: "metadata.labels", key: "a" };
+    await using run = await watching((watcher) => {
+      watcher.send({ type: "INVALID", quarantined });
+      watcher.add(at("b@20"));
+    });
+    assert.deepEqual(run.quarantined, [quarantined]);
+    assert.deepEqual(run.store.operations, ["add b@20"]);
+  });
+
+  it("log an event of a type that nobody knows, and move on to its version", async () => {
+    await using run = await watching((watcher) => {
+      watcher.send({ type: "RENAMED", object: at("a@20") } as never);
+    });
+    assert.match(run.log.of("warn")[0], /unknown event type "RENAMED"/);
+    assert.equal(run.reflector.lastSyncResourceVersion(), "20");
+  });
+
+  it("do not follow the versions of the objects that a watch from nowhere begins with", async () => {
+    const watcher = openWatch();
+    await using run = newRun([{ list: page("", "") }, { watch: watcher }]);
+    await run.start();
+    assert.deepEqual(run.source.requests, ['list "0" limit 500', 'watch ""']);
+    watcher.add(at("a@50"));
+    watcher.add(at("b@20"));
+    await run.clock.advance(0);
+    assert.equal(run.reflector.lastSyncResourceVersion(), "");
+    watcher.modify(at("a@60"));
+    watcher.add(at("c@61"));
+    await run.clock.advance(0);
+    assert.equal(run.reflector.lastSyncResourceVersion(), "61");
+  });
+
+  it("set aside what the store refuses, go on, and list again after a minute", async () => {
+    await using run = await watching(() => {});
+    run.store.check = (operation) => {
+      if (operation === "add bad@20") throw new Error("store broke");
+    };
+    run.watcher.add(at("bad@20"));
+    run.watcher.add(at("good@21"));
+    await run.clock.advance(0);
+    assert.deepEqual(run.store.take(), ["add good@21"]);
+    assert.equal(run.reflector.lastSyncResourceVersion(), "21");
+    assert.deepEqual(run.quarantined, [{
+      reason: "store broke",
+      path: "",
+      eventType: "ADDED",
+      resourceVersion: "20",
+    }]);
+    run.source.then({ list: page("bad@20 good@21", "22") }, { watch: openWatch() });
+    await run.clock.advance(59_999);
+    assert.equal(run.source.left, 2);
+    await run.clock.advance(1);
+    assert.deepEqual(run.store.operations, ["replace 22: bad@20 good@21"]);
+    assert.deepEqual(run.source.problems, []);
+  });
+
+  it("ask the server to end them after five to ten minutes, in whole seconds", async () => {
+    for (
+      const [random, options, seconds] of [
+        [0, {}, 300],
+        [0.5, {}, 450],
+        [0.9999, {}, 599],
+        [0.5, { minWatchTimeoutMs: 1_000 }, 450],
+        [0, { minWatchTimeoutMs: 1_800_000 }, 1_800],
+        [0.9999, { minWatchTimeoutMs: 1_800_000 }, 3_599],
+      ] as const
+    ) {
+      await using run = newRun([{ list: page("", "10") }, { watch: openWatch() }], {
+        random: () => random,
+        ...options,
+      });
+      await run.start();
+      assert.equal(run.source.options[1].timeoutSeconds, seconds);
+    }
+  });
+
+  it("that end are followed at once by the next from the last version, without a list", async () => {
+    await using run = await watching((watcher) => watcher.add(at("a@20")));
+    run.source.then({ watch: openWatch() });
+    await run.clock.advance(10_000);
+    run.watcher.stop();
+    await run.clock.advance(0);
+    assert.deepEqual(run.source.requests.slice(2), ['watch "20"']);
+    assert.deepEqual(run.errors, []);
+  });
+
+  it("that break off are followed by the next as well: what they brought stands", async () => {
+    await using run = await watching((watcher) => watcher.add(at("a@20")));
+    run.source.then({ watch: openWatch() });
+    await run.clock.advance(10_000);
+    run.watcher.add(at("b@21"));
+    run.watcher.fail(new NetworkError("ConnectionReset", "connection reset"));
+    await run.clock.advance(0);
+    assert.deepEqual(run.store.operations, ["add a@20", "add b@21"]);
+    assert.deepEqual(run.source.requests.slice(2), ['watch "21"']);
+    assert.equal(run.reflector.status().lastError?.code, "ConnectionReset");
+  });
+
+  it("that end soon after they began are followed by the next after a delay", async () => {
+    await using run = await watching((watcher) => watcher.add(at("a@20")));
+    run.source.then({ watch: openWatch() });
+    await run.clock.advance(1_000);
+    run.watcher.stop();
+    await run.clock.advance(799);
+    assert.equal(run.source.left, 1);
+    await run.clock.advance(1);
+    assert.deepEqual(run.source.requests.slice(2), ['watch "20"']);
+  });
+
+  it("that end within a second without any event are an error: list again after a delay, tell nobody", async () => {
+    await using run = await watching(() => {});
+    run.source.then({ list: page("", "10") }, { watch: openWatch() });
+    await run.clock.advance(999);
+    run.watcher.stop();
+    await run.clock.advance(0);
+    assert.equal(run.reflector.status().lastError?.code, "VeryShortWatch");
+    assert.equal(run.source.left, 2);
+    await run.clock.advance(800);
+    assert.deepEqual(run.source.requests.slice(2), ['list "10"', 'watch "10"']);
+    assert.deepEqual(run.errors, []);
+  });
+
+  it("that end after a second without any event are none", async () => {
+    await using run = await watching(() => {});
+    run.source.then({ watch: openWatch() });
+    await run.clock.advance(1_000);
+    run.watcher.stop();
+    await run.clock.advance(800);
+    assert.deepEqual(run.source.requests.slice(2), ['watch "10"']);
+  });
+
+  it("are asked for again after a delay, without a list, when the server is away or asks for patience", async () => {
+    for (const refusal429 of [new StatusError(statuses.tooMany), refused]) {
+      await using run = newRun([
+        { list: page("", "10") },
+        { watch: refusal429 },
+        { watch: refusal429 },
+        { watch: openWatch() },
+      ]);
+      await run.start();
+      await run.clock.advance(800 + 1_600);
+      assert.deepEqual(run.source.requests, ['list "0" limit 500', 'watch "10"', 'watch "10"', 'watch "10"']);
+      assert.deepEqual(run.errors, []);
+      assert.equal(run.source.left, 0);
+    }
+  });
+
+  it("wait for as long as the server asks", async () => {
+    const patience = new StatusError(statuses.tooMany, { retryAfterMs: 20_000 });
+    await using run = newRun([{ list: page("", "10") }, { watch: patience }, { watch: openWatch() }]);
+    await run.start();
+    await run.clock.advance(19_999);
+    assert.equal(run.source.left, 1);
+    await run.clock.advance(1);
+    assert.equal(run.source.left, 0);
+  });
+
+  it("that are refused for any other reason are reported, and everything is listed again after a delay", async () => {
+    for (
+      const error of [refusal("forbidden"), refusal("expired"), refusal("internal"), new Error("it broke")]
+    ) {
+      await using run = newRun([
+        { list: page("", "10") },
+        { watch: error },
+        { list: page("", "11") },
+        { watch: openWatch() },
+      ]);
+      await run.start();
+      assert.deepEqual(run.errors, [error]);
+      await run.clock.advance(800);
+      assert.deepEqual(run.source.requests.slice(2), ['list "10"', 'watch "11"']);
+    }
+  });
+
+  describe("that carry an ERROR event", () => {
+    it("410: list again from the last version after a delay, and tell nobody", async () => {
+      await using run = await watching((watcher) => {
+        watcher.add(at("a@20"));
+        watcher.error(statuses.expired);
+        watcher.add(at("never@21"));
+      });
+      run.source.then({ list: page("a@20", "30") }, { watch: openWatch() });
+      await run.clock.advance(800);
+      assert.deepEqual(run.store.operations, ["add a@20", "replace 30: a@20"]);
+      assert.deepEqual(run.source.requests.slice(2), ['list "20"', 'watch "30"']);
+      assert.deepEqual([run.errors, run.log.of("warn")], [[], []]);
+    });
+
+    it("429: watch again after a delay, without a list", async () => {
+      await using run = await watching((watcher) => watcher.error(statuses.tooMany));
+      run.source.then({ watch: openWatch() });
+      await run.clock.advance(799);
+      assert.equal(run.source.left, 1);
+      await run.clock.advance(1);
+      assert.deepEqual(run.source.requests.slice(2), ['watch "10"']);
+    });
+
+    it("500: list again after a delay", async () => {
+      await using run = await watching((watcher) => watcher.error(statuses.internal));
+      run.source.then({ list: page("", "11") }, { watch: openWatch() });
+      await run.clock.advance(800);
+      assert.deepEqual(run.source.requests.slice(2), ['list "10"', 'watch "11"']);
+      assert.match(run.log.of("warn")[0], /pods: watch ended: etcdserver: leader changed/);
+    });
+
+    it("anything else: list again after a delay", async () => {
+      await using run = await watching((watcher) => watcher.error(newStatus(403, "Forbidden", "no more")));
+      run.source.then({ list: page("", "11") }, { watch: openWatch() });
+      await run.clock.advance(800);
+      assert.deepEqual(run.source.requests.slice(2), ['list "10"', 'watch "11"']);
+      assert.deepEqual(run.errors, []);
+    });
+  });
+
+  describe("that end with 500 while such errors are retried", () => {
+    /** How many watches came before the next list, when each fails after that time. */
+    async function watchesBeforeList(delayMs: number, retryMs: number, most: number): Promise<number> {
+      const watchers = Array.from({ length: most }, () => openWatch());
+      await using run = newRun([{ list: page("", "10") }, ...watchers.map((watch) => ({ watch }))], {
+        maxInternalErrorRetryMs: retryMs,
+      });
+      await run.start();
+      for (const watcher of watchers) {
+        await run.clock.advance(delayMs);
+        watcher.error(statuses.internal);
+        await run.clock.advance(0);
+        if (run.reflector.status().phase !== "watching") break;
+      }
+      return run.source.requests.length - 1;
+    }
+
+    it("watch again at once until the time for it is over", async () => {
+      assert.equal(await watchesBeforeList(1_000, 30_000, 40), 32); // the first, and 31 retries
+    });
+
+    it("watch once where there is no time for it", async () => {
+      assert.equal(await watchesBeforeList(1_000, 0, 40), 1);
+    });
+
+    it("begin to count anew after a minute without such an error", async () => {
+      assert.equal(await watchesBeforeList(60_000, 30_000, 40), 41);
+    });
+  });
+});
+
+describe("a reflector's resync timer", () => {
+  it("asks the store to resync again and again, while it watches", async () => {
+    const watcher = openWatch();
+    await using run = newRun([{ list: "hang" }], { resyncPeriodMs: 10_000 });
+    await run.start();
+    await run.clock.advance(30_000);
+    assert.deepEqual(run.store.take(), []);
+    await run.stop();
+
+    await using other = newRun([{ list: page("", "10") }, { watch: watcher }], { resyncPeriodMs: 10_000 });
+    await other.start();
+    other.store.take();
+    await other.clock.advance(29_999);
+    assert.deepEqual(other.store.take(), ["resync", "resync"]);
+    await other.clock.advance(1);
+    assert.deepEqual(other.store.take(), ["resync"]);
+  });
+
+  it("begins anew with every list, and does not run while it backs off to list again", async () => {
+    const watcher = openWatch();
+    await using run = newRun([
+      { list: page("", "10") },
+      { watch: watcher },
+      { list: page("", "11") },
+      { watch: openWatch() },
+    ], { resyncPeriodMs: 10_000 });
+    await run.start();
+    await run.clock.advance(9_900);
+    watcher.error(statuses.expired);
+    await run.clock.advance(800);
+    assert.deepEqual(run.store.take(), ["replace 10:", "replace 11:"]);
+    await run.clock.advance(9_999);
+    assert.deepEqual(run.store.take(), []);
+    await run.clock.advance(1);
+    assert.deepEqual(run.store.take(), ["resync"]);
+  });
+
+  it("goes on while one watch follows the other", async () => {
+    const watcher = openWatch((one) => one.add(at("a@20")));
+    await using run = newRun([{ list: page("", "10") }, { watch: watcher }, { watch: refused }, {
+      watch: openWatch(),
+    }], {
+      resyncPeriodMs: 10_000,
+    });
+    await run.start();
+    await run.clock.advance(9_900);
+    watcher.stop();
+    run.store.take();
+    await run.clock.advance(100);
+    assert.deepEqual(run.store.take(), ["resync"]);
+  });
+
+  it("skips what is not wanted", async () => {
+    const answers = [true, false, true];
+    await using run = newRun([{ list: page("", "10") }, { watch: openWatch() }], {
+      resyncPeriodMs: 10_000,
+      shouldResync: () => answers.shift() ?? false,
+    });
+    await run.start();
+    run.store.take();
+    const after: string[][] = [];
+    for (let i = 0; i < 4; i++) {
+      await run.clock.advance(10_000);
+      after.push(run.store.take());
+    }
+    assert.deepEqual(after, [["resync"], [], ["resync"], []]);
+  });
+
+  it("ends the watch when the resync throws, and everything is listed again", async () => {
+    await using run = newRun([
+      { list: page("", "10") },
+      { watch: openWatch() },
+      { list: page("", "11") },
+      { watch: openWatch() },
+    ], { resyncPeriodMs: 10_000 });
+    let failures = 1;
+    run.store.check = (operation) => {
+      if (operation === "resync" && failures-- > 0) throw new Error("resync broke");
+    };
+    await run.start();
+    await run.clock.advance(10_800);
+    assert.deepEqual(run.source.requests.slice(2), ['list "10"', 'watch "11"']);
+    assert.match(run.log.of("warn")[0], /resync broke/);
+    await run.clock.advance(10_000);
+    assert.deepEqual(run.store.operations, ["replace 10:", "replace 11:", "resync"]);
+  });
+});
+
+describe("a reflector without options", () => {
+  it("names itself after its source, and logs what nobody else is told", async () => {
+    await using run = newRun(
+      [{ list: refusal("forbidden") }, { list: refusal("expired") }, { list: "hang" }],
+      {
+        watchErrorHandler: undefined,
+        onQuarantined: undefined,
+      },
+    );
+    await run.start();
+    assert.equal(run.reflector.name, "pods");
+    assert.deepEqual(run.log.of("warn"), ["warn: pods: pods is forbidden"]);
+    run.reflector.setAside({ reason: "it has no name", path: "metadata.name" });
+    run.reflector.setAside({ reason: "it is odd", path: "", key: "shop/a" });
+    assert.deepEqual(run.log.of("warn").slice(1), [
+      "warn: pods: set an object aside at metadata.name: it has no name",
+      'warn: pods: set "shop/a" aside: it is odd',
+    ]);
+  });
+});
