@@ -1,0 +1,109 @@
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import { NotFreshError } from "@listwatch/cache";
+import { named, newRig, text } from "./rig.ts";
+
+describe("waiting for a resource version", () => {
+  it("ends when the store has reached it, by an event of any object", async () => {
+    await using rig = newRig();
+    await rig.start();
+    let reached = false;
+    const wait = rig.informer.waitFor("2").then(() => (reached = true));
+    rig.source.add(named("a"));
+    await rig.settle();
+    assert.equal(reached, false);
+    rig.source.add(named("b"));
+    await wait;
+    assert.equal(rig.informer.indexer.size, 2);
+  });
+
+  it("ends at once for one that was reached before", async () => {
+    await using rig = newRig();
+    rig.source.add(named("a"));
+    await rig.start();
+    await rig.informer.waitFor("1");
+  });
+
+  it("compares versions as numbers of any length", async () => {
+    await using rig = newRig();
+    for (let i = 0; i < 10; i++) rig.source.add(named(`o${i}`));
+    await rig.start();
+    await rig.informer.waitFor("9");
+    await assert.rejects(
+      rig.informer.waitFor("100000000000000000000", { signal: AbortSignal.abort() }),
+      NotFreshError,
+    );
+  });
+
+  it("ends with a typed error when its signal is aborted, and leaves no listener", async () => {
+    await using rig = newRig();
+    rig.source.add(named("a"));
+    await rig.start();
+    const abort = new AbortController();
+    const wait = rig.informer.waitFor("7", { signal: abort.signal });
+    abort.abort(new Error("too slow"));
+    await assert.rejects(wait, (error: NotFreshError) => {
+      assert.equal(error.code, "NotFresh");
+      assert.deepEqual([error.wanted, error.reached], ["7", "1"]);
+      assert.equal((error.cause as Error).message, "too slow");
+      return true;
+    });
+  });
+
+  it("ends with that error when the informer stops", async () => {
+    const rig = newRig();
+    await rig.start();
+    const wait = assert.rejects(rig.informer.waitFor("7"), NotFreshError);
+    await rig.stop();
+    await wait;
+  });
+
+  it("refuses what is no resource version", async () => {
+    await using rig = newRig();
+    await assert.rejects(rig.informer.waitFor("abc"), TypeError);
+    await assert.rejects(rig.informer.waitFor(""), TypeError);
+  });
+});
+
+describe("reading no older than a write", () => {
+  it("sees the write, also across a delete and another create", async () => {
+    await using rig = newRig();
+    rig.source.add(named("a"));
+    await rig.start();
+    const read = rig.informer.get("a", { notOlderThan: "3" });
+    rig.source.delete(named("a"));
+    rig.source.add(named("a"));
+    assert.equal(text((await read)!), "a@3");
+  });
+
+  it("sees that an object is gone", async () => {
+    await using rig = newRig();
+    rig.source.add(named("a"));
+    await rig.start();
+    const read = rig.informer.get("a", { notOlderThan: "2" });
+    rig.source.delete(named("a"));
+    assert.equal(await read, undefined);
+  });
+
+  it("answers at once when nothing is asked for", async () => {
+    await using rig = newRig();
+    rig.source.add(named("a"));
+    await rig.start();
+    assert.equal(text((await rig.informer.get("a"))!), "a@1");
+  });
+});
+
+describe("freshness", () => {
+  it("is told by when the server was last heard of", async () => {
+    await using rig = newRig();
+    assert.equal(rig.informer.isFresh(1_000), false);
+    await rig.start();
+    assert.equal(rig.informer.isFresh(0), true);
+    await rig.clock.advance(5_000);
+    assert.equal(rig.informer.isFresh(4_999), false);
+    assert.equal(rig.informer.isFresh(5_000), true);
+    rig.source.add(named("a"));
+    await rig.settle();
+    assert.equal(rig.informer.isFresh(0), true);
+  });
+});

@@ -1,0 +1,270 @@
+import fc from "fast-check";
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import type { KubernetesObject } from "@listwatch/cache";
+import { type Notification, notify } from "../../src/informer/event_handler.ts";
+import { Mailbox, type MailboxOptions } from "../../src/informer/mailbox.ts";
+import { metaNamespaceKey } from "../../src/meta/keys.ts";
+import { propertyOptions } from "../property.ts";
+import { named, newRig, Recorder } from "./rig.ts";
+
+interface Box {
+  readonly mailbox: Mailbox<KubernetesObject>;
+  initialMerged: number;
+  removed: number;
+}
+
+function newBox(options: MailboxOptions = {}): Box {
+  const box = { initialMerged: 0, removed: 0 } as Box & { mailbox: Mailbox<KubernetesObject> };
+  box.mailbox = new Mailbox(options, metaNamespaceKey, {
+    onInitialMerged: () => box.initialMerged++,
+    onRemove: () => box.removed++,
+  });
+  return box;
+}
+
+/** Makes the notifications that an informer would, for changes to a store. */
+class Changes {
+  readonly store = new Map<string, KubernetesObject>();
+  #version = 0;
+
+  add(name: string, isInInitialList = false): Notification<KubernetesObject> {
+    const object = this.#put(name);
+    return { type: "add", object, isInInitialList };
+  }
+
+  update(name: string): Notification<KubernetesObject> {
+    const oldObject = this.store.get(name)!;
+    return { type: "update", oldObject, object: this.#put(name) };
+  }
+
+  delete(name: string): Notification<KubernetesObject> {
+    const oldObject = this.store.get(name)!;
+    this.store.delete(name);
+    const object = versioned(name, ++this.#version);
+    return { type: "delete", deleted: { finalStateUnknown: false, key: name, object }, oldObject };
+  }
+
+  #put(name: string): KubernetesObject {
+    const object = versioned(name, ++this.#version);
+    this.store.set(name, object);
+    return object;
+  }
+}
+
+function versioned(name: string, version: number): KubernetesObject {
+  return { metadata: { ...named(name).metadata, resourceVersion: String(version) } };
+}
+
+function drain(mailbox: Mailbox<KubernetesObject>): string[] {
+  const recorder = new Recorder();
+  for (let next = mailbox.shift(); next !== undefined; next = mailbox.shift()) notify(recorder, next);
+  return recorder.calls;
+}
+
+describe("a mailbox", () => {
+  it("keeps every notification in order while no more wait than may", () => {
+    const { mailbox } = newBox({ limit: 4 });
+    const changes = new Changes();
+    for (const n of [changes.add("a"), changes.add("b"), changes.update("a"), changes.delete("a")]) {
+      mailbox.push(n);
+    }
+    assert.equal(mailbox.length, 4);
+    assert.deepEqual(drain(mailbox), ["add a@1", "add b@2", "update a@1>3", "delete a@4"]);
+  });
+
+  it("merges those of one object once more wait, at the place of the first", () => {
+    const { mailbox } = newBox({ limit: 3 });
+    const changes = new Changes();
+    for (
+      const n of [
+        changes.add("a"),
+        changes.add("b"),
+        changes.update("b"),
+        changes.update("a"),
+        changes.update("b"),
+      ]
+    ) {
+      mailbox.push(n);
+    }
+    assert.equal(mailbox.length, 2);
+    assert.deepEqual(drain(mailbox), ["add a@4", "add b@5"]);
+  });
+
+  it("keeps the state that the handler saw last as the old one of merged updates", () => {
+    const { mailbox } = newBox({ limit: 1 });
+    const changes = new Changes();
+    changes.add("a");
+    for (let i = 0; i < 3; i++) mailbox.push(changes.update("a"));
+    assert.deepEqual(drain(mailbox), ["update a@1>4"]);
+  });
+
+  it("says nothing of an object that came and went unseen, and counts it as handled", () => {
+    const box = newBox({ limit: 2 });
+    const changes = new Changes();
+    const all = [changes.add("a", true), changes.add("b", true), changes.delete("a"), changes.update("b")];
+    for (const n of all) box.mailbox.push(n);
+    assert.deepEqual(drain(box.mailbox), ["add b@4 initial"]);
+    assert.equal(box.initialMerged, 1);
+  });
+
+  it("makes an update of a delete and an add of an object that the handler knows", () => {
+    const { mailbox } = newBox({ limit: 1 });
+    const changes = new Changes();
+    changes.add("a");
+    for (const n of [changes.update("a"), changes.delete("a"), changes.add("a")]) mailbox.push(n);
+    assert.deepEqual(drain(mailbox), ["update a@1>4"]);
+  });
+
+  it("keeps single notifications again when the merged ones were taken", () => {
+    const { mailbox } = newBox({ limit: 1 });
+    const changes = new Changes();
+    for (const n of [changes.add("a"), changes.update("a"), changes.update("a")]) mailbox.push(n);
+    assert.deepEqual(drain(mailbox), ["add a@3"]);
+    mailbox.push(changes.update("a"));
+    assert.deepEqual(drain(mailbox), ["update a@3>4"]);
+  });
+
+  it("does not merge a first list, which has each object once", () => {
+    const { mailbox } = newBox({ limit: 2 });
+    const changes = new Changes();
+    for (const name of ["a", "b", "c", "d"]) mailbox.push(changes.add(name, true));
+    assert.equal(mailbox.length, 4);
+    assert.deepEqual(drain(mailbox), [
+      "add a@1 initial",
+      "add b@2 initial",
+      "add c@3 initial",
+      "add d@4 initial",
+    ]);
+  });
+
+  it("grows without end where that is wanted", () => {
+    const { mailbox } = newBox({ limit: 2, onOverflow: "grow" });
+    const changes = new Changes();
+    mailbox.push(changes.add("a"));
+    for (let i = 0; i < 10; i++) mailbox.push(changes.update("a"));
+    assert.equal(mailbox.length, 11);
+  });
+
+  it("asks for the handler to be taken away where every notification is wanted and too many wait", () => {
+    const box = newBox({ limit: 2, onOverflow: "remove" });
+    const changes = new Changes();
+    for (const name of ["a", "b"]) box.mailbox.push(changes.add(name));
+    assert.equal(box.removed, 0);
+    box.mailbox.push(changes.add("c"));
+    assert.equal(box.removed, 1);
+  });
+
+  it("refuses a limit below 1", () => {
+    assert.throws(() => newBox({ limit: 0 }), RangeError);
+  });
+
+  it("never holds more than the limit or one an object, and its fold is always the store", () => {
+    const names = ["a", "b", "c", "d", "e"];
+    const action = fc.record({ name: fc.constantFrom(...names), remove: fc.boolean(), takes: fc.nat(3) });
+    fc.assert(
+      fc.property(fc.array(action, { maxLength: 60 }), fc.integer({ min: 1, max: 8 }), (actions, limit) => {
+        const { mailbox } = newBox({ limit });
+        const changes = new Changes();
+        const seen = new Map<string, string>();
+        const take = () => {
+          const next = mailbox.shift();
+          if (next === undefined) return false;
+          fold(seen, next);
+          return true;
+        };
+        for (const { name, remove, takes } of actions) {
+          const exists = changes.store.has(name);
+          if (remove && exists) mailbox.push(changes.delete(name));
+          else if (exists) mailbox.push(changes.update(name));
+          else mailbox.push(changes.add(name));
+          assert.ok(mailbox.length <= Math.max(limit, names.length), `${mailbox.length} wait`);
+          for (let i = 0; i < takes; i++) take();
+        }
+        while (take());
+        const stored = [...changes.store].map(([name, object]) => [name, object.metadata!.resourceVersion]);
+        assert.deepEqual([...seen].sort(), stored.sort());
+      }),
+      propertyOptions(2_000),
+    );
+  });
+});
+
+/** Takes a notification into what a handler has seen; throws where its history makes no sense. */
+function fold(seen: Map<string, string>, notification: Notification<KubernetesObject>): void {
+  const known = (name: string) => seen.get(name);
+  switch (notification.type) {
+    case "add": {
+      const { name, resourceVersion } = notification.object.metadata!;
+      assert.equal(known(name!), undefined, `${name} was added twice`);
+      seen.set(name!, resourceVersion!);
+      return;
+    }
+    case "update": {
+      const { name, resourceVersion } = notification.object.metadata!;
+      assert.equal(
+        known(name!),
+        notification.oldObject.metadata!.resourceVersion,
+        `${name}: not what was seen before`,
+      );
+      seen.set(name!, resourceVersion!);
+      return;
+    }
+    case "delete":
+      assert.notEqual(
+        known(notification.deleted.key),
+        undefined,
+        `${notification.deleted.key} was not there`,
+      );
+      seen.delete(notification.deleted.key);
+  }
+}
+
+describe("a handler that does not keep up", () => {
+  it("holds one notification an object, however many changes there are, and catches up", async () => {
+    await using rig = newRig();
+    let release = () => {};
+    const gate = new Promise<void>((resolve) => (release = resolve));
+    const seen = new Map<string, string>();
+    const registration = rig.informer.addEventHandler({
+      onAdd: async (object) => {
+        await gate;
+        seen.set(object.metadata!.name!, object.metadata!.resourceVersion!);
+      },
+      onUpdate: (_old, object) => void seen.set(object.metadata!.name!, object.metadata!.resourceVersion!),
+    }, { mailbox: { limit: 10 } });
+    for (let i = 0; i < 10; i++) rig.source.add(named(`o${i}`));
+    await rig.start();
+    for (let round = 0; round < 50; round++) {
+      for (let i = 0; i < 10; i++) rig.source.modify(named(`o${i}`));
+      await rig.settle();
+      assert.ok(registration.backlog <= 10, `${registration.backlog} wait`);
+    }
+    release();
+    await rig.settle();
+    assert.equal(registration.backlog, 0);
+    assert.equal(registration.hasSynced(), true);
+    const stored = rig.informer.indexer.list().map((
+      object,
+    ) => [object.metadata!.name, object.metadata!.resourceVersion]);
+    assert.deepEqual([...seen].sort(), stored.sort());
+  });
+
+  it("is taken away with an error in the log if it wants every change, and the others go on", async () => {
+    await using rig = newRig();
+    let release = () => {};
+    const gate = new Promise<void>((resolve) => (release = resolve));
+    const stalled = rig.informer.addEventHandler({ onAdd: () => gate }, {
+      name: "stalled",
+      mailbox: { limit: 3, onOverflow: "remove" },
+    });
+    const { recorder } = rig.record();
+    await rig.start();
+    for (let i = 0; i < 6; i++) rig.source.add(named(`o${i}`));
+    await rig.settle();
+    assert.equal(stalled.isRemoved, true);
+    assert.equal(recorder.calls.length, 6);
+    assert.match(rig.log.of("error")[0], /stalled was removed/);
+    release();
+  });
+});
