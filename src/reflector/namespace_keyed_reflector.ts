@@ -1,0 +1,41 @@
+/**
+ * A reflector and the store it fills, in one call.
+ * @module
+ */
+
+import { metaNamespaceKey } from "../meta/keys.ts";
+import { metaNamespaceIndex } from "../store/index_func.ts";
+import { type Indexer, newIndexer } from "../store/store.ts";
+import type { ListerWatcher } from "./lister_watcher.ts";
+import { Reflector } from "./reflector.ts";
+import type { ReflectorOptions } from "./reflector_options.ts";
+
+/**
+ * Makes a store with the keys of {@linkcode metaNamespaceKey} and an index `namespace`, and a reflector that will fill
+ * it: the smallest cache there is, without a queue and without handlers.
+ *
+ * Mirrors client-go's `NewNamespaceKeyedIndexerAndReflector`.
+ *
+ * @returns The store, for reading only, and the reflector, to be run.
+ *
+ * @example
+ * ```ts
+ * import { type KubernetesObject, newCluster, newNamespaceKeyedIndexerAndReflector } from "@listwatch/cache";
+ * const pods = newCluster({ server: "http://127.0.0.1:8001" }).resource<KubernetesObject>("v1/pods");
+ * const [indexer, reflector] = newNamespaceKeyedIndexerAndReflector(pods, { resyncPeriodMs: 0 });
+ * await reflector.run(AbortSignal.abort()); // or a signal that leaves it time
+ * console.log(indexer.byIndex("namespace", "shop").length); // 0
+ * ```
+ */
+export function newNamespaceKeyedIndexerAndReflector<T>(
+  source: ListerWatcher<T>,
+  options: Omit<ReflectorOptions, "keyFunc" | "knownObjects"> = {},
+): [indexer: Indexer<T, "namespace">, reflector: Reflector<T>] {
+  const indexer = newIndexer<T, "namespace">(metaNamespaceKey, { namespace: metaNamespaceIndex });
+  const reflector = new Reflector<T>(source, indexer, {
+    ...options,
+    keyFunc: metaNamespaceKey,
+    knownObjects: indexer,
+  });
+  return [indexer, reflector];
+}
