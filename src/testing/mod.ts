@@ -34,6 +34,7 @@ export {
   splitBody,
   stallBody,
 } from "./faults.ts";
+export { FakeCustomStore, FakeExpirationPolicy, type FakeStoreFuncs } from "./fake_store.ts";
 export { FakeWatcher } from "./fake_watcher.ts";
 export {
   FakeControllerSource,

@@ -1,0 +1,176 @@
+/**
+ * Stores and policies that do what a test says.
+ * @module
+ */
+
+import type { ExplicitKey } from "../meta/keys.ts";
+import type { DeletedFinalStateUnknown } from "../meta/tombstone.ts";
+
+type Keyed<T> = T | DeletedFinalStateUnknown<T> | ExplicitKey;
+
+interface Write<T> {
+  readonly type: "Add" | "Update" | "Delete";
+  readonly object: Keyed<T>;
+}
+
+/**
+ * What a {@linkcode FakeCustomStore} does, method by method.
+ *
+ * @example
+ * ```ts
+ * import { FakeCustomStore, type FakeStoreFuncs } from "@listwatch/cache/testing";
+ * const funcs: FakeStoreFuncs<string> = { list: () => ["a", "b"] };
+ * console.log(new FakeCustomStore(funcs).size); // 2
+ * ```
+ */
+export interface FakeStoreFuncs<T> {
+  add?(object: T): T | undefined;
+  update?(object: T): T | undefined;
+  delete?(object: Keyed<T>): T | undefined;
+  list?(): T[];
+  listKeys?(): string[];
+  get?(object: Keyed<T>): T | undefined;
+  getByKey?(key: string): T | undefined;
+  replace?(objects: readonly T[], resourceVersion: string): void;
+  transaction?(writes: readonly Write<T>[]): void;
+  resync?(): void;
+  bookmark?(resourceVersion: string): void;
+  lastStoreSyncResourceVersion?(): string;
+}
+
+/**
+ * A `Store` that consists of the functions it is made with: to see what a piece of code does with its store, or to have
+ * it fail. A method without a function does nothing, and reads give nothing. `size`, `values` and `has` go by `list` and
+ * `getByKey`.
+ *
+ * Mirrors client-go's `FakeCustomStore`.
+ *
+ * @example
+ * ```ts
+ * import { type KubernetesObject, Reflector, silentLogger } from "@listwatch/cache";
+ * import { FakeControllerSource, FakeCustomStore, pod } from "@listwatch/cache/testing";
+ * const source = new FakeControllerSource();
+ * source.add(pod("web-1"));
+ * const stop = new AbortController();
+ * const store = new FakeCustomStore<KubernetesObject>({
+ *   replace(objects, resourceVersion) {
+ *     console.log(objects.length, "at", resourceVersion); // 1 at 1
+ *     stop.abort();
+ *   },
+ * });
+ * await new Reflector(source, store, { logger: silentLogger }).run(stop.signal);
+ * ```
+ */
+export class FakeCustomStore<T> {
+  readonly #funcs: FakeStoreFuncs<T>;
+
+  /** Makes a store of these functions. */
+  constructor(funcs: FakeStoreFuncs<T> = {}) {
+    this.#funcs = funcs;
+  }
+
+  /** How long the list is. */
+  get size(): number {
+    return this.list().length;
+  }
+
+  /** Calls `add`. */
+  add(object: T): T | undefined {
+    return this.#funcs.add?.(object);
+  }
+
+  /** Calls `update`. */
+  update(object: T): T | undefined {
+    return this.#funcs.update?.(object);
+  }
+
+  /** Calls `delete`. */
+  delete(object: Keyed<T>): T | undefined {
+    return this.#funcs.delete?.(object);
+  }
+
+  /** Calls `list`. */
+  list(): T[] {
+    return this.#funcs.list?.() ?? [];
+  }
+
+  /** Calls `listKeys`. */
+  listKeys(): string[] {
+    return this.#funcs.listKeys?.() ?? [];
+  }
+
+  /** The items of the list. */
+  values(): IterableIterator<T> {
+    return this.list().values();
+  }
+
+  /** Calls `get`. */
+  get(object: Keyed<T>): T | undefined {
+    return this.#funcs.get?.(object);
+  }
+
+  /** Calls `getByKey`. */
+  getByKey(key: string): T | undefined {
+    return this.#funcs.getByKey?.(key);
+  }
+
+  /** Whether `getByKey` gives something. */
+  has(key: string): boolean {
+    return this.getByKey(key) !== undefined;
+  }
+
+  /** Calls `replace`. */
+  replace(objects: readonly T[], resourceVersion: string): void {
+    this.#funcs.replace?.(objects, resourceVersion);
+  }
+
+  /** Calls `transaction`. */
+  transaction(writes: readonly Write<T>[]): void {
+    this.#funcs.transaction?.(writes);
+  }
+
+  /** Calls `resync`. */
+  resync(): void {
+    this.#funcs.resync?.();
+  }
+
+  /** Calls `bookmark`. */
+  bookmark(resourceVersion: string): void {
+    this.#funcs.bookmark?.(resourceVersion);
+  }
+
+  /** Calls `lastStoreSyncResourceVersion`; `""` without it. */
+  lastStoreSyncResourceVersion(): string {
+    return this.#funcs.lastStoreSyncResourceVersion?.() ?? "";
+  }
+}
+
+/**
+ * An expiration policy under which everything is expired at once, except for some keys.
+ *
+ * Mirrors client-go's `FakeExpirationPolicy`.
+ *
+ * @example
+ * ```ts
+ * import { metaNamespaceKey, newExpirationStore } from "@listwatch/cache";
+ * import { FakeExpirationPolicy, pod } from "@listwatch/cache/testing";
+ * const store = newExpirationStore(metaNamespaceKey, new FakeExpirationPolicy(["default/web-1"]));
+ * store.add(pod("web-1"));
+ * store.add(pod("web-2"));
+ * console.log(store.has("default/web-1"), store.has("default/web-2")); // true false
+ * ```
+ */
+export class FakeExpirationPolicy {
+  /** The keys that never expire; may be changed at any time. */
+  readonly neverExpire: Set<string>;
+
+  /** Makes a policy for which these keys never expire. */
+  constructor(neverExpire: Iterable<string> = []) {
+    this.neverExpire = new Set(neverExpire);
+  }
+
+  /** Whether the entry's key is not among those. */
+  isExpired(entry: { readonly key: string }): boolean {
+    return !this.neverExpire.has(entry.key);
+  }
+}
