@@ -1,0 +1,106 @@
+/**
+ * Simulates worlds, seed by seed: `deno task simulate --seeds 2000 --from 1`.
+ *
+ * - `--seeds N`: how many; 2,000 by default.
+ * - `--from S`: the first seed; 1 by default.
+ * - `--without fault,fault`: leaves kinds of faults out; `--only fault,fault`: leaves the others out.
+ * - `--trace`: prints everything that happened in a failing world.
+ * - `--fail-fast`: stops at the first failing seed.
+ * - `--summary`: one line for each failing seed instead of its script.
+ *
+ * Prints `N passed, N failed`; the exit code is 1 if any failed.
+ *
+ * @module
+ */
+
+import { type Fault, FAULTS } from "../tests/simulation/scenario.ts";
+import { describeFailure, simulateSeed } from "../tests/simulation/simulate.ts";
+
+const SHOWN = 5;
+
+async function main(args: readonly string[]): Promise<number> {
+  const options = parse(args);
+  if (typeof options === "string") {
+    console.error(options);
+    return 2;
+  }
+  const { seeds, from, faults, trace, failFast, summary } = options;
+  const startMs = performance.now();
+  let passed = 0;
+  let failed = 0;
+  let requests = 0;
+  for (let seed = from; seed < from + seeds; seed++) {
+    const result = await simulateSeed(seed, { faults, trace });
+    requests += result.requests;
+    if (result.violations.length === 0) {
+      passed++;
+      continue;
+    }
+    failed++;
+    const limited = faults.length < FAULTS.length ? ` --only ${faults.join(",")}` : "";
+    const command = `deno task simulate --seeds 1 --from ${seed}${limited} --trace`;
+    if (summary) console.log(`seed ${seed} [${result.scenario.faults.join(" ")}]: ${result.violations[0]}`);
+    else if (failed <= SHOWN) console.log(`${describeFailure(result, command)}\n`);
+    if (failFast) break;
+  }
+  const seconds = (performance.now() - startMs) / 1_000;
+  const count = passed + failed;
+  console.log(
+    `${count} seeds, ${requests} requests in ${seconds.toFixed(1)} s: ${Math.round(count / seconds)} seeds/s`,
+  );
+  console.log(`${passed} passed, ${failed} failed`);
+  return failed > 0 ? 1 : 0;
+}
+
+interface Options {
+  readonly seeds: number;
+  readonly from: number;
+  readonly faults: readonly Fault[];
+  readonly trace: boolean;
+  readonly failFast: boolean;
+  readonly summary: boolean;
+}
+
+function parse(args: readonly string[]): Options | string {
+  let seeds = 2_000;
+  let from = 1;
+  let faults: readonly Fault[] = FAULTS;
+  const flags = new Set<string>();
+  for (let i = 0; i < args.length; i++) {
+    const [name, inline] = args[i].split("=", 2);
+    if (name === "--trace" || name === "--fail-fast" || name === "--summary") {
+      flags.add(name);
+      continue;
+    }
+    const value = inline ?? args[++i];
+    if (value === undefined) return `Cannot simulate: ${name} needs a value`;
+    if (name === "--seeds" || name === "--from") {
+      const number = Number(value);
+      if (!Number.isInteger(number) || number < 0) {
+        return `Cannot simulate: ${name} must be a whole number, not ${value}`;
+      }
+      if (name === "--seeds") seeds = number;
+      else from = number;
+    } else if (name === "--without" || name === "--only") {
+      const named = value.split(",").filter((one) => one !== "");
+      const unknown = named.find((one) => !FAULTS.includes(one as Fault));
+      if (unknown !== undefined) {
+        return `Cannot simulate: there is no fault ${unknown}; there are ${FAULTS.join(", ")}`;
+      }
+      faults = FAULTS.filter((fault) => named.includes(fault) === (name === "--only"));
+    } else {
+      return `Cannot simulate: ${name} is not known; there are --seeds, --from, --without, --only, --trace, ` +
+        "--fail-fast and --summary";
+    }
+  }
+  return {
+    seeds,
+    from,
+    faults,
+    trace: flags.has("--trace"),
+    failFast: flags.has("--fail-fast"),
+    summary: flags.has("--summary"),
+  };
+}
+
+if (import.meta.main) Deno.exit(await main(Deno.args));

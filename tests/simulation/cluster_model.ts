@@ -1,0 +1,192 @@
+/**
+ * What an etcd holds: every object, and everything that ever happened to it.
+ * @module
+ */
+
+import type { KubernetesObject } from "@listwatch/cache";
+
+/** The objects of this world. */
+export interface SimObject extends KubernetesObject {
+  readonly metadata: {
+    readonly name: string;
+    readonly namespace: string;
+    readonly uid: string;
+    readonly resourceVersion: string;
+    // deno-lint-ignore no-explicit-any
+    readonly labels?: any;
+  };
+  readonly spec: { readonly node: string; readonly value: number; readonly note: string; readonly bad?: boolean };
+}
+
+/** What is wrong with an object, if anything. */
+export type Flaw = "schema" | "metadata" | "huge";
+
+/** What happened at one revision. */
+export interface Revision {
+  readonly revision: number;
+  /** `""` for something that happened to a resource nobody looks at. */
+  readonly resource: string;
+  readonly key: string;
+  readonly kind: "create" | "update" | "delete";
+  /** The state it was brought to; for a delete the last state, with the delete's resourceVersion. */
+  readonly object: SimObject;
+  readonly previous: SimObject | undefined;
+  /** Frames of watches, made once. */
+  readonly frames: Map<string, Uint8Array>;
+}
+
+/** The two resources of this world, and the kinds of their objects. */
+export const RESOURCES: Readonly<Record<string, string>> = { pods: "Pod", services: "Service" };
+
+/** What a list or watch is narrowed to. */
+export interface Scope {
+  readonly resource: string;
+  /** `""` for all. */
+  readonly namespace: string;
+  /** The value that the label `app` must have; `""` for any. */
+  readonly app: string;
+}
+
+/** Whether an object is within a scope (of its own resource). */
+export function isWithin(scope: Scope, object: SimObject): boolean {
+  return (scope.namespace === "" || object.metadata.namespace === scope.namespace) &&
+    (scope.app === "" || object.metadata.labels?.app === scope.app);
+}
+
+/** The key of an object. */
+export function keyOfObject({ metadata }: SimObject): string {
+  return `${metadata.namespace}/${metadata.name}`;
+}
+
+/** One history of all objects, which any number of API servers read. */
+export class ClusterModel {
+  readonly #first: number;
+  readonly #history: Revision[] = [];
+  readonly #objects = new Map<string, Map<string, SimObject>>();
+  readonly #flaws = new WeakMap<SimObject, Flaw>();
+  /** Told of each revision, in order. */
+  onRevision: (revision: Revision) => void = () => {};
+  /** Revisions before this cannot be read any more. */
+  compactedRevision: number;
+  #uids = 0;
+
+  constructor(firstRevision: number) {
+    this.#first = firstRevision;
+    this.compactedRevision = firstRevision;
+    for (const resource of Object.keys(RESOURCES)) this.#objects.set(resource, new Map());
+  }
+
+  /** The last revision. */
+  get revision(): number {
+    return this.#first + this.#history.length;
+  }
+
+  /** What happened at a revision. */
+  at(revision: number): Revision {
+    return this.#history[revision - this.#first - 1];
+  }
+
+  /** What is there now. */
+  objects(resource: string): ReadonlyMap<string, SimObject> {
+    return this.#objects.get(resource)!;
+  }
+
+  /** What was there at a revision, in the order of keys. */
+  stateAt(resource: string, revision: number): Map<string, SimObject> {
+    const state = new Map<string, SimObject>();
+    for (const one of this.#history) {
+      if (one.revision > revision) break;
+      if (one.resource !== resource) continue;
+      if (one.kind === "delete") state.delete(one.key);
+      else state.set(one.key, one.object);
+    }
+    return new Map([...state].sort(([a], [b]) => (a < b ? -1 : 1)));
+  }
+
+  /** What is wrong with an object that was written. */
+  flawOf(object: SimObject): Flaw | undefined {
+    return this.#flaws.get(object);
+  }
+
+  /** Creates an object, or changes the one that is there. */
+  put(resource: string, key: string, change: { app: string; node: string; value: number; flaw?: Flaw }): void {
+    const [namespace, name] = key.split("/");
+    const previous = this.#objects.get(resource)!.get(key);
+    const revision = this.revision + 1;
+    const { app, node, value, flaw } = change;
+    const object: SimObject = {
+      apiVersion: "v1",
+      kind: RESOURCES[resource],
+      metadata: {
+        name,
+        namespace,
+        uid: previous?.metadata.uid ?? `uid-${++this.#uids}`,
+        resourceVersion: String(revision),
+        labels: flaw === "metadata" ? { app, broken: 7 } : { app },
+      },
+      spec: {
+        node,
+        value,
+        note: flaw === "huge" ? "ü".repeat(HUGE_TEXT) : `"é\n${value}`,
+        ...(flaw === "schema" ? { bad: true } : {}),
+      },
+    };
+    if (flaw !== undefined) this.#flaws.set(object, flaw);
+    this.#objects.get(resource)!.set(key, object);
+    this.#record(resource, key, previous === undefined ? "create" : "update", object, previous);
+  }
+
+  /** Deletes an object; one that is not there is fine. */
+  delete(resource: string, key: string): void {
+    const previous = this.#objects.get(resource)!.get(key);
+    if (previous === undefined) return;
+    this.#objects.get(resource)!.delete(key);
+    const object: SimObject = {
+      ...previous,
+      metadata: { ...previous.metadata, resourceVersion: String(this.revision + 1) },
+    };
+    const flaw = this.flawOf(previous);
+    if (flaw !== undefined) this.#flaws.set(object, flaw);
+    this.#record(resource, key, "delete", object, previous);
+  }
+
+  /** Something happens to a resource nobody looks at. */
+  tick(): void {
+    this.#record("", "", "update", NOBODYS, undefined);
+  }
+
+  /** Forgets everything before a revision. */
+  compact(revision: number): void {
+    this.compactedRevision = Math.max(this.compactedRevision, Math.min(revision, this.revision));
+  }
+
+  #record(
+    resource: string,
+    key: string,
+    kind: Revision["kind"],
+    object: SimObject,
+    previous: SimObject | undefined,
+  ): void {
+    const revision = {
+      revision: this.revision + 1,
+      resource,
+      key,
+      kind,
+      object,
+      previous,
+      frames: new Map<string, Uint8Array>(),
+    };
+    this.#history.push(revision);
+    this.onRevision(revision);
+  }
+}
+
+/** Longer than the frames that some informers accept. */
+const HUGE_TEXT = 3_000;
+/** The limit that some informers set on a watch's frames, in bytes. */
+export const SMALL_FRAME_BYTES = 4_096;
+
+const NOBODYS: SimObject = {
+  metadata: { name: "", namespace: "", uid: "", resourceVersion: "" },
+  spec: { node: "", value: 0, note: "" },
+};

@@ -1,0 +1,149 @@
+/**
+ * A handler of the program under test, and everything that must be true of what it is told.
+ * @module
+ */
+
+import type { DeletedObject, HandlerRegistration, ResourceEventHandler } from "@listwatch/cache";
+import { keyOfObject, type SimObject } from "./cluster_model.ts";
+import type { SeededRandom } from "./seeded_random.ts";
+import type { VirtualTime } from "./virtual_time.ts";
+
+/** What a handler is like. */
+export interface HandlerConfig {
+  readonly manner: "quick" | "slow" | "async" | "throwing" | "rejecting";
+  /** How long a slow one takes, in milliseconds. */
+  readonly delayMs: number;
+  /** How many notifications may wait for it before they are merged. */
+  readonly mailboxLimit: number | undefined;
+  /** Its own resync period. */
+  readonly resyncPeriodMs: number;
+}
+
+/** What a probe needs to know. */
+export interface HandlerProbeOptions {
+  readonly name: string;
+  readonly config: HandlerConfig;
+  readonly time: VirtualTime;
+  readonly random: SeededRandom;
+  readonly violate: (text: string) => void;
+  /** Whether this very state of an object was ever in the store. */
+  readonly wasStored: (object: SimObject) => boolean;
+}
+
+/** An object's state in few words. */
+export function stateOf(object: SimObject | undefined): string {
+  return object === undefined ? "nothing" : `${object.metadata.uid}@${object.metadata.resourceVersion}`;
+}
+
+/** Folds what it is told, and checks each step: an add, then updates from the state before, then a delete. */
+export class HandlerProbe implements ResourceEventHandler<SimObject> {
+  readonly #options: HandlerProbeOptions;
+  readonly #violate: (text: string) => void;
+  readonly #known = new Map<string, SimObject>();
+  #busy = false;
+  #removed = false;
+  #synced = false;
+  /** Its registration, while it is registered. */
+  registration: HandlerRegistration | undefined;
+
+  constructor(options: HandlerProbeOptions) {
+    this.#options = options;
+    this.#violate = (text) => options.violate(`${options.name}: ${text}`);
+  }
+
+  /** Its name. */
+  get name(): string {
+    return this.#options.name;
+  }
+
+  /** What it must believe to be there. */
+  get known(): ReadonlyMap<string, SimObject> {
+    return this.#known;
+  }
+
+  /** From now on it must not be called. */
+  removed(): void {
+    this.#removed = true;
+    this.registration = undefined;
+  }
+
+  onAdd(object: SimObject, isInInitialList: boolean): void | Promise<void> {
+    const key = this.#enter("add", object);
+    const known = this.#known.get(key);
+    if (known !== undefined) this.#violate(`add of ${key} ${stateOf(object)}, which it knows as ${stateOf(known)}`);
+    if (isInInitialList && this.#synced) this.#violate(`add of ${key} "in the initial list", after it had synced`);
+    this.#known.set(key, object);
+    return this.#leave();
+  }
+
+  onUpdate(oldObject: SimObject, newObject: SimObject): void | Promise<void> {
+    const key = this.#enter("update", newObject);
+    const known = this.#known.get(key);
+    if (known === undefined) {
+      this.#violate(`update of ${key} to ${stateOf(newObject)}, which it does not know`);
+    } else if (known !== oldObject && stateOf(known) !== stateOf(oldObject)) {
+      this.#violate(`update of ${key} from ${stateOf(oldObject)}, which it knows as ${stateOf(known)}`);
+    }
+    if (Number(newObject.metadata.resourceVersion) < Number(oldObject.metadata.resourceVersion)) {
+      this.#violate(`update of ${key} back from ${stateOf(oldObject)} to ${stateOf(newObject)}`);
+    }
+    this.#known.set(key, newObject);
+    return this.#leave();
+  }
+
+  onDelete(deleted: DeletedObject<SimObject>): void | Promise<void> {
+    const { key, object } = deleted;
+    this.#enter("delete", undefined);
+    const known = this.#known.get(key);
+    if (known === undefined) {
+      this.#violate(`delete of ${key}, which it does not know`);
+    } else if (object !== undefined && object.metadata.uid !== known.metadata.uid) {
+      this.#violate(`delete of ${key} ${stateOf(object)}, which it knows as ${stateOf(known)}`);
+    } else if (deleted.finalStateUnknown && object !== undefined && stateOf(object) !== stateOf(known)) {
+      this.#violate(`tombstone of ${key} with ${stateOf(object)}, which it knows as ${stateOf(known)}`);
+    }
+    this.#known.delete(key);
+    return this.#leave();
+  }
+
+  #enter(what: string, object: SimObject | undefined): string {
+    if (this.#busy) this.#violate(`${what} while another call is under way`);
+    if (this.#removed) this.#violate(`${what} after it was removed`);
+    this.#busy = true;
+    this.#synced ||= this.registration?.hasSynced() ?? false;
+    if (object === undefined) return "";
+    if (!this.#options.wasStored(object)) this.#violate(`${what} of ${stateOf(object)}, which was never stored`);
+    return keyOfObject(object);
+  }
+
+  #leave(): void | Promise<void> {
+    const { config, random, time } = this.#options;
+    switch (config.manner) {
+      case "quick":
+        this.#busy = false;
+        return;
+      case "throwing":
+        this.#busy = false;
+        if (random.chance(0.2)) throw new Error("a handler that throws");
+        return;
+      case "rejecting": {
+        const fails = random.chance(0.2);
+        return Promise.resolve().then(() => {
+          this.#busy = false;
+          if (fails) throw new Error("a handler that rejects");
+        });
+      }
+      case "async":
+        return Promise.resolve().then(() => {
+          this.#busy = false;
+        });
+      case "slow":
+        return new Promise((resolve) => {
+          time.schedule(() => {
+            this.#busy = false;
+            resolve();
+          }, config.delayMs);
+        });
+    }
+  }
+}

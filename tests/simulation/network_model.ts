@@ -1,0 +1,392 @@
+/**
+ * The network between the programs and the servers: a `fetch` that may refuse, delay, lose and break.
+ * @module
+ */
+
+import type { FetchFunction } from "@listwatch/cache";
+import type { Scope } from "./cluster_model.ts";
+import { type Chunking, Connection, type Injury, type Weather } from "./connection.ts";
+import type { SeededRandom } from "./seeded_random.ts";
+import type { Answer, ServerModel, ServerSettings, Stream } from "./server_model.ts";
+import type { VirtualTime } from "./virtual_time.ts";
+
+/** What a request meets instead of a server. */
+export type Refusal =
+  | "refused"
+  | "unreachable"
+  | "silent"
+  | "tooManySeconds"
+  | "tooManyDate"
+  | "tooManyPlain"
+  | "internalError"
+  | "badGateway"
+  | "unavailableSeconds"
+  | "gatewayTimeout"
+  | "forbidden"
+  | "loginPage"
+  | "closedAtOnce"
+  | "emptyStream";
+
+/** Which requests are met. */
+export type Verb = "list" | "watch";
+
+/** The state of the network at a moment. */
+export interface NetworkState {
+  /** What meets requests, by verb. */
+  refusals: Partial<Record<Verb, Refusal>>;
+  /** With what probability it does. */
+  refusalChance: number;
+  /** How long bytes are under way, at least and at most. */
+  latencyMs: readonly [number, number];
+  /** Time between the frames of one send. */
+  frameGapMs: number;
+  /** The probability that the body of a list is cut. */
+  cutListChance: number;
+  /** The probability that a list's body stops half way, and nobody says so. */
+  silentListChance: number;
+  /** The server that requests go to; `undefined` for any. */
+  sticky: number | undefined;
+}
+
+/** One request of a program. */
+export interface SimRequest {
+  readonly id: number;
+  readonly program: number;
+  readonly verb: Verb;
+  readonly query: URLSearchParams;
+  readonly startMs: number;
+  connection: Connection | undefined;
+  /** Since when no answer will come, and nobody says so. */
+  silentSinceMs: number | undefined;
+  state: "waiting" | "answered" | "failed" | "aborted";
+  server: ServerModel | undefined;
+}
+
+/** What a network tells those who look on. */
+export interface NetworkObserver {
+  /** A request is made. */
+  onRequest(request: SimRequest): void;
+  /** An answer, or the lack of one, reaches the program. `status` 0: the connection failed. */
+  onAnswer(request: SimRequest, status: number, retryAfterMs: number | undefined): void;
+  /** An ERROR event that refuses the resourceVersion reaches the program. */
+  onUnavailable(request: SimRequest): void;
+  log(text: string): void;
+}
+
+/** What a network is made of. */
+export interface NetworkOptions {
+  readonly time: VirtualTime;
+  readonly random: SeededRandom;
+  readonly servers: readonly ServerModel[];
+  readonly settings: ServerSettings;
+  readonly observer: NetworkObserver;
+}
+
+/** The calm state. */
+export function calm(): NetworkState {
+  return {
+    refusals: {},
+    refusalChance: 1,
+    latencyMs: [1, 8],
+    frameGapMs: 0,
+    cutListChance: 0,
+    silentListChance: 0,
+    sticky: undefined,
+  };
+}
+
+const encoder = new TextEncoder();
+
+/** All connections of a world. */
+export class NetworkModel {
+  readonly #options: NetworkOptions;
+  readonly #time: VirtualTime;
+  readonly #random: SeededRandom;
+  readonly #weather: Weather;
+  readonly #open = new Set<SimRequest>();
+  #requests = 0;
+  state: NetworkState = calm();
+
+  constructor(options: NetworkOptions) {
+    this.#options = options;
+    this.#time = options.time;
+    this.#random = options.random;
+    const latencyMs = () => this.#random.int(this.state.latencyMs[0], this.state.latencyMs[1]);
+    const frameGapMs = () => this.state.frameGapMs;
+    this.#weather = {
+      latencyMs,
+      get frameGapMs() {
+        return frameGapMs();
+      },
+    };
+  }
+
+  /** Requests that wait for an answer, and answers that are being read. */
+  get open(): ReadonlySet<SimRequest> {
+    return this.#open;
+  }
+
+  /** How many requests were made. */
+  get requests(): number {
+    return this.#requests;
+  }
+
+  /** The `fetch` of one program. */
+  fetchFor(
+    program: number,
+    scope: Scope,
+    style: { readonly chunking: Chunking; readonly byteStream: boolean },
+  ): FetchFunction {
+    return (url, init) => this.#fetch(program, scope, style, new URL(url), init?.signal ?? undefined);
+  }
+
+  /** Open watches, in the order they were opened. */
+  watches(program?: number): SimRequest[] {
+    const found: SimRequest[] = [];
+    for (const request of this.#open) {
+      if (request.verb !== "watch" || request.connection === undefined) continue;
+      if (program === undefined || request.program === program) found.push(request);
+    }
+    return found;
+  }
+
+  /** Something happens to open watches. */
+  injure(injury: Injury | "close" | "reset" | "silence", probability: number): void {
+    for (const { id, connection } of this.watches()) {
+      if (!this.#random.chance(probability)) continue;
+      this.#options.observer.log(`request ${id}: ${injury}`);
+      if (injury === "silence") connection!.silence();
+      else if (injury === "close") connection!.cut("end");
+      else if (injury === "reset") connection!.cut("reset");
+      else connection!.injury = injury;
+    }
+  }
+
+  /** A server goes away: whoever waits for it hears of it. */
+  abandon(server: ServerModel): void {
+    for (const request of [...this.#open]) {
+      if (request.server !== server || request.state !== "waiting") continue;
+      this.#failures.get(request)?.("reset");
+    }
+  }
+
+  /** Faults stop: what is under way arrives, what would heal heals. */
+  calmDown(): void {
+    this.state = calm();
+    for (const { connection } of this.#open) connection?.hurry();
+  }
+
+  /** Connections on which nothing will ever come, and nobody says so. */
+  silent(): SimRequest[] {
+    return [...this.#open].filter((one) =>
+      one.silentSinceMs !== undefined || one.connection?.silentSinceMs !== undefined
+    );
+  }
+
+  readonly #failures = new Map<SimRequest, (how: "reset" | "refused" | "unreachable") => void>();
+
+  #fetch(
+    program: number,
+    scope: Scope,
+    style: { readonly chunking: Chunking; readonly byteStream: boolean },
+    { searchParams: query }: URL,
+    signal: AbortSignal | undefined,
+  ): Promise<Response> {
+    const { observer } = this.#options;
+    const request: SimRequest = {
+      id: ++this.#requests,
+      program,
+      verb: query.get("watch") === "true" ? "watch" : "list",
+      query,
+      startMs: this.#time.now(),
+      connection: undefined,
+      silentSinceMs: undefined,
+      state: "waiting",
+      server: undefined,
+    };
+    this.#open.add(request);
+    observer.onRequest(request);
+    return new Promise<Response>((resolve, reject) => {
+      const fail = (how: "reset" | "refused" | "unreachable") => {
+        if (request.state !== "waiting") return;
+        request.state = "failed";
+        this.#forget(request);
+        observer.onAnswer(request, 0, undefined);
+        reject(this.#random.pick(FAILURES[how])());
+      };
+      this.#failures.set(request, fail);
+      const open = (): Connection => {
+        const connection = new Connection({
+          ...style,
+          time: this.#time,
+          random: this.#random,
+          weather: this.#weather,
+          log: (text) => observer.log(`request ${request.id}: ${text}`),
+          onUnavailable: () => observer.onUnavailable(request),
+          onClosed: (how) => {
+            observer.log(`request ${request.id}: closed ${how}`);
+            this.#forget(request);
+          },
+        });
+        request.connection = connection;
+        return connection;
+      };
+      // The head of an answer travels as its bytes do.
+      const head = (status: number, headers: Readonly<Record<string, string>>, connection: Connection) => {
+        this.#time.schedule(() => {
+          if (request.state !== "waiting" || request.silentSinceMs !== undefined) return;
+          request.state = "answered";
+          this.#failures.delete(request);
+          observer.onAnswer(request, status, this.#retryAfterMs(headers));
+          resolve(
+            new Response(connection.body, {
+              status,
+              headers: { "Content-Type": "application/json", ...headers },
+            }),
+          );
+        }, 0);
+      };
+      const whole: Answer["whole"] = (status, body, headers = {}) => {
+        if (request.state !== "waiting") return;
+        const connection = open();
+        const bytes = encoder.encode(body);
+        head(status, headers, connection);
+        const cut = request.verb === "list" && this.#random.chance(this.state.cutListChance);
+        const silent = request.verb === "list" && this.#random.chance(this.state.silentListChance);
+        if (cut || silent) {
+          connection.send([{ bytes: bytes.slice(0, this.#random.int(0, bytes.length - 1)) }]);
+          if (silent) connection.silence();
+          else if (this.#random.chance(0.5)) connection.end();
+          else connection.reset();
+          return;
+        }
+        connection.send([{ bytes }]);
+        connection.end();
+      };
+      const stream = (): Stream => {
+        const connection = open();
+        if (request.state === "waiting") head(200, {}, connection);
+        else connection.close("byClient");
+        return connection;
+      };
+      signal?.addEventListener("abort", () => {
+        if (request.state === "waiting") {
+          request.state = "aborted";
+          this.#forget(request);
+          reject(signal.reason);
+        }
+        request.connection?.abort(signal.reason);
+      }, { once: true });
+      this.#time.schedule(() => {
+        if (request.state === "waiting") this.#arrive(request, scope, { whole, stream }, fail);
+      }, this.#weather.latencyMs());
+    });
+  }
+
+  #arrive(
+    request: SimRequest,
+    scope: Scope,
+    answer: Answer,
+    fail: (how: "reset" | "refused" | "unreachable") => void,
+  ): void {
+    const { servers, observer } = this.#options;
+    const refusal = this.state.refusals[request.verb];
+    if (refusal !== undefined && this.#random.chance(this.state.refusalChance)) {
+      observer.log(`request ${request.id}: meets ${refusal}`);
+      return this.#refuse(request, refusal, answer, fail);
+    }
+    const index = this.state.sticky ?? this.#random.int(0, servers.length - 1);
+    const server = servers[index % servers.length];
+    if (!server.isUp) return fail("refused");
+    request.server = server;
+    observer.log(`request ${request.id}: reaches ${server.name}`);
+    if (request.verb === "list") server.list(scope, request.query, answer);
+    else server.watch(scope, request.query, answer);
+  }
+
+  #refuse(
+    request: SimRequest,
+    refusal: Refusal,
+    answer: Answer,
+    fail: (how: "reset" | "refused" | "unreachable") => void,
+  ): void {
+    const seconds = this.#random.int(1, 20);
+    switch (refusal) {
+      case "refused":
+      case "unreachable":
+        return fail(refusal);
+      case "silent":
+        request.silentSinceMs = this.#time.now();
+        return;
+      case "tooManySeconds":
+        return answer.whole(429, "Too many requests, please try again later.\n", {
+          "Content-Type": "text/plain",
+          "Retry-After": String(seconds),
+        });
+      case "tooManyDate": {
+        const date = new Date(this.#time.now() + seconds * 1_000).toUTCString();
+        return answer.whole(429, "", { "Content-Type": "text/plain", "Retry-After": date });
+      }
+      case "tooManyPlain":
+        return answer.whole(429, "");
+      case "internalError":
+        return answer.whole(500, '{"kind":"Status","apiVersion":"v1","status":"Failure","code":500}');
+      case "badGateway":
+        return answer.whole(502, "<html><h1>502 Bad Gateway</h1></html>", { "Content-Type": "text/html" });
+      case "unavailableSeconds":
+        return answer.whole(503, "", { "Retry-After": String(seconds) });
+      case "gatewayTimeout":
+        return answer.whole(504, "upstream request timeout", { "Content-Type": "text/plain" });
+      case "forbidden":
+        return answer.whole(
+          403,
+          '{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Forbidden","code":403}',
+        );
+      case "loginPage":
+        return answer.whole(200, "<html>Please log in</html>", { "Content-Type": "text/html" });
+      case "closedAtOnce":
+        if (request.verb === "list") return answer.whole(200, "");
+        return answer.stream().end();
+      case "emptyStream": {
+        answer.stream();
+        request.connection!.silence();
+        return;
+      }
+    }
+  }
+
+  #retryAfterMs(headers: Readonly<Record<string, string>>): number | undefined {
+    const value = headers["Retry-After"];
+    if (value === undefined) return undefined;
+    return /^\d+$/.test(value) ? Number(value) * 1_000 : Date.parse(value) - this.#time.now();
+  }
+
+  #forget(request: SimRequest): void {
+    this.#open.delete(request);
+    this.#failures.delete(request);
+  }
+}
+
+// How the runtimes say that no answer came.
+const FAILURES: Readonly<Record<"reset" | "refused" | "unreachable", readonly (() => Error)[]>> = {
+  refused: [
+    () => new TypeError("error sending request: tcp connect error: Connection refused (os error 111)"),
+    () =>
+      Object.assign(new TypeError("fetch failed"), {
+        cause: Object.assign(new Error("connect ECONNREFUSED 10.0.0.1:6443"), { code: "ECONNREFUSED" }),
+      }),
+    () => Object.assign(new Error("Unable to connect."), { code: "ConnectionRefused" }),
+  ],
+  unreachable: [
+    () => new TypeError("error sending request: dns error: failed to lookup address information"),
+    () => Object.assign(new TypeError("fetch failed"), { cause: { code: "ETIMEDOUT" } }),
+    () => new Error("internal error; reference = 0a1b2c"),
+  ],
+  reset: [
+    () => new TypeError("error sending request: connection closed before message completed"),
+    () =>
+      Object.assign(new TypeError("fetch failed"), {
+        cause: Object.assign(new Error("socket hang up"), { code: "ECONNRESET" }),
+      }),
+  ],
+};

@@ -1,0 +1,398 @@
+/**
+ * What happens in one simulated world: made from a seed alone, written out so that people can read it.
+ * @module
+ */
+
+import type { Flaw, Scope } from "./cluster_model.ts";
+import type { Chunking, Injury } from "./connection.ts";
+import type { HandlerConfig } from "./handler_probe.ts";
+import type { NetworkState, Refusal, Verb } from "./network_model.ts";
+import type { ProgramConfig } from "./program.ts";
+import { SeededRandom } from "./seeded_random.ts";
+import type { ServerSettings } from "./server_model.ts";
+
+/** One thing that happens. */
+export type Action =
+  | {
+    readonly do: "put";
+    readonly resource: string;
+    readonly key: string;
+    readonly app: string;
+    readonly node: string;
+    readonly value: number;
+    readonly flaw?: Flaw;
+  }
+  | { readonly do: "delete"; readonly resource: string; readonly key: string }
+  | { readonly do: "tick"; readonly count: number }
+  | { readonly do: "compact"; readonly keep: number }
+  | { readonly do: "forget"; readonly server: number }
+  | { readonly do: "lag"; readonly server: number; readonly ms: number }
+  | { readonly do: "freeze"; readonly server: number; readonly frozen: boolean }
+  | {
+    readonly do: "restart";
+    readonly server: number;
+    readonly downMs: number;
+    readonly startingMs: number;
+    readonly graceful: boolean;
+  }
+  | { readonly do: "network"; readonly state: Partial<NetworkState> }
+  | { readonly do: "refuse"; readonly verb: Verb; readonly with: Refusal | undefined; readonly chance: number }
+  | { readonly do: "settings"; readonly settings: Partial<ServerSettings> }
+  | {
+    readonly do: "injure";
+    readonly with: Injury | "close" | "reset" | "silence";
+    readonly chance: number;
+  }
+  | { readonly do: "heal" }
+  | { readonly do: "failWatches"; readonly code: number; readonly reason: string; readonly chance: number }
+  | { readonly do: "addHandler"; readonly program: number; readonly handler: HandlerConfig }
+  | { readonly do: "removeHandler"; readonly program: number };
+
+/** When it happens, in milliseconds from the start. */
+export interface Step {
+  readonly atMs: number;
+  readonly action: Action;
+}
+
+/** A whole world's course. */
+export interface Scenario {
+  readonly seed: number;
+  /** The faults of this world. */
+  readonly faults: readonly Fault[];
+  readonly firstRevision: number;
+  readonly servers: number;
+  readonly programs: readonly ProgramConfig[];
+  readonly settings: ServerSettings;
+  /** What the servers go back to when faults stop; some things are no faults but how a cluster is. */
+  readonly calmSettings: ServerSettings;
+  readonly chunking: Chunking;
+  readonly byteStream: boolean;
+  /** Whether flawed objects are there to stay. */
+  readonly flawsStay: boolean;
+  readonly steps: readonly Step[];
+  /** When faults stop, in milliseconds from the start. */
+  readonly calmMs: number;
+}
+
+/** The faults that a world may have. */
+export const FAULTS = [
+  "cut",
+  "truncate",
+  "drop",
+  "duplicate",
+  "garbage",
+  "delay",
+  "blackHole",
+  "silentList",
+  "refuse",
+  "tooMany",
+  "serverError",
+  "proxy",
+  "errorEvent",
+  "compact",
+  "expire",
+  "lag",
+  "restart",
+  "noBookmarks",
+  "noInitialEvents",
+  "flaw",
+] as const;
+
+/** One of {@linkcode FAULTS}. */
+export type Fault = (typeof FAULTS)[number];
+
+const NAMESPACES = ["a", "b"];
+const NAMES = ["n0", "n1", "n2", "n3", "n4"];
+const APPS = ["web", "db"];
+const NODES = ["node-1", "node-2", "node-3"];
+
+/** Makes the scenario of a seed. `faults` are those that may occur. */
+export function newScenario(seed: number, faults: readonly Fault[] = FAULTS): Scenario {
+  const random = new SeededRandom(seed);
+  // Few kinds of faults at a time: a world in which everything fails at once hides more than it shows.
+  const chosen = faults.length === 0 ? [] : pickSome(random, faults, random.int(0, 5));
+  const has = (fault: Fault) => chosen.includes(fault);
+  const programs = Array.from({ length: random.pick([1, 1, 2, 3]) }, () => newProgram(random));
+  const servers = random.pick([1, 2, 2]);
+  const calmSettings: ServerSettings = {
+    initialEvents: has("noInitialEvents") && random.chance(0.5)
+      ? random.pick(["ignored", "rejected"] as const)
+      : "sent",
+    bookmarks: !(has("noBookmarks") && random.chance(0.5)),
+    listsFromCache: random.chance(0.85),
+    tokensExpire: false,
+    refusesByHttp: random.chance(0.3),
+    windowRevisions: random.pick([4, 15, 100]),
+  };
+  const settings = { ...calmSettings };
+  const steps = newSteps(random, { has, programs, servers, random });
+  const last = steps.length === 0 ? 0 : steps[steps.length - 1].atMs;
+  return {
+    seed,
+    faults: chosen,
+    firstRevision: random.pick([5, 90, 95, 990, 99_990]),
+    servers,
+    programs,
+    settings,
+    calmSettings,
+    chunking: random.pick(["frame", "send", "split", "coalesce"] as const),
+    byteStream: random.chance(0.3),
+    flawsStay: random.chance(0.5),
+    steps,
+    calmMs: last + random.int(0, 2_000),
+  };
+}
+
+function newProgram(random: SeededRandom): ProgramConfig {
+  const resource = random.pick(["pods", "pods", "services"]);
+  const scope: Scope = {
+    resource,
+    namespace: random.chance(0.2) ? random.pick(NAMESPACES) : "",
+    app: random.chance(0.25) ? random.pick(APPS) : "",
+  };
+  return {
+    scope,
+    useWatchList: random.chance(0.6),
+    pageSize: random.pick([0, 0, 1, 2, 500]),
+    queue: random.chance(0.85) ? "real" : "delta",
+    resyncPeriodMs: random.chance(0.2) ? random.int(2, 20) * 1_000 : 0,
+    refuses: random.pick(["nobody", "schema", "index", "transform"] as const),
+    smallFrames: random.chance(0.5),
+    handlers: Array.from({ length: random.int(1, 3) }, () => newHandler(random)),
+    seed: random.int(0, 2 ** 31),
+  };
+}
+
+function newHandler(random: SeededRandom): HandlerConfig {
+  return {
+    manner: random.pick(["quick", "quick", "async", "slow", "throwing", "rejecting"] as const),
+    delayMs: random.int(1, 300),
+    mailboxLimit: random.chance(0.4) ? random.int(1, 4) : undefined,
+    resyncPeriodMs: random.chance(0.2) ? random.int(1, 10) * 1_000 : 0,
+  };
+}
+
+function pickSome<V>(random: SeededRandom, values: readonly V[], count: number): V[] {
+  const rest = [...values];
+  const picked: V[] = [];
+  while (picked.length < count && rest.length > 0) {
+    picked.push(...rest.splice(random.int(0, rest.length - 1), 1));
+  }
+  return picked;
+}
+
+interface Making {
+  readonly has: (fault: Fault) => boolean;
+  readonly programs: readonly ProgramConfig[];
+  readonly servers: number;
+  readonly random: SeededRandom;
+}
+
+function newSteps(random: SeededRandom, making: Making): Step[] {
+  const steps: Step[] = [];
+  let atMs = 0;
+  let value = 0;
+  const put = (flaw?: Flaw): Action => ({
+    do: "put",
+    resource: random.pick(["pods", "pods", "services"]),
+    key: `${random.pick(NAMESPACES)}/${random.pick(NAMES)}`,
+    app: random.pick(APPS),
+    node: random.pick(NODES),
+    value: value++,
+    ...(flaw !== undefined && { flaw }),
+  });
+  const remove = (): Action => ({
+    do: "delete",
+    resource: random.pick(["pods", "pods", "services"]),
+    key: `${random.pick(NAMESPACES)}/${random.pick(NAMES)}`,
+  });
+  const write = (): Action => (random.chance(0.7) ? put() : remove());
+  for (let i = random.int(0, 8); i > 0; i--) steps.push({ atMs: -1, action: put() });
+  // Most worlds last seconds; some have pauses long enough for timeouts, bookmarks and dead peers.
+  const hasPauses = random.chance(0.25);
+  const faults = faultSteps(random, making, put);
+  for (let i = random.int(12, 40); i > 0; i--) {
+    atMs += random.pick([0, 1, 20, 300, 1_000, 3_000]);
+    if (hasPauses && random.chance(0.08)) atMs += random.int(20, 400) * 1_000;
+    const roll = random.next();
+    if (roll < 0.55 || (faults.length === 0 && roll < 0.85)) {
+      for (let n = random.pick([1, 1, 1, 2, 5]); n > 0; n--) steps.push({ atMs, action: write() });
+    } else if (roll < 0.62) {
+      steps.push({ atMs, action: { do: "tick", count: random.int(1, 20) } });
+    } else if (roll < 0.7) {
+      const program = random.int(0, making.programs.length - 1);
+      steps.push({
+        atMs,
+        action: random.chance(0.6)
+          ? { do: "addHandler", program, handler: newHandler(random) }
+          : { do: "removeHandler", program },
+      });
+    } else if (faults.length > 0) {
+      for (const step of random.pick(faults)()) steps.push({ atMs: atMs + step.atMs, action: step.action });
+    }
+  }
+  return steps.sort((a, b) => a.atMs - b.atMs);
+}
+
+/** For each fault of this world, what makes it happen: steps from now on. */
+function faultSteps(
+  random: SeededRandom,
+  { has, servers }: Making,
+  put: (flaw?: Flaw) => Action,
+): (() => Step[])[] {
+  const makers: (() => Step[])[] = [];
+  const now = (action: Action): Step[] => [{ atMs: 0, action }];
+  const chance = () => random.pick([0.3, 0.7, 1]);
+  const injure = (kinds: readonly (Injury | "close" | "reset")[]) => () =>
+    now({ do: "injure", with: random.pick(kinds), chance: chance() });
+  const during = (begin: Action, end: Action, longestMs: number): Step[] => [
+    { atMs: 0, action: begin },
+    { atMs: random.int(1, longestMs), action: end },
+  ];
+  const refuse = (kinds: readonly Refusal[], longestMs: number) => () => {
+    const steps: Step[] = [];
+    const kind = random.pick(kinds);
+    for (const verb of random.pick<Verb[]>([["list"], ["watch"], ["list", "watch"]])) {
+      steps.push(...during(
+        { do: "refuse", verb, with: kind, chance: chance() },
+        { do: "refuse", verb, with: undefined, chance: 1 },
+        longestMs,
+      ));
+    }
+    // What is refused is asked for again: a watch that is open would not notice.
+    steps.push({ atMs: 1, action: { do: "injure", with: random.pick(["close", "reset"] as const), chance: 1 } });
+    return steps;
+  };
+  const server = () => random.int(0, servers - 1);
+  if (has("cut")) makers.push(injure(["close", "reset"]));
+  if (has("truncate")) makers.push(injure(["truncate"]));
+  if (has("drop")) makers.push(injure(["drop"]));
+  if (has("duplicate")) makers.push(injure(["repeat", "repeatTail"]));
+  if (has("garbage")) makers.push(injure(["garbage", "unknownType"]));
+  if (has("delay")) {
+    makers.push(() =>
+      during(
+        { do: "network", state: { latencyMs: random.pick([[50, 500], [500, 3_000], [2_000, 8_000]]) } },
+        { do: "network", state: { latencyMs: [1, 8] } },
+        20_000,
+      )
+    );
+    makers.push(() =>
+      during(
+        { do: "network", state: { frameGapMs: random.pick([100, 2_000, 8_000]) } },
+        { do: "network", state: { frameGapMs: 0 } },
+        30_000,
+      )
+    );
+  }
+  if (has("blackHole")) {
+    makers.push(() => now({ do: "injure", with: "silence", chance: chance() }));
+    makers.push(() => during({ do: "injure", with: "silence", chance: chance() }, { do: "heal" }, 30_000));
+    makers.push(refuse(["silent", "emptyStream"], 20_000));
+  }
+  if (has("silentList")) {
+    makers.push(() =>
+      during(
+        { do: "network", state: { silentListChance: chance() } },
+        { do: "network", state: { silentListChance: 0 } },
+        20_000,
+      )
+    );
+  }
+  if (has("refuse")) makers.push(refuse(["refused", "unreachable"], 60_000));
+  if (has("tooMany")) makers.push(refuse(["tooManySeconds", "tooManyDate", "tooManyPlain"], 30_000));
+  if (has("serverError")) {
+    makers.push(refuse(["internalError", "unavailableSeconds", "gatewayTimeout", "forbidden"], 30_000));
+  }
+  if (has("proxy")) {
+    makers.push(refuse(["badGateway", "loginPage", "closedAtOnce"], 30_000));
+    makers.push(() =>
+      during(
+        { do: "network", state: { cutListChance: chance() } },
+        { do: "network", state: { cutListChance: 0 } },
+        20_000,
+      )
+    );
+  }
+  if (has("errorEvent")) {
+    makers.push(() => {
+      const [code, reason] = random.pick<[number, string]>([
+        [410, "Expired"],
+        [410, "Gone"],
+        [429, "TooManyRequests"],
+        [500, "InternalError"],
+        [504, "Timeout"],
+        [403, "Forbidden"],
+        [0, ""],
+      ]);
+      return now({ do: "failWatches", code, reason, chance: chance() });
+    });
+  }
+  if (has("compact")) {
+    makers.push(() => now({ do: "compact", keep: random.pick([0, 1, 5]) }));
+    makers.push(() => now({ do: "forget", server: server() }));
+    makers.push(() => [
+      { atMs: 0, action: { do: "injure", with: "close", chance: 1 } },
+      { atMs: 0, action: { do: "compact", keep: 0 } },
+      { atMs: 0, action: { do: "forget", server: server() } },
+    ]);
+  }
+  if (has("expire")) {
+    makers.push(() =>
+      during(
+        { do: "settings", settings: { tokensExpire: true } },
+        { do: "settings", settings: { tokensExpire: false } },
+        20_000,
+      )
+    );
+    makers.push(() => now({ do: "failWatches", code: 410, reason: "Expired", chance: 1 }));
+  }
+  if (has("lag")) {
+    makers.push(() => now({ do: "lag", server: server(), ms: random.pick([5, 100, 2_000, 5_000]) }));
+    makers.push(() => {
+      const index = server();
+      return during(
+        { do: "freeze", server: index, frozen: true },
+        { do: "freeze", server: index, frozen: false },
+        15_000,
+      );
+    });
+    makers.push(() => now({ do: "network", state: { sticky: random.pick([0, 1, undefined]) } }));
+    makers.push(injure(["close"]));
+  }
+  if (has("restart")) {
+    makers.push(() =>
+      now({
+        do: "restart",
+        server: server(),
+        downMs: random.pick([1, 500, 5_000]),
+        startingMs: random.pick([0, 500, 4_000]),
+        graceful: random.chance(0.5),
+      })
+    );
+  }
+  if (has("noBookmarks")) {
+    makers.push(() =>
+      during({ do: "settings", settings: { bookmarks: false } }, {
+        do: "settings",
+        settings: { bookmarks: true },
+      }, 60_000)
+    );
+    makers.push(injure(["close"]));
+  }
+  if (has("noInitialEvents")) {
+    makers.push(() =>
+      during(
+        { do: "settings", settings: { initialEvents: random.pick(["ignored", "rejected"] as const) } },
+        { do: "settings", settings: { initialEvents: "sent" } },
+        30_000,
+      )
+    );
+    makers.push(() => now({ do: "failWatches", code: 410, reason: "Expired", chance: 1 }));
+  }
+  if (has("flaw")) {
+    makers.push(() => now(put(random.pick(["schema", "schema", "metadata", "huge"] as const))));
+    makers.push(() => now(put("schema")));
+  }
+  return makers;
+}

@@ -1,0 +1,378 @@
+/**
+ * Runs one simulated world, and says what was wrong in it.
+ * @module
+ */
+
+import { newStatus } from "@listwatch/cache";
+import { ClusterModel } from "./cluster_model.ts";
+import { clockText, describeAction, describeScenario } from "./describe_scenario.ts";
+import { NetworkModel, type NetworkObserver, type SimRequest } from "./network_model.ts";
+import { Program } from "./program.ts";
+import { type Action, type Fault, newScenario, type Scenario } from "./scenario.ts";
+import { SeededRandom } from "./seeded_random.ts";
+import { ServerModel, type ServerSettings } from "./server_model.ts";
+import { VirtualTime } from "./virtual_time.ts";
+
+/** What came of a seed. */
+export interface SeedResult {
+  readonly seed: number;
+  /** What was wrong, with the time of each; empty if all was well. */
+  readonly violations: readonly string[];
+  readonly scenario: Scenario;
+  /** How much happened. */
+  readonly requests: number;
+  /** What went over the network and what was logged, if that was asked for. */
+  readonly trace: readonly string[];
+}
+
+/** Options of {@linkcode simulateSeed}. */
+export interface SimulateOptions {
+  /** The faults that may occur; all by default. */
+  readonly faults?: readonly Fault[];
+  /** Whether to keep a trace; `false` by default. */
+  readonly trace?: boolean;
+}
+
+/** After faults stop, the store must equal the server within so long. */
+const CONVERGENCE_MS = 60_000;
+/** What a slow handler may have left to do after that. */
+const HANDLERS_MS = 60_000;
+/** No list, or watch that has not begun, may wait for an answer longer than this. */
+const LIST_LIMIT_MS = 91_000;
+const OPEN_LIMIT_MS = 31_000;
+/** A streamed list that is silent is given up after this. */
+const STREAM_SILENCE_MS = 11_000;
+/** A watch whose bookmarks stopped is given up after this. */
+const BOOKMARK_SILENCE_MS = 91_000;
+/** A watch is given up so long after the time at which the server should have ended it. */
+const TIMEOUT_GRACE_MS = 5_001;
+/** More requests than this in ten seconds are a hot loop; the pages of a list count as one. */
+const MOST_REQUESTS = 25;
+const RATE_WINDOW_MS = 10_000;
+const MOST_VIOLATIONS = 10;
+
+const START_MS = 1_790_000_000_000;
+
+/** Simulates the world of a seed. */
+export async function simulateSeed(seed: number, options: SimulateOptions = {}): Promise<SeedResult> {
+  const world = new World(newScenario(seed, options.faults), options.trace ?? false);
+  return await world.run();
+}
+
+class World {
+  readonly #scenario: Scenario;
+  readonly #time = new VirtualTime(START_MS);
+  readonly #cluster: ClusterModel;
+  readonly #settings: ServerSettings;
+  readonly #servers: ServerModel[];
+  readonly #network: NetworkModel;
+  readonly #programs: Program[];
+  readonly #recent: number[][] = [];
+  readonly #notBeforeMs: number[] = [];
+  readonly #violations: string[] = [];
+  readonly #trace: string[] = [];
+  readonly #traces: boolean;
+  readonly #random: SeededRandom;
+
+  constructor(scenario: Scenario, traces: boolean) {
+    this.#scenario = scenario;
+    this.#traces = traces;
+    const random = this.#random = new SeededRandom(scenario.seed ^ 0x5eed);
+    const time = this.#time;
+    const cluster = this.#cluster = new ClusterModel(scenario.firstRevision);
+    const settings = this.#settings = { ...scenario.settings };
+    for (const { atMs, action } of scenario.steps) if (atMs < 0) this.#act(action);
+    this.#servers = Array.from(
+      { length: scenario.servers },
+      (_, index) => new ServerModel(`server ${index}`, { cluster, time, random: random.fork(), settings }),
+    );
+    cluster.onRevision = (revision) => {
+      for (const server of this.#servers) server.follow(revision);
+    };
+    const observer = this.#observer();
+    this.#network = new NetworkModel({
+      time,
+      random: random.fork(),
+      servers: this.#servers,
+      settings,
+      observer,
+    });
+    this.#programs = scenario.programs.map((config, index) => {
+      this.#recent.push([]);
+      this.#notBeforeMs.push(0);
+      return new Program(index, config, {
+        time,
+        cluster,
+        fetch: this.#network.fetchFor(index, config.scope, scenario),
+        violate: (text) => this.#violate(text),
+        log: (text) => this.#log(text),
+      });
+    });
+  }
+
+  async run(): Promise<SeedResult> {
+    const unhandled = (event: PromiseRejectionEvent) => {
+      event.preventDefault();
+      this.#violate(`unhandled rejection: ${event.reason}`);
+    };
+    globalThis.addEventListener("unhandledrejection", unhandled);
+    try {
+      await this.#live();
+    } catch (error) {
+      this.#violate(`the simulation failed: ${error instanceof Error ? error.stack : error}`);
+    } finally {
+      await new Promise((resolve) => setTimeout0(resolve)); // late rejections are reported by then
+      globalThis.removeEventListener("unhandledrejection", unhandled);
+      this.#time.dispose();
+    }
+    return {
+      seed: this.#scenario.seed,
+      violations: this.#violations,
+      scenario: this.#scenario,
+      requests: this.#network.requests,
+      trace: this.#trace,
+    };
+  }
+
+  async #live(): Promise<void> {
+    const { steps, calmMs } = this.#scenario;
+    for (const program of this.#programs) program.start();
+    for (const { atMs, action } of steps) {
+      if (atMs < 0) continue;
+      this.#time.schedule(() => {
+        if (this.#time.now() < START_MS + calmMs) this.#log(describeAction(action));
+        this.#act(action);
+      }, atMs);
+    }
+    if (await this.#advance(calmMs)) return;
+    this.#calmDown();
+    if (await this.#outlastSilence()) return;
+    if (await this.#converge("after faults stopped")) return;
+    // What is equal by luck is not equal for long: everything must still be live.
+    for (const [index, { scope }] of this.#scenario.programs.entries()) {
+      const key = `${scope.namespace || "a"}/last-${index}`;
+      this.#cluster.put(scope.resource, key, { app: scope.app || "web", node: "node-1", value: 1_000 });
+      if (index === 0) this.#cluster.delete(scope.resource, `${scope.namespace || "a"}/n0`);
+    }
+    if (await this.#converge("after a last write")) return;
+    for (const program of this.#programs) program.checkIndices();
+    await this.#stop();
+  }
+
+  /** Moves time; true if the world need not go on. */
+  async #advance(ms: number, done?: () => boolean): Promise<boolean> {
+    const stop = () => this.#violations.length >= MOST_VIOLATIONS || (done?.() ?? false);
+    await this.#time.run(this.#time.now() + ms, () => this.#check(), stop);
+    return this.#violations.length > 0;
+  }
+
+  #check(): void {
+    for (const program of this.#programs) program.check();
+  }
+
+  #calmDown(): void {
+    this.#log("faults stop");
+    Object.assign(this.#settings, this.#scenario.calmSettings);
+    this.#network.calmDown();
+    for (const server of this.#servers) {
+      server.lag(5);
+      server.freeze(false);
+    }
+    if (this.#scenario.flawsStay) return;
+    for (const resource of ["pods", "services"]) {
+      let value = 500;
+      for (const [key, object] of [...this.#cluster.objects(resource)]) {
+        if (this.#cluster.flawOf(object) === undefined) continue;
+        if (this.#random.chance(0.5)) this.#cluster.delete(resource, key);
+        else this.#cluster.put(resource, key, { app: "web", node: "node-1", value: value++ });
+      }
+    }
+  }
+
+  /** A connection that is dead for good is a fault that goes on until the program gives it up. */
+  async #outlastSilence(): Promise<boolean> {
+    for (let silent = this.#network.silent(); silent.length > 0; silent = this.#network.silent()) {
+      const [request] = silent.sort((a, b) => this.#giveUpMs(a) - this.#giveUpMs(b));
+      const untilMs = this.#giveUpMs(request);
+      const isGone = () => !this.#network.open.has(request);
+      if (await this.#advance(Math.max(0, untilMs - this.#time.now()), isGone)) return true;
+      if (!isGone()) {
+        this.#violate(
+          `informer ${request.program} holds on to a dead connection: request ${request.id}, a ${request.verb}, ` +
+            `asked for at ${clockText(request.startMs - START_MS).trim()}`,
+        );
+        return true;
+      }
+    }
+    return false;
+  }
+
+  /** When a program must have given up a silent connection. */
+  #giveUpMs({ verb, query, startMs, connection, state }: SimRequest): number {
+    if (verb === "list") return startMs + LIST_LIMIT_MS;
+    if (connection === undefined || state === "waiting") return startMs + OPEN_LIMIT_MS;
+    if (query.get("sendInitialEvents") === "true" && !connection.sawEnd) {
+      return Math.max(connection.lastDeliveryMs, startMs) + STREAM_SILENCE_MS;
+    }
+    const timeoutMs = startMs + Number(query.get("timeoutSeconds")) * 1_000 + TIMEOUT_GRACE_MS;
+    return connection.bookmarks === 0
+      ? timeoutMs
+      : Math.min(timeoutMs, connection.lastDeliveryMs + BOOKMARK_SILENCE_MS);
+  }
+
+  async #converge(when: string): Promise<boolean> {
+    const startMs = this.#time.now();
+    const differs = () => this.#programs.find((program) => program.difference() !== undefined);
+    if (await this.#advance(CONVERGENCE_MS, () => differs() === undefined)) return true;
+    const wrong = differs();
+    if (wrong !== undefined) {
+      const status = JSON.stringify(wrong.informer.status());
+      this.#violate(
+        `informer ${wrong.index} does not equal the server ${CONVERGENCE_MS / 1_000} s ${when}: ` +
+          `${wrong.difference()}; ${status}`,
+      );
+      return true;
+    }
+    this.#log(`stores equal the server ${this.#time.now() - startMs} ms ${when}`);
+    const late = () => this.#programs.find((program) => program.handlerDifference() !== undefined);
+    if (await this.#advance(HANDLERS_MS, () => late() === undefined)) return true;
+    const behind = late();
+    if (behind === undefined) return false;
+    this.#violate(`a handler does not equal its store ${when}: ${behind.handlerDifference()}`);
+    return true;
+  }
+
+  async #stop(): Promise<void> {
+    this.#log("stop");
+    let stopped = 0;
+    for (const program of this.#programs) {
+      program.stop().then(() => stopped++, (error) => this.#violate(`stop failed: ${error}`));
+    }
+    await this.#advance(5_000, () => stopped === this.#programs.length);
+    if (stopped < this.#programs.length) this.#violate("an informer does not stop");
+    if (this.#time.programTimers > 0) this.#violate(`${this.#time.programTimers} timers are left after the stop`);
+    for (const { id, verb } of this.#network.open) {
+      this.#violate(`request ${id}, a ${verb}, is left open after the stop`);
+    }
+    const { requests } = this.#network;
+    await this.#advance(120_000);
+    if (this.#network.requests > requests) this.#violate("requests are made after the stop");
+  }
+
+  #act(action: Action): void {
+    const isBefore = this.#servers === undefined;
+    switch (action.do) {
+      case "put":
+        return this.#cluster.put(action.resource, action.key, action);
+      case "delete":
+        return this.#cluster.delete(action.resource, action.key);
+      case "tick":
+        for (let i = 0; i < action.count; i++) this.#cluster.tick();
+        return;
+      case "addHandler":
+        return this.#programs[action.program].addHandler(action.handler);
+      case "removeHandler":
+        return this.#programs[action.program].removeHandler();
+      case "heal":
+        for (const { connection } of this.#network.open) connection?.heal();
+        return;
+    }
+    // What breaks something breaks nothing any more once faults have stopped.
+    if (isBefore || this.#time.now() >= START_MS + this.#scenario.calmMs) return;
+    switch (action.do) {
+      case "compact":
+        return this.#cluster.compact(this.#cluster.revision - action.keep);
+      case "forget":
+        return this.#servers[action.server].forget();
+      case "lag":
+        return this.#servers[action.server].lag(action.ms);
+      case "freeze":
+        return this.#servers[action.server].freeze(action.frozen);
+      case "restart": {
+        const server = this.#servers[action.server];
+        server.restart(action.downMs, action.startingMs, action);
+        return this.#network.abandon(server);
+      }
+      case "network":
+        Object.assign(this.#network.state, action.state);
+        return;
+      case "refuse":
+        this.#network.state.refusals[action.verb] = action.with;
+        this.#network.state.refusalChance = action.chance;
+        return;
+      case "settings":
+        Object.assign(this.#settings, action.settings);
+        return;
+      case "injure":
+        return this.#network.injure(action.with, action.chance);
+      case "failWatches": {
+        const status = newStatus(action.code, action.reason, "an error in the stream");
+        for (const server of this.#servers) server.failWatches(status, action.chance);
+      }
+    }
+  }
+
+  #observer(): NetworkObserver {
+    return {
+      onRequest: (request) => {
+        const { id, program, verb, query } = request;
+        this.#log(`informer ${program}: request ${id}: ${verb} ${query}`);
+        const nowMs = this.#time.now();
+        const recent = this.#recent[program];
+        if (nowMs < this.#notBeforeMs[program]) {
+          this.#violate(
+            `informer ${program} asks ${this.#notBeforeMs[program] - nowMs} ms before Retry-After allows it`,
+          );
+        }
+        if (!query.has("continue")) {
+          while (recent.length > 0 && recent[0] <= nowMs - RATE_WINDOW_MS) recent.shift();
+          recent.push(nowMs);
+          if (recent.length > MOST_REQUESTS) {
+            this.#violate(`informer ${program} made ${recent.length} requests in ${RATE_WINDOW_MS} ms`);
+            recent.length = 0;
+          }
+        }
+        this.#programs[program].requested(query);
+      },
+      onAnswer: ({ id, program }, status, retryAfterMs) => {
+        this.#log(
+          `request ${id}: ${status === 0 ? "failed" : `answered ${status}`}${
+            retryAfterMs === undefined ? "" : `, Retry-After ${retryAfterMs} ms`
+          }`,
+        );
+        if (status === 410 || status === 504) this.#programs[program].unavailable();
+        if (retryAfterMs !== undefined) this.#notBeforeMs[program] = this.#time.now() + retryAfterMs;
+      },
+      onUnavailable: ({ program }) => this.#programs[program].unavailable(),
+      log: (text) => this.#log(text),
+    };
+  }
+
+  #violate(text: string): void {
+    this.#log(`WRONG: ${text}`);
+    if (this.#violations.length < MOST_VIOLATIONS) {
+      this.#violations.push(`${clockText(this.#time.now() - START_MS).trim()} ${text}`);
+    }
+  }
+
+  #log(text: string): void {
+    if (this.#traces) this.#trace.push(`${clockText(this.#time.now() - START_MS)}  ${text}`);
+  }
+}
+
+function setTimeout0(callback: (value?: unknown) => void): void {
+  (globalThis as unknown as { setImmediate(callback: () => void): void }).setImmediate(callback);
+}
+
+/** A failed seed as text: what was wrong, the script, and the command that repeats it. */
+export function describeFailure(result: SeedResult, command: string): string {
+  const lines = [
+    `seed ${result.seed} failed:`,
+    ...result.violations.map((text) => `  ${text}`),
+    "the script:",
+    ...describeScenario(result.scenario).split("\n").map((text) => `  ${text}`),
+  ];
+  if (result.trace.length > 0) lines.push("the trace:", ...result.trace.map((text) => `  ${text}`));
+  lines.push(`repeat it: ${command}`);
+  return lines.join("\n");
+}

@@ -1,0 +1,152 @@
+/**
+ * Time that moves only when everything that could happen at this instant has happened.
+ * @module
+ */
+
+import type { Clock, TimerHandle } from "@listwatch/cache";
+
+interface Timer {
+  readonly dueMs: number;
+  readonly order: number;
+  readonly callback: () => void;
+  readonly ofProgram: boolean;
+  state: "set" | "fired" | "cleared";
+}
+
+type Immediate = (callback: () => void) => unknown;
+const globals = globalThis as unknown as { setImmediate: Immediate };
+
+/**
+ * The clock of a simulated world. The program under test takes it as its `Clock`; the world itself uses
+ * {@linkcode VirtualTime.schedule}, so that the timers which the program left behind can be told from the world's own.
+ */
+export class VirtualTime implements Clock {
+  #nowMs: number;
+  #order = 0;
+  #programTimers = 0;
+  // A binary heap by due time, then by the order in which they were set.
+  readonly #heap: Timer[] = [];
+  readonly #immediate: Immediate = globals.setImmediate;
+  #turns = 0;
+
+  constructor(startMs: number) {
+    this.#nowMs = startMs;
+    // The library gives way to other tasks by `setImmediate`: counted here, so that settling waits for those as well.
+    globals.setImmediate = (callback) => {
+      this.#turns++;
+      return this.#immediate.call(globalThis, () => {
+        this.#turns--;
+        callback();
+      });
+    };
+  }
+
+  /** Gives the real `setImmediate` back. */
+  dispose(): void {
+    globals.setImmediate = this.#immediate;
+  }
+
+  now(): number {
+    return this.#nowMs;
+  }
+
+  setTimeout(callback: () => void, ms: number): TimerHandle {
+    this.#programTimers++;
+    return this.#set(callback, ms, true);
+  }
+
+  clearTimeout(handle: TimerHandle): void {
+    const timer = handle as Timer | undefined;
+    if (timer?.state !== "set") return;
+    timer.state = "cleared";
+    if (timer.ofProgram) this.#programTimers--;
+  }
+
+  /** A timer of the world. */
+  schedule(callback: () => void, ms: number): TimerHandle {
+    return this.#set(callback, ms, false);
+  }
+
+  /** How many timers the program has set that have not fired. */
+  get programTimers(): number {
+    return this.#programTimers;
+  }
+
+  /** Lets everything run that can run without time passing. */
+  async settle(): Promise<void> {
+    do {
+      // A macrotask: every microtask that is queued, and every one those queue, runs before it.
+      await new Promise<void>((resolve) => this.#immediate.call(globalThis, resolve));
+    } while (this.#turns > 0);
+  }
+
+  /**
+   * Moves time forward timer by timer up to `untilMs`, or until `done` says so.
+   *
+   * @param after Called after each instant has settled.
+   * @returns Whether `done` was reached.
+   */
+  async run(untilMs: number, after: () => void, done: () => boolean = () => false): Promise<boolean> {
+    await this.settle();
+    after();
+    if (done()) return true;
+    for (let timer = this.#next(untilMs); timer !== undefined; timer = this.#next(untilMs)) {
+      this.#nowMs = Math.max(this.#nowMs, timer.dueMs);
+      timer.state = "fired";
+      if (timer.ofProgram) this.#programTimers--;
+      timer.callback();
+      await this.settle();
+      after();
+      if (done()) return true;
+    }
+    this.#nowMs = Math.max(this.#nowMs, untilMs);
+    return false;
+  }
+
+  #set(callback: () => void, ms: number, ofProgram: boolean): Timer {
+    const dueMs = this.#nowMs + Math.max(ms, 0);
+    const timer: Timer = { dueMs, order: this.#order++, callback, ofProgram, state: "set" };
+    const heap = this.#heap;
+    let at = heap.length;
+    heap.push(timer);
+    while (at > 0) {
+      const parent = (at - 1) >> 1;
+      if (!isBefore(timer, heap[parent])) break;
+      heap[at] = heap[parent];
+      at = parent;
+    }
+    heap[at] = timer;
+    return timer;
+  }
+
+  /** Takes out the next timer that is due by `untilMs`. */
+  #next(untilMs: number): Timer | undefined {
+    const heap = this.#heap;
+    while (heap.length > 0) {
+      const first = heap[0];
+      if (first.state === "set" && first.dueMs > untilMs) return undefined;
+      const last = heap.pop()!;
+      if (heap.length > 0) sink(heap, last);
+      if (first.state === "set") return first;
+    }
+    return undefined;
+  }
+}
+
+function isBefore(a: Timer, b: Timer): boolean {
+  return a.dueMs < b.dueMs || (a.dueMs === b.dueMs && a.order < b.order);
+}
+
+/** Puts a timer in the place of the first one, and restores the order. */
+function sink(heap: Timer[], timer: Timer): void {
+  let at = 0;
+  for (;;) {
+    let child = 2 * at + 1;
+    if (child >= heap.length) break;
+    if (child + 1 < heap.length && isBefore(heap[child + 1], heap[child])) child++;
+    if (!isBefore(heap[child], timer)) break;
+    heap[at] = heap[child];
+    at = child;
+  }
+  heap[at] = timer;
+}
