@@ -39,6 +39,7 @@ export class ScriptedSource implements ListerWatcher<KubernetesObject> {
   /** How often each stream that was handed out was closed by its reader. */
   readonly closed: number[] = [];
   readonly #script: Answer[];
+  readonly #watchers: FakeWatcher[] = [];
 
   constructor(...script: Answer[]) {
     this.#script = script;
@@ -47,6 +48,11 @@ export class ScriptedSource implements ListerWatcher<KubernetesObject> {
   /** Adds to the script. */
   then(...script: Answer[]): void {
     this.#script.push(...script);
+  }
+
+  /** How many of the streams that were handed out are open. */
+  get open(): number {
+    return this.#watchers.filter((watcher) => !watcher.isStopped).length;
   }
 
   /** How many answers are left. */
@@ -87,6 +93,7 @@ export class ScriptedSource implements ListerWatcher<KubernetesObject> {
 
   #tracked(watcher: FakeWatcher, signal: AbortSignal): WatchStream<KubernetesObject> {
     const index = this.closed.push(0) - 1;
+    this.#watchers.push(watcher);
     onAbort(signal, () => watcher.fail(signal.reason));
     return {
       [Symbol.asyncIterator]: () => {

@@ -1,0 +1,348 @@
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import { NetworkError, type ReflectorStatus } from "@listwatch/cache";
+import type { FakeWatcher } from "@listwatch/cache/testing";
+import { type Answer, at, newRun, openWatch, page, refusal, type Run, statuses } from "./scripted_source.ts";
+
+const refused = new NetworkError("ConnectionRefused", "connection refused");
+const END = { "k8s.io/initial-events-end": "true" };
+
+describe("a reflector's status", () => {
+  it("goes through its phases, and tells those who listen in the turn of the change", async () => {
+    const watcher = openWatch();
+    const run = newRun([{ list: page("a@1", "10") }, { watch: watcher }, { watch: refused }, {
+      watch: openWatch(),
+    }]);
+    const phases: string[] = [];
+    const unlisten = run.reflector.onStatus((status) => {
+      assert.deepEqual(run.reflector.status(), status);
+      if (phases.at(-1) !== status.phase) phases.push(status.phase);
+    });
+    assert.deepEqual(run.reflector.status(), {
+      phase: "idle",
+      resourceVersion: "",
+      attempt: 0,
+      quarantined: 0,
+    });
+    await run.start();
+    await run.clock.advance(10_000);
+    watcher.stop();
+    await run.clock.advance(800);
+    await run.stop();
+    assert.deepEqual(phases.splice(0), ["listing", "watching", "backingOff", "watching", "stopped"]);
+    unlisten();
+    await run.reflector.run(AbortSignal.abort());
+    assert.deepEqual(phases, []);
+  });
+
+  it("counts the tries that failed in a row, says when the next comes, and what went wrong last", async () => {
+    await using run = newRun([
+      { list: refusal("forbidden") },
+      { list: refused },
+      { list: page("", "10") },
+      { watch: openWatch() },
+    ]);
+    await run.clock.advance(1_000_000);
+    await run.start();
+    const first = run.reflector.status();
+    assert.deepEqual([first.phase, first.attempt, first.nextRetryTimeMs], ["backingOff", 1, 1_000_800]);
+    assert.deepEqual(first.lastError, { message: "pods is forbidden", code: "Forbidden", timeMs: 1_000_000 });
+    await run.clock.advance(800);
+    const second = run.reflector.status();
+    assert.deepEqual([second.phase, second.attempt, second.nextRetryTimeMs], ["backingOff", 2, 1_002_400]);
+    await run.clock.advance(1_600);
+    const third = run.reflector.status();
+    assert.deepEqual([third.phase, third.attempt, third.nextRetryTimeMs], ["watching", 0, undefined]);
+    assert.deepEqual(third.lastError, {
+      message: "connection refused",
+      code: "ConnectionRefused",
+      timeMs: 1_000_800,
+    });
+  });
+
+  it("tells when the last event and the last bookmark came", async () => {
+    const watcher = openWatch();
+    await using run = newRun([{ list: page("", "10") }, { watch: watcher }]);
+    await run.start();
+    await run.clock.advance(1_000);
+    watcher.bookmark("11");
+    await run.clock.advance(1_000);
+    watcher.add(at("a@12"));
+    await run.clock.advance(0);
+    const { lastEventTimeMs, lastBookmarkTimeMs } = run.reflector.status();
+    assert.deepEqual([lastEventTimeMs, lastBookmarkTimeMs], [2_000, 1_000]);
+  });
+
+  it("tells how far a list has come", async () => {
+    const first = page("a@1 b@2", "10", "C1");
+    await using run = newRun([
+      { list: { ...first, metadata: { ...first.metadata, remainingItemCount: 1 } } },
+      { list: page("c@3", "10") },
+      { watch: openWatch() },
+    ]);
+    const progress: ReflectorStatus["progress"][] = [];
+    run.reflector.onStatus((status) => {
+      if (status.phase === "listing") progress.push(status.progress);
+    });
+    await run.start();
+    assert.deepEqual(progress, [{ items: 0 }, { items: 2, remaining: 1 }, { items: 3 }]);
+    assert.equal(run.reflector.status().progress, undefined);
+  });
+
+  it("that was handed out does not change", async () => {
+    await using run = newRun([{ list: page("", "10") }, { watch: openWatch() }]);
+    const before = run.reflector.status();
+    await run.start();
+    assert.equal(before.phase, "idle");
+  });
+});
+
+describe("a reflector among callbacks that throw", () => {
+  const broken = () => {
+    throw new Error("callback broke");
+  };
+
+  it("goes on when the watch error handler throws", async () => {
+    await using run = newRun([{ list: refusal("forbidden") }, { list: page("", "10") }, {
+      watch: openWatch(),
+    }], {
+      watchErrorHandler: broken,
+    });
+    await run.start();
+    await run.clock.advance(800);
+    assert.equal(run.reflector.status().phase, "watching");
+    assert.deepEqual(run.log.of("error"), ["error: pods: watchErrorHandler threw: callback broke"]);
+  });
+
+  it("goes on when a status listener throws", async () => {
+    await using run = newRun([{ list: page("", "10") }, { watch: openWatch() }]);
+    run.reflector.onStatus(broken);
+    await run.start();
+    assert.equal(run.reflector.status().phase, "watching");
+    assert.match(run.log.of("error")[0], /a status listener threw: callback broke/);
+  });
+
+  it("goes on when the one who is told of what was set aside throws", async () => {
+    const watcher = openWatch((one) => {
+      one.add({ kind: "Pod" });
+      one.add(at("a@20"));
+    });
+    await using run = newRun([{ list: page("", "10") }, { watch: watcher }], { onQuarantined: broken });
+    await run.start();
+    assert.deepEqual(run.store.operations, ["replace 10:", "add a@20"]);
+    assert.match(run.log.of("error")[0], /onQuarantined threw: callback broke/);
+  });
+
+  it("goes on when the source throws something that is no error", async () => {
+    await using run = newRun([{ list: "text" as never }, { list: page("", "10") }, { watch: openWatch() }]);
+    const list = run.source.list.bind(run.source);
+    let failures = 1;
+    run.source.list = (options, context) => {
+      // deno-lint-ignore no-throw-literal -- sources do such things
+      if (failures-- > 0) throw "a string";
+      return list(options, context);
+    };
+    run.source.then();
+    await run.start();
+    assert.deepEqual(run.errors.map((error) => error.message), ["a string"]);
+    assert.equal(run.reflector.status().phase, "backingOff");
+  });
+});
+
+describe("a reflector that is run", () => {
+  it("cannot be run a second time meanwhile, but again afterwards, from where it was", async () => {
+    const run = newRun([
+      { list: page("", "10") },
+      { watch: openWatch() },
+      { list: page("", "11") },
+      { watch: openWatch() },
+    ]);
+    await run.start();
+    await assert.rejects(run.reflector.run(new AbortController().signal), TypeError);
+    await run.stop();
+    const abort = new AbortController();
+    const again = run.reflector.run(abort.signal);
+    await run.clock.advance(0);
+    assert.deepEqual(run.source.requests.slice(2), ['list "10"', 'watch "11"']);
+    abort.abort();
+    await again;
+  });
+
+  it("asks nothing when its signal is aborted already", async () => {
+    const run = newRun([]);
+    await run.reflector.run(AbortSignal.abort());
+    await run.reflector.listAndWatch(AbortSignal.abort());
+    assert.deepEqual(run.source.requests, []);
+  });
+
+  it("for one cycle throws what ended it, if that is to be reported", async () => {
+    const signal = new AbortController().signal;
+    const error = refusal("forbidden");
+    await assert.rejects(newRun([{ list: error }]).reflector.listAndWatch(signal), error);
+    await assert.rejects(
+      newRun([{ list: page("", "1") }, { watch: error }]).reflector.listAndWatch(signal),
+      error,
+    );
+    const expired = openWatch((watcher) => watcher.error(statuses.expired));
+    const quiet = newRun([{ list: page("", "1") }, { watch: expired }]);
+    await quiet.reflector.listAndWatch(signal);
+    assert.equal(quiet.clock.pendingTimers, 0);
+  });
+});
+
+describe("a reflector that is stopped", () => {
+  it("closes its watch once and leaves no timer, whatever it is at", async () => {
+    const scripts: Record<string, () => Answer[]> = {
+      listing: () => [{ list: "hang" }],
+      "opening a watch": () => [{ list: page("", "10") }, { watch: "hang" }],
+      watching: () => [{ list: page("", "10") }, { watch: openWatch((one) => one.bookmark("11")) }],
+      "backing off to list": () => [{ list: refused }],
+      "backing off to watch": () => [{ list: page("", "10") }, { watch: refused }],
+    };
+    for (const [what, script] of Object.entries(scripts)) {
+      const run = newRun(script(), { resyncPeriodMs: 60_000 });
+      await run.start();
+      await run.stop();
+      assert.equal(run.clock.pendingTimers, 0, what);
+      assert.deepEqual(run.source.closed.filter((count) => count !== 1), [], what);
+      assert.equal(run.source.open, 0, what);
+      assert.equal(run.reflector.status().phase, "stopped", what);
+    }
+  });
+
+  it("at any moment ends, closes every stream once, and leaves no timer", async () => {
+    const scripts: Record<string, () => Answer[]> = {
+      "pages, a watch and its events": () => [
+        { watch: refusal("invalid") },
+        { list: page("a@1", "10", "C1") },
+        { list: page("b@2", "10") },
+        { watch: openWatch((one) => one.add(at("c@11"))) },
+      ],
+      "a stream that goes on as a watch": () => [
+        {
+          watch: openWatch((one) => {
+            one.add(at("a@1"));
+            one.bookmark("10", END);
+            one.add(at("b@11"));
+          }),
+        },
+      ],
+      "a stream that is refused, and a list": () => [
+        { watch: refusal("invalid") },
+        { list: page("a@1", "10") },
+        { watch: openWatch() },
+      ],
+      "a stream that ends early": () => [{
+        watch: openWatch((one) => {
+          one.add(at("a@1"));
+          one.stop();
+        }),
+      }],
+      "a stream that breaks off": () => [{
+        watch: openWatch((one) => {
+          one.add(at("a@1"));
+          one.fail(new NetworkError("ConnectionReset", "connection reset"));
+        }),
+      }],
+      "expired versions": () => [
+        { watch: refusal("expired") },
+        { watch: refusal("invalid") },
+        { list: refusal("expired") },
+        { list: page("a@1", "10") },
+        { watch: openWatch((one) => one.error(statuses.expired)) },
+      ],
+      "a watch that is refused": () => [
+        { watch: refusal("invalid") },
+        { list: page("", "10") },
+        { watch: refusal("forbidden") },
+      ],
+      "a watch that fails and is opened again": () => [
+        { watch: refusal("invalid") },
+        { list: page("", "10") },
+        { watch: openWatch((one) => one.error(statuses.internal)) },
+        { watch: openWatch((one) => one.error(statuses.internal)) },
+        { watch: openWatch() },
+      ],
+    };
+    for (const [what, script] of Object.entries(scripts)) {
+      let wasWatching = false;
+      for (let turns = 0; turns < 90; turns++) {
+        const run = newRun(script(), {
+          useWatchList: true,
+          resyncPeriodMs: 60_000,
+          maxInternalErrorRetryMs: 60_000,
+        });
+        await stopAfter(turns, run);
+        const where = `${what}, stopped after ${turns} microtasks, at ${run.source.requests.at(-1)}`;
+        assert.equal(run.clock.pendingTimers, 0, where);
+        assert.equal(run.reflector.status().phase, "stopped", where);
+        assert.deepEqual(run.source.problems, [], where);
+        assert.ok(run.source.closed.every((count) => count <= 1), where);
+        assert.equal(run.source.open, 0, where);
+        assert.deepEqual(run.errors.filter(isAbort), [], where);
+        wasWatching ||= run.source.left === 0;
+      }
+      assert.ok(wasWatching, `${what}: 90 microtasks are too few to get to the end`);
+    }
+  });
+});
+
+/** What an aborted request fails with, which is no failure. */
+function isAbort(error: Error): boolean {
+  return error.name === "AbortError";
+}
+
+/** Runs a reflector, lets so many microtasks pass, and stops it. */
+async function stopAfter(turns: number, { reflector }: Run): Promise<void> {
+  const abort = new AbortController();
+  const running = reflector.run(abort.signal);
+  for (let i = 0; i < turns; i++) await null;
+  abort.abort();
+  await running;
+}
+
+describe("a reflector with a dead peer", () => {
+  async function watching(fill: (watcher: FakeWatcher) => void = () => {}) {
+    const watcher = openWatch(fill);
+    const run = newRun([{ list: page("", "10") }, { watch: watcher }, { watch: openWatch() }]);
+    await run.start();
+    return run;
+  }
+
+  it("gives a watch up that the server should have ended", async () => {
+    await using run = await watching();
+    await run.clock.advance(304_999);
+    assert.equal(run.source.left, 1);
+    await run.clock.advance(1);
+    assert.deepEqual(run.source.requests.slice(2), ['watch "10"']);
+    assert.deepEqual(run.source.closed, [1, 0]);
+    assert.equal(run.reflector.status().lastError?.code, "DeadPeer");
+    assert.deepEqual(run.errors, []);
+  });
+
+  it("gives a watch up whose bookmarks stopped", async () => {
+    await using run = await watching((watcher) => watcher.bookmark("11"));
+    await run.clock.advance(89_999);
+    assert.equal(run.source.left, 1);
+    await run.clock.advance(1);
+    assert.deepEqual(run.source.requests.slice(2), ['watch "11"']);
+  });
+
+  it("waits half a minute for a watch to open, and a minute and a half for a page of a list", async () => {
+    await using run = newRun([
+      { list: page("", "10") },
+      { watch: "hang" },
+      { watch: openWatch() },
+    ]);
+    await run.start();
+    await run.clock.advance(30_000 + 800);
+    assert.deepEqual(run.source.requests.slice(2), ['watch "10"']);
+    assert.match(run.reflector.status().lastError!.message, /no answer within 30000 ms/);
+
+    await using other = newRun([{ list: "hang" }, { list: page("", "10") }, { watch: openWatch() }]);
+    await other.start();
+    await other.clock.advance(90_000 + 800);
+    assert.deepEqual(other.source.requests, ['list "0" limit 500', 'list "0" limit 500', 'watch "10"']);
+    assert.match(other.errors[0].message, /no whole page within 90000 ms/);
+  });
+});
