@@ -54,10 +54,12 @@ export class Connection implements Stream {
   readonly #options: ConnectionOptions;
   readonly #time: VirtualTime;
   readonly #pieces: Piece[] = [];
+  readonly #earlier: Uint8Array[] = [];
   #timer: TimerHandle;
   #controller: ReadableStreamDefaultController<Uint8Array> | ReadableByteStreamController | undefined;
   #lastDueMs = 0;
   #sealed = false;
+  #isDead = false;
   /** Whose end it was that closed it; absent while it is open. */
   closed: Closing | undefined;
   /** Since when nothing gets through, and nobody says so. */
@@ -91,6 +93,7 @@ export class Connection implements Stream {
   send(frames: readonly Frame[]): void {
     if (this.closed !== undefined || this.#sealed) return;
     const { chunking, random, weather } = this.#options;
+    for (const { bytes } of frames) this.#earlier.push(bytes);
     const injury = this.injury;
     this.injury = undefined;
     if (injury !== undefined) return this.#sendInjured(frames, injury);
@@ -130,14 +133,15 @@ export class Connection implements Stream {
     this.#finish(how);
   }
 
-  /** Nothing gets through any more, and nobody is told. */
-  silence(): void {
+  /** Nothing gets through any more, and nobody is told; `forGood` if nothing can bring it back. */
+  silence({ forGood = false }: { readonly forGood?: boolean } = {}): void {
+    this.#isDead ||= forGood;
     if (this.closed === undefined) this.silentSinceMs ??= this.#time.now();
   }
 
   /** What was silent gets through again, late. */
   heal(): void {
-    if (this.silentSinceMs === undefined) return;
+    if (this.silentSinceMs === undefined || this.#isDead) return;
     this.silentSinceMs = undefined;
     this.hurry();
   }
@@ -250,7 +254,8 @@ export class Connection implements Stream {
       }
       case "repeat":
         this.#push(bytes, { mark });
-        return this.#push(bytes, {});
+        for (const earlier of this.#earlier.slice(-random.int(1, 4))) this.#push(earlier, {});
+        return;
       case "repeatTail":
         this.#push(bytes, { mark });
         return this.#push(bytes.slice(random.int(1, bytes.length - 1)), {});

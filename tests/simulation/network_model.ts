@@ -255,7 +255,7 @@ export class NetworkModel {
         const silent = request.verb === "list" && this.#random.chance(this.state.silentListChance);
         if (cut || silent) {
           connection.send([{ bytes: bytes.slice(0, this.#random.int(0, bytes.length - 1)) }]);
-          if (silent) connection.silence();
+          if (silent) connection.silence({ forGood: true });
           else if (this.#random.chance(0.5)) connection.end();
           else connection.reset();
           return;
@@ -349,7 +349,7 @@ export class NetworkModel {
         return answer.stream().end();
       case "emptyStream": {
         answer.stream();
-        request.connection!.silence();
+        request.connection!.silence({ forGood: true });
         return;
       }
     }
