@@ -1,0 +1,238 @@
+/**
+ * Kubeconfig files.
+ * @module
+ */
+
+import { readFile } from "node:fs/promises";
+import { homedir } from "node:os";
+import { delimiter, dirname, isAbsolute, join, resolve } from "node:path";
+import process from "node:process";
+import { parse } from "yaml";
+import { CacheError, errorMessage } from "../util/errors.ts";
+
+/** A cluster of a kubeconfig, by the names the file uses. */
+export interface KubeconfigCluster {
+  readonly server: string;
+  readonly "tls-server-name"?: string;
+  readonly "insecure-skip-tls-verify"?: boolean;
+  /** A file; absolute after loading. */
+  readonly "certificate-authority"?: string;
+  /** Base64; wins over the file. */
+  readonly "certificate-authority-data"?: string;
+  readonly "proxy-url"?: string;
+}
+
+/** A program that gives credentials. */
+export interface ExecConfig {
+  readonly apiVersion?: string;
+  readonly command: string;
+  readonly args?: readonly string[] | null;
+  readonly env?: readonly { readonly name: string; readonly value: string }[] | null;
+  readonly installHint?: string;
+  readonly provideClusterInfo?: boolean;
+}
+
+/** A user of a kubeconfig. Inline data wins over files, a token over a token file. */
+export interface KubeconfigUser {
+  readonly "client-certificate"?: string;
+  readonly "client-certificate-data"?: string;
+  readonly "client-key"?: string;
+  readonly "client-key-data"?: string;
+  readonly token?: string;
+  readonly tokenFile?: string;
+  readonly username?: string;
+  readonly password?: string;
+  readonly as?: string;
+  readonly "as-uid"?: string;
+  readonly "as-groups"?: readonly string[];
+  readonly "as-user-extra"?: Readonly<Record<string, readonly string[]>>;
+  readonly exec?: ExecConfig;
+  readonly "auth-provider"?: { readonly name?: string };
+}
+
+/** A context of a kubeconfig: a cluster and a user by their names. */
+export interface KubeconfigContext {
+  readonly cluster: string;
+  readonly user?: string;
+  readonly namespace?: string;
+}
+
+/**
+ * A kubeconfig, merged from its files.
+ *
+ * @example
+ * ```ts
+ * import type { Kubeconfig } from "@listwatch/cache/node";
+ * const kubeconfig: Kubeconfig = {
+ *   files: [],
+ *   "current-context": "dev",
+ *   clusters: new Map([["dev", { server: "http://127.0.0.1:8001" }]]),
+ *   users: new Map(),
+ *   contexts: new Map([["dev", { cluster: "dev" }]]),
+ * };
+ * ```
+ */
+export interface Kubeconfig {
+  /** The files it was read from. */
+  readonly files: readonly string[];
+  readonly "current-context"?: string;
+  readonly clusters: ReadonlyMap<string, KubeconfigCluster>;
+  readonly users: ReadonlyMap<string, KubeconfigUser>;
+  readonly contexts: ReadonlyMap<string, KubeconfigContext>;
+}
+
+/**
+ * A kubeconfig cannot be read, or does not hold what was asked of it.
+ *
+ * @example
+ * ```ts
+ * import { KubeconfigError, loadKubeconfig } from "@listwatch/cache/node";
+ * await loadKubeconfig({ path: "/no/such/file" }).catch((error) => {
+ *   console.log(error instanceof KubeconfigError, error.message);
+ * });
+ * ```
+ */
+export class KubeconfigError extends CacheError {
+  /** Makes the error. */
+  constructor(message: string, options: { readonly cause?: unknown } = {}) {
+    super("Kubeconfig", message, options);
+  }
+}
+
+/** Options of {@linkcode loadKubeconfig}. */
+export interface LoadKubeconfigOptions {
+  /** The one file to read; it must be there. By default the files of `KUBECONFIG`, or `~/.kube/config`. */
+  readonly path?: string;
+  /** Environment variables; those of the process by default. */
+  readonly env?: Readonly<Record<string, string | undefined>>;
+}
+
+/**
+ * Reads and merges kubeconfig files, as client-go does: a cluster, user or context is taken whole from the first file
+ * that names it, the current context from the first that sets one. Files of `KUBECONFIG` that are not there are passed
+ * over. Relative paths in a file are taken from its folder.
+ *
+ * @throws {KubeconfigError} No file is there, or one cannot be read.
+ *
+ * @example
+ * ```ts
+ * import { newCluster } from "@listwatch/cache";
+ * import { loadKubeconfig, restConfigFromKubeconfig } from "@listwatch/cache/node";
+ * async function connect(context: string) {
+ *   return newCluster(await restConfigFromKubeconfig(await loadKubeconfig(), { context }));
+ * }
+ * ```
+ */
+export async function loadKubeconfig(options: LoadKubeconfigOptions = {}): Promise<Kubeconfig> {
+  const { path, env = process.env } = options;
+  if (path !== undefined) return merge([await readOne(resolve(path))]);
+  const listed = [...new Set((env.KUBECONFIG ?? "").split(delimiter).filter((file) => file !== ""))];
+  const paths = listed.length > 0 ? listed : [join(env.HOME || homedir(), ".kube", "config")];
+  const files: Loaded[] = [];
+  for (const file of paths) {
+    try {
+      files.push(await readOne(resolve(file)));
+    } catch (error) {
+      if (!isMissing(error)) throw error;
+    }
+  }
+  if (files.length > 0) return merge(files);
+  throw new KubeconfigError(
+    `Cannot find a kubeconfig: ${paths.join(", ")} ${paths.length === 1 ? "is" : "are"} not there; ` +
+      "name a file, or set KUBECONFIG",
+  );
+}
+
+interface Loaded {
+  readonly path: string;
+  readonly content: RawKubeconfig;
+}
+
+interface RawKubeconfig {
+  readonly "current-context"?: unknown;
+  readonly clusters?: unknown;
+  readonly users?: unknown;
+  readonly contexts?: unknown;
+}
+
+async function readOne(path: string): Promise<Loaded> {
+  let text: string;
+  try {
+    text = await readFile(path, "utf8");
+  } catch (error) {
+    const why = isMissing(error) ? "it is not there" : errorMessage(error);
+    throw new KubeconfigError(`Cannot read the kubeconfig ${path}: ${why}`, { cause: error });
+  }
+  let content: unknown;
+  try {
+    content = parse(text);
+  } catch (error) {
+    throw new KubeconfigError(`Cannot read the kubeconfig ${path}: it is not YAML: ${firstLine(error)}`, {
+      cause: error,
+    });
+  }
+  if (content === null || content === undefined) return { path, content: {} };
+  if (typeof content !== "object" || Array.isArray(content)) {
+    throw new KubeconfigError(`Cannot read the kubeconfig ${path}: it holds no mapping`);
+  }
+  return { path, content: content as RawKubeconfig };
+}
+
+function merge(files: readonly Loaded[]): Kubeconfig {
+  let current: string | undefined;
+  const clusters = new Map<string, KubeconfigCluster>();
+  const users = new Map<string, KubeconfigUser>();
+  const contexts = new Map<string, KubeconfigContext>();
+  for (const { path, content } of files) {
+    const named = content["current-context"];
+    if (!current && typeof named === "string" && named !== "") current = named;
+    collect(clusters, content.clusters, "cluster", path, ["certificate-authority"]);
+    collect(users, content.users, "user", path, ["client-certificate", "client-key", "tokenFile"]);
+    collect(contexts, content.contexts, "context", path, []);
+  }
+  const merged = { files: files.map((file) => file.path), clusters, users, contexts };
+  return current === undefined ? merged : { ...merged, "current-context": current };
+}
+
+function collect<T>(
+  into: Map<string, T>,
+  entries: unknown,
+  field: string,
+  file: string,
+  paths: readonly string[],
+): void {
+  if (entries === undefined || entries === null) return;
+  if (!Array.isArray(entries)) {
+    throw new KubeconfigError(`Cannot read the kubeconfig ${file}: ${field}s is no list`);
+  }
+  for (const entry of entries) {
+    const name = (entry as { name?: unknown } | null)?.name;
+    if (typeof name !== "string") {
+      throw new KubeconfigError(`Cannot read the kubeconfig ${file}: a ${field} has no name`);
+    }
+    if (into.has(name)) continue;
+    const value = { ...((entry as Record<string, unknown>)[field] as Record<string, unknown> | null) };
+    for (const key of paths) {
+      const path = value[key];
+      if (typeof path === "string" && path !== "" && !isAbsolute(path)) {
+        value[key] = join(dirname(file), path);
+      }
+    }
+    const exec = value.exec as { command?: unknown } | undefined;
+    if (typeof exec?.command === "string" && /[/\\]/.test(exec.command) && !isAbsolute(exec.command)) {
+      value.exec = { ...exec, command: join(dirname(file), exec.command) };
+    }
+    into.set(name, value as T);
+  }
+}
+
+function isMissing(error: unknown): boolean {
+  for (let e = error; e instanceof Error; e = e.cause) {
+    if ((e as { code?: unknown }).code === "ENOENT") return true;
+  }
+  return false;
+}
+
+function firstLine(error: unknown): string {
+  return errorMessage(error).split("\n")[0];
+}

@@ -1,0 +1,246 @@
+/**
+ * From a kubeconfig, or a pod's service account, to a way to reach the server.
+ * @module
+ */
+
+import { readFile } from "node:fs/promises";
+import process from "node:process";
+import type { FetchFunction, Impersonation, RestConfig, TokenSource } from "../client/rest_config.ts";
+import { type Clock, realClock } from "../util/clock.ts";
+import { errorMessage } from "../util/errors.ts";
+import { consoleLogger, type Logger } from "../util/logger.ts";
+import { ExecCredentials } from "./exec_credentials.ts";
+import { FileToken } from "./file_token.ts";
+import {
+  type Kubeconfig,
+  type KubeconfigCluster,
+  KubeconfigError,
+  type KubeconfigUser,
+} from "./kubeconfig.ts";
+import { createTlsFetch, type TlsOptions } from "./tls_fetch.ts";
+
+/** Options of {@linkcode restConfigFromKubeconfig}. */
+export interface RestConfigOptions {
+  /** The context; the current one by default. */
+  readonly context?: string;
+  /** When a token is read, or asked for, anew. */
+  readonly clock?: Clock;
+  readonly logger?: Logger;
+}
+
+/** A {@linkcode RestConfig}, and the namespace that goes with it. */
+export interface NamespacedRestConfig extends RestConfig {
+  /** The context's, or the service account's; absent if there is none. */
+  readonly namespace?: string;
+}
+
+/**
+ * How to reach the cluster of a context, as its user: CA, client certificate, bearer token (a token file is read anew
+ * about every minute), basic auth, impersonation, or a credential plugin (asked again when its credentials expire, or
+ * the server answers 401).
+ *
+ * @throws {KubeconfigError} There is no such context, its cluster or user is missing or cannot be used.
+ *
+ * @example
+ * ```ts
+ * import { newCluster } from "@listwatch/cache";
+ * import { loadKubeconfig, restConfigFromKubeconfig } from "@listwatch/cache/node";
+ * async function connect() {
+ *   return newCluster(await restConfigFromKubeconfig(await loadKubeconfig()));
+ * }
+ * ```
+ */
+export async function restConfigFromKubeconfig(
+  kubeconfig: Kubeconfig,
+  options: RestConfigOptions = {},
+): Promise<NamespacedRestConfig> {
+  const { clock = realClock, logger = consoleLogger } = options;
+  const name = options.context ?? kubeconfig["current-context"];
+  const files = kubeconfig.files.join(", ") || "the kubeconfig";
+  const contexts = [...kubeconfig.contexts.keys()];
+  const known = contexts.length === 0 ? "it has none" : `it has: ${contexts.join(", ")}`;
+  if (name === undefined) {
+    throw new KubeconfigError(`Cannot choose a context: ${files} sets no current-context; ${known}`);
+  }
+  const context = kubeconfig.contexts.get(name);
+  if (context === undefined) {
+    throw new KubeconfigError(`There is no context ${JSON.stringify(name)} in ${files}; ${known}`);
+  }
+  const cluster = kubeconfig.clusters.get(context.cluster);
+  if (!cluster?.server) {
+    throw new KubeconfigError(
+      `Cannot use the context ${JSON.stringify(name)} of ${files}: its cluster ${
+        JSON.stringify(context.cluster)
+      } ` +
+        (cluster === undefined ? "is not there" : "has no server"),
+    );
+  }
+  const user = context.user ? kubeconfig.users.get(context.user) : {};
+  if (user === undefined) {
+    throw new KubeconfigError(
+      `Cannot use the context ${JSON.stringify(name)} of ${files}: its user ${
+        JSON.stringify(context.user)
+      } is not there`,
+    );
+  }
+  refuseUnsupported(name, cluster, user);
+  const tls = await tlsOptions(cluster, user);
+  const { token, headers, fetch } = await credentials(name, cluster, user, tls, clock, logger);
+  const impersonate = impersonation(user);
+  return {
+    server: cluster.server,
+    fetch,
+    ...(token !== undefined && { token }),
+    ...(headers !== undefined && { headers }),
+    ...(impersonate !== undefined && { impersonate }),
+    ...(context.namespace && { namespace: context.namespace }),
+  };
+}
+
+const SERVICE_ACCOUNT = "/var/run/secrets/kubernetes.io/serviceaccount";
+
+/** Options of {@linkcode inClusterConfig}. */
+export interface InClusterOptions {
+  /** Environment variables; those of the process by default. */
+  readonly env?: Readonly<Record<string, string | undefined>>;
+  /** Where the service account's files are. */
+  readonly serviceAccountPath?: string;
+  /** When the token is read anew. */
+  readonly clock?: Clock;
+  readonly logger?: Logger;
+}
+
+/**
+ * How a program in a pod reaches its own cluster, as its service account. The token is read anew about every minute.
+ *
+ * @throws {KubeconfigError} The program does not run in a pod.
+ *
+ * @example
+ * ```ts
+ * import { newCluster } from "@listwatch/cache";
+ * import { inClusterConfig } from "@listwatch/cache/node";
+ * async function connect() {
+ *   return newCluster(await inClusterConfig());
+ * }
+ * ```
+ */
+export async function inClusterConfig(options: InClusterOptions = {}): Promise<NamespacedRestConfig> {
+  const { env = process.env, serviceAccountPath = SERVICE_ACCOUNT, clock = realClock } = options;
+  const logger = options.logger ?? consoleLogger;
+  const { KUBERNETES_SERVICE_HOST: host, KUBERNETES_SERVICE_PORT: port } = env;
+  if (!host || !port) {
+    throw new KubeconfigError(
+      "Cannot find the cluster this runs in: KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT are not set; is this a pod?",
+    );
+  }
+  const token = new FileToken(`${serviceAccountPath}/token`, { clock, logger });
+  await token.read();
+  let ca: string | undefined;
+  try {
+    ca = await readFile(`${serviceAccountPath}/ca.crt`, "utf8");
+  } catch (error) {
+    logger.warn(`Cannot read the service account's CA, trusting the system's roots: ${errorMessage(error)}`);
+  }
+  const namespace = env.POD_NAMESPACE ||
+    await readFile(`${serviceAccountPath}/namespace`, "utf8").then((text) => text.trim(), () => "");
+  return {
+    server: `https://${host.includes(":") ? `[${host}]` : host}:${port}`,
+    fetch: forgettingOn401(createTlsFetch(ca === undefined ? {} : { ca }), () => token.forget()),
+    token: () => token.read(),
+    ...(namespace !== "" && { namespace }),
+  };
+}
+
+function refuseUnsupported(context: string, cluster: KubeconfigCluster, user: KubeconfigUser): void {
+  const refuse = (what: string, instead: string) => {
+    throw new KubeconfigError(
+      `Cannot use the context ${JSON.stringify(context)}: ${what} is not supported; ${instead}`,
+    );
+  };
+  if (cluster["proxy-url"]) {
+    refuse("proxy-url", "set the proxy of the runtime, or give newCluster a fetch of your own");
+  }
+  const provider = user["auth-provider"];
+  if (provider) refuse(`the auth-provider ${provider.name ?? ""}`.trimEnd(), "use an exec credential plugin");
+}
+
+async function tlsOptions(cluster: KubeconfigCluster, user: KubeconfigUser): Promise<TlsOptions> {
+  const ca = await dataOrFile(cluster["certificate-authority-data"], cluster["certificate-authority"]);
+  const cert = await dataOrFile(user["client-certificate-data"], user["client-certificate"]);
+  const key = await dataOrFile(user["client-key-data"], user["client-key"]);
+  return {
+    ...(ca !== undefined && { ca }),
+    ...(cert !== undefined && { cert }),
+    ...(key !== undefined && { key }),
+    ...(cluster["tls-server-name"] && { serverName: cluster["tls-server-name"] }),
+    ...(cluster["insecure-skip-tls-verify"] && { insecureSkipVerify: true }),
+  };
+}
+
+async function dataOrFile(data: string | undefined, path: string | undefined): Promise<string | undefined> {
+  if (data) {
+    return new TextDecoder().decode(Uint8Array.from(atob(data.replace(/\s/g, "")), (c) => c.charCodeAt(0)));
+  }
+  if (!path) return undefined;
+  try {
+    return await readFile(path, "utf8");
+  } catch (error) {
+    throw new KubeconfigError(`Cannot read ${path}, which the kubeconfig names: ${errorMessage(error)}`, {
+      cause: error,
+    });
+  }
+}
+
+interface Credentials {
+  readonly fetch: FetchFunction;
+  readonly token?: TokenSource;
+  readonly headers?: Readonly<Record<string, string>>;
+}
+
+async function credentials(
+  context: string,
+  cluster: KubeconfigCluster,
+  user: KubeconfigUser,
+  tls: TlsOptions,
+  clock: Clock,
+  logger: Logger,
+): Promise<Credentials> {
+  // As client-go: credentials go over TLS only.
+  const isSecure = cluster.server.startsWith("https:") || !cluster.server.includes("://");
+  if (!isSecure) return { fetch: createTlsFetch({}) };
+  if (user.token) return { fetch: createTlsFetch(tls), token: user.token };
+  if (user.tokenFile) {
+    const file = new FileToken(user.tokenFile, { clock, logger });
+    await file.read();
+    return { fetch: forgettingOn401(createTlsFetch(tls), () => file.forget()), token: () => file.read() };
+  }
+  if (user.username) {
+    const pair = new TextEncoder().encode(`${user.username}:${user.password ?? ""}`);
+    const basic = btoa(String.fromCharCode(...pair));
+    return { fetch: createTlsFetch(tls), headers: { Authorization: `Basic ${basic}` } };
+  }
+  if (user.exec) {
+    const plugin = new ExecCredentials(user.exec, { clock, context, cluster, tls });
+    return { fetch: forgettingOn401(plugin.fetch, () => plugin.forget()), token: () => plugin.token() };
+  }
+  return { fetch: createTlsFetch(tls) };
+}
+
+/** A 401 means that the credentials are no longer good: the next request asks for new ones. */
+function forgettingOn401(fetch: FetchFunction, forget: () => void): FetchFunction {
+  return async (url, init) => {
+    const response = await fetch(url, init);
+    if (response.status === 401) forget();
+    return response;
+  };
+}
+
+function impersonation(user: KubeconfigUser): Impersonation | undefined {
+  if (!user.as) return undefined;
+  return {
+    user: user.as,
+    ...(user["as-uid"] && { uid: user["as-uid"] }),
+    ...(user["as-groups"] && { groups: user["as-groups"] }),
+    ...(user["as-user-extra"] && { extra: user["as-user-extra"] }),
+  };
+}

@@ -1,0 +1,183 @@
+/**
+ * Serving a `fetch` function on a socket.
+ * @module
+ */
+
+import type { Server } from "node:http";
+import type { AddressInfo } from "node:net";
+import { createAdaptorServer } from "@hono/node-server";
+import { onAbort } from "../util/abort.ts";
+import { CacheError, errorMessage } from "../util/errors.ts";
+
+/** Options of {@linkcode serveFetch}. */
+export interface ServeFetchOptions {
+  /** The address to listen on; `127.0.0.1` by default. */
+  readonly host?: string;
+  /** The port; 0, the default, takes a free one. */
+  readonly port?: number;
+  /** Stops it: the socket and every open answer are closed at once. */
+  readonly signal?: AbortSignal;
+}
+
+/** A server that listens. */
+export interface ServedFetch {
+  /** Its address: `http://127.0.0.1:8787`. */
+  readonly url: string;
+  readonly port: number;
+  /** Resolves when it has stopped. */
+  readonly finished: Promise<void>;
+}
+
+/**
+ * A server cannot listen where it was told to.
+ *
+ * @example
+ * ```ts
+ * import { ListenError, serveFetch } from "@listwatch/cache/node";
+ * const stop = new AbortController();
+ * const first = await serveFetch(() => new Response("hello"), { signal: stop.signal });
+ * await serveFetch(() => new Response("hello"), { port: first.port }).catch((error) => {
+ *   console.log(error instanceof ListenError, error.code); // true AddressInUse
+ * });
+ * stop.abort();
+ * await first.finished;
+ * ```
+ */
+export class ListenError extends CacheError {
+  /** Makes the error; its code is `AddressInUse`, `AddressNotAvailable`, `PermissionDenied` or `Listen`. */
+  constructor(code: string, message: string, options: { readonly cause?: unknown } = {}) {
+    super(code, message, options);
+  }
+}
+
+type Handler = (request: Request) => Response | Promise<Response>;
+
+interface DenoLike {
+  serve(
+    options: { hostname: string; port: number; signal: AbortSignal; onListen: () => void },
+    handler: Handler,
+  ): { addr: { port: number }; finished: Promise<void> };
+}
+
+interface BunLike {
+  serve(options: { hostname: string; port: number; idleTimeout: number; fetch: Handler }): {
+    port: number;
+    stop(closeActiveConnections: boolean): void | Promise<void>;
+  };
+}
+
+/**
+ * Serves a `fetch` function, such as a hono app's or an in-memory API server's, over HTTP on Node, Deno and Bun.
+ * Answers may stream for as long as they like.
+ *
+ * @returns When it listens.
+ * @throws {ListenError} The port is taken, or the address is not this machine's.
+ *
+ * @example
+ * ```ts
+ * import { serveFetch } from "@listwatch/cache/node";
+ * import { InMemoryApiServer } from "@listwatch/cache/testing";
+ * const stop = new AbortController();
+ * const { url, finished } = await serveFetch(new InMemoryApiServer().fetch, { signal: stop.signal });
+ * console.log(await (await fetch(`${url}/healthz`)).text()); // ok
+ * stop.abort();
+ * await finished;
+ * ```
+ */
+export async function serveFetch(fetch: Handler, options: ServeFetchOptions = {}): Promise<ServedFetch> {
+  const { host = "127.0.0.1", port = 0, signal } = options;
+  signal?.throwIfAborted();
+  const { Deno: deno, Bun: bun } = globalThis as { Deno?: DenoLike; Bun?: BunLike };
+  try {
+    if (deno !== undefined) return serveOnDeno(deno, fetch, host, port, signal);
+    if (bun !== undefined) return serveOnBun(bun, fetch, host, port, signal);
+    return await serveOnNode(fetch, host, port, signal);
+  } catch (error) {
+    throw newListenError(error, host, port);
+  }
+}
+
+function serveOnDeno(
+  deno: DenoLike,
+  fetch: Handler,
+  host: string,
+  port: number,
+  signal?: AbortSignal,
+): ServedFetch {
+  const stop = new AbortController();
+  const server = deno.serve({ hostname: host, port, signal: stop.signal, onListen: () => {} }, fetch);
+  const unlisten = signal && onAbort(signal, () => stop.abort());
+  const finished = server.finished.finally(() => unlisten?.());
+  return { url: urlOf(host, server.addr.port), port: server.addr.port, finished };
+}
+
+function serveOnBun(
+  bun: BunLike,
+  fetch: Handler,
+  host: string,
+  port: number,
+  signal?: AbortSignal,
+): ServedFetch {
+  // Bun closes an answer that is quiet for 10 s unless it is told not to.
+  const server = bun.serve({ hostname: host, port, idleTimeout: 0, fetch });
+  const finished = new Promise<void>((resolve) => {
+    if (signal === undefined) return;
+    onAbort(signal, () => void Promise.resolve(server.stop(true)).then(() => resolve()));
+  });
+  return { url: urlOf(host, server.port), port: server.port, finished };
+}
+
+async function serveOnNode(
+  fetch: Handler,
+  host: string,
+  port: number,
+  signal?: AbortSignal,
+): Promise<ServedFetch> {
+  const server = createAdaptorServer({ fetch }) as Server;
+  server.requestTimeout = 0;
+  await new Promise<void>((resolve, reject) => {
+    server.once("error", reject);
+    server.listen(port, host, () => {
+      server.off("error", reject);
+      resolve();
+    });
+  });
+  const bound = (server.address() as AddressInfo).port;
+  const finished = new Promise<void>((resolve) => {
+    server.once("close", () => resolve());
+    if (signal === undefined) return;
+    onAbort(signal, () => {
+      server.close();
+      server.closeAllConnections();
+    });
+  });
+  return { url: urlOf(host, bound), port: bound, finished };
+}
+
+function urlOf(host: string, port: number): string {
+  return `http://${host.includes(":") ? `[${host}]` : host}:${port}`;
+}
+
+const REASONS: readonly (readonly [pattern: RegExp, code: string, text: string])[] = [
+  [/EADDRINUSE|AddrInUse|in use/i, "AddressInUse", "the port is in use"],
+  [
+    /EADDRNOTAVAIL|AddrNotAvailable|not available/i,
+    "AddressNotAvailable",
+    "this machine has no such address",
+  ],
+  [
+    /EACCES|PermissionDenied|permission denied/i,
+    "PermissionDenied",
+    "the port is reserved for the administrator",
+  ],
+];
+
+function newListenError(error: unknown, host: string, port: number): ListenError {
+  const { code = "", name = "" } = (error ?? {}) as { code?: string; name?: string };
+  const text = `${code} ${name} ${errorMessage(error)}`;
+  const known = REASONS.find(([pattern]) => pattern.test(text));
+  const why = known?.[2] ?? errorMessage(error);
+  return new ListenError(known?.[1] ?? "Listen", `Cannot listen on ${host}:${port}: ${why}`, {
+    cause: error,
+  });
+}
