@@ -64,11 +64,6 @@ export function notify<T>(
   }
 }
 
-/** Whether a handler's result must be awaited; one that was written without types may return anything. */
-export function isThenable(result: unknown): result is PromiseLike<unknown> {
-  return typeof (result as PromiseLike<unknown> | undefined)?.then === "function";
-}
-
 /**
  * Passes on to a handler only what concerns the objects that a filter accepts: an object that begins to be accepted is
  * an add, one that ceases is a delete.

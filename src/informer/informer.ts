@@ -12,9 +12,10 @@ import type { Indexers } from "../store/index_func.ts";
 import { type Indexer, newIndexer, type TransformFunc } from "../store/store.ts";
 import { realClock } from "../util/clock.ts";
 import { errorMessage } from "../util/errors.ts";
+import { callGuarded } from "../util/guarded.ts";
 import { consoleLogger } from "../util/logger.ts";
 import { Controller } from "./controller.ts";
-import { isThenable, notify, type ResourceEventHandler } from "./event_handler.ts";
+import { notify, type ResourceEventHandler } from "./event_handler.ts";
 import { processDeltas, quarantinedBy, rejecter } from "./process_deltas.ts";
 import type { QueueContext } from "./shared_informer.ts";
 
@@ -99,12 +100,7 @@ export function newInformer<T, I extends string = never>(
         store,
         {
           notify: (notification) => {
-            try {
-              const result = notify(handler, notification);
-              if (isThenable(result)) result.then(undefined, failed);
-            } catch (error) {
-              failed(error);
-            }
+            callGuarded(() => notify(handler, notification), failed);
           },
           rejected: (error, object, isLost) => controller.setAside(quarantinedBy(error, object), { isLost }),
         },

@@ -21,6 +21,7 @@ import { abortable, linkedAbort } from "../util/abort.ts";
 import { type Clock, realClock } from "../util/clock.ts";
 import { Latch } from "../util/deferred.ts";
 import { errorMessage } from "../util/errors.ts";
+import { callGuarded } from "../util/guarded.ts";
 import { consoleLogger, type Logger } from "../util/logger.ts";
 import type { Metrics } from "../util/metrics.ts";
 import { Controller } from "./controller.ts";
@@ -540,12 +541,10 @@ export class SharedIndexInformer<T, I extends string = never> {
     );
   }
 
-  #guarded(what: string, call: () => void): void {
-    try {
-      call();
-    } catch (error) {
+  #guarded(what: string, call: () => unknown): void {
+    callGuarded(call, (error) => {
       this.#logger.error(`${this.#name}: ${what} threw: ${errorMessage(error)}`, { error });
-    }
+    });
   }
 }
 

@@ -3,7 +3,7 @@
  * @module
  */
 
-import type { ListOptions, ListPage } from "../meta/list_watch.ts";
+import type { ListOptions, ListPage, WatchStream } from "../meta/list_watch.ts";
 import { NetworkError } from "../meta/status.ts";
 import { abortable, type LinkedAbort, linkedAbort } from "../util/abort.ts";
 import type { Clock } from "../util/clock.ts";
@@ -48,12 +48,15 @@ export class PatientSource<T> {
     const link = linkedAbort(signal);
     const deadlineMs = clock.now() + options.timeoutSeconds * 1_000 + DEADLINE_GRACE_MS;
     const text = `Cannot watch ${name}: no answer within ${openTimeoutMs} ms`;
+    let answer: Promise<WatchStream<T>> | undefined;
     try {
       const context = { signal: link.signal, ...(metrics.onWatchBytes && { onBytes: metrics.onWatchBytes }) };
-      const stream = await within(openTimeoutMs, text, clock, link, this.#source.watch(options, context));
-      return new OpenWatch(stream, link, deadlineMs);
+      answer = this.#source.watch(options, context);
+      return new OpenWatch(await within(openTimeoutMs, text, clock, link, answer), link, deadlineMs);
     } catch (error) {
       link.unlink();
+      // A source that does not heed the signal may still answer, and nobody will read what it opens.
+      answer?.then((late) => new OpenWatch(late, link, deadlineMs).close()).catch(() => {});
       throw error;
     }
   }

@@ -6,6 +6,7 @@
 import type { Quarantined } from "../meta/list_watch.ts";
 import { isExpired } from "../meta/status.ts";
 import { errorMessage, toError } from "../util/errors.ts";
+import { callGuarded } from "../util/guarded.ts";
 import { consoleLogger, type Logger } from "../util/logger.ts";
 import type { ReflectorOptions } from "./reflector_options.ts";
 
@@ -58,11 +59,7 @@ export class ReflectorReports {
     this.#logger[level](`${this.#name}: ${text}`, { reflector: this.#name });
   }
 
-  #guarded(what: string, call: () => void): void {
-    try {
-      call();
-    } catch (error) {
-      this.threw(what, error);
-    }
+  #guarded(what: string, call: () => unknown): void {
+    callGuarded(call, (error) => this.threw(what, error));
   }
 }

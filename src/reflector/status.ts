@@ -6,6 +6,7 @@
 import { networkErrorOf, statusErrorOf } from "../meta/status.ts";
 import type { Clock } from "../util/clock.ts";
 import { CacheError, errorMessage } from "../util/errors.ts";
+import { callGuarded } from "../util/guarded.ts";
 
 /**
  * What a reflector is at.
@@ -162,11 +163,7 @@ export class StatusKeeper {
     if (this.#listeners.size === 0) return;
     const status = this.snapshot();
     for (const listener of this.#listeners) {
-      try {
-        listener(status);
-      } catch (error) {
-        this.#onListenerError(error);
-      }
+      callGuarded(() => listener(status), this.#onListenerError);
     }
   }
 }

@@ -474,6 +474,22 @@ describe("a shared informer's observers", () => {
   });
 });
 
+describe("a shared informer among asynchronous callbacks that reject", () => {
+  it("logs that, and goes on", async () => {
+    await using rig = newRig();
+    const rejecting = () => Promise.reject(new Error("it broke later"));
+    rig.informer.observe(rejecting);
+    rig.informer.onStatus(rejecting);
+    rig.source.add(named("a"));
+    await rig.start();
+    assert.equal(rig.informer.hasSynced(), true);
+    const logged = rig.log.of("error").join("\n");
+    for (const what of ["an observer", "a status listener"]) {
+      assert.match(logged, new RegExp(`${what} threw: it broke later`));
+    }
+  });
+});
+
 describe("a shared informer over a DeltaFIFO", () => {
   it("tells the same story", async () => {
     await using rig = newRig({

@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { NetworkError, type ReflectorStatus } from "@listwatch/cache";
 import type { FakeWatcher } from "@listwatch/cache/testing";
+import { deferred } from "../../src/util/deferred.ts";
 import { type Answer, at, newRun, openWatch, page, refusal, type Run, statuses } from "./scripted_source.ts";
 
 const refused = new NetworkError("ConnectionRefused", "connection refused");
@@ -131,6 +132,23 @@ describe("a reflector among callbacks that throw", () => {
     await run.start();
     assert.deepEqual(run.store.operations, ["replace 10:", "add a@20"]);
     assert.match(run.log.of("error")[0], /onQuarantined threw: callback broke/);
+  });
+
+  it("goes on when they are asynchronous and reject", async () => {
+    const rejecting = () => Promise.reject(new Error("it broke later"));
+    const watcher = openWatch((one) => one.add({ kind: "Pod" }));
+    await using run = newRun([{ list: refusal("forbidden") }, { list: page("", "10") }, { watch: watcher }], {
+      watchErrorHandler: rejecting,
+      onQuarantined: rejecting,
+    });
+    run.reflector.onStatus(rejecting);
+    await run.start();
+    await run.clock.advance(800);
+    assert.equal(run.reflector.status().phase, "watching");
+    const logged = run.log.of("error").join("\n");
+    for (const what of ["watchErrorHandler", "onQuarantined", "a status listener"]) {
+      assert.match(logged, new RegExp(`${what} threw: it broke later`));
+    }
   });
 
   it("goes on when the source throws something that is no error", async () => {
@@ -284,6 +302,41 @@ describe("a reflector that is stopped", () => {
       }
       assert.ok(wasWatching, `${what}: 90 microtasks are too few to get to the end`);
     }
+  });
+});
+
+describe("a reflector over a source that does not heed the signal", () => {
+  it("ends all the same, and closes the stream that comes too late", async () => {
+    const run = newRun([{ list: page("", "10") }]);
+    const answer = deferred<FakeWatcher>();
+    run.source.watch = () => answer.promise;
+    await run.start();
+    await run.stop();
+    assert.equal(run.clock.pendingTimers, 0);
+    const late = openWatch();
+    answer.resolve(late);
+    await run.clock.advance(0);
+    assert.equal(late.isClosedByReader, true);
+  });
+
+  it("does not wait for what comes too late when it gives up waiting", async () => {
+    await using run = newRun([{ list: page("", "10") }]);
+    const answers = [deferred<FakeWatcher>(), deferred<FakeWatcher>()];
+    let watches = 0;
+    run.source.watch = () => answers[watches++].promise;
+    await run.start();
+    await run.clock.advance(30_000 + 800);
+    assert.equal(watches, 2);
+    const [late, current] = answers.map((answer) => {
+      const watcher = openWatch();
+      answer.resolve(watcher);
+      return watcher;
+    });
+    await run.clock.advance(0);
+    current.add(at("a@11"));
+    await run.clock.advance(0);
+    assert.deepEqual([late.isClosedByReader, current.isClosedByReader], [true, false]);
+    assert.deepEqual(run.store.operations, ["replace 10:", "add a@11"]);
   });
 });
 
