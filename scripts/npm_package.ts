@@ -1,0 +1,67 @@
+/**
+ * What npm wants to know and `deno.json` cannot say. `build_npm.ts` merges it into the `package.json` that
+ * `deno pack` wrote; `npm/check.ts` holds the result against it.
+ *
+ * @module
+ */
+
+/** The npm side of the package. */
+export interface NpmPackage {
+  description: string;
+  keywords: string[];
+  /** No module registers anything on import (scripts/check_exports.ts proves it). */
+  sideEffects: false;
+  engines: { node: string };
+  /** Command name to the file that is written for it. */
+  bin: Record<string, string>;
+  /** What is packed besides `package.json`, README and LICENSE. */
+  files: string[];
+  /**
+   * Packages that are installed with this one. `zod` validates what arrives, `yaml` reads kubeconfig files (`./node`),
+   * `@hono/node-server` carries the `listwatch` command (`./cli`).
+   */
+  dependencies: string[];
+  /**
+   * Packages that the user brings: only `./hono`, `./testing` and `./cli` import hono, and a user's app and the
+   * cache's must come from one copy. npm installs it for the `listwatch` command anyway, as the peer of
+   * `@hono/node-server`.
+   */
+  optionalPeers: string[];
+}
+
+/** The metadata. */
+export const NPM_PACKAGE: NpmPackage = {
+  description:
+    "Kubernetes informers for every JavaScript runtime: client-go's tools/cache over fetch, served by hono.",
+  keywords: [
+    "kubernetes",
+    "k8s",
+    "informer",
+    "reflector",
+    "client-go",
+    "list-watch",
+    "watch",
+    "cache",
+    "controller",
+    "operator",
+    "workqueue",
+    "hono",
+    "edge",
+    "cloudflare-workers",
+    "deno",
+    "bun",
+  ],
+  sideEffects: false,
+  engines: { node: ">=22" },
+  bin: { listwatch: "./bin/listwatch.js" },
+  files: ["bin", "mod.d.ts", "mod.js", "mod.js.map", "src", "CHANGELOG.md"],
+  dependencies: ["@hono/node-server", "yaml", "zod"],
+  optionalPeers: ["hono"],
+};
+
+/** The `listwatch` command. It exits by itself, so that a connection that is kept alive cannot hold the program. */
+export const BIN_SOURCE = `#!/usr/bin/env node
+import { main } from "../src/cli/mod.js";
+
+process.exit(await main(process.argv.slice(2)));
+`;

@@ -1,0 +1,79 @@
+// Looks at the built package (its folder is the argument) as consumers do: publint, are-the-types-wrong, TypeScript's
+// strictest settings with the declarations themselves checked, and an import of every entry. Run by npm/check.ts.
+import { execFileSync } from "node:child_process";
+import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { join, relative } from "node:path";
+import { checkPackage, Package } from "@arethetypeswrong/core";
+import { publint } from "publint";
+import { formatMessage } from "publint/utils";
+
+const dir = process.argv[2];
+const manifest = JSON.parse(readFileSync(join(dir, "package.json"), "utf8"));
+const problems = [];
+
+const { messages } = await publint({ pkgDir: dir, pack: false, level: "suggestion", strict: true });
+for (const message of messages) problems.push(`publint: ${formatMessage(message, manifest)}`);
+
+const files = {};
+for (const entry of readdirSync(dir, { recursive: true, withFileTypes: true })) {
+  if (!entry.isFile()) continue;
+  const path = join(entry.parentPath, entry.name);
+  const name = relative(dir, path).replaceAll("\\", "/");
+  files[`/node_modules/${manifest.name}/${name}`] = readFileSync(path, "utf8");
+}
+const analysis = await checkPackage(new Package(files, manifest.name, manifest.version));
+// An ES module is what require() of Node 22 takes too; the old resolution that knows no subpaths is not supported.
+const accepted = new Set(["CJSResolvesToESM"]);
+for (const problem of analysis.problems ?? [{ kind: "the package has no types" }]) {
+  if (accepted.has(problem.kind) || problem.resolutionKind === "node10") continue;
+  problems.push(`are-the-types-wrong: ${JSON.stringify(problem)}`);
+}
+
+const entries = Object.keys(manifest.exports)
+  .filter((subpath) => subpath !== "./package.json")
+  .map((subpath) => manifest.name + subpath.slice(1));
+const build = join(import.meta.dirname, "build", "consumer");
+mkdirSync(build, { recursive: true });
+writeFileSync(
+  join(build, "consumer.ts"),
+  entries.map((entry, index) => `import * as entry${index} from "${entry}";\nvoid entry${index};\n`).join(""),
+);
+for (const [module, moduleResolution] of [["nodenext", "nodenext"], ["esnext", "bundler"]]) {
+  const config = join(build, `tsconfig.${module}.json`);
+  const compilerOptions = {
+    module,
+    moduleResolution,
+    target: "es2024",
+    lib: ["esnext", "dom", "dom.iterable", "dom.asynciterable"],
+    types: ["node"],
+    strict: true,
+    exactOptionalPropertyTypes: true,
+    noUncheckedIndexedAccess: true,
+    verbatimModuleSyntax: true,
+    skipLibCheck: false,
+    noEmit: true,
+  };
+  writeFileSync(config, JSON.stringify({ compilerOptions, files: ["consumer.ts"] }));
+  try {
+    const tsc = join(import.meta.dirname, "node_modules", "typescript", "bin", "tsc");
+    execFileSync(process.execPath, [tsc, "--pretty", "false", "-p", config], {
+      encoding: "utf8",
+      stdio: "pipe",
+    });
+  } catch (error) {
+    const lines = `${error.stdout ?? ""}${error.stderr ?? ""}`.trim().split("\n");
+    for (const line of lines) problems.push(`TypeScript (${moduleResolution}): ${line}`);
+  }
+}
+
+for (const entry of entries) {
+  try {
+    const names = Object.keys(await import(entry));
+    if (names.length === 0) problems.push(`${entry}: exports nothing at run time`);
+  } catch (error) {
+    problems.push(`${entry}: cannot be imported: ${error.message}`);
+  }
+}
+
+for (const problem of problems) console.log(problem);
+process.exit(problems.length === 0 ? 0 : 1);
