@@ -14,6 +14,7 @@ import { errorMessage } from "../util/errors.ts";
 import { consoleLogger } from "../util/logger.ts";
 import { readText } from "../watch/list_decoder.ts";
 import { newNetworkError } from "../watch/network_failure.ts";
+import type { PartialObjectMetadata } from "./metadata_only.ts";
 import { newResourceClient, type ResourceClient, type ResourceOptions } from "./resource_client.ts";
 import { newResponseError } from "./response_error.ts";
 import { fixedHeaders, type RestConfig, serverUrl } from "./rest_config.ts";
@@ -85,6 +86,17 @@ export interface Cluster {
     resource: string | GroupVersionResource,
     options: ResourceOptions<S> & { readonly schema: Schema<S> },
   ): ResourceClient<S & KubernetesObject>;
+  /**
+   * A client for the metadata of the objects of one resource, as the reflector needs it.
+   *
+   * @param resource `"v1/pods"`, `"apps/v1/deployments"`, or its parts.
+   *
+   * @throws {TypeError} The resource is no such text.
+   */
+  resource(
+    resource: string | GroupVersionResource,
+    options: ResourceOptions<PartialObjectMetadata> & { readonly metadataOnly: true },
+  ): ResourceClient<PartialObjectMetadata>;
   /**
    * A client for the objects of one resource, as the reflector needs it.
    *

@@ -17,6 +17,7 @@ import {
 import { decodeWatch } from "../watch/decode_watch.ts";
 import { decodeList } from "../watch/list_decoder.ts";
 import type { Cluster, Query, RequestOptions } from "./cluster.ts";
+import { acceptMetadata, metadataOf, metadataOfEvent } from "./metadata_only.ts";
 
 /** Options of {@linkcode Cluster.resource}. */
 export interface ResourceOptions<T> {
@@ -30,6 +31,13 @@ export interface ResourceOptions<T> {
   readonly schema?: Schema<T>;
   /** Told of each object that is set aside, with the value itself; must not throw. */
   readonly onInvalid?: ValidatorOptions<T>["onInvalid"];
+  /**
+   * Whether the server is asked for the objects' metadata and nothing else, which is a fraction of the bytes; `false` by
+   * default. Such a client cannot create or replace. From a server that cannot leave out the rest it is left out here.
+   *
+   * Mirrors client-go's `metadata` client.
+   */
+  readonly metadataOnly?: boolean;
   /** The longest event a watch accepts, in bytes; 16 MiB by default. */
   readonly maxFrameBytes?: number;
   /** Sent with every request. */
@@ -160,13 +168,18 @@ class RestResource<T extends KubernetesObject> implements ResourceClient<T> {
     return this.#withTimeout(action, context.signal, async (signal) => {
       const response = await this.#open(options, false, action, signal);
       const validate = newObjectValidator<T>(this.#options);
-      return await decodeList<T>(response.body ?? emptyBody(), {
+      const page = await decodeList<T>(response.body ?? emptyBody(), {
         validateList: (list) => validateList(list, subject),
         validateItem: (item, index) => validate(item, `items[${index}]`),
         subject,
         ...(signal && { signal }),
         ...(context.onBytes && { onBytes: context.onBytes }),
       });
+      if (this.#options.metadataOnly) {
+        const { items } = page;
+        for (let i = 0; i < items.length; i++) items[i] = metadataOf(items[i]) as T;
+      }
+      return page;
     });
   }
 
@@ -174,8 +187,9 @@ class RestResource<T extends KubernetesObject> implements ResourceClient<T> {
     const { signal } = context;
     const subject = this.#subject(this.namespace);
     const response = await this.#open(options, true, `watch ${subject}`, signal);
+    const validate = newEventValidator<T>(this.#options);
     return decodeWatch<T>(response.body ?? emptyBody(), {
-      validate: newEventValidator<T>(this.#options),
+      validate: this.#options.metadataOnly ? (frame) => metadataOfEvent(validate(frame)) : validate,
       subject,
       ...(this.#options.maxFrameBytes !== undefined && { maxFrameBytes: this.#options.maxFrameBytes }),
       ...(signal && { signal }),
@@ -228,7 +242,8 @@ class RestResource<T extends KubernetesObject> implements ResourceClient<T> {
     signal: AbortSignal | undefined,
   ): Promise<Response> {
     const path = resourcePath(this.resource, { namespace: this.namespace });
-    const { labelSelector, fieldSelector, headers } = this.#options;
+    const { labelSelector, fieldSelector, metadataOnly } = this.#options;
+    const headers = { ...(metadataOnly && acceptMetadata(watch ? "" : "List")), ...this.#options.headers };
     const response = await this.#cluster.open(path, {
       query: {
         ...options,
@@ -239,7 +254,7 @@ class RestResource<T extends KubernetesObject> implements ResourceClient<T> {
         watch,
       },
       action,
-      ...(headers && { headers }),
+      headers,
       ...(signal && { signal }),
     });
     const type = response.headers.get("Content-Type") ?? "";
@@ -252,9 +267,18 @@ class RestResource<T extends KubernetesObject> implements ResourceClient<T> {
   }
 
   async #send(verb: string, name: string, options: ObjectRequestOptions, init: RequestOptions): Promise<T> {
-    const object = await this.#request(verb, name, options, init);
+    const { metadataOnly } = this.#options;
+    if (metadataOnly && (verb === "create" || verb === "replace")) {
+      throw new TypeError(
+        `Cannot ${
+          this.#action(verb, name, options)
+        }: this client knows metadata only; take one without metadataOnly`,
+      );
+    }
+    const headers = { ...(metadataOnly && acceptMetadata("")), ...init.headers };
+    const object = await this.#request(verb, name, options, { ...init, headers });
     const fault = newObjectValidator<T>(this.#options)(object, "");
-    if (fault === undefined) return object as T;
+    if (fault === undefined) return (metadataOnly ? metadataOf(object as T) : object) as T;
     throw new DecodeError(
       `Cannot ${this.#action(verb, name, options)}: the answer is not accepted: ${
         fault.path || "it"

@@ -4,7 +4,6 @@
  */
 
 import { Hono } from "hono";
-import { negotiate } from "../meta/accept.ts";
 import { answerDiscovery } from "../meta/discovery.ts";
 import { type ListQuery, parseListQuery } from "../meta/list_query.ts";
 import { newStatus, StatusError } from "../meta/status.ts";
@@ -14,7 +13,6 @@ import {
   internal,
   methodNotAllowed,
   noSuchResource,
-  notAcceptable,
   notFound,
   unsupportedMediaType,
 } from "./api_errors.ts";
@@ -29,6 +27,7 @@ import {
 } from "./object_registry.ts";
 import { applyPatch } from "./patch_types.ts";
 import { parseRequestPath, type RequestPath } from "./request_path.ts";
+import { type Shape, shaped, shapedList, shapeOf } from "./representation.ts";
 import { jsonResponse, pageNotFound, statusResponse, textResponse, watchResponse } from "./responses.ts";
 import { newSelection, type Selection } from "./selection.ts";
 import type { ResourceTable, ServedResource } from "./served_resources.ts";
@@ -58,6 +57,8 @@ interface Call {
   readonly isRemote: boolean;
   readonly resource: ServedResource;
   readonly path: RequestPath;
+  /** How the client wants the objects. */
+  readonly shape: Shape;
 }
 
 /** Makes the app. */
@@ -88,7 +89,8 @@ export function newApiRoutes(parts: ApiParts): Hono<{ Bindings: ApiBindings }> {
       const isCollectionOfAll = resource?.namespaced && path.name === "" && path.namespace === "";
       if (!isCollectionOfAll) return noResource(parts.resources, path, request);
     }
-    if (negotiateJson(request) === undefined) throw notAcceptable();
+    const isCollection = path.name === "" &&
+      (request.method === "DELETE" || (request.method === "GET" && !isWatch(searchParams)));
     return await answer(parts, {
       request,
       params: searchParams,
@@ -96,6 +98,7 @@ export function newApiRoutes(parts: ApiParts): Hono<{ Bindings: ApiBindings }> {
       isRemote: c.env?.isRemote ?? false,
       resource: resource!,
       path,
+      shape: shapeOf(request, isCollection ? "list" : "one"),
     });
   });
   return app;
@@ -117,15 +120,6 @@ const VERSION = {
 function noResource(resources: ResourceTable, path: RequestPath, request: Request): Response {
   const isBuiltin = resources.all.some(({ group, isCustom }) => group === path.group && !isCustom);
   return isBuiltin ? statusResponse(noSuchResource().status, request) : pageNotFound();
-}
-
-// Whoever asks for a Table or for metadata only takes the plain object as well, or says what else it takes.
-function negotiateJson(request: Request): unknown {
-  const isRead = request.method === "GET";
-  return negotiate(request.headers.get("Accept"), {
-    converts: ({ group, version, kind }) =>
-      isRead && group === "meta.k8s.io" && kind === "Table" && /^v1(beta1)?$/.test(version),
-  });
 }
 
 async function answer(parts: ApiParts, call: Call): Promise<Response> {
@@ -162,25 +156,25 @@ async function answer(parts: ApiParts, call: Call): Promise<Response> {
 
 async function get(
   { reader }: ApiParts,
-  { request, params, signal, resource, path }: Call,
+  { request, params, signal, resource, path, shape }: Call,
 ): Promise<Response> {
   const resourceVersion = params.get("resourceVersion") ?? undefined;
   const object = await reader.get(resource, storageKey(path), { resourceVersion, signal });
-  return jsonResponse(object, { request });
+  return jsonResponse(shaped(object, shape), { request });
 }
 
 async function listOrWatch(parts: ApiParts, call: Call): Promise<Response> {
   const { query, selection } = readQuery(call);
-  const { params, signal, isRemote, resource, request } = call;
+  const { params, signal, isRemote, resource, request, shape } = call;
   if (query.watch) {
     const asksForInitialEvents = params.has("sendInitialEvents");
     const { options } = query;
     return watchResponse(
-      parts.watches.open({ selection, options, asksForInitialEvents, signal, isRemote }),
+      parts.watches.open({ selection, options, asksForInitialEvents, signal, isRemote, shape }),
     );
   }
   const page = await parts.reader.list(selection, query.options, signal);
-  return jsonResponse(listDocument(resource, page), { request });
+  return jsonResponse(shapedList(listDocument(resource, page), shape), { request });
 }
 
 function readQuery(
@@ -203,44 +197,56 @@ function isWatch(params: URLSearchParams): boolean {
   return value !== null && value !== "0" && value.toLowerCase() !== "false";
 }
 
-function create({ registry }: ApiParts, { request, params, resource, path }: Call, body: string): Response {
+function create(
+  { registry }: ApiParts,
+  { request, params, resource, path, shape }: Call,
+  body: string,
+): Response {
   const object = decodeObject(resource, body);
   const created = registry.create(resource, object, path.namespace, { dryRun: isDryRun(params) });
-  return jsonResponse(created, { status: 201, request });
+  return jsonResponse(shaped(created, shape), { status: 201, request });
 }
 
-function update({ registry }: ApiParts, { request, params, resource, path }: Call, body: string): Response {
+function update(
+  { registry }: ApiParts,
+  { request, params, resource, path, shape }: Call,
+  body: string,
+): Response {
   const { subresource } = path;
   const object = decodeObject(resource, body);
   const updated = registry.update(resource, object, path, { dryRun: isDryRun(params), subresource });
-  return jsonResponse(updated, { request });
+  return jsonResponse(shaped(updated, shape), { request });
 }
 
-function patch({ registry }: ApiParts, { request, params, resource, path }: Call, body: string): Response {
+function patch(
+  { registry }: ApiParts,
+  { request, params, resource, path, shape }: Call,
+  body: string,
+): Response {
   const { subresource } = path;
   const change = applyPatch(resource, request.headers.get("Content-Type") ?? "", body);
   const patched = registry.patch(resource, path, change, { dryRun: isDryRun(params), subresource });
-  return jsonResponse(patched, { request });
+  return jsonResponse(shaped(patched, shape), { request });
 }
 
 function deleteOne(
   { registry }: ApiParts,
-  { request, params, resource, path }: Call,
+  { request, params, resource, path, shape }: Call,
   body: string,
 ): Response {
   const deletion = registry.delete(resource, path, deleteOptions(params, body));
-  return jsonResponse(deletionDocument(resource, path, deletion), { request });
+  return jsonResponse(deletionDocument(resource, path, deletion, shape), { request });
 }
 
 async function deleteCollection(parts: ApiParts, call: Call, body: string): Promise<Response> {
-  const { request, params, signal, resource } = call;
+  const { request, params, signal, resource, shape } = call;
   const { query, selection } = readQuery(call, false);
   const page = await parts.reader.list(selection, query.options, signal);
   const { uid: _uid, resourceVersion: _resourceVersion, ...options } = deleteOptions(params, body);
   for (const { metadata: { namespace = "", name } } of page.items) {
     parts.registry.delete(resource, { namespace, name }, options);
   }
-  return jsonResponse(listDocument(resource, page), { request });
+  return jsonResponse(shapedList(listDocument(resource, page), shape), { request });
 }
 
 function deleteOptions(params: URLSearchParams, body: string): DeleteOptions {
@@ -265,9 +271,14 @@ function parseBody(body: string): unknown {
   }
 }
 
-function deletionDocument(resource: ServedResource, { name }: ObjectAddress, deletion: Deletion): unknown {
+function deletionDocument(
+  resource: ServedResource,
+  { name }: ObjectAddress,
+  deletion: Deletion,
+  shape: Shape,
+): unknown {
   const { object, isGone } = deletion;
-  if (!isGone || resource.returnsDeleted) return object;
+  if (!isGone || resource.returnsDeleted) return shaped(object, shape);
   return {
     kind: "Status",
     apiVersion: "v1",

@@ -42,7 +42,7 @@ import { WatchHub } from "./watch_hub.ts";
  *
  * Over `fetch` it does what kube-apiserver 1.36 does, with its texts: discovery, get, list (pages, resourceVersion and
  * its match, selectors), watch (replay, bookmarks, streamed lists, 410), create, update, patch (JSON, merge, strategic
- * merge), delete, `status`, CustomResourceDefinitions. There are no controllers, no admission, no defaults, no
+ * merge), delete, `status`, CustomResourceDefinitions, objects as `PartialObjectMetadata`. There are no controllers, no admission, no defaults, no
  * validation but of names, no authentication, no protobuf, no Tables, no server-side apply.
  *
  * Its own methods are synchronous; watchers have been handed a write when it returns. They take a resource as `v1/pods`

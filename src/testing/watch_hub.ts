@@ -11,6 +11,7 @@ import { expired, forbidden, invalidAs } from "./api_errors.ts";
 import type { Change, ClusterState, StoredObject } from "./cluster_state.ts";
 import { EventStream } from "./event_stream.ts";
 import { type ObjectReader, select } from "./object_reader.ts";
+import { type Shape, shaped } from "./representation.ts";
 import type { Selection } from "./selection.ts";
 import { encodeBookmark, encodeChange, encodeError, encodeEvent } from "./watch_events.ts";
 
@@ -38,6 +39,8 @@ export interface WatchRequest {
   /** Ends the watch: with its reason as an error, or quietly for a client that is gone with its socket. */
   readonly signal: AbortSignal | undefined;
   readonly isRemote: boolean;
+  /** How the watcher wants the objects. */
+  readonly shape: Shape;
 }
 
 // How long a watch lasts that names no timeoutSeconds: this, up to twice as long.
@@ -128,7 +131,7 @@ class Watch {
   }
 
   start(): void {
-    const { selection, options, signal, isRemote } = this.#request;
+    const { selection, options, signal, isRemote, shape } = this.#request;
     const { state, options: { clock, random, initialEvents } } = this.#context;
     const timeoutMs = options.timeoutSeconds
       ? options.timeoutSeconds * 1000
@@ -150,7 +153,7 @@ class Watch {
         this.#refuse(expired(`too old resource version: ${revision} (${state.compactedRevision})`));
       } else {
         this.#follow(revision);
-        if (changes.length > 0) this.stream.prepend(encodeChanges(changes, selection));
+        if (changes.length > 0) this.stream.prepend(encodeChanges(changes, selection, shape));
       }
     }
     if (signal === undefined) return;
@@ -164,14 +167,14 @@ class Watch {
   }
 
   #beginWithState(): void {
-    const { selection, options } = this.#request;
+    const { selection, options, shape } = this.#request;
     const { state, options: { initialEvents } } = this.#context;
     const objects = select(selection, state.snapshot(selection.resource)!);
     const end = options.allowWatchBookmarks && initialEvents === "serve"
-      ? encodeBookmark(selection.resource, state.revision, { endsInitialEvents: true })
+      ? encodeBookmark(selection.resource, state.revision, { shape, endsInitialEvents: true })
       : undefined;
     this.#follow(state.revision);
-    this.stream.prepend(encodeState(objects, end));
+    this.stream.prepend(encodeState(objects, shape, end));
   }
 
   async #beginWhenReached(revision: bigint): Promise<void> {
@@ -185,11 +188,11 @@ class Watch {
   }
 
   #follow(after: bigint): void {
-    const { selection } = this.#request;
+    const { selection, shape } = this.#request;
     this.#start = after;
     this.#cleanups.push(this.#context.state.subscribe(selection.resource, (change: Change) => {
       // A watch from a version that is yet to come is silent until then.
-      const event = change.revision > after ? encodeChange(change, selection) : undefined;
+      const event = change.revision > after ? encodeChange(change, selection, shape) : undefined;
       if (event !== undefined) this.stream.push(event);
     }));
   }
@@ -208,7 +211,8 @@ class Watch {
       // One that does not read needs no bookmarks; one whose state has not begun must not have them.
       const hasBegun = this.#start !== undefined && state.revision >= this.#start;
       const isDue = hasBegun && this.stream.isDrained;
-      if (isDue) this.stream.push(encodeBookmark(this.#request.selection.resource, state.revision));
+      const { selection: { resource }, shape } = this.#request;
+      if (isDue) this.stream.push(encodeBookmark(resource, state.revision, { shape }));
       this.#armBookmark(deadlineMs);
     }, nextMs - nowMs);
   }
@@ -229,15 +233,20 @@ class Watch {
 
 function* encodeState(
   objects: readonly StoredObject[],
+  shape: Shape,
   end: Uint8Array | undefined,
 ): Generator<Uint8Array, undefined> {
-  for (const object of objects) yield encodeEvent("ADDED", object);
+  for (const object of objects) yield encodeEvent("ADDED", shaped(object, shape));
   if (end !== undefined) yield end;
 }
 
-function* encodeChanges(changes: readonly Change[], selection: Selection): Generator<Uint8Array, undefined> {
+function* encodeChanges(
+  changes: readonly Change[],
+  selection: Selection,
+  shape: Shape,
+): Generator<Uint8Array, undefined> {
   for (const change of changes) {
-    const event = encodeChange(change, selection);
+    const event = encodeChange(change, selection, shape);
     if (event !== undefined) yield event;
   }
 }

@@ -1,0 +1,54 @@
+/**
+ * Objects without anything but their metadata.
+ * @module
+ */
+
+import type { WatchItem } from "../meta/list_watch.ts";
+import type { KubernetesObject, ObjectMeta } from "../meta/object.ts";
+
+const KIND = "PartialObjectMetadata";
+const API_VERSION = "meta.k8s.io/v1";
+
+/**
+ * An object of which only the metadata was asked for: what a client with `metadataOnly` hands out. Its kind says so,
+ * and not what the object is.
+ *
+ * Mirrors apimachinery's `PartialObjectMetadata`.
+ *
+ * @example
+ * ```ts
+ * import type { PartialObjectMetadata } from "@listwatch/cache";
+ * const pod: PartialObjectMetadata = {
+ *   kind: "PartialObjectMetadata",
+ *   apiVersion: "meta.k8s.io/v1",
+ *   metadata: { namespace: "shop", name: "web-1", labels: { app: "web" } },
+ * };
+ * ```
+ */
+export interface PartialObjectMetadata extends KubernetesObject {
+  readonly kind: "PartialObjectMetadata";
+  readonly apiVersion: "meta.k8s.io/v1";
+  readonly metadata: ObjectMeta;
+}
+
+/**
+ * The `Accept` header that asks for metadata; `what` is `List` for a list. A server that has none of it may answer with
+ * whole objects.
+ */
+export function acceptMetadata(what: "" | "List"): { readonly Accept: string } {
+  return { Accept: `application/json;as=${KIND}${what};g=meta.k8s.io;v=v1,application/json` };
+}
+
+/** Leaves out what a server sent beside the metadata because it knows of no such answer. */
+export function metadataOf(object: KubernetesObject): KubernetesObject {
+  return object.kind === KIND
+    ? object
+    : { kind: KIND, apiVersion: API_VERSION, metadata: object.metadata ?? {} };
+}
+
+/** As {@linkcode metadataOf}, for the object of a watch event. */
+export function metadataOfEvent<T extends KubernetesObject>(item: WatchItem<T>): WatchItem<T> {
+  if (item.type === "INVALID" || item.type === "ERROR" || item.type === "BOOKMARK") return item;
+  const object = metadataOf(item.object);
+  return object === item.object ? item : { type: item.type, object: object as T };
+}
