@@ -1,0 +1,218 @@
+import assert from "node:assert/strict";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { delimiter, join } from "node:path";
+import { after, describe, it } from "node:test";
+import { KubeconfigError, loadKubeconfig, restConfigFromKubeconfig } from "@listwatch/cache/node";
+import { FakeClock } from "@listwatch/cache/testing";
+import { FileToken } from "../../src/node/file_token.ts";
+import { ExecCredentials } from "../../src/node/exec_credentials.ts";
+import { LogRecorder } from "../log_recorder.ts";
+
+const folder = mkdtempSync(join(tmpdir(), "listwatch-kubeconfig-"));
+after(() => rmSync(folder, { recursive: true }));
+
+function file(name: string, text: string): string {
+  const path = join(folder, name);
+  writeFileSync(path, text, { mode: 0o700 });
+  return path;
+}
+
+function config(name: string, { server = `https://${name}.example`, user = "token: t" } = {}): string {
+  return `apiVersion: v1
+kind: Config
+current-context: ${name}
+clusters: [{name: ${name}, cluster: {server: "${server}"}}]
+users: [{name: ${name}, user: {${user}}}]
+contexts: [{name: ${name}, context: {cluster: ${name}, user: ${name}, namespace: shop}}]
+`;
+}
+
+describe("loading a kubeconfig", () => {
+  it("reads the file it is told to", async () => {
+    const path = file("one", config("one"));
+    const kubeconfig = await loadKubeconfig({ path });
+    assert.deepEqual(kubeconfig.files, [path]);
+    assert.equal(kubeconfig["current-context"], "one");
+    assert.equal(kubeconfig.clusters.get("one")?.server, "https://one.example");
+  });
+
+  it("merges the files of KUBECONFIG: entries whole from the first that names them, missing files passed over", async () => {
+    const first = file("first", "clusters: [{name: two, cluster: {server: 'https://first.example'}}]");
+    const second = file("second", config("two", { user: "token: second" }));
+    const env = { KUBECONFIG: [first, join(folder, "missing"), second, first].join(delimiter) };
+    const kubeconfig = await loadKubeconfig({ env });
+    assert.deepEqual(kubeconfig.files, [first, second]);
+    assert.deepEqual(kubeconfig.clusters.get("two"), { server: "https://first.example" });
+    assert.equal(kubeconfig["current-context"], "two");
+  });
+
+  it("takes relative paths from the file's folder", async () => {
+    const path = file("relative", config("r", { user: "tokenFile: secrets/token, client-key: /abs/key" }));
+    const user = (await loadKubeconfig({ path })).users.get("r");
+    assert.equal(user?.tokenFile, join(folder, "secrets/token"));
+    assert.equal(user?.["client-key"], "/abs/key");
+  });
+
+  it("says which file is missing, is no YAML, or holds something else", async () => {
+    await assert.rejects(loadKubeconfig({ path: join(folder, "nothing") }), /nothing: it is not there/);
+    await assert.rejects(loadKubeconfig({ path: file("broken", "a: [") }), /broken: it is not YAML/);
+    await assert.rejects(loadKubeconfig({ path: file("list", "- a") }), /list: it holds no mapping/);
+    await assert.rejects(loadKubeconfig({ path: file("odd", "users: 3") }), /odd: users is no list/);
+    await assert.rejects(loadKubeconfig({ env: { HOME: join(folder, "home") } }), KubeconfigError);
+  });
+});
+
+describe("a kubeconfig's context", () => {
+  it("gives the server, the token and the namespace", async () => {
+    const kubeconfig = await loadKubeconfig({ path: file("c1", config("c1")) });
+    const rest = await restConfigFromKubeconfig(kubeconfig);
+    assert.equal(rest.server, "https://c1.example");
+    assert.equal(rest.token, "t");
+    assert.equal(rest.namespace, "shop");
+  });
+
+  it("that is not there is refused with those that are", async () => {
+    const kubeconfig = await loadKubeconfig({ path: file("c2", config("c2")) });
+    await assert.rejects(
+      restConfigFromKubeconfig(kubeconfig, { context: "prod" }),
+      /There is no context "prod" in .*c2; it has: c2/,
+    );
+  });
+
+  it("whose cluster or user is missing is refused", async () => {
+    const kubeconfig = await loadKubeconfig({
+      path: file(
+        "c3",
+        "contexts: [{name: a, context: {cluster: none, user: none}}, {name: b, context: {cluster: k, user: none}}]\n" +
+          "clusters: [{name: k, cluster: {server: 'https://k.example'}}]",
+      ),
+    });
+    await assert.rejects(restConfigFromKubeconfig(kubeconfig), /sets no current-context; it has: a, b/);
+    await assert.rejects(
+      restConfigFromKubeconfig(kubeconfig, { context: "a" }),
+      /its cluster "none" is not there/,
+    );
+    await assert.rejects(
+      restConfigFromKubeconfig(kubeconfig, { context: "b" }),
+      /its user "none" is not there/,
+    );
+  });
+
+  it("sends credentials over TLS only", async () => {
+    const kubeconfig = await loadKubeconfig({
+      path: file("c4", config("c4", { server: "http://plain.example" })),
+    });
+    assert.equal((await restConfigFromKubeconfig(kubeconfig)).token, undefined);
+  });
+
+  it("may log in with a name and a password, and speak for somebody else", async () => {
+    const kubeconfig = await loadKubeconfig({
+      path: file("c5", config("c5", { user: "username: jöe, password: p, as: ann, as-groups: [a, b]" })),
+    });
+    const rest = await restConfigFromKubeconfig(kubeconfig);
+    assert.equal(
+      rest.headers?.Authorization,
+      `Basic ${btoa(String.fromCharCode(...new TextEncoder().encode("jöe:p")))}`,
+    );
+    assert.deepEqual(rest.impersonate, { user: "ann", groups: ["a", "b"] });
+  });
+
+  it("that needs what is not supported is refused with what to do instead", async () => {
+    const kubeconfig = await loadKubeconfig({
+      path: file("c6", config("c6", { user: "auth-provider: {name: oidc}" })),
+    });
+    await assert.rejects(
+      restConfigFromKubeconfig(kubeconfig),
+      /auth-provider oidc is not supported; use an exec/,
+    );
+  });
+});
+
+describe("a token file", () => {
+  it("is read again after a minute, or when the token was refused", async () => {
+    const path = file("token", "one\n");
+    const clock = new FakeClock();
+    const token = new FileToken(path, { clock, logger: new LogRecorder() });
+    assert.equal(await token.read(), "one");
+    writeFileSync(path, "two");
+    assert.equal(await token.read(), "one");
+    await clock.advance(60_000);
+    assert.equal(await token.read(), "two");
+    writeFileSync(path, "three");
+    token.forget();
+    assert.equal(await token.read(), "three");
+  });
+
+  it("that cannot be read keeps the token there is, and says so", async () => {
+    const path = file("token2", "one");
+    const log = new LogRecorder();
+    const clock = new FakeClock();
+    const token = new FileToken(path, { clock, logger: log });
+    await token.read();
+    writeFileSync(path, "");
+    await clock.advance(60_000);
+    assert.equal(await token.read(), "one");
+    assert.match(log.of("warn")[0], /token2: it is empty; the token read before is used/);
+  });
+
+  it("that was never there is an error", async () => {
+    const token = new FileToken(join(folder, "no token"), {
+      clock: new FakeClock(),
+      logger: new LogRecorder(),
+    });
+    await assert.rejects(token.read(), KubeconfigError);
+  });
+});
+
+describe("a credential plugin", () => {
+  const options = {
+    clock: new FakeClock(),
+    context: "dev",
+    cluster: { server: "https://x.example" },
+    tls: {},
+  };
+
+  function plugin(name: string, answer: string) {
+    const count = join(folder, `${name}.count`);
+    const command = file(name, `#!/bin/sh\necho run >> ${count}\ncat <<'END'\n${answer}\nEND\n`);
+    return { command, env: [{ name: "X", value: "y" }], apiVersion: "client.authentication.k8s.io/v1" };
+  }
+
+  it("is asked once, and again when its token expires or is refused", async () => {
+    const clock = new FakeClock();
+    const config = plugin(
+      "good",
+      '{"apiVersion":"client.authentication.k8s.io/v1","kind":"ExecCredential","status":' +
+        '{"token":"abc","expirationTimestamp":"1970-01-01T00:00:10Z"}}',
+    );
+    const runs = () =>
+      import("node:fs").then(({ readFileSync }) =>
+        readFileSync(join(folder, "good.count"), "utf8").trim().split("\n").length
+      );
+    const credentials = new ExecCredentials(config, { ...options, clock });
+    assert.deepEqual(await Promise.all([credentials.token(), credentials.token()]), ["abc", "abc"]);
+    assert.equal(await runs(), 1);
+    await clock.advance(10_000);
+    await credentials.token();
+    assert.equal(await runs(), 2);
+    credentials.forget();
+    await credentials.token();
+    assert.equal(await runs(), 3);
+  });
+
+  it("that is not installed, fails, or answers oddly is an error that names it", async () => {
+    const asked = (config: ConstructorParameters<typeof ExecCredentials>[0]) =>
+      new ExecCredentials(config, options).token();
+    await assert.rejects(
+      asked({ command: "listwatch-no-such-plugin", installHint: "get it at the shop" }),
+      /"dev": listwatch-no-such-plugin failed: is not installed\nget it at the shop/,
+    );
+    await assert.rejects(asked(plugin("text", "hello")), /something else than JSON/);
+    await assert.rejects(
+      asked(plugin("empty", '{"apiVersion":"client.authentication.k8s.io/v1"}')),
+      /neither a token/,
+    );
+    await assert.rejects(asked({ command: "x", apiVersion: "v9" }), /speaks v9/);
+  });
+});

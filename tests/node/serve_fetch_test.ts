@@ -1,0 +1,49 @@
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import { newCluster } from "@listwatch/cache";
+import { ListenError, serveFetch } from "@listwatch/cache/node";
+import { InMemoryApiServer } from "@listwatch/cache/testing";
+
+describe("serving a fetch function", () => {
+  it("answers at the address it tells, and stops with its signal", async () => {
+    const stop = new AbortController();
+    const server = await serveFetch(() => new Response("hello"), { signal: stop.signal });
+    assert.equal(server.url, `http://127.0.0.1:${server.port}`);
+    assert.equal(await (await fetch(server.url)).text(), "hello");
+    stop.abort();
+    await server.finished;
+  });
+
+  it("streams a watch, and ends it at once when it stops", async () => {
+    const stop = new AbortController();
+    const api = new InMemoryApiServer();
+    const server = await serveFetch(api.fetch, { signal: stop.signal });
+    const pods = newCluster({ server: server.url }).resource("v1/pods");
+    const watch = await pods.watch({ resourceVersion: api.resourceVersion });
+    const events = watch[Symbol.asyncIterator]();
+    const next = events.next();
+    api.create("v1/pods", { apiVersion: "v1", kind: "Pod", metadata: { name: "a", namespace: "x" } });
+    assert.equal((await next).value?.[0].type, "ADDED");
+    const end = events.next().catch((error: unknown) => error);
+    stop.abort();
+    await server.finished;
+    await end;
+    api.close();
+  });
+
+  it("says in a typed error that a port is in use", async () => {
+    const stop = new AbortController();
+    const first = await serveFetch(() => new Response(), { signal: stop.signal });
+    await assert.rejects(serveFetch(() => new Response(), { port: first.port }), (error: ListenError) => {
+      assert.equal(error.code, "AddressInUse");
+      assert.equal(error.message, `Cannot listen on 127.0.0.1:${first.port}: the port is in use`);
+      return true;
+    });
+    stop.abort();
+    await first.finished;
+  });
+
+  it("says so when the address is not this machine's", async () => {
+    await assert.rejects(serveFetch(() => new Response(), { host: "203.0.113.1" }), ListenError);
+  });
+});

@@ -1,0 +1,129 @@
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { createServer, type Server } from "node:https";
+import type { AddressInfo } from "node:net";
+import { after, before, describe, it } from "node:test";
+import type { TLSSocket } from "node:tls";
+import { NetworkError, newCluster } from "@listwatch/cache";
+import { createTlsFetch } from "@listwatch/cache/node";
+import { newNodeFetch } from "../../src/node/node_fetch.ts";
+
+const pem = (name: string) => readFileSync(new URL(`./fixtures/${name}`, import.meta.url), "utf8");
+const ca = pem("ca.crt");
+const cert = pem("client.crt");
+const key = pem("client.key");
+
+for (
+  const [name, create] of [["a fetch with TLS settings", createTlsFetch], [
+    "the fetch over Node's https",
+    newNodeFetch,
+  ]] as const
+) {
+  describe(name, () => {
+    let server: Server;
+    let url: string;
+    let closedStreams = 0;
+
+    before(async () => {
+      server = createServer({
+        key: pem("server.key"),
+        cert: pem("server.crt"),
+        ca,
+        requestCert: true,
+        rejectUnauthorized: false,
+      }, (request, response) => {
+        if (request.url === "/watch") {
+          response.writeHead(200, { "Content-Type": "application/json" });
+          response.write('{"type":"BOOKMARK"');
+          response.on("close", () => closedStreams++);
+          return;
+        }
+        const peer = (request.socket as TLSSocket).getPeerCertificate();
+        const chunks: Uint8Array[] = [];
+        request.on("data", (chunk) => chunks.push(chunk));
+        request.on("end", () => {
+          const body = chunks.map((chunk) => new TextDecoder().decode(chunk)).join("");
+          response.setHeader("Content-Type", "application/json");
+          response.end(JSON.stringify({ user: peer?.subject?.CN ?? "", method: request.method, body }));
+        });
+      });
+      await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+      url = `https://127.0.0.1:${(server.address() as AddressInfo).port}`;
+    });
+
+    after(() => {
+      server.close();
+      server.closeAllConnections();
+    });
+
+    it("trusts the authority it was given", async () => {
+      const response = await create({ ca })(`${url}/`);
+      assert.equal(response.status, 200);
+      assert.deepEqual(await response.json(), { user: "", method: "GET", body: "" });
+    });
+
+    it("shows its client certificate", async () => {
+      const response = await create({ ca, cert, key })(`${url}/`);
+      assert.equal((await response.json()).user, "admin");
+    });
+
+    it("refuses a server that another authority vouches for", async () => {
+      const cluster = newCluster({ server: url, fetch: create({ ca: pem("other_ca.crt") }) });
+      await assert.rejects(cluster.request("/"), NetworkError);
+    });
+
+    it("checks the name it was told to", async () => {
+      const good = await create({ ca, serverName: "kubernetes.default.svc" })(`${url}/`);
+      assert.equal(good.status, 200);
+      await good.body?.cancel();
+      await assert.rejects(async () => await create({ ca, serverName: "elsewhere.example" })(`${url}/`));
+    });
+
+    it("accepts any certificate only when told to", async () => {
+      const response = await create({ insecureSkipVerify: true })(`${url}/`);
+      assert.equal(response.status, 200);
+      await response.body?.cancel();
+      await assert.rejects(async () => await create({})(`${url}/`));
+    });
+
+    it("sends a method and a body", async () => {
+      const response = await create({ ca })(`${url}/`, { method: "PUT", body: '{"a":"é"}' });
+      assert.deepEqual(await response.json(), { user: "", method: "PUT", body: '{"a":"é"}' });
+    });
+
+    it("hands out a stream as it comes, and closes the connection when the signal is aborted", async () => {
+      const abort = new AbortController();
+      const response = await create({ ca })(`${url}/watch`, { signal: abort.signal });
+      const reader = response.body!.getReader();
+      const { value } = await reader.read();
+      assert.equal(new TextDecoder().decode(value), '{"type":"BOOKMARK"');
+      const before = closedStreams;
+      const next = reader.read();
+      abort.abort(new Error("enough"));
+      await assert.rejects(next);
+      await eventually(() => closedStreams === before + 1);
+    });
+
+    it("closes the connection when the stream is cancelled", async () => {
+      const response = await create({ ca })(`${url}/watch`);
+      const reader = response.body!.getReader();
+      await reader.read();
+      const before = closedStreams;
+      await reader.cancel();
+      await eventually(() => closedStreams === before + 1);
+    });
+
+    it("rejects with the reason of a signal that was aborted before", async () => {
+      const reason = new Error("too late");
+      await assert.rejects(
+        async () => await create({ ca })(`${url}/`, { signal: AbortSignal.abort(reason) }),
+        (error) => error === reason,
+      );
+    });
+  });
+}
+
+async function eventually(condition: () => boolean): Promise<void> {
+  for (let i = 0; i < 500 && !condition(); i++) await new Promise((resolve) => setTimeout(resolve, 2));
+  assert.ok(condition());
+}
