@@ -1,0 +1,82 @@
+/**
+ * `deno task test:cluster [FILE ...] [options of deno test]`: runs tests/cluster against a real API server, and ends
+ * with a line `N passed, N failed`.
+ *
+ * The server is our own kube-apiserver, built by Go where that is needed, or the one of the kubeconfig that
+ * LISTWATCH_TEST_KUBECONFIG names; tests that kill or compact a server are skipped there.
+ *
+ * @module
+ */
+
+import { join } from "node:path";
+import { ClusterUnavailableError, ensureClusterBinary } from "./lib/cluster_build.ts";
+import { ROOT } from "./lib/gate.ts";
+import { countTests } from "./lib/junit.ts";
+
+async function main(args: string[]): Promise<number> {
+  const kubeconfig = Deno.env.get("LISTWATCH_TEST_KUBECONFIG");
+  const stopping = new AbortController();
+  const signals: Deno.Signal[] = Deno.build.os === "windows" ? ["SIGINT"] : ["SIGINT", "SIGTERM", "SIGHUP"];
+  for (const signal of signals) Deno.addSignalListener(signal, () => stopping.abort());
+  if (kubeconfig) {
+    if (!await Deno.stat(kubeconfig).then(({ isFile }) => isFile, () => false)) {
+      console.error(
+        `LISTWATCH_TEST_KUBECONFIG names ${kubeconfig}, which is no file: give it the path of a kubeconfig`,
+      );
+      return 1;
+    }
+    console.log(`on the cluster of ${kubeconfig}: tests that kill or compact a server are skipped`);
+  } else {
+    await ensureClusterBinary({ log: console.log, signal: stopping.signal });
+  }
+
+  // Whatever happens to the tests, nothing of theirs stays.
+  const tempDir = await Deno.makeTempDir({ prefix: "listwatch-test-cluster-" });
+  try {
+    const report = join(tempDir, "report.xml");
+    const isFile = args.some((arg) => arg.endsWith("_test.ts"));
+    const child = new Deno.Command(Deno.execPath(), {
+      args: ["test", "-A", `--junit-path=${report}`, ...args, ...isFile ? [] : ["tests/cluster/"]],
+      cwd: ROOT,
+      env: { TMPDIR: tempDir },
+      signal: stopping.signal,
+    }).spawn();
+    const { code } = await child.status;
+    const { passed, failed, skipped } = countTests(await Deno.readTextFile(report).catch(() => ""));
+    if (stopping.signal.aborted) {
+      console.error("interrupted");
+      return 130;
+    }
+    if (skipped > 0) console.log(`${skipped} skipped`);
+    // A run that broke off has failed, whatever the report says.
+    const broken = (code !== 0 && failed === 0) || passed + failed === 0;
+    console.log(`${passed} passed, ${broken ? 1 : failed} failed`);
+    return code === 0 && !broken ? 0 : 1;
+  } finally {
+    await removeAll(tempDir);
+  }
+}
+
+/** A server that was left behind, by a test that was killed, writes for up to a second more. */
+async function removeAll(dir: string): Promise<void> {
+  for (let tries = 1;; tries++) {
+    try {
+      return await Deno.remove(dir, { recursive: true });
+    } catch (error) {
+      if (tries === 20) throw error;
+      await new Promise((resolve) => setTimeout(resolve, 100));
+    }
+  }
+}
+
+if (import.meta.main) {
+  let code: number;
+  try {
+    code = await main(Deno.args);
+  } catch (error) {
+    if (!(error instanceof ClusterUnavailableError)) throw error;
+    console.error(error.message);
+    code = 1;
+  }
+  Deno.exit(code);
+}

@@ -1,0 +1,108 @@
+/**
+ * The API server that the tests run against: one of our own, or the one of LISTWATCH_TEST_KUBECONFIG.
+ * @module
+ */
+
+import process from "node:process";
+import { type Cluster, type KubernetesObject, newCluster, type RestConfig } from "@listwatch/cache";
+import { startCluster, type TestCluster } from "../../scripts/lib/cluster.ts";
+import { type LoadedKubeconfig, loadKubeconfig } from "./kubeconfig.ts";
+
+/** Labels every object of a test, with a value of the test's own: the cluster may hold others. */
+export const TEST_LABEL = "listwatch-test";
+
+const givenKubeconfig = process.env.LISTWATCH_TEST_KUBECONFIG || undefined;
+
+/** For tests that kill the server or compact its data: why they are skipped, or `false`. */
+export const skipWithoutOwnServer: string | false = givenKubeconfig === undefined
+  ? false
+  : "needs a server of its own, and LISTWATCH_TEST_KUBECONFIG names another";
+
+/** A cluster, and the admin's way to it. */
+export interface TestConnection extends AsyncDisposable {
+  /** The admin's settings; `fetch` trusts the server's certificate. */
+  readonly config: RestConfig;
+  /** The same server, for whoever brings a token: no credentials, not even in the connection. */
+  readonly anonymous: RestConfig;
+  /** The admin's way, as a file for other programs. */
+  readonly kubeconfigPath: string;
+  /** The admin's client. */
+  readonly cluster: Cluster;
+  /** A label selector that only the objects of this connection have. */
+  readonly labelSelector: string;
+  /** That label. */
+  readonly labels: Readonly<Record<string, string>>;
+  /** A name that nothing else in the cluster has. */
+  uniqueName(prefix: string): string;
+  /** Makes namespaces for the test's objects; they go when the connection is closed. */
+  createNamespaces(...prefixes: string[]): Promise<string[]>;
+  /** Runs `undo` when the connection is closed, last added first; failures do not count. */
+  onClose(undo: () => Promise<unknown>): void;
+  [Symbol.asyncDispose](): Promise<void>;
+}
+
+/** A connection to a server that can be killed and compacted. */
+export interface OwnConnection extends TestConnection {
+  readonly server: TestCluster;
+}
+
+/**
+ * Connects to the cluster of LISTWATCH_TEST_KUBECONFIG, or starts one.
+ *
+ * @throws {ClusterUnavailableError} There is neither.
+ */
+export async function connect(): Promise<TestConnection> {
+  if (givenKubeconfig === undefined) return await startOwn();
+  return newConnection(await loadKubeconfig(givenKubeconfig));
+}
+
+/** Starts an API server, with more flags of kube-apiserver if need be. */
+export async function startOwn(apiServerArgs: readonly string[] = []): Promise<OwnConnection> {
+  const server = await startCluster({ apiServerArgs });
+  try {
+    const connection = newConnection(await loadKubeconfig(server.kubeconfigPath), server);
+    return Object.assign(connection, { server });
+  } catch (error) {
+    await server.stop();
+    throw error;
+  }
+}
+
+function newConnection(loaded: LoadedKubeconfig, own?: TestCluster): TestConnection {
+  const { config, anonymous, path, close } = loaded;
+  const cluster = newCluster(config);
+  const id = crypto.randomUUID().slice(0, 8);
+  const labels = { [TEST_LABEL]: id };
+  const undo: (() => Promise<unknown>)[] = [];
+  let names = 0;
+  const uniqueName = (prefix: string) => `${prefix}-${id}-${++names}`;
+  return {
+    config,
+    anonymous,
+    kubeconfigPath: path,
+    cluster,
+    labels,
+    labelSelector: `${TEST_LABEL}=${id}`,
+    uniqueName,
+    async createNamespaces(...prefixes) {
+      const namespaces = cluster.resource<KubernetesObject>("v1/namespaces");
+      const created: string[] = [];
+      for (const prefix of prefixes) {
+        const name = uniqueName(prefix);
+        await namespaces.create({ metadata: { name, labels } });
+        undo.push(() => namespaces.delete(name));
+        created.push(name);
+      }
+      return created;
+    },
+    onClose: (step) => undo.push(step),
+    async [Symbol.asyncDispose]() {
+      // The data of a server of our own goes with it.
+      if (own === undefined) {
+        for (const step of undo.reverse()) await step().catch(() => {});
+      }
+      close();
+      await own?.stop();
+    },
+  };
+}

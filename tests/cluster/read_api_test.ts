@@ -1,0 +1,232 @@
+import assert from "node:assert/strict";
+import { spawn, spawnSync } from "node:child_process";
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import process from "node:process";
+import { after, before, describe, it } from "node:test";
+import { type KubernetesObject, newCluster, SharedIndexInformer } from "@listwatch/cache";
+import { readApi } from "@listwatch/cache/hono";
+import { connect, type TestConnection } from "./connection.ts";
+import { eventually } from "./eventually.ts";
+import { assertAllTold, Reflected } from "./reflected.ts";
+import { type DataObject, newSeed, runWriters, seededRandom, WriteLog } from "./writers.ts";
+
+const RESOURCES = ["v1/namespaces", "v1/configmaps", "v1/pods", "apps/v1/deployments"];
+
+const skipWithoutKubectl = spawnSync("kubectl", ["version", "--client"]).status === 0
+  ? false
+  : "kubectl is not on this machine";
+
+describe("the read API in front of a real API server", () => {
+  let connection: TestConnection;
+  let namespaces: string[];
+  let url: string;
+  let home: string;
+  const log = new WriteLog();
+  const random = seededRandom(newSeed());
+  const stopping = new AbortController();
+  let stopped: Promise<unknown>;
+
+  before(async () => {
+    connection = await connect();
+    const { cluster, labelSelector } = connection;
+    namespaces = await connection.createNamespaces("north", "south");
+    home = await mkdtemp(join(tmpdir(), "listwatch-kubectl-"));
+    await createObjects();
+    await write(20);
+    const resources = RESOURCES.map((resource) => ({
+      resource,
+      informer: new SharedIndexInformer(cluster.resource(resource, { labelSelector })),
+    }));
+    const { signal } = stopping;
+    const app = readApi({ resources, allowAnonymous: true, signal });
+    const server = Deno.serve({ hostname: "127.0.0.1", port: 0, signal, onListen: () => {} }, app.fetch);
+    url = `http://127.0.0.1:${server.addr.port}`;
+    stopped = Promise.all([server.finished, ...resources.map(({ informer }) => informer.run(signal))]);
+    await Promise.all(resources.map(({ informer }) => informer.synced(AbortSignal.timeout(30_000))));
+  });
+  after(async () => {
+    stopping.abort();
+    await stopped;
+    if (home !== undefined) await rm(home, { recursive: true });
+    await connection?.[Symbol.asyncDispose]();
+  });
+
+  it("lists what the server lists: all of each object, in the same order", { timeout: 60_000 }, async () => {
+    await write(50);
+    for (const resource of RESOURCES) {
+      const path = collectionPath(resource);
+      const query = { labelSelector: connection.labelSelector };
+      const expected = await connection.cluster.request(path, { query }) as List;
+      assert.ok(expected.items.length > 0, resource);
+      const served = newCluster({ server: url });
+      await eventually(async () => {
+        const actual = await served.request(path) as List;
+        assert.deepEqual([actual.apiVersion, actual.kind], [expected.apiVersion, expected.kind]);
+        assert.deepEqual(actual.items.map(withoutType), expected.items.map(withoutType));
+      });
+      const some = await served.request(path, { query: { limit: 2, labelSelector: "team=red" } }) as List;
+      const red = expected.items.filter(({ metadata }) => metadata?.labels?.team === "red");
+      assert.deepEqual(some.items.map(withoutType), red.slice(0, 2).map(withoutType), resource);
+      const { name, namespace } = expected.items[0].metadata!;
+      const one = await connection.cluster.resource(resource).get(name!, { namespace });
+      assert.deepEqual(await newCluster({ server: url }).resource(resource).get(name!, { namespace }), one);
+    }
+  });
+
+  it("feeds informers of its own that see every version that is written", { timeout: 60_000 }, async () => {
+    const source = newCluster({ server: url }).resource<DataObject>("v1/configmaps");
+    const client = connection.cluster.resource<DataObject>("v1/configmaps", {
+      labelSelector: connection.labelSelector,
+    });
+    // What was written until now has to be there first, so that what is gone cannot be told.
+    await using direct = new Reflected(client, { name: "the informer before the API" });
+    await direct.synced();
+    await direct.equalsServer(client);
+    await eventually(async () => {
+      const { items } = await source.list();
+      assert.deepEqual(
+        items.map(({ metadata }) => metadata?.uid),
+        (await client.list()).items.map(({ metadata }) => metadata?.uid),
+      );
+    });
+    const gone = log.gone();
+    await using streamed = new Reflected(source, { name: "the streaming reader" });
+    await using listed = new Reflected(source, {
+      name: "the listing reader",
+      reflector: { useWatchList: false },
+    });
+    await streamed.synced();
+    await listed.synced();
+    await write(100);
+    for (const reader of [direct, streamed, listed]) {
+      await reader.equalsServer(client);
+      assertAllTold(reader, log, gone);
+      assert.deepEqual(reader.errors, []);
+    }
+  });
+
+  it("answers kubectl get as the server does", { skip: skipWithoutKubectl, timeout: 60_000 }, async () => {
+    const real = ["--kubeconfig", connection.kubeconfigPath, "-l", connection.labelSelector];
+    const served = ["--kubeconfig", "/dev/null", "--server", url];
+    for (
+      const args of [["pods", "-A"], ["deployments", "-A", "-o", "wide"], ["cm", "-n", namespaces[0]], ["ns"]]
+    ) {
+      const expected = await kubectl("get", ...args, ...real);
+      assert.match(expected, /^NAME/);
+      const actual = await kubectl("get", ...args, ...served);
+      // Ages differ by how long it took.
+      assert.deepEqual(columns(actual), columns(expected), args.join(" "));
+    }
+  });
+
+  it(
+    "tells kubectl get --watch of changes as they happen",
+    { skip: skipWithoutKubectl, timeout: 60_000 },
+    async () => {
+      const [namespace] = namespaces;
+      const child = spawn("kubectl", [
+        "get",
+        "pods",
+        "-n",
+        namespace,
+        "-w",
+        "--server",
+        url,
+        "--kubeconfig",
+        "/dev/null",
+      ], {
+        env: kubectlEnvironment(),
+      });
+      let output = "";
+      const closed = new Promise((resolve) => child.once("close", resolve));
+      child.stdout.on("data", (chunk) => output += chunk);
+      child.stderr.on("data", (chunk) => output += chunk);
+      try {
+        await eventually(() => assert.match(output, /^web-0 +0\/1 +Pending/m));
+        assert.doesNotMatch(output, /web-late/);
+        const pods = connection.cluster.resource<KubernetesObject>("v1/pods", { namespace });
+        await pods.create(newPod("web-late", namespace));
+        await eventually(() => assert.match(output, /^web-late +0\/1 +Pending/m));
+        await pods.patch("web-late", { status: { phase: "Failed", reason: "Evicted" } }, {
+          subresource: "status",
+        });
+        await eventually(() => assert.match(output, /^web-late +0\/1 +Evicted/m));
+        await pods.delete("web-late", { gracePeriodSeconds: 0 });
+      } finally {
+        child.kill();
+        await closed;
+      }
+    },
+  );
+
+  /** A home of its own: kubectl keeps what it discovered there. */
+  function kubectlEnvironment(): Record<string, string> {
+    return { PATH: process.env.PATH ?? "", HOME: home };
+  }
+
+  async function kubectl(...args: string[]): Promise<string> {
+    const child = spawn("kubectl", args, { env: kubectlEnvironment() });
+    let output = "";
+    let errors = "";
+    child.stdout.on("data", (chunk) => output += chunk);
+    child.stderr.on("data", (chunk) => errors += chunk);
+    const code = await new Promise((resolve) => child.once("close", resolve));
+    assert.equal(code, 0, `kubectl ${args.join(" ")}: ${errors}`);
+    return output;
+  }
+
+  async function write(writes: number): Promise<void> {
+    const { cluster, labels } = connection;
+    const options = { cluster, resource: "v1/configmaps", namespaces, labels, names: 20, log, random };
+    assert.ok(await runWriters(options, { writers: 4, writes }));
+  }
+
+  async function createObjects(): Promise<void> {
+    const { cluster } = connection;
+    const deployments = cluster.resource<KubernetesObject & { spec: unknown }>("apps/v1/deployments");
+    for (const namespace of namespaces) {
+      for (let i = 0; i < 4; i++) {
+        await cluster.resource<KubernetesObject>("v1/pods").create(newPod(`web-${i}`, namespace));
+      }
+      const pods = { app: "web", ...connection.labels };
+      const template = { metadata: { labels: pods }, spec: newPod("", namespace).spec };
+      const metadata = { name: "web", namespace, labels: { ...connection.labels, team: "red" } };
+      // Without replicas, so that no controller adds pods.
+      await deployments.create({
+        metadata,
+        spec: { replicas: 0, selector: { matchLabels: pods }, template },
+      });
+    }
+  }
+
+  function newPod(name: string, namespace: string): KubernetesObject & { spec: unknown } {
+    const labels = { ...connection.labels, app: "web", team: name.endsWith("1") ? "blue" : "red" };
+    // No node has that label: where there is a scheduler, the pod stays pending, too.
+    const nodeSelector = { [connection.uniqueName("nowhere")]: "x" };
+    const containers = [{ name: "web", image: "registry.invalid/web:1" }];
+    return { metadata: { name, namespace, labels }, spec: { nodeSelector, containers } };
+  }
+});
+
+interface List {
+  readonly apiVersion: string;
+  readonly kind: string;
+  readonly items: KubernetesObject[];
+}
+
+function withoutType({ apiVersion: _, kind: __, ...rest }: KubernetesObject): KubernetesObject {
+  return rest;
+}
+
+function collectionPath(resource: string): string {
+  return resource.startsWith("v1/") ? `/api/${resource}` : `/apis/${resource}`;
+}
+
+/** The words of each line, without ages. */
+function columns(table: string): string[][] {
+  return table.trimEnd().split("\n").map((line) =>
+    line.split(/\s+/).filter((word) => !/^(\d+[dhms])+$/.test(word))
+  );
+}

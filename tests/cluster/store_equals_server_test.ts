@@ -1,0 +1,77 @@
+import assert from "node:assert/strict";
+import { after, before, describe, it } from "node:test";
+import { newCluster, type ResourceClient } from "@listwatch/cache";
+import { connect, type TestConnection } from "./connection.ts";
+import { eventually } from "./eventually.ts";
+import { assertAllTold, Reflected, stopAll } from "./reflected.ts";
+import { UnreliableNetwork } from "./unreliable_network.ts";
+import { type DataObject, MARK, newSeed, runWriters, seededRandom, WriteLog } from "./writers.ts";
+
+describe("an informer of a real API server", () => {
+  let connection: TestConnection;
+  let namespaces: string[];
+  let client: ResourceClient<DataObject>;
+  before(async () => {
+    connection = await connect();
+    namespaces = await connection.createNamespaces("north", "south");
+    client = connection.cluster.resource("v1/configmaps", { labelSelector: connection.labelSelector });
+  });
+  after(() => connection?.[Symbol.asyncDispose]());
+
+  it("holds what the server holds after several writers wrote at random, and tells each version once", {
+    timeout: 120_000,
+  }, async () => {
+    const { cluster, labels } = connection;
+    const log = new WriteLog();
+    const random = seededRandom(newSeed());
+    const options = { cluster, resource: "v1/configmaps", namespaces, labels, names: 25, log, random };
+    await runWriters(options, { writers: 4, writes: 40 });
+    const gone = log.gone();
+
+    const network = new UnreliableNetwork(connection.config.fetch!);
+    const source = newCluster({ ...connection.config, fetch: network.fetch })
+      .resource<DataObject>("v1/configmaps", { labelSelector: connection.labelSelector });
+    const streaming = new Reflected(source, { name: "the streaming informer" });
+    const started = [streaming];
+    try {
+      await streaming.synced();
+      assert.equal(network.count("list"), 0, "the present objects came as a watch");
+      assert.equal(network.count("watch"), 1);
+      const listing = new Reflected(source, {
+        name: "the listing informer",
+        reflector: { useWatchList: false },
+      });
+      const compressing = new Reflected(source, { name: "the informer with a DeltaFIFO", deltaFifo: true });
+      started.push(listing, compressing);
+      await Promise.all(started.map((one) => one.synced()));
+      assert.equal(network.count("list"), 1);
+
+      // Until here the handlers were told of present objects, from now on of writes.
+      await eventually(() => {
+        for (const { history, informer } of started) {
+          assert.equal(history.objects.size, informer.indexer.list().length);
+        }
+      });
+      const before = new Set(started.flatMap(({ history }) => history.events));
+      for (const { isInInitialList, type } of before) {
+        assert.deepEqual([type, isInInitialList], ["add", true]);
+      }
+
+      await runWriters(options, { writers: 6, writes: 300 });
+      assert.ok(log.acknowledged > 900, `only ${log.acknowledged} writes took effect`);
+      for (const one of started) await one.equalsServer(client);
+
+      for (const reflected of [streaming, listing]) {
+        assert.deepEqual(reflected.history.count("tombstone"), 0, reflected.name);
+        assertAllTold(reflected, log, gone);
+      }
+      for (const { history } of started) {
+        for (const { object } of history.events) {
+          assert.ok(log.marks.has(object.metadata?.annotations?.[MARK] ?? ""), "nobody wrote this");
+        }
+      }
+    } finally {
+      await stopAll(started);
+    }
+  });
+});
