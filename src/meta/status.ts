@@ -153,8 +153,10 @@ export type NetworkFailure =
 
 /** Finds the first error of a class in an error and its causes. */
 function find<E>(error: unknown, errorClass: abstract new (...args: never[]) => E): E | undefined {
-  for (let e = error, depth = 0; e instanceof Error && depth < 16; e = e.cause, depth++) {
-    if (e instanceof errorClass) return e as E;
+  let next = error;
+  for (let depth = 0; next instanceof Error && depth < 16; depth++) {
+    if (next instanceof errorClass) return next as E;
+    next = next.cause;
   }
   return undefined;
 }
