@@ -61,6 +61,23 @@ describe("a reflector's lists", () => {
     assert.deepEqual(run.source.requests.slice(2), ['watch "10"', 'list "10" limit 500', 'watch "11"']);
   });
 
+  it("in pages do not ask for exactly the version that is known, which a limit alone would mean", async () => {
+    await using run = newRun([
+      { list: page("a@1", "10") },
+      { watch: refusal("forbidden") },
+      { list: page("a@1", "11", "C1") },
+      { list: page("b@2", "11") },
+      { watch: openWatch() },
+    ], { watchListPageSize: 1 });
+    await run.start();
+    await run.clock.advance(800);
+    assert.deepEqual(run.source.options.filter((options) => options.limit !== undefined), [
+      { resourceVersion: "0", limit: 1 },
+      { resourceVersion: "10", resourceVersionMatch: "NotOlderThan", limit: 1 },
+      { limit: 1, continue: "C1" },
+    ]);
+  });
+
   it("ask for the most recent data when the version that is known expired", async () => {
     await using run = newRun([
       { list: page("a@1", "10") },
@@ -314,6 +331,15 @@ describe("a reflector's watches", () => {
     await run.clock.advance(1);
     assert.deepEqual(run.store.operations, ["replace 22: bad@20 good@21"]);
     assert.deepEqual(run.source.problems, []);
+  });
+
+  it("that wait to list again after a loss leave no timer when they are stopped", async () => {
+    const run = await watching(() => {});
+    run.watcher.add({ kind: "Pod" });
+    await run.clock.advance(0);
+    assert.equal(run.quarantined.length, 1);
+    await run.stop();
+    assert.equal(run.clock.pendingTimers, 0);
   });
 
   it("ask the server to end them after five to ten minutes, in whole seconds", async () => {
