@@ -60,7 +60,7 @@ export const ROOMS: Record<string, RoomRule> = {
   },
   node: {
     rooms: ["util", "meta", "client"],
-    packages: ["node:", "yaml"],
+    packages: ["node:", "yaml", "@hono/node-server"],
     why: "adapts files, processes and TLS",
   },
   cli: {

@@ -232,6 +232,12 @@ const TOO_LARGE = "Too large resource version";
 /**
  * The resourceVersion asked for is one that the server has not reached yet.
  * Known in three shapes, as three generations of API servers say it.
+ *
+ * @example
+ * ```ts
+ * import { isResourceVersionTooLarge, newStatus, StatusError } from "@listwatch/cache";
+ * console.log(isResourceVersionTooLarge(new StatusError(newStatus(504, "Timeout", "Too large resource version: 9, current: 3")))); // true
+ * ```
  */
 export function isResourceVersionTooLarge(error: unknown): boolean {
   const found = statusErrorOf(error);
@@ -242,62 +248,158 @@ export function isResourceVersionTooLarge(error: unknown): boolean {
   return causes.some((cause) => cause.message === TOO_LARGE) || found.message.includes(TOO_LARGE);
 }
 
-/** 429: the server asks for fewer requests. */
+/**
+ * 429: the server asks for fewer requests.
+ *
+ * @example
+ * ```ts
+ * import { isTooManyRequests, newStatus, StatusError } from "@listwatch/cache";
+ * console.log(isTooManyRequests(new StatusError(newStatus(429, "TooManyRequests", "slow down")))); // true
+ * ```
+ */
 export function isTooManyRequests(error: unknown): boolean {
   return hasReason(error, "TooManyRequests", 429);
 }
 
-/** 500. */
+/**
+ * 500.
+ *
+ * @example
+ * ```ts
+ * import { isInternalError, newStatus, StatusError } from "@listwatch/cache";
+ * console.log(isInternalError(new StatusError(newStatus(500, "InternalError", "etcdserver: leader changed")))); // true
+ * ```
+ */
 export function isInternalError(error: unknown): boolean {
   return hasReason(error, "InternalError", 500);
 }
 
-/** 503. */
+/**
+ * 503.
+ *
+ * @example
+ * ```ts
+ * import { isServiceUnavailable, newStatus, StatusError } from "@listwatch/cache";
+ * console.log(isServiceUnavailable(new StatusError(newStatus(503, "ServiceUnavailable", "no endpoints")))); // true
+ * ```
+ */
 export function isServiceUnavailable(error: unknown): boolean {
   return hasReason(error, "ServiceUnavailable", 503);
 }
 
-/** 504, or the reason Timeout. */
+/**
+ * 504, or the reason Timeout.
+ *
+ * @example
+ * ```ts
+ * import { isTimeout, newStatus, StatusError } from "@listwatch/cache";
+ * console.log(isTimeout(new StatusError(newStatus(504, "Timeout", "the server took too long")))); // true
+ * ```
+ */
 export function isTimeout(error: unknown): boolean {
   return hasReason(error, "Timeout", 504);
 }
 
-/** 401: the server does not know who asks. */
+/**
+ * 401: the server does not know who asks.
+ *
+ * @example
+ * ```ts
+ * import { isUnauthorized, newStatus, StatusError } from "@listwatch/cache";
+ * console.log(isUnauthorized(new StatusError(newStatus(401, "Unauthorized", "Unauthorized")))); // true
+ * ```
+ */
 export function isUnauthorized(error: unknown): boolean {
   return hasReason(error, "Unauthorized", 401);
 }
 
-/** 403: the server knows who asks, and refuses. */
+/**
+ * 403: the server knows who asks, and refuses.
+ *
+ * @example
+ * ```ts
+ * import { isForbidden, newStatus, StatusError } from "@listwatch/cache";
+ * console.log(isForbidden(new StatusError(newStatus(403, "Forbidden", "pods is forbidden")))); // true
+ * ```
+ */
 export function isForbidden(error: unknown): boolean {
   return hasReason(error, "Forbidden", 403);
 }
 
-/** 404. */
+/**
+ * 404.
+ *
+ * @example
+ * ```ts
+ * import { isNotFound, newStatus, StatusError } from "@listwatch/cache";
+ * console.log(isNotFound(new StatusError(newStatus(404, "NotFound", 'pods "web-1" not found')))); // true
+ * ```
+ */
 export function isNotFound(error: unknown): boolean {
   return hasReason(error, "NotFound", 404);
 }
 
-/** 409: the object changed since it was read. */
+/**
+ * 409: the object changed since it was read.
+ *
+ * @example
+ * ```ts
+ * import { isConflict, newStatus, StatusError } from "@listwatch/cache";
+ * console.log(isConflict(new StatusError(newStatus(409, "Conflict", "the object has been modified")))); // true
+ * ```
+ */
 export function isConflict(error: unknown): boolean {
   return hasReason(error, "Conflict", 409);
 }
 
-/** 409: an object of that name is there. */
+/**
+ * 409: an object of that name is there.
+ *
+ * @example
+ * ```ts
+ * import { isAlreadyExists, newStatus, StatusError } from "@listwatch/cache";
+ * console.log(isAlreadyExists(new StatusError(newStatus(409, "AlreadyExists", 'pods "web-1" already exists')))); // true
+ * ```
+ */
 export function isAlreadyExists(error: unknown): boolean {
   return statusErrorOf(error)?.reason === "AlreadyExists";
 }
 
-/** 422: the request contradicts itself, or asks for what the server does not know. */
+/**
+ * 422: the request contradicts itself, or asks for what the server does not know.
+ *
+ * @example
+ * ```ts
+ * import { isInvalid, newStatus, StatusError } from "@listwatch/cache";
+ * console.log(isInvalid(new StatusError(newStatus(422, "Invalid", "metadata.name: Required value")))); // true
+ * ```
+ */
 export function isInvalid(error: unknown): boolean {
   return hasReason(error, "Invalid", 422);
 }
 
-/** 400. */
+/**
+ * 400.
+ *
+ * @example
+ * ```ts
+ * import { isBadRequest, newStatus, StatusError } from "@listwatch/cache";
+ * console.log(isBadRequest(new StatusError(newStatus(400, "BadRequest", "invalid label selector")))); // true
+ * ```
+ */
 export function isBadRequest(error: unknown): boolean {
   return hasReason(error, "BadRequest", 400);
 }
 
-/** Nobody listens at the server's address. */
+/**
+ * Nobody listens at the server's address.
+ *
+ * @example
+ * ```ts
+ * import { isConnectionRefused, NetworkError } from "@listwatch/cache";
+ * console.log(isConnectionRefused(new NetworkError("ConnectionRefused", "Cannot reach the server"))); // true
+ * ```
+ */
 export function isConnectionRefused(error: unknown): boolean {
   return networkErrorOf(error)?.reason === "ConnectionRefused";
 }

@@ -37,6 +37,16 @@ export interface PagerOptions<T> extends ListWatchContext {
  *
  * Mirrors client-go's `ListPager.List`.
  *
+ * @example
+ * ```ts
+ * import { type KubernetesObject, listAllPages, newCluster } from "@listwatch/cache";
+ * import { InMemoryApiServer } from "@listwatch/cache/testing";
+ * const { fetch } = new InMemoryApiServer();
+ * const pods = newCluster({ server: "http://in-memory", fetch }).resource<KubernetesObject>("v1/pods");
+ * const { items } = await listAllPages(pods, { limit: 500 }, { signal: AbortSignal.timeout(10_000) });
+ * console.log(items.length); // 0
+ * ```
+ *
  * @throws Whatever the source throws.
  */
 export async function listAllPages<T>(

@@ -12,7 +12,17 @@ import type { Logger } from "../util/logger.ts";
 import type { Metrics } from "../util/metrics.ts";
 import type { RetryBackoff } from "./retry_pacing.ts";
 
-/** A watch was closed less than a second after it was asked for, without a single event. */
+/**
+ * A watch was closed less than a second after it was asked for, without a single event.
+ *
+ * Mirrors client-go's `VeryShortWatchError`.
+ *
+ * @example
+ * ```ts
+ * import { VeryShortWatchError } from "@listwatch/cache";
+ * console.log(new VeryShortWatchError("pods").code); // VeryShortWatch
+ * ```
+ */
 export class VeryShortWatchError extends CacheError {
   /** Makes the error for a reflector's name. */
   constructor(name: string) {

@@ -31,7 +31,15 @@ export interface DecodeWatchOptions<T> {
   readonly subject?: string;
 }
 
-/** The longest frame that a watch accepts when it is not told otherwise, in bytes: 16 MiB, as client-go. */
+/**
+ * The longest frame that a watch accepts when it is not told otherwise, in bytes: 16 MiB, as client-go.
+ *
+ * @example
+ * ```ts
+ * import { DEFAULT_MAX_FRAME_BYTES } from "@listwatch/cache";
+ * console.log(DEFAULT_MAX_FRAME_BYTES); // 16777216
+ * ```
+ */
 export const DEFAULT_MAX_FRAME_BYTES: number = 16 * 1024 * 1024;
 
 /**
