@@ -57,6 +57,8 @@ export interface ReflectorState {
   readonly paginatedResult: boolean;
   /** Whether a cycle begins with a streamed list. */
   readonly streams: boolean;
+  /** The floor at which a watch expired last. */
+  readonly expiredResourceVersion?: string;
 }
 
 /** What came of a step. */
@@ -193,7 +195,11 @@ function afterList(state: ReflectorState, outcome: Extract<Outcome, { of: "list"
 function afterWatch(state: ReflectorState, outcome: Extract<Outcome, { of: "watch" }>): Transition {
   if ("refused" in outcome) {
     if (isRetriable(outcome.refused)) return { state, step: { do: "backOff", then: "watch" } };
-    return { state, step: { do: "backOff", then: "start" }, report: outcome.refused };
+    return {
+      state: isExpired(outcome.refused) ? expired(state) : state,
+      step: { do: "backOff", then: "start" },
+      report: outcome.refused,
+    };
   }
   if ("relist" in outcome) return transition(state, { of: "start" });
   const { error } = outcome;
@@ -203,5 +209,17 @@ function afterWatch(state: ReflectorState, outcome: Extract<Outcome, { of: "watc
   }
   if (isTooManyRequests(error)) return { state, step: { do: "backOff", then: "watch" } };
   if (isInternalError(error) && outcome.retriesInternalError) return { state, step: { do: "watch" } };
+  if (isExpired(error)) return { state: expired(state), step: { do: "backOff", then: "start" } };
   return { state, step: { do: "backOff", then: "start" } };
+}
+
+/**
+ * A watch expired. The next list asks for nothing older than what is known, but a list in pages is given exactly that:
+ * if the watch from there expires as well, the floor is of no use.
+ */
+function expired(state: ReflectorState): ReflectorState {
+  const { resourceVersion } = state;
+  return state.expiredResourceVersion === resourceVersion
+    ? { ...state, isResourceVersionUnavailable: true }
+    : { ...state, expiredResourceVersion: resourceVersion };
 }

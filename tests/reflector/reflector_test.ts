@@ -61,20 +61,23 @@ describe("a reflector's lists", () => {
     assert.deepEqual(run.source.requests.slice(2), ['watch "10"', 'list "10" limit 500', 'watch "11"']);
   });
 
-  it("in pages do not ask for exactly the version that is known, which a limit alone would mean", async () => {
+  it("ask for the most recent data when pages brought the very version that expired, and it did again", async () => {
     await using run = newRun([
       { list: page("a@1", "10") },
-      { watch: refusal("forbidden") },
-      { list: page("a@1", "11", "C1") },
-      { list: page("b@2", "11") },
+      { watch: refusal("expired") },
+      { list: page("a@1", "10") }, // a limit makes the version asked for an exact one
+      { watch: refusal("expired") },
+      { list: page("a@20", "20") },
       { watch: openWatch() },
-    ], { watchListPageSize: 1 });
+    ], { watchListPageSize: 2 });
     await run.start();
-    await run.clock.advance(800);
-    assert.deepEqual(run.source.options.filter((options) => options.limit !== undefined), [
-      { resourceVersion: "0", limit: 1 },
-      { resourceVersion: "10", resourceVersionMatch: "NotOlderThan", limit: 1 },
-      { limit: 1, continue: "C1" },
+    await run.clock.advance(800 + 1_600);
+    assert.deepEqual(run.source.requests.slice(1), [
+      'watch "10"',
+      'list "10" limit 2',
+      'watch "10"',
+      'list "" limit 2',
+      'watch "20"',
     ]);
   });
 
