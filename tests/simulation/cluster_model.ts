@@ -15,7 +15,12 @@ export interface SimObject extends KubernetesObject {
     // deno-lint-ignore no-explicit-any
     readonly labels?: any;
   };
-  readonly spec: { readonly node: string; readonly value: number; readonly note: string; readonly bad?: boolean };
+  readonly spec: {
+    readonly node: string;
+    readonly value: number;
+    readonly note: string;
+    readonly bad?: boolean;
+  };
 }
 
 /** What is wrong with an object, if anything. */
@@ -109,7 +114,11 @@ export class ClusterModel {
   }
 
   /** Creates an object, or changes the one that is there. */
-  put(resource: string, key: string, change: { app: string; node: string; value: number; flaw?: Flaw }): void {
+  put(
+    resource: string,
+    key: string,
+    change: { app: string; node: string; value: number; flaw?: Flaw },
+  ): void {
     const [namespace, name] = key.split("/");
     const previous = this.#objects.get(resource)!.get(key);
     const revision = this.revision + 1;

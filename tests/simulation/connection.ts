@@ -274,7 +274,8 @@ const GARBAGE = ["<html>502</html>\n", "{\n", "\u0000\u0001\n", "null\n", "[]\n"
 // How the runtimes say that a connection broke.
 const RESETS: readonly (() => Error)[] = [
   () => new TypeError("error reading a body from connection"),
-  () => Object.assign(new TypeError("terminated"), { cause: Object.assign(new Error("other side closed"), {}) }),
+  () =>
+    Object.assign(new TypeError("terminated"), { cause: Object.assign(new Error("other side closed"), {}) }),
   () => Object.assign(new Error("read ECONNRESET"), { code: "ECONNRESET" }),
   () => new Error("Network connection lost."),
 ];

@@ -25,9 +25,9 @@ export function describeAction(action: Action): string {
     case "freeze":
       return `server ${action.server} ${action.frozen ? "stops following etcd" : "follows etcd again"}`;
     case "restart":
-      return `server ${action.server} restarts ${action.graceful ? "cleanly" : "by a crash"}: down for ${
-        action.downMs
-      } ms, then answers 429 for ${action.startingMs} ms`;
+      return `server ${action.server} restarts ${
+        action.graceful ? "cleanly" : "by a crash"
+      }: down for ${action.downMs} ms, then answers 429 for ${action.startingMs} ms`;
     case "network":
       return `network: ${JSON.stringify(action.state)}`;
     case "refuse":
@@ -53,7 +53,9 @@ export function describeAction(action: Action): string {
 export function describeScenario(scenario: Scenario): string {
   const lines = [
     `seed ${scenario.seed}, faults: ${scenario.faults.join(", ") || "none"}`,
-    `${scenario.servers} server(s), first revision ${scenario.firstRevision}, ${JSON.stringify(scenario.settings)}`,
+    `${scenario.servers} server(s), first revision ${scenario.firstRevision}, ${
+      JSON.stringify(scenario.settings)
+    }`,
     `chunks: ${scenario.chunking}${scenario.byteStream ? ", byte stream" : ""}${
       scenario.flawsStay ? ", flawed objects stay" : ""
     }`,

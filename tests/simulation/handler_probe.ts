@@ -70,8 +70,12 @@ export class HandlerProbe implements ResourceEventHandler<SimObject> {
   onAdd(object: SimObject, isInInitialList: boolean): void | Promise<void> {
     const key = this.#enter("add", object);
     const known = this.#known.get(key);
-    if (known !== undefined) this.#violate(`add of ${key} ${stateOf(object)}, which it knows as ${stateOf(known)}`);
-    if (isInInitialList && this.#synced) this.#violate(`add of ${key} "in the initial list", after it had synced`);
+    if (known !== undefined) {
+      this.#violate(`add of ${key} ${stateOf(object)}, which it knows as ${stateOf(known)}`);
+    }
+    if (isInInitialList && this.#synced) {
+      this.#violate(`add of ${key} "in the initial list", after it had synced`);
+    }
     this.#known.set(key, object);
     return this.#leave();
   }
@@ -112,7 +116,9 @@ export class HandlerProbe implements ResourceEventHandler<SimObject> {
     this.#busy = true;
     this.#synced ||= this.registration?.hasSynced() ?? false;
     if (object === undefined) return "";
-    if (!this.#options.wasStored(object)) this.#violate(`${what} of ${stateOf(object)}, which was never stored`);
+    if (!this.#options.wasStored(object)) {
+      this.#violate(`${what} of ${stateOf(object)}, which was never stored`);
+    }
     return keyOfObject(object);
   }
 

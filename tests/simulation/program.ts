@@ -51,7 +51,9 @@ const SCHEMA: Schema<KubernetesObject> = {
     version: 1,
     vendor: "simulation",
     validate: (value) =>
-      (value as SimObject).spec.bad ? { issues: [{ message: "must not be bad", path: ["spec", "bad"] }] } : { value },
+      (value as SimObject).spec.bad
+        ? { issues: [{ message: "must not be bad", path: ["spec", "bad"] }] }
+        : { value },
   },
 };
 
@@ -257,7 +259,9 @@ export class Program {
       case "updated": {
         const { key, object } = event;
         const before = this.#observed.get(key);
-        if (event.type === "added" && before !== undefined) this.#violate(`"added" for ${key}, which is there`);
+        if (event.type === "added" && before !== undefined) {
+          this.#violate(`"added" for ${key}, which is there`);
+        }
         if (event.type === "updated" && before !== event.oldObject) {
           this.#violate(`"updated" for ${key} from ${stateOf(event.oldObject)}, not from ${stateOf(before)}`);
         }
@@ -269,7 +273,9 @@ export class Program {
         return;
       }
       case "deleted":
-        if (!this.#observed.delete(event.key)) this.#violate(`"deleted" for ${event.key}, which is not there`);
+        if (!this.#observed.delete(event.key)) {
+          this.#violate(`"deleted" for ${event.key}, which is not there`);
+        }
         return;
       case "replaced":
         for (const change of event.changes) {
@@ -294,10 +300,14 @@ export class Program {
   #checkContent(): void {
     const { indexer } = this.informer;
     if (indexer.listKeys().length !== this.#observed.size) {
-      this.#violate(`the store has ${indexer.listKeys().length} objects, its events make ${this.#observed.size}`);
+      this.#violate(
+        `the store has ${indexer.listKeys().length} objects, its events make ${this.#observed.size}`,
+      );
     }
     for (const [key, object] of this.#observed) {
-      if (indexer.getByKey(key) !== object) this.#violate(`the store's ${key} is not what its events make it`);
+      if (indexer.getByKey(key) !== object) {
+        this.#violate(`the store's ${key} is not what its events make it`);
+      }
     }
     if (this.config.queue === "delta") return; // its order across keys is its own
     const revision = Number(indexer.lastStoreSyncResourceVersion() || "0");

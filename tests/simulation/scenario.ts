@@ -36,7 +36,12 @@ export type Action =
     readonly graceful: boolean;
   }
   | { readonly do: "network"; readonly state: Partial<NetworkState> }
-  | { readonly do: "refuse"; readonly verb: Verb; readonly with: Refusal | undefined; readonly chance: number }
+  | {
+    readonly do: "refuse";
+    readonly verb: Verb;
+    readonly with: Refusal | undefined;
+    readonly chance: number;
+  }
   | { readonly do: "settings"; readonly settings: Partial<ServerSettings> }
   | {
     readonly do: "injure";
@@ -260,7 +265,10 @@ function faultSteps(
       ));
     }
     // What is refused is asked for again: a watch that is open would not notice.
-    steps.push({ atMs: 1, action: { do: "injure", with: random.pick(["close", "reset"] as const), chance: 1 } });
+    steps.push({
+      atMs: 1,
+      action: { do: "injure", with: random.pick(["close", "reset"] as const), chance: 1 },
+    });
     return steps;
   };
   const server = () => random.int(0, servers - 1);

@@ -13,8 +13,8 @@ import {
   type ClusterModel,
   isWithin,
   keyOfObject,
-  type Revision,
   RESOURCES,
+  type Revision,
   type Scope,
   type SimObject,
 } from "./cluster_model.ts";
@@ -189,8 +189,18 @@ export class ServerModel {
       return this.#page(scope, { revision: this.#applied, after: "", limit: 0 }, answer);
     }
     const revision = Number(version);
-    // What kube-apiserver calls legacy: a limit makes the version an exact one.
-    if (limit > 0) return this.#page(scope, { revision, after: "", limit }, answer);
+    if (limit > 0) {
+      // What kube-apiserver calls legacy: a limit alone makes the version an exact one. Pages come from etcd.
+      const isExact = query.get("resourceVersionMatch") !== "NotOlderThan";
+      if (!isExact && revision > this.#cluster.revision) {
+        return refuse(answer, tooLarge(revision, this.#cluster.revision));
+      }
+      return this.#page(
+        scope,
+        { revision: isExact ? revision : this.#cluster.revision, after: "", limit },
+        answer,
+      );
+    }
     this.#whenApplied(
       revision,
       () => this.#page(scope, { revision: this.#applied, after: "", limit: 0 }, answer),

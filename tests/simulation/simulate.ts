@@ -250,7 +250,9 @@ class World {
     }
     await this.#advance(5_000, () => stopped === this.#programs.length);
     if (stopped < this.#programs.length) this.#violate("an informer does not stop");
-    if (this.#time.programTimers > 0) this.#violate(`${this.#time.programTimers} timers are left after the stop`);
+    if (this.#time.programTimers > 0) {
+      this.#violate(`${this.#time.programTimers} timers are left after the stop`);
+    }
     for (const { id, verb } of this.#network.open) {
       this.#violate(`request ${id}, a ${verb}, is left open after the stop`);
     }
