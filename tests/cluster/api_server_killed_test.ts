@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
 import {
+  type FetchFunction,
   newCluster,
   newReflectorBackoff,
   realClock,
@@ -50,6 +51,7 @@ describe("an API server that is killed for 20 seconds", { skip: skipWithoutOwnSe
 
     assert.ok(await write(30));
     const gone = log.secrets.gone();
+    using http2 = newHttp2(server.caData);
     const lossy = [
       reflect("configmaps", "losing events"),
       reflect("secrets", "losing events"),
@@ -59,6 +61,7 @@ describe("an API server that is killed for 20 seconds", { skip: skipWithoutOwnSe
       reflect("configmaps", "streamed"),
       reflect("configmaps", "listed", { useWatchList: false }),
       reflect("configmaps", "in a DeltaFIFO", { deltaFifo: true }),
+      reflect("configmaps", "over HTTP/2", { fetch: http2.fetch }),
       reflect("secrets", "streamed"),
       reflect("secrets", "listed", { useWatchList: false }),
     ];
@@ -114,6 +117,7 @@ describe("an API server that is killed for 20 seconds", { skip: skipWithoutOwnSe
 });
 
 interface ReflectOptions {
+  readonly fetch?: FetchFunction;
   readonly useWatchList?: boolean;
   readonly deltaFifo?: boolean;
 }
@@ -131,9 +135,12 @@ class Witness extends Reflected<DataObject> {
   constructor(
     { cluster, config, labelSelector }: OwnConnection,
     kind: "configmaps" | "secrets",
-    { what, random, useWatchList, deltaFifo }: ReflectOptions & { what: string; random: () => number },
+    { what, random, fetch = config.fetch!, useWatchList, deltaFifo }: ReflectOptions & {
+      what: string;
+      random: () => number;
+    },
   ) {
-    const network = new UnreliableNetwork(config.fetch!);
+    const network = new UnreliableNetwork(fetch);
     const options = { labelSelector };
     super(newCluster({ ...config, fetch: network.fetch }).resource<DataObject>(`v1/${kind}`, options), {
       name: `${kind} ${what}`,
@@ -172,4 +179,13 @@ function delays(kind: "configmaps" | "secrets", random: () => number): Reflector
   if (kind === "secrets") return { random: less };
   const backoff = { durationMs: 800, factor: 2, capMs: 6400, jitter: 1 };
   return { backoff: newReflectorBackoff({ clock: realClock, random: less, backoff }) };
+}
+
+/** A fetch that puts all its requests on one connection. */
+function newHttp2(ca: string): Disposable & { readonly fetch: FetchFunction } {
+  const client = Deno.createHttpClient({ caCerts: [ca], http1: false });
+  return {
+    fetch: (url, init) => fetch(url, { ...init, client }),
+    [Symbol.dispose]: () => client.close(),
+  };
 }

@@ -5,8 +5,8 @@
 
 import process from "node:process";
 import { type Cluster, type KubernetesObject, newCluster, type RestConfig } from "@listwatch/cache";
+import { loadKubeconfig, restConfigFromKubeconfig } from "@listwatch/cache/node";
 import { startCluster, type TestCluster } from "../../scripts/lib/cluster.ts";
-import { type LoadedKubeconfig, loadKubeconfig } from "./kubeconfig.ts";
 
 /** Labels every object of a test, with a value of the test's own: the cluster may hold others. */
 export const TEST_LABEL = "listwatch-test";
@@ -53,14 +53,14 @@ export interface OwnConnection extends TestConnection {
  */
 export async function connect(): Promise<TestConnection> {
   if (givenKubeconfig === undefined) return await startOwn();
-  return newConnection(await loadKubeconfig(givenKubeconfig));
+  return await newConnection(givenKubeconfig);
 }
 
 /** Starts an API server, with more flags of kube-apiserver if need be. */
 export async function startOwn(apiServerArgs: readonly string[] = []): Promise<OwnConnection> {
   const server = await startCluster({ apiServerArgs });
   try {
-    const connection = newConnection(await loadKubeconfig(server.kubeconfigPath), server);
+    const connection = await newConnection(server.kubeconfigPath, server);
     return Object.assign(connection, { server });
   } catch (error) {
     await server.stop();
@@ -68,8 +68,12 @@ export async function startOwn(apiServerArgs: readonly string[] = []): Promise<O
   }
 }
 
-function newConnection(loaded: LoadedKubeconfig, own?: TestCluster): TestConnection {
-  const { config, anonymous, path, close } = loaded;
+async function newConnection(kubeconfigPath: string, own?: TestCluster): Promise<TestConnection> {
+  const kubeconfig = await loadKubeconfig({ path: kubeconfigPath });
+  const config = await restConfigFromKubeconfig(kubeconfig);
+  const context = kubeconfig.contexts.get(kubeconfig["current-context"] ?? "");
+  const nobody = { ...kubeconfig, contexts: new Map([["nobody", { cluster: context?.cluster ?? "" }]]) };
+  const anonymous = await restConfigFromKubeconfig(nobody, { context: "nobody" });
   const cluster = newCluster(config);
   const id = crypto.randomUUID().slice(0, 8);
   const labels = { [TEST_LABEL]: id };
@@ -79,7 +83,7 @@ function newConnection(loaded: LoadedKubeconfig, own?: TestCluster): TestConnect
   return {
     config,
     anonymous,
-    kubeconfigPath: path,
+    kubeconfigPath,
     cluster,
     labels,
     labelSelector: `${TEST_LABEL}=${id}`,
@@ -101,7 +105,6 @@ function newConnection(loaded: LoadedKubeconfig, own?: TestCluster): TestConnect
       if (own === undefined) {
         for (const step of undo.reverse()) await step().catch(() => {});
       }
-      close();
       await own?.stop();
     },
   };

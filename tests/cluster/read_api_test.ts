@@ -7,6 +7,7 @@ import process from "node:process";
 import { after, before, describe, it } from "node:test";
 import { type KubernetesObject, newCluster, SharedIndexInformer } from "@listwatch/cache";
 import { readApi } from "@listwatch/cache/hono";
+import { serveFetch } from "@listwatch/cache/node";
 import { connect, type TestConnection } from "./connection.ts";
 import { eventually } from "./eventually.ts";
 import { assertAllTold, Reflected } from "./reflected.ts";
@@ -41,8 +42,8 @@ describe("the read API in front of a real API server", () => {
     }));
     const { signal } = stopping;
     const app = readApi({ resources, allowAnonymous: true, signal });
-    const server = Deno.serve({ hostname: "127.0.0.1", port: 0, signal, onListen: () => {} }, app.fetch);
-    url = `http://127.0.0.1:${server.addr.port}`;
+    const server = await serveFetch(app.fetch, { signal });
+    url = server.url;
     stopped = Promise.all([server.finished, ...resources.map(({ informer }) => informer.run(signal))]);
     await Promise.all(resources.map(({ informer }) => informer.synced(AbortSignal.timeout(30_000))));
   });

@@ -39,17 +39,14 @@ export class WriteLog {
   acknowledged = 0;
 
   written(object: KubernetesObject): void {
-    this.acknowledged++;
     const { uid = "", resourceVersion = "" } = object.metadata ?? {};
-    const known = this.objects.get(uid);
-    if (known === undefined) {
-      const key = metaNamespaceKey(object);
-      this.objects.set(uid, { key, resourceVersions: [resourceVersion], isDeleted: false });
-      return;
-    }
-    known.resourceVersions.push(resourceVersion);
-    // Writers that share an object are answered in any order.
-    known.resourceVersions.sort(compareResourceVersions);
+    const { resourceVersions } = this.#acknowledge(uid, metaNamespaceKey(object));
+    resourceVersions.push(resourceVersion);
+    resourceVersions.sort(compareResourceVersions);
+  }
+
+  deleted(uid: string, key: string): void {
+    this.#acknowledge(uid, key).isDeleted = true;
   }
 
   /** The uids of what was deleted so far. */
@@ -59,10 +56,15 @@ export class WriteLog {
     return uids;
   }
 
-  deleted(uid: string): void {
+  // Writers that share an object are answered in any order: a delete perhaps before what it deletes.
+  #acknowledge(uid: string, key: string): WrittenObject {
     this.acknowledged++;
-    const known = this.objects.get(uid);
-    if (known !== undefined) known.isDeleted = true;
+    let object = this.objects.get(uid);
+    if (object === undefined) {
+      object = { key, resourceVersions: [], isDeleted: false };
+      this.objects.set(uid, object);
+    }
+    return object;
   }
 }
 
@@ -189,7 +191,7 @@ class Writer {
     const { cluster, resource, log } = this.#options;
     const path = `/api/${resource.replace("/", `/namespaces/${namespace}/`)}/${name}`;
     const status = await cluster.request(path, { method: "DELETE" }) as { details: { uid: string } };
-    log.deleted(status.details.uid);
+    log.deleted(status.details.uid, `${namespace}/${name}`);
   }
 
   #labels(): Record<string, string> {
