@@ -1,20 +1,11 @@
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
-import {
-  isNotFound,
-  type KubernetesObject,
-  type Quarantined,
-  SharedIndexInformer,
-  silentLogger,
-} from "@listwatch/cache";
+import { isNotFound, type Quarantined, SharedIndexInformer, silentLogger } from "@listwatch/cache";
 import * as z from "zod/mini";
 import { connect, type TestConnection } from "./connection.ts";
 import { eventually } from "./eventually.ts";
 import { quickRetries, Reflected } from "./reflected.ts";
-
-interface Widget extends KubernetesObject {
-  readonly spec?: { readonly size?: unknown; readonly note?: string };
-}
+import { defineWidgets, newWidget, removeWidgets, type Widget } from "./widgets.ts";
 
 describe("a custom resource", () => {
   let connection: TestConnection;
@@ -32,24 +23,17 @@ describe("a custom resource", () => {
     { timeout: 120_000 },
     async () => {
       const { cluster } = connection;
-      const definitions = cluster.resource<KubernetesObject>(
-        "apiextensions.k8s.io/v1/customresourcedefinitions",
-      );
       const widgets = cluster.resource<Widget>(`${group}/v1/widgets`, { namespace });
       await using reflected = new Reflected(widgets, { name: "widgets", reflector: quickRetries() });
       await eventually(() => assert.ok(reflected.errors.length > 0));
       assert.ok(isNotFound(reflected.errors[0]), reflected.errors[0].message);
       assert.ok(!reflected.informer.hasSynced());
 
-      const name = `widgets.${group}`;
-      await definitions.create(widgetDefinition(name, group));
-      connection.onClose(() => definitions.delete(name));
+      await defineWidgets(connection, group);
       await reflected.synced();
       assert.deepEqual(reflected.informer.indexer.list(), []);
 
-      // The definition takes a moment until it takes objects.
-      await eventually(() => widgets.create(widget(group, "w-0", 0)));
-      for (let i = 1; i < 20; i++) await widgets.create(widget(group, `w-${i}`, i));
+      for (let i = 0; i < 20; i++) await widgets.create(newWidget(group, `w-${i}`, { namespace, size: i }));
       for (let i = 0; i < 20; i += 2) await widgets.patch(`w-${i}`, { spec: { size: 100 + i } });
       for (let i = 0; i < 20; i += 5) await widgets.delete(`w-${i}`);
       assert.equal((await reflected.equalsServer(widgets)).length, 16);
@@ -59,7 +43,7 @@ describe("a custom resource", () => {
       assert.deepEqual([history.count("add"), history.count("update"), history.count("delete")], [20, 10, 4]);
 
       // The server deletes what it defined; the watch may end before it has told of that.
-      await definitions.delete(name);
+      await removeWidgets(connection, group);
       await eventually(() => assert.deepEqual([...history.objects.keys()], []), { timeoutMs: 60_000 });
       assert.deepEqual(reflected.informer.indexer.list(), []);
       reflected.assertSound();
@@ -71,16 +55,11 @@ describe("a custom resource", () => {
     { timeout: 120_000 },
     async () => {
       const { cluster } = connection;
-      const definitions = cluster.resource<KubernetesObject>(
-        "apiextensions.k8s.io/v1/customresourcedefinitions",
-      );
       const judgedGroup = `judged.${group}`;
-      const name = `widgets.${judgedGroup}`;
-      await definitions.create(widgetDefinition(name, judgedGroup));
-      connection.onClose(() => definitions.delete(name));
+      await defineWidgets(connection, judgedGroup);
       const widgets = cluster.resource<Widget>(`${judgedGroup}/v1/widgets`, { namespace });
-      await eventually(() => widgets.create(widget(judgedGroup, "good", 1)));
-      await widgets.create(widget(judgedGroup, "bad", "large"));
+      await widgets.create(newWidget(judgedGroup, "good", { namespace, size: 1 }));
+      await widgets.create(newWidget(judgedGroup, "bad", { namespace, size: "large" }));
 
       const schema = z.looseObject({ spec: z.looseObject({ size: z.number() }) });
       const judged = cluster.resource(`${judgedGroup}/v1/widgets`, { namespace, schema });
@@ -97,8 +76,8 @@ describe("a custom resource", () => {
         assert.match(quarantined[0].path, /spec\.size/);
 
         const late = `late-${useWatchList}`;
-        await widgets.create(widget(judgedGroup, late, "huge"));
-        await widgets.create(widget(judgedGroup, `${late}-good`, 2));
+        await widgets.create(newWidget(judgedGroup, late, { namespace, size: "huge" }));
+        await widgets.create(newWidget(judgedGroup, `${late}-good`, { namespace, size: 2 }));
         await eventually(() => assert.ok(informer.indexer.getByKey(`${namespace}/${late}-good`)));
         assert.deepEqual(quarantined.map(({ key }) => key), [`${namespace}/bad`, `${namespace}/${late}`]);
         assert.equal(informer.status().quarantined, 2);
@@ -109,30 +88,4 @@ describe("a custom resource", () => {
       }
     },
   );
-
-  function widget(ofGroup: string, name: string, size: unknown): Widget {
-    return {
-      apiVersion: `${ofGroup}/v1`,
-      kind: "Widget",
-      metadata: { name, namespace },
-      spec: { size, note: "日本語" },
-    };
-  }
 });
-
-function widgetDefinition(name: string, group: string): KubernetesObject & { spec: unknown } {
-  return {
-    metadata: { name },
-    spec: {
-      group,
-      scope: "Namespaced",
-      names: { plural: "widgets", singular: "widget", kind: "Widget", listKind: "WidgetList" },
-      versions: [{
-        name: "v1",
-        served: true,
-        storage: true,
-        schema: { openAPIV3Schema: { type: "object", "x-kubernetes-preserve-unknown-fields": true } },
-      }],
-    },
-  };
-}
