@@ -9,6 +9,7 @@ import type { ListMeta } from "../meta/object.ts";
 import { onAbort } from "../util/abort.ts";
 import { errorMessage } from "../util/errors.ts";
 import { openByteReader } from "./byte_reader.ts";
+import { ListCutter } from "./list_cutter.ts";
 import { newNetworkError } from "./network_failure.ts";
 
 /** A list without its items. */
@@ -42,7 +43,8 @@ export interface DecodeListOptions {
  * The items of a built-in list come without `apiVersion` and `kind` (a `PodList` says it once for all): items that lack
  * them are given the list's own, so that an object is the same whether a list or a watch brought it.
  *
- * The body's text is held while it is parsed, its bytes are not.
+ * Items are cut out of the bytes and decoded one by one while the body arrives: besides the items themselves no more
+ * than a chunk and one item's bytes are held, and a list may be longer than the runtime's longest text.
  *
  * @example
  * ```ts
@@ -64,12 +66,113 @@ export async function decodeList<T>(
   options: DecodeListOptions,
 ): Promise<ListPage<T>> {
   const { subject = "the resource" } = options;
-  const list = parse(await readText(body, subject, options), subject);
-  const { items, ...rest } = list;
-  const envelope = options.validateList("items" in list ? { ...rest, items: [] } : rest);
-  if (Array.isArray(items)) return { ...envelope, ...accept<T>(items, envelope, options) };
-  if (items === null) return { ...envelope, items: [] }; // how a Go server writes a slice that was never made
-  throw new DecodeError(`Cannot list ${subject}: "items" is ${typeof items}, not an array`);
+  const decoder = new TextDecoder("utf-8", { ignoreBOM: true });
+  const collector = new ItemCollector<T>(options);
+  const head: Uint8Array[] = [];
+  let headBytes = 0;
+  const notJson = (error: unknown) => {
+    const begin = quote(head.map((part) => decoder.decode(part)).join(""));
+    const why = errorMessage(error);
+    return new DecodeError(
+      `Cannot list ${subject}: the answer is not JSON: ${why}; it begins with ${begin}`,
+      {
+        cause: error,
+      },
+    );
+  };
+  const cutter = new ListCutter(
+    (bytes) => {
+      let item: unknown;
+      try {
+        item = JSON.parse(decoder.decode(bytes));
+      } catch (error) {
+        throw notJson(error);
+      }
+      collector.add(item);
+    },
+    (prefix) => collector.begin(prefix, decoder),
+  );
+  await readBody(body, subject, options, (chunk) => {
+    if (headBytes < HEAD_BYTES) {
+      head.push(chunk.slice(0, HEAD_BYTES - headBytes));
+      headBytes += Math.min(chunk.length, HEAD_BYTES - headBytes);
+    }
+    try {
+      cutter.push(chunk);
+    } catch (error) {
+      throw error instanceof SyntaxError ? notJson(error) : error;
+    }
+  });
+  let list: unknown;
+  try {
+    list = JSON.parse(decoder.decode(cutter.envelope));
+  } catch (error) {
+    throw notJson(error);
+  }
+  if (typeof list !== "object" || list === null || Array.isArray(list)) {
+    const begin = quote(head.map((part) => decoder.decode(part)).join(""));
+    throw new DecodeError(`Cannot list ${subject}: the answer is no list; it begins with ${begin}`);
+  }
+  return collector.end(list as Record<string, unknown>, subject);
+}
+
+const HEAD_BYTES = 244; // at least 61 characters, to quote
+
+/** Takes in items as they come: gives them their type, has them judged, sets the refused ones aside. */
+class ItemCollector<T> {
+  readonly #options: DecodeListOptions;
+  readonly #items: T[] = [];
+  readonly #quarantined: Quarantined[] = [];
+  /** Of the list, if that was known before its items. */
+  #type: ItemType | "unknown" = "unknown";
+  #count = 0;
+
+  constructor(options: DecodeListOptions) {
+    this.#options = options;
+  }
+
+  /** The items begin; this came before them. */
+  begin(prefix: Uint8Array, decoder: TextDecoder): void {
+    let text = decoder.decode(prefix).trimEnd();
+    text = text.slice(0, text.lastIndexOf('"items"')).trimEnd();
+    if (text.endsWith(",")) text = text.slice(0, -1);
+    try {
+      this.#type = itemTypeOf(JSON.parse(`${text}}`)) ?? "unknown";
+    } catch {
+      // whatever is wrong with it shows at the end
+    }
+  }
+
+  /** The next item. */
+  add(item: unknown): void {
+    if (this.#type === "unknown") this.#items.push(item as T); // judged at the end
+    else this.#judge(item, this.#type);
+  }
+
+  /** The list is complete. */
+  end(list: Record<string, unknown>, subject: string): ListPage<T> {
+    const { items, ...rest } = list;
+    const envelope = this.#options.validateList("items" in list ? { ...rest, items: [] } : rest);
+    if (!Array.isArray(items)) {
+      if (items === null) return { ...envelope, items: [] }; // how a Go server writes a slice that was never made
+      throw new DecodeError(`Cannot list ${subject}: "items" is ${typeof items}, not an array`);
+    }
+    if (this.#type === "unknown") {
+      // A key that was written with escapes, or twice, was not cut: its items are in the envelope.
+      const later = items.length > 0 ? items : this.#items.splice(0);
+      this.#items.length = 0;
+      for (const item of later) this.#judge(item, itemTypeOf(envelope));
+    }
+    if (this.#quarantined.length === 0) return { ...envelope, items: this.#items };
+    return { ...envelope, items: this.#items, quarantined: this.#quarantined };
+  }
+
+  #judge(item: unknown, type: ItemType | undefined): void {
+    if (type !== undefined) fillType(item, type);
+    const refusal = this.#options.validateItem(item, this.#count++);
+    if (refusal === undefined) this.#items.push(item as T);
+    else this.#quarantined.push(refusal);
+  }
 }
 
 /**
@@ -83,23 +186,9 @@ export async function readText(
   subject: string,
   options: Pick<DecodeListOptions, "signal" | "onBytes"> = {},
 ): Promise<string> {
-  const { signal, onBytes } = options;
-  const reader = openByteReader(body, onBytes);
-  const unlink = signal && onAbort(signal, () => reader.cancel(signal.reason));
   const decoder = new TextDecoder("utf-8", { ignoreBOM: true });
   const parts: string[] = [];
-  try {
-    for (let chunk = await reader.read(); chunk !== undefined; chunk = await reader.read()) {
-      parts.push(decoder.decode(chunk, { stream: true }));
-    }
-    signal?.throwIfAborted();
-  } catch (error) {
-    if (signal?.aborted) throw signal.reason;
-    throw newNetworkError(`The answer for ${subject} was cut off`, error);
-  } finally {
-    unlink?.();
-    reader.cancel();
-  }
+  await readBody(body, subject, options, (chunk) => parts.push(decoder.decode(chunk, { stream: true })));
   parts.push(decoder.decode());
   try {
     return parts.join("");
@@ -111,43 +200,37 @@ export async function readText(
   }
 }
 
-function parse(text: string, subject: string): Record<string, unknown> {
-  let list: unknown;
+/** Reads a body to its end, a chunk at a time. What `onChunk` throws ends the reading. */
+async function readBody(
+  body: ReadableStream<Uint8Array>,
+  subject: string,
+  options: Pick<DecodeListOptions, "signal" | "onBytes">,
+  onChunk: (chunk: Uint8Array) => void,
+): Promise<void> {
+  const { signal, onBytes } = options;
+  const reader = openByteReader(body, onBytes);
+  const unlink = signal && onAbort(signal, () => reader.cancel(signal.reason));
   try {
-    list = JSON.parse(text);
-  } catch (error) {
-    throw new DecodeError(
-      `Cannot list ${subject}: the answer is not JSON: ${errorMessage(error)}; it begins with ${quote(text)}`,
-      { cause: error },
-    );
+    for (;;) {
+      let chunk: Uint8Array | undefined;
+      try {
+        chunk = await reader.read();
+      } catch (error) {
+        if (signal?.aborted) throw signal.reason;
+        throw newNetworkError(`The answer for ${subject} was cut off`, error);
+      }
+      signal?.throwIfAborted();
+      if (chunk === undefined) return;
+      onChunk(chunk);
+    }
+  } finally {
+    unlink?.();
+    reader.cancel();
   }
-  if (typeof list === "object" && list !== null && !Array.isArray(list)) {
-    return list as Record<string, unknown>;
-  }
-  throw new DecodeError(`Cannot list ${subject}: the answer is no list; it begins with ${quote(text)}`);
 }
 
 function quote(text: string): string {
   return JSON.stringify(text.length > 60 ? `${text.slice(0, 60)}…` : text);
-}
-
-function accept<T>(
-  items: unknown[],
-  envelope: ListEnvelope,
-  options: DecodeListOptions,
-): { items: T[]; quarantined?: Quarantined[] } {
-  const itemType = itemTypeOf(envelope);
-  const quarantined: Quarantined[] = [];
-  let kept = 0;
-  for (let i = 0; i < items.length; i++) {
-    const item = items[i];
-    if (itemType !== undefined) fillType(item, itemType);
-    const refusal = options.validateItem(item, i);
-    if (refusal === undefined) items[kept++] = item;
-    else quarantined.push(refusal);
-  }
-  items.length = kept;
-  return quarantined.length === 0 ? { items: items as T[] } : { items: items as T[], quarantined };
 }
 
 interface ItemType {
@@ -155,7 +238,7 @@ interface ItemType {
   readonly kind: string;
 }
 
-function itemTypeOf({ apiVersion, kind }: ListEnvelope): ItemType | undefined {
+function itemTypeOf({ apiVersion, kind }: Pick<ListEnvelope, "apiVersion" | "kind">): ItemType | undefined {
   // A bare "List" says nothing about its items.
   if (!apiVersion || !kind?.endsWith("List") || kind === "List") return undefined;
   return { apiVersion, kind: kind.slice(0, -"List".length) };

@@ -1,0 +1,146 @@
+import fc from "fast-check";
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import { ListCutter } from "../../src/watch/list_cutter.ts";
+import { propertyOptions } from "../property.ts";
+import { bytes } from "./bodies.ts";
+
+interface Cut {
+  readonly items: string[];
+  readonly envelope: string;
+  readonly prefix: string;
+}
+
+function cut(text: string | Uint8Array, splits: readonly number[] = []): Cut {
+  const all = typeof text === "string" ? bytes(text) : text;
+  const decoder = new TextDecoder();
+  const items: string[] = [];
+  let prefix = "";
+  const cutter = new ListCutter(
+    (item) => items.push(decoder.decode(item)),
+    (begin) => (prefix = decoder.decode(begin)),
+  );
+  const ends = [...new Set(splits.map((at) => at % (all.length + 1)))].sort((a, b) => a - b);
+  let from = 0;
+  // Every chunk is a copy that is overwritten afterwards: nothing may be kept of it.
+  for (const to of [...ends, all.length]) {
+    const chunk = all.slice(from, to);
+    cutter.push(chunk);
+    chunk.fill(0x78);
+    from = to;
+  }
+  return { items, envelope: decoder.decode(cutter.envelope), prefix };
+}
+
+describe("cutting a list", () => {
+  it("hands out the items, and keeps what is around them", () => {
+    const { items, envelope, prefix } = cut(
+      '{"kind":"PodList","items":[{"a":[1,"]"]}, {"b":{}}],"metadata":{}}',
+    );
+    assert.deepEqual(items, ['{"a":[1,"]"]}', '{"b":{}}']);
+    assert.equal(envelope, '{"kind":"PodList","items":[],"metadata":{}}');
+    assert.equal(prefix, '{"kind":"PodList","items":');
+  });
+
+  it("takes items that are no objects", () => {
+    assert.deepEqual(cut('{"items":[1, "a,]\\"" ,null,[[]],-2.5e3,true]}').items, [
+      "1",
+      '"a,]\\""',
+      "null",
+      "[[]]",
+      "-2.5e3",
+      "true",
+    ]);
+  });
+
+  it("is not misled by items elsewhere", () => {
+    const text = '{"metadata":{"items":[1]},"x":"items","y":["items",[2]],"items":[{"items":[3]}]}';
+    assert.deepEqual(cut(text).items, ['{"items":[3]}']);
+  });
+
+  it("leaves items that are no array, or are written with escapes, in the envelope", () => {
+    for (const text of ['{"items":null}', '{"items":{"a":[1]}}', '{"\\u0069tems":[1]}', "[1]", '"items"']) {
+      assert.deepEqual(cut(text), { items: [], envelope: text, prefix: "" });
+    }
+  });
+
+  it("refuses what is between the items and is no comma", () => {
+    for (
+      const text of ['{"items":[,1]}', '{"items":[1,]}', '{"items":[1 2]}', '{"items":[{}{}]}', '{"items":[}']
+    ) {
+      assert.throws(() => cut(text), SyntaxError, text);
+    }
+  });
+
+  it("gives back every list as it was written, wherever it is split", () => {
+    const list = fc.record({
+      kind: fc.string(),
+      before: fc.jsonValue(),
+      items: fc.array(fc.jsonValue({ maxDepth: 3 }), { maxLength: 6 }),
+      after: fc.jsonValue(),
+    });
+    const splits = fc.array(fc.nat(), { maxLength: 12 });
+    fc.assert(
+      fc.property(list, splits, fc.constantFrom(undefined, 1), (list, splits, indent) => {
+        const { items, envelope } = cut(JSON.stringify(list, undefined, indent), splits);
+        const parsed = JSON.parse(JSON.stringify(list));
+        assert.deepEqual(items.map((item) => JSON.parse(item)), parsed.items);
+        assert.deepEqual(JSON.parse(envelope), { ...parsed, items: [] });
+      }),
+      propertyOptions(1_500),
+    );
+  });
+
+  it("accepts just what a JSON parser accepts, whatever bytes come, and gives the same however they are split", () => {
+    const token = fc.constantFrom(
+      ..."{}[]:, ",
+      '"items"',
+      '"a"',
+      "1",
+      "-",
+      "null",
+      "tru",
+      "\\",
+      '"',
+      "é",
+      "\n",
+      "\u0001",
+    );
+    const text = fc.oneof(
+      fc.array(token, { maxLength: 30 }).map((tokens) => tokens.join("")),
+      fc.array(token, { maxLength: 12 }).map((tokens) => `{"items":[${tokens.join("")}]}`),
+    );
+    const outcome = (text: string, splits: readonly number[]) => {
+      try {
+        const { items, envelope } = cut(text, splits);
+        const around = JSON.parse(envelope);
+        const cutItems = items.map((item) => JSON.parse(item));
+        return { value: cutItems.length === 0 ? around : { ...around, items: cutItems } };
+      } catch {
+        return { refused: true };
+      }
+    };
+    fc.assert(
+      fc.property(text, fc.array(fc.nat(), { maxLength: 8 }), (text, splits) => {
+        let expected: unknown;
+        try {
+          expected = { value: JSON.parse(text) };
+        } catch {
+          expected = { refused: true };
+        }
+        const twice = (text.match(/"items"/g)?.length ?? 0) > 1;
+        if (!twice) assert.deepEqual(outcome(text, splits), expected);
+        assert.deepEqual(outcome(text, splits), outcome(text, []));
+      }),
+      propertyOptions(4_000),
+    );
+  });
+
+  it("takes time in proportion to an item that comes in many pieces, and any depth", () => {
+    const item = `${"[".repeat(20_000)}${"]".repeat(20_000)}`;
+    const all = bytes(`{"items":[${item}]}`);
+    const cutter = new ListCutter((bytes) => assert.equal(bytes.length, item.length), () => {});
+    for (let i = 0; i < all.length; i++) cutter.push(all.subarray(i, i + 1));
+    assert.equal(new TextDecoder().decode(cutter.envelope), '{"items":[]}');
+  });
+});
