@@ -88,7 +88,9 @@ class ServerWriter implements ClusterWriter {
   }
 
   delete(object: ClusterObject): void {
-    this.#ending.delete(object.metadata.uid ?? "");
+    const wasEnding = this.#ending.delete(object.metadata.uid ?? "");
+    // A pod that was on no node yet had nothing to end: it was gone when it was told to.
+    if (wasEnding && this.#server.get(RESOURCES[object.kind], object) === undefined) return;
     this.#server.delete(RESOURCES[object.kind], object);
   }
 

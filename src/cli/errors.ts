@@ -3,6 +3,7 @@
  * @module
  */
 
+import { ListenError } from "../node/serve_fetch.ts";
 import { type NetworkError, networkErrorOf, statusErrorOf } from "../meta/status.ts";
 import { CacheError, errorMessage } from "../util/errors.ts";
 
@@ -125,23 +126,19 @@ function networkReason(error: unknown, network: NetworkError | undefined): strin
 
 /** Puts a failure to listen into one line. */
 export function explainListenError(error: unknown, host: string, port: number): CommandError {
-  const { code = "", name = "", message = "" } = (error ?? {}) as Partial<
-    Record<"code" | "name" | "message", string>
-  >;
-  const text = `${code} ${name} ${message}`;
-  if (/EADDRINUSE|AddrInUse|in use/i.test(text)) {
+  const code = error instanceof ListenError ? error.code : "";
+  if (code === "AddressInUse") {
     return new CommandError(
       `Port ${port} on ${host} is in use: choose another with --port, or any free one with --port 0`,
       { cause: error },
     );
   }
-  if (/EACCES|PermissionDenied/i.test(text)) {
-    return new CommandError(
-      `Not allowed to listen on port ${port}: choose one from 1024 up with --port`,
-      { cause: error },
-    );
+  if (code === "PermissionDenied") {
+    return new CommandError(`Not allowed to listen on port ${port}: choose one from 1024 up with --port`, {
+      cause: error,
+    });
   }
-  if (/EADDRNOTAVAIL|AddrNotAvailable|ENOTFOUND|EAI_AGAIN|failed to lookup|cannot assign/i.test(text)) {
+  if (code === "AddressNotAvailable") {
     return new CommandError(
       `Cannot listen on ${host}: it is no address of this machine; --host 127.0.0.1 is`,
       { cause: error },

@@ -44,7 +44,7 @@ export class Terminal {
   readonly #env: Readonly<Record<string, string | undefined>>;
   readonly #now: () => number;
   #progressShown = false;
-  #progressTimeMs = -Infinity;
+  #progressTimeMs: number;
 
   /** Makes a terminal of two streams. */
   constructor(options: TerminalOptions) {
@@ -52,6 +52,8 @@ export class Terminal {
     this.#err = options.stderr;
     this.#env = options.env ?? {};
     this.#now = options.now;
+    // A line that will not be redrawn is worth it only for what takes a while.
+    this.#progressTimeMs = this.#err.isTTY ? -Infinity : this.#now();
   }
 
   /** Writes a line to stdout. */
@@ -73,7 +75,7 @@ export class Terminal {
 
   /**
    * Shows how far something has come: on a terminal in one line that updates itself, elsewhere as a line every few
-   * seconds. What comes too soon after the last one is not shown.
+   * seconds, the first one after as long. What comes too soon after the last one is not shown.
    */
   progress(text: string): void {
     const elapsedMs = this.#now() - this.#progressTimeMs;

@@ -1,0 +1,57 @@
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import type { KubernetesObject } from "@listwatch/cache";
+import { FakeClock } from "@listwatch/cache/testing";
+import { EMBEDDED_RESOURCES, newEmbeddedCluster } from "../../src/cli/embedded_cluster.ts";
+
+describe("the embedded cluster", () => {
+  it("lives in an API server: its pods come, end gracefully and go, and no write is refused", async () => {
+    for (const seed of [1, 2]) {
+      const clock = new FakeClock(Date.UTC(2026, 0, 1));
+      const { server, run } = newEmbeddedCluster({ clock, seed });
+      const before = server.list("v1/pods").items.length;
+      const resourceVersion = Number(server.resourceVersion);
+      const stop = new AbortController();
+      const running = run(stop.signal);
+      let terminating = 0;
+      for (let second = 0; second < 600; second += 2) {
+        await clock.advance(2_000);
+        const pods = server.list<KubernetesObject>("v1/pods").items;
+        terminating += pods.filter(({ metadata }) => metadata?.deletionTimestamp).length;
+        assert.ok(Math.abs(pods.length - before) < 25, `seed ${seed}: ${pods.length} pods`);
+      }
+      assert.ok(terminating > 0, `seed ${seed}: no pod was seen terminating`);
+      assert.ok(Number(server.resourceVersion) > resourceVersion + 1_000, `seed ${seed}: too few writes`);
+      const uids = new Set(
+        server.list<KubernetesObject>("apps/v1/replicasets").items.map((r) => r.metadata?.uid),
+      );
+      for (const { metadata } of server.list<KubernetesObject>("v1/pods").items) {
+        assert.ok(
+          uids.has(metadata?.ownerReferences?.[0].uid),
+          `seed ${seed}: ${metadata?.name} has no owner`,
+        );
+      }
+      stop.abort();
+      await running;
+      assert.equal(clock.pendingTimers, 0);
+    }
+  });
+
+  it("keeps creation times, so that it looks days old", () => {
+    const nowMs = Date.UTC(2026, 0, 20);
+    const { server } = newEmbeddedCluster({ clock: new FakeClock(nowMs), seed: 1 });
+    const [node] = server.list<KubernetesObject>("v1/nodes").items;
+    assert.ok(nowMs - Date.parse(node.metadata?.creationTimestamp ?? "") > 5 * 24 * 3_600_000);
+    server.close();
+  });
+
+  it("holds something of every resource that is reflected by default", () => {
+    const { server } = newEmbeddedCluster({ clock: new FakeClock(), seed: 1 });
+    for (const name of EMBEDDED_RESOURCES) {
+      const [resource, group] = name.split(".");
+      const found = server.list(group === undefined ? `v1/${resource}` : `${group}/v1/${resource}`);
+      assert.ok(found.items.length > 0, name);
+    }
+    server.close();
+  });
+});
