@@ -66,18 +66,22 @@ const RESOURCES: Readonly<Record<string, string>> = {
   Event: "v1/events",
 };
 
-class ServerWriter implements ClusterWriter {
+/** Writes the changes of a living cluster to an API server in memory. */
+export class ServerWriter implements ClusterWriter {
   readonly #server: InMemoryApiServer;
   readonly #ending = new Map<string, Promise<void>>();
 
+  /** Makes a writer to this server, which must delete pods gracefully. */
   constructor(server: InMemoryApiServer) {
     this.#server = server;
   }
 
+  /** Creates an object. */
   create(object: ClusterObject): void {
     this.#server.create(RESOURCES[object.kind], object);
   }
 
+  /** Replaces an object; one that has a deletionTimestamp is deleted gracefully first, soon after this call. */
   update(object: ClusterObject): void {
     const { uid, deletionTimestamp } = object.metadata;
     if (!deletionTimestamp) {
@@ -87,6 +91,7 @@ class ServerWriter implements ClusterWriter {
     }
   }
 
+  /** Takes an object away at once. */
   delete(object: ClusterObject): void {
     const wasEnding = this.#ending.delete(object.metadata.uid ?? "");
     // A pod that was on no node yet had nothing to end: it was gone when it was told to.

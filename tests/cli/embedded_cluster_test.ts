@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import type { KubernetesObject } from "@listwatch/cache";
-import { FakeClock } from "@listwatch/cache/testing";
-import { EMBEDDED_RESOURCES, newEmbeddedCluster } from "../../src/cli/embedded_cluster.ts";
+import { FakeClock, InMemoryApiServer, pod } from "@listwatch/cache/testing";
+import { EMBEDDED_RESOURCES, newEmbeddedCluster, ServerWriter } from "../../src/cli/embedded_cluster.ts";
 
 describe("the embedded cluster", () => {
   it("lives in an API server: its pods come, end gracefully and go, and no write is refused", async () => {
@@ -35,6 +35,31 @@ describe("the embedded cluster", () => {
       await running;
       assert.equal(clock.pendingTimers, 0);
     }
+  });
+
+  it("ends a pod on a node when its time is over, and one that waits for a node at once", async () => {
+    const server = new InMemoryApiServer({ gracefulPodDeletion: true });
+    const writer = new ServerWriter(server);
+    for (const nodeName of ["worker-1", undefined]) {
+      const { apiVersion, kind, metadata, spec, status } = pod("web-1", {
+        namespace: "shop",
+        nodeName,
+        uid: `on ${nodeName}`,
+      });
+      const object = { apiVersion, kind, metadata, spec, status };
+      writer.create(object);
+      const deletionTimestamp = "2026-01-01T00:00:30Z";
+      writer.update({
+        ...object,
+        metadata: { ...metadata, deletionTimestamp, deletionGracePeriodSeconds: 30 },
+      });
+      await writer.idle();
+      const left = server.get<KubernetesObject>("v1/pods", "shop/web-1");
+      assert.equal(left?.metadata?.deletionGracePeriodSeconds, nodeName === undefined ? undefined : 30);
+      writer.delete(object);
+      assert.equal(server.get("v1/pods", "shop/web-1"), undefined);
+    }
+    server.close();
   });
 
   it("keeps creation times, so that it looks days old", () => {
