@@ -87,7 +87,7 @@ export async function startCluster(options: StartClusterOptions = {}): Promise<T
   } catch (error) {
     // An error that points to the log needs the log.
     const isNeeded = error instanceof ClusterUnavailableError && error.message.includes(dataDir);
-    if (isOwnDir && !isNeeded) await Deno.remove(dataDir, { recursive: true });
+    if (isOwnDir && !isNeeded) await Deno.remove(dataDir, { recursive: true }).catch(ignoreNotFound);
     throw error;
   }
 }
