@@ -108,7 +108,9 @@ function tell(terminal: Terminal, step: ServeStep): void {
       return terminal.print(`Cluster    ${step.cluster} (${step.server})`);
     case "skipped":
       return terminal.warn(
-        `${terminal.styleError("yellow", "Left out")}   ${step.resource}: the server refuses to list it`,
+        `${terminal.styleError("yellow", "Left out")}   ${
+          step.resources.join(", ")
+        }: the server refuses to list them`,
       );
     case "listening":
       terminal.print(`Reflecting ${step.resources.join(", ")}`);

@@ -10,7 +10,6 @@ import { isForbidden } from "../meta/status.ts";
 import { loadKubeconfig, restConfigFromKubeconfig } from "../node/mod.ts";
 import { linkedAbort } from "../util/abort.ts";
 import type { Clock } from "../util/clock.ts";
-import { errorMessage } from "../util/errors.ts";
 import type { Logger } from "../util/logger.ts";
 import { discover, type DiscoveredResource, type Discovery } from "./discovery.ts";
 import { EMBEDDED_RESOURCES, newEmbeddedCluster } from "./embedded_cluster.ts";
@@ -149,6 +148,7 @@ async function onlyAllowed(
     return client.list({ limit: 1 }, { signal });
   }));
   const allowed: DiscoveredResource[] = [];
+  const skipped: string[] = [];
   let refusal: CommandError | undefined;
   for (const [i, answer] of answers.entries()) {
     const name = displayName(resources[i]);
@@ -159,9 +159,10 @@ async function onlyAllowed(
     options.signal.throwIfAborted();
     refusal = explainServerError(answer.reason, `list ${name}`, connection);
     if (names !== undefined || !isForbidden(answer.reason)) throw refusal;
-    options.onStep({ type: "skipped", resource: name, reason: errorMessage(answer.reason) });
+    skipped.push(name);
   }
   if (allowed.length === 0 && refusal !== undefined) throw refusal;
+  if (skipped.length > 0) options.onStep({ type: "skipped", resources: skipped });
   return allowed;
 }
 

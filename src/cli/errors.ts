@@ -68,7 +68,8 @@ export function explainServerError(error: unknown, what: string, name: ServerNam
   const kubectl = name.context === undefined ? "kubectl" : `kubectl --context ${quote(name.context)}`;
   const refused = statusErrorOf(error);
   if (refused !== undefined) {
-    const { httpStatus, message } = refused;
+    const { httpStatus } = refused;
+    const message = refused.status.message || refused.message;
     if (httpStatus === 401) {
       return new CommandError(
         `Cannot ${what} at ${where}: it answered 401 Unauthorized. The credentials are missing, wrong or expired: ` +
@@ -121,7 +122,8 @@ function networkReason(error: unknown, network: NetworkError | undefined): strin
   }
   const all = texts.join(" ");
   for (const [pattern, words] of NETWORK_CAUSES) if (pattern.test(all)) return words;
-  return network?.message ?? errorMessage(error);
+  // The innermost says what happened; the others say again what was tried.
+  return texts[texts.length - 2] || network?.message || errorMessage(error);
 }
 
 /** Puts a failure to listen into one line. */

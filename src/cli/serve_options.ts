@@ -89,8 +89,8 @@ export interface ServeOptions {
 export type ServeStep =
   /** The cluster answered. */
   | { readonly type: "connected"; readonly cluster: string; readonly server: string }
-  /** A default resource is left out, and why. */
-  | { readonly type: "skipped"; readonly resource: string; readonly reason: string }
+  /** Default resources are left out, as the server refuses to list them. */
+  | { readonly type: "skipped"; readonly resources: readonly string[] }
   /** Readers are answered from now on; nothing may have synced yet. */
   | {
     readonly type: "listening";

@@ -179,7 +179,10 @@ describe("serving a cluster that a kubeconfig names", () => {
     const steps: ServeStep[] = [];
     await using served = await serve(on(cluster, { onStep: (step) => steps.push(step) }));
     assert.ok(!served.resources.includes("configmaps") && served.resources.includes("pods"));
-    assert.ok(steps.some((step) => step.type === "skipped" && step.resource === "configmaps"));
+    assert.deepEqual(steps.find(({ type }) => type === "skipped"), {
+      type: "skipped",
+      resources: ["configmaps"],
+    });
     await refuses(
       on(cluster, { resources: ["pods", "configmaps"] }),
       /^Cannot list configmaps at .*403 Forbidden: .*not you/,
@@ -197,6 +200,16 @@ describe("serving a cluster that a kubeconfig names", () => {
     const forbidden = cluster.server.intercept(answerStatus(403));
     await refuses(on(cluster), /403 Forbidden/);
     forbidden();
+    const steps: ServeStep[] = [];
+    const unlisted = cluster.server.intercept(answerStatus(403, { message: "not you" }), {
+      match: ({ query }) => query.limit === "1",
+    });
+    await refuses(
+      on(cluster, { onStep: (step) => steps.push(step) }),
+      /^Cannot list \S+ at .*403 Forbidden: not you/,
+    );
+    assert.deepEqual(steps, []);
+    unlisted();
     const missing = { kind: "kubeconfig" as const, path: cluster.kubeconfig, context: "prod" };
     await assert.rejects(serve({ port: 0, source: missing }), /prod/);
   });

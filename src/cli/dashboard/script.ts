@@ -123,10 +123,10 @@ export const SCRIPT: string = String.raw`"use strict";
       const text = number(nodes.ready) + " of " + number(nodes.pods);
       if (figure.dataset.text !== text) {
         figure.dataset.text = text;
-        figure.replaceChildren(number(nodes.ready) + " ", make("small", "", "of " + number(nodes.pods)));
+        figure.replaceChildren(number(nodes.ready) + " ", make("small", "", nodes.pods === 0 ? "" : "of " + number(nodes.pods)));
       }
       const rest = nodes.pods - nodes.ready;
-      setText(byId("detail-pods"), nodes.pods === 0 ? "\u00a0" : rest === 0 ? "all of them" : number(rest) + " not ready");
+      setText(byId("detail-pods"), nodes.pods === 0 ? "there are none" : rest === 0 ? "all of them" : number(rest) + " not ready");
     } else {
       figure.dataset.text = "";
       setText(figure, "–");
@@ -136,7 +136,7 @@ export const SCRIPT: string = String.raw`"use strict";
     if (nodes && knows("nodes")) {
       const closed = nodes.rows.filter((node) => node.closed).length;
       setText(byId("figure-nodes"), number(nodes.rows.length + nodes.others));
-      setText(byId("detail-nodes"), closed === 0 ? "all take new pods" : number(closed) + " closed to new pods");
+      setText(byId("detail-nodes"), nodes.rows.length === 0 ? "there are none" : closed === 0 ? "all take new pods" : number(closed) + " closed to new pods");
     } else {
       setText(byId("figure-nodes"), "–");
       setText(byId("detail-nodes"), state.resources.some((r) => r.name === "nodes") ? "\u00a0" : "not reflected");

@@ -142,6 +142,7 @@ th:last-child, td:last-child { padding-right: 16px; }
 .verb.updated, .verb.listed { color: var(--muted); background: var(--row); }
 .verb.deleted { color: var(--bad); background: var(--bad-soft); }
 .empty { padding: 14px 16px; color: var(--muted); display: block !important; border: 0 !important; }
+.bars .empty { padding: 4px 0; }
 td.empty { padding: 14px 16px; }
 footer { padding: 18px 2px 0; font-size: 13px; overflow-wrap: anywhere; }
 .notice { padding: 12px 16px; margin-bottom: 16px; border: 1px solid var(--edge); border-radius: 10px; background: var(--card); }
