@@ -1,40 +1,79 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { countTests } from "../../scripts/lib/junit.ts";
+import { parseJunit } from "../../scripts/lib/junit.ts";
 
-describe("countTests", () => {
-  it("counts the tests in groups and not the groups", () => {
-    const report = `<?xml version="1.0" encoding="UTF-8"?>
-<testsuites name="deno test" tests="9" failures="4" errors="0" time="0.218">
-    <testsuite name="./a_test.ts" tests="6" disabled="1" errors="0" failures="3">
-        <testcase name="one" classname="./a_test.ts" time="0.001" line="4" col="1">
-        </testcase>
-        <testcase name="left out" classname="./a_test.ts" time="0.000" line="5" col="1">
-            <skipped/>
-        </testcase>
-        <testcase name="a group" classname="./a_test.ts" time="0.003" line="8" col="1">
-            <failure message="1 test step failed">1 test step failed.</failure>
-        </testcase>
-        <testcase name="broken" classname="./a_test.ts" time="0.001" line="15" col="1">
-            <failure message="Uncaught Error: x">Error: x
-&lt;skipped/&gt;</failure>
-        </testcase>
-    </testsuite>
-    <testsuite name="ext:deno_node/testing.ts" tests="3" disabled="1" errors="0" failures="1">
-        <testcase name="a group > inner" classname="ext:deno_node/testing.ts" time="0.000" line="1" col="23191">
-        </testcase>
-        <testcase name="a group &gt; a second" classname="ext:deno_node/testing.ts" time="0.001" line="1" col="2">
-            <failure message="Uncaught Error: x">Error: x</failure>
-        </testcase>
-        <testcase name="a group > a third" classname="ext:deno_node/testing.ts" time="0.000" line="1" col="2">
-            <skipped/>
-        </testcase>
-    </testsuite>
-</testsuites>`;
-    assert.deepEqual(countTests(report), { passed: 2, failed: 2, skipped: 2 });
+describe("parseJunit", () => {
+  it("counts leaves in Deno's report, where a describe is a test of its own", () => {
+    const xml = `<testsuites name="deno test"><testsuite name="./a_test.ts">
+      <testcase name="outer &amp; more" classname="./a_test.ts"><failure message="1 test step failed">1.</failure></testcase>
+      <testcase name="flat" classname="./a_test.ts">
+      </testcase></testsuite>
+      <testsuite name="ext:deno_node/testing.ts">
+      <testcase name="outer &amp; more &gt; passes" classname="ext:x"></testcase>
+      <testcase name="outer &amp; more &gt; fails" classname="ext:x"><failure message="m">Error: 1 &lt; 2
+at x</failure></testcase>
+      <testcase name="outer &amp; more &gt; later" classname="ext:x"><skipped/></testcase>
+      </testsuite></testsuites>`;
+    assert.deepEqual(parseJunit(xml, "deno"), [
+      { file: "./a_test.ts", name: "flat", status: "passed" },
+      { file: "./a_test.ts", name: "outer & more > passes", status: "passed" },
+      {
+        file: "./a_test.ts",
+        name: "outer & more > fails",
+        status: "failed",
+        message: "Error: 1 < 2\nat x",
+      },
+      { file: "./a_test.ts", name: "outer & more > later", status: "skipped" },
+    ]);
   });
 
-  it("counts nothing where nothing was reported", () => {
-    assert.deepEqual(countTests(""), { passed: 0, failed: 0, skipped: 0 });
+  it("keeps a describe that failed although its tests passed (a hook that throws)", () => {
+    const xml =
+      `<testcase name="outer" classname="./a_test.ts"><failure message="hook">hook</failure></testcase>
+      <testcase name="outer &gt; passes" classname="ext:x"></testcase>`;
+    assert.deepEqual(
+      parseJunit(xml, "deno").map(({ name, status }) => `${name} ${status}`),
+      [
+        "outer failed",
+        "outer > passes passed",
+      ],
+    );
+  });
+
+  it("joins the names of nested suites in Node's report", () => {
+    const xml = `<testsuites><testsuite name="outer > &lt;more>" tests="2">
+      <testcase name="passes" time="0.1" classname="outer" file="/x/a.mjs"/>
+      <testcase name="fails" file="/x/a.mjs" failure="1 > 2"><failure type="t" message="1 > 2">
+[Error: 1 &lt; 2]
+      </failure></testcase>
+      <testsuite name="inner"><testcase name="later" file="/x/a.mjs"><skipped type="todo" message="true"/></testcase>
+      </testsuite></testsuite><testcase name="flat" file="/x/b.mjs"/></testsuites>`;
+    assert.deepEqual(parseJunit(xml, "node"), [
+      { file: "/x/a.mjs", name: "outer > <more> > passes", status: "passed" },
+      {
+        file: "/x/a.mjs",
+        name: "outer > <more> > fails",
+        status: "failed",
+        message: "[Error: 1 < 2]",
+      },
+      {
+        file: "/x/a.mjs",
+        name: "outer > <more> > inner > later",
+        status: "skipped",
+      },
+      { file: "/x/b.mjs", name: "flat", status: "passed" },
+    ]);
+  });
+
+  it("leaves the suite that stands for a file out of Bun's names", () => {
+    const xml =
+      `<testsuites name="bun test"><testsuite name="o/a.mjs" file="o/a.mjs">
+      <testsuite name="outer" file="o/a.mjs"><testcase name="passes" file="o/a.mjs" /></testsuite>
+      <testcase name="fails" file="o/a.mjs"><failure type="AssertionError" message="1&#10;2" /></testcase>
+      </testsuite></testsuites>`;
+    assert.deepEqual(parseJunit(xml, "bun"), [
+      { file: "o/a.mjs", name: "outer > passes", status: "passed" },
+      { file: "o/a.mjs", name: "fails", status: "failed", message: "1\n2" },
+    ]);
   });
 });
