@@ -343,12 +343,17 @@ export class Reflector<T> {
 
   async #list(signal: AbortSignal, step: Extract<Step, { do: "list" }>): Promise<Outcome> {
     const attempt = step.again ?? listAttempt(this.#state, this.#options.watchListPageSize ?? 0);
-    const resourceVersion = step.again ? "" : attempt.requestedResourceVersion;
+    const { limit, requestedResourceVersion, resourceVersionMatch } = attempt;
+    const options: ListOptions = step.again ? { resourceVersion: "", limit } : {
+      resourceVersion: requestedResourceVersion,
+      limit,
+      ...(resourceVersionMatch === undefined ? {} : { resourceVersionMatch }),
+    };
     this.#status.enter("listing", { progress: { items: 0 } });
     const stored = this.#metrics.listBegins();
     try {
-      const pages = { list: (options: ListOptions) => this.#source.list(options, signal) };
-      const list = await listAllPages(pages, { resourceVersion, limit: attempt.limit }, {
+      const pages = { list: (page: ListOptions) => this.#source.list(page, signal) };
+      const list = await listAllPages(pages, options, {
         signal,
         checkPage: refuseTable,
         onPage: (items, remaining) =>

@@ -45,6 +45,8 @@ export interface ListAttempt {
   readonly requestedResourceVersion: string;
   /** The page size; 0 for none. */
   readonly limit: number;
+  /** Says that the version is a floor, where it would be taken for more than that. */
+  readonly resourceVersionMatch?: "NotOlderThan";
 }
 
 /** What the machine remembers from one step to the next. */
@@ -57,8 +59,8 @@ export interface ReflectorState {
   readonly paginatedResult: boolean;
   /** Whether a cycle begins with a streamed list. */
   readonly streams: boolean;
-  /** The floor at which a watch expired last. */
-  readonly expiredResourceVersion?: string;
+  /** The floor that a list in pages asked for, and was given exactly. */
+  readonly exactResourceVersion?: string;
 }
 
 /** What came of a step. */
@@ -110,12 +112,18 @@ const DEFAULT_PAGE_SIZE = 500;
  * What a cycle's list asks for: the last resourceVersion as a floor, `"0"` (anything the server's cache holds) at
  * first, and the most recent data when that floor is unavailable. A floor is asked for without a limit, so that the
  * server's cache can answer; unless a page size was set.
+ *
+ * To a server, a limit makes a version an exact one. Where a list in pages only brought what was known, and has to be
+ * repeated, the next one says that it wants a floor: or else it would bring the same again, the watch from there would
+ * fail again, and so on.
  */
 export function listAttempt(state: ReflectorState, pageSize: number): ListAttempt {
   const requestedResourceVersion = state.isResourceVersionUnavailable ? "" : state.resourceVersion || "0";
-  const canBeCached = requestedResourceVersion !== "" && requestedResourceVersion !== "0";
-  const limit = pageSize || (canBeCached && !state.paginatedResult ? 0 : DEFAULT_PAGE_SIZE);
-  return { requestedResourceVersion, limit };
+  const isFloor = requestedResourceVersion !== "" && requestedResourceVersion !== "0";
+  const limit = pageSize || (isFloor && !state.paginatedResult ? 0 : DEFAULT_PAGE_SIZE);
+  return limit > 0 && state.exactResourceVersion === requestedResourceVersion
+    ? { requestedResourceVersion, limit, resourceVersionMatch: "NotOlderThan" }
+    : { requestedResourceVersion, limit };
 }
 
 /** What to do next. */
@@ -178,8 +186,10 @@ function afterList(state: ReflectorState, outcome: Extract<Outcome, { of: "list"
   if ("resourceVersion" in outcome) {
     const { resourceVersion, paginated, attempt } = outcome;
     const paginatedResult = state.paginatedResult || (paginated && attempt.requestedResourceVersion === "0");
+    const listed = { ...state, resourceVersion, isResourceVersionUnavailable: false, paginatedResult };
+    const isExact = attempt.limit > 0 && resourceVersion === attempt.requestedResourceVersion;
     return {
-      state: { ...state, resourceVersion, isResourceVersionUnavailable: false, paginatedResult },
+      state: isExact ? { ...listed, exactResourceVersion: resourceVersion } : listed,
       step: { do: "watch" },
     };
   }
@@ -195,11 +205,7 @@ function afterList(state: ReflectorState, outcome: Extract<Outcome, { of: "list"
 function afterWatch(state: ReflectorState, outcome: Extract<Outcome, { of: "watch" }>): Transition {
   if ("refused" in outcome) {
     if (isRetriable(outcome.refused)) return { state, step: { do: "backOff", then: "watch" } };
-    return {
-      state: isExpired(outcome.refused) ? expired(state) : state,
-      step: { do: "backOff", then: "start" },
-      report: outcome.refused,
-    };
+    return { state, step: { do: "backOff", then: "start" }, report: outcome.refused };
   }
   if ("relist" in outcome) return transition(state, { of: "start" });
   const { error } = outcome;
@@ -209,17 +215,5 @@ function afterWatch(state: ReflectorState, outcome: Extract<Outcome, { of: "watc
   }
   if (isTooManyRequests(error)) return { state, step: { do: "backOff", then: "watch" } };
   if (isInternalError(error) && outcome.retriesInternalError) return { state, step: { do: "watch" } };
-  if (isExpired(error)) return { state: expired(state), step: { do: "backOff", then: "start" } };
   return { state, step: { do: "backOff", then: "start" } };
-}
-
-/**
- * A watch expired. The next list asks for nothing older than what is known, but a list in pages is given exactly that:
- * if the watch from there expires as well, the floor is of no use.
- */
-function expired(state: ReflectorState): ReflectorState {
-  const { resourceVersion } = state;
-  return state.expiredResourceVersion === resourceVersion
-    ? { ...state, isResourceVersionUnavailable: true }
-    : { ...state, expiredResourceVersion: resourceVersion };
 }

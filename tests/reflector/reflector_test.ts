@@ -61,24 +61,25 @@ describe("a reflector's lists", () => {
     assert.deepEqual(run.source.requests.slice(2), ['watch "10"', 'list "10" limit 500', 'watch "11"']);
   });
 
-  it("ask for the most recent data when pages brought the very version that expired, and it did again", async () => {
+  it("in pages say that they want a floor, where a list for the same one only brought what was known", async () => {
     await using run = newRun([
       { list: page("a@1", "10") },
       { watch: refusal("expired") },
       { list: page("a@1", "10") }, // a limit makes the version asked for an exact one
       { watch: refusal("expired") },
-      { list: page("a@20", "20") },
+      { list: page("a@20", "20", "C1") },
+      { list: page("b@2", "20") },
       { watch: openWatch() },
-    ], { watchListPageSize: 2 });
+    ], { watchListPageSize: 1 });
     await run.start();
     await run.clock.advance(800 + 1_600);
-    assert.deepEqual(run.source.requests.slice(1), [
-      'watch "10"',
-      'list "10" limit 2',
-      'watch "10"',
-      'list "" limit 2',
-      'watch "20"',
+    assert.deepEqual(run.source.options.filter((options) => options.limit !== undefined), [
+      { resourceVersion: "0", limit: 1 },
+      { resourceVersion: "10", limit: 1 },
+      { resourceVersion: "10", resourceVersionMatch: "NotOlderThan", limit: 1 },
+      { limit: 1, continue: "C1" },
     ]);
+    assert.equal(run.reflector.lastSyncResourceVersion(), "20");
   });
 
   it("ask for the most recent data when the version that is known expired", async () => {

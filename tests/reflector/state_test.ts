@@ -232,7 +232,6 @@ const rows: readonly Row[] = [
     state: at10,
     outcome: { of: "watch", refused: expired },
     step: { do: "backOff", then: "start" },
-    changes: { expiredResourceVersion: "10" },
     report: expired,
   },
   {
@@ -280,14 +279,6 @@ const rows: readonly Row[] = [
     state: at10,
     outcome: { of: "watch", error: expired, retriesInternalError: false, isShort: false },
     step: { do: "backOff", then: "start" },
-    changes: { expiredResourceVersion: "10" },
-  },
-  {
-    name: "a watch that ends with 410 where the one before it did gives the floor up",
-    state: { ...at10, expiredResourceVersion: "10" },
-    outcome: { of: "watch", error: expired, retriesInternalError: false, isShort: false },
-    step: { do: "backOff", then: "start" },
-    changes: { isResourceVersionUnavailable: true },
   },
   {
     name: "a watch that ends with 500 ends the cycle",

@@ -1,0 +1,30 @@
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import { newStatus, StatusError } from "@listwatch/cache";
+import { FakeClock } from "@listwatch/cache/testing";
+import { RetryPacing } from "../../src/reflector/retry_pacing.ts";
+
+const expired = new StatusError(newStatus(410, "Expired", "too old resource version"));
+const unavailable = new StatusError(newStatus(503, "ServiceUnavailable", "down"));
+
+function newPacing(): RetryPacing {
+  let delayMs = 400;
+  const backoff = { nextDelayMs: () => (delayMs *= 2), reset: () => void (delayMs = 400) };
+  return new RetryPacing(backoff, { clock: new FakeClock(), random: () => 0 });
+}
+
+describe("the delays of a reflector", () => {
+  it("are short after a 410, however long they have grown: the server is well, and waits for a list", () => {
+    const pacing = newPacing();
+    for (let i = 0; i < 5; i++) pacing.delayAfter(unavailable);
+    assert.equal(pacing.delayAfter(expired), 800);
+    assert.equal(pacing.delayAfter(unavailable), 51_200);
+  });
+
+  it("are short for three 410 in a row, and grow when it goes on", () => {
+    const pacing = newPacing();
+    for (let i = 0; i < 5; i++) pacing.delayAfter(unavailable);
+    const delays = [1, 2, 3, 4].map(() => pacing.delayAfter(expired));
+    assert.deepEqual(delays, [800, 800, 800, 204_800]);
+  });
+});
