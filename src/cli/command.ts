@@ -41,8 +41,8 @@ export interface MainOptions {
  * Runs the program with the words after its name, and resolves with its exit code: 0 when it ended as asked, 1 when it
  * could not start or go on, 2 when the command was wrong. Never rejects; errors are one line each on stderr.
  *
- * The first Ctrl-C (SIGINT) or SIGTERM is such an end as asked, also while it starts. A second one ends the process at
- * once, with 130, and so does an end that takes longer than 0.9 s.
+ * The first Ctrl-C (SIGINT) or SIGTERM is such an end as asked, also while it starts. An end that takes longer
+ * than 0.9 s is forced, with 130.
  *
  * @example
  * ```ts

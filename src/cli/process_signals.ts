@@ -20,14 +20,15 @@ export interface ProcessSignals {
 }
 
 /**
- * Turns the first SIGINT or SIGTERM of this process into an abort. A second one ends the process at once, and so does
- * an end that takes longer than it may.
+ * Turns the first SIGINT or SIGTERM of this process into an abort; further ones change nothing. An end that takes longer
+ * than it may is forced.
  */
 export function listenForSignals(): ProcessSignals {
   const controller = new AbortController();
   let timer: TimerHandle | undefined;
   const listener = (): void => {
-    if (controller.signal.aborted) process.exit(EXIT_FORCED);
+    // Task runners pass on the Ctrl-C that the terminal has sent to everybody: one comes as two.
+    if (controller.signal.aborted) return;
     timer = realClock.setTimeout(() => process.exit(EXIT_FORCED), STOP_LIMIT_MS);
     controller.abort();
   };

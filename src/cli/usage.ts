@@ -50,6 +50,6 @@ Who may read it:
 
 The cache reads with its own permissions and does not ask for its readers': whoever may reach it sees all it holds.
 
-Ctrl-C (SIGINT) or SIGTERM ends it within a second; a second one at once.
-Exit codes: 0 ended as asked; 1 could not start or go on; 2 the command was wrong.
+Ctrl-C (SIGINT) or SIGTERM ends it within a second.
+Exit codes: 0 ended as asked; 1 could not start or go on; 2 the command was wrong; 130 the end had to be forced.
 `;

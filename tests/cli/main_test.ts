@@ -181,6 +181,8 @@ describe("the process", { skip: "deno" in process.versions ? false : "it is star
       }
       // Not child.kill(), after which Deno tells this signal as the end, however the process ended.
       process.kill(child.pid as number, signal);
+      // `deno task` and `npx` pass it on a second time.
+      process.kill(child.pid as number, signal);
       assert.equal(await ended, 0, signal);
       await Promise.all(open);
       assert.match(stdout.text, /Stopped\.\n$/);
