@@ -11,7 +11,7 @@
 import { join } from "node:path";
 import { ClusterUnavailableError, ensureClusterBinary } from "./lib/cluster_build.ts";
 import { ROOT } from "./lib/gate.ts";
-import { countTests } from "./lib/junit.ts";
+import { parseJunit } from "./lib/junit.ts";
 
 async function main(args: string[]): Promise<number> {
   const kubeconfig = Deno.env.get("LISTWATCH_TEST_KUBECONFIG");
@@ -42,7 +42,9 @@ async function main(args: string[]): Promise<number> {
       signal: stopping.signal,
     }).spawn();
     const { code } = await child.status;
-    const { passed, failed, skipped } = countTests(await Deno.readTextFile(report).catch(() => ""));
+    const results = parseJunit(await Deno.readTextFile(report).catch(() => ""), "deno");
+    const count = (of: string) => results.filter(({ status }) => status === of).length;
+    const [passed, failed, skipped] = [count("passed"), count("failed"), count("skipped")];
     if (stopping.signal.aborted) {
       console.error("interrupted");
       return 130;
