@@ -18,6 +18,7 @@ const RESOURCES = ["v1/namespaces", "v1/configmaps", "v1/pods", "apps/v1/deploym
 const skipWithoutKubectl = spawnSync("kubectl", ["version", "--client"]).status === 0
   ? false
   : "kubectl is not on this machine";
+if (skipWithoutKubectl) console.log(`tests with kubectl are skipped: ${skipWithoutKubectl}`);
 
 describe("the read API in front of a real API server", () => {
   let connection: TestConnection;
