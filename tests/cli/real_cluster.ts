@@ -32,7 +32,10 @@ export class RealCluster {
     const stop = new AbortController();
     const server = new InMemoryApiServer();
     const options = { host: "127.0.0.1", port: 0, signal: stop.signal };
-    const { url, finished } = await serveFetch((request: Request) => server.fetch(request), options);
+    const { url, finished } = await serveFetch(
+      (request: Request) => server.fetch(request).catch(closed),
+      options,
+    );
     const folder = await mkdtemp(join(tmpdir(), "listwatch-cli-"));
     const cluster = new RealCluster({ server, url, folder, stop, finished });
     await writeFile(cluster.kubeconfig, kubeconfigText(url));
@@ -51,6 +54,11 @@ export class RealCluster {
     await this.stopListening();
     await rm(this.#folder, { recursive: true });
   }
+}
+
+/** For requests that still wait when the server is closed: Deno would log what they reject with. */
+function closed(): Response {
+  return new Response(null, { status: 503 });
 }
 
 /** A kubeconfig with one context, `test`. */
