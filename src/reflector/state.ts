@@ -26,6 +26,7 @@ import {
   isResourceVersionTooLarge,
   isTooManyRequests,
   networkErrorOf,
+  statusErrorOf,
 } from "../meta/status.ts";
 
 /** What a reflector does next. */
@@ -178,6 +179,10 @@ function afterStream(state: ReflectorState, outcome: Extract<Outcome, { of: "str
       ? { do: "backOff", then: "stream" }
       : { do: "stream" };
     return { state: { ...state, isResourceVersionUnavailable: true }, step };
+  }
+  // A server that names a time is busy, not one that does not know how to stream.
+  if (statusErrorOf(outcome.error)?.retryAfterMs !== undefined) {
+    return { state, step: { do: "backOff", then: "stream" } };
   }
   return { state, step: { do: "list" } };
 }

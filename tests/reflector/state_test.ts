@@ -18,6 +18,7 @@ const tooLarge = new StatusError(
   }),
 );
 const tooMany = new StatusError(newStatus(429, "TooManyRequests", "slow down"));
+const busy = new StatusError(newStatus(503, "ServiceUnavailable", "busy"), { retryAfterMs: 5_000 });
 const forbidden = new StatusError(newStatus(403, "Forbidden", "pods is forbidden"));
 const invalid = new StatusError(newStatus(422, "Invalid", "sendInitialEvents is forbidden"));
 const internal = new StatusError(newStatus(500, "InternalError", "etcdserver: leader changed"));
@@ -74,6 +75,12 @@ const rows: readonly Row[] = [
     name: "a stream that is closed before its end bookmark is asked for again after a delay",
     state: at10,
     outcome: { of: "stream", closed: true },
+    step: { do: "backOff", then: "stream" },
+  },
+  {
+    name: "a stream is asked for again after a delay when the server names one, whatever its error",
+    state: at10,
+    outcome: { of: "stream", error: busy },
     step: { do: "backOff", then: "stream" },
   },
   {
