@@ -7,7 +7,7 @@
  * @module
  */
 
-import { Buffer } from "node:buffer";
+import type { Buffer } from "node:buffer";
 import { type AddressInfo, connect, createServer, type Server, type Socket } from "node:net";
 
 /** Where the proxy leads to. */
