@@ -42,7 +42,7 @@ export function renderPage(message: DashboardMessage): string {
   <svg viewBox="0 0 32 32" width="28" height="28" aria-hidden="true"><rect class="sheet-back" x="3" y="3" width="18" height="18" rx="4"/><rect class="sheet-front" x="11" y="11" width="18" height="18" rx="4"/></svg>
   <h1>listwatch</h1>
   <p id="cluster" class="muted">&nbsp;</p>
-  <p id="connection" class="pill" role="status"><span class="dot" aria-hidden="true"></span><span id="connection-text">Connecting…</span></p>
+  <p id="connection" class="pill" role="status"><span class="dot" aria-hidden="true"></span><span id="connection-text">Live</span></p>
 </header>
 <noscript><p class="notice">This page shows what happens as it happens, and needs JavaScript for that. The same is at <a href="/api">/api</a>.</p></noscript>
 <main id="main" class="waiting">

@@ -59,7 +59,7 @@ h1 { grid-area: title; align-self: end; }
 
 main { display: grid; gap: 16px; grid-template-columns: minmax(0, 7fr) minmax(0, 5fr); }
 .column { display: flex; flex-direction: column; gap: 16px; min-width: 0; }
-main.waiting { visibility: hidden; }
+main.waiting, main.waiting + footer { visibility: hidden; }
 /* What is shown while the connection is lost is old. */
 main.stale > :not(.summary) { opacity: 0.65; }
 .summary, .tiles { grid-column: 1 / -1; }
