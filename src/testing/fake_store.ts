@@ -24,17 +24,29 @@ interface Write<T> {
  * ```
  */
 export interface FakeStoreFuncs<T> {
+  /** What `add` does. */
   add?(object: T): T | undefined;
+  /** What `update` does. */
   update?(object: T): T | undefined;
+  /** What `delete` does. */
   delete?(object: Keyed<T>): T | undefined;
+  /** What `list` returns; nothing by default. */
   list?(): T[];
+  /** What `listKeys` returns; nothing by default. */
   listKeys?(): string[];
+  /** What `get` returns. */
   get?(object: Keyed<T>): T | undefined;
+  /** What `getByKey` returns; `has` goes by it. */
   getByKey?(key: string): T | undefined;
+  /** What `replace` does. */
   replace?(objects: readonly T[], resourceVersion: string): void;
+  /** What `transaction` does. */
   transaction?(writes: readonly Write<T>[]): void;
+  /** What `resync` does. */
   resync?(): void;
+  /** What `bookmark` does. */
   bookmark?(resourceVersion: string): void;
+  /** What `lastStoreSyncResourceVersion` returns; `""` by default. */
   lastStoreSyncResourceVersion?(): string;
 }
 
