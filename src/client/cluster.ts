@@ -19,10 +19,28 @@ import { newResourceClient, type ResourceClient, type ResourceOptions } from "./
 import { newResponseError } from "./response_error.ts";
 import { fixedHeaders, type RestConfig, serverUrl } from "./rest_config.ts";
 
-/** The parameters of a query. Those that are `undefined`, `""` or `false` are not sent; `true` is sent as `true`. */
+/**
+ * The parameters of a query. Those that are `undefined`, `""` or `false` are not sent; `true` is sent as `true`.
+ *
+ * @example
+ * ```ts
+ * import { newCluster, type Query } from "@listwatch/cache";
+ * const query: Query = { tailLines: 10, previous: true };
+ * const cluster = newCluster({ server: "http://127.0.0.1:8001", fetch: () => new Response("started\n") });
+ * console.log(await cluster.request("/api/v1/namespaces/shop/pods/web-1/log", { query })); // started
+ * ```
+ */
 export type Query = Readonly<Record<string, string | number | boolean | undefined>>;
 
-/** Options of {@linkcode Cluster.request} and {@linkcode Cluster.open}. */
+/**
+ * Options of {@linkcode Cluster.request} and {@linkcode Cluster.open}.
+ *
+ * @example
+ * ```ts
+ * import type { RequestOptions } from "@listwatch/cache";
+ * const options: RequestOptions = { method: "POST", body: { kind: "TokenRequest" }, action: "ask for a token" };
+ * ```
+ */
 export interface RequestOptions {
   /** `GET` by default. */
   readonly method?: string;

@@ -19,7 +19,19 @@ import { decodeList } from "../watch/list_decoder.ts";
 import type { Cluster, Query, RequestOptions } from "./cluster.ts";
 import { acceptMetadata, metadataOf, metadataOfEvent } from "./metadata_only.ts";
 
-/** Options of {@linkcode Cluster.resource}. */
+/**
+ * Options of {@linkcode Cluster.resource}.
+ *
+ * @example
+ * ```ts
+ * import type { KubernetesObject, ResourceOptions } from "@listwatch/cache";
+ * const options: ResourceOptions<KubernetesObject> = {
+ *   namespace: "shop",
+ *   labelSelector: "app=web,tier in (front)",
+ *   fieldSelector: "status.phase=Running",
+ * };
+ * ```
+ */
 export interface ResourceOptions<T> {
   /** Only objects of this namespace; all of them, or a cluster-scoped resource, by default. */
   readonly namespace?: string;
@@ -44,7 +56,15 @@ export interface ResourceOptions<T> {
   readonly headers?: Readonly<Record<string, string>>;
 }
 
-/** Options of the verbs that go to one object. */
+/**
+ * Options of the verbs that go to one object.
+ *
+ * @example
+ * ```ts
+ * import type { ObjectRequestOptions } from "@listwatch/cache";
+ * const options: ObjectRequestOptions = { namespace: "shop", subresource: "status", query: { dryRun: "All" } };
+ * ```
+ */
 export interface ObjectRequestOptions {
   /** The object's namespace; the client's by default. */
   readonly namespace?: string;
@@ -56,7 +76,15 @@ export interface ObjectRequestOptions {
   readonly signal?: AbortSignal;
 }
 
-/** Options of {@linkcode ResourceClient.delete}. */
+/**
+ * Options of {@linkcode ResourceClient.delete}.
+ *
+ * @example
+ * ```ts
+ * import type { DeleteOptions } from "@listwatch/cache";
+ * const options: DeleteOptions = { namespace: "shop", gracePeriodSeconds: 0, propagationPolicy: "Foreground" };
+ * ```
+ */
 export interface DeleteOptions extends ObjectRequestOptions {
   /** How long the object may take to go. */
   readonly gracePeriodSeconds?: number;

@@ -9,16 +9,42 @@ import type { Logger } from "../util/logger.ts";
 /**
  * What the client needs of `fetch`: the runtime's own, a service binding's, one of `@listwatch/cache/node` with its own
  * TLS settings, or an in-memory API server's.
+ *
+ * @example
+ * ```ts
+ * import { type FetchFunction, newCluster } from "@listwatch/cache";
+ * const logged: FetchFunction = (url, init) => {
+ *   console.log(init?.method, url);
+ *   return fetch(url, init);
+ * };
+ * const cluster = newCluster({ server: "http://127.0.0.1:8001", fetch: logged });
+ * ```
  */
 export type FetchFunction = (url: string, init?: RequestInit) => Promise<Response> | Response;
 
 /**
  * A bearer token: fixed, or asked for anew before each request, so that a token that rotates is never stale.
  * An empty one is not sent.
+ *
+ * @example
+ * ```ts
+ * import { newCluster, type TokenSource } from "@listwatch/cache";
+ * const token: TokenSource = () => Promise.resolve("read me from where tokens are renewed");
+ * const cluster = newCluster({ server: "https://10.0.0.1:6443", token });
+ * ```
  */
 export type TokenSource = string | (() => string | Promise<string>);
 
-/** Whom requests are made in the name of. */
+/**
+ * Whom requests are made in the name of.
+ *
+ * @example
+ * ```ts
+ * import { type Impersonation, newCluster } from "@listwatch/cache";
+ * const impersonate: Impersonation = { user: "jane", groups: ["developers"] };
+ * const cluster = newCluster({ server: "https://10.0.0.1:6443", token: "secret", impersonate });
+ * ```
+ */
 export interface Impersonation {
   /** The user's name. */
   readonly user: string;

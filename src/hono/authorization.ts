@@ -9,7 +9,15 @@ import { errorMessage } from "../util/errors.ts";
 import type { Logger } from "../util/logger.ts";
 import { groupAndKind, qualified } from "./responses.ts";
 
-/** Who asks, as an `authenticate` hook found out. */
+/**
+ * Who asks, as an `authenticate` hook found out.
+ *
+ * @example
+ * ```ts
+ * import type { UserInfo } from "@listwatch/cache/hono";
+ * const user: UserInfo = { name: "jane", groups: ["developers"] };
+ * ```
+ */
 export interface UserInfo {
   readonly name: string;
   readonly groups?: readonly string[];
@@ -19,6 +27,14 @@ export interface UserInfo {
 
 /**
  * What is asked for, in Kubernetes' words. For what is no resource (discovery) `resource` is empty and `path` tells.
+ *
+ * @example
+ * ```ts
+ * import type { RequestAttributes } from "@listwatch/cache/hono";
+ * function mayRead({ namespace, resource, user }: RequestAttributes): boolean {
+ *   return resource === "pods" && namespace === user?.name;
+ * }
+ * ```
  */
 export interface RequestAttributes {
   readonly verb: "get" | "list" | "watch";

@@ -20,7 +20,17 @@ import { answerResource, type ServedResource } from "./resource_handler.ts";
 import { methodNotAllowed, readOnly, statusResponse, unknownPath } from "./responses.ts";
 import type { ServedInformer } from "./served_informer.ts";
 
-/** One informer, and what it holds. */
+/**
+ * One informer, and what it holds.
+ *
+ * @example
+ * ```ts
+ * import { newCluster, SharedIndexInformer } from "@listwatch/cache";
+ * import type { ReadApiResource } from "@listwatch/cache/hono";
+ * const informer = new SharedIndexInformer(newCluster({ server: "http://127.0.0.1:8001" }).resource("v1/pods"));
+ * const pods: ReadApiResource = { informer, resource: "v1/pods" };
+ * ```
+ */
 export interface ReadApiResource {
   /** The informer; it need not run yet. */
   readonly informer: ServedInformer;
@@ -28,7 +38,15 @@ export interface ReadApiResource {
   readonly resource: string | ApiResource;
 }
 
-/** What `/version` says. */
+/**
+ * What `/version` says.
+ *
+ * @example
+ * ```ts
+ * import type { VersionInfo } from "@listwatch/cache/hono";
+ * const version: VersionInfo = { major: "1", minor: "36", gitVersion: "v1.36.3", platform: "linux/amd64" };
+ * ```
+ */
 export interface VersionInfo {
   readonly major: string;
   readonly minor: string;
@@ -36,7 +54,18 @@ export interface VersionInfo {
   readonly platform: string;
 }
 
-/** Options of {@linkcode readApi}. */
+/**
+ * Options of {@linkcode readApi}.
+ *
+ * @example
+ * ```ts
+ * import type { ReadApiOptions } from "@listwatch/cache/hono";
+ * const options: ReadApiOptions = {
+ *   resources: [],
+ *   authorize: ({ namespace }) => namespace === "shop" || "only the namespace shop may be read",
+ * };
+ * ```
+ */
 export interface ReadApiOptions {
   /** What is served, in the order that discovery tells it. */
   readonly resources: readonly ReadApiResource[];

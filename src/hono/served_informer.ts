@@ -6,7 +6,16 @@
 import type { StoreEvent } from "../informer/store_event.ts";
 import type { KubernetesObject } from "../meta/object.ts";
 
-/** The store of a served informer: the part of `Indexer` that is read. */
+/**
+ * The store of a served informer: the part of `Indexer` that is read.
+ *
+ * @example
+ * ```ts
+ * import { type KubernetesObject, metaNamespaceKey, newStore } from "@listwatch/cache";
+ * import type { ServedStore } from "@listwatch/cache/hono";
+ * const store: ServedStore<KubernetesObject> = newStore<KubernetesObject>(metaNamespaceKey);
+ * ```
+ */
 export interface ServedStore<T> {
   /** All keys, in any order. */
   listKeys(): string[];
@@ -19,6 +28,14 @@ export interface ServedStore<T> {
 /**
  * What {@linkcode readApi} needs of an informer. A `SharedIndexInformer` has it, with its default keys and its default
  * queue: a `DeltaFIFO` hides relists and the order of events, on which watches depend.
+ *
+ * @example
+ * ```ts
+ * import { newCluster, SharedIndexInformer } from "@listwatch/cache";
+ * import type { ServedInformer } from "@listwatch/cache/hono";
+ * const pods = newCluster({ server: "http://127.0.0.1:8001" }).resource("v1/pods");
+ * const informer: ServedInformer = new SharedIndexInformer(pods);
+ * ```
  */
 export interface ServedInformer<T extends KubernetesObject = KubernetesObject> {
   /** What is read. */

@@ -31,7 +31,15 @@ export interface ResourceSource {
   ): ListerWatcher<KubernetesObject>;
 }
 
-/** Options of every informer of a factory. */
+/**
+ * Options of every informer of a factory.
+ *
+ * @example
+ * ```ts
+ * import type { FactoryInformerOptions, KubernetesObject } from "@listwatch/cache";
+ * const informer: FactoryInformerOptions<KubernetesObject> = { reflector: { useWatchList: false }, freezeObjects: true };
+ * ```
+ */
 export type FactoryInformerOptions<T> = Omit<
   SharedIndexInformerOptions<T, "namespace">,
   "name" | "indexers" | "resyncPeriodMs" | "transform" | "keyFunc"

@@ -3,7 +3,17 @@
  * @module
  */
 
-/** One object that changed. */
+/**
+ * One object that changed.
+ *
+ * @example
+ * ```ts
+ * import type { KubernetesObject, StoreChange } from "@listwatch/cache";
+ * function line(change: StoreChange<KubernetesObject>): string {
+ *   return `${change.type} ${change.key} at ${change.object.metadata?.resourceVersion}`;
+ * }
+ * ```
+ */
 export type StoreChange<T> =
   | { readonly type: "added"; readonly key: string; readonly object: T }
   | { readonly type: "updated"; readonly key: string; readonly object: T; readonly oldObject: T }

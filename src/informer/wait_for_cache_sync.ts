@@ -28,7 +28,19 @@ export interface HasSynced {
   readonly synced: Promise<void> | ((signal?: AbortSignal) => Promise<void>);
 }
 
-/** Options of {@linkcode waitFor}. */
+/**
+ * Options of {@linkcode waitFor}.
+ *
+ * @example
+ * ```ts
+ * import { consoleLogger, type WaitForOptions } from "@listwatch/cache";
+ * const options: WaitForOptions = {
+ *   what: "the caches of the endpoints controller",
+ *   signal: AbortSignal.timeout(60_000),
+ *   logger: consoleLogger,
+ * };
+ * ```
+ */
 export interface WaitForOptions {
   /** What is waited for, in words, such as `caches of the endpoints controller`. Nothing is logged without it. */
   readonly what?: string;

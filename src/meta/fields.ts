@@ -6,7 +6,16 @@
 import { SelectorParseError } from "./selector_error.ts";
 import { quoted } from "./selector_names.ts";
 
-/** One condition of a {@linkcode FieldSelector}. */
+/**
+ * One condition of a {@linkcode FieldSelector}.
+ *
+ * @example
+ * ```ts
+ * import { type FieldRequirement, parseFieldSelector } from "@listwatch/cache";
+ * const [first]: readonly FieldRequirement[] = parseFieldSelector("status.phase!=Running").requirements;
+ * console.log(first.field, first.operator, first.value); // status.phase != Running
+ * ```
+ */
 export interface FieldRequirement {
   /** The field's path, such as `spec.nodeName`; any text without `=` is allowed. */
   readonly field: string;
@@ -16,10 +25,28 @@ export interface FieldRequirement {
   readonly value: string;
 }
 
-/** Gives the value of a field; a field that is absent (`undefined`) has the empty value. */
+/**
+ * Gives the value of a field; a field that is absent (`undefined`) has the empty value.
+ *
+ * @example
+ * ```ts
+ * import { type FieldGetter, parseFieldSelector } from "@listwatch/cache";
+ * const get: FieldGetter = (field) => field === "spec.nodeName" ? "node-1" : undefined;
+ * console.log(parseFieldSelector("spec.nodeName=node-1").matches(get)); // true
+ * ```
+ */
 export type FieldGetter = (field: string) => string | undefined;
 
-/** Fields by path; only its own properties count. */
+/**
+ * Fields by path; only its own properties count.
+ *
+ * @example
+ * ```ts
+ * import { type FieldSet, fieldSelectorFromSet } from "@listwatch/cache";
+ * const fields: FieldSet = { "spec.nodeName": "node-1" };
+ * console.log(`${fieldSelectorFromSet(fields)}`); // spec.nodeName=node-1
+ * ```
+ */
 export type FieldSet = Readonly<Record<string, string>>;
 
 /**

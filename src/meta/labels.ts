@@ -108,7 +108,19 @@ export function labelSelectorFromSet(labels: LabelSet): LabelSelector {
   return new LabelSelector(requirementsOfSet(labels));
 }
 
-/** A Kubernetes `LabelSelector`, as the spec of a Deployment or a Service account holds it. */
+/**
+ * A Kubernetes `LabelSelector`, as the spec of a Deployment or a Service account holds it.
+ *
+ * @example
+ * ```ts
+ * import { labelSelectorFromSpec, type LabelSelectorSpec } from "@listwatch/cache";
+ * const spec: LabelSelectorSpec = {
+ *   matchLabels: { app: "web" },
+ *   matchExpressions: [{ key: "tier", operator: "In", values: ["front"] }],
+ * };
+ * console.log(`${labelSelectorFromSpec(spec)}`); // app=web,tier in (front)
+ * ```
+ */
 export interface LabelSelectorSpec {
   /** Labels that an object must carry. */
   readonly matchLabels?: LabelSet | null;

@@ -31,7 +31,15 @@ export interface ListOptions {
   readonly sendInitialEvents?: boolean;
 }
 
-/** What goes along with a list or a watch without being sent. */
+/**
+ * What goes along with a list or a watch without being sent.
+ *
+ * @example
+ * ```ts
+ * import type { ListWatchContext } from "@listwatch/cache";
+ * const context: ListWatchContext = { signal: AbortSignal.timeout(30_000) };
+ * ```
+ */
 export interface ListWatchContext {
   /** Ends the request, and a watch's stream, at once. */
   readonly signal: AbortSignal;
@@ -41,6 +49,14 @@ export interface ListWatchContext {
 
 /**
  * An object that could not be accepted, and why. It is set aside; everything else goes on.
+ *
+ * @example
+ * ```ts
+ * import type { Quarantined } from "@listwatch/cache";
+ * function line({ key = "an object", path, reason }: Quarantined): string {
+ *   return `${key}: ${path} ${reason}`; // shop/web-1: items[3].metadata.labels must be an object
+ * }
+ * ```
  */
 export interface Quarantined {
   /** What is wrong with it, in words. */
@@ -55,7 +71,20 @@ export interface Quarantined {
   readonly eventType?: string;
 }
 
-/** One page of a list. */
+/**
+ * One page of a list.
+ *
+ * @example
+ * ```ts
+ * import type { KubernetesObject, ListPage } from "@listwatch/cache";
+ * const page: ListPage<KubernetesObject> = {
+ *   kind: "PodList",
+ *   apiVersion: "v1",
+ *   metadata: { resourceVersion: "42", continue: "" },
+ *   items: [{ metadata: { namespace: "shop", name: "web-1" } }],
+ * };
+ * ```
+ */
 export interface ListPage<T> {
   readonly apiVersion?: string;
   readonly kind?: string;
@@ -65,12 +94,32 @@ export interface ListPage<T> {
   readonly quarantined?: readonly Quarantined[];
 }
 
-/** One thing that came out of a watch: an event, or the report of one that was not accepted. */
+/**
+ * One thing that came out of a watch: an event, or the report of one that was not accepted.
+ *
+ * @example
+ * ```ts
+ * import type { KubernetesObject, WatchItem } from "@listwatch/cache";
+ * function line(item: WatchItem<KubernetesObject>): string {
+ *   return item.type === "INVALID" ? item.quarantined.reason : item.type;
+ * }
+ * ```
+ */
 export type WatchItem<T> = WatchEvent<T> | { readonly type: "INVALID"; readonly quarantined: Quarantined };
 
 /**
  * An open watch: batches of events in the order they came, one batch for what one chunk of bytes held, so that a
  * thousand events cost one turn. It ends when the server ends it, and throws when the connection breaks. Leaving the
  * loop (`break`, `return`) closes the connection.
+ *
+ * @example
+ * ```ts
+ * import type { KubernetesObject, WatchStream } from "@listwatch/cache";
+ * async function count(stream: WatchStream<KubernetesObject>): Promise<number> {
+ *   let items = 0;
+ *   for await (const batch of stream) items += batch.length;
+ *   return items;
+ * }
+ * ```
  */
 export type WatchStream<T> = AsyncIterable<readonly WatchItem<T>[]>;

@@ -3,7 +3,21 @@
  * @module
  */
 
-/** Who owns an object. */
+/**
+ * Who owns an object.
+ *
+ * @example
+ * ```ts
+ * import type { OwnerReference } from "@listwatch/cache";
+ * const owner: OwnerReference = {
+ *   apiVersion: "apps/v1",
+ *   kind: "ReplicaSet",
+ *   name: "web-5d4f",
+ *   uid: "0b8c9f6e-3b0b-4f6e-8a0a-0d9a3f1c2b1d",
+ *   controller: true,
+ * };
+ * ```
+ */
 export interface OwnerReference {
   readonly apiVersion: string;
   readonly kind: string;
@@ -62,7 +76,15 @@ export interface KubernetesObject {
   readonly metadata?: ObjectMeta;
 }
 
-/** A list's metadata. */
+/**
+ * A list's metadata.
+ *
+ * @example
+ * ```ts
+ * import type { ListMeta } from "@listwatch/cache";
+ * const metadata: ListMeta = { resourceVersion: "42", continue: "eyJ2Ijo", remainingItemCount: 1_500 };
+ * ```
+ */
 export interface ListMeta {
   readonly resourceVersion?: string;
   /** Where the next page begins; absent or empty on the last one. */

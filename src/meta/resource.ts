@@ -34,7 +34,16 @@ export interface GroupVersionKind {
   readonly kind: string;
 }
 
-/** What narrows a resource's path. */
+/**
+ * What narrows a resource's path.
+ *
+ * @example
+ * ```ts
+ * import { parseResource, resourcePath, type ResourcePathOptions } from "@listwatch/cache";
+ * const options: ResourcePathOptions = { namespace: "shop", name: "web-1" };
+ * console.log(resourcePath(parseResource("v1/pods"), options)); // /api/v1/namespaces/shop/pods/web-1
+ * ```
+ */
 export interface ResourcePathOptions {
   /** Only this namespace; all of them, or a cluster-scoped resource, when absent or empty. */
   readonly namespace?: string;

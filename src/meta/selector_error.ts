@@ -8,7 +8,16 @@ import { CacheError } from "../util/errors.ts";
 // A selector may come from anyone; its error goes into logs and answers.
 const MAX_SHOWN = 200;
 
-/** Where a {@linkcode SelectorParseError} comes from. */
+/**
+ * Where a {@linkcode SelectorParseError} comes from.
+ *
+ * @example
+ * ```ts
+ * import { SelectorParseError, type SelectorParseErrorOptions } from "@listwatch/cache";
+ * const options: SelectorParseErrorOptions = { reason: "expected a value after =", position: 4 };
+ * const error = new SelectorParseError("label", "app=,", options);
+ * ```
+ */
 export interface SelectorParseErrorOptions {
   /** What was wrong, and what would have been right. */
   readonly reason: string;

@@ -10,10 +10,26 @@ import { labelKeyProblem, labelValueProblem, quoted } from "./selector_names.ts"
  * How a {@linkcode LabelRequirement} relates key and values. `==` means the same as `=`; both are kept as written.
  *
  * Mirrors apimachinery's `selection.Operator`.
+ *
+ * @example
+ * ```ts
+ * import { type LabelOperator, LabelRequirement } from "@listwatch/cache";
+ * const operator: LabelOperator = "notin";
+ * console.log(`${new LabelRequirement("tier", { operator, values: ["back", "front"] })}`); // tier notin (back,front)
+ * ```
  */
 export type LabelOperator = "=" | "==" | "!=" | "in" | "notin" | "exists" | "!" | "gt" | "lt";
 
-/** Labels as an object carries them; only its own properties count. */
+/**
+ * Labels as an object carries them; only its own properties count.
+ *
+ * @example
+ * ```ts
+ * import { type LabelSet, parseLabelSelector } from "@listwatch/cache";
+ * const labels: LabelSet = { app: "web", tier: "front" };
+ * console.log(parseLabelSelector("app=web").matches(labels)); // true
+ * ```
+ */
 export type LabelSet = Readonly<Record<string, string>>;
 
 /**

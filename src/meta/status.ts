@@ -5,14 +5,32 @@
 
 import { CacheError } from "../util/errors.ts";
 
-/** One cause of a refusal. */
+/**
+ * One cause of a refusal.
+ *
+ * @example
+ * ```ts
+ * import { newStatus, type StatusCause } from "@listwatch/cache";
+ * const cause: StatusCause = { reason: "FieldValueInvalid", field: "spec.replicas", message: "must be 0 or more" };
+ * const status = newStatus(422, "Invalid", "Deployment \"web\" is invalid", { name: "web", causes: [cause] });
+ * ```
+ */
 export interface StatusCause {
   readonly reason?: string;
   readonly message?: string;
   readonly field?: string;
 }
 
-/** More about a refusal. */
+/**
+ * More about a refusal.
+ *
+ * @example
+ * ```ts
+ * import { newStatus, type StatusDetails } from "@listwatch/cache";
+ * const details: StatusDetails = { retryAfterSeconds: 5 };
+ * console.log(newStatus(429, "TooManyRequests", "come back later", details).details?.retryAfterSeconds); // 5
+ * ```
+ */
 export interface StatusDetails {
   readonly name?: string;
   readonly group?: string;
@@ -71,7 +89,16 @@ export function newStatus(code: number, reason: string, message: string, details
   return details === undefined ? status : { ...status, details };
 }
 
-/** Options of {@linkcode StatusError}. */
+/**
+ * Options of {@linkcode StatusError}.
+ *
+ * @example
+ * ```ts
+ * import { newStatus, StatusError, type StatusErrorOptions } from "@listwatch/cache";
+ * const options: StatusErrorOptions = { retryAfterMs: 5_000 };
+ * console.log(new StatusError(newStatus(429, "TooManyRequests", "come back later"), options).retryAfterMs); // 5000
+ * ```
+ */
 export interface StatusErrorOptions {
   /** The error's text; the status's own message by default. */
   readonly message?: string;
@@ -143,6 +170,13 @@ export class NetworkError extends CacheError {
 /**
  * How a connection failed. `DeadPeer`: it is open, but nothing comes that should. `Unreachable`: every failure before
  * an answer that is none of the others.
+ *
+ * @example
+ * ```ts
+ * import { NetworkError, type NetworkFailure } from "@listwatch/cache";
+ * const reason: NetworkFailure = "ConnectionRefused";
+ * console.log(new NetworkError(reason, "nobody listens on port 6443").reason); // ConnectionRefused
+ * ```
  */
 export type NetworkFailure =
   | "ConnectionRefused"

@@ -31,7 +31,19 @@ export class DeletedFinalStateUnknown<T> {
   }
 }
 
-/** A delete that was seen: {@linkcode Deleted.object} is the object's final state, as the server sent it. */
+/**
+ * A delete that was seen: {@linkcode Deleted.object} is the object's final state, as the server sent it.
+ *
+ * @example
+ * ```ts
+ * import type { Deleted, KubernetesObject } from "@listwatch/cache";
+ * const deleted: Deleted<KubernetesObject> = {
+ *   finalStateUnknown: false,
+ *   key: "shop/web-1",
+ *   object: { metadata: { namespace: "shop", name: "web-1", resourceVersion: "42" } },
+ * };
+ * ```
+ */
 export interface Deleted<T> {
   /** Always false. */
   readonly finalStateUnknown: false;

@@ -9,7 +9,15 @@ import type { Status } from "./status.ts";
 /** The annotation on the bookmark that ends the initial events of a streamed list. */
 export const INITIAL_EVENTS_END_ANNOTATION = "k8s.io/initial-events-end";
 
-/** A bookmark's object: of the watched kind, with nothing but metadata. */
+/**
+ * A bookmark's object: of the watched kind, with nothing but metadata.
+ *
+ * @example
+ * ```ts
+ * import type { BookmarkObject } from "@listwatch/cache";
+ * const bookmark: BookmarkObject = { kind: "Pod", apiVersion: "v1", metadata: { resourceVersion: "42" } };
+ * ```
+ */
 export interface BookmarkObject extends KubernetesObject {
   readonly metadata: ObjectMeta;
 }

@@ -10,7 +10,18 @@ import process from "node:process";
 import { parse } from "yaml";
 import { CacheError, errorMessage } from "../util/errors.ts";
 
-/** A cluster of a kubeconfig, by the names the file uses. */
+/**
+ * A cluster of a kubeconfig, by the names the file uses.
+ *
+ * @example
+ * ```ts
+ * import type { KubeconfigCluster } from "@listwatch/cache/node";
+ * const cluster: KubeconfigCluster = {
+ *   server: "https://10.0.0.1:6443",
+ *   "certificate-authority": "/etc/kubernetes/ca.crt",
+ * };
+ * ```
+ */
 export interface KubeconfigCluster {
   readonly server: string;
   readonly "tls-server-name"?: string;
@@ -22,7 +33,19 @@ export interface KubeconfigCluster {
   readonly "proxy-url"?: string;
 }
 
-/** A program that gives credentials. */
+/**
+ * A program that gives credentials.
+ *
+ * @example
+ * ```ts
+ * import type { ExecConfig } from "@listwatch/cache/node";
+ * const exec: ExecConfig = {
+ *   apiVersion: "client.authentication.k8s.io/v1",
+ *   command: "aws",
+ *   args: ["eks", "get-token", "--cluster-name", "prod"],
+ * };
+ * ```
+ */
 export interface ExecConfig {
   readonly apiVersion?: string;
   readonly command: string;
@@ -32,7 +55,15 @@ export interface ExecConfig {
   readonly provideClusterInfo?: boolean;
 }
 
-/** A user of a kubeconfig. Inline data wins over files, a token over a token file. */
+/**
+ * A user of a kubeconfig. Inline data wins over files, a token over a token file.
+ *
+ * @example
+ * ```ts
+ * import type { KubeconfigUser } from "@listwatch/cache/node";
+ * const user: KubeconfigUser = { tokenFile: "/var/run/secrets/kubernetes.io/serviceaccount/token" };
+ * ```
+ */
 export interface KubeconfigUser {
   readonly "client-certificate"?: string;
   readonly "client-certificate-data"?: string;
@@ -50,7 +81,15 @@ export interface KubeconfigUser {
   readonly "auth-provider"?: { readonly name?: string };
 }
 
-/** A context of a kubeconfig: a cluster and a user by their names. */
+/**
+ * A context of a kubeconfig: a cluster and a user by their names.
+ *
+ * @example
+ * ```ts
+ * import type { KubeconfigContext } from "@listwatch/cache/node";
+ * const context: KubeconfigContext = { cluster: "prod", user: "jane", namespace: "shop" };
+ * ```
+ */
 export interface KubeconfigContext {
   readonly cluster: string;
   readonly user?: string;
@@ -99,7 +138,15 @@ export class KubeconfigError extends CacheError {
   }
 }
 
-/** Options of {@linkcode loadKubeconfig}. */
+/**
+ * Options of {@linkcode loadKubeconfig}.
+ *
+ * @example
+ * ```ts
+ * import type { LoadKubeconfigOptions } from "@listwatch/cache/node";
+ * const options: LoadKubeconfigOptions = { path: "/home/jane/.kube/config" };
+ * ```
+ */
 export interface LoadKubeconfigOptions {
   /** The one file to read; it must be there. By default the files of `KUBECONFIG`, or `~/.kube/config`. */
   readonly path?: string;

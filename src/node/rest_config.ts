@@ -19,7 +19,15 @@ import {
 } from "./kubeconfig.ts";
 import { createTlsFetch, type TlsOptions } from "./tls_fetch.ts";
 
-/** Options of {@linkcode restConfigFromKubeconfig}. */
+/**
+ * Options of {@linkcode restConfigFromKubeconfig}.
+ *
+ * @example
+ * ```ts
+ * import type { RestConfigOptions } from "@listwatch/cache/node";
+ * const options: RestConfigOptions = { context: "prod" };
+ * ```
+ */
 export interface RestConfigOptions {
   /** The context; the current one by default. */
   readonly context?: string;
@@ -28,7 +36,18 @@ export interface RestConfigOptions {
   readonly logger?: Logger;
 }
 
-/** A {@linkcode RestConfig}, and the namespace that goes with it. */
+/**
+ * A {@linkcode RestConfig}, and the namespace that goes with it.
+ *
+ * @example
+ * ```ts
+ * import { newCluster } from "@listwatch/cache";
+ * import type { NamespacedRestConfig } from "@listwatch/cache/node";
+ * function podsOf(config: NamespacedRestConfig) {
+ *   return newCluster(config).resource("v1/pods", { namespace: config.namespace ?? "default" });
+ * }
+ * ```
+ */
 export interface NamespacedRestConfig extends RestConfig {
   /** The context's, or the service account's; absent if there is none. */
   readonly namespace?: string;
@@ -99,7 +118,17 @@ export async function restConfigFromKubeconfig(
 
 const SERVICE_ACCOUNT = "/var/run/secrets/kubernetes.io/serviceaccount";
 
-/** Options of {@linkcode inClusterConfig}. */
+/**
+ * Options of {@linkcode inClusterConfig}.
+ *
+ * @example
+ * ```ts
+ * import type { InClusterOptions } from "@listwatch/cache/node";
+ * const options: InClusterOptions = {
+ *   env: { KUBERNETES_SERVICE_HOST: "10.96.0.1", KUBERNETES_SERVICE_PORT: "443" },
+ * };
+ * ```
+ */
 export interface InClusterOptions {
   /** Environment variables; those of the process by default. */
   readonly env?: Readonly<Record<string, string | undefined>>;

@@ -9,7 +9,15 @@ import { createAdaptorServer } from "@hono/node-server";
 import { onAbort } from "../util/abort.ts";
 import { CacheError, errorMessage } from "../util/errors.ts";
 
-/** Options of {@linkcode serveFetch}. */
+/**
+ * Options of {@linkcode serveFetch}.
+ *
+ * @example
+ * ```ts
+ * import type { ServeFetchOptions } from "@listwatch/cache/node";
+ * const options: ServeFetchOptions = { host: "::1", port: 8787, signal: AbortSignal.timeout(60_000) };
+ * ```
+ */
 export interface ServeFetchOptions {
   /** The address to listen on; `127.0.0.1` by default. */
   readonly host?: string;
@@ -19,7 +27,18 @@ export interface ServeFetchOptions {
   readonly signal?: AbortSignal;
 }
 
-/** A server that listens. */
+/**
+ * A server that listens.
+ *
+ * @example
+ * ```ts
+ * import type { ServedFetch } from "@listwatch/cache/node";
+ * async function report(served: ServedFetch): Promise<void> {
+ *   console.log(`listening on ${served.url}`);
+ *   await served.finished;
+ * }
+ * ```
+ */
 export interface ServedFetch {
   /** Its address: `http://127.0.0.1:8787`. */
   readonly url: string;

@@ -5,7 +5,15 @@
 
 import type { DeletedFinalStateUnknown } from "../meta/tombstone.ts";
 
-/** The payload of a `ReplacedAll` delta: a whole list, to be applied as one step. */
+/**
+ * The payload of a `ReplacedAll` delta: a whole list, to be applied as one step.
+ *
+ * @example
+ * ```ts
+ * import type { KubernetesObject, ReplacedAllInfo } from "@listwatch/cache";
+ * const info: ReplacedAllInfo<KubernetesObject> = { resourceVersion: "42", objects: [{ metadata: { name: "web-1" } }] };
+ * ```
+ */
 export interface ReplacedAllInfo<T> {
   /** The resourceVersion of the list. */
   readonly resourceVersion: string;
@@ -13,13 +21,30 @@ export interface ReplacedAllInfo<T> {
   readonly objects: readonly T[];
 }
 
-/** The payload of a `Bookmark` delta: nothing changed up to this resourceVersion. */
+/**
+ * The payload of a `Bookmark` delta: nothing changed up to this resourceVersion.
+ *
+ * @example
+ * ```ts
+ * import type { BookmarkInfo, Delta } from "@listwatch/cache";
+ * const info: BookmarkInfo = { resourceVersion: "42" };
+ * const delta: Delta<unknown> = { type: "Bookmark", object: info };
+ * ```
+ */
 export interface BookmarkInfo {
   /** The resourceVersion of the bookmark. */
   readonly resourceVersion: string;
 }
 
-/** The types of deltas. */
+/**
+ * The types of deltas.
+ *
+ * @example
+ * ```ts
+ * import type { DeltaType } from "@listwatch/cache";
+ * const types: DeltaType[] = ["Added", "Updated", "Deleted"];
+ * ```
+ */
 export type DeltaType = Delta<unknown>["type"];
 
 /**
@@ -46,10 +71,27 @@ export type Delta<T> =
   | { readonly type: "SyncAll"; readonly object: SyncAllInfo }
   | { readonly type: "Bookmark"; readonly object: BookmarkInfo };
 
-/** The payload of a `SyncAll` delta: none. */
+/**
+ * The payload of a `SyncAll` delta: none.
+ *
+ * @example
+ * ```ts
+ * import type { Delta, SyncAllInfo } from "@listwatch/cache";
+ * const info: SyncAllInfo = {};
+ * const delta: Delta<unknown> = { type: "SyncAll", object: info };
+ * ```
+ */
 export type SyncAllInfo = Readonly<Record<never, never>>;
 
-/** A delta of one object: what `DeltaFIFO` holds. */
+/**
+ * A delta of one object: what `DeltaFIFO` holds.
+ *
+ * @example
+ * ```ts
+ * import type { KubernetesObject, ObjectDelta } from "@listwatch/cache";
+ * const delta: ObjectDelta<KubernetesObject> = { type: "Updated", object: { metadata: { name: "web-1" } } };
+ * ```
+ */
 export type ObjectDelta<T> = Extract<
   Delta<T>,
   { type: "Added" | "Updated" | "Replaced" | "Sync" | "Deleted" }

@@ -9,7 +9,16 @@ import { Deque } from "../util/deque.ts";
 import { ErrRequeue } from "./errors.ts";
 import { type Failure, NOTHING, PoppingQueue, type SlowTraceOptions } from "./popping.ts";
 
-/** Options of {@linkcode FIFO}. */
+/**
+ * Options of {@linkcode FIFO}.
+ *
+ * @example
+ * ```ts
+ * import { FIFO, type FIFOOptions, metaNamespaceKey } from "@listwatch/cache";
+ * const options: FIFOOptions = { name: "pods" };
+ * const queue = new FIFO(metaNamespaceKey, options);
+ * ```
+ */
 export type FIFOOptions = SlowTraceOptions;
 
 /**

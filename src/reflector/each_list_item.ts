@@ -9,7 +9,15 @@ import { type Deferred, deferred } from "../util/deferred.ts";
 import { Deque } from "../util/deque.ts";
 import type { ListerWatcher } from "./lister_watcher.ts";
 
-/** Options of {@linkcode eachListItem}. All may be left out. */
+/**
+ * Options of {@linkcode eachListItem}. All may be left out.
+ *
+ * @example
+ * ```ts
+ * import type { EachListItemOptions } from "@listwatch/cache";
+ * const options: EachListItemOptions = { signal: AbortSignal.timeout(60_000), pageBufferSize: 1 };
+ * ```
+ */
 export interface EachListItemOptions extends Partial<ListWatchContext> {
   /** How many pages may wait to be read; 5 by default, 1 for as little memory as can be. */
   readonly pageBufferSize?: number;

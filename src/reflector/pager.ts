@@ -8,7 +8,17 @@ import type { ListMeta } from "../meta/object.ts";
 import { isResourceExpired } from "../meta/status.ts";
 import type { ListerWatcher } from "./lister_watcher.ts";
 
-/** A list put together from its pages. */
+/**
+ * A list put together from its pages.
+ *
+ * @example
+ * ```ts
+ * import type { KubernetesObject, PagedList } from "@listwatch/cache";
+ * function line(list: PagedList<KubernetesObject>): string {
+ *   return `${list.items.length} objects at ${list.metadata.resourceVersion}, ${list.quarantined.length} set aside`;
+ * }
+ * ```
+ */
 export interface PagedList<T> {
   readonly items: T[];
   /** The metadata of the first page: the whole list stands at its resourceVersion. */
@@ -19,7 +29,18 @@ export interface PagedList<T> {
   readonly paginated: boolean;
 }
 
-/** Options of {@linkcode listAllPages}. */
+/**
+ * Options of {@linkcode listAllPages}.
+ *
+ * @example
+ * ```ts
+ * import type { KubernetesObject, PagerOptions } from "@listwatch/cache";
+ * const options: PagerOptions<KubernetesObject> = {
+ *   signal: AbortSignal.timeout(60_000),
+ *   onPage: (items, remaining) => console.log(`${items} so far, ${remaining ?? "?"} to come`),
+ * };
+ * ```
+ */
 export interface PagerOptions<T> extends ListWatchContext {
   /** Called after each page, with the number of items so far and how many are still to come, where the server says. */
   readonly onPage?: (items: number, remaining: number | undefined) => void;

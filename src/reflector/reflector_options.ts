@@ -33,7 +33,17 @@ export class VeryShortWatchError extends CacheError {
   }
 }
 
-/** Told when a cycle ended with an error: a list failed, or the server refused a watch. */
+/**
+ * Told when a cycle ended with an error: a list failed, or the server refused a watch.
+ *
+ * @example
+ * ```ts
+ * import { isForbidden, type WatchErrorHandler } from "@listwatch/cache";
+ * const handler: WatchErrorHandler = (error) => {
+ *   if (isForbidden(error)) console.error("the service account may not list pods");
+ * };
+ * ```
+ */
 export type WatchErrorHandler = (error: Error) => void;
 
 /**

@@ -6,7 +6,15 @@
 import { isExpired, statusErrorOf } from "../meta/status.ts";
 import type { Clock } from "../util/clock.ts";
 
-/** Delays that grow. */
+/**
+ * Delays that grow.
+ *
+ * @example
+ * ```ts
+ * import type { RetryBackoff } from "@listwatch/cache";
+ * const everySecond: RetryBackoff = { nextDelayMs: () => 1_000 };
+ * ```
+ */
 export interface RetryBackoff {
   /** The delay before the next try, in milliseconds. */
   nextDelayMs(): number;

@@ -17,10 +17,26 @@ import { callGuarded } from "../util/guarded.ts";
  * - `watching`: the store follows the server.
  * - `backingOff`: something failed; the next try comes at `nextRetryTimeMs`.
  * - `stopped`: its signal was aborted.
+ *
+ * @example
+ * ```ts
+ * import type { ReflectorPhase } from "@listwatch/cache";
+ * const working: readonly ReflectorPhase[] = ["listing", "streaming", "watching"];
+ * ```
  */
 export type ReflectorPhase = "idle" | "listing" | "streaming" | "watching" | "backingOff" | "stopped";
 
-/** What went wrong last. */
+/**
+ * What went wrong last.
+ *
+ * @example
+ * ```ts
+ * import type { ReflectorError } from "@listwatch/cache";
+ * function line({ code, message, timeMs }: ReflectorError): string {
+ *   return `${new Date(timeMs).toISOString()} ${code}: ${message}`;
+ * }
+ * ```
+ */
 export interface ReflectorError {
   readonly message: string;
   /** The reason of a `Status` (`Forbidden`), of a network failure (`ConnectionRefused`), or an error's code. */

@@ -13,7 +13,15 @@ import type { KubernetesObject, ListMeta } from "../meta/object.ts";
 import type { Status } from "../meta/status.ts";
 import type { Schema } from "./schema.ts";
 
-/** A list, with or without its items. */
+/**
+ * A list, with or without its items.
+ *
+ * @example
+ * ```ts
+ * import { type LooseList, validateList } from "@listwatch/cache";
+ * const list: LooseList = validateList({ kind: "PodList", metadata: { resourceVersion: "7" }, items: [] }, '"pods"');
+ * ```
+ */
 export interface LooseList {
   readonly apiVersion?: string;
   readonly kind?: string;

@@ -41,7 +41,20 @@ export interface Schema<T> {
   readonly "~standard": SchemaProperties<T>;
 }
 
-/** The properties of a {@linkcode Schema}. */
+/**
+ * The properties of a {@linkcode Schema}.
+ *
+ * @example
+ * ```ts
+ * import type { Schema, SchemaProperties } from "@listwatch/cache";
+ * const properties: SchemaProperties<string> = {
+ *   version: 1,
+ *   vendor: "by hand",
+ *   validate: (value) => typeof value === "string" ? { value } : { issues: [{ message: "must be a string" }] },
+ * };
+ * const text: Schema<string> = { "~standard": properties };
+ * ```
+ */
 export interface SchemaProperties<T> {
   /** The version of the Standard Schema contract. */
   readonly version: 1;
@@ -53,12 +66,28 @@ export interface SchemaProperties<T> {
   readonly types?: { readonly input: T; readonly output: unknown } | undefined;
 }
 
-/** A schema's verdict: without issues, the value is accepted. */
+/**
+ * A schema's verdict: without issues, the value is accepted.
+ *
+ * @example
+ * ```ts
+ * import type { SchemaResult } from "@listwatch/cache";
+ * const bad: SchemaResult = { issues: [{ message: "must be 0 or more", path: ["spec", "replicas"] }] };
+ * ```
+ */
 export type SchemaResult =
   | { readonly value: unknown; readonly issues?: undefined }
   | { readonly issues: readonly SchemaIssue[] };
 
-/** One thing that is wrong with a value. */
+/**
+ * One thing that is wrong with a value.
+ *
+ * @example
+ * ```ts
+ * import type { SchemaIssue } from "@listwatch/cache";
+ * const issue: SchemaIssue = { message: "must be 0 or more", path: ["spec", "replicas"] };
+ * ```
+ */
 export interface SchemaIssue {
   /** What is wrong. */
   readonly message: string;

@@ -19,7 +19,17 @@ import {
 import { isObject, isOrdinaryBookmark, isOrdinaryObject } from "./ordinary.ts";
 import { formatPath, issuesOf, joinPath, type Schema, type SchemaIssue } from "./schema.ts";
 
-/** Options of {@linkcode newEventValidator} and {@linkcode newObjectValidator}. */
+/**
+ * Options of {@linkcode newEventValidator} and {@linkcode newObjectValidator}.
+ *
+ * @example
+ * ```ts
+ * import type { KubernetesObject, ValidatorOptions } from "@listwatch/cache";
+ * const options: ValidatorOptions<KubernetesObject> = {
+ *   onInvalid: ({ path, reason }, value) => console.warn(path, reason, JSON.stringify(value)),
+ * };
+ * ```
+ */
 export interface ValidatorOptions<T> {
   /** What objects of the kind must look like, beyond the metadata that every kind has. */
   readonly schema?: Schema<T>;

@@ -79,7 +79,17 @@ export class TTLPolicy implements ExpirationPolicy<unknown> {
   }
 }
 
-/** Options of {@linkcode ExpirationCache}. */
+/**
+ * Options of {@linkcode ExpirationCache}.
+ *
+ * @example
+ * ```ts
+ * import { type ExpirationCacheOptions, metaNamespaceKey, newTTLStore } from "@listwatch/cache";
+ * import { FakeClock } from "@listwatch/cache/testing";
+ * const options: ExpirationCacheOptions = { clock: new FakeClock() };
+ * const store = newTTLStore(metaNamespaceKey, 30_000, options);
+ * ```
+ */
 export interface ExpirationCacheOptions {
   /** Where time comes from; the system's clock by default. */
   readonly clock?: Clock;

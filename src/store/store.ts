@@ -10,10 +10,31 @@ import { type IndexFuncError, TransactionError, TransformError } from "./errors.
 import type { Indexers, IndexFunc } from "./index_func.ts";
 import { type KeyedTransaction, ThreadSafeStore } from "./thread_safe_store.ts";
 
-/** Decides what becomes of an object of a `replace` that cannot be indexed. */
+/**
+ * Decides what becomes of an object of a `replace` that cannot be indexed.
+ *
+ * @example
+ * ```ts
+ * import type { KubernetesObject, OnRejected } from "@listwatch/cache";
+ * const leaveOut: OnRejected<KubernetesObject> = (error) => {
+ *   console.warn(`${error.key} cannot be indexed by ${error.indexName}`);
+ *   return undefined;
+ * };
+ * ```
+ */
 export type OnRejected<T> = (error: IndexFuncError, object: T) => T | undefined;
 
-/** What may stand for an object where only its key matters. */
+/**
+ * What may stand for an object where only its key matters.
+ *
+ * @example
+ * ```ts
+ * import { ExplicitKey, type Keyed, type KubernetesObject, metaNamespaceKey, newStore } from "@listwatch/cache";
+ * const store = newStore<KubernetesObject>(metaNamespaceKey);
+ * const which: Keyed<KubernetesObject> = new ExplicitKey("shop/web-1");
+ * console.log(store.get(which)); // undefined
+ * ```
+ */
 export type Keyed<T> = T | DeletedFinalStateUnknown<T> | ExplicitKey;
 
 /**
@@ -173,6 +194,13 @@ export interface Indexer<T, I extends string = string> extends Store<T> {
 
 /**
  * Options of {@linkcode newStore} and {@linkcode newIndexer}.
+ *
+ * @example
+ * ```ts
+ * import { type KubernetesObject, metaNamespaceKey, newStore, type StoreOptions } from "@listwatch/cache";
+ * const options: StoreOptions<KubernetesObject> = { transform: ({ metadata }) => ({ metadata }) };
+ * const names = newStore<KubernetesObject>(metaNamespaceKey, options);
+ * ```
  */
 export interface StoreOptions<T> {
   /** Runs on every object of `add`, `update` and `replace`, after its key was computed. None by default. */
@@ -368,7 +396,18 @@ export function keyedWrites<T>(
   return { writes: keyed, error };
 }
 
-/** Decides what becomes of an object that a transform throws for: what takes its place, or nothing. */
+/**
+ * Decides what becomes of an object that a transform throws for: what takes its place, or nothing.
+ *
+ * @example
+ * ```ts
+ * import type { KubernetesObject, OnTransformRejected } from "@listwatch/cache";
+ * const leaveOut: OnTransformRejected<KubernetesObject> = (error) => {
+ *   console.warn(error.message);
+ *   return undefined;
+ * };
+ * ```
+ */
 export type OnTransformRejected<T> = (error: TransformError, object: T) => T | undefined;
 
 /**

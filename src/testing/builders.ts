@@ -5,7 +5,16 @@
 
 import type { KubernetesObject, ObjectMeta, OwnerReference } from "../meta/object.ts";
 
-/** Metadata that every builder takes. */
+/**
+ * Metadata that every builder takes.
+ *
+ * @example
+ * ```ts
+ * import { type BuilderMeta, pod } from "@listwatch/cache/testing";
+ * const meta: BuilderMeta = { namespace: "shop", labels: { app: "web" } };
+ * const web = pod("web-1", meta);
+ * ```
+ */
 export interface BuilderMeta {
   /** `default` by default, where there are namespaces. */
   readonly namespace?: string;
@@ -17,14 +26,32 @@ export interface BuilderMeta {
   readonly resourceVersion?: string;
 }
 
-/** An object with a name. */
+/**
+ * An object with a name.
+ *
+ * @example
+ * ```ts
+ * import { type BuiltObject, customObject } from "@listwatch/cache/testing";
+ * const widget: BuiltObject = customObject({ apiVersion: "example.com/v1", kind: "Widget" }, { name: "w-1" });
+ * console.log(widget.metadata.name); // w-1
+ * ```
+ */
 export interface BuiltObject extends KubernetesObject {
   readonly apiVersion: string;
   readonly kind: string;
   readonly metadata: ObjectMeta & { readonly name: string };
 }
 
-/** An object with loosely typed spec and status. */
+/**
+ * An object with loosely typed spec and status.
+ *
+ * @example
+ * ```ts
+ * import { type BuiltSpecObject, pod } from "@listwatch/cache/testing";
+ * const web: BuiltSpecObject = pod("web-1", { nodeName: "node-1" });
+ * console.log(web.spec.nodeName, web.status.phase); // node-1 Running
+ * ```
+ */
 export interface BuiltSpecObject extends BuiltObject {
   // deno-lint-ignore no-explicit-any -- a test reads and writes what it likes
   readonly spec: Record<string, any>;
@@ -32,12 +59,30 @@ export interface BuiltSpecObject extends BuiltObject {
   readonly status: Record<string, any>;
 }
 
-/** An object with data. */
+/**
+ * An object with data.
+ *
+ * @example
+ * ```ts
+ * import { type BuiltDataObject, configMap } from "@listwatch/cache/testing";
+ * const settings: BuiltDataObject = configMap("settings", { data: { color: "red" } });
+ * console.log(settings.data.color); // red
+ * ```
+ */
 export interface BuiltDataObject extends BuiltObject {
   readonly data: Record<string, string>;
 }
 
-/** What {@linkcode pod} may be told. */
+/**
+ * What {@linkcode pod} may be told.
+ *
+ * @example
+ * ```ts
+ * import { pod, type PodOptions } from "@listwatch/cache/testing";
+ * const options: PodOptions = { namespace: "shop", nodeName: "node-1", ready: false };
+ * const web = pod("web-1", options);
+ * ```
+ */
 export interface PodOptions extends BuilderMeta {
   readonly nodeName?: string;
   /** `Running` if it is on a node, else `Pending`. */
@@ -80,7 +125,16 @@ export function pod(name: string, options: PodOptions = {}): BuiltSpecObject {
   };
 }
 
-/** What {@linkcode node} may be told. */
+/**
+ * What {@linkcode node} may be told.
+ *
+ * @example
+ * ```ts
+ * import { node, type NodeOptions } from "@listwatch/cache/testing";
+ * const options: NodeOptions = { ready: false, labels: { zone: "a" } };
+ * const broken = node("node-1", options);
+ * ```
+ */
 export interface NodeOptions extends Omit<BuilderMeta, "namespace"> {
   /** `true` by default. */
   readonly ready?: boolean;
@@ -131,7 +185,16 @@ export function namespace(name: string, options: Omit<BuilderMeta, "namespace"> 
   };
 }
 
-/** What {@linkcode configMap} and {@linkcode secret} may be told. */
+/**
+ * What {@linkcode configMap} and {@linkcode secret} may be told.
+ *
+ * @example
+ * ```ts
+ * import { type DataOptions, secret } from "@listwatch/cache/testing";
+ * const options: DataOptions = { namespace: "shop", data: { password: "hunter2" } };
+ * const login = secret("login", options);
+ * ```
+ */
 export interface DataOptions extends BuilderMeta {
   readonly data?: Readonly<Record<string, string>>;
 }
@@ -177,7 +240,16 @@ export function secret(name: string, options: DataOptions = {}): BuiltDataObject
   };
 }
 
-/** What {@linkcode service} may be told. */
+/**
+ * What {@linkcode service} may be told.
+ *
+ * @example
+ * ```ts
+ * import { service, type ServiceOptions } from "@listwatch/cache/testing";
+ * const options: ServiceOptions = { namespace: "shop", selector: { app: "web" }, port: 8080 };
+ * const web = service("web", options);
+ * ```
+ */
 export interface ServiceOptions extends BuilderMeta {
   /** The labels of its pods; `app` = its name by default. */
   readonly selector?: Readonly<Record<string, string>>;
@@ -205,7 +277,16 @@ export function service(name: string, options: ServiceOptions = {}): BuiltSpecOb
   };
 }
 
-/** What {@linkcode deployment} and {@linkcode replicaSet} may be told. */
+/**
+ * What {@linkcode deployment} and {@linkcode replicaSet} may be told.
+ *
+ * @example
+ * ```ts
+ * import { deployment, type WorkloadOptions } from "@listwatch/cache/testing";
+ * const options: WorkloadOptions = { namespace: "shop", replicas: 3, readyReplicas: 2 };
+ * const web = deployment("web", options);
+ * ```
+ */
 export interface WorkloadOptions extends BuilderMeta {
   /** 1 by default. */
   readonly replicas?: number;
@@ -256,7 +337,16 @@ function workload(kind: string, name: string, options: WorkloadOptions): BuiltSp
   };
 }
 
-/** What {@linkcode event} may be told. */
+/**
+ * What {@linkcode event} may be told.
+ *
+ * @example
+ * ```ts
+ * import { event, type EventOptions, pod } from "@listwatch/cache/testing";
+ * const options: EventOptions = { type: "Warning", reason: "BackOff", involvedObject: pod("web-1") };
+ * const backOff = event("web-1.17a", options);
+ * ```
+ */
 export interface EventOptions extends BuilderMeta {
   /** `Normal` by default. */
   readonly type?: "Normal" | "Warning";
@@ -266,7 +356,16 @@ export interface EventOptions extends BuilderMeta {
   readonly involvedObject?: KubernetesObject;
 }
 
-/** An object of kind Event. */
+/**
+ * An object of kind Event.
+ *
+ * @example
+ * ```ts
+ * import { type BuiltEvent, event } from "@listwatch/cache/testing";
+ * const started: BuiltEvent = event("web-1.17a", { reason: "Started" });
+ * console.log(started.type, started.reason); // Normal Started
+ * ```
+ */
 export interface BuiltEvent extends BuiltObject {
   readonly involvedObject: Readonly<Record<string, string | undefined>>;
   readonly type: string;

@@ -11,7 +11,16 @@ import { INITIAL_EVENTS_END_ANNOTATION } from "../meta/watch_event.ts";
 import { onAbort } from "../util/abort.ts";
 import { FakeWatcher } from "./fake_watcher.ts";
 
-/** Options of {@linkcode FakeControllerSource}. */
+/**
+ * Options of {@linkcode FakeControllerSource}.
+ *
+ * @example
+ * ```ts
+ * import { FakeControllerSource, type FakeControllerSourceOptions } from "@listwatch/cache/testing";
+ * const options: FakeControllerSourceOptions = { watchList: true, description: "pods" };
+ * const source = new FakeControllerSource(options);
+ * ```
+ */
 export interface FakeControllerSourceOptions {
   /**
    * Whether a watch with `sendInitialEvents` is served; by default it is refused with 422, as client-go's fake refuses
@@ -22,7 +31,18 @@ export interface FakeControllerSourceOptions {
   readonly description?: string;
 }
 
-/** A request that a {@linkcode FakeControllerSource} got. */
+/**
+ * A request that a {@linkcode FakeControllerSource} got.
+ *
+ * @example
+ * ```ts
+ * import { FakeControllerSource, type FakeSourceRequest } from "@listwatch/cache/testing";
+ * const source = new FakeControllerSource();
+ * await source.list({ limit: 500 }, { signal: new AbortController().signal });
+ * const [request]: readonly FakeSourceRequest[] = source.requests;
+ * console.log(request.verb, request.options.limit); // list 500
+ * ```
+ */
 export interface FakeSourceRequest {
   readonly verb: "list" | "watch";
   readonly options: ListOptions;

@@ -8,7 +8,16 @@ import { onAbort, sleep } from "../util/abort.ts";
 import type { Interceptor } from "./interceptors.ts";
 import { statusResponse } from "./responses.ts";
 
-/** Options of {@linkcode answerStatus}. */
+/**
+ * Options of {@linkcode answerStatus}.
+ *
+ * @example
+ * ```ts
+ * import { answerStatus, type AnswerStatusOptions } from "@listwatch/cache/testing";
+ * const options: AnswerStatusOptions = { message: "too many requests", retryAfterSeconds: 5 };
+ * const busy = answerStatus(429, options);
+ * ```
+ */
 export interface AnswerStatusOptions {
   /** The one-word reason; the usual one of the code by default. */
   readonly reason?: string;
@@ -108,7 +117,16 @@ export function delayRequest(delayMs: number): Interceptor {
   };
 }
 
-/** Options of {@linkcode cutBody}. */
+/**
+ * Options of {@linkcode cutBody}.
+ *
+ * @example
+ * ```ts
+ * import { cutBody, type CutBodyOptions } from "@listwatch/cache/testing";
+ * const options: CutBodyOptions = { how: "reset" };
+ * const broken = cutBody(100, options);
+ * ```
+ */
 export interface CutBodyOptions {
   /** `end`: the body ends as if it were complete, the default. `reset`: it breaks with an error. */
   readonly how?: "end" | "reset";

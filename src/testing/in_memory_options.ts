@@ -7,7 +7,17 @@ import type { Clock } from "../util/clock.ts";
 import type { CustomResource } from "./served_resources.ts";
 import type { InitialEventsPolicy } from "./watch_hub.ts";
 
-/** Options of {@linkcode InMemoryApiServer}. */
+/**
+ * Options of {@linkcode InMemoryApiServer}.
+ *
+ * @example
+ * ```ts
+ * import { FakeClock, InMemoryApiServer, type InMemoryApiServerOptions } from "@listwatch/cache/testing";
+ * const options: InMemoryApiServerOptions = { clock: new FakeClock(), initialEvents: "refuse", maxPageSize: 2 };
+ * const server = new InMemoryApiServer(options);
+ * server.close();
+ * ```
+ */
 export interface InMemoryApiServerOptions {
   /** Resources beyond those that Kubernetes brings; CustomResourceDefinitions that are created add more. */
   readonly customResources?: readonly CustomResource[];
@@ -45,7 +55,15 @@ export interface InMemoryApiServerOptions {
   readonly requestLogLimit?: number;
 }
 
-/** Which objects {@linkcode InMemoryApiServer.list} returns. */
+/**
+ * Which objects {@linkcode InMemoryApiServer.list} returns.
+ *
+ * @example
+ * ```ts
+ * import type { InMemoryListOptions } from "@listwatch/cache/testing";
+ * const options: InMemoryListOptions = { namespace: "shop", labelSelector: "app=web" };
+ * ```
+ */
 export interface InMemoryListOptions {
   /** Only this namespace; all by default. */
   readonly namespace?: string;
@@ -53,14 +71,35 @@ export interface InMemoryListOptions {
   readonly fieldSelector?: string;
 }
 
-/** What {@linkcode InMemoryApiServer.list} returns. */
+/**
+ * What {@linkcode InMemoryApiServer.list} returns.
+ *
+ * @example
+ * ```ts
+ * import type { KubernetesObject } from "@listwatch/cache";
+ * import { InMemoryApiServer, type InMemoryList } from "@listwatch/cache/testing";
+ * using server = new InMemoryApiServer();
+ * const pods: InMemoryList<KubernetesObject> = server.list("v1/pods");
+ * console.log(pods.resourceVersion, pods.items.length); // 1 0
+ * ```
+ */
 export interface InMemoryList<T> {
   readonly resourceVersion: string;
   /** In the order of a real list: by namespace and name, byte by byte. */
   readonly items: readonly T[];
 }
 
-/** `fetch`, and what the `serve` functions of the runtimes call. */
+/**
+ * `fetch`, and what the `serve` functions of the runtimes call.
+ *
+ * @example
+ * ```ts
+ * import { InMemoryApiServer, type ServerFetch } from "@listwatch/cache/testing";
+ * using server = new InMemoryApiServer();
+ * const fetch: ServerFetch = server.fetch;
+ * console.log((await fetch("http://in-memory/healthz")).status); // 200
+ * ```
+ */
 export interface ServerFetch {
   (request: Request, info?: unknown): Promise<Response>;
   (input: string | URL | Request, init?: RequestInit): Promise<Response>;

@@ -5,7 +5,20 @@
 
 import type { Clock } from "../util/clock.ts";
 
-/** What an {@linkcode Interceptor} may use. */
+/**
+ * What an {@linkcode Interceptor} may use.
+ *
+ * @example
+ * ```ts
+ * import { type Interceptor, type InterceptorContext, InMemoryApiServer } from "@listwatch/cache/testing";
+ * const stamp: Interceptor = async (request, next, context: InterceptorContext) => {
+ *   console.log(request.url, "at", context.clock.now());
+ *   return await next(request);
+ * };
+ * using server = new InMemoryApiServer();
+ * server.intercept(stamp);
+ * ```
+ */
 export interface InterceptorContext {
   /** Aborted when the client gives up, or the server is closed. */
   readonly signal: AbortSignal;
@@ -39,7 +52,18 @@ export type Interceptor = (
   context: InterceptorContext,
 ) => Response | Promise<Response>;
 
-/** A request, as the server saw it. */
+/**
+ * A request, as the server saw it.
+ *
+ * @example
+ * ```ts
+ * import { InMemoryApiServer, type RecordedRequest } from "@listwatch/cache/testing";
+ * using server = new InMemoryApiServer();
+ * await server.fetch("http://in-memory/api/v1/pods?limit=5");
+ * const [request]: readonly RecordedRequest[] = server.requests;
+ * console.log(request.method, request.path, request.query.limit); // GET /api/v1/pods 5
+ * ```
+ */
 export interface RecordedRequest {
   readonly method: string;
   /** The path, without the query. */
@@ -53,7 +77,17 @@ export interface RecordedRequest {
   readonly isWatch: boolean;
 }
 
-/** Which requests an interceptor sees. */
+/**
+ * Which requests an interceptor sees.
+ *
+ * @example
+ * ```ts
+ * import { hang, InMemoryApiServer, type InterceptOptions } from "@listwatch/cache/testing";
+ * const firstWatch: InterceptOptions = { match: (request) => request.isWatch, times: 1 };
+ * using server = new InMemoryApiServer();
+ * server.intercept(hang(), firstWatch);
+ * ```
+ */
 export interface InterceptOptions {
   /** Only requests for which this is true; all by default. */
   readonly match?: (request: RecordedRequest) => boolean;

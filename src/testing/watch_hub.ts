@@ -18,6 +18,13 @@ import { encodeBookmark, encodeChange, encodeError, encodeEvent } from "./watch_
 /**
  * What becomes of a watch's `sendInitialEvents`: `serve` it, as API servers do since 1.34; `refuse` it with 422, as
  * those do that have the feature turned off; or `ignore` it, as those did that had never heard of it.
+ *
+ * @example
+ * ```ts
+ * import { InMemoryApiServer, type InitialEventsPolicy } from "@listwatch/cache/testing";
+ * const initialEvents: InitialEventsPolicy = "ignore"; // as a server of Kubernetes 1.26 does
+ * using server = new InMemoryApiServer({ initialEvents });
+ * ```
  */
 export type InitialEventsPolicy = "serve" | "refuse" | "ignore";
 

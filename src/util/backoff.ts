@@ -97,7 +97,15 @@ export class Backoff {
   }
 }
 
-/** Options of {@linkcode BackoffManager}. */
+/**
+ * Options of {@linkcode BackoffManager}.
+ *
+ * @example
+ * ```ts
+ * import { type BackoffManagerOptions, realClock } from "@listwatch/cache";
+ * const options: BackoffManagerOptions = { clock: realClock, random: Math.random, resetMs: 120_000, resetAfter: "quiet" };
+ * ```
+ */
 export interface BackoffManagerOptions {
   /** Tells when to start again. */
   readonly clock: Clock;
@@ -166,7 +174,16 @@ export class BackoffManager {
   }
 }
 
-/** Options of {@linkcode newReflectorBackoff}. */
+/**
+ * Options of {@linkcode newReflectorBackoff}.
+ *
+ * @example
+ * ```ts
+ * import { realClock, type ReflectorBackoffOptions } from "@listwatch/cache";
+ * const backoff = { durationMs: 100, factor: 2, capMs: 5_000, jitter: 1 };
+ * const options: ReflectorBackoffOptions = { clock: realClock, random: Math.random, backoff };
+ * ```
+ */
 export interface ReflectorBackoffOptions {
   /** Tells when to start again. */
   readonly clock: Clock;

@@ -6,7 +6,15 @@
 import { jittered, type Random } from "./backoff.ts";
 import type { Clock } from "./clock.ts";
 
-/** Options of {@linkcode KeyedBackoff}. */
+/**
+ * Options of {@linkcode KeyedBackoff}.
+ *
+ * @example
+ * ```ts
+ * import { type KeyedBackoffOptions, realClock } from "@listwatch/cache";
+ * const options: KeyedBackoffOptions = { initialMs: 100, maxMs: 10_000, clock: realClock };
+ * ```
+ */
 export interface KeyedBackoffOptions {
   /** The delay after the first failure, in milliseconds. */
   readonly initialMs: number;

@@ -3,7 +3,16 @@
  * @module
  */
 
-/** What {@linkcode Clock.setTimeout} returns; opaque, to be handed to {@linkcode Clock.clearTimeout}. */
+/**
+ * What {@linkcode Clock.setTimeout} returns; opaque, to be handed to {@linkcode Clock.clearTimeout}.
+ *
+ * @example
+ * ```ts
+ * import { realClock, type TimerHandle } from "@listwatch/cache";
+ * const timer: TimerHandle = realClock.setTimeout(() => {}, 1_000);
+ * realClock.clearTimeout(timer);
+ * ```
+ */
 export type TimerHandle = unknown;
 
 /**

@@ -3,7 +3,16 @@
  * @module
  */
 
-/** Options of {@linkcode CacheError}. */
+/**
+ * Options of {@linkcode CacheError}.
+ *
+ * @example
+ * ```ts
+ * import { CacheError, type CacheErrorOptions } from "@listwatch/cache";
+ * const options: CacheErrorOptions = { cause: new Error("disk full") };
+ * console.log(new CacheError("NotSaved", "Cannot save", options).cause); // Error: disk full
+ * ```
+ */
 export interface CacheErrorOptions {
   /** What led to it. */
   readonly cause?: unknown;

@@ -3,7 +3,16 @@
  * @module
  */
 
-/** Structured fields that go with a log line. */
+/**
+ * Structured fields that go with a log line.
+ *
+ * @example
+ * ```ts
+ * import { consoleLogger, type LogFields } from "@listwatch/cache";
+ * const fields: LogFields = { reflector: "pods", attempt: 3 };
+ * consoleLogger.warn("the list failed", fields);
+ * ```
+ */
 export type LogFields = Readonly<Record<string, unknown>>;
 
 /**

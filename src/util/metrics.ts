@@ -3,7 +3,17 @@
  * @module
  */
 
-/** What a measurement belongs to: label names and values, as Prometheus has them. */
+/**
+ * What a measurement belongs to: label names and values, as Prometheus has them.
+ *
+ * @example
+ * ```ts
+ * import type { MetricLabels } from "@listwatch/cache";
+ * function series(name: string, labels: MetricLabels): string {
+ *   return `${name}{${Object.entries(labels).map(([label, value]) => `${label}="${value}"`).join(",")}}`;
+ * }
+ * ```
+ */
 export type MetricLabels = Readonly<Record<string, string>>;
 
 /**

@@ -5,7 +5,20 @@
 
 import type { Clock } from "./clock.ts";
 
-/** Options of {@linkcode RetryWithDeadline}. */
+/**
+ * Options of {@linkcode RetryWithDeadline}.
+ *
+ * @example
+ * ```ts
+ * import { isInternalError, realClock, type RetryWithDeadlineOptions } from "@listwatch/cache";
+ * const options: RetryWithDeadlineOptions = {
+ *   maxRetryMs: 30_000,
+ *   minResetMs: 60_000,
+ *   isRetryable: isInternalError,
+ *   clock: realClock,
+ * };
+ * ```
+ */
 export interface RetryWithDeadlineOptions {
   /** How long after the first error of a series to retry, in milliseconds; 0 or less = never. */
   readonly maxRetryMs: number;

@@ -14,10 +14,25 @@ import { newNetworkError } from "./network_failure.ts";
 /**
  * Judges one decoded frame: the event it holds, or the report of what is wrong with it. It is called once per frame, in
  * order, in the turn the frame arrived. What it throws ends the watch.
+ *
+ * @example
+ * ```ts
+ * import { type KubernetesObject, newEventValidator, type ValidateFrame } from "@listwatch/cache";
+ * const validate: ValidateFrame<KubernetesObject> = newEventValidator<KubernetesObject>();
+ * console.log(validate({ type: "ADDED", object: { metadata: { name: "" } } }).type); // INVALID
+ * ```
  */
 export type ValidateFrame<T> = (frame: unknown) => WatchItem<T>;
 
-/** Options of {@linkcode decodeWatch}. */
+/**
+ * Options of {@linkcode decodeWatch}.
+ *
+ * @example
+ * ```ts
+ * import { type DecodeWatchOptions, type KubernetesObject, newEventValidator } from "@listwatch/cache";
+ * const options: DecodeWatchOptions<KubernetesObject> = { validate: newEventValidator(), subject: '"pods"' };
+ * ```
+ */
 export interface DecodeWatchOptions<T> {
   /** Judges each frame. */
   readonly validate: ValidateFrame<T>;

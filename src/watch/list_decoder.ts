@@ -12,14 +12,34 @@ import { openByteReader } from "./byte_reader.ts";
 import { ListCutter } from "./list_cutter.ts";
 import { newNetworkError } from "./network_failure.ts";
 
-/** A list without its items. */
+/**
+ * A list without its items.
+ *
+ * @example
+ * ```ts
+ * import type { ListEnvelope } from "@listwatch/cache";
+ * const envelope: ListEnvelope = { apiVersion: "v1", kind: "PodList", metadata: { resourceVersion: "42" } };
+ * ```
+ */
 export interface ListEnvelope {
   readonly apiVersion?: string;
   readonly kind?: string;
   readonly metadata: ListMeta;
 }
 
-/** Options of {@linkcode decodeList}. */
+/**
+ * Options of {@linkcode decodeList}.
+ *
+ * @example
+ * ```ts
+ * import { type DecodeListOptions, newObjectValidator, validateList } from "@listwatch/cache";
+ * const validate = newObjectValidator();
+ * const options: DecodeListOptions = {
+ *   validateList: (list) => validateList(list, '"pods"'),
+ *   validateItem: (item, index) => validate(item, `items[${index}]`),
+ * };
+ * ```
+ */
 export interface DecodeListOptions {
   /**
    * Judges the list as a whole: narrows what came to an envelope, or throws. It sees everything but the items, which are

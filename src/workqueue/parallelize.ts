@@ -3,7 +3,15 @@
  * @module
  */
 
-/** Options of {@linkcode parallelizeUntil}. */
+/**
+ * Options of {@linkcode parallelizeUntil}.
+ *
+ * @example
+ * ```ts
+ * import type { ParallelizeOptions } from "@listwatch/cache/workqueue";
+ * const options: ParallelizeOptions = { workers: 8, chunkSize: 10, signal: AbortSignal.timeout(60_000) };
+ * ```
+ */
 export interface ParallelizeOptions {
   /** How many pieces may be worked on at a time. */
   readonly workers: number;

@@ -26,7 +26,16 @@ export interface RateLimiter<T> {
   numRequeues(item: T): number;
 }
 
-/** An option of limiters that count each item's failures. */
+/**
+ * An option of limiters that count each item's failures.
+ *
+ * @example
+ * ```ts
+ * import { defaultItemBasedRateLimiter, type KeyOfOption } from "@listwatch/cache/workqueue";
+ * const byName: KeyOfOption<{ name: string }> = { keyOf: ({ name }) => name };
+ * console.log(defaultItemBasedRateLimiter(byName).when({ name: "web-1" })); // 1
+ * ```
+ */
 export interface KeyOfOption<T> {
   /** What makes two items the same; by default the item itself, as in a `Map`: right for strings, not for objects. */
   readonly keyOf?: (item: T) => unknown;
@@ -202,7 +211,15 @@ export function withMaxWaitRateLimiter<T = string>(
   };
 }
 
-/** Options of {@linkcode defaultControllerRateLimiter}. */
+/**
+ * Options of {@linkcode defaultControllerRateLimiter}.
+ *
+ * @example
+ * ```ts
+ * import type { ControllerRateLimiterOptions } from "@listwatch/cache/workqueue";
+ * const options: ControllerRateLimiterOptions<{ name: string }> = { keyOf: ({ name }) => name };
+ * ```
+ */
 export interface ControllerRateLimiterOptions<T> extends KeyOfOption<T> {
   /** Where time comes from; the system's clock by default. */
   readonly clock?: Clock;
