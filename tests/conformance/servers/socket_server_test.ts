@@ -3,10 +3,10 @@
  * @module
  */
 
-import { caseFiles } from "./cases/mod.ts";
-import { declareFile } from "./declare.ts";
-import { serveOnSocket } from "./servers/socket_server.ts";
-import { runReflectorCase } from "./suites/reflector.ts";
+import { caseFiles } from "../cases/mod.ts";
+import { declareFile } from "../declare.ts";
+import { serveOnSocket } from "./socket_server.ts";
+import { runReflectorCase } from "../suites/reflector.ts";
 
 for (const file of caseFiles.filter((file) => file.suite === "reflector")) {
   declareFile(file, {
