@@ -366,7 +366,7 @@ export const SCRIPT: string = String.raw`"use strict";
   function setConnection(status) {
     isLost = status === "lost";
     setClass(byId("connection"), "pill " + status);
-    setText(byId("connection-text"), isLost ? "Connection lost, trying again" : "Live");
+    setText(byId("connection-text"), isLost ? "Connection lost" : "Live");
     if (state) setClass(byId("main"), isLost ? "stale" : "");
     document.title = isLost ? "(connection lost) listwatch" : "listwatch";
     if (state) showSummary();

@@ -61,7 +61,7 @@ main { display: grid; gap: 16px; grid-template-columns: minmax(0, 7fr) minmax(0,
 .column { display: flex; flex-direction: column; gap: 16px; min-width: 0; }
 main.waiting, main.waiting + footer { visibility: hidden; }
 /* What is shown while the connection is lost is old. */
-main.stale > :not(.summary) { opacity: 0.65; }
+main.stale .tile, main.stale .card { opacity: 0.65; }
 .summary, .tiles { grid-column: 1 / -1; }
 .summary { min-height: 21px; overflow-wrap: anywhere; }
 .summary.trouble { color: var(--warn); }
