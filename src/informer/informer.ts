@@ -92,6 +92,7 @@ export function newInformer<T, I extends string = never>(
   });
   const failed = (error: unknown) =>
     logger.error(`${name}: the handler threw: ${errorMessage(error)}`, { error });
+  const refused = new Set<string>();
   const controller: Controller<T> = new Controller<T>({
     listerWatcher,
     queue,
@@ -103,6 +104,7 @@ export function newInformer<T, I extends string = never>(
             callGuarded(() => notify(handler, notification), failed);
           },
           rejected: (error, object, isLost) => controller.setAside(quarantinedBy(error, object), { isLost }),
+          refused,
         },
         deltas,
         isInInitialList,

@@ -12,7 +12,8 @@
  */
 
 import { type KeyFunc, keyOf } from "../meta/keys.ts";
-import type { DeletedObject } from "../meta/tombstone.ts";
+import { metaOf } from "../meta/object.ts";
+import { DeletedFinalStateUnknown, type DeletedObject } from "../meta/tombstone.ts";
 import { Deque } from "../util/deque.ts";
 import type { Notification } from "./event_handler.ts";
 
@@ -154,7 +155,7 @@ export class Mailbox<T> {
         merged.delete(key);
         return;
       }
-      entry.deleted = notification.deleted;
+      entry.deleted = deletedOf(notification.deleted, entry.seen);
       entry.object = undefined;
       return;
     }
@@ -162,6 +163,13 @@ export class Mailbox<T> {
     entry.deleted = undefined;
     entry.object = notification.object;
   }
+}
+
+/** A delete of the object that the handler saw: if another of its name came and went meanwhile, of its last known state. */
+function deletedOf<T>(deleted: DeletedObject<T>, seen: T | undefined): DeletedObject<T> {
+  if (seen === undefined) return deleted;
+  if (!deleted.finalStateUnknown && metaOf(deleted.object)?.uid === metaOf(seen)?.uid) return deleted;
+  return new DeletedFinalStateUnknown(deleted.key, seen);
 }
 
 function isInitial(notification: Notification<unknown>): boolean {

@@ -27,6 +27,11 @@ export interface DeltaSink<T> {
    * change, not part of a list.
    */
   rejected?(error: Error, object: unknown, isLost: boolean): void;
+  /**
+   * The keys of changes that were rejected, kept here: nobody was told of such an object, so nobody is told that it is
+   * deleted.
+   */
+  readonly refused?: Set<string>;
 }
 
 /**
@@ -52,6 +57,7 @@ export function processDeltas<T>(
       processDelta(store, sink, delta, isInInitialList, keyFunc);
     } catch (error) {
       if (sink.rejected === undefined) throw error;
+      if (error instanceof IndexFuncError) sink.refused?.add(error.key);
       sink.rejected(toError(error), delta.object, delta.type !== "Replaced" && delta.type !== "Sync");
     }
   }
@@ -109,16 +115,24 @@ function remove<T>(
 ): void {
   const oldObject = store.delete(deleted);
   if (deleted instanceof DeletedFinalStateUnknown) {
-    sink.notify({ type: "delete", deleted, oldObject });
-    const object = deleted.object ?? oldObject;
-    if (sink.observes && object !== undefined) {
-      sink.observe?.({ type: "deleted", key: deleted.key, object, oldObject });
-    }
+    const { key, object = oldObject } = deleted;
+    sink.refused?.delete(key);
+    if (object === undefined) return; // it was never here
+    const tombstone = deleted.object === undefined ? new DeletedFinalStateUnknown(key, object) : deleted;
+    sink.notify({ type: "delete", deleted: tombstone, oldObject });
+    if (sink.observes) sink.observe?.({ type: "deleted", key, object, oldObject });
     return;
   }
   const key = keyOf(keyFunc, deleted, "delete");
+  if (oldObject === undefined && sink.refused?.delete(key)) return reached(sink, deleted);
   sink.notify({ type: "delete", deleted: { finalStateUnknown: false, key, object: deleted }, oldObject });
   if (sink.observes) sink.observe?.({ type: "deleted", key, object: deleted, oldObject });
+}
+
+/** Nothing was deleted after all, but the store stands at a later version. */
+function reached<T>(sink: DeltaSink<T>, object: T): void {
+  const resourceVersion = resourceVersionOf(object);
+  if (sink.observes && resourceVersion) sink.observe?.({ type: "bookmark", resourceVersion });
 }
 
 function replaceAll<T>(
@@ -129,6 +143,7 @@ function replaceAll<T>(
   keyFunc: KeyFunc,
 ): void {
   const items: ReplacedItem<T>[] = [];
+  sink.refused?.clear();
   const keys = new Set<string>();
   for (const object of info.objects) {
     let key: string;
@@ -191,6 +206,7 @@ function storeAll<T>(
   store.replace(objects, resourceVersion, (error, object) => {
     if (olds.size === 0) { for (const item of items) olds.set(item.key, item.old); }
     rejected.add(error.key);
+    sink.refused?.add(error.key);
     sink.rejected!(error, object, false);
     return olds.get(error.key);
   });

@@ -526,6 +526,7 @@ export class SharedIndexInformer<T, I extends string = never> {
       },
       rejected: (error, object, isLost) =>
         this.#controller?.setAside(quarantinedBy(error, object), { isLost }),
+      refused: new Set(),
     };
   }
 

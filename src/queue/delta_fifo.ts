@@ -120,6 +120,11 @@ export class DeltaFIFO<T> extends PoppingQueue<ObjectDeltas<T>> implements Queue
     this.#queueDelta("Deleted", object, "delete");
   }
 
+  /** Queues a `Deleted` delta of a tombstone; ignored when the key is neither queued nor known. */
+  deleteKey(key: string): void {
+    this.delete(new DeletedFinalStateUnknown(key, this.#knownObjects?.getByKey(key)));
+  }
+
   /**
    * Queues these deltas unless their key is queued: how a popped item is put back.
    *

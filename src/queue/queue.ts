@@ -27,6 +27,11 @@ export interface ReflectorStore<T> {
   update(object: T): unknown;
   /** A DELETED event. */
   delete(object: T): unknown;
+  /**
+   * A DELETED event whose object cannot be accepted: what has this key is gone. Without it the delete is reported as
+   * lost, and a later list makes up for it.
+   */
+  deleteKey?(key: string): void;
   /** A whole list, which stands at `resourceVersion`. */
   replace(objects: readonly T[], resourceVersion: string): void;
   /** The time for a resync has come. */

@@ -165,6 +165,12 @@ export class RealFIFO<T> extends PoppingQueue<Deltas<T>> implements Queue<T> {
     this.#queueDelta("Deleted", object, "delete");
   }
 
+  /** Queues a `Deleted` delta of a tombstone, whether or not the object is known. */
+  deleteKey(key: string): void {
+    this.population.populate();
+    this.#queueTombstone(key, this.#knownObjects?.getByKey(key));
+  }
+
   /**
    * Atomic: queues one `ReplacedAll` delta; no keys are computed, so an object without one is left to the consumer to
    * report, as in client-go. Otherwise: queues a tombstone for every queued key (unless its last delta

@@ -103,6 +103,8 @@ export class Reflector<T> {
   /** Of the watch that is open. */
   #guard: WatchGuard | undefined;
   #running = false;
+  /** The keys of what was set aside since the last list. */
+  #refused = new Set<string>();
 
   /** Makes a reflector that has not started. */
   constructor(source: ListerWatcher<T>, store: ReflectorStore<T>, options: ReflectorOptions = {}) {
@@ -202,8 +204,8 @@ export class Reflector<T> {
    * of the object.
    */
   setAside(quarantined: Quarantined, options: { readonly isLost?: boolean } = {}): void {
-    if (options.isLost) this.#lose(quarantined);
-    else this.#quarantine(quarantined);
+    this.#quarantine(quarantined);
+    if (options.isLost) this.#changeLost();
   }
 
   #start(): void {
@@ -376,7 +378,9 @@ export class Reflector<T> {
   #replace(items: T[], setAside: readonly Quarantined[], resourceVersion: string): void {
     const { knownObjects } = this.#options;
     const known: T[] = [];
+    this.#refused = new Set();
     for (const { key } of setAside) {
+      if (key !== undefined) this.#refused.add(key);
       const object = key === undefined ? undefined : knownObjects?.getByKey(key);
       if (object !== undefined) known.push(object as T);
     }
@@ -437,7 +441,7 @@ export class Reflector<T> {
         for (const item of batch) {
           if (item.type === "ERROR") throw new StatusError(item.object);
           if (item.type === "BOOKMARK") guard.bookmark();
-          if (item.type === "INVALID") this.#lose(item.quarantined);
+          if (item.type === "INVALID") this.#refuse(item.quarantined);
           else if (this.#apply(item, position)) eventCount++;
         }
       }
@@ -473,7 +477,7 @@ export class Reflector<T> {
   #apply(event: DataEvent<T>, position: StreamPosition): boolean {
     const problem = eventProblem(event, this.#options.expectedKind);
     if (problem !== undefined) {
-      this.#lose({ reason: problem, path: "", eventType: event.type });
+      this.#refuse({ reason: problem, path: "", eventType: event.type });
       return false;
     }
     try {
@@ -485,7 +489,7 @@ export class Reflector<T> {
           this.#store.update(event.object);
           break;
         case "DELETED":
-          this.#store.delete(event.object);
+          if (!this.#deletesRefused(event.object)) this.#store.delete(event.object);
           break;
         case "BOOKMARK":
           this.#status.bookmarkArrived();
@@ -499,10 +503,12 @@ export class Reflector<T> {
       }
     } catch (error) {
       const resourceVersion = metaOf(event.object)?.resourceVersion;
-      this.#lose({
+      const key = this.#keyOf(event.object);
+      this.#refuse({
         reason: errorMessage(error),
         path: "",
         eventType: event.type,
+        ...(key === undefined ? {} : { key }),
         ...(resourceVersion === undefined ? {} : { resourceVersion }),
       });
     }
@@ -512,9 +518,39 @@ export class Reflector<T> {
     return true;
   }
 
-  /** A change on the watch could not be applied: a relist will bring the object, whatever happens to it. */
-  #lose(quarantined: Quarantined): void {
+  /** An event cannot be accepted. A delete needs no more than its key; any other change is lost. */
+  #refuse(quarantined: Quarantined): void {
+    const { eventType, key, resourceVersion } = quarantined;
     this.#quarantine(quarantined);
+    if (eventType !== "DELETED" || !this.#deletesKey(key, resourceVersion)) this.#changeLost();
+  }
+
+  /** Deletes what was refused before by its key, as it may never have reached the store; false if it was not. */
+  #deletesRefused(object: T): boolean {
+    if (this.#refused.size === 0) return false; // the ordinary case
+    const key = this.#keyOf(object);
+    return key !== undefined && this.#refused.has(key) &&
+      this.#deletesKey(key, metaOf(object)?.resourceVersion);
+  }
+
+  #deletesKey(key: string | undefined, resourceVersion: string | undefined): boolean {
+    if (key === undefined || this.#store.deleteKey === undefined) return false;
+    this.#store.deleteKey(key);
+    if (resourceVersion) this.#store.bookmark?.(resourceVersion);
+    this.#refused.delete(key);
+    return true;
+  }
+
+  #keyOf(object: unknown): string | undefined {
+    try {
+      return (this.#options.keyFunc ?? deletionHandlingMetaNamespaceKey)(object);
+    } catch {
+      return undefined;
+    }
+  }
+
+  /** A change on the watch could not be applied: a relist will bring the object, whatever happens to it. */
+  #changeLost(): void {
     if (this.#losses.lost()) this.#guard?.relistAt(this.#losses.dueMs);
   }
 
@@ -540,6 +576,7 @@ export class Reflector<T> {
   #quarantine(quarantined: Quarantined): void {
     this.#status.quarantined++;
     this.#metrics.quarantined();
+    if (quarantined.key !== undefined) this.#refused.add(quarantined.key);
     this.#reports.quarantined(quarantined);
   }
 

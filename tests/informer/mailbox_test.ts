@@ -116,6 +116,17 @@ describe("a mailbox", () => {
     assert.deepEqual(drain(mailbox), ["update a@1>4"]);
   });
 
+  it("deletes the object that the handler knows, where another of its name came and went unseen", () => {
+    const { mailbox } = newBox({ limit: 1 });
+    const of = (uid: string, resourceVersion: string) => ({ metadata: { name: "a", uid, resourceVersion } });
+    const deleted = (object: KubernetesObject) => ({ finalStateUnknown: false, key: "a", object }) as const;
+    mailbox.push({ type: "update", oldObject: of("1", "1"), object: of("1", "2") });
+    mailbox.push({ type: "delete", deleted: deleted(of("1", "3")), oldObject: of("1", "2") });
+    mailbox.push({ type: "add", object: of("2", "4"), isInInitialList: false });
+    mailbox.push({ type: "delete", deleted: deleted(of("2", "5")), oldObject: of("2", "4") });
+    assert.deepEqual(drain(mailbox), ["tombstone a@1"]);
+  });
+
   it("keeps single notifications again when the merged ones were taken", () => {
     const { mailbox } = newBox({ limit: 1 });
     const changes = new Changes();

@@ -327,6 +327,7 @@ describe("a reflector's watches", () => {
       reason: "store broke",
       path: "",
       eventType: "ADDED",
+      key: "bad",
       resourceVersion: "20",
     }]);
     run.source.then({ list: page("bad@20 good@21", "22") }, { watch: openWatch() });

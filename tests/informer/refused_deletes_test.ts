@@ -1,0 +1,138 @@
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import {
+  DeltaFIFO,
+  type KubernetesObject,
+  type ListerWatcher,
+  SharedIndexInformer,
+  type SharedIndexInformerOptions,
+  silentLogger,
+  type StoreEvent,
+  type WatchItem,
+} from "@listwatch/cache";
+import { FakeClock } from "@listwatch/cache/testing";
+import { deferred } from "../../src/util/deferred.ts";
+import { Recorder } from "./rig.ts";
+
+type Item = WatchItem<KubernetesObject>;
+
+function at(name: string, resourceVersion: string, label?: string): KubernetesObject {
+  return { metadata: { name, resourceVersion, ...(label && { labels: { is: label } }) } };
+}
+
+/** An informer whose watch has sent these items, all in one batch. */
+async function after(
+  items: readonly Item[],
+  options: SharedIndexInformerOptions<KubernetesObject, "byLabel"> = {},
+): Promise<{ calls: string[]; keys: string[]; version: string; observed: string[]; quarantined: number }> {
+  const never = deferred<void>();
+  const source: ListerWatcher<KubernetesObject> = {
+    list: () => Promise.resolve({ metadata: { resourceVersion: "10" }, items: [at("old", "9")] }),
+    watch: (_, { signal }) => {
+      signal.addEventListener("abort", () => never.reject(signal.reason));
+      return Promise.resolve((async function* () {
+        yield items;
+        await never.promise;
+      })());
+    },
+  };
+  const clock = new FakeClock();
+  const informer = new SharedIndexInformer<KubernetesObject, "byLabel">(source, {
+    clock,
+    logger: silentLogger,
+    ...options,
+    reflector: { useWatchList: false },
+  });
+  const recorder = new Recorder();
+  const observed: string[] = [];
+  informer.addEventHandler(recorder);
+  informer.observe((event: StoreEvent<KubernetesObject>) => observed.push(event.type));
+  const running = informer.start();
+  await clock.advance(0);
+  const { quarantined } = informer.status();
+  const result = {
+    calls: recorder.calls.slice(1),
+    keys: informer.indexer.listKeys(),
+    version: informer.indexer.lastStoreSyncResourceVersion(),
+    observed: observed.slice(1),
+    quarantined,
+  };
+  await running.stop();
+  return result;
+}
+
+function refuseBad(object: KubernetesObject): KubernetesObject {
+  if (object.metadata?.labels?.is === "bad") throw new Error("bad");
+  return object;
+}
+
+const indexers = {
+  byLabel: (object: KubernetesObject) => [refuseBad(object).metadata?.labels?.is ?? ""],
+};
+
+describe("a delete that cannot be accepted as it is", () => {
+  it("deletes by its key where the source refused its object", async () => {
+    const quarantined = {
+      reason: "no text",
+      path: "object.metadata.labels",
+      key: "old",
+      resourceVersion: "11",
+      eventType: "DELETED",
+    };
+    const result = await after([{ type: "INVALID", quarantined }]);
+    assert.deepEqual(result.calls, ["tombstone old@9"]);
+    assert.deepEqual(result.keys, []);
+    assert.equal(result.version, "11");
+    assert.equal(result.quarantined, 1);
+  });
+
+  for (const queue of ["RealFIFO", "DeltaFIFO"] as const) {
+    it(`deletes by its key where the transform throws for its object (${queue})`, async () => {
+      const result = await after([{ type: "DELETED", object: at("old", "11", "bad") }], {
+        transform: refuseBad,
+        ...(queue === "DeltaFIFO" && { queue: (context) => new DeltaFIFO(context) }),
+      });
+      assert.deepEqual(result.calls, ["tombstone old@9"]);
+      assert.deepEqual(result.keys, []);
+      assert.equal(result.quarantined, 1);
+    });
+  }
+});
+
+describe("the delete of an object that was refused when it came", () => {
+  const items: readonly Item[] = [
+    { type: "ADDED", object: at("new", "11", "bad") },
+    { type: "DELETED", object: at("new", "12") },
+  ];
+
+  it("is told to nobody where the transform refused it", async () => {
+    const result = await after(items, { transform: refuseBad });
+    assert.deepEqual(result.calls, []);
+    assert.deepEqual(result.keys, ["old"]);
+    assert.deepEqual(result.observed, ["bookmark"]);
+    assert.equal(result.version, "12");
+  });
+
+  it("is told to nobody where an index function refused it", async () => {
+    const result = await after(items, { indexers });
+    assert.deepEqual(result.calls, []);
+    assert.deepEqual(result.observed, ["bookmark"]);
+    assert.equal(result.version, "12");
+  });
+
+  it("is told to all if a later state of it was accepted", async () => {
+    const [added, deleted] = items;
+    const accepted: Item = { type: "MODIFIED", object: at("new", "11") };
+    for (const options of [{ transform: refuseBad }, { indexers }]) {
+      const result = await after([added, accepted, deleted], options);
+      assert.equal(result.calls.length, 2);
+      assert.equal(result.calls[0], "add new@11");
+      assert.deepEqual(result.keys, ["old"]);
+    }
+  });
+
+  it("is still one of an object that nobody knows, where nothing was refused", async () => {
+    const result = await after([{ type: "DELETED", object: at("nobody", "12") }]);
+    assert.deepEqual(result.calls, ["delete nobody@12"]);
+  });
+});
