@@ -108,6 +108,7 @@ export class ServerModel {
   #lastDueMs = 0;
   #frozen = false;
   #starting = false;
+  #restarts = 0;
   /** Whether it listens. */
   isUp = true;
 
@@ -151,12 +152,16 @@ export class ServerModel {
     this.isUp = false;
     for (const { stream } of [...this.#watchers]) graceful ? stream.end() : stream.reset();
     this.#waiting = [];
+    const restarts = ++this.#restarts;
     this.#time.schedule(() => {
+      if (restarts < this.#restarts) return; // it was restarted again meanwhile
       this.isUp = true;
       this.#starting = startingMs > 0;
       this.#frozen = false;
       this.#applied = this.#windowStart = this.#cluster.revision;
-      this.#time.schedule(() => (this.#starting = false), startingMs);
+      this.#time.schedule(() => {
+        if (restarts === this.#restarts) this.#starting = false;
+      }, startingMs);
     }, downMs);
   }
 
