@@ -126,9 +126,7 @@ describe("assertions for workerd", () => {
       const error = () => {
         throw new TypeError("no such thing");
       };
-      const [ours, theirs] = verdicts((assert) =>
-        assert.throws(error, expected as RegExp)
-      );
+      const [ours, theirs] = verdicts((assert) => assert.throws(error, expected as RegExp));
       node.equal(ours, theirs);
       const rejects = (assert: typeof web) =>
         assert.rejects(() => Promise.resolve().then(error), expected as RegExp)

@@ -285,9 +285,7 @@ function isDeepEqual(
       if (other.has(key)) {
         if (!isDeepEqual(value, other.get(key), pairs)) return false;
       } else if (
-        ![...other].some(([k, v]) =>
-          isDeepEqual(key, k, pairs) && isDeepEqual(value, v, pairs)
-        )
+        ![...other].some(([k, v]) => isDeepEqual(key, k, pairs) && isDeepEqual(value, v, pairs))
       ) return false;
     }
   }
@@ -301,9 +299,7 @@ function isDeepEqual(
 }
 
 function ownKeys(value: object): (string | symbol)[] {
-  return Reflect.ownKeys(value).filter((key) =>
-    Object.prototype.propertyIsEnumerable.call(value, key)
-  );
+  return Reflect.ownKeys(value).filter((key) => Object.prototype.propertyIsEnumerable.call(value, key));
 }
 
 export {

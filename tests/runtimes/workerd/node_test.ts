@@ -81,17 +81,15 @@ type Registrar<F> = Register<F> & { skip: Register<F>; todo: Register<F> };
 function registrar<F>(
   register: (name: string, options: TestOptions, fn: F | undefined) => void,
 ): Registrar<F> {
-  const withDefaults =
-    (defaults: TestOptions): Register<F> =>
-    (name: string, ...rest: unknown[]) => {
-      const fn = rest.find((argument) => typeof argument === "function") as
-        | F
-        | undefined;
-      const options = rest.find((argument) => typeof argument === "object") as
-        | TestOptions
-        | undefined;
-      register(name, { ...defaults, ...options }, fn);
-    };
+  const withDefaults = (defaults: TestOptions): Register<F> => (name: string, ...rest: unknown[]) => {
+    const fn = rest.find((argument) => typeof argument === "function") as
+      | F
+      | undefined;
+    const options = rest.find((argument) => typeof argument === "object") as
+      | TestOptions
+      | undefined;
+    register(name, { ...defaults, ...options }, fn);
+  };
   return Object.assign(withDefaults({}), {
     skip: withDefaults({ skip: true }),
     todo: withDefaults({ todo: true }),
@@ -131,10 +129,8 @@ export const test: typeof it = it;
 
 export const before = (hook: Hook): unknown => current.hooks.before.push(hook);
 export const after = (hook: Hook): unknown => current.hooks.after.push(hook);
-export const beforeEach = (hook: Hook): unknown =>
-  current.hooks.beforeEach.push(hook);
-export const afterEach = (hook: Hook): unknown =>
-  current.hooks.afterEach.push(hook);
+export const beforeEach = (hook: Hook): unknown => current.hooks.beforeEach.push(hook);
+export const afterEach = (hook: Hook): unknown => current.hooks.afterEach.push(hook);
 
 /** Loads each file (a name and an import), runs its tests one after another, and answers one JSON line per report. */
 export function runFiles(
@@ -143,8 +139,7 @@ export function runFiles(
   const { readable, writable } = new TransformStream<Uint8Array, Uint8Array>();
   const writer = writable.getWriter();
   const encoder = new TextEncoder();
-  const report = (line: Report) =>
-    writer.write(encoder.encode(`${JSON.stringify(line)}\n`));
+  const report = (line: Report) => writer.write(encoder.encode(`${JSON.stringify(line)}\n`));
   void (async () => {
     for (const [file, load] of files) {
       const root = new Suite("", undefined, {});
@@ -226,8 +221,7 @@ async function runTest(
   const context: TestContext = {
     name: test.name,
     signal: abort.signal,
-    test: (subname, fn) =>
-      runTest(new Test(subname, fn, {}), suite, [...path, subname], run),
+    test: (subname, fn) => runTest(new Test(subname, fn, {}), suite, [...path, subname], run),
     after: (fn) => void cleanups.push(fn),
     skip: () => void (isSkipped = true),
     diagnostic: () => {},
@@ -295,7 +289,5 @@ function describeError(error: unknown): string {
   const head = `${error.name}: ${error.message}`;
   const stack = error.stack ?? "";
   const text = stack.includes(error.message) ? stack : `${head}\n${stack}`;
-  return error.cause === undefined
-    ? text
-    : `${text}\ncaused by ${describeError(error.cause)}`;
+  return error.cause === undefined ? text : `${text}\ncaused by ${describeError(error.cause)}`;
 }

@@ -1,0 +1,184 @@
+/**
+ * Runs suites on one runtime and brings what it reports into one form.
+ *
+ * @module
+ */
+
+import { join, relative } from "node:path";
+import type { Report } from "../../tests/runtimes/workerd/node_test.ts";
+import { buildWorker, type BuiltSuite } from "./bundle.ts";
+import { ROOT } from "./gate.ts";
+import { type JunitDialect, parseJunit, type TestResult } from "./junit.ts";
+import { type ProcessResult, run, runDeno } from "./process.ts";
+import type { Tools } from "./tools.ts";
+
+/** What one runtime came to. */
+export interface SuiteRun {
+  /** Such as `workerd, no_nodejs_compat`. */
+  label: string;
+  results: TestResult[];
+  durationMs: number;
+}
+
+/** A runtime that has not ended by then is ended; its suites have failed. */
+const TIMEOUT_MS = 20 * 60_000;
+
+/** `deno test` on the sources. */
+export async function runOnDeno(paths: string[]): Promise<SuiteRun> {
+  return await timed("deno", async () => {
+    return await withReport(async (report) => {
+      // Type checks are a gate of `deno task ok`; here they would cost more than the tests.
+      const result = await runDeno(["test", "-A", "--no-check", `--junit-path=${report}`, ...paths], {
+        timeoutMs: TIMEOUT_MS,
+      });
+      return await readReport("deno", report, result, paths, (file) => file.replace(/^\.\//, ""));
+    });
+  });
+}
+
+/** `node --test` on built suites. A suite that leaves a timer or a connection open does not end, and so fails. */
+export async function runOnNode(tools: Tools, suites: BuiltSuite[]): Promise<SuiteRun> {
+  return await timed("node", async () => {
+    return await withReport(async (report) => {
+      const args = [
+        "--enable-source-maps",
+        "--test",
+        "--test-timeout=180000",
+        "--test-reporter=junit",
+        `--test-reporter-destination=${report}`,
+        ...suites.map(({ output }) => output),
+      ];
+      const result = await run(tools.node, args, { cwd: tools.dir, timeoutMs: TIMEOUT_MS });
+      return await readReport(
+        "node",
+        report,
+        result,
+        suites.map(({ path }) => path),
+        sourceOf(tools, suites),
+      );
+    });
+  });
+}
+
+/** `bun test` on built suites. */
+export async function runOnBun(tools: Tools, suites: BuiltSuite[]): Promise<SuiteRun> {
+  return await timed("bun", async () => {
+    return await withReport(async (report) => {
+      const args = [
+        "test",
+        "--timeout=120000",
+        "--reporter=junit",
+        `--reporter-outfile=${report}`,
+        ...suites.map(({ output }) => `./${relative(tools.dir, output)}`),
+      ];
+      const result = await run(tools.bun, args, { cwd: tools.dir, timeoutMs: TIMEOUT_MS });
+      return await readReport("bun", report, result, suites.map(({ path }) => path), sourceOf(tools, suites));
+    });
+  });
+}
+
+/** One worker with all suites in it, inside miniflare. */
+export async function runOnWorkerd(tools: Tools, paths: string[], nodeCompat: boolean): Promise<SuiteRun> {
+  return await timed(`workerd, ${nodeCompat ? "" : "no_"}nodejs_compat`, async () => {
+    const worker = await buildWorker(tools, paths, nodeCompat);
+    const flags = nodeCompat ? ["nodejs_compat"] : [];
+    const result = await run(tools.node, [join(tools.dir, "workerd", "host.mjs"), worker, ...flags], {
+      cwd: tools.dir,
+      timeoutMs: TIMEOUT_MS,
+    });
+    const results: TestResult[] = [];
+    let started: Report | undefined;
+    let hasEnded = false;
+    for (const line of result.stdout.split("\n")) {
+      if (!line.startsWith("{")) continue;
+      const report = JSON.parse(line) as Report;
+      if (report.type === "start") started = report;
+      else if (report.type === "end") hasEnded = true;
+      else {
+        const { type: _, ...test } = report;
+        results.push(test);
+        started = undefined;
+      }
+    }
+    if (!hasEnded || result.code !== 0) {
+      const file = started?.type === "start" ? started.file : paths[0];
+      const name = started?.type === "start" ? started.name : "the worker";
+      results.push({
+        file,
+        name,
+        status: "failed",
+        message: `workerd did not end well:\n${lastLines(result)}`,
+      });
+    }
+    results.push(...silentFiles(paths, results, result));
+    return results;
+  });
+}
+
+async function timed(label: string, work: () => Promise<TestResult[]>): Promise<SuiteRun> {
+  const start = performance.now();
+  let results: TestResult[];
+  try {
+    results = await work();
+  } catch (error) {
+    const message = error instanceof Error ? error.message : String(error);
+    results = [{ file: label, name: "runs", status: "failed", message }];
+  }
+  return { label, results, durationMs: performance.now() - start };
+}
+
+async function withReport(work: (path: string) => Promise<TestResult[]>): Promise<TestResult[]> {
+  const dir = await Deno.makeTempDir({ prefix: "listwatch-test-" });
+  try {
+    return await work(join(dir, "report.xml"));
+  } finally {
+    await Deno.remove(dir, { recursive: true });
+  }
+}
+
+/** Reads a report and adds what it cannot tell: files that broke before their first test, a runtime that crashed. */
+async function readReport(
+  dialect: JunitDialect,
+  report: string,
+  result: ProcessResult,
+  paths: string[],
+  toSource: (file: string) => string,
+): Promise<TestResult[]> {
+  const xml = await Deno.readTextFile(report).catch(() => "");
+  const results = parseJunit(xml, dialect).map((test) => ({ ...test, file: toSource(test.file) }));
+  results.push(...silentFiles(paths, results, result));
+  if (result.code !== 0 && !results.some(({ status }) => status === "failed")) {
+    const message = `${dialect} ended with code ${result.code}${result.timedOut ? " (timeout)" : ""}:\n${
+      lastLines(result)
+    }`;
+    results.push({ file: dialect, name: "ends well", status: "failed", message });
+  }
+  return results;
+}
+
+function silentFiles(paths: string[], results: TestResult[], result: ProcessResult): TestResult[] {
+  const heard = new Set(results.map(({ file }) => file));
+  return paths.filter((path) => !heard.has(path)).map((file) => ({
+    file,
+    name: "has tests",
+    status: "failed",
+    message: `no test of this file was reported:\n${lastLines(result)}`,
+  }));
+}
+
+/** From the name of a built file to that of its source. */
+function sourceOf(tools: Tools, suites: BuiltSuite[]): (file: string) => string {
+  const sources = new Map<string, string>();
+  for (const { path, output } of suites) {
+    for (
+      const name of [output, relative(tools.dir, output), relative(ROOT, output), join(ROOT, path), path]
+    ) {
+      sources.set(name, path);
+    }
+  }
+  return (file) => sources.get(file) ?? file;
+}
+
+function lastLines({ output }: ProcessResult): string {
+  return output.trimEnd().split("\n").slice(-40).join("\n");
+}
