@@ -9,6 +9,7 @@ import type { FetchFunction } from "../client/rest_config.ts";
 import type { Clock } from "../util/clock.ts";
 import { errorMessage } from "../util/errors.ts";
 import { type ExecConfig, type KubeconfigCluster, KubeconfigError } from "./kubeconfig.ts";
+import { toBase64 } from "./base64.ts";
 import { createTlsFetch, type TlsOptions } from "./tls_fetch.ts";
 
 /** What a plugin answered. */
@@ -88,6 +89,9 @@ export class ExecCredentials {
         { cause },
       );
     if (!VERSIONS.includes(apiVersion)) throw fail(`speaks ${apiVersion}, which is not known here`);
+    if (this.#config.interactiveMode === "Always") {
+      throw fail("wants to ask a person (interactiveMode: Always), which is not possible here");
+    }
     const info = { apiVersion, kind: "ExecCredential", spec: { interactive: false, ...this.#clusterInfo() } };
     const variables = Object.fromEntries((env ?? []).map(({ name, value }) => [name, value]));
     let output: string;
@@ -124,7 +128,7 @@ export class ExecCredentials {
         server: cluster.server,
         "tls-server-name": cluster["tls-server-name"],
         "insecure-skip-tls-verify": cluster["insecure-skip-tls-verify"],
-        "certificate-authority-data": this.#options.tls.ca && btoa(this.#options.tls.ca),
+        "certificate-authority-data": this.#options.tls.ca && toBase64(this.#options.tls.ca),
       },
     };
   }
@@ -132,14 +136,22 @@ export class ExecCredentials {
 
 function runProgram(command: string, args: readonly string[], env: NodeJS.ProcessEnv): Promise<string> {
   return new Promise((resolve, reject) => {
-    execFile(command, [...args], { env, maxBuffer: LONGEST_OUTPUT_BYTES }, (error, stdout, stderr) => {
-      if (error === null) return resolve(String(stdout));
-      const said = String(stderr).trim().split("\n").at(-1);
-      reject(
-        new Error(
-          (error as { code?: unknown }).code === "ENOENT" ? "is not installed" : said || error.message,
-        ),
-      );
-    });
+    const program = execFile(
+      command,
+      [...args],
+      { env, maxBuffer: LONGEST_OUTPUT_BYTES },
+      (error, stdout, stderr) => {
+        if (error === null) return resolve(String(stdout));
+        const said = String(stderr).trim().split("\n").at(-1);
+        reject(
+          new Error(
+            (error as { code?: unknown }).code === "ENOENT" ? "is not installed" : said || error.message,
+          ),
+        );
+      },
+    );
+    // A plugin that asks something all the same reads an end, and does not wait for ever.
+    program.stdin?.on("error", () => {});
+    program.stdin?.end();
   });
 }

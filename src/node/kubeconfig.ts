@@ -53,6 +53,8 @@ export interface ExecConfig {
   readonly env?: readonly { readonly name: string; readonly value: string }[] | null;
   readonly installHint?: string;
   readonly provideClusterInfo?: boolean;
+  /** A plugin that must ask a person (`Always`) is refused. */
+  readonly interactiveMode?: "Never" | "IfAvailable" | "Always";
 }
 
 /**

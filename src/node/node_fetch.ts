@@ -6,7 +6,13 @@
  * @module
  */
 
-import { Agent as HttpAgent, type IncomingMessage, request as httpRequest } from "node:http";
+import {
+  Agent as HttpAgent,
+  type ClientRequest,
+  type IncomingMessage,
+  request as httpRequest,
+  type RequestOptions,
+} from "node:http";
 import { Agent as HttpsAgent, request as httpsRequest } from "node:https";
 import type { FetchFunction } from "../client/rest_config.ts";
 import type { TlsOptions } from "./tls_fetch.ts";
@@ -31,49 +37,73 @@ export function newNodeFetch(tls: TlsOptions): FetchFunction {
   };
   return async (input, init = {}) => {
     const url = new URL(input);
-    const { signal, method = "GET" } = init;
+    const { method = "GET" } = init;
+    const signal = init.signal ?? undefined;
     signal?.throwIfAborted();
-    const headers: Record<string, string | string[]> = {};
-    for (const [name, value] of headerPairs(init.headers)) {
-      const present = headers[name];
-      headers[name] = present === undefined ? value : [present, value].flat();
-    }
+    const headers = headersOf(init.headers);
     const body = init.body === undefined || init.body === null
       ? undefined
       : new Uint8Array(await new Response(init.body).arrayBuffer());
     if (body !== undefined) headers["content-length"] = String(body.length);
     const isSecure = url.protocol === "https:";
-    return await new Promise<Response>((resolve, reject) => {
-      const request = (isSecure ? httpsRequest : httpRequest)(url, {
-        method,
-        headers,
-        agent: isSecure ? agents["https:"] : agents["http:"],
-      });
-      const onAbort = () => {
-        request.destroy();
-        reject(signal!.reason);
-      };
-      signal?.addEventListener("abort", onAbort, { once: true });
-      const unlisten = () => signal?.removeEventListener("abort", onAbort);
-      request.on("socket", (socket) => socket.setKeepAlive(true, KEEP_ALIVE_PROBE_MS));
-      request.on("error", (error) => {
-        unlisten();
-        reject(signal?.aborted ? signal.reason : error);
-      });
-      request.on("response", (message) => {
-        message.on("close", unlisten);
-        resolve(toResponse(message, method, signal ?? undefined));
-      });
-      request.end(body);
-    });
+    const options: RequestOptions = { method, headers, agent: isSecure ? agents["https:"] : agents["http:"] };
+    for (;;) {
+      signal?.throwIfAborted();
+      const request = (isSecure ? httpsRequest : httpRequest)(url, options);
+      const message = await exchange(request, body, signal);
+      if (message !== STALE) return toResponse(message, method, signal);
+    }
   };
 }
 
-function headerPairs(headers: RequestInit["headers"]): Iterable<readonly [string, string]> {
-  if (Array.isArray(headers)) {
-    return (headers as [string, string][]).map(([name, value]) => [name.toLowerCase(), value]);
+const STALE = Symbol("stale");
+
+/**
+ * Sends a request and waits for the head of its answer. `STALE` if the request could safely be sent again: it went out
+ * on a connection that the server had given up meanwhile. Each time that happens one such connection fewer is left.
+ */
+function exchange(
+  request: ClientRequest,
+  body: Uint8Array | undefined,
+  signal: AbortSignal | undefined,
+): Promise<IncomingMessage | typeof STALE> {
+  return new Promise((resolve, reject) => {
+    const onAbort = () => {
+      request.destroy();
+      reject(signal!.reason);
+    };
+    signal?.addEventListener("abort", onAbort, { once: true });
+    const unlisten = () => signal?.removeEventListener("abort", onAbort);
+    request.on("socket", (socket) => socket.setKeepAlive(true, KEEP_ALIVE_PROBE_MS));
+    request.on("error", (error: Error & { code?: string }) => {
+      unlisten();
+      const isReset = error.code === "ECONNRESET" || error.code === "EPIPE";
+      if (request.reusedSocket && isReset && (request.method === "GET" || request.method === "HEAD")) {
+        resolve(STALE); // no effect if there was an answer already
+      } else {
+        reject(signal?.aborted ? signal.reason : error);
+      }
+    });
+    request.on("response", (message) => {
+      message.on("close", unlisten);
+      resolve(message);
+    });
+    request.end(body);
+  });
+}
+
+function headersOf(given: RequestInit["headers"]): Record<string, string | string[]> {
+  // Pairs are taken as they are: a Headers object would join the values of a name that is there twice.
+  const pairs: Iterable<readonly [string, string]> = Array.isArray(given)
+    ? given as [string, string][]
+    : new Headers(given);
+  const headers: Record<string, string | string[]> = {};
+  for (const [name, value] of pairs) {
+    const key = name.toLowerCase();
+    const present = headers[key];
+    headers[key] = present === undefined ? value : [present, value].flat();
   }
-  return new Headers(headers);
+  return headers;
 }
 
 function toResponse(message: IncomingMessage, method: string, signal: AbortSignal | undefined): Response {
@@ -87,35 +117,51 @@ function toResponse(message: IncomingMessage, method: string, signal: AbortSigna
   return new Response(body, { status, statusText: message.statusMessage ?? "", headers });
 }
 
-/** The body as a stream of bytes; it is read as fast as its reader asks. */
+/**
+ * The body as a stream of bytes. It is read as fast as its reader asks, and each time all that has arrived is handed out
+ * as one chunk: a server writes a watch event by event, and a chunk for each would cost a turn for each.
+ */
 function toStream(message: IncomingMessage, signal: AbortSignal | undefined): ReadableStream<Uint8Array> {
+  let isOver = false;
+  // Goes on with the pull that waits for bytes.
+  let wake = () => {};
   return new ReadableStream<Uint8Array>({
     start(controller) {
-      let isOver = false;
-      const end = (error?: unknown) => {
+      const finish = (error?: unknown) => {
         if (isOver) return;
         isOver = true;
         if (error === undefined) controller.close();
         else controller.error(error);
+        wake();
       };
-      message.on("data", (chunk: Uint8Array) => {
-        if (isOver) return;
-        controller.enqueue(new Uint8Array(chunk.buffer, chunk.byteOffset, chunk.byteLength));
-        if ((controller.desiredSize ?? 0) <= 0) message.pause();
-      });
-      message.on("end", () => end());
-      message.on("error", (error) => end(signal?.aborted ? signal.reason : error));
+      const failure = (error: unknown) => signal?.aborted ? signal.reason : error;
+      message.on("readable", () => wake());
+      message.on("end", () => finish());
+      message.on("error", (error) => finish(failure(error)));
       message.on("close", () => {
-        if (message.complete) end();
-        else {end(
-            signal?.aborted
-              ? signal.reason
-              : Object.assign(new Error("socket hang up"), { code: "ECONNRESET" }),
-          );}
+        if (!message.readableEnded) {
+          finish(failure(Object.assign(new Error("socket hang up"), { code: "ECONNRESET" })));
+        }
       });
-      message.pause();
     },
-    pull: () => void message.resume(),
-    cancel: () => void message.destroy(),
-  }, { highWaterMark: 256 * 1024, size: (chunk) => chunk!.byteLength });
+    pull(controller) {
+      const take = () => {
+        const chunk: Uint8Array | null = isOver ? null : message.read();
+        if (chunk !== null) {
+          controller.enqueue(new Uint8Array(chunk.buffer, chunk.byteOffset, chunk.byteLength));
+        }
+        return chunk !== null || isOver;
+      };
+      if (take()) return;
+      return new Promise<void>((resolve) => {
+        wake = () => {
+          if (take()) resolve();
+        };
+      });
+    },
+    cancel() {
+      isOver = true;
+      message.destroy();
+    },
+  }, { highWaterMark: 0 });
 }

@@ -9,6 +9,7 @@ import type { FetchFunction, Impersonation, RestConfig, TokenSource } from "../c
 import { type Clock, realClock } from "../util/clock.ts";
 import { errorMessage } from "../util/errors.ts";
 import { consoleLogger, type Logger } from "../util/logger.ts";
+import { fromBase64, toBase64 } from "./base64.ts";
 import { ExecCredentials } from "./exec_credentials.ts";
 import { FileToken } from "./file_token.ts";
 import {
@@ -86,7 +87,7 @@ export async function restConfigFromKubeconfig(
     throw new KubeconfigError(`There is no context ${JSON.stringify(name)} in ${files}; ${known}`);
   }
   const cluster = kubeconfig.clusters.get(context.cluster);
-  if (!cluster?.server) {
+  if (typeof cluster?.server !== "string" || cluster.server === "") {
     throw new KubeconfigError(
       `Cannot use the context ${JSON.stringify(name)} of ${files}: its cluster ${
         JSON.stringify(context.cluster)
@@ -104,16 +105,26 @@ export async function restConfigFromKubeconfig(
   }
   refuseUnsupported(name, cluster, user);
   const tls = await tlsOptions(cluster, user);
-  const { token, headers, fetch } = await credentials(name, cluster, user, tls, clock, logger);
+  const server = withScheme(cluster.server, tls);
+  const { token, headers, fetch } = await credentials(name, { ...cluster, server }, user, tls, clock, logger);
   const impersonate = impersonation(user);
   return {
-    server: cluster.server,
+    server,
     fetch,
     ...(token !== undefined && { token }),
     ...(headers !== undefined && { headers }),
     ...(impersonate !== undefined && { impersonate }),
     ...(context.namespace && { namespace: context.namespace }),
+    clock,
+    logger,
   };
+}
+
+// A bare host is reached over TLS if the kubeconfig says anything about TLS, as client-go does it.
+function withScheme(server: string, tls: TlsOptions): string {
+  if (server.includes("://")) return server;
+  const isSecure = tls.ca !== undefined || tls.cert !== undefined || tls.insecureSkipVerify;
+  return `${isSecure ? "https" : "http"}://${server}`;
 }
 
 const SERVICE_ACCOUNT = "/var/run/secrets/kubernetes.io/serviceaccount";
@@ -177,6 +188,8 @@ export async function inClusterConfig(options: InClusterOptions = {}): Promise<N
     fetch: forgettingOn401(createTlsFetch(ca === undefined ? {} : { ca }), () => token.forget()),
     token: () => token.read(),
     ...(namespace !== "" && { namespace }),
+    clock,
+    logger,
   };
 }
 
@@ -197,6 +210,13 @@ async function tlsOptions(cluster: KubeconfigCluster, user: KubeconfigUser): Pro
   const ca = await dataOrFile(cluster["certificate-authority-data"], cluster["certificate-authority"]);
   const cert = await dataOrFile(user["client-certificate-data"], user["client-certificate"]);
   const key = await dataOrFile(user["client-key-data"], user["client-key"]);
+  if ((cert === undefined) !== (key === undefined)) {
+    throw new KubeconfigError(
+      cert === undefined
+        ? "Cannot use the kubeconfig's user: it has a client-key and no client-certificate"
+        : "Cannot use the kubeconfig's user: it has a client-certificate and no client-key",
+    );
+  }
   return {
     ...(ca !== undefined && { ca }),
     ...(cert !== undefined && { cert }),
@@ -208,7 +228,14 @@ async function tlsOptions(cluster: KubeconfigCluster, user: KubeconfigUser): Pro
 
 async function dataOrFile(data: string | undefined, path: string | undefined): Promise<string | undefined> {
   if (data) {
-    return new TextDecoder().decode(Uint8Array.from(atob(data.replace(/\s/g, "")), (c) => c.charCodeAt(0)));
+    try {
+      return fromBase64(data.replace(/\s/g, ""));
+    } catch (error) {
+      throw new KubeconfigError(
+        "Cannot use the kubeconfig: a certificate or key in it (a field that ends in -data) is not base64",
+        { cause: error },
+      );
+    }
   }
   if (!path) return undefined;
   try {
@@ -235,8 +262,7 @@ async function credentials(
   logger: Logger,
 ): Promise<Credentials> {
   // As client-go: credentials go over TLS only.
-  const isSecure = cluster.server.startsWith("https:") || !cluster.server.includes("://");
-  if (!isSecure) return { fetch: createTlsFetch({}) };
+  if (!/^https:/i.test(cluster.server)) return { fetch: createTlsFetch({}) };
   if (user.token) return { fetch: createTlsFetch(tls), token: user.token };
   if (user.tokenFile) {
     const file = new FileToken(user.tokenFile, { clock, logger });
@@ -244,8 +270,7 @@ async function credentials(
     return { fetch: forgettingOn401(createTlsFetch(tls), () => file.forget()), token: () => file.read() };
   }
   if (user.username) {
-    const pair = new TextEncoder().encode(`${user.username}:${user.password ?? ""}`);
-    const basic = btoa(String.fromCharCode(...pair));
+    const basic = toBase64(`${user.username}:${user.password ?? ""}`);
     return { fetch: createTlsFetch(tls), headers: { Authorization: `Basic ${basic}` } };
   }
   if (user.exec) {

@@ -78,13 +78,6 @@ interface DenoLike {
   ): { addr: { port: number }; finished: Promise<void> };
 }
 
-interface BunLike {
-  serve(options: { hostname: string; port: number; idleTimeout: number; fetch: Handler }): {
-    port: number;
-    stop(closeActiveConnections: boolean): void | Promise<void>;
-  };
-}
-
 /**
  * Serves a `fetch` function, such as a hono app's or an in-memory API server's, over HTTP on Node, Deno and Bun.
  * Answers may stream for as long as they like.
@@ -106,11 +99,11 @@ interface BunLike {
 export async function serveFetch(fetch: Handler, options: ServeFetchOptions = {}): Promise<ServedFetch> {
   const { host = "127.0.0.1", port = 0, signal } = options;
   signal?.throwIfAborted();
-  const { Deno: deno, Bun: bun } = globalThis as { Deno?: DenoLike; Bun?: BunLike };
+  const { Deno: deno } = globalThis as { Deno?: DenoLike };
   try {
-    if (deno !== undefined) return serveOnDeno(deno, fetch, host, port, signal);
-    if (bun !== undefined) return serveOnBun(bun, fetch, host, port, signal);
-    return await serveOnNode(fetch, host, port, signal);
+    return deno === undefined
+      ? await serveOnNode(fetch, host, port, signal)
+      : serveOnDeno(deno, fetch, host, port, signal);
   } catch (error) {
     throw newListenError(error, host, port);
   }
@@ -130,29 +123,16 @@ function serveOnDeno(
   return { url: urlOf(host, server.addr.port), port: server.addr.port, finished };
 }
 
-function serveOnBun(
-  bun: BunLike,
-  fetch: Handler,
-  host: string,
-  port: number,
-  signal?: AbortSignal,
-): ServedFetch {
-  // Bun closes an answer that is quiet for 10 s unless it is told not to.
-  const server = bun.serve({ hostname: host, port, idleTimeout: 0, fetch });
-  const finished = new Promise<void>((resolve) => {
-    if (signal === undefined) return;
-    onAbort(signal, () => void Promise.resolve(server.stop(true)).then(() => resolve()));
-  });
-  return { url: urlOf(host, server.port), port: server.port, finished };
-}
-
+// Bun too: its own server keeps the head of an answer back until the first byte of the body, and so keeps whoever opens
+// a quiet watch waiting.
 async function serveOnNode(
   fetch: Handler,
   host: string,
   port: number,
   signal?: AbortSignal,
 ): Promise<ServedFetch> {
-  const server = createAdaptorServer({ fetch }) as Server;
+  // It would put classes of its own in the place of the program's Request and Response.
+  const server = createAdaptorServer({ fetch, overrideGlobalObjects: false }) as Server;
   server.requestTimeout = 0;
   await new Promise<void>((resolve, reject) => {
     server.once("error", reject);

@@ -38,6 +38,8 @@ interface DenoLike {
  *
  * Deno's and Bun's own `fetch` is used where it knows the settings, and Node's `https` otherwise.
  *
+ * @throws {TypeError} A certificate is given without its key, or a key without its certificate.
+ *
  * @example
  * ```ts
  * import { readFileSync } from "node:fs";
@@ -51,6 +53,9 @@ interface DenoLike {
  */
 export function createTlsFetch(options: TlsOptions = {}): FetchFunction {
   const { ca, cert, key, serverName, insecureSkipVerify } = options;
+  if ((cert === undefined) !== (key === undefined)) {
+    throw new TypeError("Cannot make a fetch: a client certificate and its key (cert and key) go together");
+  }
   const { Deno: deno, Bun: bun } = globalThis as { Deno?: DenoLike; Bun?: unknown };
   if (deno !== undefined && serverName === undefined && !insecureSkipVerify) {
     // HTTP/2 puts all watches on one connection, whose end would be the end of all of them.

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { Buffer } from "node:buffer";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { delimiter, join } from "node:path";
 import { after, describe, it } from "node:test";
@@ -118,6 +119,48 @@ describe("a kubeconfig's context", () => {
     assert.deepEqual(rest.impersonate, { user: "ann", groups: ["a", "b"] });
   });
 
+  it("may name its server without a scheme: over TLS if it says anything about TLS", async () => {
+    const server = async (name: string, cluster: string) => {
+      const text = config(name, { server: "10.0.0.1:6443" }).replace('server: "10', `${cluster}server: "10`);
+      const rest = await restConfigFromKubeconfig(await loadKubeconfig({ path: file(name, text) }));
+      return [rest.server, rest.token];
+    };
+    assert.deepEqual(await server("s1", ""), ["http://10.0.0.1:6443", undefined]);
+    assert.deepEqual(await server("s2", "insecure-skip-tls-verify: true, "), ["https://10.0.0.1:6443", "t"]);
+  });
+
+  it("hands its clock and logger on, for warnings and timeouts", async () => {
+    const kubeconfig = await loadKubeconfig({ path: file("c8", config("c8")) });
+    const options = { clock: new FakeClock(), logger: new LogRecorder() };
+    const { clock, logger } = await restConfigFromKubeconfig(kubeconfig, options);
+    assert.deepEqual([clock, logger], [options.clock, options.logger]);
+  });
+
+  it("with data that is no base64, half a client certificate, or a server that is no text is refused", async () => {
+    const refused = async (name: string, text: string) => {
+      const kubeconfig = await loadKubeconfig({ path: file(name, text) });
+      const error = await restConfigFromKubeconfig(kubeconfig).catch((error) => error);
+      assert.ok(error instanceof KubeconfigError, String(error));
+      return error.message;
+    };
+    assert.match(await refused("d1", config("d1", { user: "client-key-data: '%%%'" })), /is not base64/);
+    assert.match(
+      await refused("d2", config("d2", { user: `client-key-data: ${btoa("k")}` })),
+      /and no client-certificate/,
+    );
+    assert.match(
+      await refused("d3", config("d3", { user: "client-certificate: /no/such" })),
+      /Cannot read \/no\/such, which/,
+    );
+    assert.match(
+      await refused("d4", config("d4", { user: `client-certificate-data: ${btoa("c")}` })),
+      /and no client-key/,
+    );
+    const numeric =
+      "current-context: n\ncontexts: [{name: n, context: {cluster: n}}]\nclusters: [{name: n, cluster: {server: 7}}]";
+    assert.match(await refused("d5", numeric), /its cluster "n" has no server/);
+  });
+
   it("that needs what is not supported is refused with what to do instead", async () => {
     const kubeconfig = await loadKubeconfig({
       path: file("c6", config("c6", { user: "auth-provider: {name: oidc}" })),
@@ -186,19 +229,16 @@ describe("a credential plugin", () => {
       '{"apiVersion":"client.authentication.k8s.io/v1","kind":"ExecCredential","status":' +
         '{"token":"abc","expirationTimestamp":"1970-01-01T00:00:10Z"}}',
     );
-    const runs = () =>
-      import("node:fs").then(({ readFileSync }) =>
-        readFileSync(join(folder, "good.count"), "utf8").trim().split("\n").length
-      );
+    const runs = () => readFileSync(join(folder, "good.count"), "utf8").trim().split("\n").length;
     const credentials = new ExecCredentials(config, { ...options, clock });
     assert.deepEqual(await Promise.all([credentials.token(), credentials.token()]), ["abc", "abc"]);
-    assert.equal(await runs(), 1);
+    assert.equal(runs(), 1);
     await clock.advance(10_000);
     await credentials.token();
-    assert.equal(await runs(), 2);
+    assert.equal(runs(), 2);
     credentials.forget();
     await credentials.token();
-    assert.equal(await runs(), 3);
+    assert.equal(runs(), 3);
   });
 
   it("that is not installed, fails, or answers oddly is an error that names it", async () => {
@@ -214,5 +254,36 @@ describe("a credential plugin", () => {
       /neither a token/,
     );
     await assert.rejects(asked({ command: "x", apiVersion: "v9" }), /speaks v9/);
+    await assert.rejects(asked({ command: "x", interactiveMode: "Always" }), /wants to ask a person/);
+  });
+
+  it("is told what is wanted of it, with its own variables, and cannot wait for an answer", async () => {
+    const seen = join(folder, "asking.info");
+    const command = file(
+      "asking",
+      `#!/bin/sh\nread answer\necho "$KUBERNETES_EXEC_INFO$X$1" > ${seen}\n` +
+        `echo '{"apiVersion":"client.authentication.k8s.io/v1beta1","status":{"token":"t"}}'\n`,
+    );
+    const credentials = new ExecCredentials({
+      command,
+      args: ["arg"],
+      env: [{ name: "X", value: "mine" }],
+      apiVersion: "client.authentication.k8s.io/v1beta1",
+      provideClusterInfo: true,
+    }, { ...options, tls: { ca: "CÄ" } });
+    assert.equal(await credentials.token(), "t");
+    const told = readFileSync(seen, "utf8");
+    assert.ok(told.endsWith("minearg\n"), told);
+    assert.deepEqual(JSON.parse(told.slice(0, -"minearg\n".length)), {
+      apiVersion: "client.authentication.k8s.io/v1beta1",
+      kind: "ExecCredential",
+      spec: {
+        interactive: false,
+        cluster: {
+          server: "https://x.example",
+          "certificate-authority-data": Buffer.from("CÄ").toString("base64"),
+        },
+      },
+    });
   });
 });

@@ -31,6 +31,30 @@ describe("serving a fetch function", () => {
     api.close();
   });
 
+  it("sends the head of an answer at once, however long its first byte takes", async () => {
+    const stop = new AbortController();
+    let isCancelled = false;
+    const quiet = new ReadableStream<Uint8Array>({ cancel: () => void (isCancelled = true) });
+    const server = await serveFetch(() => new Response(quiet), { signal: stop.signal });
+    const response = await fetch(server.url);
+    assert.equal(response.status, 200);
+    const read = response.text().catch(() => {});
+    stop.abort();
+    await server.finished;
+    await read;
+    for (let i = 0; i < 100 && !isCancelled; i++) await new Promise((resolve) => setTimeout(resolve, 5));
+    assert.ok(isCancelled, "nobody writes to a stream that nobody reads");
+  });
+
+  it("leaves the program's own Request and Response alone", async () => {
+    const before = [globalThis.Request, globalThis.Response];
+    const stop = new AbortController();
+    const server = await serveFetch(() => new Response(), { signal: stop.signal });
+    assert.deepEqual([globalThis.Request, globalThis.Response], before);
+    stop.abort();
+    await server.finished;
+  });
+
   it("says in a typed error that a port is in use", async () => {
     const stop = new AbortController();
     const first = await serveFetch(() => new Response(), { signal: stop.signal });

@@ -123,6 +123,11 @@ for (
   });
 }
 
+it("a certificate without its key, or a key without its certificate, is refused", () => {
+  assert.throws(() => createTlsFetch({ cert }), TypeError);
+  assert.throws(() => createTlsFetch({ key }), /go together/);
+});
+
 async function eventually(condition: () => boolean): Promise<void> {
   for (let i = 0; i < 500 && !condition(); i++) await new Promise((resolve) => setTimeout(resolve, 2));
   assert.ok(condition());

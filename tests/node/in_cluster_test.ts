@@ -1,0 +1,140 @@
+import assert from "node:assert/strict";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { createServer } from "node:https";
+import type { AddressInfo } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, describe, it } from "node:test";
+import { isUnauthorized, newCluster } from "@listwatch/cache";
+import {
+  inClusterConfig,
+  KubeconfigError,
+  loadKubeconfig,
+  restConfigFromKubeconfig,
+} from "@listwatch/cache/node";
+import { FakeClock } from "@listwatch/cache/testing";
+import { LogRecorder } from "../log_recorder.ts";
+
+const fixture = (name: string) => readFileSync(new URL(`./fixtures/${name}`, import.meta.url), "utf8");
+const folder = mkdtempSync(join(tmpdir(), "listwatch-in-cluster-"));
+
+const write = (name: string, text: string, mode = 0o600) => {
+  const path = join(folder, name);
+  writeFileSync(path, text, { mode });
+  return path;
+};
+
+// Accepts one token, which the test changes.
+let accepted = "one";
+const seen: (string | undefined)[] = [];
+const server = createServer(
+  { key: fixture("server.key"), cert: fixture("server.crt") },
+  (request, response) => {
+    seen.push(request.headers.authorization);
+    response.statusCode = request.headers.authorization === `Bearer ${accepted}` ? 200 : 401;
+    response.setHeader("Content-Type", "application/json");
+    response.end('{"gitVersion":"v1.36.3"}');
+  },
+);
+await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+const port = String((server.address() as AddressInfo).port);
+after(() => {
+  rmSync(folder, { recursive: true });
+  server.close();
+  server.closeAllConnections();
+});
+
+describe("a program in a pod", () => {
+  const env = { KUBERNETES_SERVICE_HOST: "127.0.0.1", KUBERNETES_SERVICE_PORT: port };
+
+  it("reaches its cluster as its service account, whose token may change", async () => {
+    write("token", "one\n");
+    write("ca.crt", fixture("ca.crt"));
+    write("namespace", "shop\n");
+    const clock = new FakeClock();
+    const config = await inClusterConfig({
+      env,
+      serviceAccountPath: folder,
+      clock,
+      logger: new LogRecorder(),
+    });
+    assert.equal(config.server, `https://127.0.0.1:${port}`);
+    assert.equal(config.namespace, "shop");
+    const cluster = newCluster(config);
+    assert.deepEqual(await cluster.request("/version"), { gitVersion: "v1.36.3" });
+    write("token", "two");
+    accepted = "two";
+    // The token read before is refused once, and then read anew although its minute is not over.
+    await assert.rejects(cluster.request("/version"), isUnauthorized);
+    await cluster.request("/version");
+    write("token", "three");
+    accepted = "three";
+    await clock.advance(60_000);
+    await cluster.request("/version");
+    assert.deepEqual(seen.splice(0), ["Bearer one", "Bearer one", "Bearer two", "Bearer three"]);
+  });
+
+  it("takes its namespace from POD_NAMESPACE first, and writes an IPv6 address in brackets", async () => {
+    const config = await inClusterConfig({
+      env: { ...env, KUBERNETES_SERVICE_HOST: "fd00::1", POD_NAMESPACE: "mine" },
+      serviceAccountPath: folder,
+    });
+    assert.equal(config.server, `https://[fd00::1]:${port}`);
+    assert.equal(config.namespace, "mine");
+  });
+
+  it("goes on with the system's roots when there is no CA, and says so", async () => {
+    rmSync(join(folder, "ca.crt"));
+    const logger = new LogRecorder();
+    await inClusterConfig({ env, serviceAccountPath: folder, logger });
+    assert.match(logger.of("warn")[0], /Cannot read the service account's CA, trusting the system's roots/);
+  });
+
+  it("outside of a pod, or without a token, is refused with the reason", async () => {
+    await assert.rejects(
+      inClusterConfig({ env: {} }),
+      (error) =>
+        error instanceof KubeconfigError && /KUBERNETES_SERVICE_HOST .* is this a pod\?/.test(error.message),
+    );
+    await assert.rejects(inClusterConfig({ env, serviceAccountPath: join(folder, "no") }), KubeconfigError);
+  });
+});
+
+describe("a kubeconfig with a credential plugin", () => {
+  it("asks the plugin again after the server has refused its token", async () => {
+    const tokenFile = write("plugin.token", "old");
+    const command = write(
+      "plugin",
+      `#!/bin/sh\nprintf '{"apiVersion":"client.authentication.k8s.io/v1","status":{"token":"%s"}}' "$(cat ${tokenFile})"\n`,
+      0o700,
+    );
+    const path = write(
+      "config",
+      JSON.stringify({
+        "current-context": "c",
+        contexts: [{ name: "c", context: { cluster: "c", user: "u" } }],
+        clusters: [{
+          name: "c",
+          cluster: {
+            server: `https://127.0.0.1:${port}`,
+            "certificate-authority-data": btoa(fixture("ca.crt")),
+          },
+        }],
+        users: [{
+          name: "u",
+          user: {
+            exec: { apiVersion: "client.authentication.k8s.io/v1", command, interactiveMode: "IfAvailable" },
+          },
+        }],
+      }),
+    );
+    accepted = "old";
+    const cluster = newCluster(await restConfigFromKubeconfig(await loadKubeconfig({ path })));
+    await cluster.request("/version");
+    writeFileSync(tokenFile, "new");
+    accepted = "new";
+    await assert.rejects(cluster.request("/version"), isUnauthorized);
+    await cluster.request("/version");
+    assert.deepEqual(seen.splice(0), ["Bearer old", "Bearer old", "Bearer new"]);
+  });
+});
