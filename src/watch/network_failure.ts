@@ -17,7 +17,8 @@ import { errorMessage } from "../util/errors.ts";
 export function newNetworkError(text: string, error: unknown): NetworkError {
   if (error instanceof NetworkError) return error;
   const failures = chain(error);
-  return new NetworkError(classify(failures), `${text}: ${describe(failures, error)}`, { cause: error });
+  const detail = describe(failures, error) + (isUntrusted(failures) ? UNTRUSTED_HINT : "");
+  return new NetworkError(classify(failures), `${text}: ${detail}`, { cause: error });
 }
 
 interface Failure {
@@ -58,6 +59,13 @@ function classify(failures: readonly Failure[]): NetworkFailure {
   if (failures.some((failure) => CUT_SHORT.test(failure.message))) return "UnexpectedEOF";
   if (any(RESET, "ConnectionReset")) return "ConnectionReset";
   return "Unreachable";
+}
+
+const UNTRUSTED = /SELF_SIGNED|self.signed certificate|UNABLE_TO_VERIFY|UNABLE_TO_GET_ISSUER|UnknownIssuer/i;
+const UNTRUSTED_HINT = "; the server's certificate is not trusted: give the authority (CA) that signed it";
+
+function isUntrusted(failures: readonly Failure[]): boolean {
+  return failures.some((failure) => UNTRUSTED.test(failure.code) || UNTRUSTED.test(failure.message));
 }
 
 // The innermost error knows most: the outer ones say "fetch failed" and "terminated".

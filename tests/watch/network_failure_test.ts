@@ -105,6 +105,30 @@ describe("newNetworkError", () => {
     });
   }
 
+  it("says what to do about a certificate that is not trusted", () => {
+    const hint = "; the server's certificate is not trusted: give the authority (CA) that signed it";
+    for (
+      const error of [
+        failure(
+          "fetch failed",
+          undefined,
+          failure("unable to verify the first certificate", "UNABLE_TO_VERIFY_LEAF_SIGNATURE"),
+        ),
+        failure("self signed certificate in certificate chain", "SELF_SIGNED_CERT_IN_CHAIN"),
+        failure(
+          "fetch failed",
+          undefined,
+          new Error("client error (Connect): invalid peer certificate: UnknownIssuer"),
+        ),
+      ]
+    ) {
+      assert.ok(newNetworkError("x", error).message.endsWith(hint));
+    }
+    assert.ok(
+      !newNetworkError("x", failure("other side closed", "UND_ERR_SOCKET")).message.includes("trusted"),
+    );
+  });
+
   it("gives a NetworkError back as it is", () => {
     const error = new NetworkError("ConnectionReset", "known");
     assert.equal(newNetworkError("again", error), error);
