@@ -4,17 +4,24 @@
  * @module
  */
 
+import { describe, it } from "node:test";
 import { caseFiles } from "./cases/mod.ts";
-import { declareFile } from "./declare.ts";
+import { testsOf } from "./file_tests.ts";
 import { runSharedInformerCaseWithDeltaFIFO } from "./suites/shared_informer.ts";
 
-for (const file of caseFiles) declareFile(file);
+const withDeltaFIFO = {
+  run: runSharedInformerCaseWithDeltaFIFO,
+  title: "shared_informer with a DeltaFIFO",
+  leastPlayed: 60,
+};
 
-const sharedInformer = caseFiles.filter((file) => file.suite === "shared_informer");
-for (const file of sharedInformer) {
-  declareFile(file, {
-    run: runSharedInformerCaseWithDeltaFIFO,
-    title: "shared_informer with a DeltaFIFO",
-    leastPlayed: 60,
+const files = [
+  ...caseFiles.map((file) => testsOf(file)),
+  ...caseFiles.filter(({ suite }) => suite === "shared_informer").map((file) => testsOf(file, withDeltaFIFO)),
+];
+
+for (const { title, tests } of files) {
+  describe(title, () => {
+    for (const { name, run } of tests) it(name, run);
   });
 }

@@ -3,14 +3,18 @@
  * @module
  */
 
+import { describe, it } from "node:test";
 import { caseFiles } from "../cases/mod.ts";
-import { declareFile } from "../declare.ts";
-import { serveOnSocket } from "./socket_server.ts";
+import { testsOf } from "../file_tests.ts";
 import { runReflectorCase } from "../suites/reflector.ts";
+import { serveOnSocket } from "./socket_server.ts";
 
-for (const file of caseFiles.filter((file) => file.suite === "reflector")) {
-  declareFile(file, {
+for (const file of caseFiles.filter(({ suite }) => suite === "reflector")) {
+  const { title, tests } = testsOf(file, {
     run: (caze) => runReflectorCase(caze, { serve: serveOnSocket }),
     title: "reflector over a socket",
+  });
+  describe(title, () => {
+    for (const { name, run } of tests) it(name, run);
   });
 }

@@ -1,16 +1,15 @@
 /**
- * Recorded cases as tests.
+ * A file of recorded cases as tests.
  * @module
  */
 
 import assert from "node:assert/strict";
-import { describe, it } from "node:test";
 import { CONCURRENCY } from "./run.ts";
 import type { Case, CaseFile } from "./suites/harness.ts";
 import { suites } from "./suites/mod.ts";
 
-/** Options of {@linkcode declareFile}. */
-export interface DeclareOptions {
+/** Options of {@linkcode testsOf}. */
+export interface FileTestsOptions {
   /** Runs a case instead of the suite's registered runner; `false` says that it was not played. */
   readonly run?: (caze: Case) => Promise<unknown>;
   /** What stands in the report; the suite's name by default. */
@@ -19,27 +18,33 @@ export interface DeclareOptions {
   readonly leastPlayed?: number;
 }
 
-/** Declares a test for each case of a file. */
-export function declareFile(file: CaseFile, options: DeclareOptions = {}): void {
-  const { title = file.suite, run = suites[file.suite] } = options;
+/** The tests of a file, for a test file to declare: reports name the file that calls `it`. */
+export interface FileTests {
+  readonly title: string;
+  readonly tests: readonly { readonly name: string; readonly run: () => Promise<void> }[];
+}
+
+/** A test for each case of a file. */
+export function testsOf(file: CaseFile, options: FileTestsOptions = {}): FileTests {
   const source = file.source === undefined ? "" : ` (${file.source})`;
-  describe(`conformance: ${title}${source}`, () => {
-    if (run === undefined) {
-      it("has a runner", () => assert.fail(`suites/mod.ts has none for ${JSON.stringify(file.suite)}`));
-      return;
-    }
-    it("has cases", () => assert.ok(file.cases.length > 0));
-    const results = new SharedRun(file.cases, run, CONCURRENCY[file.suite] ?? 1);
-    for (const [index, caze] of file.cases.entries()) {
-      it(caze.name, async () => void await results.of(index));
-    }
+  const title = `conformance: ${options.title ?? file.suite}${source}`;
+  const runCase = options.run ?? suites[file.suite];
+  if (runCase === undefined) {
+    const fail = () => Promise.reject(new Error(`suites/mod.ts has none for ${JSON.stringify(file.suite)}`));
+    return { title, tests: [{ name: "has a runner", run: fail }] };
+  }
+  const results = new SharedRun(file.cases, runCase, CONCURRENCY[file.suite] ?? 1);
+  const tests = file.cases.map(({ name }, index) => ({
+    name,
+    run: async () => void await results.of(index),
+  }));
+  const allPlayed = async () => {
     const { leastPlayed = file.cases.length } = options;
-    it("has played its cases", async () => {
-      const played = await Promise.all(file.cases.map((_, index) => results.of(index).catch(() => true)));
-      const count = played.filter((one) => one !== false).length;
-      assert.ok(count >= leastPlayed, `${count} were played, ${leastPlayed} must be`);
-    });
-  });
+    const played = await Promise.all(file.cases.map((_, index) => results.of(index).catch(() => true)));
+    const count = played.filter((one) => one !== false).length;
+    assert.ok(count > 0 && count >= leastPlayed, `${count} were played, ${leastPlayed} must be`);
+  };
+  return { title, tests: [...tests, { name: "has played its cases", run: allPlayed }] };
 }
 
 /** Runs cases, some at a time, from when the first result is asked for: tests themselves run one after the other. */
