@@ -181,9 +181,11 @@ export class SoakedInformer {
 /** A history that keeps what is there, but not the events: it must not grow. */
 class Fold extends History<KubernetesObject> {
   told = 0;
+  readonly name: string;
 
-  constructor(readonly name: string) {
+  constructor(name: string) {
     super();
+    this.name = name;
   }
 
   override onAdd(object: KubernetesObject, isInInitialList: boolean): void | Promise<void> {
