@@ -42,7 +42,17 @@ import { Processor } from "./processor.ts";
 import type { ProcessorListener } from "./processor_listener.ts";
 import type { StoreEvent } from "./store_event.ts";
 
-/** What a queue of an informer is made from. */
+/**
+ * What a queue of an informer is made from.
+ *
+ * @example
+ * ```ts
+ * import { DeltaFIFO, type KubernetesObject, type Queue, type QueueContext } from "@listwatch/cache";
+ * function newQueue(context: QueueContext<KubernetesObject>): Queue<KubernetesObject> {
+ *   return new DeltaFIFO({ ...context, emitDeltaTypeReplaced: true });
+ * }
+ * ```
+ */
 export interface QueueContext<T> {
   readonly keyFunc: KeyFunc;
   /** The informer's store: what the consumer knows. */
@@ -97,7 +107,15 @@ export interface SharedIndexInformerOptions<T, I extends string = never> {
   readonly logger?: Logger;
 }
 
-/** Options of `addEventHandler`. */
+/**
+ * Options of `addEventHandler`.
+ *
+ * @example
+ * ```ts
+ * import type { HandlerOptions } from "@listwatch/cache";
+ * const options: HandlerOptions = { name: "endpoints", resyncPeriodMs: 600_000, mailbox: { limit: 10_000 } };
+ * ```
+ */
 export interface HandlerOptions {
   /** For log lines; `handler 1` for the first of an informer, and so on, by default. */
   readonly name?: string;

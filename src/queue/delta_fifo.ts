@@ -46,7 +46,18 @@ export interface DeltaFIFOOptions<T> extends SlowTraceOptions {
   readonly onRejected?: OnTransformRejected<T>;
 }
 
-/** The deltas of one key, oldest first: what {@linkcode DeltaFIFO} hands out. */
+/**
+ * The deltas of one key, oldest first: what {@linkcode DeltaFIFO} hands out.
+ *
+ * @example
+ * ```ts
+ * import { DeltaFIFO, type KubernetesObject, type ObjectDeltas } from "@listwatch/cache";
+ * const queue = new DeltaFIFO<KubernetesObject>();
+ * queue.add({ metadata: { name: "web-1" } });
+ * const deltas: ObjectDeltas<KubernetesObject> | undefined = queue.getByKey("web-1");
+ * console.log(deltas?.length); // 1
+ * ```
+ */
 export type ObjectDeltas<T> = readonly ObjectDelta<T>[];
 
 /**

@@ -65,13 +65,38 @@ export interface KeyListerGetter<T> {
  *
  * @param item What was popped.
  * @param isInInitialList Whether it was popped before the queue had synced.
+ *
+ * @example
+ * ```ts
+ * import type { Deltas, KubernetesObject, PopProcessFunc } from "@listwatch/cache";
+ * const process: PopProcessFunc<Deltas<KubernetesObject>> = async (deltas, isInInitialList) => {
+ *   for (const delta of deltas) await Promise.resolve(console.log(delta.type, isInInitialList));
+ * };
+ * ```
  */
 export type PopProcessFunc<I> = (item: I, isInInitialList: boolean) => void | Promise<void>;
 
-/** As {@linkcode PopProcessFunc}, without waiting for anything. */
+/**
+ * As {@linkcode PopProcessFunc}, without waiting for anything.
+ *
+ * @example
+ * ```ts
+ * import type { Deltas, KubernetesObject, SyncProcessFunc } from "@listwatch/cache";
+ * const process: SyncProcessFunc<Deltas<KubernetesObject>> = (deltas) => console.log(deltas.length);
+ * ```
+ */
 export type SyncProcessFunc<I> = (item: I, isInInitialList: boolean) => void;
 
-/** Options of `pop`. */
+/**
+ * Options of `pop`.
+ *
+ * @example
+ * ```ts
+ * import { FIFO, metaNamespaceKey, type PopOptions } from "@listwatch/cache";
+ * const options: PopOptions = { signal: AbortSignal.abort(new Error("enough")) };
+ * await new FIFO(metaNamespaceKey).pop(() => {}, options).catch((error) => console.log(error.message)); // enough
+ * ```
+ */
 export interface PopOptions {
   /** Ends the wait for an item; `pop` then rejects with its reason, and nothing was popped. */
   readonly signal?: AbortSignal;
@@ -120,5 +145,13 @@ export interface Queue<T> extends ReflectorStore<T> {
   readonly transform?: TransformFunc<T> | undefined;
 }
 
-/** What a queue's items may be where only a key is needed. */
+/**
+ * What a queue's items may be where only a key is needed.
+ *
+ * @example
+ * ```ts
+ * import { DeletedFinalStateUnknown, type KubernetesObject, type Queued } from "@listwatch/cache";
+ * const gone: Queued<KubernetesObject> = new DeletedFinalStateUnknown<KubernetesObject>("shop/web-1", undefined);
+ * ```
+ */
 export type Queued<T> = T | DeletedFinalStateUnknown<T>;
