@@ -536,7 +536,10 @@ export class Reflector<T> {
   #deletesKey(key: string | undefined, resourceVersion: string | undefined): boolean {
     if (key === undefined || this.#store.deleteKey === undefined) return false;
     this.#store.deleteKey(key);
-    if (resourceVersion) this.#store.bookmark?.(resourceVersion);
+    if (resourceVersion) {
+      this.#store.bookmark?.(resourceVersion);
+      this.#state = { ...this.#state, resourceVersion };
+    }
     this.#refused.delete(key);
     return true;
   }

@@ -20,11 +20,22 @@ function at(name: string, resourceVersion: string, label?: string): KubernetesOb
   return { metadata: { name, resourceVersion, ...(label && { labels: { is: label } }) } };
 }
 
+interface Result {
+  readonly calls: readonly string[];
+  readonly keys: readonly string[];
+  /** Where the store stands. */
+  readonly version: string;
+  /** Where the reflector stands. */
+  readonly lastSync: string;
+  readonly observed: readonly string[];
+  readonly quarantined: number;
+}
+
 /** An informer whose watch has sent these items, all in one batch. */
 async function after(
   items: readonly Item[],
   options: SharedIndexInformerOptions<KubernetesObject, "byLabel"> = {},
-): Promise<{ calls: string[]; keys: string[]; version: string; observed: string[]; quarantined: number }> {
+): Promise<Result> {
   const never = deferred<void>();
   const source: ListerWatcher<KubernetesObject> = {
     list: () => Promise.resolve({ metadata: { resourceVersion: "10" }, items: [at("old", "9")] }),
@@ -54,6 +65,7 @@ async function after(
     calls: recorder.calls.slice(1),
     keys: informer.indexer.listKeys(),
     version: informer.indexer.lastStoreSyncResourceVersion(),
+    lastSync: informer.lastSyncResourceVersion(),
     observed: observed.slice(1),
     quarantined,
   };
@@ -82,7 +94,7 @@ describe("a delete that cannot be accepted as it is", () => {
     const result = await after([{ type: "INVALID", quarantined }]);
     assert.deepEqual(result.calls, ["tombstone old@9"]);
     assert.deepEqual(result.keys, []);
-    assert.equal(result.version, "11");
+    assert.deepEqual([result.version, result.lastSync], ["11", "11"]);
     assert.equal(result.quarantined, 1);
   });
 
