@@ -361,7 +361,7 @@ describe("a DeltaFIFO under random writes and pops", () => {
           assert.equal(queue.hasSynced(), model.population.latched);
         }
       }),
-      propertyOptions(4_000),
+      propertyOptions(10_000),
     );
   });
 });

@@ -229,7 +229,7 @@ describe("an indexer under random writes", () => {
           assertSame(indexer, model);
         }
       }),
-      propertyOptions(4_000),
+      propertyOptions(10_000),
     );
   });
 });
