@@ -391,6 +391,7 @@ export class Reflector<T> {
     }
     this.#losses.recovered();
     this.#watchesSinceList = 0;
+    this.#failure = undefined;
     this.#status.succeed();
   }
 
@@ -413,6 +414,7 @@ export class Reflector<T> {
       }
     }
     this.#pacing.healthy();
+    this.#failure = undefined;
     if (opened !== undefined) this.#watchesSinceList++;
     this.#metrics.watchBegins();
     this.#status.succeed();

@@ -448,6 +448,28 @@ describe("a reflector's watches", () => {
     assert.equal(run.source.left, 0);
   });
 
+  it("do not wait for what the server asked before something went well", async () => {
+    const patience = new StatusError(statuses.expired, { retryAfterMs: 20_000 });
+    await using run = newRun([
+      { list: page("", "10") },
+      { watch: refusal("forbidden") },
+      { list: patience },
+      { list: page("", "11") },
+      {
+        watch: openWatch((watcher) => {
+          watcher.add(at("a@12"));
+          watcher.stop();
+        }),
+      },
+      { watch: openWatch() },
+    ]);
+    await run.start();
+    await run.clock.advance(800);
+    assert.equal(run.source.left, 1);
+    await run.clock.advance(1_600);
+    assert.equal(run.source.left, 0);
+  });
+
   it("that are refused for any other reason are reported, and everything is listed again after a delay", async () => {
     for (
       const error of [refusal("forbidden"), refusal("expired"), refusal("internal"), new Error("it broke")]
