@@ -381,6 +381,28 @@ describe("a reflector with a dead peer", () => {
     assert.deepEqual(run.source.requests.slice(2), ['watch "11"']);
   });
 
+  it("expects bookmarks from the start where the watch before had some, and no more once a long one had none", async () => {
+    const bookmarked = openWatch((watcher) => watcher.bookmark("11"));
+    await using run = newRun([
+      { list: page("", "10") },
+      { watch: bookmarked },
+      { watch: openWatch() },
+      { watch: openWatch() },
+      { watch: openWatch() },
+    ]);
+    await run.start();
+    await run.clock.advance(60_000);
+    bookmarked.stop();
+    await run.clock.advance(0);
+    assert.equal(run.source.requests.length, 3);
+    await run.clock.advance(89_999);
+    assert.equal(run.source.requests.length, 3);
+    await run.clock.advance(1);
+    assert.equal(run.source.requests.length, 4, "it was taken for dead");
+    await run.clock.advance(300_000);
+    assert.equal(run.source.requests.length, 4);
+  });
+
   it("waits half a minute for a watch to open, and a minute and a half for a page of a list", async () => {
     await using run = newRun([
       { list: page("", "10") },

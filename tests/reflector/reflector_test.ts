@@ -449,7 +449,8 @@ describe("a reflector's watches", () => {
   });
 
   it("do not wait for what the server asked before something went well", async () => {
-    const patience = new StatusError(statuses.expired, { retryAfterMs: 20_000 });
+    const tooLarge = newStatus(504, "Timeout", "Too large resource version: 10, current: 9");
+    const patience = new StatusError(tooLarge, { retryAfterMs: 20_000 });
     await using run = newRun([
       { list: page("", "10") },
       { watch: refusal("forbidden") },
