@@ -100,6 +100,8 @@ export class Reflector<T> {
   /** What ended the last watch or try, if it was an error. */
   #lastEnd: unknown;
   #watchesSinceList = 0;
+  /** Whether bookmarks came on the watch before. */
+  #sendsBookmarks = false;
   /** Of the watch that is open. */
   #guard: WatchGuard | undefined;
   #running = false;
@@ -423,14 +425,17 @@ export class Reflector<T> {
       opened !== undefined || (startVersion !== "" && startVersion !== "0"),
     );
     const link = linkedAbort(signal);
+    const bookmarkSilenceMs = this.#options.bookmarkSilenceMs ?? DEFAULT_BOOKMARK_SILENCE_MS;
     const guard = new WatchGuard(this.#clock, link, {
       deadlineMs: watch.deadlineMs,
-      bookmarkSilenceMs: this.#options.bookmarkSilenceMs ?? DEFAULT_BOOKMARK_SILENCE_MS,
+      bookmarkSilenceMs,
+      expectsBookmarks: this.#sendsBookmarks,
     });
     guard.relistAt(this.#losses.dueMs);
     this.#guard = guard;
     resync.onError = (error) => link.abort(error);
     let eventCount = 0;
+    let hadBookmark = false;
     let failure: unknown;
     try {
       for (
@@ -442,7 +447,10 @@ export class Reflector<T> {
         guard.feed();
         for (const item of batch) {
           if (item.type === "ERROR") throw new StatusError(item.object);
-          if (item.type === "BOOKMARK") guard.bookmark();
+          if (item.type === "BOOKMARK") {
+            hadBookmark = true;
+            guard.bookmark();
+          }
           if (item.type === "INVALID") this.#refuse(item.quarantined);
           else if (this.#apply(item, position)) eventCount++;
         }
@@ -460,6 +468,8 @@ export class Reflector<T> {
     }
     if (signal.aborted) return { of: "start" }; // the loop sees it
     const lastedMs = this.#clock.now() - startMs;
+    // A short watch says nothing about bookmarks; one that lasted and had none says that they no longer come.
+    this.#sendsBookmarks = hadBookmark || (this.#sendsBookmarks && lastedMs < bookmarkSilenceMs);
     const isVeryShort = failure === undefined && eventCount === 0 && lastedMs < VERY_SHORT_MS;
     this.#metrics.watchEnds(lastedMs, eventCount, isVeryShort);
     if (failure instanceof RelistDue) return { of: "watch", relist: true };

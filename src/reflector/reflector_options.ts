@@ -79,7 +79,10 @@ export interface ReflectorOptions {
   readonly openTimeoutMs?: number;
   /** How long the server may take for one page of a list, in milliseconds; 90,000 by default. */
   readonly listTimeoutMs?: number;
-  /** How long a watch that sends bookmarks may then be silent before it is taken for dead; 90,000 by default. */
+  /**
+   * How long a watch that sends bookmarks may then be silent before it is taken for dead; 90,000 by default. One that
+   * follows a watch that had some is expected to send them from its start.
+   */
   readonly bookmarkSilenceMs?: number;
   /** What the store holds: an object of a list that is set aside leaves the state before it, instead of a delete. */
   readonly knownObjects?: { getByKey(key: string): unknown };

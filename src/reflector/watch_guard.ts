@@ -17,6 +17,8 @@ export interface WatchGuardOptions {
   readonly deadlineMs: number;
   /** How long a watch that sends bookmarks may be silent, in milliseconds. */
   readonly bookmarkSilenceMs: number;
+  /** Whether bookmarks are known to come before the first one has. */
+  readonly expectsBookmarks: boolean;
 }
 
 /**
@@ -39,6 +41,7 @@ export class WatchGuard {
       () => this.#drop("the server did not end it by its timeout"),
       options.deadlineMs - clock.now(),
     );
+    if (options.expectsBookmarks) this.bookmark();
   }
 
   /** Something arrived. */
@@ -46,7 +49,7 @@ export class WatchGuard {
     this.#silence?.feed();
   }
 
-  /** It was a bookmark: this server sends them, so they must go on coming. */
+  /** It was a bookmark, or one is sure to come: this server sends them, so they must go on coming. */
   bookmark(): void {
     this.#silence ??= new Watchdog(
       this.#clock,
