@@ -6,10 +6,8 @@
  */
 
 import { dirname, join, relative } from "node:path";
-import { copyTree } from "../build_npm.ts";
 import { ROOT } from "./gate.ts";
 import { run } from "./process.ts";
-import { dataFolders } from "./suites.ts";
 import type { Tools } from "./tools.ts";
 
 /** A built test file. */
@@ -57,10 +55,6 @@ export async function buildModules(tools: Tools, paths: string[]): Promise<Built
     "--sources-content=false",
     `--metafile=${metafile}`,
   ]);
-  for (const folder of dataFolders()) {
-    const isThere = await Deno.stat(join(ROOT, folder)).then(() => true, () => false);
-    if (isThere) await copyTree(join(ROOT, folder), join(outdir, folder));
-  }
   const { outputs } = JSON.parse(await Deno.readTextFile(metafile)) as Metafile;
   return Object.entries(outputs).flatMap(([output, { entryPoint, imports }]) => {
     if (entryPoint === undefined) return [];
@@ -102,7 +96,7 @@ export async function buildWorker(tools: Tools, paths: string[], nodeCompat: boo
     "--conditions=workerd,worker,browser,import",
     "--main-fields=module,main",
     "--target=es2024",
-    `--alias:node:test=${join(shims, "node_test.ts")}`,
+    `--alias:node:test=${join(shims, "collector.ts")}`,
     ...(nodeCompat ? ["--external:node:*"] : [
       `--alias:node:assert=${join(shims, "assert.ts")}`,
       `--alias:node:assert/strict=${join(shims, "assert.ts")}`,

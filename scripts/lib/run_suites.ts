@@ -5,7 +5,7 @@
  */
 
 import { join, relative } from "node:path";
-import type { Report } from "../../tests/runtimes/workerd/node_test.ts";
+import type { Report } from "../../tests/runtimes/workerd/collector.ts";
 import { buildWorker, type BuiltSuite } from "./bundle.ts";
 import { ROOT } from "./gate.ts";
 import { type JunitDialect, parseJunit, type TestResult } from "./junit.ts";
@@ -22,6 +22,9 @@ export interface SuiteRun {
 
 /** A runtime that has not ended by then is ended; its suites have failed. */
 const TIMEOUT_MS = 20 * 60_000;
+
+/** A single test of a portable suite that takes longer has failed. */
+const TEST_TIMEOUT_MS = 60_000;
 
 /** `deno test` on the sources. */
 export async function runOnDeno(paths: string[]): Promise<SuiteRun> {
@@ -43,7 +46,10 @@ export async function runOnNode(tools: Tools, suites: BuiltSuite[]): Promise<Sui
       const args = [
         "--enable-source-maps",
         "--test",
-        "--test-timeout=180000",
+        `--test-timeout=${TEST_TIMEOUT_MS}`,
+        // What a file said that broke before its first test is in no report.
+        "--test-reporter=spec",
+        "--test-reporter-destination=stdout",
         "--test-reporter=junit",
         `--test-reporter-destination=${report}`,
         ...suites.map(({ output }) => output),
@@ -66,7 +72,7 @@ export async function runOnBun(tools: Tools, suites: BuiltSuite[]): Promise<Suit
     return await withReport(async (report) => {
       const args = [
         "test",
-        "--timeout=120000",
+        `--timeout=${TEST_TIMEOUT_MS}`,
         "--reporter=junit",
         `--reporter-outfile=${report}`,
         ...suites.map(({ output }) => `./${relative(tools.dir, output)}`),
@@ -146,7 +152,16 @@ async function readReport(
 ): Promise<TestResult[]> {
   const xml = await Deno.readTextFile(report).catch(() => "");
   const results = parseJunit(xml, dialect).map((test) => ({ ...test, file: toSource(test.file) }));
-  results.push(...silentFiles(paths, results, result));
+  if (dialect === "node") {
+    // Node names the file in which `it` was called, which may be a helper's; but it reports every file without tests,
+    // as a test of that name.
+    const known = new Set(paths);
+    for (const test of results) {
+      if (!known.has(toSource(test.name))) continue;
+      Object.assign(test, { file: toSource(test.name), name: "has tests", status: "failed" });
+      test.message = `${test.message ?? "the file has no tests"}\n${lastLines(result)}`;
+    }
+  } else results.push(...silentFiles(paths, results, result));
   if (result.code !== 0 && !results.some(({ status }) => status === "failed")) {
     const message = `${dialect} ended with code ${result.code}${result.timedOut ? " (timeout)" : ""}:\n${
       lastLines(result)

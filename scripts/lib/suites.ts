@@ -14,9 +14,9 @@ export const RUNTIMES: readonly Runtime[] = ["deno", "node", "bun", "workerd"];
 
 /**
  * Portable folders: their suites use nothing but `node:test`, `node:assert/strict` and web APIs, and import the package
- * by its name. On Deno they test the source, elsewhere the built npm package. `data` is copied beside the built suites.
+ * by its name. On Deno they test the source, elsewhere the built npm package.
  */
-const PORTABLE: { folder: string; runtimes: readonly Runtime[]; data?: string; why: string }[] = [
+const PORTABLE: { folder: string; runtimes: readonly Runtime[]; why: string }[] = [
   { folder: "tests/runtimes/", runtimes: RUNTIMES, why: "the smoke of every runtime" },
   { folder: "tests/conformance/servers/", runtimes: ["deno", "node", "bun"], why: "listens on a socket" },
   { folder: "tests/conformance/", runtimes: RUNTIMES, why: "what client-go was recorded to do" },
@@ -37,11 +37,6 @@ export async function findSuites(root: string, filter = ""): Promise<SuiteFile[]
   return files
     .filter((path) => path.includes(filter) && !NOT_HERE.some((folder) => path.startsWith(folder)))
     .map((path) => ({ path, runtimes: runtimesOf(path) }));
-}
-
-/** Folders with data that suites read, for those who build suites elsewhere. */
-export function dataFolders(): string[] {
-  return PORTABLE.flatMap(({ data }) => data === undefined ? [] : [data]);
 }
 
 /** `tests/runtimes/deno/x_test.ts` runs on Deno alone; suites that are not portable run on Deno. */
