@@ -9,6 +9,7 @@
 
 import { join } from "node:path";
 import { ROOT } from "./lib/gate.ts";
+import { sourceFiles } from "./lib/module_graph.ts";
 import { runDeno } from "./lib/process.ts";
 
 /** One gate: a name and the arguments of the Deno that runs it. */
@@ -26,7 +27,10 @@ async function existing(paths: string[]): Promise<string[]> {
   return found;
 }
 
-const code = await existing(["mod.ts", "src", "tests", "scripts", "examples", "benchmarks", "npm/check.ts"]);
+const folders = await existing(["src", "tests", "scripts", "examples", "benchmarks"]);
+// TypeScript only: what runs on Node alone imports packages that Deno does not know.
+const inFolders = await Promise.all(folders.map((folder) => sourceFiles(ROOT, folder, [".ts"])));
+const code = ["mod.ts", "npm/check.ts", ...inFolders.flat()];
 const documented = await existing(["mod.ts", "src", "README.md", "CONTRIBUTING.md", "docs"]);
 
 const GATES: Gate[] = [

@@ -45,7 +45,7 @@ interface InfoModule {
 /** Every file below `dir` whose name ends with one of `endings`, relative to `root`, sorted. */
 export async function sourceFiles(root: string, dir: string, endings: string[] = [".ts"]): Promise<string[]> {
   const found: string[] = [];
-  const skipped = new Set(["node_modules", "dist", ".git", "coverage", ".cache"]);
+  const skipped = new Set(["node_modules", "dist", "build", ".git", "coverage", ".cache"]);
   const walk = async (path: string): Promise<void> => {
     for await (const entry of Deno.readDir(join(root, path))) {
       if (entry.isDirectory && !skipped.has(entry.name)) await walk(`${path}/${entry.name}`);
