@@ -16,6 +16,8 @@ export function describeAction(action: Action): string {
       return `writer deletes ${action.resource} ${action.key}`;
     case "tick":
       return `${action.count} writes to other resources`;
+    case "bookmark":
+      return "servers send bookmarks";
     case "compact":
       return `etcd is compacted, the last ${action.keep} revisions stay`;
     case "forget":

@@ -59,6 +59,8 @@ export interface SimRequest {
   /** Since when no answer will come, and nobody says so. */
   silentSinceMs: number | undefined;
   state: "waiting" | "answered" | "failed" | "aborted";
+  /** The status of the answer; 0 before there is one. */
+  status: number;
   server: ServerModel | undefined;
 }
 
@@ -202,6 +204,7 @@ export class NetworkModel {
       connection: undefined,
       silentSinceMs: undefined,
       state: "waiting",
+      status: 0,
       server: undefined,
     };
     this.#open.add(request);
@@ -236,6 +239,7 @@ export class NetworkModel {
         this.#time.schedule(() => {
           if (request.state !== "waiting" || request.silentSinceMs !== undefined) return;
           request.state = "answered";
+          request.status = status;
           this.#failures.delete(request);
           observer.onAnswer(request, status, this.#retryAfterMs(headers));
           resolve(

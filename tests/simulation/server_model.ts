@@ -73,6 +73,7 @@ export type Parameters = URLSearchParams;
 interface Watcher {
   readonly scope: Scope;
   readonly stream: Stream;
+  readonly bookmarks: boolean;
   /** The last revision that was considered for it. */
   revision: number;
   bookmarkTimer: TimerHandle;
@@ -168,6 +169,15 @@ export class ServerModel {
   /** Forgets the events of its cache. */
   forget(): void {
     this.#windowStart = this.#applied;
+  }
+
+  /** Sends a bookmark to every watch. */
+  bookmarkAll(): void {
+    if (!this.#settings.bookmarks) return;
+    for (const watcher of this.#watchers) {
+      if (!watcher.bookmarks || this.#applied < watcher.revision) continue;
+      watcher.stream.send([this.#bookmark(watcher.scope, this.#applied, "bookmark")]);
+    }
   }
 
   /** Ends some watches with an ERROR event. */
@@ -274,6 +284,7 @@ export class ServerModel {
     const watcher: Watcher = {
       scope,
       stream,
+      bookmarks: query.get("allowWatchBookmarks") === "true",
       revision: from.revision,
       bookmarkTimer: undefined,
       endTimer: undefined,
@@ -291,7 +302,7 @@ export class ServerModel {
     if (frames.length > 0) stream.send(frames);
     const seconds = Number(query.get("timeoutSeconds")) || this.#random.int(1_800, 3_600);
     watcher.endTimer = this.#time.schedule(() => stream.end(), seconds * 1_000);
-    if (query.get("allowWatchBookmarks") === "true") this.#scheduleBookmark(watcher);
+    if (watcher.bookmarks) this.#scheduleBookmark(watcher);
   }
 
   #scheduleBookmark(watcher: Watcher): void {

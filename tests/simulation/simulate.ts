@@ -27,7 +27,7 @@ export interface SeedResult {
 
 /** Options of {@linkcode simulateSeed}. */
 export interface SimulateOptions {
-  /** The faults that may occur; all by default. */
+  /** The faults that may occur; `SURVIVED_FAULTS` by default. */
   readonly faults?: readonly Fault[];
   /** Whether to keep a trace; `false` by default. */
   readonly trace?: boolean;
@@ -46,9 +46,9 @@ const STREAM_SILENCE_MS = 11_000;
 const BOOKMARK_SILENCE_MS = 91_000;
 /** A watch is given up so long after the time at which the server should have ended it. */
 const TIMEOUT_GRACE_MS = 5_001;
-/** More requests than this in ten seconds are a hot loop; the pages of a list count as one. */
+/** More requests than this in a minute are a hot loop; the pages of a list count as one. */
 const MOST_REQUESTS = 25;
-const RATE_WINDOW_MS = 10_000;
+const RATE_WINDOW_MS = 60_000;
 const MOST_VIOLATIONS = 10;
 
 const START_MS = 1_790_000_000_000;
@@ -208,9 +208,9 @@ class World {
   }
 
   /** When a program must have given up a silent connection. */
-  #giveUpMs({ verb, query, startMs, connection, state }: SimRequest): number {
+  #giveUpMs({ verb, query, startMs, connection, status }: SimRequest): number {
     if (verb === "list") return startMs + LIST_LIMIT_MS;
-    if (connection === undefined || state === "waiting") return startMs + OPEN_LIMIT_MS;
+    if (connection === undefined || status !== 200) return startMs + OPEN_LIMIT_MS;
     if (query.get("sendInitialEvents") === "true" && !connection.sawEnd) {
       return Math.max(connection.lastDeliveryMs, startMs) + STREAM_SILENCE_MS;
     }
@@ -282,6 +282,9 @@ class World {
     // What breaks something breaks nothing any more once faults have stopped.
     if (isBefore || this.#time.now() >= START_MS + this.#scenario.calmMs) return;
     switch (action.do) {
+      case "bookmark":
+        for (const server of this.#servers) server.bookmarkAll();
+        return;
       case "compact":
         return this.#cluster.compact(this.#cluster.revision - action.keep);
       case "forget":

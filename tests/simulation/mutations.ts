@@ -1,0 +1,198 @@
+/**
+ * Deliberate faults: each of them the simulation must notice.
+ * @module
+ */
+
+/** One fault, as a change of the source. */
+export interface Mutation {
+  /** What is then wrong. */
+  readonly name: string;
+  /** The file, from the root of the project. */
+  readonly file: string;
+  /** What is there; must be there exactly once. */
+  readonly find: string;
+  /** What takes its place. */
+  readonly replace: string;
+}
+
+const REFLECTOR = "src/reflector/reflector.ts";
+const STATE = "src/reflector/state.ts";
+const WATCH_LIST = "src/reflector/watch_list.ts";
+const PROCESS = "src/informer/process_deltas.ts";
+const INFORMER = "src/informer/shared_informer.ts";
+const DECODER = "src/watch/decode_watch.ts";
+
+/** The faults, in the order the data walks. */
+export const MUTATIONS: readonly Mutation[] = [
+  {
+    name: "client: a Retry-After that is a date is not understood",
+    file: "src/client/response_error.ts",
+    find: "return Number.isNaN(timeMs) ? undefined : Math.max(0, timeMs - clock.now());",
+    replace: "return undefined;",
+  },
+  {
+    name: "client: a request goes on when it is aborted",
+    file: "src/client/cluster.ts",
+    find: "...(signal && { signal }),\n    };\n  }",
+    replace: "};\n  }",
+  },
+  {
+    name: "watch: the last of several frames of a chunk is dropped",
+    file: DECODER,
+    find: "    } catch (error) { // a frame over the limit",
+    replace: "      if (batch.length > 2) batch.pop();\n    } catch (error) { // a frame over the limit",
+  },
+  {
+    name: "watch: a frame that is split between chunks loses its beginning",
+    file: "src/watch/frame_cutter.ts",
+    find: "if (this.#restLength > 0) {",
+    replace: "this.#restLength = 0;\n      if (this.#restLength > 0) {",
+  },
+  {
+    name: "watch: a frame that is no JSON is stepped over without a word",
+    file: DECODER,
+    find: "if (!mayBeCut) this.#refuse(errorMessage(error), batch);\n      return false;",
+    replace: "return !mayBeCut;",
+  },
+  {
+    name: "pager: a list whose continue token ran out is taken as it is",
+    file: "src/reflector/pager.ts",
+    find: "if (!fullListIfExpired || !isResourceExpired(error)) throw error;",
+    replace: "if (isResourceExpired(error)) break;\n      if (!fullListIfExpired) throw error;",
+  },
+  {
+    name: "streamed list: what follows the end bookmark in its chunk is lost",
+    file: WATCH_LIST,
+    find: "watch.unread(batch.slice(i + 1));",
+    replace: "",
+  },
+  {
+    name: "streamed list: its resourceVersion is that of the last ADDED",
+    file: WATCH_LIST,
+    find: "return { items: [...objects.values()], resourceVersion };",
+    replace:
+      "const last = [...objects.values()].at(-1) as { metadata: { resourceVersion: string } } | undefined;\n" +
+      "return { items: [...objects.values()], resourceVersion: last?.metadata.resourceVersion ?? resourceVersion };",
+  },
+  {
+    name: "streamed list: a stream that stalls is waited for",
+    file: "src/reflector/watchdog.ts",
+    find: "if (restMs <= 0) this.#onExpired();",
+    replace: "if (restMs <= 0) return;",
+  },
+  {
+    name: "reflector: the resourceVersion advances before the store is written",
+    file: REFLECTOR,
+    find: "this.#store.update(event.object);",
+    replace: "this.#clock.setTimeout(() => this.#store.update(event.object), 1);",
+  },
+  {
+    name: "reflector: events that follow a bookmark in its chunk are skipped",
+    file: REFLECTOR,
+    find: '          if (item.type === "INVALID") this.#refuse(item.quarantined);',
+    replace: '          if (item.type === "INVALID") this.#refuse(item.quarantined);\n' +
+      '          else if (item.type === "BOOKMARK" && this.#apply(item, position)) break;',
+  },
+  {
+    name: "reflector: the resourceVersion moves past a delete that was lost",
+    file: REFLECTOR,
+    find: 'if (eventType !== "DELETED" || !this.#deletesKey(key, resourceVersion)) this.#changeLost();',
+    replace: "if (key !== undefined && resourceVersion) this.#state = { ...this.#state, resourceVersion };",
+  },
+  {
+    name: "reflector: a watch begins anew at no resourceVersion",
+    file: REFLECTOR,
+    find: "resourceVersion: startVersion,",
+    replace: 'resourceVersion: "",',
+  },
+  {
+    name: "reflector: a watch that expired is asked for again",
+    file: STATE,
+    find: 'if (isTooManyRequests(error)) return { state, step: { do: "backOff", then: "watch" } };',
+    replace:
+      'if (isTooManyRequests(error) || isExpired(error)) return { state, step: { do: "backOff", then: "watch" } };',
+  },
+  {
+    name: "reflector: a list leaves the resourceVersion as it was",
+    file: STATE,
+    find: "const listed = { ...state, resourceVersion, isResourceVersionUnavailable",
+    replace: "const listed = { ...state, resourceVersion: state.resourceVersion || resourceVersion, " +
+      "isResourceVersionUnavailable",
+  },
+  {
+    name: "reflector: every attempt resets the backoff",
+    file: "src/reflector/retry_pacing.ts",
+    find: "const delayMs = this.#backoff.nextDelayMs();",
+    replace: "this.#backoff.reset?.();\n    const delayMs = this.#backoff.nextDelayMs();",
+  },
+  {
+    name: "reflector: a watch that ended leaves its timer",
+    file: "src/reflector/watch_guard.ts",
+    find: "this.#clock.clearTimeout(this.#deadline);",
+    replace: "",
+  },
+  {
+    name: "queue: a relist deletes nothing that is known (DeltaFIFO)",
+    file: "src/queue/delta_fifo.ts",
+    find: "for (const key of this.#knownObjects?.listKeys() ?? []) {",
+    replace: "for (const key of [] as string[]) {",
+  },
+  {
+    name: "queue: of two deltas of an object only the newer is kept (DeltaFIFO)",
+    file: "src/queue/delta_fifo.ts",
+    find: 'if (delta.type !== "Deleted" || last.type !== "Deleted") deltas.push(delta);',
+    replace:
+      'if (delta.type !== "Deleted" || last.type !== "Deleted") deltas.splice(0, deltas.length, delta);',
+  },
+  {
+    name: "queue: a bookmark is dropped while something is queued (RealFIFO)",
+    file: "src/queue/real_fifo.ts",
+    find: "this.#items.push(delta);",
+    replace: 'if (delta.type === "Bookmark" && this.#items.length > 0) return;\n    this.#items.push(delta);',
+  },
+  {
+    name: "informer: a relist tells nobody of what is gone",
+    file: PROCESS,
+    find: "if (!keys.has(key)) gone.push(",
+    replace: 'if (keys.has(key) && key === "") gone.push(',
+  },
+  {
+    name: "informer: a tombstone is ignored",
+    file: PROCESS,
+    find: "  const oldObject = store.delete(deleted);",
+    replace:
+      "  if (deleted instanceof DeletedFinalStateUnknown) return;\n  const oldObject = store.delete(deleted);",
+  },
+  {
+    name: "informer: handlers are told before the store is written",
+    file: PROCESS,
+    find: "  const { object } = delta;\n  const oldObject = store.update(object);",
+    replace:
+      '  const { object } = delta;\n  const oldObject = store.getByKey(keyOf(keyFunc, object, ""));\n' +
+      "  queueMicrotask(() => store.update(object));",
+  },
+  {
+    name: "informer: a handler that joins late misses what is there",
+    file: INFORMER,
+    find: "      for (const object of this.indexer.values()) {",
+    replace: "      for (const object of this.indexer.list().slice(1)) {",
+  },
+  {
+    name: "informer: a handler that was removed is still told",
+    file: "src/informer/processor.ts",
+    find: "if (this.#listeners.delete(listener)) this.#leaving.set(listener, listener.stop());",
+    replace: "this.#leaving.set(listener, Promise.resolve());",
+  },
+  {
+    name: "informer: a merged update forgets what the handler saw",
+    file: "src/informer/mailbox.ts",
+    find: "return { isKnown: true, seen: oldObject, isInInitialList: false, object, deleted: undefined };",
+    replace: "return { isKnown: true, seen: object, isInInitialList: false, object, deleted: undefined };",
+  },
+  {
+    name: "store: an object that moves stays in its old index value",
+    file: "src/store/store_index.ts",
+    find: "for (const value of before) if (!after.includes(value)) this.#take(i, value, entry);",
+    replace: "",
+  },
+];

@@ -1,0 +1,33 @@
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import { SURVIVED_FAULTS } from "./scenario.ts";
+import { describeFailure, simulateSeed } from "./simulate.ts";
+
+const SEEDS = 2_000;
+
+describe("a simulated world", () => {
+  it(`ends well for each of ${SEEDS} seeds`, async () => {
+    for (let seed = 1; seed <= SEEDS; seed++) {
+      const result = await simulateSeed(seed);
+      const command = `deno task simulate --seeds 1 --from ${seed} --trace`;
+      assert.equal(result.violations.length, 0, describeFailure(result, command));
+    }
+  });
+
+  it("is the same world whenever its seed is the same", async () => {
+    for (const seed of [1, 17, 401]) {
+      const first = await simulateSeed(seed, { trace: true });
+      const second = await simulateSeed(seed, { trace: true });
+      assert.ok(first.trace.length > 20);
+      assert.deepEqual(second.trace, first.trace);
+    }
+  });
+
+  it("has every kind of fault in some of the first 200 seeds", async () => {
+    const seen = new Set<string>();
+    for (let seed = 1; seed <= 200; seed++) {
+      for (const fault of (await simulateSeed(seed)).scenario.faults) seen.add(fault);
+    }
+    assert.deepEqual([...seen].sort(), [...SURVIVED_FAULTS].sort());
+  });
+});
