@@ -443,6 +443,8 @@ export class SharedIndexInformer<T, I extends string = never> {
    * Resolves when the store has reached a resourceVersion: after it, a read sees the write that returned that version,
    * also if the object was deleted and created again since. A relist, an event of any object and a bookmark all count.
    *
+   * Needs the default queue: with a `DeltaFIFO`, which mixes the order of objects, the store stands at no one version.
+   *
    * @param options `signal` bounds the wait; without one it lasts as long as the informer runs.
    * @throws {NotFreshError} The signal was aborted, or the informer stopped, first.
    * @throws {TypeError} It is no resourceVersion that can be compared.

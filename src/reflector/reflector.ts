@@ -395,6 +395,7 @@ export class Reflector<T> {
     this.#watchesSinceList = 0;
     this.#failure = undefined;
     this.#status.succeed();
+    this.#metrics.heardOf();
   }
 
   async #watch(signal: AbortSignal, opened: OpenWatch<T> | undefined, resync: ResyncTimer): Promise<Outcome> {
@@ -420,6 +421,7 @@ export class Reflector<T> {
     if (opened !== undefined) this.#watchesSinceList++;
     this.#metrics.watchBegins();
     this.#status.succeed();
+    this.#metrics.heardOf();
     this.#status.enter("watching");
     const position = new StreamPosition(
       opened !== undefined || (startVersion !== "" && startVersion !== "0"),
@@ -444,6 +446,7 @@ export class Reflector<T> {
         batch = await watch.next(link.signal)
       ) {
         this.#status.eventsArrived();
+        this.#metrics.heardOf();
         guard.feed();
         for (const item of batch) {
           if (item.type === "ERROR") throw new StatusError(item.object);

@@ -64,6 +64,11 @@ export class ReflectorMetrics {
     if (this.#metrics !== undefined) this.#count("reflector_events_total", 1, { type });
   }
 
+  /** The server was heard of: the lag is the time since then. */
+  heardOf(): void {
+    this.#metrics?.gauge("reflector_last_contact_timestamp_seconds", this.#clock.now() / 1_000, this.#labels);
+  }
+
   /** An object was set aside. */
   quarantined(): void {
     this.#count("reflector_quarantined_total", 1);

@@ -34,6 +34,7 @@ export type MetricLabels = Readonly<Record<string, string>>;
  * | `reflector_relists_total` (`reason`) | counter | cycles after the first, by what ended the one before |
  * | `reflector_reconnects_total` (`reason`) | counter | watches opened again without a list |
  * | `reflector_quarantined_total` | counter | objects set aside |
+ * | `reflector_last_contact_timestamp_seconds` | gauge | when the server was last heard of; the lag is the time since |
  *
  * by an informer (label `name`):
  *

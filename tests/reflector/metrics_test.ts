@@ -1,0 +1,103 @@
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import { type Metrics, newCluster, SharedIndexInformer, silentLogger } from "@listwatch/cache";
+import { FakeClock, InMemoryApiServer, pod } from "@listwatch/cache/testing";
+
+/** Metrics that are kept: counters added up, gauges as they stand, histograms as all their values. */
+class Kept implements Metrics {
+  readonly counters = new Map<string, number>();
+  readonly gauges = new Map<string, number>();
+  readonly values = new Map<string, number[]>();
+
+  count(name: string, value: number, labels: Readonly<Record<string, string>>): void {
+    const key = keyOf(name, labels);
+    this.counters.set(key, (this.counters.get(key) ?? 0) + value);
+  }
+
+  gauge(name: string, value: number, labels: Readonly<Record<string, string>>): void {
+    this.gauges.set(keyOf(name, labels), value);
+  }
+
+  observe(name: string, value: number, labels: Readonly<Record<string, string>>): void {
+    const key = keyOf(name, labels);
+    this.values.set(key, [...(this.values.get(key) ?? []), value]);
+  }
+}
+
+function keyOf(name: string, { name: _, ...labels }: Readonly<Record<string, string>>): string {
+  return [name, ...Object.values(labels)].join(" ");
+}
+
+async function until(clock: FakeClock, condition: () => boolean): Promise<void> {
+  for (let i = 0; i < 200 && !condition(); i++) await clock.advance(100);
+  assert.ok(condition());
+}
+
+describe("the metrics of an informer", () => {
+  it("tell of lists, watches, events by type, reconnects, what was set aside, and where the store stands", async () => {
+    const clock = new FakeClock(1_000_000);
+    const server = new InMemoryApiServer({ clock });
+    for (const name of ["a", "b", "c"]) server.create("v1/pods", pod(name, { namespace: "shop" }));
+    const metrics = new Kept();
+    const source = newCluster({ server: "http://in-memory", fetch: server.fetch, clock }).resource("v1/pods");
+    const informer = new SharedIndexInformer(source, {
+      clock,
+      metrics,
+      logger: silentLogger,
+      indexers: {
+        strict: (object) => {
+          if (object.metadata?.name === "bad") throw new Error("no");
+          return [];
+        },
+      },
+    });
+    informer.addEventHandler({ onAdd: () => {} }, { name: "mine" });
+    await using _running = informer.start();
+    await until(clock, () => informer.hasSynced() && server.openWatches === 1);
+    server.create("v1/pods", pod("d", { namespace: "shop" }));
+    server.create("v1/pods", pod("bad", { namespace: "shop" }));
+    server.delete("v1/pods", "shop/a");
+    await until(clock, () => informer.indexer.size === 3);
+    await clock.advance(10_000);
+    server.closeWatches();
+    await until(clock, () => server.openWatches === 1);
+
+    assert.equal(metrics.counters.get("reflector_lists_total"), 1);
+    assert.deepEqual(metrics.values.get("reflector_items_per_list"), [3]);
+    assert.ok(metrics.counters.get("reflector_watch_bytes_total")! > 500);
+    assert.equal(metrics.counters.get("reflector_watches_total"), 2);
+    assert.equal(metrics.counters.get("reflector_reconnects_total closed"), 1);
+    assert.equal(metrics.counters.get("reflector_events_total ADDED"), 2);
+    assert.equal(metrics.counters.get("reflector_events_total DELETED"), 1);
+    assert.equal(metrics.counters.get("reflector_quarantined_total"), 1);
+    assert.equal(metrics.gauges.get("informer_objects"), 3);
+    assert.equal(String(metrics.gauges.get("informer_store_resource_version")), server.resourceVersion);
+    assert.ok(metrics.gauges.get("reflector_last_contact_timestamp_seconds")! >= 1_000);
+    assert.equal(metrics.values.get("informer_sync_duration_seconds")?.length, 1);
+    const handler = "informer_handler_duration_seconds v1/pods: mine";
+    const handled = [...metrics.values].find(([key]) => key.startsWith("informer_handler_duration_seconds"));
+    assert.equal(handled?.[1].length, 5, handler);
+    server.close();
+  });
+
+  it("count relists by what ended the watch", async () => {
+    const clock = new FakeClock();
+    const server = new InMemoryApiServer({ clock });
+    server.create("v1/pods", pod("a", { namespace: "shop" }));
+    const metrics = new Kept();
+    const source = newCluster({ server: "http://in-memory", fetch: server.fetch, clock }).resource("v1/pods");
+    const informer = new SharedIndexInformer(source, { clock, metrics, logger: silentLogger });
+    await using _running = informer.start();
+    await until(clock, () => informer.hasSynced() && server.openWatches === 1);
+    server.create("v1/pods", pod("b", { namespace: "shop" }));
+    await until(clock, () => informer.indexer.size === 2);
+    await clock.advance(10_000);
+    server.closeWatches({ reset: true });
+    server.create("v1/pods", pod("c", { namespace: "shop" }));
+    server.compact();
+    await until(clock, () => informer.indexer.size === 3);
+    const relists = [...metrics.counters].filter(([key]) => key.startsWith("reflector_relists_total"));
+    assert.deepEqual(relists, [["reflector_relists_total Expired", 1]]);
+    server.close();
+  });
+});
