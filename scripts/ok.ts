@@ -67,7 +67,7 @@ async function work(): Promise<void> {
     const seconds = ((performance.now() - start) / 1000).toFixed(1);
     console.log(`${code === 0 ? "ok    " : "FAILED"}  ${gate.name.padEnd(8)}  ${seconds} s`);
     if (code === 0) passed++;
-    else failures.push(`--- ${gate.name}: deno ${gate.args.join(" ")}\n${output.trimEnd()}\n`);
+    else failures.push(`--- ${gate.name}: deno ${gate.args.slice(0, 3).join(" ")}\n${output.trimEnd()}\n`);
   }
 }
 
