@@ -202,13 +202,11 @@ function storeAll<T>(
     return items;
   }
   const rejected = new Set<string>();
-  const olds = new Map<string, T | undefined>();
   store.replace(objects, resourceVersion, (error, object) => {
-    if (olds.size === 0) { for (const item of items) olds.set(item.key, item.old); }
     rejected.add(error.key);
     sink.refused?.add(error.key);
     sink.rejected!(error, object, false);
-    return olds.get(error.key);
+    return store.getByKey(error.key); // still the state before: a replace takes effect as a whole
   });
   if (rejected.size === 0) return items;
   const held: ReplacedItem<T>[] = [];
