@@ -3,7 +3,7 @@
  *
  * - `--seeds N`: how many; 2,000 by default.
  * - `--from S`: the first seed; 1 by default.
- * - `--only fault,fault`: these kinds of faults and no others; `--without fault,fault`: all but these, `repeat` too.
+ * - `--only fault,fault`: these kinds of faults and no others; `--without fault,fault`: all but these.
  * - `--trace`: prints everything that happened in a failing world.
  * - `--fail-fast`: stops at the first failing seed.
  * - `--summary`: one line for each failing seed instead of its script.
@@ -13,7 +13,7 @@
  * @module
  */
 
-import { type Fault, FAULTS, SURVIVED_FAULTS } from "../tests/simulation/scenario.ts";
+import { type Fault, FAULTS } from "../tests/simulation/scenario.ts";
 import { describeFailure, simulateSeed } from "../tests/simulation/simulate.ts";
 
 const SHOWN = 5;
@@ -37,7 +37,7 @@ async function main(args: readonly string[]): Promise<number> {
       continue;
     }
     failed++;
-    const limited = faults !== SURVIVED_FAULTS ? ` --only ${faults.join(",")}` : "";
+    const limited = faults !== FAULTS ? ` --only ${faults.join(",")}` : "";
     const command = `deno task simulate --seeds 1 --from ${seed}${limited} --trace`;
     if (summary) console.log(`seed ${seed} [${result.scenario.faults.join(" ")}]: ${result.violations[0]}`);
     else if (failed <= SHOWN) console.log(`${describeFailure(result, command)}\n`);
@@ -64,7 +64,7 @@ interface Options {
 function parse(args: readonly string[]): Options | string {
   let seeds = 2_000;
   let from = 1;
-  let faults: readonly Fault[] = SURVIVED_FAULTS;
+  let faults: readonly Fault[] = FAULTS;
   const flags = new Set<string>();
   for (let i = 0; i < args.length; i++) {
     const [name, inline] = args[i].split("=", 2);

@@ -39,6 +39,11 @@ export class InformerMetrics {
     }
   }
 
+  /** An event came that was seen before. */
+  repeated(type: string): void {
+    this.#metrics?.count("informer_repeated_events_total", 1, { ...this.#labels, type });
+  }
+
   /** Something was put into a handler's mailbox, or taken out. */
   backlog(handler: string, waiting: number): void {
     this.#metrics?.gauge("informer_handler_backlog", waiting, { ...this.#labels, handler });

@@ -12,6 +12,7 @@ import { IndexFuncError } from "../store/errors.ts";
 import type { OnTransformRejected, Store } from "../store/store.ts";
 import { toError } from "../util/errors.ts";
 import type { Notification } from "./event_handler.ts";
+import type { EventOrder } from "./event_order.ts";
 import type { StoreChange, StoreEvent } from "./store_event.ts";
 
 /** Told of what was written, right after each write and in the same turn. */
@@ -32,6 +33,10 @@ export interface DeltaSink<T> {
    * deleted.
    */
   readonly refused?: Set<string>;
+  /** Tells which events were seen before, and are stepped over; all are new where it is absent. */
+  readonly order?: EventOrder;
+  /** Told of an event that was stepped over. */
+  repeated?(type: "Added" | "Updated" | "Deleted" | "Bookmark"): void;
 }
 
 /**
@@ -70,6 +75,8 @@ function processDelta<T>(
   isInInitialList: boolean,
   keyFunc: KeyFunc,
 ): void {
+  const standing = sink.order?.standingOf(delta, store, keyFunc) ?? "next";
+  if (standing === "seen") return sink.repeated?.(delta.type as "Added");
   switch (delta.type) {
     case "ReplacedAll":
       return replaceAll(store, sink, delta.object, isInInitialList, keyFunc);
@@ -81,8 +88,9 @@ function processDelta<T>(
       if (sink.observes) sink.observe?.({ type: "bookmark", resourceVersion: delta.object.resourceVersion });
       return;
     case "Deleted":
-      return remove(store, sink, delta.object, keyFunc);
+      return remove(store, sink, delta.object, keyFunc, { isLate: standing === "late" });
     default:
+      if (standing === "resent") return resent(store, sink, delta.object, keyFunc);
       return write(store, sink, delta, isInInitialList, keyFunc);
   }
 }
@@ -107,13 +115,22 @@ function write<T>(
   }
 }
 
+/** The stored state came again: told as upstream tells it, and the store stays where it is. */
+function resent<T>(store: Store<T>, sink: DeltaSink<T>, object: T, keyFunc: KeyFunc): void {
+  const stored = store.getByKey(keyOf(keyFunc, object, "update"));
+  if (stored !== undefined) sink.notify({ type: "update", oldObject: stored, object: stored });
+}
+
 function remove<T>(
   store: Store<T>,
   sink: DeltaSink<T>,
   deleted: T | DeletedFinalStateUnknown<T>,
   keyFunc: KeyFunc,
+  { isLate }: { readonly isLate: boolean },
 ): void {
+  const reachedVersion = store.lastStoreSyncResourceVersion();
   const oldObject = store.delete(deleted);
+  if (isLate) store.bookmark(reachedVersion); // the delete says when the object was last seen, not where the store stands
   if (deleted instanceof DeletedFinalStateUnknown) {
     const { key, object = oldObject } = deleted;
     sink.refused?.delete(key);

@@ -27,6 +27,7 @@ import type { Metrics } from "../util/metrics.ts";
 import { Controller } from "./controller.ts";
 import { InformerStateError } from "./errors.ts";
 import type { Notification, ResourceEventHandler } from "./event_handler.ts";
+import { EventOrder } from "./event_order.ts";
 import { FreshnessWaiters } from "./freshness.ts";
 import { InformerMetrics } from "./informer_metrics.ts";
 import type { MailboxOptions } from "./mailbox.ts";
@@ -89,7 +90,11 @@ export interface SharedIndexInformerOptions<T, I extends string = never> {
   readonly transform?: TransformFunc<T>;
   /** Keys; `deletionHandlingMetaNamespaceKey` by default. */
   readonly keyFunc?: KeyFunc;
-  /** Makes the queue; an atomic `RealFIFO` by default, which keeps the order of events across objects. */
+  /**
+   * Makes the queue; an atomic `RealFIFO` by default, which keeps the order of events across objects. With that one,
+   * events that are sent again (an older resourceVersion than the store stands at) are stepped over; with any other
+   * they are followed, as client-go does.
+   */
   readonly queue?: (context: QueueContext<T>) => Queue<T>;
   /**
    * For development: freezes every object (after the transform), so that code which changes what it was handed throws
@@ -101,7 +106,7 @@ export interface SharedIndexInformerOptions<T, I extends string = never> {
   /** Options of the reflector; its resync options are the informer's. */
   readonly reflector?: Omit<
     ReflectorOptions,
-    "resyncPeriodMs" | "shouldResync" | "keyFunc" | "clock" | "logger"
+    "resyncPeriodMs" | "shouldResync" | "keyFunc" | "neverGoesBack" | "clock" | "logger"
   >;
   readonly clock?: Clock;
   readonly logger?: Logger;
@@ -271,6 +276,7 @@ export class SharedIndexInformer<T, I extends string = never> {
       },
       reflector: {
         ...this.#options.reflector,
+        neverGoesBack: this.#keepsOrder,
         name: this.#name,
         keyFunc: this.#keyFunc,
         knownObjects: this.indexer,
@@ -487,7 +493,10 @@ export class SharedIndexInformer<T, I extends string = never> {
     return this.#controller !== undefined;
   }
 
-  /** The last resourceVersion the reflector saw; `""` before the first list. The store may be some events behind. */
+  /**
+   * The last resourceVersion the reflector saw, also in an event that was sent again; `""` before the first list. Where
+   * the store stands is `indexer.lastStoreSyncResourceVersion()`.
+   */
   lastSyncResourceVersion(): string {
     return this.#controller?.lastSyncResourceVersion() ?? "";
   }
@@ -505,6 +514,11 @@ export class SharedIndexInformer<T, I extends string = never> {
   onStatus(listener: (status: ReflectorStatus) => void): () => void {
     this.#statusListeners.add(listener);
     return () => this.#statusListeners.delete(listener);
+  }
+
+  /** Whether the queue keeps the order of events across objects, so that one that is older was seen before. */
+  get #keepsOrder(): boolean {
+    return this.#options.queue === undefined;
   }
 
   #makeQueue(): Queue<T> {
@@ -547,6 +561,10 @@ export class SharedIndexInformer<T, I extends string = never> {
       rejected: (error, object, isLost) =>
         this.#controller?.setAside(quarantinedBy(error, object), { isLost }),
       refused: new Set(),
+      ...(this.#keepsOrder && {
+        order: new EventOrder(),
+        repeated: (type) => this.#metrics.repeated(type),
+      }),
     };
   }
 

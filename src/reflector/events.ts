@@ -6,6 +6,7 @@
 import type { ListPage } from "../meta/list_watch.ts";
 import { type KubernetesObject, metaOf } from "../meta/object.ts";
 import { groupVersion, type GroupVersionKind } from "../meta/resource.ts";
+import { compareResourceVersions, isComparableResourceVersion } from "../meta/resource_version.ts";
 import type { WatchEvent } from "../meta/watch_event.ts";
 
 /** An event that carries an object or a bookmark. */
@@ -38,6 +39,12 @@ export function refuseTable(page: ListPage<unknown>): void {
   if (isTableKind(page.apiVersion, page.kind)) {
     throw new TypeError("Cannot take a Table for a list: ask the server for objects (unsupported list gvk)");
   }
+}
+
+/** Whether a resourceVersion is known to be older than another: both are numbers, and it is the lesser one. */
+export function isOlder(version: string, than: string): boolean {
+  return compareResourceVersions(version, than) < 0 && isComparableResourceVersion(version) &&
+    isComparableResourceVersion(than);
 }
 
 /**

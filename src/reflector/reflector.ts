@@ -29,7 +29,7 @@ import { newReflectorBackoff } from "../util/backoff.ts";
 import { type Clock, realClock } from "../util/clock.ts";
 import { errorMessage } from "../util/errors.ts";
 import { RetryWithDeadline } from "../util/retry_with_deadline.ts";
-import { type DataEvent, eventProblem, refuseTable, StreamPosition } from "./events.ts";
+import { type DataEvent, eventProblem, isOlder, refuseTable, StreamPosition } from "./events.ts";
 import type { ListerWatcher } from "./lister_watcher.ts";
 import type { OpenWatch } from "./open_watch.ts";
 import { listAllPages } from "./pager.ts";
@@ -107,6 +107,8 @@ export class Reflector<T> {
   #running = false;
   /** The keys of what was set aside since the last list. */
   #refused = new Set<string>();
+  /** The version of the last event, where that was sent again. */
+  #repeatedVersion: string | undefined;
 
   /** Makes a reflector that has not started. */
   constructor(source: ListerWatcher<T>, store: ReflectorStore<T>, options: ReflectorOptions = {}) {
@@ -175,9 +177,12 @@ export class Reflector<T> {
     }
   }
 
-  /** The last resourceVersion seen, in a list, an event or a bookmark; `""` before the first list. */
+  /**
+   * The last resourceVersion seen, in a list, an event or a bookmark; `""` before the first list. Where the next watch
+   * begins is the status's: the same, but where events are sent again and `neverGoesBack` is set.
+   */
   lastSyncResourceVersion(): string {
-    return this.#state.resourceVersion;
+    return this.#repeatedVersion ?? this.#state.resourceVersion;
   }
 
   /** Whether the server refused that resourceVersion last: too old, or not reached yet. */
@@ -391,6 +396,7 @@ export class Reflector<T> {
     } catch (error) {
       throw new Error(`unable to sync list result: ${errorMessage(error)}`, { cause: error });
     }
+    this.#repeatedVersion = undefined;
     this.#losses.recovered();
     this.#watchesSinceList = 0;
     this.#failure = undefined;
@@ -508,6 +514,8 @@ export class Reflector<T> {
           break;
         case "BOOKMARK":
           this.#status.bookmarkArrived();
+          // It is sent again; or the server has begun a new history, of which nothing would be believed.
+          if (this.#isRepeated(event.object.metadata.resourceVersion)) this.#changeLost();
           this.#store.bookmark?.(event.object.metadata.resourceVersion ?? "");
           break;
         default:
@@ -529,8 +537,21 @@ export class Reflector<T> {
     }
     this.#metrics.eventApplied(event.type);
     const resourceVersion = position.reached(event);
-    if (resourceVersion !== undefined) this.#state = { ...this.#state, resourceVersion };
+    if (resourceVersion !== undefined) this.#reached(resourceVersion);
     return true;
+  }
+
+  /** The stream has come to this resourceVersion. */
+  #reached(resourceVersion: string): void {
+    const isRepeated = this.#isRepeated(resourceVersion);
+    this.#repeatedVersion = isRepeated ? resourceVersion : undefined;
+    if (!isRepeated) this.#state = { ...this.#state, resourceVersion };
+  }
+
+  /** Whether an event of this version was sent before. */
+  #isRepeated(resourceVersion: string | undefined): boolean {
+    return this.#options.neverGoesBack === true && resourceVersion !== undefined &&
+      isOlder(resourceVersion, this.#state.resourceVersion);
   }
 
   /** An event cannot be accepted. A delete needs no more than its key; any other change is lost. */
@@ -550,10 +571,12 @@ export class Reflector<T> {
 
   #deletesKey(key: string | undefined, resourceVersion: string | undefined): boolean {
     if (key === undefined || this.#store.deleteKey === undefined) return false;
+    // What a key alone says cannot be told from a delete that was sent again: the object may be there again.
+    if (this.#isRepeated(resourceVersion)) return false;
     this.#store.deleteKey(key);
     if (resourceVersion) {
       this.#store.bookmark?.(resourceVersion);
-      this.#state = { ...this.#state, resourceVersion };
+      this.#reached(resourceVersion);
     }
     this.#refused.delete(key);
     return true;

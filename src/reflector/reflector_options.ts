@@ -90,6 +90,12 @@ export interface ReflectorOptions {
   readonly maxInternalErrorRetryMs?: number;
   /** What every object must be; others are set aside. Not checked by default. */
   readonly expectedKind?: GroupVersionKind;
+  /**
+   * Whether an event whose resourceVersion is older than one before it is taken for one that was sent again: the store
+   * is told all the same, but the next watch begins where this one had come to. For a store that steps over such events.
+   * `false` by default: every event is followed, as client-go does.
+   */
+  readonly neverGoesBack?: boolean;
   /** Keys of a streamed list; `deletionHandlingMetaNamespaceKey` by default. */
   readonly keyFunc?: KeyFunc;
   /** Told when a cycle ended with an error; logs a warning by default. What it throws is logged. */

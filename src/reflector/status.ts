@@ -58,7 +58,7 @@ export interface ReflectorError {
  */
 export interface ReflectorStatus {
   readonly phase: ReflectorPhase;
-  /** The last resourceVersion seen; `""` before the first list. */
+  /** The resourceVersion at which the next watch begins: the last one reached; `""` before the first list. */
   readonly resourceVersion: string;
   /** When the last event of a watch arrived (bookmarks too). */
   readonly lastEventTimeMs?: number;

@@ -41,6 +41,7 @@ export type MetricLabels = Readonly<Record<string, string>>;
  * | name | kind | |
  * |---|---|---|
  * | `informer_sync_duration_seconds` | histogram | from the start to the whole first list in the store |
+ * | `informer_repeated_events_total` | counter | events that were sent again, by `type`, and stepped over |
  * | `informer_objects` | gauge | objects in the store |
  * | `informer_store_resource_version` | gauge | where the store stands: the last 15 digits |
  * | `informer_processing_latency_seconds` | histogram | from a queued delta to its end |

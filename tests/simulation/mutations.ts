@@ -19,6 +19,7 @@ const REFLECTOR = "src/reflector/reflector.ts";
 const STATE = "src/reflector/state.ts";
 const WATCH_LIST = "src/reflector/watch_list.ts";
 const PROCESS = "src/informer/process_deltas.ts";
+const ORDER = "src/informer/event_order.ts";
 const INFORMER = "src/informer/shared_informer.ts";
 const DECODER = "src/watch/decode_watch.ts";
 
@@ -120,6 +121,12 @@ export const MUTATIONS: readonly Mutation[] = [
       "isResourceVersionUnavailable",
   },
   {
+    name: "reflector: its resourceVersion goes back with an event that is sent again",
+    file: REFLECTOR,
+    find: "if (!isRepeated) this.#state = { ...this.#state, resourceVersion };",
+    replace: "this.#state = { ...this.#state, resourceVersion };",
+  },
+  {
     name: "reflector: every attempt resets the backoff",
     file: "src/reflector/retry_pacing.ts",
     find: "const delayMs = this.#backoff.nextDelayMs();",
@@ -162,6 +169,18 @@ export const MUTATIONS: readonly Mutation[] = [
     find: "  const oldObject = store.delete(deleted);",
     replace:
       "  if (deleted instanceof DeletedFinalStateUnknown) return;\n  const oldObject = store.delete(deleted);",
+  },
+  {
+    name: "informer: an event that is sent again is applied",
+    file: ORDER,
+    find: 'if (!isOlder(version, reached)) return "next";',
+    replace: 'if (version !== "") return "next";',
+  },
+  {
+    name: "informer: a delete that is sent again deletes what was created again",
+    file: ORDER,
+    find: 'return stored === undefined || isOlder(version, resourceVersionOf(stored) ?? "") ? "seen" : "late";',
+    replace: 'return stored === undefined ? "seen" : "late";',
   },
   {
     name: "informer: handlers are told before the store is written",

@@ -176,7 +176,7 @@ export class Program {
 
   /** What must be true at every instant. */
   check(): void {
-    const version = this.informer.lastSyncResourceVersion();
+    const version = this.informer.status().resourceVersion;
     const revision = Number(version || "0");
     if (revision < this.#floor && version !== "") {
       this.#violate(`its resourceVersion went back from ${this.#floor} to ${version}`);

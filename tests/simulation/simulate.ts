@@ -27,7 +27,7 @@ export interface SeedResult {
 
 /** Options of {@linkcode simulateSeed}. */
 export interface SimulateOptions {
-  /** The faults that may occur; `SURVIVED_FAULTS` by default. */
+  /** The faults that may occur; `FAULTS` by default. */
   readonly faults?: readonly Fault[];
   /** Whether to keep a trace; `false` by default. */
   readonly trace?: boolean;
