@@ -102,7 +102,10 @@ export interface ReflectorOptions {
   readonly watchErrorHandler?: WatchErrorHandler;
   /** Told of each object that was set aside; logs a warning by default. What it throws is logged. */
   readonly onQuarantined?: (quarantined: Quarantined) => void;
-  /** Delays after failures; 0.8 s doubling to 30 s, each stretched by up to itself, reset after 2 quiet minutes. */
+  /**
+   * Delays after failures. By default 0.8 s doubling to 15 s, each stretched by up to itself, so that none exceeds 30 s
+   * (unless the server asks for more); from the start again after 2 minutes of health.
+   */
   readonly backoff?: RetryBackoff;
   /** Where measurements go; nowhere by default. */
   readonly metrics?: Metrics;

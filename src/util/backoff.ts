@@ -195,15 +195,17 @@ export interface ReflectorBackoffOptions {
   readonly resetMs?: number;
 }
 
-const REFLECTOR_BACKOFF: BackoffParameters = { durationMs: 800, factor: 2, capMs: 30_000, jitter: 1 };
+// With its jitter the longest delay is just under 30 seconds.
+const REFLECTOR_BACKOFF: BackoffParameters = { durationMs: 800, factor: 2, capMs: 15_000, jitter: 1 };
 const REFLECTOR_RESET_MS = 120_000;
 
 /**
- * The delays of a reflector: 0.8, 1.6, 3.2, ... up to 30 seconds, each stretched at random to less than its double; from
- * the start again when no delay was asked for in two minutes.
+ * The delays of a reflector: 0.8, 1.6, 3.2, ... 12.8, 15 seconds, each stretched at random to less than its double, so
+ * that none is longer than 30 seconds; from the start again when no delay was asked for in two minutes.
  *
- * Mirrors the backoff of client-go's `NewReflector`. Upstream resets every two minutes, quiet or not, since v0.36;
- * this waits for quiet, as it did before, so that a lasting outage is not met with a burst every two minutes.
+ * Mirrors the backoff of client-go's `NewReflector`. There the delays grow to 30 seconds before they are stretched, so
+ * that a server that is back may wait for a minute. Upstream resets every two minutes, quiet or not, since v0.36; this
+ * waits for quiet, as it did before, so that a lasting outage is not met with a burst every two minutes.
  *
  * @throws {RangeError} A parameter of `backoff` is negative or not a number.
  *

@@ -179,7 +179,8 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     name: "informer: a delete that is sent again deletes what was created again",
     file: ORDER,
-    find: 'return stored === undefined || isOlder(version, resourceVersionOf(stored) ?? "") ? "seen" : "late";',
+    find:
+      'return stored === undefined || isOlder(version, resourceVersionOf(stored) ?? "") ? "seen" : "late";',
     replace: 'return stored === undefined ? "seen" : "late";',
   },
   {
