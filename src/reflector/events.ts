@@ -7,6 +7,7 @@ import type { ListPage } from "../meta/list_watch.ts";
 import { type KubernetesObject, metaOf } from "../meta/object.ts";
 import { groupVersion, type GroupVersionKind } from "../meta/resource.ts";
 import { compareResourceVersions, isComparableResourceVersion } from "../meta/resource_version.ts";
+import { statusErrorOf } from "../meta/status.ts";
 import type { WatchEvent } from "../meta/watch_event.ts";
 
 /** An event that carries an object or a bookmark. */
@@ -39,6 +40,16 @@ export function refuseTable(page: ListPage<unknown>): void {
   if (isTableKind(page.apiVersion, page.kind)) {
     throw new TypeError("Cannot take a Table for a list: ask the server for objects (unsupported list gvk)");
   }
+}
+
+/**
+ * What was wrong with a frame of a watch, in words, where that ended it: it was no JSON, or over the size limit;
+ * `undefined` for any other error.
+ */
+export function frameProblem(error: unknown): string | undefined {
+  const causes = statusErrorOf(error)?.status.details?.causes ?? [];
+  for (const { reason, message } of causes) if (reason === "ClientWatchDecoding") return message ?? reason;
+  return undefined;
 }
 
 /** Whether a resourceVersion is known to be older than another: both are numbers, and it is the lesser one. */

@@ -15,12 +15,19 @@ export class OpenWatch<T> {
   readonly #link: LinkedAbort;
   /** When the server must have ended it, in the clock's milliseconds: later, the other end is dead. */
   readonly deadlineMs: number;
+  /** How much of it has arrived; nothing where the source does not say. */
+  readonly received: { readonly bytes: number };
   #unread: readonly WatchItem<T>[] | undefined;
   #next: Promise<IteratorResult<readonly WatchItem<T>[]>> | undefined;
   #closed = false;
 
-  constructor(stream: WatchStream<T>, link: LinkedAbort, deadlineMs: number) {
+  constructor(
+    stream: WatchStream<T>,
+    link: LinkedAbort,
+    { deadlineMs, received }: { readonly deadlineMs: number; readonly received: { readonly bytes: number } },
+  ) {
     this.deadlineMs = deadlineMs;
+    this.received = received;
     this.#iterator = stream[Symbol.asyncIterator]();
     this.#link = link;
   }

@@ -49,14 +49,19 @@ export class PatientSource<T> {
     const deadlineMs = clock.now() + options.timeoutSeconds * 1_000 + DEADLINE_GRACE_MS;
     const text = `Cannot watch ${name}: no answer within ${openTimeoutMs} ms`;
     let answer: Promise<WatchStream<T>> | undefined;
+    const received = { bytes: 0 };
+    const onBytes = (bytes: number) => {
+      received.bytes += bytes;
+      metrics.onWatchBytes?.(bytes);
+    };
     try {
-      const context = { signal: link.signal, ...(metrics.onWatchBytes && { onBytes: metrics.onWatchBytes }) };
-      answer = this.#source.watch(options, context);
-      return new OpenWatch(await within(openTimeoutMs, text, clock, link, answer), link, deadlineMs);
+      answer = this.#source.watch(options, { signal: link.signal, onBytes });
+      const stream = await within(openTimeoutMs, text, clock, link, answer);
+      return new OpenWatch(stream, link, { deadlineMs, received });
     } catch (error) {
       link.unlink();
       // A source that does not heed the signal may still answer, and nobody will read what it opens.
-      answer?.then((late) => new OpenWatch(late, link, deadlineMs).close()).catch(() => {});
+      answer?.then((late) => new OpenWatch(late, link, { deadlineMs, received }).close()).catch(() => {});
       throw error;
     }
   }

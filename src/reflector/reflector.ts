@@ -29,7 +29,14 @@ import { newReflectorBackoff } from "../util/backoff.ts";
 import { type Clock, realClock } from "../util/clock.ts";
 import { errorMessage } from "../util/errors.ts";
 import { RetryWithDeadline } from "../util/retry_with_deadline.ts";
-import { type DataEvent, eventProblem, isOlder, refuseTable, StreamPosition } from "./events.ts";
+import {
+  type DataEvent,
+  eventProblem,
+  frameProblem,
+  isOlder,
+  refuseTable,
+  StreamPosition,
+} from "./events.ts";
 import type { ListerWatcher } from "./lister_watcher.ts";
 import type { OpenWatch } from "./open_watch.ts";
 import { listAllPages } from "./pager.ts";
@@ -332,7 +339,7 @@ export class Reflector<T> {
         this.#reports.log("warn", "the streamed list stalled; listing instead");
         return { outcome: { of: "stream", stalled: true } };
       }
-      if (!signal.aborted) this.#fail(error);
+      if (!signal.aborted) this.#fail(error, watch);
       return { outcome: { of: "stream", error } };
     } finally {
       if (!keep) watch?.close();
@@ -467,7 +474,7 @@ export class Reflector<T> {
     } catch (error) {
       // A connection that broke is a watch that ended: what it delivered stands, and the next one goes on from there.
       failure = networkErrorOf(error) === undefined ? error : undefined;
-      if (!signal.aborted) this.#fail(error);
+      if (!signal.aborted) this.#fail(error, watch);
     } finally {
       guard.stop();
       this.#guard = undefined;
@@ -608,10 +615,17 @@ export class Reflector<T> {
     return Math.floor((minMs / 1000) * (1 + this.#random()));
   }
 
-  #fail(error: unknown): void {
+  #fail(error: unknown, watch?: OpenWatch<T>): void {
     this.#failure = error;
     this.#lastEnd = error;
     this.#status.fail(error);
+    const reason = frameProblem(error);
+    if (reason === undefined) return;
+    // Nothing of the frame is known, not even where the next one begins: the watch is over, and a list follows.
+    const at = watch !== undefined && watch.received.bytes > 0
+      ? ` (within the first ${watch.received.bytes} bytes of the watch)`
+      : "";
+    this.#quarantine({ reason: reason + at, path: "frame" });
   }
 
   #quarantine(quarantined: Quarantined): void {

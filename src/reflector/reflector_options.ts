@@ -100,7 +100,10 @@ export interface ReflectorOptions {
   readonly keyFunc?: KeyFunc;
   /** Told when a cycle ended with an error; logs a warning by default. What it throws is logged. */
   readonly watchErrorHandler?: WatchErrorHandler;
-  /** Told of each object that was set aside; logs a warning by default. What it throws is logged. */
+  /**
+   * Told of each object that was set aside, and of each frame of a watch that could not be decoded (its `path` is
+   * `frame`; no more is known of it, so everything is listed again); logs a warning by default. What it throws is logged.
+   */
   readonly onQuarantined?: (quarantined: Quarantined) => void;
   /**
    * Delays after failures. By default 0.8 s doubling to 15 s, each stretched by up to itself, so that none exceeds 30 s

@@ -28,6 +28,7 @@ import {
   networkErrorOf,
   statusErrorOf,
 } from "../meta/status.ts";
+import { frameProblem } from "./events.ts";
 
 /** What a reflector does next. */
 export type Step =
@@ -60,7 +61,7 @@ export interface ReflectorState {
   readonly paginatedResult: boolean;
   /** Whether a cycle begins with a streamed list. */
   readonly streams: boolean;
-  /** The floor that a list in pages asked for, and was given exactly. */
+  /** The floor that a list in pages asked for, and was given exactly; or one from which a watch cannot go on. */
   readonly exactResourceVersion?: string;
 }
 
@@ -116,7 +117,7 @@ const DEFAULT_PAGE_SIZE = 500;
  *
  * To a server, a limit makes a version an exact one. Where a list in pages only brought what was known, and has to be
  * repeated, the next one says that it wants a floor: or else it would bring the same again, the watch from there would
- * fail again, and so on.
+ * fail again, and so on. The same where a watch ended at a frame that could not be decoded.
  */
 export function listAttempt(state: ReflectorState, pageSize: number): ListAttempt {
   const requestedResourceVersion = state.isResourceVersionUnavailable ? "" : state.resourceVersion || "0";
@@ -220,5 +221,12 @@ function afterWatch(state: ReflectorState, outcome: Extract<Outcome, { of: "watc
   }
   if (isTooManyRequests(error)) return { state, step: { do: "backOff", then: "watch" } };
   if (isInternalError(error) && outcome.retriesInternalError) return { state, step: { do: "watch" } };
+  if (frameProblem(error) !== undefined) {
+    // From exactly this version the watch would only come to the same frame again: the list must go beyond.
+    return {
+      state: { ...state, exactResourceVersion: state.resourceVersion },
+      step: { do: "backOff", then: "start" },
+    };
+  }
   return { state, step: { do: "backOff", then: "start" } };
 }

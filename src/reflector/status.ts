@@ -72,7 +72,7 @@ export interface ReflectorStatus {
   readonly nextRetryTimeMs?: number;
   /** What went wrong last, if anything ever did. */
   readonly lastError?: ReflectorError;
-  /** How many objects were set aside since the start. */
+  /** How many objects were set aside since the start, and frames of a watch that could not be decoded. */
   readonly quarantined: number;
   /** While a list, or a streamed one, is under way: how far it has come. */
   readonly progress?: {
