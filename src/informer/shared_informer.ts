@@ -475,12 +475,11 @@ export class SharedIndexInformer<T, I extends string = never> {
 
   /**
    * Whether the store has synced, and the server was heard of - a list, an event or a bookmark - at most so many
-   * milliseconds ago. A quiet resource is heard of when its bookmarks come, about once a minute.
+   * milliseconds ago: its status' `lagMs`. A quiet resource is heard of when its bookmarks come, about once a minute.
    */
   isFresh(maxAgeMs: number): boolean {
-    const { lastContactTimeMs } = this.status();
-    return this.hasSynced() && lastContactTimeMs !== undefined &&
-      this.#clock.now() - lastContactTimeMs <= maxAgeMs;
+    const { lagMs } = this.status();
+    return this.hasSynced() && lagMs !== undefined && lagMs <= maxAgeMs;
   }
 
   /** Whether it has run and stopped. */

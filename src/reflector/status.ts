@@ -66,6 +66,11 @@ export interface ReflectorStatus {
   readonly lastBookmarkTimeMs?: number;
   /** When the server was last heard of: a list, an event, a bookmark, or a watch that it opened. */
   readonly lastContactTimeMs?: number;
+  /**
+   * How many milliseconds ago that was, when this status was taken; absent before the first contact. A quiet resource is
+   * heard of when its bookmarks come, about once a minute: up to that, a lag is ordinary.
+   */
+  readonly lagMs?: number;
   /** How many tries in a row have failed; 0 while all is well. */
   readonly attempt: number;
   /** When the next try comes, while backing off. */
@@ -116,6 +121,10 @@ export class StatusKeeper {
 
   /** The status, now. */
   snapshot(): ReflectorStatus {
+    const contactMs = this.#lastContactTimeMs;
+    const contact = contactMs === undefined
+      ? {}
+      : { lastContactTimeMs: contactMs, lagMs: Math.max(0, this.#clock.now() - contactMs) };
     return {
       phase: this.#phase,
       resourceVersion: this.#resourceVersion(),
@@ -123,7 +132,7 @@ export class StatusKeeper {
       quarantined: this.quarantined,
       ...(this.#lastEventTimeMs === undefined ? {} : { lastEventTimeMs: this.#lastEventTimeMs }),
       ...(this.#lastBookmarkTimeMs === undefined ? {} : { lastBookmarkTimeMs: this.#lastBookmarkTimeMs }),
-      ...(this.#lastContactTimeMs === undefined ? {} : { lastContactTimeMs: this.#lastContactTimeMs }),
+      ...contact,
       ...(this.#nextRetryTimeMs === undefined ? {} : { nextRetryTimeMs: this.#nextRetryTimeMs }),
       ...(this.#lastError === undefined ? {} : { lastError: this.#lastError }),
       ...(this.#progress === undefined ? {} : { progress: this.#progress }),

@@ -106,4 +106,26 @@ describe("freshness", () => {
     await rig.settle();
     assert.equal(rig.informer.isFresh(0), true);
   });
+
+  it("is one number: the status' lag, the metric and isFresh agree", async () => {
+    let contactSeconds = 0;
+    const gauge = (name: string, value: number) => {
+      if (name === "reflector_last_contact_timestamp_seconds") contactSeconds = value;
+    };
+    await using rig = newRig({ metrics: { count: () => {}, observe: () => {}, gauge } });
+    assert.equal(rig.informer.status().lagMs, undefined);
+    await rig.start();
+    assert.equal(rig.informer.status().lagMs, 0);
+    const before = rig.informer.status();
+    await rig.clock.advance(7_000);
+    assert.equal(before.lagMs, 0); // as it was when it was taken
+    const { lagMs, lastContactTimeMs } = rig.informer.status();
+    assert.equal(lagMs, 7_000);
+    assert.equal(rig.clock.now() - lastContactTimeMs!, lagMs);
+    assert.equal(rig.clock.now() - contactSeconds * 1_000, lagMs);
+    assert.deepEqual([rig.informer.isFresh(lagMs), rig.informer.isFresh(lagMs - 1)], [true, false]);
+    rig.source.add(named("a"));
+    await rig.settle();
+    assert.equal(rig.informer.status().lagMs, 0);
+  });
 });
