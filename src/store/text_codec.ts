@@ -1,0 +1,162 @@
+/**
+ * Short forms of JSON texts that resemble each other.
+ * @module
+ */
+
+/**
+ * Shortens JSON texts and restores them, exactly.
+ *
+ * A short form is the text with its repetitions replaced by references: to earlier parts of the same text, and to a
+ * vocabulary that is learned from the first texts that resembled nothing known. The vocabulary only ever grows, up to
+ * 64 KB, so what was shortened before can always be restored; only by the codec that made it.
+ *
+ * How it works. JSON text holds no characters below 0x20, and what is not ASCII is escaped here, so those 32 are free
+ * for references. One says how many characters are the same as those so far back, in the text or, further back, in the
+ * vocabulary before it. 16-31 begin a reference with a distance, 0-15 one with the distance of the one before: past
+ * whatever differed (two Pods of one Deployment differ in little) the same text goes on. The low four bits are the
+ * length, with the rest of it behind if they are all set; then comes the distance. Both are written in sixes of bits,
+ * lowest first, 0x40 set where more follow. So all is ASCII: a string of one byte a character in every engine, which
+ * costs little more than its length, and is collected as any string is.
+ */
+export class TextCodec {
+  readonly #encoder = new TextEncoder();
+  readonly #decoder = new TextDecoder();
+  /** The vocabulary, filled from its end to its beginning, and behind it the text that is worked on. */
+  #bytes = new Uint8Array(VOCABULARY + 4096);
+  #short = new Uint8Array(4096);
+  #unused = VOCABULARY;
+  // Where the same characters were seen last, by their hash; in the text counted from its beginning. Both are guesses.
+  readonly #inVocabulary = new Uint16Array(1 << 14);
+  readonly #inText = new Uint16Array(1 << 12);
+
+  /** Shortens a JSON text, which must be as `JSON.stringify` writes it: nothing between the tokens. */
+  encode(json: string): string {
+    const { length } = json;
+    this.#makeRoom(VOCABULARY + length);
+    const { read, written } = this.#encoder.encodeInto(json, this.#bytes.subarray(VOCABULARY));
+    if (read !== written || read !== length) return this.encode(json.replace(NOT_ASCII, escaped));
+    let shortened = this.#shorten(VOCABULARY + length);
+    if (shortened > length * UNFAMILIAR && length <= MAX_LEARNED && length <= this.#unused) {
+      this.#learn(length);
+      shortened = this.#shorten(VOCABULARY + length); // now it is one reference
+    }
+    return this.#decoder.decode(this.#short.subarray(0, shortened));
+  }
+
+  /** Restores the text: what was shortened, but for characters that are not ASCII, which stay escaped. */
+  decode(short: string): string {
+    let bytes = this.#bytes;
+    let at = VOCABULARY;
+    let distance = 1;
+    let next = 0;
+    const number = () => {
+      let value = 0;
+      for (let unit = 1;; unit *= 64) {
+        const six = short.charCodeAt(next++);
+        value += (six & 63) * unit;
+        if (six < 64) return value;
+      }
+    };
+    while (next < short.length) {
+      const code = short.charCodeAt(next++);
+      let length = 1;
+      if (code < 32) {
+        length = (code & 15) + (code < 16 ? MIN_AGAIN : MIN_NEW);
+        if ((code & 15) === 15) length += number();
+        if (code >= 16) distance = number();
+      }
+      const end = at + length;
+      if (end > bytes.length) bytes = this.#makeRoom(end);
+      if (code >= 32) bytes[at++] = code;
+      else for (; at < end; at++) bytes[at] = bytes[at - distance];
+    }
+    return this.#decoder.decode(bytes.subarray(VOCABULARY, at));
+  }
+
+  #makeRoom(end: number): Uint8Array<ArrayBuffer> {
+    if (end > this.#bytes.length) {
+      const bytes = new Uint8Array(end + (end - VOCABULARY));
+      bytes.set(this.#bytes);
+      this.#bytes = bytes;
+      this.#short = new Uint8Array(bytes.length - VOCABULARY);
+    }
+    return this.#bytes;
+  }
+
+  /** From the text that ends at `end` into `#short`; returns how many that took, which is never more. */
+  #shorten(end: number): number {
+    const bytes = this.#bytes;
+    const short = this.#short;
+    const inText = this.#inText.fill(0);
+    let at = VOCABULARY;
+    let distance = 1;
+    let written = 0;
+    const number = (value: number) => {
+      for (; value > 63; value = Math.floor(value / 64)) short[written++] = 64 | (value % 64);
+      short[written++] = value;
+    };
+    const common = (place: number) => {
+      let length = 0;
+      while (at + length < end && bytes[at + length] === bytes[place + length]) length++;
+      return length;
+    };
+    while (at < end) {
+      let length = common(at - distance);
+      let code = length - MIN_AGAIN;
+      if (code >= 0) {
+        short[written++] = Math.min(code, 15);
+        if (code >= 15) number(code - 15);
+        at += length;
+        continue;
+      }
+      if (at + MIN_NEW <= end) {
+        const hash = hashAt(bytes, at);
+        let place = this.#inVocabulary[hash >>> 18];
+        length = common(place);
+        const before = VOCABULARY + inText[hash >>> 20];
+        inText[hash >>> 20] = at - VOCABULARY;
+        if (before < at && common(before) > length) length = common(place = before);
+        code = length - MIN_NEW;
+        if (code >= 0) {
+          short[written++] = 16 + Math.min(code, 15);
+          if (code >= 15) number(code - 15);
+          number(distance = at - place);
+          at += length;
+          continue;
+        }
+      }
+      short[written++] = bytes[at++];
+    }
+    return written;
+  }
+
+  #learn(length: number): void {
+    const end = this.#unused;
+    this.#unused -= length;
+    this.#bytes.copyWithin(this.#unused, VOCABULARY, VOCABULARY + length);
+    for (let at = this.#unused; at + MIN_NEW <= end; at++) {
+      this.#inVocabulary[hashAt(this.#bytes, at) >>> 18] = at;
+    }
+  }
+}
+
+const NOT_ASCII = /[^\0-\x7f]/g;
+
+function escaped(character: string): string {
+  return "\\u" + character.charCodeAt(0).toString(16).padStart(4, "0");
+}
+
+const VOCABULARY = 1 << 16;
+/** The longest text that is learned: none takes more than this part of the vocabulary. */
+const MAX_LEARNED = VOCABULARY / 4;
+/** A text is learned if its short form is more than this part of it. */
+const UNFAMILIAR = 0.3;
+/** The shortest reference that is worthwhile, without a distance of its own and with one. */
+const MIN_AGAIN = 3;
+const MIN_NEW = 6;
+
+/** Of MIN_NEW bytes. */
+function hashAt(bytes: Uint8Array, at: number): number {
+  const four = bytes[at] | bytes[at + 1] << 8 | bytes[at + 2] << 16 | bytes[at + 3] << 24;
+  return Math.imul(four ^ Math.imul(bytes[at + 4] | bytes[at + 5] << 8, 0x85ebca6b), 0x9e3779b1) >>> 0;
+}

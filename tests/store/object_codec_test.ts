@@ -1,0 +1,216 @@
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import fc from "fast-check";
+import { type KubernetesObject, metaNamespaceKey } from "@listwatch/cache";
+import { pod } from "@listwatch/cache/testing";
+import { EncodedObject, ObjectCodec } from "../../src/store/object_codec.ts";
+import { TextCodec } from "../../src/store/text_codec.ts";
+import { propertyOptions } from "../property.ts";
+
+const anyText = fc.string({ unit: "binary", maxLength: 40 });
+// Half of UTF-16 pairs, control characters, quotes and the like.
+const anyUnits = fc.array(fc.nat(0xffff), { maxLength: 20 }).map((units) => String.fromCharCode(...units));
+const anyString = fc.oneof(
+  anyText,
+  anyUnits,
+  fc.constantFrom("__proto__", "", "toJSON", "\u2028", "\0\x1f\x7f"),
+);
+const anyNumber = fc.oneof(
+  fc.double({ noNaN: true, noDefaultInfinity: true }),
+  fc.constantFrom(1e21, -1e-7, Number.MAX_VALUE, Number.MIN_VALUE, 2 ** 53 + 2),
+).map((value) => value === 0 ? 0 : value);
+const { value: anyJson } = fc.letrec<{ value: unknown }>((tie) => ({
+  value: fc.oneof(
+    { maxDepth: 5, withCrossShrink: true },
+    anyString,
+    anyNumber,
+    fc.boolean(),
+    fc.constant(null),
+    fc.array(tie("value"), { maxLength: 6 }),
+    fc.array(fc.tuple(anyString, tie("value")), { maxLength: 6 }).map(objectOf),
+  ),
+}));
+
+/** As a parser makes it: `__proto__` is a field like any other. */
+function objectOf(fields: [string, unknown][]): Record<string, unknown> {
+  const object: Record<string, unknown> = {};
+  for (const [name, value] of fields) {
+    Object.defineProperty(object, name, { value, configurable: true, enumerable: true, writable: true });
+  }
+  return object;
+}
+
+const keyFunc = () => "key";
+
+describe("a TextCodec", () => {
+  it("restores every JSON text, after whatever it was given before", () => {
+    fc.assert(
+      fc.property(
+        fc.array(fc.array(anyJson, { maxLength: 30 }), { minLength: 1, maxLength: 8 }),
+        (values) => {
+          const codec = new TextCodec();
+          const shortened = values.map((value) => codec.encode(JSON.stringify(value)));
+          for (let i = 0; i < values.length; i++) {
+            assert.deepEqual(JSON.parse(codec.decode(shortened[i])), JSON.parse(JSON.stringify(values[i])));
+            assert.match(shortened[i], /^[\0-\x7f]*$/);
+          }
+        },
+      ),
+      propertyOptions(300),
+    );
+  });
+
+  it("restores texts of every length and every rhythm", () => {
+    const part = fc.record({
+      unit: fc.string({ unit: fc.constantFrom("a", "b", "{", '"', "~"), minLength: 1, maxLength: 9 }),
+      times: fc.oneof(fc.nat(40), fc.nat(20_000)),
+    });
+    fc.assert(
+      fc.property(fc.array(fc.array(part, { maxLength: 5 }), { maxLength: 6 }), (texts) => {
+        const codec = new TextCodec();
+        const written = texts.map((parts) => parts.map(({ unit, times }) => unit.repeat(times)).join(""));
+        const shortened = written.map((text) => codec.encode(text));
+        assert.deepEqual(shortened.map((short) => codec.decode(short)), written);
+        for (let i = 0; i < written.length; i++) assert.ok(shortened[i].length <= written[i].length);
+      }),
+      propertyOptions(150),
+    );
+  });
+
+  it("makes the same short forms of the same texts in the same order", () => {
+    const texts = Array.from(
+      { length: 50 },
+      (_, i) => JSON.stringify(pod(`web-${i}`, { labels: { i: `${i}` } })),
+    );
+    const [one, other] = [new TextCodec(), new TextCodec()];
+    assert.deepEqual(texts.map((text) => one.encode(text)), texts.map((text) => other.encode(text)));
+  });
+
+  it("takes a fraction of the space once it has seen one like it", () => {
+    const codec = new TextCodec();
+    codec.encode(JSON.stringify(pod("web-1", { namespace: "shop", labels: { app: "web" } })));
+    const text = JSON.stringify(pod("api-27", { namespace: "shop", labels: { app: "api" } }));
+    const short = codec.encode(text);
+    assert.equal(codec.decode(short), text);
+    assert.ok(short.length < text.length / 3, `${short.length} of ${text.length}`);
+  });
+
+  it("stays exact when there is no more room for what is new", () => {
+    const codec = new TextCodec();
+    const texts = Array.from({ length: 40 }, (_, i) => {
+      let state = i + 1;
+      const units = Array.from({ length: 4_000 }, () => 97 + (state = (state * 48_271) % 0x7fffffff) % 26);
+      return JSON.stringify([String.fromCharCode(...units)]);
+    });
+    const shortened = texts.map((text) => codec.encode(text));
+    assert.ok(shortened[0].length < 10, "the first is a reference to what was learned");
+    assert.ok(shortened[39].length > 2_000, "the last was not learned");
+    assert.deepEqual(shortened.map((short) => codec.decode(short)), texts);
+  });
+});
+
+describe("an ObjectCodec", () => {
+  /** Encodes and decodes, with nothing hot. */
+  function again(object: unknown): unknown {
+    const codec = new ObjectCodec<unknown>(keyFunc);
+    const held = codec.encode(object);
+    for (let i = 0; i < 200; i++) codec.encode({ i });
+    return codec.decode(held);
+  }
+
+  it("gives back an equal object for every JSON object", () => {
+    fc.assert(
+      fc.property(fc.array(fc.tuple(anyString, anyJson), { maxLength: 10 }).map(objectOf), (object) => {
+        assert.deepEqual(again(object), object);
+        assert.equal(JSON.stringify(again(object)), JSON.stringify(object));
+      }),
+      propertyOptions(200),
+    );
+  });
+
+  it("encodes what is deeply nested, and keeps what is too deep, or holds itself, as it is", () => {
+    let nested: unknown = 1;
+    for (let i = 0; i < 400; i++) nested = i % 2 ? [nested] : { nested };
+    assert.deepEqual(again({ nested }), { nested });
+    assert.notEqual(again({ nested }), { nested });
+    for (let i = 0; i < 200; i++) nested = [nested];
+    const deep = { nested };
+    assert.equal(again(deep), deep);
+    const circle: { self?: unknown; other?: unknown } = {};
+    circle.self = circle;
+    circle.other = circle;
+    assert.equal(again(circle), circle);
+  });
+
+  it("keeps what is no plain JSON value as it is", () => {
+    const values: Record<string, unknown> = {
+      "a string": "text",
+      "a number": 1,
+      "nothing": undefined,
+      "a function": () => {},
+      "a class": new (class Pod {
+        metadata = { name: "a" };
+      })(),
+      "an object without a prototype": Object.create(null),
+      "a Date inside": { spec: { at: new Date(0) } },
+      "a Map inside": { spec: [new Map()] },
+      "a function inside": { toJSON: () => 1 },
+      "a symbol inside": { spec: Symbol("s") },
+      "a bigint inside": { spec: 1n },
+      "NaN inside": { spec: NaN },
+      "an infinity inside": { spec: -Infinity },
+      "-0 inside": { spec: [-0] },
+      "a hole inside": { spec: new Array(1) },
+      "undefined in an array": { spec: [undefined] },
+      "a uid that is no text": { metadata: { uid: { of: 1 } } },
+      "a resourceVersion that is no text": { metadata: { resourceVersion: 7 } },
+    };
+    for (const [name, value] of Object.entries(values)) assert.equal(again(value), value, name);
+  });
+
+  it("leaves out properties that are undefined", () => {
+    const object = { metadata: { name: "a", managedFields: undefined }, spec: undefined };
+    assert.deepStrictEqual(again(object), { metadata: { name: "a" } });
+  });
+
+  it("keeps key, uid and resourceVersion at hand", () => {
+    const codec = new ObjectCodec<KubernetesObject>(metaNamespaceKey);
+    const held = codec.encode({
+      metadata: { namespace: "shop", name: "web", uid: "u1", resourceVersion: "7" },
+    });
+    assert.ok(held instanceof EncodedObject);
+    assert.equal(codec.keyFunc(held), "shop/web");
+    assert.equal(held.metadata?.uid, "u1");
+    assert.equal(held.metadata?.resourceVersion, "7");
+    const bare = new ObjectCodec<KubernetesObject>(keyFunc).encode({});
+    assert.ok(bare instanceof EncodedObject);
+    assert.equal(bare.metadata, undefined);
+  });
+
+  it("keeps an object without a key as it is, for whoever asks for the key to find out", () => {
+    const codec = new ObjectCodec<KubernetesObject>(metaNamespaceKey);
+    const keyless = { kind: "Pod" };
+    assert.equal(codec.encode(keyless), keyless);
+    assert.throws(() => codec.keyFunc(codec.encode(keyless)), /metadata/);
+  });
+
+  it("gives the same object to whoever asks twice, as long as it is hot", () => {
+    const codec = new ObjectCodec<KubernetesObject>(metaNamespaceKey);
+    const object = pod("web");
+    const held = codec.encode(object);
+    assert.equal(codec.decode(held), object, "what was written is hot");
+    for (let i = 0; i < 127; i++) {
+      codec.encode(pod(`p-${i}`));
+      if (i === 64) codec.decode(held); // used in between
+    }
+    assert.equal(codec.decode(held), object);
+    for (let i = 0; i < 128; i++) codec.encode(pod(`q-${i}`));
+    const decoded = codec.peek(held);
+    assert.notEqual(decoded, object, "it went cold");
+    assert.deepEqual(decoded, object);
+    assert.notEqual(codec.peek(held), decoded, "a peek does not warm it");
+    const warm = codec.decode(held);
+    assert.equal(codec.decode(held), warm);
+    assert.equal(codec.peek(held), warm);
+  });
+});
