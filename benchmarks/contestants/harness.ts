@@ -1,0 +1,279 @@
+/**
+ * What every contestant in JavaScript shares: its arguments, its clock, and how it looks at its own memory and event
+ * loop. Runs on Node, Deno and Bun.
+ *
+ * @module
+ */
+
+import { readFileSync } from "node:fs";
+import process from "node:process";
+import { parseArgs } from "node:util";
+import { type Measurement, MEASUREMENT_MARK, type Phase, type Task } from "../lib/measurement.ts";
+
+/** One cache that is measured. Everything but its own work is the harness's. */
+export interface Contestant {
+  readonly version?: string;
+  /**
+   * Starts listing and watching, with nothing awaited before. Resolves when the store is filled; `handled` when the
+   * handlers were told of everything, where that is later.
+   */
+  start(hooks: Hooks): Promise<{ handled?: Promise<unknown> } | void>;
+  /** How many objects are stored. */
+  size(): number;
+  /** Looks up the pods of every node once (or of some, where that takes long); returns how many it was given. */
+  lookUpNodes?(): number;
+  /** The same for namespaces. */
+  lookUpNamespaces?(): number;
+  /** Any object of the store, always the same one. */
+  sample?(): unknown;
+  stop?(): Promise<unknown> | void;
+}
+
+/** What a contestant reports while it runs. */
+export interface Hooks {
+  /** A handler was told of an update. */
+  onUpdate(resourceVersion: string): void;
+}
+
+/** Measures a contestant as the process's arguments say, prints the measurement, and ends the process. */
+export async function measure(newContestant: (task: Task) => Contestant): Promise<void> {
+  const task = readTask();
+  const result: { -readonly [K in keyof Measurement]: Measurement[K] } = {};
+  let contestant: Contestant;
+  try {
+    contestant = newContestant(task);
+  } catch (error) {
+    await print({ skipped: error instanceof Error ? error.message : String(error) });
+    process.exit(0);
+  }
+  result.version = contestant.version ?? runtimeVersion();
+  const isMeasured = (phase: Phase) => task.phases.includes(phase);
+
+  const updates = new UpdateCounter(task.lastResourceVersion);
+  const emptyBytes = await settledHeapBytes();
+  result.startRssBytes = peakRssBytes();
+  const probe = new LoopProbe();
+  probe.start();
+  const startMs = performance.now();
+  const started = await contestant.start({ onUpdate: (resourceVersion) => updates.seen(resourceVersion) });
+  result.syncMs = performance.now() - startMs;
+  if (started?.handled) await started.handled;
+  result.handledMs = performance.now() - startMs;
+  Object.assign(result, probe.stop());
+  result.syncRssBytes = peakRssBytes();
+  result.stored = contestant.size();
+
+  if (isMeasured("heap") || isMeasured("relist")) {
+    result.settledBytes = await settledHeapBytes() - emptyBytes;
+  }
+  if (isMeasured("index") && contestant.lookUpNodes && contestant.lookUpNamespaces) {
+    result.nodeLookupsPerUs = timeLookUps(() => contestant.lookUpNodes!());
+    result.namespaceLookupsPerUs = timeLookUps(() => contestant.lookUpNamespaces!());
+  }
+  if (isMeasured("relist")) {
+    const before = updates.count;
+    const sample = contestant.sample?.();
+    const peak = new HeapPeak();
+    peak.start();
+    result.relistMs = await post(`${task.server}/control/relist`, "relistMs");
+    result.relistPeakBytes = peak.stop() - emptyBytes;
+    await nextTurn();
+    result.relistUpdates = updates.count - before;
+    if (sample !== undefined) result.relistKeepsIdentity = contestant.sample?.() === sample;
+  }
+  if (isMeasured("burst")) {
+    updates.begin();
+    await Promise.all([updates.last, post(`${task.server}/control/burst`, "events")]);
+    result.burstMs = updates.lastMs - updates.firstMs;
+    result.burstEvents = updates.count;
+    result.endRssBytes = peakRssBytes();
+    if (isMeasured("heap")) result.endSettledBytes = await settledHeapBytes() - emptyBytes;
+  }
+  await print(result);
+  await contestant.stop?.();
+  process.exit(0);
+}
+
+/** Counts updates and notes the time of the first and the last one. */
+class UpdateCounter {
+  readonly #lastResourceVersion: string;
+  readonly #done = Promise.withResolvers<void>();
+  count = 0;
+  firstMs = 0;
+  lastMs = 0;
+
+  constructor(lastResourceVersion: string) {
+    this.#lastResourceVersion = lastResourceVersion;
+  }
+
+  get last(): Promise<void> {
+    return this.#done.promise;
+  }
+
+  begin(): void {
+    this.count = 0;
+  }
+
+  seen(resourceVersion: string): void {
+    if (this.count++ === 0) this.firstMs = performance.now();
+    if (resourceVersion !== this.#lastResourceVersion) return;
+    this.lastMs = performance.now();
+    this.#done.resolve();
+  }
+}
+
+/** How long the event loop is away: a timer of one millisecond, and how much later than that it comes. */
+class LoopProbe {
+  readonly #delaysMs: number[] = [];
+  #timer: ReturnType<typeof setTimeout> | undefined;
+  #lastMs = 0;
+
+  start(): void {
+    this.#lastMs = performance.now();
+    const tick = () => {
+      this.#sample();
+      this.#timer = setTimeout(tick, PROBE_MS);
+    };
+    this.#timer = setTimeout(tick, PROBE_MS);
+  }
+
+  stop(): Pick<Measurement, "longestTaskMs" | "p999TaskMs"> {
+    clearTimeout(this.#timer);
+    this.#sample(); // what is under way counts too
+    const sorted = this.#delaysMs.sort((a, b) => a - b);
+    const at = Math.min(sorted.length - 1, Math.floor(sorted.length * 0.999));
+    return { longestTaskMs: sorted[sorted.length - 1], p999TaskMs: sorted[at] };
+  }
+
+  #sample(): void {
+    const now = performance.now();
+    this.#delaysMs.push(Math.max(0, now - this.#lastMs - PROBE_MS));
+    this.#lastMs = now;
+  }
+}
+
+const PROBE_MS = 1;
+
+/** The highest heap among samples taken every few milliseconds, garbage included. */
+class HeapPeak {
+  #timer: ReturnType<typeof setInterval> | undefined;
+  #peak = 0;
+
+  start(): void {
+    this.#timer = setInterval(() => this.#sample(), 4);
+    this.#sample();
+  }
+
+  stop(): number {
+    clearInterval(this.#timer);
+    this.#sample();
+    return this.#peak;
+  }
+
+  #sample(): void {
+    this.#peak = Math.max(this.#peak, heapBytes());
+  }
+}
+
+/** Objects per microsecond over at least 300 ms, after 100 ms of warming up. */
+function timeLookUps(lookUp: () => number): number {
+  for (const end = performance.now() + 100; performance.now() < end;) lookUp();
+  let found = 0;
+  const startMs = performance.now();
+  let elapsedMs = 0;
+  do {
+    found += lookUp();
+    elapsedMs = performance.now() - startMs;
+  } while (elapsedMs < 300);
+  return found / (elapsedMs * 1000);
+}
+
+interface Globals {
+  gc?: () => void;
+  Deno?: { version: { deno: string }; memoryUsage(): { heapUsed: number; external: number } };
+  Bun?: { version: string; gc(force: boolean): void };
+}
+const globals = globalThis as unknown as Globals;
+
+interface JscHeap {
+  heapStats(): { heapSize: number; extraMemorySize: number };
+}
+const jsc: JscHeap | undefined = globals.Bun ? await import("bun:jsc" as string) : undefined;
+
+function runtimeVersion(): string {
+  if (globals.Deno) return `Deno ${globals.Deno.version.deno}`;
+  if (globals.Bun) return `Bun ${globals.Bun.version}`;
+  return `Node ${process.versions.node}`;
+}
+
+/** Heap and buffers outside of it. */
+function heapBytes(): number {
+  if (jsc) {
+    const { heapSize, extraMemorySize } = jsc.heapStats();
+    return heapSize + extraMemorySize;
+  }
+  const { heapUsed, external } = globals.Deno?.memoryUsage() ?? process.memoryUsage();
+  return heapUsed + external;
+}
+
+/** The heap after everything was collected that can be. */
+async function settledHeapBytes(): Promise<number> {
+  for (let i = 0; i < 3; i++) {
+    await nextTurn();
+    if (globals.Bun) globals.Bun.gc(true);
+    else if (globals.gc) globals.gc();
+    else throw new Error("the benchmark must be run with --expose-gc");
+  }
+  return heapBytes();
+}
+
+/** The peak of resident memory of this process. */
+function peakRssBytes(): number {
+  try {
+    const match = /^VmHWM:\s+(\d+) kB$/m.exec(readFileSync("/proc/self/status", "utf8"));
+    if (match) return Number(match[1]) * 1024;
+  } catch {
+    // not Linux
+  }
+  return process.resourceUsage().maxRSS * 1024;
+}
+
+function nextTurn(): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, 20));
+}
+
+async function post(url: string, field: string): Promise<number> {
+  const response = await fetch(url, { method: "POST" });
+  return (await response.json())[field];
+}
+
+function print(result: Measurement): Promise<void> {
+  const line = `${MEASUREMENT_MARK}${JSON.stringify(result)}\n`;
+  return new Promise((resolve) => process.stdout.write(line, () => resolve()));
+}
+
+function readTask(): Task {
+  const { values } = parseArgs({
+    args: process.argv.slice(2),
+    options: {
+      server: { type: "string", default: "" },
+      objects: { type: "string", default: "0" },
+      events: { type: "string", default: "0" },
+      "last-resource-version": { type: "string", default: "" },
+      variant: { type: "string", default: "" },
+      phases: { type: "string", default: "sync" },
+      handlers: { type: "string", default: "1" },
+      indices: { type: "string", default: "2" },
+    },
+  });
+  return {
+    server: values.server,
+    objects: Number(values.objects),
+    events: Number(values.events),
+    lastResourceVersion: values["last-resource-version"],
+    variant: values.variant,
+    phases: values.phases.split(",") as Phase[],
+    handlers: Number(values.handlers),
+    indices: Number(values.indices),
+  };
+}

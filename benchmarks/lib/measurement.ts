@@ -1,0 +1,71 @@
+/**
+ * What a contestant is told, and what it measures. The programs in Go and Rust print the same fields.
+ *
+ * @module
+ */
+
+/** What one process of a contestant does, in this order. `sync` always comes first. */
+export type Phase = "sync" | "heap" | "index" | "relist" | "burst";
+
+/** The arguments of a contestant, as `--name value`. */
+export interface Task {
+  /** The server's URL. */
+  readonly server: string;
+  readonly objects: number;
+  readonly events: number;
+  /** The resourceVersion of the last event. */
+  readonly lastResourceVersion: string;
+  readonly variant: string;
+  readonly phases: readonly Phase[];
+  /** Event handlers; 1 unless the growth with their number is asked. */
+  readonly handlers: number;
+  /** Indices; 2 unless the growth with their number is asked. */
+  readonly indices: number;
+}
+
+/** What one process of a contestant measured; what it did not is absent. */
+export interface Measurement {
+  /** Version of the runtime, or of the library where it is not ours. */
+  readonly version?: string;
+  /** Objects in the store in the end. */
+  readonly stored?: number;
+  /** From `run` to synced. */
+  readonly syncMs?: number;
+  /** From `run` to when the handlers were told of the last object. */
+  readonly handledMs?: number;
+  /** The peak of resident memory before `run`, with everything loaded. */
+  readonly startRssBytes?: number;
+  /** The peak when it was synced. */
+  readonly syncRssBytes?: number;
+  /** The peak in the end. */
+  readonly endRssBytes?: number;
+  /** The longest turn of the event loop while it synced. */
+  readonly longestTaskMs?: number;
+  /** The same for 99.9 % of the samples. */
+  readonly p999TaskMs?: number;
+  /** Heap and buffers after a garbage collection, less the same before `run`, when it was synced. */
+  readonly settledBytes?: number;
+  /** The same in the end. */
+  readonly endSettledBytes?: number;
+  /** Objects returned per microsecond when every node is looked up. */
+  readonly nodeLookupsPerUs?: number;
+  /** The same for every namespace. */
+  readonly namespaceLookupsPerUs?: number;
+  /** From the first to the last event that a handler saw. */
+  readonly burstMs?: number;
+  /** How many events that were. */
+  readonly burstEvents?: number;
+  /** Updates that handlers were told of in a relist of what they know. */
+  readonly relistUpdates?: number;
+  /** The highest sample of the heap while it listed again, less the same before `run`. */
+  readonly relistPeakBytes?: number;
+  /** From the list request to the watch that followed. */
+  readonly relistMs?: number;
+  /** Whether the objects are still the same ones. */
+  readonly relistKeepsIdentity?: boolean;
+  /** Why it did not take part. */
+  readonly skipped?: string;
+}
+
+/** A contestant's line on standard output starts with this; the rest is a measurement as JSON. */
+export const MEASUREMENT_MARK = "MEASUREMENT ";

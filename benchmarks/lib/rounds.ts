@@ -1,0 +1,89 @@
+/**
+ * Runs the server and, one after the other, the contestants.
+ *
+ * @module
+ */
+
+import { join } from "node:path";
+import { ROOT } from "../../scripts/lib/gate.ts";
+import { run } from "../../scripts/lib/process.ts";
+import type { Tools } from "../../scripts/lib/tools.ts";
+import { commandOf, type Entrant } from "./contestants.ts";
+import { type Measurement, MEASUREMENT_MARK, type Phase } from "./measurement.ts";
+import type { Programs } from "./programs.ts";
+
+/** A running server. */
+export interface BenchServer extends AsyncDisposable {
+  readonly url: string;
+  readonly objects: number;
+  readonly events: number;
+  readonly listBytes: number;
+  readonly lastResourceVersion: string;
+}
+
+/** Starts the server for so many objects; resolves when everything is encoded. */
+export async function startServer(
+  tools: Tools,
+  options: { objects: number; events: number; framing: string },
+): Promise<BenchServer> {
+  const { objects, events, framing } = options;
+  const args = [`--objects=${objects}`, `--events=${events}`, `--framing=${framing}`];
+  const child = new Deno.Command(tools.node, {
+    args: ["--no-warnings", join(ROOT, "benchmarks/server/server.ts"), ...args],
+    stdin: "piped",
+    stdout: "piped",
+    stderr: "inherit",
+  }).spawn();
+  let text = "";
+  const reader = child.stdout.pipeThrough(new TextDecoderStream()).getReader();
+  while (!text.includes("\n")) {
+    const { done, value } = await reader.read();
+    if (done) throw new Error("Cannot start the benchmark's server: it ended before it was ready");
+    text += value;
+  }
+  return {
+    ...JSON.parse(text) as { url: string; listBytes: number; lastResourceVersion: string },
+    objects,
+    events,
+    async [Symbol.asyncDispose]() {
+      await child.stdin.close();
+      await reader.cancel();
+      await child.status;
+    },
+  };
+}
+
+/** What one process is to do. */
+export interface Job {
+  readonly entrant: Entrant;
+  readonly phases: readonly Phase[];
+  readonly handlers?: number;
+  readonly indices?: number;
+}
+
+/** Runs one process to its end. A contestant that fails gives a measurement that says why it did not take part. */
+export async function runJob(
+  job: Job,
+  server: BenchServer,
+  tools: Tools,
+  programs: Programs,
+  timeoutMs: number = 5 * 60_000,
+): Promise<Measurement> {
+  const [command, ...args] = commandOf(job.entrant, tools, programs);
+  const result = await run(command, [
+    ...args,
+    `--server=${server.url}`,
+    `--objects=${server.objects}`,
+    `--events=${server.events}`,
+    `--last-resource-version=${server.lastResourceVersion}`,
+    `--variant=${job.entrant.variant}`,
+    `--phases=${job.phases.join(",")}`,
+    `--handlers=${job.handlers ?? 1}`,
+    `--indices=${job.indices ?? 2}`,
+  ], { timeoutMs });
+  const line = result.stdout.split("\n").find((line) => line.startsWith(MEASUREMENT_MARK));
+  if (line !== undefined) return JSON.parse(line.slice(MEASUREMENT_MARK.length)) as Measurement;
+  const reason = result.timedOut ? `nothing after ${timeoutMs / 1000} s` : `ended with code ${result.code}`;
+  const said = result.output.trim().split("\n").slice(-3).join(" ").slice(0, 300);
+  return { skipped: said === "" ? reason : `${reason}: ${said}` };
+}

@@ -1,0 +1,147 @@
+/**
+ * What the server sends, encoded before anybody asks: the items of the list, and the events of the burst.
+ *
+ * @module
+ */
+
+import { podJson, populationOf } from "./pods.ts";
+
+/** Bytes that are sent together. */
+const BLOCK_BYTES = 64 * 1024;
+const BASE_VERSION = 1_000_000;
+/** Neighbours in the burst are not neighbours in the list. */
+const STRIDE = 7_919;
+
+/** Items of a list one after the other, with the place of each. */
+export interface EncodedList {
+  readonly resourceVersion: string;
+  /** Bytes of the whole body. */
+  readonly bytes: number;
+  /** The body from item `start` to before item `end`, in blocks. */
+  page(start: number, end: number): Iterable<Uint8Array>;
+}
+
+/** Encodes a list of so many pods. */
+export function encodeList(objects: number): EncodedList {
+  const population = populationOf(objects);
+  const resourceVersion = String(BASE_VERSION + objects);
+  const encoder = new TextEncoder();
+
+  const items: Uint8Array[] = [];
+  const blocks = new Blocks();
+  for (let i = 0; i < objects; i++) {
+    const json = podJson(population, i, {
+      resourceVersion: String(BASE_VERSION + i + 1),
+      revision: 0,
+      isTyped: false,
+    });
+    items.push(blocks.add(encoder.encode(`${i === 0 ? "" : ","}${json}`)));
+  }
+  blocks.end();
+  const suffix = encoder.encode("]}\n");
+  const head = (metadata: Record<string, unknown>) =>
+    encoder.encode(`{"kind":"PodList","apiVersion":"v1","metadata":${JSON.stringify(metadata)},"items":[`);
+  const whole = head({ resourceVersion });
+  const bytes = whole.length + suffix.length + items.reduce((sum, item) => sum + item.length, 0);
+  return {
+    resourceVersion,
+    bytes,
+    *page(start: number, end: number): Iterable<Uint8Array> {
+      if (start === 0 && end >= objects) {
+        yield whole;
+        yield* blocks.all;
+        yield suffix;
+        return;
+      }
+      const stop = Math.min(end, objects);
+      const rest = objects - stop;
+      yield head({
+        resourceVersion,
+        ...(rest > 0 && { continue: `from-${stop}`, remainingItemCount: rest }),
+      });
+      // The first item of a page has no comma before it.
+      if (start < stop) yield start === 0 ? items[0] : items[start].subarray(1);
+      for (let i = start + 1; i < stop; i++) yield items[i];
+      yield suffix;
+    },
+  };
+}
+
+/** Events one after the other, framed for a chunked HTTP/1.1 body. */
+export interface EncodedEvents {
+  readonly events: number;
+  readonly lastResourceVersion: string;
+  readonly blocks: readonly Uint8Array[];
+}
+
+/**
+ * Encodes a burst of MODIFIED events over the pods of a list.
+ *
+ * @param framing `event` makes each event a chunk of the HTTP body, as kube-apiserver writes them; `block` packs them
+ * tightly.
+ */
+export function encodeEvents(objects: number, events: number, framing: "event" | "block"): EncodedEvents {
+  const population = populationOf(objects);
+  const encoder = new TextEncoder();
+  const blocks = new Blocks();
+  const stride = coprimeTo(objects, STRIDE);
+  let resourceVersion = String(BASE_VERSION + objects);
+  let packed: Uint8Array[] = [];
+  let packedBytes = 0;
+  const chunk = (parts: Uint8Array[], bytes: number) => {
+    blocks.add(encoder.encode(`${bytes.toString(16)}\r\n`));
+    for (const part of parts) blocks.add(part);
+    blocks.add(encoder.encode("\r\n"));
+  };
+  for (let i = 0; i < events; i++) {
+    resourceVersion = String(BASE_VERSION + objects + i + 1);
+    const version = { resourceVersion, revision: 1 + Math.floor(i / objects), isTyped: true };
+    const json = podJson(population, (i * stride) % objects, version);
+    const event = encoder.encode(`{"type":"MODIFIED","object":${json}}\n`);
+    if (framing === "event") {
+      chunk([event], event.length);
+      continue;
+    }
+    packed.push(event);
+    packedBytes += event.length;
+    if (packedBytes >= BLOCK_BYTES || i === events - 1) {
+      chunk(packed, packedBytes);
+      packed = [];
+      packedBytes = 0;
+    }
+  }
+  blocks.end();
+  return { events, lastResourceVersion: resourceVersion, blocks: blocks.all };
+}
+
+/** The first number from `wanted` on that has no divisor in common with `size`, so that its multiples meet every index. */
+function coprimeTo(size: number, wanted: number): number {
+  const divisor = (a: number, b: number): number => b === 0 ? a : divisor(b, a % b);
+  while (divisor(wanted, size) !== 1) wanted++;
+  return wanted;
+}
+
+/** Copies pieces into blocks, so that they lie side by side and are sent with few calls. */
+class Blocks {
+  readonly all: Uint8Array[] = [];
+  #block = new Uint8Array(BLOCK_BYTES);
+  #used = 0;
+
+  /** Adds a piece; returns where it is now. */
+  add(piece: Uint8Array): Uint8Array {
+    if (this.#used + piece.length > this.#block.length) {
+      this.end();
+      this.#block = new Uint8Array(Math.max(BLOCK_BYTES, piece.length));
+    }
+    this.#block.set(piece, this.#used);
+    const added = this.#block.subarray(this.#used, this.#used + piece.length);
+    this.#used += piece.length;
+    return added;
+  }
+
+  end(): void {
+    if (this.#used > 0) this.all.push(this.#block.subarray(0, this.#used));
+    this.#block = new Uint8Array(0);
+    this.#used = 0;
+  }
+}

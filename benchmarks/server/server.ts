@@ -1,0 +1,158 @@
+/**
+ * The server of the benchmarks, in a process of its own: plain HTTP/1.1 on the loopback interface, with everything
+ * encoded before it says that it is ready. Written for Node, as it is the runtime that every contestant is compared on.
+ *
+ * It answers what informers ask: lists (a page where there is a `limit` and the resourceVersion is not 0, all in one
+ * otherwise, as kube-apiserver does) and watches. It is like a server without the WatchList feature: `sendInitialEvents`
+ * is refused with 422, so that everybody lists. It never compresses. Bookmarks are not due in so short a time.
+ *
+ * Three more paths drive it:
+ *
+ *     GET  /control/stats    how many lists and watches there were
+ *     POST /control/burst    sends the events to every open watch, waiting for one first; answers at their end
+ *     POST /control/relist   ends every watch with 410 Expired; answers when the list and the watch that follow are there
+ *
+ * It prints one line of JSON when it is ready, and ends when its standard input does.
+ *
+ * @module
+ */
+
+import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
+import type { AddressInfo, Socket } from "node:net";
+import process from "node:process";
+import { parseArgs } from "node:util";
+import { encodeEvents, encodeList } from "./answers.ts";
+
+const { values } = parseArgs({
+  args: process.argv.slice(2),
+  options: {
+    objects: { type: "string", default: "20000" },
+    events: { type: "string", default: "50000" },
+    framing: { type: "string", default: "event" },
+  },
+});
+const objects = Number(values.objects);
+const list = encodeList(objects);
+const burst = encodeEvents(objects, Number(values.events), values.framing === "block" ? "block" : "event");
+
+const stats = { lists: 0, watches: 0 };
+const watches = new Set<ServerResponse>();
+/** Called when a watch was opened. */
+let onWatch: (() => void)[] = [];
+let listStartedMs = 0;
+
+const server = createServer((request, response) => {
+  answer(request, response).catch((error) => {
+    console.error(`${request.method} ${request.url}: ${error instanceof Error ? error.stack : error}`);
+    response.destroy();
+  });
+});
+// Tens of thousands of lists a second are not the aim; a connection that stays is.
+server.keepAliveTimeout = 60_000;
+
+async function answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
+  const url = new URL(request.url ?? "/", "http://server");
+  const query = url.searchParams;
+  request.resume();
+  switch (url.pathname) {
+    case "/api/v1/pods":
+      if (["1", "true"].includes(query.get("watch") ?? "")) return watch(query, response);
+      return await sendList(query, response);
+    case "/control/stats":
+      return sendJson(response, 200, stats);
+    case "/control/burst":
+      return await sendBurst(response);
+    case "/control/relist":
+      return await forceRelist(response);
+    default:
+      sendJson(response, 404, status(404, "NotFound", `there is no ${url.pathname} here`));
+  }
+}
+
+async function sendList(query: URLSearchParams, response: ServerResponse): Promise<void> {
+  listStartedMs = performance.now();
+  const limit = Number(query.get("limit") ?? 0);
+  const start = Number(/^from-(\d+)$/.exec(query.get("continue") ?? "")?.[1] ?? 0);
+  const isPaged = limit > 0 && query.get("resourceVersion") !== "0";
+  const end = isPaged ? start + limit : objects;
+  response.writeHead(200, { "Content-Type": "application/json" });
+  for (const block of list.page(start, end)) {
+    if (!response.write(block)) await drained(response);
+  }
+  response.end();
+  if (end >= objects) stats.lists++;
+}
+
+function watch(query: URLSearchParams, response: ServerResponse): void {
+  if (query.has("sendInitialEvents")) {
+    const message =
+      "ListOptions.meta.k8s.io is invalid: sendInitialEvents: Forbidden: sendInitialEvents is forbidden " +
+      "for watch unless the WatchList feature gate is enabled";
+    sendJson(response, 422, status(422, "Invalid", message));
+    return;
+  }
+  response.writeHead(200, { "Content-Type": "application/json" });
+  response.flushHeaders();
+  watches.add(response);
+  response.on("close", () => watches.delete(response));
+  stats.watches++;
+  for (const call of onWatch.splice(0)) call();
+}
+
+async function sendBurst(response: ServerResponse): Promise<void> {
+  if (watches.size === 0) await nextWatch();
+  await Promise.all([...watches].map(async (watcher) => {
+    // Below the HTTP layer: the blocks are framed already.
+    const socket = watcher.socket as Socket;
+    for (const block of burst.blocks) {
+      if (socket.destroyed) return;
+      if (!socket.write(block)) await drained(socket);
+    }
+  }));
+  sendJson(response, 200, { events: burst.events });
+}
+
+async function forceRelist(response: ServerResponse): Promise<void> {
+  if (watches.size === 0) await nextWatch();
+  const opened = nextWatch();
+  const expired = status(410, "Expired", "too old resource version");
+  for (const watcher of watches) watcher.end(`${JSON.stringify({ type: "ERROR", object: expired })}\n`);
+  await opened;
+  sendJson(response, 200, { relistMs: performance.now() - listStartedMs });
+}
+
+function nextWatch(): Promise<void> {
+  return new Promise((resolve) => onWatch = [...onWatch, resolve]);
+}
+
+/** Resolves when more may be written, or nothing ever again. */
+function drained(stream: ServerResponse | Socket): Promise<void> {
+  return new Promise((resolve) => {
+    const done = () => {
+      stream.off("drain", done);
+      stream.off("close", done);
+      resolve();
+    };
+    stream.on("drain", done);
+    stream.on("close", done);
+  });
+}
+
+function status(code: number, reason: string, message: string): Record<string, unknown> {
+  return { kind: "Status", apiVersion: "v1", metadata: {}, status: "Failure", message, reason, code };
+}
+
+function sendJson(response: ServerResponse, code: number, body: unknown): void {
+  response.writeHead(code, { "Content-Type": "application/json" });
+  response.end(JSON.stringify(body));
+}
+
+server.listen(0, "127.0.0.1", () => {
+  console.log(JSON.stringify({
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    listBytes: list.bytes,
+    lastResourceVersion: burst.lastResourceVersion,
+  }));
+});
+process.stdin.on("end", () => process.exit(0));
+process.stdin.resume();
