@@ -8,7 +8,7 @@ import { resourceVersionOf } from "../meta/object.ts";
 import { isComparableResourceVersion } from "../meta/resource_version.ts";
 import { DeletedFinalStateUnknown } from "../meta/tombstone.ts";
 import type { Delta } from "../queue/delta.ts";
-import { isOlder } from "../reflector/events.ts";
+import { isOlder } from "../reflector/position.ts";
 import type { Store } from "../store/store.ts";
 
 /**

@@ -1,12 +1,11 @@
 /**
- * One watch event into a store.
+ * What a watch sends, and what may be wrong with it.
  * @module
  */
 
-import type { ListPage } from "../meta/list_watch.ts";
+import type { ListPage, Quarantined } from "../meta/list_watch.ts";
 import { type KubernetesObject, metaOf } from "../meta/object.ts";
 import { groupVersion, type GroupVersionKind } from "../meta/resource.ts";
-import { compareResourceVersions, isComparableResourceVersion } from "../meta/resource_version.ts";
 import { statusErrorOf } from "../meta/status.ts";
 import type { WatchEvent } from "../meta/watch_event.ts";
 
@@ -42,36 +41,24 @@ export function refuseTable(page: ListPage<unknown>): void {
   }
 }
 
+/** Whether a watch ended because a frame of it could not be decoded: it was no JSON, or over the size limit. */
+export function isBrokenFrame(error: unknown): boolean {
+  return frameProblem(error) !== undefined;
+}
+
 /**
- * What was wrong with a frame of a watch, in words, where that ended it: it was no JSON, or over the size limit;
- * `undefined` for any other error.
+ * The report of a frame that could not be decoded, if that is what ended a watch. Nothing of it is known, not even
+ * where the next one begins: the watch is over, and a list follows.
  */
-export function frameProblem(error: unknown): string | undefined {
+export function brokenFrame(error: unknown, received: { readonly bytes: number }): Quarantined | undefined {
+  const problem = frameProblem(error);
+  if (problem === undefined) return undefined;
+  const where = received.bytes > 0 ? ` (within the first ${received.bytes} bytes of the watch)` : "";
+  return { reason: `${problem}${where}`, path: "frame" };
+}
+
+function frameProblem(error: unknown): string | undefined {
   const causes = statusErrorOf(error)?.status.details?.causes ?? [];
   for (const { reason, message } of causes) if (reason === "ClientWatchDecoding") return message ?? reason;
   return undefined;
-}
-
-/** Whether a resourceVersion is known to be older than another: both are numbers, and it is the lesser one. */
-export function isOlder(version: string, than: string): boolean {
-  return compareResourceVersions(version, than) < 0 && isComparableResourceVersion(version) &&
-    isComparableResourceVersion(than);
-}
-
-/**
- * Follows the resourceVersion of a stream. Where the stream began at no particular version, the first ADDED events
- * are the present objects in any order: their versions say nothing about how far the stream has come.
- */
-export class StreamPosition {
-  #propagates: boolean;
-
-  constructor(startsAtVersion: boolean) {
-    this.#propagates = startsAtVersion;
-  }
-
-  /** The resourceVersion that the stream has reached with this event, or `undefined` if that is not known yet. */
-  reached(event: DataEvent<unknown>): string | undefined {
-    if (event.type !== "ADDED") this.#propagates = true;
-    return this.#propagates ? metaOf(event.object)?.resourceVersion ?? "" : undefined;
-  }
 }

@@ -8,39 +8,30 @@
  * - **stream** (watch_list.ts): a watch that begins with every present object. Objects are gathered aside until the end
  *   bookmark, then replace the store in one call; the same connection goes on as the watch.
  * - **list** (pager.ts): page by page, then one `replace`.
- * - **watch**: batches of events are applied as they come, in one turn each; the resourceVersion advances after the
- *   store write, never before. The resync timer runs only here.
+ * - **watch** (follow_watch.ts): batches of events are applied as they come, in one turn each; the resourceVersion
+ *   advances after the store write, never before (store_writer.ts). The resync timer runs only here.
  * - **back off**: jittered, abortable. Everything that ends a cycle leads here, so a server that is in trouble is not
  *   hammered, and nothing but the signal ends the loop.
- *
- * What cannot be applied (no metadata, another kind, a store that throws) is set aside, counted and reported; the rest
- * goes on.
  *
  * @module
  */
 
 import { deletionHandlingMetaNamespaceKey } from "../meta/keys.ts";
 import type { ListOptions, Quarantined } from "../meta/list_watch.ts";
-import { metaOf } from "../meta/object.ts";
-import { isExpired, isInternalError, networkErrorOf, StatusError } from "../meta/status.ts";
+import { isExpired, isInternalError, networkErrorOf } from "../meta/status.ts";
 import type { ReflectorStore } from "../queue/queue.ts";
-import { linkedAbort, sleepUnlessAborted } from "../util/abort.ts";
+import { sleepUnlessAborted } from "../util/abort.ts";
 import { newReflectorBackoff } from "../util/backoff.ts";
 import { type Clock, realClock } from "../util/clock.ts";
 import { errorMessage } from "../util/errors.ts";
 import { RetryWithDeadline } from "../util/retry_with_deadline.ts";
-import {
-  type DataEvent,
-  eventProblem,
-  frameProblem,
-  isOlder,
-  refuseTable,
-  StreamPosition,
-} from "./events.ts";
+import { refuseTable } from "./events.ts";
+import { followWatch } from "./follow_watch.ts";
 import type { ListerWatcher } from "./lister_watcher.ts";
 import type { OpenWatch } from "./open_watch.ts";
 import { listAllPages } from "./pager.ts";
 import { PatientSource } from "./patient_source.ts";
+import { Position } from "./position.ts";
 import { ReflectorMetrics } from "./reflector_metrics.ts";
 import { type ReflectorOptions, VeryShortWatchError } from "./reflector_options.ts";
 import { ReflectorReports } from "./reflector_reports.ts";
@@ -55,7 +46,8 @@ import {
   transition,
 } from "./state.ts";
 import { type ReflectorStatus, StatusKeeper } from "./status.ts";
-import { RelistDue, WatchGuard } from "./watch_guard.ts";
+import { StoreWriter } from "./store_writer.ts";
+import { RelistDue } from "./watch_guard.ts";
 import { readInitialEvents, StalledStreamError } from "./watch_list.ts";
 
 const DEFAULT_MIN_WATCH_TIMEOUT_MS = 300_000;
@@ -101,6 +93,8 @@ export class Reflector<T> {
   readonly #metrics: ReflectorMetrics;
   readonly #internalErrors: RetryWithDeadline;
   readonly #status: StatusKeeper;
+  readonly #position: Position;
+  readonly #writer: StoreWriter<T>;
   #state: ReflectorState;
   /** What went wrong since the last delay: it may ask for a longer one. */
   #failure: unknown;
@@ -109,13 +103,7 @@ export class Reflector<T> {
   #watchesSinceList = 0;
   /** Whether bookmarks came on the watch before. */
   #sendsBookmarks = false;
-  /** Of the watch that is open. */
-  #guard: WatchGuard | undefined;
   #running = false;
-  /** The keys of what was set aside since the last list. */
-  #refused = new Set<string>();
-  /** The version of the last event, where that was sent again. */
-  #repeatedVersion: string | undefined;
 
   /** Makes a reflector that has not started. */
   constructor(source: ListerWatcher<T>, store: ReflectorStore<T>, options: ReflectorOptions = {}) {
@@ -143,9 +131,18 @@ export class Reflector<T> {
       clock: this.#clock,
     });
     this.#state = initialState(options.useWatchList ?? true);
+    this.#position = new Position({ neverGoesBack: options.neverGoesBack ?? false });
     this.#status = new StatusKeeper(this.#clock, {
-      resourceVersion: () => this.#state.resourceVersion,
+      resourceVersion: () => this.#position.resourceVersion,
       onListenerError: (error) => this.#reports.threw("a status listener", error),
+    });
+    this.#writer = new StoreWriter(store, {
+      ...options,
+      position: this.#position,
+      status: this.#status,
+      metrics: this.#metrics,
+      reports: this.#reports,
+      onLost: () => this.#losses.lost(),
     });
   }
 
@@ -189,7 +186,7 @@ export class Reflector<T> {
    * begins is the status's: the same, but where events are sent again and `neverGoesBack` is set.
    */
   lastSyncResourceVersion(): string {
-    return this.#repeatedVersion ?? this.#state.resourceVersion;
+    return this.#position.lastSeen;
   }
 
   /** Whether the server refused that resourceVersion last: too old, or not reached yet. */
@@ -218,8 +215,8 @@ export class Reflector<T> {
    * of the object.
    */
   setAside(quarantined: Quarantined, options: { readonly isLost?: boolean } = {}): void {
-    this.#quarantine(quarantined);
-    if (options.isLost) this.#changeLost();
+    this.#writer.quarantine(quarantined);
+    if (options.isLost) this.#losses.lost();
   }
 
   #start(): void {
@@ -281,8 +278,10 @@ export class Reflector<T> {
 
   /** Asks the state machine, and reports the error that ended a cycle. */
   #next(outcome: Outcome, signal: AbortSignal): { step: Step; error: Error | undefined } {
-    const { state, step, report } = transition(this.#state, outcome);
+    const { resourceVersion } = this.#position;
+    const { state, step, report } = transition({ ...this.#state, resourceVersion }, outcome);
     this.#state = state;
+    if ("resourceVersion" in outcome) this.#position.listed(outcome.resourceVersion);
     // A request that the caller aborted has not failed.
     return {
       step,
@@ -321,7 +320,7 @@ export class Reflector<T> {
         },
         onQuarantined: (quarantined) => {
           setAside.push(quarantined);
-          this.#quarantine(quarantined);
+          this.#writer.quarantine(quarantined);
         },
       }));
       if (initial === undefined) {
@@ -339,7 +338,7 @@ export class Reflector<T> {
         this.#reports.log("warn", "the streamed list stalled; listing instead");
         return { outcome: { of: "stream", stalled: true } };
       }
-      if (!signal.aborted) this.#fail(error, watch);
+      if (!signal.aborted) this.#fail(error);
       return { outcome: { of: "stream", error } };
     } finally {
       if (!keep) watch?.close();
@@ -377,7 +376,7 @@ export class Reflector<T> {
             progress: remaining === undefined ? { items } : { items, remaining },
           }),
       });
-      for (const quarantined of list.quarantined) this.#quarantine(quarantined);
+      for (const quarantined of list.quarantined) this.#writer.quarantine(quarantined);
       const listed = list.metadata.resourceVersion ?? "";
       this.#replace(list.items, list.quarantined, listed);
       stored(list.items.length);
@@ -388,22 +387,9 @@ export class Reflector<T> {
     }
   }
 
-  /** Hands a whole list to the store. What was set aside of it leaves the state that is known. */
+  /** Hands a whole list to the store: with that, all is well. */
   #replace(items: T[], setAside: readonly Quarantined[], resourceVersion: string): void {
-    const { knownObjects } = this.#options;
-    const known: T[] = [];
-    this.#refused = new Set();
-    for (const { key } of setAside) {
-      if (key !== undefined) this.#refused.add(key);
-      const object = key === undefined ? undefined : knownObjects?.getByKey(key);
-      if (object !== undefined) known.push(object as T);
-    }
-    try {
-      this.#store.replace(known.length === 0 ? items : items.concat(known), resourceVersion);
-    } catch (error) {
-      throw new Error(`unable to sync list result: ${errorMessage(error)}`, { cause: error });
-    }
-    this.#repeatedVersion = undefined;
+    this.#writer.replace(items, setAside, resourceVersion);
     this.#losses.recovered();
     this.#watchesSinceList = 0;
     this.#failure = undefined;
@@ -413,14 +399,13 @@ export class Reflector<T> {
 
   async #watch(signal: AbortSignal, opened: OpenWatch<T> | undefined, resync: ResyncTimer): Promise<Outcome> {
     const startMs = this.#clock.now();
-    const startVersion = this.#state.resourceVersion;
     let watch = opened;
     if (watch === undefined) {
       if (this.#watchesSinceList++ > 0) this.#metrics.reconnects(this.#lastEnd);
       this.#lastEnd = undefined;
       try {
         watch = await this.#source.watch({
-          resourceVersion: startVersion,
+          resourceVersion: this.#position.resourceVersion,
           allowWatchBookmarks: true,
           timeoutSeconds: this.#timeoutSeconds(),
         }, signal);
@@ -436,53 +421,25 @@ export class Reflector<T> {
     this.#status.succeed();
     this.#metrics.heardOf();
     this.#status.enter("watching");
-    const position = new StreamPosition(
-      opened !== undefined || (startVersion !== "" && startVersion !== "0"),
-    );
-    const link = linkedAbort(signal);
+    this.#position.watchBegins({ isFollowing: opened !== undefined });
     const bookmarkSilenceMs = this.#options.bookmarkSilenceMs ?? DEFAULT_BOOKMARK_SILENCE_MS;
-    const guard = new WatchGuard(this.#clock, link, {
-      deadlineMs: watch.deadlineMs,
+    const { eventCount, hadBookmark, error } = await followWatch(watch, {
+      signal,
+      clock: this.#clock,
+      writer: this.#writer,
+      losses: this.#losses,
+      resync,
       bookmarkSilenceMs,
       expectsBookmarks: this.#sendsBookmarks,
-    });
-    guard.relistAt(this.#losses.dueMs);
-    this.#guard = guard;
-    resync.onError = (error) => link.abort(error);
-    let eventCount = 0;
-    let hadBookmark = false;
-    let failure: unknown;
-    try {
-      for (
-        let batch = await watch.next(link.signal);
-        batch !== undefined;
-        batch = await watch.next(link.signal)
-      ) {
+      onBatch: () => {
         this.#status.eventsArrived();
         this.#metrics.heardOf();
-        guard.feed();
-        for (const item of batch) {
-          if (item.type === "ERROR") throw new StatusError(item.object);
-          if (item.type === "BOOKMARK") {
-            hadBookmark = true;
-            guard.bookmark();
-          }
-          if (item.type === "INVALID") this.#refuse(item.quarantined);
-          else if (this.#apply(item, position)) eventCount++;
-        }
-      }
-    } catch (error) {
-      // A connection that broke is a watch that ended: what it delivered stands, and the next one goes on from there.
-      failure = networkErrorOf(error) === undefined ? error : undefined;
-      if (!signal.aborted) this.#fail(error, watch);
-    } finally {
-      guard.stop();
-      this.#guard = undefined;
-      resync.onError = undefined;
-      link.unlink();
-      watch.close();
-    }
+      },
+    });
     if (signal.aborted) return { of: "start" }; // the loop sees it
+    if (error !== undefined) this.#fail(error);
+    // A connection that broke is a watch that ended: what it delivered stands, and the next one goes on from there.
+    let failure = networkErrorOf(error) === undefined ? error : undefined;
     const lastedMs = this.#clock.now() - startMs;
     // A short watch says nothing about bookmarks; one that lasted and had none says that they no longer come.
     this.#sendsBookmarks = hadBookmark || (this.#sendsBookmarks && lastedMs < bookmarkSilenceMs);
@@ -501,107 +458,6 @@ export class Reflector<T> {
     return { of: "watch", error: failure, retriesInternalError, isShort };
   }
 
-  /** Applies one event; false if it was set aside before it reached the store. */
-  #apply(event: DataEvent<T>, position: StreamPosition): boolean {
-    const problem = eventProblem(event, this.#options.expectedKind);
-    if (problem !== undefined) {
-      this.#refuse({ reason: problem, path: "", eventType: event.type });
-      return false;
-    }
-    try {
-      switch (event.type) {
-        case "ADDED":
-          this.#store.add(event.object);
-          break;
-        case "MODIFIED":
-          this.#store.update(event.object);
-          break;
-        case "DELETED":
-          if (!this.#deletesRefused(event.object)) this.#store.delete(event.object);
-          break;
-        case "BOOKMARK":
-          this.#status.bookmarkArrived();
-          // It is sent again; or the server has begun a new history, of which nothing would be believed.
-          if (this.#isRepeated(event.object.metadata.resourceVersion)) this.#changeLost();
-          this.#store.bookmark?.(event.object.metadata.resourceVersion ?? "");
-          break;
-        default:
-          this.#reports.log(
-            "warn",
-            `unknown event type ${JSON.stringify((event as { type: unknown }).type)}`,
-          );
-      }
-    } catch (error) {
-      const resourceVersion = metaOf(event.object)?.resourceVersion;
-      const key = this.#keyOf(event.object);
-      this.#refuse({
-        reason: errorMessage(error),
-        path: "",
-        eventType: event.type,
-        ...(key === undefined ? {} : { key }),
-        ...(resourceVersion === undefined ? {} : { resourceVersion }),
-      });
-    }
-    this.#metrics.eventApplied(event.type);
-    const resourceVersion = position.reached(event);
-    if (resourceVersion !== undefined) this.#reached(resourceVersion);
-    return true;
-  }
-
-  /** The stream has come to this resourceVersion. */
-  #reached(resourceVersion: string): void {
-    const isRepeated = this.#isRepeated(resourceVersion);
-    this.#repeatedVersion = isRepeated ? resourceVersion : undefined;
-    if (!isRepeated) this.#state = { ...this.#state, resourceVersion };
-  }
-
-  /** Whether an event of this version was sent before. */
-  #isRepeated(resourceVersion: string | undefined): boolean {
-    return this.#options.neverGoesBack === true && resourceVersion !== undefined &&
-      isOlder(resourceVersion, this.#state.resourceVersion);
-  }
-
-  /** An event cannot be accepted. A delete needs no more than its key; any other change is lost. */
-  #refuse(quarantined: Quarantined): void {
-    const { eventType, key, resourceVersion } = quarantined;
-    this.#quarantine(quarantined);
-    if (eventType !== "DELETED" || !this.#deletesKey(key, resourceVersion)) this.#changeLost();
-  }
-
-  /** Deletes what was refused before by its key, as it may never have reached the store; false if it was not. */
-  #deletesRefused(object: T): boolean {
-    if (this.#refused.size === 0) return false; // the ordinary case
-    const key = this.#keyOf(object);
-    return key !== undefined && this.#refused.has(key) &&
-      this.#deletesKey(key, metaOf(object)?.resourceVersion);
-  }
-
-  #deletesKey(key: string | undefined, resourceVersion: string | undefined): boolean {
-    if (key === undefined || this.#store.deleteKey === undefined) return false;
-    // What a key alone says cannot be told from a delete that was sent again: the object may be there again.
-    if (this.#isRepeated(resourceVersion)) return false;
-    this.#store.deleteKey(key);
-    if (resourceVersion) {
-      this.#store.bookmark?.(resourceVersion);
-      this.#reached(resourceVersion);
-    }
-    this.#refused.delete(key);
-    return true;
-  }
-
-  #keyOf(object: unknown): string | undefined {
-    try {
-      return (this.#options.keyFunc ?? deletionHandlingMetaNamespaceKey)(object);
-    } catch {
-      return undefined;
-    }
-  }
-
-  /** A change on the watch could not be applied: a relist will bring the object, whatever happens to it. */
-  #changeLost(): void {
-    if (this.#losses.lost()) this.#guard?.relistAt(this.#losses.dueMs);
-  }
-
   async #sleep(signal: AbortSignal): Promise<void> {
     if (signal.aborted) return;
     const delayMs = this.#pacing.delayAfter(this.#failure);
@@ -615,24 +471,10 @@ export class Reflector<T> {
     return Math.floor((minMs / 1000) * (1 + this.#random()));
   }
 
-  #fail(error: unknown, watch?: OpenWatch<T>): void {
+  #fail(error: unknown): void {
     this.#failure = error;
     this.#lastEnd = error;
     this.#status.fail(error);
-    const reason = frameProblem(error);
-    if (reason === undefined) return;
-    // Nothing of the frame is known, not even where the next one begins: the watch is over, and a list follows.
-    const at = watch !== undefined && watch.received.bytes > 0
-      ? ` (within the first ${watch.received.bytes} bytes of the watch)`
-      : "";
-    this.#quarantine({ reason: reason + at, path: "frame" });
-  }
-
-  #quarantine(quarantined: Quarantined): void {
-    this.#status.quarantined++;
-    this.#metrics.quarantined();
-    if (quarantined.key !== undefined) this.#refused.add(quarantined.key);
-    this.#reports.quarantined(quarantined);
   }
 
   #newResyncTimer(): ResyncTimer {

@@ -82,6 +82,8 @@ export class LossRecovery {
   #delayMs = FIRST_RELIST_MS;
   #lastLossMs: number | undefined;
   #dueMs: number | undefined;
+  /** Told when a list is due that was not before. */
+  onDue: ((dueMs: number) => void) | undefined;
 
   constructor(clock: Clock) {
     this.#clock = clock;
@@ -92,17 +94,17 @@ export class LossRecovery {
     return this.#dueMs;
   }
 
-  /** A change was lost; true if that makes a relist due that was not before. */
-  lost(): boolean {
+  /** A change was lost. */
+  lost(): void {
     const nowMs = this.#clock.now();
     if (this.#lastLossMs !== undefined && nowMs - this.#lastLossMs > 2 * LAST_RELIST_MS) {
       this.#delayMs = FIRST_RELIST_MS;
     }
     this.#lastLossMs = nowMs;
-    if (this.#dueMs !== undefined) return false;
+    if (this.#dueMs !== undefined) return;
     this.#dueMs = nowMs + this.#delayMs;
     this.#delayMs = Math.min(this.#delayMs * 2, LAST_RELIST_MS);
-    return true;
+    this.onDue?.(this.#dueMs);
   }
 
   /** Everything was listed. */

@@ -28,7 +28,7 @@ import {
   networkErrorOf,
   statusErrorOf,
 } from "../meta/status.ts";
-import { frameProblem } from "./events.ts";
+import { isBrokenFrame } from "./events.ts";
 
 /** What a reflector does next. */
 export type Step =
@@ -221,7 +221,7 @@ function afterWatch(state: ReflectorState, outcome: Extract<Outcome, { of: "watc
   }
   if (isTooManyRequests(error)) return { state, step: { do: "backOff", then: "watch" } };
   if (isInternalError(error) && outcome.retriesInternalError) return { state, step: { do: "watch" } };
-  if (frameProblem(error) !== undefined) {
+  if (isBrokenFrame(error)) {
     // From exactly this version the watch would only come to the same frame again: the list must go beyond.
     return {
       state: { ...state, exactResourceVersion: state.resourceVersion },

@@ -11,7 +11,7 @@ import type { Quarantined, WatchItem } from "../meta/list_watch.ts";
 import { linkedAbort } from "../util/abort.ts";
 import type { Clock } from "../util/clock.ts";
 import { errorMessage } from "../util/errors.ts";
-import { eventProblem } from "./events.ts";
+import { brokenFrame, eventProblem } from "./events.ts";
 import type { OpenWatch } from "./open_watch.ts";
 import { Watchdog } from "./watchdog.ts";
 
@@ -91,7 +91,12 @@ function take<T>(
   options: InitialEventsOptions<T>,
 ): string | undefined {
   const { onQuarantined, keyFunc } = options;
-  if (item.type === "ERROR") throw new StatusError(item.object);
+  if (item.type === "ERROR") {
+    const error = new StatusError(item.object);
+    const broken = brokenFrame(error, options.watch.received);
+    if (broken !== undefined) onQuarantined(broken);
+    throw error;
+  }
   if (item.type === "INVALID") {
     onQuarantined(item.quarantined);
     return undefined;

@@ -16,6 +16,7 @@ export interface Mutation {
 }
 
 const REFLECTOR = "src/reflector/reflector.ts";
+const WRITER = "src/reflector/store_writer.ts";
 const STATE = "src/reflector/state.ts";
 const WATCH_LIST = "src/reflector/watch_list.ts";
 const PROCESS = "src/informer/process_deltas.ts";
@@ -83,27 +84,27 @@ export const MUTATIONS: readonly Mutation[] = [
   },
   {
     name: "reflector: the resourceVersion advances before the store is written",
-    file: REFLECTOR,
+    file: WRITER,
     find: "this.#store.update(event.object);",
-    replace: "this.#clock.setTimeout(() => this.#store.update(event.object), 1);",
+    replace: "setTimeout(() => this.#store.update(event.object));",
   },
   {
     name: "reflector: events that follow a bookmark in its chunk are skipped",
-    file: REFLECTOR,
-    find: '          if (item.type === "INVALID") this.#refuse(item.quarantined);',
-    replace: '          if (item.type === "INVALID") this.#refuse(item.quarantined);\n' +
-      '          else if (item.type === "BOOKMARK" && this.#apply(item, position)) break;',
+    file: "src/reflector/follow_watch.ts",
+    find: '        if (item.type === "INVALID") writer.refuse(item.quarantined);',
+    replace: '        if (item.type === "INVALID") writer.refuse(item.quarantined);\n' +
+      '        else if (item.type === "BOOKMARK" && writer.apply(item)) break;',
   },
   {
     name: "reflector: the resourceVersion moves past a delete that was lost",
-    file: REFLECTOR,
-    find: 'if (eventType !== "DELETED" || !this.#deletesKey(key, resourceVersion)) this.#changeLost();',
-    replace: "if (key !== undefined && resourceVersion) this.#state = { ...this.#state, resourceVersion };",
+    file: WRITER,
+    find: 'if (eventType !== "DELETED" || !this.#deletesKey(key, resourceVersion)) this.#options.onLost();',
+    replace: "if (key !== undefined && resourceVersion) this.#options.position.reached(resourceVersion);",
   },
   {
     name: "reflector: a watch begins anew at no resourceVersion",
     file: REFLECTOR,
-    find: "resourceVersion: startVersion,",
+    find: "resourceVersion: this.#position.resourceVersion,",
     replace: 'resourceVersion: "",',
   },
   {
@@ -122,9 +123,9 @@ export const MUTATIONS: readonly Mutation[] = [
   },
   {
     name: "reflector: its resourceVersion goes back with an event that is sent again",
-    file: REFLECTOR,
-    find: "if (!isRepeated) this.#state = { ...this.#state, resourceVersion };",
-    replace: "this.#state = { ...this.#state, resourceVersion };",
+    file: "src/reflector/position.ts",
+    find: "      this.#repeatedVersion = resourceVersion;\n      return;",
+    replace: "      this.#repeatedVersion = resourceVersion;",
   },
   {
     name: "reflector: every attempt resets the backoff",
@@ -212,7 +213,7 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     name: "store: an object that moves stays in its old index value",
     file: "src/store/store_index.ts",
-    find: "for (const value of before) if (!after.includes(value)) this.#take(i, value, entry);",
+    find: "for (const old of before) if (old !== bucket) this.#leave(i, old, entry);",
     replace: "",
   },
 ];

@@ -1,0 +1,84 @@
+/**
+ * One open watch, from its first batch to its end.
+ * @module
+ */
+
+import { StatusError } from "../meta/status.ts";
+import { linkedAbort } from "../util/abort.ts";
+import type { Clock } from "../util/clock.ts";
+import { brokenFrame } from "./events.ts";
+import type { OpenWatch } from "./open_watch.ts";
+import type { ResyncTimer } from "./resync_timer.ts";
+import type { LossRecovery } from "./retry_pacing.ts";
+import type { StoreWriter } from "./store_writer.ts";
+import { WatchGuard } from "./watch_guard.ts";
+
+/** What {@linkcode followWatch} needs. */
+export interface FollowWatchOptions<T> {
+  readonly signal: AbortSignal;
+  readonly clock: Clock;
+  readonly writer: StoreWriter<T>;
+  /** When a change was lost, the watch ends in time for the list that makes up for it. */
+  readonly losses: LossRecovery;
+  /** Its errors end the watch. */
+  readonly resync: ResyncTimer;
+  readonly bookmarkSilenceMs: number;
+  /** Whether bookmarks are known to come before the first one has. */
+  readonly expectsBookmarks: boolean;
+  /** Called as each batch arrives, before it is applied. */
+  readonly onBatch: () => void;
+}
+
+/** How a watch went. */
+export interface Followed {
+  /** How many events reached the store. */
+  readonly eventCount: number;
+  readonly hadBookmark: boolean;
+  /** What ended it; absent where the server did, in good order. */
+  readonly error?: unknown;
+}
+
+/** Applies the events of a watch until it ends, each batch in one turn; then it is closed. Never rejects. */
+export async function followWatch<T>(watch: OpenWatch<T>, options: FollowWatchOptions<T>): Promise<Followed> {
+  const { signal, clock, writer, losses, resync, onBatch } = options;
+  const link = linkedAbort(signal);
+  const guard = new WatchGuard(clock, link, { ...options, deadlineMs: watch.deadlineMs });
+  guard.relistAt(losses.dueMs);
+  losses.onDue = (dueMs) => guard.relistAt(dueMs);
+  resync.onError = (error) => link.abort(error);
+  let eventCount = 0;
+  let hadBookmark = false;
+  try {
+    for (
+      let batch = await watch.next(link.signal);
+      batch !== undefined;
+      batch = await watch.next(link.signal)
+    ) {
+      onBatch();
+      guard.feed();
+      for (const item of batch) {
+        if (item.type === "ERROR") {
+          const error = new StatusError(item.object);
+          const broken = brokenFrame(error, watch.received);
+          if (broken !== undefined) writer.quarantine(broken);
+          throw error;
+        }
+        if (item.type === "BOOKMARK") {
+          hadBookmark = true;
+          guard.bookmark();
+        }
+        if (item.type === "INVALID") writer.refuse(item.quarantined);
+        else if (writer.apply(item)) eventCount++;
+      }
+    }
+    return { eventCount, hadBookmark };
+  } catch (error) {
+    return { eventCount, hadBookmark, error };
+  } finally {
+    guard.stop();
+    losses.onDue = undefined;
+    resync.onError = undefined;
+    link.unlink();
+    watch.close();
+  }
+}
