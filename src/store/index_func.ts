@@ -9,7 +9,9 @@ import { CacheError } from "../util/errors.ts";
 
 /**
  * Computes the values under which an object is found in an index: none, one or several; duplicates count once.
- * Must be pure: the store calls it again with the old object when that one changes.
+ *
+ * Called once with each object that is written; the store remembers the values, and does not ask for those of the old
+ * object when it is replaced or deleted, as client-go does. Must depend on nothing but the object.
  *
  * @example
  * ```ts
@@ -32,6 +34,17 @@ export type IndexFunc<T> = (object: T) => readonly string[];
  * ```
  */
 export type Indexers<T, I extends string = string> = Readonly<Record<I, IndexFunc<T>>>;
+
+/**
+ * A value of each of several indices, or several values of one: what an object must be under all of.
+ *
+ * @example
+ * ```ts
+ * import type { IndexValues } from "@listwatch/cache";
+ * const onNode: IndexValues<"byNode" | "namespace" | "labels"> = { byNode: "node-1", labels: ["app=web", "tier=front"] };
+ * ```
+ */
+export type IndexValues<I extends string = string> = { readonly [K in I]?: string | readonly string[] };
 
 /**
  * The name by which informers index objects by namespace; see {@linkcode metaNamespaceIndex}.

@@ -25,6 +25,7 @@ export {
   type IndexFunc,
   indexFuncToKeyFunc,
   IndexKeyError,
+  type IndexValues,
   metaNamespaceIndex,
   NAMESPACE_INDEX,
 } from "./index_func.ts";

@@ -4,22 +4,36 @@
  */
 
 import { IndexerConflictError, IndexFuncError, IndexNotFoundError } from "./errors.ts";
-import type { Indexers, IndexFunc } from "./index_func.ts";
+import { IndexBucket } from "./index_bucket.ts";
+import type { Indexers, IndexFunc, IndexValues } from "./index_func.ts";
 
 /**
- * A stored object and its key. There is one entry per object, shared by the store and all its indices, so that an
- * update that moves no index value touches nothing but the entry.
+ * A stored object, its key, and where the indices have it. There is one entry per object, shared by the store and all
+ * its indices, so that an update that moves no index value touches nothing but the entry.
  */
 export interface Entry<T> {
   readonly key: string;
   object: T;
+  /** Written by the indices only. Remembered, so that a write asks the index functions about the new object only. */
+  places: Places<T>;
+}
+
+/** Where one index has an entry: under its one value, or under each of several, or (an empty list) nowhere. */
+export type Place<T> = IndexBucket<T> | readonly IndexBucket<T>[];
+
+/** Where each index has an entry, in the order of the indices. Never changed, only replaced. */
+export type Places<T> = readonly Place<T>[];
+
+/** An entry that is in no index yet. */
+export function newEntry<T>(key: string, object: T): Entry<T> {
+  return { key, object, places: NOWHERE };
 }
 
 interface Index<T> {
   readonly name: string;
   readonly indexFunc: IndexFunc<T>;
-  /** Never holds an empty set: a value without objects is removed. */
-  readonly entriesByValue: Map<string, Set<Entry<T>>>;
+  /** Never holds an empty bucket: a value without objects is removed. */
+  readonly buckets: Map<string, IndexBucket<T>>;
 }
 
 /** The values of one object in every index, in the order of the indices. */
@@ -35,7 +49,7 @@ export class StoreIndex<T> {
   /** Makes indices without entries. */
   constructor(indexers: Indexers<T>) {
     for (const [name, indexFunc] of Object.entries(indexers)) {
-      this.#indices.push({ name, indexFunc, entriesByValue: new Map() });
+      this.#indices.push({ name, indexFunc, buckets: new Map() });
     }
   }
 
@@ -60,11 +74,16 @@ export class StoreIndex<T> {
    * @throws {IndexerConflictError} A name is taken; nothing was added.
    * @throws {IndexFuncError} An index function threw; nothing was added.
    */
-  add(indexers: Indexers<T>, entries: Iterable<Entry<T>>): void {
+  add(indexers: Indexers<T>, entries: ReadonlyMap<string, Entry<T>>): void {
     const taken = Object.keys(indexers).filter((name) => this.#indices.some((index) => index.name === name));
     if (taken.length > 0) throw new IndexerConflictError(taken.sort());
     const added = new StoreIndex(indexers);
-    for (const entry of entries) added.insert(entry, added.valuesOf(entry.key, entry.object, "addIndexers"));
+    const places: Places<T>[] = [];
+    for (const entry of entries.values()) {
+      places.push(added.#enter(entry, added.valuesOf(entry.key, entry.object, "addIndexers")));
+    }
+    let i = 0;
+    for (const entry of entries.values()) entry.places = compact(entry.places.concat(places[i++]));
     for (const index of added.#indices) this.#indices.push(index);
   }
 
@@ -87,38 +106,39 @@ export class StoreIndex<T> {
     return values;
   }
 
-  /** Puts an entry under its values. */
+  /** Puts an entry that is in no index under its values. */
   insert(entry: Entry<T>, values: Values): void {
-    for (let i = 0; i < values.length; i++) {
-      for (const value of values[i]) this.#put(i, value, entry);
-    }
+    entry.places = this.#enter(entry, values);
   }
 
-  /** Takes an entry from under its values. */
-  remove(entry: Entry<T>, values: Values): void {
-    for (let i = 0; i < values.length; i++) {
-      for (const value of values[i]) this.#take(i, value, entry);
+  /** Takes an entry out of all indices. */
+  remove(entry: Entry<T>): void {
+    const { places } = entry;
+    for (let i = 0; i < places.length; i++) {
+      for (const bucket of bucketsOf(places[i])) this.#leave(i, bucket, entry);
     }
+    entry.places = NOWHERE;
   }
 
-  /** Moves an entry; costs nothing for values that stay. */
-  move(entry: Entry<T>, oldValues: Values, newValues: Values): void {
-    for (let i = 0; i < newValues.length; i++) {
-      const before = oldValues[i];
-      const after = newValues[i];
-      if (before.length === 1 && after.length === 1 && before[0] === after[0]) continue;
-      for (const value of before) if (!after.includes(value)) this.#take(i, value, entry);
-      for (const value of after) this.#put(i, value, entry);
+  /** Moves an entry to its new values: O(values), where those that stay cost only that they are compared. */
+  move(entry: Entry<T>, values: Values): void {
+    const before = entry.places;
+    let after: Place<T>[] | undefined;
+    for (let i = 0; i < values.length; i++) {
+      if (isAt(before[i], values[i])) continue;
+      after ??= before.slice();
+      after[i] = this.#moved(i, before[i], values[i], entry);
     }
+    if (after !== undefined) entry.places = compact(after);
   }
 
   /**
-   * The entries under a value.
+   * The entries under a value; `undefined` where there are none.
    *
    * @throws {IndexNotFoundError} There is no such index.
    */
-  entries(indexName: string, value: string): ReadonlySet<Entry<T>> {
-    return this.#find(indexName).entriesByValue.get(value) ?? (NO_ENTRIES as ReadonlySet<Entry<T>>);
+  bucket(indexName: string, value: string): IndexBucket<T> | undefined {
+    return this.#find(indexName).buckets.get(value);
   }
 
   /**
@@ -127,19 +147,66 @@ export class StoreIndex<T> {
    * @throws {IndexNotFoundError} There is no such index.
    * @throws What the index function throws.
    */
-  entriesLike(indexName: string, object: T): ReadonlySet<Entry<T>> {
-    const { indexFunc, entriesByValue } = this.#find(indexName);
+  entriesLike(indexName: string, object: T): readonly Entry<T>[] {
+    const { indexFunc, buckets } = this.#find(indexName);
+    const values = checkedValues(indexFunc(object));
+    if (values.length === 1) return buckets.get(values[0])?.list() ?? [];
     const found = new Set<Entry<T>>();
-    for (const value of checkedValues(indexFunc(object))) {
-      for (const entry of entriesByValue.get(value) ?? []) found.add(entry);
+    for (const value of values) {
+      for (const entry of buckets.get(value)?.list() ?? []) found.add(entry);
     }
-    return found;
+    return [...found];
+  }
+
+  /**
+   * The entries that are under all of these values: walks the smallest bucket, and asks the others for each entry.
+   * `undefined` means every entry: no value was named.
+   *
+   * @throws {IndexNotFoundError} There is no such index.
+   * @throws {TypeError} A value is not a string.
+   */
+  intersection(values: IndexValues): readonly Entry<T>[] | undefined {
+    const buckets: IndexBucket<T>[] = [];
+    let isEmpty = false;
+    for (const [name, given] of Object.entries(values)) {
+      const index = this.#find(name);
+      for (const value of Array.isArray(given) ? given : [given]) {
+        if (typeof value !== "string") {
+          throw new TypeError(
+            `Cannot look in index ${JSON.stringify(name)} for a value of type ${typeof value}: pass a string`,
+          );
+        }
+        const bucket = index.buckets.get(value);
+        if (bucket === undefined) isEmpty = true;
+        else buckets.push(bucket);
+      }
+    }
+    if (isEmpty) return [];
+    if (buckets.length === 0) return undefined;
+    buckets.sort((a, b) => a.size - b.size);
+    const smallest = buckets[0].list();
+    if (buckets.length === 1) return smallest;
+    return smallest.filter((entry) => {
+      for (let i = 1; i < buckets.length; i++) if (!buckets[i].has(entry)) return false;
+      return true;
+    });
   }
 
   /** The values under which an index has objects; none for an unknown index. */
   values(indexName: string): string[] {
     const index = this.#indices.find((index) => index.name === indexName);
-    return index === undefined ? [] : [...index.entriesByValue.keys()];
+    return index === undefined ? [] : [...index.buckets.keys()];
+  }
+
+  /**
+   * How many entries there are under each value: a new map.
+   *
+   * @throws {IndexNotFoundError} There is no such index.
+   */
+  counts(indexName: string): Map<string, number> {
+    const counts = new Map<string, number>();
+    for (const bucket of this.#find(indexName).buckets.values()) counts.set(bucket.value, bucket.size);
+    return counts;
   }
 
   #find(indexName: string): Index<T> {
@@ -147,24 +214,65 @@ export class StoreIndex<T> {
     throw new IndexNotFoundError(indexName, this.names());
   }
 
-  #put(i: number, value: string, entry: Entry<T>): void {
-    const { entriesByValue } = this.#indices[i];
-    const entries = entriesByValue.get(value);
-    if (entries === undefined) entriesByValue.set(value, new Set([entry]));
-    else entries.add(entry);
+  #enter(entry: Entry<T>, values: Values): Places<T> {
+    if (values.length === 0) return NOWHERE;
+    const places: Place<T>[] = new Array(values.length);
+    for (let i = 0; i < places.length; i++) places[i] = this.#moved(i, NOWHERE, values[i], entry);
+    return compact(places);
   }
 
-  #take(i: number, value: string, entry: Entry<T>): void {
-    const { entriesByValue } = this.#indices[i];
-    const entries = entriesByValue.get(value);
-    if (entries === undefined) return;
-    entries.delete(entry);
-    if (entries.size === 0) entriesByValue.delete(value);
+  #moved(i: number, place: Place<T>, values: readonly string[], entry: Entry<T>): Place<T> {
+    const before = bucketsOf(place);
+    if (values.length === 1) {
+      const bucket = this.#bucketFor(i, values[0]);
+      bucket.add(entry);
+      for (const old of before) if (old !== bucket) this.#leave(i, old, entry);
+      return bucket;
+    }
+    const after = new Set<IndexBucket<T>>();
+    for (let j = 0; j < values.length; j++) {
+      // What is changed in a long list is mostly one value: the others are where they were.
+      const isThere = j < before.length && before[j].value === values[j];
+      const bucket = isThere ? before[j] : this.#bucketFor(i, values[j]);
+      if (!isThere) bucket.add(entry);
+      after.add(bucket);
+    }
+    for (const bucket of before) if (!after.has(bucket)) this.#leave(i, bucket, entry);
+    return after.size === 0 ? NOWHERE : [...after];
+  }
+
+  #bucketFor(i: number, value: string): IndexBucket<T> {
+    const { buckets } = this.#indices[i];
+    let bucket = buckets.get(value);
+    if (bucket === undefined) buckets.set(value, bucket = new IndexBucket(value));
+    return bucket;
+  }
+
+  #leave(i: number, bucket: IndexBucket<T>, entry: Entry<T>): void {
+    bucket.delete(entry);
+    if (bucket.size === 0) this.#indices[i].buckets.delete(bucket.value);
   }
 }
 
 const NO_VALUES: Values = [];
-const NO_ENTRIES: ReadonlySet<never> = new Set<never>();
+const NOWHERE: readonly never[] = [];
+
+function bucketsOf<T>(place: Place<T>): readonly IndexBucket<T>[] {
+  return place instanceof IndexBucket ? place.alone : place;
+}
+
+/** Whether an entry that is at a place has these values. Not where the values repeat one: then it is moved, to nowhere. */
+function isAt<T>(place: Place<T>, values: readonly string[]): boolean {
+  if (place instanceof IndexBucket) return values.length === 1 && place.value === values[0];
+  if (place.length !== values.length) return false;
+  for (let i = 0; i < place.length; i++) if (place[i].value !== values[i]) return false;
+  return true;
+}
+
+/** The places themselves, or a list that other entries have too: one index costs an entry no list of its own. */
+function compact<T>(places: Places<T>): Places<T> {
+  return places.length === 1 && places[0] instanceof IndexBucket ? places[0].alone : places;
+}
 
 function checkedValues(values: readonly string[]): readonly string[] {
   if (!Array.isArray(values)) {

@@ -5,9 +5,10 @@
 
 import { resourceVersionOf } from "../meta/object.ts";
 import { IndexFuncError } from "./errors.ts";
-import type { Indexers, IndexFunc } from "./index_func.ts";
+import type { IndexBucket } from "./index_bucket.ts";
+import type { Indexers, IndexFunc, IndexValues } from "./index_func.ts";
 import type { OnRejected } from "./store.ts";
-import { type Entry, StoreIndex, type Values } from "./store_index.ts";
+import { type Entry, newEntry, StoreIndex, type Values } from "./store_index.ts";
 
 /**
  * One write of a {@linkcode ThreadSafeStore} transaction.
@@ -88,11 +89,9 @@ export class ThreadSafeStore<T, I extends string = string> {
   /**
    * Removes a key and returns its object; the store's resourceVersion becomes that of `object`, the state that the
    * delete came with, if it has metadata. An absent key is fine.
-   *
-   * @throws {IndexFuncError} An index function threw for the stored object; nothing was changed.
    */
   deleteWithObject(key: string, object: unknown): T | undefined {
-    const old = this.#remove(key, this.#storedValues(key, "delete"));
+    const old = this.#remove(key);
     this.#advance(object);
     return old;
   }
@@ -141,7 +140,7 @@ export class ThreadSafeStore<T, I extends string = string> {
     const entries = new Map<string, Entry<T>>();
     for (const [key, object] of objects) {
       const entry = entries.get(key);
-      if (entry === undefined) entries.set(key, { key, object });
+      if (entry === undefined) entries.set(key, newEntry(key, object));
       else entry.object = object;
     }
     const index = this.#index.emptyCopy();
@@ -172,22 +171,15 @@ export class ThreadSafeStore<T, I extends string = string> {
    */
   transaction(writes: readonly KeyedTransaction<T>[]): void {
     // All values first: once the loop is over nothing can throw.
-    const planned: { readonly before: Values | undefined; readonly after: Values | undefined }[] = [];
-    const valuesByKey = new Map<string, Values | undefined>();
-    for (const write of writes) {
-      const { key } = write;
-      const before = valuesByKey.has(key) ? valuesByKey.get(key) : this.#storedValues(key, "transaction");
-      const after = write.type === "Delete"
-        ? undefined
-        : this.#index.valuesOf(key, write.object, "transaction");
-      planned.push({ before, after });
-      valuesByKey.set(key, after);
+    const planned: (Values | undefined)[] = new Array(writes.length);
+    for (let i = 0; i < writes.length; i++) {
+      const write = writes[i];
+      if (write.type !== "Delete") planned[i] = this.#index.valuesOf(write.key, write.object, "transaction");
     }
     for (let i = 0; i < writes.length; i++) {
       const write = writes[i];
-      const { before, after } = planned[i];
-      if (write.type === "Delete") this.#remove(write.key, before);
-      else this.#put(write.key, write.object, before, after!);
+      if (write.type === "Delete") this.#remove(write.key);
+      else this.#put(write.key, write.object, planned[i]!);
     }
     if (writes.length > 0) this.#advance(writes[writes.length - 1].object);
   }
@@ -224,9 +216,8 @@ export class ThreadSafeStore<T, I extends string = string> {
    * @throws {IndexNotFoundError} There is no such index.
    */
   indexKeys(indexName: I, value: string): string[] {
-    const keys: string[] = [];
-    for (const entry of this.#index.entries(indexName, value)) keys.push(entry.key);
-    return keys.sort(byCodeUnit);
+    const entries = this.#index.bucket(indexName, value)?.list() ?? [];
+    return entries.map((entry) => entry.key).sort(byCodeUnit);
   }
 
   /** The values under which an index has objects; none for an unknown index. */
@@ -235,12 +226,59 @@ export class ThreadSafeStore<T, I extends string = string> {
   }
 
   /**
+   * How many objects there are under each value of an index: a new map, in no order that may be relied on. O(values).
+   *
+   * @throws {IndexNotFoundError} There is no such index.
+   */
+  indexValueCounts(indexName: I): Map<string, number> {
+    return this.#index.counts(indexName);
+  }
+
+  /**
+   * How many objects are under a value of an index. O(1).
+   *
+   * @throws {IndexNotFoundError} There is no such index.
+   */
+  countByIndex(indexName: I, value: string): number {
+    return this.#index.bucket(indexName, value)?.size ?? 0;
+  }
+
+  /**
    * The objects under a value of an index: a new array, in no order that may be relied on.
    *
    * @throws {IndexNotFoundError} There is no such index.
    */
   byIndex(indexName: I, value: string): T[] {
-    return objectsOf(this.#index.entries(indexName, value));
+    return objectsOf(this.#index.bucket(indexName, value)?.list() ?? []);
+  }
+
+  /**
+   * The objects under a value of an index, one by one and without an array of them; in no order that may be relied on.
+   *
+   * The store may be written to meanwhile. Each object that stays under the value from the call until its turn comes
+   * once, in its state of that moment. One that has left the value is passed over (and perhaps also if it is back), one
+   * that is new under it since the call does not come. A `replace` is not seen: what was there before it comes.
+   *
+   * The first call after a change of what is under the value costs O(what is under it), others O(1) until they are read.
+   *
+   * @throws {IndexNotFoundError} There is no such index.
+   */
+  eachByIndex(indexName: I, value: string): IterableIterator<T> {
+    return new BucketIterator(this.#index.bucket(indexName, value));
+  }
+
+  /**
+   * The objects that are under a value in each of several indices (under all of them, where several values are named
+   * for one index): a new array, in no order that may be relied on. All objects, where nothing is named.
+   *
+   * Costs what the rarest of these values holds, times the number of values.
+   *
+   * @throws {IndexNotFoundError} There is no such index.
+   * @throws {TypeError} A value is not a string.
+   */
+  byIndices(values: IndexValues<I>): T[] {
+    const entries = this.#index.intersection(values);
+    return entries === undefined ? this.list() : objectsOf(entries);
   }
 
   /** The index functions by name: a copy. */
@@ -256,40 +294,33 @@ export class ThreadSafeStore<T, I extends string = string> {
    * @throws {IndexFuncError} An index function threw; nothing was added.
    */
   addIndexers<J extends string>(indexers: Indexers<T, J>): ThreadSafeStore<T, I | J> {
-    this.#index.add(indexers, this.#entries.values());
+    this.#index.add(indexers, this.#entries);
     return this as unknown as ThreadSafeStore<T, I | J>;
   }
 
   #write(key: string, object: T, operation: string): T | undefined {
-    const after = this.#index.valuesOf(key, object, operation);
-    return this.#put(key, object, this.#storedValues(key, operation), after);
+    return this.#put(key, object, this.#index.valuesOf(key, object, operation));
   }
 
-  /** The values of what a key holds now; `undefined` for an absent key. */
-  #storedValues(key: string, operation: string): Values | undefined {
+  #put(key: string, object: T, values: Values): T | undefined {
     const entry = this.#entries.get(key);
-    return entry === undefined ? undefined : this.#index.valuesOf(key, entry.object, operation);
-  }
-
-  #put(key: string, object: T, before: Values | undefined, after: Values): T | undefined {
-    const entry = this.#entries.get(key);
-    if (entry === undefined || before === undefined) {
-      const added: Entry<T> = { key, object };
+    if (entry === undefined) {
+      const added = newEntry(key, object);
       this.#entries.set(key, added);
-      this.#index.insert(added, after);
+      this.#index.insert(added, values);
       return undefined;
     }
     const old = entry.object;
     entry.object = object;
-    this.#index.move(entry, before, after);
+    this.#index.move(entry, values);
     return old;
   }
 
-  #remove(key: string, before: Values | undefined): T | undefined {
+  #remove(key: string): T | undefined {
     const entry = this.#entries.get(key);
-    if (entry === undefined || before === undefined) return undefined;
+    if (entry === undefined) return undefined;
     this.#entries.delete(key);
-    this.#index.remove(entry, before);
+    this.#index.remove(entry);
     return entry.object;
   }
 
@@ -299,11 +330,41 @@ export class ThreadSafeStore<T, I extends string = string> {
   }
 }
 
-function objectsOf<T>(entries: ReadonlySet<Entry<T>>): T[] {
-  const objects: T[] = new Array(entries.size);
-  let i = 0;
-  for (const entry of entries) objects[i++] = entry.object;
+function objectsOf<T>(entries: readonly Entry<T>[]): T[] {
+  const objects: T[] = new Array(entries.length);
+  for (let i = 0; i < objects.length; i++) objects[i] = entries[i].object;
   return objects;
+}
+
+/** Walks the list that a bucket had when the walk began. No generator: those are several times slower. */
+class BucketIterator<T> implements IterableIterator<T> {
+  readonly #bucket: IndexBucket<T> | undefined;
+  #list: readonly Entry<T>[];
+  #position = 0;
+
+  constructor(bucket: IndexBucket<T> | undefined) {
+    this.#bucket = bucket;
+    this.#list = bucket?.list() ?? [];
+  }
+
+  next(): IteratorResult<T, undefined> {
+    const bucket = this.#bucket;
+    const list = this.#list;
+    while (this.#position < list.length) {
+      const entry = list[this.#position++];
+      if (bucket!.isCurrent(list) || bucket!.has(entry)) return { done: false, value: entry.object };
+    }
+    return { done: true, value: undefined };
+  }
+
+  return(): IteratorResult<T, undefined> {
+    this.#list = [];
+    return { done: true, value: undefined };
+  }
+
+  [Symbol.iterator](): this {
+    return this;
+  }
 }
 
 function byCodeUnit(a: string, b: string): number {

@@ -1,0 +1,78 @@
+/**
+ * What is under one value of an index.
+ * @module
+ */
+
+import type { Entry } from "./store_index.ts";
+
+/**
+ * Up to this many entries a bucket is a list only. Most values of a fine-grained index (by owner, by uid) have one or
+ * two objects, and a `Set` for each would cost more than the rest of the index.
+ */
+const MAX_LISTED = 8;
+
+/**
+ * The entries under one value. Adding, removing and asking for one entry cost O(1).
+ *
+ * Lists that were handed out are never changed: whoever walks one is not disturbed by writes.
+ */
+export class IndexBucket<T> {
+  /** The value of the index. */
+  readonly value: string;
+  /** This bucket alone: what an entry remembers where there is one index. Shared by all its entries to save memory. */
+  readonly alone: readonly IndexBucket<T>[] = [this];
+  /** Of a large bucket it is made when it is asked for, and kept until the bucket changes. */
+  #list: readonly Entry<T>[] | undefined = NO_ENTRIES;
+  /** Only of a bucket that was large. */
+  #set: Set<Entry<T>> | undefined = undefined;
+
+  constructor(value: string) {
+    this.value = value;
+  }
+
+  /** How many entries there are. */
+  get size(): number {
+    return this.#set === undefined ? this.#list!.length : this.#set.size;
+  }
+
+  /** Whether an entry is here. */
+  has(entry: Entry<T>): boolean {
+    return this.#set === undefined ? this.#list!.includes(entry) : this.#set.has(entry);
+  }
+
+  /** All entries, in no order that may be relied on; stays as it is when the bucket changes, which then has another. */
+  list(): readonly Entry<T>[] {
+    return this.#list ??= [...this.#set!];
+  }
+
+  /** Whether a list is still what the bucket holds. */
+  isCurrent(list: readonly Entry<T>[]): boolean {
+    return this.#list === list;
+  }
+
+  /** Puts an entry in; one that is here is fine. */
+  add(entry: Entry<T>): void {
+    const set = this.#set;
+    if (set !== undefined) {
+      const { size } = set;
+      if (set.add(entry).size !== size) this.#list = undefined;
+      return;
+    }
+    const list = this.#list!;
+    if (list.includes(entry)) return;
+    if (list.length < MAX_LISTED) {
+      this.#list = list.length === 0 ? [entry] : [...list, entry];
+    } else {
+      this.#set = new Set(list).add(entry);
+      this.#list = undefined;
+    }
+  }
+
+  /** Takes an entry out; one that is not here is fine. */
+  delete(entry: Entry<T>): void {
+    if (this.#set === undefined) this.#list = this.#list!.filter((other) => other !== entry);
+    else if (this.#set.delete(entry)) this.#list = undefined;
+  }
+}
+
+const NO_ENTRIES: readonly never[] = [];
