@@ -24,6 +24,7 @@
 
 import type { KeyFunc } from "../meta/keys.ts";
 import { metaOf, resourceVersionOf } from "../meta/object.ts";
+import type { Indexers, IndexFunc } from "./index_func.ts";
 import { TextCodec } from "./text_codec.ts";
 
 /**
@@ -56,16 +57,25 @@ export class EncodedObject {
 /** An object as a store holds it. */
 export type Held<T> = T | EncodedObject;
 
+/** Options of {@linkcode ObjectCodec}. */
+export interface ObjectCodecOptions {
+  /** How many objects are kept decoded; 128 by default. */
+  readonly hotObjects?: number;
+}
+
 /** Encodes and decodes the objects of one store. */
 export class ObjectCodec<T> {
   readonly #texts = new TextCodec();
   readonly #keyFunc: KeyFunc;
+  readonly #hotObjects: number;
   /** In the order they were used, the latest last. */
   readonly #hot = new Map<EncodedObject, T>();
+  readonly #indexFuncs = new WeakMap<IndexFunc<Held<T>>, IndexFunc<T>>();
 
   /** Makes a codec for objects that have these keys. */
-  constructor(keyFunc: KeyFunc) {
+  constructor(keyFunc: KeyFunc, { hotObjects = 128 }: ObjectCodecOptions = {}) {
     this.#keyFunc = keyFunc;
+    this.#hotObjects = hotObjects;
   }
 
   /** The key function, for objects that may be encoded. */
@@ -105,11 +115,30 @@ export class ObjectCodec<T> {
     return this.#hot.get(held) ?? JSON.parse(this.#texts.decode(held.text));
   }
 
+  /** One after the other, as {@linkcode ObjectCodec.peek}. */
+  *peekAll(held: Iterable<Held<T>>): IterableIterator<T> {
+    for (const one of held) yield this.peek(one);
+  }
+
+  /** Index functions for objects that may be encoded. */
+  wrapped<I extends string>(indexers: Indexers<T, I>): Indexers<Held<T>, I> {
+    return mapped(indexers, (indexFunc) => {
+      const wrapped: IndexFunc<Held<T>> = (held) => indexFunc(this.peek(held));
+      this.#indexFuncs.set(wrapped, indexFunc);
+      return wrapped;
+    });
+  }
+
+  /** The index functions that were wrapped. */
+  unwrapped<I extends string>(indexers: Indexers<Held<T>, I>): Record<I, IndexFunc<T>> {
+    return mapped(indexers, (indexFunc) => this.#indexFuncs.get(indexFunc)!);
+  }
+
   #heat(encoded: EncodedObject, object: T): void {
     const hot = this.#hot;
     hot.delete(encoded);
     hot.set(encoded, object);
-    if (hot.size <= HOT_OBJECTS) return;
+    if (hot.size <= this.#hotObjects) return;
     for (const coldest of hot.keys()) {
       hot.delete(coldest);
       return;
@@ -117,8 +146,14 @@ export class ObjectCodec<T> {
   }
 }
 
-const HOT_OBJECTS = 128;
 const MAX_DEPTH = 500;
+
+function mapped<I extends string, F, G>(byName: Readonly<Record<I, F>>, map: (value: F) => G): Record<I, G> {
+  return Object.fromEntries(Object.entries<F>(byName).map(([name, value]) => [name, map(value)])) as Record<
+    I,
+    G
+  >;
+}
 
 function isTextOrAbsent(value: unknown): value is string | undefined {
   return value === undefined || typeof value === "string";

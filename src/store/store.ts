@@ -8,6 +8,7 @@ import type { DeletedFinalStateUnknown } from "../meta/tombstone.ts";
 import { toError } from "../util/errors.ts";
 import { type IndexFuncError, TransactionError, TransformError } from "./errors.ts";
 import type { Indexers, IndexFunc } from "./index_func.ts";
+import { type Held, ObjectCodec, type ObjectCodecOptions } from "./object_codec.ts";
 import { type KeyedTransaction, ThreadSafeStore } from "./thread_safe_store.ts";
 
 /**
@@ -205,6 +206,13 @@ export interface Indexer<T, I extends string = string> extends Store<T> {
 export interface StoreOptions<T> {
   /** Runs on every object of `add`, `update` and `replace`, after its key was computed. None by default. */
   readonly transform?: TransformFunc<T>;
+  /**
+   * How objects are held: `objects`, the default, as they are; `encoded` as short texts that are decoded when they are
+   * read, for a tenth of the memory. Keys and indices are the same in both, and so are all calls; but a decoded object is
+   * another one than was put in, equal to it, unless it was written or looked up a short while ago. Only what can be
+   * written as JSON is encoded; other values are held as they are, and a property that is `undefined` is left out.
+   */
+  readonly storage?: "objects" | "encoded";
 }
 
 /**
@@ -221,7 +229,7 @@ export interface StoreOptions<T> {
  * ```
  */
 export function newStore<T>(keyFunc: KeyFunc, options: StoreOptions<T> = {}): Store<T> {
-  return new Cache<T, never>(keyFunc, {}, options);
+  return newIndexer<T, never>(keyFunc, {}, options);
 }
 
 /**
@@ -246,19 +254,54 @@ export function newIndexer<T, I extends string = string>(
   indexers: Indexers<T, I>,
   options: StoreOptions<T> = {},
 ): Indexer<T, I> {
-  return new Cache<T, I>(keyFunc, indexers, options);
+  const { storage = "objects", transform } = options;
+  if (storage === "encoded") return newEncodedIndexer(keyFunc, indexers, options).indexer;
+  if (storage === "objects") return new Cache<T, I>(keyFunc, new ThreadSafeStore<T, I>(indexers), transform);
+  throw new TypeError(
+    `Cannot make a store with the storage ${JSON.stringify(storage)}: it must be "objects" or "encoded"`,
+  );
+}
+
+/** An indexer over encoded objects, and the same store as seen by those who pass objects on without looking inside. */
+export interface EncodedIndexer<T, I extends string> {
+  readonly indexer: Indexer<T, I>;
+  /** Objects as they are held. What is not encoded yet will be. */
+  readonly held: Indexer<Held<T>, I>;
+  readonly codec: ObjectCodec<T>;
+}
+
+/** Makes an empty indexer with `storage: "encoded"`. */
+export function newEncodedIndexer<T, I extends string>(
+  keyFunc: KeyFunc,
+  indexers: Indexers<T, I>,
+  options: Pick<StoreOptions<T>, "transform"> & ObjectCodecOptions = {},
+): EncodedIndexer<T, I> {
+  const codec = new ObjectCodec<T>(keyFunc, options);
+  const storage = new ThreadSafeStore<Held<T>, I>(codec.wrapped(indexers));
+  return {
+    indexer: new Cache<T, I>(keyFunc, storage, options.transform, codec),
+    held: new Cache<Held<T>, I>(codec.keyFunc, storage, (object) => codec.encode(object)),
+    codec,
+  };
 }
 
 /** A key function over a {@linkcode ThreadSafeStore}: client-go's `cache`. */
 class Cache<T, I extends string> implements Indexer<T, I> {
   readonly #keyFunc: KeyFunc;
-  readonly #storage: ThreadSafeStore<T, I>;
+  readonly #storage: ThreadSafeStore<Held<T>, I>;
   readonly #transform: TransformFunc<T> | undefined;
+  readonly #codec: ObjectCodec<T> | undefined;
 
-  constructor(keyFunc: KeyFunc, indexers: Indexers<T, I>, options: StoreOptions<T>) {
+  constructor(
+    keyFunc: KeyFunc,
+    storage: ThreadSafeStore<T, I> | ThreadSafeStore<Held<T>, I>,
+    transform: TransformFunc<T> | undefined,
+    codec?: ObjectCodec<T>,
+  ) {
     this.#keyFunc = keyFunc;
-    this.#storage = new ThreadSafeStore(indexers);
-    this.#transform = options.transform;
+    this.#storage = storage as ThreadSafeStore<Held<T>, I>;
+    this.#transform = transform;
+    this.#codec = codec;
   }
 
   get size(): number {
@@ -267,20 +310,20 @@ class Cache<T, I extends string> implements Indexer<T, I> {
 
   add(object: T): T | undefined {
     const key = keyOf(this.#keyFunc, object, "add");
-    return this.#storage.add(key, this.#transformed(object));
+    return this.#opened(this.#storage.add(key, this.#held(key, this.#transformed(object))));
   }
 
   update(object: T): T | undefined {
     const key = keyOf(this.#keyFunc, object, "update");
-    return this.#storage.update(key, this.#transformed(object));
+    return this.#opened(this.#storage.update(key, this.#held(key, this.#transformed(object))));
   }
 
   delete(object: Keyed<T>): T | undefined {
-    return this.#storage.deleteWithObject(keyOf(this.#keyFunc, object, "delete"), object);
+    return this.#opened(this.#storage.deleteWithObject(keyOf(this.#keyFunc, object, "delete"), object));
   }
 
   list(): T[] {
-    return this.#storage.list();
+    return this.#allOpened(this.#storage.list());
   }
 
   listKeys(): string[] {
@@ -288,15 +331,16 @@ class Cache<T, I extends string> implements Indexer<T, I> {
   }
 
   values(): IterableIterator<T> {
-    return this.#storage.values();
+    const held = this.#storage.values();
+    return this.#codec === undefined ? held as IterableIterator<T> : this.#codec.peekAll(held);
   }
 
   get(object: Keyed<T>): T | undefined {
-    return this.#storage.get(keyOf(this.#keyFunc, object, "get"));
+    return this.#opened(this.#storage.get(keyOf(this.#keyFunc, object, "get")));
   }
 
   getByKey(key: string): T | undefined {
-    return this.#storage.get(key);
+    return this.#opened(this.#storage.get(key));
   }
 
   has(key: string): boolean {
@@ -304,17 +348,33 @@ class Cache<T, I extends string> implements Indexer<T, I> {
   }
 
   replace(objects: readonly T[], resourceVersion: string, onRejected?: OnRejected<T>): void {
-    const keyed: [string, T][] = new Array(objects.length);
+    const keyed: [string, Held<T>][] = new Array(objects.length);
     for (let i = 0; i < objects.length; i++) {
       const key = keyOf(this.#keyFunc, objects[i], "replace");
-      keyed[i] = [key, this.#transformed(objects[i])];
+      keyed[i] = [key, this.#held(key, this.#transformed(objects[i]))];
     }
-    this.#storage.replace(keyed, resourceVersion, onRejected);
+    this.#storage.replace(
+      keyed,
+      resourceVersion,
+      onRejected && ((error, held) => {
+        const instead = onRejected(error, this.#opened(held) as T);
+        return instead === undefined ? undefined : this.#held(error.key, instead);
+      }),
+    );
   }
 
   transaction(writes: readonly Transaction<T>[]): void {
     const keyed = keyedWrites(this.#keyFunc, writes);
-    this.#storage.transaction(keyed.writes);
+    const { writes: held } = keyed as { writes: KeyedTransaction<Held<T>>[] };
+    if (this.#codec !== undefined) {
+      for (let i = 0; i < held.length; i++) {
+        const write = held[i];
+        if (write.type !== "Delete") {
+          held[i] = { ...write, object: this.#codec.encode(write.object, write.key) };
+        }
+      }
+    }
+    this.#storage.transaction(held);
     if (keyed.error !== undefined) throw keyed.error;
   }
 
@@ -331,7 +391,7 @@ class Cache<T, I extends string> implements Indexer<T, I> {
   }
 
   index(indexName: I, object: T): T[] {
-    return this.#storage.index(indexName, object);
+    return this.#allOpened(this.#storage.index(indexName, object));
   }
 
   indexKeys(indexName: I, value: string): string[] {
@@ -343,20 +403,38 @@ class Cache<T, I extends string> implements Indexer<T, I> {
   }
 
   byIndex(indexName: I, value: string): T[] {
-    return this.#storage.byIndex(indexName, value);
+    return this.#allOpened(this.#storage.byIndex(indexName, value));
   }
 
   getIndexers(): Record<I, IndexFunc<T>> {
-    return this.#storage.getIndexers();
+    const indexers = this.#storage.getIndexers();
+    return this.#codec === undefined ? indexers as Record<I, IndexFunc<T>> : this.#codec.unwrapped(indexers);
   }
 
   addIndexers<J extends string>(indexers: Indexers<T, J>): Indexer<T, I | J> {
-    this.#storage.addIndexers(indexers);
+    this.#storage.addIndexers(
+      this.#codec === undefined ? indexers as Indexers<Held<T>, J> : this.#codec.wrapped(indexers),
+    );
     return this as unknown as Indexer<T, I | J>;
   }
 
   #transformed(object: T): T {
     return this.#transform === undefined ? object : transformed(this.#transform, object);
+  }
+
+  #held(key: string, object: T): Held<T> {
+    return this.#codec === undefined ? object : this.#codec.encode(object, key);
+  }
+
+  #opened(held: Held<T> | undefined): T | undefined {
+    return this.#codec === undefined || held === undefined ? held as T | undefined : this.#codec.decode(held);
+  }
+
+  #allOpened(held: Held<T>[]): T[] {
+    if (this.#codec !== undefined) {
+      for (let i = 0; i < held.length; i++) held[i] = this.#codec.peek(held[i]) as Held<T>;
+    }
+    return held as T[];
   }
 }
 

@@ -1,5 +1,4 @@
 import assert from "node:assert/strict";
-import { describe, it } from "node:test";
 import {
   type Indexer,
   IndexerConflictError,
@@ -8,9 +7,9 @@ import {
   metaNamespaceIndex,
   metaNamespaceKey,
   NAMESPACE_INDEX,
-  newIndexer,
   NoMetaError,
 } from "@listwatch/cache";
+import { assertSameObject, describe, it, newIndexer } from "./storages.ts";
 
 interface Pod {
   metadata: { name: string; namespace?: string; resourceVersion?: string };
@@ -121,7 +120,7 @@ describe("an index", () => {
     indexer.add(pod("a", { node: "1" }));
     const newer = pod("a", { node: "1" });
     indexer.update(newer);
-    assert.equal(indexer.byIndex("byNode", "1")[0], newer);
+    assertSameObject(indexer.byIndex("byNode", "1")[0], newer);
   });
 
   it("is built anew by replace", () => {

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { describe, it } from "node:test";
+import { describe as describeOnce } from "node:test";
 import {
   DeletedFinalStateUnknown,
   ExplicitKey,
@@ -7,8 +7,6 @@ import {
   KeyError,
   metaNamespaceKey,
   newExpirationStore,
-  newIndexer,
-  newStore,
   newTTLStore,
   NoMetaError,
   type Store,
@@ -17,6 +15,7 @@ import {
   TransformError,
   UndeltaStore,
 } from "@listwatch/cache";
+import { describe, it, newIndexer, newStore } from "./storages.ts";
 
 interface Thing {
   metadata: { name: string; resourceVersion?: string };
@@ -40,13 +39,18 @@ const kinds: Record<string, () => Store<Thing>> = {
   newStore: () => newStore<Thing>(metaNamespaceKey),
   newIndexer: () =>
     newIndexer<Thing, "byValue">(metaNamespaceKey, { byValue: ({ value }) => value ? [value] : [] }),
+  "newStore (encoded)": () => newStore<Thing>(metaNamespaceKey, { storage: "encoded" }),
+  "newIndexer (encoded)": () =>
+    newIndexer<Thing, "byValue">(metaNamespaceKey, { byValue: ({ value }) => value ? [value] : [] }, {
+      storage: "encoded",
+    }),
   newTTLStore: () => newTTLStore<Thing>(metaNamespaceKey, 60_000),
   newExpirationStore: () => newExpirationStore<Thing>(metaNamespaceKey, { isExpired: () => false }),
   UndeltaStore: () => new UndeltaStore<Thing>(() => {}, metaNamespaceKey),
 };
 
 for (const [kind, make] of Object.entries(kinds)) {
-  describe(`every store: ${kind}`, () => {
+  describeOnce(`every store: ${kind}`, () => {
     it("holds what was added, updated and not deleted", () => {
       const store = make();
       store.add(thing("foo", "bar"));
@@ -297,7 +301,7 @@ describe("the resourceVersion of a store", () => {
   });
 });
 
-describe("ThreadSafeStore", () => {
+describeOnce("ThreadSafeStore", () => {
   it("moves its resourceVersion with deleteWithObject, but not with delete", () => {
     const store = new ThreadSafeStore<Thing>();
     store.add("a", thing("a", "1", "10"));
