@@ -281,7 +281,7 @@ export class Reflector<T> {
     const { resourceVersion } = this.#position;
     const { state, step, report } = transition({ ...this.#state, resourceVersion }, outcome);
     this.#state = state;
-    if ("resourceVersion" in outcome) this.#position.listed(outcome.resourceVersion);
+    if ("resourceVersion" in outcome) this.#position.listed(state.resourceVersion);
     // A request that the caller aborted has not failed.
     return {
       step,

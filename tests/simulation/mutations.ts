@@ -86,7 +86,7 @@ export const MUTATIONS: readonly Mutation[] = [
     name: "reflector: the resourceVersion advances before the store is written",
     file: WRITER,
     find: "this.#store.update(event.object);",
-    replace: "setTimeout(() => this.#store.update(event.object));",
+    replace: "queueMicrotask(() => this.#store.update(event.object));",
   },
   {
     name: "reflector: events that follow a bookmark in its chunk are skipped",
