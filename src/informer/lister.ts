@@ -9,6 +9,7 @@ import { metaOf } from "../meta/object.ts";
 import { type GroupVersionResource, parseResource } from "../meta/resource.ts";
 import { newStatus, StatusError } from "../meta/status.ts";
 import { NAMESPACE_INDEX } from "../store/index_func.ts";
+import { labelCandidates } from "../store/label_index.ts";
 import type { Indexer, Store } from "../store/store.ts";
 
 /**
@@ -68,7 +69,8 @@ export interface Lister<T> extends NamespaceLister<T> {
 
 /**
  * Makes a lister over an informer's `indexer`, or any other. With an index `namespace` (`metaNamespaceIndex`), as the
- * informers of a `SharedInformerFactory` have it, listing a namespace costs only what is in it.
+ * informers of a `SharedInformerFactory` have it, listing a namespace costs only what is in it; with an index of a
+ * `labelIndexFunc`, a selector costs only what is under the rarest label that it requires.
  *
  * Mirrors client-go's `NewGenericLister`.
  *
@@ -113,7 +115,8 @@ export function newLister<T, I extends string>(
 
 /**
  * The objects of a store that carry the labels selected: a new array, in no order that may be relied on. A selector of
- * nothing, or of everything, does not look at labels.
+ * nothing, or of everything, does not look at labels. Costs what is under the rarest label that is required, if the
+ * store has an index of a `labelIndexFunc`, and what the store holds if not.
  *
  * Mirrors client-go's `ListAll`.
  *
@@ -130,8 +133,11 @@ export function newLister<T, I extends string>(
 export function listAll<T>(store: Store<T>, selector?: LabelSelector): T[] {
   if (selector?.selectable === false) return [];
   if (selector === undefined || selector.empty) return store.list();
+  const candidates = isIndexer(store)
+    ? labelCandidates(store, { selector, namespace: undefined })
+    : undefined;
   const found: T[] = [];
-  for (const object of store.values()) {
+  for (const object of candidates ?? store.values()) {
     if (selector.matches(labelled(object).labels)) found.push(object);
   }
   return found;
@@ -139,7 +145,8 @@ export function listAll<T>(store: Store<T>, selector?: LabelSelector): T[] {
 
 /**
  * The objects of one namespace that carry the labels selected; of all namespaces for `""`. Costs what the namespace
- * holds if the indexer has an index `namespace`, and what the store holds if not.
+ * holds if the indexer has an index `namespace`, or less by an index of a `labelIndexFunc`, and what the store holds if
+ * it has neither.
  *
  * Mirrors client-go's `ListAllByNamespace`.
  *
@@ -162,19 +169,23 @@ export function listAllByNamespace<T, I extends string>(
   if (selector?.selectable === false) return [];
   if (namespace === "") return listAll(indexer, selector);
   const matches = selector === undefined || selector.empty ? undefined : selector;
+  const isIndexed = Object.hasOwn(indexer.getIndexers(), NAMESPACE_INDEX);
+  if (isIndexed && matches === undefined) return indexer.byIndex(NAMESPACE_INDEX as I, namespace);
+  const candidates = labelCandidates(indexer as Indexer<T>, {
+    selector: matches,
+    namespace: isIndexed ? namespace : undefined,
+  });
   const found: T[] = [];
-  if (Object.hasOwn(indexer.getIndexers(), NAMESPACE_INDEX)) {
-    const objects = indexer.byIndex(NAMESPACE_INDEX as I, namespace);
-    if (matches === undefined) return objects;
-    for (const object of objects) if (matches.matches(labelled(object).labels)) found.push(object);
-    return found;
-  }
-  for (const object of indexer.values()) {
+  for (const object of candidates ?? indexer.values()) {
     const metadata = labelled(object);
-    if (metadata.namespace !== namespace) continue;
+    if (!isIndexed && metadata.namespace !== namespace) continue;
     if (matches === undefined || matches.matches(metadata.labels)) found.push(object);
   }
   return found;
+}
+
+function isIndexer<T>(store: Store<T>): store is Indexer<T> {
+  return "byIndices" in store;
 }
 
 function labelled(object: unknown) {

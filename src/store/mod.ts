@@ -29,6 +29,7 @@ export {
   metaNamespaceIndex,
   NAMESPACE_INDEX,
 } from "./index_func.ts";
+export { LABEL_INDEX, labelIndexFunc } from "./label_index.ts";
 export {
   type Indexer,
   type Keyed,

@@ -7,7 +7,7 @@ import { type ExplicitKey, type KeyFunc, keyOf } from "../meta/keys.ts";
 import type { DeletedFinalStateUnknown } from "../meta/tombstone.ts";
 import { toError } from "../util/errors.ts";
 import { type IndexFuncError, TransactionError, TransformError } from "./errors.ts";
-import type { Indexers, IndexFunc } from "./index_func.ts";
+import type { Indexers, IndexFunc, IndexValues } from "./index_func.ts";
 import { type Held, ObjectCodec, type ObjectCodecOptions } from "./object_codec.ts";
 import { type KeyedTransaction, ThreadSafeStore } from "./thread_safe_store.ts";
 
@@ -181,6 +181,41 @@ export interface Indexer<T, I extends string = string> extends Store<T> {
    * @throws {IndexNotFoundError} There is no such index.
    */
   byIndex(indexName: I, value: string): T[];
+  /**
+   * The objects under a value of an index, one by one and without an array of them; in no order that may be relied on.
+   *
+   * The store may be written to meanwhile. Each object that stays under the value from the call until its turn comes
+   * once, in its state of that moment. One that has left the value is passed over (and perhaps also if it is back), one
+   * that is new under it since the call does not come. A `replace` is not seen: what was there before it comes.
+   *
+   * The first call after a change of what is under the value costs O(what is under it), others O(1) until they are read.
+   *
+   * @throws {IndexNotFoundError} There is no such index.
+   */
+  eachByIndex(indexName: I, value: string): IterableIterator<T>;
+  /**
+   * How many objects are under a value of an index. O(1).
+   *
+   * @throws {IndexNotFoundError} There is no such index.
+   */
+  countByIndex(indexName: I, value: string): number;
+  /**
+   * How many objects there are under each value of an index: a new map, in no order that may be relied on. O(values).
+   *
+   * @throws {IndexNotFoundError} There is no such index.
+   */
+  indexValueCounts(indexName: I): Map<string, number>;
+  /**
+   * The objects that are under a value in each of several indices (under all of them, where several values are named
+   * for one index), such as `{ byNode: "node-1", namespace: "shop" }`: a new array, in no order that may be relied on.
+   * All objects, where nothing is named.
+   *
+   * Costs what the rarest of these values holds, times the number of values.
+   *
+   * @throws {IndexNotFoundError} There is no such index.
+   * @throws {TypeError} A value is not a string.
+   */
+  byIndices(values: IndexValues<I>): T[];
   /** The index functions by name: a copy. */
   getIndexers(): Record<I, IndexFunc<T>>;
   /**
@@ -404,6 +439,23 @@ class Cache<T, I extends string> implements Indexer<T, I> {
 
   byIndex(indexName: I, value: string): T[] {
     return this.#allOpened(this.#storage.byIndex(indexName, value));
+  }
+
+  eachByIndex(indexName: I, value: string): IterableIterator<T> {
+    const held = this.#storage.eachByIndex(indexName, value);
+    return this.#codec === undefined ? held as IterableIterator<T> : this.#codec.peekAll(held);
+  }
+
+  countByIndex(indexName: I, value: string): number {
+    return this.#storage.countByIndex(indexName, value);
+  }
+
+  indexValueCounts(indexName: I): Map<string, number> {
+    return this.#storage.indexValueCounts(indexName);
+  }
+
+  byIndices(values: IndexValues<I>): T[] {
+    return this.#allOpened(this.#storage.byIndices(values));
   }
 
   getIndexers(): Record<I, IndexFunc<T>> {
