@@ -23,7 +23,7 @@ export interface FollowWatchOptions<T> {
   /** Its errors end the watch. */
   readonly resync: ResyncTimer;
   readonly bookmarkSilenceMs: number;
-  /** Whether bookmarks are known to come before the first one has. */
+  /** Whether bookmarks are expected before the first one has come. */
   readonly expectsBookmarks: boolean;
   /** Called as each batch arrives, before it is applied. */
   readonly onBatch: () => void;

@@ -6,6 +6,13 @@
 import type { WatchItem, WatchStream } from "../meta/list_watch.ts";
 import { abortable, type LinkedAbort } from "../util/abort.ts";
 
+/** How much of a watch has arrived, and when the last of it did; zeros where the source does not say. */
+export interface Received {
+  readonly bytes: number;
+  /** In the clock's milliseconds. */
+  readonly lastMs: number;
+}
+
 /**
  * An open watch, read batch by batch. The streamed list reads it up to the end bookmark, puts the rest of that batch
  * back, and hands it on to the watch loop: one connection serves both.
@@ -15,8 +22,7 @@ export class OpenWatch<T> {
   readonly #link: LinkedAbort;
   /** When the server must have ended it, in the clock's milliseconds: later, the other end is dead. */
   readonly deadlineMs: number;
-  /** How much of it has arrived; nothing where the source does not say. */
-  readonly received: { readonly bytes: number };
+  readonly received: Received;
   #unread: readonly WatchItem<T>[] | undefined;
   #next: Promise<IteratorResult<readonly WatchItem<T>[]>> | undefined;
   #closed = false;
@@ -24,7 +30,7 @@ export class OpenWatch<T> {
   constructor(
     stream: WatchStream<T>,
     link: LinkedAbort,
-    { deadlineMs, received }: { readonly deadlineMs: number; readonly received: { readonly bytes: number } },
+    { deadlineMs, received }: { readonly deadlineMs: number; readonly received: Received },
   ) {
     this.deadlineMs = deadlineMs;
     this.received = received;

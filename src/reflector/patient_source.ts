@@ -49,9 +49,10 @@ export class PatientSource<T> {
     const deadlineMs = clock.now() + options.timeoutSeconds * 1_000 + DEADLINE_GRACE_MS;
     const text = `Cannot watch ${name}: no answer within ${openTimeoutMs} ms`;
     let answer: Promise<WatchStream<T>> | undefined;
-    const received = { bytes: 0 };
+    const received = { bytes: 0, lastMs: 0 };
     const onBytes = (bytes: number) => {
       received.bytes += bytes;
+      received.lastMs = clock.now();
       metrics.onWatchBytes?.(bytes);
     };
     try {

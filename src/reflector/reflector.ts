@@ -101,8 +101,8 @@ export class Reflector<T> {
   /** What ended the last watch or try, if it was an error. */
   #lastEnd: unknown;
   #watchesSinceList = 0;
-  /** Whether bookmarks came on the watch before. */
-  #sendsBookmarks = false;
+  /** Whether bookmarks are to be expected: at first, and until a watch has lasted without any. */
+  #expectsBookmarks = true;
   #running = false;
 
   /** Makes a reflector that has not started. */
@@ -430,7 +430,7 @@ export class Reflector<T> {
       losses: this.#losses,
       resync,
       bookmarkSilenceMs,
-      expectsBookmarks: this.#sendsBookmarks,
+      expectsBookmarks: this.#expectsBookmarks,
       onBatch: () => {
         this.#status.eventsArrived();
         this.#metrics.heardOf();
@@ -441,8 +441,8 @@ export class Reflector<T> {
     // A connection that broke is a watch that ended: what it delivered stands, and the next one goes on from there.
     let failure = networkErrorOf(error) === undefined ? error : undefined;
     const lastedMs = this.#clock.now() - startMs;
-    // A short watch says nothing about bookmarks; one that lasted and had none says that they no longer come.
-    this.#sendsBookmarks = hadBookmark || (this.#sendsBookmarks && lastedMs < bookmarkSilenceMs);
+    // A short watch says nothing about bookmarks; one that lasted and had none says that this server sends none (any more).
+    this.#expectsBookmarks = hadBookmark || (this.#expectsBookmarks && lastedMs < bookmarkSilenceMs);
     const isVeryShort = failure === undefined && eventCount === 0 && lastedMs < VERY_SHORT_MS;
     this.#metrics.watchEnds(lastedMs, eventCount, isVeryShort);
     if (failure instanceof RelistDue) return { of: "watch", relist: true };

@@ -80,8 +80,9 @@ export interface ReflectorOptions {
   /** How long the server may take for one page of a list, in milliseconds; 90,000 by default. */
   readonly listTimeoutMs?: number;
   /**
-   * How long a watch that sends bookmarks may then be silent before it is taken for dead; 90,000 by default. One that
-   * follows a watch that had some is expected to send them from its start.
+   * How long a watch may be silent before it is taken for dead; 90,000 by default. Bookmarks, about one a minute, keep
+   * the watch of a quiet resource from it. A server that sends none is watched again once, from where the watch was;
+   * after that its silence means nothing, until a bookmark comes.
    */
   readonly bookmarkSilenceMs?: number;
   /** What the store holds: an object of a list that is set aside leaves the state before it, instead of a delete. */

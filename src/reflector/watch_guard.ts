@@ -15,15 +15,15 @@ export class RelistDue extends Error {}
 export interface WatchGuardOptions {
   /** When the server must have ended the watch, in the clock's milliseconds. */
   readonly deadlineMs: number;
-  /** How long a watch that sends bookmarks may be silent, in milliseconds. */
+  /** How long a watch on which bookmarks come may be silent, in milliseconds. */
   readonly bookmarkSilenceMs: number;
-  /** Whether bookmarks are known to come before the first one has. */
+  /** Whether bookmarks are expected before the first one has come. */
   readonly expectsBookmarks: boolean;
 }
 
 /**
- * Ends a watch whose other end is dead: one that the server should have ended by its timeout, or that sent bookmarks
- * and then nothing at all. A connection that was cut half-open shows no other sign.
+ * Ends a watch whose other end is dead: one that the server should have ended by its timeout, or on which nothing at all
+ * comes for longer than bookmarks are apart. A connection that was cut half-open shows no other sign.
  */
 export class WatchGuard {
   readonly #clock: Clock;
@@ -54,7 +54,7 @@ export class WatchGuard {
     this.#silence ??= new Watchdog(
       this.#clock,
       this.#bookmarkSilenceMs,
-      () => this.#drop(`its bookmarks stopped: nothing came for ${this.#bookmarkSilenceMs} ms`),
+      () => this.#drop(`nothing came for ${this.#bookmarkSilenceMs} ms, no bookmark either`),
     );
   }
 

@@ -24,7 +24,7 @@ export interface InitialEventsOptions<T> {
   readonly clock: Clock;
   readonly keyFunc: KeyFunc;
   readonly expectedKind: GroupVersionKind | undefined;
-  /** So long without a single event, and the stream counts as stalled. */
+  /** So long without an event, or a part of one, and the stream counts as stalled. */
   readonly silenceMs: number;
   /** So long with nothing but bookmarks, and the stream counts as stalled. */
   readonly endMs: number;
@@ -60,6 +60,7 @@ export async function readInitialEvents<T>(
     clock,
     silenceMs,
     stalled(`no event for ${silenceMs} ms, and no end bookmark`),
+    () => watch.received.lastMs, // a large object on a slow line is on its way
   );
   const end = new Watchdog(clock, endMs, stalled(`no end bookmark ${endMs} ms after the last initial event`));
   const objects = new Map<string, T>();

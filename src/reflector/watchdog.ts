@@ -13,14 +13,16 @@ export class Watchdog {
   readonly #clock: Clock;
   readonly #limitMs: number;
   readonly #onExpired: () => void;
+  readonly #alsoFedMs: (() => number) | undefined;
   #fedMs: number;
   #timer: TimerHandle;
 
-  /** Starts to watch. */
-  constructor(clock: Clock, limitMs: number, onExpired: () => void) {
+  /** Starts to watch. `alsoFedMs` tells of another feeding: when it was last, in the clock's milliseconds. */
+  constructor(clock: Clock, limitMs: number, onExpired: () => void, alsoFedMs?: () => number) {
     this.#clock = clock;
     this.#limitMs = limitMs;
     this.#onExpired = onExpired;
+    this.#alsoFedMs = alsoFedMs;
     this.#fedMs = clock.now();
     this.#timer = clock.setTimeout(() => this.#look(), limitMs);
   }
@@ -36,7 +38,8 @@ export class Watchdog {
   }
 
   #look(): void {
-    const restMs = this.#fedMs + this.#limitMs - this.#clock.now();
+    const fedMs = Math.max(this.#fedMs, this.#alsoFedMs?.() ?? 0);
+    const restMs = fedMs + this.#limitMs - this.#clock.now();
     if (restMs <= 0) this.#onExpired();
     else this.#timer = this.#clock.setTimeout(() => this.#look(), restMs);
   }

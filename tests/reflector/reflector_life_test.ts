@@ -355,30 +355,65 @@ async function stopAfter(turns: number, { reflector }: Run): Promise<void> {
 }
 
 describe("a reflector with a dead peer", () => {
-  async function watching(fill: (watcher: FakeWatcher) => void = () => {}) {
-    const watcher = openWatch(fill);
+  async function watching(watcher: FakeWatcher) {
     const run = newRun([{ list: page("", "10") }, { watch: watcher }, { watch: openWatch() }]);
     await run.start();
     return run;
   }
 
   it("gives a watch up that the server should have ended", async () => {
-    await using run = await watching();
-    await run.clock.advance(304_999);
+    const watcher = openWatch();
+    await using run = await watching(watcher);
+    for (let version = 11; version <= 15; version++) {
+      await run.clock.advance(60_000);
+      watcher.bookmark(String(version));
+    }
+    await run.clock.advance(4_999);
     assert.equal(run.source.left, 1);
     await run.clock.advance(1);
-    assert.deepEqual(run.source.requests.slice(2), ['watch "10"']);
+    assert.deepEqual(run.source.requests.slice(2), ['watch "15"']);
     assert.deepEqual(run.source.closed, [1, 0]);
     assert.equal(run.reflector.status().lastError?.code, "DeadPeer");
     assert.deepEqual(run.errors, []);
   });
 
   it("gives a watch up whose bookmarks stopped", async () => {
-    await using run = await watching((watcher) => watcher.bookmark("11"));
+    await using run = await watching(openWatch((watcher) => watcher.bookmark("11")));
     await run.clock.advance(89_999);
     assert.equal(run.source.left, 1);
     await run.clock.advance(1);
     assert.deepEqual(run.source.requests.slice(2), ['watch "11"']);
+  });
+
+  it("gives the very first watch up as well when nothing at all comes, once: some servers send no bookmarks", async () => {
+    await using run = newRun([
+      { list: page("", "10") },
+      { watch: openWatch() },
+      { watch: openWatch() },
+      { watch: openWatch() },
+    ]);
+    await run.start();
+    await run.clock.advance(89_999);
+    assert.equal(run.source.requests.length, 2);
+    await run.clock.advance(1);
+    assert.deepEqual(run.source.requests.slice(2), ['watch "10"']);
+    assert.match(run.reflector.status().lastError!.message, /nothing came for 90000 ms, no bookmark either/);
+    await run.clock.advance(304_999);
+    assert.equal(run.source.requests.length, 3);
+    await run.clock.advance(1);
+    assert.equal(run.source.requests.length, 4, "its timeout counts all the same");
+  });
+
+  it("lets a first watch live that is slow, or whose server sends no bookmarks while something happens", async () => {
+    const watcher = openWatch();
+    await using run = newRun([{ list: page("", "10") }, { watch: watcher }, { watch: openWatch() }]);
+    await run.start();
+    for (let version = 11; version <= 13; version++) {
+      await run.clock.advance(89_000);
+      watcher.add(at(`a@${version}`));
+    }
+    await run.clock.advance(0);
+    assert.equal(run.source.requests.length, 2);
   });
 
   it("expects bookmarks from the start where the watch before had some, and no more once a long one had none", async () => {

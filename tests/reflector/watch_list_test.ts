@@ -1,8 +1,24 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { NetworkError, type StatusError } from "@listwatch/cache";
-import type { FakeWatcher } from "@listwatch/cache/testing";
-import { type Answer, at, newRun, openWatch, page, refusal, statuses } from "./scripted_source.ts";
+import {
+  type KubernetesObject,
+  type ListerWatcher,
+  NetworkError,
+  Reflector,
+  silentLogger,
+  type StatusError,
+} from "@listwatch/cache";
+import { FakeClock, type FakeWatcher } from "@listwatch/cache/testing";
+import {
+  type Answer,
+  at,
+  newRun,
+  openWatch,
+  page,
+  refusal,
+  statuses,
+  StoreRecorder,
+} from "./scripted_source.ts";
 
 const END = { "k8s.io/initial-events-end": "true" };
 
@@ -283,9 +299,37 @@ describe("a streamed list that stalls", () => {
   it("leaves no timer behind when it ends well", async () => {
     await using run = newStreaming([{ watch: fullStream() }]);
     await run.start();
-    await run.clock.advance(120_000);
+    await run.clock.advance(80_000); // longer than both may take, and shorter than any watch may be silent
     assert.deepEqual(run.source.requests, ['stream ""']);
     assert.deepEqual(run.source.closed, [0]);
+  });
+
+  it("is none that brings a large object slowly", async () => {
+    const clock = new FakeClock();
+    const watcher = openWatch();
+    let arrived = (_bytes: number) => {};
+    let lists = 0;
+    const source: ListerWatcher<KubernetesObject> = {
+      list: () => (lists++, Promise.resolve(page("", "10"))),
+      watch: (_, { onBytes = arrived }) => {
+        arrived = onBytes;
+        return Promise.resolve(watcher);
+      },
+    };
+    const store = new StoreRecorder();
+    const stop = new AbortController();
+    const running = new Reflector(source, store, { clock, logger: silentLogger }).run(stop.signal);
+    for (let i = 0; i < 6; i++) {
+      await clock.advance(9_000);
+      arrived(1_000);
+    }
+    watcher.add(at("a@1"));
+    watcher.bookmark("10", END);
+    await clock.advance(0);
+    assert.deepEqual(store.operations, ["replace 10: a@1"]);
+    assert.equal(lists, 0);
+    stop.abort();
+    await running;
   });
 });
 
