@@ -33,6 +33,8 @@ export interface DeltaSink<T> {
    * deleted.
    */
   readonly refused?: Set<string>;
+  /** Whether handlers are not told of a state that is stored already, unless by a resync. */
+  readonly skipsUnchanged?: boolean;
   /** Tells which events were seen before, and are stepped over; all are new where it is absent. */
   readonly order?: EventOrder;
   /** Told of an event that was stepped over. */
@@ -108,7 +110,9 @@ function write<T>(
     sink.notify({ type: "add", object, isInInitialList });
     if (sink.observes) sink.observe?.({ type: "added", key: keyOf(keyFunc, object, "add"), object });
   } else {
-    sink.notify({ type: "update", oldObject, object });
+    if (delta.type === "Sync" || !isSkipped(sink, oldObject, object)) {
+      sink.notify({ type: "update", oldObject, object });
+    }
     if (sink.observes && delta.type !== "Sync") {
       sink.observe?.({ type: "updated", key: keyOf(keyFunc, object, "update"), object, oldObject });
     }
@@ -117,6 +121,7 @@ function write<T>(
 
 /** The stored state came again: told as upstream tells it, and the store stays where it is. */
 function resent<T>(store: Store<T>, sink: DeltaSink<T>, object: T, keyFunc: KeyFunc): void {
+  if (sink.skipsUnchanged) return;
   const stored = store.getByKey(keyOf(keyFunc, object, "update"));
   if (stored !== undefined) sink.notify({ type: "update", oldObject: stored, object: stored });
 }
@@ -192,7 +197,7 @@ function replaceAll<T>(
       sink.notify({ type: "add", object, isInInitialList });
       if (sink.observes) changes.push({ type: "added", key, object });
     } else {
-      sink.notify({ type: "update", oldObject: old, object });
+      if (!isSkipped(sink, old, object)) sink.notify({ type: "update", oldObject: old, object });
       if (sink.observes && old !== object) changes.push({ type: "updated", key, object, oldObject: old });
     }
   }
@@ -232,6 +237,11 @@ function storeAll<T>(
     else if (item.old !== undefined) held.push({ ...item, object: item.old });
   }
   return held;
+}
+
+/** Whether handlers are not told of an update, as it says nothing new. */
+function isSkipped<T>(sink: DeltaSink<T>, oldObject: T, object: T): boolean {
+  return sink.skipsUnchanged === true && (oldObject === object || isSameVersion(oldObject, object));
 }
 
 /** Whether two states of one object are the same state: same object, same version. */

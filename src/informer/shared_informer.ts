@@ -97,6 +97,12 @@ export interface SharedIndexInformerOptions<T, I extends string = never> {
    */
   readonly queue?: (context: QueueContext<T>) => Queue<T>;
   /**
+   * Whether handlers are told of objects that a relist brings unchanged (the same uid and resourceVersion), or that are
+   * sent again as they are stored, by an update whose old and new object are the same state. `true` by default, as
+   * client-go does; with `false` an update that is no resync is always a change.
+   */
+  readonly notifyUnchanged?: boolean;
+  /**
    * For development: freezes every object (after the transform), so that code which changes what it was handed throws
    * where it does so. `false` by default.
    */
@@ -560,6 +566,7 @@ export class SharedIndexInformer<T, I extends string = never> {
       rejected: (error, object, isLost) =>
         this.#controller?.setAside(quarantinedBy(error, object), { isLost }),
       refused: new Set(),
+      skipsUnchanged: this.#options.notifyUnchanged === false,
       ...(this.#keepsOrder && {
         order: new EventOrder(),
         repeated: (type) => this.#metrics.repeated(type),

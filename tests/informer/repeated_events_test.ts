@@ -115,6 +115,18 @@ describe("events that a proxy sends again", () => {
     assert.equal(world.version(), "12");
   });
 
+  it("are not told of where nobody wants to hear of what did not change", async () => {
+    await using world = await watching({ notifyUnchanged: false });
+    await world.send((watch) => watch.modify(at("a@11")));
+    await world.send((watch) => watch.modify(at("b@12")));
+    world.recorder.take();
+    await world.send((watch) => {
+      watch.modify(at("a@11"));
+      watch.modify(at("b@12"));
+    });
+    assert.deepEqual(world.recorder.take(), []);
+  });
+
   it("do not delete what was created again", async () => {
     await using world = await watching();
     const { send, recorder } = world;

@@ -99,6 +99,7 @@ export class Program {
       clock: time,
       logger,
       resyncPeriodMs: config.resyncPeriodMs,
+      notifyUnchanged: config.seed % 4 !== 0,
       indexers: {
         namespace: metaNamespaceIndex,
         byNode: (object) => [this.#nodeOf(object)],

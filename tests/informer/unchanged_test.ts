@@ -1,0 +1,67 @@
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import { DeltaFIFO, type KubernetesObject, type QueueContext } from "@listwatch/cache";
+import { named, newRig, type RigOptions } from "./rig.ts";
+
+const queues: Readonly<Record<string, RigOptions<never>>> = {
+  "the ordered queue": {},
+  "a DeltaFIFO": {
+    queue: (context: QueueContext<KubernetesObject>) =>
+      new DeltaFIFO<KubernetesObject>({ ...context, emitDeltaTypeReplaced: true }),
+  },
+};
+
+/** What a handler is told of a relist that brings two objects as they are, one changed, one new, and misses one. */
+async function toldOfRelist(options: RigOptions<never>): Promise<string[]> {
+  await using rig = newRig(options);
+  for (const name of ["a", "b", "c", "gone"]) rig.source.add(named(name));
+  const { recorder } = rig.record();
+  await rig.start();
+  recorder.take();
+  rig.source.modifyDropWatch(named("c"));
+  rig.source.addDropWatch(named("d"));
+  rig.source.deleteDropWatch(named("gone"));
+  rig.source.resetWatch();
+  await rig.retry();
+  return recorder.take().sort();
+}
+
+for (const [queue, options] of Object.entries(queues)) {
+  describe(`objects that did not change, with ${queue},`, () => {
+    it("are told of in a relist, as upstream does, unless the informer was asked not to", async () => {
+      const changes = ["add d@6", "tombstone gone@4", "update c@3>5"];
+      const unchanged = ["update a@1>1", "update b@2>2"];
+      assert.deepEqual(await toldOfRelist(options), [...changes, ...unchanged].sort());
+      assert.deepEqual(await toldOfRelist({ ...options, notifyUnchanged: false }), changes);
+    });
+
+    it("are told of in a resync all the same", async () => {
+      await using rig = newRig({ ...options, resyncPeriodMs: 10_000, notifyUnchanged: false });
+      rig.source.add(named("a"));
+      const { recorder } = rig.record();
+      await rig.start();
+      recorder.take();
+      await rig.clock.advance(10_000);
+      assert.deepEqual(recorder.take(), ["update a@1>1"]);
+    });
+  });
+}
+
+describe("an object that was deleted and created again between two lists", () => {
+  it("has changed, even if its resourceVersion has not", async () => {
+    await using rig = newRig({ notifyUnchanged: false });
+    rig.source.add({ metadata: { name: "a", uid: "first" } });
+    const { recorder } = rig.record();
+    await rig.start();
+    recorder.take();
+    const [{ metadata }] = rig.informer.indexer.list();
+    rig.source.list = () =>
+      Promise.resolve({
+        metadata: { resourceVersion: "5" },
+        items: [{ metadata: { ...metadata, uid: "second" } }],
+      });
+    rig.source.resetWatch();
+    await rig.retry();
+    assert.deepEqual(recorder.take(), ["update a@1>1"]);
+  });
+});
