@@ -3,6 +3,8 @@ import { describe, it } from "node:test";
 import {
   isNotFound,
   type KubernetesObject,
+  LABEL_INDEX,
+  labelIndexFunc,
   labelsEverything,
   labelsNothing,
   listAll,
@@ -125,6 +127,76 @@ describe("a lister", () => {
   it("refuses a selector that does not parse, and a resource that is none", () => {
     assert.throws(() => lister.list("app in web"), SelectorParseError);
     assert.throws(() => newLister(newPods(), "pods"), TypeError);
+  });
+});
+
+describe("a lister with an index by labels", () => {
+  function newWatched(indexers: Record<string, (object: KubernetesObject) => readonly string[]>) {
+    const indexer = newIndexer<KubernetesObject>(metaNamespaceKey, indexers);
+    indexer.replace([...pods, pod("canary", { namespace: "shop", labels: { build: "7" } })], "1");
+    const { values } = indexer;
+    let scans = 0;
+    indexer.values = () => {
+      scans++;
+      return values.call(indexer);
+    };
+    return { indexer, lister: newLister(indexer, "v1/pods"), scans: () => scans };
+  }
+
+  const cases: [selector: string, keys: string[]][] = [
+    ["app=web", ["blog/web-1", "shop/web-1", "shop/web-2"]],
+    ["app==web,tier", ["shop/web-1"]],
+    ["app in (db, api, web)", ["blog/web-1", "shop/db-1", "shop/web-1", "shop/web-2"]],
+    ["app in (db, web),tier=front", ["shop/web-1"]],
+    ["tier,app in (db, web)", ["shop/web-1"]],
+    ["app,app!=web", ["shop/db-1"]],
+    ["build>6", ["shop/canary"]],
+    ["app=gone", []],
+  ];
+
+  it("looks through no other objects for a selector that requires a label", () => {
+    const { lister, scans } = newWatched({ [LABEL_INDEX]: labelIndexFunc() });
+    for (const [selector, expected] of cases) {
+      assert.deepEqual(keys(lister.list(selector)), expected, selector);
+      const inShop = expected.filter((key) => key.startsWith("shop/"));
+      assert.deepEqual(keys(lister.byNamespace("shop").list(selector)), inShop, selector);
+    }
+    assert.equal(scans(), 0);
+  });
+
+  it("looks through everything, or the namespace, for one that only excludes", () => {
+    const { indexer, lister, scans } = newWatched({ [LABEL_INDEX]: labelIndexFunc() });
+    assert.deepEqual(keys(lister.list("!app")), ["blog/bare", "shop/canary"]);
+    assert.deepEqual(keys(lister.byNamespace("shop").list("app notin (web)")), ["shop/canary", "shop/db-1"]);
+    assert.equal(scans(), 2);
+    indexer.addIndexers({ namespace: metaNamespaceIndex });
+    assert.deepEqual(keys(lister.byNamespace("shop").list("app!=web")), ["shop/canary", "shop/db-1"]);
+    assert.equal(scans(), 2);
+  });
+
+  it("finds it under any name, also when it comes later, and knows which labels it has", () => {
+    const { indexer, lister, scans } = newWatched({});
+    lister.list("app=web");
+    assert.equal(scans(), 1);
+    indexer.addIndexers({ mine: labelIndexFunc(["app"]) });
+    assert.deepEqual(keys(lister.list("app=web,tier=front")), ["shop/web-1"]);
+    assert.equal(scans(), 1);
+    assert.deepEqual(keys(lister.list("tier=front")), ["shop/web-1"]);
+    assert.equal(scans(), 2);
+    assert.deepEqual([...indexer.indexValueCounts("mine")].sort(), [["app", 4], ["app=db", 1], [
+      "app=web",
+      3,
+    ]]);
+  });
+
+  it("cannot be deceived by another index of its name", () => {
+    const { lister } = newWatched({ [LABEL_INDEX]: () => ["app=web"] });
+    assert.deepEqual(keys(lister.list("app=db")), ["shop/db-1"]);
+  });
+
+  it("refuses objects that have no metadata", () => {
+    assert.throws(() => labelIndexFunc()("bare"), NoMetaError);
+    assert.deepEqual(labelIndexFunc()({ metadata: {} }), []);
   });
 });
 
