@@ -133,7 +133,10 @@ export class DeltaFIFO<T> extends PoppingQueue<ObjectDeltas<T>> implements Queue
 
   /** Queues a `Deleted` delta of a tombstone; ignored when the key is neither queued nor known. */
   deleteKey(key: string): void {
-    this.delete(new DeletedFinalStateUnknown(key, this.#knownObjects?.getByKey(key)));
+    const last = newest(this.#items.get(key) ?? []);
+    const isQueued = last !== undefined && last.type !== "Deleted";
+    const lastKnown = isQueued ? last.object : this.#knownObjects?.getByKey(key);
+    this.delete(new DeletedFinalStateUnknown(key, lastKnown));
   }
 
   /**

@@ -168,7 +168,12 @@ export class RealFIFO<T> extends PoppingQueue<Deltas<T>> implements Queue<T> {
   /** Queues a `Deleted` delta of a tombstone, whether or not the object is known. */
   deleteKey(key: string): void {
     this.population.populate();
-    this.#queueTombstone(key, this.#knownObjects?.getByKey(key));
+    if (this.#knownObjects === undefined) return this.#queueTombstone(key, undefined); // the consumer knows
+    let lastKnown = this.#knownObjects.getByKey(key);
+    for (const delta of this.#items) {
+      if (delta.type !== "Deleted" && this.#keyOfDelta(delta) === key) lastKnown = delta.object as T;
+    }
+    this.#queueTombstone(key, lastKnown);
   }
 
   /**

@@ -113,9 +113,11 @@ export class StoreWriter<T> {
     switch (event.type) {
       case "ADDED":
         this.#store.add(event.object);
+        this.#accepted(event.object);
         break;
       case "MODIFIED":
         this.#store.update(event.object);
+        this.#accepted(event.object);
         break;
       case "DELETED":
         if (!this.#deletesRefused(event.object)) this.#store.delete(event.object);
@@ -131,6 +133,14 @@ export class StoreWriter<T> {
       default:
         reports.log("warn", `unknown event type ${JSON.stringify((event as { type: unknown }).type)}`);
     }
+  }
+
+  /** A later state of what was refused reached the store: its delete will be like any other. */
+  #accepted(object: T): void {
+    if (this.#refused.size === 0) return; // the ordinary case
+    const key = this.#keyOf(object);
+    const isRepeated = this.#options.position.isRepeated(metaOf(object)?.resourceVersion);
+    if (key !== undefined && !isRepeated) this.#refused.delete(key);
   }
 
   /** Deletes what was refused before by its key, as it may never have reached the store; false if it was not. */
