@@ -4,7 +4,8 @@
  */
 
 import { deletionHandlingMetaNamespaceKey, type KeyFunc } from "../meta/keys.ts";
-import type { DeletedFinalStateUnknown, DeletedObject } from "../meta/tombstone.ts";
+import { DeletedFinalStateUnknown, type DeletedObject } from "../meta/tombstone.ts";
+import { EncodedObject, type Held, type ObjectCodec } from "../store/object_codec.ts";
 
 /**
  * Told of every change, one at a time and in order; every method may be missing. A method that returns a promise is
@@ -49,19 +50,30 @@ export type Notification<T> =
     readonly oldObject: T | undefined;
   };
 
-/** Makes the call. */
+/** Makes the call. What is encoded is decoded, if the handler wants to know. */
 export function notify<T>(
   handler: ResourceEventHandler<T>,
-  notification: Notification<T>,
+  notification: Notification<Held<T>>,
+  codec?: ObjectCodec<T>,
 ): void | Promise<void> {
+  const open = (held: Held<T>) => codec === undefined ? held as T : codec.decode(held);
   switch (notification.type) {
     case "add":
-      return handler.onAdd?.(notification.object, notification.isInInitialList);
+      return handler.onAdd?.(open(notification.object), notification.isInInitialList);
     case "update":
-      return handler.onUpdate?.(notification.oldObject, notification.object);
+      return handler.onUpdate?.(open(notification.oldObject), open(notification.object));
     case "delete":
-      return handler.onDelete?.(notification.deleted);
+      return handler.onDelete?.(openDeleted(notification.deleted, open));
   }
+}
+
+function openDeleted<T>(deleted: DeletedObject<Held<T>>, open: (held: Held<T>) => T): DeletedObject<T> {
+  const { key, object: held } = deleted;
+  if (!(held instanceof EncodedObject)) return deleted as DeletedObject<T>;
+  const object = open(held);
+  return deleted.finalStateUnknown
+    ? new DeletedFinalStateUnknown(key, object)
+    : { finalStateUnknown: false, key, object };
 }
 
 /**

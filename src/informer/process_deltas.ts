@@ -245,7 +245,7 @@ function isSkipped<T>(sink: DeltaSink<T>, oldObject: T, object: T): boolean {
 }
 
 /** Whether two states of one object are the same state: same object, same version. */
-function isSameVersion(a: unknown, b: unknown): boolean {
+export function isSameVersion(a: unknown, b: unknown): boolean {
   const left = metaOf(a);
   const right = metaOf(b);
   return left !== undefined && right !== undefined && Boolean(left.resourceVersion) &&

@@ -4,6 +4,7 @@
  */
 
 import { deletionHandlingMetaNamespaceKey, type KeyFunc } from "../meta/keys.ts";
+import type { Held, ObjectCodec } from "../store/object_codec.ts";
 import type { Clock } from "../util/clock.ts";
 import type { Logger } from "../util/logger.ts";
 import type { Notification, ResourceEventHandler } from "./event_handler.ts";
@@ -12,7 +13,9 @@ import type { MailboxOptions } from "./mailbox.ts";
 import { ProcessorListener } from "./processor_listener.ts";
 
 /** What a processor is made of. */
-export interface ProcessorOptions {
+export interface ProcessorOptions<T> {
+  /** Decodes what notifications hold, where that is encoded; nothing is by default. */
+  readonly codec?: ObjectCodec<T> | undefined;
   /** How often the informer looks whether a resync is due, in milliseconds; 0 for never. */
   readonly resyncCheckPeriodMs: number;
   /** Keys of objects, where notifications are merged; `deletionHandlingMetaNamespaceKey` by default. */
@@ -29,14 +32,14 @@ const MINIMUM_RESYNC_PERIOD_MS = 1_000;
 
 /** Hands each notification to all listeners, or to those whose resync is due. */
 export class Processor<T> {
-  readonly #options: ProcessorOptions;
+  readonly #options: ProcessorOptions<T>;
   readonly #listeners = new Set<ProcessorListener<T>>();
   // Removed, and in the middle of a call.
   readonly #leaving = new Map<ProcessorListener<T>, Promise<void>>();
   #count = 0;
   #resyncCheckPeriodMs: number;
 
-  constructor(options: ProcessorOptions) {
+  constructor(options: ProcessorOptions<T>) {
     this.#options = options;
     this.#resyncCheckPeriodMs = options.resyncCheckPeriodMs;
   }
@@ -64,7 +67,7 @@ export class Processor<T> {
       readonly mailbox?: MailboxOptions;
     },
   ): ProcessorListener<T> {
-    const { clock, logger, name, keyFunc = deletionHandlingMetaNamespaceKey } = this.#options;
+    const { clock, codec, logger, name, keyFunc = deletionHandlingMetaNamespaceKey } = this.#options;
     const metrics = this.#options.metrics ?? new InformerMetrics(undefined, name, clock);
     let periodMs = requestedMs;
     if (periodMs > 0) {
@@ -92,6 +95,7 @@ export class Processor<T> {
     const listener: ProcessorListener<T> = new ProcessorListener<T>({
       handler,
       mailbox,
+      codec,
       keyFunc,
       metrics,
       onOverflow: () => {
@@ -130,7 +134,7 @@ export class Processor<T> {
   }
 
   /** Queues a notification for every listener; one that says nothing new, for those that are syncing. */
-  distribute(notification: Notification<T>, { isSync }: { readonly isSync: boolean }): void {
+  distribute(notification: Notification<Held<T>>, { isSync }: { readonly isSync: boolean }): void {
     for (const listener of this.#listeners) {
       if (!isSync || listener.isSyncing) listener.add(notification);
     }

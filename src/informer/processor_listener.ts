@@ -4,6 +4,7 @@
  */
 
 import type { KeyFunc } from "../meta/keys.ts";
+import type { Held, ObjectCodec } from "../store/object_codec.ts";
 import { sleepUnlessAborted } from "../util/abort.ts";
 import { type Clock, nextTurn } from "../util/clock.ts";
 import { errorMessage } from "../util/errors.ts";
@@ -26,6 +27,8 @@ export interface ProcessorListenerOptions<T> {
   readonly logger: Logger;
   /** For log lines. */
   readonly name: string;
+  /** Decodes what notifications hold, where that is encoded. */
+  readonly codec: ObjectCodec<T> | undefined;
   /** Keys of objects, where notifications are merged. */
   readonly keyFunc: KeyFunc;
   /** How many notifications may wait, and what becomes of more. */
@@ -47,7 +50,7 @@ const IN_WORDS = { add: "an add", update: "an update", delete: "a delete" } as c
  */
 export class ProcessorListener<T> {
   readonly #options: ProcessorListenerOptions<T>;
-  readonly #pending: Mailbox<T>;
+  readonly #pending: Mailbox<Held<T>>;
   readonly #stop = new AbortController();
   readonly #tracker = new SingleFileTracker();
   /** For log lines. */
@@ -61,7 +64,7 @@ export class ProcessorListener<T> {
 
   constructor(options: ProcessorListenerOptions<T>) {
     this.#options = options;
-    this.#pending = new Mailbox<T>(options.mailbox, options.keyFunc, {
+    this.#pending = new Mailbox<Held<T>>(options.mailbox, options.keyFunc, {
       onInitialMerged: () => this.#tracker.finished(),
       onRemove: options.onOverflow,
     });
@@ -87,7 +90,7 @@ export class ProcessorListener<T> {
   }
 
   /** Queues a notification; it is delivered in a later microtask, never in this turn of the caller. */
-  add(notification: Notification<T>): void {
+  add(notification: Notification<Held<T>>): void {
     if (this.#stop.signal.aborted) return;
     if (notification.type === "add" && notification.isInInitialList) this.#tracker.start();
     this.#pending.push(notification);
@@ -142,9 +145,9 @@ export class ProcessorListener<T> {
   }
 
   /** Calls the handler; true if it failed. */
-  #call(notification: Notification<T>): boolean | Promise<boolean> {
+  #call(notification: Notification<Held<T>>): boolean | Promise<boolean> {
     try {
-      const result = notify(this.#options.handler, notification);
+      const result = notify(this.#options.handler, notification, this.#options.codec);
       if (!isThenable(result)) return false;
       return Promise.resolve(result).then(() => false, (error) => this.#report(notification, error));
     } catch (error) {
@@ -152,7 +155,7 @@ export class ProcessorListener<T> {
     }
   }
 
-  #report({ type }: Notification<T>, error: unknown): true {
+  #report({ type }: Notification<Held<T>>, error: unknown): true {
     const { logger, name } = this.#options;
     logger.error(`${name} threw when told of ${IN_WORDS[type]}: ${errorMessage(error)}`, { error });
     return true;

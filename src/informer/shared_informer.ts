@@ -10,13 +10,22 @@
  */
 
 import { deletionHandlingMetaNamespaceKey, type KeyFunc } from "../meta/keys.ts";
+import type { Quarantined } from "../meta/list_watch.ts";
 import type { Queue } from "../queue/queue.ts";
 import { RealFIFO } from "../queue/real_fifo.ts";
 import type { ListerWatcher } from "../reflector/lister_watcher.ts";
 import type { ReflectorOptions, WatchErrorHandler } from "../reflector/reflector_options.ts";
 import type { ReflectorStatus } from "../reflector/status.ts";
 import type { Indexers } from "../store/index_func.ts";
-import { type Indexer, newIndexer, type OnTransformRejected, type TransformFunc } from "../store/store.ts";
+import type { Held, ObjectCodec } from "../store/object_codec.ts";
+import {
+  type Indexer,
+  newEncodedIndexer,
+  newIndexer,
+  type OnTransformRejected,
+  type StoreOptions,
+  type TransformFunc,
+} from "../store/store.ts";
 import { abortable, linkedAbort } from "../util/abort.ts";
 import { type Clock, realClock } from "../util/clock.ts";
 import { Latch } from "../util/deferred.ts";
@@ -32,6 +41,8 @@ import { FreshnessWaiters } from "./freshness.ts";
 import { InformerMetrics } from "./informer_metrics.ts";
 import type { MailboxOptions } from "./mailbox.ts";
 import { freezeObject } from "./freeze_object.ts";
+import { Intake } from "./intake.ts";
+import { openedEvent } from "./opened_event.ts";
 import {
   type DeltaSink,
   isSameResourceVersion,
@@ -102,6 +113,13 @@ export interface SharedIndexInformerOptions<T, I extends string = never> {
    * client-go does; with `false` an update that is no resync is always a change.
    */
   readonly notifyUnchanged?: boolean;
+  /**
+   * How the store holds objects: `objects`, the default, as they are; `encoded` as short texts that are decoded when
+   * someone wants them, for a tenth of the memory: for isolates of 128 MB. See `StoreOptions`. What waits in the queue
+   * and for handlers is encoded too, and so is a list while it arrives, unless there is a `queue` of your own. Handlers,
+   * observers and readers are handed objects as ever; who asks twice may get two that are equal.
+   */
+  readonly storage?: StoreOptions<T>["storage"];
   /**
    * For development: freezes every object (after the transform), so that code which changes what it was handed throws
    * where it does so. `false` by default.
@@ -221,11 +239,15 @@ export class SharedIndexInformer<T, I extends string = never> {
   readonly #statusListeners = new Set<(status: ReflectorStatus) => void>();
   readonly #synced = new Latch();
   readonly #waiters: FreshnessWaiters;
+  /** The store as those see it who pass objects on without looking inside: as they are held. */
+  readonly #held: Indexer<Held<T>, I>;
+  /** Of objects that are held encoded. */
+  readonly #codec: ObjectCodec<T> | undefined;
   readonly #metrics: InformerMetrics;
   readonly #stopped = new Latch();
   #transform: TransformFunc<T> | undefined;
   #watchErrorHandler: WatchErrorHandler | undefined;
-  #controller: Controller<T> | undefined;
+  #controller: Controller<Held<T>> | undefined;
 
   /** The store, with its indices; for reading only. */
   readonly indexer: Indexer<T, I>;
@@ -234,16 +256,28 @@ export class SharedIndexInformer<T, I extends string = never> {
   constructor(source: ListerWatcher<T>, options: SharedIndexInformerOptions<T, I> = {}) {
     this.#source = source;
     this.#options = options;
-    this.#keyFunc = options.keyFunc ?? deletionHandlingMetaNamespaceKey;
+    const keyFunc = options.keyFunc ?? deletionHandlingMetaNamespaceKey;
     this.#clock = options.clock ?? realClock;
     this.#logger = options.logger ?? consoleLogger;
     this.#name = options.name ?? options.reflector?.name ?? source.description ?? "objects";
     this.#transform = options.transform;
     this.#watchErrorHandler = options.reflector?.watchErrorHandler;
-    this.indexer = newIndexer<T, I>(this.#keyFunc, options.indexers ?? ({} as Indexers<T, I>));
+    const indexers = options.indexers ?? ({} as Indexers<T, I>);
+    if (options.storage === "encoded") {
+      const onDecoded = options.freezeObjects ? { onDecoded: freezeObject } : {};
+      const encoded = newEncodedIndexer<T, I>(keyFunc, indexers, onDecoded);
+      this.indexer = encoded.indexer;
+      this.#held = encoded.held;
+      this.#codec = encoded.codec;
+    } else {
+      this.indexer = newIndexer<T, I>(keyFunc, indexers, { storage: options.storage ?? "objects" });
+      this.#held = this.indexer as unknown as Indexer<Held<T>, I>;
+    }
+    this.#keyFunc = this.#codec?.keyFunc ?? keyFunc;
     this.#waiters = new FreshnessWaiters(this.#name, () => this.indexer.lastStoreSyncResourceVersion());
     this.#metrics = new InformerMetrics(options.metrics, this.#name, this.#clock);
-    this.#processor = new Processor({
+    this.#processor = new Processor<T>({
+      codec: this.#codec,
       metrics: this.#metrics,
       keyFunc: this.#keyFunc,
       resyncCheckPeriodMs: options.resyncPeriodMs ?? 0,
@@ -268,14 +302,16 @@ export class SharedIndexInformer<T, I extends string = never> {
     if (this.#controller !== undefined) {
       throw new InformerStateError(`Cannot run the informer of ${this.#name} again: it has been started`);
     }
-    const queue = this.#makeQueue();
+    const intake = this.#makeIntake();
+    const queue = this.#makeQueue(intake);
     const sink = this.#sink();
     this.#controller = new Controller({
       listerWatcher: this.#source,
       queue,
       process: (deltas, isInInitialList) => {
         const processed = this.#metrics.time("informer_processing_latency_seconds");
-        processDeltas(this.indexer, sink, deltas, isInInitialList, this.#keyFunc);
+        processDeltas(this.#held, sink, deltas, isInInitialList, this.#keyFunc);
+        if (deltas[0].type === "ReplacedAll") this.#codec?.stored();
         this.#waiters.moved();
         processed();
         this.#metrics.stored(this.indexer.size, this.indexer.lastStoreSyncResourceVersion());
@@ -285,7 +321,8 @@ export class SharedIndexInformer<T, I extends string = never> {
         neverGoesBack: this.#keepsOrder,
         name: this.#name,
         keyFunc: this.#keyFunc,
-        knownObjects: this.indexer,
+        knownObjects: intake === undefined ? this.indexer : this.#held,
+        ...(intake === undefined ? {} : { intake: intake.list }),
         clock: this.#clock,
         logger: this.#logger,
         resyncPeriodMs: this.#processor.resyncCheckPeriodMs,
@@ -358,7 +395,7 @@ export class SharedIndexInformer<T, I extends string = never> {
       ...(options.mailbox === undefined ? {} : { mailbox: options.mailbox }),
     });
     if (this.#controller !== undefined) {
-      for (const object of this.indexer.values()) {
+      for (const object of this.#held.values()) {
         listener.add({ type: "add", object, isInInitialList: true });
       }
       if (this.#synced.isOpen) listener.upstreamHasSynced();
@@ -526,34 +563,42 @@ export class SharedIndexInformer<T, I extends string = never> {
     return this.#options.queue === undefined;
   }
 
-  #makeQueue(): Queue<T> {
-    const transform = this.#transform;
-    const frozen: TransformFunc<T> = (object) =>
-      freezeObject(transform === undefined ? object : transform(object));
-    const context: QueueContext<T> = {
-      keyFunc: this.#keyFunc,
-      knownObjects: this.indexer,
-      transform: this.#options.freezeObjects ? frozen : transform,
-      onRejected: rejecter(
-        this.#keyFunc,
-        this.indexer,
-        (quarantined) => this.#controller?.setAside(quarantined),
-      ),
-      clock: this.#clock,
-      logger: this.#logger,
-      name: this.#name,
-    };
-    if (this.#options.queue !== undefined) return this.#options.queue(context);
-    const { knownObjects: _, ...own } = context;
-    return new RealFIFO<T>({
-      ...own,
-      ...(own.transform === undefined ? {} : { transform: own.transform }),
+  /** What encodes objects before they are queued; none for a queue of the user's own, which knows objects only. */
+  #makeIntake(): Intake<T> | undefined {
+    if (this.#codec === undefined || this.#options.queue !== undefined) return undefined;
+    return new Intake<T>({ codec: this.#codec, held: this.#held, transform: this.#wholeTransform() });
+  }
+
+  #makeQueue(intake: Intake<T> | undefined): Queue<Held<T>> {
+    const report = (quarantined: Quarantined) => this.#controller?.setAside(quarantined);
+    const common = { keyFunc: this.#keyFunc, clock: this.#clock, logger: this.#logger, name: this.#name };
+    const transform = this.#wholeTransform();
+    if (this.#options.queue !== undefined) {
+      return this.#options.queue({
+        ...common,
+        knownObjects: this.indexer,
+        transform,
+        onRejected: rejecter(this.#keyFunc, this.indexer, report),
+      }) as Queue<Held<T>>;
+    }
+    const taken = intake === undefined ? transform as TransformFunc<Held<T>> | undefined : intake.queue;
+    return new RealFIFO<Held<T>>({
+      ...common,
+      ...(taken === undefined ? {} : { transform: taken }),
+      onRejected: rejecter(this.#keyFunc, this.#held, report),
       atomicEvents: true,
       emitDeltaTypeBookmark: true,
     });
   }
 
-  #sink(): DeltaSink<T> {
+  /** What runs on every object before it is queued. */
+  #wholeTransform(): TransformFunc<T> | undefined {
+    const transform = this.#transform;
+    if (!this.#options.freezeObjects) return transform;
+    return (object) => freezeObject(transform === undefined ? object : transform(object));
+  }
+
+  #sink(): DeltaSink<Held<T>> {
     const observers = this.#observers;
     return {
       notify: (notification) => this.#processor.distribute(notification, { isSync: isSync(notification) }),
@@ -561,7 +606,8 @@ export class SharedIndexInformer<T, I extends string = never> {
         return observers.size > 0;
       },
       observe: (event) => {
-        for (const observer of observers) this.#guarded("an observer", () => observer(event));
+        const opened = this.#codec === undefined ? event as StoreEvent<T> : openedEvent(event, this.#codec);
+        for (const observer of observers) this.#guarded("an observer", () => observer(opened));
       },
       rejected: (error, object, isLost) =>
         this.#controller?.setAside(quarantinedBy(error, object), { isLost }),

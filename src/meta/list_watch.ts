@@ -45,6 +45,11 @@ export interface ListWatchContext {
   readonly signal: AbortSignal;
   /** Told how many bytes of the answer's body have arrived, chunk by chunk, by sources that know. */
   readonly onBytes?: (bytes: number) => void;
+  /**
+   * Given each item of a list as soon as it is decoded and accepted; what it returns takes its place in the page. For
+   * sources that decode items one by one: then never more than one of them is there in its own form.
+   */
+  readonly intake?: (item: unknown) => unknown;
 }
 
 /**

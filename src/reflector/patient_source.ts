@@ -13,7 +13,8 @@ import type { ReflectorMetrics } from "./reflector_metrics.ts";
 import type { ReflectorOptions } from "./reflector_options.ts";
 
 /** What a {@linkcode PatientSource} needs. */
-export interface PatientSourceOptions extends Pick<ReflectorOptions, "openTimeoutMs" | "listTimeoutMs"> {
+export interface PatientSourceOptions
+  extends Pick<ReflectorOptions, "openTimeoutMs" | "listTimeoutMs" | "intake"> {
   readonly name: string;
   readonly clock: Clock;
   readonly metrics: ReflectorMetrics;
@@ -74,11 +75,15 @@ export class PatientSource<T> {
    * @throws Whatever the source throws.
    */
   async list(options: ListOptions, signal: AbortSignal): Promise<ListPage<T>> {
-    const { clock, name, metrics, listTimeoutMs = DEFAULT_LIST_TIMEOUT_MS } = this.#options;
+    const { clock, name, metrics, intake, listTimeoutMs = DEFAULT_LIST_TIMEOUT_MS } = this.#options;
     const link = linkedAbort(signal);
     const text = `Cannot list ${name}: no whole page within ${listTimeoutMs} ms`;
     try {
-      const context = { signal: link.signal, ...(metrics.onListBytes && { onBytes: metrics.onListBytes }) };
+      const context = {
+        signal: link.signal,
+        ...(metrics.onListBytes && { onBytes: metrics.onListBytes }),
+        ...(intake && { intake }),
+      };
       return await within(listTimeoutMs, text, clock, link, this.#source.list(options, context));
     } finally {
       link.unlink();

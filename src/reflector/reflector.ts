@@ -308,6 +308,7 @@ export class Reflector<T> {
       }, signal);
       const initial = await this.#endedIfBroken(readInitialEvents({
         watch,
+        intake: this.#options.intake,
         signal,
         clock: this.#clock,
         keyFunc: this.#options.keyFunc ?? deletionHandlingMetaNamespaceKey,

@@ -97,6 +97,11 @@ export interface ReflectorOptions {
    * `false` by default: every event is followed, as client-go does.
    */
   readonly neverGoesBack?: boolean;
+  /**
+   * Given each object of a list, page by page or streamed, as soon as it arrives; what it returns takes its place. For a
+   * store that holds objects in a form of its own. Must give what `knownObjects` has, and must not throw.
+   */
+  readonly intake?: (object: unknown) => unknown;
   /** Keys of a streamed list; `deletionHandlingMetaNamespaceKey` by default. */
   readonly keyFunc?: KeyFunc;
   /** Told when a cycle ended with an error; logs a warning by default. What it throws is logged. */

@@ -28,6 +28,8 @@ export interface InitialEventsOptions<T> {
   readonly silenceMs: number;
   /** So long with nothing but bookmarks, and the stream counts as stalled. */
   readonly endMs: number;
+  /** What takes an object's place from now on. */
+  readonly intake?: ((object: unknown) => unknown) | undefined;
   /** Called after each batch with the number of objects so far. */
   readonly onProgress: (items: number) => void;
   /** Called for what was set aside. */
@@ -113,7 +115,7 @@ function take<T>(
   try {
     const key = keyOf(keyFunc, item.object, "stream");
     if (item.type === "DELETED") objects.delete(key);
-    else objects.set(key, item.object);
+    else objects.set(key, (options.intake === undefined ? item.object : options.intake(item.object)) as T);
   } catch (error) {
     onQuarantined({ reason: errorMessage(error), path: "", eventType: item.type });
   }

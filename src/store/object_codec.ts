@@ -61,21 +61,27 @@ export type Held<T> = T | EncodedObject;
 export interface ObjectCodecOptions {
   /** How many objects are kept decoded; 128 by default. */
   readonly hotObjects?: number;
+  /** Given every object that was decoded, before anyone has it. */
+  readonly onDecoded?: (object: unknown) => void;
 }
 
 /** Encodes and decodes the objects of one store. */
 export class ObjectCodec<T> {
   readonly #texts = new TextCodec();
   readonly #keyFunc: KeyFunc;
-  readonly #hotObjects: number;
+  readonly #options: ObjectCodecOptions;
   /** In the order they were used, the latest last. */
   readonly #hot = new Map<EncodedObject, T>();
-  readonly #indexFuncs = new WeakMap<IndexFunc<Held<T>>, IndexFunc<T>>();
+  /** As they were given, and as {@linkcode ObjectCodec.wrapped} made them. */
+  readonly #indexFuncs: IndexFunc<T>[] = [];
+  readonly #wrapped: IndexFunc<Held<T>>[] = [];
+  /** What they gave when an object was encoded; `undefined` where they threw. */
+  #indexValues = new WeakMap<EncodedObject, (readonly string[] | undefined)[]>();
 
   /** Makes a codec for objects that have these keys. */
-  constructor(keyFunc: KeyFunc, { hotObjects = 128 }: ObjectCodecOptions = {}) {
+  constructor(keyFunc: KeyFunc, options: ObjectCodecOptions = {}) {
     this.#keyFunc = keyFunc;
-    this.#hotObjects = hotObjects;
+    this.#options = options;
   }
 
   /** The key function, for objects that may be encoded. */
@@ -101,6 +107,30 @@ export class ObjectCodec<T> {
     return encoded;
   }
 
+  /**
+   * Encodes an object that will be stored much later, with others: asks the index functions now, while it is at hand. To
+   * be followed by {@linkcode ObjectCodec.stored}.
+   */
+  encodeEarly(object: T): Held<T> {
+    const held = this.encode(object);
+    if (held instanceof EncodedObject && this.#indexFuncs.length > 0) {
+      const values = this.#indexFuncs.map((indexFunc) => {
+        try {
+          return indexFunc(object);
+        } catch {
+          return undefined; // it is asked again when the object is stored
+        }
+      });
+      this.#indexValues.set(held, values);
+    }
+    return held;
+  }
+
+  /** What was encoded early has been stored. */
+  stored(): void {
+    this.#indexValues = new WeakMap();
+  }
+
   /** The object, which is hot from then on. */
   decode(held: Held<T>): T {
     if (!(held instanceof EncodedObject)) return held;
@@ -112,7 +142,11 @@ export class ObjectCodec<T> {
   /** The object, leaving what is hot. */
   peek(held: Held<T>): T {
     if (!(held instanceof EncodedObject)) return held;
-    return this.#hot.get(held) ?? JSON.parse(this.#texts.decode(held.text));
+    const hot = this.#hot.get(held);
+    if (hot !== undefined) return hot;
+    const object = JSON.parse(this.#texts.decode(held.text));
+    this.#options.onDecoded?.(object);
+    return object;
   }
 
   /** One after the other, as {@linkcode ObjectCodec.peek}. */
@@ -123,22 +157,24 @@ export class ObjectCodec<T> {
   /** Index functions for objects that may be encoded. */
   wrapped<I extends string>(indexers: Indexers<T, I>): Indexers<Held<T>, I> {
     return mapped(indexers, (indexFunc) => {
-      const wrapped: IndexFunc<Held<T>> = (held) => indexFunc(this.peek(held));
-      this.#indexFuncs.set(wrapped, indexFunc);
-      return wrapped;
+      const i = this.#indexFuncs.push(indexFunc) - 1;
+      return this.#wrapped[i] = (held) => {
+        const known = held instanceof EncodedObject ? this.#indexValues.get(held)?.[i] : undefined;
+        return known ?? indexFunc(this.peek(held));
+      };
     });
   }
 
   /** The index functions that were wrapped. */
   unwrapped<I extends string>(indexers: Indexers<Held<T>, I>): Record<I, IndexFunc<T>> {
-    return mapped(indexers, (indexFunc) => this.#indexFuncs.get(indexFunc)!);
+    return mapped(indexers, (wrapped) => this.#indexFuncs[this.#wrapped.indexOf(wrapped)]);
   }
 
   #heat(encoded: EncodedObject, object: T): void {
     const hot = this.#hot;
     hot.delete(encoded);
     hot.set(encoded, object);
-    if (hot.size <= this.#hotObjects) return;
+    if (hot.size <= (this.#options.hotObjects ?? HOT_OBJECTS)) return;
     for (const coldest of hot.keys()) {
       hot.delete(coldest);
       return;
@@ -146,6 +182,7 @@ export class ObjectCodec<T> {
   }
 }
 
+const HOT_OBJECTS = 128;
 const MAX_DEPTH = 500;
 
 function mapped<I extends string, F, G>(byName: Readonly<Record<I, F>>, map: (value: F) => G): Record<I, G> {

@@ -106,6 +106,11 @@ export class StoreIndex<T> {
     return values;
   }
 
+  /** The values that an entry is under in every index: what {@linkcode StoreIndex.valuesOf} gave for its object. */
+  valuesAt(entry: Entry<T>): Values {
+    return entry.places.map((place) => bucketsOf(place).map((bucket) => bucket.value));
+  }
+
   /** Puts an entry that is in no index under its values. */
   insert(entry: Entry<T>, values: Values): void {
     entry.places = this.#enter(entry, values);

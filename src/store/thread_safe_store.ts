@@ -125,7 +125,8 @@ export class ThreadSafeStore<T, I extends string = string> {
   }
 
   /**
-   * Replaces the whole content; of several objects with one key the last counts.
+   * Replaces the whole content; of several objects with one key the last counts. Index functions are not asked again
+   * about an object that is stored already.
    *
    * @param onRejected Told of each object for which an index function throws, instead of throwing: what it returns is
    * stored in its place if that is an object, and the key is left out if it is `undefined`. An object it returns must
@@ -146,7 +147,11 @@ export class ThreadSafeStore<T, I extends string = string> {
     const index = this.#index.emptyCopy();
     for (const entry of entries.values()) {
       try {
-        index.insert(entry, index.valuesOf(entry.key, entry.object, "replace"));
+        const stored = this.#entries.get(entry.key);
+        const values = stored !== undefined && stored.object === entry.object
+          ? this.#index.valuesAt(stored)
+          : index.valuesOf(entry.key, entry.object, "replace");
+        index.insert(entry, values);
       } catch (error) {
         if (onRejected === undefined || !(error instanceof IndexFuncError)) throw error;
         const instead = onRejected(error, entry.object);

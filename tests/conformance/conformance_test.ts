@@ -7,7 +7,9 @@
 import { describe, it } from "node:test";
 import { caseFiles } from "./cases/mod.ts";
 import { testsOf } from "./file_tests.ts";
-import { runSharedInformerCaseWithDeltaFIFO } from "./suites/shared_informer.ts";
+import type { Case } from "./suites/harness.ts";
+import { runSharedInformerCase, runSharedInformerCaseWithDeltaFIFO } from "./suites/shared_informer.ts";
+import { runStoreCase } from "./suites/store.ts";
 
 const withDeltaFIFO = {
   run: runSharedInformerCaseWithDeltaFIFO,
@@ -15,9 +17,25 @@ const withDeltaFIFO = {
   leastPlayed: 60,
 };
 
+const encoded = [
+  {
+    suite: "shared_informer",
+    title: "shared_informer with encoded storage",
+    run: (caze: Case) => runSharedInformerCase(caze, { storage: "encoded" }),
+  },
+  {
+    suite: "store",
+    title: "store with encoded storage",
+    run: (caze: Case) => runStoreCase(caze, { storage: "encoded" }),
+  },
+];
+
 const files = [
   ...caseFiles.map((file) => testsOf(file)),
   ...caseFiles.filter(({ suite }) => suite === "shared_informer").map((file) => testsOf(file, withDeltaFIFO)),
+  ...encoded.flatMap(({ suite, ...options }) =>
+    caseFiles.filter((file) => file.suite === suite).map((file) => testsOf(file, options))
+  ),
 ];
 
 for (const { title, tests } of files) {

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
-import { describe, it } from "node:test";
 import { NotFreshError } from "@listwatch/cache";
 import { named, newRig, text } from "./rig.ts";
+import { describe, it } from "./storages.ts";
 
 describe("waiting for a resource version", () => {
   it("ends when the store has reached it, by an event of any object", async () => {

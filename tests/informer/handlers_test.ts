@@ -1,5 +1,4 @@
 import assert from "node:assert/strict";
-import { describe, it } from "node:test";
 import fc from "fast-check";
 import {
   FilteringResourceEventHandler,
@@ -9,6 +8,7 @@ import {
 import { type Deferred, deferred } from "../../src/util/deferred.ts";
 import { propertyOptions } from "../property.ts";
 import { named, newRig, Recorder, text } from "./rig.ts";
+import { describe, it } from "./storages.ts";
 
 /** A handler whose calls end when the test says so. */
 class SlowHandler implements ResourceEventHandler<KubernetesObject> {

@@ -1,5 +1,4 @@
 import assert from "node:assert/strict";
-import { describe, it } from "node:test";
 import {
   DeltaFIFO,
   type KubernetesObject,
@@ -14,6 +13,7 @@ import {
 import { FakeClock } from "@listwatch/cache/testing";
 import { deferred } from "../../src/util/deferred.ts";
 import { Recorder } from "./rig.ts";
+import { describe, it, storage } from "./storages.ts";
 
 type Item = WatchItem<KubernetesObject>;
 
@@ -50,6 +50,7 @@ async function after(
   };
   const clock = new FakeClock();
   const informer = new SharedIndexInformer<KubernetesObject, "byLabel">(source, {
+    storage: storage(),
     clock,
     logger: silentLogger,
     ...options,

@@ -1,5 +1,4 @@
 import assert from "node:assert/strict";
-import { describe, it } from "node:test";
 import {
   DeltaFIFO,
   type KubernetesObject,
@@ -22,6 +21,7 @@ import {
   text,
 } from "../reflector/scripted_source.ts";
 import { Recorder } from "./rig.ts";
+import { describe, it, storage } from "./storages.ts";
 
 /** An informer over a script, that has answered as far as it can without time passing. */
 async function started(
@@ -31,6 +31,7 @@ async function started(
   const source = new ScriptedSource(...script);
   const clock = new FakeClock();
   const informer = new SharedIndexInformer<KubernetesObject>(source, {
+    storage: storage(),
     clock,
     logger: silentLogger,
     ...options,
@@ -275,6 +276,7 @@ describe("an informer that is fed by a cache of our own", () => {
       fetch: (input, init) => Promise.resolve(api.fetch(new Request(input, init))),
     });
     const informer = new SharedIndexInformer<KubernetesObject>(cluster.resource("v1/pods"), {
+      storage: storage(),
       clock,
       logger: silentLogger,
     });

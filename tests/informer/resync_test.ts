@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
-import { describe, it } from "node:test";
 import { named, newRig } from "./rig.ts";
+import { describe, it } from "./storages.ts";
 
 const SECOND = 1_000;
 const HOUR = 3_600_000;

@@ -12,6 +12,7 @@ import {
 } from "@listwatch/cache";
 import { FakeClock, FakeControllerSource } from "@listwatch/cache/testing";
 import { LogRecorder } from "../log_recorder.ts";
+import { storage } from "./storages.ts";
 
 /** A handler that writes down what it is told: `add a@1`, `update a@1>2`, `delete a@3`, `tombstone a@1`. */
 export class Recorder implements ResourceEventHandler<KubernetesObject> {
@@ -83,6 +84,7 @@ export function newRig<I extends string = never>(options: RigOptions<I> = {}): R
   const informer = new SharedIndexInformer<KubernetesObject, I>(source, {
     clock,
     logger: log,
+    storage: storage(),
     ...options,
     reflector: { useWatchList: false, backoff: { nextDelayMs: () => 1 }, ...options.reflector },
   });

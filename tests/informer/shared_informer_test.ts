@@ -1,5 +1,4 @@
 import assert from "node:assert/strict";
-import { describe, it } from "node:test";
 import {
   DeltaFIFO,
   InformerStateError,
@@ -13,6 +12,7 @@ import {
 } from "@listwatch/cache";
 import { FakeClock, FakeControllerSource, pod } from "@listwatch/cache/testing";
 import { named, newRig, Recorder, text } from "./rig.ts";
+import { describe, it, storage } from "./storages.ts";
 
 describe("a shared informer", () => {
   it("tells of what was there, and then of every change in order", async () => {
@@ -187,6 +187,7 @@ describe("a shared informer", () => {
     source.add(named("a"));
     const transformed: string[] = [];
     const informer = new SharedIndexInformer<KubernetesObject>(source, {
+      storage: storage(),
       clock,
       transform: (object) => {
         transformed.push(text(object));
@@ -351,7 +352,11 @@ describe("a shared informer's life", () => {
   it("ends with the scope of an await using", async () => {
     const clock = new FakeClock();
     const source = new FakeControllerSource();
-    const informer = new SharedIndexInformer<KubernetesObject>(source, { clock, logger: silentLogger });
+    const informer = new SharedIndexInformer<KubernetesObject>(source, {
+      storage: storage(),
+      clock,
+      logger: silentLogger,
+    });
     {
       await using _running = informer.start();
       await clock.advance(0);
@@ -365,6 +370,7 @@ describe("a shared informer's life", () => {
   it("ends when the signal that it was started with is aborted, and when it is told to stop", async () => {
     for (const how of ["signal", "stop"] as const) {
       const informer = new SharedIndexInformer<KubernetesObject>(new FakeControllerSource(), {
+        storage: storage(),
         clock: new FakeClock(),
       });
       const abort = new AbortController();
@@ -524,10 +530,11 @@ describe("two informers over one source", () => {
     source.add(named("a"));
     const clock = new FakeClock();
     const strip = new SharedIndexInformer<KubernetesObject>(source, {
+      storage: storage(),
       clock,
       transform: (object) => Object.assign(object, { kind: "Stripped" }),
     });
-    const plain = new SharedIndexInformer<KubernetesObject>(source, { clock });
+    const plain = new SharedIndexInformer<KubernetesObject>(source, { storage: storage(), clock });
     const recorder = new Recorder();
     plain.addEventHandler(recorder);
     await using _one = strip.start();

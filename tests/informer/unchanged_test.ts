@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
-import { describe, it } from "node:test";
 import { DeltaFIFO, type KubernetesObject, type QueueContext } from "@listwatch/cache";
 import { named, newRig, type RigOptions } from "./rig.ts";
+import { describe, it } from "./storages.ts";
 
 const queues: Readonly<Record<string, RigOptions<never>>> = {
   "the ordered queue": {},

@@ -100,6 +100,7 @@ export class Program {
       logger,
       resyncPeriodMs: config.resyncPeriodMs,
       notifyUnchanged: config.seed % 4 !== 0,
+      storage: config.seed % 3 === 0 ? "encoded" : "objects",
       indexers: {
         namespace: metaNamespaceIndex,
         byNode: (object) => [this.#nodeOf(object)],

@@ -18,6 +18,7 @@ import {
   realClock,
   type ResourceEventHandler,
   SharedIndexInformer,
+  type SharedIndexInformerOptions,
   silentLogger,
   StatusError,
   type WatchItem,
@@ -76,6 +77,8 @@ interface TraceCase {
 
 /** Options of {@linkcode runSharedInformerCase}. */
 export interface SharedInformerSuiteOptions {
+  /** How the informer holds objects; its default if absent. */
+  readonly storage?: SharedIndexInformerOptions<Item>["storage"];
   /** Makes the informer's queue; its default if absent. */
   readonly queue?: (context: QueueContext<Item>) => Queue<Item>;
   /** Whether only the order of each object's notifications counts, not that across objects; false by default. */
@@ -277,7 +280,10 @@ class Run {
   #running: Promise<void> | undefined;
   #notifications: Record<string, Notification[]> = {};
 
-  constructor({ informer }: TraceCase, { queue, anyOrderAcrossKeys = false }: SharedInformerSuiteOptions) {
+  constructor(
+    { informer }: TraceCase,
+    { queue, storage, anyOrderAcrossKeys = false }: SharedInformerSuiteOptions,
+  ) {
     this.#anyOrderAcrossKeys = anyOrderAcrossKeys;
     const label = informer.transform?.stripLabel;
     this.#hasTransform = label !== undefined;
@@ -290,6 +296,7 @@ class Run {
       reflector: { backoff: { nextDelayMs: () => 0 } },
       ...(label === undefined ? {} : { transform: stripLabel(label) }),
       ...(queue === undefined ? {} : { queue }),
+      ...(storage === undefined ? {} : { storage }),
     });
   }
 

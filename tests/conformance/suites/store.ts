@@ -3,6 +3,7 @@ import {
   type Indexer,
   newIndexer,
   type Store,
+  type StoreOptions,
   type Transaction,
   TransactionError,
 } from "@listwatch/cache";
@@ -24,12 +25,15 @@ import {
  *
  * @throws {ConformanceError} At the first step that differs.
  */
-export async function runStoreCase(caze: Case): Promise<void> {
+export async function runStoreCase(
+  caze: Case,
+  { storage = "objects" }: Pick<StoreOptions<unknown>, "storage"> = {},
+): Promise<void> {
   const { options } = caze;
   const indexer: Indexer<unknown> = newIndexer<unknown>(
     keyFuncOf(argument(options, "keyFunc")),
     indexersOf(argument(options, "indexers")),
-    argument(options, "transform") ? { transform } : {},
+    { storage, ...(argument(options, "transform") ? { transform } : {}) },
   );
   await runStoreSteps(caze, indexer, (step) => performOnIndexer(indexer, step));
 }
