@@ -18,14 +18,17 @@ const decoder = new TextDecoder();
 const store = new Map<string, Pod>();
 let resourceVersion = "";
 
-/** Fetches, and calls `take` with what arrives, what it left over of the last time before it. */
+/** Fetches, and calls `take` with what arrives, after what `take` left over of the last time. */
 async function read(url: string, take: (bytes: Uint8Array) => number): Promise<void> {
   const response = await fetch(url);
   let rest = new Uint8Array(0);
   for await (const chunk of response.body!) {
-    const bytes = new Uint8Array(rest.length + chunk.length);
-    bytes.set(rest);
-    bytes.set(chunk, rest.length);
+    let bytes = chunk;
+    if (rest.length > 0) {
+      bytes = new Uint8Array(rest.length + chunk.length);
+      bytes.set(rest);
+      bytes.set(chunk, rest.length);
+    }
     rest = bytes.subarray(take(bytes));
   }
 }
