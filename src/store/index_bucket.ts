@@ -19,12 +19,11 @@ const MAX_LISTED = 8;
 export class IndexBucket<T> {
   /** The value of the index. */
   readonly value: string;
-  /** This bucket alone: what an entry remembers where there is one index. Shared by all its entries to save memory. */
-  readonly alone: readonly IndexBucket<T>[] = [this];
   /** Of a large bucket it is made when it is asked for, and kept until the bucket changes. */
   #list: readonly Entry<T>[] | undefined = NO_ENTRIES;
   /** Only of a bucket that was large. */
   #set: Set<Entry<T>> | undefined = undefined;
+  #alone: readonly [IndexBucket<T>] | undefined = undefined;
 
   constructor(value: string) {
     this.value = value;
@@ -33,6 +32,11 @@ export class IndexBucket<T> {
   /** How many entries there are. */
   get size(): number {
     return this.#set === undefined ? this.#list!.length : this.#set.size;
+  }
+
+  /** A list of this bucket alone, always the same: what all its entries remember where there is no other index. */
+  get alone(): readonly [IndexBucket<T>] {
+    return this.#alone ??= [this];
   }
 
   /** Whether an entry is here. */
@@ -50,22 +54,24 @@ export class IndexBucket<T> {
     return this.#list === list;
   }
 
-  /** Puts an entry in; one that is here is fine. */
-  add(entry: Entry<T>): void {
+  /** Puts an entry in, and tells whether it was not here before. */
+  add(entry: Entry<T>): boolean {
     const set = this.#set;
     if (set !== undefined) {
       const { size } = set;
-      if (set.add(entry).size !== size) this.#list = undefined;
-      return;
+      if (set.add(entry).size === size) return false;
+      this.#list = undefined;
+      return true;
     }
     const list = this.#list!;
-    if (list.includes(entry)) return;
+    if (list.includes(entry)) return false;
     if (list.length < MAX_LISTED) {
       this.#list = list.length === 0 ? [entry] : [...list, entry];
     } else {
       this.#set = new Set(list).add(entry);
       this.#list = undefined;
     }
+    return true;
   }
 
   /** Takes an entry out; one that is not here is fine. */

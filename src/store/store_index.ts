@@ -34,6 +34,8 @@ interface Index<T> {
   readonly indexFunc: IndexFunc<T>;
   /** Never holds an empty bucket: a value without objects is removed. */
   readonly buckets: Map<string, IndexBucket<T>>;
+  /** Where the last entry with several values came. */
+  lastList: readonly IndexBucket<T>[];
 }
 
 /** The values of one object in every index, in the order of the indices. */
@@ -49,7 +51,7 @@ export class StoreIndex<T> {
   /** Makes indices without entries. */
   constructor(indexers: Indexers<T>) {
     for (const [name, indexFunc] of Object.entries(indexers)) {
-      this.#indices.push({ name, indexFunc, buckets: new Map() });
+      this.#indices.push({ name, indexFunc, buckets: new Map(), lastList: NOWHERE });
     }
   }
 
@@ -120,7 +122,9 @@ export class StoreIndex<T> {
   remove(entry: Entry<T>): void {
     const { places } = entry;
     for (let i = 0; i < places.length; i++) {
-      for (const bucket of bucketsOf(places[i])) this.#leave(i, bucket, entry);
+      const place = places[i];
+      if (place instanceof IndexBucket) this.#leave(i, place, entry);
+      else for (const bucket of place) this.#leave(i, bucket, entry);
     }
     entry.places = NOWHERE;
   }
@@ -222,18 +226,37 @@ export class StoreIndex<T> {
   #enter(entry: Entry<T>, values: Values): Places<T> {
     if (values.length === 0) return NOWHERE;
     const places: Place<T>[] = new Array(values.length);
-    for (let i = 0; i < places.length; i++) places[i] = this.#moved(i, NOWHERE, values[i], entry);
+    for (let i = 0; i < places.length; i++) places[i] = this.#entered(i, values[i], entry);
     return compact(places);
   }
 
-  #moved(i: number, place: Place<T>, values: readonly string[], entry: Entry<T>): Place<T> {
-    const before = bucketsOf(place);
+  #entered(i: number, values: readonly string[], entry: Entry<T>): Place<T> {
+    if (values.length === 0) return NOWHERE;
     if (values.length === 1) {
       const bucket = this.#bucketFor(i, values[0]);
       bucket.add(entry);
-      for (const old of before) if (old !== bucket) this.#leave(i, old, entry);
       return bucket;
     }
+    const list: IndexBucket<T>[] = new Array(values.length);
+    let length = 0;
+    for (let j = 0; j < values.length; j++) {
+      const bucket = this.#bucketFor(i, values[j]);
+      if (bucket.add(entry)) list[length++] = bucket;
+    }
+    list.length = length;
+    return length === 1 ? list[0] : this.#shared(i, list);
+  }
+
+  /** Moves an entry within an index, to values that are not where it is. */
+  #moved(i: number, old: Place<T>, values: readonly string[], entry: Entry<T>): Place<T> {
+    if (values.length === 1) {
+      const bucket = this.#bucketFor(i, values[0]);
+      bucket.add(entry);
+      if (old instanceof IndexBucket) this.#leave(i, old, entry);
+      else for (const other of old) if (other !== bucket) this.#leave(i, other, entry);
+      return bucket;
+    }
+    const before = old instanceof IndexBucket ? [old] : old;
     const after = new Set<IndexBucket<T>>();
     for (let j = 0; j < values.length; j++) {
       // What is changed in a long list is mostly one value: the others are where they were.
@@ -243,7 +266,19 @@ export class StoreIndex<T> {
       after.add(bucket);
     }
     for (const bucket of before) if (!after.has(bucket)) this.#leave(i, bucket, entry);
-    return after.size === 0 ? NOWHERE : [...after];
+    return this.#shared(i, [...after]);
+  }
+
+  /**
+   * The list, or the last one if it is the same. Objects that were made alike come one after the other in a list, and
+   * carry the same labels: lists of their own would be the better part of what an index by labels costs.
+   */
+  #shared(i: number, list: readonly IndexBucket<T>[]): readonly IndexBucket<T>[] {
+    const index = this.#indices[i];
+    const { lastList } = index;
+    if (lastList.length !== list.length) return index.lastList = list;
+    for (let j = 0; j < list.length; j++) if (lastList[j] !== list[j]) return index.lastList = list;
+    return lastList;
   }
 
   #bucketFor(i: number, value: string): IndexBucket<T> {
@@ -261,10 +296,6 @@ export class StoreIndex<T> {
 
 const NO_VALUES: Values = [];
 const NOWHERE: readonly never[] = [];
-
-function bucketsOf<T>(place: Place<T>): readonly IndexBucket<T>[] {
-  return place instanceof IndexBucket ? place.alone : place;
-}
 
 /** Whether an entry that is at a place has these values. Not where the values repeat one: then it is moved, to nowhere. */
 function isAt<T>(place: Place<T>, values: readonly string[]): boolean {

@@ -213,7 +213,7 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     name: "store: an object that moves stays in its old index value",
     file: "src/store/store_index.ts",
-    find: "for (const old of before) if (old !== bucket) this.#leave(i, old, entry);",
-    replace: "",
+    find: "if (old instanceof IndexBucket) this.#leave(i, old, entry);",
+    replace: "if (old instanceof IndexBucket) { /* stays */ }",
   },
 ];
