@@ -12,9 +12,7 @@
  * const informer = new SharedIndexInformer(pods, { indexers: { byNode: (pod) => [pod.spec?.nodeName ?? ""] } });
  * await using _running = informer.start();
  * await informer.synced(AbortSignal.timeout(30_000)).catch(() => {});
- * for (const node of informer.indexer.listIndexFuncValues("byNode")) {
- *   console.log(node, informer.indexer.byIndex("byNode", node).length);
- * }
+ * for (const [node, count] of informer.indexer.indexValueCounts("byNode")) console.log(node, count);
  * ```
  *
  * @module

@@ -6,7 +6,4 @@ const pods = newCluster({ server: "http://127.0.0.1:8001" }).resource<Pod>("v1/p
 const informer = new SharedIndexInformer(pods, { indexers: { byNode: (pod) => [pod.spec?.nodeName ?? ""] } });
 await using _running = informer.start();
 await informer.synced();
-const { indexer } = informer;
-for (const node of indexer.listIndexFuncValues("byNode")) {
-  console.log(node, indexer.byIndex("byNode", node).length);
-}
+for (const [node, count] of informer.indexer.indexValueCounts("byNode")) console.log(node, count);
