@@ -196,18 +196,15 @@ class RestResource<T extends KubernetesObject> implements ResourceClient<T> {
     return this.#withTimeout(action, context.signal, async (signal) => {
       const response = await this.#open(options, false, action, signal);
       const validate = newObjectValidator<T>(this.#options);
-      const page = await decodeList<T>(response.body ?? emptyBody(), {
+      const { intake = (item: unknown) => item } = context;
+      return await decodeList<T>(response.body ?? emptyBody(), {
         validateList: (list) => validateList(list, subject),
         validateItem: (item, index) => validate(item, `items[${index}]`),
+        intake: this.#options.metadataOnly ? (item) => intake(metadataOf(item as T)) : intake,
         subject,
         ...(signal && { signal }),
         ...(context.onBytes && { onBytes: context.onBytes }),
       });
-      if (this.#options.metadataOnly) {
-        const { items } = page;
-        for (let i = 0; i < items.length; i++) items[i] = metadataOf(items[i]) as T;
-      }
-      return page;
     });
   }
 

@@ -48,6 +48,8 @@ export interface DecodeListOptions {
   readonly validateList: (list: Readonly<Record<string, unknown>>) => ListEnvelope;
   /** Judges one item: what is wrong with it, or `undefined`. Called in the list's order. */
   readonly validateItem: (item: unknown, index: number) => Quarantined | undefined;
+  /** Given each item that is accepted, in the list's order; what it returns takes its place. */
+  readonly intake?: (item: unknown) => unknown;
   /** Ends the reading: the body is cancelled, and the promise rejects with the signal's reason. */
   readonly signal?: AbortSignal;
   /** Told how many bytes have arrived, chunk by chunk. */
@@ -189,8 +191,9 @@ class ItemCollector<T> {
 
   #judge(item: unknown, type: ItemType | undefined): void {
     if (type !== undefined) fillType(item, type);
-    const refusal = this.#options.validateItem(item, this.#count++);
-    if (refusal === undefined) this.#items.push(item as T);
+    const { intake, validateItem } = this.#options;
+    const refusal = validateItem(item, this.#count++);
+    if (refusal === undefined) this.#items.push((intake === undefined ? item : intake(item)) as T);
     else this.#quarantined.push(refusal);
   }
 }
