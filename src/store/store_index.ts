@@ -110,7 +110,9 @@ export class StoreIndex<T> {
 
   /** The values that an entry is under in every index: what {@linkcode StoreIndex.valuesOf} gave for its object. */
   valuesAt(entry: Entry<T>): Values {
-    return entry.places.map((place) => bucketsOf(place).map((bucket) => bucket.value));
+    return entry.places.map((place) =>
+      place instanceof IndexBucket ? [place.value] : place.map((bucket) => bucket.value)
+    );
   }
 
   /** Puts an entry that is in no index under its values. */
