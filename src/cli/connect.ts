@@ -170,8 +170,9 @@ async function onlyAllowed(
 export function clientOptions(
   resource: ApiResource,
   namespace: string | undefined,
-): { readonly namespace?: string } {
-  return resource.namespaced && namespace !== undefined ? { namespace } : {};
+): { readonly namespace?: string; readonly drop: readonly string[] } {
+  // What is served is what the server has: nothing is left out.
+  return { drop: [], ...(resource.namespaced && namespace !== undefined && { namespace }) };
 }
 
 /** A resource as this program serves it: as the server describes it, but read-only. */

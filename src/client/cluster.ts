@@ -5,7 +5,7 @@
 
 import { DecodeError } from "../meta/decode_error.ts";
 import type { KubernetesObject } from "../meta/object.ts";
-import { type GroupVersionResource, parseResource } from "../meta/resource.ts";
+import { type GroupVersionResource, parseResource, type ResourceOf } from "../meta/resource.ts";
 import { NetworkError } from "../meta/status.ts";
 import type { Schema } from "../schema/schema.ts";
 import { abortable, linkedAbort } from "../util/abort.ts";
@@ -14,6 +14,7 @@ import { errorMessage } from "../util/errors.ts";
 import { consoleLogger } from "../util/logger.ts";
 import { readText } from "../watch/list_decoder.ts";
 import { newNetworkError } from "../watch/network_failure.ts";
+import type { Projected } from "../watch/projected.ts";
 import type { PartialObjectMetadata } from "./metadata_only.ts";
 import { newResourceClient, type ResourceClient, type ResourceOptions } from "./resource_client.ts";
 import { newResponseError } from "./response_error.ts";
@@ -100,10 +101,31 @@ export interface Cluster {
    *
    * @throws {TypeError} The resource is no such text.
    */
-  resource<S extends object>(
+  resource<
+    S extends object,
+    const Drop extends readonly string[] = [],
+    const Keep extends readonly string[] | undefined = undefined,
+  >(
     resource: string | GroupVersionResource,
-    options: ResourceOptions<S> & { readonly schema: Schema<S> },
-  ): ResourceClient<S & KubernetesObject>;
+    options: ResourceOptions<S> & {
+      readonly schema: Schema<S>;
+      readonly drop?: Drop;
+      readonly keep?: Keep;
+    },
+  ): ResourceClient<Projected<S & KubernetesObject, Keep, Drop>>;
+  /**
+   * A client for the objects of one resource, as the reflector needs it, typed without the fields that are left out.
+   *
+   * @param resource What {@linkcode resourceOf} made.
+   */
+  resource<
+    T extends KubernetesObject,
+    const Drop extends readonly string[] = ["metadata.managedFields"],
+    const Keep extends readonly string[] | undefined = undefined,
+  >(
+    resource: ResourceOf<T>,
+    options?: ResourceOptions<Projected<T, Keep, Drop>> & { readonly drop?: Drop; readonly keep?: Keep },
+  ): ResourceClient<Projected<T, Keep, Drop>>;
   /**
    * A client for the metadata of the objects of one resource, as the reflector needs it.
    *
@@ -204,7 +226,8 @@ class RestCluster implements Cluster {
     options: ResourceOptions<T> = {},
   ): ResourceClient<T> {
     const gvr = typeof resource === "string" ? parseResource(resource) : resource;
-    return newResourceClient<T>(this, gvr, options, this.withTimeout.bind(this));
+    const { clock = realClock } = this.#config;
+    return newResourceClient<T>(this, gvr, options, { withTimeout: this.withTimeout.bind(this), clock });
   }
 
   /** Runs something that must be over within the configured time. */

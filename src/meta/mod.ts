@@ -60,6 +60,8 @@ export {
   type GroupVersionKind,
   type GroupVersionResource,
   parseResource,
+  type ResourceOf,
+  resourceOf,
   resourcePath,
   type ResourcePathOptions,
 } from "./resource.ts";

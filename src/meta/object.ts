@@ -53,6 +53,7 @@ export interface ObjectMeta {
   readonly annotations?: Readonly<Record<string, string>>;
   readonly ownerReferences?: readonly OwnerReference[];
   readonly finalizers?: readonly string[];
+  /** Who owns which field. Clients leave it out unless they are told `drop: []`. */
   readonly managedFields?: readonly unknown[];
 }
 

@@ -83,6 +83,41 @@ export function parseResource(text: string): GroupVersionResource {
 }
 
 /**
+ * A resource whose objects are known to be of type `T`. The type is for the type checker only.
+ *
+ * @example
+ * ```ts
+ * import { type KubernetesObject, type ResourceOf, resourceOf } from "@listwatch/cache";
+ * type Pod = KubernetesObject & { spec?: { nodeName?: string } };
+ * const pods: ResourceOf<Pod> = resourceOf<Pod>("v1/pods");
+ * ```
+ */
+export interface ResourceOf<T> extends GroupVersionResource {
+  /** For the type checker only: it is not there. */
+  readonly objectType: T;
+}
+
+/**
+ * Reads a resource, as {@linkcode parseResource}, and says of what type its objects are. Where a type is given this way,
+ * the others of a call are inferred: which fields are left of it.
+ *
+ * @throws {TypeError} The text has another form.
+ *
+ * @example
+ * ```ts
+ * import { type KubernetesObject, newCluster, resourceOf } from "@listwatch/cache";
+ * type Pod = KubernetesObject & { spec?: { nodeName?: string; volumes?: unknown[] } };
+ * const cluster = newCluster({ server: "http://127.0.0.1:8001" });
+ * const pods = cluster.resource(resourceOf<Pod>("v1/pods"), { drop: ["metadata.managedFields", "spec.volumes"] });
+ * // @ts-expect-error -- it is not there
+ * pods.list().then(({ items }) => items[0].spec?.volumes);
+ * ```
+ */
+export function resourceOf<T>(text: string): ResourceOf<T> {
+  return parseResource(text) as ResourceOf<T>;
+}
+
+/**
  * A resource as text, in the form that {@linkcode parseResource} reads.
  *
  * @example

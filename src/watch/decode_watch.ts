@@ -9,6 +9,7 @@ import { onAbort } from "../util/abort.ts";
 import { errorMessage } from "../util/errors.ts";
 import { type ByteReader, openByteReader } from "./byte_reader.ts";
 import { FrameCutter } from "./frame_cutter.ts";
+import type { Projection } from "./projection.ts";
 import { newNetworkError } from "./network_failure.ts";
 
 /**
@@ -44,6 +45,8 @@ export interface DecodeWatchOptions<T> {
   readonly onBytes?: (bytes: number) => void;
   /** What is watched, for error texts: `"pods" in "default"`. */
   readonly subject?: string;
+  /** Leaves fields out of the objects before they are parsed; not of those of BOOKMARK and ERROR events. */
+  readonly projection?: Projection;
 }
 
 /**
@@ -126,6 +129,7 @@ class WatchBatches<T> implements AsyncIterableIterator<Batch<T>> {
   readonly #cutter: FrameCutter;
   readonly #validate: ValidateFrame<T>;
   readonly #subject: string;
+  readonly #parse: (frame: string) => unknown;
   readonly #signal: AbortSignal | undefined;
   readonly #unlink: (() => void) | undefined;
   // A BOM is no white space to a JSON parser; where the chunks are split must make no difference.
@@ -139,6 +143,8 @@ class WatchBatches<T> implements AsyncIterableIterator<Batch<T>> {
     this.#cutter = cutter;
     this.#validate = options.validate;
     this.#subject = options.subject ?? "the resource";
+    const { projection } = options;
+    this.#parse = projection === undefined ? JSON.parse : (frame) => projection.parseEvent(frame);
     const signal = this.#signal = options.signal;
     this.#unlink = signal && onAbort(signal, () => this.#fail(signal.reason));
   }
@@ -177,11 +183,11 @@ class WatchBatches<T> implements AsyncIterableIterator<Batch<T>> {
     }
   }
 
-  #decode(chunk: Uint8Array): WatchItem<T>[] {
+  #decode(chunk: Uint8Array, isLast = false): WatchItem<T>[] {
     const batch: WatchItem<T>[] = [];
     const cutter = this.#cutter;
     try {
-      cutter.feed(chunk);
+      cutter.feed(this.#text.decode(chunk, { stream: !isLast }));
       for (let frame = cutter.next(); frame !== undefined; frame = cutter.next()) {
         if (!this.#decodeFrame(frame, batch)) break;
       }
@@ -192,19 +198,19 @@ class WatchBatches<T> implements AsyncIterableIterator<Batch<T>> {
   }
 
   #decodeLast(): WatchItem<T>[] {
-    const batch: WatchItem<T>[] = [];
+    const batch = this.#decode(new Uint8Array(0), true); // bytes of a character that never came
     const frame = this.#cutter.last();
-    if (frame !== undefined) this.#decodeFrame(frame, batch, true);
+    if (frame !== undefined && !this.#ended) this.#decodeFrame(frame, batch, true);
     this.#end();
     return batch;
   }
 
   // Adds what the frame holds to the batch; false when the watch ends with it. A frame that may be cut short, because
   // nothing came after it, is no reason to complain.
-  #decodeFrame(frame: Uint8Array, batch: WatchItem<T>[], mayBeCut = false): boolean {
+  #decodeFrame(frame: string, batch: WatchItem<T>[], mayBeCut = false): boolean {
     let value: unknown;
     try {
-      value = JSON.parse(this.#text.decode(frame));
+      value = this.#parse(frame);
     } catch (error) {
       if (!mayBeCut) this.#refuse(errorMessage(error), batch);
       return false;

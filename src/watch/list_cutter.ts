@@ -1,11 +1,18 @@
 /**
- * Cutting the items out of a list while its bytes arrive.
+ * Cutting the items out of a list while its text arrives.
  *
- * How it works. A list is one JSON object with an array `items` in it. The cutter walks over the bytes, knowing no more
- * of JSON than strings and brackets: what is inside the array is handed out item by item, as soon as an item's last
- * byte is there; everything else is the envelope, which is small and parsed at the end with an empty array in the
- * items' place. Whether items and envelope are well-formed is left to the JSON parser, which sees every byte of them;
- * what is between the items is checked here. So the whole is accepted just if a JSON parser would accept it.
+ * How it works. A list is one JSON object with an array `items` in it. What is inside the array is handed out item by
+ * item, as soon as an item's last character is there; everything else is the envelope, which is small and parsed at the
+ * end with an empty array in the items' place. There are two ways to an item's end:
+ *
+ * - By guess. API servers write the items of a list alike: what the first item begins with (`{"metadata":{`), every
+ *   item begins with. So where that comes after a `}` and a comma, the item before probably ends, and finding it is a
+ *   plain text search. The guess is right just if the JSON parser takes what is before it for one value: a JSON object
+ *   has one end only. If it does not, the item is walked.
+ * - By walking over its characters, knowing no more of JSON than strings and brackets.
+ *
+ * Whether items and envelope are well-formed is left to the JSON parser, which sees every character of them; what is
+ * between the items is checked here. So the whole is accepted just if a JSON parser would accept it.
  *
  * @module
  */
@@ -18,45 +25,26 @@ const OPEN_BRACKET = 0x5b;
 const CLOSE_BRACKET = 0x5d;
 const OPEN_BRACE = 0x7b;
 const CLOSE_BRACE = 0x7d;
-const ITEMS = new TextEncoder().encode("items");
 
-/** Grows by doubling, so that appending costs time in proportion to the bytes. */
-class Bytes {
-  #bytes = new Uint8Array(0);
-  length = 0;
-
-  append(part: Uint8Array): void {
-    const length = this.length + part.length;
-    if (length > this.#bytes.length) {
-      const grown = new Uint8Array(Math.max(length, this.#bytes.length * 2, 4096));
-      grown.set(this.#bytes.subarray(0, this.length));
-      this.#bytes = grown;
-    }
-    this.#bytes.set(part, this.length);
-    this.length = length;
-  }
-
-  /** A view, valid until the next call of any method. */
-  view(start = 0): Uint8Array {
-    return this.#bytes.subarray(start, this.length);
-  }
-
-  clear(): void {
-    this.length = 0;
-    if (this.#bytes.length > 1024 * 1024) this.#bytes = new Uint8Array(0);
-  }
+/** What a list is cut for. */
+export interface ListCutterOptions<T> {
+  /** Reads one item out of a text. A `SyntaxError` says that it is no JSON value. */
+  readonly parse: (text: string, start: number, end: number) => T;
+  /** Called with each item, in order. */
+  readonly onItem: (item: T) => void;
+  /** Called once, before the first item, with the envelope's text so far, up to the `[`. */
+  readonly onItems: (prefix: string) => void;
 }
 
 /** What may come next between the items. */
 type Expected = "itemOrEnd" | "item" | "commaOrEnd";
 
-/** Cuts a list: {@linkcode ListCutter.push} its chunks, then read {@linkcode ListCutter.envelope}. */
-export class ListCutter {
-  readonly #onItem: (bytes: Uint8Array) => void;
-  readonly #onItems: (prefix: Uint8Array) => void;
-  readonly #envelope = new Bytes();
-  /** The beginning of an item that the chunks so far did not finish. */
-  readonly #rest = new Bytes();
+/** Cuts a list: {@linkcode ListCutter.push} its text, then read {@linkcode ListCutter.envelope}. */
+export class ListCutter<T> {
+  readonly #options: ListCutterOptions<T>;
+  #envelope = "";
+  /** The beginning of an item that the text so far did not finish. */
+  #rest: string[] = [];
   #place: "envelope" | "items" | "item" = "envelope";
   #expected: Expected = "itemOrEnd";
   #depth = 0;
@@ -64,67 +52,80 @@ export class ListCutter {
   #escaped = false;
   /** Of an item that is a number or a literal: it ends where something else begins. */
   #isScalar = false;
-  // In the envelope: the bytes of the last string at depth 1, and the key that it was if a colon followed.
-  #string = new Bytes();
+  // In the envelope: the last string at depth 1, and whether it was the key that counts.
+  #string = "";
   #isItemsKey = false;
   #wasCut = false;
+  /** What is between two items, as far as the guess goes; `""` while it is not known, or was wrong too often. */
+  #separator = "";
+  #items = 0;
+  #wrongGuesses = 0;
 
-  /**
-   * @param onItem Called with the bytes of each item, in order; they are valid during the call.
-   * @param onItems Called once, before the first item, with the envelope's bytes so far, up to the `[`.
-   */
-  constructor(onItem: (bytes: Uint8Array) => void, onItems: (prefix: Uint8Array) => void) {
-    this.#onItem = onItem;
-    this.#onItems = onItems;
+  constructor(options: ListCutterOptions<T>) {
+    this.#options = options;
   }
 
-  /** The envelope's bytes, with nothing between the brackets of `items`. */
-  get envelope(): Uint8Array {
-    return this.#envelope.view();
+  /** The envelope, with nothing between the brackets of `items`. */
+  get envelope(): string {
+    return this.#envelope;
   }
 
   /**
-   * Takes the next chunk.
+   * Takes the next piece of the list's text.
    *
    * @throws {SyntaxError} Something other than items and commas is between the brackets.
    * @throws What the callbacks throw.
    */
-  push(chunk: Uint8Array): void {
+  push(text: string): void {
     let i = 0;
-    while (i < chunk.length) {
-      if (this.#place === "envelope") i = this.#inEnvelope(chunk, i);
-      else if (this.#place === "items") i = this.#betweenItems(chunk, i);
-      else i = this.#inItem(chunk, i);
+    // Up to where the rest of this text holds no separator.
+    let isGuessing = true;
+    while (i < text.length) {
+      if (this.#place === "envelope") {
+        i = this.#inEnvelope(text, i);
+      } else if (this.#place === "items") {
+        i = this.#betweenItems(text, i);
+      } else {
+        if (isGuessing && this.#separator !== "" && this.#isAtStart(text, i)) {
+          const end = text.indexOf(this.#separator, i) + 1;
+          if (end === 0) isGuessing = false;
+          else if (this.#guess(text, i, end)) {
+            i = end + 1;
+            continue;
+          }
+        }
+        i = this.#inItem(text, i);
+      }
     }
   }
 
-  #inEnvelope(chunk: Uint8Array, start: number): number {
+  #inEnvelope(text: string, start: number): number {
     let i = start;
-    for (; i < chunk.length; i++) {
-      const byte = chunk[i];
+    for (; i < text.length; i++) {
+      const code = text.charCodeAt(i);
       if (this.#inString) {
         if (this.#escaped) this.#escaped = false;
-        else if (byte === BACKSLASH) this.#escaped = true;
-        else if (byte === QUOTE) this.#inString = false;
-        if (this.#depth === 1 && this.#inString) this.#string.append(chunk.subarray(i, i + 1));
+        else if (code === BACKSLASH) this.#escaped = true;
+        else if (code === QUOTE) this.#inString = false;
+        if (this.#depth === 1 && this.#inString) this.#string += text[i];
         continue;
       }
-      switch (byte) {
+      switch (code) {
         case QUOTE:
           this.#inString = true;
-          if (this.#depth === 1) this.#string.clear();
+          if (this.#depth === 1) this.#string = "";
           break;
         case COLON:
-          if (this.#depth === 1) this.#isItemsKey = isSame(this.#string.view(), ITEMS);
+          if (this.#depth === 1) this.#isItemsKey = this.#string === "items";
           break;
         case COMMA:
           if (this.#depth === 1) this.#isItemsKey = false;
           break;
         case OPEN_BRACKET:
           if (this.#depth === 1 && this.#isItemsKey && !this.#wasCut) {
-            this.#envelope.append(chunk.subarray(start, i));
-            this.#onItems(this.#envelope.view());
-            this.#envelope.append(chunk.subarray(i, i + 1));
+            this.#envelope += text.slice(start, i);
+            this.#options.onItems(this.#envelope);
+            this.#envelope += "[";
             this.#place = "items";
             this.#expected = "itemOrEnd";
             this.#wasCut = true;
@@ -140,44 +141,64 @@ export class ListCutter {
           this.#depth--;
       }
     }
-    this.#envelope.append(chunk.subarray(start, i));
+    this.#envelope += text.slice(start, i);
     return i;
   }
 
-  #betweenItems(chunk: Uint8Array, start: number): number {
-    for (let i = start; i < chunk.length; i++) {
-      const byte = chunk[i];
-      if (byte === 0x20 || byte === 0x0a || byte === 0x0d || byte === 0x09) continue;
-      if (byte === COMMA && this.#expected === "commaOrEnd") {
+  #betweenItems(text: string, start: number): number {
+    for (let i = start; i < text.length; i++) {
+      const code = text.charCodeAt(i);
+      if (code === 0x20 || code === 0x0a || code === 0x0d || code === 0x09) continue;
+      if (code === COMMA && this.#expected === "commaOrEnd") {
         this.#expected = "item";
-      } else if (byte === CLOSE_BRACKET && this.#expected !== "item") {
-        this.#envelope.append(chunk.subarray(i, i + 1));
+      } else if (code === CLOSE_BRACKET && this.#expected !== "item") {
+        this.#envelope += "]";
         this.#place = "envelope";
         this.#isItemsKey = false;
         return i + 1;
       } else if (
-        this.#expected !== "commaOrEnd" && byte !== COMMA && byte !== CLOSE_BRACKET && byte !== CLOSE_BRACE
+        this.#expected !== "commaOrEnd" && code !== COMMA && code !== CLOSE_BRACKET && code !== CLOSE_BRACE
       ) {
         this.#place = "item";
-        this.#inString = byte === QUOTE;
-        this.#isScalar = byte !== QUOTE && byte !== OPEN_BRACE && byte !== OPEN_BRACKET;
+        this.#inString = code === QUOTE;
+        this.#isScalar = code !== QUOTE && code !== OPEN_BRACE && code !== OPEN_BRACKET;
         this.#depth = 0;
         return i;
       } else {
-        throw new SyntaxError(`unexpected ${JSON.stringify(String.fromCharCode(byte))} between items`);
+        throw new SyntaxError(`unexpected ${JSON.stringify(text[i])} between items`);
       }
     }
-    return chunk.length;
+    return text.length;
   }
 
-  // The hot loop: every byte of every item passes here once.
-  #inItem(chunk: Uint8Array, start: number): number {
-    const length = chunk.length;
+  #isAtStart(text: string, i: number): boolean {
+    return this.#depth === 0 && this.#rest.length === 0 && text.charCodeAt(i) === OPEN_BRACE;
+  }
+
+  /** Whether the text up to `end` is an item. If so, the next one begins one character later. */
+  #guess(text: string, start: number, end: number): boolean {
+    let item: T;
+    try {
+      item = this.#options.parse(text, start, end);
+    } catch (error) {
+      if (!(error instanceof SyntaxError)) throw error;
+      // A wrong guess costs more than many right ones save.
+      this.#wrongGuesses++;
+      if (this.#wrongGuesses > 4 + this.#items / 16) this.#separator = "";
+      return false;
+    }
+    this.#items++;
+    this.#options.onItem(item);
+    return true;
+  }
+
+  #inItem(text: string, start: number): number {
+    const { length } = text;
     let i = start;
     if (this.#isScalar) {
-      while (i < length && !endsScalar(chunk[i])) i++;
-      if (i === length) this.#rest.append(chunk.subarray(start));
-      else this.#endItem(chunk, start, i);
+      while (i < length && !endsScalar(text.charCodeAt(i))) i++;
+      if (i === length) this.#rest.push(text.slice(start));
+      else this.#endItem(text, start, i);
       return i;
     }
     let depth = this.#depth;
@@ -189,57 +210,65 @@ export class ListCutter {
       i++;
     }
     while (i < length) {
-      const byte = chunk[i++];
+      const code = text.charCodeAt(i++);
       if (inString) {
-        if (byte === QUOTE) {
+        if (code === QUOTE) {
           inString = false;
           if (depth === 0) {
-            this.#endItem(chunk, start, i);
+            this.#endItem(text, start, i);
             return i;
           }
-        } else if (byte === BACKSLASH) {
+        } else if (code === BACKSLASH) {
           if (i === length) this.#escaped = true;
           i++;
         }
-      } else if (byte === QUOTE) {
+      } else if (code === QUOTE) {
         inString = true;
-      } else if (byte === OPEN_BRACE || byte === OPEN_BRACKET) {
+      } else if (code === OPEN_BRACE || code === OPEN_BRACKET) {
         depth++;
-      } else if (byte === CLOSE_BRACE || byte === CLOSE_BRACKET) {
+      } else if (code === CLOSE_BRACE || code === CLOSE_BRACKET) {
         if (--depth === 0) {
-          this.#endItem(chunk, start, i);
+          this.#endItem(text, start, i);
           return i;
         }
       }
     }
     this.#depth = depth;
     this.#inString = inString;
-    this.#rest.append(chunk.subarray(start));
+    this.#rest.push(text.slice(start));
     return length;
   }
 
-  #endItem(chunk: Uint8Array, start: number, end: number): void {
+  #endItem(text: string, start: number, end: number): void {
     this.#place = "items";
     this.#expected = "commaOrEnd";
     // Back to where the envelope stands, for when the last item is through.
     this.#depth = 1;
     this.#inString = false;
-    if (this.#rest.length === 0) {
-      this.#onItem(chunk.subarray(start, end));
-      return;
+    if (this.#rest.length > 0) {
+      this.#rest.push(text.slice(start, end));
+      text = this.#rest.join("");
+      this.#rest = [];
+      start = 0;
+      end = text.length;
     }
-    this.#rest.append(chunk.subarray(start, end));
-    this.#onItem(this.#rest.view());
-    this.#rest.clear();
+    const item = this.#options.parse(text, start, end);
+    if (this.#items++ === 0) this.#separator = separatorAfter(text, start, end);
+    this.#options.onItem(item);
   }
 }
 
-function endsScalar(byte: number): boolean {
-  return byte === COMMA || byte === CLOSE_BRACKET || byte === CLOSE_BRACE || byte <= 0x20;
+/** How far into the first item to look for what all items begin with. */
+const BEGINNING = 400;
+
+/** What is probably between items that begin as this one does; `""` if it is nothing to go by. */
+function separatorAfter(text: string, start: number, end: number): string {
+  const beginning = text.slice(start, Math.min(end, start + BEGINNING));
+  const metadata = beginning.indexOf('"metadata":{');
+  // Copied letter by letter: a slice would keep the whole text.
+  return metadata < 0 ? "" : `},${[...beginning.slice(0, metadata + 12)].join("")}`;
 }
 
-function isSame(a: Uint8Array, b: Uint8Array): boolean {
-  if (a.length !== b.length) return false;
-  for (let i = 0; i < a.length; i++) if (a[i] !== b[i]) return false;
-  return true;
+function endsScalar(code: number): boolean {
+  return code === COMMA || code === CLOSE_BRACKET || code === CLOSE_BRACE || code <= 0x20;
 }

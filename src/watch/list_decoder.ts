@@ -7,10 +7,12 @@ import { DecodeError } from "../meta/decode_error.ts";
 import type { ListPage, Quarantined } from "../meta/list_watch.ts";
 import type { ListMeta } from "../meta/object.ts";
 import { onAbort } from "../util/abort.ts";
+import { type Clock, nextTurn } from "../util/clock.ts";
 import { errorMessage } from "../util/errors.ts";
 import { openByteReader } from "./byte_reader.ts";
 import { ListCutter } from "./list_cutter.ts";
 import { newNetworkError } from "./network_failure.ts";
+import type { Projection } from "./projection.ts";
 
 /**
  * A list without its items.
@@ -56,6 +58,10 @@ export interface DecodeListOptions {
   readonly onBytes?: (bytes: number) => void;
   /** What is listed, for error texts: `"pods" in "default"`. */
   readonly subject?: string;
+  /** Leaves fields out of the items before they are parsed. */
+  readonly projection?: Projection;
+  /** Tells when it is time to give others a turn; without one they get it when the body makes the reader wait. */
+  readonly clock?: Clock;
 }
 
 /**
@@ -65,8 +71,8 @@ export interface DecodeListOptions {
  * The items of a built-in list come without `apiVersion` and `kind` (a `PodList` says it once for all): items that lack
  * them are given the list's own, so that an object is the same whether a list or a watch brought it.
  *
- * Items are cut out of the bytes and decoded one by one while the body arrives: besides the items themselves no more
- * than a chunk and one item's bytes are held, and a list may be longer than the runtime's longest text.
+ * Items are cut out of the text and parsed one by one while the body arrives: besides the items themselves no more
+ * than a chunk and one item's text are held, and a list may be longer than the runtime's longest text.
  *
  * @example
  * ```ts
@@ -87,58 +93,43 @@ export async function decodeList<T>(
   body: ReadableStream<Uint8Array>,
   options: DecodeListOptions,
 ): Promise<ListPage<T>> {
-  const { subject = "the resource" } = options;
-  const decoder = new TextDecoder("utf-8", { ignoreBOM: true });
+  const { subject = "the resource", projection } = options;
   const collector = new ItemCollector<T>(options);
-  const head: Uint8Array[] = [];
-  let headBytes = 0;
-  const notJson = (error: unknown) => {
-    const begin = quote(head.map((part) => decoder.decode(part)).join(""));
-    const why = errorMessage(error);
-    return new DecodeError(
-      `Cannot list ${subject}: the answer is not JSON: ${why}; it begins with ${begin}`,
-      {
-        cause: error,
-      },
+  let head = "";
+  const notJson = (error: unknown) =>
+    new DecodeError(
+      `Cannot list ${subject}: the answer is not JSON: ${errorMessage(error)}; it begins with ${quote(head)}`,
+      { cause: error },
     );
-  };
-  const cutter = new ListCutter(
-    (bytes) => {
-      let item: unknown;
-      try {
-        item = JSON.parse(decoder.decode(bytes));
-      } catch (error) {
-        throw notJson(error);
-      }
-      collector.add(item);
-    },
-    (prefix) => collector.begin(prefix, decoder),
-  );
-  await readBody(body, subject, options, (chunk) => {
-    if (headBytes < HEAD_BYTES) {
-      head.push(chunk.slice(0, HEAD_BYTES - headBytes));
-      headBytes += Math.min(chunk.length, HEAD_BYTES - headBytes);
-    }
+  const cutter = new ListCutter<unknown>({
+    parse: projection === undefined
+      ? (text, start, end) => JSON.parse(text.slice(start, end))
+      : (text, start, end) => projection.parse(text, start, end),
+    onItem: (item) => collector.add(item),
+    onItems: (prefix) => collector.begin(prefix),
+  });
+  await readBody(body, subject, options, (text) => {
+    if (head.length <= QUOTED) head += text.slice(0, QUOTED + 1 - head.length);
     try {
-      cutter.push(chunk);
+      cutter.push(text);
     } catch (error) {
       throw error instanceof SyntaxError ? notJson(error) : error;
     }
   });
   let list: unknown;
   try {
-    list = JSON.parse(decoder.decode(cutter.envelope));
+    list = JSON.parse(cutter.envelope);
   } catch (error) {
     throw notJson(error);
   }
   if (typeof list !== "object" || list === null || Array.isArray(list)) {
-    const begin = quote(head.map((part) => decoder.decode(part)).join(""));
-    throw new DecodeError(`Cannot list ${subject}: the answer is no list; it begins with ${begin}`);
+    throw new DecodeError(`Cannot list ${subject}: the answer is no list; it begins with ${quote(head)}`);
   }
   return collector.end(list as Record<string, unknown>, subject);
 }
 
-const HEAD_BYTES = 244; // at least 61 characters, to quote
+/** How many characters of a bad answer are quoted. */
+const QUOTED = 60;
 
 /** Takes in items as they come: gives them their type, has them judged, sets the refused ones aside. */
 class ItemCollector<T> {
@@ -154,8 +145,8 @@ class ItemCollector<T> {
   }
 
   /** The items begin; this came before them. */
-  begin(prefix: Uint8Array, decoder: TextDecoder): void {
-    let text = decoder.decode(prefix).trimEnd();
+  begin(prefix: string): void {
+    let text = prefix.trimEnd();
     text = text.slice(0, text.lastIndexOf('"items"')).trimEnd();
     if (text.endsWith(",")) text = text.slice(0, -1);
     try {
@@ -209,10 +200,8 @@ export async function readText(
   subject: string,
   options: Pick<DecodeListOptions, "signal" | "onBytes"> = {},
 ): Promise<string> {
-  const decoder = new TextDecoder("utf-8", { ignoreBOM: true });
   const parts: string[] = [];
-  await readBody(body, subject, options, (chunk) => parts.push(decoder.decode(chunk, { stream: true })));
-  parts.push(decoder.decode());
+  await readBody(body, subject, options, (text) => parts.push(text));
   try {
     return parts.join("");
   } catch (error) {
@@ -223,14 +212,20 @@ export async function readText(
   }
 }
 
-/** Reads a body to its end, a chunk at a time. What `onChunk` throws ends the reading. */
+/**
+ * Reads a body to its end, a piece of text at a time. What `onText` throws ends the reading. Where the body comes faster
+ * than it is read, others get a turn every few milliseconds.
+ */
 async function readBody(
   body: ReadableStream<Uint8Array>,
   subject: string,
-  options: Pick<DecodeListOptions, "signal" | "onBytes">,
-  onChunk: (chunk: Uint8Array) => void,
+  options: Pick<DecodeListOptions, "signal" | "onBytes" | "clock">,
+  onText: (text: string) => void,
 ): Promise<void> {
-  const { signal, onBytes } = options;
+  const { signal, onBytes, clock } = options;
+  // A BOM is no white space to a JSON parser; where the chunks are split must make no difference.
+  const decoder = new TextDecoder("utf-8", { ignoreBOM: true });
+  let turnStartMs = clock?.now() ?? 0;
   const reader = openByteReader(body, onBytes);
   const unlink = signal && onAbort(signal, () => reader.cancel(signal.reason));
   try {
@@ -243,8 +238,13 @@ async function readBody(
         throw newNetworkError(`The answer for ${subject} was cut off`, error);
       }
       signal?.throwIfAborted();
-      if (chunk === undefined) return;
-      onChunk(chunk);
+      if (chunk === undefined) return onText(decoder.decode());
+      onText(decoder.decode(chunk, { stream: true }));
+      if (clock !== undefined && clock.now() - turnStartMs >= TURN_MS) {
+        await nextTurn();
+        signal?.throwIfAborted();
+        turnStartMs = clock.now();
+      }
     }
   } finally {
     unlink?.();
@@ -252,8 +252,11 @@ async function readBody(
   }
 }
 
+/** How long to go on without a turn for others. */
+const TURN_MS = 8;
+
 function quote(text: string): string {
-  return JSON.stringify(text.length > 60 ? `${text.slice(0, 60)}…` : text);
+  return JSON.stringify(text.length > QUOTED ? `${text.slice(0, QUOTED)}…` : text);
 }
 
 interface ItemType {

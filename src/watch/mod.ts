@@ -10,3 +10,5 @@ export {
   type ValidateFrame,
 } from "./decode_watch.ts";
 export { decodeList, type DecodeListOptions, type ListEnvelope } from "./list_decoder.ts";
+export { Projection, type ProjectionOptions } from "./projection.ts";
+export type { Dropped, Kept, Projected } from "./projected.ts";

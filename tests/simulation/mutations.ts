@@ -48,7 +48,7 @@ export const MUTATIONS: readonly Mutation[] = [
     name: "watch: a frame that is split between chunks loses its beginning",
     file: "src/watch/frame_cutter.ts",
     find: "if (this.#restLength > 0) {",
-    replace: "this.#restLength = 0;\n      if (this.#restLength > 0) {",
+    replace: "this.#takeRest();\n      if (this.#restLength > 0) {",
   },
   {
     name: "watch: a frame that is no JSON is stepped over without a word",

@@ -1,0 +1,79 @@
+/**
+ * What is left of a type when fields are left out.
+ * @module
+ */
+
+/**
+ * A type without the fields at these paths: what a client with `drop` hands out. To read such a field is a compile error.
+ * A key in brackets (`metadata.annotations["example.com/notes"]`) leaves the type as it is.
+ *
+ * @example
+ * ```ts
+ * import type { Dropped, KubernetesObject } from "@listwatch/cache";
+ * type Pod = KubernetesObject & { spec?: { nodeName?: string; volumes?: unknown[] } };
+ * const pod: Dropped<Pod, "spec.volumes"> = { spec: { nodeName: "node-1" } };
+ * // @ts-expect-error -- it is not there
+ * pod.spec?.volumes;
+ * ```
+ */
+export type Dropped<T, Path extends string> = [Path] extends [never] ? T : {
+  [K in keyof T as K extends Path ? never : K]: Elsewhere<T[K], Below<K, Path>, "drop">;
+};
+
+/**
+ * A type with nothing but the fields at these paths, its type and its metadata: what a client with `keep` hands out. To
+ * read another field is a compile error.
+ *
+ * @example
+ * ```ts
+ * import type { Kept, KubernetesObject } from "@listwatch/cache";
+ * type Pod = KubernetesObject & { spec?: { nodeName?: string; volumes?: unknown[] } };
+ * const pod: Kept<Pod, "spec.nodeName"> = { metadata: { name: "web-1" }, spec: { nodeName: "node-1" } };
+ * // @ts-expect-error -- it is not there
+ * pod.spec?.volumes;
+ * ```
+ */
+export type Kept<T, Path extends string> = KeptFields<T, Path | "apiVersion" | "kind" | "metadata">;
+
+type KeptFields<T, Path extends string> = {
+  [K in keyof T as K extends Path | Beginning<Path> ? K : never]: K extends Path ? T[K]
+    : Elsewhere<T[K], Below<K, Path>, "keep">;
+};
+
+/** A value, less what the paths below it say; the elements of an array, if they lead there. */
+type Elsewhere<V, Path extends string, Verb extends "drop" | "keep"> = [Path] extends [never] ? V
+  : V extends readonly (infer Element)[] ? readonly Changed<Element, WithoutEach<Path>, Verb>[]
+  : V extends object ? Changed<V, Path, Verb>
+  : V;
+
+type Changed<V, Path extends string, Verb extends "drop" | "keep"> = Verb extends "drop" ? Dropped<V, Path>
+  : KeptFields<V, Path>;
+
+/** What comes after a key in the paths that begin with it. */
+type Below<K, Path extends string> = K extends string
+  ? Path extends `${K}.${infer Rest}` ? Rest : Path extends `${K}[].${infer Rest}` ? `[].${Rest}` : never
+  : never;
+
+type WithoutEach<Path extends string> = Path extends `[].${infer Rest}` ? Rest : never;
+
+/** The first keys of paths. */
+type Beginning<Path extends string> = Path extends `${infer Head}.${string}`
+  ? Head extends `${infer Key}[${string}` ? Key : Head
+  : Path extends `${infer Key}[${string}` ? Key
+  : never;
+
+/**
+ * What is left of a type, by the `keep` and the `drop` of a client.
+ *
+ * @example
+ * ```ts
+ * import type { KubernetesObject, Projected } from "@listwatch/cache";
+ * type Pod = KubernetesObject & { spec?: { nodeName?: string; volumes?: unknown[] } };
+ * const pod: Projected<Pod, undefined, ["spec.volumes"]> = { spec: { nodeName: "node-1" } };
+ * ```
+ */
+export type Projected<T, Keep extends readonly string[] | undefined, Drop extends readonly string[]> =
+  Dropped<
+    Keep extends readonly string[] ? Kept<T, Keep[number]> : T,
+    Drop[number]
+  >;

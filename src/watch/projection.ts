@@ -1,0 +1,430 @@
+/**
+ * Leaving fields out of objects before they are parsed.
+ *
+ * How it works. The paths make a tree. The text of an object is walked along that tree: a member that is dropped is cut
+ * out of the text, one that nothing below is dropped from is stepped over, and when every path has been met the rest is
+ * not looked at. What remains goes to the JSON parser. Skipping text is two to four times as fast as parsing it, and
+ * what was never parsed is no garbage.
+ *
+ * The end of one array that is dropped is guessed: the first `]`, if there is no second `[` before it. The guess is wrong
+ * just if that `]` is inside a string; then what remains has an odd number of quotes, the parser refuses it, and the
+ * object is walked again without guessing.
+ *
+ * @module
+ */
+
+const QUOTE = 0x22;
+const BACKSLASH = 0x5c;
+const COMMA = 0x2c;
+const COLON = 0x3a;
+const OPEN_BRACKET = 0x5b;
+const CLOSE_BRACKET = 0x5d;
+const OPEN_BRACE = 0x7b;
+const CLOSE_BRACE = 0x7d;
+
+/**
+ * Which fields of the objects are left out. Paths are written as `spec.volumes`, `spec.containers[].env` (of every
+ * element), `metadata.annotations["example.com/notes"]` (a key that is no name).
+ *
+ * @example
+ * ```ts
+ * import type { ProjectionOptions } from "@listwatch/cache";
+ * const options: ProjectionOptions = { keep: ["spec.nodeName", "status.phase"], drop: ["metadata.managedFields"] };
+ * ```
+ */
+export interface ProjectionOptions {
+  /** The only fields that are kept, besides `apiVersion`, `kind` and `metadata`; everything by default. */
+  readonly keep?: readonly string[];
+  /** The fields that are left out, of what is kept. */
+  readonly drop?: readonly string[];
+}
+
+/** What is known about a field: it goes, it stays, or it depends on what is in it. */
+type Node = "drop" | Branch;
+
+interface Branch {
+  /** Fields by name. */
+  readonly names: string[];
+  readonly nodes: Node[];
+  /** What every element of an array is; absent for an object. */
+  each?: Branch;
+  /** Whether fields that have no node stay. */
+  keepsOthers: boolean;
+}
+
+const WHOLE: Branch = { names: [], nodes: [], keepsOthers: true };
+
+/** What no object can be without: a cache needs it to tell objects and their versions apart. */
+const NEEDED = [
+  "apiVersion",
+  "kind",
+  "metadata.name",
+  "metadata.namespace",
+  "metadata.uid",
+  "metadata.resourceVersion",
+];
+
+/**
+ * Parses objects without the fields that nobody wants. Of a key that an object has twice, which API servers do not send,
+ * the second may be kept.
+ *
+ * @example
+ * ```ts
+ * import { Projection } from "@listwatch/cache";
+ * const projection = new Projection({ drop: ["metadata.managedFields"] });
+ * const text = '{"metadata":{"name":"web-1","managedFields":[]}}';
+ * console.log(projection.parse(text, 0, text.length)); // { metadata: { name: "web-1" } }
+ * ```
+ */
+export class Projection {
+  readonly #root: Branch;
+  readonly #event: Branch;
+
+  /**
+   * Takes the paths in.
+   *
+   * @throws {TypeError} A path cannot be read, or is of what no object can be without.
+   */
+  constructor({ keep, drop = [] }: ProjectionOptions) {
+    this.#root = treeOf(keep, drop);
+    this.#event = { names: ["object"], nodes: [this.#root], keepsOthers: true };
+  }
+
+  /**
+   * Parses one object.
+   *
+   * @throws {SyntaxError} It is no JSON value.
+   */
+  parse(text: string, start: number, end: number): unknown {
+    return parseWithout(text, start, end, this.#root);
+  }
+
+  /**
+   * Parses one watch event; what a BOOKMARK or an ERROR holds is left whole.
+   *
+   * @throws {SyntaxError} It is no JSON value.
+   */
+  parseEvent(frame: string): unknown {
+    const event = parseWithout(frame, 0, frame.length, this.#event);
+    const type = (event as { type?: unknown } | null)?.type;
+    return type === "BOOKMARK" || type === "ERROR" ? JSON.parse(frame) : event;
+  }
+}
+
+function parseWithout(text: string, start: number, end: number, root: Branch): unknown {
+  for (const isGuessing of [true, false]) {
+    const rest = new Walk(text, start, end, isGuessing).rest(root);
+    if (rest === undefined) continue;
+    try {
+      return JSON.parse(rest);
+    } catch {
+      // The guess was wrong, or it is no JSON.
+    }
+  }
+  return JSON.parse(text.slice(start, end));
+}
+
+/** One walk over the text of an object. */
+class Walk {
+  readonly #text: string;
+  readonly #start: number;
+  readonly #end: number;
+  readonly #isGuessing: boolean;
+  #position: number;
+  /** What is kept so far, up to `#copied`. */
+  #kept = "";
+  #copied: number;
+  #hasGuessed = false;
+  /** Every path has been met; the rest stays as it is. */
+  #isDone = false;
+
+  constructor(text: string, start: number, end: number, isGuessing: boolean) {
+    this.#text = text;
+    this.#start = this.#position = this.#copied = start;
+    this.#end = end;
+    this.#isGuessing = isGuessing;
+  }
+
+  /** The text without what is dropped; `undefined` if it is no JSON as far as can be told. */
+  rest(root: Branch): string | undefined {
+    this.#skipSpace();
+    if (!this.#walk(root, true)) return undefined;
+    if (this.#copied === this.#start) return this.#text.slice(this.#start, this.#end);
+    return this.#kept + this.#text.slice(this.#copied, this.#end);
+  }
+
+  /**
+   * Walks one value. False: something is wrong with it.
+   *
+   * @param isLast Whether no path leads elsewhere: the walk ends when all paths in here have been met.
+   */
+  #walk(branch: Branch, isLast: boolean): boolean {
+    const code = this.#text.charCodeAt(this.#position);
+    if (code === OPEN_BRACE && (branch.each === undefined || branch.names.length > 0)) {
+      return this.#walkObject(branch, isLast);
+    }
+    if (code === OPEN_BRACKET && branch.each !== undefined) return this.#walkArray(branch.each);
+    return this.#skipValue();
+  }
+
+  #walkArray(each: Branch): boolean {
+    const text = this.#text;
+    this.#position++;
+    this.#skipSpace();
+    if (text.charCodeAt(this.#position) === CLOSE_BRACKET) {
+      this.#position++;
+      return true;
+    }
+    for (;;) {
+      if (!this.#walk(each, false)) return false;
+      this.#skipSpace();
+      const code = text.charCodeAt(this.#position++);
+      if (code === CLOSE_BRACKET) return true;
+      if (code !== COMMA) return false;
+      this.#skipSpace();
+    }
+  }
+
+  #walkObject(branch: Branch, isLast: boolean): boolean {
+    const text = this.#text;
+    // How many fields have not been met yet.
+    let open = branch.keepsOthers ? branch.names.length : Infinity;
+    let keptEnd = -1;
+    // Where text is being dropped from; -1 if the member before was kept.
+    let dropFrom = -1;
+    this.#position++;
+    this.#skipSpace();
+    if (text.charCodeAt(this.#position) === CLOSE_BRACE) {
+      this.#position++;
+      return true;
+    }
+    for (;;) {
+      const start = this.#position;
+      if (text.charCodeAt(start) !== QUOTE || !this.#skipString()) return false;
+      const node = nodeOf(branch, text, start, this.#position);
+      if (node !== WHOLE && node !== "drop" || node === "drop" && branch.keepsOthers) open--;
+      this.#skipSpace();
+      if (text.charCodeAt(this.#position++) !== COLON) return false;
+      this.#skipSpace();
+      if (node === "drop") {
+        // A second drop could make up for a wrong guess before it.
+        if (this.#hasGuessed) return false;
+        if (dropFrom < 0) dropFrom = start;
+        if (!(this.#isGuessing && this.#skipFlatArray() || this.#skipValue())) return false;
+      } else {
+        if (dropFrom >= 0) {
+          this.#drop(dropFrom, start);
+          dropFrom = -1;
+        }
+        if (!(node === WHOLE ? this.#skipValue() : this.#walk(node, isLast && open === 0))) return false;
+        if (this.#isDone) return true;
+        keptEnd = this.#position;
+      }
+      this.#skipSpace();
+      const code = text.charCodeAt(this.#position);
+      if (code === CLOSE_BRACE) {
+        // Nothing follows: the comma before what is dropped goes with it.
+        if (dropFrom >= 0) this.#drop(keptEnd < 0 ? dropFrom : keptEnd, this.#position);
+        this.#position++;
+        return true;
+      }
+      if (code !== COMMA) return false;
+      this.#position++;
+      this.#skipSpace();
+      if (isLast && open === 0) {
+        if (dropFrom >= 0) this.#drop(dropFrom, this.#position);
+        this.#isDone = true;
+        return true;
+      }
+    }
+  }
+
+  #drop(from: number, to: number): void {
+    this.#kept += this.#text.slice(this.#copied, from);
+    this.#copied = to;
+  }
+
+  #skipSpace(): void {
+    const text = this.#text;
+    let i = this.#position;
+    // Nearly always there is none.
+    while (text.charCodeAt(i) <= 0x20) i++;
+    this.#position = i;
+  }
+
+  #skipValue(): boolean {
+    const text = this.#text;
+    const code = text.charCodeAt(this.#position);
+    if (code === QUOTE) return this.#skipString();
+    if (code === OPEN_BRACE || code === OPEN_BRACKET) return this.#skipNested();
+    let i = this.#position;
+    for (; i < this.#end; i++) {
+      const code = text.charCodeAt(i);
+      if (code === COMMA || code === CLOSE_BRACE || code === CLOSE_BRACKET || code <= 0x20) break;
+    }
+    const isSome = i > this.#position;
+    this.#position = i;
+    return isSome;
+  }
+
+  #skipString(): boolean {
+    const text = this.#text;
+    const end = this.#end;
+    for (let i = this.#position + 1; i < end; i++) {
+      const code = text.charCodeAt(i);
+      if (code === QUOTE) {
+        this.#position = i + 1;
+        return true;
+      }
+      if (code === BACKSLASH) i++;
+    }
+    return false;
+  }
+
+  #skipNested(): boolean {
+    const text = this.#text;
+    const end = this.#end;
+    let depth = 0;
+    let inString = false;
+    for (let i = this.#position; i < end; i++) {
+      const code = text.charCodeAt(i);
+      if (inString) {
+        if (code === QUOTE) inString = false;
+        else if (code === BACKSLASH) i++;
+      } else if (code === QUOTE) {
+        inString = true;
+      } else if (code === OPEN_BRACE || code === OPEN_BRACKET) {
+        depth++;
+      } else if ((code === CLOSE_BRACE || code === CLOSE_BRACKET) && --depth === 0) {
+        this.#position = i + 1;
+        return true;
+      }
+    }
+    return false;
+  }
+
+  #skipFlatArray(): boolean {
+    if (this.#text.charCodeAt(this.#position) !== OPEN_BRACKET) return false;
+    const from = this.#position + 1;
+    const close = this.#text.indexOf("]", from);
+    if (close < 0 || close >= this.#end || this.#text.slice(from, close).includes("[")) return false;
+    this.#position = close + 1;
+    this.#hasGuessed = true;
+    return true;
+  }
+}
+
+/** What becomes of a member, by the key between two quotes. */
+function nodeOf(branch: Branch, text: string, open: number, end: number): Node {
+  const { names, nodes } = branch;
+  const length = end - open - 2;
+  for (let i = 0; i < names.length; i++) {
+    if (names[i].length === length && text.startsWith(names[i], open + 1)) return nodes[i];
+  }
+  // A key that is written with escapes may be one of them: it is parsed to see.
+  const key = text.slice(open, end);
+  if (key.includes("\\")) {
+    const i = names.indexOf(JSON.parse(key));
+    if (i >= 0) return nodes[i];
+  }
+  return branch.keepsOthers ? WHOLE : "drop";
+}
+
+function treeOf(keep: readonly string[] | undefined, drop: readonly string[]): Branch {
+  const root: Branch = { names: [], nodes: [], keepsOthers: keep === undefined };
+  if (keep !== undefined) {
+    for (const path of ["apiVersion", "kind", "metadata", ...keep]) keepPath(root, parsePath(path));
+  }
+  for (const path of drop) {
+    const segments = parsePath(path);
+    for (const needed of NEEDED) {
+      if (needed === path || needed.startsWith(`${path}.`)) {
+        throw new TypeError(
+          `Cannot drop ${JSON.stringify(path)}: a cache needs ${needed} to tell objects apart`,
+        );
+      }
+    }
+    dropPath(root, segments);
+  }
+  return root;
+}
+
+function keepPath(root: Branch, path: readonly Segment[]): void {
+  let branch = root;
+  for (let i = 0; i < path.length; i++) {
+    if (branch === WHOLE) return; // a shorter path keeps it already
+    const segment = path[i];
+    const isLast = i === path.length - 1;
+    if (segment === EACH) {
+      branch = branch.each ??= { names: [], nodes: [], keepsOthers: false };
+      continue;
+    }
+    const at = branch.names.indexOf(segment);
+    const found = branch.nodes[at];
+    if (isLast) setNode(branch, segment, WHOLE);
+    else if (found !== undefined) branch = found as Branch;
+    else branch = setNode(branch, segment, { names: [], nodes: [], keepsOthers: false });
+  }
+}
+
+function dropPath(root: Branch, path: readonly Segment[]): void {
+  let branch = root;
+  for (let i = 0; i < path.length; i++) {
+    const segment = path[i];
+    const isLast = i === path.length - 1;
+    if (segment === EACH) {
+      branch = branch.each ??= { names: [], nodes: [], keepsOthers: true };
+      continue;
+    }
+    const found = branch.nodes[branch.names.indexOf(segment)];
+    if (found === "drop" || found === undefined && !branch.keepsOthers) return; // gone already
+    if (isLast) {
+      setNode(branch, segment, "drop");
+    } else if (found === undefined || found === WHOLE) {
+      branch = setNode(branch, segment, { names: [], nodes: [], keepsOthers: true });
+    } else {
+      branch = found;
+    }
+  }
+}
+
+function setNode<N extends Node>(branch: Branch, name: string, node: N): N {
+  const at = branch.names.indexOf(name);
+  if (at >= 0) {
+    branch.nodes[at] = node;
+  } else {
+    branch.names.push(name);
+    branch.nodes.push(node);
+  }
+  return node;
+}
+
+/** Every element of an array. */
+const EACH = Symbol("[]");
+
+type Segment = string | typeof EACH;
+
+/** Reads `spec.containers[].env`, `metadata.annotations["a.b/c"]`. */
+function parsePath(path: string): Segment[] {
+  const segments: Segment[] = [];
+  const pattern = /\.?([A-Za-z_$][\w$-]*)|\[\]|\[("(?:[^"\\]|\\.)*")\]/y;
+  while (pattern.lastIndex < path.length) {
+    const at = pattern.lastIndex;
+    const match = pattern.exec(path);
+    const isFirst = segments.length === 0;
+    if (match === null || match[1] !== undefined && isFirst === (path[at] === ".")) throw badPath(path, at);
+    if (match[1] !== undefined) segments.push(match[1]);
+    else if (match[2] !== undefined) segments.push(JSON.parse(match[2]));
+    else if (isFirst || pattern.lastIndex === path.length) throw badPath(path, at);
+    else segments.push(EACH);
+  }
+  if (segments.length === 0) throw badPath(path, 0);
+  return segments;
+}
+
+function badPath(path: string, at: number): TypeError {
+  return new TypeError(
+    `Cannot read the path ${JSON.stringify(path)} at character ${at + 1}: ` +
+      'paths are written as spec.volumes, spec.containers[].env, metadata.annotations["example.com/notes"]',
+  );
+}

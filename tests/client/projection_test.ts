@@ -1,0 +1,124 @@
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import {
+  DEFAULT_DROP,
+  type Dropped,
+  type Kept,
+  type KubernetesObject,
+  newCluster,
+  resourceOf,
+  type Schema,
+} from "@listwatch/cache";
+
+interface Pod extends KubernetesObject {
+  spec?: { nodeName?: string; volumes?: { name: string; secret?: object }[] };
+  status?: { phase?: string };
+}
+
+const LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration";
+const POD = {
+  metadata: {
+    name: "web-1",
+    annotations: { [LAST_APPLIED]: '{"spec":{}}\n', team: "shop" },
+    managedFields: [{ manager: "kubectl" }],
+  },
+  spec: { nodeName: "node-1", volumes: [{ name: "keys", secret: {} }, { name: "tmp" }] },
+  status: { phase: "Running" },
+};
+const { managedFields: _, ...METADATA } = { ...POD.metadata, annotations: { team: "shop" } };
+
+const cluster = newCluster({
+  server: "http://127.0.0.1:8001",
+  fetch: (url) =>
+    new URL(String(url)).searchParams.has("watch")
+      ? new Response(`${JSON.stringify({ type: "ADDED", object: POD })}\n`)
+      : String(url).endsWith("/web-1")
+      ? Response.json(POD)
+      : Response.json({ kind: "PodList", apiVersion: "v1", metadata: {}, items: [POD] }),
+});
+
+async function watched<T>(watching: Promise<AsyncIterable<readonly { object?: T }[]>>): Promise<unknown> {
+  for await (const [event] of await watching) return event.object;
+  return undefined;
+}
+
+describe("what lists and watches leave out", () => {
+  it("is what nobody reads, unless told otherwise", async () => {
+    const pods = cluster.resource<Pod>("v1/pods");
+    const [item] = (await pods.list()).items;
+    assert.deepEqual(item, { ...POD, metadata: METADATA, apiVersion: "v1", kind: "Pod" });
+    assert.deepEqual(await watched(pods.watch() as never), { ...POD, metadata: METADATA });
+    assert.deepEqual(DEFAULT_DROP.length, 2);
+  });
+
+  it("is nothing with an empty list of paths", async () => {
+    const pods = cluster.resource<Pod>("v1/pods", { drop: [] });
+    assert.deepEqual((await pods.list()).items[0], { ...POD, apiVersion: "v1", kind: "Pod" });
+    assert.deepEqual(await watched(pods.watch() as never), POD);
+  });
+
+  it("is not left out of a single object, so that it can be replaced", async () => {
+    assert.deepEqual(await cluster.resource<Pod>("v1/pods").get("web-1"), POD);
+  });
+
+  it("is typed away where the type of the objects is known from the resource", async () => {
+    const pods = cluster.resource(resourceOf<Pod>("v1/pods"), { drop: ["spec.volumes[].secret", "status"] });
+    const [item] = (await pods.list()).items;
+    assert.deepEqual(item.spec, { nodeName: "node-1", volumes: [{ name: "keys" }, { name: "tmp" }] });
+    assert.equal(item.spec?.volumes?.[0].name, "keys");
+    // @ts-expect-error -- dropped
+    assert.equal(item.spec?.volumes?.[0].secret, undefined);
+    // @ts-expect-error -- dropped
+    assert.equal(item.status, undefined);
+    const [slim] = (await cluster.resource(resourceOf<Pod>("v1/pods")).list()).items;
+    // @ts-expect-error -- dropped by default
+    assert.equal(slim.metadata?.managedFields, undefined);
+    assert.equal(slim.metadata?.name, "web-1");
+  });
+
+  it("is typed away of what is kept", async () => {
+    const pods = cluster.resource(resourceOf<Pod>("v1/pods"), { keep: ["spec.nodeName"] });
+    const [item] = (await pods.list()).items;
+    assert.deepEqual(item, {
+      apiVersion: "v1",
+      kind: "Pod",
+      metadata: METADATA,
+      spec: { nodeName: "node-1" },
+    });
+    assert.equal(item.spec?.nodeName, "node-1");
+    // @ts-expect-error -- not kept
+    assert.equal(item.spec?.volumes, undefined);
+    // @ts-expect-error -- not kept
+    assert.equal(item.status, undefined);
+  });
+
+  it("is typed away of what a schema says", async () => {
+    const schema: Schema<Pod> = {
+      "~standard": { version: 1, vendor: "test", validate: (value) => ({ value }) },
+    };
+    const [item] = (await cluster.resource("v1/pods", { schema, drop: ["spec.volumes"] }).list()).items;
+    // @ts-expect-error -- dropped
+    assert.equal(item.spec?.volumes, undefined);
+    assert.equal(item.spec?.nodeName, "node-1");
+  });
+
+  it("has types of its own", () => {
+    const pod: Dropped<Pod, "spec.volumes" | "status.phase"> = { spec: { nodeName: "a" }, status: {} };
+    // A type without a field stands for the type with it, where the field may be absent.
+    const whole: Pod = pod;
+    const kept: Kept<Pod, "status.phase"> = { kind: "Pod", metadata: {}, status: { phase: "Running" } };
+    assert.equal(whole.spec?.nodeName, "a");
+    assert.equal(kept.status?.phase, "Running");
+  });
+
+  it("is refused at once where a path is wrong, or of what a cache needs", () => {
+    assert.throws(
+      () => cluster.resource("v1/pods", { drop: ["spec..volumes"] }),
+      /Cannot read the path "spec..volumes" at character 5/,
+    );
+    assert.throws(
+      () => cluster.resource("v1/pods", { drop: ["metadata.name"] }),
+      /a cache needs metadata.name/,
+    );
+  });
+});

@@ -1,0 +1,175 @@
+import fc from "fast-check";
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import { Projection, type ProjectionOptions } from "@listwatch/cache";
+import { propertyOptions } from "../property.ts";
+
+// deno-lint-ignore no-explicit-any -- of any shape
+function project(value: unknown, options: ProjectionOptions, indent?: number): any {
+  const text = JSON.stringify(value, undefined, indent);
+  // Inside of a longer text, as the items of a list are.
+  return new Projection(options).parse(`[${text}]{`, 1, text.length + 1);
+}
+
+const POD = {
+  metadata: {
+    name: "web-1",
+    annotations: { "example.com/notes": 'a "long" text', team: "shop" },
+    managedFields: [{ manager: "kubelet", fieldsV1: { "f:status": { 'k:{"type":"Ready"}': {} } } }],
+  },
+  spec: {
+    nodeName: "node-1",
+    containers: [{ name: "app", image: "web:1", env: [{ name: "A" }] }, { name: "sidecar", env: [] }],
+  },
+  status: { phase: "Running", conditions: [] },
+};
+
+describe("a projection", () => {
+  it("leaves out the fields that are dropped, and keeps the others as they are", () => {
+    const { managedFields: _, ...metadata } = POD.metadata;
+    assert.deepEqual(project(POD, { drop: ["metadata.managedFields"] }), { ...POD, metadata });
+    assert.deepEqual(project(POD, { drop: ["spec", "status.conditions"] }), {
+      metadata: POD.metadata,
+      status: { phase: "Running" },
+    });
+    assert.deepEqual(project(POD, {}), POD);
+  });
+
+  it("leaves out fields of every element of an array", () => {
+    assert.deepEqual(project(POD, { drop: ["spec.containers[].env"] }), {
+      ...POD,
+      spec: { nodeName: "node-1", containers: [{ name: "app", image: "web:1" }, { name: "sidecar" }] },
+    });
+  });
+
+  it("leaves out keys that are no names", () => {
+    const { annotations } = project(POD, { drop: ['metadata.annotations["example.com/notes"]'] }).metadata;
+    assert.deepEqual(annotations, { team: "shop" });
+  });
+
+  it("keeps nothing but what is asked for, the type and the metadata", () => {
+    const options = { keep: ["spec.nodeName", "spec.containers[].name"], drop: ["metadata.managedFields"] };
+    const { managedFields: _, ...metadata } = POD.metadata;
+    assert.deepEqual(project({ apiVersion: "v1", kind: "Pod", ...POD }, options), {
+      apiVersion: "v1",
+      kind: "Pod",
+      metadata,
+      spec: { nodeName: "node-1", containers: [{ name: "app" }, { name: "sidecar" }] },
+    });
+  });
+
+  it("takes a value that is of another shape than a path says as it is", () => {
+    for (const spec of [null, 7, "text", [], [{ volumes: 1 }], {}]) {
+      assert.deepEqual(project({ spec }, { drop: ["spec.volumes"] }), { spec });
+      assert.deepEqual(project({ spec }, { drop: ["spec[].other"] }), { spec });
+    }
+  });
+
+  it("finds a key that is written with escapes", () => {
+    const text = '{"sp\\u0065c":1,"status":2}';
+    assert.deepEqual(new Projection({ drop: ["spec"] }).parse(text, 0, text.length), { status: 2 });
+  });
+
+  it("is not misled by a text that looks like the end of an array", () => {
+    for (const text of ["]", "}]", '}],"spec":{', "[", '\\"]']) {
+      const object = {
+        metadata: { name: "a", managedFields: [{ [text]: text }], labels: { text } },
+        spec: [text],
+      };
+      assert.deepEqual(project(object, { drop: ["metadata.managedFields"] }), {
+        metadata: { name: "a", labels: { text } },
+        spec: [text],
+      });
+    }
+  });
+
+  it("leaves what a bookmark or an error holds as it is", () => {
+    const projection = new Projection({ drop: ["metadata.annotations"] });
+    const object = {
+      metadata: { resourceVersion: "7", annotations: { "k8s.io/initial-events-end": "true" } },
+    };
+    for (const type of ["BOOKMARK", "ERROR"]) {
+      assert.deepEqual(projection.parseEvent(JSON.stringify({ type, object })), { type, object });
+      assert.deepEqual(projection.parseEvent(JSON.stringify({ object, type })), { type, object });
+    }
+    assert.deepEqual(projection.parseEvent(JSON.stringify({ type: "ADDED", object })), {
+      type: "ADDED",
+      object: { metadata: { resourceVersion: "7" } },
+    });
+  });
+
+  it("says what is wrong with a text as the JSON parser does", () => {
+    const projection = new Projection({ drop: ["a"], keep: ["b"] });
+    for (
+      const text of [
+        "",
+        "{",
+        '{"a"',
+        '{"a":',
+        '{"a":}',
+        '{"b":1,}',
+        '{"b":1 "c":2}',
+        '{"a":[1,2}',
+        "[",
+        "{]",
+        '{"b":"',
+      ]
+    ) {
+      assert.throws(() => projection.parse(text, 0, text.length), SyntaxError, text);
+    }
+  });
+
+  it("refuses paths that cannot be read", () => {
+    for (const path of ["", ".a", "a.", "a..b", "[]", "a[]", "a[].", "a[0].b", 'a["b]', "a b", "a.[]"]) {
+      assert.throws(() => new Projection({ drop: [path] }), /Cannot read the path/, path);
+    }
+  });
+
+  it("refuses to drop what a cache cannot do without", () => {
+    for (const path of ["metadata", "metadata.name", "metadata.uid", "metadata.resourceVersion", "kind"]) {
+      assert.throws(() => new Projection({ drop: [path] }), /a cache needs/, path);
+    }
+  });
+
+  it("does what dropping from the parsed object does, for any object, paths and white space", () => {
+    const key = fc.constantFrom("a", "b", "c", "d-e", "é");
+    const value = fc.letrec((tie) => ({
+      any: fc.oneof(
+        { maxDepth: 5 },
+        fc.string(),
+        fc.double({ noNaN: true }),
+        fc.constant(null),
+        tie("object"),
+        tie("array"),
+      ),
+      object: fc.dictionary(key, tie("any"), { maxKeys: 4 }),
+      array: fc.array(tie("any"), { maxLength: 3 }),
+    }));
+    const segment = fc.oneof(fc.constantFrom(".a", ".b", ".c", ".d-e"), fc.constant("[]"));
+    const path = fc.array(segment, { minLength: 1, maxLength: 4 }).map((segments) =>
+      segments.join("").replace(/^\./, "")
+    )
+      .filter((path) => !/^\[\]|\[\]$/.test(path));
+    const drop = fc.array(path, { maxLength: 4 });
+    fc.assert(
+      fc.property(value.object, drop, fc.constantFrom(undefined, 1), (object, drop, indent) => {
+        const plain = JSON.parse(JSON.stringify(object));
+        const expected = JSON.parse(JSON.stringify(object));
+        for (const path of drop) remove(expected, path.match(/\[\]|[\w-]+/g)!);
+        assert.deepEqual(project(plain, { drop }, indent), expected);
+      }),
+      propertyOptions(3_000),
+    );
+  });
+});
+
+function remove(value: unknown, [segment, ...rest]: readonly string[]): void {
+  if (typeof value !== "object" || value === null) return;
+  if (segment === "[]") {
+    if (Array.isArray(value)) { for (const element of value) remove(element, rest); }
+  } else if (!Array.isArray(value)) {
+    const object = value as Record<string, unknown>;
+    if (rest.length === 0) delete object[segment];
+    else remove(object[segment], rest);
+  }
+}
