@@ -47,7 +47,8 @@ export interface ListWatchContext {
   readonly onBytes?: (bytes: number) => void;
   /**
    * Given each item of a list as soon as it is decoded and accepted; what it returns takes its place in the page. For
-   * sources that decode items one by one: then never more than one of them is there in its own form.
+   * sources that decode items one by one: then never more than one of them is there in its own form. A source that
+   * looks into the items of another one's pages must not pass this on to it.
    */
   readonly intake?: (item: unknown) => unknown;
 }

@@ -243,7 +243,7 @@ export interface StoreOptions<T> {
   readonly transform?: TransformFunc<T>;
   /**
    * How objects are held: `objects`, the default, as they are; `encoded` as short texts that are decoded when they are
-   * read, for a tenth of the memory. Keys and indices are the same in both, and so are all calls; but a decoded object is
+   * read, for a sixth of the memory. Keys and indices are the same in both, and so are all calls; but a decoded object is
    * another one than was put in, equal to it, unless it was written or looked up a short while ago. Only what can be
    * written as JSON is encoded; other values are held as they are, and a property that is `undefined` is left out.
    */
