@@ -5,6 +5,7 @@ import {
   newCluster,
   SharedIndexInformer,
   type SharedIndexInformerOptions,
+  SharedInformerFactory,
   silentLogger,
   type StoreEvent,
 } from "@listwatch/cache";
@@ -185,5 +186,35 @@ describe("a list of an informer with encoded storage", () => {
     assert.equal(sameA, a);
     assert.notEqual(otherB, b);
     assert.deepEqual(informer.indexer.getByKey("default/b")?.metadata?.labels, { changed: "yes" });
+  });
+});
+
+describe("the storage of an informer", () => {
+  it("is what the options of a factory say", async () => {
+    const clock = new FakeClock();
+    const server = new InMemoryApiServer({ clock });
+    for (let i = 0; i < MANY; i++) server.create("v1/pods", pod(`web-${i}`));
+    const cluster = newCluster({ server: "http://in-memory", fetch: server.fetch, clock });
+    const factory = new SharedInformerFactory(cluster, {
+      informer: { storage: "encoded", clock, logger: silentLogger },
+    });
+    const { informer: { indexer }, lister } = factory.forResource("v1/pods");
+    factory.start();
+    await clock.advance(10);
+    assert.equal(lister.list().length, MANY);
+    const [first] = indexer.list();
+    const others = indexer.listKeys().map((key) => indexer.getByKey(key));
+    assert.notEqual(indexer.list()[0], first, "it was decoded again");
+    assert.deepEqual(indexer.list()[0], first);
+    assert.equal(others.length, MANY);
+    await factory.shutdown();
+  });
+
+  it("is refused if it is neither of the two", () => {
+    const source = newCluster({ server: "http://in-memory" }).resource("v1/pods");
+    assert.throws(
+      () => new SharedIndexInformer(source, { storage: "bytes" as "objects" }),
+      /Cannot make a store with the storage "bytes": it must be "objects" or "encoded"/,
+    );
   });
 });

@@ -331,6 +331,26 @@ describeOnce("ThreadSafeStore", () => {
     assert.deepEqual(store.byIndex("self", "y"), ["y"]);
   });
 
+  it("asks index functions only about what a replace brings anew", () => {
+    const asked: string[] = [];
+    const store = new ThreadSafeStore<{ users: string[] }, "byUser">({
+      byUser: ({ users }) => {
+        asked.push(users.join());
+        return users;
+      },
+    });
+    const one = { users: ["ernie", "bert"] };
+    const none = { users: [] };
+    store.replace([["one", one], ["none", none]], "1");
+    asked.length = 0;
+    store.replace([["one", one], ["two", { users: ["bert"] }], ["none", none]], "2");
+    assert.deepEqual(asked, ["bert"]);
+    assert.deepEqual(store.indexKeys("byUser", "bert"), ["one", "two"]);
+    assert.deepEqual(store.indexKeys("byUser", "ernie"), ["one"]);
+    store.update("one", { users: ["oscar"] });
+    assert.deepEqual(store.listIndexFuncValues("byUser").sort(), ["bert", "oscar"]);
+  });
+
   it("names the index, the key and the operation when an index function throws", () => {
     const store = new ThreadSafeStore<string, "fussy">({
       fussy: (object) => {
