@@ -1,63 +1,131 @@
 /**
  * `deno task bench`: how long this library and its peers take to sync, how many events they take in, and how much
- * memory they need; in one run on one machine, so that the ratios mean something.
+ * memory they need; in one run on one machine, so that the ratios mean something. `docs/benchmarks.md` tells how.
  *
  * @module
  */
 
-import { parseArgs } from "node:util";
-import { installTools } from "../scripts/lib/tools.ts";
-import { type Entrant, entrants, type Peers } from "./lib/contestants.ts";
-import type { Measurement, Phase } from "./lib/measurement.ts";
-import { buildPrograms } from "./lib/programs.ts";
-import { runJob, startServer } from "./lib/rounds.ts";
-import { digits, medianOf } from "./lib/statistics.ts";
-import { markdownTable } from "./lib/table.ts";
+import { join } from "node:path";
+import { ROOT } from "../scripts/lib/gate.ts";
+import { installTools, type Tools } from "../scripts/lib/tools.ts";
+import { entrants } from "./lib/contestants.ts";
+import { measureGrowth } from "./lib/growth.ts";
+import type { Measurement } from "./lib/measurement.ts";
+import { type BenchOptions, readOptions, USAGE } from "./lib/options.ts";
+import { buildPrograms, type Programs } from "./lib/programs.ts";
+import { count, sizeReport, type SizeResult } from "./lib/report.ts";
+import { circumstances, type Section, writeSection } from "./lib/results_file.ts";
+import { type BenchServer, runJob, startServer } from "./lib/rounds.ts";
+import { digits, eventsPerSecond, heapPerObject } from "./lib/statistics.ts";
 
-const { values } = parseArgs({
-  args: Deno.args,
-  options: {
-    sizes: { type: "string", default: "20k" },
-    rounds: { type: "string", default: "5" },
-    peers: { type: "string", default: "node" },
-    only: { type: "string" },
-    events: { type: "string", default: "50000" },
-    framing: { type: "string", default: "event" },
-  },
-});
+/** Progress; the report alone goes to standard output. */
 const log = (line: string) => console.error(line);
-const tools = await installTools(log);
-const peers = values.peers as Peers;
-await using programs = await buildPrograms(tools, peers, log);
-const only = values.only?.split(",");
-const chosen = entrants(peers).filter(({ id }) => !only || only.some((word) => id.includes(word)));
-for (const size of values.sizes.split(",")) {
-  const objects = Number(size.replace(/k$/, "")) * (size.endsWith("k") ? 1000 : 1);
-  await using server = await startServer(tools, {
-    objects,
-    events: Number(values.events),
-    framing: values.framing,
-  });
-  const runs = new Map<Entrant, Measurement[]>(chosen.map((entrant) => [entrant, []]));
-  const phases: Phase[] = ["sync", "heap", "index", "burst"];
-  for (let round = 0; round < Number(values.rounds); round++) {
-    for (const entrant of chosen) {
-      const measured = await runJob({ entrant, phases }, server, tools, programs);
-      log(`${entrant.id} ${JSON.stringify(measured)}`);
-      runs.get(entrant)!.push(measured);
-    }
+
+async function main(): Promise<void> {
+  let options: BenchOptions;
+  try {
+    options = readOptions(Deno.args);
+  } catch (error) {
+    console.error(`${error instanceof Error ? error.message : error}\n\n${USAGE}`);
+    Deno.exit(2);
   }
-  const show = (value: number | undefined, scale = 1) => value === undefined ? "-" : digits(value / scale);
-  console.log(markdownTable(
-    ["", "sync, s", "events/s", "peak RSS, MB", "heap/object, KB", "objects/us", "longest task, ms"],
-    [...runs].map(([{ label }, list]) => [
-      label,
-      show(medianOf(list, (run) => run.syncMs), 1000),
-      show(medianOf(list, (run) => run.burstMs && (run.burstEvents! - 1) / run.burstMs * 1000)),
-      show(medianOf(list, (run) => run.syncRssBytes), 2 ** 20),
-      show(medianOf(list, (run) => run.settledBytes && run.settledBytes / run.stored!), 1000),
-      show(medianOf(list, (run) => run.nodeLookupsPerUs)),
-      show(medianOf(list, (run) => run.longestTaskMs)),
-    ]),
-  ));
+  if (options.isHelp) return console.log(USAGE);
+  const tools = await installTools(log);
+  await using programs = await buildPrograms(tools, options.isGrowth ? "none" : options.peers, log);
+  const command = ["deno task bench", ...Deno.args].join(" ");
+  const versions = new Set<string>();
+  const report = options.isGrowth
+    ? await measureGrowth(options, tools, programs, log)
+    : await compare(options, tools, programs, versions);
+  if (options.isGrowth) versions.add("Node 24 of tests/runtimes/package-lock.json");
+  const text =
+    `${await circumstances(command, [...versions])}\n- Each figure is the median of ${options.rounds} ` +
+    `${options.rounds === 1 ? "run" : "alternating runs"}\n\n${report}`;
+  console.log(`\n${text}`);
+  const section: Section = options.isGrowth ? "growth" : "comparison";
+  if (options.out !== undefined) {
+    await writeSection(join(ROOT, options.out), section, text);
+    log(`\nwritten to ${options.out}`);
+  } else log(`\nnot written to a file, because ${options.whyNotWritten} (--out FILE writes it)`);
 }
+
+async function compare(
+  options: BenchOptions,
+  tools: Tools,
+  programs: Programs,
+  versions: Set<string>,
+): Promise<string> {
+  const { only } = options;
+  const chosen = entrants(options.peers).filter(({ id }) =>
+    only.length === 0 || only.some((word) => id.includes(word))
+  );
+  if (chosen.length === 0) {
+    const known = entrants(options.peers).map(({ id }) => id).join(", ");
+    throw new Error(`nobody's id contains ${only.join(" or ")}; there are ${known}`);
+  }
+  const reports: string[] = [];
+  for (const objects of options.sizes) {
+    log(`\n${count(objects)} pods: encoding ...`);
+    await using server = await startServer(tools, { ...options, objects });
+    const runs = chosen.map((entrant) => ({ entrant, measurements: [] as Measurement[] }));
+    for (let round = 1; round <= options.rounds; round++) {
+      for (const { entrant, measurements } of runs) {
+        const measured = await measureOnce(entrant, server, tools, programs);
+        measurements.push(measured);
+        if (measured.version) versions.add(versionOf(entrant.library, measured.version));
+        log(`${round}/${options.rounds} ${entrant.id.padEnd(24)} ${line(measured)}`);
+      }
+    }
+    const result: SizeResult = { objects, events: options.events, listBytes: server.listBytes, runs };
+    reports.push(sizeReport(result));
+  }
+  return reports.join("\n\n");
+}
+
+/**
+ * Two processes: one is timed as it comes, in the other collections are forced to weigh what is kept. A runtime that was
+ * made to collect sizes its heap differently afterwards.
+ */
+async function measureOnce(
+  entrant: SizeResult["runs"][number]["entrant"],
+  server: BenchServer,
+  tools: Tools,
+  programs: Programs,
+): Promise<Measurement> {
+  const timed = await runJob({ entrant, phases: ["sync", "burst"] }, server, tools, programs);
+  if (timed.skipped || entrant.library === "kube-rs") return timed;
+  const phases = entrant.library === "bare"
+    ? ["sync", "heap"] as const
+    : ["sync", "heap", "index", "relist"] as const;
+  const weighed = await runJob({ entrant, phases }, server, tools, programs);
+  return {
+    ...timed,
+    settledBytes: weighed.settledBytes,
+    nodeLookupsPerUs: weighed.nodeLookupsPerUs,
+    namespaceLookupsPerUs: weighed.namespaceLookupsPerUs,
+    relistUpdates: weighed.relistUpdates,
+    relistPeakBytes: weighed.relistPeakBytes,
+    relistKeepsIdentity: weighed.relistKeepsIdentity,
+    ...(weighed.skipped && { skipped: weighed.skipped }),
+  };
+}
+
+function versionOf(library: string, version: string): string {
+  return library === "listwatch" || library === "bare" ? version : `${library} ${version}`;
+}
+
+/** One run, in a line. */
+function line(measured: Measurement): string {
+  if (measured.skipped) return `skipped: ${measured.skipped}`;
+  const part = (value: number | undefined, unit: number, name: string) =>
+    value === undefined ? "" : `${digits(value / unit)} ${name}`;
+  return [
+    part(measured.syncMs, 1000, "s to sync"),
+    part(eventsPerSecond(measured), 1, "events/s"),
+    part(measured.syncRssBytes, 1e6, "MB peak"),
+    part(heapPerObject(measured), 1000, "KB/object"),
+    part(measured.nodeLookupsPerUs, 1, "objects/us"),
+  ].filter((text) => text !== "").join(", ");
+}
+
+await main();

@@ -7,12 +7,7 @@
  * @module
  */
 
-import {
-  type KubernetesObject,
-  newCluster,
-  type ResourceOptions,
-  SharedIndexInformer,
-} from "@listwatch/cache";
+import { type KubernetesObject, type ListerWatcher, newCluster, SharedIndexInformer } from "@listwatch/cache";
 import type { Task } from "../lib/measurement.ts";
 import { type Contestant, measure } from "./harness.ts";
 
@@ -20,10 +15,14 @@ interface Pod extends KubernetesObject {
   spec?: { nodeName?: string };
 }
 
+type Managed = { metadata?: { managedFields?: unknown } } | undefined;
+
 function newContestant(task: Task): Contestant {
   const cluster = newCluster({ server: task.server });
-  const options: ResourceOptions<Pod> & { drop?: [] } = task.variant === "all" ? { drop: [] } : {};
-  const pods = cluster.resource<Pod>("v1/pods", options);
+  const isWhole = task.variant === "all";
+  const pods: ListerWatcher<Pod> = isWhole
+    ? cluster.resource<Pod>("v1/pods", { drop: [] })
+    : cluster.resource<Pod>("v1/pods");
   const indexers: Record<string, (pod: Pod) => string[]> = {};
   if (task.indices >= 1) indexers.node = (pod) => [pod.spec?.nodeName ?? ""];
   if (task.indices >= 2) indexers.namespace = (pod) => [pod.metadata?.namespace ?? ""];
@@ -41,7 +40,8 @@ function newContestant(task: Task): Contestant {
     for (const value of indexer.listIndexFuncValues(name)) found += indexer.byIndex(name, value).length;
     return found;
   };
-  let first: string | undefined;
+  let firstKey: string | undefined;
+  const first = () => indexer.getByKey(firstKey ??= indexer.listKeys()[0]);
   return {
     async start(hooks) {
       const registrations = [];
@@ -59,12 +59,18 @@ function newContestant(task: Task): Contestant {
       }
       informer.start();
       await informer.synced();
+      if ((first() as Managed)?.metadata?.managedFields !== undefined !== isWhole) {
+        throw new Error(
+          `the variant is ${task.variant}, but managedFields were ${isWhole ? "" : "not "}dropped`,
+        );
+      }
       return { handled: Promise.all(registrations.map(({ synced }) => synced)) };
     },
     size: () => indexer.listKeys().length,
     lookUpNodes: () => lookUp("node"),
     lookUpNamespaces: () => lookUp("namespace"),
-    sample: () => indexer.getByKey(first ??= indexer.listKeys()[0]),
+    // Encoded objects are decoded when they are read, and may be another object each time.
+    ...(task.variant !== "encoded" && { sample: first }),
   };
 }
 

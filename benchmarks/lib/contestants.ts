@@ -7,10 +7,8 @@
 import { join } from "node:path";
 import { ROOT } from "../../scripts/lib/gate.ts";
 import type { Tools } from "../../scripts/lib/tools.ts";
+import type { Peers } from "./options.ts";
 import type { Programs } from "./programs.ts";
-
-/** Who the contestants are, for `--peers`. */
-export type Peers = "none" | "node" | "all";
 
 /** One program with one set of options. */
 export interface Entrant {
@@ -32,7 +30,7 @@ const VARIANT_LABELS = {
   encoded: "no managedFields, encoded",
 };
 
-/** All entrants, those that are compared with first. */
+/** All entrants: ours, the bare loops, then the peers. */
 export function entrants(peers: Peers): Entrant[] {
   const list: Entrant[] = [];
   for (const runtime of JS_RUNTIMES) {
@@ -63,11 +61,11 @@ export function entrants(peers: Peers): Entrant[] {
   return list;
 }
 
-/** The command that starts an entrant, without its task. */
-export function commandOf(entrant: Entrant, tools: Tools, programs: Programs): string[] {
+/** The command that starts an entrant, without its task; `undefined` if its program was not built. */
+export function commandOf(entrant: Entrant, tools: Tools, programs: Programs): string[] | undefined {
   const { library, runtime } = entrant;
-  if (library === "client-go") return [programs.clientGo!];
-  if (library === "kube-rs") return [programs.kubeRs!];
+  if (library === "client-go") return programs.clientGo === undefined ? undefined : [programs.clientGo];
+  if (library === "kube-rs") return programs.kubeRs === undefined ? undefined : [programs.kubeRs];
   const name = library === "listwatch" ? "listwatch" : "bare_loop";
   const source = library === "client-node"
     ? join(ROOT, "benchmarks/peers/node/client_node.mjs")

@@ -45,8 +45,6 @@ export interface Measurement {
   readonly p999TaskMs?: number;
   /** Heap and buffers after a garbage collection, less the same before `run`, when it was synced. */
   readonly settledBytes?: number;
-  /** The same in the end. */
-  readonly endSettledBytes?: number;
   /** Objects returned per microsecond when every node is looked up. */
   readonly nodeLookupsPerUs?: number;
   /** The same for every namespace. */
@@ -57,10 +55,8 @@ export interface Measurement {
   readonly burstEvents?: number;
   /** Updates that handlers were told of in a relist of what they know. */
   readonly relistUpdates?: number;
-  /** The highest sample of the heap while it listed again, less the same before `run`. */
+  /** The highest heap while it listed again, sampled after collections, less the same before `run`. */
   readonly relistPeakBytes?: number;
-  /** From the list request to the watch that followed. */
-  readonly relistMs?: number;
   /** Whether the objects are still the same ones. */
   readonly relistKeepsIdentity?: boolean;
   /** Why it did not take part. */

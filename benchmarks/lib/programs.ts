@@ -4,17 +4,19 @@
  * @module
  */
 
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { ROOT } from "../../scripts/lib/gate.ts";
-import { run } from "../../scripts/lib/process.ts";
+import { type ProcessResult, run } from "../../scripts/lib/process.ts";
 import type { Tools } from "../../scripts/lib/tools.ts";
-import type { Peers } from "./contestants.ts";
+import type { Peers } from "./options.ts";
 
 /** Where the built programs are. */
 export interface Programs extends AsyncDisposable {
   /** A folder with the contestants in JavaScript, bundled for Node and Bun. */
   readonly bundles: string;
+  /** The program with client-go; absent if it was not asked for, or cannot be built here. */
   readonly clientGo?: string;
+  /** The same for kube-rs. */
   readonly kubeRs?: string;
 }
 
@@ -31,6 +33,8 @@ export async function buildPrograms(
   log: (line: string) => void,
 ): Promise<Programs> {
   if (peers !== "none") await installNodePeers(log);
+  const clientGo = peers === "all" ? await buildClientGo(log) : undefined;
+  const kubeRs = peers === "all" ? await buildKubeRs(log) : undefined;
   const bundles = await Deno.makeTempDir({ prefix: "listwatch-bench-" });
   try {
     await bundle(tools, bundles);
@@ -40,6 +44,8 @@ export async function buildPrograms(
   }
   return {
     bundles,
+    ...(clientGo && { clientGo }),
+    ...(kubeRs && { kubeRs }),
     [Symbol.asyncDispose]: () => Deno.remove(bundles, { recursive: true }),
   };
 }
@@ -74,4 +80,56 @@ async function installNodePeers(log: (line: string) => void): Promise<void> {
   });
   if (result.code !== 0) throw new Error(`npm ci in benchmarks/peers/node failed:\n${result.output}`);
   await Deno.writeTextFile(stamp, lock);
+}
+
+/** Built once into the user's cache folder, until its sources change. */
+function buildClientGo(log: (line: string) => void): Promise<string | undefined> {
+  return buildOnce("client_go", ["go.mod", "go.sum", "main.go"], log, async (dir, output) => {
+    const env = { GOFLAGS: "", GOWORK: "off", GOTOOLCHAIN: "local", CGO_ENABLED: "0" };
+    return await run("go", ["build", "-trimpath", "-buildvcs=false", "-o", output, "."], { cwd: dir, env });
+  });
+}
+
+function buildKubeRs(log: (line: string) => void): Promise<string | undefined> {
+  return buildOnce("kube_rs", ["Cargo.toml", "src/main.rs"], log, async (dir, output) => {
+    const result = await run("cargo", ["build", "--release", "--quiet"], { cwd: dir });
+    if (result.code === 0) {
+      await Deno.copyFile(join(dir, "target", "release", "listwatch-benchmark-kube-rs"), output);
+      await Deno.remove(join(dir, "target"), { recursive: true });
+    }
+    return result;
+  });
+}
+
+async function buildOnce(
+  name: string,
+  files: string[],
+  log: (line: string) => void,
+  build: (dir: string, output: string) => Promise<ProcessResult>,
+): Promise<string | undefined> {
+  const texts = await Promise.all(files.map((file) => Deno.readTextFile(join(PEERS_DIR, name, file))));
+  const bytes = new TextEncoder().encode([Deno.build.target, ...texts].join("\n---\n"));
+  const hash = new Uint8Array(await crypto.subtle.digest("SHA-256", bytes)).toHex().slice(0, 16);
+  const dir = join(cacheDir(), `${name}-${hash}`);
+  const output = join(dir, `program${Deno.build.os === "windows" ? ".exe" : ""}`);
+  if (await Deno.stat(output).then(() => true, () => false)) return output;
+  log(
+    `building the program with ${
+      name.replace("_", "-")
+    } (once; minutes where nothing of it was built before) ...`,
+  );
+  for (const [i, file] of files.entries()) {
+    await Deno.mkdir(dirname(join(dir, file)), { recursive: true });
+    await Deno.writeTextFile(join(dir, file), texts[i]);
+  }
+  const result = await build(dir, output);
+  if (result.code === 0) return output;
+  // A machine without Go or Rust still compares the others.
+  log(`without ${name.replace("_", "-")}: ${result.output.trim().split("\n").slice(-5).join("\n")}`);
+  return undefined;
+}
+
+function cacheDir(): string {
+  const home = Deno.env.get("HOME") ?? Deno.env.get("USERPROFILE") ?? ".";
+  return join(Deno.env.get("XDG_CACHE_HOME") || join(home, ".cache"), "listwatch", "benchmarks");
 }

@@ -69,7 +69,9 @@ export async function runJob(
   programs: Programs,
   timeoutMs: number = 5 * 60_000,
 ): Promise<Measurement> {
-  const [command, ...args] = commandOf(job.entrant, tools, programs);
+  const line = commandOf(job.entrant, tools, programs);
+  if (line === undefined) return { skipped: "its program could not be built" };
+  const [command, ...args] = line;
   const result = await run(command, [
     ...args,
     `--server=${server.url}`,
@@ -81,8 +83,8 @@ export async function runJob(
     `--handlers=${job.handlers ?? 1}`,
     `--indices=${job.indices ?? 2}`,
   ], { timeoutMs });
-  const line = result.stdout.split("\n").find((line) => line.startsWith(MEASUREMENT_MARK));
-  if (line !== undefined) return JSON.parse(line.slice(MEASUREMENT_MARK.length)) as Measurement;
+  const answer = result.stdout.split("\n").find((line) => line.startsWith(MEASUREMENT_MARK));
+  if (answer !== undefined) return JSON.parse(answer.slice(MEASUREMENT_MARK.length)) as Measurement;
   const reason = result.timedOut ? `nothing after ${timeoutMs / 1000} s` : `ended with code ${result.code}`;
   const said = result.output.trim().split("\n").slice(-3).join(" ").slice(0, 300);
   return { skipped: said === "" ? reason : `${reason}: ${said}` };

@@ -17,6 +17,16 @@ export function median(values: readonly number[]): number | undefined {
 /** What is derived from one run, as a number. */
 export type Metric = (run: Measurement) => number | undefined;
 
+/** Events per second of the burst, counted from the first. */
+export function eventsPerSecond({ burstMs, burstEvents }: Measurement): number | undefined {
+  return burstMs === undefined || burstEvents === undefined ? undefined : (burstEvents - 1) / burstMs * 1000;
+}
+
+/** Bytes of settled heap for each object. */
+export function heapPerObject({ settledBytes, stored }: Measurement): number | undefined {
+  return settledBytes === undefined || stored === undefined ? undefined : settledBytes / stored;
+}
+
 /** The median of a metric over the runs that have it. */
 export function medianOf(runs: readonly Measurement[], metric: Metric): number | undefined {
   const values: number[] = [];
@@ -29,6 +39,7 @@ export function medianOf(runs: readonly Measurement[], metric: Metric): number |
 
 /** A number with about three digits that say something. */
 export function digits(value: number): string {
+  if (value === 0) return "0";
   const places = Math.abs(value) >= 100 ? 0 : Math.abs(value) >= 10 ? 1 : Math.abs(value) >= 0.1 ? 2 : 3;
   const [whole, rest] = value.toFixed(places).split(".");
   const grouped = whole.replace(/\B(?=(\d{3})+$)/g, ",");

@@ -56,13 +56,15 @@ const CHARACTERS = "bcdfghjklmnpqrstvwxz2456789";
 
 function buildPod(population: PodPopulation, index: number, version: PodVersion, random: Random): Json {
   const app = APPS[index % APPS.length];
-  const namespace = `${TEAMS[index % TEAMS.length]}-${Math.floor(random() * population.namespaces)}`;
+  // Six pods share a replica set, and with it their namespace, release, hash and owner.
+  const shared = newRandom(-1 - (index % APPS.length) - APPS.length * Math.floor(index / (6 * APPS.length)));
+  const namespace = `${TEAMS[index % TEAMS.length]}-${Math.floor(shared() * population.namespaces)}`;
+  const release = `2026.${1 + Math.floor(shared() * 11)}.${Math.floor(shared() * 40)}`;
+  const hash = letters(10, shared);
   const nodeNumber = Math.floor(random() * population.nodes);
   const node = `ip-10-${nodeNumber % 7}-${nodeNumber}.eu-west-1.compute.internal`;
-  const hash = letters(10, random);
   // No two pods have the same suffix: the factor has no divisor in common with 27 ** 5.
   const suffix = numbered((index * 7_654_321) % 27 ** 5);
-  const release = `2026.${1 + Math.floor(random() * 11)}.${Math.floor(random() * 40)}`;
   const created = timestamp(index * 97);
   const changed = timestamp(index * 97 + 45 + version.revision * 60);
   const image = `registry.example.com/${TEAMS[index % TEAMS.length]}/${app}:${release}`;
@@ -92,7 +94,7 @@ function buildPod(population: PodPopulation, index: number, version: PodVersion,
     apiVersion: "apps/v1",
     kind: "ReplicaSet",
     name: `${app}-${hash}`,
-    uid: uuid(random),
+    uid: uuid(shared),
     controller: true,
     blockOwnerDeletion: true,
   };

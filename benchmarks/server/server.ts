@@ -39,7 +39,6 @@ const stats = { lists: 0, watches: 0 };
 const watches = new Set<ServerResponse>();
 /** Called when a watch was opened. */
 let onWatch: (() => void)[] = [];
-let listStartedMs = 0;
 
 const server = createServer((request, response) => {
   answer(request, response).catch((error) => {
@@ -70,7 +69,6 @@ async function answer(request: IncomingMessage, response: ServerResponse): Promi
 }
 
 async function sendList(query: URLSearchParams, response: ServerResponse): Promise<void> {
-  listStartedMs = performance.now();
   const limit = Number(query.get("limit") ?? 0);
   const start = Number(/^from-(\d+)$/.exec(query.get("continue") ?? "")?.[1] ?? 0);
   const isPaged = limit > 0 && query.get("resourceVersion") !== "0";
@@ -109,7 +107,7 @@ async function sendBurst(response: ServerResponse): Promise<void> {
       if (!socket.write(block)) await drained(socket);
     }
   }));
-  sendJson(response, 200, { events: burst.events });
+  sendJson(response, 200, stats);
 }
 
 async function forceRelist(response: ServerResponse): Promise<void> {
@@ -118,7 +116,7 @@ async function forceRelist(response: ServerResponse): Promise<void> {
   const expired = status(410, "Expired", "too old resource version");
   for (const watcher of watches) watcher.end(`${JSON.stringify({ type: "ERROR", object: expired })}\n`);
   await opened;
-  sendJson(response, 200, { relistMs: performance.now() - listStartedMs });
+  sendJson(response, 200, stats);
 }
 
 function nextWatch(): Promise<void> {

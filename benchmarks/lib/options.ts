@@ -1,0 +1,114 @@
+/**
+ * The command line of `deno task bench`.
+ *
+ * @module
+ */
+
+import { parseArgs } from "node:util";
+
+/** Who takes part besides ours and the bare loops. */
+export type Peers = "none" | "node" | "all";
+
+/** What was asked for. */
+export interface BenchOptions {
+  readonly isHelp: boolean;
+  /** Numbers of objects. */
+  readonly sizes: readonly number[];
+  readonly rounds: number;
+  readonly peers: Peers;
+  /** Words, one of which an entrant's id must contain; none for all. */
+  readonly only: readonly string[];
+  readonly events: number;
+  readonly framing: "event" | "block";
+  /** Whether to measure the growth instead. */
+  readonly isGrowth: boolean;
+  /** Where the report goes; `undefined` for nowhere but standard output. */
+  readonly out: string | undefined;
+  /** Why the report is not written though nothing was said about it. */
+  readonly whyNotWritten?: string;
+}
+
+/** Text for `--help`. */
+export const USAGE = `deno task bench [options]
+
+  --sizes 1k,20k,100k   how many pods are listed
+  --rounds 5            how often everybody runs; each figure is the median
+  --peers node          none, node (@kubernetes/client-node), or all (client-go and kube-rs too: needs Go and Rust)
+  --only TEXT,TEXT      only contestants whose id contains one of these, such as listwatch-node or bare
+  --events 50000        how many MODIFIED events follow
+  --framing event       each event is a chunk of the HTTP body (event) or they are packed into blocks (block)
+  --growth              instead: cost per object against objects, handlers and indices, of ours on Node
+  --out FILE            where the report goes. Default: benchmarks/RESULTS.md for a run with five rounds or more in
+                        which nobody is left out, and nowhere for less
+`;
+
+/** Where the report goes by default. */
+export const RESULTS_PATH = "benchmarks/RESULTS.md";
+
+/**
+ * Reads the arguments.
+ *
+ * @throws {TypeError} An argument is unknown or has a value that it cannot have.
+ */
+export function readOptions(args: string[]): BenchOptions {
+  const { values } = parseArgs({
+    args,
+    options: {
+      sizes: { type: "string" },
+      rounds: { type: "string", default: "5" },
+      peers: { type: "string", default: "node" },
+      only: { type: "string" },
+      events: { type: "string", default: "50000" },
+      framing: { type: "string", default: "event" },
+      growth: { type: "boolean", default: false },
+      out: { type: "string" },
+      help: { type: "boolean", short: "h", default: false },
+    },
+  });
+  const isGrowth = values.growth;
+  const sizes = (values.sizes ?? (isGrowth ? "1k,10k,100k,300k" : "1k,20k,100k")).split(",").map(readSize);
+  const rounds = readCount("rounds", values.rounds);
+  const only = values.only?.split(",").filter((word) => word !== "") ?? [];
+  const why = rounds < 5
+    ? "of fewer than five rounds"
+    : only.length > 0
+    ? "of --only"
+    : values.peers === "none" && !isGrowth
+    ? "of --peers none"
+    : undefined;
+  return {
+    isHelp: values.help,
+    sizes,
+    rounds,
+    peers: oneOf("peers", values.peers, ["none", "node", "all"]),
+    only,
+    events: readCount("events", values.events),
+    framing: oneOf("framing", values.framing, ["event", "block"]),
+    isGrowth,
+    out: values.out ?? (why === undefined ? RESULTS_PATH : undefined),
+    ...(values.out === undefined && why !== undefined && { whyNotWritten: why }),
+  };
+}
+
+function readSize(text: string): number {
+  const match = /^(\d+)(k?)$/.exec(text.trim());
+  const size = match === null ? 0 : Number(match[1]) * (match[2] === "k" ? 1000 : 1);
+  if (size < 1) {
+    throw new TypeError(`--sizes ${text}: give numbers such as 500 or 20k, with commas between them`);
+  }
+  return size;
+}
+
+function readCount(name: string, text: string): number {
+  const count = Number(text);
+  if (!Number.isInteger(count) || count < 1) {
+    throw new TypeError(`--${name} ${text}: give a number of 1 or more`);
+  }
+  return count;
+}
+
+function oneOf<T extends string>(name: string, value: string, known: readonly T[]): T {
+  const found = known.find((one) => one === value);
+  if (found === undefined) throw new TypeError(`--${name} ${value}: there are ${known.join(", ")}`);
+  return found;
+}

@@ -1,0 +1,46 @@
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import { readOptions } from "../../benchmarks/lib/options.ts";
+
+describe("the command line of the benchmarks", () => {
+  it("measures three sizes in five rounds beside client-node, and writes the results", () => {
+    const options = readOptions([]);
+    assert.deepEqual(options.sizes, [1_000, 20_000, 100_000]);
+    assert.equal(options.rounds, 5);
+    assert.equal(options.peers, "node");
+    assert.equal(options.out, "benchmarks/RESULTS.md");
+  });
+
+  it("takes other sizes for the growth", () => {
+    assert.deepEqual(readOptions(["--growth"]).sizes, [1_000, 10_000, 100_000, 300_000]);
+    assert.deepEqual(readOptions(["--growth", "--sizes", "500,2k"]).sizes, [500, 2_000]);
+  });
+
+  const partial: [args: string[], why: RegExp][] = [
+    [["--rounds", "4"], /fewer than five rounds/],
+    [["--only", "bare"], /--only/],
+    [["--peers", "none"], /--peers none/],
+  ];
+  for (const [args, why] of partial) {
+    it(`keeps what ${args.join(" ")} measures out of the results, unless a file is named`, () => {
+      const options = readOptions(args);
+      assert.equal(options.out, undefined);
+      assert.match(options.whyNotWritten ?? "", why);
+      assert.equal(readOptions([...args, "--out", "x.md"]).out, "x.md");
+    });
+  }
+
+  const wrong: [args: string[], message: RegExp][] = [
+    [["--sizes", "many"], /--sizes many: give numbers/],
+    [["--sizes", "0"], /--sizes 0/],
+    [["--rounds", "0"], /--rounds 0: give a number of 1 or more/],
+    [["--peers", "go"], /--peers go: there are none, node, all/],
+    [["--framing", "line"], /--framing line: there are event, block/],
+    [["--round", "3"], /--round/],
+  ];
+  for (const [args, message] of wrong) {
+    it(`refuses ${args.join(" ")}`, () => {
+      assert.throws(() => readOptions(args), message);
+    });
+  }
+});

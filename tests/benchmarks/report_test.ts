@@ -1,0 +1,119 @@
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import { entrants } from "../../benchmarks/lib/contestants.ts";
+import type { Measurement } from "../../benchmarks/lib/measurement.ts";
+import { sizeReport, type SizeResult, targetTable } from "../../benchmarks/lib/report.ts";
+import { withSection } from "../../benchmarks/lib/results_file.ts";
+import { digits, median, medianOf } from "../../benchmarks/lib/statistics.ts";
+import { markdownTable } from "../../benchmarks/lib/table.ts";
+
+function result(runs: Record<string, Measurement[]>, objects = 20_000): SizeResult {
+  const known = entrants("all").filter(({ id }) => id in runs);
+  return {
+    objects,
+    events: 50_000,
+    listBytes: 92_000_000,
+    runs: known.map((entrant) => ({ entrant, measurements: runs[entrant.id] })),
+  };
+}
+
+/** The cells of the row that begins with `label`. */
+function row(table: string, label: string): string[] {
+  const line = table.split("\n").find((line) => line.startsWith(`| ${label} `));
+  assert.ok(line, `no row ${label} in\n${table}`);
+  return line.split("|").slice(2, -1).map((cell) => cell.trim());
+}
+
+describe("statistics of the benchmarks", () => {
+  it("takes the value in the middle, however the values come", () => {
+    assert.equal(median([9, 1, 5]), 5);
+    assert.equal(median([4, 1, 2, 9]), 3);
+    assert.equal(median([]), undefined);
+  });
+
+  it("leaves out runs that lack the figure", () => {
+    assert.equal(medianOf([{ syncMs: 3 }, {}, { syncMs: 5 }, { syncMs: Infinity }], (run) => run.syncMs), 4);
+  });
+
+  it("shows about three digits", () => {
+    assert.deepEqual([0, 0.0123, 0.5, 1.234, 12.34, 123.4, 48267].map(digits), [
+      "0",
+      "0.012",
+      "0.50",
+      "1.23",
+      "12.3",
+      "123",
+      "48,267",
+    ]);
+  });
+});
+
+describe("the report of the benchmarks", () => {
+  it("aligns tables so that they read well as text", () => {
+    assert.equal(
+      markdownTable(["", "sync, s"], [["ours", "1.20"], ["theirs, longer", "10.3"]]),
+      [
+        "|                | sync, s |",
+        "| -------------- | ------: |",
+        "| ours           |    1.20 |",
+        "| theirs, longer |    10.3 |",
+      ].join("\n"),
+    );
+  });
+
+  it("says of each target what was reached and whether that is enough", () => {
+    const table = targetTable(result({
+      "listwatch-node-all": [{ syncMs: 700, burstMs: 1000, burstEvents: 10_001 }],
+      "client-node": [{ syncMs: 1000, burstMs: 1000, burstEvents: 8_001 }],
+      "bare-node": [{ syncMs: 700, burstMs: 1000, burstEvents: 10_001 }],
+    }));
+    assert.deepEqual(row(table, "time to sync, all fields"), [
+      "0.70 (≤ 0.65) not met",
+      "not measured (≤ 0.2)",
+      "1.00 (≤ 1.15) met",
+    ]);
+    assert.deepEqual(row(table, "events per second, all fields"), [
+      "1.25 (≥ 1.1) met",
+      "not measured (≥ 6)",
+      "1.00 (≥ 0.9) met",
+    ]);
+  });
+
+  it("shows medians, and their ratios to each peer that took part", () => {
+    const report = sizeReport(result({
+      "listwatch-node-default": [{ syncMs: 500 }, { syncMs: 900 }, { syncMs: 400 }],
+      "client-node": [{ syncMs: 2000 }, { syncMs: 1000 }, { syncMs: 900 }],
+    }, 1_000));
+    assert.match(report, /^### 1,000 pods \(a list of 92.0 MB\), 50,000 events$/m);
+    assert.equal(row(report, "@listwatch/cache, Node, no managedFields")[0], "0.50");
+    const ratios = report.slice(report.indexOf("As ratios to client-node on Node:"));
+    assert.deepEqual(row(ratios, "@listwatch/cache, Node, no managedFields"), ["0.50"]);
+    assert.doesNotMatch(report, /As ratios to bare loop|Targets/);
+  });
+
+  it("does not hide who failed, and who was told of fewer events", () => {
+    const report = sizeReport(result({
+      "listwatch-node-default": [{ syncMs: 1, burstMs: 1, burstEvents: 49_000 }],
+      "client-node": [{ skipped: "ended with code 1: out of memory" }, { syncMs: 3 }],
+      "kube-rs": [{ skipped: "its program could not be built" }],
+    }, 1_000));
+    assert.match(
+      report,
+      /client-node, Node did not take part in 1 of 2 runs: ended with code 1: out of memory/,
+    );
+    assert.match(report, /kube-rs, typed did not take part: its program/);
+    assert.match(report, /its handler was told of 49,000 of the 50,000 events/);
+  });
+});
+
+describe("the file of results", () => {
+  it("begins with a head, and keeps the other section when one is replaced", () => {
+    const first = withSection("", "comparison", "old figures");
+    assert.match(first, /^# Results\n/);
+    const both = withSection(first, "growth", "growth figures");
+    const replaced = withSection(both, "comparison", "new figures");
+    assert.doesNotMatch(replaced, /old figures/);
+    assert.match(replaced, /new figures[\s\S]*growth figures/);
+    assert.equal(withSection(replaced, "comparison", "new figures"), replaced);
+  });
+});

@@ -1,0 +1,122 @@
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import { encodeEvents, encodeList } from "../../benchmarks/server/answers.ts";
+import { podJson, populationOf } from "../../benchmarks/server/pods.ts";
+
+interface Pod {
+  kind?: string;
+  metadata: {
+    name: string;
+    namespace: string;
+    uid: string;
+    resourceVersion: string;
+    annotations: Record<string, string>;
+    managedFields: unknown[];
+  };
+  spec: { nodeName: string };
+}
+
+interface PodList {
+  metadata: { resourceVersion: string; continue?: string; remainingItemCount?: number };
+  items: Pod[];
+}
+
+function text(blocks: Iterable<Uint8Array>): string {
+  const decoder = new TextDecoder();
+  return [...blocks].map((block) => decoder.decode(block, { stream: true })).join("");
+}
+
+/** The data of a chunked HTTP body. */
+function unchunk(body: string): string[] {
+  const chunks: string[] = [];
+  while (body !== "") {
+    const end = body.indexOf("\r\n");
+    const length = parseInt(body.slice(0, end), 16);
+    chunks.push(body.slice(end + 2, end + 2 + length));
+    body = body.slice(end + 2 + length + 2);
+  }
+  return chunks;
+}
+
+describe("the pods of the benchmarks", () => {
+  const population = populationOf(1_000);
+  const pods = Array.from({ length: 1_000 }, (_, i) => {
+    const json = podJson(population, i, { resourceVersion: String(i), revision: 0, isTyped: false });
+    return { json, pod: JSON.parse(json) as Pod };
+  });
+
+  it("are about 4.5 KB each, of which managedFields are about 40 %", () => {
+    const bytes = pods.reduce((sum, { json }) => sum + json.length, 0);
+    const managed = pods.reduce((sum, { pod }) => sum + JSON.stringify(pod.metadata.managedFields).length, 0);
+    assert.ok(bytes / 1_000 > 4_300 && bytes / 1_000 < 4_800, `${bytes / 1_000} bytes`);
+    assert.ok(managed / bytes > 0.37 && managed / bytes < 0.43, `${managed / bytes}`);
+  });
+
+  it("have names and uids of their own, and share namespaces and nodes", () => {
+    const distinct = (value: (pod: Pod) => string) => new Set(pods.map(({ pod }) => value(pod))).size;
+    assert.equal(distinct(({ metadata: { namespace, name } }) => `${namespace}/${name}`), 1_000);
+    assert.equal(distinct(({ metadata: { uid } }) => uid), 1_000);
+    assert.equal(distinct(({ spec: { nodeName } }) => nodeName), population.nodes);
+  });
+
+  it("carry a last-applied annotation where they were applied", () => {
+    const applied = pods.filter(({ pod }) =>
+      "kubectl.kubernetes.io/last-applied-configuration" in pod.metadata.annotations
+    );
+    assert.equal(applied.length, 100);
+  });
+
+  it("are written as Go writes JSON: metadata first, managedFields last in it, < > & escaped", () => {
+    const [{ json, pod }] = pods;
+    assert.deepEqual(Object.keys(pod), ["metadata", "spec", "status"]);
+    assert.equal(Object.keys(pod.metadata).at(-1), "managedFields");
+    assert.doesNotMatch(json, /[<>&]/);
+    assert.match(json, /\\u0026/);
+  });
+
+  it("are the same whenever they are made", () => {
+    assert.equal(podJson(population, 7, { resourceVersion: "7", revision: 0, isTyped: false }), pods[7].json);
+  });
+});
+
+describe("what the server of the benchmarks sends", () => {
+  it("is a list in one piece, or in pages that make up the same list", () => {
+    const list = encodeList(25);
+    const body = text(list.page(0, Infinity));
+    assert.equal(new TextEncoder().encode(body).length, list.bytes);
+    const whole = JSON.parse(body) as PodList;
+    assert.equal(whole.items.length, 25);
+    assert.equal(whole.metadata.resourceVersion, list.resourceVersion);
+
+    const pages = [[0, 10], [10, 20], [20, 30]].map(([from, to]) =>
+      JSON.parse(text(list.page(from, to))) as PodList
+    );
+    assert.deepEqual(pages.map(({ metadata }) => metadata.continue), ["from-10", "from-20", undefined]);
+    assert.deepEqual(pages.map(({ metadata }) => metadata.remainingItemCount), [15, 5, undefined]);
+    assert.deepEqual(pages.flatMap(({ items }) => items), whole.items);
+  });
+
+  for (const framing of ["event", "block"] as const) {
+    it(`is a burst over all objects in the order of resourceVersions, framed by ${framing}`, () => {
+      const { blocks, lastResourceVersion } = encodeEvents(20, 50, framing);
+      const chunks = unchunk(text(blocks));
+      const lines = chunks.join("").trimEnd().split("\n");
+      const events = lines.map((line) => JSON.parse(line) as { type: string; object: Pod });
+      assert.equal(events.length, 50);
+      if (framing === "event") assert.equal(chunks.length, 50);
+      else assert.ok(chunks.length < 10);
+      assert.ok(events.every(({ type, object }) => type === "MODIFIED" && object.kind === "Pod"));
+      const versions = events.map(({ object }) => Number(object.metadata.resourceVersion));
+      assert.deepEqual(versions, versions.map((_, i) => versions[0] + i));
+      assert.equal(events.at(-1)!.object.metadata.resourceVersion, lastResourceVersion);
+      const listed = JSON.parse(text(encodeList(20).page(0, Infinity))) as PodList;
+      const names = (pods: Pod[]) =>
+        new Set(pods.map(({ metadata }) => `${metadata.namespace}/${metadata.name}`));
+      assert.deepEqual(
+        [...names(events.map(({ object }) => object))].sort(),
+        [...names(listed.items)].sort(),
+      );
+      assert.ok(versions[0] > Number(listed.metadata.resourceVersion));
+    });
+  }
+});
