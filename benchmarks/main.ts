@@ -8,7 +8,7 @@
 import { join } from "node:path";
 import { ROOT } from "../scripts/lib/gate.ts";
 import { installTools, type Tools } from "../scripts/lib/tools.ts";
-import { entrants } from "./lib/contestants.ts";
+import { type Entrant, entrants } from "./lib/contestants.ts";
 import { measureGrowth } from "./lib/growth.ts";
 import type { Measurement } from "./lib/measurement.ts";
 import { type BenchOptions, readOptions, USAGE } from "./lib/options.ts";
@@ -31,12 +31,13 @@ async function main(): Promise<void> {
   }
   if (options.isHelp) return console.log(USAGE);
   const tools = await installTools(log);
-  await using programs = await buildPrograms(tools, options.isGrowth ? "none" : options.peers, log);
+  const chosen = options.isGrowth ? [] : choose(options);
+  await using programs = await buildPrograms(tools, new Set(chosen.map(({ library }) => library)), log);
   const command = ["deno task bench", ...Deno.args].join(" ");
   const versions = new Set<string>();
   const report = options.isGrowth
     ? await measureGrowth(options, tools, programs, log)
-    : await compare(options, tools, programs, versions);
+    : await compare(options, chosen, tools, programs, versions);
   if (options.isGrowth) versions.add("Node 24 of tests/runtimes/package-lock.json");
   const text =
     `${await circumstances(command, [...versions])}\n- Each figure is the median of ${options.rounds} ` +
@@ -49,20 +50,24 @@ async function main(): Promise<void> {
   } else log(`\nnot written to a file, because ${options.whyNotWritten} (--out FILE writes it)`);
 }
 
+/** Who takes part. */
+function choose({ only, peers }: BenchOptions): Entrant[] {
+  const known = entrants(peers);
+  const chosen = known.filter(({ id }) => only.length === 0 || only.some((word) => id.includes(word)));
+  if (chosen.length > 0) return chosen;
+  console.error(
+    `Nobody's id contains ${only.join(" or ")}; there are ${known.map(({ id }) => id).join(", ")}`,
+  );
+  Deno.exit(2);
+}
+
 async function compare(
   options: BenchOptions,
+  chosen: readonly Entrant[],
   tools: Tools,
   programs: Programs,
   versions: Set<string>,
 ): Promise<string> {
-  const { only } = options;
-  const chosen = entrants(options.peers).filter(({ id }) =>
-    only.length === 0 || only.some((word) => id.includes(word))
-  );
-  if (chosen.length === 0) {
-    const known = entrants(options.peers).map(({ id }) => id).join(", ");
-    throw new Error(`nobody's id contains ${only.join(" or ")}; there are ${known}`);
-  }
   const reports: string[] = [];
   for (const objects of options.sizes) {
     log(`\n${count(objects)} pods: encoding ...`);
@@ -87,7 +92,7 @@ async function compare(
  * made to collect sizes its heap differently afterwards.
  */
 async function measureOnce(
-  entrant: SizeResult["runs"][number]["entrant"],
+  entrant: Entrant,
   server: BenchServer,
   tools: Tools,
   programs: Programs,

@@ -41,6 +41,8 @@ const GATES: Gate[] = [
   { name: "exports", args: ["run", "-A", "scripts/check_exports.ts"] },
   // The examples of doc comments and of the Markdown files, as a reader would paste them.
   { name: "examples", args: ["check", "--doc-only", ...documented] },
+  // Bundles with esbuild, which it installs where `deno task test` has not done so yet.
+  { name: "size", args: ["run", "-A", "scripts/check_size.ts"] },
   { name: "publish", args: ["publish", "--dry-run", "--allow-dirty", "--quiet"] },
 ];
 

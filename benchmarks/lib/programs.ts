@@ -8,7 +8,7 @@ import { dirname, join } from "node:path";
 import { ROOT } from "../../scripts/lib/gate.ts";
 import { type ProcessResult, run } from "../../scripts/lib/process.ts";
 import type { Tools } from "../../scripts/lib/tools.ts";
-import type { Peers } from "./options.ts";
+import type { Entrant } from "./contestants.ts";
 
 /** Where the built programs are. */
 export interface Programs extends AsyncDisposable {
@@ -23,18 +23,18 @@ export interface Programs extends AsyncDisposable {
 const PEERS_DIR = join(ROOT, "benchmarks", "peers");
 
 /**
- * Bundles ours, installs `@kubernetes/client-node` and builds the programs in Go and Rust, as far as they are asked for.
+ * Bundles ours, installs `@kubernetes/client-node` and builds the programs in Go and Rust, as far as they take part.
  *
- * @throws {Error} If one of these fails.
+ * @throws {Error} If one of the first two fails.
  */
 export async function buildPrograms(
   tools: Tools,
-  peers: Peers,
+  libraries: ReadonlySet<Entrant["library"]>,
   log: (line: string) => void,
 ): Promise<Programs> {
-  if (peers !== "none") await installNodePeers(log);
-  const clientGo = peers === "all" ? await buildClientGo(log) : undefined;
-  const kubeRs = peers === "all" ? await buildKubeRs(log) : undefined;
+  if (libraries.has("client-node")) await installNodePeers(log);
+  const clientGo = libraries.has("client-go") ? await buildClientGo(log) : undefined;
+  const kubeRs = libraries.has("kube-rs") ? await buildKubeRs(log) : undefined;
   const bundles = await Deno.makeTempDir({ prefix: "listwatch-bench-" });
   try {
     await bundle(tools, bundles);

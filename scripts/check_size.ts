@@ -1,0 +1,248 @@
+/**
+ * The gate of the bundle's size: what a program pays for the library, bundled, minified and compressed.
+ *
+ * Run with `deno task size`. Prints each size beside its ceiling and its target, and what grew since the baseline in
+ * `benchmarks/size.json`, by room and by file. A size over its ceiling is a failure; `--update` makes what is the
+ * baseline of the next run. Kilobytes are of 1,000 bytes.
+ *
+ * @module
+ */
+
+import { join } from "node:path";
+import { parseArgs } from "node:util";
+import { gzipSync } from "node:zlib";
+import { markdownTable } from "../benchmarks/lib/table.ts";
+import { ROOT } from "./lib/gate.ts";
+import { run } from "./lib/process.ts";
+import { installTools, type Tools } from "./lib/tools.ts";
+import { NPM_PACKAGE } from "./npm_package.ts";
+
+/** One bundle that is weighed. */
+export interface SizeCase {
+  readonly name: string;
+  /** The program, which imports the library by its name. */
+  readonly program: string;
+  /** Whether zod is in it, or left to the program. */
+  readonly withZod: boolean;
+  /** In bytes, compressed; above it the gate fails. Only ever lowered, or raised on purpose. */
+  readonly ceiling: number;
+  /** What it should come down to, where that is said. */
+  readonly target?: number;
+}
+
+const TYPICAL = `import { newCluster, SharedIndexInformer } from "@listwatch/cache";
+const pods = newCluster({ server: "http://127.0.0.1:8001" }).resource("v1/pods");
+const informer = new SharedIndexInformer(pods, { indexers: { byName: (pod) => [pod.metadata.name] } });
+informer.addEventHandler({ onAdd: (pod) => console.log(pod.metadata.name) });
+await informer.run(new AbortController().signal);
+`;
+
+/** All limits. */
+export const CASES: readonly SizeCase[] = [
+  {
+    name: ".",
+    program: 'export * from "@listwatch/cache";',
+    withZod: false,
+    ceiling: 44_500,
+    target: 20_000,
+  },
+  {
+    name: ". with zod",
+    program: 'export * from "@listwatch/cache";',
+    withZod: true,
+    ceiling: 51_000,
+    target: 27_000,
+  },
+  { name: "typical program", program: TYPICAL, withZod: false, ceiling: 34_500 },
+  { name: "typical program with zod", program: TYPICAL, withZod: true, ceiling: 41_000 },
+  {
+    name: "./workqueue",
+    program: 'export * from "@listwatch/cache/workqueue";',
+    withZod: false,
+    ceiling: 2_850,
+    target: 3_000,
+  },
+];
+
+/** What a bundle weighs. */
+export interface Size {
+  /** Compressed with `gzip -9`. */
+  readonly gzip: number;
+  /** Minified only. */
+  readonly minified: number;
+  /** Minified bytes by file. */
+  readonly files: Readonly<Record<string, number>>;
+}
+
+/** Sizes by the case's name. */
+export type Sizes = Readonly<Record<string, Size>>;
+
+/** Something that grew or shrank, in minified bytes. */
+export interface Change {
+  readonly path: string;
+  readonly before: number;
+  readonly after: number;
+}
+
+/** What changed between two bundles, the largest growth first: by room (`src/store/`), and by file. */
+export function changes(before: Size, after: Size): { rooms: Change[]; files: Change[] } {
+  const byRoom = (files: Readonly<Record<string, number>>) => {
+    const rooms: Record<string, number> = {};
+    for (const [path, bytes] of Object.entries(files)) {
+      const room = roomOf(path);
+      rooms[room] = (rooms[room] ?? 0) + bytes;
+    }
+    return rooms;
+  };
+  return {
+    rooms: difference(byRoom(before.files), byRoom(after.files)),
+    files: difference(before.files, after.files),
+  };
+}
+
+/** Which sizes are over their ceiling, as sentences. */
+export function tooLarge(sizes: Sizes, cases: readonly SizeCase[] = CASES): string[] {
+  return cases.flatMap(({ name, ceiling }) => {
+    const { gzip } = sizes[name];
+    if (gzip <= ceiling) return [];
+    return `${name} is ${kilobytes(gzip)} compressed, ${gzip - ceiling} bytes over its ceiling of ${
+      kilobytes(ceiling)
+    }`;
+  });
+}
+
+function difference(
+  before: Readonly<Record<string, number>>,
+  after: Readonly<Record<string, number>>,
+): Change[] {
+  const found: Change[] = [];
+  for (const path of new Set([...Object.keys(before), ...Object.keys(after)])) {
+    const change = { path, before: before[path] ?? 0, after: after[path] ?? 0 };
+    if (change.before !== change.after) found.push(change);
+  }
+  return found.sort((a, b) => (b.after - b.before) - (a.after - a.before) || a.path.localeCompare(b.path));
+}
+
+function roomOf(path: string): string {
+  return /^(src\/[^/]+\/|zod\/)/.exec(path)?.[0] ?? path;
+}
+
+function kilobytes(bytes: number): string {
+  return `${(bytes / 1000).toFixed(1)} KB`;
+}
+
+/** Bundles and weighs every case. */
+async function measure(tools: Tools): Promise<Sizes> {
+  const temporary = await Deno.makeTempDir({ prefix: "listwatch-size-" });
+  try {
+    // As npm installs it: a bundler learns from package.json that modules without a use can go.
+    const dir = join(temporary, "node_modules", "@listwatch", "cache");
+    await Deno.mkdir(dir, { recursive: true });
+    await Deno.symlink(join(ROOT, "src"), join(dir, "src"));
+    await Deno.symlink(join(ROOT, "mod.ts"), join(dir, "mod.ts"));
+    const { exports } = JSON.parse(await Deno.readTextFile(join(ROOT, "deno.json")));
+    const { sideEffects } = NPM_PACKAGE;
+    await Deno.writeTextFile(
+      join(dir, "package.json"),
+      JSON.stringify({ name: "@listwatch/cache", type: "module", sideEffects, exports }),
+    );
+    const sizes: Record<string, Size> = {};
+    for (const one of CASES) sizes[one.name] = await weigh(one, temporary, tools);
+    return sizes;
+  } finally {
+    await Deno.remove(temporary, { recursive: true });
+  }
+}
+
+async function weigh({ name, program, withZod }: SizeCase, dir: string, tools: Tools): Promise<Size> {
+  const [entry, output, meta] = ["entry.mjs", "output.mjs", "meta.json"].map((file) => join(dir, file));
+  await Deno.writeTextFile(entry, program);
+  const result = await run(tools.esbuild, [
+    entry,
+    `--outfile=${output}`,
+    `--metafile=${meta}`,
+    "--bundle",
+    "--minify",
+    "--format=esm",
+    "--platform=neutral",
+    "--main-fields=module,main",
+    "--target=es2024",
+    "--preserve-symlinks",
+    "--log-level=warning",
+    "--tsconfig-raw={}",
+    ...(withZod ? [] : ["--external:zod", "--external:zod/*"]),
+  ], { cwd: dir, env: { NODE_PATH: join(tools.dir, "node_modules") } });
+  if (result.code !== 0) throw new Error(`esbuild cannot bundle ${name}:\n${result.output}`);
+  const bytes = await Deno.readFile(output);
+  const { outputs } = JSON.parse(await Deno.readTextFile(meta)) as {
+    outputs: Record<string, { inputs: Record<string, { bytesInOutput: number }> }>;
+  };
+  const files: Record<string, number> = {};
+  for (const [path, { bytesInOutput }] of Object.entries(Object.values(outputs)[0].inputs)) {
+    if (bytesInOutput > 0) files[nameOf(path)] = bytesInOutput;
+  }
+  const sorted = Object.fromEntries(Object.entries(files).sort(([a], [b]) => a < b ? -1 : 1));
+  return { gzip: gzipSync(bytes, { level: 9 }).length, minified: bytes.length, files: sorted };
+}
+
+/** `src/store/store.ts`, `zod/v4/core/core.js`. */
+function nameOf(path: string): string {
+  const parts = path.replaceAll("\\", "/").split("node_modules/");
+  return parts.at(-1)!.replace(/^@listwatch\/cache\//, "");
+}
+
+const BASELINE = join(ROOT, "benchmarks", "size.json");
+
+async function main(): Promise<number> {
+  const { values } = parseArgs({ args: Deno.args, options: { update: { type: "boolean", default: false } } });
+  const sizes = await measure(await installTools(console.error));
+  const text = await Deno.readTextFile(BASELINE).catch(() => "{}");
+  const baseline = JSON.parse(text) as Partial<Record<string, Size>>;
+  console.log(markdownTable(
+    ["bundle", "gzip -9", "baseline", "ceiling", "target", "minified"],
+    CASES.map(({ name, ceiling, target }) => {
+      const { gzip, minified } = sizes[name];
+      const before = baseline[name]?.gzip;
+      const verdict = target === undefined ? "" : gzip <= target ? " met" : " not met";
+      return [
+        name,
+        kilobytes(gzip),
+        before === undefined ? "-" : kilobytes(before),
+        kilobytes(ceiling),
+        target === undefined ? "-" : `${kilobytes(target)}${verdict}`,
+        kilobytes(minified),
+      ];
+    }),
+  ));
+  for (const { name } of CASES) {
+    const before = baseline[name];
+    if (before !== undefined) printChanges(name, before, sizes[name]);
+  }
+  if (values.update) {
+    await Deno.writeTextFile(BASELINE, `${JSON.stringify(sizes, null, 2)}\n`);
+    console.log("\nwritten to benchmarks/size.json");
+  }
+  const failures = tooLarge(sizes);
+  for (const failure of failures) {
+    console.error(
+      `\n${failure}. Make it smaller, or raise the ceiling in scripts/check_size.ts if it is worth it.`,
+    );
+  }
+  return failures.length === 0 ? 0 : 1;
+}
+
+function printChanges(name: string, before: Size, after: Size): void {
+  const { rooms, files } = changes(before, after);
+  if (files.length === 0) return;
+  const line = ({ path, before, after }: Change) => {
+    const bytes = after - before;
+    const note = before === 0 ? " (new)" : after === 0 ? " (gone)" : "";
+    return `${bytes > 0 ? "+" : ""}${bytes} ${path}${note}`;
+  };
+  console.log(`\n${name}, in minified bytes since the baseline (deno task size --update makes a new one):`);
+  console.log(`  rooms: ${rooms.map(line).join(", ")}`);
+  for (const change of files.slice(0, 10)) console.log(`  ${line(change)}`);
+  if (files.length > 10) console.log(`  and ${files.length - 10} more files`);
+}
+
+if (import.meta.main) Deno.exit(await main());
