@@ -4,8 +4,9 @@
  */
 
 import type { Quarantined } from "../meta/list_watch.ts";
-import type { Deltas } from "../queue/delta.ts";
+import type { Delta, Deltas } from "../queue/delta.ts";
 import type { Queue } from "../queue/queue.ts";
+import { RealFIFO } from "../queue/real_fifo.ts";
 import type { ListerWatcher } from "../reflector/lister_watcher.ts";
 import { Reflector } from "../reflector/reflector.ts";
 import type { ReflectorOptions } from "../reflector/reflector_options.ts";
@@ -14,6 +15,7 @@ import { linkedAbort, onAbort } from "../util/abort.ts";
 import { type Clock, nextTurn, realClock } from "../util/clock.ts";
 import { errorMessage } from "../util/errors.ts";
 import { consoleLogger, type Logger } from "../util/logger.ts";
+import { finishInTurns, type Steps } from "../util/steps.ts";
 import { InformerStateError } from "./errors.ts";
 
 /**
@@ -40,6 +42,11 @@ export interface ControllerConfig<T> {
    */
   readonly process: (deltas: Deltas<T>, isInInitialList: boolean) => void;
   /**
+   * Takes the place of `process` for a list of many objects in an atomic `RealFIFO`, if given: the steps of a long piece
+   * of work, between which others get a turn.
+   */
+  readonly processList?: (delta: ReplacedAllDelta<T>, isInInitialList: boolean) => Steps;
+  /**
    * Whether an item whose processing threw is put back, if nothing newer is queued for its key: with queues that have
    * `addIfNotPresent`. As client-go's `RetryOnError` of the 1.24 generation; `false` by default.
    */
@@ -48,10 +55,15 @@ export interface ControllerConfig<T> {
   readonly reflector?: ReflectorOptions;
 }
 
+type ReplacedAllDelta<T> = Extract<Delta<T>, { type: "ReplacedAll" }>;
+
 // Processing gives way to timers and the network after so long, or so many items where the clock stands still while
 // code runs, as in deployed Workers.
 const BUDGET_MS = 8;
 const BUDGET_ITEMS = 1_000;
+
+/** From how many objects on a list is worked off in several turns. */
+const LONG_LIST = 2_000;
 
 /**
  * Runs a reflector into a queue, and works the queue off.
@@ -149,12 +161,41 @@ export class Controller<T> {
       await queue.wait(); // close() ends it
       const untilMs = this.#clock.now() + BUDGET_MS;
       let items = 0;
-      while (!signal.aborted && this.#processNext()) {
+      while (
+        !signal.aborted && (this.#isLongNext() ? await this.#processList(signal) : this.#processNext())
+      ) {
         if (++items < BUDGET_ITEMS && this.#clock.now() < untilMs) continue;
         await nextTurn();
         break;
       }
     }
+  }
+
+  #isLongNext(): boolean {
+    const { queue, processList } = this.#config;
+    if (processList === undefined || !(queue instanceof RealFIFO)) return false;
+    const delta = queue.peek();
+    return delta?.type === "ReplacedAll" && delta.object.objects.length >= LONG_LIST;
+  }
+
+  async #processList(signal: AbortSignal): Promise<boolean> {
+    const { queue, processList } = this.#config;
+    try {
+      await queue.pop(
+        ([delta], isInInitialList) =>
+          finishInTurns(processList!(delta as ReplacedAllDelta<T>, isInInitialList), {
+            clock: this.#clock,
+            signal,
+            turnMs: BUDGET_MS,
+          }),
+        { signal },
+      );
+    } catch (error) {
+      this.#logger.error(`${this.#reflector.name}: could not process a list: ${errorMessage(error)}`, {
+        error,
+      });
+    }
+    return true;
   }
 
   #processNext(): boolean {

@@ -9,8 +9,9 @@ import { metaOf, resourceVersionOf } from "../meta/object.ts";
 import { DeletedFinalStateUnknown } from "../meta/tombstone.ts";
 import type { Delta, Deltas, ReplacedAllInfo } from "../queue/delta.ts";
 import { IndexFuncError } from "../store/errors.ts";
-import type { OnTransformRejected, Store } from "../store/store.ts";
+import type { OnRejected, OnTransformRejected, ReplacedInSteps, Store } from "../store/store.ts";
 import { toError } from "../util/errors.ts";
+import { finish, type Steps } from "../util/steps.ts";
 import type { Notification } from "./event_handler.ts";
 import type { EventOrder } from "./event_order.ts";
 import type { StoreChange, StoreEvent } from "./store_event.ts";
@@ -70,6 +71,27 @@ export function processDeltas<T>(
   }
 }
 
+/**
+ * Applies a list in short steps, for those who give way to others between them; the same as {@linkcode processDeltas}
+ * with a `ReplacedAll` delta. The last step replaces the store's content and tells everyone; until then readers see what
+ * was there before. Nobody else may apply deltas meanwhile.
+ */
+export function* listSteps<T>(
+  store: Store<T>,
+  sink: DeltaSink<T>,
+  delta: Extract<Delta<T>, { type: "ReplacedAll" }>,
+  isInInitialList: boolean,
+  keyFunc: KeyFunc,
+): Steps {
+  sink.order?.standingOf(delta, store, keyFunc); // always new, but it takes note of it
+  try {
+    yield* replaceSteps(store, sink, delta.object, isInInitialList, keyFunc);
+  } catch (error) {
+    if (sink.rejected === undefined) throw error;
+    sink.rejected(toError(error), delta.object, true);
+  }
+}
+
 function processDelta<T>(
   store: Store<T>,
   sink: DeltaSink<T>,
@@ -81,7 +103,7 @@ function processDelta<T>(
   if (standing === "seen") return sink.repeated?.(delta.type as "Added");
   switch (delta.type) {
     case "ReplacedAll":
-      return replaceAll(store, sink, delta.object, isInInitialList, keyFunc);
+      return finish(replaceSteps(store, sink, delta.object, isInInitialList, keyFunc));
     case "SyncAll":
       for (const object of store.list()) sink.notify({ type: "update", oldObject: object, object });
       return;
@@ -157,13 +179,13 @@ function reached<T>(sink: DeltaSink<T>, object: T): void {
   if (sink.observes && resourceVersion) sink.observe?.({ type: "bookmark", resourceVersion });
 }
 
-function replaceAll<T>(
+function* replaceSteps<T>(
   store: Store<T>,
   sink: DeltaSink<T>,
   info: ReplacedAllInfo<T>,
   isInInitialList: boolean,
   keyFunc: KeyFunc,
-): void {
+): Steps {
   const items: ReplacedItem<T>[] = [];
   sink.refused?.clear();
   const keys = new Set<string>();
@@ -179,12 +201,13 @@ function replaceAll<T>(
     keys.add(key);
     const old = store.getByKey(key);
     items.push({ key, old, object: old !== undefined && isSameVersion(old, object) ? old : object });
+    if (items.length % STEP_ITEMS === 0) yield;
   }
   const gone: DeletedFinalStateUnknown<T>[] = [];
   for (const key of store.listKeys()) {
     if (!keys.has(key)) gone.push(new DeletedFinalStateUnknown(key, store.getByKey(key)));
   }
-  const changed = storeAll(store, sink, items, info.resourceVersion);
+  const changed = yield* storeSteps(store, sink, items, info.resourceVersion);
 
   const changes: StoreChange<T>[] = [];
   for (const deleted of gone) {
@@ -212,24 +235,22 @@ interface ReplacedItem<T> {
 }
 
 /** Replaces the store's content; returns what it now holds. One that cannot be indexed leaves the state before it. */
-function storeAll<T>(
-  store: Store<T>,
+function* storeSteps<T>(
+  store: Store<T> & Partial<ReplacedInSteps<T>>,
   sink: DeltaSink<T>,
   items: readonly ReplacedItem<T>[],
   resourceVersion: string,
-): readonly ReplacedItem<T>[] {
+): Generator<undefined, readonly ReplacedItem<T>[], undefined> {
   const objects = items.map((item) => item.object);
-  if (sink.rejected === undefined) {
-    store.replace(objects, resourceVersion);
-    return items;
-  }
   const rejected = new Set<string>();
-  store.replace(objects, resourceVersion, (error, object) => {
+  const onRejected: OnRejected<T> | undefined = sink.rejected && ((error, object) => {
     rejected.add(error.key);
     sink.refused?.add(error.key);
     sink.rejected!(error, object, false);
     return store.getByKey(error.key); // still the state before: a replace takes effect as a whole
   });
+  if (store.replaceSteps === undefined) store.replace(objects, resourceVersion, onRejected);
+  else yield* store.replaceSteps(objects, resourceVersion, onRejected);
   if (rejected.size === 0) return items;
   const held: ReplacedItem<T>[] = [];
   for (const item of items) {
@@ -238,6 +259,9 @@ function storeAll<T>(
   }
   return held;
 }
+
+/** How many items of a list there are to a step. */
+const STEP_ITEMS = 128;
 
 /** Whether handlers are not told of an update, as it says nothing new. */
 function isSkipped<T>(sink: DeltaSink<T>, oldObject: T, object: T): boolean {

@@ -33,6 +33,7 @@ import { errorMessage } from "../util/errors.ts";
 import { callGuarded } from "../util/guarded.ts";
 import { consoleLogger, type Logger } from "../util/logger.ts";
 import type { Metrics } from "../util/metrics.ts";
+import type { Steps } from "../util/steps.ts";
 import { Controller } from "./controller.ts";
 import { InformerStateError } from "./errors.ts";
 import type { Notification, ResourceEventHandler } from "./event_handler.ts";
@@ -41,11 +42,12 @@ import { FreshnessWaiters } from "./freshness.ts";
 import { InformerMetrics } from "./informer_metrics.ts";
 import type { MailboxOptions } from "./mailbox.ts";
 import { freezeObject } from "./freeze_object.ts";
-import { Intake } from "./intake.ts";
+import { EncodingIntake, type Intake, newPlainIntake } from "./intake.ts";
 import { openedEvent } from "./opened_event.ts";
 import {
   type DeltaSink,
   isSameResourceVersion,
+  listSteps,
   processDeltas,
   quarantinedBy,
   rejecter,
@@ -312,10 +314,9 @@ export class SharedIndexInformer<T, I extends string = never> {
         const processed = this.#metrics.time("informer_processing_latency_seconds");
         processDeltas(this.#held, sink, deltas, isInInitialList, this.#keyFunc);
         if (deltas[0].type === "ReplacedAll") this.#codec?.stored();
-        this.#waiters.moved();
-        processed();
-        this.#metrics.stored(this.indexer.size, this.indexer.lastStoreSyncResourceVersion());
+        this.#written(processed);
       },
+      processList: (delta, isInInitialList) => this.#listSteps(sink, delta, isInInitialList),
       reflector: {
         ...this.#options.reflector,
         neverGoesBack: this.#keepsOrder,
@@ -563,28 +564,34 @@ export class SharedIndexInformer<T, I extends string = never> {
     return this.#options.queue === undefined;
   }
 
-  /** What encodes objects before they are queued; none for a queue of the user's own, which knows objects only. */
-  #makeIntake(): Intake<T> | undefined {
-    if (this.#codec === undefined || this.#options.queue !== undefined) return undefined;
-    return new Intake<T>({ codec: this.#codec, held: this.#held, transform: this.#wholeTransform() });
+  /** What becomes of objects before they are queued; nothing for a queue of the user's own. */
+  #makeIntake(): Intake<Held<T>> | undefined {
+    if (this.#options.queue !== undefined) return undefined;
+    const transform = this.#wholeTransform();
+    if (this.#codec !== undefined) {
+      return new EncodingIntake<T>({ codec: this.#codec, held: this.#held, transform });
+    }
+    return newPlainIntake<Held<T>>(
+      this.#keyFunc,
+      this.#held,
+      transform as TransformFunc<Held<T>> | undefined,
+    );
   }
 
-  #makeQueue(intake: Intake<T> | undefined): Queue<Held<T>> {
+  #makeQueue(intake: Intake<Held<T>> | undefined): Queue<Held<T>> {
     const report = (quarantined: Quarantined) => this.#controller?.setAside(quarantined);
     const common = { keyFunc: this.#keyFunc, clock: this.#clock, logger: this.#logger, name: this.#name };
-    const transform = this.#wholeTransform();
     if (this.#options.queue !== undefined) {
       return this.#options.queue({
         ...common,
         knownObjects: this.indexer,
-        transform,
+        transform: this.#wholeTransform(),
         onRejected: rejecter(this.#keyFunc, this.indexer, report),
       }) as Queue<Held<T>>;
     }
-    const taken = intake === undefined ? transform as TransformFunc<Held<T>> | undefined : intake.queue;
     return new RealFIFO<Held<T>>({
       ...common,
-      ...(taken === undefined ? {} : { transform: taken }),
+      ...(intake?.queue === undefined ? {} : { transform: intake.queue }),
       onRejected: rejecter(this.#keyFunc, this.#held, report),
       atomicEvents: true,
       emitDeltaTypeBookmark: true,
@@ -618,6 +625,23 @@ export class SharedIndexInformer<T, I extends string = never> {
         repeated: (type) => this.#metrics.repeated(type),
       }),
     };
+  }
+
+  *#listSteps(
+    sink: DeltaSink<Held<T>>,
+    delta: Parameters<typeof listSteps<Held<T>>>[2],
+    isInInitialList: boolean,
+  ): Steps {
+    const processed = this.#metrics.time("informer_processing_latency_seconds");
+    yield* listSteps(this.#held, sink, delta, isInInitialList, this.#keyFunc);
+    this.#codec?.stored();
+    this.#written(processed);
+  }
+
+  #written(processed: () => void): void {
+    this.#waiters.moved();
+    processed();
+    this.#metrics.stored(this.indexer.size, this.indexer.lastStoreSyncResourceVersion());
   }
 
   #hasSynced(): void {

@@ -209,6 +209,11 @@ export class RealFIFO<T> extends PoppingQueue<Deltas<T>> implements Queue<T> {
     }
   }
 
+  /** The delta that is popped next; it stays in the queue. */
+  peek(): Delta<T> | undefined {
+    return this.#items.at(0);
+  }
+
   /** Queues a `Bookmark` delta, if the queue was made with `emitDeltaTypeBookmark`. */
   bookmark(resourceVersion: string): void {
     if (this.#emitBookmarks) this.#push({ type: "Bookmark", object: { resourceVersion } });

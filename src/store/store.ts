@@ -6,6 +6,7 @@
 import { type ExplicitKey, type KeyFunc, keyOf } from "../meta/keys.ts";
 import type { DeletedFinalStateUnknown } from "../meta/tombstone.ts";
 import { toError } from "../util/errors.ts";
+import { finish, type Steps } from "../util/steps.ts";
 import { type IndexFuncError, TransactionError, TransformError } from "./errors.ts";
 import type { Indexers, IndexFunc, IndexValues } from "./index_func.ts";
 import { type Held, ObjectCodec, type ObjectCodecOptions } from "./object_codec.ts";
@@ -320,8 +321,13 @@ export function newEncodedIndexer<T, I extends string>(
   };
 }
 
+/** A store that can be replaced in steps: see `ThreadSafeStore.replaceSteps`. */
+export interface ReplacedInSteps<T> {
+  replaceSteps(objects: readonly T[], resourceVersion: string, onRejected?: OnRejected<T>): Steps;
+}
+
 /** A key function over a {@linkcode ThreadSafeStore}: client-go's `cache`. */
-class Cache<T, I extends string> implements Indexer<T, I> {
+class Cache<T, I extends string> implements Indexer<T, I>, ReplacedInSteps<T> {
   readonly #keyFunc: KeyFunc;
   readonly #storage: ThreadSafeStore<Held<T>, I>;
   readonly #transform: TransformFunc<T> | undefined;
@@ -383,12 +389,17 @@ class Cache<T, I extends string> implements Indexer<T, I> {
   }
 
   replace(objects: readonly T[], resourceVersion: string, onRejected?: OnRejected<T>): void {
-    const keyed: [string, Held<T>][] = new Array(objects.length);
+    finish(this.replaceSteps(objects, resourceVersion, onRejected));
+  }
+
+  *replaceSteps(objects: readonly T[], resourceVersion: string, onRejected?: OnRejected<T>): Steps {
+    const keyed: [string, Held<T>][] = [];
     for (let i = 0; i < objects.length; i++) {
       const key = keyOf(this.#keyFunc, objects[i], "replace");
-      keyed[i] = [key, this.#held(key, this.#transformed(objects[i]))];
+      keyed.push([key, this.#held(key, this.#transformed(objects[i]))]);
+      if (i % 128 === 127) yield;
     }
-    this.#storage.replace(
+    yield* this.#storage.replaceSteps(
       keyed,
       resourceVersion,
       onRejected && ((error, held) => {

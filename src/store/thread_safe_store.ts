@@ -4,6 +4,7 @@
  */
 
 import { resourceVersionOf } from "../meta/object.ts";
+import { finish, type Steps } from "../util/steps.ts";
 import { IndexFuncError } from "./errors.ts";
 import type { IndexBucket } from "./index_bucket.ts";
 import type { Indexers, IndexFunc, IndexValues } from "./index_func.ts";
@@ -51,6 +52,8 @@ export class ThreadSafeStore<T, I extends string = string> {
   #entries = new Map<string, Entry<T>>();
   #index: StoreIndex<T>;
   #resourceVersion = "";
+  /** Tells a `replace` that is under way of writes in its middle. */
+  #writes = 0;
 
   /** Makes an empty store with these indices; none by default. */
   constructor(indexers: Indexers<T, I> = {} as Indexers<T, I>) {
@@ -138,11 +141,29 @@ export class ThreadSafeStore<T, I extends string = string> {
     resourceVersion: string,
     onRejected?: OnRejected<T>,
   ): void {
+    finish(this.replaceSteps(objects, resourceVersion, onRejected));
+  }
+
+  /**
+   * {@linkcode ThreadSafeStore.replace} in steps of less than a millisecond, for those who give way to others between
+   * them. The last step replaces the content; until then nothing is changed, and if the store is written to meanwhile,
+   * that step does all over again what was done before it.
+   *
+   * @internal
+   */
+  *replaceSteps(
+    objects: Iterable<readonly [key: string, object: T]>,
+    resourceVersion: string,
+    onRejected?: OnRejected<T>,
+  ): Steps {
+    const writes = this.#writes;
     const entries = new Map<string, Entry<T>>();
+    let step = 0;
     for (const [key, object] of objects) {
       const entry = entries.get(key);
       if (entry === undefined) entries.set(key, newEntry(key, object));
       else entry.object = object;
+      if (++step % STEP_OBJECTS === 0) yield;
     }
     const index = this.#index.emptyCopy();
     for (const entry of entries.values()) {
@@ -162,7 +183,10 @@ export class ThreadSafeStore<T, I extends string = string> {
           index.insert(entry, index.valuesOf(entry.key, instead, "replace"));
         }
       }
+      if (++step % STEP_OBJECTS === 0) yield;
     }
+    if (this.#writes !== writes) return this.replace(objects, resourceVersion, onRejected);
+    this.#writes++;
     this.#entries = entries;
     this.#index = index;
     this.#resourceVersion = resourceVersion;
@@ -299,6 +323,7 @@ export class ThreadSafeStore<T, I extends string = string> {
    * @throws {IndexFuncError} An index function threw; nothing was added.
    */
   addIndexers<J extends string>(indexers: Indexers<T, J>): ThreadSafeStore<T, I | J> {
+    this.#writes++;
     this.#index.add(indexers, this.#entries);
     return this as unknown as ThreadSafeStore<T, I | J>;
   }
@@ -308,6 +333,7 @@ export class ThreadSafeStore<T, I extends string = string> {
   }
 
   #put(key: string, object: T, values: Values): T | undefined {
+    this.#writes++;
     const entry = this.#entries.get(key);
     if (entry === undefined) {
       const added = newEntry(key, object);
@@ -324,6 +350,7 @@ export class ThreadSafeStore<T, I extends string = string> {
   #remove(key: string): T | undefined {
     const entry = this.#entries.get(key);
     if (entry === undefined) return undefined;
+    this.#writes++;
     this.#entries.delete(key);
     this.#index.remove(entry);
     return entry.object;
@@ -334,6 +361,9 @@ export class ThreadSafeStore<T, I extends string = string> {
     if (resourceVersion !== undefined) this.#resourceVersion = resourceVersion;
   }
 }
+
+/** How many objects there are to a step. */
+const STEP_OBJECTS = 128;
 
 function objectsOf<T>(entries: readonly Entry<T>[]): T[] {
   const objects: T[] = new Array(entries.length);

@@ -253,7 +253,7 @@ async function readBody(
 }
 
 /** How long to go on without a turn for others. */
-const TURN_MS = 8;
+const TURN_MS = 4;
 
 function quote(text: string): string {
   return JSON.stringify(text.length > QUOTED ? `${text.slice(0, QUOTED)}…` : text);

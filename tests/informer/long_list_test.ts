@@ -1,0 +1,193 @@
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import {
+  type Clock,
+  type KubernetesObject,
+  type ListerWatcher,
+  type ListPage,
+  realClock,
+  SharedIndexInformer,
+  silentLogger,
+} from "@listwatch/cache";
+import { FakeClock } from "@listwatch/cache/testing";
+import { nextTurn } from "../../src/util/clock.ts";
+import { finish, finishInTurns, type Steps } from "../../src/util/steps.ts";
+
+const MANY = 5_000;
+
+interface Item extends KubernetesObject {
+  readonly node: string;
+}
+
+function items(version: number, count: number = MANY): Item[] {
+  return Array.from({ length: count }, (_, i) => ({
+    metadata: { name: `item-${i}`, uid: `uid-${i}`, resourceVersion: String(version + i) },
+    node: `node-${i % 7}`,
+  }));
+}
+
+/** A clock by which every look at it is a millisecond: work is given up after a fixed number of steps. */
+function impatientClock(): Clock {
+  let looks = 0;
+  return { ...realClock, now: () => realClock.now() + looks++ };
+}
+
+/** Lists what it is given, the first time and whenever its watch is ended, and watches nothing. */
+function sourceOf(pages: Item[][]): ListerWatcher<Item> & { endWatch(): void } {
+  let end = () => {};
+  let listed = 0;
+  return {
+    list: (_options, context) => {
+      const page = pages[listed++];
+      const taken = context.intake === undefined ? page : page.map((item) => context.intake!(item) as Item);
+      const list: ListPage<Item> = { metadata: { resourceVersion: String(listed * 100_000) }, items: taken };
+      return Promise.resolve(list);
+    },
+    watch: (options) => {
+      if (options.sendInitialEvents) return Promise.reject(new Error("not here"));
+      const ended = new Promise<void>((resolve) => end = resolve);
+      return Promise.resolve((async function* () {
+        await ended;
+        yield [
+          {
+            type: "ERROR",
+            object: { kind: "Status", status: "Failure", code: 410, reason: "Expired" },
+          } as never,
+        ];
+      })());
+    },
+    endWatch: () => end(),
+  };
+}
+
+describe("a list of many objects", () => {
+  for (const storage of ["objects", "encoded"] as const) {
+    it(`is stored in several turns, and seen as one step (${storage})`, async () => {
+      const source = sourceOf([items(1)]);
+      const informer = new SharedIndexInformer<Item, "byNode">(source, {
+        storage,
+        indexers: { byNode: (item) => [item.node] },
+        clock: impatientClock(),
+        logger: silentLogger,
+      });
+      const sizes = new Set<number>();
+      let turns = 0;
+      informer.observe((event) => event.type === "replaced" && sizes.add(informer.indexer.size));
+      await using _running = informer.start();
+      while (!informer.hasSynced()) {
+        sizes.add(informer.indexer.size);
+        sizes.add(informer.indexer.byIndex("byNode", "node-0").length * 7);
+        turns++;
+        await nextTurn();
+      }
+      assert.ok(turns > 5, `${turns} turns`);
+      assert.deepEqual(
+        [...sizes].filter((size) => size !== 0 && size < MANY),
+        [],
+        "nobody has seen a part of it",
+      );
+      assert.equal(informer.indexer.size, MANY);
+      assert.equal(informer.indexer.countByIndex("byNode", "node-3"), 714);
+    });
+  }
+
+  it("is stored whole, also when the informer is stopped in its middle", async () => {
+    const informer = new SharedIndexInformer<Item>(sourceOf([items(1)]), {
+      clock: impatientClock(),
+      logger: silentLogger,
+    });
+    const running = informer.start();
+    for (let i = 0; i < 8; i++) await nextTurn();
+    const before = informer.indexer.size;
+    await running.stop();
+    assert.equal(before, 0, "this test must stop it in time");
+    assert.equal(informer.indexer.size, informer.hasSynced() ? MANY : 0);
+  });
+
+  it("takes in what is written to the store in its middle", () => {
+    const informer = new SharedIndexInformer<Item, "byNode">(sourceOf([]), {
+      indexers: { byNode: (item) => [item.node] },
+    });
+    const store = informer.indexer as unknown as {
+      replaceSteps(objects: readonly Item[], resourceVersion: string): Steps;
+    };
+    const steps = store.replaceSteps(items(1, 1_000), "7");
+    for (let i = 0; i < 10; i++) steps.next();
+    informer.indexer.add({ metadata: { name: "other" }, node: "node-0" });
+    const widened = informer.addIndexers({ byName: (item) => [item.metadata!.name!] });
+    finish(steps);
+    assert.equal(informer.indexer.size, 1_000);
+    assert.equal(informer.indexer.lastStoreSyncResourceVersion(), "7");
+    assert.equal(widened.indexer.countByIndex("byName", "item-999"), 1);
+    assert.equal(informer.indexer.countByIndex("byNode", "node-0"), 143);
+  });
+
+  it("keeps the objects that have not changed, and lets go of the new ones as they come", async () => {
+    const changed = items(1);
+    changed[3] = { ...changed[3], metadata: { ...changed[3].metadata, resourceVersion: "9999" } };
+    const again = structuredClone(items(1));
+    const source = sourceOf([items(1), again, changed]);
+    const transformed: string[] = [];
+    const clock = new FakeClock();
+    const informer = new SharedIndexInformer<Item>(source, {
+      clock,
+      logger: silentLogger,
+      notifyUnchanged: false,
+      transform: (item) => {
+        transformed.push(item.metadata!.name!);
+        return { ...item, node: "changed" };
+      },
+      reflector: { random: () => 0 },
+    });
+    const updates: string[] = [];
+    informer.addEventHandler({ onUpdate: (_old, item) => void updates.push(item.metadata!.name!) });
+    await using _running = informer.start();
+    await clock.advance(0);
+    const first = informer.indexer.list();
+    assert.equal(transformed.splice(0).length, MANY);
+    const relisted = async (version: string) => {
+      source.endWatch();
+      await clock.advance(60_000);
+      assert.equal(informer.indexer.lastStoreSyncResourceVersion(), version);
+    };
+    await relisted("200000");
+    assert.deepEqual(informer.indexer.list().map((item, i) => item === first[i]), first.map(() => true));
+    assert.deepEqual([transformed, updates], [[], []]);
+    await relisted("300000");
+    assert.deepEqual([transformed, updates], [["item-3"], ["item-3"]]);
+  });
+});
+
+describe("work in steps", () => {
+  function* counting(to: number, done: number[]): Steps {
+    for (let i = 0; i < to; i++) {
+      done.push(i);
+      yield;
+    }
+  }
+
+  it("is finished in one turn, or in several, whole", async () => {
+    const done: number[] = [];
+    finish(counting(3, done));
+    assert.deepEqual(done, [0, 1, 2]);
+    let isOver = false;
+    const clock = impatientClock();
+    const work = finishInTurns(counting(9, done), { clock, signal: new AbortController().signal, turnMs: 2 });
+    work.then(() => isOver = true);
+    await Promise.resolve();
+    assert.ok(!isOver && done.length < 12);
+    await work;
+    assert.equal(done.length, 12);
+  });
+
+  it("is finished at once when it is to stop", async () => {
+    const done: number[] = [];
+    const work = finishInTurns(counting(50, done), {
+      clock: impatientClock(),
+      signal: AbortSignal.abort(),
+      turnMs: 2,
+    });
+    assert.equal(done.length, 50);
+    await work;
+  });
+});
