@@ -40,7 +40,8 @@ export async function measure(newContestant: (task: Task) => Contestant): Promis
   try {
     await print(await measurePhases(task, newContestant(task)));
   } catch (error) {
-    await print({ skipped: error instanceof Error ? error.message : String(error) });
+    const { message, cause } = error instanceof Error ? error : new Error(String(error));
+    await print({ skipped: cause instanceof Error ? `${message}: ${cause.message}` : message });
   }
   process.exit(0);
 }
@@ -68,6 +69,11 @@ async function measurePhases(task: Task, contestant: Contestant): Promise<Measur
   Object.assign(result, probe.stop());
   result.syncRssBytes = peakRssBytes();
   result.stored = contestant.size();
+  if (result.stored !== task.objects) {
+    throw new Error(
+      `it said that it had synced with ${result.stored} of ${task.objects} objects in its store`,
+    );
+  }
 
   if (isWeighed) result.settledBytes = await settledHeapBytes() - emptyBytes;
   if (isMeasured("index") && contestant.lookUpNodes && contestant.lookUpNamespaces) {

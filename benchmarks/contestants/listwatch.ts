@@ -59,10 +59,9 @@ function newContestant(task: Task): Contestant {
       }
       informer.start();
       await informer.synced();
-      if ((first() as Managed)?.metadata?.managedFields !== undefined !== isWhole) {
-        throw new Error(
-          `the variant is ${task.variant}, but managedFields were ${isWhole ? "" : "not "}dropped`,
-        );
+      const pod = first() as Managed;
+      if (pod !== undefined && (pod.metadata?.managedFields !== undefined) !== isWhole) {
+        throw new Error(`the variant is ${task.variant}, but it is ${!isWhole} that managedFields were kept`);
       }
       return { handled: Promise.all(registrations.map(({ synced }) => synced)) };
     },

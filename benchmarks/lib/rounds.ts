@@ -41,11 +41,18 @@ export async function startServer(
     if (done) throw new Error("Cannot start the benchmark's server: it ended before it was ready");
     text += value;
   }
+  let isStopping = false;
+  child.status.then(({ code, signal }) => {
+    // Nobody has anything to measure then: better no figures than strange ones.
+    if (!isStopping) console.error(`The benchmark's server ended by itself (${signal ?? `code ${code}`})`);
+    if (!isStopping) Deno.exit(1);
+  });
   return {
     ...JSON.parse(text) as { url: string; listBytes: number; lastResourceVersion: string },
     objects,
     events,
     async [Symbol.asyncDispose]() {
+      isStopping = true;
       await child.stdin.close();
       await reader.cancel();
       await child.status;
