@@ -17,7 +17,7 @@ import { consoleLogger } from "../util/logger.ts";
 import { Controller } from "./controller.ts";
 import { notify, type ResourceEventHandler } from "./event_handler.ts";
 import { processDeltas, quarantinedBy, rejecter } from "./process_deltas.ts";
-import type { QueueContext } from "./shared_informer.ts";
+import type { QueueContext } from "./shared_informer_options.ts";
 
 /**
  * Options of {@linkcode newInformer}.

@@ -10,14 +10,10 @@ export { freezeObject } from "./freeze_object.ts";
 export { type InformerOptions, newInformer } from "./informer.ts";
 export { listAll, listAllByNamespace, type Lister, type NamespaceLister, newLister } from "./lister.ts";
 export { MutationCache, type MutationCacheOptions } from "./mutation_cache.ts";
-export {
-  type HandlerOptions,
-  type HandlerRegistration,
-  type QueueContext,
-  type Running,
-  SharedIndexInformer,
-  type SharedIndexInformerOptions,
-} from "./shared_informer.ts";
+export type { HandlerOptions, HandlerRegistration } from "./handler_registration.ts";
+export type { Running } from "./running.ts";
+export { SharedIndexInformer } from "./shared_informer.ts";
+export type { QueueContext, SharedIndexInformerOptions } from "./shared_informer_options.ts";
 export {
   type FactoryInformerOptions,
   type ResourceInformer,

@@ -9,198 +9,37 @@
  * @module
  */
 
-import { deletionHandlingMetaNamespaceKey, type KeyFunc } from "../meta/keys.ts";
-import type { Quarantined } from "../meta/list_watch.ts";
-import type { Queue } from "../queue/queue.ts";
-import { RealFIFO } from "../queue/real_fifo.ts";
+import { deletionHandlingMetaNamespaceKey } from "../meta/keys.ts";
 import type { ListerWatcher } from "../reflector/lister_watcher.ts";
-import type { ReflectorOptions, WatchErrorHandler } from "../reflector/reflector_options.ts";
+import type { WatchErrorHandler } from "../reflector/reflector_options.ts";
 import type { ReflectorStatus } from "../reflector/status.ts";
 import type { Indexers } from "../store/index_func.ts";
-import type { Held, ObjectCodec } from "../store/object_codec.ts";
-import {
-  type Indexer,
-  newEncodedIndexer,
-  newIndexer,
-  type OnTransformRejected,
-  type StoreOptions,
-  type TransformFunc,
-} from "../store/store.ts";
-import { abortable, linkedAbort } from "../util/abort.ts";
+import type { Held } from "../store/object_codec.ts";
+import type { Indexer, TransformFunc } from "../store/store.ts";
+import { abortable } from "../util/abort.ts";
 import { type Clock, realClock } from "../util/clock.ts";
 import { Latch } from "../util/deferred.ts";
 import { errorMessage } from "../util/errors.ts";
 import { callGuarded } from "../util/guarded.ts";
 import { consoleLogger, type Logger } from "../util/logger.ts";
-import type { Metrics } from "../util/metrics.ts";
-import type { Steps } from "../util/steps.ts";
 import { Controller } from "./controller.ts";
+import { DeltaProcessor } from "./delta_processor.ts";
 import { InformerStateError } from "./errors.ts";
-import type { Notification, ResourceEventHandler } from "./event_handler.ts";
-import { EventOrder } from "./event_order.ts";
+import type { ResourceEventHandler } from "./event_handler.ts";
 import { FreshnessWaiters } from "./freshness.ts";
-import { InformerMetrics } from "./informer_metrics.ts";
-import type { MailboxOptions } from "./mailbox.ts";
-import { freezeObject } from "./freeze_object.ts";
-import { EncodingIntake, type Intake, newPlainIntake } from "./intake.ts";
-import { openedEvent } from "./opened_event.ts";
 import {
-  type DeltaSink,
-  isSameResourceVersion,
-  listSteps,
-  processDeltas,
-  quarantinedBy,
-  rejecter,
-} from "./process_deltas.ts";
+  type HandlerOptions,
+  type HandlerRegistration,
+  newHandlerRegistration,
+} from "./handler_registration.ts";
+import { InformerMetrics } from "./informer_metrics.ts";
+import { newInformerQueue } from "./informer_queue.ts";
+import { type InformerStorage, newInformerStorage } from "./informer_storage.ts";
 import { Processor } from "./processor.ts";
 import type { ProcessorListener } from "./processor_listener.ts";
+import { type Running, startRunning } from "./running.ts";
+import type { SharedIndexInformerOptions } from "./shared_informer_options.ts";
 import type { StoreEvent } from "./store_event.ts";
-
-/**
- * What a queue of an informer is made from.
- *
- * @example
- * ```ts
- * import { DeltaFIFO, type KubernetesObject, type Queue, type QueueContext } from "@listwatch/cache";
- * function newQueue(context: QueueContext<KubernetesObject>): Queue<KubernetesObject> {
- *   return new DeltaFIFO({ ...context, emitDeltaTypeReplaced: true });
- * }
- * ```
- */
-export interface QueueContext<T> {
-  readonly keyFunc: KeyFunc;
-  /** The informer's store: what the consumer knows. */
-  readonly knownObjects: Indexer<T>;
-  readonly transform: TransformFunc<T> | undefined;
-  /** Reports an object of a list that the transform throws for, and gives the state that is known in its place. */
-  readonly onRejected: OnTransformRejected<T>;
-  readonly clock: Clock;
-  readonly logger: Logger;
-  readonly name: string;
-}
-
-/**
- * Options of {@linkcode SharedIndexInformer}. All may be left out.
- *
- * @example
- * ```ts
- * import { DeltaFIFO, type KubernetesObject, metaNamespaceIndex, type SharedIndexInformerOptions } from "@listwatch/cache";
- * const options: SharedIndexInformerOptions<KubernetesObject, "namespace"> = {
- *   indexers: { namespace: metaNamespaceIndex },
- *   resyncPeriodMs: 600_000,
- *   queue: (context) => new DeltaFIFO({ ...context, emitDeltaTypeReplaced: true }),
- * };
- * ```
- */
-export interface SharedIndexInformerOptions<T, I extends string = never> {
-  /** For log lines and errors; the source's description by default. */
-  readonly name?: string;
-  /** Indices that are there from the start. Their names are the ones that lookups accept. */
-  readonly indexers?: Indexers<T, I>;
-  /** The resync period of handlers that do not ask for their own, in milliseconds; 0, the default, is none. */
-  readonly resyncPeriodMs?: number;
-  /** Runs once on every object before it is queued, and may change it. */
-  readonly transform?: TransformFunc<T>;
-  /** Keys; `deletionHandlingMetaNamespaceKey` by default. */
-  readonly keyFunc?: KeyFunc;
-  /**
-   * Makes the queue; an atomic `RealFIFO` by default, which keeps the order of events across objects. With that one,
-   * events that are sent again (an older resourceVersion than the store stands at) are stepped over; with any other
-   * they are followed, as client-go does.
-   */
-  readonly queue?: (context: QueueContext<T>) => Queue<T>;
-  /**
-   * Whether handlers are told of objects that a relist brings unchanged (the same uid and resourceVersion), or that are
-   * sent again as they are stored, by an update whose old and new object are the same state. `true` by default, as
-   * client-go does; with `false` an update that is no resync is always a change.
-   */
-  readonly notifyUnchanged?: boolean;
-  /**
-   * How the store holds objects: `objects`, the default, as they are; `encoded` as short texts that are decoded when
-   * someone wants them, for a sixth of the memory: for isolates of 128 MB. See `StoreOptions`. What waits in the queue
-   * and for handlers is encoded too, and so is a list while it arrives, unless there is a `queue` of your own. Handlers,
-   * observers and readers are handed objects as ever; who asks twice may get two that are equal.
-   */
-  readonly storage?: StoreOptions<T>["storage"];
-  /**
-   * For development: freezes every object (after the transform), so that code which changes what it was handed throws
-   * where it does so. `false` by default.
-   */
-  readonly freezeObjects?: boolean;
-  /** Where measurements go, the reflector's too; nowhere by default. */
-  readonly metrics?: Metrics;
-  /** Options of the reflector; its resync options are the informer's. */
-  readonly reflector?: Omit<
-    ReflectorOptions,
-    "resyncPeriodMs" | "shouldResync" | "keyFunc" | "neverGoesBack" | "clock" | "logger"
-  >;
-  readonly clock?: Clock;
-  readonly logger?: Logger;
-}
-
-/**
- * Options of `addEventHandler`.
- *
- * @example
- * ```ts
- * import type { HandlerOptions } from "@listwatch/cache";
- * const options: HandlerOptions = { name: "endpoints", resyncPeriodMs: 600_000, mailbox: { limit: 10_000 } };
- * ```
- */
-export interface HandlerOptions {
-  /** For log lines; `handler 1` for the first of an informer, and so on, by default. */
-  readonly name?: string;
-  /** This handler's own resync period, in milliseconds; 0 for none. The informer's by default. */
-  readonly resyncPeriodMs?: number;
-  /** How many notifications may wait for this handler, and what becomes of more; merged by object by default. */
-  readonly mailbox?: MailboxOptions;
-}
-
-/**
- * A handler that was added; what takes it away again.
- *
- * Mirrors client-go's `ResourceEventHandlerRegistration`.
- *
- * @example
- * ```ts
- * import { type KubernetesObject, newCluster, SharedIndexInformer } from "@listwatch/cache";
- * const pods = newCluster({ server: "http://127.0.0.1:8001" }).resource<KubernetesObject>("v1/pods");
- * const informer = new SharedIndexInformer(pods);
- * const registration = informer.addEventHandler({ onAdd: (pod) => console.log(pod.metadata?.name) });
- * console.log(registration.hasSynced()); // false: the informer has not run
- * informer.removeEventHandler(registration);
- * ```
- */
-export interface HandlerRegistration {
-  /** The handler's name, after that of its informer. */
-  readonly name: string;
-  /** Whether the informer has synced and this handler has handled every object of its initial list. */
-  hasSynced(): boolean;
-  /** Resolves when that becomes true. */
-  readonly synced: Promise<void>;
-  /** How many notifications wait for this handler. */
-  readonly backlog: number;
-  /** Whether the handler was taken away: on request, or because its mailbox overflowed. */
-  readonly isRemoved: boolean;
-}
-
-/**
- * A running informer: what `start` returns.
- *
- * @example
- * ```ts
- * import { type KubernetesObject, newCluster, SharedIndexInformer } from "@listwatch/cache";
- * const pods = newCluster({ server: "http://127.0.0.1:8001" }).resource<KubernetesObject>("v1/pods");
- * const running = new SharedIndexInformer(pods).start();
- * await running.stop();
- * ```
- */
-export interface Running extends AsyncDisposable {
-  /** Resolves when nothing is left running. */
-  readonly done: Promise<void>;
-  /** Stops it, and resolves when nothing is left running. */
-  stop(): Promise<void>;
-}
 
 /**
  * Keeps an indexed copy of a resource, and tells any number of handlers what changes in it.
@@ -231,7 +70,6 @@ export interface Running extends AsyncDisposable {
 export class SharedIndexInformer<T, I extends string = never> {
   readonly #source: ListerWatcher<T>;
   readonly #options: SharedIndexInformerOptions<T, I>;
-  readonly #keyFunc: KeyFunc;
   readonly #clock: Clock;
   readonly #logger: Logger;
   readonly #name: string;
@@ -241,10 +79,7 @@ export class SharedIndexInformer<T, I extends string = never> {
   readonly #statusListeners = new Set<(status: ReflectorStatus) => void>();
   readonly #synced = new Latch();
   readonly #waiters: FreshnessWaiters;
-  /** The store as those see it who pass objects on without looking inside: as they are held. */
-  readonly #held: Indexer<Held<T>, I>;
-  /** Of objects that are held encoded. */
-  readonly #codec: ObjectCodec<T> | undefined;
+  readonly #storage: InformerStorage<T, I>;
   readonly #metrics: InformerMetrics;
   readonly #stopped = new Latch();
   #transform: TransformFunc<T> | undefined;
@@ -258,30 +93,19 @@ export class SharedIndexInformer<T, I extends string = never> {
   constructor(source: ListerWatcher<T>, options: SharedIndexInformerOptions<T, I> = {}) {
     this.#source = source;
     this.#options = options;
-    const keyFunc = options.keyFunc ?? deletionHandlingMetaNamespaceKey;
     this.#clock = options.clock ?? realClock;
     this.#logger = options.logger ?? consoleLogger;
     this.#name = options.name ?? options.reflector?.name ?? source.description ?? "objects";
     this.#transform = options.transform;
     this.#watchErrorHandler = options.reflector?.watchErrorHandler;
-    const indexers = options.indexers ?? ({} as Indexers<T, I>);
-    if (options.storage === "encoded") {
-      const onDecoded = options.freezeObjects ? { onDecoded: freezeObject } : {};
-      const encoded = newEncodedIndexer<T, I>(keyFunc, indexers, onDecoded);
-      this.indexer = encoded.indexer;
-      this.#held = encoded.held;
-      this.#codec = encoded.codec;
-    } else {
-      this.indexer = newIndexer<T, I>(keyFunc, indexers, { storage: options.storage ?? "objects" });
-      this.#held = this.indexer as unknown as Indexer<Held<T>, I>;
-    }
-    this.#keyFunc = this.#codec?.keyFunc ?? keyFunc;
+    this.#storage = newInformerStorage<T, I>(options.keyFunc ?? deletionHandlingMetaNamespaceKey, options);
+    this.indexer = this.#storage.indexer;
     this.#waiters = new FreshnessWaiters(this.#name, () => this.indexer.lastStoreSyncResourceVersion());
     this.#metrics = new InformerMetrics(options.metrics, this.#name, this.#clock);
     this.#processor = new Processor<T>({
-      codec: this.#codec,
+      codec: this.#storage.codec,
       metrics: this.#metrics,
-      keyFunc: this.#keyFunc,
+      keyFunc: this.#storage.keyFunc,
       resyncCheckPeriodMs: options.resyncPeriodMs ?? 0,
       clock: this.#clock,
       logger: this.#logger,
@@ -304,25 +128,38 @@ export class SharedIndexInformer<T, I extends string = never> {
     if (this.#controller !== undefined) {
       throw new InformerStateError(`Cannot run the informer of ${this.#name} again: it has been started`);
     }
-    const intake = this.#makeIntake();
-    const queue = this.#makeQueue(intake);
-    const sink = this.#sink();
+    const { held, keyFunc } = this.#storage;
+    const { queue, intake } = newInformerQueue<T, I>({
+      ...this.#options,
+      transform: this.#transform,
+      storage: this.#storage,
+      report: (quarantined) => this.#controller?.setAside(quarantined),
+      clock: this.#clock,
+      logger: this.#logger,
+      name: this.#name,
+    });
+    const deltas = new DeltaProcessor<T, I>({
+      storage: this.#storage,
+      processor: this.#processor,
+      metrics: this.#metrics,
+      keepsOrder: this.#keepsOrder,
+      skipsUnchanged: this.#options.notifyUnchanged === false,
+      observers: this.#observers,
+      guarded: (call) => this.#guarded("an observer", call),
+      setAside: (quarantined, options) => this.#controller?.setAside(quarantined, options),
+      moved: () => this.#waiters.moved(),
+    });
     this.#controller = new Controller({
       listerWatcher: this.#source,
       queue,
-      process: (deltas, isInInitialList) => {
-        const processed = this.#metrics.time("informer_processing_latency_seconds");
-        processDeltas(this.#held, sink, deltas, isInInitialList, this.#keyFunc);
-        if (deltas[0].type === "ReplacedAll") this.#codec?.stored();
-        this.#written(processed);
-      },
-      processList: (delta, isInInitialList) => this.#listSteps(sink, delta, isInInitialList),
+      process: (some, isInInitialList) => deltas.process(some, isInInitialList),
+      processList: (delta, isInInitialList) => deltas.processList(delta, isInInitialList),
       reflector: {
         ...this.#options.reflector,
         neverGoesBack: this.#keepsOrder,
         name: this.#name,
-        keyFunc: this.#keyFunc,
-        knownObjects: intake === undefined ? this.indexer : this.#held,
+        keyFunc,
+        knownObjects: intake === undefined ? this.indexer : held,
         ...(intake === undefined ? {} : { intake: intake.list }),
         clock: this.#clock,
         logger: this.#logger,
@@ -361,13 +198,7 @@ export class SharedIndexInformer<T, I extends string = never> {
     if (this.#controller !== undefined) {
       throw new InformerStateError(`Cannot start the informer of ${this.#name} again: it has been started`);
     }
-    const link = linkedAbort(signal);
-    const done = this.run(link.signal).finally(() => link.unlink());
-    const stop = () => {
-      link.abort();
-      return done;
-    };
-    return { done, stop, [Symbol.asyncDispose]: stop };
+    return startRunning((linked) => this.run(linked), signal);
   }
 
   /**
@@ -396,23 +227,12 @@ export class SharedIndexInformer<T, I extends string = never> {
       ...(options.mailbox === undefined ? {} : { mailbox: options.mailbox }),
     });
     if (this.#controller !== undefined) {
-      for (const object of this.#held.values()) {
+      for (const object of this.#storage.held.values()) {
         listener.add({ type: "add", object, isInInitialList: true });
       }
       if (this.#synced.isOpen) listener.upstreamHasSynced();
     }
-    const isListening = () => this.#processor.listeners.has(listener);
-    const registration: HandlerRegistration = {
-      name: listener.name,
-      hasSynced: () => listener.hasSynced,
-      synced: listener.synced,
-      get backlog() {
-        return listener.backlog;
-      },
-      get isRemoved() {
-        return !isListening();
-      },
-    };
+    const registration = newHandlerRegistration(listener, () => !this.#processor.listeners.has(listener));
     this.#registrations.set(registration, listener);
     return registration;
   }
@@ -564,86 +384,6 @@ export class SharedIndexInformer<T, I extends string = never> {
     return this.#options.queue === undefined;
   }
 
-  /** What becomes of objects before they are queued; nothing for a queue of the user's own. */
-  #makeIntake(): Intake<Held<T>> | undefined {
-    if (this.#options.queue !== undefined) return undefined;
-    const transform = this.#wholeTransform();
-    if (this.#codec !== undefined) {
-      return new EncodingIntake<T>({ codec: this.#codec, held: this.#held, transform });
-    }
-    return newPlainIntake<Held<T>>(
-      this.#keyFunc,
-      this.#held,
-      transform as TransformFunc<Held<T>> | undefined,
-    );
-  }
-
-  #makeQueue(intake: Intake<Held<T>> | undefined): Queue<Held<T>> {
-    const report = (quarantined: Quarantined) => this.#controller?.setAside(quarantined);
-    const common = { keyFunc: this.#keyFunc, clock: this.#clock, logger: this.#logger, name: this.#name };
-    if (this.#options.queue !== undefined) {
-      return this.#options.queue({
-        ...common,
-        knownObjects: this.indexer,
-        transform: this.#wholeTransform(),
-        onRejected: rejecter(this.#keyFunc, this.indexer, report),
-      }) as Queue<Held<T>>;
-    }
-    return new RealFIFO<Held<T>>({
-      ...common,
-      ...(intake?.queue === undefined ? {} : { transform: intake.queue }),
-      onRejected: rejecter(this.#keyFunc, this.#held, report),
-      atomicEvents: true,
-      emitDeltaTypeBookmark: true,
-    });
-  }
-
-  /** What runs on every object before it is queued. */
-  #wholeTransform(): TransformFunc<T> | undefined {
-    const transform = this.#transform;
-    if (!this.#options.freezeObjects) return transform;
-    return (object) => freezeObject(transform === undefined ? object : transform(object));
-  }
-
-  #sink(): DeltaSink<Held<T>> {
-    const observers = this.#observers;
-    return {
-      notify: (notification) => this.#processor.distribute(notification, { isSync: isSync(notification) }),
-      get observes() {
-        return observers.size > 0;
-      },
-      observe: (event) => {
-        const opened = this.#codec === undefined ? event as StoreEvent<T> : openedEvent(event, this.#codec);
-        for (const observer of observers) this.#guarded("an observer", () => observer(opened));
-      },
-      rejected: (error, object, isLost) =>
-        this.#controller?.setAside(quarantinedBy(error, object), { isLost }),
-      refused: new Set(),
-      skipsUnchanged: this.#options.notifyUnchanged === false,
-      ...(this.#keepsOrder && {
-        order: new EventOrder(),
-        repeated: (type) => this.#metrics.repeated(type),
-      }),
-    };
-  }
-
-  *#listSteps(
-    sink: DeltaSink<Held<T>>,
-    delta: Parameters<typeof listSteps<Held<T>>>[2],
-    isInInitialList: boolean,
-  ): Steps {
-    const processed = this.#metrics.time("informer_processing_latency_seconds");
-    yield* listSteps(this.#held, sink, delta, isInInitialList, this.#keyFunc);
-    this.#codec?.stored();
-    this.#written(processed);
-  }
-
-  #written(processed: () => void): void {
-    this.#waiters.moved();
-    processed();
-    this.#metrics.stored(this.indexer.size, this.indexer.lastStoreSyncResourceVersion());
-  }
-
   #hasSynced(): void {
     this.#synced.open();
     for (const listener of this.#processor.listeners) listener.upstreamHasSynced();
@@ -661,9 +401,4 @@ export class SharedIndexInformer<T, I extends string = never> {
       this.#logger.error(`${this.#name}: ${what} threw: ${errorMessage(error)}`, { error });
     });
   }
-}
-
-/** An update that brings the version that is there says nothing new: a resync, or an unchanged object of a relist. */
-function isSync(notification: Notification<unknown>): boolean {
-  return notification.type === "update" && isSameResourceVersion(notification.oldObject, notification.object);
 }

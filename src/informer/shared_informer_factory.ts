@@ -11,7 +11,9 @@ import { metaNamespaceIndex } from "../store/index_func.ts";
 import type { TransformFunc } from "../store/store.ts";
 import { CacheSyncError, InformerStateError } from "./errors.ts";
 import { type Lister, newLister } from "./lister.ts";
-import { type Running, SharedIndexInformer, type SharedIndexInformerOptions } from "./shared_informer.ts";
+import type { Running } from "./running.ts";
+import { SharedIndexInformer } from "./shared_informer.ts";
+import type { SharedIndexInformerOptions } from "./shared_informer_options.ts";
 import { waitForCacheSync } from "./wait_for_cache_sync.ts";
 
 /**

@@ -195,7 +195,7 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     name: "informer: a handler that joins late misses what is there",
     file: INFORMER,
-    find: "      for (const object of this.#held.values()) {",
+    find: "      for (const object of this.#storage.held.values()) {",
     replace: "      for (const object of this.indexer.list().slice(1)) {",
   },
   {

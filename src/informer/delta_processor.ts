@@ -1,0 +1,104 @@
+/**
+ * What a shared informer does with the deltas of its queue.
+ * @module
+ */
+
+import type { Quarantined } from "../meta/list_watch.ts";
+import type { Delta, Deltas } from "../queue/delta.ts";
+import type { Held } from "../store/object_codec.ts";
+import type { Steps } from "../util/steps.ts";
+import type { Notification } from "./event_handler.ts";
+import { EventOrder } from "./event_order.ts";
+import type { InformerMetrics } from "./informer_metrics.ts";
+import type { InformerStorage } from "./informer_storage.ts";
+import { openedEvent } from "./opened_event.ts";
+import {
+  type DeltaSink,
+  isSameResourceVersion,
+  listSteps,
+  processDeltas,
+  quarantinedBy,
+} from "./process_deltas.ts";
+import type { Processor } from "./processor.ts";
+import type { StoreEvent } from "./store_event.ts";
+
+/** What a {@linkcode DeltaProcessor} needs. */
+export interface DeltaProcessorOptions<T, I extends string> {
+  readonly storage: InformerStorage<T, I>;
+  readonly processor: Processor<T>;
+  readonly metrics: InformerMetrics;
+  /** Whether the queue keeps the order of events across objects. */
+  readonly keepsOrder: boolean;
+  /** Whether handlers are not told of a state that is stored already. */
+  readonly skipsUnchanged: boolean;
+  /** Those who are told within the turn of each write: read at every write. */
+  readonly observers: ReadonlySet<(event: StoreEvent<T>) => void>;
+  /** Calls an observer; never throws. */
+  readonly guarded: (call: () => unknown) => void;
+  /** Told of what could not be stored. */
+  readonly setAside: (quarantined: Quarantined, options: { readonly isLost: boolean }) => void;
+  /** Told that the store stands at another version, after everyone else. */
+  readonly moved: () => void;
+}
+
+/** Writes deltas into the store and, in the same turn, tells observers and handlers. */
+export class DeltaProcessor<T, I extends string> {
+  readonly #options: DeltaProcessorOptions<T, I>;
+  readonly #sink: DeltaSink<Held<T>>;
+
+  constructor(options: DeltaProcessorOptions<T, I>) {
+    this.#options = options;
+    this.#sink = newSink(options);
+  }
+
+  /** Applies deltas of the queue. */
+  process(deltas: Deltas<Held<T>>, isInInitialList: boolean): void {
+    const { storage: { held, codec, keyFunc }, metrics } = this.#options;
+    const processed = metrics.time("informer_processing_latency_seconds");
+    processDeltas(held, this.#sink, deltas, isInInitialList, keyFunc);
+    if (deltas[0].type === "ReplacedAll") codec?.stored();
+    this.#written(processed);
+  }
+
+  /** Applies a list in steps, as one. */
+  *processList(delta: Extract<Delta<Held<T>>, { type: "ReplacedAll" }>, isInInitialList: boolean): Steps {
+    const { storage: { held, codec, keyFunc }, metrics } = this.#options;
+    const processed = metrics.time("informer_processing_latency_seconds");
+    yield* listSteps(held, this.#sink, delta, isInInitialList, keyFunc);
+    codec?.stored();
+    this.#written(processed);
+  }
+
+  #written(processed: () => void): void {
+    const { storage: { indexer }, metrics, moved } = this.#options;
+    moved();
+    processed();
+    metrics.stored(indexer.size, indexer.lastStoreSyncResourceVersion());
+  }
+}
+
+function newSink<T, I extends string>(options: DeltaProcessorOptions<T, I>): DeltaSink<Held<T>> {
+  const { storage: { codec }, processor, metrics, observers, guarded } = options;
+  return {
+    notify: (notification) => processor.distribute(notification, { isSync: isSync(notification) }),
+    get observes() {
+      return observers.size > 0;
+    },
+    observe: (event) => {
+      const opened = codec === undefined ? event as StoreEvent<T> : openedEvent(event, codec);
+      for (const observer of observers) guarded(() => observer(opened));
+    },
+    rejected: (error, object, isLost) => options.setAside(quarantinedBy(error, object), { isLost }),
+    refused: new Set(),
+    skipsUnchanged: options.skipsUnchanged,
+    ...(options.keepsOrder && {
+      order: new EventOrder(),
+      repeated: (type) => metrics.repeated(type),
+    }),
+  };
+}
+
+/** An update that brings the version that is there says nothing new: a resync, or an unchanged object of a relist. */
+function isSync(notification: Notification<unknown>): boolean {
+  return notification.type === "update" && isSameResourceVersion(notification.oldObject, notification.object);
+}

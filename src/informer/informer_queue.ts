@@ -1,0 +1,69 @@
+/**
+ * The queue of an informer, and what becomes of objects on their way into it.
+ * @module
+ */
+
+import type { Quarantined } from "../meta/list_watch.ts";
+import type { Queue } from "../queue/queue.ts";
+import { RealFIFO } from "../queue/real_fifo.ts";
+import type { Held } from "../store/object_codec.ts";
+import type { TransformFunc } from "../store/store.ts";
+import { freezeObject } from "./freeze_object.ts";
+import type { InformerStorage } from "./informer_storage.ts";
+import { EncodingIntake, type Intake, newPlainIntake } from "./intake.ts";
+import { rejecter } from "./process_deltas.ts";
+import type { QueueContext, SharedIndexInformerOptions } from "./shared_informer_options.ts";
+
+/** What the queue of an informer is made from. */
+export interface InformerQueueOptions<T, I extends string>
+  extends
+    Pick<SharedIndexInformerOptions<T, I>, "queue" | "freezeObjects">,
+    Pick<QueueContext<T>, "transform" | "clock" | "logger" | "name"> {
+  readonly storage: InformerStorage<T, I>;
+  /** Told of what could not be queued. */
+  readonly report: (quarantined: Quarantined) => void;
+}
+
+/** A queue, and what takes the objects of lists in for it; none for a queue of the user's own. */
+export interface InformerQueue<T> {
+  readonly queue: Queue<Held<T>>;
+  readonly intake: Intake<Held<T>> | undefined;
+}
+
+/** Makes the queue that the options ask for: an atomic `RealFIFO` unless there is one of the user's own. */
+export function newInformerQueue<T, I extends string>(options: InformerQueueOptions<T, I>): InformerQueue<T> {
+  const { storage, clock, logger, name, report } = options;
+  const { indexer, held, keyFunc } = storage;
+  const common = { keyFunc, clock, logger, name };
+  const transform = wholeTransform(options);
+  if (options.queue !== undefined) {
+    const onRejected = rejecter(keyFunc, indexer, report);
+    const queue = options.queue({ ...common, knownObjects: indexer, transform, onRejected });
+    return { queue: queue as Queue<Held<T>>, intake: undefined };
+  }
+  const intake = newIntake(storage, transform);
+  const queue = new RealFIFO<Held<T>>({
+    ...common,
+    ...(intake.queue === undefined ? {} : { transform: intake.queue }),
+    onRejected: rejecter(keyFunc, held, report),
+    atomicEvents: true,
+    emitDeltaTypeBookmark: true,
+  });
+  return { queue, intake };
+}
+
+function newIntake<T, I extends string>(
+  { codec, held, keyFunc }: InformerStorage<T, I>,
+  transform: TransformFunc<T> | undefined,
+): Intake<Held<T>> {
+  if (codec !== undefined) return new EncodingIntake<T>({ codec, held, transform });
+  return newPlainIntake<Held<T>>(keyFunc, held, transform as TransformFunc<Held<T>> | undefined);
+}
+
+/** What runs on every object before it is queued. */
+function wholeTransform<T, I extends string>(
+  { transform, freezeObjects }: InformerQueueOptions<T, I>,
+): TransformFunc<T> | undefined {
+  if (!freezeObjects) return transform;
+  return (object) => freezeObject(transform === undefined ? object : transform(object));
+}

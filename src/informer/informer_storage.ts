@@ -1,0 +1,37 @@
+/**
+ * The store of an informer, and how it holds objects.
+ * @module
+ */
+
+import type { KeyFunc } from "../meta/keys.ts";
+import type { Indexers } from "../store/index_func.ts";
+import type { Held, ObjectCodec } from "../store/object_codec.ts";
+import { type Indexer, newEncodedIndexer, newIndexer } from "../store/store.ts";
+import { freezeObject } from "./freeze_object.ts";
+import type { SharedIndexInformerOptions } from "./shared_informer_options.ts";
+
+/** An empty store, as its readers see it and as it is written. */
+export interface InformerStorage<T, I extends string> {
+  readonly indexer: Indexer<T, I>;
+  /** The store as those see it who pass objects on without looking inside: as they are held. */
+  readonly held: Indexer<Held<T>, I>;
+  /** Of objects that are held encoded. */
+  readonly codec: ObjectCodec<T> | undefined;
+  /** Keys of objects as they are held. */
+  readonly keyFunc: KeyFunc;
+}
+
+/** Makes the store that the options ask for. */
+export function newInformerStorage<T, I extends string>(
+  keyFunc: KeyFunc,
+  options: Pick<SharedIndexInformerOptions<T, I>, "indexers" | "storage" | "freezeObjects">,
+): InformerStorage<T, I> {
+  const indexers = options.indexers ?? ({} as Indexers<T, I>);
+  if (options.storage === "encoded") {
+    const onDecoded = options.freezeObjects ? { onDecoded: freezeObject } : {};
+    const { indexer, held, codec } = newEncodedIndexer<T, I>(keyFunc, indexers, onDecoded);
+    return { indexer, held, codec, keyFunc: codec.keyFunc };
+  }
+  const indexer = newIndexer<T, I>(keyFunc, indexers, { storage: options.storage ?? "objects" });
+  return { indexer, held: indexer as unknown as Indexer<Held<T>, I>, codec: undefined, keyFunc };
+}

@@ -1,0 +1,95 @@
+/**
+ * What a shared informer may be told.
+ * @module
+ */
+
+import type { KeyFunc } from "../meta/keys.ts";
+import type { Queue } from "../queue/queue.ts";
+import type { ReflectorOptions } from "../reflector/reflector_options.ts";
+import type { Indexers } from "../store/index_func.ts";
+import type { Indexer, OnTransformRejected, StoreOptions, TransformFunc } from "../store/store.ts";
+import type { Clock } from "../util/clock.ts";
+import type { Logger } from "../util/logger.ts";
+import type { Metrics } from "../util/metrics.ts";
+
+/**
+ * What a queue of an informer is made from.
+ *
+ * @example
+ * ```ts
+ * import { DeltaFIFO, type KubernetesObject, type Queue, type QueueContext } from "@listwatch/cache";
+ * function newQueue(context: QueueContext<KubernetesObject>): Queue<KubernetesObject> {
+ *   return new DeltaFIFO({ ...context, emitDeltaTypeReplaced: true });
+ * }
+ * ```
+ */
+export interface QueueContext<T> {
+  readonly keyFunc: KeyFunc;
+  /** The informer's store: what the consumer knows. */
+  readonly knownObjects: Indexer<T>;
+  readonly transform: TransformFunc<T> | undefined;
+  /** Reports an object of a list that the transform throws for, and gives the state that is known in its place. */
+  readonly onRejected: OnTransformRejected<T>;
+  readonly clock: Clock;
+  readonly logger: Logger;
+  readonly name: string;
+}
+
+/**
+ * Options of {@linkcode SharedIndexInformer}. All may be left out.
+ *
+ * @example
+ * ```ts
+ * import { DeltaFIFO, type KubernetesObject, metaNamespaceIndex, type SharedIndexInformerOptions } from "@listwatch/cache";
+ * const options: SharedIndexInformerOptions<KubernetesObject, "namespace"> = {
+ *   indexers: { namespace: metaNamespaceIndex },
+ *   resyncPeriodMs: 600_000,
+ *   queue: (context) => new DeltaFIFO({ ...context, emitDeltaTypeReplaced: true }),
+ * };
+ * ```
+ */
+export interface SharedIndexInformerOptions<T, I extends string = never> {
+  /** For log lines and errors; the source's description by default. */
+  readonly name?: string;
+  /** Indices that are there from the start. Their names are the ones that lookups accept. */
+  readonly indexers?: Indexers<T, I>;
+  /** The resync period of handlers that do not ask for their own, in milliseconds; 0, the default, is none. */
+  readonly resyncPeriodMs?: number;
+  /** Runs once on every object before it is queued, and may change it. */
+  readonly transform?: TransformFunc<T>;
+  /** Keys; `deletionHandlingMetaNamespaceKey` by default. */
+  readonly keyFunc?: KeyFunc;
+  /**
+   * Makes the queue; an atomic `RealFIFO` by default, which keeps the order of events across objects. With that one,
+   * events that are sent again (an older resourceVersion than the store stands at) are stepped over; with any other
+   * they are followed, as client-go does.
+   */
+  readonly queue?: (context: QueueContext<T>) => Queue<T>;
+  /**
+   * Whether handlers are told of objects that a relist brings unchanged (the same uid and resourceVersion), or that are
+   * sent again as they are stored, by an update whose old and new object are the same state. `true` by default, as
+   * client-go does; with `false` an update that is no resync is always a change.
+   */
+  readonly notifyUnchanged?: boolean;
+  /**
+   * How the store holds objects: `objects`, the default, as they are; `encoded` as short texts that are decoded when
+   * someone wants them, for a sixth of the memory: for isolates of 128 MB. See `StoreOptions`. What waits in the queue
+   * and for handlers is encoded too, and so is a list while it arrives, unless there is a `queue` of your own. Handlers,
+   * observers and readers are handed objects as ever; who asks twice may get two that are equal.
+   */
+  readonly storage?: StoreOptions<T>["storage"];
+  /**
+   * For development: freezes every object (after the transform), so that code which changes what it was handed throws
+   * where it does so. `false` by default.
+   */
+  readonly freezeObjects?: boolean;
+  /** Where measurements go, the reflector's too; nowhere by default. */
+  readonly metrics?: Metrics;
+  /** Options of the reflector; its resync options are the informer's. */
+  readonly reflector?: Omit<
+    ReflectorOptions,
+    "resyncPeriodMs" | "shouldResync" | "keyFunc" | "neverGoesBack" | "clock" | "logger"
+  >;
+  readonly clock?: Clock;
+  readonly logger?: Logger;
+}
