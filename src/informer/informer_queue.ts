@@ -7,7 +7,7 @@ import type { Quarantined } from "../meta/list_watch.ts";
 import type { Queue } from "../queue/queue.ts";
 import { RealFIFO } from "../queue/real_fifo.ts";
 import type { Held } from "../store/object_codec.ts";
-import type { TransformFunc } from "../store/store.ts";
+import type { TransformFunc } from "../store/transform.ts";
 import { freezeObject } from "./freeze_object.ts";
 import type { InformerStorage } from "./informer_storage.ts";
 import { EncodingIntake, type Intake, newPlainIntake } from "./intake.ts";

@@ -6,7 +6,8 @@
 import type { KeyFunc } from "../meta/keys.ts";
 import type { Indexers } from "../store/index_func.ts";
 import type { Held, ObjectCodec } from "../store/object_codec.ts";
-import { type Indexer, newEncodedIndexer, newIndexer } from "../store/store.ts";
+import { newEncodedIndexer, newIndexer } from "../store/cache.ts";
+import type { Indexer } from "../store/indexer.ts";
 import { freezeObject } from "./freeze_object.ts";
 import type { SharedIndexInformerOptions } from "./shared_informer_options.ts";
 

@@ -5,7 +5,8 @@
 
 import type { KeyFunc } from "../meta/keys.ts";
 import { EncodedObject, type Held, type ObjectCodec } from "../store/object_codec.ts";
-import type { Store, TransformFunc } from "../store/store.ts";
+import type { Store } from "../store/store.ts";
+import type { TransformFunc } from "../store/transform.ts";
 import { isSameVersion } from "./process_deltas.ts";
 
 /** What becomes of objects before they are queued. */

@@ -10,7 +10,8 @@ import { type GroupVersionResource, parseResource } from "../meta/resource.ts";
 import { newStatus, StatusError } from "../meta/status.ts";
 import { NAMESPACE_INDEX } from "../store/index_func.ts";
 import { labelCandidates } from "../store/label_index.ts";
-import type { Indexer, Store } from "../store/store.ts";
+import type { Indexer } from "../store/indexer.ts";
+import type { Store } from "../store/store.ts";
 
 /**
  * The objects of one namespace.

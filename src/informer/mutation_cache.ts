@@ -7,7 +7,8 @@ import { deletionHandlingMetaNamespaceKey, type KeyFunc } from "../meta/keys.ts"
 import { metaOf } from "../meta/object.ts";
 import { compareResourceVersions } from "../meta/resource_version.ts";
 import type { DeletedObject } from "../meta/tombstone.ts";
-import type { Indexer, Store } from "../store/store.ts";
+import type { Indexer } from "../store/indexer.ts";
+import type { Store } from "../store/store.ts";
 import { type Clock, realClock } from "../util/clock.ts";
 import { errorMessage } from "../util/errors.ts";
 import { consoleLogger, type Logger } from "../util/logger.ts";

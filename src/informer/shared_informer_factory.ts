@@ -8,7 +8,7 @@ import type { KubernetesObject } from "../meta/object.ts";
 import { formatResource, type GroupVersionResource, parseResource } from "../meta/resource.ts";
 import { type ListerWatcher, newListWatch } from "../reflector/lister_watcher.ts";
 import { metaNamespaceIndex } from "../store/index_func.ts";
-import type { TransformFunc } from "../store/store.ts";
+import type { TransformFunc } from "../store/transform.ts";
 import { CacheSyncError, InformerStateError } from "./errors.ts";
 import { type Lister, newLister } from "./lister.ts";
 import type { Running } from "./running.ts";

@@ -14,7 +14,12 @@
 
 import { deletionHandlingMetaNamespaceKey, KeyError, type KeyFunc, keyOf } from "../meta/keys.ts";
 import { DeletedFinalStateUnknown } from "../meta/tombstone.ts";
-import { type OnTransformRejected, transformed, transformedAll, type TransformFunc } from "../store/store.ts";
+import {
+  type OnTransformRejected,
+  transformed,
+  transformedAll,
+  type TransformFunc,
+} from "../store/transform.ts";
 import { Deque } from "../util/deque.ts";
 import { newest, type ObjectDelta } from "./delta.ts";
 import { ErrRequeue, NotDeltasError, ZeroLengthDeltasError } from "./errors.ts";

@@ -4,7 +4,7 @@
  */
 
 import type { DeletedFinalStateUnknown } from "../meta/tombstone.ts";
-import type { TransformFunc } from "../store/store.ts";
+import type { TransformFunc } from "../store/transform.ts";
 import type { Deltas } from "./delta.ts";
 
 /**

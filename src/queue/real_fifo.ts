@@ -11,7 +11,12 @@
 
 import { deletionHandlingMetaNamespaceKey, type KeyFunc, keyOf } from "../meta/keys.ts";
 import { DeletedFinalStateUnknown } from "../meta/tombstone.ts";
-import { type OnTransformRejected, transformed, transformedAll, type TransformFunc } from "../store/store.ts";
+import {
+  type OnTransformRejected,
+  transformed,
+  transformedAll,
+  type TransformFunc,
+} from "../store/transform.ts";
 import { Deque } from "../util/deque.ts";
 import type { Delta, Deltas } from "./delta.ts";
 import { NOTHING, PoppingQueue, type SlowTraceOptions } from "./popping.ts";

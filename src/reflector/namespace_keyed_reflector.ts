@@ -5,7 +5,8 @@
 
 import { metaNamespaceKey } from "../meta/keys.ts";
 import { metaNamespaceIndex } from "../store/index_func.ts";
-import { type Indexer, newIndexer } from "../store/store.ts";
+import { newIndexer } from "../store/cache.ts";
+import type { Indexer } from "../store/indexer.ts";
 import type { ListerWatcher } from "./lister_watcher.ts";
 import { Reflector } from "./reflector.ts";
 import type { ReflectorOptions } from "./reflector_options.ts";

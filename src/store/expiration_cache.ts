@@ -5,8 +5,9 @@
 
 import { type KeyFunc, keyOf } from "../meta/keys.ts";
 import { type Clock, realClock } from "../util/clock.ts";
-import { type Keyed, keyedWrites, type Store, type Transaction } from "./store.ts";
-import { type KeyedTransaction, ThreadSafeStore } from "./thread_safe_store.ts";
+import type { Keyed, Store, Transaction } from "./store.ts";
+import { ThreadSafeStore } from "./thread_safe_store.ts";
+import { type KeyedTransaction, keyedWrites } from "./transaction.ts";
 
 /**
  * A stored object and when it was put in.

@@ -7,7 +7,7 @@ import { NoMetaError } from "../meta/keys.ts";
 import type { LabelRequirement, LabelSelector } from "../meta/labels.ts";
 import { metaOf } from "../meta/object.ts";
 import { type IndexFunc, type IndexValues, NAMESPACE_INDEX } from "./index_func.ts";
-import type { Indexer } from "./store.ts";
+import type { Indexer } from "./indexer.ts";
 
 /**
  * A name for an index by labels, as `NAMESPACE_INDEX` is one for that by namespace; see {@linkcode labelIndexFunc}.

@@ -30,17 +30,10 @@ export {
   NAMESPACE_INDEX,
 } from "./index_func.ts";
 export { LABEL_INDEX, labelIndexFunc } from "./label_index.ts";
-export {
-  type Indexer,
-  type Keyed,
-  newIndexer,
-  newStore,
-  type OnRejected,
-  type OnTransformRejected,
-  type Store,
-  type StoreOptions,
-  type Transaction,
-  type TransformFunc,
-} from "./store.ts";
-export { type KeyedTransaction, ThreadSafeStore } from "./thread_safe_store.ts";
+export { newIndexer, newStore, type StoreOptions } from "./cache.ts";
+export type { Indexer } from "./indexer.ts";
+export type { Keyed, OnRejected, Store, Transaction } from "./store.ts";
+export type { OnTransformRejected, TransformFunc } from "./transform.ts";
+export { ThreadSafeStore } from "./thread_safe_store.ts";
+export type { KeyedTransaction } from "./transaction.ts";
 export { type PushFunc, UndeltaStore } from "./undelta_store.ts";

@@ -6,29 +6,11 @@
 import { resourceVersionOf } from "../meta/object.ts";
 import { finish, type Steps } from "../util/steps.ts";
 import { IndexFuncError } from "./errors.ts";
-import type { IndexBucket } from "./index_bucket.ts";
+import { BucketIterator } from "./index_bucket.ts";
 import type { Indexers, IndexFunc, IndexValues } from "./index_func.ts";
 import type { OnRejected } from "./store.ts";
 import { type Entry, newEntry, StoreIndex, type Values } from "./store_index.ts";
-
-/**
- * One write of a {@linkcode ThreadSafeStore} transaction.
- *
- * The object of a delete is the state that the delete came with, as in {@linkcode ThreadSafeStore.deleteWithObject}.
- *
- * @example
- * ```ts
- * import { type KeyedTransaction, ThreadSafeStore } from "@listwatch/cache";
- * const writes: KeyedTransaction<string>[] = [
- *   { type: "Add", key: "a", object: "one" },
- *   { type: "Delete", key: "b", object: undefined },
- * ];
- * new ThreadSafeStore<string>().transaction(writes);
- * ```
- */
-export type KeyedTransaction<T> =
-  | { readonly type: "Add" | "Update"; readonly key: string; readonly object: T }
-  | { readonly type: "Delete"; readonly key: string; readonly object: unknown };
+import type { KeyedTransaction } from "./transaction.ts";
 
 /**
  * Objects by key, with indices and the resourceVersion that the content stands at.
@@ -369,37 +351,6 @@ function objectsOf<T>(entries: readonly Entry<T>[]): T[] {
   const objects: T[] = new Array(entries.length);
   for (let i = 0; i < objects.length; i++) objects[i] = entries[i].object;
   return objects;
-}
-
-/** Walks the list that a bucket had when the walk began. No generator: those are several times slower. */
-class BucketIterator<T> implements IterableIterator<T> {
-  readonly #bucket: IndexBucket<T> | undefined;
-  #list: readonly Entry<T>[];
-  #position = 0;
-
-  constructor(bucket: IndexBucket<T> | undefined) {
-    this.#bucket = bucket;
-    this.#list = bucket?.list() ?? [];
-  }
-
-  next(): IteratorResult<T, undefined> {
-    const bucket = this.#bucket;
-    const list = this.#list;
-    while (this.#position < list.length) {
-      const entry = list[this.#position++];
-      if (bucket!.isCurrent(list) || bucket!.has(entry)) return { done: false, value: entry.object };
-    }
-    return { done: true, value: undefined };
-  }
-
-  return(): IteratorResult<T, undefined> {
-    this.#list = [];
-    return { done: true, value: undefined };
-  }
-
-  [Symbol.iterator](): this {
-    return this;
-  }
 }
 
 function byCodeUnit(a: string, b: string): number {

@@ -5,7 +5,8 @@
 
 import type { KeyFunc } from "../meta/keys.ts";
 import { TransactionError } from "./errors.ts";
-import { type Keyed, newStore, type Store, type StoreOptions, type Transaction } from "./store.ts";
+import { newStore, type StoreOptions } from "./cache.ts";
+import type { Keyed, Store, Transaction } from "./store.ts";
 
 /**
  * Receives the whole content of a store: a new array, in no order that may be relied on, of shared objects.

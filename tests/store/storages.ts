@@ -14,7 +14,7 @@ import {
   type Store,
   type StoreOptions,
 } from "@listwatch/cache";
-import { newEncodedIndexer } from "../../src/store/store.ts";
+import { newEncodedIndexer } from "../../src/store/cache.ts";
 
 type Storage = "objects" | "encoded" | "cold";
 
