@@ -16,7 +16,8 @@ import { readText } from "../watch/list_decoder.ts";
 import { newNetworkError } from "../watch/network_failure.ts";
 import type { Projected } from "../watch/projected.ts";
 import type { PartialObjectMetadata } from "./metadata_only.ts";
-import { newResourceClient, type ResourceClient, type ResourceOptions } from "./resource_client.ts";
+import { newResourceClient, type ResourceClient } from "./resource_client.ts";
+import type { ResourceOptions } from "./resource_options.ts";
 import { newResponseError } from "./response_error.ts";
 import { fixedHeaders, type RestConfig, serverUrl } from "./rest_config.ts";
 

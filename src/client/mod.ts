@@ -5,11 +5,11 @@
 
 export { type Cluster, newCluster, type Query, type RequestOptions } from "./cluster.ts";
 export type { PartialObjectMetadata } from "./metadata_only.ts";
+export type { ResourceClient } from "./resource_client.ts";
 export {
   DEFAULT_DROP,
   type DeleteOptions,
   type ObjectRequestOptions,
-  type ResourceClient,
   type ResourceOptions,
-} from "./resource_client.ts";
+} from "./resource_options.ts";
 export type { FetchFunction, Impersonation, RestConfig, TokenSource } from "./rest_config.ts";

@@ -1,0 +1,109 @@
+/**
+ * What the client of a resource may be told.
+ * @module
+ */
+
+import type { Schema } from "../schema/schema.ts";
+import type { ValidatorOptions } from "../schema/validator.ts";
+import type { Query } from "./cluster.ts";
+
+/**
+ * Options of {@linkcode Cluster.resource}.
+ *
+ * @example
+ * ```ts
+ * import type { KubernetesObject, ResourceOptions } from "@listwatch/cache";
+ * const options: ResourceOptions<KubernetesObject> = {
+ *   namespace: "shop",
+ *   labelSelector: "app=web,tier in (front)",
+ *   fieldSelector: "status.phase=Running",
+ * };
+ * ```
+ */
+export interface ResourceOptions<T> {
+  /** Only objects of this namespace; all of them, or a cluster-scoped resource, by default. */
+  readonly namespace?: string;
+  /** Only objects with these labels: `app=web,tier in (front)`. */
+  readonly labelSelector?: string;
+  /** Only objects with these fields: `spec.nodeName=node-1`. */
+  readonly fieldSelector?: string;
+  /** What objects must look like; any Standard Schema, such as one of zod. Objects that differ are set aside. */
+  readonly schema?: Schema<T>;
+  /** Told of each object that is set aside, with the value itself; must not throw. */
+  readonly onInvalid?: ValidatorOptions<T>["onInvalid"];
+  /**
+   * Whether the server is asked for the objects' metadata and nothing else, which is a fraction of the bytes; `false` by
+   * default. Such a client cannot create or replace. From a server that cannot leave out the rest it is left out here.
+   *
+   * Mirrors client-go's `metadata` client.
+   */
+  readonly metadataOnly?: boolean;
+  /**
+   * The only fields that lists and watches keep, besides `apiVersion`, `kind` and `metadata`; everything by default. See
+   * {@linkcode ProjectionOptions} for how paths are written.
+   */
+  readonly keep?: readonly string[];
+  /**
+   * The fields that lists and watches leave out: they are skipped, not parsed. {@linkcode DEFAULT_DROP} by default;
+   * `[]` for none. A schema does not see them, and an object that is replaced without them loses them.
+   */
+  readonly drop?: readonly string[];
+  /** The longest event a watch accepts, in bytes; 16 MiB by default. */
+  readonly maxFrameBytes?: number;
+  /** Sent with every request. */
+  readonly headers?: Readonly<Record<string, string>>;
+}
+
+/**
+ * The fields that lists and watches leave out unless told otherwise: `metadata.managedFields` and kubectl's annotation
+ * of the last applied configuration. They are a third to a half of most objects' bytes, and hardly anybody reads them.
+ *
+ * @example
+ * ```ts
+ * import { DEFAULT_DROP, newCluster } from "@listwatch/cache";
+ * const cluster = newCluster({ server: "http://127.0.0.1:8001" });
+ * const pods = cluster.resource("v1/pods", { drop: [...DEFAULT_DROP, "spec.volumes"] });
+ * ```
+ */
+export const DEFAULT_DROP: readonly string[] = [
+  "metadata.managedFields",
+  'metadata.annotations["kubectl.kubernetes.io/last-applied-configuration"]',
+];
+
+/**
+ * Options of the verbs that go to one object.
+ *
+ * @example
+ * ```ts
+ * import type { ObjectRequestOptions } from "@listwatch/cache";
+ * const options: ObjectRequestOptions = { namespace: "shop", subresource: "status", query: { dryRun: "All" } };
+ * ```
+ */
+export interface ObjectRequestOptions {
+  /** The object's namespace; the client's by default. */
+  readonly namespace?: string;
+  /** A part of the object with a path of its own: `status`, `scale`. */
+  readonly subresource?: string;
+  /** Parameters such as `dryRun: "All"` or `fieldManager: "me"`. */
+  readonly query?: Query;
+  /** Ends the request. */
+  readonly signal?: AbortSignal;
+}
+
+/**
+ * Options of {@linkcode ResourceClient.delete}.
+ *
+ * @example
+ * ```ts
+ * import type { DeleteOptions } from "@listwatch/cache";
+ * const options: DeleteOptions = { namespace: "shop", gracePeriodSeconds: 0, propagationPolicy: "Foreground" };
+ * ```
+ */
+export interface DeleteOptions extends ObjectRequestOptions {
+  /** How long the object may take to go. */
+  readonly gracePeriodSeconds?: number;
+  /** What becomes of its dependents. */
+  readonly propagationPolicy?: "Orphan" | "Background" | "Foreground";
+  /** Delete only this very object, in this very version. */
+  readonly preconditions?: { readonly uid?: string; readonly resourceVersion?: string };
+}

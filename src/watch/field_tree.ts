@@ -1,0 +1,135 @@
+/**
+ * Which fields of an object stay, as a tree of the paths that say so.
+ * @module
+ */
+
+/** What is known about a field: it goes, it stays, or it depends on what is in it. */
+export type FieldNode = "drop" | Branch;
+
+/** What is known about the fields of an object, or of every element of an array. */
+export interface Branch {
+  /** Fields by name. */
+  readonly names: string[];
+  readonly nodes: FieldNode[];
+  /** What every element of an array is; absent for an object. */
+  each?: Branch;
+  /** Whether fields that have no node stay. */
+  keepsOthers: boolean;
+}
+
+/** Of a field that stays whole. */
+export const WHOLE: Branch = { names: [], nodes: [], keepsOthers: true };
+
+/** What no object can be without: a cache needs it to tell objects and their versions apart. */
+const NEEDED = [
+  "apiVersion",
+  "kind",
+  "metadata.name",
+  "metadata.namespace",
+  "metadata.uid",
+  "metadata.resourceVersion",
+];
+
+/**
+ * Makes the tree of the fields that stay.
+ *
+ * @throws {TypeError} A path cannot be read, or is of what no object can be without.
+ */
+export function fieldTree(keep: readonly string[] | undefined, drop: readonly string[]): Branch {
+  const root: Branch = { names: [], nodes: [], keepsOthers: keep === undefined };
+  if (keep !== undefined) {
+    for (const path of ["apiVersion", "kind", "metadata", ...keep]) keepPath(root, parsePath(path));
+  }
+  for (const path of drop) {
+    const segments = parsePath(path);
+    for (const needed of NEEDED) {
+      if (needed === path || needed.startsWith(`${path}.`)) {
+        throw new TypeError(
+          `Cannot drop ${JSON.stringify(path)}: a cache needs ${needed} to tell objects apart`,
+        );
+      }
+    }
+    dropPath(root, segments);
+  }
+  return root;
+}
+
+function keepPath(root: Branch, path: readonly Segment[]): void {
+  let branch = root;
+  for (let i = 0; i < path.length; i++) {
+    if (branch === WHOLE) return; // a shorter path keeps it already
+    const segment = path[i];
+    const isLast = i === path.length - 1;
+    if (segment === EACH) {
+      branch = branch.each ??= { names: [], nodes: [], keepsOthers: false };
+      continue;
+    }
+    const at = branch.names.indexOf(segment);
+    const found = branch.nodes[at];
+    if (isLast) setNode(branch, segment, WHOLE);
+    else if (found !== undefined) branch = found as Branch;
+    else branch = setNode(branch, segment, { names: [], nodes: [], keepsOthers: false });
+  }
+}
+
+function dropPath(root: Branch, path: readonly Segment[]): void {
+  let branch = root;
+  for (let i = 0; i < path.length; i++) {
+    const segment = path[i];
+    const isLast = i === path.length - 1;
+    if (segment === EACH) {
+      branch = branch.each ??= { names: [], nodes: [], keepsOthers: true };
+      continue;
+    }
+    const found = branch.nodes[branch.names.indexOf(segment)];
+    if (found === "drop" || found === undefined && !branch.keepsOthers) return; // gone already
+    if (isLast) {
+      setNode(branch, segment, "drop");
+    } else if (found === undefined || found === WHOLE) {
+      branch = setNode(branch, segment, { names: [], nodes: [], keepsOthers: true });
+    } else {
+      branch = found;
+    }
+  }
+}
+
+function setNode<N extends FieldNode>(branch: Branch, name: string, node: N): N {
+  const at = branch.names.indexOf(name);
+  if (at >= 0) {
+    branch.nodes[at] = node;
+  } else {
+    branch.names.push(name);
+    branch.nodes.push(node);
+  }
+  return node;
+}
+
+/** Every element of an array. */
+const EACH = Symbol("[]");
+
+type Segment = string | typeof EACH;
+
+/** Reads `spec.containers[].env`, `metadata.annotations["a.b/c"]`. */
+function parsePath(path: string): Segment[] {
+  const segments: Segment[] = [];
+  const pattern = /\.?([A-Za-z_$][\w$-]*)|\[\]|\[("(?:[^"\\]|\\.)*")\]/y;
+  while (pattern.lastIndex < path.length) {
+    const at = pattern.lastIndex;
+    const match = pattern.exec(path);
+    const isFirst = segments.length === 0;
+    if (match === null || match[1] !== undefined && isFirst === (path[at] === ".")) throw badPath(path, at);
+    if (match[1] !== undefined) segments.push(match[1]);
+    else if (match[2] !== undefined) segments.push(JSON.parse(match[2]));
+    else if (isFirst || pattern.lastIndex === path.length) throw badPath(path, at);
+    else segments.push(EACH);
+  }
+  if (segments.length === 0) throw badPath(path, 0);
+  return segments;
+}
+
+function badPath(path: string, at: number): TypeError {
+  return new TypeError(
+    `Cannot read the path ${JSON.stringify(path)} at character ${at + 1}: ` +
+      'paths are written as spec.volumes, spec.containers[].env, metadata.annotations["example.com/notes"]',
+  );
+}
