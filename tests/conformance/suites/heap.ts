@@ -1,5 +1,6 @@
 import { Heap } from "@listwatch/cache";
-import { argument, type Case, type Outcome, runSteps, type Step, unknownOp } from "./harness.ts";
+import { argument, type Case, type Outcome, runSteps, type Step } from "./harness.ts";
+import { lookUp } from "./lookups.ts";
 import { decodeValue, decodeValues, encodeValue, keyFuncOf, withoutOrder } from "./values.ts";
 
 /**
@@ -10,10 +11,6 @@ import { decodeValue, decodeValues, encodeValue, keyFuncOf, withoutOrder } from 
 export async function runHeapCase(caze: Case): Promise<void> {
   const keyFunc = keyFuncOf(argument(caze.options, "keyFunc"));
   const heap = new Heap<unknown>(keyFunc, (a, b) => priorityOf(a) < priorityOf(b));
-
-  function found(value: unknown): Outcome {
-    return { exists: value !== undefined, value: encodeValue(value) };
-  }
 
   async function perform(step: Step): Promise<Outcome | void> {
     switch (step.op) {
@@ -26,20 +23,12 @@ export async function runHeapCase(caze: Case): Promise<void> {
         return heap.bulkAdd(decodeValues(argument(step, "objects")));
       case "pop":
         return { value: encodeValue(await heap.pop()) };
-      case "list":
-        return { value: heap.list().map(encodeValue) };
-      case "listKeys":
-        return { value: heap.listKeys() };
-      case "get":
-        return found(heap.get(decodeValue(argument(step, "object"))));
-      case "getByKey":
-        return found(heap.getByKey(argument(step, "key")));
       case "close":
         return heap.close();
       case "isClosed":
         return { value: heap.isClosed };
       default:
-        return unknownOp(step);
+        return lookUp(heap, step);
     }
   }
 

@@ -1,15 +1,7 @@
 import { type Deltas, RealFIFO } from "@listwatch/cache";
-import { process, queueStepsOptions } from "./fifo.ts";
-import { argument, type Case, codeOf, type Outcome, runSteps, type Step, unknownOp } from "./harness.ts";
-import {
-  decodeValue,
-  decodeValues,
-  encodeDelta,
-  type Json,
-  keyFuncOf,
-  KnownObjects,
-  transform,
-} from "./values.ts";
+import { argument, type Case, codeOf, type Outcome, type Step, unknownOp } from "./harness.ts";
+import { knownObjectsOf, process, runQueueSteps } from "./queue_steps.ts";
+import { decodeValue, encodeDelta, keyFuncOf, transform } from "./values.ts";
 
 /**
  * Runs a case of the suite `real_fifo`.
@@ -19,8 +11,7 @@ import {
 export async function runRealFIFOCase(caze: Case): Promise<void> {
   const { options } = caze;
   const keyFunc = keyFuncOf(argument(options, "keyFunc"));
-  const objects = argument<Json | null>(options, "knownObjects");
-  const knownObjects = objects === null ? undefined : new KnownObjects(decodeValues(objects), keyFunc);
+  const knownObjects = knownObjectsOf(caze, keyFunc);
   const { batchSize } = options as { readonly batchSize?: number };
   const common = {
     keyFunc,
@@ -35,31 +26,13 @@ export async function runRealFIFOCase(caze: Case): Promise<void> {
       emitDeltaTypeBookmark: (options.emitDeltaTypeBookmark ?? false) as boolean,
     })
     : new RealFIFO<unknown>({ ...common, knownObjects: knownObjects! });
-  await runSteps(
-    caze,
-    (step) => step.op.startsWith("known.") ? knownObjects!.perform(step) : perform(queue, step),
-    queueStepsOptions(queue, keyFunc),
-  );
+  await runQueueSteps(caze, queue, { keyFunc, knownObjects, perform: (step) => perform(queue, step) });
 }
 
 async function perform(queue: RealFIFO<unknown>, step: Step): Promise<Outcome | void> {
   switch (step.op) {
-    case "add":
-    case "update":
-    case "delete":
-      return queue[step.op](decodeValue(argument(step, "object")));
-    case "replace":
-      return queue.replace(decodeValues(argument(step, "objects")), argument(step, "resourceVersion"));
-    case "resync":
-      return queue.resync();
     case "bookmark":
       return queue.bookmark(argument(step, "resourceVersion"));
-    case "close":
-      return queue.close();
-    case "hasSynced":
-      return; // read after every step
-    case "isClosed":
-      return { value: queue.isClosed };
     case "pop":
     case "popBatch":
       return await pop(queue, step);

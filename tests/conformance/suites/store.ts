@@ -8,6 +8,7 @@ import {
   TransactionError,
 } from "@listwatch/cache";
 import { argument, type Case, type Outcome, runSteps, type Step, unknownOp } from "./harness.ts";
+import { lookUp } from "./lookups.ts";
 import {
   decodeValue,
   decodeValues,
@@ -85,16 +86,8 @@ function performOnStore(store: Store<unknown>, step: Step): Outcome | void {
       return store.bookmark(argument(step, "resourceVersion"));
     case "lastStoreSyncResourceVersion":
       return; // read after every step
-    case "get":
-      return found(store.get(decodeValue(argument(step, "object"))));
-    case "getByKey":
-      return found(store.getByKey(argument(step, "key")));
-    case "list":
-      return { value: store.list().map(encodeValue) };
-    case "listKeys":
-      return { value: store.listKeys() };
     default:
-      return unknownOp(step);
+      return lookUp(store, step);
   }
 }
 
@@ -138,8 +131,4 @@ function transaction(
       message: error.message,
     };
   }
-}
-
-function found(value: unknown): Outcome {
-  return { exists: value !== undefined, value: encodeValue(value) };
 }

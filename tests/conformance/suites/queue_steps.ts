@@ -1,0 +1,134 @@
+/**
+ * What the suites of the three queues share.
+ * @module
+ */
+
+import { ErrRequeue, type KeyFunc } from "@listwatch/cache";
+import {
+  argument,
+  type Case,
+  codeOf,
+  type Outcome,
+  runSteps,
+  type RunStepsOptions,
+  type Step,
+} from "./harness.ts";
+import {
+  decodeValue,
+  decodeValues,
+  isSameValue,
+  type Json,
+  KnownObjects,
+  ProcessError,
+  withoutOrder,
+} from "./values.ts";
+
+/** What every queue can be told. */
+export interface AnyQueue {
+  add(object: unknown): void;
+  update(object: unknown): void;
+  delete(object: unknown): void;
+  replace(objects: unknown[], resourceVersion: string): void;
+  resync(): void;
+  close(): void;
+  readonly isClosed: boolean;
+  hasSynced(): boolean;
+}
+
+/** What {@linkcode runQueueSteps} is told besides the case and the queue. */
+export interface QueueStepsOptions extends Pick<RunStepsOptions, "normalise"> {
+  readonly keyFunc: KeyFunc;
+  /** What the ops `known.*` change, in the suites that have them. */
+  readonly knownObjects?: KnownObjects | undefined;
+  /** Performs the ops that not every queue has. */
+  readonly perform: (step: Step) => Outcome | Promise<Outcome | void> | void;
+}
+
+/** Performs the steps of a case on a queue. */
+export async function runQueueSteps(caze: Case, queue: AnyQueue, options: QueueStepsOptions): Promise<void> {
+  const { keyFunc, knownObjects, perform, normalise } = options;
+  await runSteps(
+    caze,
+    (step) => {
+      if (knownObjects !== undefined && step.op.startsWith("known.")) return knownObjects.perform(step);
+      return QUEUE_OPS.has(step.op) ? performOnQueue(queue, step) : perform(step);
+    },
+    {
+      compare: (_property, expected, actual) => isSameValue(expected, actual),
+      normalise: normalise ?? ((step, _property, value) => withoutOrder(step, value, keyFunc)),
+      after: () => ({ hasSynced: queue.hasSynced() }),
+      failed: { exists: false, value: null },
+    },
+  );
+}
+
+const QUEUE_OPS: ReadonlySet<string> = new Set([
+  "add",
+  "update",
+  "delete",
+  "replace",
+  "resync",
+  "close",
+  "hasSynced",
+  "isClosed",
+]);
+
+function performOnQueue(queue: AnyQueue, step: Step): Outcome | void {
+  switch (step.op) {
+    case "replace":
+      return queue.replace(decodeValues(argument(step, "objects")), argument(step, "resourceVersion"));
+    case "resync":
+      return queue.resync();
+    case "close":
+      return queue.close();
+    case "hasSynced":
+      return; // read after every step
+    case "isClosed":
+      return { value: queue.isClosed };
+    default:
+      return queue[step.op as "add" | "update" | "delete"](decodeValue(argument(step, "object")));
+  }
+}
+
+/** What the consumer of a case's queue knows; `undefined` if the case has none. */
+export function knownObjectsOf({ options }: Case, keyFunc: KeyFunc): KnownObjects | undefined {
+  const objects = argument<Json | null>(options, "knownObjects");
+  return objects === null ? undefined : new KnownObjects(decodeValues(objects), keyFunc);
+}
+
+/** Does what a case says that the process callback does; `ok` is to return. */
+export function process(how: string): void {
+  switch (how) {
+    case "ok":
+      return;
+    case "error":
+      throw new ProcessError();
+    case "requeue":
+      throw new ErrRequeue();
+    case "requeueError":
+      throw new ErrRequeue({ cause: new ProcessError() });
+    default:
+      throw new Error(`unknown way to process ${JSON.stringify(how)}`);
+  }
+}
+
+/** Pops once; what the callback was given must be what `pop` returns. */
+export async function popOnce<I>(
+  pop: (process: (item: I) => void) => Promise<I>,
+  how: string,
+  encode: (item: I) => Json,
+): Promise<Outcome> {
+  let processed: { readonly item: I } | undefined;
+  let error: string | null = null;
+  try {
+    const popped = await pop((item) => {
+      processed = { item };
+      process(how);
+    });
+    if (processed === undefined || popped !== processed.item) throw new Error("pop returned something else");
+  } catch (thrown) {
+    error = codeOf(thrown) ?? null;
+    if (error === null) throw thrown;
+  }
+  return { error, value: processed === undefined ? null : encode(processed.item) };
+}
