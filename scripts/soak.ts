@@ -11,7 +11,6 @@
  * @module
  */
 
-import { parseArgs } from "node:util";
 import { type Metrics, newCluster } from "@listwatch/cache";
 import { loadKubeconfig, restConfigFromKubeconfig } from "@listwatch/cache/node";
 import { sleepUnlessAborted } from "../src/util/abort.ts";
@@ -22,7 +21,8 @@ import { FAULT_KINDS, newFaultCounts, planFaults, runFaults } from "../tests/soa
 import { type MemorySample, memoryTrend } from "../tests/soak/memory_trend.ts";
 import { SOAK_RESOURCES, SoakWriter, writeMarkers } from "../tests/soak/soak_writers.ts";
 import { SoakedInformer, type SoakedOptions, type SoakedPaths } from "../tests/soak/soaked_informer.ts";
-import { ClusterUnavailableError, startCluster, type TestCluster } from "./lib/cluster.ts";
+import { startCluster, type TestCluster } from "./lib/cluster.ts";
+import { optionsOf, runClusterTask, UsageError } from "./lib/cluster_task.ts";
 
 const usage = `Usage: deno task soak [options]
 
@@ -369,20 +369,12 @@ function mebibytes(bytes: number): string {
   return `${(bytes / 2 ** 20).toFixed(1)} MiB`;
 }
 
-class UsageError extends Error {}
-
 function parse(args: string[]): { minutes: number; seed: number } | "help" {
-  let values: { minutes?: string; seed?: string; help?: boolean };
-  try {
-    const options = {
-      minutes: { type: "string" },
-      seed: { type: "string" },
-      help: { type: "boolean" },
-    } as const;
-    ({ values } = parseArgs({ args, options }));
-  } catch (error) {
-    throw new UsageError(error instanceof Error ? error.message : String(error), { cause: error });
-  }
+  const values = optionsOf(args, {
+    minutes: { type: "string" },
+    seed: { type: "string" },
+    help: { type: "boolean" },
+  });
   if (values.help) return "help";
   const minutes = Number(values.minutes ?? 10);
   if (!(minutes > 0)) throw new UsageError(`--minutes ${values.minutes} is no time: use a number above 0`);
@@ -391,46 +383,26 @@ function parse(args: string[]): { minutes: number; seed: number } | "help" {
   return { minutes, seed };
 }
 
-async function main(args: string[]): Promise<number> {
+async function main(args: string[], signal: AbortSignal): Promise<number> {
   const options = parse(args);
   if (options === "help") {
     console.log(usage);
     return 0;
   }
   const { minutes, seed } = options;
-  const stopping = new AbortController();
-  const signals: Deno.Signal[] = Deno.build.os === "windows" ? ["SIGINT"] : ["SIGINT", "SIGTERM", "SIGHUP"];
-  for (const signal of signals) Deno.addSignalListener(signal, () => stopping.abort());
-  const { signal } = stopping;
-  try {
-    await using cluster = await startCluster({ signal });
-    await using proxy = await FaultProxy.start({ port: cluster.port });
-    const direct = await restConfigFromKubeconfig(await loadKubeconfig({ path: cluster.kubeconfigPath }));
-    const faulty = { ...direct, server: `https://127.0.0.1:${proxy.port}` };
-    console.log(
-      `seed ${seed}: ${minutes} minutes on ${cluster.server}, behind a proxy on port ${proxy.port}`,
-    );
-    const isWell = await new Soak(cluster, proxy, { faulty, direct }, seed).run(minutes, signal);
-    if (signal.aborted) {
-      console.error("interrupted");
-      return 130;
-    }
-    return isWell ? 0 : 1;
-  } catch (error) {
-    if (signal.aborted) return 130;
-    throw error;
+  await using cluster = await startCluster({ signal });
+  await using proxy = await FaultProxy.start({ port: cluster.port });
+  const direct = await restConfigFromKubeconfig(await loadKubeconfig({ path: cluster.kubeconfigPath }));
+  const faulty = { ...direct, server: `https://127.0.0.1:${proxy.port}` };
+  console.log(
+    `seed ${seed}: ${minutes} minutes on ${cluster.server}, behind a proxy on port ${proxy.port}`,
+  );
+  const isWell = await new Soak(cluster, proxy, { faulty, direct }, seed).run(minutes, signal);
+  if (signal.aborted) {
+    console.error("interrupted");
+    return 130;
   }
+  return isWell ? 0 : 1;
 }
 
-if (import.meta.main) {
-  let code: number;
-  try {
-    code = await main(Deno.args);
-  } catch (error) {
-    if (!(error instanceof ClusterUnavailableError || error instanceof UsageError)) throw error;
-    console.error(error.message);
-    if (error instanceof UsageError) console.error(`\n${usage}`);
-    code = error instanceof UsageError ? 2 : 1;
-  }
-  Deno.exit(code);
-}
+if (import.meta.main) await runClusterTask(main, usage);

@@ -9,15 +9,13 @@
  */
 
 import { join } from "node:path";
-import { ClusterUnavailableError, ensureClusterBinary } from "./lib/cluster_build.ts";
+import { ensureClusterBinary } from "./lib/cluster_build.ts";
+import { runClusterTask } from "./lib/cluster_task.ts";
 import { ROOT } from "./lib/gate.ts";
 import { parseJunit } from "./lib/junit.ts";
 
-async function main(args: string[]): Promise<number> {
+async function main(args: string[], signal: AbortSignal): Promise<number> {
   const kubeconfig = Deno.env.get("LISTWATCH_TEST_KUBECONFIG");
-  const stopping = new AbortController();
-  const signals: Deno.Signal[] = Deno.build.os === "windows" ? ["SIGINT"] : ["SIGINT", "SIGTERM", "SIGHUP"];
-  for (const signal of signals) Deno.addSignalListener(signal, () => stopping.abort());
   if (kubeconfig) {
     if (!await Deno.stat(kubeconfig).then(({ isFile }) => isFile, () => false)) {
       console.error(
@@ -27,7 +25,7 @@ async function main(args: string[]): Promise<number> {
     }
     console.log(`on the cluster of ${kubeconfig}: tests that kill or compact a server are skipped`);
   } else {
-    await ensureClusterBinary({ log: console.log, signal: stopping.signal });
+    await ensureClusterBinary({ log: console.log, signal });
   }
 
   // Whatever happens to the tests, nothing of theirs stays.
@@ -39,13 +37,13 @@ async function main(args: string[]): Promise<number> {
       args: ["test", "-A", `--junit-path=${report}`, ...args, ...isFile ? [] : ["tests/cluster/"]],
       cwd: ROOT,
       env: { TMPDIR: tempDir },
-      signal: stopping.signal,
+      signal,
     }).spawn();
     const { code } = await child.status;
     const results = parseJunit(await Deno.readTextFile(report).catch(() => ""), "deno");
     const count = (of: string) => results.filter(({ status }) => status === of).length;
     const [passed, failed, skipped] = [count("passed"), count("failed"), count("skipped")];
-    if (stopping.signal.aborted) {
+    if (signal.aborted) {
       console.error("interrupted");
       return 130;
     }
@@ -71,14 +69,4 @@ async function removeAll(dir: string): Promise<void> {
   }
 }
 
-if (import.meta.main) {
-  let code: number;
-  try {
-    code = await main(Deno.args);
-  } catch (error) {
-    if (!(error instanceof ClusterUnavailableError)) throw error;
-    console.error(error.message);
-    code = 1;
-  }
-  Deno.exit(code);
-}
+if (import.meta.main) await runClusterTask(main);
