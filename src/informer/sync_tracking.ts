@@ -29,8 +29,7 @@ export class AsyncTracker<K> {
   /** For log lines. */
   readonly name: string;
   readonly #waiting = new Set<K>();
-  readonly #synced = new Latch();
-  #upstreamSynced = false;
+  readonly #synced = new SyncedLatch(() => this.#waiting.size);
 
   /** Makes a tracker without items. */
   constructor(name = "") {
@@ -45,13 +44,12 @@ export class AsyncTracker<K> {
   /** An item was handled; one that was not started is fine. */
   finished(key: K): void {
     this.#waiting.delete(key);
-    this.#check();
+    this.#synced.check();
   }
 
   /** The informer has synced, and every item of its initial list was started. */
   upstreamHasSynced(): void {
-    this.#upstreamSynced = true;
-    this.#check();
+    this.#synced.upstreamHasSynced();
   }
 
   /** Whether the informer has synced and nothing was outstanding since, at least once. */
@@ -62,10 +60,6 @@ export class AsyncTracker<K> {
   /** Resolves when {@linkcode AsyncTracker.hasSynced} becomes true. */
   get synced(): Promise<void> {
     return this.#synced.opened;
-  }
-
-  #check(): void {
-    if (this.#upstreamSynced && this.#waiting.size === 0) this.#synced.open();
   }
 }
 
@@ -88,9 +82,8 @@ export class AsyncTracker<K> {
 export class SingleFileTracker {
   /** For log lines. */
   readonly name: string;
-  readonly #synced = new Latch();
+  readonly #synced = new SyncedLatch(() => this.#count);
   #count = 0;
-  #upstreamSynced = false;
 
   /** Makes a tracker without items. */
   constructor(name = "") {
@@ -113,13 +106,12 @@ export class SingleFileTracker {
       throw new RangeError(`Cannot finish an item${which}: every item that was started is finished already`);
     }
     this.#count--;
-    this.#check();
+    this.#synced.check();
   }
 
   /** The informer has synced, and every item of its initial list was started. */
   upstreamHasSynced(): void {
-    this.#upstreamSynced = true;
-    this.#check();
+    this.#synced.upstreamHasSynced();
   }
 
   /** Whether the informer has synced and nothing was outstanding since, at least once. */
@@ -131,9 +123,33 @@ export class SingleFileTracker {
   get synced(): Promise<void> {
     return this.#synced.opened;
   }
+}
 
-  #check(): void {
-    if (this.#upstreamSynced && this.#count === 0) this.#synced.open();
+/** Opens once the informer has synced and nothing is outstanding, and stays open. */
+class SyncedLatch {
+  readonly #latch = new Latch();
+  readonly #outstanding: () => number;
+  #upstreamSynced = false;
+
+  constructor(outstanding: () => number) {
+    this.#outstanding = outstanding;
+  }
+
+  get isOpen(): boolean {
+    return this.#latch.isOpen;
+  }
+
+  get opened(): Promise<void> {
+    return this.#latch.opened;
+  }
+
+  upstreamHasSynced(): void {
+    this.#upstreamSynced = true;
+    this.check();
+  }
+
+  check(): void {
+    if (this.#upstreamSynced && this.#outstanding() === 0) this.#latch.open();
   }
 }
 
