@@ -13,6 +13,7 @@ import {
 } from "@listwatch/cache";
 import { FakeClock, FakeControllerSource } from "@listwatch/cache/testing";
 import { nextTurn } from "../../src/util/clock.ts";
+import { inBackground } from "../in_background.ts";
 import { LogRecorder } from "../log_recorder.ts";
 import { named, Recorder, text } from "./rig.ts";
 
@@ -149,8 +150,6 @@ describe("a plain informer", () => {
       reflector: { clock, logger: log, useWatchList: false, backoff: { nextDelayMs: () => 1 } },
       ...options,
     });
-    const abort = new AbortController();
-    let running: Promise<void> | undefined;
     return {
       source,
       clock,
@@ -158,14 +157,7 @@ describe("a plain informer", () => {
       recorder,
       store,
       controller,
-      async start() {
-        running = controller.run(abort.signal);
-        await clock.advance(0);
-      },
-      async [Symbol.asyncDispose]() {
-        abort.abort();
-        await running;
-      },
+      ...inBackground(clock, (signal) => controller.run(signal)),
     };
   }
 

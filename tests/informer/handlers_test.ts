@@ -34,6 +34,13 @@ class SlowHandler implements ResourceEventHandler<KubernetesObject> {
   }
 }
 
+/** A handler that throws at every add. */
+const BROKEN: ResourceEventHandler<KubernetesObject> = {
+  onAdd: () => {
+    throw new Error("handler broke");
+  },
+};
+
 describe("a handler that joins late", () => {
   it("is told first of everything that is there, as initial, and then of what changes", async () => {
     await using rig = newRig();
@@ -214,11 +221,7 @@ describe("a handler's registration", () => {
   it("syncs although the handler throws", async () => {
     await using rig = newRig();
     rig.source.add(named("a"));
-    const registration = rig.informer.addEventHandler({
-      onAdd: () => {
-        throw new Error("handler broke");
-      },
-    });
+    const registration = rig.informer.addEventHandler(BROKEN);
     await rig.start();
     assert.equal(registration.hasSynced(), true);
   });
@@ -328,11 +331,7 @@ describe("removing a handler", () => {
   it("ends its pause after an error", async () => {
     await using rig = newRig();
     rig.source.add(named("a"));
-    const registration = rig.informer.addEventHandler({
-      onAdd: () => {
-        throw new Error("handler broke");
-      },
-    });
+    const registration = rig.informer.addEventHandler(BROKEN);
     await rig.start();
     const timers = rig.clock.pendingTimers;
     await rig.informer.removeEventHandler(registration);

@@ -4,16 +4,12 @@ import {
   type KubernetesObject,
   type ListerWatcher,
   RealFIFO,
-  SharedIndexInformer,
   type SharedIndexInformerOptions,
-  silentLogger,
-  type StoreEvent,
   type WatchItem,
 } from "@listwatch/cache";
-import { FakeClock } from "@listwatch/cache/testing";
 import { deferred } from "../../src/util/deferred.ts";
-import { Recorder } from "./rig.ts";
-import { describe, it, storage } from "./storages.ts";
+import { startObserved } from "./rig.ts";
+import { describe, it } from "./storages.ts";
 
 type Item = WatchItem<KubernetesObject>;
 
@@ -48,20 +44,7 @@ async function after(
       })());
     },
   };
-  const clock = new FakeClock();
-  const informer = new SharedIndexInformer<KubernetesObject, "byLabel">(source, {
-    storage: storage(),
-    clock,
-    logger: silentLogger,
-    ...options,
-    reflector: { useWatchList: false },
-  });
-  const recorder = new Recorder();
-  const observed: string[] = [];
-  informer.addEventHandler(recorder);
-  informer.observe((event: StoreEvent<KubernetesObject>) => observed.push(event.type));
-  const running = informer.start();
-  await clock.advance(0);
+  const { informer, recorder, observed, stop } = await startObserved(source, options);
   const { quarantined } = informer.status();
   const result = {
     calls: recorder.calls.slice(1),
@@ -71,7 +54,7 @@ async function after(
     observed: observed.slice(1),
     quarantined,
   };
-  await running.stop();
+  await stop();
   return result;
 }
 

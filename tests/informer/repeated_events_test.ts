@@ -6,7 +6,6 @@ import {
   SharedIndexInformer,
   type SharedIndexInformerOptions,
   silentLogger,
-  type StoreEvent,
 } from "@listwatch/cache";
 import { readApi } from "@listwatch/cache/hono";
 import { FakeClock, type FakeWatcher } from "@listwatch/cache/testing";
@@ -20,7 +19,7 @@ import {
   statuses,
   text,
 } from "../reflector/scripted_source.ts";
-import { Recorder } from "./rig.ts";
+import { startObserved } from "./rig.ts";
 import { describe, it, storage } from "./storages.ts";
 
 /** An informer over a script, that has answered as far as it can without time passing. */
@@ -29,20 +28,7 @@ async function started(
   options: SharedIndexInformerOptions<KubernetesObject> = {},
 ) {
   const source = new ScriptedSource(...script);
-  const clock = new FakeClock();
-  const informer = new SharedIndexInformer<KubernetesObject>(source, {
-    storage: storage(),
-    clock,
-    logger: silentLogger,
-    ...options,
-    reflector: { useWatchList: false, random: () => 0, ...options.reflector },
-  });
-  const recorder = new Recorder();
-  const observed: string[] = [];
-  informer.addEventHandler(recorder);
-  informer.observe((event: StoreEvent<KubernetesObject>) => observed.push(event.type));
-  const running = informer.start();
-  await clock.advance(0);
+  const { clock, informer, recorder, observed, stop } = await startObserved(source, options);
   recorder.take();
   observed.length = 0;
   return {
@@ -53,7 +39,7 @@ async function started(
     observed,
     stored: () => informer.indexer.list().map(text).sort().join(" "),
     version: () => informer.indexer.lastStoreSyncResourceVersion(),
-    [Symbol.asyncDispose]: () => running.stop(),
+    [Symbol.asyncDispose]: stop,
   };
 }
 

@@ -6,11 +6,14 @@
 import {
   type HandlerRegistration,
   type KubernetesObject,
+  type ListerWatcher,
   type ResourceEventHandler,
   SharedIndexInformer,
   type SharedIndexInformerOptions,
+  silentLogger,
 } from "@listwatch/cache";
 import { FakeClock, FakeControllerSource } from "@listwatch/cache/testing";
+import { inBackground } from "../in_background.ts";
 import { LogRecorder } from "../log_recorder.ts";
 import { storage } from "./storages.ts";
 
@@ -88,28 +91,52 @@ export function newRig<I extends string = never>(options: RigOptions<I> = {}): R
     ...options,
     reflector: { useWatchList: false, backoff: { nextDelayMs: () => 1 }, ...options.reflector },
   });
-  const abort = new AbortController();
-  let running: Promise<void> | undefined;
-  const stop = async () => {
-    abort.abort();
-    await running;
-  };
   return {
     source,
     clock,
     log,
     informer,
-    async start() {
-      running = informer.run(abort.signal);
-      await clock.advance(0);
-    },
-    stop,
+    ...inBackground(clock, (signal) => informer.run(signal)),
     settle: () => clock.advance(0),
     retry: () => clock.advance(5),
     record(handlerOptions) {
       const recorder = new Recorder();
       return { recorder, registration: informer.addEventHandler(recorder, handlerOptions) };
     },
-    [Symbol.asyncDispose]: stop,
   };
+}
+
+/**
+ * Starts an informer over any source, with a handler and an observer that write down what they are told; resolves when
+ * it has come as far as it can without time passing.
+ */
+export async function startObserved<I extends string = never>(
+  source: ListerWatcher<KubernetesObject>,
+  options: SharedIndexInformerOptions<KubernetesObject, I> = {},
+): Promise<ObservedInformer<I>> {
+  const clock = new FakeClock();
+  const informer = new SharedIndexInformer<KubernetesObject, I>(source, {
+    storage: storage(),
+    clock,
+    logger: silentLogger,
+    ...options,
+    reflector: { useWatchList: false, random: () => 0, ...options.reflector },
+  });
+  const recorder = new Recorder();
+  const observed: string[] = [];
+  informer.addEventHandler(recorder);
+  informer.observe((event) => observed.push(event.type));
+  const running = informer.start();
+  await clock.advance(0);
+  return { clock, informer, recorder, observed, stop: () => running.stop() };
+}
+
+/** What {@linkcode startObserved} started. */
+export interface ObservedInformer<I extends string> {
+  readonly clock: FakeClock;
+  readonly informer: SharedIndexInformer<KubernetesObject, I>;
+  readonly recorder: Recorder;
+  /** The types of the store's events. */
+  readonly observed: string[];
+  stop(): Promise<void>;
 }

@@ -20,6 +20,7 @@ import {
 } from "@listwatch/cache";
 import { FakeClock, FakeWatcher } from "@listwatch/cache/testing";
 import { onAbort } from "../../src/util/abort.ts";
+import { inBackground } from "../in_background.ts";
 import { LogRecorder } from "../log_recorder.ts";
 
 /** What a source does with a request. `hang` never answers, until the signal is aborted. */
@@ -231,12 +232,6 @@ export function newRun(script: readonly Answer[], options: ReflectorOptions = {}
     onQuarantined: (one) => quarantined.push(one),
     ...options,
   });
-  const abort = new AbortController();
-  let running: Promise<void> | undefined;
-  const stop = async () => {
-    abort.abort();
-    await running;
-  };
   return {
     source,
     store,
@@ -245,11 +240,6 @@ export function newRun(script: readonly Answer[], options: ReflectorOptions = {}
     errors,
     quarantined,
     reflector,
-    async start() {
-      running = reflector.run(abort.signal);
-      await clock.advance(0);
-    },
-    stop,
-    [Symbol.asyncDispose]: stop,
+    ...inBackground(clock, (signal) => reflector.run(signal)),
   };
 }
