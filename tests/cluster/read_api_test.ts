@@ -39,7 +39,7 @@ describe("the read API in front of a real API server", () => {
     await write(20);
     const resources = RESOURCES.map((resource) => ({
       resource,
-      informer: new SharedIndexInformer(cluster.resource(resource, { labelSelector })),
+      informer: new SharedIndexInformer(cluster.resource(resource, { labelSelector, drop: [] })),
     }));
     const { signal } = stopping;
     const app = readApi({ resources, allowAnonymous: true, signal });
