@@ -65,7 +65,10 @@ export interface ResourceOptions<T> {
  * const pods = cluster.resource("v1/pods", { drop: [...DEFAULT_DROP, "spec.volumes"] });
  * ```
  */
-export const DEFAULT_DROP: readonly string[] = [
+export const DEFAULT_DROP: readonly [
+  "metadata.managedFields",
+  'metadata.annotations["kubectl.kubernetes.io/last-applied-configuration"]',
+] = [
   "metadata.managedFields",
   'metadata.annotations["kubectl.kubernetes.io/last-applied-configuration"]',
 ];

@@ -76,6 +76,16 @@ describe("what lists and watches leave out", () => {
     assert.equal(slim.metadata?.name, "web-1");
   });
 
+  it("is typed away too where it is more than by default", async () => {
+    const pods = cluster.resource(resourceOf<Pod>("v1/pods"), { drop: [...DEFAULT_DROP, "spec.volumes"] });
+    const [item] = (await pods.list()).items;
+    assert.equal(item.spec?.nodeName, "node-1");
+    // @ts-expect-error -- dropped
+    assert.equal(item.spec?.volumes, undefined);
+    // @ts-expect-error -- dropped by default
+    assert.equal(item.metadata?.managedFields, undefined);
+  });
+
   it("is typed away of what is kept", async () => {
     const pods = cluster.resource(resourceOf<Pod>("v1/pods"), { keep: ["spec.nodeName"] });
     const [item] = (await pods.list()).items;
