@@ -4,6 +4,7 @@
  */
 
 import type { KubernetesObject } from "../meta/object.ts";
+import type { HeldContent } from "./held_content.ts";
 import type { Page } from "./list.ts";
 import { JSON_HEADERS } from "./responses.ts";
 import type { View } from "./view.ts";
@@ -33,14 +34,19 @@ export function objectResponse(
   return new Response(text + "\n", { headers: JSON_HEADERS });
 }
 
+/** How a list is written. */
+export interface ListResponseOptions {
+  readonly view: View;
+  readonly pretty: boolean;
+  /** What the page is of. */
+  readonly content: HeldContent<KubernetesObject>;
+}
+
 /**
  * The answer to a list. A large one is encoded while it is read, so that it never is in memory as a whole; its objects
  * are those of one snapshot all the same.
  */
-export function listResponse(
-  page: Page<KubernetesObject>,
-  options: { readonly view: View; readonly pretty: boolean },
-): Response {
+export function listResponse(page: Page<KubernetesObject>, options: ListResponseOptions): Response {
   const pieces = listPieces(page, options);
   let text = "";
   for (let next = pieces.next(); !next.done; next = pieces.next()) {
@@ -63,11 +69,8 @@ function streamOf(first: string, rest: Iterator<string>): ReadableStream<Uint8Ar
   }, { highWaterMark: 0 });
 }
 
-function* listPieces(
-  page: Page<KubernetesObject>,
-  options: { readonly view: View; readonly pretty: boolean },
-): Generator<string, void> {
-  const { view, pretty } = options;
+function* listPieces(page: Page<KubernetesObject>, options: ListResponseOptions): Generator<string, void> {
+  const { view, pretty, content } = options;
   const list = JSON.stringify(
     { ...view.list(page.metadata), [view.itemsField]: [] },
     null,
@@ -78,7 +81,7 @@ function* listPieces(
   const separator = pretty ? "\n    " : "";
   for (const [i, item] of page.items.entries()) {
     if (i > 0) text += ",";
-    text += separator + itemText(view.item(item), pretty);
+    text += separator + itemText(view.item(content.open(item)), pretty);
     if (text.length < PIECE_CHARACTERS) continue;
     yield text;
     text = "";

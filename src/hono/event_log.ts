@@ -4,28 +4,17 @@
  */
 
 import type { StoreChange, StoreEvent } from "../informer/store_event.ts";
+import type { LabelSelector } from "../meta/labels.ts";
 import type { KubernetesObject } from "../meta/object.ts";
 import { resourceVersionOf } from "../meta/object.ts";
 import { compareResourceVersions } from "../meta/resource_version.ts";
+import type { Held } from "../store/object_codec.ts";
 import type { Clock, TimerHandle } from "../util/clock.ts";
 import { Deque } from "../util/deque.ts";
+import { HeldContent } from "./held_content.ts";
+import { EntryViews, type LogEntry } from "./log_entry.ts";
 import type { ServedInformer } from "./served_informer.ts";
 import { OrderedContent, type Snapshot } from "./snapshot.ts";
-
-/** One entry of the log. */
-export interface LogEntry<T> {
-  readonly type: "ADDED" | "MODIFIED" | "DELETED" | "BOOKMARK";
-  readonly key: string;
-  /** The resourceVersion of the resource once this has happened; the same for all entries of a relist. */
-  readonly position: string;
-  /** The present state; of a deleted object the final one. `undefined` in a bookmark. */
-  readonly object: T | undefined;
-  readonly oldObject: T | undefined;
-  /** In the entries of a relist: the position before it. What happened in between is not known. */
-  readonly gapAfter: string | undefined;
-  /** The entry as bytes, by event type and view; made when first asked for, shared by all watches. */
-  encoded: Map<string, Uint8Array> | undefined;
-}
 
 /** A watch, as the log sees it. */
 export interface LogReader {
@@ -62,13 +51,14 @@ interface Waiter {
  * Keeps the last entries of an informer's history, and wakes the watches that read it.
  *
  * Positions never decrease, but for a relist at an older resourceVersion (a restored server), from which history starts
- * anew. An entry costs two references; its bytes are made when a watch first needs them.
+ * anew. An entry costs two references, to objects as the store holds them; its bytes are made when a watch first needs
+ * them.
  */
 export class EventLog<T extends KubernetesObject> {
   readonly #informer: ServedInformer<T>;
   readonly #options: EventLogOptions;
   readonly #entries = new Deque<LogEntry<T>>();
-  readonly #content: OrderedContent<T>;
+  readonly #ordered: OrderedContent<T>;
   readonly #readers = new Set<LogReader>();
   readonly #unobserve: () => void;
   #waiters: Waiter[] = [];
@@ -85,11 +75,18 @@ export class EventLog<T extends KubernetesObject> {
   #flushScheduled = false;
   #closed = false;
 
+  /** The store's objects, as they are held. */
+  readonly content: HeldContent<T>;
+  /** What watches read of entries. */
+  readonly views: EntryViews<T>;
+
   /** Starts to follow the informer. */
   constructor(informer: ServedInformer<T>, options: EventLogOptions) {
     this.#informer = informer;
     this.#options = options;
-    this.#content = new OrderedContent(informer.indexer);
+    this.content = new HeldContent(informer.indexer);
+    this.views = new EntryViews(this.content);
+    this.#ordered = new OrderedContent(this.content);
     this.#unobserve = informer.observe((event) => this.#observe(event));
     this.isReady();
   }
@@ -134,7 +131,16 @@ export class EventLog<T extends KubernetesObject> {
 
   /** The content now, in key order. Taken once per change. */
   snapshot(): Snapshot<T> {
-    return this.#content.snapshot(this.#position);
+    return this.#ordered.snapshot(this.#position);
+  }
+
+  /**
+   * The same, or less: at least what a selector matches. Costs only what an index of the store has under the selector's
+   * labels, if there is one.
+   */
+  candidates(labels: LabelSelector | undefined): Snapshot<T> {
+    const candidates = labels && this.#ordered.candidates(this.#position, labels);
+    return candidates ?? this.snapshot();
   }
 
   /**
@@ -147,7 +153,7 @@ export class EventLog<T extends KubernetesObject> {
     const first = this.#firstAfter(resourceVersion, this.#historyFrom);
     const gapAfter = this.entry(first)?.gapAfter;
     if (gapAfter !== undefined && compareResourceVersions(resourceVersion, gapAfter) > 0) return undefined;
-    const before = new Map<string, T | undefined>();
+    const before = new Map<string, Held<T> | undefined>();
     for (let sequence = first; sequence < this.head; sequence++) {
       const entry = this.entry(sequence);
       if (entry === undefined || entry.type === "BOOKMARK" || before.has(entry.key)) continue;
@@ -155,7 +161,7 @@ export class EventLog<T extends KubernetesObject> {
     }
     return before.size === 0
       ? { ...this.snapshot(), resourceVersion }
-      : this.#content.rolledBack(resourceVersion, before);
+      : this.#ordered.rolledBack(resourceVersion, before);
   }
 
   /**
@@ -224,12 +230,13 @@ export class EventLog<T extends KubernetesObject> {
       if (event.type === "replaced") this.#start(event.resourceVersion);
       return;
     }
-    if (event.type === "bookmark") this.#advance(event.resourceVersion);
-    else if (event.type === "replaced") this.#replaced(event.resourceVersion, event.changes);
-    else this.#changed(event);
+    const held = this.content.heldEvent(event);
+    if (held.type === "bookmark") this.#advance(held.resourceVersion);
+    else if (held.type === "replaced") this.#replaced(held.resourceVersion, held.changes);
+    else this.#changed(held);
   }
 
-  #changed(change: StoreChange<T>): void {
+  #changed(change: StoreChange<Held<T>>): void {
     const version = resourceVersionOf(change.object) ?? "";
     if (change.type === "updated" && version !== "" && version === resourceVersionOf(change.oldObject)) {
       return;
@@ -239,39 +246,63 @@ export class EventLog<T extends KubernetesObject> {
     this.#afterAppend();
   }
 
-  #replaced(resourceVersion: string, changes: readonly StoreChange<T>[]): void {
+  #replaced(resourceVersion: string, changes: readonly StoreChange<Held<T>>[]): void {
     const previous = this.#position;
+    if (compareResourceVersions(resourceVersion, previous) < 0) {
+      return this.#restarted(resourceVersion, changes);
+    }
     this.#position = resourceVersion;
     // Whoever has read all of it is at the end; whoever stops in its middle stands before it and may not resume.
     const relist = { position: resourceVersion, gapAfter: previous };
     for (const change of inWatchOrder(changes)) this.#append(change, relist);
-    this.#entries.push({ ...BOOKMARK, ...relist, encoded: undefined });
-    if (compareResourceVersions(resourceVersion, previous) < 0) {
-      this.#historyFrom = this.head;
-      this.#base = resourceVersion;
-    }
+    this.#entries.push({ ...BOOKMARK, ...relist, views: undefined });
     this.#resumeFrom = { position: resourceVersion, sequence: this.head };
     this.#settleWaiters();
     this.#afterAppend();
   }
 
-  #append(change: StoreChange<T>, at: { readonly position: string; readonly gapAfter?: string }): void {
+  /**
+   * The server went back in time. There is no way from what watches have seen to what is there: the same resourceVersion
+   * may mean another state. They get what came before, and then have to list again.
+   */
+  #restarted(resourceVersion: string, changes: readonly StoreChange<Held<T>>[]): void {
+    const readers = Array.from(this.#readers);
+    this.views.burst(() => readers.forEach((reader) => reader.wake()));
+    for (const change of changes) this.#reorder(change);
+    this.#tail = this.head;
+    this.#entries.clear();
+    this.#position = resourceVersion;
+    this.#base = resourceVersion;
+    this.#historyFrom = this.head;
+    this.#resumeFrom = { position: resourceVersion, sequence: this.head };
+    for (const reader of readers) if (this.#readers.has(reader)) reader.cut();
+    this.#settleWaiters();
+  }
+
+  #append(
+    change: StoreChange<Held<T>>,
+    at: { readonly position: string; readonly gapAfter?: string },
+  ): void {
+    this.#reorder(change);
     const { key, object } = change;
-    const common = { gapAfter: undefined, ...at, key, object, encoded: undefined };
+    const common = { gapAfter: undefined, ...at, key, object, views: undefined };
     switch (change.type) {
       case "added":
-        this.#content.added(key);
         this.#entries.push({ ...common, type: "ADDED", oldObject: undefined });
         break;
       case "updated":
-        this.#content.updated();
         this.#entries.push({ ...common, type: "MODIFIED", oldObject: change.oldObject });
         break;
       case "deleted":
-        this.#content.deleted(key);
         this.#entries.push({ ...common, type: "DELETED", oldObject: change.oldObject ?? object });
         break;
     }
+  }
+
+  #reorder({ type, key }: StoreChange<Held<T>>): void {
+    if (type === "added") this.#ordered.added(key);
+    else if (type === "deleted") this.#ordered.deleted(key);
+    else this.#ordered.updated();
   }
 
   #advance(resourceVersion: string): void {
@@ -298,7 +329,8 @@ export class EventLog<T extends KubernetesObject> {
 
   #flush(): void {
     this.#flushScheduled = false;
-    for (const reader of Array.from(this.#readers)) reader.wake();
+    const readers = Array.from(this.#readers);
+    this.views.burst(() => readers.forEach((reader) => reader.wake()));
     this.#trim();
   }
 

@@ -5,7 +5,10 @@
 
 import type { KubernetesObject, ListMeta } from "../meta/object.ts";
 import type { ListOptions } from "../meta/list_watch.ts";
+import type { LabelSelector } from "../meta/labels.ts";
 import { newStatus, type Status } from "../meta/status.ts";
+import type { Held } from "../store/object_codec.ts";
+import { nextTurn } from "../util/clock.ts";
 import type { EventLog } from "./event_log.ts";
 import { stateTooOld, tooLarge } from "./responses.ts";
 import type { Selection } from "./selection.ts";
@@ -18,6 +21,8 @@ export interface ListRequest {
   readonly namespace: string;
   /** Which objects of the namespace; `undefined`: all of them. */
   readonly selection: Selection | undefined;
+  /** The labels of the selection, for which there may be an index. */
+  readonly labels: LabelSelector | undefined;
   /** How long to wait for a resourceVersion from the future. */
   readonly waitMs: number;
 }
@@ -25,7 +30,8 @@ export interface ListRequest {
 /** One page. */
 export interface Page<T> {
   readonly metadata: ListMeta;
-  readonly items: readonly T[];
+  /** As the store holds them. */
+  readonly items: readonly Held<T>[];
 }
 
 /** The page that was asked for, or the Status that refuses it. */
@@ -42,14 +48,15 @@ export async function readPage<T extends KubernetesObject>(
       return newStatus(400, "BadRequest", "invalid continue token: continue key is not valid");
     }
     if (token.start > start) start = token.start;
-    snapshot = token.resourceVersion === LATEST ? log.snapshot() : log.stateAt(token.resourceVersion);
+    const isNow = token.resourceVersion === LATEST || token.resourceVersion === log.resourceVersion;
+    snapshot = isNow ? log.candidates(request.labels) : log.stateAt(token.resourceVersion);
     if (snapshot === undefined) return continueTooOld(token.start);
   } else {
     const state = await stateFor(log, request);
     if ("status" in state) return state.status;
     snapshot = state.snapshot;
   }
-  return cut(snapshot, { start, namespace, selection, limit: limitOf(options) });
+  return await cut(log, snapshot, { start, namespace, selection, limit: limitOf(options) });
 }
 
 // A list at resourceVersion 0 comes whole, as from an API server's cache.
@@ -63,20 +70,24 @@ async function stateFor<T extends KubernetesObject>(
   request: ListRequest,
 ): Promise<{ readonly snapshot: Snapshot<T> } | { readonly status: Status }> {
   const { resourceVersion = "0", resourceVersionMatch, limit } = request.options;
-  if (resourceVersion === "0") return { snapshot: log.snapshot() };
+  if (resourceVersion === "0") return { snapshot: log.candidates(request.labels) };
   if (!await log.reaches(resourceVersion, request.waitMs)) {
     return { status: tooLarge(resourceVersion, log.resourceVersion) };
   }
   // A page at a resourceVersion is one of exactly that state, as it was before resourceVersionMatch was invented.
   const isExact = resourceVersionMatch === "Exact" ||
     (resourceVersionMatch === undefined && limit !== undefined);
-  if (!isExact) return { snapshot: log.snapshot() };
+  if (!isExact) return { snapshot: log.candidates(request.labels) };
   const snapshot = log.stateAt(resourceVersion);
   return snapshot === undefined ? { status: stateTooOld(resourceVersion) } : { snapshot };
 }
 
-/** Takes a page out of a snapshot; costs only what it walks over. */
-function cut<T extends KubernetesObject>(
+// Some milliseconds' worth.
+const OPENED_PER_TURN = 128;
+
+/** Takes a page out of a snapshot; costs only what it walks over. Gives others a turn where objects must be decoded. */
+async function cut<T extends KubernetesObject>(
+  { content }: EventLog<T>,
   snapshot: Snapshot<T>,
   at: {
     readonly start: string;
@@ -84,15 +95,23 @@ function cut<T extends KubernetesObject>(
     readonly selection: Selection | undefined;
     readonly limit: number;
   },
-): Page<T> {
+): Promise<Page<T>> {
   const { keys, objects, resourceVersion } = snapshot;
   const { selection, limit } = at;
   // "0" is the character after "/".
   const end = at.namespace === "" ? keys.length : lowerBound(keys, `${at.namespace}0`);
-  const items: T[] = [];
+  const items: Held<T>[] = [];
+  let opened = 0;
   let i = lowerBound(keys, at.start);
   for (; i < end && items.length < limit; i++) {
-    if (selection === undefined || selection(objects[i])) items.push(objects[i]);
+    if (selection !== undefined) {
+      if (!selection.mayHave(keys[i])) continue;
+      if (selection.matches !== undefined) {
+        if (content.isEncoded && ++opened % OPENED_PER_TURN === 0) await nextTurn();
+        if (!selection.matches(content.open(objects[i]))) continue;
+      }
+    }
+    items.push(objects[i]);
   }
   if (i >= end) return { metadata: { resourceVersion }, items };
   return {

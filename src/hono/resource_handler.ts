@@ -92,9 +92,12 @@ async function answerList(request: ResourceRequest, query: ListQuery, shape: Sha
     namespace: path.namespace,
     // The namespace is a range of keys.
     selection: newSelection(target.resource, { namespace: "", labels: query.labels, fields: query.fields }),
+    labels: query.labels,
     waitMs: freshnessTimeoutMs,
   });
-  return isStatus(page) ? statusResponse(page) : listResponse(page, shape);
+  return isStatus(page)
+    ? statusResponse(page)
+    : listResponse(page, { ...shape, content: target.log.content });
 }
 
 async function answerWatch(request: ResourceRequest, query: ListQuery, view: View): Promise<Response> {
@@ -118,8 +121,8 @@ async function answerWatch(request: ResourceRequest, query: ListQuery, view: Vie
     if (resourceVersion !== "0" && !await log.reaches(resourceVersion, freshnessTimeoutMs)) {
       return watchResponse(errorStream(tooLarge(resourceVersion, log.resourceVersion)));
     }
-    const { objects } = log.snapshot();
-    const from = { cursor: log.head, resourceVersion: log.resourceVersion, initial: objects };
+    const initial = log.candidates(query.labels);
+    const from = { cursor: log.head, resourceVersion: log.resourceVersion, initial };
     return watchResponse(openWatch(log, { ...common, ...from }));
   }
   const from = resourceVersion === "0" ? log.resourceVersion : resourceVersion;

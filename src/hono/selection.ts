@@ -17,18 +17,38 @@ export interface Selectors {
   readonly fields: FieldSelector | undefined;
 }
 
-/** Whether an object is among those that were asked for. */
-export type Selection = (object: KubernetesObject) => boolean;
+/** Tells which objects are among those that were asked for: those whose key and content are. */
+export interface Selection {
+  /** Whether the object of a key can be. To be asked first: it needs no look at the object. */
+  mayHave(key: string): boolean;
+  /** Whether the content is what was asked for; `undefined` where any is. */
+  readonly matches: ((object: KubernetesObject) => boolean) | undefined;
+}
 
 /** A test for the objects of a resource; `undefined` where all of them are meant. */
 export function newSelection(of: GroupVersionResource, selectors: Selectors): Selection | undefined {
   const { namespace, labels, fields } = selectors;
   if (namespace === "" && labels === undefined && fields === undefined) return undefined;
+  const prefixes = [namespace, fields?.requiresExactMatch("metadata.namespace")]
+    .flatMap((name) => name ? [`${name}/`] : []);
+  const name = fields?.requiresExactMatch("metadata.name") || undefined;
+  return {
+    mayHave: (key) =>
+      prefixes.every((prefix) => key.startsWith(prefix)) &&
+      (name === undefined || key.slice(key.indexOf("/") + 1) === name),
+    matches: newMatches(of, labels, fields),
+  };
+}
+
+function newMatches(
+  of: GroupVersionResource,
+  labels: LabelSelector | undefined,
+  fields: FieldSelector | undefined,
+): Selection["matches"] {
+  if (labels === undefined && fields === undefined) return undefined;
   const fieldsOf = selectableFields(of);
   return (object) => {
-    const metadata = object.metadata;
-    if (namespace !== "" && metadata?.namespace !== namespace) return false;
-    if (labels !== undefined && !labels.matches(metadata?.labels)) return false;
+    if (labels !== undefined && !labels.matches(object.metadata?.labels)) return false;
     return fields === undefined || fields.matches(fieldsOf(object));
   };
 }

@@ -3,15 +3,17 @@
  * @module
  */
 
-import type { ServedStore } from "./served_informer.ts";
+import type { LabelSelector } from "../meta/labels.ts";
+import type { Held } from "../store/object_codec.ts";
+import type { HeldContent } from "./held_content.ts";
 
 /** Objects in the order of their keys, as they are at one resourceVersion. Never changes. */
 export interface Snapshot<T> {
   readonly resourceVersion: string;
   /** Ascending, byte by byte. */
   readonly keys: readonly string[];
-  /** The object of each key. */
-  readonly objects: readonly T[];
+  /** The object of each key, as the store holds it. */
+  readonly objects: readonly Held<T>[];
 }
 
 /**
@@ -19,15 +21,15 @@ export interface Snapshot<T> {
  * walk over all keys.
  */
 export class OrderedContent<T> {
-  readonly #store: ServedStore<T>;
+  readonly #content: HeldContent<T>;
   #keys: readonly string[] | undefined;
   readonly #added = new Set<string>();
   readonly #deleted = new Set<string>();
   #snapshot: Snapshot<T> | undefined;
 
-  /** @param store Whose content it is. */
-  constructor(store: ServedStore<T>) {
-    this.#store = store;
+  /** @param content What is kept in order. */
+  constructor(content: HeldContent<T>) {
+    this.#content = content;
   }
 
   /** A key came. */
@@ -52,16 +54,7 @@ export class OrderedContent<T> {
   /** The content now. */
   snapshot(resourceVersion: string): Snapshot<T> {
     if (this.#snapshot === undefined) {
-      const keys = this.#sortedKeys();
-      const objects: T[] = [];
-      const present: string[] = [];
-      for (const key of keys) {
-        const object = this.#store.getByKey(key);
-        if (object === undefined) continue;
-        present.push(key);
-        objects.push(object);
-      }
-      this.#snapshot = { resourceVersion, keys: present, objects };
+      this.#snapshot = this.#snapshotOf(this.#sortedKeys(), resourceVersion);
     } else if (this.#snapshot.resourceVersion !== resourceVersion) {
       this.#snapshot = { ...this.#snapshot, resourceVersion };
     }
@@ -69,15 +62,24 @@ export class OrderedContent<T> {
   }
 
   /**
+   * Of the content now a part in which is all that a selector matches; `undefined` if no index tells. Costs what is in
+   * that part.
+   */
+  candidates(resourceVersion: string, labels: LabelSelector): Snapshot<T> | undefined {
+    const keys = this.#content.candidates(labels);
+    return keys && this.#snapshotOf(keys, resourceVersion);
+  }
+
+  /**
    * The content as it was before some changes.
    *
    * @param before The objects of all keys that have changed since; `undefined` where there was none.
    */
-  rolledBack(resourceVersion: string, before: ReadonlyMap<string, T | undefined>): Snapshot<T> {
+  rolledBack(resourceVersion: string, before: ReadonlyMap<string, Held<T> | undefined>): Snapshot<T> {
     const { keys, objects } = this.snapshot(resourceVersion);
     const oldKeys = Array.from(before.keys()).sort();
     const resultKeys: string[] = [];
-    const resultObjects: T[] = [];
+    const resultObjects: Held<T>[] = [];
     let next = 0;
     const takeOld = (until: string | undefined) => {
       while (next < oldKeys.length && (until === undefined || oldKeys[next] < until)) {
@@ -100,10 +102,22 @@ export class OrderedContent<T> {
     return { resourceVersion, keys: resultKeys, objects: resultObjects };
   }
 
+  #snapshotOf(keys: readonly string[], resourceVersion: string): Snapshot<T> {
+    const objects: Held<T>[] = [];
+    const present: string[] = [];
+    for (const key of keys) {
+      const object = this.#content.getByKey(key);
+      if (object === undefined) continue;
+      present.push(key);
+      objects.push(object);
+    }
+    return { resourceVersion, keys: present, objects };
+  }
+
   #sortedKeys(): readonly string[] {
     const kept = this.#keys;
     if (kept === undefined) {
-      this.#keys = this.#store.listKeys().sort();
+      this.#keys = this.#content.listKeys().sort();
     } else if (this.#added.size > 0 || this.#deleted.size > 0) {
       this.#keys = merge(kept, { added: Array.from(this.#added).sort(), deleted: this.#deleted });
     }

@@ -8,15 +8,17 @@ import { resourceVersionOf } from "../meta/object.ts";
 import { compareResourceVersions } from "../meta/resource_version.ts";
 import type { Status } from "../meta/status.ts";
 import { INITIAL_EVENTS_END_ANNOTATION } from "../meta/watch_event.ts";
-import type { Clock, TimerHandle } from "../util/clock.ts";
+import { type Clock, nextTurn, type TimerHandle } from "../util/clock.ts";
 import { encode, eventText } from "./encoding.ts";
-import type { EventLog, LogEntry, LogReader } from "./event_log.ts";
+import type { EventLog, LogReader } from "./event_log.ts";
+import type { LogEntry } from "./log_entry.ts";
 import { watchTooOld } from "./responses.ts";
 import type { Selection } from "./selection.ts";
+import type { Snapshot } from "./snapshot.ts";
 import type { View } from "./view.ts";
 
 /** What is watched. */
-export interface WatchRequest {
+export interface WatchRequest<T> {
   readonly view: View;
   /** Which objects; `undefined`: all of them. */
   readonly selection: Selection | undefined;
@@ -24,8 +26,8 @@ export interface WatchRequest {
   readonly cursor: number;
   /** What the reader has seen: its initial events, or elsewhere. */
   readonly resourceVersion: string;
-  /** Objects to begin with, as ADDED events. */
-  readonly initial?: readonly KubernetesObject[];
+  /** What to begin with, as ADDED events. */
+  readonly initial?: Snapshot<T>;
   readonly allowBookmarks: boolean;
   /** Ends the watch after this time; never, if absent. */
   readonly timeoutMs?: number;
@@ -36,6 +38,8 @@ export interface WatchRequest {
 
 // Small enough that a slow reader holds little, large enough that a burst is a few writes.
 const CHUNK_BYTES = 64 * 1024;
+// Some milliseconds' worth, where objects must be decoded to be selected.
+const OPENED_PER_TURN = 128;
 
 /**
  * Opens a watch: events as lines of JSON, those of one turn in one chunk.
@@ -45,7 +49,7 @@ const CHUNK_BYTES = 64 * 1024;
  */
 export function openWatch<T extends KubernetesObject>(
   log: EventLog<T>,
-  request: WatchRequest,
+  request: WatchRequest<T>,
 ): ReadableStream<Uint8Array> {
   const watch = new Watch(log, request);
   return new ReadableStream<Uint8Array>({
@@ -67,7 +71,7 @@ export function errorStream(status: Status): ReadableStream<Uint8Array> {
 
 class Watch<T extends KubernetesObject> implements LogReader {
   readonly #log: EventLog<T>;
-  readonly #request: WatchRequest;
+  readonly #request: WatchRequest<T>;
   readonly wantsHeartbeat: boolean;
   #cursor: number;
   #resourceVersion: string;
@@ -75,11 +79,13 @@ class Watch<T extends KubernetesObject> implements LogReader {
   readonly #skipThrough: string;
   #initialSent = 0;
   #initialDone: boolean;
+  /** Others have a turn; `wake` is called after it. */
+  #isPaused = false;
   #controller: ReadableStreamDefaultController<Uint8Array> | undefined;
   #detach: () => void = () => {};
   #timer: TimerHandle | undefined;
 
-  constructor(log: EventLog<T>, request: WatchRequest) {
+  constructor(log: EventLog<T>, request: WatchRequest<T>) {
     this.#log = log;
     this.#request = request;
     this.#cursor = request.cursor;
@@ -103,7 +109,7 @@ class Watch<T extends KubernetesObject> implements LogReader {
 
   /** Hands on as much as there is and the stream has room for. */
   wake(): void {
-    while (this.#controller !== undefined && (this.#controller.desiredSize ?? 0) > 0) {
+    while (this.#controller !== undefined && !this.#isPaused && (this.#controller.desiredSize ?? 0) > 0) {
       if (this.#cursor < this.#log.tail) return this.cut();
       const chunk = this.#nextChunk();
       if (chunk === undefined) return;
@@ -171,13 +177,20 @@ class Watch<T extends KubernetesObject> implements LogReader {
   }
 
   #initialChunk(): Uint8Array | undefined {
-    const { initial = [], selection, view, allowBookmarks } = this.#request;
+    const { initial: { keys, objects } = NOTHING, selection, view, allowBookmarks } = this.#request;
+    const { content } = this.#log;
     let text = "";
-    for (; this.#initialSent < initial.length && text.length < CHUNK_BYTES; this.#initialSent++) {
-      const object = initial[this.#initialSent];
-      if (selection === undefined || selection(object)) text += eventText("ADDED", view.event(object));
+    let opened = 0;
+    for (; this.#initialSent < keys.length && text.length < CHUNK_BYTES; this.#initialSent++) {
+      if (selection !== undefined && !selection.mayHave(keys[this.#initialSent])) continue;
+      if (content.isEncoded && opened++ === OPENED_PER_TURN) {
+        this.#pause();
+        return text === "" ? undefined : encode(text);
+      }
+      const object = content.open(objects[this.#initialSent]);
+      if (selection?.matches?.(object) ?? true) text += eventText("ADDED", view.event(object));
     }
-    if (this.#initialSent === initial.length) {
+    if (this.#initialSent === keys.length) {
       this.#initialDone = true;
       if (allowBookmarks) {
         text += eventText(
@@ -192,6 +205,14 @@ class Watch<T extends KubernetesObject> implements LogReader {
     return text === "" ? this.#nextChunk() : encode(text);
   }
 
+  #pause(): void {
+    this.#isPaused = true;
+    nextTurn().then(() => {
+      this.#isPaused = false;
+      this.wake();
+    });
+  }
+
   /** The entry as this reader sees it: `undefined` where it sees nothing. */
   #encoded(entry: LogEntry<T>): Uint8Array | undefined {
     const { position, object, oldObject } = entry;
@@ -200,27 +221,31 @@ class Watch<T extends KubernetesObject> implements LogReader {
     // In the middle of a relist a reader stands nowhere.
     if (!isRelist || entry.type === "BOOKMARK") this.#resourceVersion = position;
     if (object === undefined) return this.wantsHeartbeat ? encode(this.#bookmark()) : undefined;
-    const { selection } = this.#request;
-    const was = oldObject !== undefined && (selection === undefined || selection(oldObject));
-    const is = entry.type !== "DELETED" && (selection === undefined || selection(object));
-    if (is) return this.#event(entry, was ? "MODIFIED" : "ADDED", object);
+    if (this.#request.selection?.mayHave(entry.key) === false) return undefined;
+    const was = oldObject !== undefined && this.#isSelected(entry, "oldObject");
+    const is = entry.type !== "DELETED" && this.#isSelected(entry, "object");
+    if (is) return this.#event(entry, was ? "MODIFIED" : "ADDED");
     if (!was) return undefined;
-    // A deleted object is shown as it went; one that left the selection as it was, with the change's resourceVersion.
-    if (entry.type === "DELETED") return this.#event(entry, "DELETED", object);
-    return this.#event(entry, "LEFT", oldObject);
+    return this.#event(entry, entry.type === "DELETED" ? "DELETED" : "LEFT");
   }
 
-  #event(entry: LogEntry<T>, change: "ADDED" | "MODIFIED" | "DELETED" | "LEFT", object: T): Uint8Array {
+  #isSelected(entry: LogEntry<T>, which: "object" | "oldObject"): boolean {
+    const matches = this.#request.selection?.matches;
+    return matches === undefined || matches(this.#log.views.opened(entry, which)!);
+  }
+
+  #event(entry: LogEntry<T>, change: "ADDED" | "MODIFIED" | "DELETED" | "LEFT"): Uint8Array {
     const { view } = this.#request;
+    const { views } = this.#log;
     const name = view.sharedAs === undefined ? undefined : `${change} ${view.sharedAs}`;
-    const known = name === undefined ? undefined : entry.encoded?.get(name);
-    if (known !== undefined) return known;
-    const text = change === "LEFT"
-      ? eventText("DELETED", view.event(atVersion(object, resourceVersionOf(entry.object) || entry.position)))
-      : eventText(change, view.event(object));
-    const bytes = encode(text);
-    if (name !== undefined) (entry.encoded ??= new Map()).set(name, bytes);
-    return bytes;
+    return views.encoded(entry, name, () => {
+      if (change !== "LEFT") return encode(eventText(change, view.event(views.opened(entry, "object")!)));
+      // A deleted object is shown as it went; one that left the selection as it was, with the change's resourceVersion.
+      const resourceVersion = resourceVersionOf(entry.object) || entry.position;
+      return encode(
+        eventText("DELETED", view.event(atVersion(views.opened(entry, "oldObject")!, resourceVersion))),
+      );
+    });
   }
 
   #bookmark(): string {
@@ -236,6 +261,8 @@ class Watch<T extends KubernetesObject> implements LogReader {
     return this.#isCaughtUp() && !isBehind ? this.#log.resourceVersion : this.#resourceVersion;
   }
 }
+
+const NOTHING: Pick<Snapshot<never>, "keys" | "objects"> = { keys: [], objects: [] };
 
 function atVersion(object: KubernetesObject, resourceVersion: string): KubernetesObject {
   return { ...object, metadata: { ...object.metadata, resourceVersion } };

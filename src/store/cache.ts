@@ -7,7 +7,7 @@ import { type KeyFunc, keyOf } from "../meta/keys.ts";
 import { finish, type Steps } from "../util/steps.ts";
 import type { Indexers, IndexFunc, IndexValues } from "./index_func.ts";
 import type { Indexer } from "./indexer.ts";
-import { type Held, ObjectCodec, type ObjectCodecOptions } from "./object_codec.ts";
+import { type Held, ObjectCodec, type ObjectCodecOptions, setEncodedContent } from "./object_codec.ts";
 import type { Keyed, OnRejected, ReplacedInSteps, Store, Transaction } from "./store.ts";
 import { ThreadSafeStore } from "./thread_safe_store.ts";
 import { type KeyedTransaction, keyedWrites } from "./transaction.ts";
@@ -98,11 +98,13 @@ export function newEncodedIndexer<T, I extends string>(
 ): EncodedIndexer<T, I> {
   const codec = new ObjectCodec<T>(keyFunc, options);
   const storage = new ThreadSafeStore<Held<T>, I>(codec.wrapped(indexers));
-  return {
+  const encoded = {
     indexer: new Cache<T, I>(keyFunc, storage, options.transform, codec),
     held: new Cache<Held<T>, I>(codec.keyFunc, storage, (object) => codec.encode(object)),
     codec,
   };
+  setEncodedContent(encoded.indexer, encoded);
+  return encoded;
 }
 
 /** A key function over a {@linkcode ThreadSafeStore}: client-go's `cache`. */

@@ -105,6 +105,23 @@ export function labelCandidates<T>(
   return found;
 }
 
+/**
+ * The keys of objects among which are all that a selector matches, ascending and each once: those under the rarest of
+ * what it requires, without a look at objects. `undefined` where no index can tell, or where that is most of them.
+ */
+export function labelCandidateKeys<T>(indexer: Indexer<T>, selector: LabelSelector): string[] | undefined {
+  let rarest: Condition | undefined;
+  for (const condition of conditionsOf(indexer, selector.requirements)) {
+    if (rarest === undefined || condition.count < rarest.count) rarest = condition;
+  }
+  if (rarest === undefined || rarest.count > indexer.size / 2) return undefined;
+  const { indexName, values } = rarest;
+  if (values.length === 1) return indexer.indexKeys(indexName, values[0]);
+  const keys = new Set<string>();
+  for (const value of values) for (const key of indexer.indexKeys(indexName, value)) keys.add(key);
+  return Array.from(keys).sort();
+}
+
 function conditionsOf<T>(indexer: Indexer<T>, requirements: readonly LabelRequirement[]): Condition[] {
   const conditions: Condition[] = [];
   if (requirements.length === 0) return conditions;

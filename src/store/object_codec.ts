@@ -64,6 +64,29 @@ export class EncodedObject {
 /** An object as a store holds it. */
 export type Held<T> = T | EncodedObject;
 
+/** What is behind an indexer whose objects are held encoded. */
+export interface EncodedContent<T> {
+  /** The same content, as it is held. */
+  readonly held: { getByKey(key: string): Held<T> | undefined };
+  readonly codec: ObjectCodec<T>;
+}
+
+/** By indexer. */
+const encodedContents = new WeakMap<object, EncodedContent<unknown>>();
+
+/**
+ * What is behind an indexer; `undefined` if it holds objects as they are. For those who keep what they read, and would
+ * keep decoded objects otherwise.
+ */
+export function encodedContentOf<T>(indexer: object): EncodedContent<T> | undefined {
+  return encodedContents.get(indexer) as EncodedContent<T> | undefined;
+}
+
+/** Says what is behind an indexer; for its maker. */
+export function setEncodedContent<T>(indexer: object, { held, codec }: EncodedContent<T>): void {
+  encodedContents.set(indexer, { held, codec } as EncodedContent<unknown>);
+}
+
 /** Options of {@linkcode ObjectCodec}. */
 export interface ObjectCodecOptions {
   /** How many objects are kept decoded; 128 by default. */

@@ -3,7 +3,7 @@ import { describe, it } from "node:test";
 import { readApi, type ReadApiOptions } from "@listwatch/cache/hono";
 import { FakeClock, settle } from "../../src/util/clock.ts";
 import { FakeInformer, object, type TestObject } from "./fake_informer.ts";
-import { get, type Json, WatchReader } from "./reading.ts";
+import { get, type Json, names, WatchReader } from "./reading.ts";
 
 const WATCH = "/api/v1/pods?watch=1";
 const WATCH_LIST =
@@ -291,21 +291,37 @@ describe("a relist", () => {
     assert.deepEqual(await watch.lines(1), ["ADDED shop/c 21"]);
   });
 
-  it("at an older resourceVersion, of a restored server, starts history anew", async () => {
+  it("at an older resourceVersion, of a restored server, cuts off connected watches and starts history anew", async () => {
     const { api, informer } = apiOf([object("shop/a", 5), object("shop/b", 6)], 100);
     const watch = await WatchReader.open(api, `${WATCH}&resourceVersion=100`);
     informer.put(object("shop/b", 101));
-    informer.relist([object("shop/a", 5)], 50);
+    informer.relist([object("shop/a", 5), object("shop/z", 49)], 50);
+    // What came before is told; what is there now can only be listed.
+    assert.deepEqual(await watch.toEnd(), ["MODIFIED shop/b 101", "ERROR 410 Expired"]);
     informer.put(object("shop/c", 51));
-    assert.deepEqual(await watch.lines(3), ["MODIFIED shop/b 101", "DELETED shop/b 101", "ADDED shop/c 51"]);
     assert.deepEqual(await (await WatchReader.open(api, `${WATCH}&resourceVersion=50`)).lines(1), [
       "ADDED shop/c 51",
     ]);
     await get(api, "/api/v1/pods?resourceVersion=49&resourceVersionMatch=Exact", { status: 410 });
-    assert.equal(
-      (await get(api, "/api/v1/pods?resourceVersion=50&resourceVersionMatch=Exact")).items.length,
-      1,
+    const exact = await get(api, "/api/v1/pods?resourceVersion=50&resourceVersionMatch=Exact");
+    assert.deepEqual(names(exact), ["shop/a", "shop/z"]);
+    assert.deepEqual(names(await get(api, "/api/v1/pods")), ["shop/a", "shop/c", "shop/z"]);
+  });
+
+  it("of a restored server cuts off watches that stand in their initial events or in the future, too", async () => {
+    const objects = Array.from(
+      { length: 200 },
+      (_, i) => object(`shop/p-${i}`, i + 1, { spec: "x".repeat(1_000) }),
     );
+    const { api, informer, clock } = apiOf(objects, 300, { watchBufferBytes: 1_000 });
+    const initial = await WatchReader.open(api, WATCH_LIST);
+    const future = await WatchReader.open(api, `${WATCH}&resourceVersion=400&allowWatchBookmarks=true`);
+    informer.relist([object("shop/a", 5)], 50);
+    const lines = await initial.toEnd();
+    assert.ok(lines.length < 200, `${lines.length} events`);
+    assert.equal(lines.at(-1), "ERROR 410 Expired");
+    assert.deepEqual(await future.toEnd(), ["ERROR 410 Expired"]);
+    assert.equal(clock.pendingTimers, 0);
   });
 });
 

@@ -137,8 +137,7 @@ export class DashboardCounter {
       const { indexer } = reflected.informer;
       let counts = this.#byNamespace.get(reflected);
       if (counts === undefined || this.#changed.has(reflected)) {
-        const names = indexer.listIndexFuncValues("namespace");
-        counts = new Map(names.map((name) => [name, indexer.byIndex("namespace", name).length]));
+        counts = indexer.indexValueCounts("namespace");
         this.#byNamespace.set(reflected, counts);
       }
       for (const [name, count] of counts) totals.set(name, (totals.get(name) ?? 0) + count);
@@ -170,13 +169,16 @@ export class DashboardCounter {
     }
     const counts = { unassigned: 0, pods: 0, ready: 0 };
     for (const name of pods.informer.indexer.listIndexFuncValues("byNode")) {
-      const onNode = pods.informer.indexer.byIndex("byNode", name) as Pod[];
+      let onNode = 0;
       let ready = 0;
-      for (const pod of onNode) if (isReady(pod)) ready++;
-      counts.pods += onNode.length;
+      for (const pod of pods.informer.indexer.eachByIndex("byNode", name)) {
+        onNode++;
+        if (isReady(pod as Pod)) ready++;
+      }
+      counts.pods += onNode;
       counts.ready += ready;
-      if (name === "") counts.unassigned = onNode.length;
-      else found.set(name, { ...(found.get(name) ?? { name }), pods: onNode.length, ready });
+      if (name === "") counts.unassigned = onNode;
+      else found.set(name, { ...(found.get(name) ?? { name }), pods: onNode, ready });
     }
     const { shown, others } = fullest(new Map([...found].map(([name, node]) => [name, node.pods])));
     return { rows: shown.map((name) => found.get(name) as NodeCount), others: others.length, ...counts };

@@ -1,0 +1,100 @@
+/**
+ * Entries of the log of one resource, and what is made of them for watches.
+ * @module
+ */
+
+import type { Held } from "../store/object_codec.ts";
+import type { HeldContent } from "./held_content.ts";
+
+/** One entry of the log. */
+export interface LogEntry<T> {
+  readonly type: "ADDED" | "MODIFIED" | "DELETED" | "BOOKMARK";
+  readonly key: string;
+  /** The resourceVersion of the resource once this has happened; the same for all entries of a relist. */
+  readonly position: string;
+  /** The present state; of a deleted object the final one. `undefined` in a bookmark. */
+  readonly object: Held<T> | undefined;
+  readonly oldObject: Held<T> | undefined;
+  /** In the entries of a relist: the position before it. What happened in between is not known. */
+  readonly gapAfter: string | undefined;
+  /** For {@linkcode EntryViews}. */
+  views: Views<T> | undefined;
+}
+
+/** What was made of an entry. */
+interface Views<T> {
+  object?: T;
+  oldObject?: T;
+  /** As bytes, by event type and view. */
+  readonly encoded: Map<string, Uint8Array>;
+}
+
+// Of a store that holds its objects encoded: enough for what several watches are about to read.
+const KEPT_ENTRIES = 256;
+
+/**
+ * Makes of entries what watches read, once for all of them. It is kept as long as the entry is; but where the store
+ * holds objects encoded, for the sake of memory, only that of the last few entries that were read.
+ */
+export class EntryViews<T> {
+  readonly #content: HeldContent<T>;
+  /** The entries that something is kept of, the oldest first; only of encoded objects. */
+  readonly #kept = new Set<LogEntry<T>>();
+  #isBurst = false;
+
+  /** @param content Where the entries' objects are from. */
+  constructor(content: HeldContent<T>) {
+    this.#content = content;
+  }
+
+  /** An object of an entry, to be looked at. */
+  opened(entry: LogEntry<T>, which: "object" | "oldObject"): T | undefined {
+    const held = entry[which];
+    if (held === undefined || !this.#content.isEncoded) return held as T | undefined;
+    const known = entry.views?.[which];
+    if (known !== undefined) return known;
+    const object = this.#content.open(held);
+    if (this.#kept.size < KEPT_ENTRIES || !this.#isBurst) this.#viewsOf(entry)[which] = object;
+    return object;
+  }
+
+  /** An entry as bytes; what `make` gives the first time, where a name is given for it. */
+  encoded(entry: LogEntry<T>, name: string | undefined, make: () => Uint8Array): Uint8Array {
+    if (name === undefined) return make();
+    const known = entry.views?.encoded.get(name);
+    if (known !== undefined) return known;
+    const bytes = make();
+    this.#viewsOf(entry).encoded.set(name, bytes);
+    return bytes;
+  }
+
+  /** Keeps the bytes of all entries while all watches are given the same. */
+  burst(read: () => void): void {
+    this.#isBurst = true;
+    try {
+      read();
+    } finally {
+      this.#isBurst = false;
+      this.#evict();
+    }
+  }
+
+  #viewsOf(entry: LogEntry<T>): Views<T> {
+    if (entry.views !== undefined) return entry.views;
+    if (this.#content.isEncoded) {
+      this.#kept.add(entry);
+      if (!this.#isBurst) this.#evict();
+    }
+    return entry.views = { encoded: new Map() };
+  }
+
+  #evict(): void {
+    let excess = this.#kept.size - KEPT_ENTRIES;
+    if (excess <= 0) return;
+    for (const entry of this.#kept) {
+      if (excess-- <= 0) return;
+      this.#kept.delete(entry);
+      entry.views = undefined;
+    }
+  }
+}
