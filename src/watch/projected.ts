@@ -5,7 +5,8 @@
 
 /**
  * A type without the fields at these paths: what a client with `drop` hands out. To read such a field is a compile error.
- * A key in brackets (`metadata.annotations["example.com/notes"]`) leaves the type as it is.
+ * A key in brackets (`metadata.annotations["example.com/notes"]`) leaves the type as it is, and so do paths that are
+ * known at run time only.
  *
  * @example
  * ```ts
@@ -16,7 +17,7 @@
  * pod.spec?.volumes;
  * ```
  */
-export type Dropped<T, Path extends string> = [Path] extends [never] ? T : {
+export type Dropped<T, Path extends string> = [Path] extends [never] ? T : string extends Path ? T : {
   [K in keyof T as K extends Path ? never : K]: Elsewhere<T[K], Below<K, Path>, "drop">;
 };
 
@@ -33,7 +34,8 @@ export type Dropped<T, Path extends string> = [Path] extends [never] ? T : {
  * pod.spec?.volumes;
  * ```
  */
-export type Kept<T, Path extends string> = KeptFields<T, Path | "apiVersion" | "kind" | "metadata">;
+export type Kept<T, Path extends string> = string extends Path ? T
+  : KeptFields<T, Path | "apiVersion" | "kind" | "metadata">;
 
 type KeptFields<T, Path extends string> = {
   [K in keyof T as K extends Path | Beginning<Path> ? K : never]: K extends Path ? T[K]

@@ -112,6 +112,13 @@ describe("what lists and watches leave out", () => {
     assert.equal(item.spec?.nodeName, "node-1");
   });
 
+  it("leaves the type alone where the paths are known at run time only", async () => {
+    const drop: string[] = ["status"];
+    const [item] = (await cluster.resource(resourceOf<Pod>("v1/pods"), { drop }).list()).items;
+    assert.equal(item.spec?.nodeName, "node-1");
+    assert.equal(item.status, undefined);
+  });
+
   it("has types of its own", () => {
     const pod: Dropped<Pod, "spec.volumes" | "status.phase"> = { spec: { nodeName: "a" }, status: {} };
     // A type without a field stands for the type with it, where the field may be absent.
