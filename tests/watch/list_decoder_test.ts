@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { DecodeError } from "../../src/meta/decode_error.ts";
 import { NetworkError } from "../../src/meta/status.ts";
+import { nextTurn, realClock } from "../../src/util/clock.ts";
 import { decodeList, type DecodeListOptions, type ListEnvelope } from "../../src/watch/list_decoder.ts";
 import { bodyOf, byteBodyOf, bytes, openBody, splitAt } from "./bodies.ts";
 
@@ -136,5 +137,54 @@ describe("decodeList", () => {
       decodeList(openBody().body, { ...trusting, signal: AbortSignal.abort(reason) }),
       reason,
     );
+  });
+
+  it("reads a list that is longer than any text", async () => {
+    // V8's longest string has 2^29 - 24 characters. What the items hold is not kept, so nothing but the reading counts.
+    const item = bytes(`${JSON.stringify({ metadata: { name: "a" }, data: "x".repeat(2 ** 20) })},`);
+    let left = 520;
+    const body = new ReadableStream<Uint8Array>({
+      start: (controller) => controller.enqueue(bytes('{"kind":"ConfigMapList","metadata":{},"items":[')),
+      pull(controller) {
+        if (left-- > 0) return controller.enqueue(item);
+        controller.enqueue(bytes('{"metadata":{"name":"last"}}]}'));
+        controller.close();
+      },
+    }, { highWaterMark: 0 });
+    let received = 0;
+    const { items } = await decodeList<string>(body, {
+      ...trusting,
+      onBytes: (count) => (received += count),
+      intake: (item) => (item as { metadata: { name: string } }).metadata.name,
+    });
+    assert.ok(received > 2 ** 29, `${received} bytes`);
+    assert.deepEqual([items.length, items[0], items[520]], [521, "a", "last"]);
+  });
+
+  it("gives others a turn while a long list comes faster than it is read", async () => {
+    const item = bytes(`${JSON.stringify({ metadata: { name: "a" } })},`.repeat(500));
+    let left = 50;
+    let isReading = true;
+    const body = new ReadableStream<Uint8Array>({
+      start: (controller) => controller.enqueue(bytes('{"metadata":{},"items":[')),
+      pull(controller) {
+        if (left-- > 0) return controller.enqueue(item);
+        controller.enqueue(bytes("1]}"));
+        controller.close();
+      },
+    });
+    let looks = 0;
+    let turns = 0;
+    const tick = () => {
+      turns++;
+      if (isReading) nextTurn().then(tick);
+    };
+    nextTurn().then(tick);
+    // By this clock every look takes a millisecond.
+    const clock = { ...realClock, now: () => looks++ };
+    const { items } = await decodeList<unknown>(body, { ...trusting, clock });
+    isReading = false;
+    assert.equal(items.length, 25_001);
+    assert.ok(turns >= 5, `${turns} turns`);
   });
 });
