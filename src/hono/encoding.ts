@@ -4,6 +4,7 @@
  */
 
 import type { KubernetesObject } from "../meta/object.ts";
+import type { Held } from "../store/object_codec.ts";
 import type { HeldContent } from "./held_content.ts";
 import type { Page } from "./list.ts";
 import { JSON_HEADERS } from "./responses.ts";
@@ -18,6 +19,18 @@ const WHOLE_CHARACTERS = 512 * 1024;
 /** A line of a watch. */
 export function eventText(type: string, object: unknown): string {
   return `{"type":"${type}","object":${JSON.stringify(object)}}\n`;
+}
+
+/** A line of a watch, about an object as the store holds it. */
+export function heldEventText<T extends KubernetesObject>(
+  type: string,
+  held: Held<T>,
+  from: { readonly view: View; readonly content: HeldContent<T> },
+): string {
+  const { view, content } = from;
+  const json = view.eventText && content.json(held);
+  const text = json && view.eventText?.(json);
+  return text ? `{"type":"${type}","object":${text}}\n` : eventText(type, view.event(content.open(held)));
 }
 
 /** Text as UTF-8. */
@@ -70,7 +83,7 @@ function streamOf(first: string, rest: Iterator<string>): ReadableStream<Uint8Ar
 }
 
 function* listPieces(page: Page<KubernetesObject>, options: ListResponseOptions): Generator<string, void> {
-  const { view, pretty, content } = options;
+  const { view, pretty } = options;
   const list = JSON.stringify(
     { ...view.list(page.metadata), [view.itemsField]: [] },
     null,
@@ -81,7 +94,7 @@ function* listPieces(page: Page<KubernetesObject>, options: ListResponseOptions)
   const separator = pretty ? "\n    " : "";
   for (const [i, item] of page.items.entries()) {
     if (i > 0) text += ",";
-    text += separator + itemText(view.item(content.open(item)), pretty);
+    text += separator + itemText(item, options);
     if (text.length < PIECE_CHARACTERS) continue;
     yield text;
     text = "";
@@ -89,7 +102,10 @@ function* listPieces(page: Page<KubernetesObject>, options: ListResponseOptions)
   yield text + (pretty && page.items.length > 0 ? "\n  " : "") + list.slice(end) + "\n";
 }
 
-// JSON has no line breaks within its strings.
-function itemText(item: unknown, pretty: boolean): string {
-  return pretty ? JSON.stringify(item, null, 2).replaceAll("\n", "\n    ") : JSON.stringify(item);
+function itemText(held: Held<KubernetesObject>, options: ListResponseOptions): string {
+  const { view, pretty, content } = options;
+  // JSON has no line breaks within its strings.
+  if (pretty) return JSON.stringify(view.item(content.open(held)), null, 2).replaceAll("\n", "\n    ");
+  const json = view.itemText && content.json(held);
+  return (json && view.itemText?.(json)) ?? JSON.stringify(view.item(content.open(held)));
 }

@@ -12,7 +12,7 @@ import type { StoreEvent } from "../informer/store_event.ts";
 import type { LabelSelector } from "../meta/labels.ts";
 import type { Indexer } from "../store/indexer.ts";
 import { labelCandidateKeys } from "../store/label_index.ts";
-import { type EncodedContent, encodedContentOf, type Held } from "../store/object_codec.ts";
+import { type EncodedContent, encodedContentOf, EncodedObject, type Held } from "../store/object_codec.ts";
 import type { ServedStore } from "./served_informer.ts";
 
 /** Reads a store without opening its objects, and opens them one by one. */
@@ -55,6 +55,11 @@ export class HeldContent<T> {
   /** The object, which is to be let go soon. */
   open(held: Held<T>): T {
     return this.#encoded === undefined ? held as T : this.#encoded.codec.peek(held);
+  }
+
+  /** The object's JSON text, where that costs less than the object. */
+  json(held: Held<T>): string | undefined {
+    return held instanceof EncodedObject ? this.#encoded?.codec.json(held) : undefined;
   }
 
   /** What the store's informer tells, with objects as they are held. */

@@ -9,7 +9,7 @@ import type { KubernetesObject, ListMeta, ObjectMeta } from "../meta/object.ts";
 import { groupVersion } from "../meta/resource.ts";
 import { newStatus, type Status } from "../meta/status.ts";
 import { type IncludeObject, newTableView } from "./table.ts";
-import { hasTypedItems, withType } from "./typed_object.ts";
+import { hasTypedItems, withoutTypeText, withType, withTypeText } from "./typed_object.ts";
 
 /** Turns objects of one resource into what a client asked for. Made per request. */
 export interface View {
@@ -25,6 +25,9 @@ export interface View {
   item(object: KubernetesObject): unknown;
   /** The object of a watch event. */
   event(object: KubernetesObject): unknown;
+  /** As `item` and `event`, from and to JSON text, where the view can tell without a look at the object. */
+  readonly itemText?: (json: string) => string | undefined;
+  readonly eventText?: (json: string) => string | undefined;
   /** The object of a bookmark. */
   bookmark(metadata: ObjectMeta): unknown;
 }
@@ -88,6 +91,7 @@ function viewAs(resource: ApiResource, agreed: Representation, request: ViewRequ
 
 function newObjectView(resource: ApiResource): View {
   const typed = (object: KubernetesObject) => withType(resource, object);
+  const typedText = (json: string) => withTypeText(resource, json);
   // JSON leaves out what is undefined.
   const untyped = (object: KubernetesObject) => ({ ...object, kind: undefined, apiVersion: undefined });
   const apiVersion = groupVersion(resource);
@@ -103,6 +107,8 @@ function newObjectView(resource: ApiResource): View {
     itemsField: "items",
     item: hasTypedItems(resource) ? typed : untyped,
     event: typed,
+    itemText: hasTypedItems(resource) ? typedText : withoutTypeText,
+    eventText: typedText,
     bookmark: (metadata) => ({ kind: resource.kind, apiVersion, metadata }),
   };
 }

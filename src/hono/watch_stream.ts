@@ -9,7 +9,7 @@ import { compareResourceVersions } from "../meta/resource_version.ts";
 import type { Status } from "../meta/status.ts";
 import { INITIAL_EVENTS_END_ANNOTATION } from "../meta/watch_event.ts";
 import { type Clock, nextTurn, type TimerHandle } from "../util/clock.ts";
-import { encode, eventText } from "./encoding.ts";
+import { encode, eventText, heldEventText } from "./encoding.ts";
 import type { EventLog, LogReader } from "./event_log.ts";
 import type { LogEntry } from "./log_entry.ts";
 import { watchTooOld } from "./responses.ts";
@@ -187,8 +187,13 @@ class Watch<T extends KubernetesObject> implements LogReader {
         this.#pause();
         return text === "" ? undefined : encode(text);
       }
-      const object = content.open(objects[this.#initialSent]);
-      if (selection?.matches?.(object) ?? true) text += eventText("ADDED", view.event(object));
+      const held = objects[this.#initialSent];
+      if (selection?.matches === undefined) {
+        text += heldEventText("ADDED", held, { view, content });
+        continue;
+      }
+      const object = content.open(held);
+      if (selection.matches(object)) text += eventText("ADDED", view.event(object));
     }
     if (this.#initialSent === keys.length) {
       this.#initialDone = true;
@@ -236,10 +241,10 @@ class Watch<T extends KubernetesObject> implements LogReader {
 
   #event(entry: LogEntry<T>, change: "ADDED" | "MODIFIED" | "DELETED" | "LEFT"): Uint8Array {
     const { view } = this.#request;
-    const { views } = this.#log;
+    const { views, content } = this.#log;
     const name = view.sharedAs === undefined ? undefined : `${change} ${view.sharedAs}`;
     return views.encoded(entry, name, () => {
-      if (change !== "LEFT") return encode(eventText(change, view.event(views.opened(entry, "object")!)));
+      if (change !== "LEFT") return encode(heldEventText(change, entry.object!, { view, content }));
       // A deleted object is shown as it went; one that left the selection as it was, with the change's resourceVersion.
       const resourceVersion = resourceVersionOf(entry.object) || entry.position;
       return encode(

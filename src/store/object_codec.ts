@@ -174,9 +174,14 @@ export class ObjectCodec<T> {
     if (!(held instanceof EncodedObject)) return held;
     const hot = this.#hot.get(held);
     if (hot !== undefined) return hot;
-    const object = JSON.parse(this.#texts.decode(held.text));
+    const object = JSON.parse(this.json(held));
     this.#options.onDecoded?.(object);
     return object;
+  }
+
+  /** The object's JSON text, as `JSON.stringify` writes it but for characters that are not ASCII, which are escaped. */
+  json({ text }: EncodedObject): string {
+    return this.#texts.decode(text);
   }
 
   /** One after the other, as {@linkcode ObjectCodec.peek}. */

@@ -1,11 +1,15 @@
 import {
   type Indexer,
+  type Indexers,
   type KubernetesObject,
   metaNamespaceKey,
-  newIndexer,
   type StoreChange,
   type StoreEvent,
 } from "@listwatch/cache";
+import { openedEvent } from "../../src/informer/opened_event.ts";
+import { resourceVersionOf } from "../../src/meta/object.ts";
+import type { Held } from "../../src/store/object_codec.ts";
+import { newTestStore, type TestStore } from "./storages.ts";
 
 /** An object of the tests: any fields beside the metadata. */
 export interface TestObject extends KubernetesObject {
@@ -33,14 +37,24 @@ export function object(
 
 /** What an informer does as far as its readers can see, by hand and without a reflector. */
 export class FakeInformer {
-  readonly indexer: Indexer<TestObject, never> = newIndexer(metaNamespaceKey, {});
+  readonly indexer: Indexer<TestObject, string>;
   readonly observers: Set<(event: StoreEvent<TestObject>) => void> = new Set();
+  readonly #store: TestStore<TestObject>;
   synced = false;
   phase = "idle";
 
+  constructor(indexers: Indexers<TestObject, string> = {}) {
+    this.#store = newTestStore(indexers);
+    this.indexer = this.#store.indexer;
+  }
+
   /** Synced from the start, with these objects. */
-  static with(objects: readonly TestObject[], resourceVersion: number): FakeInformer {
-    const informer = new FakeInformer();
+  static with(
+    objects: readonly TestObject[],
+    resourceVersion: number,
+    indexers?: Indexers<TestObject, string>,
+  ): FakeInformer {
+    const informer = new FakeInformer(indexers);
     informer.relist(objects, resourceVersion);
     return informer;
   }
@@ -61,21 +75,22 @@ export class FakeInformer {
   /** Adds or updates. */
   put(next: TestObject): void {
     const key = metaNamespaceKey(next);
-    const oldObject = this.indexer.add(next);
+    const oldObject = this.#store.held.getByKey(key);
+    this.indexer.add(next);
+    const object = this.#held(key);
     this.#tell(
-      oldObject === undefined
-        ? { type: "added", key, object: next }
-        : { type: "updated", key, object: next, oldObject },
+      oldObject === undefined ? { type: "added", key, object } : { type: "updated", key, object, oldObject },
     );
   }
 
   /** Deletes, at a resourceVersion. */
   remove(name: string, resourceVersion: number): void {
-    const oldObject = this.indexer.getByKey(name);
+    const known = this.indexer.getByKey(name);
+    const oldObject = this.#store.held.getByKey(name);
     const last = object(name, resourceVersion);
-    const final = { ...oldObject, metadata: { ...oldObject?.metadata, ...last.metadata } };
+    const final = { ...known, metadata: { ...known?.metadata, ...last.metadata } };
     this.indexer.delete(final);
-    this.#tell({ type: "deleted", key: name, object: final, oldObject });
+    this.#tell({ type: "deleted", key: name, object: this.#store.codec?.encode(final) ?? final, oldObject });
   }
 
   /** Nothing changed up to a resourceVersion. */
@@ -86,26 +101,32 @@ export class FakeInformer {
 
   /** A list replaces the content. */
   relist(objects: readonly TestObject[], resourceVersion: number): void {
-    const changes: StoreChange<TestObject>[] = [];
-    const keys = new Set(objects.map(metaNamespaceKey));
-    for (const key of this.indexer.listKeys()) {
-      const oldObject = this.indexer.getByKey(key);
-      if (!keys.has(key) && oldObject) changes.push({ type: "deleted", key, object: oldObject, oldObject });
+    const { held } = this.#store;
+    const before = new Map(held.listKeys().map((key) => [key, this.#held(key)]));
+    this.indexer.replace(objects, String(resourceVersion));
+    const changes: StoreChange<Held<TestObject>>[] = [];
+    for (const [key, oldObject] of before) {
+      if (!held.has(key)) changes.push({ type: "deleted", key, object: oldObject, oldObject });
     }
-    for (const next of objects) {
-      const key = metaNamespaceKey(next);
-      const oldObject = this.indexer.getByKey(key);
-      if (oldObject === undefined) changes.push({ type: "added", key, object: next });
-      else if (oldObject.metadata?.resourceVersion !== next.metadata?.resourceVersion) {
-        changes.push({ type: "updated", key, object: next, oldObject });
+    for (const key of objects.map(metaNamespaceKey)) {
+      const oldObject = before.get(key);
+      const object = this.#held(key);
+      if (oldObject === undefined) changes.push({ type: "added", key, object });
+      else if (resourceVersionOf(oldObject) !== resourceVersionOf(object)) {
+        changes.push({ type: "updated", key, object, oldObject });
       }
     }
-    this.indexer.replace(objects, String(resourceVersion));
     this.#tell({ type: "replaced", resourceVersion: String(resourceVersion), changes });
     this.synced = true;
   }
 
-  #tell(event: StoreEvent<TestObject>): void {
-    for (const observer of this.observers) observer(event);
+  #held(key: string): Held<TestObject> {
+    return this.#store.held.getByKey(key) as Held<TestObject>;
+  }
+
+  #tell(event: StoreEvent<Held<TestObject>>): void {
+    const { codec } = this.#store;
+    const told = codec === undefined ? event as StoreEvent<TestObject> : openedEvent(event, codec);
+    for (const observer of this.observers) observer(told);
   }
 }

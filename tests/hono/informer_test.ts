@@ -1,10 +1,10 @@
 import assert from "node:assert/strict";
-import { describe, it } from "node:test";
 import { type KubernetesObject, newCluster, SharedIndexInformer, silentLogger } from "@listwatch/cache";
 import { readApi } from "@listwatch/cache/hono";
 import { InMemoryApiServer, node, pod, type RecordedRequest } from "@listwatch/cache/testing";
 import { FakeClock, settle } from "../../src/util/clock.ts";
 import { get, names, WatchReader } from "./reading.ts";
+import { describe, it, storage } from "./storages.ts";
 
 /** An API server in memory, an informer of its pods, and the informer served. */
 function chain(clock = new FakeClock()) {
@@ -22,6 +22,7 @@ function informerOf(fetch: (input: Request) => Promise<Response>, clock: FakeClo
   return new SharedIndexInformer<KubernetesObject>(cluster.resource("v1/pods"), {
     clock,
     logger: silentLogger,
+    storage: storage(),
   });
 }
 
@@ -146,7 +147,7 @@ describe("a served SharedIndexInformer", () => {
     const clock = new FakeClock();
     const server = new InMemoryApiServer({ clock });
     const cluster = newCluster({ server: "http://in-memory", fetch: server.fetch });
-    const options = { clock, logger: silentLogger };
+    const options = { clock, logger: silentLogger, storage: storage() };
     const pods = new SharedIndexInformer<KubernetesObject>(cluster.resource("v1/pods"), options);
     const nodes = new SharedIndexInformer<KubernetesObject>(cluster.resource("v1/nodes"), options);
     const api = readApi({

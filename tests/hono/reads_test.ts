@@ -1,10 +1,10 @@
 import assert from "node:assert/strict";
-import { describe, it } from "node:test";
 import { Hono } from "hono";
 import { FakeClock } from "../../src/util/clock.ts";
 import { readApi, type ReadApiOptions } from "@listwatch/cache/hono";
 import { FakeInformer, object, type TestObject } from "./fake_informer.ts";
 import { get, type Json, names } from "./reading.ts";
+import { describe, it } from "./storages.ts";
 
 function apiOf(
   objects: readonly TestObject[],

@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
-import { describe, it } from "node:test";
 import { readApi, type ReadApiOptions } from "@listwatch/cache/hono";
 import { FakeClock, settle } from "../../src/util/clock.ts";
 import { FakeInformer, object, type TestObject } from "./fake_informer.ts";
 import { get, type Json, names, WatchReader } from "./reading.ts";
+import { describe, it } from "./storages.ts";
 
 const WATCH = "/api/v1/pods?watch=1";
 const WATCH_LIST =
