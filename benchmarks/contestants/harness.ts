@@ -87,7 +87,7 @@ async function measurePhases(task: Task, contestant: Contestant): Promise<Measur
     peak.start();
     await post(`${task.server}/control/relist`);
     result.relistPeakBytes = peak.stop() - emptyBytes;
-    await nextTurn();
+    await updates.settled();
     result.relistUpdates = updates.count;
     if (sample !== undefined) result.relistKeepsIdentity = contestant.sample?.() === sample;
   }
@@ -119,6 +119,14 @@ class UpdateCounter {
 
   begin(): void {
     this.count = 0;
+  }
+
+  /** Resolves when none has come for a while: handlers are told in their own time. */
+  async settled(): Promise<void> {
+    for (let before = -1; before !== this.count;) {
+      before = this.count;
+      await new Promise((resolve) => setTimeout(resolve, 300));
+    }
   }
 
   seen(resourceVersion: string): void {
