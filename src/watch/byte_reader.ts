@@ -22,6 +22,10 @@ export interface ByteReader {
  * many events (its default reader hands out one write of the server at a time), on Deno it saves an allocation of
  * 64 KiB per read. Any other stream is read in the chunks it comes in.
  *
+ * On Node a byte stream is read in the chunks it comes in as well, as they are made in any case, and each is freed when
+ * it has been read: chunks that wait for the garbage collector are memory outside of the heap, and V8 answers to many of
+ * them by collecting the whole heap again and again, which at 100,000 objects is a quarter of the time of a list.
+ *
  * @param onBytes Told the size of each chunk.
  * @throws {TypeError} Somebody else reads the body already.
  */
@@ -32,9 +36,15 @@ export function openByteReader(
   if (body.locked) throw new TypeError("Cannot read the body: somebody else is reading it already");
   let reader: ByteReader;
   try {
-    reader = new BufferReader(body.getReader({ mode: "byob" }));
+    const bytes = body.getReader({ mode: "byob" });
+    if (isNode()) {
+      bytes.releaseLock();
+      reader = new ChunkReader(body.getReader(), { ownsChunks: true });
+    } else {
+      reader = new BufferReader(bytes);
+    }
   } catch {
-    reader = new ChunkReader(body.getReader());
+    reader = new ChunkReader(body.getReader(), { ownsChunks: false });
   }
   return onBytes === undefined ? reader : counting(reader, onBytes);
 }
@@ -80,19 +90,31 @@ class BufferReader implements ByteReader {
   }
 }
 
+function isNode(): boolean {
+  const { navigator } = globalThis as { navigator?: { userAgent?: string } };
+  return navigator?.userAgent?.startsWith("Node.js/") ?? false;
+}
+
 class ChunkReader implements ByteReader {
   readonly #reader: ReadableStreamDefaultReader<Uint8Array>;
+  /** Whether a chunk's memory is nobody else's: a byte stream takes it away from whoever wrote it. */
+  readonly #ownsChunks: boolean;
+  #last: (ArrayBufferLike & { transfer?(length: number): unknown }) | undefined;
 
-  constructor(reader: ReadableStreamDefaultReader<Uint8Array>) {
+  constructor(reader: ReadableStreamDefaultReader<Uint8Array>, options: { readonly ownsChunks: boolean }) {
     this.#reader = reader;
+    this.#ownsChunks = options.ownsChunks;
   }
 
   async read(): Promise<Uint8Array | undefined> {
+    this.#last?.transfer?.(0); // frees it
+    this.#last = undefined;
     const { done, value } = await this.#reader.read();
     if (done) return undefined;
     if (!ArrayBuffer.isView(value)) {
       throw new TypeError(`Cannot read the body: a chunk is ${typeof value}, not bytes (Uint8Array)`);
     }
+    if (this.#ownsChunks) this.#last = value.buffer;
     return value;
   }
 

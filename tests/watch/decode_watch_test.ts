@@ -322,21 +322,55 @@ describe("decodeWatch", () => {
   it("reads a byte stream into a buffer of its own, of which no event remembers anything", async () => {
     let handed = 0;
     const lines = Array.from({ length: 50 }, (_, i) => line(event(`pod-${i}`.padEnd(i * 10, "x"))));
-    const body = new ReadableStream({
-      type: "bytes",
-      pull(controller) {
-        const view = controller.byobRequest?.view;
-        assert.ok(view, "a buffer to read into");
-        const next = lines[handed++];
-        if (next === undefined) {
-          controller.close();
-          return controller.byobRequest?.respond(0);
-        }
-        new Uint8Array(view.buffer as ArrayBuffer, view.byteOffset).set(bytes(next));
-        controller.byobRequest.respond(next.length);
-      },
-    });
-    assert.deepEqual((await itemsOf(body)).map((item) => line(item)), lines);
+    const newBody = () =>
+      new ReadableStream({
+        type: "bytes",
+        pull(controller) {
+          const view = controller.byobRequest?.view;
+          assert.ok(view, "a buffer to read into");
+          const next = lines[handed++];
+          if (next === undefined) {
+            controller.close();
+            return controller.byobRequest?.respond(0);
+          }
+          new Uint8Array(view.buffer as ArrayBuffer, view.byteOffset).set(bytes(next));
+          controller.byobRequest.respond(next.length);
+        },
+      });
+    const items = await runningOn("Deno/2.9.6", () => itemsOf(newBody()));
+    assert.deepEqual(items.map((item) => line(item)), lines);
+  });
+
+  it("reads a byte stream chunk by chunk on Node, and frees each when it has been read", async () => {
+    const chunks: Uint8Array[] = [];
+    const lines = Array.from({ length: 50 }, (_, i) => line(event(`pod-${i}`)));
+    const body = byteBodyOf(lines.map((text) => bytes(text)));
+    const getReader = body.getReader.bind(body) as (
+      options?: unknown,
+    ) => ReadableStreamDefaultReader<Uint8Array>;
+    body.getReader = ((options?: unknown) => {
+      const reader = getReader(options);
+      if (options !== undefined) return reader;
+      return {
+        read: async () => {
+          const result = await reader.read();
+          if (result.value !== undefined) chunks.push(result.value);
+          return result;
+        },
+        cancel: (reason: unknown) => reader.cancel(reason),
+        releaseLock: () => reader.releaseLock(),
+      };
+    }) as typeof body.getReader;
+    const items = await runningOn("Node.js/24", () => itemsOf(body));
+    assert.deepEqual(items.map((item) => line(item)), lines);
+    assert.deepEqual(chunks.map(({ byteLength }) => byteLength), lines.map(() => 0));
+  });
+
+  it("leaves chunks alone that may be somebody else's", async () => {
+    const chunk = bytes(line(event("pod")));
+    const items = await runningOn("Node.js/24", () => itemsOf(bodyOf([chunk, chunk, chunk])));
+    assert.equal(items.length, 3);
+    assert.ok(chunk.byteLength > 0);
   });
 
   it("takes time in proportion to a frame that comes in many pieces", async () => {
@@ -347,3 +381,15 @@ describe("decodeWatch", () => {
     assert.equal(line(item), text); // a copy per piece would be 20 GB
   });
 });
+
+/** Runs something as if the runtime were another, as far as it says what it is. */
+async function runningOn<R>(userAgent: string, run: () => Promise<R>): Promise<R> {
+  const before = Object.getOwnPropertyDescriptor(globalThis, "navigator");
+  Object.defineProperty(globalThis, "navigator", { value: { userAgent }, configurable: true });
+  try {
+    return await run();
+  } finally {
+    if (before === undefined) delete (globalThis as { navigator?: unknown }).navigator;
+    else Object.defineProperty(globalThis, "navigator", before);
+  }
+}
