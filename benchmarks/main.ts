@@ -5,7 +5,7 @@
  * @module
  */
 
-import { join } from "node:path";
+import { resolve } from "node:path";
 import { ROOT } from "../scripts/lib/gate.ts";
 import { installTools, type Tools } from "../scripts/lib/tools.ts";
 import { type Entrant, entrants } from "./lib/contestants.ts";
@@ -45,7 +45,7 @@ async function main(): Promise<void> {
   console.log(`\n${text}`);
   const section: Section = options.isGrowth ? "growth" : "comparison";
   if (options.out !== undefined) {
-    await writeSection(join(ROOT, options.out), section, text);
+    await writeSection(resolve(ROOT, options.out), section, text);
     log(`\nwritten to ${options.out}`);
   } else log(`\nnot written to a file, because ${options.whyNotWritten} (--out FILE writes it)`);
 }
