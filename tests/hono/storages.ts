@@ -4,37 +4,23 @@
  * @module
  */
 
-import { describe as describeOnce, it as itOnce } from "node:test";
 import { type Indexer, type Indexers, metaNamespaceKey, newIndexer } from "@listwatch/cache";
 import { newEncodedIndexer } from "../../src/store/cache.ts";
 import type { Held, ObjectCodec } from "../../src/store/object_codec.ts";
+import { type StorageSuites, suitesFor } from "../storages.ts";
 
 type Storage = "objects" | "encoded" | "cold";
 
-let current: Storage = "objects";
+type Suites = StorageSuites<Storage>;
 
-/** Describes a suite for every storage. */
-export function describe(name: string, suite: () => void): void {
-  for (const storage of ["objects", "encoded", "cold"] as const) {
-    describeOnce(storage === "objects" ? name : `${name} (${storage})`, () => {
-      current = storage;
-      suite();
-    });
-  }
-}
+const suites: Suites = suitesFor(["objects", "encoded", "cold"]);
 
-/** A test that makes its informers with the storage of its suite. */
-export function it(name: string, test: () => void | Promise<void>): void {
-  const storage = current;
-  itOnce(name, async () => {
-    current = storage;
-    await test();
-  });
-}
+export const describe: Suites["describe"] = suites.describe;
+export const it: Suites["it"] = suites.it;
 
 /** The storage of the suite that runs, as an option. */
 export function storage(): "objects" | "encoded" {
-  return current === "objects" ? "objects" : "encoded";
+  return suites.storage() === "objects" ? "objects" : "encoded";
 }
 
 /** A store with the storage of the suite, as it is read and as it is held. */
@@ -46,6 +32,7 @@ export interface TestStore<T> {
 
 /** Makes an empty one. */
 export function newTestStore<T>(indexers: Indexers<T, string>): TestStore<T> {
+  const current = suites.storage();
   if (current !== "objects") {
     return newEncodedIndexer<T, string>(
       metaNamespaceKey,

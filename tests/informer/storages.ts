@@ -3,33 +3,12 @@
  * @module
  */
 
-import { describe as describeOnce, it as itOnce } from "node:test";
-import type { StoreOptions } from "@listwatch/cache";
+import { type StorageSuites, suitesFor } from "../storages.ts";
 
-type Storage = NonNullable<StoreOptions<unknown>["storage"]>;
+type Suites = StorageSuites<"objects" | "encoded">;
 
-let current: Storage = "objects";
+const suites: Suites = suitesFor(["objects", "encoded"]);
 
-/** The storage for the test that runs. */
-export function storage(): Storage {
-  return current;
-}
-
-/** Describes a suite for every storage. */
-export function describe(name: string, suite: () => void): void {
-  for (const one of ["objects", "encoded"] as const) {
-    describeOnce(one === "objects" ? name : `${name} (${one})`, () => {
-      current = one;
-      suite();
-    });
-  }
-}
-
-/** A test with the storage of its suite; tests of one file run one after the other. */
-export function it(name: string, test: () => void | Promise<void>): void {
-  const one = current;
-  itOnce(name, () => {
-    current = one;
-    return test();
-  });
-}
+export const describe: Suites["describe"] = suites.describe;
+export const it: Suites["it"] = suites.it;
+export const storage: Suites["storage"] = suites.storage;

@@ -5,7 +5,6 @@
  */
 
 import assert from "node:assert/strict";
-import { describe as describeOnce, it as itOnce } from "node:test";
 import {
   type Indexer,
   type Indexers,
@@ -15,39 +14,22 @@ import {
   type StoreOptions,
 } from "@listwatch/cache";
 import { newEncodedIndexer } from "../../src/store/cache.ts";
+import { type StorageSuites, suitesFor } from "../storages.ts";
 
 type Storage = "objects" | "encoded" | "cold";
 
-let current: Storage = "objects";
+type Suites = StorageSuites<Storage>;
 
-/** Describes a suite for every storage. */
-export function describe(name: string, suite: () => void): void {
-  for (const storage of ["objects", "encoded", "cold"] as const) {
-    describeOnce(storage === "objects" ? name : `${name} (${storage})`, () => {
-      current = storage;
-      suite();
-    });
-  }
-}
+const suites: Suites = suitesFor(["objects", "encoded", "cold"]);
 
-/** The storage of the suite that runs. */
-export function storage(): Storage {
-  return current;
-}
+export const describe: Suites["describe"] = suites.describe;
+export const it: Suites["it"] = suites.it;
+export const storage: Suites["storage"] = suites.storage;
 
 /** Asserts that both are one object; where nothing is kept decoded, that they are equal. */
 export function assertSameObject(actual: unknown, expected: unknown): void {
-  if (current === "cold") assert.deepEqual(actual, expected);
+  if (storage() === "cold") assert.deepEqual(actual, expected);
   else assert.equal(actual, expected);
-}
-
-/** A test that makes its stores with the storage of its suite. */
-export function it(name: string, test: () => void): void {
-  const storage = current;
-  itOnce(name, () => {
-    current = storage;
-    test();
-  });
 }
 
 /** As the package's, with the storage of the suite. */
@@ -61,6 +43,7 @@ export function newIndexer<T, I extends string = string>(
   indexers: Indexers<T, I>,
   options: StoreOptions<T> = {},
 ): Indexer<T, I> {
+  const current = storage();
   if (current === "cold") {
     return newEncodedIndexer<T, I>(keyFunc, indexers, { ...options, hotObjects: 0 }).indexer;
   }

@@ -1,0 +1,39 @@
+/**
+ * Suites that run once for every storage of objects.
+ * @module
+ */
+
+import { describe as describeOnce, it as itOnce } from "node:test";
+
+/** `describe` and `it` for several storages. */
+export interface StorageSuites<S extends string> {
+  /** Describes a suite for every storage. */
+  readonly describe: (name: string, suite: () => void) => void;
+  /** A test with the storage of its suite; tests of one file run one after the other. */
+  readonly it: (name: string, test: () => void | Promise<void>) => void;
+  /** The storage of the suite that runs. */
+  readonly storage: () => S;
+}
+
+/** Makes them; the first storage is the one that names do not mention. */
+export function suitesFor<const S extends string>(storages: readonly [S, ...S[]]): StorageSuites<S> {
+  let current: S = storages[0];
+  return {
+    describe(name, suite) {
+      for (const storage of storages) {
+        describeOnce(storage === storages[0] ? name : `${name} (${storage})`, () => {
+          current = storage;
+          suite();
+        });
+      }
+    },
+    it(name, test) {
+      const storage = current;
+      itOnce(name, () => {
+        current = storage;
+        return test();
+      });
+    },
+    storage: () => current,
+  };
+}
