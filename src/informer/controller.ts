@@ -59,7 +59,7 @@ type ReplacedAllDelta<T> = Extract<Delta<T>, { type: "ReplacedAll" }>;
 
 // Processing gives way to timers and the network after so long, or so many items where the clock stands still while
 // code runs, as in deployed Workers.
-const BUDGET_MS = 8;
+const BUDGET_MS = 4;
 const BUDGET_ITEMS = 1_000;
 
 /** From how many objects on a list is worked off in several turns. */

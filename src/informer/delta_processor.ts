@@ -12,14 +12,9 @@ import { EventOrder } from "./event_order.ts";
 import type { InformerMetrics } from "./informer_metrics.ts";
 import type { InformerStorage } from "./informer_storage.ts";
 import { openedEvent } from "./opened_event.ts";
-import {
-  type DeltaSink,
-  isSameResourceVersion,
-  listSteps,
-  processDeltas,
-  quarantinedBy,
-} from "./process_deltas.ts";
+import { type DeltaSink, listSteps, processDeltas, quarantinedBy } from "./process_deltas.ts";
 import type { Processor } from "./processor.ts";
+import { isSameResourceVersion } from "./same_version.ts";
 import type { StoreEvent } from "./store_event.ts";
 
 /** What a {@linkcode DeltaProcessor} needs. */
@@ -81,6 +76,7 @@ function newSink<T, I extends string>(options: DeltaProcessorOptions<T, I>): Del
   const { storage: { codec }, processor, metrics, observers, guarded } = options;
   return {
     notify: (notification) => processor.distribute(notification, { isSync: isSync(notification) }),
+    notifyList: (list) => processor.distributeList(list),
     get observes() {
       return observers.size > 0;
     },

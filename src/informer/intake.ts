@@ -7,7 +7,7 @@ import type { KeyFunc } from "../meta/keys.ts";
 import { EncodedObject, type Held, type ObjectCodec } from "../store/object_codec.ts";
 import type { Store } from "../store/store.ts";
 import type { TransformFunc } from "../store/transform.ts";
-import { isSameVersion } from "./process_deltas.ts";
+import { isSameVersion } from "./same_version.ts";
 
 /** What becomes of objects before they are queued. */
 export interface Intake<T> {

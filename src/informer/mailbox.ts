@@ -8,6 +8,9 @@
  * the changes, and still sees for every object a history that makes sense: an add, then updates, then a delete, each
  * update with the state it saw before as the old one.
  *
+ * What a list says is one entry of the queue, whose notifications are made when they are taken. It may pass the limit as
+ * long as it is alone: it has each object once.
+ *
  * @module
  */
 
@@ -16,6 +19,7 @@ import { metaOf } from "../meta/object.ts";
 import { DeletedFinalStateUnknown, type DeletedObject } from "../meta/tombstone.ts";
 import { Deque } from "../util/deque.ts";
 import type { Notification } from "./event_handler.ts";
+import { ListCursor } from "./list_notifications.ts";
 
 /**
  * How many notifications may wait for a handler, and what becomes of more.
@@ -27,7 +31,9 @@ import type { Notification } from "./event_handler.ts";
  * ```
  */
 export interface MailboxOptions {
-  /** How many may wait; 1,000 by default. */
+  /**
+   * How many may wait; 1,000 by default. A list may be longer, as long as nothing waits with it; with `remove` also then.
+   */
   readonly limit?: number;
   /**
    * What happens when more do:
@@ -66,7 +72,10 @@ export class Mailbox<T> {
   readonly #limit: number;
   readonly #onOverflow: "coalesce" | "grow" | "remove";
   readonly #callbacks: MailboxCallbacks;
-  readonly #list = new Deque<Notification<T>>();
+  readonly #list = new Deque<Notification<T> | ListCursor<T>>();
+  /** How many lists are among them, and how many notifications those hold. */
+  #lists = 0;
+  #inLists = 0;
   #merged: Map<string, Merged<T>> | undefined;
   // One iterator for the life of the map: a new one would step over everything that was taken from the front.
   #next: Iterator<[string, Merged<T>]> | undefined;
@@ -85,7 +94,7 @@ export class Mailbox<T> {
 
   /** How many notifications wait. */
   get length(): number {
-    return this.#list.length + (this.#merged?.size ?? 0);
+    return this.#list.length - this.#lists + this.#inLists + (this.#merged?.size ?? 0);
   }
 
   /** Adds a notification. */
@@ -95,27 +104,65 @@ export class Mailbox<T> {
       return;
     }
     this.#list.push(notification);
-    if (this.#list.length <= this.#limit || isInitial(notification)) return; // a first list has each object once
-    if (this.#onOverflow === "coalesce") this.#mergeAll();
-    else if (this.#onOverflow === "remove") this.#callbacks.onRemove();
+    if (!isInitial(notification)) this.#checkLimit(); // a first list has each object once
+  }
+
+  /** Adds all notifications of a list. */
+  pushList(cursor: ListCursor<T>): void {
+    if (this.#merged !== undefined) {
+      this.#mergeList(this.#merged, cursor);
+    } else if (cursor.length > 0) {
+      this.#list.push(cursor);
+      this.#lists++;
+      this.#inLists += cursor.length;
+      this.#checkLimit();
+    }
   }
 
   /** Takes the next one out. */
   shift(): Notification<T> | undefined {
-    return this.#merged === undefined ? this.#list.shift() : this.#shiftMerged(this.#merged);
+    if (this.#merged !== undefined) return this.#shiftMerged(this.#merged);
+    const first = this.#list.at(0);
+    if (!(first instanceof ListCursor)) return this.#list.shift() as Notification<T> | undefined;
+    const notification = first.shift();
+    this.#inLists--;
+    if (first.length === 0) {
+      this.#list.shift();
+      this.#lists--;
+    }
+    return notification;
   }
 
   /** Drops everything. */
   clear(): void {
-    this.#list.clear();
+    this.#clearList();
     this.#merged = undefined;
     this.#next = undefined;
   }
 
+  #checkLimit(): void {
+    if (this.length <= this.#limit || this.#list.length === this.#lists && this.#lists === 1) return;
+    if (this.#onOverflow === "coalesce") this.#mergeAll();
+    else if (this.#onOverflow === "remove" && this.#isTooMuch()) this.#callbacks.onRemove();
+  }
+
+  /** For a handler that wants every change; one list is too much for nobody. */
+  #isTooMuch(): boolean {
+    return this.#lists > 1 || this.#list.length - this.#lists > this.#limit;
+  }
+
+  #clearList(): void {
+    this.#list.clear();
+    this.#lists = this.#inLists = 0;
+  }
+
   #mergeAll(): void {
     const merged = new Map<string, Merged<T>>();
-    for (const notification of this.#list) this.#merge(merged, notification);
-    this.#list.clear();
+    for (const waiting of this.#list) {
+      if (waiting instanceof ListCursor) this.#mergeList(merged, waiting);
+      else this.#merge(merged, waiting);
+    }
+    this.#clearList();
     this.#merged = merged;
     this.#next = merged.entries();
   }
@@ -137,6 +184,10 @@ export class Mailbox<T> {
     const object = entry.object as T;
     if (entry.seen !== undefined) return { type: "update", oldObject: entry.seen, object };
     return { type: "add", object, isInInitialList: entry.isInInitialList };
+  }
+
+  #mergeList(merged: Map<string, Merged<T>>, cursor: ListCursor<T>): void {
+    for (let next = cursor.shift(); next !== undefined; next = cursor.shift()) this.#merge(merged, next);
   }
 
   #merge(merged: Map<string, Merged<T>>, notification: Notification<T>): void {

@@ -7,20 +7,25 @@ import { type KeyFunc, keyOf } from "../meta/keys.ts";
 import type { Quarantined } from "../meta/list_watch.ts";
 import { metaOf, resourceVersionOf } from "../meta/object.ts";
 import { DeletedFinalStateUnknown } from "../meta/tombstone.ts";
-import type { Delta, Deltas, ReplacedAllInfo } from "../queue/delta.ts";
+import type { Delta, Deltas } from "../queue/delta.ts";
 import { IndexFuncError } from "../store/errors.ts";
-import type { OnRejected, ReplacedInSteps, Store } from "../store/store.ts";
+import type { Store } from "../store/store.ts";
 import type { OnTransformRejected } from "../store/transform.ts";
 import { toError } from "../util/errors.ts";
 import { finish, type Steps } from "../util/steps.ts";
 import type { Notification } from "./event_handler.ts";
 import type { EventOrder } from "./event_order.ts";
-import type { StoreChange, StoreEvent } from "./store_event.ts";
+import type { ListNotifications } from "./list_notifications.ts";
+import { replaceSteps } from "./process_list.ts";
+import { isSameVersion } from "./same_version.ts";
+import type { StoreEvent } from "./store_event.ts";
 
 /** Told of what was written, right after each write and in the same turn. */
 export interface DeltaSink<T> {
   /** One call for a handler. */
   notify(notification: Notification<T>): void;
+  /** All calls that a list makes; they come one by one where it is absent. */
+  notifyList?(list: ListNotifications<T>): void;
   /** What happened to the store, for observers; only called if {@linkcode DeltaSink.observes}. */
   observe?(event: StoreEvent<T>): void;
   /** Whether there are observers. */
@@ -180,107 +185,9 @@ function reached<T>(sink: DeltaSink<T>, object: T): void {
   if (sink.observes && resourceVersion) sink.observe?.({ type: "bookmark", resourceVersion });
 }
 
-function* replaceSteps<T>(
-  store: Store<T>,
-  sink: DeltaSink<T>,
-  info: ReplacedAllInfo<T>,
-  isInInitialList: boolean,
-  keyFunc: KeyFunc,
-): Steps {
-  const items: ReplacedItem<T>[] = [];
-  sink.refused?.clear();
-  const keys = new Set<string>();
-  for (const object of info.objects) {
-    let key: string;
-    try {
-      key = keyOf(keyFunc, object, "replace");
-    } catch (error) {
-      if (sink.rejected === undefined) throw error;
-      sink.rejected(toError(error), object, false);
-      continue;
-    }
-    keys.add(key);
-    const old = store.getByKey(key);
-    items.push({ key, old, object: old !== undefined && isSameVersion(old, object) ? old : object });
-    if (items.length % STEP_ITEMS === 0) yield;
-  }
-  const gone: DeletedFinalStateUnknown<T>[] = [];
-  for (const key of store.listKeys()) {
-    if (!keys.has(key)) gone.push(new DeletedFinalStateUnknown(key, store.getByKey(key)));
-  }
-  const changed = yield* storeSteps(store, sink, items, info.resourceVersion);
-
-  const changes: StoreChange<T>[] = [];
-  for (const deleted of gone) {
-    sink.notify({ type: "delete", deleted, oldObject: deleted.object });
-    const object = deleted.object as T;
-    if (sink.observes) changes.push({ type: "deleted", key: deleted.key, object, oldObject: object });
-  }
-  for (const { key, old, object } of changed) {
-    if (old === undefined) {
-      sink.notify({ type: "add", object, isInInitialList });
-      if (sink.observes) changes.push({ type: "added", key, object });
-    } else {
-      if (!isSkipped(sink, old, object)) sink.notify({ type: "update", oldObject: old, object });
-      if (sink.observes && old !== object) changes.push({ type: "updated", key, object, oldObject: old });
-    }
-  }
-  if (sink.observes) sink.observe?.({ type: "replaced", resourceVersion: info.resourceVersion, changes });
-}
-
-/** An object of a list, and what the store held for its key. */
-interface ReplacedItem<T> {
-  readonly key: string;
-  readonly old: T | undefined;
-  readonly object: T;
-}
-
-/** Replaces the store's content; returns what it now holds. One that cannot be indexed leaves the state before it. */
-function* storeSteps<T>(
-  store: Store<T> & Partial<ReplacedInSteps<T>>,
-  sink: DeltaSink<T>,
-  items: readonly ReplacedItem<T>[],
-  resourceVersion: string,
-): Generator<undefined, readonly ReplacedItem<T>[], undefined> {
-  const objects = items.map((item) => item.object);
-  const rejected = new Set<string>();
-  const onRejected: OnRejected<T> | undefined = sink.rejected && ((error, object) => {
-    rejected.add(error.key);
-    sink.refused?.add(error.key);
-    sink.rejected!(error, object, false);
-    return store.getByKey(error.key); // still the state before: a replace takes effect as a whole
-  });
-  if (store.replaceSteps === undefined) store.replace(objects, resourceVersion, onRejected);
-  else yield* store.replaceSteps(objects, resourceVersion, onRejected);
-  if (rejected.size === 0) return items;
-  const held: ReplacedItem<T>[] = [];
-  for (const item of items) {
-    if (!rejected.has(item.key)) held.push(item);
-    else if (item.old !== undefined) held.push({ ...item, object: item.old });
-  }
-  return held;
-}
-
-/** How many items of a list there are to a step. */
-const STEP_ITEMS = 128;
-
 /** Whether handlers are not told of an update, as it says nothing new. */
 function isSkipped<T>(sink: DeltaSink<T>, oldObject: T, object: T): boolean {
   return sink.skipsUnchanged === true && (oldObject === object || isSameVersion(oldObject, object));
-}
-
-/** Whether two states of one object are the same state: same object, same version. */
-export function isSameVersion(a: unknown, b: unknown): boolean {
-  const left = metaOf(a);
-  const right = metaOf(b);
-  return left !== undefined && right !== undefined && Boolean(left.resourceVersion) &&
-    left.resourceVersion === right.resourceVersion && left.uid === right.uid;
-}
-
-/** Whether both have metadata, with the same resourceVersion. */
-export function isSameResourceVersion(a: unknown, b: unknown): boolean {
-  const left = resourceVersionOf(a);
-  return left !== undefined && left === resourceVersionOf(b);
 }
 
 /** The report of an object that could not be stored. */

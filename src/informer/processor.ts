@@ -7,8 +7,10 @@ import { deletionHandlingMetaNamespaceKey, type KeyFunc } from "../meta/keys.ts"
 import type { Held, ObjectCodec } from "../store/object_codec.ts";
 import type { Clock } from "../util/clock.ts";
 import type { Logger } from "../util/logger.ts";
+import { TurnQueue } from "../util/turn_queue.ts";
 import type { Notification, ResourceEventHandler } from "./event_handler.ts";
 import { InformerMetrics } from "./informer_metrics.ts";
+import type { ListNotifications } from "./list_notifications.ts";
 import type { MailboxOptions } from "./mailbox.ts";
 import { ProcessorListener } from "./processor_listener.ts";
 
@@ -36,6 +38,7 @@ export class Processor<T> {
   readonly #listeners = new Set<ProcessorListener<T>>();
   // Removed, and in the middle of a call.
   readonly #leaving = new Map<ProcessorListener<T>, Promise<void>>();
+  readonly #turns = new TurnQueue();
   #count = 0;
   #resyncCheckPeriodMs: number;
 
@@ -108,6 +111,7 @@ export class Processor<T> {
       requestedResyncPeriodMs: periodMs,
       resyncPeriodMs: determineResyncPeriod(periodMs, this.#resyncCheckPeriodMs),
       clock,
+      turns: this.#turns,
       logger,
       name: `${name}: ${own ?? `handler ${++this.#count}`}`,
     });
@@ -138,6 +142,11 @@ export class Processor<T> {
     for (const listener of this.#listeners) {
       if (!isSync || listener.isSyncing) listener.add(notification);
     }
+  }
+
+  /** Queues what a list says for every listener; updates that say nothing new, for those that are syncing. */
+  distributeList(list: ListNotifications<Held<T>>): void {
+    for (const listener of this.#listeners) listener.addList(list);
   }
 
   /** Whether a resync is due for anyone; from now on updates that say nothing new go to those only. */

@@ -6,12 +6,14 @@
 import type { KeyFunc } from "../meta/keys.ts";
 import type { Held, ObjectCodec } from "../store/object_codec.ts";
 import { sleepUnlessAborted } from "../util/abort.ts";
-import { type Clock, nextTurn } from "../util/clock.ts";
+import type { Clock } from "../util/clock.ts";
 import { errorMessage } from "../util/errors.ts";
 import { isThenable } from "../util/guarded.ts";
 import type { Logger } from "../util/logger.ts";
+import type { TurnQueue } from "../util/turn_queue.ts";
 import { type Notification, notify, type ResourceEventHandler } from "./event_handler.ts";
 import type { InformerMetrics } from "./informer_metrics.ts";
+import type { ListNotifications } from "./list_notifications.ts";
 import { Mailbox, type MailboxOptions } from "./mailbox.ts";
 import { SingleFileTracker } from "./sync_tracking.ts";
 
@@ -24,6 +26,8 @@ export interface ProcessorListenerOptions<T> {
   readonly resyncPeriodMs: number;
   readonly metrics: InformerMetrics;
   readonly clock: Clock;
+  /** Where pumps that have called handlers for a while wait for their next turn. */
+  readonly turns: TurnQueue;
   readonly logger: Logger;
   /** For log lines. */
   readonly name: string;
@@ -39,7 +43,7 @@ export interface ProcessorListenerOptions<T> {
 
 // A handler that throws is given a pause, as in client-go, so that it does not flood the log.
 const PAUSE_AFTER_ERROR_MS = 1_000;
-const BUDGET_MS = 8;
+const BUDGET_MS = 4;
 const BUDGET_CALLS = 1_000;
 
 const IN_WORDS = { add: "an add", update: "an update", delete: "a delete" } as const;
@@ -94,8 +98,15 @@ export class ProcessorListener<T> {
     if (this.#stop.signal.aborted) return;
     if (notification.type === "add" && notification.isInInitialList) this.#tracker.start();
     this.#pending.push(notification);
-    this.#options.metrics.backlog(this.name, this.#pending.length);
-    this.#pump ??= this.#run();
+    this.#queued();
+  }
+
+  /** Queues what a list says; updates that say nothing new only if it is syncing. */
+  addList(list: ListNotifications<Held<T>>): void {
+    if (this.#stop.signal.aborted) return;
+    this.#tracker.start(list.initialAdds);
+    this.#pending.pushList(list.cursor(this.isSyncing));
+    this.#queued();
   }
 
   /** The informer has synced: all of the initial list has been queued here. */
@@ -120,9 +131,14 @@ export class ProcessorListener<T> {
     this.#nextResyncMs = nowMs + this.resyncPeriodMs;
   }
 
+  #queued(): void {
+    this.#options.metrics.backlog(this.name, this.#pending.length);
+    this.#pump ??= this.#run();
+  }
+
   async #run(): Promise<void> {
     await null; // out of the turn that wrote the store
-    const { clock, metrics } = this.#options;
+    const { clock, metrics, turns } = this.#options;
     const { signal } = this.#stop;
     const labels = { handler: this.name };
     let untilMs = clock.now() + BUDGET_MS;
@@ -136,7 +152,7 @@ export class ProcessorListener<T> {
       if (next.type === "add" && next.isInInitialList) this.#tracker.finished();
       if (failed) await sleepUnlessAborted(PAUSE_AFTER_ERROR_MS, { clock, signal });
       if (++calls >= BUDGET_CALLS || clock.now() >= untilMs) {
-        await nextTurn();
+        await turns.next();
         untilMs = clock.now() + BUDGET_MS;
         calls = 0;
       }

@@ -36,6 +36,7 @@ import {
 import { InformerMetrics } from "./informer_metrics.ts";
 import { newInformerQueue } from "./informer_queue.ts";
 import { type InformerStorage, newInformerStorage } from "./informer_storage.ts";
+import { ListNotifications } from "./list_notifications.ts";
 import { Processor } from "./processor.ts";
 import type { ProcessorListener } from "./processor_listener.ts";
 import { type Running, startRunning } from "./running.ts";
@@ -228,9 +229,9 @@ export class SharedIndexInformer<T, I extends string = never> {
       ...(options.mailbox === undefined ? {} : { mailbox: options.mailbox }),
     });
     if (this.#controller !== undefined) {
-      for (const object of this.#storage.held.values()) {
-        listener.add({ type: "add", object, isInInitialList: true });
-      }
+      const present = new ListNotifications<Held<T>>({ isInInitialList: true });
+      for (const object of this.#storage.held.values()) present.push(object, undefined);
+      listener.addList(present);
       if (this.#synced.isOpen) listener.upstreamHasSynced();
     }
     const registration = newHandlerRegistration(listener, () => !this.#processor.listeners.has(listener));

@@ -90,9 +90,9 @@ export class SingleFileTracker {
     this.name = name;
   }
 
-  /** An item is on its way. */
-  start(): void {
-    this.#count++;
+  /** An item is on its way, or so many. */
+  start(count = 1): void {
+    this.#count += count;
   }
 
   /**

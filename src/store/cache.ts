@@ -174,20 +174,32 @@ class Cache<T, I extends string> implements Indexer<T, I>, ReplacedInSteps<T> {
   }
 
   *replaceSteps(objects: readonly T[], resourceVersion: string, onRejected?: OnRejected<T>): Steps {
-    const keyed: [string, Held<T>][] = [];
-    for (let i = 0; i < objects.length; i++) {
-      const key = keyOf(this.#keyFunc, objects[i], "replace");
-      keyed.push([key, this.#held(key, this.#transformed(objects[i]))]);
-      if (i % 128 === 127) yield;
-    }
+    const held = yield* this.#heldSteps(objects);
     yield* this.#storage.replaceSteps(
-      keyed,
+      { [Symbol.iterator]: () => this.#keyed(objects, held) },
       resourceVersion,
       onRejected && ((error, held) => {
         const instead = onRejected(error, this.#opened(held) as T);
         return instead === undefined ? undefined : this.#held(error.key, instead);
       }),
     );
+  }
+
+  /** Objects as they will be held. */
+  *#heldSteps(objects: readonly T[]): Generator<undefined, readonly Held<T>[], undefined> {
+    if (this.#transform === undefined && this.#codec === undefined) return objects;
+    const held: Held<T>[] = [];
+    for (let i = 0; i < objects.length; i++) {
+      const key = keyOf(this.#keyFunc, objects[i], "replace");
+      held.push(this.#held(key, this.#transformed(objects[i])));
+      if (i % 128 === 127) yield;
+    }
+    return held;
+  }
+
+  /** Pairs are made when they are asked for: a long list of them would be the most that a `replace` needs. */
+  *#keyed(objects: readonly T[], held: readonly Held<T>[]): IterableIterator<[key: string, held: Held<T>]> {
+    for (let i = 0; i < objects.length; i++) yield [keyOf(this.#keyFunc, objects[i], "replace"), held[i]];
   }
 
   transaction(writes: readonly Transaction<T>[]): void {

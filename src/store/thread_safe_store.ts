@@ -123,13 +123,16 @@ export class ThreadSafeStore<T, I extends string = string> {
     resourceVersion: string,
     onRejected?: OnRejected<T>,
   ): void {
-    finish(this.replaceSteps(objects, resourceVersion, onRejected));
+    finish(this.replaceSteps([...objects], resourceVersion, onRejected)); // it may be read twice
   }
 
   /**
    * {@linkcode ThreadSafeStore.replace} in steps of less than a millisecond, for those who give way to others between
    * them. The last step replaces the content; until then nothing is changed, and if the store is written to meanwhile,
-   * that step does all over again what was done before it.
+   * that step does all over again what was done before it. The objects are read more than once.
+   *
+   * What is not much different from the content is put in one by one; otherwise the content is made anew. So a list of
+   * what is known needs next to no memory, and neither way takes long in one turn.
    *
    * @internal
    */
@@ -139,6 +142,62 @@ export class ThreadSafeStore<T, I extends string = string> {
     onRejected?: OnRejected<T>,
   ): Steps {
     const writes = this.#writes;
+    const differences = yield* this.#differences(objects);
+    const apply = differences === undefined
+      ? yield* this.#rebuilt(objects, onRejected)
+      : this.#patched(differences, onRejected);
+    if (this.#writes !== writes) return finish(this.replaceSteps(objects, resourceVersion, onRejected));
+    this.#writes++;
+    apply();
+    this.#resourceVersion = resourceVersion;
+  }
+
+  /** Where the content differs from these objects; `undefined` if that is at so many places that it is made anew. */
+  *#differences(
+    objects: Iterable<readonly [key: string, object: T]>,
+  ): Generator<undefined, Differences<T> | undefined, undefined> {
+    const entries = this.#entries;
+    const most = Math.min(MOST_DIFFERENCES, entries.size >> 1);
+    const changed = new Map<string, T>();
+    const present = new Set<Entry<T>>();
+    let step = 0;
+    for (const [key, object] of objects) {
+      const entry = entries.get(key);
+      if (entry !== undefined) present.add(entry);
+      if (entry !== undefined && entry.object === object) changed.delete(key);
+      else if (changed.set(key, object).size > most) return undefined;
+      if (++step % STEP_OBJECTS === 0) yield;
+    }
+    const gone: string[] = [];
+    if (entries.size - present.size > most) return undefined;
+    if (present.size < entries.size) {
+      for (const entry of entries.values()) {
+        if (!present.has(entry)) gone.push(entry.key);
+        if (++step % STEP_OBJECTS === 0) yield;
+      }
+    }
+    return { changed, gone };
+  }
+
+  /** The content with a few differences; returns what puts them in. */
+  #patched({ changed, gone }: Differences<T>, onRejected: OnRejected<T> | undefined): () => void {
+    const puts: [key: string, object: T, values: Values][] = [];
+    for (const [key, object] of changed) {
+      const accepted = accept(this.#index, key, object, onRejected);
+      if (accepted !== undefined) puts.push([key, accepted.object, accepted.values]);
+      else if (this.#entries.has(key)) gone.push(key);
+    }
+    return () => {
+      for (const key of gone) this.#remove(key);
+      for (const [key, object, values] of puts) this.#put(key, object, values);
+    };
+  }
+
+  /** All of the content anew; returns what puts it in the place of the old. */
+  *#rebuilt(
+    objects: Iterable<readonly [key: string, object: T]>,
+    onRejected: OnRejected<T> | undefined,
+  ): Generator<undefined, () => void, undefined> {
     const entries = new Map<string, Entry<T>>();
     let step = 0;
     for (const [key, object] of objects) {
@@ -149,29 +208,24 @@ export class ThreadSafeStore<T, I extends string = string> {
     }
     const index = this.#index.emptyCopy();
     for (const entry of entries.values()) {
-      try {
-        const stored = this.#entries.get(entry.key);
-        const values = stored !== undefined && stored.object === entry.object
-          ? this.#index.valuesAt(stored)
-          : index.valuesOf(entry.key, entry.object, "replace");
-        index.insert(entry, values);
-      } catch (error) {
-        if (onRejected === undefined || !(error instanceof IndexFuncError)) throw error;
-        const instead = onRejected(error, entry.object);
-        if (instead === undefined) {
+      const stored = this.#entries.get(entry.key);
+      if (stored !== undefined && stored.object === entry.object) {
+        index.insert(entry, this.#index.valuesAt(stored));
+      } else {
+        const accepted = accept(index, entry.key, entry.object, onRejected);
+        if (accepted === undefined) {
           entries.delete(entry.key);
         } else {
-          entry.object = instead;
-          index.insert(entry, index.valuesOf(entry.key, instead, "replace"));
+          entry.object = accepted.object;
+          index.insert(entry, accepted.values);
         }
       }
       if (++step % STEP_OBJECTS === 0) yield;
     }
-    if (this.#writes !== writes) return this.replace(objects, resourceVersion, onRejected);
-    this.#writes++;
-    this.#entries = entries;
-    this.#index = index;
-    this.#resourceVersion = resourceVersion;
+    return () => {
+      this.#entries = entries;
+      this.#index = index;
+    };
   }
 
   /**
@@ -268,7 +322,7 @@ export class ThreadSafeStore<T, I extends string = string> {
    *
    * The store may be written to meanwhile. Each object that stays under the value from the call until its turn comes
    * once, in its state of that moment. One that has left the value is passed over (and perhaps also if it is back), one
-   * that is new under it since the call does not come. A `replace` is not seen: what was there before it comes.
+   * that is new under it since the call does not come. What comes after a `replace` may be of before it.
    *
    * The first call after a change of what is under the value costs O(what is under it), others O(1) until they are read.
    *
@@ -346,6 +400,36 @@ export class ThreadSafeStore<T, I extends string = string> {
 
 /** How many objects there are to a step. */
 const STEP_OBJECTS = 128;
+
+/** What a `replace` changes. */
+interface Differences<T> {
+  /** Objects that are not stored, or not so. */
+  readonly changed: ReadonlyMap<string, T>;
+  /** Keys that the new content does not have. */
+  readonly gone: string[];
+}
+
+/** Up to so many, and half of what is stored, are put in one by one, in one step. */
+const MOST_DIFFERENCES = 1_000;
+
+/**
+ * What is stored of an object, and under which values: itself, or what is to take its place where an index function
+ * throws; `undefined` for nothing.
+ */
+function accept<T>(
+  index: StoreIndex<T>,
+  key: string,
+  object: T,
+  onRejected: OnRejected<T> | undefined,
+): { readonly object: T; readonly values: Values } | undefined {
+  try {
+    return { object, values: index.valuesOf(key, object, "replace") };
+  } catch (error) {
+    if (onRejected === undefined || !(error instanceof IndexFuncError)) throw error;
+    const instead = onRejected(error, object);
+    return instead && { object: instead, values: index.valuesOf(key, instead, "replace") };
+  }
+}
 
 function objectsOf<T>(entries: readonly Entry<T>[]): T[] {
   const objects: T[] = new Array(entries.length);

@@ -3,8 +3,10 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import type { KubernetesObject } from "@listwatch/cache";
 import { type Notification, notify } from "../../src/informer/event_handler.ts";
+import { ListNotifications } from "../../src/informer/list_notifications.ts";
 import { Mailbox, type MailboxOptions } from "../../src/informer/mailbox.ts";
 import { metaNamespaceKey } from "../../src/meta/keys.ts";
+import { DeletedFinalStateUnknown } from "../../src/meta/tombstone.ts";
 import { propertyOptions } from "../property.ts";
 import { named, newRig, Recorder } from "./rig.ts";
 
@@ -36,6 +38,22 @@ class Changes {
   update(name: string): Notification<KubernetesObject> {
     const oldObject = this.store.get(name)!;
     return { type: "update", oldObject, object: this.#put(name) };
+  }
+
+  /** A list of all objects that there are; of those that are stored, only the ones in `changed` have changed. */
+  list(names: readonly string[], changed: readonly string[] = names): ListNotifications<KubernetesObject> {
+    const list = new ListNotifications<KubernetesObject>({ isInInitialList: false });
+    for (const [name, object] of this.store) {
+      if (names.includes(name)) continue;
+      this.store.delete(name);
+      list.pushGone(new DeletedFinalStateUnknown(name, object));
+    }
+    for (const name of names) {
+      const oldObject = this.store.get(name);
+      const isChanged = oldObject === undefined || changed.includes(name);
+      list.push(isChanged ? this.#put(name) : oldObject, oldObject);
+    }
+    return list;
   }
 
   delete(name: string): Notification<KubernetesObject> {
@@ -166,13 +184,47 @@ describe("a mailbox", () => {
     assert.equal(box.removed, 1);
   });
 
+  it("holds a list as one, and merges it once something waits behind it and more wait than may", () => {
+    const { mailbox } = newBox({ limit: 3 });
+    const changes = new Changes();
+    mailbox.pushList(changes.list(["a", "b", "c", "d"]).cursor(true));
+    assert.equal(mailbox.length, 4);
+    const first = mailbox.shift();
+    assert.equal(first?.type === "add" && first.object.metadata!.name, "a");
+    assert.equal(mailbox.length, 3);
+    mailbox.push(changes.update("c"));
+    assert.equal(mailbox.length, 3);
+    assert.deepEqual(drain(mailbox), ["add b@2", "add c@5", "add d@4"]);
+    assert.equal(mailbox.length, 0);
+  });
+
+  it("takes no handler away for one long list, but for a second one behind it", () => {
+    const box = newBox({ limit: 2, onOverflow: "remove" });
+    const changes = new Changes();
+    box.mailbox.pushList(changes.list(["a", "b", "c", "d"]).cursor(true));
+    for (const name of ["a", "b"]) box.mailbox.push(changes.update(name));
+    assert.equal(box.removed, 0);
+    box.mailbox.pushList(changes.list(["a", "b"]).cursor(true));
+    assert.equal(box.removed, 1);
+  });
+
   it("refuses a limit below 1", () => {
     assert.throws(() => newBox({ limit: 0 }), RangeError);
   });
 
   it("never holds more than the limit or one an object, and its fold is always the store", () => {
     const names = ["a", "b", "c", "d", "e"];
-    const action = fc.record({ name: fc.constantFrom(...names), remove: fc.boolean(), takes: fc.nat(3) });
+    const action = fc.record({
+      name: fc.constantFrom(...names),
+      remove: fc.boolean(),
+      takes: fc.nat(3),
+      list: fc.option(
+        fc.record({ names: fc.subarray(names), changed: fc.subarray(names), syncs: fc.boolean() }),
+        {
+          freq: 5,
+        },
+      ),
+    });
     fc.assert(
       fc.property(fc.array(action, { maxLength: 60 }), fc.integer({ min: 1, max: 8 }), (actions, limit) => {
         const { mailbox } = newBox({ limit });
@@ -184,9 +236,10 @@ describe("a mailbox", () => {
           fold(seen, next);
           return true;
         };
-        for (const { name, remove, takes } of actions) {
+        for (const { name, remove, takes, list } of actions) {
           const exists = changes.store.has(name);
-          if (remove && exists) mailbox.push(changes.delete(name));
+          if (list !== null) mailbox.pushList(changes.list(list.names, list.changed).cursor(list.syncs));
+          else if (remove && exists) mailbox.push(changes.delete(name));
           else if (exists) mailbox.push(changes.update(name));
           else mailbox.push(changes.add(name));
           assert.ok(mailbox.length <= Math.max(limit, names.length), `${mailbox.length} wait`);

@@ -160,9 +160,9 @@ export const MUTATIONS: readonly Mutation[] = [
   },
   {
     name: "informer: a relist tells nobody of what is gone",
-    file: PROCESS,
-    find: "if (!keys.has(key)) gone.push(",
-    replace: 'if (keys.has(key) && key === "") gone.push(',
+    file: "src/informer/process_list.ts",
+    find: "if (!keys.has(key)) list.pushGone(",
+    replace: 'if (keys.has(key) && key === "") list.pushGone(',
   },
   {
     name: "informer: a tombstone is ignored",

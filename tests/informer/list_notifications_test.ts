@@ -1,0 +1,76 @@
+import type { KubernetesObject } from "@listwatch/cache";
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import { notify } from "../../src/informer/event_handler.ts";
+import { type ListCursor, ListNotifications } from "../../src/informer/list_notifications.ts";
+import { DeletedFinalStateUnknown } from "../../src/meta/tombstone.ts";
+import { named, Recorder } from "./rig.ts";
+
+function versioned(name: string, version: number): KubernetesObject {
+  return { metadata: { ...named(name).metadata, resourceVersion: String(version) } };
+}
+
+/** A list that brings an unchanged object, one with the same version, a changed one, a new one, and lacks one. */
+function newList(options: { isInInitialList?: boolean; skipsUnchanged?: boolean } = {}) {
+  const list = new ListNotifications<KubernetesObject>({ isInInitialList: false, ...options });
+  const same = versioned("same", 1);
+  list.push(same, same);
+  list.push(versioned("again", 2), versioned("again", 2));
+  list.push(versioned("changed", 4), versioned("changed", 3));
+  list.push(versioned("new", 5), undefined);
+  list.pushGone(new DeletedFinalStateUnknown("gone", versioned("gone", 1)));
+  return list;
+}
+
+function drain(cursor: ListCursor<KubernetesObject>): string[] {
+  const recorder = new Recorder();
+  for (let left = cursor.length; left > 0; left--) {
+    assert.equal(cursor.length, left);
+    notify(recorder, cursor.shift()!);
+  }
+  assert.equal(cursor.shift(), undefined);
+  return recorder.calls;
+}
+
+describe("the notifications of a list", () => {
+  it("are of what is gone, then of what is there, in the order of the list", () => {
+    assert.deepEqual(drain(newList().cursor(true)), [
+      "tombstone gone@1",
+      "update same@1>1",
+      "update again@2>2",
+      "update changed@3>4",
+      "add new@5",
+    ]);
+  });
+
+  it("leave out updates that say nothing new for those whose resync is not due", () => {
+    assert.deepEqual(drain(newList().cursor(false)), ["tombstone gone@1", "update changed@3>4", "add new@5"]);
+  });
+
+  it("leave them out for everyone where that is wanted", () => {
+    const list = newList({ skipsUnchanged: true });
+    for (const isSyncing of [true, false]) {
+      assert.deepEqual(drain(list.cursor(isSyncing)), [
+        "tombstone gone@1",
+        "update changed@3>4",
+        "add new@5",
+      ]);
+    }
+  });
+
+  it("say that the adds are of the initial list, and how many there are", () => {
+    const list = newList({ isInInitialList: true });
+    assert.equal(list.initialAdds, 1);
+    assert.equal(drain(list.cursor(false)).at(-1), "add new@5 initial");
+    assert.equal(newList().initialAdds, 0);
+  });
+
+  it("can be taken by several handlers, each in its own time", () => {
+    const list = newList();
+    const [one, other] = [list.cursor(false), list.cursor(false)];
+    one.shift();
+    assert.equal(one.length, 2);
+    assert.equal(drain(other).length, 3);
+    assert.equal(drain(one).length, 2);
+  });
+});
