@@ -7,16 +7,14 @@
 
 import { resolve } from "node:path";
 import { ROOT } from "../scripts/lib/gate.ts";
-import { installTools, type Tools } from "../scripts/lib/tools.ts";
+import { installTools } from "../scripts/lib/tools.ts";
+import { compareSize } from "./lib/comparison.ts";
 import { type Entrant, entrants } from "./lib/contestants.ts";
 import { measureGrowth } from "./lib/growth.ts";
-import type { Measurement } from "./lib/measurement.ts";
 import { type BenchOptions, readOptions, USAGE } from "./lib/options.ts";
-import { buildPrograms, type Programs } from "./lib/programs.ts";
-import { count, sizeReport, type SizeResult } from "./lib/report.ts";
-import { circumstances, type Section, writeSection } from "./lib/results_file.ts";
-import { type BenchServer, runJob, startServer } from "./lib/rounds.ts";
-import { digits, eventsPerSecond, heapPerObject } from "./lib/statistics.ts";
+import { buildPrograms } from "./lib/programs.ts";
+import { sizeReport } from "./lib/report.ts";
+import { circumstances, heading, type Section, sourceState, writeSection } from "./lib/results_file.ts";
 
 /** Progress; the report alone goes to standard output. */
 const log = (line: string) => console.error(line);
@@ -32,22 +30,29 @@ async function main(): Promise<void> {
   if (options.isHelp) return console.log(USAGE);
   const tools = await installTools(log);
   const chosen = options.isGrowth ? [] : choose(options);
+  const source = await sourceState();
   await using programs = await buildPrograms(tools, new Set(chosen.map(({ library }) => library)), log);
   const command = ["deno task bench", ...Deno.args].join(" ");
-  const versions = new Set<string>();
-  const report = options.isGrowth
-    ? await measureGrowth(options, tools, programs, log)
-    : await compare(options, chosen, tools, programs, versions);
-  if (options.isGrowth) versions.add("Node 24 of tests/runtimes/package-lock.json");
-  const text =
-    `${await circumstances(command, [...versions])}\n- Each figure is the median of ${options.rounds} ` +
-    `${options.rounds === 1 ? "run" : "alternating runs"}\n\n${report}`;
-  console.log(`\n${text}`);
-  const section: Section = options.isGrowth ? "growth" : "comparison";
-  if (options.out !== undefined) {
-    await writeSection(resolve(ROOT, options.out), section, text);
-    log(`\nwritten to ${options.out}`);
-  } else log(`\nnot written to a file, because ${options.whyNotWritten} (--out FILE writes it)`);
+
+  const publish = async (section: Section, versions: readonly string[], report: string) => {
+    const text = `${await circumstances({ command, versions, source })}\n- Each figure is the median of ` +
+      `${options.rounds} ${options.rounds === 1 ? "run" : "alternating runs"}\n\n${report}`;
+    console.log(`\n${heading(section)}\n\n${text}`);
+    if (options.out !== undefined) {
+      await writeSection(resolve(ROOT, options.out), section, text);
+      log(`\nwritten to ${options.out}`);
+    } else log(`\nnot written to a file, because ${options.whyNotWritten} (--out FILE writes it)`);
+  };
+
+  if (options.isGrowth) {
+    const report = await measureGrowth(options, tools, programs, log);
+    return await publish("growth", ["Node 24 of tests/runtimes/package-lock.json"], report);
+  }
+  // Each size is published when it is complete: a run that is interrupted leaves what it finished.
+  for (const objects of options.sizes) {
+    const result = await compareSize(objects, { ...options, entrants: chosen, tools, programs, log });
+    await publish(objects, result.versions, sizeReport(result));
+  }
 }
 
 /** Who takes part. */
@@ -59,78 +64,6 @@ function choose({ only, peers }: BenchOptions): Entrant[] {
     `Nobody's id contains ${only.join(" or ")}; there are ${known.map(({ id }) => id).join(", ")}`,
   );
   Deno.exit(2);
-}
-
-async function compare(
-  options: BenchOptions,
-  chosen: readonly Entrant[],
-  tools: Tools,
-  programs: Programs,
-  versions: Set<string>,
-): Promise<string> {
-  const reports: string[] = [];
-  for (const objects of options.sizes) {
-    log(`\n${count(objects)} pods: encoding ...`);
-    await using server = await startServer(tools, { ...options, objects });
-    const runs = chosen.map((entrant) => ({ entrant, measurements: [] as Measurement[] }));
-    for (let round = 1; round <= options.rounds; round++) {
-      for (const { entrant, measurements } of runs) {
-        const measured = await measureOnce(entrant, server, tools, programs);
-        measurements.push(measured);
-        if (measured.version) versions.add(versionOf(entrant.library, measured.version));
-        log(`${round}/${options.rounds} ${entrant.id.padEnd(24)} ${line(measured)}`);
-      }
-    }
-    const result: SizeResult = { objects, events: options.events, listBytes: server.listBytes, runs };
-    reports.push(sizeReport(result));
-  }
-  return reports.join("\n\n");
-}
-
-/**
- * Two processes: one is timed as it comes, in the other collections are forced to weigh what is kept. A runtime that was
- * made to collect sizes its heap differently afterwards.
- */
-async function measureOnce(
-  entrant: Entrant,
-  server: BenchServer,
-  tools: Tools,
-  programs: Programs,
-): Promise<Measurement> {
-  const timed = await runJob({ entrant, phases: ["sync", "burst"] }, server, tools, programs);
-  if (timed.skipped || entrant.library === "kube-rs") return timed;
-  const phases = entrant.library === "bare"
-    ? ["sync", "heap"] as const
-    : ["sync", "heap", "index", "relist"] as const;
-  const weighed = await runJob({ entrant, phases }, server, tools, programs);
-  return {
-    ...timed,
-    settledBytes: weighed.settledBytes,
-    nodeLookupsPerUs: weighed.nodeLookupsPerUs,
-    namespaceLookupsPerUs: weighed.namespaceLookupsPerUs,
-    relistUpdates: weighed.relistUpdates,
-    relistPeakBytes: weighed.relistPeakBytes,
-    relistKeepsIdentity: weighed.relistKeepsIdentity,
-    ...(weighed.skipped && { skipped: weighed.skipped }),
-  };
-}
-
-function versionOf(library: string, version: string): string {
-  return library === "listwatch" || library === "bare" ? version : `${library} ${version}`;
-}
-
-/** One run, in a line. */
-function line(measured: Measurement): string {
-  if (measured.skipped) return `skipped: ${measured.skipped}`;
-  const part = (value: number | undefined, unit: number, name: string) =>
-    value === undefined ? "" : `${digits(value / unit)} ${name}`;
-  return [
-    part(measured.syncMs, 1000, "s to sync"),
-    part(eventsPerSecond(measured), 1, "events/s"),
-    part(measured.syncRssBytes, 1e6, "MB peak"),
-    part(heapPerObject(measured), 1000, "KB/object"),
-    part(measured.nodeLookupsPerUs, 1, "objects/us"),
-  ].filter((text) => text !== "").join(", ");
 }
 
 await main();

@@ -87,6 +87,7 @@ async function measurePhases(task: Task, contestant: Contestant): Promise<Measur
     peak.start();
     await post(`${task.server}/control/relist`);
     result.relistPeakBytes = peak.stop() - emptyBytes;
+    result.relistSamples = peak.samples;
     await updates.settled();
     result.relistUpdates = updates.count;
     if (sample !== undefined) result.relistKeepsIdentity = contestant.sample?.() === sample;
@@ -169,15 +170,20 @@ class LoopProbe {
 
 const PROBE_MS = 1;
 
-/** The highest heap among samples, each taken after a collection: what was held, not what was left to collect. */
+/**
+ * The highest heap among samples, each taken after a collection: what was held, not what was left to collect. The larger
+ * the heap the longer a collection takes, and the longer is the pause before the next one: the contestant has two thirds
+ * of the time for itself.
+ */
 class HeapPeak {
   #timer: ReturnType<typeof setTimeout> | undefined;
   #peak = 0;
+  samples = 0;
 
   start(): void {
     const tick = () => {
-      this.#sample();
-      this.#timer = setTimeout(tick, 25);
+      const pauseMs = Math.max(SAMPLE_PAUSE_MS, SAMPLE_PAUSE_RATIO * this.#sample());
+      this.#timer = setTimeout(tick, pauseMs);
     };
     tick();
   }
@@ -188,11 +194,20 @@ class HeapPeak {
     return this.#peak;
   }
 
-  #sample(): void {
+  /** Returns how many milliseconds the collection took. */
+  #sample(): number {
+    const startMs = performance.now();
     collect();
+    const tookMs = performance.now() - startMs;
     this.#peak = Math.max(this.#peak, heapBytes());
+    this.samples++;
+    return tookMs;
   }
 }
+
+const SAMPLE_PAUSE_MS = 25;
+/** The pause is at least so many times as long as the collection was. */
+const SAMPLE_PAUSE_RATIO = 2;
 
 /** Objects per microsecond over at least 300 ms, after 100 ms of warming up. */
 function timeLookUps(lookUp: () => number): number {
@@ -208,7 +223,7 @@ function timeLookUps(lookUp: () => number): number {
 }
 
 interface Globals {
-  gc?: () => void;
+  gc?: (options?: { type: "minor" }) => void;
   Deno?: { version: { deno: string }; memoryUsage(): { heapUsed: number; external: number } };
   Bun?: { version: string; gc(force: boolean): void };
 }
@@ -245,9 +260,11 @@ async function settledHeapBytes(): Promise<number> {
 }
 
 function collect(): void {
-  if (globals.Bun) globals.Bun.gc(true);
-  else if (globals.gc) globals.gc();
-  else throw new Error("the benchmark must be run with --expose-gc");
+  if (globals.Bun) return globals.Bun.gc(true);
+  if (!globals.gc) throw new Error("the benchmark must be run with --expose-gc");
+  globals.gc();
+  // V8 frees dead buffers in the background and counts them until then; the next collection, however small, waits for it.
+  globals.gc({ type: "minor" });
 }
 
 /** The peak of resident memory of this process. */

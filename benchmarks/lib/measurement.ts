@@ -57,6 +57,8 @@ export interface Measurement {
   readonly relistUpdates?: number;
   /** The highest heap while it listed again, sampled after collections, less the same before `run`. */
   readonly relistPeakBytes?: number;
+  /** How many samples that were. */
+  readonly relistSamples?: number;
   /** Whether the objects are still the same ones. */
   readonly relistKeepsIdentity?: boolean;
   /** Why it did not take part. */

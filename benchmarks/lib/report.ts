@@ -65,7 +65,7 @@ const RATIOS: readonly Column[] = [
   { title: "by node", metric: (run) => run.nodeLookupsPerUs, unit: 1 },
 ];
 
-/** All tables of one size, as Markdown. */
+/** All tables of one size, as Markdown; they go below a heading that names it. */
 export function sizeReport(result: SizeResult): string {
   const { objects, events, listBytes } = result;
   const taking = result.runs.filter(({ measurements }) => measurements.some(({ skipped }) => !skipped));
@@ -76,7 +76,7 @@ export function sizeReport(result: SizeResult): string {
     ]);
   const size = digits(listBytes / 1e6);
   const parts = [
-    `### ${count(objects)} pods (a list of ${size} MB), ${count(events)} events`,
+    `A list of ${size} MB, then ${count(events)} events:`,
     markdownTable(["", ...COLUMNS.map(({ title }) => title)], rows(COLUMNS)),
   ];
   for (const reference of REFERENCES) {
@@ -99,16 +99,17 @@ export function sizeReport(result: SizeResult): string {
     parts.push(
       "A relist in which nothing changed (heap: what was held, without garbage):",
       markdownTable(
-        ["", ...RELIST_COLUMNS.map(({ title }) => title), "same objects"],
+        ["", ...RELIST_COLUMNS.map(({ title }) => title), "samples", "same objects"],
         relisted.map(({ entrant, measurements }) => [
           entrant.label,
           ...RELIST_COLUMNS.map(({ metric, unit }) => show(medianOf(measurements, metric), unit)),
+          samples(measurements),
           keepsIdentity(measurements),
         ]),
       ),
     );
   }
-  if (objects === TARGET_SIZE) parts.push("#### Targets", targetTable(result));
+  if (objects === TARGET_SIZE) parts.push("### Targets", targetTable(result));
   const notes = remarks(result);
   if (notes.length > 0) parts.push(notes.join("\n"));
   return parts.join("\n\n");
@@ -148,6 +149,11 @@ function ratioTable(taking: SizeResult["runs"], reference: Reference): string | 
       ...columns.map((i) => show(medianOf(measurements, RATIOS[i].metric), base[i]!)),
     ]),
   );
+}
+
+function samples(measurements: readonly Measurement[]): string {
+  const value = medianOf(measurements, ({ relistSamples }) => relistSamples);
+  return value === undefined ? "-" : count(value);
 }
 
 function keepsIdentity(measurements: readonly Measurement[]): string {

@@ -1,5 +1,6 @@
 /**
- * The file with the results: a section for each kind of run, so that one can be measured again by itself.
+ * The file with the results: a section for each size and for the growth, so that one can be measured again by itself.
+ * Each names its own commit, command, machine and day.
  *
  * @module
  */
@@ -7,28 +8,34 @@
 import { cpus, totalmem } from "node:os";
 import { ROOT } from "../../scripts/lib/gate.ts";
 import { run } from "../../scripts/lib/process.ts";
+import { count } from "./report.ts";
 import { digits } from "./statistics.ts";
 
-/** Which part of the file. */
-export type Section = "comparison" | "growth";
-
-const TITLES: Record<Section, string> = {
-  comparison: "Beside its peers",
-  growth: "Cost per object",
-};
+/** Which part of the file: the comparison with so many objects, or the growth. */
+export type Section = number | "growth";
 
 const HEAD = `# Results
 
 Written by \`deno task bench\`; [docs/benchmarks.md](../docs/benchmarks.md) tells how each figure is measured.
+Each section names the run that it comes from; compare figures within one, not across them.
 `;
 
-/** The file's text with one section replaced, or added. */
+/** The heading of a section, as Markdown. */
+export function heading(section: Section): string {
+  return `## ${section === "growth" ? "Cost per object" : `${count(section)} pods`}`;
+}
+
+/** The file's text with one section replaced, or added at its place: by size, and the growth last. */
 export function withSection(text: string, section: Section, content: string): string {
-  const [begin, end] = [`<!-- begin ${section} -->`, `<!-- end ${section} -->`];
-  const part = `${begin}\n\n## ${TITLES[section]}\n\n${content.trim()}\n\n${end}`;
+  const name = nameOf(section);
+  const [begin, end] = [`<!-- begin ${name} -->`, `<!-- end ${name} -->`];
+  const part = `${begin}\n\n${heading(section)}\n\n${content.trim()}\n\n${end}`;
   const from = text.indexOf(begin);
   const to = text.indexOf(end);
   if (from !== -1 && to > from) return text.slice(0, from) + part + text.slice(to + end.length);
+  for (const { index, 1: other } of text.matchAll(/^<!-- begin (\S+) -->$/gm)) {
+    if (rank(other) > rank(name)) return `${text.slice(0, index)}${part}\n\n${text.slice(index)}`;
+  }
   return `${(text.trim() === "" ? HEAD : text).trimEnd()}\n\n${part}\n`;
 }
 
@@ -41,18 +48,58 @@ export async function writeSection(path: string, section: Section, content: stri
   await Deno.writeTextFile(path, withSection(text, section, content));
 }
 
-/** When, on what, with which versions and by which command this was measured. */
-export async function circumstances(command: string, versions: readonly string[]): Promise<string> {
+/** Such as `comparison-20k`. */
+function nameOf(section: Section): string {
+  if (section === "growth") return section;
+  return `comparison-${section % 1000 === 0 ? `${section / 1000}k` : section}`;
+}
+
+function rank(name: string): number {
+  const match = /^comparison-(\d+)(k?)$/.exec(name);
+  return match === null ? Infinity : Number(match[1]) * (match[2] === "k" ? 1000 : 1);
+}
+
+/** The library's source at one moment. */
+export interface SourceState {
+  /** The commit, and whether there were changes to it. */
+  readonly label: string;
+  /** Another one when the source is another one. */
+  readonly fingerprint: string;
+}
+
+/** The library's source as it is now. */
+export async function sourceState(): Promise<SourceState> {
   const git = async (...args: string[]) => (await run("git", args, { cwd: ROOT })).stdout.trim();
   const changes = await git("status", "--porcelain", "--", "src", "mod.ts");
-  const commit = `${await git("rev-parse", "--short", "HEAD")}${
-    changes === "" ? "" : ", with changes to src/"
-  }`;
+  const commit = await git("rev-parse", "--short", "HEAD");
+  return {
+    label: `${commit || "unknown"}${changes === "" ? "" : ", with changes to src/"}`,
+    fingerprint: [
+      await git("rev-parse", "HEAD:src", "HEAD:mod.ts"),
+      changes,
+      await git("diff", "HEAD", "--", "src", "mod.ts"),
+    ].join("\n"),
+  };
+}
+
+/** What a run was, besides its figures. */
+export interface Run {
+  readonly command: string;
+  readonly versions: readonly string[];
+  /** The source when the programs were built. */
+  readonly source: SourceState;
+}
+
+/** When, on what, with which versions and by which command this was measured. */
+export async function circumstances({ command, versions, source }: Run): Promise<string> {
+  // Ours is bundled once for Node and Bun, and read by Deno in every round.
+  const isSame = (await sourceState()).fingerprint === source.fingerprint;
   const kernel = (await run("uname", ["-sr"])).stdout.trim();
   const [{ model } = { model: "unknown CPU" }] = cpus();
   return [
     `- Command: \`${command}\``,
-    `- Measured ${new Date().toISOString().slice(0, 10)} at commit ${commit || "unknown"}`,
+    `- Measured ${new Date().toISOString().slice(0, 10)} at commit ${source.label}` +
+    (isSame ? "" : "; src/ changed while it ran, which Deno may have taken in"),
     `- Machine: ${cpus().length} x ${model.trim()}, ${digits(totalmem() / 1e9)} GB, ${kernel}`,
     `- Versions: ${versions.join("; ")}`,
   ].join("\n");

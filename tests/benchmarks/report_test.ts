@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
 import { describe, it } from "node:test";
 import { entrants } from "../../benchmarks/lib/contestants.ts";
 import type { Measurement } from "../../benchmarks/lib/measurement.ts";
@@ -84,11 +85,26 @@ describe("the report of the benchmarks", () => {
       "listwatch-node-default": [{ syncMs: 500 }, { syncMs: 900 }, { syncMs: 400 }],
       "client-node": [{ syncMs: 2000 }, { syncMs: 1000 }, { syncMs: 900 }],
     }, 1_000));
-    assert.match(report, /^### 1,000 pods \(a list of 92.0 MB\), 50,000 events$/m);
+    assert.match(report, /^A list of 92.0 MB, then 50,000 events:$/m);
     assert.equal(row(report, "@listwatch/cache, Node, no managedFields")[0], "0.50");
     const ratios = report.slice(report.indexOf("As ratios to client-node on Node:"));
     assert.deepEqual(row(ratios, "@listwatch/cache, Node, no managedFields"), ["0.50"]);
     assert.doesNotMatch(report, /As ratios to bare loop|Targets/);
+  });
+
+  it("tells of a relist the peak over what is settled, and from how many samples", () => {
+    const relisted = { relistUpdates: 1_000, relistKeepsIdentity: true, settledBytes: 100 };
+    const report = sizeReport(result({
+      "listwatch-node-default": [
+        { ...relisted, relistPeakBytes: 110, relistSamples: 3 },
+        { ...relisted, relistPeakBytes: 130, relistSamples: 4 },
+        { ...relisted, relistPeakBytes: 120, relistSamples: 12 },
+      ],
+      "bare-node": [{ syncMs: 1 }],
+    }, 1_000));
+    const table = report.slice(report.indexOf("A relist"));
+    assert.deepEqual(row(table, "@listwatch/cache, Node, no managedFields"), ["1,000", "1.20", "4", "yes"]);
+    assert.doesNotMatch(table, /bare loop, Node/);
   });
 
   it("does not hide who failed, and who was told of fewer events", () => {
@@ -107,13 +123,38 @@ describe("the report of the benchmarks", () => {
 });
 
 describe("the file of results", () => {
-  it("begins with a head, and keeps the other section when one is replaced", () => {
-    const first = withSection("", "comparison", "old figures");
+  it("begins with a head, and keeps the other sections when one is replaced", () => {
+    const first = withSection("", 20_000, "old figures");
     assert.match(first, /^# Results\n/);
+    assert.match(first, /^<!-- begin comparison-20k -->\n\n## 20,000 pods\n\nold figures\n/m);
     const both = withSection(first, "growth", "growth figures");
-    const replaced = withSection(both, "comparison", "new figures");
+    const replaced = withSection(both, 20_000, "new figures");
     assert.doesNotMatch(replaced, /old figures/);
     assert.match(replaced, /new figures[\s\S]*growth figures/);
-    assert.equal(withSection(replaced, "comparison", "new figures"), replaced);
+    assert.equal(withSection(replaced, 20_000, "new figures"), replaced);
+  });
+
+  it("has its sections by size and the growth last, in whichever order they were measured", () => {
+    const sections = ["growth", 20_000, 1_000, 500, 100_000] as const;
+    const text = sections.reduce((text, section) => withSection(text, section, `${section} figures`), "");
+    assert.deepEqual(text.match(/^## .*/gm), [
+      "## 500 pods",
+      "## 1,000 pods",
+      "## 20,000 pods",
+      "## 100,000 pods",
+      "## Cost per object",
+    ]);
+    assert.deepEqual(
+      sections.toReversed().reduce((text, section) => withSection(text, section, `${section} figures`), ""),
+      text,
+    );
+  });
+
+  it("finds in the results that are kept the section that a run of that size replaces", () => {
+    const kept = readFileSync(new URL("../../benchmarks/RESULTS.md", import.meta.url), "utf8");
+    const begun = (text: string) => text.match(/^<!-- begin .* -->$/gm);
+    const replaced = withSection(withSection(kept, 20_000, "new figures"), "growth", "new figures");
+    assert.ok(begun(kept)!.length >= 2);
+    assert.deepEqual(begun(replaced), begun(kept));
   });
 });

@@ -18,6 +18,7 @@ it("the server, the bare loop and our own contestants understand each other", as
     assert.equal(measured.burstEvents, 100, id);
     assert.ok(measured.syncMs! > 0 && measured.syncRssBytes! > 1e6, id);
     if (isOurs) assert.ok(measured.settledBytes! > 0, id);
+    if (isOurs) assert.ok(measured.relistPeakBytes! > 0 && measured.relistSamples! >= 2, id);
     if (isOurs && entrant.variant !== "encoded") assert.equal(measured.relistKeepsIdentity, true, id);
   }
 });

@@ -41,6 +41,7 @@ type measurement struct {
 	BurstEvents           int64   `json:"burstEvents,omitempty"`
 	RelistUpdates         *int64  `json:"relistUpdates,omitempty"`
 	RelistPeakBytes       int64   `json:"relistPeakBytes,omitempty"`
+	RelistSamples         int     `json:"relistSamples,omitempty"`
 	RelistKeepsIdentity   *bool   `json:"relistKeepsIdentity,omitempty"`
 }
 
@@ -116,11 +117,16 @@ func main() {
 		key := informer.GetStore().ListKeys()[0]
 		before, _, _ := informer.GetStore().GetByKey(key)
 		stop := make(chan struct{})
-		peak := make(chan int64)
-		go func() { peak <- sampleHeap(stop) }()
+		sampled := make(chan struct{})
+		var peak int64
+		go func() {
+			peak, result.RelistSamples = sampleHeap(stop)
+			close(sampled)
+		}()
 		post(*server + "/control/relist")
 		close(stop)
-		result.RelistPeakBytes = <-peak - empty
+		<-sampled
+		result.RelistPeakBytes = peak - empty
 		time.Sleep(200 * time.Millisecond)
 		count := updates.Swap(0)
 		result.RelistUpdates = &count
@@ -176,18 +182,22 @@ func heap() int64 {
 	return int64(stats.HeapAlloc)
 }
 
-// The highest heap among samples, each taken after a collection: what was held, not what was left to collect.
-func sampleHeap(stop <-chan struct{}) int64 {
-	ticker := time.NewTicker(25 * time.Millisecond)
-	defer ticker.Stop()
-	peak := int64(0)
-	for {
+// The highest heap among samples, each taken after a collection: what was held, not what was left to collect. The pause
+// between samples is twice as long as the collection took and at least 25 ms; the last one is taken when it stops.
+func sampleHeap(stop <-chan struct{}) (peak int64, samples int) {
+	for isStopped := false; ; {
+		start := time.Now()
 		runtime.GC()
+		took := time.Since(start)
 		peak = max(peak, heap())
+		samples++
+		if isStopped {
+			return peak, samples
+		}
 		select {
 		case <-stop:
-			return peak
-		case <-ticker.C:
+			isStopped = true
+		case <-time.After(max(25*time.Millisecond, 2*took)):
 		}
 	}
 }
