@@ -105,10 +105,10 @@ async function cut<T extends KubernetesObject>(
   let i = lowerBound(keys, at.start);
   for (; i < end && items.length < limit; i++) {
     if (selection !== undefined) {
-      if (!selection.mayHave(keys[i])) continue;
-      if (selection.matches !== undefined) {
+      if (!selection.mayHave(keys[i]) || selection.hasLabels?.(objects[i]) === false) continue;
+      if (selection.hasFields !== undefined) {
         if (content.isEncoded && ++opened % OPENED_PER_TURN === 0) await nextTurn();
-        if (!selection.matches(content.open(objects[i]))) continue;
+        if (!selection.hasFields(content.open(objects[i]))) continue;
       }
     }
     items.push(objects[i]);

@@ -5,7 +5,7 @@
 
 import type { FieldSelector } from "../meta/fields.ts";
 import type { LabelSelector } from "../meta/labels.ts";
-import type { KubernetesObject } from "../meta/object.ts";
+import { type KubernetesObject, metaOf } from "../meta/object.ts";
 import type { GroupVersionResource } from "../meta/resource.ts";
 import { selectableFields } from "../meta/selectable_fields.ts";
 
@@ -21,8 +21,13 @@ export interface Selectors {
 export interface Selection {
   /** Whether the object of a key can be. To be asked first: it needs no look at the object. */
   mayHave(key: string): boolean;
-  /** Whether the content is what was asked for; `undefined` where any is. */
-  readonly matches: ((object: KubernetesObject) => boolean) | undefined;
+  /**
+   * Whether the labels are those asked for; `undefined` where any are. Takes an object as a store holds it, too: what it
+   * looks at is live.
+   */
+  readonly hasLabels: ((held: unknown) => boolean) | undefined;
+  /** Whether the fields are; the same, but it needs the object itself. */
+  readonly hasFields: ((object: KubernetesObject) => boolean) | undefined;
 }
 
 /** A test for the objects of a resource; `undefined` where all of them are meant. */
@@ -32,23 +37,12 @@ export function newSelection(of: GroupVersionResource, selectors: Selectors): Se
   const prefixes = [namespace, fields?.requiresExactMatch("metadata.namespace")]
     .flatMap((name) => name ? [`${name}/`] : []);
   const name = fields?.requiresExactMatch("metadata.name") || undefined;
+  const fieldsOf = selectableFields(of);
   return {
     mayHave: (key) =>
       prefixes.every((prefix) => key.startsWith(prefix)) &&
       (name === undefined || key.slice(key.indexOf("/") + 1) === name),
-    matches: newMatches(of, labels, fields),
-  };
-}
-
-function newMatches(
-  of: GroupVersionResource,
-  labels: LabelSelector | undefined,
-  fields: FieldSelector | undefined,
-): Selection["matches"] {
-  if (labels === undefined && fields === undefined) return undefined;
-  const fieldsOf = selectableFields(of);
-  return (object) => {
-    if (labels !== undefined && !labels.matches(object.metadata?.labels)) return false;
-    return fields === undefined || fields.matches(fieldsOf(object));
+    hasLabels: labels && ((held) => labels.matches(metaOf(held)?.labels)),
+    hasFields: fields && ((object) => fields.matches(fieldsOf(object))),
   };
 }

@@ -182,18 +182,20 @@ class Watch<T extends KubernetesObject> implements LogReader {
     let text = "";
     let opened = 0;
     for (; this.#initialSent < keys.length && text.length < CHUNK_BYTES; this.#initialSent++) {
-      if (selection !== undefined && !selection.mayHave(keys[this.#initialSent])) continue;
+      const held = objects[this.#initialSent];
+      if (selection?.mayHave(keys[this.#initialSent]) === false || selection?.hasLabels?.(held) === false) {
+        continue;
+      }
       if (content.isEncoded && opened++ === OPENED_PER_TURN) {
         this.#pause();
         return text === "" ? undefined : encode(text);
       }
-      const held = objects[this.#initialSent];
-      if (selection?.matches === undefined) {
+      if (selection?.hasFields === undefined) {
         text += heldEventText("ADDED", held, { view, content });
         continue;
       }
       const object = content.open(held);
-      if (selection.matches(object)) text += eventText("ADDED", view.event(object));
+      if (selection.hasFields(object)) text += eventText("ADDED", view.event(object));
     }
     if (this.#initialSent === keys.length) {
       this.#initialDone = true;
@@ -235,8 +237,9 @@ class Watch<T extends KubernetesObject> implements LogReader {
   }
 
   #isSelected(entry: LogEntry<T>, which: "object" | "oldObject"): boolean {
-    const matches = this.#request.selection?.matches;
-    return matches === undefined || matches(this.#log.views.opened(entry, which)!);
+    const { hasLabels, hasFields } = this.#request.selection ?? {};
+    return hasLabels?.(entry[which]) !== false &&
+      (hasFields === undefined || hasFields(this.#log.views.opened(entry, which)!));
   }
 
   #event(entry: LogEntry<T>, change: "ADDED" | "MODIFIED" | "DELETED" | "LEFT"): Uint8Array {

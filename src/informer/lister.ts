@@ -11,6 +11,7 @@ import { newStatus, StatusError } from "../meta/status.ts";
 import { NAMESPACE_INDEX } from "../store/index_func.ts";
 import { labelCandidates } from "../store/label_index.ts";
 import type { Indexer } from "../store/indexer.ts";
+import { encodedContentOf, type Held } from "../store/object_codec.ts";
 import type { Store } from "../store/store.ts";
 
 /**
@@ -134,14 +135,16 @@ export function newLister<T, I extends string>(
 export function listAll<T>(store: Store<T>, selector?: LabelSelector): T[] {
   if (selector?.selectable === false) return [];
   if (selector === undefined || selector.empty) return store.list();
-  const candidates = isIndexer(store)
-    ? labelCandidates(store, { selector, namespace: undefined })
-    : undefined;
-  const found: T[] = [];
-  for (const object of candidates ?? store.values()) {
-    if (selector.matches(labelled(object).labels)) found.push(object);
-  }
-  return found;
+  return findHeld(store, (held) => {
+    const candidates = isIndexer(held)
+      ? labelCandidates(held, { selector, namespace: undefined })
+      : undefined;
+    const found: Held<T>[] = [];
+    for (const object of candidates ?? held.values()) {
+      if (selector.matches(labelled(object).labels)) found.push(object);
+    }
+    return found;
+  });
 }
 
 /**
@@ -172,17 +175,30 @@ export function listAllByNamespace<T, I extends string>(
   const matches = selector === undefined || selector.empty ? undefined : selector;
   const isIndexed = Object.hasOwn(indexer.getIndexers(), NAMESPACE_INDEX);
   if (isIndexed && matches === undefined) return indexer.byIndex(NAMESPACE_INDEX as I, namespace);
-  const candidates = labelCandidates(indexer as Indexer<T>, {
-    selector: matches,
-    namespace: isIndexed ? namespace : undefined,
+  return findHeld(indexer as Indexer<T>, (held) => {
+    const candidates = labelCandidates(held, {
+      selector: matches,
+      namespace: isIndexed ? namespace : undefined,
+    });
+    const found: Held<T>[] = [];
+    for (const object of candidates ?? held.values()) {
+      const metadata = labelled(object);
+      if (!isIndexed && metadata.namespace !== namespace) continue;
+      if (matches === undefined || matches.matches(metadata.labels)) found.push(object);
+    }
+    return found;
   });
-  const found: T[] = [];
-  for (const object of candidates ?? indexer.values()) {
-    const metadata = labelled(object);
-    if (!isIndexed && metadata.namespace !== namespace) continue;
-    if (matches === undefined || matches.matches(metadata.labels)) found.push(object);
-  }
-  return found;
+}
+
+/** Looks through a store as it holds its objects: what they are found by is live, and only what is found is decoded. */
+function findHeld<T, S extends Store<T>>(
+  store: S,
+  find: (held: S extends Indexer<T> ? Indexer<Held<T>> : Store<Held<T>>) => Held<T>[],
+): T[] {
+  type Content = Parameters<typeof find>[0];
+  const encoded = encodedContentOf<T>(store);
+  const found = find((encoded?.held ?? store) as unknown as Content);
+  return encoded === undefined ? found as T[] : Array.from(encoded.codec.peekAll(found));
 }
 
 function isIndexer<T>(store: Store<T>): store is Indexer<T> {

@@ -98,13 +98,10 @@ export function newEncodedIndexer<T, I extends string>(
 ): EncodedIndexer<T, I> {
   const codec = new ObjectCodec<T>(keyFunc, options);
   const storage = new ThreadSafeStore<Held<T>, I>(codec.wrapped(indexers));
-  const encoded = {
-    indexer: new Cache<T, I>(keyFunc, storage, options.transform, codec),
-    held: new Cache<Held<T>, I>(codec.keyFunc, storage, (object) => codec.encode(object)),
-    codec,
-  };
-  setEncodedContent(encoded.indexer, encoded);
-  return encoded;
+  const indexer = new Cache<T, I>(keyFunc, storage, options.transform, codec);
+  const held = new Cache<Held<T>, I>(codec.keyFunc, storage, (object) => codec.encode(object));
+  setEncodedContent(indexer, { held: held as unknown as Indexer<Held<T>>, codec });
+  return { indexer, held, codec };
 }
 
 /** A key function over a {@linkcode ThreadSafeStore}: client-go's `cache`. */

@@ -2,17 +2,18 @@
  * Stored objects as short texts.
  *
  * 50,000 Pods take 320 MB as objects. Most of that is said again and again: Pods have the same fields, and many of them
- * the same values. With `storage: "encoded"` a store holds each object as an {@linkcode EncodedObject}: its key, its uid
- * and resourceVersion, and a string of one byte a character that holds all of it, a seventh as long as the object's JSON
+ * the same values. With `storage: "encoded"` a store holds each object as an {@linkcode EncodedObject}: its key, some of
+ * its metadata, and a string of one byte a character that holds all of it, a seventh as long as the object's JSON
  * text. That is 55 MB, indices included. A read decodes it.
  *
  * - **The text** is `JSON.stringify`'s, shortened by a {@linkcode TextCodec}, which learns from the first objects what
  *   they have in common. So decoding is `JSON.parse` and a third more (25 us a Pod), encoding `JSON.stringify`, a check
  *   and as much again (35 us). A string, rather than bytes in an array: it has 16 bytes of overhead instead of 150, and
  *   needs no owner that frees or compacts.
- * - **What stays live** is what is asked without need for the object: its key, in the map and the indices, and what a
- *   relist compares, `metadata.uid` and `metadata.resourceVersion`. An object that did not change is kept as it is,
- *   neither decoded nor encoded; and the indices know their values without asking.
+ * - **What stays live** is what is asked without need for the object: its key, in the map and the indices; what a relist
+ *   compares, `metadata.uid` and `metadata.resourceVersion`; and what objects are selected by, `metadata.namespace` and
+ *   `metadata.labels`. An object that did not change is kept as it is, neither decoded nor encoded; the indices know
+ *   their values without asking; and a selector costs the decoding of what it selects.
  * - **Hot objects**, those that were written or looked up last, are kept decoded as well: whoever asks twice gets the
  *   same object twice. Walks through the whole store use what is hot, but do not replace it.
  * - **Only plain JSON values are encoded**: objects made of objects, arrays, strings, finite numbers, booleans and null,
@@ -23,7 +24,7 @@
  * - **Early**: an informer encodes before the store does, so that a first list never stands in memory as objects. Each
  *   item of a list is encoded as it comes out of the decoder (or the stream), and its index values are worked out then;
  *   reflector, queue, store, mailboxes pass the encoded object on as if it were the object. What they ask it for is its
- *   key and `metadata.resourceVersion` and `uid`. It is decoded for whoever is not of the cache: handlers, observers,
+ *   key and what is live. It is decoded for whoever is not of the cache: handlers, observers,
  *   readers. See informer/intake.ts.
  *
  * @module
@@ -32,11 +33,12 @@
 import type { KeyFunc } from "../meta/keys.ts";
 import { metaOf, resourceVersionOf } from "../meta/object.ts";
 import type { Indexers, IndexFunc } from "./index_func.ts";
+import type { Indexer } from "./indexer.ts";
 import { TextCodec } from "./text_codec.ts";
 
 /**
- * An object, encoded: immutable, and as good as the object wherever only its key, uid and resourceVersion matter, in
- * `metaOf` for one.
+ * An object, encoded: immutable, and as good as the object wherever only its key and the metadata that is live matter,
+ * in `metaOf` for one.
  */
 export class EncodedObject {
   /** What the key function gives for the object. */
@@ -44,14 +46,19 @@ export class EncodedObject {
   readonly uid: string | undefined;
   /** As `resourceVersionOf` gives it: `undefined` for an object without metadata. */
   readonly resourceVersion: string | undefined;
+  readonly namespace: string | undefined;
+  /** May be those of another object that has the same. */
+  readonly labels: Labels | undefined;
   /** For the codec that made it. */
   readonly text: string;
 
   /** Made by an {@linkcode ObjectCodec}. */
-  constructor(key: string, uid: string | undefined, resourceVersion: string | undefined, text: string) {
+  constructor(key: string, metadata: LiveMetadata, text: string) {
     this.key = key;
-    this.uid = uid;
-    this.resourceVersion = resourceVersion;
+    this.uid = metadata.uid;
+    this.resourceVersion = metadata.resourceVersion;
+    this.namespace = metadata.namespace;
+    this.labels = metadata.labels;
     this.text = text;
   }
 
@@ -61,13 +68,23 @@ export class EncodedObject {
   }
 }
 
+/** What stays readable of an object that is encoded. */
+interface LiveMetadata {
+  readonly uid: string | undefined;
+  readonly resourceVersion: string | undefined;
+  readonly namespace: string | undefined;
+  readonly labels: Labels | undefined;
+}
+
+type Labels = Readonly<Record<string, string>>;
+
 /** An object as a store holds it. */
 export type Held<T> = T | EncodedObject;
 
 /** What is behind an indexer whose objects are held encoded. */
 export interface EncodedContent<T> {
   /** The same content, as it is held. */
-  readonly held: { getByKey(key: string): Held<T> | undefined };
+  readonly held: Indexer<Held<T>>;
   readonly codec: ObjectCodec<T>;
 }
 
@@ -83,8 +100,8 @@ export function encodedContentOf<T>(indexer: object): EncodedContent<T> | undefi
 }
 
 /** Says what is behind an indexer; for its maker. */
-export function setEncodedContent<T>(indexer: object, { held, codec }: EncodedContent<T>): void {
-  encodedContents.set(indexer, { held, codec } as EncodedContent<unknown>);
+export function setEncodedContent<T>(indexer: object, content: EncodedContent<T>): void {
+  encodedContents.set(indexer, content as EncodedContent<unknown>);
 }
 
 /** Options of {@linkcode ObjectCodec}. */
@@ -105,6 +122,9 @@ export class ObjectCodec<T> {
   /** As they were given, and as {@linkcode ObjectCodec.wrapped} made them. */
   readonly #indexFuncs: IndexFunc<T>[] = [];
   readonly #wrapped: IndexFunc<Held<T>>[] = [];
+  /** Of the object encoded last. Objects that were made alike come one after the other in a list, and have the same. */
+  #namespace: string | undefined;
+  #labels: Labels | undefined;
   /** What they gave when an object was encoded; `undefined` where they threw. */
   #indexValues = new WeakMap<EncodedObject, (readonly string[] | undefined)[]>();
 
@@ -124,15 +144,14 @@ export class ObjectCodec<T> {
    */
   encode(object: Held<T>, key?: string): Held<T> {
     if (object instanceof EncodedObject || typeof object !== "object" || !isPlain(object, 0)) return object;
-    const resourceVersion = resourceVersionOf(object) as unknown;
-    const uid = metaOf(object)?.uid as unknown;
-    if (!isTextOrAbsent(uid) || !isTextOrAbsent(resourceVersion)) return object;
+    const live = this.#liveMetadata(object);
+    if (live === undefined) return object;
     try {
       key ??= this.#keyFunc(object);
     } catch {
       return object; // whoever needs the key gets to see why there is none
     }
-    const encoded = new EncodedObject(key, uid, resourceVersion, this.#texts.encode(JSON.stringify(object)));
+    const encoded = new EncodedObject(key, live, this.#texts.encode(JSON.stringify(object)));
     this.#heat(encoded, object);
     return encoded;
   }
@@ -205,6 +224,20 @@ export class ObjectCodec<T> {
     return mapped(indexers, (wrapped) => this.#indexFuncs[this.#wrapped.indexOf(wrapped)]);
   }
 
+  /** What stays readable of an object; `undefined` if that is not what it should be. */
+  #liveMetadata(object: T): LiveMetadata | undefined {
+    const metadata = metaOf(object);
+    const resourceVersion = resourceVersionOf(object) as unknown;
+    const uid = metadata?.uid as unknown;
+    const namespace = metadata?.namespace as unknown;
+    if (!isTextOrAbsent(uid) || !isTextOrAbsent(resourceVersion) || !isTextOrAbsent(namespace)) {
+      return undefined;
+    }
+    if (namespace !== this.#namespace) this.#namespace = namespace;
+    if (!isSame(metadata?.labels, this.#labels)) this.#labels = metadata?.labels;
+    return { uid, resourceVersion, namespace: this.#namespace, labels: this.#labels };
+  }
+
   #heat(encoded: EncodedObject, object: T): void {
     const hot = this.#hot;
     hot.delete(encoded);
@@ -229,6 +262,18 @@ function mapped<I extends string, F, G>(byName: Readonly<Record<I, F>>, map: (va
 
 function isTextOrAbsent(value: unknown): value is string | undefined {
   return value === undefined || typeof value === "string";
+}
+
+/** Whether both are the same labels. */
+function isSame(a: Labels | undefined, b: Labels | undefined): boolean {
+  if (!a || !b) return a === b;
+  let count = 0;
+  for (const key in a) {
+    if (a[key] !== b[key]) return false;
+    count++;
+  }
+  for (const _ in b) count--;
+  return count === 0;
 }
 
 /** Whether a value is the same after it was written as JSON and read, but for properties that are `undefined`. */

@@ -84,7 +84,7 @@ describe("a served store of encoded objects", () => {
     await reader.cancel();
   });
 
-  it("decodes each event's objects once for all watches with selectors", async () => {
+  it("decodes of an event for watches with label selectors only what has left one", async () => {
     const { api, put, count } = counting(manyPods(100), 100);
     const selectors = ["half%3D1", "half%3D0", "app", "!app", "app%3Dapp-7"];
     const watches = await Promise.all(
@@ -98,6 +98,22 @@ describe("a served store of encoded objects", () => {
       `${type} shop-7/p-0007 101`
     );
     assert.deepEqual(lines, [[left], [entered], [changed], [changed]]);
+    assert.equal(count.decoded, 1);
+  });
+
+  it("decodes each event's objects once for all watches with field selectors", async () => {
+    const { api, put, count } = counting(manyPods(100), 100);
+    const watches = await Promise.all(
+      ["n-7", "n-8"].map((node) =>
+        WatchReader.open(
+          api,
+          `/api/v1/pods?watch=1&resourceVersion=100&fieldSelector=spec.nodeName%3D${node}`,
+        )
+      ),
+    );
+    put(object("shop-7/p-0007", 101, { spec: { nodeName: "n-8" } }));
+    assert.deepEqual(await watches[0].lines(1), ["DELETED shop-7/p-0007 101"]);
+    assert.deepEqual(await watches[1].lines(1), ["ADDED shop-7/p-0007 101"]);
     assert.equal(count.decoded, 2);
   });
 
@@ -113,24 +129,25 @@ describe("a served store of encoded objects", () => {
     assert.equal(count.decoded, 3);
   });
 
-  it("asks an index for the objects of a label, and finds the same as without", async () => {
+  it("decodes nothing for a label selector, with an index for the label or without", async () => {
     const { api, count } = counting(manyPods(1_000), 1_000);
-    const found = await get(api, "/api/v1/pods?labelSelector=app%3Dapp-7,half%3D1&limit=5");
-    assert.deepEqual(names(found), [
-      "shop-7/p-0007",
-      "shop-7/p-0057",
-      "shop-7/p-0107",
-      "shop-7/p-0157",
-      "shop-7/p-0207",
-    ]);
-    assert.equal(count.decoded, 5);
-    const token = encodeURIComponent(found.metadata.continue);
-    const rest = await get(api, `/api/v1/pods?labelSelector=app%3Dapp-7,half%3D1&limit=50&continue=${token}`);
-    assert.equal(rest.items.length, 15);
-    assert.equal(count.decoded, 20);
-    const watch = await WatchReader.open(api, "/api/v1/pods?watch=1&labelSelector=app%3Dapp-7");
-    assert.equal((await watch.lines(20))[19], "ADDED shop-7/p-0957 958");
-    assert.equal(count.decoded, 40);
+    for (const selector of ["app%3Dapp-7", "app%3Dapp-7,half%3D1", "half%3D1,app+in+(app-7)"]) {
+      const found = await get(api, `/api/v1/pods?labelSelector=${selector}&limit=5`);
+      assert.deepEqual(names(found), [
+        "shop-7/p-0007",
+        "shop-7/p-0057",
+        "shop-7/p-0107",
+        "shop-7/p-0157",
+        "shop-7/p-0207",
+      ]);
+      const token = encodeURIComponent(found.metadata.continue);
+      const rest = await get(api, `/api/v1/pods?labelSelector=${selector}&limit=50&continue=${token}`);
+      assert.equal(rest.items.length, 15);
+    }
+    assert.equal((await get(api, "/api/v1/pods?labelSelector=half%3D0")).items.length, 500);
+    const watch = await WatchReader.open(api, "/api/v1/pods?watch=1&labelSelector=half%3D1");
+    assert.equal((await watch.lines(500))[499], "ADDED shop-9/p-0999 1000");
+    assert.equal(count.decoded, 0);
   });
 
   it("gives others a turn while it decodes what a list or a watch may select", async () => {

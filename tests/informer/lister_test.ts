@@ -20,6 +20,7 @@ import {
   StatusError,
 } from "@listwatch/cache";
 import { node, pod } from "@listwatch/cache/testing";
+import { newEncodedIndexer } from "../../src/store/cache.ts";
 
 const pods = [
   pod("web-1", { namespace: "shop", labels: { app: "web", tier: "front" } }),
@@ -29,10 +30,11 @@ const pods = [
   pod("bare", { namespace: "blog" }),
 ];
 
-function newPods(indexed = true) {
+function newPods(indexed = true, storage: "objects" | "encoded" = "objects") {
   const indexer = newIndexer<KubernetesObject>(
     metaNamespaceKey,
     indexed ? { namespace: metaNamespaceIndex } : {},
+    { storage },
   );
   indexer.replace(pods, "1");
   return indexer;
@@ -42,9 +44,14 @@ function keys(objects: readonly KubernetesObject[]): string[] {
   return objects.map(metaNamespaceKey).sort();
 }
 
-for (const indexed of [true, false]) {
-  describe(`a lister ${indexed ? "with" : "without"} an index by namespace`, () => {
-    const lister = newLister(newPods(indexed), "v1/pods");
+for (
+  const [indexed, storage] of [[true, "objects"], [false, "objects"], [true, "encoded"], [
+    false,
+    "encoded",
+  ]] as const
+) {
+  describe(`a lister ${indexed ? "with" : "without"} an index by namespace (${storage})`, () => {
+    const lister = newLister(newPods(indexed, storage), "v1/pods");
 
     it("lists everything", () => {
       assert.equal(lister.list().length, 5);
@@ -211,5 +218,21 @@ describe("listing a store", () => {
     indexer.add("bare");
     assert.deepEqual(listAllByNamespace(indexer, ""), ["bare"]);
     assert.throws(() => listAllByNamespace(indexer, "shop"), NoMetaError);
+  });
+
+  it("decodes nothing of an encoded store but what is selected", () => {
+    let decoded = 0;
+    const { indexer } = newEncodedIndexer<KubernetesObject, string>(metaNamespaceKey, {}, {
+      hotObjects: 0,
+      onDecoded: () => decoded++,
+    });
+    indexer.replace(pods, "1");
+    assert.deepEqual(keys(newLister(indexer, "v1/pods").list("app=db")), ["shop/db-1"]);
+    assert.equal(decoded, 1);
+    assert.deepEqual(keys(listAllByNamespace(indexer, "shop", parseLabelSelector("app=web"))), [
+      "shop/web-1",
+      "shop/web-2",
+    ]);
+    assert.equal(decoded, 3);
   });
 });

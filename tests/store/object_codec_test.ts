@@ -187,6 +187,28 @@ describe("an ObjectCodec", () => {
     assert.equal(bare.metadata, undefined);
   });
 
+  it("keeps namespace and labels at hand, once for objects that have the same", () => {
+    const codec = new ObjectCodec<KubernetesObject>(metaNamespaceKey);
+    const encoded = (name: string, labels: Record<string, string> | undefined, namespace = "shop") => {
+      const held = codec.encode({ metadata: { name, namespace, ...(labels && { labels }) } });
+      assert.ok(held instanceof EncodedObject);
+      return held;
+    };
+    const one = encoded("a", { app: "web", tier: "front" });
+    assert.equal(encoded("b", { app: "web", tier: "front" }).labels, one.labels);
+    for (
+      const labels of [undefined, { app: "web" }, { app: "web", tier: "back" }, {
+        app: "web",
+        tier: "front",
+        a: "",
+      }]
+    ) {
+      const other = encoded("c", labels, "blog");
+      assert.deepEqual([other.namespace, other.labels], ["blog", labels]);
+    }
+    assert.deepEqual([one.namespace, one.labels], ["shop", { app: "web", tier: "front" }]);
+  });
+
   it("keeps an object without a key as it is, for whoever asks for the key to find out", () => {
     const codec = new ObjectCodec<KubernetesObject>(metaNamespaceKey);
     const keyless = { kind: "Pod" };
