@@ -196,13 +196,13 @@ describe("an ObjectCodec", () => {
     };
     const one = encoded("a", { app: "web", tier: "front" });
     assert.equal(encoded("b", { app: "web", tier: "front" }).labels, one.labels);
-    for (
-      const labels of [undefined, { app: "web" }, { app: "web", tier: "back" }, {
-        app: "web",
-        tier: "front",
-        a: "",
-      }]
-    ) {
+    const others: (Record<string, string> | undefined)[] = [
+      undefined,
+      { app: "web" },
+      { app: "web", tier: "back" },
+      { app: "web", tier: "front", a: "" },
+    ];
+    for (const labels of others) {
       const other = encoded("c", labels, "blog");
       assert.deepEqual([other.namespace, other.labels], ["blog", labels]);
     }
