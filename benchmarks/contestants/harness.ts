@@ -86,9 +86,10 @@ async function measurePhases(task: Task, contestant: Contestant): Promise<Measur
     const peak = new HeapPeak();
     peak.start();
     await post(`${task.server}/control/relist`);
+    // The watch may be open before the list is applied and everybody was told.
+    await updates.settled(Math.max(300, task.objects * 0.02));
     result.relistPeakBytes = peak.stop() - emptyBytes;
     result.relistSamples = peak.samples;
-    await updates.settled();
     result.relistUpdates = updates.count;
     if (sample !== undefined) result.relistKeepsIdentity = contestant.sample?.() === sample;
   }
@@ -122,11 +123,11 @@ class UpdateCounter {
     this.count = 0;
   }
 
-  /** Resolves when none has come for a while: handlers are told in their own time. */
-  async settled(): Promise<void> {
+  /** Resolves when none has come for so long: handlers are told in their own time. */
+  async settled(quietMs: number): Promise<void> {
     for (let before = -1; before !== this.count;) {
       before = this.count;
-      await new Promise((resolve) => setTimeout(resolve, 300));
+      await new Promise((resolve) => setTimeout(resolve, quietMs));
     }
   }
 

@@ -49,7 +49,7 @@ func main() {
 	server := flag.String("server", "", "URL")
 	lastResourceVersion := flag.String("last-resource-version", "", "of the last event")
 	phaseList := flag.String("phases", "sync", "what to measure")
-	flag.Int("objects", 0, "")
+	objects := flag.Int("objects", 0, "how many are listed")
 	flag.Int("events", 0, "")
 	flag.String("variant", "", "")
 	flag.Int("handlers", 1, "")
@@ -124,10 +124,15 @@ func main() {
 			close(sampled)
 		}()
 		post(*server + "/control/relist")
+		// The watch may be open before the list is applied and everybody was told.
+		quiet := max(300*time.Millisecond, time.Duration(*objects)*20*time.Microsecond)
+		for before := int64(-1); before != updates.Load(); {
+			before = updates.Load()
+			time.Sleep(quiet)
+		}
 		close(stop)
 		<-sampled
 		result.RelistPeakBytes = peak - empty
-		time.Sleep(200 * time.Millisecond)
 		count := updates.Swap(0)
 		result.RelistUpdates = &count
 		after, _, _ := informer.GetStore().GetByKey(key)
