@@ -245,31 +245,21 @@ class Walk {
   }
 
   #skipString(): boolean {
-    const text = this.#text;
-    const end = this.#end;
-    for (let i = this.#position + 1; i < end; i++) {
-      const code = text.charCodeAt(i);
-      if (code === QUOTE) {
-        this.#position = i + 1;
-        return true;
-      }
-      if (code === BACKSLASH) i++;
-    }
-    return false;
+    const quote = closingQuote(this.#text, this.#position);
+    if (quote < 0 || quote >= this.#end) return false;
+    this.#position = quote + 1;
+    return true;
   }
 
   #skipNested(): boolean {
     const text = this.#text;
     const end = this.#end;
     let depth = 0;
-    let inString = false;
     for (let i = this.#position; i < end; i++) {
       const code = text.charCodeAt(i);
-      if (inString) {
-        if (code === QUOTE) inString = false;
-        else if (code === BACKSLASH) i++;
-      } else if (code === QUOTE) {
-        inString = true;
+      if (code === QUOTE) {
+        i = closingQuote(text, i);
+        if (i < 0) return false;
       } else if (code === OPEN_BRACE || code === OPEN_BRACKET) {
         depth++;
       } else if ((code === CLOSE_BRACE || code === CLOSE_BRACKET) && --depth === 0) {
@@ -291,15 +281,28 @@ class Walk {
   }
 }
 
+/** Where the string ends that begins with the quote at `open`; -1 if nowhere. */
+function closingQuote(text: string, open: number): number {
+  for (let quote = open;;) {
+    quote = text.indexOf('"', quote + 1);
+    let i = quote - 1;
+    while (text.charCodeAt(i) === BACKSLASH) i--;
+    // An even number of backslashes are escaped themselves.
+    if (quote < 0 || (quote - i) % 2 === 1) return quote;
+  }
+}
+
 /** What becomes of a member, by the key between two quotes. */
 function nodeOf(branch: Branch, text: string, open: number, end: number): FieldNode {
   const { names, nodes } = branch;
   const length = end - open - 2;
+  let isLonger = false;
   for (let i = 0; i < names.length; i++) {
     if (names[i].length === length && text.startsWith(names[i], open + 1)) return nodes[i];
+    if (names[i].length < length) isLonger = true;
   }
-  // A key that is written with escapes may be one of them: it is parsed to see.
-  const key = text.slice(open, end);
+  // A key that is written with escapes, which make it longer, may be one of them: it is parsed to see.
+  const key = isLonger ? text.slice(open, end) : "";
   if (key.includes("\\")) {
     const i = names.indexOf(JSON.parse(key));
     if (i >= 0) return nodes[i];
