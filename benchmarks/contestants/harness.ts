@@ -9,6 +9,7 @@ import { readFileSync } from "node:fs";
 import process from "node:process";
 import { parseArgs } from "node:util";
 import { type Measurement, MEASUREMENT_MARK, type Phase, type Task } from "../lib/measurement.ts";
+import { LoopProbe } from "./loop_probe.ts";
 
 /** One cache that is measured. Everything but its own work is the harness's. */
 export interface Contestant {
@@ -138,38 +139,6 @@ class UpdateCounter {
     this.#done.resolve();
   }
 }
-
-/** How long the event loop is away: a timer of one millisecond, and how much later than that it comes. */
-class LoopProbe {
-  readonly #delaysMs: number[] = [];
-  #timer: ReturnType<typeof setTimeout> | undefined;
-  #lastMs = 0;
-
-  start(): void {
-    this.#lastMs = performance.now();
-    const tick = () => {
-      this.#sample();
-      this.#timer = setTimeout(tick, PROBE_MS);
-    };
-    this.#timer = setTimeout(tick, PROBE_MS);
-  }
-
-  stop(): Pick<Measurement, "longestTaskMs" | "p999TaskMs"> {
-    clearTimeout(this.#timer);
-    this.#sample(); // what is under way counts too
-    const sorted = this.#delaysMs.sort((a, b) => a - b);
-    const at = Math.min(sorted.length - 1, Math.floor(sorted.length * 0.999));
-    return { longestTaskMs: sorted[sorted.length - 1], p999TaskMs: sorted[at] };
-  }
-
-  #sample(): void {
-    const now = performance.now();
-    this.#delaysMs.push(Math.max(0, now - this.#lastMs - PROBE_MS));
-    this.#lastMs = now;
-  }
-}
-
-const PROBE_MS = 1;
 
 /**
  * The highest heap among samples, each taken after a collection: what was held, not what was left to collect. The larger

@@ -43,6 +43,10 @@ export interface Measurement {
   readonly longestTaskMs?: number;
   /** The same for 99.9 % of the samples. */
   readonly p999TaskMs?: number;
+  /** The longest pause of the garbage collector meanwhile; on Node. */
+  readonly longestPauseMs?: number;
+  /** The longest turn less such pauses in it; on Node. */
+  readonly longestOwnTaskMs?: number;
   /** Heap and buffers after a garbage collection, less the same before `run`, when it was synced. */
   readonly settledBytes?: number;
   /** Objects returned per microsecond when every node is looked up. */

@@ -42,6 +42,8 @@ const COLUMNS: readonly Column[] = [
   { title: "by namespace", metric: (run) => run.namespaceLookupsPerUs, unit: 1 },
   { title: "longest task, ms", metric: (run) => run.longestTaskMs, unit: 1 },
   { title: "p99.9, ms", metric: (run) => run.p999TaskMs, unit: 1 },
+  { title: "longest GC pause", metric: (run) => run.longestPauseMs, unit: 1 },
+  { title: "longest task without", metric: (run) => run.longestOwnTaskMs, unit: 1 },
 ];
 
 const RELIST_COLUMNS: readonly Column[] = [
