@@ -267,13 +267,8 @@ function isTextOrAbsent(value: unknown): value is string | undefined {
 /** Whether both are the same labels. */
 function isSame(a: Labels | undefined, b: Labels | undefined): boolean {
   if (!a || !b) return a === b;
-  let count = 0;
-  for (const key in a) {
-    if (a[key] !== b[key]) return false;
-    count++;
-  }
-  for (const _ in b) count--;
-  return count === 0;
+  const keys = Object.keys(a);
+  return keys.length === Object.keys(b).length && keys.every((key) => a[key] === b[key]);
 }
 
 /** Whether a value is the same after it was written as JSON and read, but for properties that are `undefined`. */
