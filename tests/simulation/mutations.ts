@@ -195,8 +195,8 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     name: "informer: a handler that joins late misses what is there",
     file: INFORMER,
-    find: "      for (const object of this.#storage.held.values()) {",
-    replace: "      for (const object of this.indexer.list().slice(1)) {",
+    find: "      for (const object of this.#storage.held.values()) present.push(object, undefined);",
+    replace: "      for (const object of this.indexer.list().slice(1)) present.push(object, undefined);",
   },
   {
     name: "informer: a handler that was removed is still told",
@@ -209,6 +209,24 @@ export const MUTATIONS: readonly Mutation[] = [
     file: "src/informer/mailbox.ts",
     find: "return { isKnown: true, seen: oldObject, isInInitialList: false, object, deleted: undefined };",
     replace: "return { isKnown: true, seen: object, isInInitialList: false, object, deleted: undefined };",
+  },
+  {
+    name: "informer: a handler is told of a list's objects but one",
+    file: "src/informer/mailbox.ts",
+    find: "    if (first.length === 0) {\n      this.#list.shift();",
+    replace: "    if (first.length <= 1) {\n      this.#inLists -= first.length;\n      this.#list.shift();",
+  },
+  {
+    name: "store: a replace that changes little leaves what is gone",
+    file: "src/store/thread_safe_store.ts",
+    find: "for (const key of gone) this.#remove(key);",
+    replace: "for (const key of gone.slice(1)) this.#remove(key);",
+  },
+  {
+    name: "store: a replace that changes little misses what has changed",
+    file: "src/store/thread_safe_store.ts",
+    find: "if (entry !== undefined && entry.object === object) changed.delete(key);",
+    replace: "if (entry !== undefined) changed.delete(key);",
   },
   {
     name: "store: an object that moves stays in its old index value",
