@@ -43,7 +43,8 @@ export interface ProcessorListenerOptions<T> {
 
 // A handler that throws is given a pause, as in client-go, so that it does not flood the log.
 const PAUSE_AFTER_ERROR_MS = 1_000;
-const BUDGET_MS = 4;
+// Longer than the queue's, so that handlers keep up with it and are told of what is decoded still.
+const BUDGET_MS = 8;
 const BUDGET_CALLS = 1_000;
 
 const IN_WORDS = { add: "an add", update: "an update", delete: "a delete" } as const;
