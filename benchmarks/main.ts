@@ -12,6 +12,7 @@ import { compareSize } from "./lib/comparison.ts";
 import { type Entrant, entrants } from "./lib/contestants.ts";
 import { measureGrowth } from "./lib/growth.ts";
 import { type BenchOptions, readOptions, USAGE } from "./lib/options.ts";
+import { measureProfile, profiledEntrants } from "./lib/profile.ts";
 import { buildPrograms } from "./lib/programs.ts";
 import { sizeReport } from "./lib/report.ts";
 import { circumstances, heading, type Section, sourceState, writeSection } from "./lib/results_file.ts";
@@ -29,7 +30,8 @@ async function main(): Promise<void> {
   }
   if (options.isHelp) return console.log(USAGE);
   const tools = await installTools(log);
-  const chosen = options.isGrowth ? [] : choose(options);
+  const { mode } = options;
+  const chosen = mode === "growth" ? [] : mode === "profile" ? profiledEntrants() : choose(options);
   const source = await sourceState();
   await using programs = await buildPrograms(tools, new Set(chosen.map(({ library }) => library)), log);
   const command = ["deno task bench", ...Deno.args].join(" ");
@@ -44,9 +46,10 @@ async function main(): Promise<void> {
     } else log(`\nnot written to a file, because ${options.whyNotWritten} (--out FILE writes it)`);
   };
 
-  if (options.isGrowth) {
-    const report = await measureGrowth(options, tools, programs, log);
-    return await publish("growth", ["Node 24 of tests/runtimes/package-lock.json"], report);
+  if (mode !== "comparison") {
+    const measured = mode === "growth" ? measureGrowth : measureProfile;
+    const report = await measured(options, tools, programs, log);
+    return await publish(mode, ["Node 24 of tests/runtimes/package-lock.json"], report);
   }
   // Each size is published when it is complete: a run that is interrupted leaves what it finished.
   for (const objects of options.sizes) {

@@ -10,6 +10,7 @@ import process from "node:process";
 import { parseArgs } from "node:util";
 import { type Measurement, MEASUREMENT_MARK, type Phase, type Task } from "../lib/measurement.ts";
 import { LoopProbe } from "./loop_probe.ts";
+import { TimeProfile } from "./time_profile.ts";
 
 /** One cache that is measured. Everything but its own work is the harness's. */
 export interface Contestant {
@@ -38,8 +39,9 @@ export interface Hooks {
 /** Measures a contestant as the process's arguments say, prints the measurement, and ends the process. */
 export async function measure(newContestant: (task: Task) => Contestant): Promise<void> {
   const task = readTask();
+  const profile = task.phases.includes("profile") ? new TimeProfile() : undefined;
   try {
-    await print(await measurePhases(task, newContestant(task)));
+    await print(await measurePhases(task, newContestant(task), profile));
   } catch (error) {
     const { message, cause } = error instanceof Error ? error : new Error(String(error));
     await print({ skipped: cause instanceof Error ? `${message}: ${cause.message}` : message });
@@ -49,7 +51,11 @@ export async function measure(newContestant: (task: Task) => Contestant): Promis
 
 type Writable<T> = { -readonly [K in keyof T]: T[K] };
 
-async function measurePhases(task: Task, contestant: Contestant): Promise<Measurement> {
+async function measurePhases(
+  task: Task,
+  contestant: Contestant,
+  profile: TimeProfile | undefined,
+): Promise<Measurement> {
   const result: Writable<Measurement> = { version: contestant.version ?? runtimeVersion() };
   const isMeasured = (phase: Phase) => task.phases.includes(phase);
   // Only where the heap is the question: a collection at the wrong time changes how a runtime sizes its heap later.
@@ -62,11 +68,13 @@ async function measurePhases(task: Task, contestant: Contestant): Promise<Measur
   const updates = new UpdateCounter(task.lastResourceVersion);
   const probe = new LoopProbe();
   probe.start();
+  profile?.begin();
   const startMs = performance.now();
   const started = await contestant.start({ onUpdate: (resourceVersion) => updates.seen(resourceVersion) });
   result.syncMs = performance.now() - startMs;
   if (started?.handled) await started.handled;
   result.handledMs = performance.now() - startMs;
+  result.syncTime = profile?.end();
   Object.assign(result, probe.stop());
   result.syncRssBytes = peakRssBytes();
   result.stored = contestant.size();
@@ -96,7 +104,9 @@ async function measurePhases(task: Task, contestant: Contestant): Promise<Measur
   }
   if (isMeasured("burst")) {
     updates.begin();
+    profile?.begin();
     await Promise.all([updates.last, post(`${task.server}/control/burst`)]);
+    result.burstTime = profile?.end();
     result.burstMs = updates.lastMs - updates.firstMs;
     result.burstEvents = updates.count;
     result.endRssBytes = peakRssBytes();

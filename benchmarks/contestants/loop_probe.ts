@@ -29,7 +29,7 @@ export class LoopProbe {
     this.#sample(); // what is under way counts too
     const sorted = this.#samples.map(({ delayMs }) => delayMs).sort((a, b) => a - b);
     const at = Math.min(sorted.length - 1, Math.floor(sorted.length * 0.999));
-    const pauses = this.#collector.stop();
+    const pauses = this.#collector.isTold ? this.#collector.stop() : undefined;
     return {
       longestTaskMs: sorted[sorted.length - 1],
       p999TaskMs: sorted[at],
@@ -47,7 +47,8 @@ export class LoopProbe {
   }
 }
 
-interface Pause {
+/** A time for which something went on, by `performance.now()`. */
+export interface Interval {
   readonly startMs: number;
   readonly endMs: number;
 }
@@ -55,7 +56,7 @@ interface Pause {
 /** A delay of the event loop, less the time for which the collector stopped everything. */
 function withoutPauses(
   { endMs, delayMs }: { readonly endMs: number; readonly delayMs: number },
-  pauses: readonly Pause[],
+  pauses: readonly Interval[],
 ): number {
   let own = delayMs;
   for (const pause of pauses) {
@@ -65,24 +66,37 @@ function withoutPauses(
 }
 
 /** When the collector stopped everything, where the runtime tells: on Node. */
-class CollectorProbe {
-  readonly #pauses: Pause[] = [];
+export class CollectorProbe {
+  #pauses: Interval[] = [];
   #observer: PerformanceObserver | undefined;
 
   start(): void {
     if ("Deno" in globalThis || "Bun" in globalThis) return;
-    this.#observer = new PerformanceObserver((list) => this.#take(list.getEntries()));
+    this.#observer = new PerformanceObserver((list) => this.#add(list.getEntries()));
     this.#observer.observe({ entryTypes: ["gc"] });
   }
 
-  stop(): readonly Pause[] | undefined {
-    if (this.#observer === undefined) return undefined;
-    this.#take(this.#observer.takeRecords());
-    this.#observer.disconnect();
-    return this.#pauses;
+  /** Whether the runtime tells. */
+  get isTold(): boolean {
+    return this.#observer !== undefined;
   }
 
-  #take(entries: readonly GcEntry[]): void {
+  /** The pauses since the start or the last call of this. */
+  take(): readonly Interval[] {
+    if (this.#observer !== undefined) this.#add(this.#observer.takeRecords());
+    const pauses = this.#pauses;
+    this.#pauses = [];
+    return pauses;
+  }
+
+  /** The same, for the last time. */
+  stop(): readonly Interval[] {
+    const pauses = this.take();
+    this.#observer?.disconnect();
+    return pauses;
+  }
+
+  #add(entries: readonly GcEntry[]): void {
     for (const { startTime, duration } of entries) {
       this.#pauses.push({ startMs: startTime, endMs: startTime + duration });
     }

@@ -4,8 +4,8 @@
  * @module
  */
 
-/** What one process of a contestant does, in this order. `sync` always comes first. */
-export type Phase = "sync" | "heap" | "index" | "relist" | "burst";
+/** What one process of a contestant does, in this order. `sync` always comes first; `profile` goes with all of them. */
+export type Phase = "sync" | "heap" | "index" | "relist" | "burst" | "profile";
 
 /** The arguments of a contestant, as `--name value`. */
 export interface Task {
@@ -21,6 +21,17 @@ export interface Task {
   readonly handlers: number;
   /** Indices; 2 unless the growth with their number is asked. */
   readonly indices: number;
+}
+
+/** Where the time of a part of a run went. */
+export interface TimeSpent {
+  readonly wallMs: number;
+  /** In `JSON.parse`, but for the collector's pauses. */
+  readonly parseMs: number;
+  /** In pauses of the garbage collector. */
+  readonly pausesMs: number;
+  /** Waiting for something to arrive. */
+  readonly idleMs: number;
 }
 
 /** What one process of a contestant measured; what it did not is absent. */
@@ -65,6 +76,10 @@ export interface Measurement {
   readonly relistSamples?: number;
   /** Whether the objects are still the same ones. */
   readonly relistKeepsIdentity?: boolean;
+  /** Where the time until all handlers were told went. */
+  readonly syncTime?: TimeSpent | undefined;
+  /** The same for the events. */
+  readonly burstTime?: TimeSpent | undefined;
   /** Why it did not take part. */
   readonly skipped?: string;
 }

@@ -20,8 +20,8 @@ export interface BenchOptions {
   readonly only: readonly string[];
   readonly events: number;
   readonly framing: "event" | "block";
-  /** Whether to measure the growth instead. */
-  readonly isGrowth: boolean;
+  /** What is measured. */
+  readonly mode: "comparison" | "growth" | "profile";
   /** Where the report goes; `undefined` for nowhere but standard output. */
   readonly out: string | undefined;
   /** Why the report is not written though nothing was said about it. */
@@ -38,12 +38,15 @@ export const USAGE = `deno task bench [options]
   --events 50000        how many MODIFIED events follow
   --framing event       each event is a chunk of the HTTP body (event) or they are packed into blocks (block)
   --growth              instead: cost per object against objects, handlers and indices, of ours on Node
+  --profile             instead: where the time goes on Node, of ours, the bare loop and client-node
   --out FILE            where the report goes. Default: benchmarks/RESULTS.md for a run with five rounds or more in
                         which nobody is left out, and nowhere for less
 `;
 
 /** Where the report goes by default. */
 export const RESULTS_PATH = "benchmarks/RESULTS.md";
+
+const DEFAULT_SIZES = { comparison: "1k,20k,100k", growth: "1k,10k,100k,300k", profile: "20k" };
 
 /**
  * Reads the arguments.
@@ -61,19 +64,21 @@ export function readOptions(args: string[]): BenchOptions {
       events: { type: "string", default: "50000" },
       framing: { type: "string", default: "event" },
       growth: { type: "boolean", default: false },
+      profile: { type: "boolean", default: false },
       out: { type: "string" },
       help: { type: "boolean", short: "h", default: false },
     },
   });
-  const isGrowth = values.growth;
-  const sizes = (values.sizes ?? (isGrowth ? "1k,10k,100k,300k" : "1k,20k,100k")).split(",").map(readSize);
+  if (values.growth && values.profile) throw new TypeError("--growth and --profile: give one of them");
+  const mode = values.growth ? "growth" : values.profile ? "profile" : "comparison";
+  const sizes = (values.sizes ?? DEFAULT_SIZES[mode]).split(",").map(readSize);
   const rounds = readCount("rounds", values.rounds);
   const only = values.only?.split(",").filter((word) => word !== "") ?? [];
   const why = rounds < 5
     ? "of fewer than five rounds"
     : only.length > 0
     ? "of --only"
-    : values.peers === "none" && !isGrowth
+    : values.peers === "none" && mode === "comparison"
     ? "of --peers none"
     : undefined;
   return {
@@ -84,7 +89,7 @@ export function readOptions(args: string[]): BenchOptions {
     only,
     events: readCount("events", values.events),
     framing: oneOf("framing", values.framing, ["event", "block"]),
-    isGrowth,
+    mode,
     out: values.out ?? (why === undefined ? RESULTS_PATH : undefined),
     ...(values.out === undefined && why !== undefined && { whyNotWritten: why }),
   };

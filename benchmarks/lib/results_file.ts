@@ -1,5 +1,6 @@
 /**
- * The file with the results: a section for each size and for the growth, so that one can be measured again by itself.
+ * The file with the results: a section for each size, for where the time goes and for the growth, so that one can be
+ * measured again by itself.
  * Each names its own commit, command, machine and day.
  *
  * @module
@@ -11,8 +12,10 @@ import { run } from "../../scripts/lib/process.ts";
 import { count } from "./report.ts";
 import { digits } from "./statistics.ts";
 
-/** Which part of the file: the comparison with so many objects, or the growth. */
-export type Section = number | "growth";
+/** Which part of the file: the comparison with so many objects, or something else. */
+export type Section = number | "profile" | "growth";
+
+const TITLES = { profile: "Where the time goes", growth: "Cost per object" };
 
 const HEAD = `# Results
 
@@ -22,10 +25,10 @@ Each section names the run that it comes from; compare figures within one, not a
 
 /** The heading of a section, as Markdown. */
 export function heading(section: Section): string {
-  return `## ${section === "growth" ? "Cost per object" : `${count(section)} pods`}`;
+  return `## ${typeof section === "number" ? `${count(section)} pods` : TITLES[section]}`;
 }
 
-/** The file's text with one section replaced, or added at its place: by size, and the growth last. */
+/** The file's text with one section replaced, or added at its place: by size, then the others. */
 export function withSection(text: string, section: Section, content: string): string {
   const name = nameOf(section);
   const [begin, end] = [`<!-- begin ${name} -->`, `<!-- end ${name} -->`];
@@ -50,11 +53,12 @@ export async function writeSection(path: string, section: Section, content: stri
 
 /** Such as `comparison-20k`. */
 function nameOf(section: Section): string {
-  if (section === "growth") return section;
+  if (typeof section === "string") return section;
   return `comparison-${section % 1000 === 0 ? `${section / 1000}k` : section}`;
 }
 
 function rank(name: string): number {
+  if (name === "profile") return Number.MAX_VALUE;
   const match = /^comparison-(\d+)(k?)$/.exec(name);
   return match === null ? Infinity : Number(match[1]) * (match[2] === "k" ? 1000 : 1);
 }

@@ -10,7 +10,7 @@
 
 import type { DeletedFinalStateUnknown } from "../meta/tombstone.ts";
 import type { Notification } from "./event_handler.ts";
-import { isSameResourceVersion, isSameVersion } from "./same_version.ts";
+import { isSameResourceVersion, isUnchanged } from "./same_version.ts";
 
 /** Which notifications of a list are not made. */
 export interface ListNotificationsOptions {
@@ -94,8 +94,7 @@ export class ListNotifications<T> {
   }
 
   #isSkipped(object: T, oldObject: T): boolean {
-    return this.#options.skipsUnchanged === true &&
-      (oldObject === object || isSameVersion(oldObject, object));
+    return this.#options.skipsUnchanged === true && isUnchanged(oldObject, object);
   }
 }
 

@@ -17,7 +17,7 @@ import type { Notification } from "./event_handler.ts";
 import type { EventOrder } from "./event_order.ts";
 import type { ListNotifications } from "./list_notifications.ts";
 import { replaceSteps } from "./process_list.ts";
-import { isSameVersion } from "./same_version.ts";
+import { isUnchanged } from "./same_version.ts";
 import type { StoreEvent } from "./store_event.ts";
 
 /** Told of what was written, right after each write and in the same turn. */
@@ -187,7 +187,7 @@ function reached<T>(sink: DeltaSink<T>, object: T): void {
 
 /** Whether handlers are not told of an update, as it says nothing new. */
 function isSkipped<T>(sink: DeltaSink<T>, oldObject: T, object: T): boolean {
-  return sink.skipsUnchanged === true && (oldObject === object || isSameVersion(oldObject, object));
+  return sink.skipsUnchanged === true && isUnchanged(oldObject, object);
 }
 
 /** The report of an object that could not be stored. */

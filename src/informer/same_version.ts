@@ -13,6 +13,11 @@ export function isSameVersion(a: unknown, b: unknown): boolean {
     left.resourceVersion === right.resourceVersion && left.uid === right.uid;
 }
 
+/** Whether a state is the one that is known. */
+export function isUnchanged(known: unknown, object: unknown): boolean {
+  return known === object || isSameVersion(known, object);
+}
+
 /** Whether both have metadata, with the same resourceVersion. */
 export function isSameResourceVersion(a: unknown, b: unknown): boolean {
   const left = resourceVersionOf(a);

@@ -16,6 +16,12 @@ describe("the command line of the benchmarks", () => {
     assert.deepEqual(readOptions(["--growth", "--sizes", "500,2k"]).sizes, [500, 2_000]);
   });
 
+  it("looks where the time goes with one size", () => {
+    const options = readOptions(["--profile"]);
+    assert.deepEqual([options.mode, options.sizes], ["profile", [20_000]]);
+    assert.equal(options.out, "benchmarks/RESULTS.md");
+  });
+
   const partial: [args: string[], why: RegExp][] = [
     [["--rounds", "4"], /fewer than five rounds/],
     [["--only", "bare"], /--only/],
@@ -37,6 +43,7 @@ describe("the command line of the benchmarks", () => {
     [["--peers", "go"], /--peers go: there are none, node, all/],
     [["--framing", "line"], /--framing line: there are event, block/],
     [["--round", "3"], /--round/],
+    [["--growth", "--profile"], /--growth and --profile: give one of them/],
   ];
   for (const [args, message] of wrong) {
     it(`refuses ${args.join(" ")}`, () => {

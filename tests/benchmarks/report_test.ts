@@ -134,14 +134,15 @@ describe("the file of results", () => {
     assert.equal(withSection(replaced, 20_000, "new figures"), replaced);
   });
 
-  it("has its sections by size and the growth last, in whichever order they were measured", () => {
-    const sections = ["growth", 20_000, 1_000, 500, 100_000] as const;
+  it("has its sections by size and the others last, in whichever order they were measured", () => {
+    const sections = ["growth", 20_000, "profile", 1_000, 500, 100_000] as const;
     const text = sections.reduce((text, section) => withSection(text, section, `${section} figures`), "");
     assert.deepEqual(text.match(/^## .*/gm), [
       "## 500 pods",
       "## 1,000 pods",
       "## 20,000 pods",
       "## 100,000 pods",
+      "## Where the time goes",
       "## Cost per object",
     ]);
     assert.deepEqual(

@@ -1,0 +1,66 @@
+/**
+ * Where the time of a contestant on Node goes. Watching that costs time itself, so it is done in runs of their own.
+ *
+ * @module
+ */
+
+import { performance } from "node:perf_hooks";
+import type { TimeSpent } from "../lib/measurement.ts";
+import { CollectorProbe, type Interval } from "./loop_probe.ts";
+
+/** Times every call of `JSON.parse`, the collector's pauses, and how long the event loop waits. */
+export class TimeProfile {
+  readonly #collector = new CollectorProbe();
+  #parses: Interval[] = [];
+  #startMs = 0;
+  #utilization = performance.eventLoopUtilization();
+
+  /** Replaces `JSON.parse`: to be called before anybody has taken hold of it. */
+  constructor() {
+    const parse = JSON.parse;
+    JSON.parse = (text, reviver) => {
+      const startMs = performance.now();
+      const value = parse(text, reviver);
+      this.#parses.push({ startMs, endMs: performance.now() });
+      return value;
+    };
+    this.#collector.start();
+  }
+
+  /** What follows is of interest. */
+  begin(): void {
+    this.#collector.take();
+    this.#parses = [];
+    this.#startMs = performance.now();
+    this.#utilization = performance.eventLoopUtilization();
+  }
+
+  /** Where the time since then went. */
+  end(): TimeSpent {
+    const wallMs = performance.now() - this.#startMs;
+    const pauses = this.#collector.take();
+    const pausesMs = sumOf(pauses);
+    return {
+      wallMs,
+      pausesMs,
+      parseMs: sumOf(this.#parses) - overlapOf(this.#parses, pauses),
+      idleMs: performance.eventLoopUtilization(this.#utilization).idle,
+    };
+  }
+}
+
+function sumOf(intervals: readonly Interval[]): number {
+  return intervals.reduce((sum, { startMs, endMs }) => sum + endMs - startMs, 0);
+}
+
+/** For how long some of both was under way; each is a list of intervals that do not overlap, in order. */
+export function overlapOf(some: readonly Interval[], others: readonly Interval[]): number {
+  let sum = 0;
+  for (let i = 0, j = 0; i < some.length && j < others.length;) {
+    const endMs = Math.min(some[i].endMs, others[j].endMs);
+    sum += Math.max(0, endMs - Math.max(some[i].startMs, others[j].startMs));
+    if (some[i].endMs === endMs) i++;
+    else j++;
+  }
+  return sum;
+}
