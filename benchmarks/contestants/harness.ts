@@ -74,9 +74,9 @@ async function measurePhases(
   result.syncMs = performance.now() - startMs;
   if (started?.handled) await started.handled;
   result.handledMs = performance.now() - startMs;
-  result.syncTime = profile?.end();
-  Object.assign(result, probe.stop());
   result.syncRssBytes = peakRssBytes();
+  result.syncTime = await profile?.end();
+  Object.assign(result, await probe.stop());
   result.stored = contestant.size();
   if (result.stored !== task.objects) {
     throw new Error(
@@ -106,7 +106,7 @@ async function measurePhases(
     updates.begin();
     profile?.begin();
     await Promise.all([updates.last, post(`${task.server}/control/burst`)]);
-    result.burstTime = profile?.end();
+    result.burstTime = await profile?.end();
     result.burstMs = updates.lastMs - updates.firstMs;
     result.burstEvents = updates.count;
     result.endRssBytes = peakRssBytes();

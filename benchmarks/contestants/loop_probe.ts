@@ -7,6 +7,11 @@
 import { PerformanceObserver } from "node:perf_hooks";
 import type { Measurement } from "../lib/measurement.ts";
 
+type LoopDelays = Pick<
+  Measurement,
+  "longestTaskMs" | "p999TaskMs" | "longestPauseMs" | "longestOwnTaskMs"
+>;
+
 /** How long the event loop is away: a timer of one millisecond, and how much later than that it comes. */
 export class LoopProbe {
   readonly #collector = new CollectorProbe();
@@ -24,12 +29,12 @@ export class LoopProbe {
     this.#timer = setTimeout(tick, PROBE_MS);
   }
 
-  stop(): Pick<Measurement, "longestTaskMs" | "p999TaskMs" | "longestPauseMs" | "longestOwnTaskMs"> {
+  async stop(): Promise<LoopDelays> {
     clearTimeout(this.#timer);
     this.#sample(); // what is under way counts too
     const sorted = this.#samples.map(({ delayMs }) => delayMs).sort((a, b) => a - b);
     const at = Math.min(sorted.length - 1, Math.floor(sorted.length * 0.999));
-    const pauses = this.#collector.isTold ? this.#collector.stop() : undefined;
+    const pauses = await this.#collector.stop();
     return {
       longestTaskMs: sorted[sorted.length - 1],
       p999TaskMs: sorted[at],
@@ -67,7 +72,7 @@ function withoutPauses(
 
 /** When the collector stopped everything, where the runtime tells: on Node. */
 export class CollectorProbe {
-  #pauses: Interval[] = [];
+  readonly #pauses: Interval[] = [];
   #observer: PerformanceObserver | undefined;
 
   start(): void {
@@ -76,22 +81,18 @@ export class CollectorProbe {
     this.#observer.observe({ entryTypes: ["gc"] });
   }
 
-  /** Whether the runtime tells. */
-  get isTold(): boolean {
-    return this.#observer !== undefined;
+  /** The pauses since a time; `undefined` if the runtime does not tell. Waits: a pause is told in a later turn. */
+  async since(startMs: number): Promise<readonly Interval[] | undefined> {
+    if (this.#observer === undefined) return undefined;
+    const endMs = performance.now();
+    await new Promise((resolve) => setTimeout(resolve, TOLD_AFTER_MS));
+    this.#add(this.#observer.takeRecords());
+    return this.#pauses.filter((pause) => pause.startMs >= startMs && pause.startMs < endMs);
   }
 
-  /** The pauses since the start or the last call of this. */
-  take(): readonly Interval[] {
-    if (this.#observer !== undefined) this.#add(this.#observer.takeRecords());
-    const pauses = this.#pauses;
-    this.#pauses = [];
-    return pauses;
-  }
-
-  /** The same, for the last time. */
-  stop(): readonly Interval[] {
-    const pauses = this.take();
+  /** All pauses, for the last time. */
+  async stop(): Promise<readonly Interval[] | undefined> {
+    const pauses = await this.since(0);
     this.#observer?.disconnect();
     return pauses;
   }
@@ -109,3 +110,4 @@ interface GcEntry {
 }
 
 const PROBE_MS = 1;
+const TOLD_AFTER_MS = 20;

@@ -29,22 +29,23 @@ export class TimeProfile {
 
   /** What follows is of interest. */
   begin(): void {
-    this.#collector.take();
     this.#parses = [];
     this.#startMs = performance.now();
     this.#utilization = performance.eventLoopUtilization();
   }
 
   /** Where the time since then went. */
-  end(): TimeSpent {
+  async end(): Promise<TimeSpent> {
     const wallMs = performance.now() - this.#startMs;
-    const pauses = this.#collector.take();
-    const pausesMs = sumOf(pauses);
+    const idleMs = performance.eventLoopUtilization(this.#utilization).idle;
+    const parses = this.#parses;
+    this.#parses = [];
+    const pauses = await this.#collector.since(this.#startMs) ?? [];
     return {
       wallMs,
-      pausesMs,
-      parseMs: sumOf(this.#parses) - overlapOf(this.#parses, pauses),
-      idleMs: performance.eventLoopUtilization(this.#utilization).idle,
+      pausesMs: sumOf(pauses),
+      parseMs: sumOf(parses) - overlapOf(parses, pauses),
+      idleMs,
     };
   }
 }
@@ -56,7 +57,9 @@ function sumOf(intervals: readonly Interval[]): number {
 /** For how long some of both was under way; each is a list of intervals that do not overlap, in order. */
 export function overlapOf(some: readonly Interval[], others: readonly Interval[]): number {
   let sum = 0;
-  for (let i = 0, j = 0; i < some.length && j < others.length;) {
+  let i = 0;
+  let j = 0;
+  while (i < some.length && j < others.length) {
     const endMs = Math.min(some[i].endMs, others[j].endMs);
     sum += Math.max(0, endMs - Math.max(some[i].startMs, others[j].startMs));
     if (some[i].endMs === endMs) i++;
