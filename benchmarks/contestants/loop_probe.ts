@@ -6,6 +6,7 @@
 
 import { PerformanceObserver } from "node:perf_hooks";
 import type { Measurement } from "../lib/measurement.ts";
+import { type Interval, overlapOf } from "./intervals.ts";
 
 type LoopDelays = Pick<
   Measurement,
@@ -40,7 +41,12 @@ export class LoopProbe {
       p999TaskMs: sorted[at],
       ...(pauses && {
         longestPauseMs: Math.max(0, ...pauses.map(({ startMs, endMs }) => endMs - startMs)),
-        longestOwnTaskMs: Math.max(...this.#samples.map((sample) => withoutPauses(sample, pauses))),
+        // Less the time for which the collector stopped everything.
+        longestOwnTaskMs: Math.max(
+          ...this.#samples.map(({ endMs, delayMs }) =>
+            delayMs - overlapOf([{ startMs: endMs - delayMs, endMs }], pauses)
+          ),
+        ),
       }),
     };
   }
@@ -50,24 +56,6 @@ export class LoopProbe {
     this.#samples.push({ endMs: now, delayMs: Math.max(0, now - this.#lastMs - PROBE_MS) });
     this.#lastMs = now;
   }
-}
-
-/** A time for which something went on, by `performance.now()`. */
-export interface Interval {
-  readonly startMs: number;
-  readonly endMs: number;
-}
-
-/** A delay of the event loop, less the time for which the collector stopped everything. */
-function withoutPauses(
-  { endMs, delayMs }: { readonly endMs: number; readonly delayMs: number },
-  pauses: readonly Interval[],
-): number {
-  let own = delayMs;
-  for (const pause of pauses) {
-    own -= Math.max(0, Math.min(endMs, pause.endMs) - Math.max(endMs - delayMs, pause.startMs));
-  }
-  return own;
 }
 
 /** When the collector stopped everything, where the runtime tells: on Node. */

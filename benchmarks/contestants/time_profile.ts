@@ -6,7 +6,8 @@
 
 import { performance } from "node:perf_hooks";
 import type { TimeSpent } from "../lib/measurement.ts";
-import { CollectorProbe, type Interval } from "./loop_probe.ts";
+import { type Interval, overlapOf } from "./intervals.ts";
+import { CollectorProbe } from "./loop_probe.ts";
 
 /** Times every call of `JSON.parse`, the collector's pauses, and how long the event loop waits. */
 export class TimeProfile {
@@ -52,18 +53,4 @@ export class TimeProfile {
 
 function sumOf(intervals: readonly Interval[]): number {
   return intervals.reduce((sum, { startMs, endMs }) => sum + endMs - startMs, 0);
-}
-
-/** For how long some of both was under way; each is a list of intervals that do not overlap, in order. */
-export function overlapOf(some: readonly Interval[], others: readonly Interval[]): number {
-  let sum = 0;
-  let i = 0;
-  let j = 0;
-  while (i < some.length && j < others.length) {
-    const endMs = Math.min(some[i].endMs, others[j].endMs);
-    sum += Math.max(0, endMs - Math.max(some[i].startMs, others[j].startMs));
-    if (some[i].endMs === endMs) i++;
-    else j++;
-  }
-  return sum;
 }

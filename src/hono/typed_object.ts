@@ -7,6 +7,7 @@ import { isBuiltinGroup } from "../meta/builtin_groups.ts";
 import type { ApiResource } from "../meta/discovery.ts";
 import type { KubernetesObject } from "../meta/object.ts";
 import { groupVersion } from "../meta/resource.ts";
+import { closingQuote } from "../util/json_text.ts";
 
 /** An object with its kind and apiVersion, which items of a list come without. */
 export function withType(resource: ApiResource, object: KubernetesObject): KubernetesObject {
@@ -39,8 +40,7 @@ function hasTypeField(json: string): boolean {
     const character = json.charCodeAt(i);
     if (character === QUOTE) {
       const start = i + 1;
-      i = json.indexOf('"', start);
-      while (isEscaped(json, i)) i = json.indexOf('"', i + 1);
+      i = closingQuote(json, i);
       if (depth !== 1 || json.charCodeAt(i + 1) !== COLON) continue;
       const name = json.slice(start, i);
       if (name === "kind" || name === "apiVersion") return true;
@@ -53,16 +53,8 @@ function hasTypeField(json: string): boolean {
   return false;
 }
 
-/** Whether the character before is a backslash that stands for no backslash itself. */
-function isEscaped(json: string, at: number): boolean {
-  let backslashes = 0;
-  while (json.charCodeAt(at - 1 - backslashes) === BACKSLASH) backslashes++;
-  return backslashes % 2 === 1;
-}
-
 const QUOTE = 0x22;
 const COLON = 0x3a;
-const BACKSLASH = 0x5c;
 const OPEN_BRACE = 0x7b;
 const CLOSE_BRACE = 0x7d;
 const OPEN_BRACKET = 0x5b;

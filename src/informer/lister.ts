@@ -135,16 +135,7 @@ export function newLister<T, I extends string>(
 export function listAll<T>(store: Store<T>, selector?: LabelSelector): T[] {
   if (selector?.selectable === false) return [];
   if (selector === undefined || selector.empty) return store.list();
-  return findHeld(store, (held) => {
-    const candidates = isIndexer(held)
-      ? labelCandidates(held, { selector, namespace: undefined })
-      : undefined;
-    const found: Held<T>[] = [];
-    for (const object of candidates ?? held.values()) {
-      if (selector.matches(labelled(object).labels)) found.push(object);
-    }
-    return found;
-  });
+  return select(store, { selector, namespace: undefined });
 }
 
 /**
@@ -173,32 +164,35 @@ export function listAllByNamespace<T, I extends string>(
   if (selector?.selectable === false) return [];
   if (namespace === "") return listAll(indexer, selector);
   const matches = selector === undefined || selector.empty ? undefined : selector;
-  const isIndexed = Object.hasOwn(indexer.getIndexers(), NAMESPACE_INDEX);
-  if (isIndexed && matches === undefined) return indexer.byIndex(NAMESPACE_INDEX as I, namespace);
-  return findHeld(indexer as Indexer<T>, (held) => {
-    const candidates = labelCandidates(held, {
-      selector: matches,
-      namespace: isIndexed ? namespace : undefined,
-    });
-    const found: Held<T>[] = [];
-    for (const object of candidates ?? held.values()) {
-      const metadata = labelled(object);
-      if (!isIndexed && metadata.namespace !== namespace) continue;
-      if (matches === undefined || matches.matches(metadata.labels)) found.push(object);
-    }
-    return found;
-  });
+  if (matches === undefined && isNamespaceIndexed(indexer)) {
+    return indexer.byIndex(NAMESPACE_INDEX as I, namespace);
+  }
+  return select(indexer, { selector: matches, namespace });
 }
 
 /** Looks through a store as it holds its objects: what they are found by is live, and only what is found is decoded. */
-function findHeld<T, S extends Store<T>>(
-  store: S,
-  find: (held: S extends Indexer<T> ? Indexer<Held<T>> : Store<Held<T>>) => Held<T>[],
+function select<T>(
+  store: Store<T>,
+  what: { readonly selector: LabelSelector | undefined; readonly namespace: string | undefined },
 ): T[] {
-  type Content = Parameters<typeof find>[0];
   const encoded = encodedContentOf<T>(store);
-  const found = find((encoded?.held ?? store) as unknown as Content);
+  const content = encoded?.held ?? store as Store<Held<T>>;
+  const { selector, namespace } = what;
+  const isIndexed = namespace === undefined || isIndexer(content) && isNamespaceIndexed(content);
+  const candidates = isIndexer(content)
+    ? labelCandidates(content, { selector, namespace: isIndexed ? namespace : undefined })
+    : undefined;
+  const found: Held<T>[] = [];
+  for (const held of candidates ?? content.values()) {
+    const metadata = labelled(held);
+    if (!isIndexed && metadata.namespace !== namespace) continue;
+    if (selector === undefined || selector.matches(metadata.labels)) found.push(held);
+  }
   return encoded === undefined ? found as T[] : Array.from(encoded.codec.peekAll(found));
+}
+
+function isNamespaceIndexed<T, I extends string>(indexer: Indexer<T, I>): boolean {
+  return Object.hasOwn(indexer.getIndexers(), NAMESPACE_INDEX);
 }
 
 function isIndexer<T>(store: Store<T>): store is Indexer<T> {

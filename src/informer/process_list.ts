@@ -8,14 +8,11 @@ import { DeletedFinalStateUnknown } from "../meta/tombstone.ts";
 import type { ReplacedAllInfo } from "../queue/delta.ts";
 import type { OnRejected, ReplacedInSteps, Store } from "../store/store.ts";
 import { toError } from "../util/errors.ts";
-import type { Steps } from "../util/steps.ts";
+import { STEP_OBJECTS, type Steps } from "../util/steps.ts";
 import { ListNotifications } from "./list_notifications.ts";
 import type { DeltaSink } from "./process_deltas.ts";
 import { isSameVersion } from "./same_version.ts";
 import type { StoreChange } from "./store_event.ts";
-
-/** How many objects there are to a step. */
-const STEP_OBJECTS = 128;
 
 /**
  * Replaces the store's content by a list, in steps. The last one writes the store and tells everyone; until then readers
@@ -81,8 +78,8 @@ function* compareSteps<T>(
       sink.rejected(toError(error), object, false);
       continue;
     }
-    const oldObject = known.length === 0 ? undefined : store.getByKey(key);
-    if (oldObject !== undefined) keys.add(key);
+    if (known.length > 0) keys.add(key);
+    const oldObject = store.getByKey(key);
     list.push(oldObject !== undefined && isSameVersion(oldObject, object) ? oldObject : object, oldObject);
     if (++step % STEP_OBJECTS === 0) yield;
   }

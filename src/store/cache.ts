@@ -4,7 +4,7 @@
  */
 
 import { type KeyFunc, keyOf } from "../meta/keys.ts";
-import { finish, type Steps } from "../util/steps.ts";
+import { finish, STEP_OBJECTS, type Steps } from "../util/steps.ts";
 import type { Indexers, IndexFunc, IndexValues } from "./index_func.ts";
 import type { Indexer } from "./indexer.ts";
 import { type Held, ObjectCodec, type ObjectCodecOptions, setEncodedContent } from "./object_codec.ts";
@@ -171,9 +171,9 @@ class Cache<T, I extends string> implements Indexer<T, I>, ReplacedInSteps<T> {
   }
 
   *replaceSteps(objects: readonly T[], resourceVersion: string, onRejected?: OnRejected<T>): Steps {
-    const held = yield* this.#heldSteps(objects);
+    const { held, keys } = yield* this.#heldSteps(objects);
     yield* this.#storage.replaceSteps(
-      { [Symbol.iterator]: () => this.#keyed(objects, held) },
+      { [Symbol.iterator]: () => this.#keyed(held, keys) },
       resourceVersion,
       onRejected && ((error, held) => {
         const instead = onRejected(error, this.#opened(held) as T);
@@ -182,21 +182,29 @@ class Cache<T, I extends string> implements Indexer<T, I>, ReplacedInSteps<T> {
     );
   }
 
-  /** Objects as they will be held. */
-  *#heldSteps(objects: readonly T[]): Generator<undefined, readonly Held<T>[], undefined> {
-    if (this.#transform === undefined && this.#codec === undefined) return objects;
+  /** Objects as they will be held; with the keys that they had, unless they are held as they are. */
+  *#heldSteps(
+    objects: readonly T[],
+  ): Generator<undefined, { held: readonly Held<T>[]; keys: readonly string[] | undefined }, undefined> {
+    if (this.#transform === undefined && this.#codec === undefined) return { held: objects, keys: undefined };
     const held: Held<T>[] = [];
-    for (let i = 0; i < objects.length; i++) {
-      const key = keyOf(this.#keyFunc, objects[i], "replace");
-      held.push(this.#held(key, this.#transformed(objects[i])));
-      if (i % 128 === 127) yield;
+    const keys: string[] = [];
+    for (const object of objects) {
+      const key = keyOf(this.#keyFunc, object, "replace");
+      held.push(this.#held(key, this.#transformed(object)));
+      if (keys.push(key) % STEP_OBJECTS === 0) yield;
     }
-    return held;
+    return { held, keys };
   }
 
   /** Pairs are made when they are asked for: a long list of them would be the most that a `replace` needs. */
-  *#keyed(objects: readonly T[], held: readonly Held<T>[]): IterableIterator<[key: string, held: Held<T>]> {
-    for (let i = 0; i < objects.length; i++) yield [keyOf(this.#keyFunc, objects[i], "replace"), held[i]];
+  *#keyed(
+    held: readonly Held<T>[],
+    keys: readonly string[] | undefined,
+  ): IterableIterator<[key: string, held: Held<T>]> {
+    for (let i = 0; i < held.length; i++) {
+      yield [keys?.[i] ?? keyOf(this.#keyFunc, held[i], "replace"), held[i]];
+    }
   }
 
   transaction(writes: readonly Transaction<T>[]): void {

@@ -4,7 +4,7 @@
  */
 
 import { resourceVersionOf } from "../meta/object.ts";
-import { finish, type Steps } from "../util/steps.ts";
+import { finish, STEP_OBJECTS, type Steps } from "../util/steps.ts";
 import { IndexFuncError } from "./errors.ts";
 import { BucketIterator } from "./index_bucket.ts";
 import type { Indexers, IndexFunc, IndexValues } from "./index_func.ts";
@@ -398,9 +398,6 @@ export class ThreadSafeStore<T, I extends string = string> {
   }
 }
 
-/** How many objects there are to a step. */
-const STEP_OBJECTS = 128;
-
 /** What a `replace` changes. */
 interface Differences<T> {
   /** Objects that are not stored, or not so. */
@@ -427,7 +424,8 @@ function accept<T>(
   } catch (error) {
     if (onRejected === undefined || !(error instanceof IndexFuncError)) throw error;
     const instead = onRejected(error, object);
-    return instead && { object: instead, values: index.valuesOf(key, instead, "replace") };
+    if (instead === undefined) return undefined;
+    return { object: instead, values: index.valuesOf(key, instead, "replace") };
   }
 }
 

@@ -8,6 +8,9 @@ import { type Clock, nextTurn } from "./clock.ts";
 /** Work that pauses after each step. It is over when the generator is. */
 export type Steps = Generator<undefined, void, undefined>;
 
+/** How many objects of a list there are to a step, where each costs a few microseconds at most. */
+export const STEP_OBJECTS = 128;
+
 /** Does all that is left, in this turn. */
 export function finish(steps: Steps): void {
   while (!steps.next().done);

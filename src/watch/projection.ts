@@ -13,10 +13,10 @@
  * @module
  */
 
+import { closingQuote } from "../util/json_text.ts";
 import { type Branch, type FieldNode, fieldTree, WHOLE } from "./field_tree.ts";
 
 const QUOTE = 0x22;
-const BACKSLASH = 0x5c;
 const COMMA = 0x2c;
 const COLON = 0x3a;
 const OPEN_BRACKET = 0x5b;
@@ -278,17 +278,6 @@ class Walk {
     this.#position = close + 1;
     this.#hasGuessed = true;
     return true;
-  }
-}
-
-/** Where the string ends that begins with the quote at `open`; -1 if nowhere. */
-function closingQuote(text: string, open: number): number {
-  for (let quote = open;;) {
-    quote = text.indexOf('"', quote + 1);
-    let i = quote - 1;
-    while (text.charCodeAt(i) === BACKSLASH) i--;
-    // An even number of backslashes are escaped themselves.
-    if (quote < 0 || (quote - i) % 2 === 1) return quote;
   }
 }
 

@@ -124,6 +124,22 @@ describe("a store that is replaced", () => {
     }
   });
 
+  it("keeps what takes the place of a refused value, whatever that is, with few differences and with many", () => {
+    for (const count of [4, 1]) {
+      const store = new ThreadSafeStore<number, "sign">({
+        sign: (value) => {
+          if (value === 13) throw new Error("no luck");
+          return [String(Math.sign(value))];
+        },
+      });
+      const before: [string, number][] = [["a", 0], ["b", 1], ["c", 2], ["d", 3]];
+      store.replace(before.slice(0, count), "1");
+      store.replace([["a", 13], ...before.slice(1, count)], "2", ({ key }) => store.get(key));
+      assert.equal(store.get("a"), 0);
+      assert.deepEqual(store.indexKeys("sign", "0"), ["a"]);
+    }
+  });
+
   it("reads what can be read only once", () => {
     function* once(list: readonly Thing[]): Iterable<readonly [string, Thing]> {
       yield* keyed(list);

@@ -216,6 +216,18 @@ describe("a store with a transform", () => {
     assert.equal(store.getByKey("a"), "a bare string");
   });
 
+  it("keeps the key of before where the transform changes the object itself", () => {
+    const store = newStore<{ metadata: { name: string } }>(metaNamespaceKey, {
+      transform: (object) => {
+        object.metadata.name += "-renamed";
+        return object;
+      },
+    });
+    store.replace([{ metadata: { name: "a" } }, { metadata: { name: "b" } }], "1");
+    assert.deepEqual(store.listKeys().sort(), ["a", "b"]);
+    assert.equal(store.getByKey("a")?.metadata.name, "a-renamed");
+  });
+
   it("stores nothing where the transform throws, and says what it threw and for which object", () => {
     const store = upperCase();
     store.replace([thing("a", "one")], "1");

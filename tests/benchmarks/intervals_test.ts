@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { it } from "node:test";
-import { overlapOf } from "../../benchmarks/contestants/time_profile.ts";
+import { overlapOf } from "../../benchmarks/contestants/intervals.ts";
 
 it("the overlap of two lists of times is what is in both", () => {
   const times = (...bounds: [number, number][]) => bounds.map(([startMs, endMs]) => ({ startMs, endMs }));
