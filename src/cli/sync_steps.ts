@@ -4,7 +4,7 @@
  */
 
 import type { ReflectorStatus } from "../reflector/status.ts";
-import type { Clock } from "../util/clock.ts";
+import { type Clock, monotonicNow } from "../util/clock.ts";
 import type { ReflectedResource } from "./dashboard/reflected_resource.ts";
 import { briefReason } from "./errors.ts";
 import type { ServeStep, SyncProgress } from "./serve_options.ts";
@@ -25,7 +25,7 @@ export function tellSteps(
   clock: Clock,
   tell: (step: ServeStep) => void,
 ): () => void {
-  const startMs = clock.now();
+  const startMs = monotonicNow(clock);
   const inTrouble = new Set<ReflectedResource>();
   const told = new Set<string>();
   let isOver = false;
@@ -61,7 +61,7 @@ export function tellSteps(
     if (isOver) return;
     isSynced = true;
     const objects = resources.reduce((sum, { informer }) => sum + informer.indexer.size, 0);
-    tell({ type: "synced", objects, durationMs: clock.now() - startMs });
+    tell({ type: "synced", objects, durationMs: Math.round(monotonicNow(clock) - startMs) });
   };
   // Rejected when an informer is stopped before: there is nothing to tell then.
   Promise.all(resources.map(({ informer }) => informer.synced())).then(onSynced, () => {});

@@ -12,7 +12,7 @@ import { Reflector } from "../reflector/reflector.ts";
 import type { ReflectorOptions } from "../reflector/reflector_options.ts";
 import type { ReflectorStatus } from "../reflector/status.ts";
 import { linkedAbort, onAbort } from "../util/abort.ts";
-import { type Clock, nextTurn, realClock } from "../util/clock.ts";
+import { type Clock, monotonicNow, nextTurn, realClock } from "../util/clock.ts";
 import { errorMessage } from "../util/errors.ts";
 import { consoleLogger, type Logger } from "../util/logger.ts";
 import { finishInTurns, type Steps } from "../util/steps.ts";
@@ -159,12 +159,12 @@ export class Controller<T> {
     const { queue } = this.#config;
     while (!signal.aborted) {
       await queue.wait(); // close() ends it
-      const untilMs = this.#clock.now() + BUDGET_MS;
+      const untilMs = monotonicNow(this.#clock) + BUDGET_MS;
       let items = 0;
       while (
         !signal.aborted && (this.#isLongNext() ? await this.#processList(signal) : this.#processNext())
       ) {
-        if (++items < BUDGET_ITEMS && this.#clock.now() < untilMs) continue;
+        if (++items < BUDGET_ITEMS && monotonicNow(this.#clock) < untilMs) continue;
         await nextTurn();
         break;
       }

@@ -3,7 +3,7 @@
  * @module
  */
 
-import type { Clock } from "../util/clock.ts";
+import { type Clock, monotonicNow } from "../util/clock.ts";
 import type { MetricLabels, Metrics } from "../util/metrics.ts";
 
 // A gauge is a double: more digits would not survive.
@@ -25,8 +25,9 @@ export class InformerMetrics {
   time(name: string, labels: MetricLabels = {}): () => void {
     const metrics = this.#metrics;
     if (metrics === undefined) return nothing;
-    const startMs = this.#clock.now();
-    return () => metrics.observe(name, (this.#clock.now() - startMs) / 1_000, { ...this.#labels, ...labels });
+    const startMs = monotonicNow(this.#clock);
+    return () =>
+      metrics.observe(name, (monotonicNow(this.#clock) - startMs) / 1_000, { ...this.#labels, ...labels });
   }
 
   /** The store was written. */

@@ -9,7 +9,7 @@ import { compareResourceVersions } from "../meta/resource_version.ts";
 import type { DeletedObject } from "../meta/tombstone.ts";
 import type { Indexer } from "../store/indexer.ts";
 import type { Store } from "../store/store.ts";
-import { type Clock, realClock } from "../util/clock.ts";
+import { type Clock, monotonicNow, realClock } from "../util/clock.ts";
 import { errorMessage } from "../util/errors.ts";
 import { consoleLogger, type Logger } from "../util/logger.ts";
 import { NoIndexerError } from "./errors.ts";
@@ -230,7 +230,7 @@ export class MutationCache<T, I extends string = never> {
     const entry = this.#entries.get(key);
     if (entry === undefined) return undefined;
     this.#entries.delete(key);
-    if (this.#clock.now() > entry.expiresMs) return undefined;
+    if (monotonicNow(this.#clock) > entry.expiresMs) return undefined;
     this.#entries.set(key, entry);
     return entry;
   }
@@ -249,7 +249,7 @@ export class MutationCache<T, I extends string = never> {
       object,
       resourceVersion: metadata === undefined ? undefined : metadata.resourceVersion ?? "",
       uid: metadata?.uid ?? "",
-      expiresMs: this.#clock.now() + this.#ttlMs,
+      expiresMs: monotonicNow(this.#clock) + this.#ttlMs,
     };
   }
 

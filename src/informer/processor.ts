@@ -5,7 +5,7 @@
 
 import { deletionHandlingMetaNamespaceKey, type KeyFunc } from "../meta/keys.ts";
 import type { Held, ObjectCodec } from "../store/object_codec.ts";
-import type { Clock } from "../util/clock.ts";
+import { type Clock, monotonicNow } from "../util/clock.ts";
 import type { Logger } from "../util/logger.ts";
 import { TurnQueue } from "../util/turn_queue.ts";
 import type { Notification, ResourceEventHandler } from "./event_handler.ts";
@@ -151,7 +151,7 @@ export class Processor<T> {
 
   /** Whether a resync is due for anyone; from now on updates that say nothing new go to those only. */
   shouldResync(): boolean {
-    const nowMs = this.#options.clock.now();
+    const nowMs = monotonicNow(this.#options.clock);
     let due = false;
     for (const listener of this.#listeners) {
       listener.isSyncing = listener.shouldResync(nowMs);

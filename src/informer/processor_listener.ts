@@ -6,7 +6,7 @@
 import type { KeyFunc } from "../meta/keys.ts";
 import type { Held, ObjectCodec } from "../store/object_codec.ts";
 import { sleepUnlessAborted } from "../util/abort.ts";
-import type { Clock } from "../util/clock.ts";
+import { type Clock, monotonicNow } from "../util/clock.ts";
 import { errorMessage } from "../util/errors.ts";
 import { isThenable } from "../util/guarded.ts";
 import type { Logger } from "../util/logger.ts";
@@ -76,7 +76,7 @@ export class ProcessorListener<T> {
     this.name = options.name;
     this.requestedResyncPeriodMs = options.requestedResyncPeriodMs;
     this.resyncPeriodMs = options.resyncPeriodMs;
-    this.#nextResyncMs = options.clock.now() + options.resyncPeriodMs;
+    this.#nextResyncMs = monotonicNow(options.clock) + options.resyncPeriodMs;
   }
 
   /** How many notifications wait. */
@@ -142,7 +142,7 @@ export class ProcessorListener<T> {
     const { clock, metrics, turns } = this.#options;
     const { signal } = this.#stop;
     const labels = { handler: this.name };
-    let untilMs = clock.now() + BUDGET_MS;
+    let untilMs = monotonicNow(clock) + BUDGET_MS;
     let calls = 0;
     for (let next = this.#pending.shift(); next !== undefined; next = this.#pending.shift()) {
       metrics.backlog(this.name, this.#pending.length);
@@ -152,9 +152,9 @@ export class ProcessorListener<T> {
       called();
       if (next.type === "add" && next.isInInitialList) this.#tracker.finished();
       if (failed) await sleepUnlessAborted(PAUSE_AFTER_ERROR_MS, { clock, signal });
-      if (++calls >= BUDGET_CALLS || clock.now() >= untilMs) {
+      if (++calls >= BUDGET_CALLS || monotonicNow(clock) >= untilMs) {
         await turns.next();
-        untilMs = clock.now() + BUDGET_MS;
+        untilMs = monotonicNow(clock) + BUDGET_MS;
         calls = 0;
       }
     }

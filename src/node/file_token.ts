@@ -4,7 +4,7 @@
  */
 
 import { readFile } from "node:fs/promises";
-import type { Clock } from "../util/clock.ts";
+import { type Clock, monotonicNow } from "../util/clock.ts";
 import { errorMessage } from "../util/errors.ts";
 import type { Logger } from "../util/logger.ts";
 import { KubeconfigError } from "./kubeconfig.ts";
@@ -35,12 +35,12 @@ export class FileToken {
    * @throws {KubeconfigError} The file cannot be read or is empty, and there is no token yet.
    */
   async read(): Promise<string> {
-    if (this.#token !== undefined && this.#clock.now() - this.#readMs < FRESH_MS) return this.#token;
+    if (this.#token !== undefined && monotonicNow(this.#clock) - this.#readMs < FRESH_MS) return this.#token;
     try {
       const token = (await readFile(this.#path, "utf8")).trim();
       if (token === "") throw new Error("it is empty");
       this.#token = token;
-      this.#readMs = this.#clock.now();
+      this.#readMs = monotonicNow(this.#clock);
     } catch (error) {
       const text = `Cannot read the token file ${this.#path}: ${errorMessage(error)}`;
       if (this.#token === undefined) throw new KubeconfigError(text, { cause: error });

@@ -4,7 +4,7 @@
  */
 
 import { abortable } from "../util/abort.ts";
-import { type Clock, realClock } from "../util/clock.ts";
+import { type Clock, monotonicNow, realClock } from "../util/clock.ts";
 import { type Deferred, deferred, Latch } from "../util/deferred.ts";
 import { consoleLogger, type Logger } from "../util/logger.ts";
 import { FIFOClosedError } from "./errors.ts";
@@ -124,12 +124,12 @@ export class SlowTrace {
 
   /** The time, before the item is processed. */
   start(): number {
-    return this.#clock.now();
+    return monotonicNow(this.#clock);
   }
 
   /** Logs if it took too long since `startMs`. */
   end(startMs: number, depth: number, label: () => string, count = 1): void {
-    const tookMs = this.#clock.now() - startMs;
+    const tookMs = Math.round(monotonicNow(this.#clock) - startMs);
     if (tookMs <= Math.min(SLOW_MS * count, SLOW_MAX_MS)) return;
     let key: string;
     try {

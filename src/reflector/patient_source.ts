@@ -6,7 +6,7 @@
 import type { ListOptions, ListPage, WatchStream } from "../meta/list_watch.ts";
 import { NetworkError } from "../meta/status.ts";
 import { abortable, type LinkedAbort, linkedAbort } from "../util/abort.ts";
-import type { Clock } from "../util/clock.ts";
+import { type Clock, monotonicNow } from "../util/clock.ts";
 import type { ListerWatcher } from "./lister_watcher.ts";
 import { OpenWatch } from "./open_watch.ts";
 import type { ReflectorMetrics } from "./reflector_metrics.ts";
@@ -47,13 +47,13 @@ export class PatientSource<T> {
   ): Promise<OpenWatch<T>> {
     const { clock, name, metrics, openTimeoutMs = DEFAULT_OPEN_TIMEOUT_MS } = this.#options;
     const link = linkedAbort(signal);
-    const deadlineMs = clock.now() + options.timeoutSeconds * 1_000 + DEADLINE_GRACE_MS;
+    const deadlineMs = monotonicNow(clock) + options.timeoutSeconds * 1_000 + DEADLINE_GRACE_MS;
     const text = `Cannot watch ${name}: no answer within ${openTimeoutMs} ms`;
     let answer: Promise<WatchStream<T>> | undefined;
     const received = { bytes: 0, lastMs: 0 };
     const onBytes = (bytes: number) => {
       received.bytes += bytes;
-      received.lastMs = clock.now();
+      received.lastMs = monotonicNow(clock);
       metrics.onWatchBytes?.(bytes);
     };
     try {

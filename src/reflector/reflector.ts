@@ -22,7 +22,7 @@ import { isExpired, isInternalError, networkErrorOf } from "../meta/status.ts";
 import type { ReflectorStore } from "../queue/queue.ts";
 import { sleepUnlessAborted } from "../util/abort.ts";
 import { newReflectorBackoff } from "../util/backoff.ts";
-import { type Clock, realClock } from "../util/clock.ts";
+import { type Clock, monotonicNow, realClock } from "../util/clock.ts";
 import { errorMessage } from "../util/errors.ts";
 import { RetryWithDeadline } from "../util/retry_with_deadline.ts";
 import { refuseTable } from "./events.ts";
@@ -292,7 +292,7 @@ export class Reflector<T> {
   async #stream(signal: AbortSignal): Promise<Streamed<T>> {
     this.#status.enter("streaming", { progress: { items: 0 } });
     const resourceVersion = this.#state.isResourceVersionUnavailable ? "" : this.#state.resourceVersion;
-    const startMs = this.#clock.now();
+    const startMs = monotonicNow(this.#clock);
     let watch: OpenWatch<T> | undefined;
     let keep = false;
     let received = false;
@@ -325,7 +325,7 @@ export class Reflector<T> {
         },
       }));
       if (initial === undefined) {
-        const isShort = !received && this.#clock.now() - startMs < VERY_SHORT_MS;
+        const isShort = !received && monotonicNow(this.#clock) - startMs < VERY_SHORT_MS;
         if (isShort) throw new VeryShortWatchError(this.#name);
         return { outcome: { of: "stream", closed: true } };
       }
@@ -399,7 +399,7 @@ export class Reflector<T> {
   }
 
   async #watch(signal: AbortSignal, opened: OpenWatch<T> | undefined, resync: ResyncTimer): Promise<Outcome> {
-    const startMs = this.#clock.now();
+    const startMs = monotonicNow(this.#clock);
     let watch = opened;
     if (watch === undefined) {
       if (this.#watchesSinceList++ > 0) this.#metrics.reconnects(this.#lastEnd);
@@ -441,7 +441,7 @@ export class Reflector<T> {
     if (error !== undefined) this.#fail(error);
     // A connection that broke is a watch that ended: what it delivered stands, and the next one goes on from there.
     let failure = networkErrorOf(error) === undefined ? error : undefined;
-    const lastedMs = this.#clock.now() - startMs;
+    const lastedMs = monotonicNow(this.#clock) - startMs;
     // A short watch says nothing about bookmarks; one that lasted and had none says that this server sends none (any more).
     this.#expectsBookmarks = hadBookmark || (this.#expectsBookmarks && lastedMs < bookmarkSilenceMs);
     const isVeryShort = failure === undefined && eventCount === 0 && lastedMs < VERY_SHORT_MS;

@@ -3,7 +3,7 @@
  * @module
  */
 
-import type { Clock } from "../util/clock.ts";
+import { type Clock, monotonicNow } from "../util/clock.ts";
 import type { MetricLabels, Metrics } from "../util/metrics.ts";
 import { codeOf } from "./status.ts";
 
@@ -35,9 +35,9 @@ export class ReflectorMetrics {
   /** A list begins; call what it returns with the number of its items when they are stored. */
   listBegins(): (items: number) => void {
     this.#count("reflector_lists_total", 1);
-    const startMs = this.#clock.now();
+    const startMs = monotonicNow(this.#clock);
     return (items) => {
-      this.#observe("reflector_list_duration_seconds", (this.#clock.now() - startMs) / 1_000);
+      this.#observe("reflector_list_duration_seconds", (monotonicNow(this.#clock) - startMs) / 1_000);
       this.#observe("reflector_items_per_list", items);
     };
   }

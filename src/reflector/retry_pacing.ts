@@ -4,7 +4,7 @@
  */
 
 import { isExpired, statusErrorOf } from "../meta/status.ts";
-import type { Clock } from "../util/clock.ts";
+import { type Clock, monotonicNow } from "../util/clock.ts";
 
 /**
  * Delays that grow.
@@ -49,12 +49,14 @@ export class RetryPacing {
 
   /** A watch is open. */
   healthy(): void {
-    this.#healthySinceMs ??= this.#clock.now();
+    this.#healthySinceMs ??= monotonicNow(this.#clock);
   }
 
   /** The delay after a failure, in milliseconds. */
   delayAfter(error: unknown): number {
-    const healthyMs = this.#healthySinceMs === undefined ? 0 : this.#clock.now() - this.#healthySinceMs;
+    const healthyMs = this.#healthySinceMs === undefined
+      ? 0
+      : monotonicNow(this.#clock) - this.#healthySinceMs;
     this.#healthySinceMs = undefined;
     if (healthyMs >= HEALTH_RESETS_AFTER_MS) {
       this.#backoff.reset?.();
@@ -96,7 +98,7 @@ export class LossRecovery {
 
   /** A change was lost. */
   lost(): void {
-    const nowMs = this.#clock.now();
+    const nowMs = monotonicNow(this.#clock);
     if (this.#lastLossMs !== undefined && nowMs - this.#lastLossMs > 2 * LAST_RELIST_MS) {
       this.#delayMs = FIRST_RELIST_MS;
     }

@@ -4,7 +4,7 @@
  */
 
 import { networkErrorOf, statusErrorOf } from "../meta/status.ts";
-import type { Clock } from "../util/clock.ts";
+import { type Clock, monotonicNow } from "../util/clock.ts";
 import { CacheError, errorMessage } from "../util/errors.ts";
 import { callGuarded } from "../util/guarded.ts";
 
@@ -109,6 +109,8 @@ export class StatusKeeper {
   #lastEventTimeMs: number | undefined;
   #lastBookmarkTimeMs: number | undefined;
   #lastContactTimeMs: number | undefined;
+  /** The same on the monotonic clock. */
+  #contactMs = 0;
   #nextRetryTimeMs: number | undefined;
   #lastError: ReflectorError | undefined;
   #progress: ReflectorStatus["progress"];
@@ -121,10 +123,10 @@ export class StatusKeeper {
 
   /** The status, now. */
   snapshot(): ReflectorStatus {
-    const contactMs = this.#lastContactTimeMs;
-    const contact = contactMs === undefined
+    const lastContactTimeMs = this.#lastContactTimeMs;
+    const contact = lastContactTimeMs === undefined
       ? {}
-      : { lastContactTimeMs: contactMs, lagMs: Math.max(0, this.#clock.now() - contactMs) };
+      : { lastContactTimeMs, lagMs: Math.round(monotonicNow(this.#clock) - this.#contactMs) };
     return {
       phase: this.#phase,
       resourceVersion: this.#resourceVersion(),
@@ -165,7 +167,7 @@ export class StatusKeeper {
   /** A try succeeded. */
   succeed(): void {
     this.#attempt = 0;
-    this.#lastContactTimeMs = this.#clock.now();
+    this.#heardOf();
   }
 
   /** Something went wrong. */
@@ -175,13 +177,17 @@ export class StatusKeeper {
 
   /** Events arrived. */
   eventsArrived(): void {
-    this.#lastEventTimeMs = this.#clock.now();
-    this.#lastContactTimeMs = this.#lastEventTimeMs;
+    this.#lastEventTimeMs = this.#heardOf();
   }
 
   /** One of them was a bookmark. */
   bookmarkArrived(): void {
     this.#lastBookmarkTimeMs = this.#lastEventTimeMs;
+  }
+
+  #heardOf(): number {
+    this.#contactMs = monotonicNow(this.#clock);
+    return this.#lastContactTimeMs = this.#clock.now();
   }
 
   #tell(): void {

@@ -5,7 +5,7 @@
 
 import { NetworkError } from "../meta/status.ts";
 import type { LinkedAbort } from "../util/abort.ts";
-import type { Clock, TimerHandle } from "../util/clock.ts";
+import { type Clock, monotonicNow, type TimerHandle } from "../util/clock.ts";
 import { Watchdog } from "./watchdog.ts";
 
 /** Ends a watch because a change was lost, and everything must be listed again. */
@@ -39,7 +39,7 @@ export class WatchGuard {
     this.#bookmarkSilenceMs = options.bookmarkSilenceMs;
     this.#deadline = clock.setTimeout(
       () => this.#drop("the server did not end it by its timeout"),
-      options.deadlineMs - clock.now(),
+      options.deadlineMs - monotonicNow(clock),
     );
     if (options.expectsBookmarks) this.bookmark();
   }
@@ -64,7 +64,7 @@ export class WatchGuard {
     this.#clock.clearTimeout(this.#relist);
     this.#relist = this.#clock.setTimeout(
       () => this.#link.abort(new RelistDue("a change was lost: list again")),
-      Math.max(0, dueMs - this.#clock.now()),
+      Math.max(0, dueMs - monotonicNow(this.#clock)),
     );
   }
 

@@ -3,7 +3,7 @@
  * @module
  */
 
-import type { Clock, TimerHandle } from "../util/clock.ts";
+import { type Clock, monotonicNow, type TimerHandle } from "../util/clock.ts";
 
 /**
  * Calls back once when it has not been fed for so long. Feeding costs a look at the clock, not a timer: the one timer
@@ -23,13 +23,13 @@ export class Watchdog {
     this.#limitMs = limitMs;
     this.#onExpired = onExpired;
     this.#alsoFedMs = alsoFedMs;
-    this.#fedMs = clock.now();
+    this.#fedMs = monotonicNow(clock);
     this.#timer = clock.setTimeout(() => this.#look(), limitMs);
   }
 
   /** Something happened. */
   feed(): void {
-    this.#fedMs = this.#clock.now();
+    this.#fedMs = monotonicNow(this.#clock);
   }
 
   /** Stops to watch. */
@@ -39,7 +39,7 @@ export class Watchdog {
 
   #look(): void {
     const fedMs = Math.max(this.#fedMs, this.#alsoFedMs?.() ?? 0);
-    const restMs = fedMs + this.#limitMs - this.#clock.now();
+    const restMs = fedMs + this.#limitMs - monotonicNow(this.#clock);
     if (restMs <= 0) this.#onExpired();
     else this.#timer = this.#clock.setTimeout(() => this.#look(), restMs);
   }

@@ -4,7 +4,7 @@
  */
 
 import { type KeyFunc, keyOf } from "../meta/keys.ts";
-import { type Clock, realClock } from "../util/clock.ts";
+import { type Clock, monotonicNow, realClock } from "../util/clock.ts";
 import type { Keyed, Store, Transaction } from "./store.ts";
 import { ThreadSafeStore } from "./thread_safe_store.ts";
 import { type KeyedTransaction, keyedWrites } from "./transaction.ts";
@@ -154,12 +154,12 @@ export class ExpirationCache<T> implements Store<T> {
    */
   delete(object: Keyed<T>): T | undefined {
     const entry = this.#storage.deleteWithObject(keyOf(this.#keyFunc, object, "delete"), object);
-    return this.#alive(entry, this.#clock.now());
+    return this.#alive(entry, monotonicNow(this.#clock));
   }
 
   /** All objects that have not expired: a new array, in no order that may be relied on. Drops the others. */
   list(): T[] {
-    const nowMs = this.#clock.now();
+    const nowMs = monotonicNow(this.#clock);
     const objects: T[] = [];
     const expiredKeys: string[] = [];
     for (const entry of this.#storage.values()) {
@@ -205,7 +205,7 @@ export class ExpirationCache<T> implements Store<T> {
    * @throws {KeyError} The key function threw; nothing was changed.
    */
   replace(objects: readonly T[], resourceVersion: string): void {
-    const timestampMs = this.#clock.now();
+    const timestampMs = monotonicNow(this.#clock);
     const entries: [string, TimestampedEntry<T>][] = new Array(objects.length);
     for (let i = 0; i < objects.length; i++) {
       const object = objects[i];
@@ -221,7 +221,7 @@ export class ExpirationCache<T> implements Store<T> {
    * @throws {TransactionError} Some had no key; the others were applied.
    */
   transaction(writes: readonly Transaction<T>[]): void {
-    const timestampMs = this.#clock.now();
+    const timestampMs = monotonicNow(this.#clock);
     const keyed = keyedWrites(this.#keyFunc, writes);
     this.#storage.transaction(keyed.writes.map((write): KeyedTransaction<TimestampedEntry<T>> => {
       if (write.type === "Delete") return write;
@@ -246,13 +246,13 @@ export class ExpirationCache<T> implements Store<T> {
 
   #put(object: T, operation: "add" | "update"): T | undefined {
     const key = keyOf(this.#keyFunc, object, operation);
-    const timestampMs = this.#clock.now();
+    const timestampMs = monotonicNow(this.#clock);
     return this.#alive(this.#storage[operation](key, { key, object, timestampMs }), timestampMs);
   }
 
   #find(key: string): TimestampedEntry<T> | undefined {
     const entry = this.#storage.get(key);
-    if (entry === undefined || !this.#policy.isExpired(entry, this.#clock.now())) return entry;
+    if (entry === undefined || !this.#policy.isExpired(entry, monotonicNow(this.#clock))) return entry;
     this.#storage.delete(key);
     return undefined;
   }

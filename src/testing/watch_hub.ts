@@ -6,7 +6,7 @@
 import type { ListOptions } from "../meta/list_watch.ts";
 import { StatusError } from "../meta/status.ts";
 import { onAbort } from "../util/abort.ts";
-import type { Clock, TimerHandle } from "../util/clock.ts";
+import { type Clock, monotonicNow, type TimerHandle } from "../util/clock.ts";
 import { expired, forbidden, invalidAs } from "./api_errors.ts";
 import type { Change, ClusterState, StoredObject } from "./cluster_state.ts";
 import { EventStream } from "./event_stream.ts";
@@ -148,7 +148,7 @@ class Watch {
     const { resourceVersion = "0" } = options;
     const isFromStart = resourceVersion === "0";
     const wantsState = initialEvents === "ignore" ? isFromStart : options.sendInitialEvents ?? false;
-    if (options.allowWatchBookmarks) this.#armBookmark(clock.now() + timeoutMs);
+    if (options.allowWatchBookmarks) this.#armBookmark(monotonicNow(clock) + timeoutMs);
     if (wantsState) {
       // Up to the deadline a newer state than the present one may be waited for.
       if (BigInt(resourceVersion) <= state.revision) this.#beginWithState();
@@ -211,7 +211,7 @@ class Watch {
 
   #armBookmark(deadlineMs: number): void {
     const { state, options: { clock, bookmarkIntervalMs } } = this.#context;
-    const nowMs = clock.now();
+    const nowMs = monotonicNow(clock);
     const lastMs = deadlineMs - LAST_BOOKMARK_MS;
     const nextMs = lastMs > nowMs ? Math.min(nowMs + bookmarkIntervalMs, lastMs) : nowMs + bookmarkIntervalMs;
     this.#bookmarkTimer = clock.setTimeout(() => {

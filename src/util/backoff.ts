@@ -3,7 +3,7 @@
  * @module
  */
 
-import type { Clock } from "./clock.ts";
+import { type Clock, monotonicNow } from "./clock.ts";
 
 /**
  * How delays grow.
@@ -152,14 +152,14 @@ export class BackoffManager {
     this.#constant = options.resetMs <= 0;
     this.#backoff = new Backoff(this.#constant ? { ...parameters, factor: 0 } : parameters, options);
     this.#options = options;
-    this.#startMs = options.clock.now();
+    this.#startMs = monotonicNow(options.clock);
   }
 
   /** The delay before the next attempt, in milliseconds. */
   nextDelayMs(): number {
     if (!this.#constant) {
       const { clock, resetMs, resetAfter } = this.#options;
-      const nowMs = clock.now();
+      const nowMs = monotonicNow(clock);
       const resets = nowMs - this.#startMs > resetMs;
       if (resets) this.#backoff.reset();
       if (resets || resetAfter === "quiet") this.#startMs = nowMs;
@@ -170,7 +170,7 @@ export class BackoffManager {
   /** Starts again at the first delay: the caller knows that all is well. */
   reset(): void {
     this.#backoff.reset();
-    this.#startMs = this.#options.clock.now();
+    this.#startMs = monotonicNow(this.#options.clock);
   }
 }
 

@@ -18,7 +18,10 @@ export type TimerHandle = unknown;
 /**
  * A source of time. Every part that waits or measures takes one, so that a test can drive time by hand.
  *
- * Mirrors `k8s.io/utils/clock`.
+ * It has two clocks, as every operating system has. The wall clock tells people when something happened; it may be set
+ * back or forward at any time. The monotonic clock measures durations: timeouts, delays, ages.
+ *
+ * Mirrors `k8s.io/utils/clock`, where each `time.Time` carries both readings.
  *
  * @example
  * ```ts
@@ -28,8 +31,13 @@ export type TimerHandle = unknown;
  * ```
  */
 export interface Clock {
-  /** Milliseconds since the Unix epoch. */
+  /** The wall clock: milliseconds since the Unix epoch. For timestamps; it may be set back or forward. */
   now(): number;
+  /**
+   * The monotonic clock: milliseconds since some fixed moment, which never go back. Only differences mean something.
+   * A clock without it measures durations by {@linkcode Clock.now}.
+   */
+  monotonicNow?(): number;
   /** Calls `callback` once, after at least `ms` milliseconds; never in the same turn. */
   setTimeout(callback: () => void, ms: number): TimerHandle;
   /** Cancels a timer; a timer that has fired, or an unknown handle, is ignored. */
@@ -50,9 +58,15 @@ const MAX_TIMER_MS = 2 ** 31 - 1;
  */
 export const realClock: Clock = {
   now: () => Date.now(),
+  monotonicNow: () => performance.now(),
   setTimeout: (callback, ms) => setTimeout(callback, Math.min(Math.max(ms, 0), MAX_TIMER_MS)),
   clearTimeout: (handle) => clearTimeout(handle as number),
 };
+
+/** The monotonic time of a clock, in milliseconds: for durations. Its wall time where it has nothing better. */
+export function monotonicNow(clock: Clock): number {
+  return clock.monotonicNow === undefined ? clock.now() : clock.monotonicNow();
+}
 
 interface FakeTimer {
   readonly id: number;
@@ -64,7 +78,8 @@ interface FakeTimer {
  * A clock that stands still until it is told to move.
  *
  * Timers fire in the order of their due times (ties: in the order they were set), and see `now()` equal to their
- * due time; tasks they start run before the next timer fires.
+ * due time; tasks they start run before the next timer fires. Both clocks of it move together, until
+ * {@linkcode FakeClock.setWallClock} sets one of them.
  *
  * Mirrors `k8s.io/utils/clock/testing.FakeClock`.
  *
@@ -81,18 +96,34 @@ interface FakeTimer {
  * ```
  */
 export class FakeClock implements Clock {
+  /** The monotonic time, by which timers fire. */
   #nowMs: number;
+  /** How far the wall clock is ahead of it. */
+  #wallAheadMs = 0;
   #nextId = 1;
   readonly #timers = new Map<number, FakeTimer>();
 
-  /** @param startMs What {@linkcode FakeClock.now} answers until time is moved; 0 by default. */
+  /** @param startMs What both clocks show until time is moved; 0 by default. */
   constructor(startMs = 0) {
     this.#nowMs = startMs;
   }
 
-  /** The present time of this clock, in milliseconds. */
+  /** The wall clock, in milliseconds. */
   now(): number {
+    return this.#nowMs + this.#wallAheadMs;
+  }
+
+  /** The monotonic clock, in milliseconds. */
+  monotonicNow(): number {
     return this.#nowMs;
+  }
+
+  /**
+   * Sets the wall clock, forward or back, as NTP or an administrator does, and as a computer that was suspended does.
+   * The monotonic clock and the timers do not notice.
+   */
+  setWallClock(nowMs: number): void {
+    this.#wallAheadMs = nowMs - this.#nowMs;
   }
 
   /** Sets a timer; it fires during {@linkcode FakeClock.advance} or {@linkcode FakeClock.jump} only. */
@@ -112,7 +143,7 @@ export class FakeClock implements Clock {
     return this.#timers.size;
   }
 
-  /** When the next timer is due, in this clock's milliseconds; `undefined` if there is none. */
+  /** When the next timer is due, on the monotonic clock; `undefined` if there is none. */
   get nextTimerMs(): number | undefined {
     return this.#earliest()?.dueMs;
   }

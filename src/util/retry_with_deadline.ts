@@ -3,7 +3,7 @@
  * @module
  */
 
-import type { Clock } from "./clock.ts";
+import { type Clock, monotonicNow } from "./clock.ts";
 
 /**
  * Options of {@linkcode RetryWithDeadline}.
@@ -61,7 +61,7 @@ export class RetryWithDeadline {
   after(error: unknown): void {
     const { isRetryable, clock, minResetMs } = this.#options;
     if (!isRetryable(error)) return;
-    const nowMs = clock.now();
+    const nowMs = monotonicNow(clock);
     if (this.#lastErrorMs === undefined || nowMs - this.#lastErrorMs >= minResetMs) {
       this.#firstErrorMs = undefined;
     }
@@ -76,7 +76,9 @@ export class RetryWithDeadline {
   shouldRetry(): boolean {
     const { maxRetryMs, clock } = this.#options;
     if (maxRetryMs <= 0) return false;
-    if (this.#firstErrorMs !== undefined && clock.now() - this.#firstErrorMs <= maxRetryMs) return true;
+    if (this.#firstErrorMs !== undefined && monotonicNow(clock) - this.#firstErrorMs <= maxRetryMs) {
+      return true;
+    }
     this.#firstErrorMs = undefined;
     this.#lastErrorMs = undefined;
     return false;

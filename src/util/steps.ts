@@ -3,7 +3,7 @@
  * @module
  */
 
-import { type Clock, nextTurn } from "./clock.ts";
+import { type Clock, monotonicNow, nextTurn } from "./clock.ts";
 
 /** Work that pauses after each step. It is over when the generator is. */
 export type Steps = Generator<undefined, void, undefined>;
@@ -25,10 +25,10 @@ export async function finishInTurns(
   options: { readonly clock: Clock; readonly signal: AbortSignal; readonly turnMs: number },
 ): Promise<void> {
   const { clock, signal, turnMs } = options;
-  let turnEndMs = clock.now() + turnMs;
+  let turnEndMs = monotonicNow(clock) + turnMs;
   while (!steps.next().done) {
-    if (signal.aborted || clock.now() < turnEndMs) continue;
+    if (signal.aborted || monotonicNow(clock) < turnEndMs) continue;
     await nextTurn();
-    turnEndMs = clock.now() + turnMs;
+    turnEndMs = monotonicNow(clock) + turnMs;
   }
 }

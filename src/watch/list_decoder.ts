@@ -7,7 +7,7 @@ import { DecodeError } from "../meta/decode_error.ts";
 import type { ListPage, Quarantined } from "../meta/list_watch.ts";
 import type { ListMeta } from "../meta/object.ts";
 import { onAbort } from "../util/abort.ts";
-import { type Clock, nextTurn } from "../util/clock.ts";
+import { type Clock, monotonicNow, nextTurn } from "../util/clock.ts";
 import { errorMessage } from "../util/errors.ts";
 import { openByteReader } from "./byte_reader.ts";
 import { ListCutter } from "./list_cutter.ts";
@@ -225,7 +225,7 @@ async function readBody(
   const { signal, onBytes, clock } = options;
   // A BOM is no white space to a JSON parser; where the chunks are split must make no difference.
   const decoder = new TextDecoder("utf-8", { ignoreBOM: true });
-  let turnStartMs = clock?.now() ?? 0;
+  let turnStartMs = clock === undefined ? 0 : monotonicNow(clock);
   const reader = openByteReader(body, onBytes);
   const unlink = signal && onAbort(signal, () => reader.cancel(signal.reason));
   try {
@@ -240,10 +240,10 @@ async function readBody(
       signal?.throwIfAborted();
       if (chunk === undefined) return onText(decoder.decode());
       onText(decoder.decode(chunk, { stream: true }));
-      if (clock !== undefined && clock.now() - turnStartMs >= TURN_MS) {
+      if (clock !== undefined && monotonicNow(clock) - turnStartMs >= TURN_MS) {
         await nextTurn();
         signal?.throwIfAborted();
-        turnStartMs = clock.now();
+        turnStartMs = monotonicNow(clock);
       }
     }
   } finally {

@@ -3,7 +3,7 @@
  * @module
  */
 
-import { type Clock, realClock, type TimerHandle } from "../util/clock.ts";
+import { type Clock, monotonicNow, realClock, type TimerHandle } from "../util/clock.ts";
 import { KeyedHeap } from "../util/heap.ts";
 import { identity, WorkQueue, type WorkQueueOptions } from "./work_queue.ts";
 
@@ -51,7 +51,7 @@ export class DelayingQueue<T = string> extends WorkQueue<T> {
     this.countRetry();
     if (!(delayMs > 0)) return this.add(item);
     const key = this.#keyOf(item);
-    const readyAtMs = this.#clock.now() + delayMs;
+    const readyAtMs = monotonicNow(this.#clock) + delayMs;
     const known = this.#waiting.get(key);
     if (known !== undefined && known.readyAtMs <= readyAtMs) return;
     this.#waiting.set(key, { item, readyAtMs });
@@ -69,13 +69,13 @@ export class DelayingQueue<T = string> extends WorkQueue<T> {
     if (first === undefined || first.readyAtMs >= this.#timerAtMs) return;
     this.#clock.clearTimeout(this.#timer);
     this.#timerAtMs = first.readyAtMs;
-    this.#timer = this.#clock.setTimeout(() => this.#addReady(), first.readyAtMs - this.#clock.now());
+    this.#timer = this.#clock.setTimeout(() => this.#addReady(), first.readyAtMs - monotonicNow(this.#clock));
   }
 
   // Timers may fire early, so each time is looked at again.
   #addReady(): void {
     this.#timerAtMs = Infinity;
-    const nowMs = this.#clock.now();
+    const nowMs = monotonicNow(this.#clock);
     for (let next = this.#waiting.peek(); next && next.readyAtMs <= nowMs; next = this.#waiting.peek()) {
       this.#waiting.pop();
       this.add(next.item);

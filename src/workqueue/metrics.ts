@@ -3,7 +3,7 @@
  * @module
  */
 
-import type { Clock, TimerHandle } from "../util/clock.ts";
+import { type Clock, monotonicNow, type TimerHandle } from "../util/clock.ts";
 
 /**
  * The metrics of one queue; any Prometheus-like client has these.
@@ -89,12 +89,12 @@ export class QueueMonitor {
   added(key: unknown): void {
     this.#metrics.adds.inc();
     this.#metrics.depth.inc();
-    if (!this.#addedMs.has(key)) this.#addedMs.set(key, this.#clock.now());
+    if (!this.#addedMs.has(key)) this.#addedMs.set(key, monotonicNow(this.#clock));
   }
 
   taken(key: unknown): void {
     this.#metrics.depth.dec();
-    this.#takenMs.set(key, this.#clock.now());
+    this.#takenMs.set(key, monotonicNow(this.#clock));
     this.#observe(this.#metrics.latency, this.#addedMs, key);
   }
 
@@ -118,7 +118,7 @@ export class QueueMonitor {
   }
 
   #secondsSince(startMs: number): number {
-    return (this.#clock.now() - startMs) / 1000;
+    return (monotonicNow(this.#clock) - startMs) / 1000;
   }
 
   #startTimer(): void {

@@ -3,7 +3,7 @@
  * @module
  */
 
-import { type Clock, realClock } from "../util/clock.ts";
+import { type Clock, monotonicNow, realClock } from "../util/clock.ts";
 import { identity } from "./work_queue.ts";
 
 /**
@@ -145,12 +145,12 @@ export interface BucketOptions {
 export function bucketRateLimiter<T = string>(options: BucketOptions): RateLimiter<T> {
   const { qps, burst, clock = realClock } = options;
   let tokens = burst;
-  let lastMs = clock.now();
+  let lastMs = monotonicNow(clock);
   return {
     when() {
       if (qps === Infinity) return 0;
       if (burst < 1) return Infinity;
-      const nowMs = clock.now();
+      const nowMs = monotonicNow(clock);
       const available = Math.min(tokens + Math.max(nowMs - lastMs, 0) * qps / 1000, burst) - 1;
       const delayMs = available < 0 ? -available * 1000 / qps : 0;
       if (delayMs === Infinity) return delayMs; // no token was taken: it would never come

@@ -29,7 +29,7 @@ function items(version: number, count: number = MANY): Item[] {
 /** A clock by which every look at it is a millisecond: work is given up after a fixed number of steps. */
 function impatientClock(): Clock {
   let looks = 0;
-  return { ...realClock, now: () => realClock.now() + looks++ };
+  return { ...realClock, monotonicNow: () => realClock.now() + looks++ };
 }
 
 /** Lists what it is given, the first time and whenever its watch is ended, and watches nothing. */

@@ -78,7 +78,7 @@ export class Connection implements Stream {
   constructor(options: ConnectionOptions) {
     this.#options = options;
     this.#time = options.time;
-    this.lastDeliveryMs = options.time.now();
+    this.lastDeliveryMs = options.time.worldNow();
     const cancel = () => this.close("byClient");
     this.body = options.byteStream
       ? new ReadableStream({
@@ -136,7 +136,7 @@ export class Connection implements Stream {
   /** Nothing gets through any more, and nobody is told; `forGood` if nothing can bring it back. */
   silence({ forGood = false }: { readonly forGood?: boolean } = {}): void {
     this.#isDead ||= forGood;
-    if (this.closed === undefined) this.silentSinceMs ??= this.#time.now();
+    if (this.closed === undefined) this.silentSinceMs ??= this.#time.worldNow();
   }
 
   /** What was silent gets through again, late. */
@@ -149,7 +149,7 @@ export class Connection implements Stream {
   /** What is under way arrives soon. */
   hurry(): void {
     this.injury = undefined;
-    let dueMs = this.#time.now() + 1;
+    let dueMs = this.#time.worldNow() + 1;
     for (const piece of this.#pieces) piece.dueMs = Math.min(piece.dueMs, dueMs++);
     this.#lastDueMs = dueMs;
     this.#arm();
@@ -187,7 +187,7 @@ export class Connection implements Stream {
     },
   ): void {
     const { weather, chunking } = this.#options;
-    let dueMs = Math.max(this.#lastDueMs, this.#time.now() + weather.latencyMs()) + extraMs;
+    let dueMs = Math.max(this.#lastDueMs, this.#time.worldNow() + weather.latencyMs()) + extraMs;
     if (chunking === "coalesce") dueMs = Math.ceil(dueMs / COALESCE_MS) * COALESCE_MS;
     this.#lastDueMs = dueMs;
     this.#pieces.push({ dueMs, bytes, mark, then });
@@ -197,12 +197,12 @@ export class Connection implements Stream {
   #arm(): void {
     this.#time.clearTimeout(this.#timer);
     if (this.#pieces.length === 0 || this.closed !== undefined) return;
-    this.#timer = this.#time.schedule(() => this.#deliver(), this.#pieces[0].dueMs - this.#time.now());
+    this.#timer = this.#time.schedule(() => this.#deliver(), this.#pieces[0].dueMs - this.#time.worldNow());
   }
 
   #deliver(): void {
     if (this.closed !== undefined || this.silentSinceMs !== undefined) return;
-    const nowMs = this.#time.now();
+    const nowMs = this.#time.worldNow();
     const due: Piece[] = [];
     while (this.#pieces.length > 0 && this.#pieces[0].dueMs <= nowMs) due.push(this.#pieces.shift()!);
     if (due.length === 0) return this.#arm();
@@ -222,7 +222,7 @@ export class Connection implements Stream {
 
   #enqueue(bytes: Uint8Array): void {
     if (bytes.length === 0) return;
-    this.lastDeliveryMs = this.#time.now();
+    this.lastDeliveryMs = this.#time.worldNow();
     // A byte stream takes the memory away from whoever enqueues.
     this.#controller!.enqueue(this.#options.byteStream ? bytes.slice() : bytes as Uint8Array<ArrayBuffer>);
   }

@@ -200,7 +200,7 @@ export class NetworkModel {
       program,
       verb: query.get("watch") === "true" ? "watch" : "list",
       query,
-      startMs: this.#time.now(),
+      startMs: this.#time.worldNow(),
       connection: undefined,
       silentSinceMs: undefined,
       state: "waiting",
@@ -320,7 +320,7 @@ export class NetworkModel {
       case "unreachable":
         return fail(refusal);
       case "silent":
-        request.silentSinceMs = this.#time.now();
+        request.silentSinceMs = this.#time.worldNow();
         return;
       case "tooManySeconds":
         return answer.whole(429, "Too many requests, please try again later.\n", {
@@ -328,7 +328,7 @@ export class NetworkModel {
           "Retry-After": String(seconds),
         });
       case "tooManyDate": {
-        const date = new Date(this.#time.now() + seconds * 1_000).toUTCString();
+        const date = new Date(this.#time.worldNow() + seconds * 1_000).toUTCString();
         return answer.whole(429, "", { "Content-Type": "text/plain", "Retry-After": date });
       }
       case "tooManyPlain":
@@ -362,7 +362,7 @@ export class NetworkModel {
   #retryAfterMs(headers: Readonly<Record<string, string>>): number | undefined {
     const value = headers["Retry-After"];
     if (value === undefined) return undefined;
-    return /^\d+$/.test(value) ? Number(value) * 1_000 : Date.parse(value) - this.#time.now();
+    return /^\d+$/.test(value) ? Number(value) * 1_000 : Date.parse(value) - this.#time.worldNow();
   }
 
   #forget(request: SimRequest): void {

@@ -48,9 +48,9 @@ async function outage(refusal: Refusal, informers: number, useWatchList: boolean
       observer: {
         onRequest: ({ program }) => {
           if (endedMs > 0) {
-            if (!returned.has(program)) result.returnsMs.push(time.now() - endedMs);
+            if (!returned.has(program)) result.returnsMs.push(time.worldNow() - endedMs);
             returned.add(program);
-          } else if (beganMs > 0) result.requestsMs.push(time.now() - beganMs);
+          } else if (beganMs > 0) result.requestsMs.push(time.worldNow() - beganMs);
         },
         onAnswer: () => {},
         onUnavailable: () => {},
@@ -70,13 +70,13 @@ async function outage(refusal: Refusal, informers: number, useWatchList: boolean
     });
     const stop = new AbortController();
     const done = all.map((informer) => informer.run(stop.signal));
-    const pass = (ms: number) => time.run(time.now() + ms, () => {});
+    const pass = (ms: number) => time.run(time.worldNow() + ms, () => {});
     await pass(180_000);
-    beganMs = time.now();
+    beganMs = time.worldNow();
     network.state.refusals = { list: refusal, watch: refusal };
     network.injure("reset", 1);
     await pass(HOUR_MS);
-    endedMs = time.now();
+    endedMs = time.worldNow();
     network.state = calm();
     cluster.put("pods", "a/n1", { app: "web", node: "node-1", value: 2 });
     await pass(60_000);

@@ -132,9 +132,9 @@ export class ServerModel {
 
   /** A revision was written: the cache will know in a while. */
   follow({ revision }: Revision): void {
-    const dueMs = Math.max(this.#lastDueMs, this.#time.now() + this.#lagMs);
+    const dueMs = Math.max(this.#lastDueMs, this.#time.worldNow() + this.#lagMs);
     this.#lastDueMs = dueMs;
-    this.#time.schedule(() => this.#advance(revision), dueMs - this.#time.now());
+    this.#time.schedule(() => this.#advance(revision), dueMs - this.#time.worldNow());
   }
 
   /** How far behind the cache is from now on. */

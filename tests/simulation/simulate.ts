@@ -140,7 +140,7 @@ class World {
     for (const { atMs, action } of steps) {
       if (atMs < 0) continue;
       this.#time.schedule(() => {
-        if (this.#time.now() < START_MS + calmMs) this.#log(describeAction(action));
+        if (this.#time.worldNow() < START_MS + calmMs) this.#log(describeAction(action));
         this.#act(action);
       }, atMs);
     }
@@ -162,7 +162,7 @@ class World {
   /** Moves time; true if the world need not go on. */
   async #advance(ms: number, done?: () => boolean): Promise<boolean> {
     const stop = () => this.#violations.length >= MOST_VIOLATIONS || (done?.() ?? false);
-    await this.#time.run(this.#time.now() + ms, () => this.#check(), stop);
+    await this.#time.run(this.#time.worldNow() + ms, () => this.#check(), stop);
     return this.#violations.length > 0;
   }
 
@@ -195,7 +195,7 @@ class World {
       const [request] = silent.sort((a, b) => this.#giveUpMs(a) - this.#giveUpMs(b));
       const untilMs = this.#giveUpMs(request);
       const isGone = () => !this.#network.open.has(request);
-      if (await this.#advance(Math.max(0, untilMs - this.#time.now()), isGone)) return true;
+      if (await this.#advance(Math.max(0, untilMs - this.#time.worldNow()), isGone)) return true;
       if (!isGone()) {
         this.#violate(
           `informer ${request.program} holds on to a dead connection: request ${request.id}, a ${request.verb}, ` +
@@ -221,7 +221,7 @@ class World {
   }
 
   async #converge(when: string): Promise<boolean> {
-    const startMs = this.#time.now();
+    const startMs = this.#time.worldNow();
     const differs = () => this.#programs.find((program) => program.difference() !== undefined);
     if (await this.#advance(CONVERGENCE_MS, () => differs() === undefined)) return true;
     const wrong = differs();
@@ -233,7 +233,7 @@ class World {
       );
       return true;
     }
-    this.#log(`stores equal the server ${this.#time.now() - startMs} ms ${when}`);
+    this.#log(`stores equal the server ${this.#time.worldNow() - startMs} ms ${when}`);
     const late = () => this.#programs.find((program) => program.handlerDifference() !== undefined);
     if (await this.#advance(HANDLERS_MS, () => late() === undefined)) return true;
     const behind = late();
@@ -280,7 +280,7 @@ class World {
         return;
     }
     // What breaks something breaks nothing any more once faults have stopped.
-    if (isBefore || this.#time.now() >= START_MS + this.#scenario.calmMs) return;
+    if (isBefore || this.#time.worldNow() >= START_MS + this.#scenario.calmMs) return;
     switch (action.do) {
       case "bookmark":
         for (const server of this.#servers) server.bookmarkAll();
@@ -322,7 +322,7 @@ class World {
       onRequest: (request) => {
         const { id, program, verb, query } = request;
         this.#log(`informer ${program}: request ${id}: ${verb} ${query}`);
-        const nowMs = this.#time.now();
+        const nowMs = this.#time.worldNow();
         const recent = this.#recent[program];
         if (nowMs < this.#notBeforeMs[program]) {
           this.#violate(
@@ -346,7 +346,7 @@ class World {
           }`,
         );
         if (status === 410 || status === 504) this.#programs[program].unavailable();
-        if (retryAfterMs !== undefined) this.#notBeforeMs[program] = this.#time.now() + retryAfterMs;
+        if (retryAfterMs !== undefined) this.#notBeforeMs[program] = this.#time.worldNow() + retryAfterMs;
       },
       onUnavailable: ({ program }) => this.#programs[program].unavailable(),
       log: (text) => this.#log(text),
@@ -356,12 +356,12 @@ class World {
   #violate(text: string): void {
     this.#log(`WRONG: ${text}`);
     if (this.#violations.length < MOST_VIOLATIONS) {
-      this.#violations.push(`${clockText(this.#time.now() - START_MS).trim()} ${text}`);
+      this.#violations.push(`${clockText(this.#time.worldNow() - START_MS).trim()} ${text}`);
     }
   }
 
   #log(text: string): void {
-    if (this.#traces) this.#trace.push(`${clockText(this.#time.now() - START_MS)}  ${text}`);
+    if (this.#traces) this.#trace.push(`${clockText(this.#time.worldNow() - START_MS)}  ${text}`);
   }
 }
 

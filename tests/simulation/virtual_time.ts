@@ -22,6 +22,8 @@ const globals = globalThis as unknown as { setImmediate: Immediate };
  */
 export class VirtualTime implements Clock {
   #nowMs: number;
+  #wallAheadMs = 0;
+  readonly #startMs: number;
   #order = 0;
   #programTimers = 0;
   // A binary heap by due time, then by the order in which they were set.
@@ -30,7 +32,7 @@ export class VirtualTime implements Clock {
   #turns = 0;
 
   constructor(startMs: number) {
-    this.#nowMs = startMs;
+    this.#nowMs = this.#startMs = startMs;
     // The library gives way to other tasks by `setImmediate`: counted here, so that settling waits for those as well.
     globals.setImmediate = (callback) => {
       this.#turns++;
@@ -46,7 +48,23 @@ export class VirtualTime implements Clock {
     globals.setImmediate = this.#immediate;
   }
 
+  /** The wall clock. */
   now(): number {
+    return this.#nowMs + this.#wallAheadMs;
+  }
+
+  /** Time as it passes, from another beginning than the wall clock's: who mixes them up is far off. */
+  monotonicNow(): number {
+    return this.#nowMs - this.#startMs;
+  }
+
+  /** Sets the program's wall clock forward, or back. */
+  shiftWallClock(byMs: number): void {
+    this.#wallAheadMs += byMs;
+  }
+
+  /** The world's own time, which nobody sets. */
+  worldNow(): number {
     return this.#nowMs;
   }
 

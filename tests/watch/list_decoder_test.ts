@@ -181,7 +181,7 @@ describe("decodeList", () => {
     };
     nextTurn().then(tick);
     // By this clock every look takes a millisecond.
-    const clock = { ...realClock, now: () => looks++ };
+    const clock = { ...realClock, monotonicNow: () => looks++ };
     const { items } = await decodeList<unknown>(body, { ...trusting, clock });
     isReading = false;
     assert.equal(items.length, 25_001);

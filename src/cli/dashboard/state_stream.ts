@@ -4,7 +4,7 @@
  */
 
 import { onAbort } from "../../util/abort.ts";
-import type { Clock, TimerHandle } from "../../util/clock.ts";
+import { type Clock, monotonicNow, type TimerHandle } from "../../util/clock.ts";
 import type { ChangeFeed } from "./change_feed.ts";
 import type { DashboardMessage, DashboardState } from "./dashboard_state.ts";
 
@@ -75,7 +75,7 @@ export class StateStream {
     let page: Page | undefined;
     return new ReadableStream<Uint8Array>({
       start: (controller) => {
-        page = { controller, seq: 0, isBehind: false, readMs: this.#options.clock.now() };
+        page = { controller, seq: 0, isBehind: false, readMs: monotonicNow(this.#options.clock) };
         this.#pages.add(page);
         if (this.#options.signal.aborted) return this.#close(page);
         controller.enqueue(this.#encoder.encode("retry: 1000\n\n"));
@@ -90,7 +90,7 @@ export class StateStream {
 
   #tick(): void {
     this.#timer = this.#options.clock.setTimeout(() => this.#tick(), TICK_MS);
-    const nowMs = this.#options.clock.now();
+    const nowMs = monotonicNow(this.#options.clock);
     const isDue = this.#isDirty || nowMs - this.#sentMs >= HEARTBEAT_MS;
     if (isDue) {
       this.#isDirty = false;

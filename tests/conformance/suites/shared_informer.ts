@@ -474,6 +474,7 @@ class Run {
 function retryingAtOnce(clock: FakeClock): Clock {
   return {
     now: () => clock.now(),
+    monotonicNow: () => clock.monotonicNow(),
     setTimeout: (callback, ms) =>
       ms === 0 ? realClock.setTimeout(callback, 0) : clock.setTimeout(callback, ms),
     clearTimeout: (handle) => clock.clearTimeout(handle),

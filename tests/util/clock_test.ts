@@ -1,0 +1,45 @@
+import { realClock } from "@listwatch/cache";
+import { FakeClock } from "@listwatch/cache/testing";
+import { DelayingQueue } from "@listwatch/cache/workqueue";
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import { monotonicNow } from "../../src/util/clock.ts";
+
+const HOUR_MS = 3_600_000;
+
+describe("Clock", () => {
+  it("monotonicNow does not go back, and is the wall clock of a clock that has nothing better", () => {
+    const before = monotonicNow(realClock);
+    assert.ok(monotonicNow(realClock) >= before);
+    assert.equal(monotonicNow({ now: () => 42, setTimeout: () => {}, clearTimeout: () => {} }), 42);
+  });
+
+  it("FakeClock.setWallClock moves neither the monotonic clock nor a timer", async () => {
+    const clock = new FakeClock(1_000);
+    let rang = false;
+    clock.setTimeout(() => (rang = true), 500);
+    clock.setWallClock(1_000 + HOUR_MS);
+    await clock.advance(499);
+    assert.deepEqual([clock.now(), clock.monotonicNow(), rang], [1_499 + HOUR_MS, 1_499, false]);
+    await clock.advance(1);
+    assert.equal(rang, true);
+  });
+});
+
+describe("DelayingQueue", () => {
+  for (const [how, shiftMs] of [["back", -HOUR_MS], ["forward", HOUR_MS]] as const) {
+    it(`addAfter waits as long as before when the wall clock is set ${how} by an hour`, async () => {
+      const clock = new FakeClock(10 * HOUR_MS);
+      const queue = new DelayingQueue<string>({ clock });
+      queue.addAfter("a", 2_000);
+      queue.addAfter("b", 60_000);
+      clock.setWallClock(clock.now() + shiftMs);
+      await clock.advance(1_999);
+      assert.equal(queue.length, 0);
+      await clock.advance(1);
+      assert.equal(queue.length, 1);
+      await clock.advance(58_000);
+      assert.equal(queue.length, 2);
+    });
+  }
+});
