@@ -7,8 +7,10 @@ import { readFile } from "node:fs/promises";
 import { homedir } from "node:os";
 import { delimiter, dirname, isAbsolute, join, resolve } from "node:path";
 import process from "node:process";
-import { parse } from "yaml";
+import { isAlias, isScalar, LineCounter, parseDocument, Scalar, visit } from "yaml";
 import { CacheError, errorMessage } from "../util/errors.ts";
+import { BOOLEAN_FIELDS, isMapping } from "./kubeconfig_fields.ts";
+import { hideSecrets, redactedUser } from "./hidden_secrets.ts";
 
 /**
  * A cluster of a kubeconfig, by the names the file uses.
@@ -31,6 +33,8 @@ export interface KubeconfigCluster {
   /** Base64; wins over the file. */
   readonly "certificate-authority-data"?: string;
   readonly "proxy-url"?: string;
+  /** Asks for answers that are not compressed. */
+  readonly "disable-compression"?: boolean;
 }
 
 /**
@@ -58,7 +62,8 @@ export interface ExecConfig {
 }
 
 /**
- * A user of a kubeconfig. Inline data wins over files, a token over a token file.
+ * A user of a kubeconfig. Inline data wins over files, a token over a token file. One that was loaded shows that it has
+ * credentials, and not which, where it is logged or made into JSON.
  *
  * @example
  * ```ts
@@ -120,6 +125,8 @@ export interface Kubeconfig {
   readonly clusters: ReadonlyMap<string, KubeconfigCluster>;
   readonly users: ReadonlyMap<string, KubeconfigUser>;
   readonly contexts: ReadonlyMap<string, KubeconfigContext>;
+  /** The file that each entry was taken from, as `cluster NAME`, `user NAME` and `context NAME`: for error texts. */
+  readonly origins?: ReadonlyMap<string, string>;
 }
 
 /**
@@ -212,19 +219,56 @@ async function readOne(path: string): Promise<Loaded> {
     const why = isMissing(error) ? "it is not there" : errorMessage(error);
     throw new KubeconfigError(`Cannot read the kubeconfig ${path}: ${why}`, { cause: error });
   }
-  let content: unknown;
-  try {
-    content = parse(text);
-  } catch (error) {
-    throw new KubeconfigError(`Cannot read the kubeconfig ${path}: it is not YAML: ${firstLine(error)}`, {
-      cause: error,
-    });
-  }
+  const content = parseYaml(text, path);
   if (content === null || content === undefined) return { path, content: {} };
-  if (typeof content !== "object" || Array.isArray(content)) {
+  if (!isMapping(content)) {
     throw new KubeconfigError(`Cannot read the kubeconfig ${path}: it holds no mapping`);
   }
-  return { path, content: content as RawKubeconfig };
+  return { path, content };
+}
+
+// The words that YAML 1.1 has for true and false, and YAML 1.2 has not.
+const TRUE_WORDS = new Set(["y", "Y", "yes", "Yes", "YES", "on", "On", "ON"]);
+const FALSE_WORDS = new Set(["n", "N", "no", "No", "NO", "off", "Off", "OFF"]);
+
+/**
+ * Reads YAML. In the fields that must be true or false, `yes` and its like are what YAML 1.1 makes of them, as kubectl
+ * reads them; elsewhere they are texts. What is wrong is told without a word of the text: it may be a credential.
+ */
+function parseYaml(text: string, path: string): unknown {
+  const fail = (what: string, line?: number) =>
+    new KubeconfigError(
+      `Cannot read the kubeconfig ${path}: it is not YAML: ${what}${
+        line === undefined ? "" : ` at line ${line}`
+      }`,
+    );
+  const lineCounter = new LineCounter();
+  const document = parseDocument(text, { merge: true, prettyErrors: false, lineCounter, logLevel: "silent" });
+  const [error] = document.errors;
+  if (error !== undefined) {
+    throw fail(error.code.toLowerCase().replaceAll("_", " "), lineCounter.linePos(error.pos[0]).line);
+  }
+  let unknownAlias: number | undefined;
+  visit(document, {
+    Pair(_, pair) {
+      if (!isScalar(pair.key) || !BOOLEAN_FIELDS.has(String(pair.key.value))) return;
+      const value = isAlias(pair.value) ? pair.value.resolve(document) : pair.value;
+      if (!isScalar(value) || value.type !== Scalar.PLAIN || typeof value.value !== "string") return;
+      if (TRUE_WORDS.has(value.value)) pair.value = new Scalar(true);
+      if (FALSE_WORDS.has(value.value)) pair.value = new Scalar(false);
+    },
+    Alias(_, alias) {
+      if (alias.resolve(document) === undefined) unknownAlias ??= alias.range?.[0] ?? 0;
+    },
+  });
+  if (unknownAlias !== undefined) {
+    throw fail("an alias without anchor", lineCounter.linePos(unknownAlias).line);
+  }
+  try {
+    return document.toJS();
+  } catch {
+    throw fail("too many aliases");
+  }
 }
 
 function merge(files: readonly Loaded[]): Kubeconfig {
@@ -232,46 +276,61 @@ function merge(files: readonly Loaded[]): Kubeconfig {
   const clusters = new Map<string, KubeconfigCluster>();
   const users = new Map<string, KubeconfigUser>();
   const contexts = new Map<string, KubeconfigContext>();
+  const origins = new Map<string, string>();
   for (const { path, content } of files) {
-    const named = content["current-context"];
-    if (!current && typeof named === "string" && named !== "") current = named;
-    collect(clusters, content.clusters, "cluster", path, ["certificate-authority"]);
-    collect(users, content.users, "user", path, ["client-certificate", "client-key", "tokenFile"]);
-    collect(contexts, content.contexts, "context", path, []);
+    const named = content["current-context"] ?? "";
+    if (typeof named !== "string") {
+      throw new KubeconfigError(`Cannot read the kubeconfig ${path}: current-context is no text`);
+    }
+    current ||= named;
+    const from = { file: path, origins };
+    collect(clusters, content.clusters, { ...from, field: "cluster", paths: ["certificate-authority"] });
+    collect(users, content.users, {
+      ...from,
+      field: "user",
+      paths: ["client-certificate", "client-key", "tokenFile"],
+    });
+    collect(contexts, content.contexts, { ...from, field: "context", paths: [] });
   }
-  const merged = { files: files.map((file) => file.path), clusters, users, contexts };
-  return current === undefined ? merged : { ...merged, "current-context": current };
+  for (const user of users.values()) hideSecrets(user, redactedUser);
+  const merged = { files: files.map((file) => file.path), clusters, users, contexts, origins };
+  return current ? { ...merged, "current-context": current } : merged;
 }
 
-function collect<T>(
-  into: Map<string, T>,
-  entries: unknown,
-  field: string,
-  file: string,
-  paths: readonly string[],
-): void {
+interface Collected {
+  /** What the entries are: `cluster`, `user` or `context`. */
+  readonly field: string;
+  readonly file: string;
+  /** The fields that name files. */
+  readonly paths: readonly string[];
+  readonly origins: Map<string, string>;
+}
+
+function collect<T>(into: Map<string, T>, entries: unknown, options: Collected): void {
+  const { field, file, paths, origins } = options;
+  const fail = (why: string) => new KubeconfigError(`Cannot read the kubeconfig ${file}: ${why}`);
   if (entries === undefined || entries === null) return;
-  if (!Array.isArray(entries)) {
-    throw new KubeconfigError(`Cannot read the kubeconfig ${file}: ${field}s is no list`);
-  }
+  if (!Array.isArray(entries)) throw fail(`${field}s is no list`);
   for (const entry of entries) {
-    const name = (entry as { name?: unknown } | null)?.name;
-    if (typeof name !== "string") {
-      throw new KubeconfigError(`Cannot read the kubeconfig ${file}: a ${field} has no name`);
-    }
+    const name: unknown = entry?.name;
+    if (name === undefined || name === null) throw fail(`a ${field} has no name`);
+    if (typeof name !== "string") throw fail(`the name of a ${field} is no text: write it in quotes`);
     if (into.has(name)) continue;
-    const value = { ...((entry as Record<string, unknown>)[field] as Record<string, unknown> | null) };
+    const given: unknown = entry[field] ?? {};
+    if (!isMapping(given)) throw fail(`the ${field} ${JSON.stringify(name)} is no mapping`);
+    const value = { ...given };
     for (const key of paths) {
       const path = value[key];
       if (typeof path === "string" && path !== "" && !isAbsolute(path)) {
         value[key] = join(dirname(file), path);
       }
     }
-    const exec = value.exec as { command?: unknown } | undefined;
-    if (typeof exec?.command === "string" && /[/\\]/.test(exec.command) && !isAbsolute(exec.command)) {
-      value.exec = { ...exec, command: join(dirname(file), exec.command) };
+    const { exec } = value;
+    if (isMapping(exec) && typeof exec.command === "string" && /[/\\]/.test(exec.command)) {
+      if (!isAbsolute(exec.command)) value.exec = { ...exec, command: join(dirname(file), exec.command) };
     }
     into.set(name, value as T);
+    origins.set(`${field} ${name}`, file);
   }
 }
 
@@ -280,8 +339,4 @@ function isMissing(error: unknown): boolean {
     if ((e as { code?: unknown }).code === "ENOENT") return true;
   }
   return false;
-}
-
-function firstLine(error: unknown): string {
-  return errorMessage(error).split("\n")[0];
 }

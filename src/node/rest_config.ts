@@ -12,12 +12,15 @@ import { consoleLogger, type Logger } from "../util/logger.ts";
 import { fromBase64, toBase64 } from "./base64.ts";
 import { ExecCredentials } from "./exec_credentials.ts";
 import { FileToken } from "./file_token.ts";
+import { hideSecrets, REDACTED, redactedHeaders } from "./hidden_secrets.ts";
 import {
   type Kubeconfig,
   type KubeconfigCluster,
+  type KubeconfigContext,
   KubeconfigError,
   type KubeconfigUser,
 } from "./kubeconfig.ts";
+import { ENTRY_FIELDS, wrongField } from "./kubeconfig_fields.ts";
 import { createTlsFetch, type TlsOptions } from "./tls_fetch.ts";
 
 /**
@@ -103,21 +106,79 @@ export async function restConfigFromKubeconfig(
       } is not there`,
     );
   }
+  checkEntries(name, { context, cluster, user }, kubeconfig);
   refuseUnsupported(name, cluster, user);
   const tls = await tlsOptions(cluster, user);
   const server = withScheme(cluster.server, tls);
   const { token, headers, fetch } = await credentials(name, { ...cluster, server }, user, tls, clock, logger);
   const impersonate = impersonation(user);
-  return {
+  const allHeaders = { ...headers, ...(cluster["disable-compression"] && { "Accept-Encoding": "identity" }) };
+  const config: NamespacedRestConfig = {
     server,
     fetch,
     ...(token !== undefined && { token }),
-    ...(headers !== undefined && { headers }),
+    ...(Object.keys(allHeaders).length > 0 && { headers: hideSecrets(allHeaders, redactedHeaders) }),
     ...(impersonate !== undefined && { impersonate }),
     ...(context.namespace && { namespace: context.namespace }),
     clock,
     logger,
   };
+  return hideSecrets(config, redactedConfig, { isCopied: true });
+}
+
+/** What `console.log` and `JSON.stringify` show of a config: no credential, and nothing that is long and says nothing. */
+function redactedConfig(config: NamespacedRestConfig): object {
+  const { server, token, headers, impersonate, namespace } = config;
+  return {
+    server,
+    ...(token !== undefined && { token: REDACTED }),
+    ...(headers !== undefined && { headers: redactedHeaders(headers) }),
+    ...(impersonate !== undefined && { impersonate }),
+    ...(namespace !== undefined && { namespace }),
+  };
+}
+
+interface Entries {
+  readonly context: KubeconfigContext;
+  readonly cluster: KubeconfigCluster;
+  readonly user: KubeconfigUser;
+}
+
+/** Refuses fields of another type than they must have, and those that contradict each other. */
+function checkEntries(name: string, entries: Entries, kubeconfig: Kubeconfig): void {
+  const { context, cluster, user } = entries;
+  const names = { context: name, cluster: context.cluster, user: context.user ?? "" };
+  for (const kind of ["context", "cluster", "user"] as const) {
+    const file = kubeconfig.origins?.get(`${kind} ${names[kind]}`) ?? kubeconfig.files.join(", ");
+    const fail = (why: string) =>
+      new KubeconfigError(
+        `Cannot use the context ${JSON.stringify(name)} of ${file || "the kubeconfig"}: ` +
+          (kind === "context" ? why : `${kind} ${JSON.stringify(names[kind])}: ${why}`),
+      );
+    const wrong = wrongField(entries[kind], ENTRY_FIELDS[kind]);
+    if (wrong !== undefined) throw fail(wrong);
+    if (kind === "cluster") {
+      const hasCa = cluster["certificate-authority"] || cluster["certificate-authority-data"];
+      if (hasCa && cluster["insecure-skip-tls-verify"]) {
+        throw fail(
+          "its certificate-authority is not looked at with insecure-skip-tls-verify: true; leave one of them out",
+        );
+      }
+      if (cluster.server.includes("@")) {
+        throw fail("its server holds a user or password; give the user a token");
+      }
+    }
+    if (kind !== "user") continue;
+    if (!user.as && (user["as-uid"] || user["as-groups"]?.length || user["as-user-extra"])) {
+      throw fail("it has as-groups, as-uid or as-user-extra, and no as to say whom to speak for");
+    }
+    const { exec } = user;
+    if (exec && !exec.command) throw fail("its exec has no command");
+    const mode = exec?.interactiveMode;
+    if (mode && !["Never", "IfAvailable", "Always"].includes(mode)) {
+      throw fail("its exec.interactiveMode is none of Never, IfAvailable or Always");
+    }
+  }
 }
 
 // A bare host is reached over TLS if the kubeconfig says anything about TLS, as client-go does it.
@@ -183,7 +244,7 @@ export async function inClusterConfig(options: InClusterOptions = {}): Promise<N
   }
   const namespace = env.POD_NAMESPACE ||
     await readFile(`${serviceAccountPath}/namespace`, "utf8").then((text) => text.trim(), () => "");
-  return {
+  const config: NamespacedRestConfig = {
     server: `https://${host.includes(":") ? `[${host}]` : host}:${port}`,
     fetch: forgettingOn401(createTlsFetch(ca === undefined ? {} : { ca }), () => token.forget()),
     token: () => token.read(),
@@ -191,6 +252,7 @@ export async function inClusterConfig(options: InClusterOptions = {}): Promise<N
     clock,
     logger,
   };
+  return hideSecrets(config, redactedConfig, { isCopied: true });
 }
 
 function refuseUnsupported(context: string, cluster: KubeconfigCluster, user: KubeconfigUser): void {
@@ -230,10 +292,10 @@ async function dataOrFile(data: string | undefined, path: string | undefined): P
   if (data) {
     try {
       return fromBase64(data.replace(/\s/g, ""));
-    } catch (error) {
+    } catch {
+      // Without the cause: what a runtime says of it may hold the key.
       throw new KubeconfigError(
         "Cannot use the kubeconfig: a certificate or key in it (a field that ends in -data) is not base64",
-        { cause: error },
       );
     }
   }

@@ -38,7 +38,8 @@ interface DenoLike {
  *
  * Deno's and Bun's own `fetch` is used where it knows the settings, and Node's `https` otherwise.
  *
- * @throws {TypeError} A certificate is given without its key, or a key without its certificate.
+ * @throws {TypeError} A certificate is given without its key, or a key without its certificate, or
+ * `insecureSkipVerify` together with `ca`.
  *
  * @example
  * ```ts
@@ -52,9 +53,17 @@ interface DenoLike {
  * ```
  */
 export function createTlsFetch(options: TlsOptions = {}): FetchFunction {
-  const { ca, cert, key, serverName, insecureSkipVerify } = options;
+  const { ca, cert, key, serverName, insecureSkipVerify = false } = options;
   if ((cert === undefined) !== (key === undefined)) {
     throw new TypeError("Cannot make a fetch: a client certificate and its key (cert and key) go together");
+  }
+  if (typeof insecureSkipVerify !== "boolean") {
+    throw new TypeError("Cannot make a fetch: insecureSkipVerify must be true or false");
+  }
+  if (ca !== undefined && insecureSkipVerify) {
+    throw new TypeError(
+      "Cannot make a fetch: with insecureSkipVerify the authorities to trust (ca) are not looked at; leave one out",
+    );
   }
   const { Deno: deno, Bun: bun } = globalThis as { Deno?: DenoLike; Bun?: unknown };
   if (deno !== undefined && serverName === undefined && !insecureSkipVerify) {

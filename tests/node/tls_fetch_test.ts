@@ -132,6 +132,14 @@ it("a certificate without its key, or a key without its certificate, is refused"
   assert.throws(() => createTlsFetch({ key }), /go together/);
 });
 
+it("settings that would turn verification off by mistake are refused", () => {
+  assert.throws(
+    () => createTlsFetch({ insecureSkipVerify: "no" as unknown as boolean }),
+    /must be true or false/,
+  );
+  assert.throws(() => createTlsFetch({ ca, insecureSkipVerify: true }), /leave one out/);
+});
+
 async function eventually(condition: () => boolean): Promise<void> {
   for (let i = 0; i < 500 && !condition(); i++) await new Promise((resolve) => setTimeout(resolve, 2));
   assert.ok(condition());

@@ -1,0 +1,65 @@
+/**
+ * Objects that hold credentials, and do not show them to who only prints them.
+ * @module
+ */
+
+import type { KubeconfigUser } from "./kubeconfig.ts";
+
+/** What stands for a credential. */
+export const REDACTED: string = "[redacted]";
+
+// What `console.log` asks on Node, Deno and Bun; https://nodejs.org/api/util.html#utilinspectcustom
+const INSPECT = Symbol.for("nodejs.util.inspect.custom");
+
+/**
+ * Makes `console.log`, `util.inspect` and `JSON.stringify` show a redacted copy of an object. Its fields stay what they
+ * are. Mirrors the `String` and `GoString` methods of client-go's `rest.Config`.
+ *
+ * @param options.isCopied Whether `{ ...object }` hides them too; the object then has two more fields that are copied.
+ */
+export function hideSecrets<T extends object>(
+  object: T,
+  redact: (object: T) => object,
+  options: { readonly isCopied?: boolean } = {},
+): T {
+  const { isCopied = false } = options;
+  const show = function (this: T): object {
+    return redact(this);
+  };
+  for (const name of [INSPECT, "toJSON"]) {
+    Object.defineProperty(object, name, {
+      value: show,
+      enumerable: isCopied,
+      configurable: true,
+      writable: true,
+    });
+  }
+  return object;
+}
+
+const SECRET_FIELDS = ["token", "password", "client-key-data"] as const;
+
+/** A user of a kubeconfig without the values of its credentials. */
+export function redactedUser(user: KubeconfigUser): object {
+  const shown: Record<string, unknown> = { ...user };
+  for (const field of SECRET_FIELDS) if (shown[field]) shown[field] = REDACTED;
+  if (user["auth-provider"]) shown["auth-provider"] = { name: user["auth-provider"].name, config: REDACTED };
+  if (user.exec) {
+    const { args, env } = user.exec;
+    shown.exec = {
+      ...user.exec,
+      ...(args && { args: args.map(() => REDACTED) }),
+      ...(env && { env: env.map(({ name }) => ({ name, value: REDACTED })) }),
+    };
+  }
+  return shown;
+}
+
+/** Headers without the values of those that carry credentials. */
+export function redactedHeaders(headers: Readonly<Record<string, string>>): Record<string, string> {
+  return Object.fromEntries(
+    Object.entries(headers).map((
+      [name, value],
+    ) => [name, /authorization|cookie|token|key/i.test(name) ? REDACTED : value]),
+  );
+}
