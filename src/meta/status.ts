@@ -265,21 +265,26 @@ const TOO_LARGE = "Too large resource version";
 
 /**
  * The resourceVersion asked for is one that the server has not reached yet.
- * Known in three shapes, as three generations of API servers say it.
+ * Known in three shapes, as three generations of API servers say it; each has `details`, so that a text without them is
+ * none. Mirrors client-go's reflector.
  *
  * @example
  * ```ts
  * import { isResourceVersionTooLarge, newStatus, StatusError } from "@listwatch/cache";
- * console.log(isResourceVersionTooLarge(new StatusError(newStatus(504, "Timeout", "Too large resource version: 9, current: 3")))); // true
+ * const details = { causes: [{ reason: "ResourceVersionTooLarge", message: "Too large resource version" }] };
+ * console.log(isResourceVersionTooLarge(new StatusError(newStatus(504, "Timeout", "Too large", details)))); // true
  * ```
  */
 export function isResourceVersionTooLarge(error: unknown): boolean {
   const found = statusErrorOf(error);
   if (found === undefined) return false;
-  const causes = found.status.details?.causes ?? [];
+  const { details, message = "" } = found.status;
+  // Servers of every generation send details; a text alone may come from anybody on the way.
+  if (details === undefined) return false;
+  const { causes = [] } = details;
   if (causes.some((cause) => cause.reason === "ResourceVersionTooLarge")) return true;
   if (!isTimeout(error)) return false;
-  return causes.some((cause) => cause.message === TOO_LARGE) || found.message.includes(TOO_LARGE);
+  return causes.some((cause) => cause.message === TOO_LARGE) || message.includes(TOO_LARGE);
 }
 
 /**

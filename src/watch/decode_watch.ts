@@ -68,9 +68,9 @@ export const DEFAULT_MAX_FRAME_BYTES: number = 16 * 1024 * 1024;
  *
  * - The server ends the body: the stream ends. A last frame without a newline is decoded if it is whole, else dropped.
  * - The connection breaks: the stream throws a {@linkcode NetworkError} after the batches that arrived.
- * - A frame that is no JSON, is over `maxFrameBytes`, or has an event type that nobody knows: an ERROR event with a
- *   Status of code 500, reason InternalError, and a cause `ClientWatchDecoding`; then the stream ends. Events before it
- *   are delivered.
+ * - A frame that is no JSON, is over `maxFrameBytes`, or is no event (its type is none that is known, as where a server
+ *   answers with its list, or it has no object): an ERROR event with a Status of code 500, reason InternalError, and a
+ *   cause `ClientWatchDecoding`; then the stream ends. Events before it are delivered.
  * - Leaving the loop, or aborting `signal`: the body is cancelled and its lock released.
  *
  * Mirrors client-go's `StreamWatcher`.
@@ -215,9 +215,9 @@ class WatchBatches<T> implements AsyncIterableIterator<Batch<T>> {
       if (!mayBeCut) this.#refuse(errorMessage(error), batch);
       return false;
     }
-    const type = (value as { type?: unknown } | null)?.type;
-    if (typeof type === "string" && !isEventType(type)) {
-      this.#refuse(`got invalid watch event type: ${JSON.stringify(type)}`, batch);
+    const problem = envelopeProblem(value);
+    if (problem !== undefined) {
+      this.#refuse(problem, batch);
       return false;
     }
     try {
@@ -248,7 +248,18 @@ class WatchBatches<T> implements AsyncIterableIterator<Batch<T>> {
   }
 }
 
-function isEventType(type: string): boolean {
+/**
+ * Why a frame is no event at all: then nothing is known of what it was to say, nor of what follows it. A server that
+ * does not know how to watch answers with its list.
+ */
+function envelopeProblem(frame: unknown): string | undefined {
+  const { type, object } = (frame ?? {}) as { readonly type?: unknown; readonly object?: unknown };
+  if (!isEventType(type)) return `got invalid watch event type: ${JSON.stringify(type)}`;
+  if (typeof object === "object" && object !== null && !Array.isArray(object)) return undefined;
+  return `the ${type} event has no object`;
+}
+
+function isEventType(type: unknown): boolean {
   return type === "MODIFIED" || type === "ADDED" || type === "DELETED" || type === "BOOKMARK" ||
     type === "ERROR";
 }

@@ -138,8 +138,17 @@ describe("isResourceVersionTooLarge", () => {
       true,
     );
     assert.equal(
-      isResourceVersionTooLarge(statusError(504, "Timeout", "Too large resource version: 20, current: 10")),
+      isResourceVersionTooLarge(
+        statusError(504, "Timeout", "Too large resource version: 20, current: 10", { details: {} }),
+      ),
       true,
+    );
+  });
+
+  it("is no text without details, as servers never send it: client-go asks again at the same version", () => {
+    assert.equal(
+      isResourceVersionTooLarge(statusError(504, "Timeout", "Too large resource version: 20, current: 10")),
+      false,
     );
   });
 

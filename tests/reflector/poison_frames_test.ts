@@ -85,6 +85,11 @@ describe("a frame of a watch that could not be decoded", () => {
       text: frame("RENAMED", pod("b", "12")),
       reason: /invalid watch event type: "RENAMED"/,
     },
+    "a list on one line": {
+      text: `${list("12", pod("b", "12"))}\n`,
+      reason: /invalid watch event type: undefined/,
+    },
+    "without an object": { text: '{"type":"MODIFIED"}\n', reason: /the MODIFIED event has no object/ },
   };
   for (const [what, { text, reason }] of Object.entries(poisons)) {
     it(`as it is ${what} is counted and reported, with how far the watch had come; then all is listed again`, async () => {

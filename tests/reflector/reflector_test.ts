@@ -123,7 +123,7 @@ describe("a reflector's lists", () => {
         causes: [{ reason: "ResourceVersionTooLarge", message: "Too large resource version" }],
       }),
       newStatus(504, "Timeout", "timed out", { causes: [{ message: "Too large resource version" }] }),
-      newStatus(504, "Timeout", "Timeout: Too large resource version: 20, current: 10"),
+      newStatus(504, "Timeout", "Timeout: Too large resource version: 20, current: 10", {}),
     ];
     for (const format of formats) {
       await using run = newRun([
@@ -449,7 +449,7 @@ describe("a reflector's watches", () => {
   });
 
   it("do not wait for what the server asked before something went well", async () => {
-    const tooLarge = newStatus(504, "Timeout", "Too large resource version: 10, current: 9");
+    const tooLarge = newStatus(504, "Timeout", "Too large resource version: 10, current: 9", {});
     const patience = new StatusError(tooLarge, { retryAfterMs: 20_000 });
     await using run = newRun([
       { list: page("", "10") },
@@ -469,6 +469,22 @@ describe("a reflector's watches", () => {
     assert.equal(run.source.left, 1);
     await run.clock.advance(1_600);
     assert.equal(run.source.left, 0);
+  });
+
+  it("ask again at the same version after a 504 whose text alone says that it is too large, as upstream", async () => {
+    const tooLarge = new StatusError(
+      newStatus(504, "Timeout", "Too large resource version: 10, current: 9"),
+    );
+    await using run = newRun([
+      { list: page("", "10") },
+      { watch: refusal("forbidden") },
+      { list: tooLarge },
+      { list: page("", "11") },
+      { watch: openWatch() },
+    ]);
+    await run.start();
+    await run.clock.advance(800 + 1_600);
+    assert.deepEqual(run.source.requests.slice(2), ['list "10"', 'list "10"', 'watch "11"']);
   });
 
   it("that are refused for any other reason are reported, and everything is listed again after a delay", async () => {

@@ -150,6 +150,31 @@ describe("decodeWatch", () => {
     assert.match(decodingError(items[1]), /invalid watch event type: "WEIRD"/);
   });
 
+  it("reports a frame that is no event in the same way: a list on one line, a value, an event without an object", async () => {
+    const frames = [
+      [
+        '{"kind":"PodList","apiVersion":"v1","metadata":{"resourceVersion":"7"},"items":[]}',
+        /type: undefined/,
+      ],
+      ["null", /type: undefined/],
+      ["[]", /type: undefined/],
+      ["7", /type: undefined/],
+      ['{"type":3,"object":{}}', /type: 3/],
+      ['{"type":"ADDED"}', /ADDED event has no object/],
+      ['{"type":"MODIFIED","object":null}', /MODIFIED event has no object/],
+      ['{"type":"DELETED","object":"web-1"}', /DELETED event has no object/],
+      ['{"type":"BOOKMARK","object":[]}', /BOOKMARK event has no object/],
+      ['{"type":"ERROR"}', /ERROR event has no object/],
+    ] as const;
+    for (const [frame, detail] of frames) {
+      for (const end of ["", `\n${line(event("never"))}`]) {
+        const items = await itemsOf(bodyOf([bytes(line(event("a")) + frame + end)]));
+        assert.deepEqual(types(items), ["ADDED", "ERROR"], frame);
+        assert.match(decodingError(items[1]), detail);
+      }
+    }
+  });
+
   it("reports a frame over the limit, however it is split, whole or not", async () => {
     const big = JSON.stringify(event("x".repeat(200)));
     const head = line(event("a"));
