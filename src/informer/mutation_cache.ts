@@ -12,6 +12,7 @@ import type { Store } from "../store/store.ts";
 import { type Clock, monotonicNow, realClock } from "../util/clock.ts";
 import { errorMessage } from "../util/errors.ts";
 import { consoleLogger, type Logger } from "../util/logger.ts";
+import { requireNumbers } from "../util/require_number.ts";
 import { NoIndexerError } from "./errors.ts";
 import type { ResourceEventHandler } from "./event_handler.ts";
 
@@ -119,11 +120,8 @@ export class MutationCache<T, I extends string = never> {
     this.#keyFunc = options.keyFunc ?? deletionHandlingMetaNamespaceKey;
     this.#clock = options.clock ?? realClock;
     this.#logger = options.logger ?? consoleLogger;
-    if (!(this.#maxSize >= 1)) {
-      throw new RangeError(
-        `Cannot make a mutation cache with a maxSize of ${this.#maxSize}: it must be 1 or more`,
-      );
-    }
+    requireNumbers("make a mutation cache", { maxSize: this.#maxSize }, { least: 1, mayBeInfinite: true });
+    requireNumbers("make a mutation cache", { ttlMs: this.#ttlMs }, { mayBeInfinite: true });
   }
 
   /** The newer of the stored and the written object of a key; one that is not stored only with `includeAdds`. */

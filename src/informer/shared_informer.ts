@@ -11,7 +11,7 @@
 
 import { deletionHandlingMetaNamespaceKey } from "../meta/keys.ts";
 import type { ListerWatcher } from "../reflector/lister_watcher.ts";
-import type { WatchErrorHandler } from "../reflector/reflector_options.ts";
+import { checkReflectorOptions, type WatchErrorHandler } from "../reflector/reflector_options.ts";
 import type { ReflectorStatus } from "../reflector/status.ts";
 import type { Indexers } from "../store/index_func.ts";
 import type { Held } from "../store/object_codec.ts";
@@ -23,6 +23,7 @@ import { Latch } from "../util/deferred.ts";
 import { errorMessage } from "../util/errors.ts";
 import { callGuarded } from "../util/guarded.ts";
 import { consoleLogger, type Logger } from "../util/logger.ts";
+import { requireNumbers } from "../util/require_number.ts";
 import { Controller } from "./controller.ts";
 import { DeltaProcessor } from "./delta_processor.ts";
 import { InformerStateError } from "./errors.ts";
@@ -91,13 +92,22 @@ export class SharedIndexInformer<T, I extends string = never> {
   /** The store, with its indices; for reading only. */
   readonly indexer: Indexer<T, I>;
 
-  /** Makes an informer that has not started. */
+  /**
+   * Makes an informer that has not started.
+   *
+   * @throws {RangeError} A number among the options is negative, `NaN`, or infinite where that has no meaning.
+   */
   constructor(source: ListerWatcher<T>, options: SharedIndexInformerOptions<T, I> = {}) {
     this.#source = source;
     this.#options = options;
     this.#clock = options.clock ?? realClock;
     this.#logger = options.logger ?? consoleLogger;
     this.#name = options.name ?? options.reflector?.name ?? source.description ?? "objects";
+    const { resyncPeriodMs } = options;
+    checkReflectorOptions(this.#name, {
+      ...options.reflector,
+      ...(resyncPeriodMs !== undefined && { resyncPeriodMs }),
+    });
     this.#transform = options.transform;
     this.#watchErrorHandler = options.reflector?.watchErrorHandler;
     this.#storage = newInformerStorage<T, I>(options.keyFunc ?? deletionHandlingMetaNamespaceKey, options);
@@ -208,6 +218,7 @@ export class SharedIndexInformer<T, I extends string = never> {
    * everything in the store, with `isInInitialList` true. The same handler may be added several times.
    *
    * @throws {InformerStateError} The informer has stopped.
+   * @throws {RangeError} The resync period or the mailbox's limit is no such number.
    */
   addEventHandler(handler: ResourceEventHandler<T>, options: HandlerOptions = {}): HandlerRegistration {
     if (this.isStopped()) {
@@ -217,11 +228,7 @@ export class SharedIndexInformer<T, I extends string = never> {
       );
     }
     const resyncPeriodMs = options.resyncPeriodMs ?? this.#options.resyncPeriodMs ?? 0;
-    if (!(resyncPeriodMs >= 0)) {
-      throw new RangeError(
-        `Cannot add a handler with a resyncPeriodMs of ${resyncPeriodMs}: it must be 0 or more`,
-      );
-    }
+    requireNumbers("add a handler", { resyncPeriodMs });
     // No await from here to the end: what the store holds now, and every later change, reach the handler once.
     const listener = this.#processor.add(handler, resyncPeriodMs, {
       started: this.#controller !== undefined,

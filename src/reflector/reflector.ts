@@ -33,7 +33,7 @@ import { listAllPages } from "./pager.ts";
 import { PatientSource } from "./patient_source.ts";
 import { Position } from "./position.ts";
 import { ReflectorMetrics } from "./reflector_metrics.ts";
-import { type ReflectorOptions, VeryShortWatchError } from "./reflector_options.ts";
+import { checkReflectorOptions, type ReflectorOptions, VeryShortWatchError } from "./reflector_options.ts";
 import { ReflectorReports } from "./reflector_reports.ts";
 import { ResyncTimer } from "./resync_timer.ts";
 import { LossRecovery, RetryPacing } from "./retry_pacing.ts";
@@ -105,11 +105,16 @@ export class Reflector<T> {
   #expectsBookmarks = true;
   #running = false;
 
-  /** Makes a reflector that has not started. */
+  /**
+   * Makes a reflector that has not started.
+   *
+   * @throws {RangeError} A number among the options is negative, `NaN`, or infinite where that has no meaning.
+   */
   constructor(source: ListerWatcher<T>, store: ReflectorStore<T>, options: ReflectorOptions = {}) {
     this.#store = store;
     this.#options = options;
     this.#name = options.name ?? source.description ?? "objects";
+    checkReflectorOptions(this.#name, options);
     this.#clock = options.clock ?? realClock;
     this.#random = options.random ?? Math.random;
     this.#reports = new ReflectorReports(this.#name, options);

@@ -10,6 +10,7 @@ import type { Clock } from "../util/clock.ts";
 import { CacheError } from "../util/errors.ts";
 import type { Logger } from "../util/logger.ts";
 import type { Metrics } from "../util/metrics.ts";
+import { requireNumbers } from "../util/require_number.ts";
 import type { RetryBackoff } from "./retry_pacing.ts";
 
 /**
@@ -121,4 +122,25 @@ export interface ReflectorOptions {
   readonly clock?: Clock;
   readonly random?: () => number;
   readonly logger?: Logger;
+}
+
+/**
+ * Refuses options that no reflector can work with. Times may be `Infinity`: that is never.
+ *
+ * @throws {RangeError} A number is negative, `NaN`, or infinite where that has no meaning.
+ */
+export function checkReflectorOptions(name: string, options: ReflectorOptions): void {
+  const { resyncPeriodMs, minWatchTimeoutMs, watchListPageSize } = options;
+  const { watchListSilenceMs, watchListEndMs, openTimeoutMs, listTimeoutMs, bookmarkSilenceMs } = options;
+  const what = `reflect ${name}`;
+  requireNumbers(what, { resyncPeriodMs, minWatchTimeoutMs, watchListPageSize });
+  requireNumbers(
+    what,
+    { watchListSilenceMs, watchListEndMs, openTimeoutMs, listTimeoutMs, bookmarkSilenceMs },
+    { mayBeInfinite: true },
+  );
+  requireNumbers(what, { maxInternalErrorRetryMs: options.maxInternalErrorRetryMs }, {
+    least: -Infinity,
+    mayBeInfinite: true,
+  });
 }

@@ -4,6 +4,7 @@
  */
 
 import { type Clock, monotonicNow } from "./clock.ts";
+import { requireNumbers } from "./require_number.ts";
 
 /**
  * How delays grow.
@@ -69,9 +70,7 @@ export class Backoff {
   constructor(parameters: BackoffParameters, options: { readonly random: Random }) {
     const { durationMs, factor = 0, jitter = 0, steps = Infinity, capMs = 0 } = parameters;
     this.#parameters = { durationMs, factor, jitter, steps, capMs };
-    for (const [name, value] of Object.entries(this.#parameters)) {
-      if (!(value >= 0)) throw new RangeError(`Cannot back off: ${name} must be 0 or more, not ${value}`);
-    }
+    requireNumbers("back off", { durationMs, factor, jitter, steps, capMs }, { mayBeInfinite: true });
     this.#random = options.random;
     this.reset();
   }
@@ -149,6 +148,7 @@ export class BackoffManager {
    * @throws {RangeError} A parameter is negative or not a number.
    */
   constructor(parameters: BackoffParameters, options: BackoffManagerOptions) {
+    requireNumbers("back off", { resetMs: options.resetMs }, { least: -Infinity, mayBeInfinite: true });
     this.#constant = options.resetMs <= 0;
     this.#backoff = new Backoff(this.#constant ? { ...parameters, factor: 0 } : parameters, options);
     this.#options = options;

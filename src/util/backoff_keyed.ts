@@ -4,7 +4,8 @@
  */
 
 import { jittered, type Random } from "./backoff.ts";
-import type { Clock } from "./clock.ts";
+import { type Clock, monotonicNow } from "./clock.ts";
+import { requireNumbers } from "./require_number.ts";
 
 /**
  * Options of {@linkcode KeyedBackoff}.
@@ -31,13 +32,17 @@ export interface KeyedBackoffOptions {
 }
 
 interface Entry {
-  delayMs: number;
-  lastUpdateMs: number;
+  readonly delayMs: number;
+  /** When it failed last, on the monotonic clock. */
+  readonly lastUpdateMs: number;
 }
 
 /**
  * A growing delay for each of many things: doubled by each failure, forgotten after twice the largest delay.
  * Entries stay until {@linkcode KeyedBackoff.gc} or {@linkcode KeyedBackoff.reset}: call `gc` now and then.
+ *
+ * The times of events are the caller's, read from the wall clock (`clock.now()`) shortly before. What lies between a
+ * failure and now is measured by the monotonic clock, so that setting the wall clock neither prolongs nor ends a delay.
  *
  * Mirrors client-go's `flowcontrol.Backoff`.
  *
@@ -60,12 +65,14 @@ export class KeyedBackoff {
    * Makes one without entries.
    *
    * @throws {TypeError} There is jitter but no `random`.
+   * @throws {RangeError} A number is negative or `NaN`.
    */
   constructor(options: KeyedBackoffOptions) {
     const { maxMs, hasExpired } = options;
     if (options.jitter && options.random === undefined) {
       throw new TypeError("Cannot jitter: the option `random` is missing");
     }
+    requireNumbers("back off", { initialMs: options.initialMs, maxMs, jitter: options.jitter });
     this.#options = options;
     this.#hasExpired = (eventTimeMs, lastUpdateMs) =>
       hasExpired?.(eventTimeMs, lastUpdateMs, maxMs) ?? eventTimeMs - lastUpdateMs > maxMs * 2;
@@ -85,22 +92,26 @@ export class KeyedBackoff {
   next(id: string, eventTimeMs: number): void {
     const { initialMs, maxMs, jitter = 0, random = () => 0, clock } = this.#options;
     const previous = this.#entries.get(id);
-    const delayMs = previous === undefined || this.#hasExpired(eventTimeMs, previous.lastUpdateMs)
+    const delayMs = previous === undefined || this.#hasExpired(eventTimeMs, this.#onWallClock(previous))
       ? jittered(initialMs, jitter, random)
       : Math.min(previous.delayMs + jittered(previous.delayMs, jitter, random), maxMs);
-    this.#entries.set(id, { delayMs, lastUpdateMs: clock.now() });
+    this.#entries.set(id, { delayMs, lastUpdateMs: monotonicNow(clock) });
   }
 
   /** Whether less time than the delay of `id` has passed between `eventTimeMs` and now. */
   isInBackOffSince(id: string, eventTimeMs: number): boolean {
     const entry = this.#live(id, eventTimeMs);
-    return entry !== undefined && this.#options.clock.now() - eventTimeMs < entry.delayMs;
+    if (entry === undefined) return false;
+    const { clock } = this.#options;
+    const sinceMs = clock.now() - eventTimeMs;
+    // An event in the future: the wall clock was set back since. It is no younger than the failure that is known.
+    return (sinceMs < 0 ? monotonicNow(clock) - entry.lastUpdateMs : sinceMs) < entry.delayMs;
   }
 
   /** Whether less time than the delay of `id` has passed between its last failure and `eventTimeMs`. */
   isInBackOffSinceUpdate(id: string, eventTimeMs: number): boolean {
     const entry = this.#live(id, eventTimeMs);
-    return entry !== undefined && eventTimeMs - entry.lastUpdateMs < entry.delayMs;
+    return entry !== undefined && eventTimeMs - this.#onWallClock(entry) < entry.delayMs;
   }
 
   /** Forgets `id`. */
@@ -112,12 +123,18 @@ export class KeyedBackoff {
   gc(): void {
     const nowMs = this.#options.clock.now();
     for (const [id, entry] of this.#entries) {
-      if (this.#hasExpired(nowMs, entry.lastUpdateMs)) this.#entries.delete(id);
+      if (this.#hasExpired(nowMs, this.#onWallClock(entry))) this.#entries.delete(id);
     }
   }
 
   #live(id: string, eventTimeMs: number): Entry | undefined {
     const entry = this.#entries.get(id);
-    return entry === undefined || this.#hasExpired(eventTimeMs, entry.lastUpdateMs) ? undefined : entry;
+    return entry === undefined || this.#hasExpired(eventTimeMs, this.#onWallClock(entry)) ? undefined : entry;
+  }
+
+  /** When an entry failed last, as the wall clock would have shown it if it had stood then as it stands now. */
+  #onWallClock({ lastUpdateMs }: Entry): number {
+    const { clock } = this.#options;
+    return lastUpdateMs + clock.now() - monotonicNow(clock);
   }
 }

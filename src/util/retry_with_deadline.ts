@@ -4,6 +4,7 @@
  */
 
 import { type Clock, monotonicNow } from "./clock.ts";
+import { requireNumbers } from "./require_number.ts";
 
 /**
  * Options of {@linkcode RetryWithDeadline}.
@@ -52,8 +53,14 @@ export class RetryWithDeadline {
   #firstErrorMs: number | undefined;
   #lastErrorMs: number | undefined;
 
-  /** Makes one that has seen no error. */
+  /**
+   * Makes one that has seen no error.
+   *
+   * @throws {RangeError} A number is `NaN`.
+   */
   constructor(options: RetryWithDeadlineOptions) {
+    const { maxRetryMs, minResetMs } = options;
+    requireNumbers("retry", { maxRetryMs, minResetMs }, { least: -Infinity, mayBeInfinite: true });
     this.#options = options;
   }
 

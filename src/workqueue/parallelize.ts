@@ -3,6 +3,8 @@
  * @module
  */
 
+import { requireNumbers } from "../util/require_number.ts";
+
 /**
  * Options of {@linkcode parallelizeUntil}.
  *
@@ -15,7 +17,7 @@
 export interface ParallelizeOptions {
   /** How many pieces may be worked on at a time. */
   readonly workers: number;
-  /** How many pieces in a row one worker takes; 1 by default. Larger for many small pieces. */
+  /** How many pieces in a row one worker takes; 1 by default, and for 0. Larger for many small pieces. */
   readonly chunkSize?: number;
   /** Stops between pieces; those that have begun are waited for. */
   readonly signal?: AbortSignal;
@@ -29,7 +31,8 @@ export interface ParallelizeOptions {
  * a panic ends the program).
  *
  * @throws What the first piece to fail threw, once no piece is running any more.
- * @throws {RangeError} `workers` is not at least 1.
+ * @throws {RangeError} `pieces` is no whole number, `workers` is not at least 1, or `chunkSize` is not a number of 0 or
+ * more.
  *
  * @example
  * ```ts
@@ -44,7 +47,11 @@ export async function parallelizeUntil(
   options: ParallelizeOptions,
 ): Promise<void> {
   const { workers, signal } = options;
-  if (!(workers >= 1)) throw new RangeError(`Cannot parallelize: workers must be at least 1, not ${workers}`);
+  requireNumbers("parallelize", { workers }, { least: 1, mayBeInfinite: true });
+  requireNumbers("parallelize", { pieces, chunkSize: options.chunkSize });
+  if (!Number.isInteger(pieces)) {
+    throw new RangeError(`Cannot parallelize ${pieces} pieces: it must be a whole number`);
+  }
   const chunkSize = Math.max(Math.floor(options.chunkSize ?? 1), 1);
   let next = 0;
   let failure: { error: unknown } | undefined;

@@ -4,6 +4,7 @@
  */
 
 import { type Clock, monotonicNow, realClock } from "../util/clock.ts";
+import { requireNumbers } from "../util/require_number.ts";
 import { identity } from "./work_queue.ts";
 
 /**
@@ -62,6 +63,8 @@ export interface ExponentialFailureOptions<T> extends KeyOfOption<T> {
  *
  * Mirrors client-go's `NewTypedItemExponentialFailureRateLimiter`.
  *
+ * @throws {RangeError} A number is negative or `NaN`.
+ *
  * @example
  * ```ts
  * import { itemExponentialFailureRateLimiter } from "@listwatch/cache/workqueue";
@@ -73,7 +76,12 @@ export function itemExponentialFailureRateLimiter<T = string>(
   options: ExponentialFailureOptions<T>,
 ): RateLimiter<T> {
   const { baseDelayMs, maxDelayMs, keyOf } = options;
-  return countingLimiter((failures) => Math.min(baseDelayMs * 2 ** failures, maxDelayMs), keyOf);
+  requireNumbers("limit the rate", { baseDelayMs });
+  requireNumbers("limit the rate", { maxDelayMs }, { mayBeInfinite: true });
+  // 0 * 2 ** 1024 would be NaN.
+  const delayMs = (failures: number) =>
+    baseDelayMs === 0 ? 0 : Math.min(baseDelayMs * 2 ** failures, maxDelayMs);
+  return countingLimiter(delayMs, keyOf);
 }
 
 /**
@@ -99,6 +107,8 @@ export interface FastSlowOptions<T> extends KeyOfOption<T> {
  *
  * Mirrors client-go's `NewTypedItemFastSlowRateLimiter`.
  *
+ * @throws {RangeError} A number is negative or `NaN`.
+ *
  * @example
  * ```ts
  * import { itemFastSlowRateLimiter } from "@listwatch/cache/workqueue";
@@ -108,6 +118,7 @@ export interface FastSlowOptions<T> extends KeyOfOption<T> {
  */
 export function itemFastSlowRateLimiter<T = string>(options: FastSlowOptions<T>): RateLimiter<T> {
   const { fastDelayMs, slowDelayMs, maxFastAttempts, keyOf } = options;
+  requireNumbers("limit the rate", { fastDelayMs, slowDelayMs, maxFastAttempts }, { mayBeInfinite: true });
   return countingLimiter((failures) => failures < maxFastAttempts ? fastDelayMs : slowDelayMs, keyOf);
 }
 
@@ -135,6 +146,8 @@ export interface BucketOptions {
  *
  * Mirrors client-go's `TypedBucketRateLimiter` over `golang.org/x/time/rate`.
  *
+ * @throws {RangeError} A number is negative or `NaN`.
+ *
  * @example
  * ```ts
  * import { bucketRateLimiter } from "@listwatch/cache/workqueue";
@@ -144,6 +157,7 @@ export interface BucketOptions {
  */
 export function bucketRateLimiter<T = string>(options: BucketOptions): RateLimiter<T> {
   const { qps, burst, clock = realClock } = options;
+  requireNumbers("limit the rate", { qps, burst }, { mayBeInfinite: true });
   let tokens = burst;
   let lastMs = monotonicNow(clock);
   return {
@@ -193,6 +207,8 @@ export function maxOfRateLimiter<T = string>(limiters: readonly RateLimiter<T>[]
  *
  * Mirrors client-go's `NewTypedWithMaxWaitRateLimiter`.
  *
+ * @throws {RangeError} A number is negative or `NaN`.
+ *
  * @example
  * ```ts
  * import { bucketRateLimiter, withMaxWaitRateLimiter } from "@listwatch/cache/workqueue";
@@ -204,6 +220,7 @@ export function withMaxWaitRateLimiter<T = string>(
   limiter: RateLimiter<T>,
   maxDelayMs: number,
 ): RateLimiter<T> {
+  requireNumbers("limit the rate", { maxDelayMs }, { mayBeInfinite: true });
   return {
     when: (item) => Math.min(limiter.when(item), maxDelayMs),
     forget: (item) => limiter.forget(item),

@@ -456,3 +456,28 @@ describe("a reflector with a dead peer", () => {
     assert.match(other.errors[0].message, /no whole page within 90000 ms/);
   });
 });
+
+describe("the numbers of a reflector's options", () => {
+  it("are refused where they make no sense, when it is made", () => {
+    const names = [
+      "resyncPeriodMs",
+      "minWatchTimeoutMs",
+      "watchListPageSize",
+      "watchListSilenceMs",
+      "watchListEndMs",
+      "openTimeoutMs",
+      "listTimeoutMs",
+      "bookmarkSilenceMs",
+    ];
+    for (const name of names) {
+      for (const wrong of [NaN, -1]) {
+        assert.throws(() => newRun([], { [name]: wrong }), {
+          name: "RangeError",
+          message: new RegExp(`^Cannot reflect pods with a ${name} of ${wrong}: it must be `),
+        });
+      }
+    }
+    assert.throws(() => newRun([], { watchListPageSize: Infinity }), RangeError);
+    newRun([], { listTimeoutMs: Infinity });
+  });
+});

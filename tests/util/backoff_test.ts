@@ -203,6 +203,40 @@ describe("a keyed backoff", () => {
     assert.throws(() => new KeyedBackoff({ initialMs: 100, maxMs: 1_000, clock, jitter: 0.5 }), TypeError);
   });
 
+  it("refuses numbers that make no delay", () => {
+    for (const wrong of [NaN, -1, Infinity]) {
+      assert.throws(
+        () => new KeyedBackoff({ initialMs: wrong, maxMs: 1, clock: new FakeClock() }),
+        RangeError,
+      );
+      assert.throws(
+        () => new KeyedBackoff({ initialMs: 1, maxMs: wrong, clock: new FakeClock() }),
+        RangeError,
+      );
+    }
+  });
+
+  it("is not prolonged by a wall clock that is set back, nor ended by one that is set forward", async () => {
+    for (const byMs of [-3_600_000, 3_600_000]) {
+      const clock = new FakeClock(10_000_000);
+      const backoff = new KeyedBackoff({ initialMs: 100, maxMs: 350, clock });
+      const failedMs = clock.now();
+      backoff.next("a", failedMs);
+      clock.setWallClock(clock.now() + byMs);
+      assert.ok(backoff.isInBackOffSinceUpdate("a", clock.now()), "ended");
+      backoff.next("a", clock.now());
+      assert.equal(backoff.get("a"), 200);
+      await clock.jump(200);
+      assert.equal(backoff.isInBackOffSinceUpdate("a", clock.now()), false, "prolonged");
+      if (byMs < 0) assert.equal(backoff.isInBackOffSince("a", failedMs), false, "prolonged");
+      backoff.gc();
+      assert.equal(backoff.size, 1);
+      await clock.jump(501);
+      backoff.gc();
+      assert.equal(backoff.size, 0);
+    }
+  });
+
   it("lets the caller say what has expired", () => {
     const clock = new FakeClock();
     const backoff = new KeyedBackoff({ initialMs: 100, maxMs: 1_000, clock, hasExpired: () => true });

@@ -71,7 +71,20 @@ describe("parallelizing", () => {
     assert.deepEqual([begun, finished], [[0, 1], true]);
   });
 
-  it("refuses to work without workers", async () => {
-    await assert.rejects(parallelizeUntil(1, () => {}, { workers: 0 }), RangeError);
+  it("refuses numbers with which nothing would be done, instead of doing nothing", async () => {
+    for (const workers of [0, -1, NaN]) {
+      await assert.rejects(parallelizeUntil(1, () => {}, { workers }), RangeError);
+    }
+    for (const chunkSize of [NaN, -1, Infinity]) {
+      await assert.rejects(
+        parallelizeUntil(1, () => {}, { workers: 1, chunkSize }),
+        new RangeError(
+          `Cannot parallelize with a chunkSize of ${chunkSize}: it must be a finite number of 0 or more`,
+        ),
+      );
+    }
+    for (const pieces of [NaN, -1, Infinity, 1.5]) {
+      await assert.rejects(parallelizeUntil(pieces, () => {}, { workers: 1 }), RangeError);
+    }
   });
 });

@@ -145,3 +145,22 @@ describe("the default limiters", () => {
     assert.equal(ask(limiter, "a", 30)[29], 1_000_000);
   });
 });
+
+describe("a limiter", () => {
+  it("refuses numbers that make no delay, and never gives NaN", () => {
+    for (const wrong of [NaN, -1]) {
+      const makers = [
+        () => itemExponentialFailureRateLimiter({ baseDelayMs: wrong, maxDelayMs: 1 }),
+        () => itemExponentialFailureRateLimiter({ baseDelayMs: 1, maxDelayMs: wrong }),
+        () => itemFastSlowRateLimiter({ fastDelayMs: wrong, slowDelayMs: 1, maxFastAttempts: 1 }),
+        () => itemFastSlowRateLimiter({ fastDelayMs: 1, slowDelayMs: 1, maxFastAttempts: wrong }),
+        () => bucketRateLimiter({ qps: wrong, burst: 1 }),
+        () => bucketRateLimiter({ qps: 1, burst: wrong }),
+        () => withMaxWaitRateLimiter(bucketRateLimiter({ qps: 1, burst: 1 }), wrong),
+      ];
+      for (const make of makers) assert.throws(make, RangeError, make.toString());
+    }
+    const none = itemExponentialFailureRateLimiter({ baseDelayMs: 0, maxDelayMs: 10 });
+    assert.deepEqual(new Set(ask(none, "a", 1_100)), new Set([0]));
+  });
+});
