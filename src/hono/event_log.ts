@@ -8,6 +8,7 @@ import type { LabelSelector } from "../meta/labels.ts";
 import type { KubernetesObject } from "../meta/object.ts";
 import { resourceVersionOf } from "../meta/object.ts";
 import { compareResourceVersions } from "../meta/resource_version.ts";
+import { VersionWaiters, type VersionWaitOptions } from "../meta/version_waiters.ts";
 import type { Held } from "../store/object_codec.ts";
 import type { Clock, TimerHandle } from "../util/clock.ts";
 import { Deque } from "../util/deque.ts";
@@ -41,12 +42,6 @@ export interface EventLogOptions {
   readonly heartbeatMs: number;
 }
 
-interface Waiter {
-  readonly resourceVersion: string;
-  readonly settle: (reached: boolean) => void;
-  readonly timer: TimerHandle;
-}
-
 /**
  * Keeps the last entries of an informer's history, and wakes the watches that read it.
  *
@@ -61,7 +56,7 @@ export class EventLog<T extends KubernetesObject> {
   readonly #ordered: OrderedContent<T>;
   readonly #readers = new Set<LogReader>();
   readonly #unobserve: () => void;
-  #waiters: Waiter[] = [];
+  readonly #waiters: VersionWaiters;
   #heartbeatTimer: TimerHandle | undefined;
   #tail = 0;
   #position = "";
@@ -84,6 +79,7 @@ export class EventLog<T extends KubernetesObject> {
   constructor(informer: ServedInformer<T>, options: EventLogOptions) {
     this.#informer = informer;
     this.#options = options;
+    this.#waiters = new VersionWaiters(() => this.#position, options);
     this.content = new HeldContent(informer.indexer);
     this.views = new EntryViews(this.content);
     this.#ordered = new OrderedContent(this.content);
@@ -173,20 +169,9 @@ export class EventLog<T extends KubernetesObject> {
     return this.#firstAfter(resourceVersion, this.#resumeFrom.sequence);
   }
 
-  /** Whether the content reaches a resourceVersion within a time; at once if it has. */
-  reaches(resourceVersion: string, timeoutMs: number): Promise<boolean> {
-    if (compareResourceVersions(resourceVersion, this.#position) <= 0) return Promise.resolve(true);
-    if (this.#closed) return Promise.resolve(false);
-    return new Promise((resolve) => {
-      const settle = (reached: boolean) => {
-        this.#options.clock.clearTimeout(waiter.timer);
-        this.#waiters = this.#waiters.filter((other) => other !== waiter);
-        resolve(reached);
-      };
-      const timer = this.#options.clock.setTimeout(() => settle(false), timeoutMs);
-      const waiter: Waiter = { resourceVersion, settle, timer };
-      this.#waiters.push(waiter);
-    });
+  /** Whether the content reaches a resourceVersion within a time; at once if it has, or never will. */
+  async reaches(resourceVersion: string, options: VersionWaitOptions): Promise<boolean> {
+    return await this.#waiters.wait(resourceVersion, options) === "reached";
   }
 
   /** Adds a watch. Returns how to remove it, which may be called more than once. */
@@ -211,7 +196,7 @@ export class EventLog<T extends KubernetesObject> {
     for (const reader of Array.from(this.#readers)) reader.end();
     this.#readers.clear();
     this.#scheduleHeartbeat();
-    for (const waiter of this.#waiters) waiter.settle(false);
+    this.#waiters.stop();
   }
 
   /** What the store holds now is where the log begins. */
@@ -257,7 +242,7 @@ export class EventLog<T extends KubernetesObject> {
     for (const change of inWatchOrder(changes)) this.#append(change, relist);
     this.#entries.push({ ...BOOKMARK, ...relist, views: undefined });
     this.#resumeFrom = { position: resourceVersion, sequence: this.head };
-    this.#settleWaiters();
+    this.#waiters.moved();
     this.#afterAppend();
   }
 
@@ -276,7 +261,7 @@ export class EventLog<T extends KubernetesObject> {
     this.#historyFrom = this.head;
     this.#resumeFrom = { position: resourceVersion, sequence: this.head };
     for (const reader of readers) if (this.#readers.has(reader)) reader.cut();
-    this.#settleWaiters();
+    this.#waiters.moved();
   }
 
   #append(
@@ -308,13 +293,7 @@ export class EventLog<T extends KubernetesObject> {
   #advance(resourceVersion: string): void {
     if (compareResourceVersions(resourceVersion, this.#position) <= 0) return;
     this.#position = resourceVersion;
-    this.#settleWaiters();
-  }
-
-  #settleWaiters(): void {
-    for (const waiter of this.#waiters) {
-      if (compareResourceVersions(waiter.resourceVersion, this.#position) <= 0) waiter.settle(true);
-    }
+    this.#waiters.moved();
   }
 
   #afterAppend(): void {

@@ -7,6 +7,7 @@ import type { KubernetesObject, ListMeta } from "../meta/object.ts";
 import type { ListOptions } from "../meta/list_watch.ts";
 import type { LabelSelector } from "../meta/labels.ts";
 import { newStatus, type Status } from "../meta/status.ts";
+import type { VersionWaitOptions } from "../meta/version_waiters.ts";
 import type { Held } from "../store/object_codec.ts";
 import { nextTurn } from "../util/clock.ts";
 import type { EventLog } from "./event_log.ts";
@@ -23,8 +24,8 @@ export interface ListRequest {
   readonly selection: Selection | undefined;
   /** The labels of the selection, for which there may be an index. */
   readonly labels: LabelSelector | undefined;
-  /** How long to wait for a resourceVersion from the future. */
-  readonly waitMs: number;
+  /** What bounds the wait for a resourceVersion from the future. */
+  readonly wait: VersionWaitOptions;
 }
 
 /** One page. */
@@ -71,7 +72,7 @@ async function stateFor<T extends KubernetesObject>(
 ): Promise<{ readonly snapshot: Snapshot<T> } | { readonly status: Status }> {
   const { resourceVersion = "0", resourceVersionMatch, limit } = request.options;
   if (resourceVersion === "0") return { snapshot: log.candidates(request.labels) };
-  if (!await log.reaches(resourceVersion, request.waitMs)) {
+  if (!await log.reaches(resourceVersion, request.wait)) {
     return { status: tooLarge(resourceVersion, log.resourceVersion) };
   }
   // A page at a resourceVersion is one of exactly that state, as it was before resourceVersionMatch was invented.

@@ -204,7 +204,8 @@ async function answer(c: Context, state: ReadApiState): Promise<Response> {
   if (method !== "GET") {
     return await refuse(c, isWrite(method, path, target) ? readOnly(target.resource) : methodNotAllowed());
   }
-  return await answerResource(c, { target, path, gate: state.gate, ...state.handling });
+  const wait = { timeoutMs: state.handling.freshnessTimeoutMs, signal: c.req.raw.signal };
+  return await answerResource(c, { target, path, gate: state.gate, wait, ...state.handling });
 }
 
 /** Discovery, and what is not there. */

@@ -8,6 +8,7 @@ import type { ApiResource } from "../meta/discovery.ts";
 import { type ListQuery, parseListQuery } from "../meta/list_query.ts";
 import type { KubernetesObject } from "../meta/object.ts";
 import type { Status } from "../meta/status.ts";
+import type { VersionWaitOptions } from "../meta/version_waiters.ts";
 import type { Clock } from "../util/clock.ts";
 import type { Gate } from "./authorization.ts";
 import { listResponse, objectResponse } from "./encoding.ts";
@@ -33,7 +34,8 @@ export interface ResourceRequest {
   readonly path: ResourcePath;
   readonly gate: Gate;
   readonly clock: Clock;
-  readonly freshnessTimeoutMs: number;
+  /** What bounds a wait for a resourceVersion that the cache has not come to. */
+  readonly wait: VersionWaitOptions;
   readonly watchBufferBytes: number;
 }
 
@@ -73,9 +75,9 @@ interface Shape {
 }
 
 async function answerGet(request: ResourceRequest, query: ListQuery, shape: Shape): Promise<Response> {
-  const { target, path, freshnessTimeoutMs } = request;
+  const { target, path, wait } = request;
   const { resourceVersion = "0" } = query.options;
-  if (resourceVersion !== "0" && !await target.log.reaches(resourceVersion, freshnessTimeoutMs)) {
+  if (resourceVersion !== "0" && !await target.log.reaches(resourceVersion, wait)) {
     return statusResponse(tooLarge(resourceVersion, target.log.resourceVersion));
   }
   const key = path.namespace === "" ? path.name : `${path.namespace}/${path.name}`;
@@ -86,14 +88,14 @@ async function answerGet(request: ResourceRequest, query: ListQuery, shape: Shap
 }
 
 async function answerList(request: ResourceRequest, query: ListQuery, shape: Shape): Promise<Response> {
-  const { target, path, freshnessTimeoutMs } = request;
+  const { target, path, wait } = request;
   const page = await readPage(target.log, {
     options: query.options,
     namespace: path.namespace,
     // The namespace is a range of keys.
     selection: newSelection(target.resource, { namespace: "", labels: query.labels, fields: query.fields }),
     labels: query.labels,
-    waitMs: freshnessTimeoutMs,
+    wait,
   });
   return isStatus(page)
     ? statusResponse(page)
@@ -101,7 +103,7 @@ async function answerList(request: ResourceRequest, query: ListQuery, shape: Sha
 }
 
 async function answerWatch(request: ResourceRequest, query: ListQuery, view: View): Promise<Response> {
-  const { target, path, clock, freshnessTimeoutMs } = request;
+  const { target, path, clock, wait } = request;
   const { log } = target;
   const { resourceVersion = "0", sendInitialEvents, allowWatchBookmarks, timeoutSeconds } = query.options;
   const common = {
@@ -118,7 +120,7 @@ async function answerWatch(request: ResourceRequest, query: ListQuery, view: Vie
     clock,
   };
   if (sendInitialEvents) {
-    if (resourceVersion !== "0" && !await log.reaches(resourceVersion, freshnessTimeoutMs)) {
+    if (resourceVersion !== "0" && !await log.reaches(resourceVersion, wait)) {
       return watchResponse(errorStream(tooLarge(resourceVersion, log.resourceVersion)));
     }
     const initial = log.candidates(query.labels);

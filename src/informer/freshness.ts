@@ -3,8 +3,8 @@
  * @module
  */
 
-import { compareResourceVersions, isComparableResourceVersion } from "../meta/resource_version.ts";
-import { onAbort } from "../util/abort.ts";
+import { isComparableResourceVersion } from "../meta/resource_version.ts";
+import type { VersionWaiters } from "../meta/version_waiters.ts";
 import { CacheError } from "../util/errors.ts";
 
 /**
@@ -26,7 +26,7 @@ export class NotFreshError extends CacheError {
   /** The one that the store stood at. */
   readonly reached: string;
 
-  /** Makes the error; `cause` is the reason of the signal that ended the wait. */
+  /** Makes the error; `cause` is the reason of the signal that ended the wait, or that the informer has stopped. */
   constructor(name: string, wanted: string, reached: string, cause: unknown) {
     super(
       "NotFresh",
@@ -38,77 +38,25 @@ export class NotFreshError extends CacheError {
   }
 }
 
-interface Waiter {
-  readonly resourceVersion: string;
-  readonly resolve: () => void;
-  readonly reject: (reason: unknown) => void;
-}
-
-/** Those who wait for a store to reach a resourceVersion. */
-export class FreshnessWaiters {
-  readonly #name: string;
-  readonly #reached: () => string;
-  readonly #waiters = new Set<Waiter>();
-
-  /** `reached` tells where the store stands. */
-  constructor(name: string, reached: () => string) {
-    this.#name = name;
-    this.#reached = reached;
+/**
+ * Resolves when a store has reached a resourceVersion.
+ *
+ * @throws {NotFreshError} The signal was aborted, or the informer stopped, before or meanwhile.
+ * @throws {TypeError} It is no resourceVersion that can be compared.
+ */
+export async function reachVersion(
+  waiters: VersionWaiters,
+  resourceVersion: string,
+  of: { readonly name: string; readonly reached: () => string; readonly signal: AbortSignal | undefined },
+): Promise<void> {
+  if (!isComparableResourceVersion(resourceVersion)) {
+    throw new TypeError(
+      `Cannot wait for the resource version ${JSON.stringify(resourceVersion)}: it is no decimal number`,
+    );
   }
-
-  /**
-   * Resolves when the store has reached the version.
-   *
-   * @throws {NotFreshError} The signal was aborted first.
-   * @throws {TypeError} It is no resourceVersion that can be compared.
-   */
-  wait(resourceVersion: string, signal: AbortSignal | undefined): Promise<void> {
-    if (!isComparableResourceVersion(resourceVersion)) {
-      throw new TypeError(
-        `Cannot wait for the resource version ${JSON.stringify(resourceVersion)}: it is no decimal number`,
-      );
-    }
-    if (this.#isReached(resourceVersion)) return Promise.resolve();
-    return new Promise((resolve, reject) => {
-      let unlisten = () => {};
-      const waiter: Waiter = {
-        resourceVersion,
-        resolve: () => {
-          unlisten();
-          resolve();
-        },
-        reject: (reason) => {
-          unlisten();
-          reject(new NotFreshError(this.#name, resourceVersion, this.#reached(), reason));
-        },
-      };
-      this.#waiters.add(waiter);
-      if (signal === undefined) return;
-      unlisten = onAbort(signal, () => {
-        this.#waiters.delete(waiter);
-        waiter.reject(signal.reason);
-      });
-    });
-  }
-
-  /** The store has moved: lets those go on whose version it has reached. */
-  moved(): void {
-    if (this.#waiters.size === 0) return; // the ordinary case, on every event
-    for (const waiter of this.#waiters) {
-      if (!this.#isReached(waiter.resourceVersion)) continue;
-      this.#waiters.delete(waiter);
-      waiter.resolve();
-    }
-  }
-
-  /** The store will not move any more: nobody waits for ever. */
-  stopped(): void {
-    for (const waiter of this.#waiters) waiter.reject(new Error("the informer has stopped"));
-    this.#waiters.clear();
-  }
-
-  #isReached(resourceVersion: string): boolean {
-    const reached = this.#reached();
-    return reached !== "" && compareResourceVersions(reached, resourceVersion) >= 0;
-  }
+  const { name, signal } = of;
+  const end = await waiters.wait(resourceVersion, { signal });
+  if (end === "reached") return;
+  const cause = end === "aborted" ? signal?.reason : new Error("the informer has stopped");
+  throw new NotFreshError(name, resourceVersion, of.reached(), cause);
 }

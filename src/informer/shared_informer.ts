@@ -10,6 +10,7 @@
  */
 
 import { deletionHandlingMetaNamespaceKey } from "../meta/keys.ts";
+import { VersionWaiters } from "../meta/version_waiters.ts";
 import type { ListerWatcher } from "../reflector/lister_watcher.ts";
 import { checkReflectorOptions, type WatchErrorHandler } from "../reflector/reflector_options.ts";
 import type { ReflectorStatus } from "../reflector/status.ts";
@@ -28,7 +29,7 @@ import { Controller } from "./controller.ts";
 import { DeltaProcessor } from "./delta_processor.ts";
 import { InformerStateError } from "./errors.ts";
 import type { ResourceEventHandler } from "./event_handler.ts";
-import { FreshnessWaiters } from "./freshness.ts";
+import { reachVersion } from "./freshness.ts";
 import {
   type HandlerOptions,
   type HandlerRegistration,
@@ -81,7 +82,7 @@ export class SharedIndexInformer<T, I extends string = never> {
   readonly #observers = new Set<(event: StoreEvent<T>) => void>();
   readonly #statusListeners = new Set<(status: ReflectorStatus) => void>();
   readonly #synced = new Latch();
-  readonly #waiters: FreshnessWaiters;
+  readonly #waiters: VersionWaiters;
   readonly #storage: InformerStorage<T, I>;
   readonly #metrics: InformerMetrics;
   readonly #stopped = new Latch();
@@ -112,7 +113,7 @@ export class SharedIndexInformer<T, I extends string = never> {
     this.#watchErrorHandler = options.reflector?.watchErrorHandler;
     this.#storage = newInformerStorage<T, I>(options.keyFunc ?? deletionHandlingMetaNamespaceKey, options);
     this.indexer = this.#storage.indexer;
-    this.#waiters = new FreshnessWaiters(this.#name, () => this.indexer.lastStoreSyncResourceVersion());
+    this.#waiters = new VersionWaiters(() => this.indexer.lastStoreSyncResourceVersion());
     this.#metrics = new InformerMetrics(options.metrics, this.#name, this.#clock);
     this.#processor = new Processor<T>({
       codec: this.#storage.codec,
@@ -195,7 +196,7 @@ export class SharedIndexInformer<T, I extends string = never> {
       await this.#controller.run(signal);
     } finally {
       this.#stopped.open();
-      this.#waiters.stopped();
+      this.#waiters.stop();
       await this.#processor.stop();
     }
   }
@@ -325,24 +326,24 @@ export class SharedIndexInformer<T, I extends string = never> {
    * Needs the default queue: with a `DeltaFIFO`, which mixes the order of objects, the store stands at no one version.
    *
    * @param options `signal` bounds the wait; without one it lasts as long as the informer runs.
-   * @throws {NotFreshError} The signal was aborted, or the informer stopped, first.
+   * @throws {NotFreshError} The signal was aborted, or the informer stopped, first: before the call or after it.
    * @throws {TypeError} It is no resourceVersion that can be compared.
    */
   async waitFor(resourceVersion: string, options: { readonly signal?: AbortSignal } = {}): Promise<void> {
-    await this.#waiters.wait(resourceVersion, options.signal);
+    await this.#reach(resourceVersion, options.signal);
   }
 
   /**
    * The object of a key, read when the store has reached `notOlderThan`, if that is given; `undefined` if there is none.
    *
-   * @throws {NotFreshError} The signal was aborted before the store got there.
+   * @throws {NotFreshError} The signal was aborted, or the informer stopped, before the store got there.
    * @throws {TypeError} `notOlderThan` is no resourceVersion that can be compared.
    */
   async get(
     key: string,
     options: { readonly notOlderThan?: string; readonly signal?: AbortSignal } = {},
   ): Promise<T | undefined> {
-    if (options.notOlderThan !== undefined) await this.#waiters.wait(options.notOlderThan, options.signal);
+    if (options.notOlderThan !== undefined) await this.#reach(options.notOlderThan, options.signal);
     return this.indexer.getByKey(key);
   }
 
@@ -391,6 +392,11 @@ export class SharedIndexInformer<T, I extends string = never> {
   /** Whether the queue keeps the order of events across objects, so that one that is older was seen before. */
   get #keepsOrder(): boolean {
     return this.#options.queue === undefined;
+  }
+
+  #reach(resourceVersion: string, signal: AbortSignal | undefined): Promise<void> {
+    const reached = () => this.indexer.lastStoreSyncResourceVersion();
+    return reachVersion(this.#waiters, resourceVersion, { name: this.#name, reached, signal });
   }
 
   #hasSynced(): void {

@@ -4,7 +4,8 @@
  */
 
 import type { KubernetesObject, ObjectMeta } from "../meta/object.ts";
-import { deferred } from "../util/deferred.ts";
+import { VersionWaiters } from "../meta/version_waiters.ts";
+import type { Clock } from "../util/clock.ts";
 import { Deque } from "../util/deque.ts";
 import type { ServedResource } from "./served_resources.ts";
 
@@ -53,6 +54,7 @@ type Listener = (change: Change) => void;
 
 /** Options of {@linkcode ClusterState}. */
 export interface ClusterStateOptions {
+  readonly clock: Clock;
   readonly initialRevision: bigint;
   /** How many changes are remembered. */
   readonly historyLimit: number;
@@ -69,12 +71,14 @@ export class ClusterState {
   readonly #history = new Deque<Change>();
   readonly #collections = new Map<string, Collection>();
   readonly #listeners = new Map<string, Set<Listener>>();
-  readonly #waiters = new Set<{ readonly revision: bigint; readonly reached: () => void }>();
+  /** Those who wait for a revision. */
+  readonly waiters: VersionWaiters;
 
   constructor(options: ClusterStateOptions) {
     this.#revision = options.initialRevision;
     this.#compactedRevision = options.initialRevision;
     this.#historyLimit = options.historyLimit;
+    this.waiters = new VersionWaiters(() => String(this.#revision), options);
   }
 
   /** The revision of the last write. */
@@ -162,15 +166,6 @@ export class ClusterState {
     };
   }
 
-  /** Resolves when a revision is reached; `cancel` before that lets go of it. */
-  whenReached(revision: bigint): { readonly reached: Promise<void>; cancel(): void } {
-    if (revision <= this.#revision) return { reached: Promise.resolve(), cancel: () => {} };
-    const { promise, resolve } = deferred();
-    const waiter = { revision, reached: resolve };
-    this.#waiters.add(waiter);
-    return { reached: promise, cancel: () => void this.#waiters.delete(waiter) };
-  }
-
   #collection(resource: ServedResource): Collection {
     let collection = this.#collections.get(resource.id);
     if (collection === undefined) {
@@ -186,11 +181,7 @@ export class ClusterState {
       this.#compactedRevision = this.#history.shift()!.revision;
     }
     for (const listener of this.#listeners.get(change.resource.id) ?? []) listener(change);
-    for (const waiter of this.#waiters) {
-      if (waiter.revision > change.revision) continue;
-      this.#waiters.delete(waiter);
-      waiter.reached();
-    }
+    this.waiters.moved();
   }
 
   #firstAfter(revision: bigint): number {

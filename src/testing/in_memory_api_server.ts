@@ -101,6 +101,7 @@ export class InMemoryApiServer {
     this.#state = new ClusterState({
       initialRevision: BigInt(options.initialResourceVersion ?? "1"),
       historyLimit: options.historyLimit ?? 10_000,
+      clock,
     });
     this.#registry = new ObjectRegistry(this.#state, this.#resources, {
       clock,
@@ -110,7 +111,6 @@ export class InMemoryApiServer {
       definitions: new CustomDefinitions(this.#state, this.#resources),
     });
     const reader = new ObjectReader(this.#state, {
-      clock,
       futureWaitMs: options.futureWaitMs ?? 3_000,
       watchCache: options.watchCache ?? true,
       maxPageSize: options.maxPageSize ?? Infinity,
@@ -269,6 +269,7 @@ export class InMemoryApiServer {
   /** Ends every watch and every waiting request; later requests fail as if nobody listened. No timer is left. */
   close(): void {
     this.#closing.abort(connectionReset());
+    this.#state.waiters.stop();
     this.#watches.closeAll();
   }
 

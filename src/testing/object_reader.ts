@@ -6,8 +6,6 @@
 import type { ListOptions } from "../meta/list_watch.ts";
 import type { ListMeta } from "../meta/object.ts";
 import { groupVersion } from "../meta/resource.ts";
-import { sleepUnlessAborted } from "../util/abort.ts";
-import type { Clock } from "../util/clock.ts";
 import { continueExpired, expired, internal, notFound, tooLargeResourceVersion } from "./api_errors.ts";
 import { type ClusterState, lowerBound, type Snapshot, type StoredObject } from "./cluster_state.ts";
 import { decodeContinue, encodeContinue } from "./continue_token.ts";
@@ -17,7 +15,6 @@ import type { ServedResource } from "./served_resources.ts";
 
 /** Options of {@linkcode ObjectReader}. */
 export interface ObjectReaderOptions {
-  readonly clock: Clock;
   /** How long a request may wait for a resourceVersion from the future. */
   readonly futureWaitMs: number;
   /** Whether a list at resourceVersion 0 is answered whole, whatever its `limit`. */
@@ -99,21 +96,8 @@ export class ObjectReader {
    */
   async waitFor(revision: bigint, signal: AbortSignal | undefined): Promise<void> {
     if (revision <= this.#state.revision) return;
-    const { clock, futureWaitMs } = this.#options;
-    const waiter = this.#state.whenReached(revision);
-    const timer = new AbortController();
-    const giveUp = () => timer.abort();
-    signal?.addEventListener("abort", giveUp, { once: true });
-    try {
-      await Promise.race([
-        waiter.reached,
-        sleepUnlessAborted(futureWaitMs, { clock, signal: timer.signal }),
-      ]);
-    } finally {
-      waiter.cancel();
-      timer.abort();
-      signal?.removeEventListener("abort", giveUp);
-    }
+    const { futureWaitMs } = this.#options;
+    await this.#state.waiters.wait(String(revision), { timeoutMs: futureWaitMs, signal });
     signal?.throwIfAborted();
     if (revision > this.#state.revision) throw tooLargeResourceVersion(revision, this.#state.revision);
   }

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { NotFreshError } from "@listwatch/cache";
+import { CountingSignal } from "../counting_signal.ts";
 import { named, newRig, text } from "./rig.ts";
 import { describe, it } from "./storages.ts";
 
@@ -56,6 +57,36 @@ describe("waiting for a resource version", () => {
     const wait = assert.rejects(rig.informer.waitFor("7"), NotFreshError);
     await rig.stop();
     await wait;
+  });
+
+  it("ends with that error when the informer had stopped before, and so does a read", async () => {
+    const rig = newRig();
+    rig.source.add(named("a"));
+    await rig.start();
+    await rig.stop();
+    await assert.rejects(rig.informer.waitFor("7"), (error: NotFreshError) => {
+      assert.deepEqual([error.code, error.wanted, error.reached], ["NotFresh", "7", "1"]);
+      assert.match(String(error.cause), /the informer has stopped/);
+      return true;
+    });
+    await assert.rejects(rig.informer.get("a", { notOlderThan: "7" }), NotFreshError);
+    await rig.informer.waitFor("1"); // was reached
+    assert.equal(text((await rig.informer.get("a", { notOlderThan: "1" }))!), "a@1");
+  });
+
+  it("leaves no listener at its signal, however it ends", async () => {
+    const rig = newRig();
+    const signal = new CountingSignal();
+    await rig.start();
+    const reached = rig.informer.waitFor("1", { signal: signal.signal });
+    const never = assert.rejects(rig.informer.waitFor("7", { signal: signal.signal }), NotFreshError);
+    assert.equal(signal.listeners, 2);
+    rig.source.add(named("a"));
+    await reached;
+    assert.equal(signal.listeners, 1);
+    await rig.stop();
+    await never;
+    assert.equal(signal.listeners, 0);
   });
 
   it("refuses what is no resource version", async () => {

@@ -205,6 +205,24 @@ export const MUTATIONS: readonly Mutation[] = [
     replace: "this.#leaving.set(listener, Promise.resolve());",
   },
   {
+    name: "informer: a wait for a version that begins after the stop never ends",
+    file: "src/meta/version_waiters.ts",
+    find: 'if (this.#isStopped) return Promise.resolve("stopped");',
+    replace: "",
+  },
+  {
+    name: "informer: a wait for a version does not end with the stop",
+    file: "src/meta/version_waiters.ts",
+    find: 'for (const waiter of this.#waiters) waiter.end("stopped");',
+    replace: "",
+  },
+  {
+    name: "informer: a wait for a version that is reached goes on",
+    file: "src/meta/version_waiters.ts",
+    find: 'if (this.#isReached(waiter.resourceVersion)) waiter.end("reached");',
+    replace: 'if (this.#reached() === waiter.resourceVersion && this.#isStopped) waiter.end("reached");',
+  },
+  {
     name: "informer: a merged update forgets what the handler saw",
     file: "src/informer/mailbox.ts",
     find: "return { isKnown: true, seen: oldObject, isInInitialList: false, object, deleted: undefined };",

@@ -77,6 +77,8 @@ export class Program {
   #floor = 0;
   #isUnavailable = false;
   #running: Running | undefined;
+  /** Waits for a resourceVersion that have not ended, in words. */
+  readonly #waits = new Set<string>();
 
   constructor(index: number, config: ProgramConfig, world: ProgramWorld) {
     this.index = index;
@@ -125,9 +127,28 @@ export class Program {
     this.#running = this.informer.start();
   }
 
-  /** Stops it; resolves when nothing is left running. */
-  stop(): Promise<void> {
-    return this.#running!.stop();
+  /** Stops it; resolves when nothing is left running. Waits that it overtakes, or that come after it, must end. */
+  async stop(): Promise<void> {
+    this.waitFor("99999999999", "that the stop overtakes", "refused");
+    await this.#running!.stop();
+    this.waitFor("99999999999", "that begins after the stop", "refused");
+  }
+
+  /** Waits for a resourceVersion, as a program does that reads its own writes. */
+  waitFor(version: string, which: string, expected: "reached" | "refused"): void {
+    if (this.config.queue === "delta") return; // its store stands at no one version
+    const wait = `a wait for ${version} ${which}`;
+    this.#waits.add(wait);
+    const ended = (how: "reached" | "refused") => {
+      this.#waits.delete(wait);
+      if (how !== expected) this.#violate(`${wait} was ${how}`);
+    };
+    this.informer.waitFor(version).then(() => ended("reached"), () => ended("refused"));
+  }
+
+  /** A wait that has not ended, in words. */
+  pendingWait(): string | undefined {
+    return this.#waits.values().next().value;
   }
 
   /** Adds a handler, which may be late. */

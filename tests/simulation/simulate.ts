@@ -152,10 +152,12 @@ class World {
     for (const [index, { scope }] of this.#scenario.programs.entries()) {
       const key = `${scope.namespace || "a"}/last-${index}`;
       this.#cluster.put(scope.resource, key, { app: scope.app || "web", node: "node-1", value: 1_000 });
+      this.#programs[index].waitFor(String(this.#cluster.revision), "of its own write", "reached");
       if (index === 0) this.#cluster.delete(scope.resource, `${scope.namespace || "a"}/n0`);
     }
     if (await this.#converge("after a last write")) return;
     for (const program of this.#programs) program.checkIndices();
+    this.#checkWaits("when its store equals the server");
     await this.#stop();
   }
 
@@ -250,6 +252,7 @@ class World {
     }
     await this.#advance(5_000, () => stopped === this.#programs.length);
     if (stopped < this.#programs.length) this.#violate("an informer does not stop");
+    this.#checkWaits("after the stop");
     if (this.#time.programTimers > 0) {
       this.#violate(`${this.#time.programTimers} timers are left after the stop`);
     }
@@ -259,6 +262,13 @@ class World {
     const { requests } = this.#network;
     await this.#advance(120_000);
     if (this.#network.requests > requests) this.#violate("requests are made after the stop");
+  }
+
+  #checkWaits(when: string): void {
+    for (const program of this.#programs) {
+      const wait = program.pendingWait();
+      if (wait !== undefined) this.#violate(`informer ${program.index}: ${wait} has not ended ${when}`);
+    }
   }
 
   #act(action: Action): void {

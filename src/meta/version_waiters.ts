@@ -1,0 +1,90 @@
+/**
+ * Waiting for a resourceVersion.
+ * @module
+ */
+
+import { onAbort } from "../util/abort.ts";
+import { type Clock, realClock, type TimerHandle } from "../util/clock.ts";
+import { compareResourceVersions } from "./resource_version.ts";
+
+/**
+ * How a wait ended. `stopped`: what is waited for will not move any more.
+ */
+export type WaitEnd = "reached" | "stopped" | "aborted" | "timedOut";
+
+/** Options of {@linkcode VersionWaiters.wait}. */
+export interface VersionWaitOptions {
+  /** Ends the wait. */
+  readonly signal?: AbortSignal | undefined;
+  /** Ends the wait after so many milliseconds; never by default. */
+  readonly timeoutMs?: number;
+}
+
+interface Waiter {
+  readonly resourceVersion: string;
+  readonly end: (how: WaitEnd) => void;
+}
+
+/**
+ * Those who wait until something has come to a resourceVersion. Every wait ends, whether its cause lies before it or
+ * after, and leaves neither a timer nor an abort listener behind.
+ */
+export class VersionWaiters {
+  readonly #reached: () => string;
+  readonly #clock: Clock;
+  readonly #waiters = new Set<Waiter>();
+  #isStopped = false;
+
+  /** `reached` tells where it stands: `""` before it stands anywhere. */
+  constructor(reached: () => string, { clock = realClock }: { readonly clock?: Clock } = {}) {
+    this.#reached = reached;
+    this.#clock = clock;
+  }
+
+  /** How many wait. */
+  get size(): number {
+    return this.#waiters.size;
+  }
+
+  /** Waits for a version that can be compared. Never rejects. What was reached before is reached, stopped or not. */
+  wait(resourceVersion: string, { signal, timeoutMs }: VersionWaitOptions = {}): Promise<WaitEnd> {
+    if (this.#isReached(resourceVersion)) return Promise.resolve("reached");
+    if (this.#isStopped) return Promise.resolve("stopped");
+    if (signal?.aborted) return Promise.resolve("aborted");
+    return new Promise((resolve) => {
+      let timer: TimerHandle;
+      let unlisten = () => {};
+      const waiter: Waiter = {
+        resourceVersion,
+        end: (how) => {
+          this.#waiters.delete(waiter);
+          this.#clock.clearTimeout(timer);
+          unlisten();
+          resolve(how);
+        },
+      };
+      this.#waiters.add(waiter);
+      if (timeoutMs !== undefined) timer = this.#clock.setTimeout(() => waiter.end("timedOut"), timeoutMs);
+      if (signal !== undefined) unlisten = onAbort(signal, () => waiter.end("aborted"));
+    });
+  }
+
+  /** It has moved: ends the waits for what it has come to. */
+  moved(): void {
+    if (this.#waiters.size === 0) return; // the ordinary case, on every event
+    for (const waiter of this.#waiters) {
+      if (this.#isReached(waiter.resourceVersion)) waiter.end("reached");
+    }
+  }
+
+  /** It will not move any more: ends every wait, now and from now on. */
+  stop(): void {
+    this.#isStopped = true;
+    for (const waiter of this.#waiters) waiter.end("stopped");
+  }
+
+  #isReached(resourceVersion: string): boolean {
+    const reached = this.#reached();
+    return reached !== "" && compareResourceVersions(reached, resourceVersion) >= 0;
+  }
+}

@@ -1,0 +1,84 @@
+import { FakeClock } from "@listwatch/cache/testing";
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import { VersionWaiters } from "../../src/meta/version_waiters.ts";
+import { CountingSignal } from "../counting_signal.ts";
+
+function newWaiters(): { waiters: VersionWaiters; clock: FakeClock; move: (version: string) => void } {
+  const clock = new FakeClock();
+  let version = "";
+  const waiters = new VersionWaiters(() => version, { clock });
+  const move = (to: string) => {
+    version = to;
+    waiters.moved();
+  };
+  return { waiters, clock, move };
+}
+
+describe("a wait for a resource version", () => {
+  it("ends when it is reached, before the call or after, also if it is passed", async () => {
+    const { waiters, move } = newWaiters();
+    const waits = ["5", "9", "10"].map((version) => waiters.wait(version));
+    move("10");
+    assert.deepEqual(await Promise.all(waits), ["reached", "reached", "reached"]);
+    assert.equal(await waiters.wait("10"), "reached");
+    assert.equal(waiters.size, 0);
+  });
+
+  it("does not end before the first version, nor at an older one", async () => {
+    const { waiters, move } = newWaiters();
+    let end: string | undefined;
+    const wait = waiters.wait("100").then((how) => (end = how));
+    waiters.moved();
+    move("99");
+    await Promise.resolve();
+    assert.equal(end, undefined);
+    move("100");
+    assert.equal(await wait, "reached");
+  });
+
+  it("ends when its signal is aborted, before the call or after", async () => {
+    const { waiters } = newWaiters();
+    const abort = new AbortController();
+    const wait = waiters.wait("5", { signal: abort.signal });
+    abort.abort();
+    assert.equal(await wait, "aborted");
+    assert.equal(await waiters.wait("5", { signal: abort.signal }), "aborted");
+    assert.equal(waiters.size, 0);
+  });
+
+  it("ends when nothing moves any more, before the call or after", async () => {
+    const { waiters, move } = newWaiters();
+    move("4");
+    const wait = waiters.wait("5");
+    waiters.stop();
+    assert.equal(await wait, "stopped");
+    assert.equal(await waiters.wait("5"), "stopped");
+    assert.equal(await waiters.wait("4"), "reached", "what was reached stays so");
+  });
+
+  it("ends after its time", async () => {
+    const { waiters, clock } = newWaiters();
+    const wait = waiters.wait("5", { timeoutMs: 3_000 });
+    await clock.advance(3_000);
+    assert.equal(await wait, "timedOut");
+  });
+
+  it("leaves neither a timer nor an abort listener, however it ends", async () => {
+    const ends: Record<string, (rig: ReturnType<typeof newWaiters>, signal: CountingSignal) => unknown> = {
+      reached: ({ move }) => move("5"),
+      stopped: ({ waiters }) => waiters.stop(),
+      aborted: (_, signal) => signal.abort(),
+      timedOut: ({ clock }) => clock.advance(1_000),
+    };
+    for (const [how, end] of Object.entries(ends)) {
+      const rig = newWaiters();
+      const signal = new CountingSignal();
+      const wait = rig.waiters.wait("5", { signal: signal.signal, timeoutMs: 1_000 });
+      assert.deepEqual([signal.listeners, rig.clock.pendingTimers], [1, 1]);
+      await end(rig, signal);
+      assert.equal(await wait, how);
+      assert.deepEqual([signal.listeners, rig.clock.pendingTimers, rig.waiters.size], [0, 0, 0], how);
+    }
+  });
+});
