@@ -10,4 +10,4 @@ export { listAllPages, type PagedList, type PagerOptions } from "./pager.ts";
 export { Reflector } from "./reflector.ts";
 export { type ReflectorOptions, VeryShortWatchError, type WatchErrorHandler } from "./reflector_options.ts";
 export type { RetryBackoff } from "./retry_pacing.ts";
-export type { ReflectorError, ReflectorPhase, ReflectorStatus } from "./status.ts";
+export type { ReflectorError, ReflectorPhase, ReflectorStatus, StreamPause } from "./status.ts";

@@ -284,8 +284,13 @@ export class Reflector<T> {
   /** Asks the state machine, and reports the error that ended a cycle. */
   #next(outcome: Outcome, signal: AbortSignal): { step: Step; error: Error | undefined } {
     const { resourceVersion } = this.#position;
-    const { state, step, report } = transition({ ...this.#state, resourceVersion }, outcome);
+    const nowMs = monotonicNow(this.#clock);
+    const { state, step, report, pause } = transition({ ...this.#state, resourceVersion }, outcome, nowMs);
     this.#state = state;
+    if (pause !== undefined) {
+      this.#status.streamsPaused(pause);
+      this.#reports.streamsPaused(pause);
+    }
     if ("resourceVersion" in outcome) this.#position.listed(state.resourceVersion);
     // A request that the caller aborted has not failed.
     return {
@@ -301,7 +306,8 @@ export class Reflector<T> {
     let watch: OpenWatch<T> | undefined;
     let keep = false;
     let received = false;
-    const setAside: Quarantined[] = [];
+    let closed = "it was closed before its end bookmark";
+    const lastedMs = () => monotonicNow(this.#clock) - startMs;
     const listed = this.#metrics.listBegins();
     try {
       watch = await this.#source.watch({
@@ -311,7 +317,7 @@ export class Reflector<T> {
         resourceVersionMatch: "NotOlderThan",
         timeoutSeconds: this.#timeoutSeconds(),
       }, signal);
-      const initial = await this.#endedIfBroken(readInitialEvents({
+      const initial = await readInitialEvents({
         watch,
         intake: this.#options.intake,
         signal,
@@ -324,41 +330,31 @@ export class Reflector<T> {
           received = true;
           this.#status.enter("streaming", { progress: { items } });
         },
-        onQuarantined: (quarantined) => {
-          setAside.push(quarantined);
-          this.#writer.quarantine(quarantined);
-        },
-      }));
+        onQuarantined: (quarantined) => this.#writer.quarantine(quarantined),
+      }).catch((error) => {
+        // A connection that broke is a watch that ended.
+        if (networkErrorOf(error) === undefined) throw error;
+        this.#fail(error);
+        closed = errorMessage(error);
+      });
       if (initial === undefined) {
-        const isShort = !received && monotonicNow(this.#clock) - startMs < VERY_SHORT_MS;
-        if (isShort) throw new VeryShortWatchError(this.#name);
-        return { outcome: { of: "stream", closed: true } };
+        if (!received && lastedMs() < VERY_SHORT_MS) throw new VeryShortWatchError(this.#name);
+        return { outcome: { of: "stream", closed, lastedMs: lastedMs() } };
       }
-      this.#replace(initial.items, setAside, initial.resourceVersion);
+      this.#replace(initial.items, initial.setAside, initial.resourceVersion);
+      this.#status.streamFinished();
       listed(initial.items.length);
       keep = true;
       return { outcome: { of: "stream", resourceVersion: initial.resourceVersion }, watch };
     } catch (error) {
       if (error instanceof StalledStreamError) {
         this.#fail(error);
-        this.#reports.log("warn", "the streamed list stalled; listing instead");
-        return { outcome: { of: "stream", stalled: true } };
+        return { outcome: { of: "stream", stalled: error.message } };
       }
       if (!signal.aborted) this.#fail(error);
-      return { outcome: { of: "stream", error } };
+      return { outcome: { of: "stream", error, lastedMs: lastedMs() } };
     } finally {
       if (!keep) watch?.close();
-    }
-  }
-
-  /** A connection that broke is a watch that ended. */
-  async #endedIfBroken<R>(reading: Promise<R>): Promise<R | undefined> {
-    try {
-      return await reading;
-    } catch (error) {
-      if (networkErrorOf(error) === undefined) throw error;
-      this.#fail(error);
-      return undefined;
     }
   }
 

@@ -70,11 +70,17 @@ export interface ReflectorOptions {
   readonly minWatchTimeoutMs?: number;
   /** The page size of lists; 500 by default where paging helps. */
   readonly watchListPageSize?: number;
-  /** Whether to ask a watch for the present objects before listing; true by default. Falls back to a list by itself. */
+  /**
+   * Whether to ask a watch for the present objects before listing; true by default. Falls back to a list by itself, and
+   * for an hour or longer where such streams do not come to their end ({@linkcode ReflectorStatus.streamPause}).
+   */
   readonly useWatchList?: boolean;
   /** How long a streamed list may be silent before a list takes its place, in milliseconds; 10,000 by default. */
   readonly watchListSilenceMs?: number;
-  /** How long a streamed list may send nothing but bookmarks before a list takes its place; 60,000 by default. */
+  /**
+   * How long the end of a streamed list may be due after the last initial event, whatever else comes, before a list takes
+   * its place; 60,000 by default.
+   */
   readonly watchListEndMs?: number;
   /** How long the server may take to begin to answer a watch, in milliseconds; 30,000 by default. */
   readonly openTimeoutMs?: number;

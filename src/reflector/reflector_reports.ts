@@ -9,6 +9,7 @@ import { errorMessage, toError } from "../util/errors.ts";
 import { callGuarded } from "../util/guarded.ts";
 import { consoleLogger, type Logger } from "../util/logger.ts";
 import type { ReflectorOptions } from "./reflector_options.ts";
+import type { StreamPauseBegin } from "./stream_trial.ts";
 
 /** Tells the user's functions, and the log where there are none. What those functions throw is logged. */
 export class ReflectorReports {
@@ -32,6 +33,17 @@ export class ReflectorReports {
     if (watchErrorHandler === undefined) this.log(isExpired(error) ? "debug" : "warn", error.message);
     else this.#guarded("watchErrorHandler", () => watchErrorHandler(error));
     return error;
+  }
+
+  /** Lists take the place of streams; said once, until a stream finishes. */
+  streamsPaused({ cause, message, ms, isRepeated }: StreamPauseBegin): void {
+    const what = cause === "stalled"
+      ? "the streamed list stalled"
+      : "streamed lists do not come to their end";
+    this.log(
+      isRepeated ? "debug" : "warn",
+      `${what}; listing instead for the next ${ms / 3_600_000} h: ${message}`,
+    );
   }
 
   /** An object was set aside. */

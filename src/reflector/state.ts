@@ -1,10 +1,10 @@
 /**
- * The reflector's state machine: what to do next, given what just happened. Pure: no I/O, no clock, no randomness.
+ * The reflector's state machine: what to do next, given what just happened, and when. Pure: no I/O, no randomness.
  *
  * ```
  *            +-------------------- start <------------------------------+
  *            | streams?                                                 |
- *      yes   v            refused, stalled          no                  |
+ *      yes   v      refused, stalled, never ends    no                  |
  *         stream -------------------------------> list                  |
  *            | end bookmark                        | listed             | the cycle is over:
  *            +----------------> watch <------------+                    | back off, then start
@@ -21,6 +21,7 @@
  */
 
 import {
+  isConnectionRefused,
   isExpired,
   isInternalError,
   isResourceVersionTooLarge,
@@ -28,7 +29,18 @@ import {
   networkErrorOf,
   statusErrorOf,
 } from "../meta/status.ts";
+import { errorMessage } from "../util/errors.ts";
 import { isBrokenFrame } from "./events.ts";
+import { VeryShortWatchError } from "./reflector_options.ts";
+import {
+  afterList as trialAfterList,
+  afterUnfinished,
+  isPaused,
+  NEW_TRIAL,
+  pauseStreams,
+  type StreamPauseBegin,
+  type StreamTrial,
+} from "./stream_trial.ts";
 
 /** What a reflector does next. */
 export type Step =
@@ -59,8 +71,10 @@ export interface ReflectorState {
   readonly isResourceVersionUnavailable: boolean;
   /** The server pages even where its cache could answer: it has none, so keep paging. */
   readonly paginatedResult: boolean;
-  /** Whether a cycle begins with a streamed list. */
+  /** Whether a cycle begins with a streamed list, unless those are at fault. */
   readonly streams: boolean;
+  /** Whether they are. */
+  readonly trial: StreamTrial;
   /** The floor that a list in pages asked for, and was given exactly; or one from which a watch cannot go on. */
   readonly exactResourceVersion?: string;
 }
@@ -70,12 +84,12 @@ export type Outcome =
   | { readonly of: "start" }
   /** The end bookmark came; its resourceVersion is the list's. */
   | { readonly of: "stream"; readonly resourceVersion: string }
-  /** The stream was refused, or carried an error. */
-  | { readonly of: "stream"; readonly error: unknown }
-  /** The stream was closed before its end bookmark. */
-  | { readonly of: "stream"; readonly closed: true }
-  /** The stream is open, but the end bookmark does not come. */
-  | { readonly of: "stream"; readonly stalled: true }
+  /** The stream was refused, or carried an error; after so long. */
+  | { readonly of: "stream"; readonly error: unknown; readonly lastedMs: number }
+  /** The stream was closed before its end bookmark, in these words. */
+  | { readonly of: "stream"; readonly closed: string; readonly lastedMs: number }
+  /** The stream is open, but the end bookmark does not come, in these words. */
+  | { readonly of: "stream"; readonly stalled: string }
   | {
     readonly of: "list";
     readonly resourceVersion: string;
@@ -101,11 +115,19 @@ export interface Transition {
   readonly step: Step;
   /** The cycle ended with this error: the watch error handler is told. */
   readonly report?: unknown;
+  /** Streams are at fault: from now on lists take their place. */
+  readonly pause?: StreamPauseBegin;
 }
 
 /** The state before the first cycle. */
 export function initialState(streams: boolean): ReflectorState {
-  return { resourceVersion: "", isResourceVersionUnavailable: false, paginatedResult: false, streams };
+  return {
+    resourceVersion: "",
+    isResourceVersionUnavailable: false,
+    paginatedResult: false,
+    streams,
+    trial: NEW_TRIAL,
+  };
 }
 
 const DEFAULT_PAGE_SIZE = 500;
@@ -128,18 +150,25 @@ export function listAttempt(state: ReflectorState, pageSize: number): ListAttemp
     : { requestedResourceVersion, limit };
 }
 
-/** What to do next. */
-export function transition(state: ReflectorState, outcome: Outcome): Transition {
+/** What to do next; `nowMs` is the clock's. */
+export function transition(state: ReflectorState, outcome: Outcome, nowMs: number): Transition {
   switch (outcome.of) {
     case "start":
-      return { state, step: { do: state.streams ? "stream" : "list" } };
+      return begin(state, nowMs);
     case "stream":
-      return afterStream(state, outcome);
-    case "list":
-      return afterList(state, outcome);
+      return afterStream(state, outcome, nowMs);
+    case "list": {
+      const { trial, pause } = trialAfterList(state.trial, nowMs, { failed: "error" in outcome });
+      const next = afterList({ ...state, trial }, outcome);
+      return pause === undefined ? next : { ...next, pause };
+    }
     case "watch":
-      return afterWatch(state, outcome);
+      return afterWatch(state, outcome, nowMs);
   }
+}
+
+function begin(state: ReflectorState, nowMs: number): Transition {
+  return { state, step: { do: state.streams && !isPaused(state.trial, nowMs) ? "stream" : "list" } };
 }
 
 /**
@@ -156,36 +185,59 @@ function isUnavailable(error: unknown): boolean {
   return isExpired(error) || isResourceVersionTooLarge(error);
 }
 
-function afterStream(state: ReflectorState, outcome: Extract<Outcome, { of: "stream" }>): Transition {
+function afterStream(
+  state: ReflectorState,
+  outcome: Extract<Outcome, { of: "stream" }>,
+  nowMs: number,
+): Transition {
   if ("resourceVersion" in outcome) {
     const { resourceVersion } = outcome;
     return {
-      state: { ...state, resourceVersion, isResourceVersionUnavailable: false },
+      state: { ...state, resourceVersion, isResourceVersionUnavailable: false, trial: NEW_TRIAL },
       step: { do: "watch" },
     };
   }
   if ("stalled" in outcome) {
     // client-go waits for ever. A server that ignores sendInitialEvents, or a proxy that drops bookmarks, will do so
-    // again: this reflector does not ask again.
-    return { state: { ...state, streams: false }, step: { do: "list" } };
+    // again.
+    const { trial, pause } = pauseStreams(state.trial, nowMs, { cause: "stalled", message: outcome.stalled });
+    return { state: { ...state, trial }, step: { do: "list" }, pause };
   }
-  if ("closed" in outcome) {
-    // client-go asks again at once, which is a hot loop where a proxy closes streams.
+  // client-go asks again at once, which is a hot loop where a proxy closes streams.
+  if ("closed" in outcome) return unfinished(state, outcome.lastedMs, outcome.closed, "backOff");
+  const { error, lastedMs } = outcome;
+  // A server that is away, or names a time because it is busy, may well know how to stream.
+  if (isConnectionRefused(error) || isTooManyRequests(error)) {
     return { state, step: { do: "backOff", then: "stream" } };
   }
-  if (isRetriable(outcome.error)) return { state, step: { do: "backOff", then: "stream" } };
-  if (isUnavailable(outcome.error)) {
+  if (isRetriable(error)) return unfinished(state, lastedMs, errorMessage(error), "backOff");
+  if (isUnavailable(error)) {
     // At once the first time; a server that refuses the most recent data as well is given time.
     const step: Step = state.isResourceVersionUnavailable
       ? { do: "backOff", then: "stream" }
       : { do: "stream" };
     return { state: { ...state, isResourceVersionUnavailable: true }, step };
   }
-  // A server that names a time is busy, not one that does not know how to stream.
-  if (statusErrorOf(outcome.error)?.retryAfterMs !== undefined) {
+  if (statusErrorOf(error)?.retryAfterMs !== undefined) {
     return { state, step: { do: "backOff", then: "stream" } };
   }
+  // What is no stream at all: a list on one line, a page of a proxy, nothing.
+  if (isBrokenFrame(error) || error instanceof VeryShortWatchError) {
+    return unfinished(state, lastedMs, errorMessage(error), "list");
+  }
   return { state, step: { do: "list" } };
+}
+
+/** A stream did not finish: another one is tried, unless a list has to decide whether streams are at fault. */
+function unfinished(
+  state: ReflectorState,
+  lastedMs: number,
+  message: string,
+  otherwise: "backOff" | "list",
+): Transition {
+  const trial = afterUnfinished(state.trial, lastedMs, message);
+  const lists = otherwise === "list" || trial.suspicion !== undefined;
+  return { state: { ...state, trial }, step: lists ? { do: "list" } : { do: "backOff", then: "stream" } };
 }
 
 function afterList(state: ReflectorState, outcome: Extract<Outcome, { of: "list" }>): Transition {
@@ -208,12 +260,16 @@ function afterList(state: ReflectorState, outcome: Extract<Outcome, { of: "list"
     : { state: unavailable, step: { do: "list", again: outcome.attempt } };
 }
 
-function afterWatch(state: ReflectorState, outcome: Extract<Outcome, { of: "watch" }>): Transition {
+function afterWatch(
+  state: ReflectorState,
+  outcome: Extract<Outcome, { of: "watch" }>,
+  nowMs: number,
+): Transition {
   if ("refused" in outcome) {
     if (isRetriable(outcome.refused)) return { state, step: { do: "backOff", then: "watch" } };
     return { state, step: { do: "backOff", then: "start" }, report: outcome.refused };
   }
-  if ("relist" in outcome) return transition(state, { of: "start" });
+  if ("relist" in outcome) return begin(state, nowMs);
   const { error } = outcome;
   if (error === undefined) {
     // client-go watches again at once, which is a hot loop where a proxy closes what it has just opened.

@@ -7,6 +7,7 @@ import { networkErrorOf, statusErrorOf } from "../meta/status.ts";
 import { type Clock, monotonicNow } from "../util/clock.ts";
 import { CacheError, errorMessage } from "../util/errors.ts";
 import { callGuarded } from "../util/guarded.ts";
+import type { StreamPauseBegin } from "./stream_trial.ts";
 
 /**
  * What a reflector is at.
@@ -46,6 +47,32 @@ export interface ReflectorError {
 }
 
 /**
+ * Why lists take the place of streamed ones: those do not come to their end here. For an hour at first, and twice as long
+ * each time (at most a day) that the one stream which is tried after that does not finish either.
+ *
+ * @example
+ * ```ts
+ * import type { StreamPause } from "@listwatch/cache";
+ * function line({ cause, message, untilTimeMs }: StreamPause): string {
+ *   return `streamed lists: ${cause} (${message}); listing until ${new Date(untilTimeMs).toISOString()}`;
+ * }
+ * ```
+ */
+export interface StreamPause {
+  /**
+   * `stalled`: a stream was open and did not come to its end. `unfinished`: three in a row, or thirty seconds of them,
+   * were closed, broke off, were not answered or carried no events, and a list succeeded then.
+   */
+  readonly cause: "stalled" | "unfinished";
+  /** What ended the last stream. */
+  readonly message: string;
+  /** Since when, in milliseconds since the epoch. */
+  readonly sinceTimeMs: number;
+  /** When a stream is tried again: with the first list that is due after that, in milliseconds since the epoch. */
+  readonly untilTimeMs: number;
+}
+
+/**
  * How a reflector is doing: a snapshot; it does not change after it was handed out.
  *
  * @example
@@ -79,6 +106,8 @@ export interface ReflectorStatus {
   readonly lastError?: ReflectorError;
   /** How many objects were set aside since the start, and frames of a watch that could not be decoded. */
   readonly quarantined: number;
+  /** Why lists take the place of streamed ones, while they do. */
+  readonly streamPause?: StreamPause;
   /** While a list, or a streamed one, is under way: how far it has come. */
   readonly progress?: {
     /** Items so far. */
@@ -113,6 +142,7 @@ export class StatusKeeper {
   #contactMs = 0;
   #nextRetryTimeMs: number | undefined;
   #lastError: ReflectorError | undefined;
+  #streamPause: StreamPause | undefined;
   #progress: ReflectorStatus["progress"];
 
   constructor(clock: Clock, options: StatusKeeperOptions) {
@@ -137,6 +167,7 @@ export class StatusKeeper {
       ...contact,
       ...(this.#nextRetryTimeMs === undefined ? {} : { nextRetryTimeMs: this.#nextRetryTimeMs }),
       ...(this.#lastError === undefined ? {} : { lastError: this.#lastError }),
+      ...(this.#streamPause === undefined ? {} : { streamPause: this.#streamPause }),
       ...(this.#progress === undefined ? {} : { progress: this.#progress }),
     };
   }
@@ -173,6 +204,17 @@ export class StatusKeeper {
   /** Something went wrong. */
   fail(error: unknown): void {
     this.#lastError = { message: errorMessage(error), code: codeOf(error), timeMs: this.#clock.now() };
+  }
+
+  /** Lists take the place of streams. */
+  streamsPaused({ cause, message, ms }: StreamPauseBegin): void {
+    const sinceTimeMs = this.#clock.now();
+    this.#streamPause = { cause, message, sinceTimeMs, untilTimeMs: sinceTimeMs + ms };
+  }
+
+  /** A stream came to its end: they are as good as lists. */
+  streamFinished(): void {
+    this.#streamPause = undefined;
   }
 
   /** Events arrived. */

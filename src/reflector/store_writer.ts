@@ -52,19 +52,29 @@ export class StoreWriter<T> {
    * @throws What the store throws, in the words of client-go.
    */
   replace(items: T[], setAside: readonly Quarantined[], resourceVersion: string): void {
-    const { knownObjects } = this.#options;
-    const known: T[] = [];
-    this.#refused = new Set();
-    for (const { key } of setAside) {
-      if (key !== undefined) this.#refused.add(key);
-      const object = key === undefined ? undefined : knownObjects?.getByKey(key);
-      if (object !== undefined) known.push(object as T);
-    }
+    const known = this.#knownInstead(items, setAside);
     try {
       this.#store.replace(known.length === 0 ? items : items.concat(known), resourceVersion);
     } catch (error) {
       throw new Error(`unable to sync list result: ${errorMessage(error)}`, { cause: error });
     }
+  }
+
+  /** What is known of objects that were set aside; of each key once, and of none that the list has in another state. */
+  #knownInstead(items: readonly T[], setAside: readonly Quarantined[]): T[] {
+    const refused = this.#refused = new Set<string>();
+    for (const { key } of setAside) if (key !== undefined) refused.add(key);
+    if (refused.size === 0) return []; // the ordinary case
+    for (const item of items) {
+      const key = this.#keyOf(item);
+      if (key !== undefined) refused.delete(key);
+    }
+    const known: T[] = [];
+    for (const key of refused) {
+      const object = this.#options.knownObjects?.getByKey(key);
+      if (object !== undefined) known.push(object as T);
+    }
+    return known;
   }
 
   /** Writes one event; false if it was set aside before it reached the store. */

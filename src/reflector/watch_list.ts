@@ -9,7 +9,7 @@ import { StatusError } from "../meta/status.ts";
 import { isInitialEventsEnd } from "../meta/watch_event.ts";
 import type { Quarantined, WatchItem } from "../meta/list_watch.ts";
 import { linkedAbort } from "../util/abort.ts";
-import type { Clock } from "../util/clock.ts";
+import { type Clock, monotonicNow } from "../util/clock.ts";
 import { errorMessage } from "../util/errors.ts";
 import { brokenFrame, eventProblem } from "./events.ts";
 import type { OpenWatch } from "./open_watch.ts";
@@ -26,13 +26,13 @@ export interface InitialEventsOptions<T> {
   readonly expectedKind: GroupVersionKind | undefined;
   /** So long without an event, or a part of one, and the stream counts as stalled. */
   readonly silenceMs: number;
-  /** So long with nothing but bookmarks, and the stream counts as stalled. */
+  /** So long after the last initial event, and the stream counts as stalled, whatever else comes. */
   readonly endMs: number;
   /** What takes an object's place from now on. */
   readonly intake?: ((object: unknown) => unknown) | undefined;
   /** Called after each batch with the number of objects so far. */
   readonly onProgress: (items: number) => void;
-  /** Called for what was set aside. */
+  /** Told of each object that is set aside. */
   readonly onQuarantined: (quarantined: Quarantined) => void;
   readonly watch: OpenWatch<T>;
 }
@@ -42,6 +42,8 @@ export interface InitialEvents<T> {
   readonly items: T[];
   /** The resourceVersion of the end bookmark. */
   readonly resourceVersion: string;
+  /** What was set aside, and is not in `items` in another state. */
+  readonly setAside: readonly Quarantined[];
 }
 
 /**
@@ -65,59 +67,106 @@ export async function readInitialEvents<T>(
     () => watch.received.lastMs, // a large object on a slow line is on its way
   );
   const end = new Watchdog(clock, endMs, stalled(`no end bookmark ${endMs} ms after the last initial event`));
-  const objects = new Map<string, T>();
+  const deadline = clock.setTimeout(
+    stalled("no end bookmark by the watch's timeout"),
+    watch.deadlineMs - monotonicNow(clock),
+  );
+  const gathered = new GatheredObjects<T>(options);
   try {
     for (;;) {
       const batch = await watch.next(link.signal);
       if (batch === undefined) return undefined;
       silence.feed();
+      const before = gathered.size;
       for (let i = 0; i < batch.length; i++) {
-        const resourceVersion = take(batch[i], objects, options);
+        const resourceVersion = gathered.take(batch[i]);
         if (resourceVersion === undefined) continue;
         watch.unread(batch.slice(i + 1));
-        return { items: [...objects.values()], resourceVersion };
+        return { ...gathered.result(), resourceVersion };
       }
-      if (batch.some((item) => item.type !== "BOOKMARK")) end.feed();
-      options.onProgress(objects.size);
+      // Changes of what is there say nothing about the end, and neither does anything that comes after the first of them.
+      if (gathered.size > before && !gathered.hasChanges) end.feed();
+      options.onProgress(gathered.size);
     }
   } finally {
     silence.stop();
     end.stop();
+    clock.clearTimeout(deadline);
     link.unlink();
   }
 }
 
-/** Takes one item in; the resourceVersion if it was the end bookmark. */
-function take<T>(
-  item: WatchItem<T>,
-  objects: Map<string, T>,
-  options: InitialEventsOptions<T>,
-): string | undefined {
-  const { onQuarantined, keyFunc } = options;
-  if (item.type === "ERROR") {
-    const error = new StatusError(item.object);
-    const broken = brokenFrame(error, options.watch.received);
-    if (broken !== undefined) onQuarantined(broken);
-    throw error;
+/** The objects of a streamed list, by key: of each the last state that is valid, or the report of why there is none. */
+class GatheredObjects<T> {
+  readonly #options: InitialEventsOptions<T>;
+  readonly #objects = new Map<string, T>();
+  readonly #setAside = new Map<string, Quarantined>();
+  /** Whether something other than present objects came: servers send those first. */
+  hasChanges = false;
+
+  constructor(options: InitialEventsOptions<T>) {
+    this.#options = options;
   }
-  if (item.type === "INVALID") {
-    onQuarantined(item.quarantined);
+
+  /** How many there are, those that were set aside included. */
+  get size(): number {
+    return this.#objects.size + this.#setAside.size;
+  }
+
+  /** All of them. */
+  result(): Pick<InitialEvents<T>, "items" | "setAside"> {
+    return { items: [...this.#objects.values()], setAside: [...this.#setAside.values()] };
+  }
+
+  /** Takes one item in; the resourceVersion if it was the end bookmark. */
+  take(item: WatchItem<T>): string | undefined {
+    const { onQuarantined, keyFunc, expectedKind, intake, watch } = this.#options;
+    if (item.type === "ERROR") {
+      const error = new StatusError(item.object);
+      const broken = brokenFrame(error, watch.received);
+      if (broken !== undefined) onQuarantined(broken);
+      throw error;
+    }
+    if (item.type === "INVALID") {
+      this.#refuse(item.quarantined);
+      return undefined;
+    }
+    const problem = eventProblem(item, expectedKind);
+    if (problem !== undefined) {
+      this.#refuse({ reason: problem, path: "", eventType: item.type });
+      return undefined;
+    }
+    if (item.type === "BOOKMARK") {
+      return isInitialEventsEnd(item.object) ? item.object.metadata.resourceVersion ?? "" : undefined;
+    }
+    if (item.type !== "ADDED") this.hasChanges = true;
+    let key: string | undefined;
+    try {
+      key = keyOf(keyFunc, item.object, "stream");
+      if (item.type === "DELETED") {
+        this.#objects.delete(key);
+      } else {
+        this.#objects.set(key, (intake === undefined ? item.object : intake(item.object)) as T);
+      }
+      this.#setAside.delete(key);
+    } catch (error) {
+      const quarantined = { reason: errorMessage(error), path: "", eventType: item.type };
+      this.#refuse(key === undefined ? quarantined : { ...quarantined, key });
+    }
     return undefined;
   }
-  const problem = eventProblem(item, options.expectedKind);
-  if (problem !== undefined) {
-    onQuarantined({ reason: problem, path: "", eventType: item.type });
-    return undefined;
+
+  /** An event is set aside: what is known of its key stays, unless it was a delete, which needs no more than the key. */
+  #refuse(quarantined: Quarantined): void {
+    const { key, eventType } = quarantined;
+    this.#options.onQuarantined(quarantined);
+    if (eventType === "MODIFIED" || eventType === "DELETED") this.hasChanges = true;
+    if (key === undefined) return;
+    if (eventType === "DELETED") {
+      this.#objects.delete(key);
+      this.#setAside.delete(key);
+    } else if (!this.#objects.has(key)) {
+      this.#setAside.set(key, quarantined);
+    }
   }
-  if (item.type === "BOOKMARK") {
-    return isInitialEventsEnd(item.object) ? item.object.metadata.resourceVersion ?? "" : undefined;
-  }
-  try {
-    const key = keyOf(keyFunc, item.object, "stream");
-    if (item.type === "DELETED") objects.delete(key);
-    else objects.set(key, (options.intake === undefined ? item.object : options.intake(item.object)) as T);
-  } catch (error) {
-    onQuarantined({ reason: errorMessage(error), path: "", eventType: item.type });
-  }
-  return undefined;
 }

@@ -215,6 +215,17 @@ describe("a reflector's lists", () => {
     assert.equal(run.quarantined.length, 2);
     assert.equal(run.reflector.status().quarantined, 2);
   });
+
+  it("bring no key twice where a key was set aside more than once, or is there in a state that was accepted", async () => {
+    const refused = (key: string) => ({ reason: "bad", path: "items[0]", key });
+    await using run = newRun([
+      { list: { ...page("a@1", "10", "2"), quarantined: [refused("bad"), refused("b")] } },
+      { list: { ...page("b@2", "10"), quarantined: [refused("bad"), refused("a")] } },
+      { watch: openWatch() },
+    ], { knownObjects: { getByKey: (key) => at(`${key}@0`) } });
+    await run.start();
+    assert.deepEqual(run.store.operations, ["replace 10: a@1 b@2 bad@0"]);
+  });
 });
 
 describe("a reflector's watches", () => {

@@ -8,6 +8,8 @@ import {
   type ReflectorState,
   transition,
 } from "../../src/reflector/state.ts";
+import type { StreamPauseBegin } from "../../src/reflector/stream_trial.ts";
+import { newDecodingStatus } from "../../src/watch/decode_watch.ts";
 
 const expired = new StatusError(newStatus(410, "Expired", "too old resource version: 1 (310)"));
 const gone = new StatusError(newStatus(410, "Gone", "gone"));
@@ -25,8 +27,12 @@ const internal = new StatusError(newStatus(500, "InternalError", "etcdserver: le
 const refused = new NetworkError("ConnectionRefused", "connection refused");
 const unreachable = new NetworkError("Unreachable", "the network failed");
 const broken = new Error("it broke");
+const undecodable = new StatusError(newDecodingStatus("no JSON"));
 
+const NOW_MS = 5_000;
+const HOUR_MS = 3_600_000;
 const fresh = initialState(true);
+const trial = fresh.trial;
 const at10: ReflectorState = { ...fresh, resourceVersion: "10" };
 const unavailable: ReflectorState = { ...at10, isResourceVersionUnavailable: true };
 const attempt = { requestedResourceVersion: "10", limit: 0 };
@@ -39,6 +45,7 @@ interface Row {
   /** What of the state is different afterwards. */
   readonly changes?: Partial<ReflectorState>;
   readonly report?: unknown;
+  readonly pause?: StreamPauseBegin;
 }
 
 const rows: readonly Row[] = [
@@ -65,66 +72,165 @@ const rows: readonly Row[] = [
     changes: { resourceVersion: "33", isResourceVersionUnavailable: false },
   },
   {
-    name: "a stream that stalls is followed by a list, and never asked for again",
+    name: "a stream that finishes clears streams of everything",
+    state: {
+      ...at10,
+      trial: { unfinished: 3, unfinishedMs: 9, pauseMs: HOUR_MS, pausedUntilMs: NOW_MS - 1 },
+    },
+    outcome: { of: "stream", resourceVersion: "33" },
+    step: { do: "watch" },
+    changes: { resourceVersion: "33", trial },
+  },
+  {
+    name: "a stream that stalls is followed by a list, and lists take its place for an hour",
     state: at10,
-    outcome: { of: "stream", stalled: true },
+    outcome: { of: "stream", stalled: "silence" },
     step: { do: "list" },
-    changes: { streams: false },
+    changes: { trial: { ...trial, unfinished: 3, pauseMs: HOUR_MS, pausedUntilMs: NOW_MS + HOUR_MS } },
+    pause: { cause: "stalled", message: "silence", ms: HOUR_MS, isRepeated: false },
+  },
+  {
+    name: "a stream that stalls again after that is not asked for in twice the time",
+    state: { ...at10, trial: { ...trial, unfinished: 3, pauseMs: HOUR_MS, pausedUntilMs: NOW_MS - 1 } },
+    outcome: { of: "stream", stalled: "silence" },
+    step: { do: "list" },
+    changes: {
+      trial: { ...trial, unfinished: 3, pauseMs: 2 * HOUR_MS, pausedUntilMs: NOW_MS + 2 * HOUR_MS },
+    },
+    pause: { cause: "stalled", message: "silence", ms: 2 * HOUR_MS, isRepeated: true },
+  },
+  {
+    name: "lists do not take the place of streams for more than a day",
+    state: { ...at10, trial: { ...trial, unfinished: 3, pauseMs: 20 * HOUR_MS, pausedUntilMs: 0 } },
+    outcome: { of: "stream", stalled: "silence" },
+    step: { do: "list" },
+    changes: {
+      trial: { ...trial, unfinished: 3, pauseMs: 24 * HOUR_MS, pausedUntilMs: NOW_MS + 24 * HOUR_MS },
+    },
+    pause: { cause: "stalled", message: "silence", ms: 24 * HOUR_MS, isRepeated: true },
   },
   {
     name: "a stream that is closed before its end bookmark is asked for again after a delay",
     state: at10,
-    outcome: { of: "stream", closed: true },
+    outcome: { of: "stream", closed: "it was closed", lastedMs: 5_000 },
     step: { do: "backOff", then: "stream" },
+    changes: { trial: { ...trial, unfinished: 1, unfinishedMs: 5_000 } },
+  },
+  {
+    name: "the third stream in a row that is closed is followed by a list, which decides",
+    state: { ...at10, trial: { ...trial, unfinished: 2, unfinishedMs: 10_000 } },
+    outcome: { of: "stream", closed: "it was closed", lastedMs: 5_000 },
+    step: { do: "list" },
+    changes: { trial: { ...trial, unfinished: 3, unfinishedMs: 15_000, suspicion: "it was closed" } },
+  },
+  {
+    name: "a stream that is not answered in half a minute is followed by a list, which decides",
+    state: at10,
+    outcome: { of: "stream", error: unreachable, lastedMs: 30_000 },
+    step: { do: "list" },
+    changes: { trial: { ...trial, unfinished: 1, unfinishedMs: 30_000, suspicion: "the network failed" } },
+  },
+  {
+    name: "streams are at fault where a list succeeds after them",
+    state: { ...at10, trial: { ...trial, unfinished: 3, unfinishedMs: 9, suspicion: "it was closed" } },
+    outcome: { of: "list", resourceVersion: "42", paginated: false, attempt },
+    step: { do: "watch" },
+    changes: {
+      resourceVersion: "42",
+      trial: { unfinished: 3, unfinishedMs: 9, pauseMs: HOUR_MS, pausedUntilMs: NOW_MS + HOUR_MS },
+    },
+    pause: { cause: "unfinished", message: "it was closed", ms: HOUR_MS, isRepeated: false },
+  },
+  {
+    name: "streams are not at fault where a list fails as well, but the next one has a single chance",
+    state: { ...at10, trial: { ...trial, unfinished: 3, unfinishedMs: 9, suspicion: "it was closed" } },
+    outcome: { of: "list", error: broken, attempt, again: false },
+    step: { do: "backOff", then: "start" },
+    changes: { trial: { ...trial, unfinished: 3, unfinishedMs: 9 } },
+    report: broken,
+  },
+  {
+    name: "a list that nobody waited for says nothing about streams",
+    state: { ...at10, trial: { ...trial, unfinished: 3, unfinishedMs: 9 } },
+    outcome: { of: "list", resourceVersion: "42", paginated: false, attempt },
+    step: { do: "watch" },
+    changes: { resourceVersion: "42" },
+  },
+  {
+    name: "a cycle begins with a list while streams are at fault",
+    state: { ...at10, trial: { ...trial, pauseMs: HOUR_MS, pausedUntilMs: NOW_MS + 1 } },
+    outcome: { of: "start" },
+    step: { do: "list" },
+  },
+  {
+    name: "a cycle begins with a stream when that time is over",
+    state: { ...at10, trial: { ...trial, pauseMs: HOUR_MS, pausedUntilMs: NOW_MS } },
+    outcome: { of: "start" },
+    step: { do: "stream" },
+  },
+  {
+    name: "an answer that is no stream is followed by a list, and held against streams",
+    state: at10,
+    outcome: { of: "stream", error: undecodable, lastedMs: 10 },
+    step: { do: "list" },
+    changes: { trial: { ...trial, unfinished: 1, unfinishedMs: 10 } },
+  },
+  {
+    name:
+      "a stream is asked for again after a delay when the network fails, and that is held against streams",
+    state: at10,
+    outcome: { of: "stream", error: unreachable, lastedMs: 10 },
+    step: { do: "backOff", then: "stream" },
+    changes: { trial: { ...trial, unfinished: 1, unfinishedMs: 10 } },
   },
   {
     name: "a stream is asked for again after a delay when the server names one, whatever its error",
     state: at10,
-    outcome: { of: "stream", error: busy },
+    outcome: { of: "stream", error: busy, lastedMs: 90_000 },
     step: { do: "backOff", then: "stream" },
   },
   {
     name: "a stream is asked for again after a delay when the server says 429",
     state: at10,
-    outcome: { of: "stream", error: tooMany },
+    outcome: { of: "stream", error: tooMany, lastedMs: 90_000 },
     step: { do: "backOff", then: "stream" },
   },
   {
     name: "a stream is asked for again after a delay when nobody listens",
     state: at10,
-    outcome: { of: "stream", error: refused },
+    outcome: { of: "stream", error: refused, lastedMs: 90_000 },
     step: { do: "backOff", then: "stream" },
   },
   {
     name: "a stream whose resourceVersion expired is asked for at once without one",
     state: at10,
-    outcome: { of: "stream", error: expired },
+    outcome: { of: "stream", error: expired, lastedMs: 90_000 },
     step: { do: "stream" },
     changes: { isResourceVersionUnavailable: true },
   },
   {
     name: "a stream whose resourceVersion the server has not reached is asked for at once without one",
     state: at10,
-    outcome: { of: "stream", error: tooLarge },
+    outcome: { of: "stream", error: tooLarge, lastedMs: 90_000 },
     step: { do: "stream" },
     changes: { isResourceVersionUnavailable: true },
   },
   {
     name: "a stream that expires without a resourceVersion is given time",
     state: unavailable,
-    outcome: { of: "stream", error: gone },
+    outcome: { of: "stream", error: gone, lastedMs: 90_000 },
     step: { do: "backOff", then: "stream" },
   },
   {
     name: "a server that knows no streams is asked for a list, and nobody is told",
     state: at10,
-    outcome: { of: "stream", error: invalid },
+    outcome: { of: "stream", error: invalid, lastedMs: 90_000 },
     step: { do: "list" },
   },
   {
     name: "any other error of a stream leads to a list, and the next cycle streams again",
     state: at10,
-    outcome: { of: "stream", error: broken },
+    outcome: { of: "stream", error: broken, lastedMs: 90_000 },
     step: { do: "list" },
   },
 
@@ -308,13 +414,14 @@ const rows: readonly Row[] = [
 ];
 
 describe("the reflector's state machine", () => {
-  for (const { name, state, outcome, step, changes = {}, report } of rows) {
+  for (const { name, state, outcome, step, changes = {}, report, pause } of rows) {
     it(name, () => {
       const before = structuredClone(state);
-      const result = transition(state, outcome);
+      const result = transition(state, outcome, NOW_MS);
       assert.deepEqual(result.step, step);
       assert.deepEqual(result.state, { ...state, ...changes });
       assert.equal(result.report, report);
+      assert.deepEqual(result.pause, pause);
       assert.deepEqual(state, before, "the state it was given is as it was");
     });
   }
@@ -325,7 +432,7 @@ describe("the reflector's state machine", () => {
       resourceVersion: "50",
       paginated: false,
       attempt,
-    });
+    }, NOW_MS);
     assert.equal(state.paginatedResult, true);
   });
 });

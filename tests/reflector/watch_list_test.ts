@@ -122,6 +122,50 @@ describe("a streamed list", () => {
     ]);
   });
 
+  describe("of which objects are set aside", () => {
+    const refused = (eventType: string, key: string) => ({
+      type: "INVALID" as const,
+      quarantined: { reason: "bad", path: "object", key, eventType },
+    });
+    const known = { getByKey: (key: string) => at(`${key}@0`) };
+
+    it("has the state that is known of each, once, unless it was corrected or deleted later", async () => {
+      const watcher = openWatch((one) => {
+        one.send(refused("ADDED", "kept"));
+        one.send(refused("MODIFIED", "kept"));
+        one.send(refused("ADDED", "corrected"));
+        one.modify(at("corrected@4"));
+        one.send(refused("ADDED", "deleted"));
+        one.delete(at("deleted@5"));
+        one.add(at("gone@6"));
+        one.send(refused("DELETED", "gone"));
+        one.send(refused("ADDED", "never"));
+        one.send(refused("DELETED", "never"));
+        one.add(at("spoilt@7"));
+        one.send(refused("MODIFIED", "spoilt"));
+        one.bookmark("10", END);
+      });
+      await using run = newStreaming([{ watch: watcher }], { knownObjects: known });
+      await run.start();
+      assert.deepEqual(run.store.operations, ["replace 10: corrected@4 spoilt@7 kept@0"]);
+      assert.equal(run.quarantined.length, 8);
+    });
+
+    it("is as large as its keys, valid or not: each that is new is on the way to its end", async () => {
+      const watcher = openWatch();
+      await using run = newStreaming([{ watch: watcher }], { knownObjects: { getByKey: () => undefined } });
+      await run.start();
+      for (let i = 0; i < 20; i++) {
+        await run.clock.advance(9_000);
+        watcher.send(refused("ADDED", `bad-${i}`));
+      }
+      watcher.bookmark("10", END);
+      await run.clock.advance(0);
+      assert.deepEqual(run.store.operations, ["replace 10:"]);
+      assert.deepEqual(run.source.requests, ['stream ""']);
+    });
+  });
+
   it("is asked for again after a delay when it is closed before its end; what it brought is dropped", async () => {
     const watcher = openWatch((one) => one.add(at("gone@1")));
     await using run = newStreaming([{ watch: watcher }, { watch: fullStream() }]);
@@ -258,7 +302,7 @@ describe("a streamed list", () => {
 });
 
 describe("a streamed list that stalls", () => {
-  it("in silence gives way to a list, for ever", async () => {
+  it("in silence gives way to a list, for an hour", async () => {
     const watcher = openWatch((one) => one.add(at("a@1")));
     const plain = openWatch();
     await using run = newStreaming([

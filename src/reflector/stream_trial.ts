@@ -1,0 +1,88 @@
+/**
+ * Whether streamed lists are worth asking for. Pure: no I/O, no clock.
+ *
+ * A stream that does not finish may be a passing fault of the network, or a trap: a proxy that drops bookmarks, ends
+ * every answer after seconds, or resets requests that it does not know, and will do so for ever. What tells one from the
+ * other is a list: where that succeeds after streams have failed, the server is well, and the streams are at fault. Then
+ * lists take their place for a time, which doubles each time that a stream fails again.
+ *
+ * @module
+ */
+
+/** What streams have come to so far. */
+export interface StreamTrial {
+  /** How many in a row did not finish. */
+  readonly unfinished: number;
+  /** How long they took together, in milliseconds. */
+  readonly unfinishedMs: number;
+  /** What ended the last one, while the list that follows it decides whether streams are at fault. */
+  readonly suspicion?: string;
+  /** How long lists took the place of streams the last time, in milliseconds; 0 if they never did. */
+  readonly pauseMs: number;
+  /** Until when they do, in the clock's milliseconds. */
+  readonly pausedUntilMs?: number;
+}
+
+/** Lists take the place of streams from now on. */
+export interface StreamPauseBegin {
+  /** What the streams did. */
+  readonly cause: "stalled" | "unfinished";
+  /** What ended the last one. */
+  readonly message: string;
+  /** For how long, in milliseconds. */
+  readonly ms: number;
+  /** Whether they did so before, and a stream that was tried after that time did not finish either. */
+  readonly isRepeated: boolean;
+}
+
+/** Nothing is held against streams. */
+export const NEW_TRIAL: StreamTrial = { unfinished: 0, unfinishedMs: 0, pauseMs: 0 };
+
+/** So many in a row, */
+const MOST_UNFINISHED = 3;
+/** or so long without coming to an end, and a list decides: as long as a stream may take to open. */
+const LONGEST_UNFINISHED_MS = 30_000;
+const FIRST_PAUSE_MS = 3_600_000;
+const LAST_PAUSE_MS = 86_400_000;
+
+/** Whether lists take the place of streams at a time. */
+export function isPaused(trial: StreamTrial, nowMs: number): boolean {
+  return trial.pausedUntilMs !== undefined && nowMs < trial.pausedUntilMs;
+}
+
+/**
+ * A stream did not finish, for a reason that may be its own. Whether a list has to decide now, is whether there is a
+ * suspicion afterwards: what was held against streams before stays until one finishes.
+ */
+export function afterUnfinished(trial: StreamTrial, lastedMs: number, message: string): StreamTrial {
+  const unfinished = trial.unfinished + 1;
+  const unfinishedMs = trial.unfinishedMs + lastedMs;
+  const { suspicion: _, ...rest } = trial;
+  const isSuspect = unfinished >= MOST_UNFINISHED || unfinishedMs >= LONGEST_UNFINISHED_MS;
+  return { ...rest, unfinished, unfinishedMs, ...(isSuspect ? { suspicion: message } : {}) };
+}
+
+/** A list was stored, or failed: then the server is not well, and the streams may not be at fault. */
+export function afterList(
+  trial: StreamTrial,
+  nowMs: number,
+  { failed }: { readonly failed: boolean },
+): { readonly trial: StreamTrial; readonly pause?: StreamPauseBegin } {
+  const { suspicion, ...rest } = trial;
+  if (suspicion === undefined) return { trial };
+  return failed ? { trial: rest } : pauseStreams(rest, nowMs, { cause: "unfinished", message: suspicion });
+}
+
+/** Streams are at fault. */
+export function pauseStreams(
+  trial: StreamTrial,
+  nowMs: number,
+  why: Pick<StreamPauseBegin, "cause" | "message">,
+): { readonly trial: StreamTrial; readonly pause: StreamPauseBegin } {
+  const ms = trial.pauseMs === 0 ? FIRST_PAUSE_MS : Math.min(trial.pauseMs * 2, LAST_PAUSE_MS);
+  return {
+    // The next stream has one chance.
+    trial: { ...trial, unfinished: MOST_UNFINISHED, pauseMs: ms, pausedUntilMs: nowMs + ms },
+    pause: { ...why, ms, isRepeated: trial.pauseMs > 0 },
+  };
+}

@@ -1,0 +1,261 @@
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import {
+  type KubernetesObject,
+  metaNamespaceKey,
+  NetworkError,
+  newCluster,
+  newStore,
+  Reflector,
+  type ReflectorOptions,
+} from "@listwatch/cache";
+import { FakeClock, type FakeWatcher } from "@listwatch/cache/testing";
+import { onAbort } from "../../src/util/abort.ts";
+import { LogRecorder } from "../log_recorder.ts";
+import { at, openWatch, page } from "./scripted_source.ts";
+
+const HOUR_MS = 3_600_000;
+const DAY_MS = 24 * HOUR_MS;
+const END = { "k8s.io/initial-events-end": "true" };
+
+/** What becomes of a streamed list; everything else is answered as it should be. */
+type Stream = (clock: FakeClock, signal: AbortSignal) => Promise<FakeWatcher>;
+
+/** A reflector whose source answers lists and watches, and streams as `stream` does. */
+function newWorld(stream: Stream, options: ReflectorOptions = {}) {
+  const clock = new FakeClock();
+  const log = new LogRecorder();
+  const errors: Error[] = [];
+  const requests: string[] = [];
+  const watches: FakeWatcher[] = [];
+  const store = newStore<KubernetesObject>(metaNamespaceKey);
+  const reflector = new Reflector<KubernetesObject>(
+    {
+      description: "pods",
+      list: () => {
+        requests.push("list");
+        return Promise.resolve(page("a@1 b@2", "10"));
+      },
+      watch: ({ sendInitialEvents }, { signal }) => {
+        requests.push(sendInitialEvents ? "stream" : "watch");
+        if (sendInitialEvents) return stream(clock, signal);
+        const watch = openWatch();
+        watches.push(watch);
+        onAbort(signal, () => watch.fail(signal.reason));
+        return Promise.resolve(watch);
+      },
+    },
+    store,
+    {
+      clock,
+      logger: log,
+      random: () => 0,
+      watchErrorHandler: (error) => errors.push(error),
+      ...options,
+    },
+  );
+  const stop = new AbortController();
+  const running = reflector.run(stop.signal);
+  return {
+    clock,
+    log,
+    errors,
+    requests,
+    watches,
+    store,
+    reflector,
+    count: (request: string) => requests.filter((one) => one === request).length,
+    async [Symbol.asyncDispose]() {
+      stop.abort();
+      await clock.advance(0);
+      await running;
+    },
+  };
+}
+
+/** Advances time in steps, in each of which everything happens that can. */
+async function pass(clock: FakeClock, ms: number, stepMs = 1_000): Promise<void> {
+  for (let passed = 0; passed < ms; passed += stepMs) await clock.advance(stepMs);
+}
+
+/** A stream that goes on until its signal is aborted, or `ms` have passed. */
+function endedAfter(ms: number): Stream {
+  return (clock, signal) => {
+    const watcher = openWatch((one) => one.add(at("a@1")));
+    const timer = clock.setTimeout(() => watcher.stop(), ms);
+    onAbort(signal, () => (clock.clearTimeout(timer), watcher.fail(signal.reason)));
+    return Promise.resolve(watcher);
+  };
+}
+
+const reset: Stream = () => Promise.reject(new NetworkError("ConnectionReset", "connection reset"));
+const unanswered: Stream = (_, signal) =>
+  new Promise((__, reject) => onAbort(signal, () => reject(signal.reason)));
+
+/** Never ends, as changes go on: of an object that is known, with the bookmarks that there are otherwise. */
+const changing: Stream = (clock, signal) => {
+  const watcher = openWatch((one) => one.add(at("a@1")));
+  let version = 2;
+  const change = () => {
+    watcher.modify(at(`a@${version}`));
+    watcher.add(at(`new-${version}@${version++}`));
+    timer = clock.setTimeout(change, 3_000);
+  };
+  let timer = clock.setTimeout(change, 3_000);
+  onAbort(signal, () => (clock.clearTimeout(timer), watcher.fail(signal.reason)));
+  return Promise.resolve(watcher);
+};
+
+describe("streamed lists that never come to their end", () => {
+  const traps: readonly (readonly [string, Stream, number])[] = [
+    ["as changes go on and no end bookmark comes", changing, 70_000],
+    ["as a middlebox resets their requests", reset, 10_000],
+    ["as a middlebox never answers their requests", unanswered, 31_000],
+    ["as a proxy ends every response after 5 s", endedAfter(5_000), 30_000],
+  ];
+  for (const [why, stream, withinMs] of traps) {
+    it(`give way to a list ${why}, which is said once`, async () => {
+      await using world = newWorld(stream);
+      await pass(world.clock, withinMs);
+      assert.deepEqual(world.store.listKeys(), ["a", "b"]);
+      assert.equal(world.reflector.status().phase, "watching");
+      assert.ok(world.count("stream") <= 3, `${world.count("stream")} streams`);
+      await pass(world.clock, DAY_MS, 60_000);
+      assert.ok(world.count("stream") <= 3, `${world.count("stream")} streams in a day`);
+      const warnings = world.log.of("warn").filter((line) => /listing instead for the next 1 h: /.test(line));
+      assert.equal(warnings.length, 1, world.log.of("warn").join("\n"));
+      const { streamPause } = world.reflector.status();
+      assert.equal(streamPause?.untilTimeMs, streamPause!.sinceTimeMs + HOUR_MS);
+      assert.equal(streamPause.cause, stream === changing ? "stalled" : "unfinished");
+      assert.deepEqual(world.errors, []);
+    });
+  }
+
+  it("give way to a list as the server does not know how to watch, and answers with its list on one line", async () => {
+    const clock = new FakeClock();
+    const log = new LogRecorder();
+    const requests: string[] = [];
+    const list = JSON.stringify({
+      kind: "PodList",
+      apiVersion: "v1",
+      metadata: { resourceVersion: "10" },
+      items: [at("a@1")],
+    });
+    const cluster = newCluster({
+      server: "http://old",
+      clock,
+      logger: log,
+      fetch: (url) => {
+        const query = new URL(url).searchParams;
+        requests.push(query.has("sendInitialEvents") ? "stream" : query.has("watch") ? "watch" : "list");
+        return Promise.resolve(new Response(`${list}\n`));
+      },
+    });
+    const store = newStore<KubernetesObject>(metaNamespaceKey);
+    const reflector = new Reflector(cluster.resource<KubernetesObject>("v1/pods"), store, {
+      clock,
+      logger: log,
+      random: () => 0,
+      onQuarantined: () => {},
+    });
+    const stop = new AbortController();
+    const running = reflector.run(stop.signal);
+    await pass(clock, 1_000);
+    assert.deepEqual(store.listKeys(), ["a"]);
+    await pass(clock, 20 * 60_000);
+    assert.equal(requests.filter((one) => one === "stream").length, 3);
+    assert.ok(requests.filter((one) => one === "list").length > 20, "it goes on by lists");
+    assert.match(
+      reflector.status().streamPause?.message ?? "",
+      /got invalid watch event type: undefined/,
+    );
+    assert.equal(log.of("warn").filter((line) => /listing instead/.test(line)).length, 1);
+    stop.abort();
+    await clock.advance(0);
+    await running;
+  });
+
+  it("are given up for a list however new the objects are that changes bring", async () => {
+    await using world = newWorld((clock, signal) => {
+      const watcher = openWatch((one) => one.add(at("a@1")));
+      let version = 2;
+      const change = () => {
+        watcher.add(at(`new-${version}@${version++}`)); // nothing but new objects
+        timer = clock.setTimeout(change, 3_000);
+      };
+      let timer = clock.setTimeout(change, 3_000);
+      onAbort(signal, () => (clock.clearTimeout(timer), watcher.fail(signal.reason)));
+      return Promise.resolve(watcher);
+    });
+    await pass(world.clock, 310_000); // the watch's timeout
+    assert.equal(world.count("list"), 1);
+    assert.match(world.reflector.status().streamPause?.message ?? "", /timeout/);
+  });
+
+  it("are tried once more after an hour, after two and so on, and have a single chance", async () => {
+    await using world = newWorld(reset);
+    await pass(world.clock, 10_000);
+    const streams: number[] = [];
+    for (let hour = 1; hour <= 12; hour++) {
+      world.watches.at(-1)!.error({ code: 410, reason: "Expired" }); // everything has to be listed again
+      await pass(world.clock, HOUR_MS, 60_000);
+      streams.push(world.count("stream") - 3);
+    }
+    assert.deepEqual(streams, [0, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3, 3]);
+    assert.equal(world.reflector.status().phase, "watching");
+    assert.equal(world.log.of("warn").filter((line) => /listing instead/.test(line)).length, 1);
+  });
+
+  it("are taken again when one finishes after that", async () => {
+    let isWell = false;
+    await using world = newWorld((clock, signal) => {
+      if (!isWell) return reset(clock, signal);
+      const watcher = openWatch((one) => (one.add(at("c@11")), one.bookmark("12", END)));
+      onAbort(signal, () => watcher.fail(signal.reason));
+      return Promise.resolve(watcher);
+    });
+    await pass(world.clock, 10_000);
+    isWell = true;
+    await pass(world.clock, HOUR_MS, 60_000);
+    world.watches.at(-1)!.error({ code: 410, reason: "Expired" });
+    await pass(world.clock, 60_000);
+    assert.deepEqual(world.store.listKeys(), ["c"]);
+    assert.equal(world.reflector.status().streamPause, undefined);
+  });
+});
+
+describe("streamed lists that do not come to their end for another reason", () => {
+  it("are not given up where the server is away: its refusals say nothing about them", async () => {
+    let isAway = true;
+    await using world = newWorld((_, signal) => {
+      if (isAway) return Promise.reject(new NetworkError("ConnectionRefused", "connection refused"));
+      const watcher = openWatch((one) => (one.add(at("c@11")), one.bookmark("12", END)));
+      onAbort(signal, () => watcher.fail(signal.reason));
+      return Promise.resolve(watcher);
+    });
+    await pass(world.clock, HOUR_MS, 10_000);
+    assert.equal(world.count("list"), 0);
+    isAway = false;
+    await pass(world.clock, 60_000);
+    assert.deepEqual(world.store.listKeys(), ["c"]);
+    assert.equal(world.reflector.status().streamPause, undefined);
+  });
+
+  it("take minutes where the cluster is large and each object is a new one", async () => {
+    await using world = newWorld((clock, signal) => {
+      const watcher = openWatch();
+      let count = 0;
+      const next = () => {
+        watcher.add(at(`pod-${++count}@${count}`));
+        if (count === 50) watcher.bookmark("1000", END);
+        else timer = clock.setTimeout(next, 5_000);
+      };
+      let timer = clock.setTimeout(next, 5_000);
+      onAbort(signal, () => (clock.clearTimeout(timer), watcher.fail(signal.reason)));
+      return Promise.resolve(watcher);
+    });
+    await pass(world.clock, 260_000);
+    assert.deepEqual(world.requests, ["stream"]);
+    assert.equal(world.store.listKeys().length, 50);
+  });
+});
