@@ -66,8 +66,8 @@ const INTERNAL_ERROR_RESET_MS = 60_000;
  * The store is written to synchronously, in the order of the server's events. {@linkcode Reflector.status} tells what
  * it is at.
  *
- * Mirrors client-go's `Reflector`. It differs where client-go can hang or run hot: a streamed list that stalls is
- * replaced by a list, and one that is closed early is asked for again after a delay.
+ * Mirrors client-go's `Reflector`. It differs where client-go can hang or run hot: streamed lists that do
+ * not come to their end give way to lists, and one that is closed early is asked for again after a delay.
  *
  * @example
  * ```ts
