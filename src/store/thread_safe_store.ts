@@ -183,7 +183,7 @@ export class ThreadSafeStore<T, I extends string = string> {
   #patched({ changed, gone }: Differences<T>, onRejected: OnRejected<T> | undefined): () => void {
     const puts: [key: string, object: T, values: Values][] = [];
     for (const [key, object] of changed) {
-      const accepted = accept(this.#index, key, object, onRejected);
+      const accepted = accept(this.#index, this.#entries.get(key), [key, object], onRejected);
       if (accepted !== undefined) puts.push([key, accepted.object, accepted.values]);
       else if (this.#entries.has(key)) gone.push(key);
     }
@@ -212,7 +212,7 @@ export class ThreadSafeStore<T, I extends string = string> {
       if (stored !== undefined && stored.object === entry.object) {
         index.insert(entry, this.#index.valuesAt(stored));
       } else {
-        const accepted = accept(index, entry.key, entry.object, onRejected);
+        const accepted = accept(index, stored, [entry.key, entry.object], onRejected);
         if (accepted === undefined) {
           entries.delete(entry.key);
         } else {
@@ -411,12 +411,13 @@ const MOST_DIFFERENCES = 1_000;
 
 /**
  * What is stored of an object, and under which values: itself, or what is to take its place where an index function
- * throws; `undefined` for nothing.
+ * throws; `undefined` for nothing. What is stored already stays under its values: a function that throws now for what
+ * it accepted before must not cost the whole list.
  */
 function accept<T>(
   index: StoreIndex<T>,
-  key: string,
-  object: T,
+  stored: Entry<T> | undefined,
+  [key, object]: readonly [key: string, object: T],
   onRejected: OnRejected<T> | undefined,
 ): { readonly object: T; readonly values: Values } | undefined {
   try {
@@ -425,7 +426,11 @@ function accept<T>(
     if (onRejected === undefined || !(error instanceof IndexFuncError)) throw error;
     const instead = onRejected(error, object);
     if (instead === undefined) return undefined;
-    return { object: instead, values: index.valuesOf(key, instead, "replace") };
+    const isStored = stored !== undefined && stored.object === instead;
+    return {
+      object: instead,
+      values: isStored ? index.valuesAt(stored) : index.valuesOf(key, instead, "replace"),
+    };
   }
 }
 

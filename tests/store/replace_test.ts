@@ -140,6 +140,30 @@ describe("a store that is replaced", () => {
     }
   });
 
+  it("asks no index function about what takes the place of a refused value and is stored already", () => {
+    for (const count of [4, 1]) {
+      let isBroken = false;
+      const store = new ThreadSafeStore<number, "sign">({
+        sign: (value) => {
+          if (isBroken) throw new Error("no luck today");
+          return [String(Math.sign(value))];
+        },
+      });
+      const before: [string, number][] = [["a", 5], ["b", 6], ["c", 7], ["d", 8]];
+      store.replace(before.slice(0, count), "1");
+      isBroken = true;
+      const rejected: string[] = [];
+      store.replace([["a", -5], ...before.slice(1, count)], "2", ({ key }) => {
+        rejected.push(key);
+        return store.get(key);
+      });
+      assert.deepEqual(rejected, ["a"]);
+      assert.equal(store.lastStoreSyncResourceVersion(), "2");
+      assert.equal(store.get("a"), 5);
+      assert.equal(store.countByIndex("sign", "1"), count);
+    }
+  });
+
   it("reads what can be read only once", () => {
     function* once(list: readonly Thing[]): Iterable<readonly [string, Thing]> {
       yield* keyed(list);
