@@ -23,6 +23,8 @@ const OPEN_BRACKET = 0x5b;
 const CLOSE_BRACKET = 0x5d;
 const OPEN_BRACE = 0x7b;
 const CLOSE_BRACE = 0x7d;
+// What is skipped is never parsed: half a value, of a frame that lost bytes, must not pass for a whole one.
+const SCALAR = /^(?:true|false|null|-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][-+]?\d+)?)$/;
 
 /**
  * Which fields of the objects are left out. Paths are written as `spec.volumes`, `spec.containers[].env` (of every
@@ -239,9 +241,9 @@ class Walk {
       const code = text.charCodeAt(i);
       if (code === COMMA || code === CLOSE_BRACE || code === CLOSE_BRACKET || code <= 0x20) break;
     }
-    const isSome = i > this.#position;
+    const isScalar = SCALAR.test(text.slice(this.#position, i));
     this.#position = i;
-    return isSome;
+    return isScalar;
   }
 
   #skipString(): boolean {

@@ -83,6 +83,35 @@ describe("a projection", () => {
     }
   });
 
+  it("is not misled by two texts that make up for each other", () => {
+    const container = { args: ["]},{", ":["], name: "app" };
+    const object = { metadata: { name: "web-1" }, spec: { containers: [container, { name: "side" }] } };
+    assert.deepEqual(project(object, { keep: ["spec.containers[].name"] }), {
+      metadata: { name: "web-1" },
+      spec: { containers: [{ name: "app" }, { name: "side" }] },
+    });
+    assert.deepEqual(project(object, { drop: ["spec.containers[].args"] }), {
+      metadata: { name: "web-1" },
+      spec: { containers: [{ name: "app" }, { name: "side" }] },
+    });
+  });
+
+  it("takes no half of a value for a whole one in what it skips", () => {
+    const projection = new Projection({ keep: ["spec"], drop: ["metadata.managedFields"] });
+    for (const value of ['te":"x"', "tru", "nulll", "1.", "-", "01", "1e", "'a'", "undefined", "\u0001"]) {
+      for (
+        const text of [
+          `{"metadata":{"name":"a","managedFields":${value}},"spec":{"value":1}}`,
+          `{"status":${value},"spec":{"value":1}}`,
+        ]
+      ) assert.throws(() => projection.parse(text, 0, text.length), SyntaxError, text);
+    }
+    for (const value of ["true", "false", "null", "0", "-1.5", "1e9", "2.5E-3", "[]", '""']) {
+      const text = `{"status":${value} ,"spec":{"value":1}}`;
+      assert.deepEqual(projection.parse(text, 0, text.length), { spec: { value: 1 } });
+    }
+  });
+
   it("tells a quote that ends a text from one that is in it, however many backslashes are before it", () => {
     for (
       const text of ['"', "\\", '\\"', '\\\\"', '"\\', "\\\\", '"}', '\\"},"b":{"', '","a":"', '\\","a":0,"']
@@ -251,7 +280,55 @@ describe("a projection", () => {
       propertyOptions(3_000),
     );
   });
+
+  it("keeps what keeping from the parsed object does, when texts look like what is between values", () => {
+    const piece = fc.constantFrom("]", "[", "]},{", ":[", "],", '"', "\\", "{", "}", ",", "x");
+    const text = fc.array(piece, { maxLength: 3 }).map((pieces) => pieces.join(""));
+    const container = fc.record(
+      { args: fc.array(text, { maxLength: 3 }), name: text, env: fc.array(fc.record({ name: text })) },
+      { requiredKeys: [] },
+    );
+    const object = fc.record({
+      apiVersion: fc.constant("v1"),
+      spec: fc.record({
+        containers: fc.array(container, { maxLength: 3 }),
+        nodes: fc.array(text),
+        node: text,
+      }),
+    });
+    const paths = [["spec", "containers", "[]", "name"], ["spec", "containers", "[]", "args"], [
+      "spec",
+      "node",
+    ]];
+    fc.assert(
+      fc.property(object, fc.subarray(paths), fc.constantFrom(undefined, 1), (object, paths, indent) => {
+        const keep = paths.map((path) => path.join(".").replaceAll(".[]", "[]"));
+        const expected = kept(object, [["apiVersion"], ...paths]);
+        assert.deepEqual(project(object, { keep }, indent), expected);
+      }),
+      propertyOptions(3_000),
+    );
+  });
 });
+
+/** What is kept of a value by paths. */
+function kept(value: unknown, paths: readonly (readonly string[])[]): unknown {
+  if (paths.some((path) => path.length === 0)) return value;
+  if (typeof value !== "object" || value === null) return value;
+  const under = (segment: string) => paths.filter(([first]) => first === segment).map(([, ...rest]) => rest);
+  if (Array.isArray(value)) {
+    const rest = under("[]");
+    return rest.length === 0 ? value : value.map((element) => kept(element, rest));
+  }
+  const named = paths.filter(([first]) => first !== "[]");
+  if (named.length === 0) return value;
+  const left: Record<string, unknown> = {};
+  for (const [key, member] of Object.entries(value)) {
+    const rest = under(key);
+    if (rest.length > 0) left[key] = kept(member, rest);
+  }
+  return left;
+}
 
 function remove(value: unknown, [segment, ...rest]: readonly string[]): void {
   if (typeof value !== "object" || value === null) return;
