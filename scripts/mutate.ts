@@ -13,7 +13,15 @@
 import { type Mutation, MUTATIONS } from "../tests/simulation/mutations.ts";
 
 const ROOT = new URL("..", import.meta.url).pathname;
-const COPIED = ["deno.json", "deno.lock", "mod.ts", "src", "scripts/simulate.ts", "tests/simulation"];
+const COPIED = [
+  "deno.json",
+  "deno.lock",
+  "mod.ts",
+  "src",
+  "scripts/simulate.ts",
+  "tests/simulation",
+  "tests/counting_signal.ts",
+];
 
 interface Verdict {
   readonly name: string;

@@ -14,13 +14,23 @@ export interface SimObject extends KubernetesObject {
     readonly resourceVersion: string;
     // deno-lint-ignore no-explicit-any
     readonly labels?: any;
+    readonly annotations?: Readonly<Record<string, string>>;
+    readonly managedFields?: readonly unknown[];
   };
+  /** An informer that leaves fields out may have only some of them, or none. */
   readonly spec: {
-    readonly node: string;
-    readonly value: number;
-    readonly note: string;
+    readonly node?: string;
+    readonly value?: number;
+    readonly note?: string;
     readonly bad?: boolean;
+    readonly containers?: readonly Container[];
   };
+}
+
+/** A part of an object that is an array. */
+export interface Container {
+  readonly args?: readonly string[];
+  readonly name?: string;
 }
 
 /** What is wrong with an object, if anything. */
@@ -50,6 +60,8 @@ export interface Scope {
   readonly namespace: string;
   /** The value that the label `app` must have; `""` for any. */
   readonly app: string;
+  /** Whether metadata alone is asked for. */
+  readonly metadataOnly?: boolean;
 }
 
 /** Whether an object is within a scope (of its own resource). */
@@ -61,6 +73,11 @@ export function isWithin(scope: Scope, object: SimObject): boolean {
 /** The key of an object. */
 export function keyOfObject({ metadata }: SimObject): string {
   return `${metadata.namespace}/${metadata.name}`;
+}
+
+/** An object's state in few words. */
+export function stateOf(object: SimObject | undefined): string {
+  return object === undefined ? "nothing" : `${object.metadata.uid}@${object.metadata.resourceVersion}`;
 }
 
 /** One history of all objects, which any number of API servers read. */
@@ -131,10 +148,13 @@ export class ClusterModel {
         namespace,
         uid: previous?.metadata.uid ?? `uid-${++this.#uids}`,
         resourceVersion: String(revision),
-        labels: flaw === "metadata" ? { app, broken: 7 } : { app },
+        labels: flaw === "metadata" ? { app, broken: 7 } : labelsOf(app, value),
+        annotations: ANNOTATIONS[value % ANNOTATIONS.length],
+        managedFields: MANAGED_FIELDS,
       },
       spec: {
         node,
+        ...CONTAINERS[value % CONTAINERS.length],
         value,
         note: flaw === "huge" ? "ü".repeat(HUGE_TEXT) : `"é\n${value}`,
         ...(flaw === "schema" ? { bad: true } : {}),
@@ -189,6 +209,28 @@ export class ClusterModel {
     this.onRevision(revision);
   }
 }
+
+// Labels that come, change and go as an object is written again.
+function labelsOf(app: string, value: number): Readonly<Record<string, string>> {
+  const tier = TIERS[value % TIERS.length];
+  return tier === undefined ? { app } : { app, tier };
+}
+
+const TIERS = ["front", "back", undefined];
+
+// What a scanner of JSON may stumble over: brackets, braces, quotes and backslashes in strings; empty arrays.
+const ANNOTATIONS: readonly Readonly<Record<string, string>>[] = [
+  { "kubectl.kubernetes.io/last-applied-configuration": '{"a":["]"]}', "example.com/notes": "]" },
+  { "example.com/notes": '\\"]}' },
+];
+const MANAGED_FIELDS = [{ manager: "writer", fieldsV1: { "f:spec": { 'k:{"name":"["}': [] } } }];
+const CONTAINERS: readonly { readonly containers?: readonly Container[] }[] = [
+  { containers: [{ name: "app", args: ["--port", "1"] }] },
+  { containers: [{ args: ["]},{", ":["], name: "app" }] },
+  {},
+  { containers: [{ args: ["["], name: "]" }, { name: "side" }, {}] },
+  { containers: [] },
+];
 
 /** Longer than the frames that some informers accept. */
 const HUGE_TEXT = 3_000;

@@ -48,6 +48,17 @@ export function describeAction(action: Action): string {
       return `informer ${action.program} gets a handler: ${JSON.stringify(action.handler)}`;
     case "removeHandler":
       return `informer ${action.program} loses its first handler`;
+    case "call": {
+      const { how, ahead, key, forMs } = action.call;
+      const wanted = how === "synced"
+        ? how
+        : `${how}${how === "get" ? ` ${key}` : ""} at ${ahead < 0 ? ahead : `+${ahead}`}`;
+      return `somebody waits for informer ${action.program}: ${wanted}${
+        forMs === undefined ? "" : `, for ${forMs} ms`
+      }`;
+    }
+    case "judge":
+      return `informers that refuse objects are ${action.mood} from now on`;
   }
 }
 

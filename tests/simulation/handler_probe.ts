@@ -4,7 +4,7 @@
  */
 
 import type { DeletedObject, HandlerRegistration, ResourceEventHandler } from "@listwatch/cache";
-import { keyOfObject, type SimObject } from "./cluster_model.ts";
+import { keyOfObject, type SimObject, stateOf } from "./cluster_model.ts";
 import type { SeededRandom } from "./seeded_random.ts";
 import type { VirtualTime } from "./virtual_time.ts";
 
@@ -30,16 +30,12 @@ export interface HandlerProbeOptions {
   readonly wasStored: (object: SimObject) => boolean;
 }
 
-/** An object's state in few words. */
-export function stateOf(object: SimObject | undefined): string {
-  return object === undefined ? "nothing" : `${object.metadata.uid}@${object.metadata.resourceVersion}`;
-}
-
 /** Folds what it is told, and checks each step: an add, then updates from the state before, then a delete. */
 export class HandlerProbe implements ResourceEventHandler<SimObject> {
   readonly #options: HandlerProbeOptions;
   readonly #violate: (text: string) => void;
   readonly #known = new Map<string, SimObject>();
+  readonly #resyncs = new Map<string, number>();
   #busy = false;
   #removed = false;
   #synced = false;
@@ -59,6 +55,16 @@ export class HandlerProbe implements ResourceEventHandler<SimObject> {
   /** What it must believe to be there. */
   get known(): ReadonlyMap<string, SimObject> {
     return this.#known;
+  }
+
+  /** What it is like. */
+  get config(): HandlerConfig {
+    return this.#options.config;
+  }
+
+  /** How often it was told again what it knew, by key, since this was cleared. */
+  get resyncs(): Map<string, number> {
+    return this.#resyncs;
   }
 
   /** From now on it must not be called. */
@@ -90,6 +96,9 @@ export class HandlerProbe implements ResourceEventHandler<SimObject> {
     }
     if (Number(newObject.metadata.resourceVersion) < Number(oldObject.metadata.resourceVersion)) {
       this.#violate(`update of ${key} back from ${stateOf(oldObject)} to ${stateOf(newObject)}`);
+    }
+    if (stateOf(oldObject) === stateOf(newObject)) {
+      this.#resyncs.set(key, (this.#resyncs.get(key) ?? 0) + 1);
     }
     this.#known.set(key, newObject);
     return this.#leave();

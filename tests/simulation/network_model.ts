@@ -139,7 +139,13 @@ export class NetworkModel {
     scope: Scope,
     style: { readonly chunking: Chunking; readonly byteStream: boolean },
   ): FetchFunction {
-    return (url, init) => this.#fetch(program, scope, style, new URL(url), init?.signal ?? undefined);
+    return (url, init) => {
+      const accept = new Headers(init?.headers).get("Accept") ?? "";
+      const metadataOnly = this.#options.settings.servesMetadata &&
+        accept.includes("as=PartialObjectMetadata");
+      const asked = metadataOnly ? { ...scope, metadataOnly } : scope;
+      return this.#fetch(program, asked, style, new URL(url), init?.signal ?? undefined);
+    };
   }
 
   /** Open watches, in the order they were opened. */
@@ -185,6 +191,7 @@ export class NetworkModel {
     );
   }
 
+  readonly #unlisten = new Map<SimRequest, () => void>();
   readonly #failures = new Map<SimRequest, (how: "reset" | "refused" | "unreachable") => void>();
 
   #fetch(
@@ -273,14 +280,16 @@ export class NetworkModel {
         else connection.close("byClient");
         return connection;
       };
-      signal?.addEventListener("abort", () => {
+      const onAbort = () => {
         if (request.state === "waiting") {
           request.state = "aborted";
           this.#forget(request);
-          reject(signal.reason);
+          reject(signal!.reason);
         }
-        request.connection?.abort(signal.reason);
-      }, { once: true });
+        request.connection?.abort(signal!.reason);
+      };
+      signal?.addEventListener("abort", onAbort, { once: true });
+      this.#unlisten.set(request, () => signal?.removeEventListener("abort", onAbort));
       this.#time.schedule(() => {
         if (request.state === "waiting") this.#arrive(request, scope, { whole, stream }, fail);
       }, this.#weather.latencyMs());
@@ -368,6 +377,8 @@ export class NetworkModel {
   #forget(request: SimRequest): void {
     this.#open.delete(request);
     this.#failures.delete(request);
+    this.#unlisten.get(request)?.();
+    this.#unlisten.delete(request);
   }
 }
 

@@ -33,6 +33,7 @@ async function outage(refusal: Refusal, informers: number, useWatchList: boolean
       tokensExpire: false,
       refusesByHttp: false,
       windowRevisions: 100,
+      servesMetadata: true,
     };
     const server = new ServerModel("server", { cluster, time, random, settings });
     cluster.onRevision = (revision) => server.follow(revision);

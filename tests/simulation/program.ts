@@ -6,19 +6,22 @@
 import {
   DeltaFIFO,
   type FetchFunction,
-  type KubernetesObject,
   type Logger,
-  metaNamespaceIndex,
   newCluster,
-  type Running,
-  type Schema,
   SharedIndexInformer,
   type StoreEvent,
 } from "@listwatch/cache";
-import { type ClusterModel, type Flaw, isWithin, type Scope, type SimObject } from "./cluster_model.ts";
+import { type Call, Callers } from "./callers.ts";
+import { type ClusterModel, isWithin, type Scope, type SimObject, stateOf } from "./cluster_model.ts";
 import { SMALL_FRAME_BYTES } from "./cluster_model.ts";
-import { type HandlerConfig, HandlerProbe, stateOf } from "./handler_probe.ts";
+import { CountedSignals } from "./counted_signals.ts";
+import type { CountingSignal } from "../counting_signal.ts";
+import { type HandlerConfig, HandlerProbe } from "./handler_probe.ts";
+import { checkIndices, type IndexName, newIndexers } from "./indices.ts";
+import { Judge, type Mood } from "./judge.ts";
+import { differenceInResyncs } from "./resyncs.ts";
 import { SeededRandom } from "./seeded_random.ts";
+import { isSameValue, type ViewName, VIEWS } from "./views.ts";
 import type { VirtualTime } from "./virtual_time.ts";
 
 /** How a program is set up. */
@@ -30,6 +33,12 @@ export interface ProgramConfig {
   readonly resyncPeriodMs: number;
   /** Who objects to an object with `spec.bad`. */
   readonly refuses: "nobody" | "schema" | "index" | "transform";
+  /** Which fields it keeps. */
+  readonly view: ViewName;
+  readonly storage: "objects" | "encoded";
+  readonly notifyUnchanged: boolean;
+  /** How it is run and stopped: by the signal of `run` or `start`, or by `stop`. */
+  readonly endsBy: "run" | "start" | "stop";
   readonly smallFrames: boolean;
   readonly handlers: readonly HandlerConfig[];
   readonly seed: number;
@@ -44,18 +53,10 @@ export interface ProgramWorld {
   readonly log: (text: string) => void;
 }
 
-type IndexName = "namespace" | "byNode" | "byParity";
-
-const SCHEMA: Schema<KubernetesObject> = {
-  "~standard": {
-    version: 1,
-    vendor: "simulation",
-    validate: (value) =>
-      (value as SimObject).spec.bad
-        ? { issues: [{ message: "must not be bad", path: ["spec", "bad"] }] }
-        : { value },
-  },
-};
+/** So far ahead of the server no version is reached. */
+const NEVER = 1_000_000;
+/** So many resyncs of the handler that has the fewest are watched. */
+const RESYNCS_SEEN = 3;
 
 /** One informer and its handlers. */
 export class Program {
@@ -69,16 +70,24 @@ export class Program {
   readonly #added: HandlerProbe[] = [];
   // What the events of `observe` add up to.
   readonly #observed = new Map<string, SimObject>();
-  readonly #everStored = new Set<SimObject>();
+  readonly #everStored = new Set<unknown>();
   // What the server held at the resourceVersion that the store stands at.
   readonly #expected = new Map<string, SimObject>();
   #expectedRevision: number;
+  // Whole objects of the server, by what the informer was found to hold of them.
+  readonly #verified = new WeakMap<SimObject, SimObject>();
+  readonly #judge: Judge;
+  readonly #signals = new CountedSignals();
+  readonly #stop: CountingSignal;
+  readonly #callers: Callers;
   #dirty = false;
   #floor = 0;
+  // Whether it was watching when the last instant was over: what it then takes in in this one may still be of a list.
+  #wasWatching = false;
   #isUnavailable = false;
-  #running: Running | undefined;
-  /** Waits for a resourceVersion that have not ended, in words. */
-  readonly #waits = new Set<string>();
+  #end: (() => Promise<void>) | undefined;
+  // The fewest that listened to the signal it runs by, while it watched.
+  #fewestListeners = Infinity;
 
   constructor(index: number, config: ProgramConfig, world: ProgramWorld) {
     this.index = index;
@@ -88,12 +97,15 @@ export class Program {
     this.#random = new SeededRandom(config.seed);
     this.#expectedRevision = 0;
     const { time, fetch } = world;
+    this.#judge = new Judge(() => this.#wasWatching && this.informer.status().phase === "watching");
+    this.#stop = this.#signals.make(`informer ${index}`);
     const logger = this.#logger();
     const cluster = newCluster({ server: `http://api.example/${index}`, fetch, clock: time, logger });
     const source = cluster.resource(`v1/${config.scope.resource}`, {
       ...(config.scope.namespace !== "" && { namespace: config.scope.namespace }),
       ...(config.scope.app !== "" && { labelSelector: `app=${config.scope.app}` }),
-      ...(config.refuses === "schema" && { schema: SCHEMA }),
+      ...(config.refuses === "schema" && { schema: this.#judge.schema }),
+      ...VIEWS[config.view].options,
       ...(config.smallFrames && { maxFrameBytes: SMALL_FRAME_BYTES }),
     });
     this.informer = new SharedIndexInformer<SimObject, IndexName>(source as never, {
@@ -101,14 +113,10 @@ export class Program {
       clock: time,
       logger,
       resyncPeriodMs: config.resyncPeriodMs,
-      notifyUnchanged: config.seed % 4 !== 0,
-      storage: config.seed % 3 === 0 ? "encoded" : "objects",
-      indexers: {
-        namespace: metaNamespaceIndex,
-        byNode: (object) => [this.#nodeOf(object)],
-        byParity: (object) => [object.spec.value % 2 === 0 ? "even" : "odd", "any"],
-      },
-      ...(config.refuses === "transform" && { transform: refuseBad }),
+      notifyUnchanged: config.notifyUnchanged,
+      storage: config.storage,
+      indexers: newIndexers(config.refuses === "index" ? (object) => this.#judge.refuses(object) : undefined),
+      ...(config.refuses === "transform" && { transform: this.#judge.transform }),
       ...(config.queue === "delta" && {
         queue: (context) => new DeltaFIFO<SimObject>({ ...context, emitDeltaTypeReplaced: true }),
       }),
@@ -119,36 +127,59 @@ export class Program {
       },
     });
     this.informer.observe((event) => this.#observe(event));
+    this.#callers = new Callers({
+      informer: this.informer as never,
+      signals: this.#signals,
+      time,
+      violate: this.#violate,
+      keepsOrder: config.queue === "real",
+    });
     for (const handler of config.handlers) this.addHandler(handler);
   }
 
   /** Starts the informer. */
   start(): void {
-    this.#running = this.informer.start();
-  }
-
-  /** Stops it; resolves when nothing is left running. Waits that it overtakes, or that come after it, must end. */
-  async stop(): Promise<void> {
-    this.waitFor("99999999999", "that the stop overtakes", "refused");
-    await this.#running!.stop();
-    this.waitFor("99999999999", "that begins after the stop", "refused");
-  }
-
-  /** Waits for a resourceVersion, as a program does that reads its own writes. */
-  waitFor(version: string, which: string, expected: "reached" | "refused"): void {
-    if (this.config.queue === "delta") return; // its store stands at no one version
-    const wait = `a wait for ${version} ${which}`;
-    this.#waits.add(wait);
-    const ended = (how: "reached" | "refused") => {
-      this.#waits.delete(wait);
-      if (how !== expected) this.#violate(`${wait} was ${how}`);
+    const { signal } = this.#stop;
+    if (this.config.endsBy === "run") {
+      const done = this.informer.run(signal);
+      this.#end = () => {
+        this.#stop.abort();
+        return done;
+      };
+      return;
+    }
+    const running = this.informer.start(signal);
+    this.#end = () => {
+      if (this.config.endsBy === "start") this.#stop.abort();
+      return this.config.endsBy === "start" ? running.done : running.stop();
     };
-    this.informer.waitFor(version).then(() => ended("reached"), () => ended("refused"));
   }
 
-  /** A wait that has not ended, in words. */
-  pendingWait(): string | undefined {
-    return this.#waits.values().next().value;
+  /** Stops it; resolves when nothing is left running. Calls that the stop overtakes, or that come after it, must end. */
+  async stop(): Promise<void> {
+    if (this.#stop.listeners > this.#fewestListeners) {
+      const count = this.#stop.listeners;
+      this.#violate(`${count} listen to the signal it runs by, which were ${this.#fewestListeners}`);
+    }
+    for (const how of ["waitFor", "get"] as const) this.call({ how, ahead: NEVER, key: "a/n0" });
+    await this.#end!();
+    for (const how of ["synced", "waitFor", "get"] as const) this.call({ how, ahead: NEVER, key: "a/n0" });
+  }
+
+  /** What must be true once it has stopped. */
+  checkStopped(): void {
+    this.#callers.check();
+    for (const left of this.#signals.leftovers()) this.#violate(`listeners are left after the stop: ${left}`);
+  }
+
+  /** What it objects to from now on. */
+  judge(mood: Mood): void {
+    this.#judge.mood = mood;
+  }
+
+  /** Somebody waits for it. */
+  call(call: Call): void {
+    this.#callers.call(call, Math.max(1, this.#world.cluster.revision + call.ahead));
   }
 
   /** Adds a handler, which may be late. */
@@ -159,7 +190,7 @@ export class Program {
       time: this.#world.time,
       random: this.#random.fork(),
       violate: this.#world.violate,
-      wasStored: (object) => this.#everStored.has(object),
+      wasStored: (object) => this.#everStored.has(this.#identityOf(object)),
     });
     this.#added.push(probe);
     this.#probes.push(probe);
@@ -199,7 +230,12 @@ export class Program {
 
   /** What must be true at every instant. */
   check(): void {
-    const version = this.informer.status().resourceVersion;
+    const { phase, resourceVersion: version } = this.informer.status();
+    this.#wasWatching = phase === "watching";
+    if (this.#wasWatching) {
+      this.#fewestListeners = Math.min(this.#fewestListeners, this.#stop.listeners);
+    }
+    this.#callers.check();
     const revision = Number(version || "0");
     if (revision < this.#floor && version !== "") {
       this.#violate(`its resourceVersion went back from ${this.#floor} to ${version}`);
@@ -213,11 +249,14 @@ export class Program {
     this.#checkContent();
   }
 
-  /** Why it does not agree with the server; `undefined` when it does. */
-  difference(): string | undefined {
+  /**
+   * Why it does not agree with the server; `undefined` when it does. `atLast`: also of what it refused only for a while,
+   * when that came as a change; what it refused in a list it need not be told again.
+   */
+  difference({ atLast = false }: { readonly atLast?: boolean } = {}): string | undefined {
     const { cluster } = this.#world;
     if (!this.informer.hasSynced()) return "it has not synced";
-    const found = this.#differenceTo(cluster.objects(this.config.scope.resource));
+    const found = this.#differenceTo(cluster.objects(this.config.scope.resource), atLast);
     return found === undefined ? undefined : `its store: ${found}`;
   }
 
@@ -231,48 +270,66 @@ export class Program {
     return undefined;
   }
 
-  /** Checks the indices against what is stored. */
+  /** Checks the indices, and what is read by them, against what is stored. */
   checkIndices(): void {
-    const { indexer } = this.informer;
-    const functions: Record<IndexName, (object: SimObject) => string[]> = {
-      namespace: ({ metadata }) => [metadata.namespace],
-      byNode: ({ spec }) => [spec.node],
-      byParity: ({ spec }) => [spec.value % 2 === 0 ? "even" : "odd", "any"],
-    };
-    for (const name of ["namespace", "byNode", "byParity"] as const) {
-      const wanted = new Map<string, Set<SimObject>>();
-      for (const object of indexer.list()) {
-        for (const value of functions[name](object)) {
-          let set = wanted.get(value);
-          if (set === undefined) wanted.set(value, set = new Set());
-          set.add(object);
-        }
-      }
-      const values = [...indexer.listIndexFuncValues(name)].sort();
-      const wantedValues = [...wanted.keys()].sort();
-      if (values.join() !== wantedValues.join()) {
-        this.#violate(`index ${name} has the values ${values.join()}, not ${wantedValues.join()}`);
-      }
-      for (const [value, objects] of wanted) {
-        const found = indexer.byIndex(name, value);
-        if (found.length !== objects.size || found.some((object) => !objects.has(object))) {
-          this.#violate(`index ${name} has ${found.length} objects for ${value}, not ${objects.size}`);
-        }
-      }
+    checkIndices(this.informer.indexer, this.#violate);
+  }
+
+  /** How long resyncs must be watched to see that each handler gets its own, in milliseconds; 0 if nobody gets any. */
+  get resyncWindowMs(): number {
+    return this.#resyncIntervals().reduce((longest, { intervalMs }) => Math.max(longest, intervalMs), 0) *
+      RESYNCS_SEEN;
+  }
+
+  /** Begins to watch resyncs. */
+  watchResyncs(): void {
+    for (const probe of this.#probes) probe.resyncs.clear();
+  }
+
+  /** Checks the resyncs of that many milliseconds. */
+  checkResyncs(windowMs: number): void {
+    for (const { probe, intervalMs } of this.#resyncIntervals()) {
+      const { manner } = probe.config;
+      if (manner !== "quick" && manner !== "async") continue; // what it is told now may have waited for it
+      const found = differenceInResyncs(probe, { windowMs, intervalMs });
+      if (found !== undefined) this.#violate(`${probe.name}: ${found}`);
     }
   }
 
-  #nodeOf({ spec }: SimObject): string {
-    if (this.config.refuses === "index" && spec.bad) throw new Error("an index function that throws");
-    return spec.node;
+  /** The resync period that each handler gets: its own, as a multiple of how often the informer looks. */
+  #resyncIntervals(): { readonly probe: HandlerProbe; readonly intervalMs: number }[] {
+    let checkMs = this.config.resyncPeriodMs;
+    for (const { resyncPeriodMs } of this.config.handlers) {
+      if (resyncPeriodMs > 0) checkMs = Math.min(checkMs, resyncPeriodMs);
+    }
+    return this.#probes.map((probe) => {
+      const { resyncPeriodMs } = probe.config;
+      if (resyncPeriodMs === 0 || checkMs === 0) return { probe, intervalMs: 0 };
+      return { probe, intervalMs: Math.ceil(resyncPeriodMs / checkMs) * checkMs };
+    });
   }
 
   /** Whether this program may refuse an object, and so not have it. */
-  #mayLack(object: SimObject): boolean {
-    const flaw: Flaw | undefined = this.#world.cluster.flawOf(object);
+  #mayLack(object: SimObject, atLast: boolean): boolean {
+    const turnedAway = this.#judge.turnedAway.get(stateOf(object));
+    if (turnedAway !== undefined && (!atLast || turnedAway === "list")) return true;
+    const flaw = this.#world.cluster.flawOf(object);
     if (flaw === undefined) return false;
     if (flaw === "schema") return this.config.refuses !== "nobody";
     return flaw === "huge" ? this.config.smallFrames : true;
+  }
+
+  /** Whether what is stored is what the informer must have of an object. */
+  #isStored(stored: SimObject, object: SimObject): boolean {
+    if (this.#verified.get(stored) === object) return true;
+    if (!isSameValue(stored, VIEWS[this.config.view].of(object))) return false;
+    this.#verified.set(stored, object);
+    return true;
+  }
+
+  /** What makes a state the very same one; texts are decoded when somebody asks, and who asks twice may get two. */
+  #identityOf(object: SimObject | undefined): unknown {
+    return this.config.storage === "objects" ? object : stateOf(object);
   }
 
   #observe(event: StoreEvent<SimObject>): void {
@@ -285,14 +342,14 @@ export class Program {
         if (event.type === "added" && before !== undefined) {
           this.#violate(`"added" for ${key}, which is there`);
         }
-        if (event.type === "updated" && before !== event.oldObject) {
+        if (event.type === "updated" && this.#identityOf(before) !== this.#identityOf(event.oldObject)) {
           this.#violate(`"updated" for ${key} from ${stateOf(event.oldObject)}, not from ${stateOf(before)}`);
         }
-        if (this.informer.indexer.getByKey(key) !== object) {
+        if (this.#identityOf(this.informer.indexer.getByKey(key)) !== this.#identityOf(object)) {
           this.#violate(`"${event.type}" for ${key}, and the store has something else`);
         }
         this.#observed.set(key, object);
-        this.#everStored.add(object);
+        this.#everStored.add(this.#identityOf(object));
         return;
       }
       case "deleted":
@@ -311,7 +368,7 @@ export class Program {
               this.#violate(`"added" in a list for ${change.key}, which is there`);
             }
             this.#observed.set(change.key, change.object);
-            this.#everStored.add(change.object);
+            this.#everStored.add(this.#identityOf(change.object));
           }
         }
         return;
@@ -328,7 +385,7 @@ export class Program {
       );
     }
     for (const [key, object] of this.#observed) {
-      if (indexer.getByKey(key) !== object) {
+      if (this.#identityOf(indexer.getByKey(key)) !== this.#identityOf(object)) {
         this.#violate(`the store's ${key} is not what its events make it`);
       }
     }
@@ -340,7 +397,7 @@ export class Program {
       return;
     }
     this.#moveExpected(revision);
-    const found = this.#differenceTo(this.#expected);
+    const found = this.#differenceTo(this.#expected, false);
     if (found !== undefined) this.#violate(`the store stands at ${revision}, but ${found}`);
   }
 
@@ -361,7 +418,7 @@ export class Program {
   }
 
   /** How the store differs from a state of the server, other than by what may be refused. */
-  #differenceTo(state: ReadonlyMap<string, SimObject>): string | undefined {
+  #differenceTo(state: ReadonlyMap<string, SimObject>, atLast: boolean): string | undefined {
     const { scope } = this.config;
     const { indexer } = this.informer;
     let count = 0;
@@ -371,7 +428,7 @@ export class Program {
         if (stored !== undefined) return `it has ${key} ${stateOf(stored)}, which is out of its scope`;
         continue;
       }
-      if (this.#mayLack(object)) {
+      if (this.#mayLack(object, atLast)) {
         if (stored === undefined) continue;
         count++;
         if (Number(stored.metadata.resourceVersion) > Number(object.metadata.resourceVersion)) {
@@ -381,9 +438,8 @@ export class Program {
       }
       if (stored === undefined) return `it lacks ${key} ${stateOf(object)}`;
       count++;
-      if (stateOf(stored) !== stateOf(object) || !isSame(stored, object)) {
-        return `${key} is ${stateOf(stored)}, not ${stateOf(object)}`;
-      }
+      if (stateOf(stored) !== stateOf(object)) return `${key} is ${stateOf(stored)}, not ${stateOf(object)}`;
+      if (!this.#isStored(stored, object)) return `${key} ${stateOf(object)} is ${JSON.stringify(stored)}`;
     }
     if (indexer.listKeys().length === count) return undefined;
     for (const key of indexer.listKeys()) {
@@ -396,16 +452,6 @@ export class Program {
     const log = (level: string) => (message: string) => this.#world.log(`${level}: ${message}`);
     return { debug: log("debug"), info: log("info"), warn: log("warn"), error: log("error") };
   }
-}
-
-function refuseBad(object: SimObject): SimObject {
-  if (object.spec.bad) throw new Error("a transform that throws");
-  return object;
-}
-
-function isSame(a: SimObject, b: SimObject): boolean {
-  return a.spec.value === b.spec.value && a.spec.node === b.spec.node && a.spec.note === b.spec.note &&
-    a.metadata.labels?.app === b.metadata.labels?.app && a.kind === b.kind && a.apiVersion === b.apiVersion;
 }
 
 function differenceOf(

@@ -3,9 +3,11 @@
  * @module
  */
 
+import type { Call } from "./callers.ts";
 import type { Flaw, Scope } from "./cluster_model.ts";
 import type { Chunking, Injury } from "./connection.ts";
 import type { HandlerConfig } from "./handler_probe.ts";
+import type { Mood } from "./judge.ts";
 import type { NetworkState, Refusal, Verb } from "./network_model.ts";
 import type { ProgramConfig } from "./program.ts";
 import { SeededRandom } from "./seeded_random.ts";
@@ -52,7 +54,9 @@ export type Action =
   | { readonly do: "heal" }
   | { readonly do: "failWatches"; readonly code: number; readonly reason: string; readonly chance: number }
   | { readonly do: "addHandler"; readonly program: number; readonly handler: HandlerConfig }
-  | { readonly do: "removeHandler"; readonly program: number };
+  | { readonly do: "removeHandler"; readonly program: number }
+  | { readonly do: "call"; readonly program: number; readonly call: Call }
+  | { readonly do: "judge"; readonly mood: Mood };
 
 /** When it happens, in milliseconds from the start. */
 export interface Step {
@@ -103,14 +107,15 @@ export const FAULTS = [
   "noBookmarks",
   "noInitialEvents",
   "flaw",
+  "whim",
 ] as const;
 
 /** One of {@linkcode FAULTS}. */
 export type Fault = (typeof FAULTS)[number];
 
 const NAMESPACES = ["a", "b"];
-const NAMES = ["n0", "n1", "n2", "n3", "n4"];
-const APPS = ["web", "db"];
+const FEW_NAMES = 5;
+const APPS = ["web", "db", "api"];
 const NODES = ["node-1", "node-2", "node-3"];
 
 /** Makes the scenario of a seed. `faults` are those that may occur. */
@@ -121,8 +126,14 @@ export function newScenario(seed: number, faults: readonly Fault[] = FAULTS): Sc
   const has = (fault: Fault) => chosen.includes(fault);
   const programs = Array.from({ length: random.pick([1, 1, 2, 3]) }, () => {
     const program = newProgram(random);
-    // A DeltaFIFO follows its stream wherever it goes, as client-go does.
-    return has("repeat") ? { ...program, queue: "real" as const } : program;
+    return {
+      ...program,
+      // A DeltaFIFO follows its stream wherever it goes, as client-go does.
+      ...(has("repeat") && { queue: "real" as const }),
+      // Text that is skipped is not parsed: nobody notices that bytes are missing in it.
+      ...(has("drop") && { view: "everything" as const }),
+      ...(has("whim") && { refuses: random.pick(["schema", "index", "transform"] as const) }),
+    };
   });
   const servers = random.pick([1, 2, 2]);
   const calmSettings: ServerSettings = {
@@ -134,9 +145,15 @@ export function newScenario(seed: number, faults: readonly Fault[] = FAULTS): Sc
     tokensExpire: false,
     refusesByHttp: random.chance(0.3),
     windowRevisions: random.pick([4, 15, 100]),
+    servesMetadata: random.chance(0.7),
   };
   const settings = { ...calmSettings };
-  const steps = newSteps(random, { has, programs, servers, random });
+  const steps = newSteps(random, {
+    has,
+    programs,
+    servers,
+    names: random.pick([FEW_NAMES, FEW_NAMES, FEW_NAMES, 12, 30]),
+  });
   const last = steps.length === 0 ? 0 : steps[steps.length - 1].atMs;
   return {
     seed,
@@ -164,10 +181,16 @@ function newProgram(random: SeededRandom): ProgramConfig {
   return {
     scope,
     useWatchList: random.chance(0.6),
-    pageSize: random.pick([0, 0, 1, 2, 500]),
+    pageSize: random.pick([0, 0, 1, 2, 7, 500]),
     queue: random.chance(0.85) ? "real" : "delta",
-    resyncPeriodMs: random.chance(0.2) ? random.int(2, 20) * 1_000 : 0,
+    resyncPeriodMs: random.chance(0.3) ? random.int(2, 20) * 1_000 : 0,
     refuses: random.pick(["nobody", "schema", "index", "transform"] as const),
+    view: random.pick(
+      ["ordinary", "ordinary", "ordinary", "everything", "names", "args", "lean", "metadata"] as const,
+    ),
+    storage: random.pick(["objects", "objects", "encoded"] as const),
+    notifyUnchanged: random.chance(0.7),
+    endsBy: random.pick(["run", "start", "stop"] as const),
     smallFrames: random.chance(0.5),
     handlers: Array.from({ length: random.int(1, 3) }, () => newHandler(random)),
     seed: random.int(0, 2 ** 31),
@@ -199,17 +222,19 @@ interface Making {
   readonly has: (fault: Fault) => boolean;
   readonly programs: readonly ProgramConfig[];
   readonly servers: number;
-  readonly random: SeededRandom;
+  /** How many names there are in each namespace. */
+  readonly names: number;
 }
 
 function newSteps(random: SeededRandom, making: Making): Step[] {
   const steps: Step[] = [];
   let atMs = 0;
   let value = 0;
+  const key = () => `${random.pick(NAMESPACES)}/n${random.int(0, making.names - 1)}`;
   const put = (flaw?: Flaw): Action => ({
     do: "put",
     resource: random.pick(["pods", "pods", "services"]),
-    key: `${random.pick(NAMESPACES)}/${random.pick(NAMES)}`,
+    key: key(),
     app: random.pick(APPS),
     node: random.pick(NODES),
     value: value++,
@@ -218,10 +243,20 @@ function newSteps(random: SeededRandom, making: Making): Step[] {
   const remove = (): Action => ({
     do: "delete",
     resource: random.pick(["pods", "pods", "services"]),
-    key: `${random.pick(NAMESPACES)}/${random.pick(NAMES)}`,
+    key: key(),
   });
   const write = (): Action => (random.chance(0.7) ? put() : remove());
-  for (let i = random.int(0, 8); i > 0; i--) steps.push({ atMs: -1, action: put() });
+  const program = () => random.int(0, making.programs.length - 1);
+  const call = (): Call => ({
+    how: random.pick(["synced", "waitFor", "waitFor", "get"] as const),
+    ahead: random.int(-2, 4),
+    key: key(),
+    ...(random.chance(0.6) && { forMs: random.pick([0, 20, 1_000, 30_000]) }),
+  });
+  const isLarge = making.names > FEW_NAMES;
+  for (let i = random.int(0, isLarge ? 3 * making.names : 8); i > 0; i--) {
+    steps.push({ atMs: -1, action: put() });
+  }
   // Most worlds last seconds; some have pauses long enough for timeouts, bookmarks and dead peers.
   const hasPauses = random.chance(0.25);
   const faults = faultSteps(random, making, put);
@@ -229,20 +264,25 @@ function newSteps(random: SeededRandom, making: Making): Step[] {
     atMs += random.pick([0, 1, 20, 300, 1_000, 3_000]);
     if (hasPauses && random.chance(0.08)) atMs += random.int(20, 400) * 1_000;
     const roll = random.next();
-    if (roll < 0.55 || (faults.length === 0 && roll < 0.85)) {
-      for (let n = random.pick([1, 1, 1, 2, 5]); n > 0; n--) steps.push({ atMs, action: write() });
+    if (roll < 0.55 || (faults.length === 0 && roll > 0.76)) {
+      for (let n = random.pick([1, 1, 1, 2, isLarge ? 20 : 5]); n > 0; n--) {
+        steps.push({ atMs, action: write() });
+      }
     } else if (roll < 0.58) {
       steps.push({ atMs, action: { do: "bookmark" } }, { atMs, action: write() });
     } else if (roll < 0.62) {
       steps.push({ atMs, action: { do: "tick", count: random.int(1, 20) } });
     } else if (roll < 0.7) {
-      const program = random.int(0, making.programs.length - 1);
       steps.push({
         atMs,
         action: random.chance(0.6)
-          ? { do: "addHandler", program, handler: newHandler(random) }
-          : { do: "removeHandler", program },
+          ? { do: "addHandler", program: program(), handler: newHandler(random) }
+          : { do: "removeHandler", program: program() },
       });
+    } else if (roll < 0.76) {
+      for (let n = random.int(1, 4); n > 0; n--) {
+        steps.push({ atMs, action: { do: "call", program: program(), call: call() } });
+      }
     } else if (faults.length > 0) {
       for (const step of random.pick(faults)()) steps.push({ atMs: atMs + step.atMs, action: step.action });
     }
@@ -413,6 +453,24 @@ function faultSteps(
   if (has("flaw")) {
     makers.push(() => now(put(random.pick(["schema", "schema", "metadata", "huge"] as const))));
     makers.push(() => now(put("schema")));
+  }
+  if (has("whim")) {
+    makers.push(() => {
+      const mood = random.pick(["harsh", "lenient", "once", "once"] as const);
+      const steps = now({ do: "judge", mood });
+      for (let n = random.int(1, 3); n > 0; n--) steps.push({ atMs: random.int(1, 500), action: put() });
+      if (random.chance(0.3)) steps.push({ atMs: random.int(1, 500), action: put("schema") });
+      // What was refused is made up for by a list that is due later: the watch may end before.
+      if (random.chance(0.5)) {
+        const atMs = random.int(1_000, 50_000);
+        steps.push({
+          atMs,
+          action: { do: "injure", with: random.pick(["close", "reset"] as const), chance: 1 },
+        });
+      }
+      steps.push({ atMs: random.int(600, 20_000), action: { do: "judge", mood: "strict" } });
+      return steps;
+    });
   }
   return makers;
 }

@@ -65,6 +65,8 @@ export interface ServerSettings {
   refusesByHttp: boolean;
   /** How many revisions a cache can go back. */
   windowRevisions: number;
+  /** Whether metadata alone is sent to whoever asks for no more; objects come whole from one that cannot. */
+  servesMetadata: boolean;
 }
 
 /** The parameters of a request, as text. */
@@ -276,7 +278,9 @@ export class ServerModel {
     if (from.initial) {
       const state = [...this.#cluster.stateAt(scope.resource, from.revision).values()];
       if (!from.ends) state.reverse(); // old servers send them in no order
-      for (const object of state) if (isWithin(scope, object)) frames.push(newFrame("ADDED", object));
+      for (const object of state) {
+        if (isWithin(scope, object)) frames.push(newFrame("ADDED", seenBy(scope, object)));
+      }
       if (from.ends && this.#settings.bookmarks) {
         frames.push(this.#bookmark(scope, from.revision, "end"));
       }
@@ -348,10 +352,11 @@ export class ServerModel {
     const after = one.kind !== "delete" && isWithin(scope, one.object);
     if (!before && !after) return undefined;
     const type = before && after ? "MODIFIED" : after ? "ADDED" : "DELETED";
-    let bytes = one.frames.get(type);
+    const cached = scope.metadataOnly ? `${type} metadata` : type;
+    let bytes = one.frames.get(cached);
     if (bytes === undefined) {
-      bytes = newFrame(type, type === "DELETED" ? lastState(one) : one.object).bytes;
-      one.frames.set(type, bytes);
+      bytes = newFrame(type, seenBy(scope, type === "DELETED" ? lastState(one) : one.object)).bytes;
+      one.frames.set(cached, bytes);
     }
     return { bytes };
   }
@@ -400,11 +405,20 @@ export class ServerModel {
         remainingItemCount: remaining,
       }),
     };
-    const kind = `${RESOURCES[scope.resource]}List`;
+    const type = scope.metadataOnly
+      ? { kind: "PartialObjectMetadataList", apiVersion: PARTIAL_TYPE.apiVersion }
+      : { kind: `${RESOURCES[scope.resource]}List`, apiVersion: "v1" };
     // The items of a list say neither what they are nor which version of it: the list does.
-    const bare = items.map(({ metadata, spec }) => ({ metadata, spec }));
-    answer.whole(200, JSON.stringify({ kind, apiVersion: "v1", metadata, items: bare }));
+    const bare = items.map(({ metadata, spec }) => scope.metadataOnly ? { metadata } : { metadata, spec });
+    answer.whole(200, JSON.stringify({ ...type, metadata, items: bare }));
   }
+}
+
+const PARTIAL_TYPE = { kind: "PartialObjectMetadata", apiVersion: "meta.k8s.io/v1" };
+
+/** An object as it is sent to those who asked for a scope. */
+function seenBy(scope: Scope, object: SimObject): unknown {
+  return scope.metadataOnly ? { ...PARTIAL_TYPE, metadata: object.metadata } : object;
 }
 
 /** What a DELETED event shows: the last state that was in the scope, at the version of what ended it. */

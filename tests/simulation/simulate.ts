@@ -49,6 +49,8 @@ const TIMEOUT_GRACE_MS = 5_001;
 /** More requests than this in a minute are a hot loop; the pages of a list count as one. */
 const MOST_REQUESTS = 25;
 const RATE_WINDOW_MS = 60_000;
+/** A change that was refused is made up for by a list within so long; the first time within a minute. */
+const LONGEST_RELIST_MS = 32 * 60_000;
 const MOST_VIOLATIONS = 10;
 
 const START_MS = 1_790_000_000_000;
@@ -148,16 +150,17 @@ class World {
     this.#calmDown();
     if (await this.#outlastSilence()) return;
     if (await this.#converge("after faults stopped")) return;
+    if (await this.#makeUpForRefusals()) return;
     // What is equal by luck is not equal for long: everything must still be live.
     for (const [index, { scope }] of this.#scenario.programs.entries()) {
       const key = `${scope.namespace || "a"}/last-${index}`;
       this.#cluster.put(scope.resource, key, { app: scope.app || "web", node: "node-1", value: 1_000 });
-      this.#programs[index].waitFor(String(this.#cluster.revision), "of its own write", "reached");
+      this.#programs[index].call({ how: "waitFor", ahead: 0, key }); // a program that reads its own write
       if (index === 0) this.#cluster.delete(scope.resource, `${scope.namespace || "a"}/n0`);
     }
     if (await this.#converge("after a last write")) return;
     for (const program of this.#programs) program.checkIndices();
-    this.#checkWaits("when its store equals the server");
+    if (await this.#checkResyncs()) return;
     await this.#stop();
   }
 
@@ -176,6 +179,7 @@ class World {
     this.#log("faults stop");
     Object.assign(this.#settings, this.#scenario.calmSettings);
     this.#network.calmDown();
+    for (const program of this.#programs) program.judge("strict");
     for (const server of this.#servers) {
       server.lag(5);
       server.freeze(false);
@@ -244,6 +248,38 @@ class World {
     return true;
   }
 
+  /** What was refused only for a while is listed again, though it never changes again. */
+  async #makeUpForRefusals(): Promise<boolean> {
+    const lacking = () =>
+      this.#programs.find((program) => program.difference({ atLast: true }) !== undefined);
+    if (lacking() === undefined) return false;
+    this.#log("what was refused for a while has to be listed again");
+    if (await this.#advance(LONGEST_RELIST_MS, () => lacking() === undefined)) return true;
+    const wrong = lacking();
+    if (wrong === undefined) return false;
+    this.#violate(
+      `informer ${wrong.index} never lists again what it refused for a while: ${
+        wrong.difference({ atLast: true })
+      }`,
+    );
+    return true;
+  }
+
+  /** Whoever asked for resyncs gets them, as long as nothing else happens. */
+  async #checkResyncs(): Promise<boolean> {
+    const windowMs = Math.max(...this.#programs.map((program) => program.resyncWindowMs));
+    if (windowMs === 0) return false;
+    for (let attempt = 0; attempt < 3; attempt++) {
+      const { requests } = this.#network;
+      for (const program of this.#programs) program.watchResyncs();
+      if (await this.#advance(windowMs)) return true;
+      if (this.#network.requests > requests) continue; // a cycle that begins anew begins its resyncs anew
+      for (const program of this.#programs) program.checkResyncs(windowMs);
+      break;
+    }
+    return this.#violations.length > 0;
+  }
+
   async #stop(): Promise<void> {
     this.#log("stop");
     let stopped = 0;
@@ -252,23 +288,16 @@ class World {
     }
     await this.#advance(5_000, () => stopped === this.#programs.length);
     if (stopped < this.#programs.length) this.#violate("an informer does not stop");
-    this.#checkWaits("after the stop");
     if (this.#time.programTimers > 0) {
       this.#violate(`${this.#time.programTimers} timers are left after the stop`);
     }
+    for (const program of this.#programs) program.checkStopped();
     for (const { id, verb } of this.#network.open) {
       this.#violate(`request ${id}, a ${verb}, is left open after the stop`);
     }
     const { requests } = this.#network;
     await this.#advance(120_000);
     if (this.#network.requests > requests) this.#violate("requests are made after the stop");
-  }
-
-  #checkWaits(when: string): void {
-    for (const program of this.#programs) {
-      const wait = program.pendingWait();
-      if (wait !== undefined) this.#violate(`informer ${program.index}: ${wait} has not ended ${when}`);
-    }
   }
 
   #act(action: Action): void {
@@ -285,6 +314,8 @@ class World {
         return this.#programs[action.program].addHandler(action.handler);
       case "removeHandler":
         return this.#programs[action.program].removeHandler();
+      case "call":
+        return this.#programs[action.program].call(action.call);
       case "heal":
         for (const { connection } of this.#network.open) connection?.heal();
         return;
@@ -317,6 +348,9 @@ class World {
         return;
       case "settings":
         Object.assign(this.#settings, action.settings);
+        return;
+      case "judge":
+        for (const program of this.#programs) program.judge(action.mood);
         return;
       case "injure":
         return this.#network.injure(action.with, action.chance);

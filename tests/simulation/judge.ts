@@ -1,0 +1,60 @@
+/**
+ * Who objects to objects: a schema, a transform or an index function that throws, for good or for a while.
+ * @module
+ */
+
+import type { KubernetesObject, Schema } from "@listwatch/cache";
+import { type SimObject, stateOf } from "./cluster_model.ts";
+
+/**
+ * What it objects to: `strict` to what is bad; `harsh` to every other state as well; `lenient` to nothing; `once` to the
+ * next object that it sees, whatever it is, and from then on it is `strict`.
+ */
+export type Mood = "strict" | "harsh" | "lenient" | "once";
+
+/** Decides, and remembers what it turned away. */
+export class Judge {
+  readonly #isFollowing: () => boolean;
+  readonly #turnedAway = new Map<string, "list" | "watch">();
+  mood: Mood = "strict";
+
+  /** `isFollowing`: whether what comes now are changes, and not a list. */
+  constructor(isFollowing: () => boolean) {
+    this.#isFollowing = isFollowing;
+  }
+
+  /** The states that it turned away; those of the watch must be made up for by a list. */
+  get turnedAway(): ReadonlyMap<string, "list" | "watch"> {
+    return this.#turnedAway;
+  }
+
+  /** Whether an object is refused. */
+  refuses(object: SimObject): boolean {
+    const mood = this.mood;
+    if (mood === "lenient") return false;
+    if (mood === "once") this.mood = "strict";
+    const isBad = object.spec?.bad === true;
+    const isRefused = isBad || mood === "once" ||
+      (mood === "harsh" && Number(object.metadata.resourceVersion) % 2 === 0);
+    if (isRefused) this.#turnedAway.set(stateOf(object), this.#isFollowing() ? "watch" : "list");
+    return isRefused;
+  }
+
+  /** A schema that refuses. */
+  readonly schema: Schema<KubernetesObject> = {
+    "~standard": {
+      version: 1,
+      vendor: "simulation",
+      validate: (value) =>
+        this.refuses(value as SimObject)
+          ? { issues: [{ message: "must not be bad", path: ["spec", "bad"] }] }
+          : { value },
+    },
+  };
+
+  /** A transform that refuses. */
+  readonly transform = (object: SimObject): SimObject => {
+    if (this.refuses(object)) throw new Error("a transform that throws");
+    return object;
+  };
+}
