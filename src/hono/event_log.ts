@@ -223,9 +223,7 @@ export class EventLog<T extends KubernetesObject> {
 
   #changed(change: StoreChange<Held<T>>): void {
     const version = resourceVersionOf(change.object) ?? "";
-    if (change.type === "updated" && version !== "" && version === resourceVersionOf(change.oldObject)) {
-      return;
-    }
+    if (change.type === "updated" && this.content.isSame(change.oldObject, change.object)) return;
     this.#advance(version);
     this.#append(change, { position: this.#position });
     this.#afterAppend();

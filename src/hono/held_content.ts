@@ -8,6 +8,7 @@
  */
 
 import { heldEvent } from "../informer/opened_event.ts";
+import { type IsSameState, newIsSameState } from "../informer/same_state.ts";
 import type { StoreEvent } from "../informer/store_event.ts";
 import type { LabelSelector } from "../meta/labels.ts";
 import type { Indexer } from "../store/indexer.ts";
@@ -19,11 +20,14 @@ import type { ServedStore } from "./served_informer.ts";
 export class HeldContent<T> {
   readonly #store: ServedStore<T>;
   readonly #encoded: EncodedContent<T> | undefined;
+  /** Whether two states, as they are held, are the same. */
+  readonly isSame: IsSameState<Held<T>>;
 
   /** @param store Whose content it is. */
   constructor(store: ServedStore<T>) {
     this.#store = store;
     this.#encoded = encodedContentOf<T>(store);
+    this.isSame = newIsSameState(this.#encoded?.codec);
   }
 
   /** Whether objects are held encoded, so that opening one costs something. */

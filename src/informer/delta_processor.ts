@@ -14,7 +14,7 @@ import type { InformerStorage } from "./informer_storage.ts";
 import { openedEvent } from "./opened_event.ts";
 import { type DeltaSink, listSteps, processDeltas, quarantinedBy } from "./process_deltas.ts";
 import type { Processor } from "./processor.ts";
-import { isSameResourceVersion } from "./same_version.ts";
+import type { IsSameState } from "./same_state.ts";
 import type { StoreEvent } from "./store_event.ts";
 
 /** What a {@linkcode DeltaProcessor} needs. */
@@ -73,9 +73,10 @@ export class DeltaProcessor<T, I extends string> {
 }
 
 function newSink<T, I extends string>(options: DeltaProcessorOptions<T, I>): DeltaSink<Held<T>> {
-  const { storage: { codec }, processor, metrics, observers, guarded } = options;
+  const { storage: { codec, isSame }, processor, metrics, observers, guarded } = options;
   return {
-    notify: (notification) => processor.distribute(notification, { isSync: isSync(notification) }),
+    isSame,
+    notify: (notification) => processor.distribute(notification, { isSync: isSync(notification, isSame) }),
     notifyList: (list) => processor.distributeList(list),
     get observes() {
       return observers.size > 0;
@@ -94,7 +95,7 @@ function newSink<T, I extends string>(options: DeltaProcessorOptions<T, I>): Del
   };
 }
 
-/** An update that brings the version that is there says nothing new: a resync, or an unchanged object of a relist. */
-function isSync(notification: Notification<unknown>): boolean {
-  return notification.type === "update" && isSameResourceVersion(notification.oldObject, notification.object);
+/** An update that brings the state that is there says nothing new: a resync, or an unchanged object of a relist. */
+function isSync<T>(notification: Notification<T>, isSame: IsSameState<T>): boolean {
+  return notification.type === "update" && isSame(notification.oldObject, notification.object);
 }

@@ -10,7 +10,7 @@ import type { Held } from "../store/object_codec.ts";
 import type { TransformFunc } from "../store/transform.ts";
 import { freezeObject } from "./freeze_object.ts";
 import type { InformerStorage } from "./informer_storage.ts";
-import { EncodingIntake, type Intake, newPlainIntake } from "./intake.ts";
+import { EncodingIntake, type Intake, PlainIntake } from "./intake.ts";
 import { rejecter } from "./process_deltas.ts";
 import type { QueueContext, SharedIndexInformerOptions } from "./shared_informer_options.ts";
 
@@ -53,11 +53,16 @@ export function newInformerQueue<T, I extends string>(options: InformerQueueOpti
 }
 
 function newIntake<T, I extends string>(
-  { codec, held, keyFunc }: InformerStorage<T, I>,
+  { codec, held, isSame, keyFunc }: InformerStorage<T, I>,
   transform: TransformFunc<T> | undefined,
 ): Intake<Held<T>> {
-  if (codec !== undefined) return new EncodingIntake<T>({ codec, held, transform });
-  return newPlainIntake<Held<T>>(keyFunc, held, transform as TransformFunc<Held<T>> | undefined);
+  if (codec !== undefined) return new EncodingIntake<T>({ codec, held, isSame, transform });
+  return new PlainIntake<Held<T>>({
+    keyFunc,
+    store: held,
+    isSame,
+    transform: transform as TransformFunc<Held<T>> | undefined,
+  });
 }
 
 /** What runs on every object before it is queued. */

@@ -9,6 +9,7 @@ import type { Held, ObjectCodec } from "../store/object_codec.ts";
 import { newEncodedIndexer, newIndexer } from "../store/cache.ts";
 import type { Indexer } from "../store/indexer.ts";
 import { freezeObject } from "./freeze_object.ts";
+import { type IsSameState, newIsSameState } from "./same_state.ts";
 import type { SharedIndexInformerOptions } from "./shared_informer_options.ts";
 
 /** An empty store, as its readers see it and as it is written. */
@@ -20,6 +21,8 @@ export interface InformerStorage<T, I extends string> {
   readonly codec: ObjectCodec<T> | undefined;
   /** Keys of objects as they are held. */
   readonly keyFunc: KeyFunc;
+  /** Whether two states, as they are held, are the same. */
+  readonly isSame: IsSameState<Held<T>>;
 }
 
 /** Makes the store that the options ask for. */
@@ -31,8 +34,9 @@ export function newInformerStorage<T, I extends string>(
   if (options.storage === "encoded") {
     const onDecoded = options.freezeObjects ? { onDecoded: freezeObject } : {};
     const { indexer, held, codec } = newEncodedIndexer<T, I>(keyFunc, indexers, onDecoded);
-    return { indexer, held, codec, keyFunc: codec.keyFunc };
+    return { indexer, held, codec, keyFunc: codec.keyFunc, isSame: newIsSameState(codec) };
   }
   const indexer = newIndexer<T, I>(keyFunc, indexers, { storage: options.storage ?? "objects" });
-  return { indexer, held: indexer as unknown as Indexer<Held<T>, I>, codec: undefined, keyFunc };
+  const held = indexer as unknown as Indexer<Held<T>, I>;
+  return { indexer, held, codec: undefined, keyFunc, isSame: newIsSameState<T>() };
 }

@@ -10,7 +10,7 @@
 
 import type { DeletedFinalStateUnknown } from "../meta/tombstone.ts";
 import type { Notification } from "./event_handler.ts";
-import { isSameResourceVersion, isUnchanged } from "./same_version.ts";
+import { isSameState } from "./same_state.ts";
 
 /** Which notifications of a list are not made. */
 export interface ListNotificationsOptions {
@@ -57,13 +57,13 @@ export class ListNotifications<T> {
     return this.#options.isInInitialList ? this.#adds : 0;
   }
 
-  /** Adds what the list brought. */
+  /** Adds what the list brought; the stored object itself, where that is the same. */
   push(object: T, oldObject: T | undefined): void {
     this.#objects.push(object);
     this.#oldObjects.push(oldObject);
     if (oldObject === undefined) this.#adds++;
     else if (this.#isSkipped(object, oldObject)) this.#skipped++;
-    else if (isSameResourceVersion(oldObject, object)) this.#syncs++;
+    else if (isSameState(oldObject, object)) this.#syncs++;
   }
 
   /** Adds what it did not bring. */
@@ -89,12 +89,12 @@ export class ListNotifications<T> {
       return { type: "add", object, isInInitialList: this.#options.isInInitialList };
     }
     if (this.#isSkipped(object, oldObject)) return undefined;
-    if (!isSyncing && isSameResourceVersion(oldObject, object)) return undefined;
+    if (!isSyncing && isSameState(oldObject, object)) return undefined;
     return { type: "update", oldObject, object };
   }
 
   #isSkipped(object: T, oldObject: T): boolean {
-    return this.#options.skipsUnchanged === true && isUnchanged(oldObject, object);
+    return this.#options.skipsUnchanged === true && isSameState(oldObject, object);
   }
 }
 

@@ -17,7 +17,7 @@ import type { Notification } from "./event_handler.ts";
 import type { EventOrder } from "./event_order.ts";
 import type { ListNotifications } from "./list_notifications.ts";
 import { replaceSteps } from "./process_list.ts";
-import { isUnchanged } from "./same_version.ts";
+import { type IsSameState, isSameState } from "./same_state.ts";
 import type { StoreEvent } from "./store_event.ts";
 
 /** Told of what was written, right after each write and in the same turn. */
@@ -40,6 +40,8 @@ export interface DeltaSink<T> {
    * deleted.
    */
   readonly refused?: Set<string>;
+  /** Whether two states are the same, where they are not held as they are. */
+  readonly isSame?: IsSameState<T>;
   /** Whether handlers are not told of a state that is stored already, unless by a resync. */
   readonly skipsUnchanged?: boolean;
   /** Tells which events were seen before, and are stepped over; all are new where it is absent. */
@@ -187,7 +189,7 @@ function reached<T>(sink: DeltaSink<T>, object: T): void {
 
 /** Whether handlers are not told of an update, as it says nothing new. */
 function isSkipped<T>(sink: DeltaSink<T>, oldObject: T, object: T): boolean {
-  return sink.skipsUnchanged === true && isUnchanged(oldObject, object);
+  return sink.skipsUnchanged === true && (sink.isSame ?? isSameState)(oldObject, object);
 }
 
 /** The report of an object that could not be stored. */

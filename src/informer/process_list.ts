@@ -11,7 +11,7 @@ import { toError } from "../util/errors.ts";
 import { STEP_OBJECTS, type Steps } from "../util/steps.ts";
 import { ListNotifications } from "./list_notifications.ts";
 import type { DeltaSink } from "./process_deltas.ts";
-import { isSameVersion } from "./same_version.ts";
+import { isSameState } from "./same_state.ts";
 import type { StoreChange } from "./store_event.ts";
 
 /**
@@ -66,6 +66,7 @@ function* compareSteps<T>(
   keyFunc: KeyFunc,
   list: ListNotifications<T>,
 ): Steps {
+  const { isSame = isSameState } = sink;
   const known = store.listKeys();
   const keys = new Set<string>();
   let step = 0;
@@ -80,7 +81,7 @@ function* compareSteps<T>(
     }
     if (known.length > 0) keys.add(key);
     const oldObject = store.getByKey(key);
-    list.push(oldObject !== undefined && isSameVersion(oldObject, object) ? oldObject : object, oldObject);
+    list.push(oldObject !== undefined && isSame(oldObject, object) ? oldObject : object, oldObject);
     if (++step % STEP_OBJECTS === 0) yield;
   }
   for (const key of known) {

@@ -173,7 +173,7 @@ export class SharedIndexInformer<T, I extends string = never> {
         name: this.#name,
         keyFunc,
         knownObjects: intake === undefined ? this.indexer : held,
-        ...(intake === undefined ? {} : { intake: intake.list }),
+        ...(intake === undefined ? {} : { intake: intake.list, acceptIntake: intake.accepts }),
         clock: this.#clock,
         logger: this.#logger,
         resyncPeriodMs: this.#processor.resyncCheckPeriodMs,

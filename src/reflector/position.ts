@@ -39,6 +39,11 @@ export class Position {
     return this.#repeatedVersion ?? this.#resourceVersion;
   }
 
+  /** Whether a list of this version continues what was reached: both versions are numbers, and it is the greater one. */
+  isAdvance(resourceVersion: string): boolean {
+    return isOlder(this.#resourceVersion, resourceVersion);
+  }
+
   /** A list was stored. */
   listed(resourceVersion: string): void {
     this.#resourceVersion = resourceVersion;

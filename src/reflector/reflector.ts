@@ -29,7 +29,7 @@ import { refuseTable } from "./events.ts";
 import { followWatch } from "./follow_watch.ts";
 import type { ListerWatcher } from "./lister_watcher.ts";
 import type { OpenWatch } from "./open_watch.ts";
-import { listAllPages } from "./pager.ts";
+import { listAllPages, type PagerOptions } from "./pager.ts";
 import { PatientSource } from "./patient_source.ts";
 import { Position } from "./position.ts";
 import { ReflectorMetrics } from "./reflector_metrics.ts";
@@ -341,6 +341,8 @@ export class Reflector<T> {
         if (!received && lastedMs() < VERY_SHORT_MS) throw new VeryShortWatchError(this.#name);
         return { outcome: { of: "stream", closed, lastedMs: lastedMs() } };
       }
+      // The next one is a new list, of which nothing is believed.
+      if (!this.#acceptsIntake(initial.resourceVersion)) return { outcome: { of: "start" } };
       this.#replace(initial.items, initial.setAside, initial.resourceVersion);
       this.#status.streamFinished();
       listed(initial.items.length);
@@ -370,14 +372,18 @@ export class Reflector<T> {
     const stored = this.#metrics.listBegins();
     try {
       const pages = { list: (page: ListOptions) => this.#source.list(page, signal) };
-      const list = await listAllPages(pages, options, {
+      const pager: PagerOptions<T> = {
         signal,
         checkPage: refuseTable,
         onPage: (items, remaining) =>
           this.#status.enter("listing", {
             progress: remaining === undefined ? { items } : { items, remaining },
           }),
-      });
+      };
+      let list = await listAllPages(pages, options, pager);
+      if (!this.#acceptsIntake(list.metadata.resourceVersion)) {
+        list = await listAllPages(pages, options, pager);
+      }
       for (const quarantined of list.quarantined) this.#writer.quarantine(quarantined);
       const listed = list.metadata.resourceVersion ?? "";
       this.#replace(list.items, list.quarantined, listed);
@@ -387,6 +393,12 @@ export class Reflector<T> {
       if (!signal.aborted) this.#fail(error);
       return { of: "list", error, attempt, again: step.again !== undefined };
     }
+  }
+
+  /** Whether what became of the objects of a list, as they arrived, stands now that its version is known. */
+  #acceptsIntake(resourceVersion = ""): boolean {
+    const { acceptIntake } = this.#options;
+    return acceptIntake?.({ hasAdvanced: this.#position.isAdvance(resourceVersion) }) ?? true;
   }
 
   /** Hands a whole list to the store: with that, all is well. */

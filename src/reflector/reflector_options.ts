@@ -109,6 +109,12 @@ export interface ReflectorOptions {
    * store that holds objects in a form of its own. Must give what `knownObjects` has, and must not throw.
    */
   readonly intake?: (object: unknown) => unknown;
+  /**
+   * Asked when a list is complete, before it is stored, whether what `intake` made of its objects stands; if not,
+   * everything is listed once more. `hasAdvanced`: the list's resourceVersion is newer than the one reached before, so
+   * that it can be of the same history. Always yes by default.
+   */
+  readonly acceptIntake?: (list: { readonly hasAdvanced: boolean }) => boolean;
   /** Keys of a streamed list; `deletionHandlingMetaNamespaceKey` by default. */
   readonly keyFunc?: KeyFunc;
   /** Told when a cycle ended with an error; logs a warning by default. What it throws is logged. */

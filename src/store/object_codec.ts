@@ -11,9 +11,9 @@
  *   and as much again (35 us). A string, rather than bytes in an array: it has 16 bytes of overhead instead of 150, and
  *   needs no owner that frees or compacts.
  * - **What stays live** is what is asked without need for the object: its key, in the map and the indices; what a relist
- *   compares, `metadata.uid` and `metadata.resourceVersion`; and what objects are selected by, `metadata.namespace` and
- *   `metadata.labels`. An object that did not change is kept as it is, neither decoded nor encoded; the indices know
- *   their values without asking; and a selector costs the decoding of what it selects.
+ *   compares first, `metadata.uid` and `metadata.resourceVersion`; and what objects are selected by, `metadata.namespace`
+ *   and `metadata.labels`. An object that did not change is kept as it is; that a relist finds out from its text, without
+ *   parsing it. The indices know their values without asking; and a selector costs the decoding of what it selects.
  * - **Hot objects**, those that were written or looked up last, are kept decoded as well: whoever asks twice gets the
  *   same object twice. Walks through the whole store use what is hot, but do not replace it.
  * - **Only plain JSON values are encoded**: objects made of objects, arrays, strings, finite numbers, booleans and null,
@@ -32,6 +32,7 @@
 
 import type { KeyFunc } from "../meta/keys.ts";
 import { metaOf, resourceVersionOf } from "../meta/object.ts";
+import { isSameJson } from "../util/same_json.ts";
 import type { Indexers, IndexFunc } from "./index_func.ts";
 import type { Indexer } from "./indexer.ts";
 import { TextCodec } from "./text_codec.ts";
@@ -201,6 +202,31 @@ export class ObjectCodec<T> {
   /** The object's JSON text, as `JSON.stringify` writes it but for characters that are not ASCII, which are escaped. */
   json({ text }: EncodedObject): string {
     return this.#texts.decode(text);
+  }
+
+  /**
+   * Whether two objects have the same content. Neither becomes hot, and what is not is rarely decoded: mostly the texts
+   * are the same letter for letter.
+   */
+  isSameContent(a: Held<T>, b: Held<T>): boolean {
+    if (a instanceof EncodedObject && b instanceof EncodedObject && a.text === b.text) return true;
+    if (this.#isCold(a)) return this.#isSameAsText(b, this.json(a));
+    if (this.#isCold(b)) return this.#isSameAsText(a, this.json(b));
+    return isSameJson(this.peek(a), this.peek(b));
+  }
+
+  #isCold(held: Held<T>): held is EncodedObject {
+    return held instanceof EncodedObject && !this.#hot.has(held);
+  }
+
+  #isSameAsText(held: Held<T>, json: string): boolean {
+    if (this.#isCold(held) && this.json(held) === json) return true;
+    const object = this.peek(held);
+    try {
+      return JSON.stringify(object) === json || isSameJson(object, JSON.parse(json));
+    } catch {
+      return false; // it holds itself, say: nothing that was encoded does
+    }
   }
 
   /** One after the other, as {@linkcode ObjectCodec.peek}. */

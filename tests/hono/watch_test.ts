@@ -56,6 +56,16 @@ describe("a watch from a resourceVersion", () => {
     assert.ok(await (await WatchReader.open(api, `${WATCH}&resourceVersion=15`)).isSilent());
   });
 
+  it("tells what changes although its resourceVersion does not, and nothing of what does not change", async () => {
+    const { api, informer } = apiOf([object("shop/a", 5, { spec: 1 })], 10);
+    const watch = await WatchReader.open(api, `${WATCH}&resourceVersion=10`);
+    informer.put(object("shop/a", 5, { spec: 2 }));
+    informer.put(object("shop/a", 5, { spec: 2 }));
+    const [{ type, object: told }] = await watch.events(1);
+    assert.deepEqual([type, told.spec], ["MODIFIED", 2]);
+    assert.ok(await watch.isSilent());
+  });
+
   it("puts the events of one turn into one chunk", async () => {
     const { api, informer } = apiOf([], 10);
     const watch = await WatchReader.open(api, `${WATCH}&resourceVersion=10`);

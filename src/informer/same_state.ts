@@ -1,0 +1,27 @@
+/**
+ * Whether two states of an object are one.
+ * @module
+ */
+
+import { resourceVersionOf } from "../meta/object.ts";
+import type { Held, ObjectCodec } from "../store/object_codec.ts";
+import { isSameJson } from "../util/same_json.ts";
+
+/** Whether two states of one object are the same state. */
+export type IsSameState<T> = (a: T, b: T) => boolean;
+
+/**
+ * Makes what tells whether two states, as a store holds them, are the same: by their content. The same uid and
+ * resourceVersion do not prove it: a server that was restored from a backup gives versions twice, and one that makes its
+ * objects up (`metrics.k8s.io`) may leave the version as it is while they change. Another resourceVersion does prove that
+ * it is another state; only where both are the same, the content is looked at.
+ *
+ * @param codec Of states that are held encoded.
+ */
+export function newIsSameState<T>(codec?: ObjectCodec<T>): IsSameState<Held<T>> {
+  const isSameContent = codec === undefined ? isSameJson : codec.isSameContent.bind(codec);
+  return (a, b) => a === b || (resourceVersionOf(a) === resourceVersionOf(b) && isSameContent(a, b));
+}
+
+/** The same, of states that are held as they are. */
+export const isSameState: IsSameState<unknown> = newIsSameState();

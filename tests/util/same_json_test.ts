@@ -1,0 +1,58 @@
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import { isSameJson } from "../../src/util/same_json.ts";
+
+function nested(levels: number): unknown {
+  let value: unknown = 1;
+  for (let i = 0; i < levels; i++) value = [value];
+  return value;
+}
+
+describe("isSameJson", () => {
+  const same: [a: unknown, b: unknown][] = [
+    [1, 1],
+    [null, null],
+    ["a", "a"],
+    [{ a: 1, b: [1, { c: null }] }, { b: [1, { c: null }], a: 1 }],
+    [{ a: undefined, b: 1 }, { b: 1 }],
+    [{}, { a: undefined }],
+    [JSON.parse('{"__proto__":{"a":1}}'), JSON.parse('{"__proto__":{"a":1}}')],
+    [nested(400), nested(400)],
+  ];
+  const different: [a: unknown, b: unknown][] = [
+    [1, 2],
+    [1, "1"],
+    [null, {}],
+    [undefined, null],
+    [0, false],
+    [[], {}],
+    [{}, []],
+    [[1, 2], [1]],
+    [[1], [1, 2]],
+    [{ a: 1 }, { a: 1, b: 1 }],
+    [{ a: 1, b: 1 }, { a: 1 }],
+    [{ a: 1, b: undefined }, { a: 1, c: null }],
+    [{ toString: 1 }, { a: 1 }],
+    [JSON.parse('{"__proto__":{}}'), { a: {} }],
+    [{ a: { b: [1, { c: 1 }] } }, { a: { b: [1, { c: 2 }] } }],
+    [new Date(1), new Date(1)],
+    [new Map(), new Map()],
+    [NaN, NaN],
+    [nested(600), nested(600)],
+  ];
+  it("is true for the same content, in whatever order its properties are", () => {
+    for (const [a, b] of same) {
+      assert.ok(isSameJson(a, b), `${JSON.stringify(a)} ${JSON.stringify(b)}`);
+      assert.ok(isSameJson(b, a));
+    }
+  });
+
+  it("is false for anything else, also for what is no JSON", () => {
+    for (const [a, b] of different) {
+      assert.ok(!isSameJson(a, b), `${JSON.stringify(a)} ${JSON.stringify(b)}`);
+      assert.ok(!isSameJson(b, a));
+    }
+    const date = new Date(1);
+    assert.ok(isSameJson({ date }, { date }));
+  });
+});
