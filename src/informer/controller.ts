@@ -155,6 +155,11 @@ export class Controller<T> {
     this.#reflector.setAside(quarantined, options);
   }
 
+  /** As `Reflector.lost`. */
+  lost(): void {
+    this.#reflector.lost();
+  }
+
   async #processLoop(signal: AbortSignal): Promise<void> {
     const { queue } = this.#config;
     while (!signal.aborted) {

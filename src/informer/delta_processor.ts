@@ -32,6 +32,10 @@ export interface DeltaProcessorOptions<T, I extends string> {
   readonly guarded: (call: () => unknown) => void;
   /** Told of what could not be stored. */
   readonly setAside: (quarantined: Quarantined, options: { readonly isLost: boolean }) => void;
+  /** Told that a change may have been lost. */
+  readonly lost: () => void;
+  /** Told once, when it turns out that the server's versions do not ascend. */
+  readonly onUnordered: () => void;
   /** Told that the store stands at another version, after everyone else. */
   readonly moved: () => void;
 }
@@ -73,7 +77,7 @@ export class DeltaProcessor<T, I extends string> {
 }
 
 function newSink<T, I extends string>(options: DeltaProcessorOptions<T, I>): DeltaSink<Held<T>> {
-  const { storage: { codec, isSame }, processor, metrics, observers, guarded } = options;
+  const { storage: { codec, isSame, keyFunc }, processor, metrics, observers, guarded } = options;
   return {
     isSame,
     notify: (notification) => processor.distribute(notification, { isSync: isSync(notification, isSame) }),
@@ -89,8 +93,11 @@ function newSink<T, I extends string>(options: DeltaProcessorOptions<T, I>): Del
     refused: new Set(),
     skipsUnchanged: options.skipsUnchanged,
     ...(options.keepsOrder && {
-      order: new EventOrder(),
-      repeated: (type) => metrics.repeated(type),
+      order: new EventOrder<Held<T>>({ keyFunc, isSame, onUnordered: options.onUnordered }),
+      steppedOver: (type, isDoubtful) => {
+        metrics.repeated(type);
+        if (isDoubtful) options.lost();
+      },
     }),
   };
 }

@@ -45,9 +45,9 @@ export interface DeltaSink<T> {
   /** Whether handlers are not told of a state that is stored already, unless by a resync. */
   readonly skipsUnchanged?: boolean;
   /** Tells which events were seen before, and are stepped over; all are new where it is absent. */
-  readonly order?: EventOrder;
-  /** Told of an event that was stepped over. */
-  repeated?(type: "Added" | "Updated" | "Deleted" | "Bookmark"): void;
+  readonly order?: EventOrder<T>;
+  /** Told of an event that was stepped over; `isDoubtful`: it may have been a change that is lost now. */
+  steppedOver?(type: "Added" | "Updated" | "Deleted" | "Bookmark", isDoubtful: boolean): void;
 }
 
 /**
@@ -91,7 +91,7 @@ export function* listSteps<T>(
   isInInitialList: boolean,
   keyFunc: KeyFunc,
 ): Steps {
-  sink.order?.standingOf(delta, store, keyFunc); // always new, but it takes note of it
+  sink.order?.standingOf(delta, store); // always new, but it takes note of it
   try {
     yield* replaceSteps(store, sink, delta.object, isInInitialList, keyFunc);
   } catch (error) {
@@ -107,8 +107,10 @@ function processDelta<T>(
   isInInitialList: boolean,
   keyFunc: KeyFunc,
 ): void {
-  const standing = sink.order?.standingOf(delta, store, keyFunc) ?? "next";
-  if (standing === "seen") return sink.repeated?.(delta.type as "Added");
+  const standing = sink.order?.standingOf(delta, store) ?? "next";
+  if (standing === "seen" || standing === "doubtful") {
+    return sink.steppedOver?.(delta.type as "Added", standing === "doubtful");
+  }
   switch (delta.type) {
     case "ReplacedAll":
       return finish(replaceSteps(store, sink, delta.object, isInInitialList, keyFunc));
@@ -123,7 +125,7 @@ function processDelta<T>(
       return remove(store, sink, delta.object, keyFunc, { isLate: standing === "late" });
     default:
       if (standing === "resent") return resent(store, sink, delta.object, keyFunc);
-      return write(store, sink, delta, isInInitialList, keyFunc);
+      return write(store, sink, delta, isInInitialList, keyFunc, { isLate: standing === "late" });
   }
 }
 
@@ -133,9 +135,12 @@ function write<T>(
   delta: Extract<Delta<T>, { type: "Added" | "Updated" | "Replaced" | "Sync" }>,
   isInInitialList: boolean,
   keyFunc: KeyFunc,
+  { isLate }: { readonly isLate: boolean },
 ): void {
   const { object } = delta;
+  const reachedVersion = store.lastStoreSyncResourceVersion();
   const oldObject = store.update(object);
+  if (isLate) store.bookmark(reachedVersion);
   if (oldObject === undefined) {
     sink.notify({ type: "add", object, isInInitialList });
     if (sink.observes) sink.observe?.({ type: "added", key: keyOf(keyFunc, object, "add"), object });

@@ -44,6 +44,7 @@ export function* replaceSteps<T>(
   if (replaceSteps === undefined) store.replace(list.objects, resourceVersion, onRejected);
   else yield* replaceSteps.call(store, list.objects, resourceVersion, onRejected);
 
+  sink.order?.replaced();
   const held = rejected.size === 0
     ? list
     : stored(list, rejected, keyFunc, new ListNotifications<T>({ isInInitialList, skipsUnchanged }));
@@ -81,11 +82,19 @@ function* compareSteps<T>(
     }
     if (known.length > 0) keys.add(key);
     const oldObject = store.getByKey(key);
-    list.push(oldObject !== undefined && isSame(oldObject, object) ? oldObject : object, oldObject);
+    if (oldObject !== undefined && isSame(oldObject, object)) {
+      list.push(oldObject, oldObject);
+    } else {
+      list.push(object, oldObject);
+      sink.order?.listed(key, object);
+    }
     if (++step % STEP_OBJECTS === 0) yield;
   }
   for (const key of known) {
-    if (!keys.has(key)) list.pushGone(new DeletedFinalStateUnknown(key, store.getByKey(key)));
+    if (!keys.has(key)) {
+      list.pushGone(new DeletedFinalStateUnknown(key, store.getByKey(key)));
+      sink.order?.listed(key, undefined);
+    }
     if (++step % STEP_OBJECTS === 0) yield;
   }
 }

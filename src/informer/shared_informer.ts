@@ -160,6 +160,11 @@ export class SharedIndexInformer<T, I extends string = never> {
       observers: this.#observers,
       guarded: (call) => this.#guarded("an observer", call),
       setAside: (quarantined, options) => this.#controller?.setAside(quarantined, options),
+      lost: () => this.#controller?.lost(),
+      onUnordered: () =>
+        this.#logger.warn(
+          `${this.#name}: the server sends changes under older versions than before; every event is followed from now on`,
+        ),
       moved: () => this.#waiters.moved(),
     });
     this.#controller = new Controller({

@@ -221,7 +221,15 @@ export class Reflector<T> {
    */
   setAside(quarantined: Quarantined, options: { readonly isLost?: boolean } = {}): void {
     this.#writer.quarantine(quarantined);
-    if (options.isLost) this.#losses.lost();
+    if (options.isLost) this.lost();
+  }
+
+  /**
+   * A change on the watch may have been lost: everything is listed again, after a minute the first time, later the longer
+   * this goes on. For whoever works off what this reflector queued.
+   */
+  lost(): void {
+    this.#losses.lost();
   }
 
   #start(): void {
