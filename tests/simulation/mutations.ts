@@ -174,14 +174,13 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     name: "informer: an event that is sent again is applied",
     file: ORDER,
-    find: 'if (!isOlder(version, reached)) return "next";',
-    replace: 'if (version !== "") return "next";',
+    find: 'if (!isOlder(version, reached) && !(type === "Deleted" && isAgain)) return "next";',
+    replace: 'if (type !== "Deleted" || !isAgain) return "next";',
   },
   {
     name: "informer: a delete that is sent again deletes what was created again",
     file: ORDER,
-    find:
-      'return stored === undefined || isOlder(version, resourceVersionOf(stored) ?? "") ? "seen" : "late";',
+    find: 'if (stored === undefined) return "seen";',
     replace: 'return stored === undefined ? "seen" : "late";',
   },
   {
