@@ -15,7 +15,7 @@ import { linkedAbort, onAbort } from "../util/abort.ts";
 import { type Clock, monotonicNow, nextTurn, realClock } from "../util/clock.ts";
 import { errorMessage } from "../util/errors.ts";
 import { consoleLogger, type Logger } from "../util/logger.ts";
-import { finishInTurns, type Steps } from "../util/steps.ts";
+import { finishInTurns, type Pace, type Steps } from "../util/steps.ts";
 import { InformerStateError } from "./errors.ts";
 
 /**
@@ -42,10 +42,15 @@ export interface ControllerConfig<T> {
    */
   readonly process: (deltas: Deltas<T>, isInInitialList: boolean) => void;
   /**
-   * Takes the place of `process` for a list of many objects in an atomic `RealFIFO`, if given: the steps of a long piece
-   * of work, between which others get a turn.
+   * Takes the place of `process` for a list of many objects in an atomic `RealFIFO`, and for its resyncs, if given: the
+   * steps of a long piece of work, between which others get a turn.
    */
-  readonly processList?: (delta: ReplacedAllDelta<T>, isInInitialList: boolean) => Steps;
+  readonly processList?: (delta: ListDelta<T>, isInInitialList: boolean) => Steps;
+  /**
+   * At most so many objects of a list, or other changes, are processed before others get a turn; 1,000 by default. It
+   * is less where they take longer than 4 ms.
+   */
+  readonly turnObjects?: number;
   /**
    * Whether an item whose processing threw is put back, if nothing newer is queued for its key: with queues that have
    * `addIfNotPresent`. As client-go's `RetryOnError` of the 1.24 generation; `false` by default.
@@ -55,15 +60,20 @@ export interface ControllerConfig<T> {
   readonly reflector?: ReflectorOptions;
 }
 
-type ReplacedAllDelta<T> = Extract<Delta<T>, { type: "ReplacedAll" }>;
+type ListDelta<T> = Extract<Delta<T>, { type: "ReplacedAll" | "SyncAll" }>;
 
-// Processing gives way to timers and the network after so long, or so many items where the clock stands still while
-// code runs, as in deployed Workers.
-const BUDGET_MS = 4;
-const BUDGET_ITEMS = 1_000;
+/** Processing gives way to timers and the network after so much. */
+const PACE: Pace = { turnObjects: 1_000, turnMs: 4 };
 
-/** From how many objects on a list is worked off in several turns. */
-const LONG_LIST = 2_000;
+/** The pace at which so many objects are processed in a turn; the usual one by default. */
+export function paceOf(turnObjects: number = PACE.turnObjects): Pace {
+  if (!Number.isInteger(turnObjects) || turnObjects < 1) {
+    throw new RangeError(
+      `Cannot process ${turnObjects} objects in a turn: turnObjects must be a whole number from 1`,
+    );
+  }
+  return { ...PACE, turnObjects };
+}
 
 /**
  * Runs a reflector into a queue, and works the queue off.
@@ -86,11 +96,13 @@ export class Controller<T> {
   readonly #reflector: Reflector<T>;
   readonly #clock: Clock;
   readonly #logger: Logger;
+  readonly #pace: Pace;
   #started = false;
 
   /** Makes a controller that has not started. */
   constructor(config: ControllerConfig<T>) {
     this.#config = config;
+    this.#pace = paceOf(config.turnObjects);
     this.#reflector = new Reflector(config.listerWatcher, config.queue, config.reflector);
     this.#clock = config.reflector?.clock ?? realClock;
     this.#logger = config.reflector?.logger ?? consoleLogger;
@@ -164,12 +176,13 @@ export class Controller<T> {
     const { queue } = this.#config;
     while (!signal.aborted) {
       await queue.wait(); // close() ends it
-      const untilMs = monotonicNow(this.#clock) + BUDGET_MS;
+      const { turnMs, turnObjects } = this.#pace;
+      const untilMs = monotonicNow(this.#clock) + turnMs;
       let items = 0;
       while (
         !signal.aborted && (this.#isLongNext() ? await this.#processList(signal) : this.#processNext())
       ) {
-        if (++items < BUDGET_ITEMS && monotonicNow(this.#clock) < untilMs) continue;
+        if (++items < turnObjects && monotonicNow(this.#clock) < untilMs) continue;
         await nextTurn();
         break;
       }
@@ -180,7 +193,8 @@ export class Controller<T> {
     const { queue, processList } = this.#config;
     if (processList === undefined || !(queue instanceof RealFIFO)) return false;
     const delta = queue.peek();
-    return delta?.type === "ReplacedAll" && delta.object.objects.length >= LONG_LIST;
+    if (delta?.type === "ReplacedAll") return delta.object.objects.length > this.#pace.turnObjects;
+    return delta?.type === "SyncAll";
   }
 
   async #processList(signal: AbortSignal): Promise<boolean> {
@@ -188,10 +202,10 @@ export class Controller<T> {
     try {
       await queue.pop(
         ([delta], isInInitialList) =>
-          finishInTurns(processList!(delta as ReplacedAllDelta<T>, isInInitialList), {
+          finishInTurns(processList!(delta as ListDelta<T>, isInInitialList), {
+            ...this.#pace,
             clock: this.#clock,
             signal,
-            turnMs: BUDGET_MS,
           }),
         { signal },
       );

@@ -36,6 +36,8 @@ export interface DeltaProcessorOptions<T, I extends string> {
   readonly lost: () => void;
   /** Told once, when it turns out that the server's versions do not ascend. */
   readonly onUnordered: () => void;
+  /** How many objects there are to a step of a list. */
+  readonly stepObjects: number;
   /** Told that the store stands at another version, after everyone else. */
   readonly moved: () => void;
 }
@@ -59,12 +61,15 @@ export class DeltaProcessor<T, I extends string> {
     this.#written(processed);
   }
 
-  /** Applies a list in steps, as one. */
-  *processList(delta: Extract<Delta<Held<T>>, { type: "ReplacedAll" }>, isInInitialList: boolean): Steps {
+  /** Applies a list, or hands everything out again, in steps, as one. */
+  *processList(
+    delta: Extract<Delta<Held<T>>, { type: "ReplacedAll" | "SyncAll" }>,
+    isInInitialList: boolean,
+  ): Steps {
     const { storage: { held, codec, keyFunc }, metrics } = this.#options;
     const processed = metrics.time("informer_processing_latency_seconds");
     yield* listSteps(held, this.#sink, delta, isInInitialList, keyFunc);
-    codec?.stored();
+    if (delta.type === "ReplacedAll") codec?.stored();
     this.#written(processed);
   }
 
@@ -82,6 +87,9 @@ function newSink<T, I extends string>(options: DeltaProcessorOptions<T, I>): Del
     isSame,
     notify: (notification) => processor.distribute(notification, { isSync: isSync(notification, isSame) }),
     notifyList: (list) => processor.distributeList(list),
+    prepareList: (list, stepObjects) => processor.prepareList(list, stepObjects),
+    dropPrepared: () => processor.dropPrepared(),
+    stepObjects: options.stepObjects,
     get observes() {
       return observers.size > 0;
     },

@@ -24,17 +24,19 @@ export interface ListNotificationsOptions {
 export class ListNotifications<T> {
   readonly #options: ListNotificationsOptions;
   readonly #gone: DeletedFinalStateUnknown<T>[] = [];
-  readonly #objects: T[] = [];
+  readonly #objects: T[];
   readonly #oldObjects: (T | undefined)[] = [];
   #adds = 0;
-  /** Updates that nobody is told of. */
-  #skipped = 0;
-  /** Updates that say nothing new, for those whose resync is due. */
-  #syncs = 0;
+  /** Where the updates are that nobody is told of. */
+  readonly #skipped = new Places();
+  /** Where the others are that say nothing new, for those whose resync is due. */
+  readonly #syncs = new Places();
 
-  /** Makes one without notifications. */
-  constructor(options: ListNotificationsOptions) {
+  /** Makes one without notifications, or with an add for each of these objects. */
+  constructor(options: ListNotificationsOptions, objects: T[] = []) {
     this.#options = options;
+    this.#objects = objects;
+    this.#adds = objects.length;
   }
 
   /** The objects that the list brought. */
@@ -59,11 +61,11 @@ export class ListNotifications<T> {
 
   /** Adds what the list brought; the stored object itself, where that is the same. */
   push(object: T, oldObject: T | undefined): void {
-    this.#objects.push(object);
+    const i = this.#objects.push(object) - 1;
     this.#oldObjects.push(oldObject);
     if (oldObject === undefined) this.#adds++;
-    else if (this.#isSkipped(object, oldObject)) this.#skipped++;
-    else if (isSameState(oldObject, object)) this.#syncs++;
+    else if (this.#options.skipsUnchanged === true && isSameState(oldObject, object)) this.#skipped.add(i);
+    else if (isSameState(oldObject, object)) this.#syncs.add(i);
   }
 
   /** Adds what it did not bring. */
@@ -73,43 +75,68 @@ export class ListNotifications<T> {
 
   /** The notifications one after the other; with updates that say nothing new, if `isSyncing`. */
   cursor(isSyncing: boolean): ListCursor<T> {
-    const length = this.#gone.length + this.#objects.length - this.#skipped - (isSyncing ? 0 : this.#syncs);
-    return new ListCursor(this, isSyncing, length);
+    const silent = isSyncing ? [this.#skipped] : [this.#skipped, this.#syncs];
+    return new ListCursor(this, silent.filter(({ count }) => count > 0));
   }
 
-  /** The notification at a place; `undefined` if there is none to be made. */
-  at(i: number, isSyncing: boolean): Notification<T> | undefined {
-    if (i < this.#gone.length) {
-      const deleted = this.#gone[i];
+  /** How many places there are, of notifications that are made or not. */
+  get places(): number {
+    return this.#gone.length + this.#objects.length;
+  }
+
+  /** The notification at a place. */
+  at(place: number): Notification<T> {
+    if (place < this.#gone.length) {
+      const deleted = this.#gone[place];
       return { type: "delete", deleted, oldObject: deleted.object };
     }
-    const object = this.#objects[i - this.#gone.length];
-    const oldObject = this.#oldObjects[i - this.#gone.length];
-    if (oldObject === undefined) {
-      return { type: "add", object, isInInitialList: this.#options.isInInitialList };
-    }
-    if (this.#isSkipped(object, oldObject)) return undefined;
-    if (!isSyncing && isSameState(oldObject, object)) return undefined;
-    return { type: "update", oldObject, object };
+    const object = this.#objects[place - this.#gone.length];
+    const oldObject = this.#oldObjects[place - this.#gone.length];
+    return oldObject === undefined
+      ? { type: "add", object, isInInitialList: this.#options.isInInitialList }
+      : { type: "update", oldObject, object };
+  }
+}
+
+/** Places that ascend, in runs: those of a list that says nothing new are one. */
+class Places {
+  /** Where each run begins, and where the next place after it is. */
+  readonly #runs: number[] = [];
+  count = 0;
+
+  add(place: number): void {
+    const runs = this.#runs;
+    this.count++;
+    if (runs[runs.length - 1] === place) runs[runs.length - 1]++;
+    else runs.push(place, place + 1);
   }
 
-  #isSkipped(object: T, oldObject: T): boolean {
-    return this.#options.skipsUnchanged === true && isSameState(oldObject, object);
+  /** Where run `i` begins and ends; `undefined` after the last. */
+  begin(i: number): number | undefined {
+    return this.#runs[2 * i];
+  }
+
+  end(i: number): number {
+    return this.#runs[2 * i + 1];
   }
 }
 
 /** A place in the notifications of a list. */
 export class ListCursor<T> {
   readonly #list: ListNotifications<T>;
-  readonly #isSyncing: boolean;
+  /** What is stepped over, and the run of each that comes next. */
+  readonly #silent: readonly Places[];
+  readonly #runs: number[];
   #next = 0;
   #length: number;
 
   /** Made by {@linkcode ListNotifications.cursor}. */
-  constructor(list: ListNotifications<T>, isSyncing: boolean, length: number) {
+  constructor(list: ListNotifications<T>, silent: readonly Places[]) {
     this.#list = list;
-    this.#isSyncing = isSyncing;
-    this.#length = length;
+    this.#silent = silent;
+    this.#runs = silent.map(() => 0);
+    this.#length = list.places;
+    for (const { count } of silent) this.#length -= count;
   }
 
   /** How many notifications are left. */
@@ -117,14 +144,34 @@ export class ListCursor<T> {
     return this.#length;
   }
 
+  /** Another one at the same place. */
+  copy(): ListCursor<T> {
+    const copy = new ListCursor(this.#list, this.#silent);
+    copy.#next = this.#next;
+    copy.#length = this.#length;
+    for (let i = 0; i < this.#runs.length; i++) copy.#runs[i] = this.#runs[i];
+    return copy;
+  }
+
   /** Takes the next one out; `undefined` if none is left. */
   shift(): Notification<T> | undefined {
-    while (this.#length > 0) {
-      const notification = this.#list.at(this.#next++, this.#isSyncing);
-      if (notification === undefined) continue;
-      this.#length--;
-      return notification;
+    if (this.#length === 0) return undefined;
+    this.#length--;
+    if (this.#silent.length > 0) this.#stepOver();
+    return this.#list.at(this.#next++);
+  }
+
+  /** O(1) for each run of what is stepped over. */
+  #stepOver(): void {
+    const gone = this.#list.gone.length;
+    for (let isMoved = true; isMoved;) {
+      isMoved = false;
+      for (let i = 0; i < this.#silent.length; i++) {
+        const places = this.#silent[i];
+        if (places.begin(this.#runs[i]) !== this.#next - gone) continue;
+        this.#next = gone + places.end(this.#runs[i]++);
+        isMoved = true;
+      }
     }
-    return undefined;
   }
 }

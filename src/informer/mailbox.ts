@@ -9,17 +9,19 @@
  * update with the state it saw before as the old one.
  *
  * What a list says is one entry of the queue, whose notifications are made when they are taken. It may pass the limit as
- * long as it is alone: it has each object once.
+ * long as it is alone: it has each object once. Changes that come behind a list which was not taken yet are merged among
+ * themselves, and each is merged into what the list says of its object when that is taken: nobody walks the list for
+ * them. A list that comes while much waits is merged with that, one object after the other, in steps before it is pushed.
  *
  * @module
  */
 
-import { type KeyFunc, keyOf } from "../meta/keys.ts";
-import { metaOf } from "../meta/object.ts";
-import { DeletedFinalStateUnknown, type DeletedObject } from "../meta/tombstone.ts";
+import type { KeyFunc } from "../meta/keys.ts";
 import { Deque } from "../util/deque.ts";
+import { finish, type Steps } from "../util/steps.ts";
 import type { Notification } from "./event_handler.ts";
 import { ListCursor } from "./list_notifications.ts";
+import { MergedNotifications } from "./merged_notifications.ts";
 
 /**
  * How many notifications may wait for a handler, and what becomes of more.
@@ -47,23 +49,21 @@ export interface MailboxOptions {
 
 const DEFAULT_LIMIT = 1_000;
 
-/** One object's notifications, merged. */
-interface Merged<T> {
-  /** Whether the handler knows the object. */
-  readonly isKnown: boolean;
-  /** The state that the handler saw last, where it is known. */
-  readonly seen: T | undefined;
-  readonly isInInitialList: boolean;
-  object: T | undefined;
-  deleted: DeletedObject<T> | undefined;
-}
-
 /** Who is told what a mailbox does. */
 export interface MailboxCallbacks {
   /** An object of the initial list will not be delivered as one: it was merged, or is gone again. */
   onInitialMerged(): void;
   /** The limit was passed, and the handler is to be taken away. */
   onRemove(): void;
+}
+
+/** What a mailbox will hold when a list is pushed. */
+interface Prepared<T> {
+  readonly cursor: ListCursor<T>;
+  /** All that waits, merged with the list. */
+  readonly merged: MergedNotifications<T>;
+  /** How many objects of the initial list will not be delivered as such then. */
+  readonly initialMerged: number;
 }
 
 /** The notifications that wait for one handler. */
@@ -76,9 +76,10 @@ export class Mailbox<T> {
   /** How many lists are among them, and how many notifications those hold. */
   #lists = 0;
   #inLists = 0;
-  #merged: Map<string, Merged<T>> | undefined;
-  // One iterator for the life of the map: a new one would step over everything that was taken from the front.
-  #next: Iterator<[string, Merged<T>]> | undefined;
+  /** What comes behind `#list`, which is one list then, or empty. */
+  #merged: MergedNotifications<T> | undefined;
+  #prepared: Prepared<T> | undefined;
+  #isPaused = false;
 
   /** Makes an empty one. */
   constructor(options: MailboxOptions, keyFunc: KeyFunc, callbacks: MailboxCallbacks) {
@@ -92,36 +93,108 @@ export class Mailbox<T> {
     this.#callbacks = callbacks;
   }
 
-  /** How many notifications wait. */
+  /**
+   * How many notifications wait. While a list is taken it is not known of each change behind it whether the list has its
+   * object still: then it is how many there are at least.
+   */
   get length(): number {
-    return this.#list.length - this.#lists + this.#inLists + (this.#merged?.size ?? 0);
+    return Math.max(this.#list.length - this.#lists + this.#inLists, this.#merged?.size ?? 0);
   }
 
   /** Adds a notification. */
   push(notification: Notification<T>): void {
+    this.#prepared = undefined; // that is not all any more
     if (this.#merged !== undefined) {
-      this.#merge(this.#merged, notification);
+      this.#merged.push(notification);
       return;
     }
     this.#list.push(notification);
-    if (!isInitial(notification)) this.#checkLimit(); // a first list has each object once
+    if (isInitial(notification)) return; // a first list has each object once
+    if (this.#onOverflow === "coalesce") {
+      if (this.#isTooLong(0)) this.#merge();
+    } else this.#removeIfTooMuch();
+  }
+
+  /** Whether a list that is pushed is merged with what waits. */
+  mergesWith(cursor: ListCursor<T>): boolean {
+    if (this.#onOverflow !== "coalesce" || cursor.length === 0 || this.length === 0) return false;
+    return this.#merged !== undefined || this.#isTooLong(cursor.length);
+  }
+
+  /**
+   * Merges a list with what waits, in steps of one object, before it is pushed. Until then, or until
+   * {@linkcode Mailbox.resume} is called, nothing can be taken out.
+   */
+  *prepareList(cursor: ListCursor<T>): Steps {
+    this.#isPaused = true;
+    let initialMerged = 0;
+    const merged = new MergedNotifications<T>(this.#keyFunc, () => initialMerged++);
+    for (const waiting of this.#list) {
+      if (waiting instanceof ListCursor) yield* allOf(waiting, merged);
+      else merged.push(waiting);
+    }
+    if (this.#merged !== undefined) yield* merged.pushAll(this.#merged);
+    yield* allOf(cursor, merged);
+    this.#prepared = { merged, cursor, initialMerged };
   }
 
   /** Adds all notifications of a list. */
   pushList(cursor: ListCursor<T>): void {
-    if (this.#merged !== undefined) {
-      this.#mergeList(this.#merged, cursor);
-    } else if (cursor.length > 0) {
-      this.#list.push(cursor);
-      this.#lists++;
-      this.#inLists += cursor.length;
-      this.#checkLimit();
+    if (!this.mergesWith(cursor)) {
+      if (cursor.length > 0) {
+        this.#list.push(cursor);
+        this.#lists++;
+        this.#inLists += cursor.length;
+        if (this.#onOverflow === "remove") this.#removeIfTooMuch();
+      }
+    } else {
+      if (this.#prepared?.cursor !== cursor) finish(this.prepareList(cursor));
+      this.#clearList();
+      const { merged, initialMerged } = this.#prepared!;
+      merged.onInitialMerged = () => this.#callbacks.onInitialMerged();
+      for (let i = 0; i < initialMerged; i++) this.#callbacks.onInitialMerged();
+      this.#merged = merged.size === 0 ? undefined : merged;
     }
+    this.resume();
+  }
+
+  /** Lets notifications be taken out again; a list that was prepared and not pushed is forgotten. */
+  resume(): void {
+    this.#prepared = undefined;
+    this.#isPaused = false;
   }
 
   /** Takes the next one out. */
   shift(): Notification<T> | undefined {
-    if (this.#merged !== undefined) return this.#shiftMerged(this.#merged);
+    if (this.#isPaused) return undefined;
+    for (let next = this.#shiftList(); next !== undefined; next = this.#shiftList()) {
+      if (this.#merged === undefined || this.#merged.size === 0) return next;
+      const merged = this.#merged.mergedInto(next);
+      if (merged !== undefined) return merged;
+    }
+    const next = this.#merged?.shift();
+    if (this.#merged?.size === 0) this.#merged = undefined;
+    return next;
+  }
+
+  /** Drops everything. */
+  clear(): void {
+    this.#clearList();
+    this.#merged = undefined;
+    this.resume();
+  }
+
+  #isTooLong(more: number): boolean {
+    return this.length + more > this.#limit;
+  }
+
+  /** For a handler that wants every change; one list is too much for nobody. */
+  #removeIfTooMuch(): void {
+    if (this.#onOverflow !== "remove" || !this.#isTooLong(0)) return;
+    if (this.#lists > 1 || this.#list.length - this.#lists > this.#limit) this.#callbacks.onRemove();
+  }
+
+  #shiftList(): Notification<T> | undefined {
     const first = this.#list.at(0);
     if (!(first instanceof ListCursor)) return this.#list.shift() as Notification<T> | undefined;
     const notification = first.shift();
@@ -133,114 +206,38 @@ export class Mailbox<T> {
     return notification;
   }
 
-  /** Drops everything. */
-  clear(): void {
-    this.#clearList();
-    this.#merged = undefined;
-    this.#next = undefined;
-  }
-
-  #checkLimit(): void {
-    if (this.length <= this.#limit || this.#list.length === this.#lists && this.#lists === 1) return;
-    if (this.#onOverflow === "coalesce") this.#mergeAll();
-    else if (this.#onOverflow === "remove" && this.#isTooMuch()) this.#callbacks.onRemove();
-  }
-
-  /** For a handler that wants every change; one list is too much for nobody. */
-  #isTooMuch(): boolean {
-    return this.#lists > 1 || this.#list.length - this.#lists > this.#limit;
-  }
-
   #clearList(): void {
     this.#list.clear();
     this.#lists = this.#inLists = 0;
   }
 
-  #mergeAll(): void {
-    const merged = new Map<string, Merged<T>>();
+  /** Merges what waits: all of it, or what comes behind the one list that it begins with. */
+  #merge(): void {
+    const merged = new MergedNotifications<T>(this.#keyFunc, () => this.#callbacks.onInitialMerged());
+    const first = this.#list.at(0);
+    const kept = first instanceof ListCursor && this.#lists === 1 ? first : undefined;
     for (const waiting of this.#list) {
-      if (waiting instanceof ListCursor) this.#mergeList(merged, waiting);
-      else this.#merge(merged, waiting);
+      if (!(waiting instanceof ListCursor)) merged.push(waiting);
+      else if (waiting !== kept) { for (const _ of allOf(waiting, merged)); }
     }
     this.#clearList();
     this.#merged = merged;
-    this.#next = merged.entries();
-  }
-
-  #shiftMerged(merged: Map<string, Merged<T>>): Notification<T> | undefined {
-    const { done, value } = this.#next!.next();
-    if (done) {
-      this.#merged = undefined;
-      this.#next = undefined;
-      return undefined;
-    }
-    const [key, entry] = value;
-    merged.delete(key);
-    if (merged.size === 0) {
-      this.#merged = undefined;
-      this.#next = undefined;
-    }
-    if (entry.deleted !== undefined) return { type: "delete", deleted: entry.deleted, oldObject: entry.seen };
-    const object = entry.object as T;
-    if (entry.seen !== undefined) return { type: "update", oldObject: entry.seen, object };
-    return { type: "add", object, isInInitialList: entry.isInInitialList };
-  }
-
-  #mergeList(merged: Map<string, Merged<T>>, cursor: ListCursor<T>): void {
-    for (let next = cursor.shift(); next !== undefined; next = cursor.shift()) this.#merge(merged, next);
-  }
-
-  #merge(merged: Map<string, Merged<T>>, notification: Notification<T>): void {
-    const key = notification.type === "delete"
-      ? notification.deleted.key
-      : keyOf(this.#keyFunc, notification.object, "notify of");
-    const entry = merged.get(key);
-    if (entry === undefined) {
-      merged.set(key, first(notification));
-      return;
-    }
-    if (notification.type === "delete") {
-      if (!entry.isKnown) {
-        // The handler never saw it: there is nothing to tell.
-        if (entry.isInInitialList) this.#callbacks.onInitialMerged();
-        merged.delete(key);
-        return;
-      }
-      entry.deleted = deletedOf(notification.deleted, entry.seen);
-      entry.object = undefined;
-      return;
-    }
-    if (isInitial(notification)) this.#callbacks.onInitialMerged();
-    entry.deleted = undefined;
-    entry.object = notification.object;
+    if (kept === undefined) return;
+    this.#list.push(kept);
+    this.#lists = 1;
+    this.#inLists = kept.length;
   }
 }
 
-/** A delete of the object that the handler saw: if another of its name came and went meanwhile, of its last known state. */
-function deletedOf<T>(deleted: DeletedObject<T>, seen: T | undefined): DeletedObject<T> {
-  if (seen === undefined) return deleted;
-  if (!deleted.finalStateUnknown && metaOf(deleted.object)?.uid === metaOf(seen)?.uid) return deleted;
-  return new DeletedFinalStateUnknown(deleted.key, seen);
+/** Merges in all that is left of a list, which stays as it is. */
+function* allOf<T>(cursor: ListCursor<T>, merged: MergedNotifications<T>): Steps {
+  const rest = cursor.copy();
+  for (let next = rest.shift(); next !== undefined; next = rest.shift()) {
+    merged.push(next);
+    yield;
+  }
 }
 
 function isInitial(notification: Notification<unknown>): boolean {
   return notification.type === "add" && notification.isInInitialList;
-}
-
-function first<T>(notification: Notification<T>): Merged<T> {
-  switch (notification.type) {
-    case "add": {
-      const { object, isInInitialList } = notification;
-      return { isKnown: false, seen: undefined, isInInitialList, object, deleted: undefined };
-    }
-    case "update": {
-      const { object, oldObject } = notification;
-      return { isKnown: true, seen: oldObject, isInInitialList: false, object, deleted: undefined };
-    }
-    case "delete": {
-      const { deleted, oldObject } = notification;
-      const seen = oldObject ?? deleted.object;
-      return { isKnown: true, seen, isInInitialList: false, object: undefined, deleted };
-    }
-  }
 }

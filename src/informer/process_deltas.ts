@@ -16,7 +16,7 @@ import { finish, type Steps } from "../util/steps.ts";
 import type { Notification } from "./event_handler.ts";
 import type { EventOrder } from "./event_order.ts";
 import type { ListNotifications } from "./list_notifications.ts";
-import { replaceSteps } from "./process_list.ts";
+import { replaceSteps, syncSteps } from "./process_list.ts";
 import { type IsSameState, isSameState } from "./same_state.ts";
 import type { StoreEvent } from "./store_event.ts";
 
@@ -26,6 +26,12 @@ export interface DeltaSink<T> {
   notify(notification: Notification<T>): void;
   /** All calls that a list makes; they come one by one where it is absent. */
   notifyList?(list: ListNotifications<T>): void;
+  /** Does some of the work of {@linkcode DeltaSink.notifyList} before, in steps; it comes in the turn of the last one. */
+  prepareList?(list: ListNotifications<T>, stepObjects: number): Steps;
+  /** It does not come: something went wrong. */
+  dropPrepared?(): void;
+  /** How many objects there are to a step of a list. */
+  readonly stepObjects?: number;
   /** What happened to the store, for observers; only called if {@linkcode DeltaSink.observes}. */
   observe?(event: StoreEvent<T>): void;
   /** Whether there are observers. */
@@ -80,17 +86,18 @@ export function processDeltas<T>(
 }
 
 /**
- * Applies a list in short steps, for those who give way to others between them; the same as {@linkcode processDeltas}
- * with a `ReplacedAll` delta. The last step replaces the store's content and tells everyone; until then readers see what
- * was there before. Nobody else may apply deltas meanwhile.
+ * Applies a list, or hands out everything again, in short steps, for those who give way to others between them; the same
+ * as {@linkcode processDeltas} with a `ReplacedAll` or `SyncAll` delta. The last step replaces the store's content and
+ * tells everyone; until then readers see what was there before. Nobody else may apply deltas meanwhile.
  */
 export function* listSteps<T>(
   store: Store<T>,
   sink: DeltaSink<T>,
-  delta: Extract<Delta<T>, { type: "ReplacedAll" }>,
+  delta: Extract<Delta<T>, { type: "ReplacedAll" | "SyncAll" }>,
   isInInitialList: boolean,
   keyFunc: KeyFunc,
 ): Steps {
+  if (delta.type === "SyncAll") return yield* syncSteps(store, sink);
   sink.order?.standingOf(delta, store); // always new, but it takes note of it
   try {
     yield* replaceSteps(store, sink, delta.object, isInInitialList, keyFunc);
@@ -115,8 +122,7 @@ function processDelta<T>(
     case "ReplacedAll":
       return finish(replaceSteps(store, sink, delta.object, isInInitialList, keyFunc));
     case "SyncAll":
-      for (const object of store.list()) sink.notify({ type: "update", oldObject: object, object });
-      return;
+      return finish(syncSteps(store, sink));
     case "Bookmark":
       store.bookmark(delta.object.resourceVersion);
       if (sink.observes) sink.observe?.({ type: "bookmark", resourceVersion: delta.object.resourceVersion });

@@ -7,6 +7,7 @@ import { deletionHandlingMetaNamespaceKey, type KeyFunc } from "../meta/keys.ts"
 import type { Held, ObjectCodec } from "../store/object_codec.ts";
 import { type Clock, monotonicNow } from "../util/clock.ts";
 import type { Logger } from "../util/logger.ts";
+import type { Steps } from "../util/steps.ts";
 import { TurnQueue } from "../util/turn_queue.ts";
 import type { Notification, ResourceEventHandler } from "./event_handler.ts";
 import { InformerMetrics } from "./informer_metrics.ts";
@@ -142,6 +143,24 @@ export class Processor<T> {
     for (const listener of this.#listeners) {
       if (!isSync || listener.isSyncing) listener.add(notification);
     }
+  }
+
+  /**
+   * Does in steps what a list costs for each object, for listeners that something waits for: it is merged with that.
+   * To be followed by {@linkcode Processor.distributeList} within the turn of the last step, or by
+   * {@linkcode Processor.dropPrepared}.
+   */
+  *prepareList(list: ListNotifications<Held<T>>, stepObjects: number): Steps {
+    let objects = 0;
+    const unprepared = () => [...this.#listeners].find((listener) => listener.needsPreparation(list));
+    for (let listener = unprepared(); listener !== undefined; listener = unprepared()) {
+      for (const _ of listener.prepareList(list)) if (++objects % stepObjects === 0) yield;
+    }
+  }
+
+  /** Hands out what waits as it is, where a list was prepared and is not distributed. */
+  dropPrepared(): void {
+    for (const listener of this.#listeners) listener.dropPrepared();
   }
 
   /** Queues what a list says for every listener; updates that say nothing new, for those that are syncing. */

@@ -10,10 +10,11 @@ import { type Clock, monotonicNow } from "../util/clock.ts";
 import { errorMessage } from "../util/errors.ts";
 import { isThenable } from "../util/guarded.ts";
 import type { Logger } from "../util/logger.ts";
+import type { Steps } from "../util/steps.ts";
 import type { TurnQueue } from "../util/turn_queue.ts";
 import { type Notification, notify, type ResourceEventHandler } from "./event_handler.ts";
 import type { InformerMetrics } from "./informer_metrics.ts";
-import type { ListNotifications } from "./list_notifications.ts";
+import type { ListCursor, ListNotifications } from "./list_notifications.ts";
 import { Mailbox, type MailboxOptions } from "./mailbox.ts";
 import { SingleFileTracker } from "./sync_tracking.ts";
 
@@ -66,6 +67,8 @@ export class ProcessorListener<T> {
   isSyncing = true;
   #nextResyncMs: number;
   #pump: Promise<void> | undefined;
+  /** The list that was prepared last. */
+  #prepared: { readonly list: ListNotifications<Held<T>>; readonly cursor: ListCursor<Held<T>> } | undefined;
 
   constructor(options: ProcessorListenerOptions<T>) {
     this.#options = options;
@@ -102,11 +105,36 @@ export class ProcessorListener<T> {
     this.#queued();
   }
 
+  /**
+   * Whether what a list says is to be merged with what waits, in steps: see {@linkcode ProcessorListener.prepareList}.
+   */
+  needsPreparation(list: ListNotifications<Held<T>>): boolean {
+    if (this.#stop.signal.aborted || this.#prepared?.list === list) return false;
+    return this.#pending.mergesWith(list.cursor(this.isSyncing));
+  }
+
+  /** Does most of the work of {@linkcode ProcessorListener.addList} before, in steps of one object. */
+  *prepareList(list: ListNotifications<Held<T>>): Steps {
+    const cursor = list.cursor(this.isSyncing);
+    yield* this.#pending.prepareList(cursor);
+    this.#prepared = { list, cursor };
+  }
+
+  /** What was prepared is not queued: what waits is handed out as it is. */
+  dropPrepared(): void {
+    if (this.#prepared === undefined) return;
+    this.#prepared = undefined;
+    this.#pending.resume();
+    if (this.#pending.length > 0) this.#queued();
+  }
+
   /** Queues what a list says; updates that say nothing new only if it is syncing. */
   addList(list: ListNotifications<Held<T>>): void {
     if (this.#stop.signal.aborted) return;
+    const cursor = this.#prepared?.list === list ? this.#prepared.cursor : list.cursor(this.isSyncing);
+    this.#prepared = undefined;
     this.#tracker.start(list.initialAdds);
-    this.#pending.pushList(list.cursor(this.isSyncing));
+    this.#pending.pushList(cursor);
     this.#queued();
   }
 

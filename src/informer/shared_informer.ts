@@ -17,6 +17,7 @@ import type { ReflectorStatus } from "../reflector/status.ts";
 import type { Indexers } from "../store/index_func.ts";
 import type { Held } from "../store/object_codec.ts";
 import type { Indexer } from "../store/indexer.ts";
+import type { IndexedInSteps } from "../store/store.ts";
 import type { TransformFunc } from "../store/transform.ts";
 import { abortable } from "../util/abort.ts";
 import { type Clock, realClock } from "../util/clock.ts";
@@ -24,8 +25,9 @@ import { Latch } from "../util/deferred.ts";
 import { errorMessage } from "../util/errors.ts";
 import { callGuarded } from "../util/guarded.ts";
 import { consoleLogger, type Logger } from "../util/logger.ts";
+import { finishInTurns, type Pace, stepObjectsOf, type Steps } from "../util/steps.ts";
 import { requireNumbers } from "../util/require_number.ts";
-import { Controller } from "./controller.ts";
+import { Controller, paceOf } from "./controller.ts";
 import { DeltaProcessor } from "./delta_processor.ts";
 import { InformerStateError } from "./errors.ts";
 import type { ResourceEventHandler } from "./event_handler.ts";
@@ -86,6 +88,7 @@ export class SharedIndexInformer<T, I extends string = never> {
   readonly #storage: InformerStorage<T, I>;
   readonly #metrics: InformerMetrics;
   readonly #stopped = new Latch();
+  readonly #pace: Pace;
   #transform: TransformFunc<T> | undefined;
   #watchErrorHandler: WatchErrorHandler | undefined;
   #controller: Controller<Held<T>> | undefined;
@@ -109,6 +112,7 @@ export class SharedIndexInformer<T, I extends string = never> {
       ...options.reflector,
       ...(resyncPeriodMs !== undefined && { resyncPeriodMs }),
     });
+    this.#pace = paceOf(options.turnObjects);
     this.#transform = options.transform;
     this.#watchErrorHandler = options.reflector?.watchErrorHandler;
     this.#storage = newInformerStorage<T, I>(options.keyFunc ?? deletionHandlingMetaNamespaceKey, options);
@@ -159,6 +163,7 @@ export class SharedIndexInformer<T, I extends string = never> {
       skipsUnchanged: this.#options.notifyUnchanged === false,
       observers: this.#observers,
       guarded: (call) => this.#guarded("an observer", call),
+      stepObjects: stepObjectsOf(this.#pace),
       setAside: (quarantined, options) => this.#controller?.setAside(quarantined, options),
       lost: () => this.#controller?.lost(),
       onUnordered: () =>
@@ -172,6 +177,7 @@ export class SharedIndexInformer<T, I extends string = never> {
       queue,
       process: (some, isInInitialList) => deltas.process(some, isInInitialList),
       processList: (delta, isInInitialList) => deltas.processList(delta, isInInitialList),
+      turnObjects: this.#pace.turnObjects,
       reflector: {
         ...this.#options.reflector,
         neverGoesBack: this.#keepsOrder,
@@ -242,9 +248,7 @@ export class SharedIndexInformer<T, I extends string = never> {
       ...(options.mailbox === undefined ? {} : { mailbox: options.mailbox }),
     });
     if (this.#controller !== undefined) {
-      const present = new ListNotifications<Held<T>>({ isInInitialList: true });
-      for (const object of this.#storage.held.values()) present.push(object, undefined);
-      listener.addList(present);
+      listener.addList(new ListNotifications({ isInInitialList: true }, this.#storage.held.list()));
       if (this.#synced.isOpen) listener.upstreamHasSynced();
     }
     const registration = newHandlerRegistration(listener, () => !this.#processor.listeners.has(listener));
@@ -274,13 +278,61 @@ export class SharedIndexInformer<T, I extends string = never> {
     return () => this.#observers.delete(observer);
   }
 
-  /** Adds indices, at any time before the informer has stopped: what is stored already is indexed at once. */
+  /**
+   * Adds indices, at any time before the informer has stopped: what is stored already is indexed at once, within this
+   * turn. Where much is stored, or it is stored encoded, {@linkcode SharedIndexInformer.addIndexersInTurns} does not keep
+   * others waiting.
+   *
+   * @throws {InformerStateError} The informer has stopped.
+   * @throws {IndexerConflictError} A name is taken; nothing was added.
+   * @throws {IndexFuncError} An index function threw; nothing was added.
+   */
   addIndexers<J extends string>(indexers: Indexers<T, J>): SharedIndexInformer<T, I | J> {
-    if (this.isStopped()) {
-      throw new InformerStateError(`Cannot add indexers to the informer of ${this.#name}: it has stopped`);
-    }
+    this.#refuseStopped();
     this.indexer.addIndexers(indexers);
     return this as unknown as SharedIndexInformer<T, I | J>;
+  }
+
+  /**
+   * As {@linkcode SharedIndexInformer.addIndexers}, but others get a turn of the event loop every few milliseconds. The
+   * indices are there, as one step, when the promise resolves; until then lookups do not know them. Changes and lists
+   * that arrive meanwhile are taken in. For its time it takes as much memory as all indices once more.
+   *
+   * @returns This informer, with the new names in its type.
+   * @throws {InformerStateError} The informer has stopped, before or meanwhile; nothing was added.
+   * @throws {IndexerConflictError} A name is taken; nothing was added.
+   * @throws {IndexFuncError} An index function threw; nothing was added.
+   *
+   * @example
+   * ```ts
+   * import { type KubernetesObject, newCluster, SharedIndexInformer } from "@listwatch/cache";
+   * const pods = newCluster({ server: "http://127.0.0.1:8001" }).resource<KubernetesObject>("v1/pods");
+   * const informer = new SharedIndexInformer(pods);
+   * const { indexer } = await informer.addIndexersInTurns({ byName: (pod) => [pod.metadata?.name ?? ""] });
+   * console.log(indexer.byIndex("byName", "web-1").length); // 0
+   * ```
+   */
+  async addIndexersInTurns<J extends string>(
+    indexers: Indexers<T, J>,
+  ): Promise<SharedIndexInformer<T, I | J>> {
+    this.#refuseStopped();
+    const steps = (this.indexer as unknown as IndexedInSteps<T>)
+      .addIndexersSteps(indexers, { stepObjects: stepObjectsOf(this.#pace) });
+    await finishInTurns(this.#unlessStopped(steps), { ...this.#pace, clock: this.#clock });
+    return this as unknown as SharedIndexInformer<T, I | J>;
+  }
+
+  /** The steps, as long as the informer has not stopped. */
+  *#unlessStopped(steps: Steps): Steps {
+    for (const _ of steps) {
+      yield;
+      this.#refuseStopped(); // ends the steps too
+    }
+  }
+
+  #refuseStopped(): void {
+    if (!this.isStopped()) return;
+    throw new InformerStateError(`Cannot add indexers to the informer of ${this.#name}: it has stopped`);
   }
 
   /**

@@ -85,6 +85,13 @@ export interface SharedIndexInformerOptions<T, I extends string = never> {
    * where it does so. `false` by default.
    */
   readonly freezeObjects?: boolean;
+  /**
+   * At most so many objects of a list, a resync or an index, or so many changes, are worked off before others in the
+   * program get a turn of the event loop; 1,000 by default, and fewer where they take longer than 4 ms. For runtimes whose
+   * clock stands still while code runs, as deployed Workers do, and for tests. Readers, observers and handlers see all
+   * of a list as one step, however many turns it took.
+   */
+  readonly turnObjects?: number;
   /** Where measurements go, the reflector's too; nowhere by default. */
   readonly metrics?: Metrics;
   /** Options of the reflector; its resync options are the informer's. */

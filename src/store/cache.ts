@@ -4,11 +4,21 @@
  */
 
 import { type KeyFunc, keyOf } from "../meta/keys.ts";
-import { finish, STEP_OBJECTS, type Steps } from "../util/steps.ts";
+import { STEP_OBJECTS, type Steps } from "../util/steps.ts";
 import type { Indexers, IndexFunc, IndexValues } from "./index_func.ts";
 import type { Indexer } from "./indexer.ts";
 import { type Held, ObjectCodec, type ObjectCodecOptions, setEncodedContent } from "./object_codec.ts";
-import type { Keyed, OnRejected, ReplacedInSteps, Store, Transaction } from "./store.ts";
+import {
+  type IndexedInSteps,
+  type Keyed,
+  type OnRejected,
+  type ReplacedInSteps,
+  type Replacement,
+  replaceNow,
+  type ReplaceOptions,
+  type Store,
+  type Transaction,
+} from "./store.ts";
 import { ThreadSafeStore } from "./thread_safe_store.ts";
 import { type KeyedTransaction, keyedWrites } from "./transaction.ts";
 import { transformed, type TransformFunc } from "./transform.ts";
@@ -97,7 +107,9 @@ export function newEncodedIndexer<T, I extends string>(
   options: Pick<StoreOptions<T>, "transform"> & ObjectCodecOptions = {},
 ): EncodedIndexer<T, I> {
   const codec = new ObjectCodec<T>(keyFunc, options);
-  const storage = new ThreadSafeStore<Held<T>, I>(codec.wrapped(indexers));
+  const wrapped = codec.wrapped(indexers);
+  const storage = new ThreadSafeStore<Held<T>, I>(wrapped);
+  codec.asksEarly(wrapped);
   const indexer = new Cache<T, I>(keyFunc, storage, options.transform, codec);
   const held = new Cache<Held<T>, I>(codec.keyFunc, storage, (object) => codec.encode(object));
   setEncodedContent(indexer, { held: held as unknown as Indexer<Held<T>>, codec });
@@ -105,7 +117,7 @@ export function newEncodedIndexer<T, I extends string>(
 }
 
 /** A key function over a {@linkcode ThreadSafeStore}: client-go's `cache`. */
-class Cache<T, I extends string> implements Indexer<T, I>, ReplacedInSteps<T> {
+class Cache<T, I extends string> implements Indexer<T, I>, ReplacedInSteps<T>, IndexedInSteps<T> {
   readonly #keyFunc: KeyFunc;
   readonly #storage: ThreadSafeStore<Held<T>, I>;
   readonly #transform: TransformFunc<T> | undefined;
@@ -167,24 +179,45 @@ class Cache<T, I extends string> implements Indexer<T, I>, ReplacedInSteps<T> {
   }
 
   replace(objects: readonly T[], resourceVersion: string, onRejected?: OnRejected<T>): void {
-    finish(this.replaceSteps(objects, resourceVersion, onRejected));
+    replaceNow(this.newReplacement(objects, resourceVersion, onRejected === undefined ? {} : { onRejected }));
   }
 
-  *replaceSteps(objects: readonly T[], resourceVersion: string, onRejected?: OnRejected<T>): Steps {
-    const { held, keys } = yield* this.#heldSteps(objects);
-    yield* this.#storage.replaceSteps(
-      { [Symbol.iterator]: () => this.#keyed(held, keys) },
-      resourceVersion,
-      onRejected && ((error, held) => {
-        const instead = onRejected(error, this.#opened(held) as T);
-        return instead === undefined ? undefined : this.#held(error.key, instead);
-      }),
-    );
+  newReplacement(
+    objects: readonly T[],
+    resourceVersion: string,
+    { onRejected, stepObjects = STEP_OBJECTS }: ReplaceOptions<T> = {},
+  ): Replacement {
+    let replacement: Replacement | undefined;
+    const begin = (held: readonly Held<T>[], keys: readonly string[] | undefined) =>
+      this.#storage.newReplacement(
+        { objects: { [Symbol.iterator]: () => this.#keyed(held, keys) }, resourceVersion },
+        {
+          stepObjects,
+          ...(onRejected && {
+            onRejected: (error, held) => {
+              const instead = onRejected(error, this.#opened(held) as T);
+              return instead === undefined ? undefined : this.#held(error.key, instead);
+            },
+          }),
+        },
+      );
+    const heldSteps = () => this.#heldSteps(objects, stepObjects);
+    return {
+      *prepare() {
+        if (replacement === undefined) {
+          const { held, keys } = yield* heldSteps();
+          replacement = begin(held, keys);
+        }
+        yield* replacement.prepare();
+      },
+      commit: () => replacement?.commit() ?? false,
+    };
   }
 
   /** Objects as they will be held; with the keys that they had, unless they are held as they are. */
   *#heldSteps(
     objects: readonly T[],
+    stepObjects: number,
   ): Generator<undefined, { held: readonly Held<T>[]; keys: readonly string[] | undefined }, undefined> {
     if (this.#transform === undefined && this.#codec === undefined) return { held: objects, keys: undefined };
     const held: Held<T>[] = [];
@@ -192,7 +225,7 @@ class Cache<T, I extends string> implements Indexer<T, I>, ReplacedInSteps<T> {
     for (const object of objects) {
       const key = keyOf(this.#keyFunc, object, "replace");
       held.push(this.#held(key, this.#transformed(object)));
-      if (keys.push(key) % STEP_OBJECTS === 0) yield;
+      if (keys.push(key) % stepObjects === 0) yield;
     }
     return { held, keys };
   }
@@ -273,10 +306,20 @@ class Cache<T, I extends string> implements Indexer<T, I>, ReplacedInSteps<T> {
   }
 
   addIndexers<J extends string>(indexers: Indexers<T, J>): Indexer<T, I | J> {
-    this.#storage.addIndexers(
-      this.#codec === undefined ? indexers as Indexers<Held<T>, J> : this.#codec.wrapped(indexers),
-    );
+    const wrapped = this.#wrapped(indexers);
+    this.#storage.addIndexers(wrapped);
+    this.#codec?.asksEarly(wrapped);
     return this as unknown as Indexer<T, I | J>;
+  }
+
+  *addIndexersSteps(indexers: Indexers<T>, options?: { readonly stepObjects?: number }): Steps {
+    const wrapped = this.#wrapped(indexers);
+    yield* this.#storage.addIndexersSteps(wrapped, options);
+    this.#codec?.asksEarly(wrapped);
+  }
+
+  #wrapped<J extends string>(indexers: Indexers<T, J>): Indexers<Held<T>, J> {
+    return this.#codec === undefined ? indexers as Indexers<Held<T>, J> : this.#codec.wrapped(indexers);
   }
 
   #transformed(object: T): T {

@@ -77,6 +77,19 @@ export function metaNamespaceIndex(object: unknown): string[] {
   return [metadata.namespace ?? ""];
 }
 
+/** The functions that ask an object for its namespace and its labels only. */
+const liveMetadataReaders = new WeakSet<IndexFunc<never>>([metaNamespaceIndex]);
+
+/** Says that an index function asks for namespace and labels only, which stay readable of an object that is encoded. */
+export function markLiveMetadataReader(indexFunc: IndexFunc<never>): void {
+  liveMetadataReaders.add(indexFunc);
+}
+
+/** Whether an index function asks for namespace and labels only. */
+export function readsLiveMetadata(indexFunc: IndexFunc<never>): boolean {
+  return liveMetadataReaders.has(indexFunc);
+}
+
 /**
  * An index function that must give exactly one value gave none, or several.
  *

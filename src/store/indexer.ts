@@ -49,7 +49,8 @@ export interface Indexer<T, I extends string = string> extends Store<T> {
    *
    * The store may be written to meanwhile. Each object that stays under the value from the call until its turn comes
    * once, in its state of that moment. One that has left the value is passed over (and perhaps also if it is back), one
-   * that is new under it since the call does not come. What comes after a `replace` may be of before it.
+   * that is new under it since the call does not come. What comes after a `replace`, or after indices were added in steps, may be of
+   * before it.
    *
    * The first call after a change of what is under the value costs O(what is under it), others O(1) until they are read.
    *

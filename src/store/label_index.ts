@@ -6,7 +6,7 @@
 import { NoMetaError } from "../meta/keys.ts";
 import type { LabelRequirement, LabelSelector } from "../meta/labels.ts";
 import { metaOf } from "../meta/object.ts";
-import { type IndexFunc, type IndexValues, NAMESPACE_INDEX } from "./index_func.ts";
+import { type IndexFunc, type IndexValues, markLiveMetadataReader, NAMESPACE_INDEX } from "./index_func.ts";
 import type { Indexer } from "./indexer.ts";
 
 /**
@@ -58,6 +58,7 @@ export function labelIndexFunc(labelKeys?: readonly string[]): IndexFunc<unknown
     return values;
   };
   indexedKeys.set(indexFunc, only ?? "all");
+  markLiveMetadataReader(indexFunc);
   return indexFunc;
 }
 

@@ -33,7 +33,7 @@
 import type { KeyFunc } from "../meta/keys.ts";
 import { metaOf, resourceVersionOf } from "../meta/object.ts";
 import { isSameJson } from "../util/same_json.ts";
-import type { Indexers, IndexFunc } from "./index_func.ts";
+import { type Indexers, type IndexFunc, readsLiveMetadata } from "./index_func.ts";
 import type { Indexer } from "./indexer.ts";
 import { TextCodec } from "./text_codec.ts";
 
@@ -120,9 +120,12 @@ export class ObjectCodec<T> {
   readonly #options: ObjectCodecOptions;
   /** In the order they were used, the latest last. */
   readonly #hot = new Map<EncodedObject, T>();
-  /** As they were given, and as {@linkcode ObjectCodec.wrapped} made them. */
-  readonly #indexFuncs: IndexFunc<T>[] = [];
-  readonly #wrapped: IndexFunc<Held<T>>[] = [];
+  /** The index functions that are asked early. */
+  readonly #early: IndexFunc<T>[] = [];
+  /** What {@linkcode ObjectCodec.wrapped} made of which. */
+  readonly #wrappers = new WeakMap<IndexFunc<Held<T>>, Wrapper<T>>();
+  /** What was decoded last for an index function: there may be several, and each is asked about it. */
+  #indexed: { readonly held: EncodedObject; readonly object: T } | undefined;
   /** Of the object encoded last. Objects that were made alike come one after the other in a list, and have the same. */
   #namespace: string | undefined;
   #labels: Labels | undefined;
@@ -163,8 +166,8 @@ export class ObjectCodec<T> {
    */
   encodeEarly(object: T): Held<T> {
     const held = this.encode(object);
-    if (held instanceof EncodedObject && this.#indexFuncs.length > 0) {
-      const values = this.#indexFuncs.map((indexFunc) => {
+    if (held instanceof EncodedObject && this.#early.length > 0) {
+      const values = this.#early.map((indexFunc) => {
         try {
           return indexFunc(object);
         } catch {
@@ -178,6 +181,7 @@ export class ObjectCodec<T> {
 
   /** What was encoded early has been stored. */
   stored(): void {
+    this.#indexed = undefined;
     this.#indexValues = new WeakMap();
   }
 
@@ -234,20 +238,37 @@ export class ObjectCodec<T> {
     for (const one of held) yield this.peek(one);
   }
 
-  /** Index functions for objects that may be encoded. */
+  /** Index functions for objects that may be encoded. Those that need no more than what is live are themselves. */
   wrapped<I extends string>(indexers: Indexers<T, I>): Indexers<Held<T>, I> {
-    return mapped(indexers, (indexFunc) => {
-      const i = this.#indexFuncs.push(indexFunc) - 1;
-      return this.#wrapped[i] = (held) => {
-        const known = held instanceof EncodedObject ? this.#indexValues.get(held)?.[i] : undefined;
-        return known ?? indexFunc(this.peek(held));
+    return mapped(indexers, (indexFunc): IndexFunc<Held<T>> => {
+      if (readsLiveMetadata(indexFunc)) return indexFunc as IndexFunc<Held<T>>;
+      const wrapper: Wrapper<T> = { indexFunc, early: undefined };
+      const wrapped: IndexFunc<Held<T>> = (held) => {
+        if (!(held instanceof EncodedObject)) return indexFunc(held);
+        const known = wrapper.early === undefined ? undefined : this.#indexValues.get(held)?.[wrapper.early];
+        return known ?? indexFunc(this.#decodedToIndex(held));
       };
+      this.#wrappers.set(wrapped, wrapper);
+      return wrapped;
     });
+  }
+
+  /** From now on these index functions, which were wrapped, are asked when an object is encoded early. */
+  asksEarly(wrapped: Indexers<Held<T>>): void {
+    for (const one of Object.values(wrapped)) {
+      const wrapper = this.#wrappers.get(one);
+      if (wrapper !== undefined) wrapper.early = this.#early.push(wrapper.indexFunc) - 1;
+    }
   }
 
   /** The index functions that were wrapped. */
   unwrapped<I extends string>(indexers: Indexers<Held<T>, I>): Record<I, IndexFunc<T>> {
-    return mapped(indexers, (wrapped) => this.#indexFuncs[this.#wrapped.indexOf(wrapped)]);
+    return mapped(indexers, (wrapped) => this.#wrappers.get(wrapped)?.indexFunc ?? wrapped as IndexFunc<T>);
+  }
+
+  #decodedToIndex(held: EncodedObject): T {
+    if (this.#indexed?.held !== held) this.#indexed = { held, object: this.peek(held) };
+    return this.#indexed.object;
   }
 
   /** What stays readable of an object; `undefined` if that is not what it should be. */
@@ -274,6 +295,12 @@ export class ObjectCodec<T> {
       return;
     }
   }
+}
+
+/** An index function, and which of those that are asked early it is. */
+interface Wrapper<T> {
+  readonly indexFunc: IndexFunc<T>;
+  early: number | undefined;
 }
 
 const HOT_OBJECTS = 128;

@@ -5,8 +5,9 @@
 
 import type { ExplicitKey } from "../meta/keys.ts";
 import type { DeletedFinalStateUnknown } from "../meta/tombstone.ts";
-import type { Steps } from "../util/steps.ts";
+import { finish, type Steps } from "../util/steps.ts";
 import type { IndexFuncError } from "./errors.ts";
+import type { Indexers } from "./index_func.ts";
 
 /**
  * Decides what becomes of an object of a `replace` that cannot be indexed.
@@ -124,7 +125,37 @@ export interface Store<T> {
   lastStoreSyncResourceVersion(): string;
 }
 
-/** A store that can be replaced in steps: see `ThreadSafeStore.replaceSteps`. */
+/** How a store is replaced in steps. */
+export interface ReplaceOptions<T> {
+  /** As of {@linkcode Store.replace}; asked at most once about an object. */
+  readonly onRejected?: OnRejected<T>;
+  /** How many objects there are to a step. */
+  readonly stepObjects?: number;
+}
+
+/** A replace that is under way: prepared in steps, then done in one. Until then nothing is changed. */
+export interface Replacement {
+  /**
+   * Works out what is to be done, in steps; again where `commit` returned `false`.
+   *
+   * @throws What `replace` throws.
+   */
+  prepare(): Steps;
+  /** Replaces the content; `false`, and nothing, where what was prepared does not hold any more. */
+  commit(): boolean;
+}
+
+/** A store that can be replaced in steps. */
 export interface ReplacedInSteps<T> {
-  replaceSteps(objects: readonly T[], resourceVersion: string, onRejected?: OnRejected<T>): Steps;
+  newReplacement(objects: readonly T[], resourceVersion: string, options?: ReplaceOptions<T>): Replacement;
+}
+
+/** Prepares and commits, in this turn. */
+export function replaceNow(replacement: Replacement): void {
+  do finish(replacement.prepare()); while (!replacement.commit());
+}
+
+/** An indexer that can be given more indices in steps. */
+export interface IndexedInSteps<T> {
+  addIndexersSteps(indexers: Indexers<T>, options?: { readonly stepObjects?: number }): Steps;
 }

@@ -50,9 +50,12 @@ export class StoreIndex<T> {
 
   /** Makes indices without entries. */
   constructor(indexers: Indexers<T>) {
-    for (const [name, indexFunc] of Object.entries(indexers)) {
-      this.#indices.push({ name, indexFunc, buckets: new Map(), lastList: NOWHERE });
-    }
+    for (const [name, indexFunc] of Object.entries(indexers)) this.#addEmpty(name, indexFunc);
+  }
+
+  /** How many indices there are. */
+  get size(): number {
+    return this.#indices.length;
   }
 
   /** The names of the indices. */
@@ -65,9 +68,22 @@ export class StoreIndex<T> {
     return Object.fromEntries(this.#indices.map((index) => [index.name, index.indexFunc]));
   }
 
-  /** The same indices without entries. */
+  /** The same indices, in the same order, without entries. */
   emptyCopy(): StoreIndex<T> {
-    return new StoreIndex(this.indexers());
+    return this.extendedCopy({});
+  }
+
+  /**
+   * The same indices, in the same order, and more behind them, without entries.
+   *
+   * @throws {IndexerConflictError} A name is taken.
+   */
+  extendedCopy(indexers: Indexers<T>): StoreIndex<T> {
+    this.#refuseTaken(indexers);
+    const copy = new StoreIndex<T>({});
+    for (const { name, indexFunc } of this.#indices) copy.#addEmpty(name, indexFunc);
+    for (const [name, indexFunc] of Object.entries(indexers)) copy.#addEmpty(name, indexFunc);
+    return copy;
   }
 
   /**
@@ -77,8 +93,7 @@ export class StoreIndex<T> {
    * @throws {IndexFuncError} An index function threw; nothing was added.
    */
   add(indexers: Indexers<T>, entries: ReadonlyMap<string, Entry<T>>): void {
-    const taken = Object.keys(indexers).filter((name) => this.#indices.some((index) => index.name === name));
-    if (taken.length > 0) throw new IndexerConflictError(taken.sort());
+    this.#refuseTaken(indexers);
     const added = new StoreIndex(indexers);
     const places: Places<T>[] = [];
     for (const entry of entries.values()) {
@@ -218,6 +233,15 @@ export class StoreIndex<T> {
     const counts = new Map<string, number>();
     for (const bucket of this.#find(indexName).buckets.values()) counts.set(bucket.value, bucket.size);
     return counts;
+  }
+
+  #addEmpty(name: string, indexFunc: IndexFunc<T>): void {
+    this.#indices.push({ name, indexFunc, buckets: new Map(), lastList: NOWHERE });
+  }
+
+  #refuseTaken(indexers: Indexers<T>): void {
+    const taken = Object.keys(indexers).filter((name) => this.#indices.some((index) => index.name === name));
+    if (taken.length > 0) throw new IndexerConflictError(taken.sort());
   }
 
   #find(indexName: string): Index<T> {

@@ -184,7 +184,16 @@ export class FakeClock implements Clock {
  * Gives other tasks a turn: resolves in a later turn of the event loop, whatever clock is in use. For long synchronous
  * work that must not keep timers and the network waiting.
  */
-export function nextTurn(): Promise<void> {
+export async function nextTurn(): Promise<void> {
+  turnsAhead++;
+  await laterTurn();
+  turnsAhead--;
+}
+
+/** How many have given way to others and have not gone on. */
+let turnsAhead = 0;
+
+function laterTurn(): Promise<void> {
   return new Promise<void>((resolve) => {
     // A timer costs a millisecond even when it is due at once; Workers have nothing better.
     const { setImmediate } = globalThis as { setImmediate?: (callback: () => void) => unknown };
@@ -193,7 +202,13 @@ export function nextTurn(): Promise<void> {
   });
 }
 
-/** Lets every task that is ready run: a macrotask, so that streams and fetch in the same process move too. */
+/**
+ * Lets every task that is ready run: macrotasks, so that streams and fetch in the same process move too, and so many that
+ * long work which gives way now and then is over.
+ */
 export async function settle(): Promise<void> {
-  for (let i = 0; i < 3; i++) await nextTurn();
+  for (let i = 0; i < 3 || (turnsAhead > 0 && i < MOST_TURNS); i++) await laterTurn();
 }
+
+/** Others in the same process may have work without end. */
+const MOST_TURNS = 10_000;

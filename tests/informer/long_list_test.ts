@@ -11,6 +11,7 @@ import {
 } from "@listwatch/cache";
 import { FakeClock } from "@listwatch/cache/testing";
 import { nextTurn } from "../../src/util/clock.ts";
+import type { ReplacedInSteps } from "../../src/store/store.ts";
 import { finish, finishInTurns, type Steps } from "../../src/util/steps.ts";
 
 const MANY = 5_000;
@@ -33,7 +34,7 @@ function impatientClock(): Clock {
 }
 
 /** Lists what it is given, the first time and whenever its watch is ended, and watches nothing. */
-function sourceOf(pages: Item[][]): ListerWatcher<Item> & { endWatch(): void } {
+function sourceOf(pages: Item[][]): ListerWatcher<Item> & { endWatch(): void; readonly listed: number } {
   let end = () => {};
   let listed = 0;
   return {
@@ -57,6 +58,9 @@ function sourceOf(pages: Item[][]): ListerWatcher<Item> & { endWatch(): void } {
       })());
     },
     endWatch: () => end(),
+    get listed() {
+      return listed;
+    },
   };
 }
 
@@ -108,19 +112,60 @@ describe("a list of many objects", () => {
     const informer = new SharedIndexInformer<Item, "byNode">(sourceOf([]), {
       indexers: { byNode: (item) => [item.node] },
     });
-    const store = informer.indexer as unknown as {
-      replaceSteps(objects: readonly Item[], resourceVersion: string): Steps;
-    };
-    const steps = store.replaceSteps(items(1, 1_000), "7");
+    const store = informer.indexer as unknown as ReplacedInSteps<Item>;
+    const replacement = store.newReplacement(items(1, 1_000), "7");
+    const steps = replacement.prepare();
     for (let i = 0; i < 10; i++) steps.next();
     informer.indexer.add({ metadata: { name: "other" }, node: "node-0" });
     const widened = informer.addIndexers({ byName: (item) => [item.metadata!.name!] });
     finish(steps);
+    assert.equal(replacement.commit(), true);
     assert.equal(informer.indexer.size, 1_000);
     assert.equal(informer.indexer.lastStoreSyncResourceVersion(), "7");
     assert.equal(widened.indexer.countByIndex("byName", "item-999"), 1);
     assert.equal(informer.indexer.countByIndex("byNode", "node-0"), 143);
   });
+
+  for (const storage of ["objects", "encoded"] as const) {
+    it(`has every index that is added while it is stored (${storage})`, async () => {
+      const first = items(1);
+      const changed = items(200_000).map((item, i) => i % 3 === 0 ? item : structuredClone(first[i]));
+      const source = sourceOf([items(1), changed]);
+      const errors: string[] = [];
+      const informer = new SharedIndexInformer<Item, "byNode">(source, {
+        storage,
+        indexers: { byNode: (item) => [item.node] },
+        clock: {
+          ...impatientClock(),
+          setTimeout: (call, ms) => realClock.setTimeout(call, ms > 5_000 ? ms : 0),
+        },
+        logger: { ...silentLogger, error: (message) => void errors.push(message) },
+        reflector: { random: () => 0 },
+      });
+      await using _running = informer.start();
+      await informer.synced();
+      source.endWatch();
+      let [added, since] = [0, 0];
+      const isStored = () => informer.indexer.lastStoreSyncResourceVersion() === "200000";
+      for (let turns = 0; !isStored() && errors.length === 0 && turns < 20_000; turns++) {
+        await nextTurn();
+        if (source.listed < 2 || since++ % 4 !== 0 || added === 12) continue;
+        informer.addIndexers({ [`more-${added++}`]: (item: Item) => [item.metadata!.resourceVersion!] });
+      }
+      assert.deepEqual(errors, []);
+      assert.equal(isStored(), true);
+      assert.equal(informer.indexer.size, MANY);
+      const { indexer } = informer as unknown as SharedIndexInformer<Item, string>;
+      for (const name of Object.keys(indexer.getIndexers())) {
+        if (name !== "byNode") assert.equal(indexer.listIndexFuncValues(name).length, MANY, name);
+        for (const value of indexer.listIndexFuncValues(name)) {
+          assert.ok(indexer.countByIndex(name as "byNode", value) > 0);
+        }
+      }
+      assert.equal(indexer.countByIndex("byNode", "node-3"), 714);
+      assert.ok(Object.keys(indexer.getIndexers()).length > 6, "this test must add indices in its middle");
+    });
+  }
 
   it("keeps the objects that have not changed, and lets go of the new ones as they come", async () => {
     const changed = items(1);
@@ -172,7 +217,12 @@ describe("work in steps", () => {
     assert.deepEqual(done, [0, 1, 2]);
     let isOver = false;
     const clock = impatientClock();
-    const work = finishInTurns(counting(9, done), { clock, signal: new AbortController().signal, turnMs: 2 });
+    const work = finishInTurns(counting(9, done), {
+      clock,
+      signal: new AbortController().signal,
+      turnMs: 2,
+      turnObjects: 1_000,
+    });
     work.then(() => isOver = true);
     await Promise.resolve();
     assert.ok(!isOver && done.length < 12);
@@ -186,6 +236,7 @@ describe("work in steps", () => {
       clock: impatientClock(),
       signal: AbortSignal.abort(),
       turnMs: 2,
+      turnObjects: 1_000,
     });
     assert.equal(done.length, 50);
     await work;

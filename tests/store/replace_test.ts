@@ -7,6 +7,7 @@ import fc from "fast-check";
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { type IndexFuncError, ThreadSafeStore } from "@listwatch/cache";
+import { replaceNow } from "../../src/store/store.ts";
 import { propertyOptions } from "../property.ts";
 
 interface Thing {
@@ -180,10 +181,12 @@ describe("a store that is replaced", () => {
       const list = things(400, "one");
       store.replace(keyed(list), "1");
       const next = list.map((thing, i) => i < changed ? { ...thing, node: "two" } : thing);
-      const steps = store.replaceSteps(keyed(next), "2");
+      const replacement = store.newReplacement({ objects: keyed(next), resourceVersion: "2" });
+      const steps = replacement.prepare();
       steps.next();
       store.add("between", { name: "between", node: "three" });
       while (!steps.next().done);
+      if (!replacement.commit()) replaceNow(replacement);
       assert.equal(store.has("between"), false);
       assert.equal(store.countByIndex("byNode", "two"), changed);
       assert.deepEqual(store.listIndexFuncValues("byNode").sort(), ["one", "two"]);

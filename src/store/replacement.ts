@@ -1,0 +1,199 @@
+/**
+ * Replacing the content of a store, in steps.
+ * @module
+ */
+
+import { STEP_OBJECTS, type Steps } from "../util/steps.ts";
+import { IndexFuncError } from "./errors.ts";
+import type { Replacement, ReplaceOptions } from "./store.ts";
+import type { StoreContent } from "./store_content.ts";
+import { type Entry, newEntry, type Values } from "./store_index.ts";
+
+/** What a content is to be replaced by. */
+export interface NewContent<T> {
+  /** Read more than once; of several with one key the last counts. */
+  readonly objects: Iterable<readonly [key: string, object: T]>;
+  readonly resourceVersion: string;
+}
+
+/** Up to so many differences, and half of what is stored, are put in one by one, in one step. */
+const MOST_DIFFERENCES = 1_000;
+
+/** What is stored of an object, and under which values. */
+interface Accepted<T> {
+  readonly object: T;
+  readonly values: Values;
+}
+
+/** What a content and the new one differ in. */
+interface Differences<T> {
+  /** Objects that are not stored, or not so. */
+  readonly changed: ReadonlyMap<string, T>;
+  /** Keys that the new content does not have. */
+  readonly gone: string[];
+}
+
+/**
+ * What is not much different from the content is put in one by one; otherwise the content is made anew. So a list of
+ * what is known needs next to no memory, and neither way takes long in one turn.
+ *
+ * Nothing is changed before `commit`. What was prepared holds for the content that it was compared with: if that was
+ * written to since, all of it is made anew, which holds whatever is written, as long as the indices are the same.
+ */
+export class ContentReplacement<T> implements Replacement {
+  readonly #content: StoreContent<T>;
+  readonly #next: NewContent<T>;
+  readonly #options: ReplaceOptions<T>;
+  readonly #stepObjects: number;
+  /** What was refused, and what takes its place: asked once, however often it is prepared. */
+  readonly #refusals = new Map<string, { readonly object: T; readonly instead: T | undefined }>();
+  #isAgain = false;
+  /** Puts in what was prepared; `undefined` if it does not hold any more. */
+  #apply: () => boolean = () => false;
+
+  constructor(content: StoreContent<T>, next: NewContent<T>, options: ReplaceOptions<T> = {}) {
+    this.#content = content;
+    this.#next = next;
+    this.#options = options;
+    this.#stepObjects = options.stepObjects ?? STEP_OBJECTS;
+  }
+
+  *prepare(): Steps {
+    const { writes } = this.#content;
+    const differences = this.#isAgain ? undefined : yield* this.#differences();
+    this.#isAgain = true;
+    if (differences === undefined) return yield* this.#makeAnew();
+    const put = yield* this.#patch(differences);
+    this.#apply = () => {
+      if (this.#content.writes !== writes) return false;
+      put();
+      return true;
+    };
+  }
+
+  commit(): boolean {
+    if (!this.#apply()) return false;
+    this.#content.resourceVersion = this.#next.resourceVersion;
+    return true;
+  }
+
+  /** Where the content differs; `undefined` if that is at so many places that it is made anew. */
+  *#differences(): Generator<undefined, Differences<T> | undefined, undefined> {
+    const { entries } = this.#content;
+    const most = Math.min(MOST_DIFFERENCES, entries.size >> 1);
+    const changed = new Map<string, T>();
+    const present = new Set<Entry<T>>();
+    let step = 0;
+    for (const [key, object] of this.#next.objects) {
+      const entry = entries.get(key);
+      if (entry !== undefined) present.add(entry);
+      if (entry !== undefined && entry.object === object) changed.delete(key);
+      else if (changed.set(key, object).size > most) return undefined;
+      if (++step % this.#stepObjects === 0) yield;
+    }
+    const gone: string[] = [];
+    if (entries.size - present.size > most) return undefined;
+    if (present.size < entries.size) {
+      for (const entry of entries.values()) {
+        if (!present.has(entry)) gone.push(entry.key);
+        if (++step % this.#stepObjects === 0) yield;
+      }
+    }
+    return { changed, gone };
+  }
+
+  /** Returns what puts a few differences into the content. */
+  *#patch({ changed, gone }: Differences<T>): Generator<undefined, () => void, undefined> {
+    const content = this.#content;
+    const puts: [key: string, accepted: Accepted<T>][] = [];
+    let step = 0;
+    for (const [key, object] of changed) {
+      const accepted = this.#accepted(key, object);
+      if (accepted !== undefined) puts.push([key, accepted]);
+      else if (content.entries.has(key)) gone.push(key);
+      if (++step % this.#stepObjects === 0) yield;
+    }
+    return () => {
+      for (const key of gone) content.remove(key);
+      for (const [key, { object, values }] of puts) content.put(key, object, values);
+    };
+  }
+
+  /** All of the content anew: again from the beginning if an index comes in between. */
+  *#makeAnew(): Steps {
+    const content = this.#content;
+    let { indexChanges } = content;
+    const isOutdated = () => content.indexChanges !== indexChanges;
+    do {
+      ({ indexChanges } = content);
+      const entries = yield* this.#newEntries(isOutdated);
+      const index = content.index.emptyCopy();
+      let step = 0;
+      for (const entry of entries.values()) {
+        const accepted = this.#accepted(entry.key, entry.object);
+        if (accepted === undefined) {
+          entries.delete(entry.key);
+        } else {
+          entry.object = accepted.object;
+          index.insert(entry, accepted.values);
+        }
+        if (++step % this.#stepObjects === 0) yield;
+        if (isOutdated()) break;
+      }
+      this.#apply = () => {
+        if (isOutdated()) return false;
+        content.become(entries, index);
+        return true;
+      };
+    } while (isOutdated());
+  }
+
+  *#newEntries(isOutdated: () => boolean): Generator<undefined, Map<string, Entry<T>>, undefined> {
+    const entries = new Map<string, Entry<T>>();
+    let step = 0;
+    for (const [key, object] of this.#next.objects) {
+      const entry = entries.get(key);
+      if (entry === undefined) entries.set(key, newEntry(key, object));
+      else entry.object = object;
+      if (++step % this.#stepObjects !== 0) continue;
+      yield;
+      if (isOutdated()) break;
+    }
+    return entries;
+  }
+
+  /**
+   * What is stored of an object: itself, or what is to take its place where an index function throws; `undefined` for
+   * nothing.
+   */
+  #accepted(key: string, object: T): Accepted<T> | undefined {
+    const known = this.#known(key, object);
+    if (known !== undefined) return known;
+    const refusal = this.#refusals.get(key);
+    if (refusal !== undefined && refusal.object === object) return this.#standIn(key, refusal.instead);
+    try {
+      return { object, values: this.#content.index.valuesOf(key, object, "replace") };
+    } catch (error) {
+      const { onRejected } = this.#options;
+      if (onRejected === undefined || !(error instanceof IndexFuncError)) throw error;
+      const instead = onRejected(error, object);
+      this.#refusals.set(key, { object, instead });
+      return this.#standIn(key, instead);
+    }
+  }
+
+  #standIn(key: string, instead: T | undefined): Accepted<T> | undefined {
+    if (instead === undefined) return undefined;
+    return this.#known(key, instead) ??
+      { object: instead, values: this.#content.index.valuesOf(key, instead, "replace") };
+  }
+
+  /** With the values of what is stored, if it is: index functions are not asked again. */
+  #known(key: string, object: T): Accepted<T> | undefined {
+    const { entries, index } = this.#content;
+    const stored = entries.get(key);
+    return stored !== undefined && stored.object === object
+      ? { object, values: index.valuesAt(stored) }
+      : undefined;
+  }
+}
