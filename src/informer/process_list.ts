@@ -105,6 +105,7 @@ function replacementOf<T>(
   return {
     *prepare() {
       store.replace(objects, resourceVersion, options.onRejected);
+      yield;
     },
     commit: () => true,
   };

@@ -4,7 +4,7 @@
  */
 
 import { resourceVersionOf } from "../meta/object.ts";
-import { finish, type Steps } from "../util/steps.ts";
+import type { Steps } from "../util/steps.ts";
 import { additionSteps } from "./index_addition.ts";
 import { BucketIterator } from "./index_bucket.ts";
 import type { Indexers, IndexFunc, IndexValues } from "./index_func.ts";
