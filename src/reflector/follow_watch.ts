@@ -33,7 +33,7 @@ export interface FollowWatchOptions<T> {
 export interface Followed {
   /** How many events reached the store. */
   readonly eventCount: number;
-  readonly hadBookmark: boolean;
+  readonly bookmarks: number;
   /** What ended it; absent where the server did, in good order. */
   readonly error?: unknown;
 }
@@ -47,7 +47,7 @@ export async function followWatch<T>(watch: OpenWatch<T>, options: FollowWatchOp
   losses.onDue = (dueMs) => guard.relistAt(dueMs);
   resync.onError = (error) => link.abort(error);
   let eventCount = 0;
-  let hadBookmark = false;
+  let bookmarks = 0;
   try {
     for (
       let batch = await watch.next(link.signal);
@@ -64,16 +64,16 @@ export async function followWatch<T>(watch: OpenWatch<T>, options: FollowWatchOp
           throw error;
         }
         if (item.type === "BOOKMARK") {
-          hadBookmark = true;
+          bookmarks++;
           guard.bookmark();
         }
         if (item.type === "INVALID") writer.refuse(item.quarantined);
         else if (writer.apply(item)) eventCount++;
       }
     }
-    return { eventCount, hadBookmark };
+    return { eventCount, bookmarks };
   } catch (error) {
-    return { eventCount, hadBookmark, error };
+    return { eventCount, bookmarks, error };
   } finally {
     guard.stop();
     losses.onDue = undefined;

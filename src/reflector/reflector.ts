@@ -27,6 +27,7 @@ import { errorMessage } from "../util/errors.ts";
 import { RetryWithDeadline } from "../util/retry_with_deadline.ts";
 import { refuseTable } from "./events.ts";
 import { followWatch } from "./follow_watch.ts";
+import { BookmarkRhythm } from "./bookmark_rhythm.ts";
 import type { ListerWatcher } from "./lister_watcher.ts";
 import type { OpenWatch } from "./open_watch.ts";
 import { listAllPages, type PagerOptions } from "./pager.ts";
@@ -94,6 +95,7 @@ export class Reflector<T> {
   readonly #internalErrors: RetryWithDeadline;
   readonly #status: StatusKeeper;
   readonly #position: Position;
+  readonly #rhythm: BookmarkRhythm;
   readonly #writer: StoreWriter<T>;
   #state: ReflectorState;
   /** What went wrong since the last delay: it may ask for a longer one. */
@@ -101,8 +103,6 @@ export class Reflector<T> {
   /** What ended the last watch or try, if it was an error. */
   #lastEnd: unknown;
   #watchesSinceList = 0;
-  /** Whether bookmarks are to be expected: at first, and until a watch has lasted without any. */
-  #expectsBookmarks = true;
   #running = false;
 
   /**
@@ -136,6 +136,7 @@ export class Reflector<T> {
       clock: this.#clock,
     });
     this.#state = initialState(options.useWatchList ?? true);
+    this.#rhythm = new BookmarkRhythm(options.bookmarkSilenceMs ?? DEFAULT_BOOKMARK_SILENCE_MS);
     this.#position = new Position({ neverGoesBack: options.neverGoesBack ?? false });
     this.#status = new StatusKeeper(this.#clock, {
       resourceVersion: () => this.#position.resourceVersion,
@@ -351,7 +352,7 @@ export class Reflector<T> {
       }
       // The next one is a new list, of which nothing is believed.
       if (!this.#acceptsIntake(initial.resourceVersion)) return { outcome: { of: "start" } };
-      this.#replace(initial.items, initial.setAside, initial.resourceVersion);
+      this.#replace(initial.items, initial.setAside, initial.resourceVersion, { byBookmark: true });
       this.#status.streamFinished();
       listed(initial.items.length);
       keep = true;
@@ -394,7 +395,7 @@ export class Reflector<T> {
       }
       for (const quarantined of list.quarantined) this.#writer.quarantine(quarantined);
       const listed = list.metadata.resourceVersion ?? "";
-      this.#replace(list.items, list.quarantined, listed);
+      this.#replace(list.items, list.quarantined, listed, { byBookmark: false });
       stored(list.items.length);
       return { of: "list", resourceVersion: listed, paginated: list.paginated, attempt };
     } catch (error) {
@@ -410,9 +411,15 @@ export class Reflector<T> {
   }
 
   /** Hands a whole list to the store: with that, all is well. */
-  #replace(items: T[], setAside: readonly Quarantined[], resourceVersion: string): void {
+  #replace(
+    items: T[],
+    setAside: readonly Quarantined[],
+    resourceVersion: string,
+    { byBookmark }: { readonly byBookmark: boolean },
+  ): void {
     this.#writer.replace(items, setAside, resourceVersion);
     this.#losses.recovered();
+    this.#rhythm.listed({ byBookmark });
     this.#watchesSinceList = 0;
     this.#failure = undefined;
     this.#status.succeed();
@@ -444,15 +451,14 @@ export class Reflector<T> {
     this.#metrics.heardOf();
     this.#status.enter("watching");
     this.#position.watchBegins({ isFollowing: opened !== undefined });
-    const bookmarkSilenceMs = this.#options.bookmarkSilenceMs ?? DEFAULT_BOOKMARK_SILENCE_MS;
-    const { eventCount, hadBookmark, error } = await followWatch(watch, {
+    const { eventCount, bookmarks, error } = await followWatch(watch, {
       signal,
       clock: this.#clock,
       writer: this.#writer,
       losses: this.#losses,
       resync,
-      bookmarkSilenceMs,
-      expectsBookmarks: this.#expectsBookmarks,
+      bookmarkSilenceMs: this.#rhythm.silenceMs,
+      expectsBookmarks: this.#rhythm.isExpected,
       onBatch: () => {
         this.#status.eventsArrived();
         this.#metrics.heardOf();
@@ -463,11 +469,14 @@ export class Reflector<T> {
     // A connection that broke is a watch that ended: what it delivered stands, and the next one goes on from there.
     let failure = networkErrorOf(error) === undefined ? error : undefined;
     const lastedMs = monotonicNow(this.#clock) - startMs;
-    // A short watch says nothing about bookmarks; one that lasted and had none says that this server sends none (any more).
-    this.#expectsBookmarks = hadBookmark || (this.#expectsBookmarks && lastedMs < bookmarkSilenceMs);
+    const isDue = this.#rhythm.ended({ bookmarks, lastedMs });
     const isVeryShort = failure === undefined && eventCount === 0 && lastedMs < VERY_SHORT_MS;
     this.#metrics.watchEnds(lastedMs, eventCount, isVeryShort);
     if (failure instanceof RelistDue) return { of: "watch", relist: true };
+    if (isDue && failure === undefined) {
+      this.#reports.log("warn", "bookmarks do not come any more; listing, in case the server was restored");
+      return { of: "watch", relist: true };
+    }
     if (isVeryShort) {
       failure = new VeryShortWatchError(this.#name);
       this.#fail(failure);

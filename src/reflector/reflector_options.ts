@@ -89,7 +89,8 @@ export interface ReflectorOptions {
   /**
    * How long a watch may be silent before it is taken for dead; 90,000 by default. Bookmarks, about one a minute, keep
    * the watch of a quiet resource from it. A server that sends none is watched again once, from where the watch was;
-   * after that its silence means nothing, until a bookmark comes.
+   * after that its silence means nothing, until a bookmark comes. Where bookmarks came and then do not any more,
+   * everything is listed, once: so a server behaves that was restored from a backup.
    */
   readonly bookmarkSilenceMs?: number;
   /** What the store holds: an object of a list that is set aside leaves the state before it, instead of a delete. */
