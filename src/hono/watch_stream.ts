@@ -247,9 +247,18 @@ class Watch<T extends KubernetesObject> implements LogReader {
     const { views, content } = this.#log;
     const name = view.sharedAs === undefined ? undefined : `${change} ${view.sharedAs}`;
     return views.encoded(entry, name, () => {
-      if (change !== "LEFT") return encode(heldEventText(change, entry.object!, { view, content }));
-      // A deleted object is shown as it went; one that left the selection as it was, with the change's resourceVersion.
       const resourceVersion = resourceVersionOf(entry.object) || entry.position;
+      // A deleted object is shown as it went. One of which no more was known than that it is gone was last seen long
+      // ago: it must not take those back who go on from the last event that they have read.
+      const isOld = change === "DELETED" && entry.gapAfter === undefined &&
+        compareResourceVersions(resourceVersion, entry.position) < 0;
+      if (isOld) {
+        return encode(
+          eventText(change, view.event(atVersion(views.opened(entry, "object")!, entry.position))),
+        );
+      }
+      if (change !== "LEFT") return encode(heldEventText(change, entry.object!, { view, content }));
+      // One that left the selection is shown as it was, with the change's resourceVersion.
       return encode(
         eventText("DELETED", view.event(atVersion(views.opened(entry, "oldObject")!, resourceVersion))),
       );

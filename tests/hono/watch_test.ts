@@ -66,6 +66,15 @@ describe("a watch from a resourceVersion", () => {
     assert.ok(await watch.isSilent());
   });
 
+  it("takes no reader back by a delete of which nothing but the key was known", async () => {
+    const { api, informer } = apiOf([object("shop/a", 5)], 10);
+    const watch = await WatchReader.open(api, `${WATCH}&resourceVersion=10`);
+    informer.put(object("shop/b", 12));
+    informer.remove("shop/a", 5); // as it was last seen
+    informer.put(object("shop/c", 14));
+    assert.deepEqual(await watch.lines(3), ["ADDED shop/b 12", "DELETED shop/a 12", "ADDED shop/c 14"]);
+  });
+
   it("puts the events of one turn into one chunk", async () => {
     const { api, informer } = apiOf([], 10);
     const watch = await WatchReader.open(api, `${WATCH}&resourceVersion=10`);
