@@ -74,8 +74,9 @@ export function describeScenario(scenario: Scenario): string {
     }`,
   ];
   scenario.programs.forEach((program, index) => {
-    const { handlers, ...rest } = program;
+    const { handlers, readers, ...rest } = program;
     lines.push(`informer ${index}: ${JSON.stringify(rest)}`);
+    readers.forEach((reader, n) => lines.push(`  reader ${n}: ${JSON.stringify(reader)}`));
     handlers.forEach((handler, n) => lines.push(`  handler ${n}: ${JSON.stringify(handler)}`));
   });
   for (const { atMs, action } of scenario.steps) {

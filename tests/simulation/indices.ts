@@ -25,16 +25,17 @@ const VALUES: Readonly<Record<IndexName, (object: SimObject) => string[]>> = {
     Object.entries<string>(metadata.labels ?? {}).flatMap(([key, value]) => [key, `${key}=${value}`]),
 };
 
-/** What is asked of listers: each kind of requirement, one that an index answers or one that it does not. */
-const SELECTORS: readonly (readonly [string, (labels: Readonly<Record<string, string>>) => boolean])[] = [
-  ["app=web", ({ app }) => app === "web"],
-  ["app in (web,api)", ({ app }) => app === "web" || app === "api"],
-  ["app!=web", ({ app }) => app !== "web"],
-  ["tier", ({ tier }) => tier !== undefined],
-  ["!tier", ({ tier }) => tier === undefined],
-  ["app in (db,web),tier=front", ({ app, tier }) => (app === "db" || app === "web") && tier === "front"],
-  ["tier in (front,back),app=db", ({ app, tier }) => app === "db" && tier !== undefined],
-];
+/** What is asked of listers, and by readers: each kind of requirement, one that an index answers or one that it does not. */
+export const SELECTORS:
+  readonly (readonly [string, (labels: Readonly<Record<string, string>>) => boolean])[] = [
+    ["app=web", ({ app }) => app === "web"],
+    ["app in (web,api)", ({ app }) => app === "web" || app === "api"],
+    ["app!=web", ({ app }) => app !== "web"],
+    ["tier", ({ tier }) => tier !== undefined],
+    ["!tier", ({ tier }) => tier === undefined],
+    ["app in (db,web),tier=front", ({ app, tier }) => (app === "db" || app === "web") && tier === "front"],
+    ["tier in (front,back),app=db", ({ app, tier }) => app === "db" && tier !== undefined],
+  ];
 
 /** Makes them; `refuses` makes one of them throw. */
 export function newIndexers(refuses?: (object: SimObject) => boolean): Indexers<SimObject, IndexName> {

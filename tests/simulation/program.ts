@@ -21,8 +21,10 @@ import { checkIndices, type IndexName, newIndexers } from "./indices.ts";
 import { Judge, type Mood } from "./judge.ts";
 import { differenceInResyncs } from "./resyncs.ts";
 import { SeededRandom } from "./seeded_random.ts";
+import { type ReaderConfig, serve, ServedReader } from "./served_reader.ts";
 import { isSameValue, type ViewName, VIEWS } from "./views.ts";
 import type { VirtualTime } from "./virtual_time.ts";
+import { Workers } from "./workers.ts";
 
 /** How a program is set up. */
 export interface ProgramConfig {
@@ -40,6 +42,12 @@ export interface ProgramConfig {
   /** How it is run and stopped: by the signal of `run` or `start`, or by `stop`. */
   readonly endsBy: "run" | "start" | "stop";
   readonly smallFrames: boolean;
+  /** How many workers reconcile what it holds. */
+  readonly workers: number;
+  /** How many events those who read it over HTTP may be behind; only with the default queue. */
+  readonly eventWindow: number;
+  /** Those who read it over HTTP. */
+  readonly readers: readonly ReaderConfig[];
   readonly handlers: readonly HandlerConfig[];
   readonly seed: number;
 }
@@ -80,6 +88,9 @@ export class Program {
   readonly #signals = new CountedSignals();
   readonly #stop: CountingSignal;
   readonly #callers: Callers;
+  readonly #workers: Workers | undefined;
+  readonly #readers: readonly ServedReader[];
+  readonly #closed: CountingSignal;
   #dirty = false;
   #floor = 0;
   // Whether it was watching when the last instant was over: what it then takes in in this one may still be of a list.
@@ -135,10 +146,46 @@ export class Program {
       keepsOrder: config.queue === "real",
     });
     for (const handler of config.handlers) this.addHandler(handler);
+    if (config.workers > 0) {
+      this.#workers = new Workers({
+        name: `informer ${index}`,
+        count: config.workers,
+        informer: this.informer as never,
+        time,
+        random: this.#random.fork(),
+        signals: this.#signals,
+        violate: world.violate,
+      });
+      this.informer.addEventHandler(this.#workers);
+    }
+    this.#closed = this.#signals.make(`the readers of informer ${index}`);
+    this.#readers = this.#serve();
+  }
+
+  #serve(): ServedReader[] {
+    const { index, informer, config } = this;
+    if (config.queue === "delta" || config.readers.length === 0) return [];
+    const { resource } = config.scope;
+    const common = { time: this.#world.time, signal: this.#closed.signal };
+    const fetch = serve(informer, { ...common, resource, eventWindow: config.eventWindow });
+    return config.readers.map((reader, n) =>
+      new ServedReader(reader, resource, {
+        ...common,
+        name: `informer ${index}, reader ${n}`,
+        fetch,
+        informer,
+        violate: this.#world.violate,
+      })
+    );
   }
 
   /** Starts the informer. */
   start(): void {
+    for (const reader of this.#readers) {
+      reader.run().catch((error) =>
+        this.#violate(`a reader fails: ${error instanceof Error ? error.stack : error}`)
+      );
+    }
     const { signal } = this.#stop;
     if (this.config.endsBy === "run") {
       const done = this.informer.run(signal);
@@ -162,6 +209,8 @@ export class Program {
       this.#violate(`${count} listen to the signal it runs by, which were ${this.#fewestListeners}`);
     }
     for (const how of ["waitFor", "get"] as const) this.call({ how, ahead: NEVER, key: "a/n0" });
+    this.#closed.abort();
+    await this.#workers?.stop();
     await this.#end!();
     for (const how of ["synced", "waitFor", "get"] as const) this.call({ how, ahead: NEVER, key: "a/n0" });
   }
@@ -247,6 +296,7 @@ export class Program {
     if (!this.#dirty) return;
     this.#dirty = false;
     this.#checkContent();
+    for (const reader of this.#readers) reader.check();
   }
 
   /**
@@ -260,12 +310,18 @@ export class Program {
     return found === undefined ? undefined : `its store: ${found}`;
   }
 
-  /** Why a handler does not agree with the store; `undefined` when all do. */
+  /** Why a handler, a worker or a reader does not agree with the store; `undefined` when all do. */
   handlerDifference(): string | undefined {
     for (const probe of this.#probes) {
       const found = differenceOf(this.#observed, probe.known);
       if (found !== undefined) return `${probe.name}: ${found}`;
       if (!probe.registration!.hasSynced()) return `${probe.name} has not synced`;
+    }
+    const found = this.#workers?.difference();
+    if (found !== undefined) return `a worker of informer ${this.index}: ${found}`;
+    for (const [n, reader] of this.#readers.entries()) {
+      const found = reader.difference();
+      if (found !== undefined) return `informer ${this.index}, reader ${n}: ${found}`;
     }
     return undefined;
   }

@@ -7,10 +7,12 @@ import type { Call } from "./callers.ts";
 import type { Flaw, Scope } from "./cluster_model.ts";
 import type { Chunking, Injury } from "./connection.ts";
 import type { HandlerConfig } from "./handler_probe.ts";
+import { SELECTORS } from "./indices.ts";
 import type { Mood } from "./judge.ts";
 import type { NetworkState, Refusal, Verb } from "./network_model.ts";
 import type { ProgramConfig } from "./program.ts";
 import { SeededRandom } from "./seeded_random.ts";
+import type { ReaderConfig } from "./served_reader.ts";
 import type { ServerSettings } from "./server_model.ts";
 
 /** One thing that happens. */
@@ -192,8 +194,22 @@ function newProgram(random: SeededRandom): ProgramConfig {
     notifyUnchanged: random.chance(0.7),
     endsBy: random.pick(["run", "start", "stop"] as const),
     smallFrames: random.chance(0.5),
+    workers: random.pick([0, 0, 0, 0, 0, 1, 2]),
+    eventWindow: random.pick([2, 20, 4_096]),
+    readers: Array.from({ length: random.pick([0, 0, 0, 0, 0, 1, 2]) }, () => newReader(random)),
     handlers: Array.from({ length: random.int(1, 3) }, () => newHandler(random)),
     seed: random.int(0, 2 ** 31),
+  };
+}
+
+function newReader(random: SeededRandom): ReaderConfig {
+  return {
+    namespace: random.chance(0.3) ? random.pick(NAMESPACES) : "",
+    selector: random.chance(0.5) ? random.int(0, SELECTORS.length - 1) : -1,
+    limit: random.pick([0, 1, 2, 7]),
+    pauseMs: random.pick([0, 0, 10, 1_500]),
+    streams: random.chance(0.3),
+    hopMs: random.pick([0, 0, 700, 9_000]),
   };
 }
 
