@@ -71,10 +71,10 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     name: "streamed list: its resourceVersion is that of the last ADDED",
     file: WATCH_LIST,
-    find: "return { items: [...objects.values()], resourceVersion };",
-    replace:
-      "const last = [...objects.values()].at(-1) as { metadata: { resourceVersion: string } } | undefined;\n" +
-      "return { items: [...objects.values()], resourceVersion: last?.metadata.resourceVersion ?? resourceVersion };",
+    find: "return { ...gathered.result(), resourceVersion };",
+    replace: "const result = gathered.result();\n" +
+      "const last = result.items.at(-1) as { metadata: { resourceVersion: string } } | undefined;\n" +
+      "return { ...result, resourceVersion: last?.metadata.resourceVersion ?? resourceVersion };",
   },
   {
     name: "streamed list: a stream that stalls is waited for",
@@ -161,8 +161,8 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     name: "informer: a relist tells nobody of what is gone",
     file: "src/informer/process_list.ts",
-    find: "if (!keys.has(key)) list.pushGone(",
-    replace: 'if (keys.has(key) && key === "") list.pushGone(',
+    find: "      list.pushGone(new DeletedFinalStateUnknown(key, store.getByKey(key)));",
+    replace: "",
   },
   {
     name: "informer: a tombstone is ignored",
@@ -186,9 +186,8 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     name: "informer: handlers are told before the store is written",
     file: PROCESS,
-    find: "  const { object } = delta;\n  const oldObject = store.update(object);",
-    replace:
-      '  const { object } = delta;\n  const oldObject = store.getByKey(keyOf(keyFunc, object, ""));\n' +
+    find: "  const oldObject = store.update(object);",
+    replace: '  const oldObject = store.getByKey(keyOf(keyFunc, object, ""));\n' +
       "  queueMicrotask(() => store.update(object));",
   },
   {
