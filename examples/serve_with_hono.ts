@@ -1,6 +1,6 @@
 // The cache over HTTP: Kubernetes' read API for `kubectl` and other informers, and a page of one's own beside it.
 // Beside `kubectl proxy`: deno run --allow-net examples/serve_with_hono.ts
-// and then: kubectl --server http://127.0.0.1:8000 get pods -A --watch
+// and then: kubectl --server http://127.0.0.1:8000 get pods -n shop --watch
 import {
   type Cluster,
   type KubernetesObject,
@@ -8,12 +8,14 @@ import {
   newCluster,
   SharedIndexInformer,
 } from "@listwatch/cache";
-import { readApi } from "@listwatch/cache/hono";
+import { allowNamespaces, readApi } from "@listwatch/cache/hono";
 import { Hono } from "hono";
 
 interface Pod extends KubernetesObject {
   readonly spec?: { readonly nodeName?: string };
 }
+
+const NAMESPACE = "shop";
 
 /** One watch on the API server, however many readers there are. Ends with the signal. */
 export function newApp(cluster: Cluster, signal: AbortSignal): Hono {
@@ -23,18 +25,20 @@ export function newApp(cluster: Cluster, signal: AbortSignal): Hono {
   pods.start(signal);
 
   const app = new Hono();
-  // What the cache is good for: answers from memory, by any index.
+  // What the cache is good for: answers from memory, by any index. What they may tell is for you to say, too.
   app.get("/nodes/:node/pods", (c) => {
     if (!pods.hasSynced()) return c.text("not synced yet", 503);
-    const names = pods.indexer.indexKeys("byNode", c.req.param("node"));
+    const onNode = pods.indexer.byIndices({ namespace: NAMESPACE, byNode: c.req.param("node") });
+    const names = onNode.map((pod) => pod.metadata?.name);
     return c.json({ names, at: pods.indexer.lastStoreSyncResourceVersion() });
   });
-  // What other Kubernetes clients read. Who may read what is for you to say: a cache does not know.
+  // What other Kubernetes clients read. Who may read what is for you to say: a cache does not know. This rule lists what
+  // may be read; one that lists what may not (`namespace !== "kube-system"`) forgets requests for all namespaces.
   app.route(
     "/",
     readApi({
       resources: [{ informer: pods, resource: "v1/pods" }],
-      authorize: ({ namespace }) => namespace !== "kube-system" || "kube-system is not for you",
+      authorize: allowNamespaces([NAMESPACE]),
       signal,
     }),
   );
@@ -43,5 +47,6 @@ export function newApp(cluster: Cluster, signal: AbortSignal): Hono {
 
 if (import.meta.main) {
   const app = newApp(newCluster({ server: "http://127.0.0.1:8001" }), AbortSignal.timeout(3_600_000));
-  Deno.serve({ port: 8000 }, app.fetch); // Bun.serve(app), or serve(app) of @hono/node-server
+  // On this machine only. Bun.serve({ hostname, fetch }), or serve({ hostname, fetch }) of @hono/node-server.
+  Deno.serve({ hostname: "127.0.0.1", port: 8000 }, app.fetch);
 }

@@ -59,7 +59,7 @@ export function newAccess(options: AccessOptions): Access {
   const authorize: Authorize | undefined = namespace === undefined
     ? undefined
     : (attributes) =>
-      attributes.namespace === "" || attributes.namespace === namespace ||
+      attributes.scope !== "namespace" || attributes.namespace === namespace ||
       `only namespace ${quote(namespace)} is cached here`;
   return {
     hostGuard: async (c, next) => {

@@ -5,9 +5,7 @@
 
 import type { Context } from "hono";
 import { newStatus, type Status } from "../meta/status.ts";
-import { errorMessage } from "../util/errors.ts";
-import type { Logger } from "../util/logger.ts";
-import { groupAndKind, qualified } from "./responses.ts";
+import type { ResourcePath } from "./request_path.ts";
 
 /**
  * Who asks, as an `authenticate` hook found out.
@@ -15,53 +13,74 @@ import { groupAndKind, qualified } from "./responses.ts";
  * @example
  * ```ts
  * import type { UserInfo } from "@listwatch/cache/hono";
- * const user: UserInfo = { name: "jane", groups: ["developers"] };
+ * const user: UserInfo = { name: "jane", groups: ["developers"], expiresAtMs: Date.now() + 3_600_000 };
  * ```
  */
 export interface UserInfo {
   readonly name: string;
+  readonly uid?: string;
   readonly groups?: readonly string[];
   /** Anything else that the `authorize` hook wants to know. */
   readonly extra?: unknown;
+  /**
+   * When the credential ends, in milliseconds since the Unix epoch. The hooks are asked again shortly before, for each
+   * open watch; a watch that they do not clearly let go on ends then.
+   */
+  readonly expiresAtMs?: number;
 }
 
-/**
- * What is asked for, in Kubernetes' words. For what is no resource (discovery) `resource` is empty and `path` tells.
- *
- * @example
- * ```ts
- * import type { RequestAttributes } from "@listwatch/cache/hono";
- * function mayRead({ namespace, resource, user }: RequestAttributes): boolean {
- *   return resource === "pods" && namespace === user?.name;
- * }
- * ```
- */
-export interface RequestAttributes {
+/** What all requests have. */
+interface CommonAttributes {
   readonly verb: "get" | "list" | "watch";
-  /** Empty for the core group. */
-  readonly group: string;
-  readonly version: string;
-  /** `pods`; empty for discovery. */
-  readonly resource: string;
-  /** Empty: across all namespaces, or a cluster-scoped resource. */
-  readonly namespace: string;
-  /** One object: by its path, or by the field selector `metadata.name=NAME`. Empty otherwise. */
-  readonly name: string;
   /** The request's path, without what the app is mounted under. */
   readonly path: string;
   /** Who asks; `undefined` where there is no `authenticate` hook. */
   readonly user: UserInfo | undefined;
 }
 
+/** What all requests for a resource have. */
+interface ResourceAttributes extends CommonAttributes {
+  /** Empty for the core group. */
+  readonly group: string;
+  readonly version: string;
+  /** `pods`. */
+  readonly resource: string;
+  /** One object: by its path, or by the field selector `metadata.name=NAME`. Empty otherwise. */
+  readonly name: string;
+}
+
 /**
- * Finds out who asks; `undefined` (nobody that is known) is answered with 401.
+ * What is asked for, in Kubernetes' words. `scope` says how far the request reaches:
+ *
+ * - `"namespace"`: one namespace, which `namespace` names. The object `namespaces/shop` is in the namespace `shop`, as
+ *   for an API server.
+ * - `"cluster"`: all namespaces, or objects that live in none. `namespace` is `undefined`: a rule that lists what may be
+ *   read refuses, one that lists what may not (`namespace !== "kube-system"`) would show everything.
+ * - `"path"`: no resource but discovery, or an unknown path. `resource` is empty, and `path` tells.
+ *
+ * @example
+ * ```ts
+ * import type { RequestAttributes } from "@listwatch/cache/hono";
+ * function mayRead(request: RequestAttributes): boolean {
+ *   if (request.scope === "path") return true; // discovery
+ *   return request.scope === "namespace" && request.namespace === request.user?.name;
+ * }
+ * ```
+ */
+export type RequestAttributes =
+  | ResourceAttributes & { readonly scope: "namespace"; readonly namespace: string }
+  | ResourceAttributes & { readonly scope: "cluster"; readonly namespace: undefined }
+  | ResourceAttributes & { readonly scope: "path"; readonly resource: ""; readonly namespace: undefined };
+
+/**
+ * Finds out who asks: an object with a name. Anything else (nobody that is known), a failure, and an answer that does
+ * not come within `hookTimeoutMs` are answered with 401.
  *
  * @example
  * ```ts
  * import type { Authenticate } from "@listwatch/cache/hono";
- * const tokens = new Map([["s3cret", "ci"]]);
  * const authenticate: Authenticate = (c) => {
- *   const name = tokens.get(c.req.header("Authorization")?.replace(/^Bearer /, "") ?? "");
+ *   const name = c.req.header("X-Remote-User"); // set by a proxy that nobody can go around
  *   return name === undefined ? undefined : { name };
  * };
  * ```
@@ -69,14 +88,17 @@ export interface RequestAttributes {
 export type Authenticate = (c: Context) => UserInfo | undefined | Promise<UserInfo | undefined>;
 
 /**
- * Decides on one request. `true` lets it through; `false`, or a text that tells why, is answered with 403. What it
- * throws is answered with 500, and nothing is served.
+ * Decides on one request. Only `true` lets it through. `false`, a text that tells why, and whatever else is answered
+ * with 403. What it throws, or not answering within `hookTimeoutMs`, is answered with 500, and a `StatusError` of 429 as
+ * that; nothing is served.
+ *
+ * {@linkcode allowNamespaces} and {@linkcode subjectAccessReview} make such hooks.
  *
  * @example
  * ```ts
  * import type { Authorize } from "@listwatch/cache/hono";
- * const authorize: Authorize = ({ resource, namespace }) =>
- *   resource === "" || namespace === "shop" || "only the namespace shop may be read";
+ * const authorize: Authorize = ({ scope, namespace }) =>
+ *   scope === "path" || namespace === "shop" || "only the namespace shop may be read";
  * ```
  */
 export type Authorize = (
@@ -84,53 +106,31 @@ export type Authorize = (
   c: Context,
 ) => boolean | string | Promise<boolean | string>;
 
-/** Options of {@linkcode newGate}. */
-export interface GateOptions {
-  readonly authenticate?: Authenticate | undefined;
-  readonly authorize?: Authorize | undefined;
-  readonly logger: Logger;
+/** A request's attributes but for who asks. */
+export type Asked = RequestAttributes extends infer Each ? Each extends unknown ? Omit<Each, "user"> : never
+  : never;
+
+/** What a request for a resource asks for. */
+export function askedOf(
+  path: ResourcePath,
+  what: { readonly verb: RequestAttributes["verb"]; readonly name: string },
+): Asked {
+  const { group, version, resource } = path;
+  const common = { ...what, group, version, resource, path: path.path };
+  // A path of a namespace itself is one in that namespace, as API servers have it.
+  const namespace = path.namespace || (group === "" && resource === "namespaces" ? path.name : "");
+  return namespace === ""
+    ? { ...common, scope: "cluster", namespace: undefined }
+    : { ...common, scope: "namespace", namespace };
 }
 
-/** Lets a request through (`undefined`) or says why not. */
-export type Gate = (
-  attributes: Omit<RequestAttributes, "user">,
-  c: Context,
-) => Promise<Status | undefined>;
-
-/** Makes the gate that every request passes. Without an `authorize` hook it is open to whoever is authenticated. */
-export function newGate(options: GateOptions): Gate {
-  const { authenticate, authorize, logger } = options;
-  return async (attributes, c) => {
-    try {
-      const user = await authenticate?.(c);
-      if (authenticate !== undefined && user === undefined) {
-        return newStatus(401, "Unauthorized", "Unauthorized");
-      }
-      const decision = await authorize?.({ ...attributes, user }, c) ?? true;
-      if (decision === true) return undefined;
-      return forbidden({ ...attributes, user }, decision === false ? "" : decision);
-    } catch (error) {
-      logger.error(`Cannot decide on ${attributes.verb} ${attributes.path}: ${errorMessage(error)}`, {
-        error,
-      });
-      return newStatus(500, "InternalError", "Internal error occurred: the authorization check failed");
-    }
-  };
+/** What a request asks for that is none for a resource. */
+export function askedOfPath(path: string): Asked {
+  const nothing = { group: "", version: "", resource: "", name: "" } as const;
+  return { ...nothing, verb: "get", scope: "path", namespace: undefined, path };
 }
 
-function forbidden(attributes: RequestAttributes, why: string): Status {
-  const { verb, group, resource, namespace, name, path } = attributes;
-  const user = JSON.stringify(attributes.user?.name ?? "system:anonymous");
-  const reason = why === "" ? "" : `: ${why}`;
-  if (resource === "") {
-    return newStatus(403, "Forbidden", `forbidden: User ${user} cannot ${verb} path "${path}"${reason}`, {});
-  }
-  const what = name === "" ? qualified(attributes) : `${qualified(attributes)} ${JSON.stringify(name)}`;
-  const where = namespace === "" ? "at the cluster scope" : `in the namespace "${namespace}"`;
-  return newStatus(
-    403,
-    "Forbidden",
-    `${what} is forbidden: User ${user} cannot ${verb} resource "${resource}" in API group "${group}" ${where}${reason}`,
-    { ...(name !== "" && { name }), ...groupAndKind(attributes) },
-  );
+/** 401: nobody that is known. */
+export function unauthorized(): Status {
+  return newStatus(401, "Unauthorized", "Unauthorized");
 }

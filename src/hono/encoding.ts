@@ -5,16 +5,17 @@
 
 import type { KubernetesObject } from "../meta/object.ts";
 import type { Held } from "../store/object_codec.ts";
+import type { Clock, TimerHandle } from "../util/clock.ts";
 import type { HeldContent } from "./held_content.ts";
 import type { Page } from "./list.ts";
+import type { Reader } from "./readers.ts";
 import { JSON_HEADERS } from "./responses.ts";
 import type { View } from "./view.ts";
 
 const encoder = new TextEncoder();
 
-// A piece of this size is worth a write; the whole of a list that is not larger than a few goes out at once.
+// A piece of this size is worth a write; the whole of a list that is not larger than that goes out at once.
 const PIECE_CHARACTERS = 64 * 1024;
-const WHOLE_CHARACTERS = 512 * 1024;
 
 /** A line of a watch. */
 export function eventText(type: string, object: unknown): string {
@@ -53,32 +54,56 @@ export interface ListResponseOptions {
   readonly pretty: boolean;
   /** What the page is of. */
   readonly content: HeldContent<KubernetesObject>;
+  readonly reader: Reader;
+  /** How long a large list waits for its reader. */
+  readonly writeTimeoutMs: number;
+  readonly clock: Clock;
 }
 
 /**
  * The answer to a list. A large one is encoded while it is read, so that it never is in memory as a whole; its objects
- * are those of one snapshot all the same.
+ * are those of one snapshot all the same. One that nobody goes on reading is let go.
  */
 export function listResponse(page: Page<KubernetesObject>, options: ListResponseOptions): Response {
   const pieces = listPieces(page, options);
-  let text = "";
-  for (let next = pieces.next(); !next.done; next = pieces.next()) {
-    text += next.value;
-    if (text.length > WHOLE_CHARACTERS) {
-      return new Response(streamOf(text, pieces), { headers: JSON_HEADERS });
-    }
-  }
-  return new Response(text, { headers: JSON_HEADERS });
+  const { value: text = "" } = pieces.next();
+  const next = pieces.next();
+  if (next.done) return new Response(text, { headers: JSON_HEADERS });
+  // Begins anew, so that nothing is held for whoever does not read.
+  pieces.return();
+  return new Response(streamOf(listPieces(page, options), options), { headers: JSON_HEADERS });
 }
 
-function streamOf(first: string, rest: Iterator<string>): ReadableStream<Uint8Array> {
+function streamOf(pieces: Generator<string, void>, options: ListResponseOptions): ReadableStream<Uint8Array> {
+  const { clock, writeTimeoutMs } = options;
+  const release = options.reader.hold();
+  let rest: Generator<string, void> | undefined = pieces;
+  let timer: TimerHandle;
+  const end = () => {
+    rest = undefined;
+    clock.clearTimeout(timer);
+    release();
+  };
+  const awaitReader = (controller: ReadableStreamDefaultController<Uint8Array>) => {
+    clock.clearTimeout(timer);
+    timer = clock.setTimeout(() => {
+      end();
+      controller.error(new Error(`nobody has read the list for ${writeTimeoutMs} ms`));
+    }, writeTimeoutMs);
+  };
   return new ReadableStream<Uint8Array>({
-    start: (controller) => controller.enqueue(encode(first)),
+    start: awaitReader,
     pull(controller) {
-      const next = rest.next();
-      if (next.done) controller.close();
-      else controller.enqueue(encode(next.value));
+      const next = rest?.next();
+      if (next === undefined) return;
+      if (next.done) {
+        end();
+        return controller.close();
+      }
+      awaitReader(controller);
+      controller.enqueue(encode(next.value));
     },
+    cancel: end,
   }, { highWaterMark: 0 });
 }
 
@@ -92,14 +117,15 @@ function* listPieces(page: Page<KubernetesObject>, options: ListResponseOptions)
   const end = list.lastIndexOf("]");
   let text = list.slice(0, end);
   const separator = pretty ? "\n    " : "";
-  for (const [i, item] of page.items.entries()) {
-    if (i > 0) text += ",";
-    text += separator + itemText(item, options);
+  const { objects, from, to } = page;
+  for (let i = from; i < to; i++) {
+    if (i > from) text += ",";
+    text += separator + itemText(objects[i], options);
     if (text.length < PIECE_CHARACTERS) continue;
     yield text;
     text = "";
   }
-  yield text + (pretty && page.items.length > 0 ? "\n  " : "") + list.slice(end) + "\n";
+  yield text + (pretty && to > from ? "\n  " : "") + list.slice(end) + "\n";
 }
 
 function itemText(held: Held<KubernetesObject>, options: ListResponseOptions): string {

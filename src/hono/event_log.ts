@@ -10,7 +10,7 @@ import { resourceVersionOf } from "../meta/object.ts";
 import { compareResourceVersions } from "../meta/resource_version.ts";
 import { VersionWaiters, type VersionWaitOptions } from "../meta/version_waiters.ts";
 import type { Held } from "../store/object_codec.ts";
-import type { Clock, TimerHandle } from "../util/clock.ts";
+import { type Clock, monotonicNow, type TimerHandle } from "../util/clock.ts";
 import { Deque } from "../util/deque.ts";
 import { HeldContent } from "./held_content.ts";
 import { EntryViews, type LogEntry } from "./log_entry.ts";
@@ -42,6 +42,16 @@ export interface EventLogOptions {
   readonly heartbeatMs: number;
 }
 
+/** A state of the past, kept for those who go on reading it. */
+interface PastState<T> {
+  readonly snapshot: Snapshot<T>;
+  untilMs: number;
+}
+
+// Pages of a long list come within seconds of each other; a state takes two references for each object.
+const PAST_STATES = 8;
+const PAST_STATE_MS = 30_000;
+
 /**
  * Keeps the last entries of an informer's history, and wakes the watches that read it.
  *
@@ -66,6 +76,8 @@ export class EventLog<T extends KubernetesObject> {
   #historyFrom = 0;
   /** Watches may not start before this. */
   #resumeFrom: { readonly position: string; readonly sequence: number } = { position: "", sequence: 0 };
+  /** By the sequence number of the first entry that came after; the least recently used first. */
+  readonly #pastStates = new Map<number, PastState<T>>();
   #started = false;
   #flushScheduled = false;
   #closed = false;
@@ -141,7 +153,8 @@ export class EventLog<T extends KubernetesObject> {
 
   /**
    * The content as it was at a resourceVersion that is not in the future, or `undefined` if that is not known any more.
-   * Costs a walk over the entries since, and over all keys.
+   * Costs a walk over the entries since, and over all keys; the state is kept for a moment, so that whoever reads it page
+   * by page pays once.
    */
   stateAt(resourceVersion: string): Snapshot<T> | undefined {
     if (compareResourceVersions(resourceVersion, this.#base) < 0) return undefined;
@@ -149,15 +162,42 @@ export class EventLog<T extends KubernetesObject> {
     const first = this.#firstAfter(resourceVersion, this.#historyFrom);
     const gapAfter = this.entry(first)?.gapAfter;
     if (gapAfter !== undefined && compareResourceVersions(resourceVersion, gapAfter) > 0) return undefined;
+    const known = this.#pastState(first);
+    if (known !== undefined) return { ...known, resourceVersion };
     const before = new Map<string, Held<T> | undefined>();
     for (let sequence = first; sequence < this.head; sequence++) {
       const entry = this.entry(sequence);
       if (entry === undefined || entry.type === "BOOKMARK" || before.has(entry.key)) continue;
       before.set(entry.key, entry.oldObject);
     }
-    return before.size === 0
-      ? { ...this.snapshot(), resourceVersion }
-      : this.#ordered.rolledBack(resourceVersion, before);
+    if (before.size === 0) return { ...this.snapshot(), resourceVersion };
+    const snapshot = this.#ordered.rolledBack(resourceVersion, before);
+    this.#keepPastState(first, snapshot);
+    return snapshot;
+  }
+
+  #pastState(first: number): Snapshot<T> | undefined {
+    this.#dropPastStates();
+    const state = this.#pastStates.get(first);
+    if (state !== undefined) this.#keepPastState(first, state.snapshot);
+    return state?.snapshot;
+  }
+
+  #keepPastState(first: number, snapshot: Snapshot<T>): void {
+    const untilMs = monotonicNow(this.#options.clock) + PAST_STATE_MS;
+    this.#pastStates.delete(first);
+    this.#pastStates.set(first, { snapshot, untilMs });
+    for (const oldest of this.#pastStates.keys()) {
+      if (this.#pastStates.size <= PAST_STATES) return;
+      this.#pastStates.delete(oldest);
+    }
+  }
+
+  /** Lets go of what was not read for a moment. There is no timer: what is there when nothing happens stays. */
+  #dropPastStates(): void {
+    if (this.#pastStates.size === 0) return;
+    const nowMs = monotonicNow(this.#options.clock);
+    for (const [first, { untilMs }] of this.#pastStates) if (untilMs <= nowMs) this.#pastStates.delete(first);
   }
 
   /**
@@ -254,6 +294,7 @@ export class EventLog<T extends KubernetesObject> {
     for (const change of changes) this.#reorder(change);
     this.#tail = this.head;
     this.#entries.clear();
+    this.#pastStates.clear();
     this.#position = resourceVersion;
     this.#base = resourceVersion;
     this.#historyFrom = this.head;
@@ -295,6 +336,7 @@ export class EventLog<T extends KubernetesObject> {
   }
 
   #afterAppend(): void {
+    this.#dropPastStates();
     if (this.#readers.size === 0) {
       this.#trim();
     } else if (!this.#flushScheduled) {

@@ -3,13 +3,13 @@
  * @module
  */
 
-import { qualified } from "./responses.ts";
+import { GUARD_HEADERS, qualified } from "./responses.ts";
 import type { ServedInformer } from "./served_informer.ts";
 
 const HEADERS: Readonly<Record<string, string>> = {
   "Content-Type": "text/plain; charset=utf-8",
   "Cache-Control": "no-cache, private",
-  "X-Content-Type-Options": "nosniff",
+  ...GUARD_HEADERS,
 };
 
 /** The process answers. */
@@ -19,14 +19,14 @@ export function alive(): Response {
 
 /**
  * 200 `ok` once every informer has synced; before that 503, and which ones have not. With `?verbose` each is named
- * anyway. An informer that has lost its API server stays ready: it serves what it knows.
+ * anyway. Names are told to those who may read them. An informer that has lost its API server stays ready: it serves what it knows.
  */
 export function ready(
   served: Iterable<{
     readonly resource: { readonly group: string; readonly resource: string };
     readonly informer: ServedInformer;
   }>,
-  options: { readonly verbose: boolean },
+  options: { readonly verbose: boolean; readonly mayTell: boolean },
 ): Response {
   const lines = ["[+]ping ok"];
   let isReady = true;
@@ -43,5 +43,6 @@ export function ready(
     const text = options.verbose ? `${lines.join("\n")}\nreadyz check passed\n` : "ok";
     return new Response(text, { headers: HEADERS });
   }
+  if (!options.mayTell) return new Response("readyz check failed\n", { status: 503, headers: HEADERS });
   return new Response(`${lines.join("\n")}\nreadyz check failed\n`, { status: 503, headers: HEADERS });
 }

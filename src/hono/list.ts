@@ -9,8 +9,9 @@ import type { LabelSelector } from "../meta/labels.ts";
 import { newStatus, type Status } from "../meta/status.ts";
 import type { VersionWaitOptions } from "../meta/version_waiters.ts";
 import type { Held } from "../store/object_codec.ts";
-import { nextTurn } from "../util/clock.ts";
+import { decodeContinue, encodeContinue, LATEST } from "./continue_token.ts";
 import type { EventLog } from "./event_log.ts";
+import { OPEN_UNITS, type Pacer } from "./pacer.ts";
 import { stateTooOld, tooLarge } from "./responses.ts";
 import type { Selection } from "./selection.ts";
 import { lowerBound, type Snapshot } from "./snapshot.ts";
@@ -24,40 +25,58 @@ export interface ListRequest {
   readonly selection: Selection | undefined;
   /** The labels of the selection, for which there may be an index. */
   readonly labels: LabelSelector | undefined;
-  /** What bounds the wait for a resourceVersion from the future. */
+  /** What a continue token of this list is good for. */
+  readonly identity: string;
+  /** What bounds the wait for a resourceVersion from the future; its signal ends the looking at objects, too. */
   readonly wait: VersionWaitOptions;
+  readonly pacer: Pacer;
 }
 
-/** One page. */
+/** One page: its objects stand in an array, which may be that of a snapshot, shared by many pages. */
 export interface Page<T> {
   readonly metadata: ListMeta;
   /** As the store holds them. */
-  readonly items: readonly Held<T>[];
+  readonly objects: readonly Held<T>[];
+  /** The first of the page. */
+  readonly from: number;
+  /** The one after the last. */
+  readonly to: number;
 }
 
-/** The page that was asked for, or the Status that refuses it. */
+/**
+ * The page that was asked for, or the Status that refuses it.
+ *
+ * @throws The signal's reason, once it is aborted.
+ */
 export async function readPage<T extends KubernetesObject>(
   log: EventLog<T>,
   request: ListRequest,
 ): Promise<Page<T> | Status> {
-  const { options, namespace, selection } = request;
+  const { options, namespace } = request;
   let start = namespace === "" ? "" : `${namespace}/`;
   let snapshot: Snapshot<T> | undefined;
   if (options.continue !== undefined) {
-    const token = decodeContinue(options.continue);
-    if (token === undefined) {
+    const token = decodeContinue(options.continue, request.identity);
+    if (token === "invalid") {
       return newStatus(400, "BadRequest", "invalid continue token: continue key is not valid");
+    }
+    if (token === "foreign") {
+      return newStatus(
+        400,
+        "BadRequest",
+        "invalid continue token: it is of another list; go on with the same path, selectors and user as before",
+      );
     }
     if (token.start > start) start = token.start;
     const isNow = token.resourceVersion === LATEST || token.resourceVersion === log.resourceVersion;
     snapshot = isNow ? log.candidates(request.labels) : log.stateAt(token.resourceVersion);
-    if (snapshot === undefined) return continueTooOld(token.start);
+    if (snapshot === undefined) return continueTooOld(token.start, request.identity);
   } else {
     const state = await stateFor(log, request);
     if ("status" in state) return state.status;
     snapshot = state.snapshot;
   }
-  return await cut(log, snapshot, { start, namespace, selection, limit: limitOf(options) });
+  return await cut(log, snapshot, { ...request, start, limit: limitOf(options) });
 }
 
 // A list at resourceVersion 0 comes whole, as from an API server's cache.
@@ -83,53 +102,49 @@ async function stateFor<T extends KubernetesObject>(
   return snapshot === undefined ? { status: stateTooOld(resourceVersion) } : { snapshot };
 }
 
-// Some milliseconds' worth.
-const OPENED_PER_TURN = 128;
-
-/** Takes a page out of a snapshot; costs only what it walks over. Gives others a turn where objects must be decoded. */
+/** Takes a page out of a snapshot; costs only what it walks over. Gives others a turn while it looks at objects. */
 async function cut<T extends KubernetesObject>(
   { content }: EventLog<T>,
   snapshot: Snapshot<T>,
-  at: {
-    readonly start: string;
-    readonly namespace: string;
-    readonly selection: Selection | undefined;
-    readonly limit: number;
-  },
+  at: ListRequest & { readonly start: string; readonly limit: number },
 ): Promise<Page<T>> {
-  const { keys, objects, resourceVersion } = snapshot;
-  const { selection, limit } = at;
+  const { keys, resourceVersion } = snapshot;
+  const { selection, limit, pacer, wait: { signal } } = at;
   // "0" is the character after "/".
   const end = at.namespace === "" ? keys.length : lowerBound(keys, `${at.namespace}0`);
-  const items: Held<T>[] = [];
-  let opened = 0;
-  let i = lowerBound(keys, at.start);
-  for (; i < end && items.length < limit; i++) {
-    if (selection !== undefined) {
-      if (!selection.mayHave(keys[i]) || selection.hasLabels?.(objects[i]) === false) continue;
-      if (selection.hasFields !== undefined) {
-        if (content.isEncoded && ++opened % OPENED_PER_TURN === 0) await nextTurn();
-        if (!selection.hasFields(content.open(objects[i]))) continue;
+  const from = lowerBound(keys, at.start);
+  let objects = snapshot.objects;
+  let i = Math.max(from, Math.min(end, from + limit));
+  if (selection !== undefined) {
+    const selected: Held<T>[] = [];
+    for (i = from; i < end && selected.length < limit; i++) {
+      if (pacer.spend(selection.units)) {
+        await pacer.rest();
+        signal?.throwIfAborted();
       }
+      if (!selection.mayHave(keys[i]) || selection.hasLabels?.(snapshot.objects[i]) === false) continue;
+      if (selection.hasFields !== undefined) {
+        if (content.isEncoded) pacer.spend(OPEN_UNITS);
+        if (!selection.hasFields(content.open(snapshot.objects[i]))) continue;
+      }
+      selected.push(snapshot.objects[i]);
     }
-    items.push(objects[i]);
+    objects = selected;
   }
-  if (i >= end) return { metadata: { resourceVersion }, items };
+  const page = selection === undefined ? { objects, from, to: i } : { objects, from: 0, to: objects.length };
+  if (i >= end) return { metadata: { resourceVersion }, ...page };
   return {
     metadata: {
       resourceVersion,
-      continue: encodeContinue(resourceVersion, keys[i - 1] + "\0"),
+      continue: encodeContinue({ resourceVersion, start: keys[i - 1] + "\0" }, at.identity),
       // Told only where it is known without looking at every object.
       ...(selection === undefined && { remainingItemCount: end - i }),
     },
-    items,
+    ...page,
   };
 }
 
-/** Stands for the resourceVersion in a token that goes on with whatever is there. */
-const LATEST = "-1";
-
-function continueTooOld(start: string): Status {
+function continueTooOld(start: string, identity: string): Status {
   const status = newStatus(
     410,
     "Expired",
@@ -138,30 +153,5 @@ function continueTooOld(start: string): Status {
       "results. Continuing with the provided token results in an inconsistent list - objects that were created, " +
       "modified, or deleted between the time the first chunk was returned and now may show up in the list.",
   );
-  return { ...status, metadata: { continue: encodeContinue(LATEST, start) } };
-}
-
-function encodeContinue(resourceVersion: string, start: string): string {
-  const bytes = new TextEncoder().encode(JSON.stringify({ v: "meta.k8s.io/v1", rv: resourceVersion, start }));
-  let binary = "";
-  for (const byte of bytes) binary += String.fromCharCode(byte);
-  return btoa(binary).replaceAll("+", "-").replaceAll("/", "_").replace(/=+$/, "");
-}
-
-function decodeContinue(
-  token: string,
-): { readonly resourceVersion: string; readonly start: string } | undefined {
-  try {
-    const binary = atob(token.replaceAll("-", "+").replaceAll("_", "/"));
-    const bytes = Uint8Array.from(binary, (character) => character.charCodeAt(0));
-    const value: unknown = JSON.parse(new TextDecoder().decode(bytes));
-    if (typeof value !== "object" || value === null) return undefined;
-    const { v, rv, start } = value as Record<string, unknown>;
-    if (v !== "meta.k8s.io/v1" || typeof rv !== "string" || typeof start !== "string" || start === "") {
-      return undefined;
-    }
-    return /^([1-9][0-9]*|-1)$/.test(rv) ? { resourceVersion: rv, start } : undefined;
-  } catch {
-    return undefined; // not base64, or not JSON
-  }
+  return { ...status, metadata: { continue: encodeContinue({ resourceVersion: LATEST, start }, identity) } };
 }

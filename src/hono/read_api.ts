@@ -9,90 +9,47 @@ import { builtinResource } from "../meta/builtin_resources.ts";
 import { answerDiscovery, type ApiResource } from "../meta/discovery.ts";
 import type { KubernetesObject } from "../meta/object.ts";
 import { parseResource } from "../meta/resource.ts";
-import { type Clock, realClock } from "../util/clock.ts";
-import { consoleLogger, type Logger } from "../util/logger.ts";
+import type { Status } from "../meta/status.ts";
 import { onAbort } from "../util/abort.ts";
-import { type Authenticate, type Authorize, type Gate, newGate } from "./authorization.ts";
+import { consoleLogger } from "../util/logger.ts";
+import { TurnQueue } from "../util/turn_queue.ts";
+import { type Asked, askedOf, askedOfPath, type UserInfo } from "./authorization.ts";
 import { EventLog } from "./event_log.ts";
+import { type Gate, newGate } from "./gate.ts";
 import { alive, ready } from "./health.ts";
+import type { ReadApiOptions, VersionInfo } from "./read_api_options.ts";
+import { type ReadSettings, readSettings } from "./read_settings.ts";
+import { type Reader, Readers } from "./readers.ts";
 import { parseResourcePath, type ResourcePath } from "./request_path.ts";
 import { answerResource, type ServedResource } from "./resource_handler.ts";
-import { methodNotAllowed, readOnly, statusResponse, unknownPath } from "./responses.ts";
-import type { ServedInformer } from "./served_informer.ts";
+import {
+  GUARD_HEADERS,
+  isStatus,
+  methodNotAllowed,
+  readOnly,
+  statusResponse,
+  tooManyRequests,
+  unknownPath,
+} from "./responses.ts";
 
 /**
- * One informer, and what it holds.
+ * What {@linkcode readApi} makes: a hono app, and a hold on its watches.
  *
  * @example
  * ```ts
- * import { newCluster, SharedIndexInformer } from "@listwatch/cache";
- * import type { ReadApiResource } from "@listwatch/cache/hono";
- * const informer = new SharedIndexInformer(newCluster({ server: "http://127.0.0.1:8001" }).resource("v1/pods"));
- * const pods: ReadApiResource = { informer, resource: "v1/pods" };
+ * import { type ReadApi, readApi } from "@listwatch/cache/hono";
+ * const api: ReadApi = readApi({ resources: [], allowAnonymous: true });
+ * console.log(api.endWatches((user) => user?.name === "jane")); // 0
  * ```
  */
-export interface ReadApiResource {
-  /** The informer; it need not run yet. */
-  readonly informer: ServedInformer;
-  /** What it holds: `v1/pods` for what Kubernetes brings, a description for custom resources. */
-  readonly resource: string | ApiResource;
-}
-
-/**
- * What `/version` says.
- *
- * @example
- * ```ts
- * import type { VersionInfo } from "@listwatch/cache/hono";
- * const version: VersionInfo = { major: "1", minor: "36", gitVersion: "v1.36.3", platform: "linux/amd64" };
- * ```
- */
-export interface VersionInfo {
-  readonly major: string;
-  readonly minor: string;
-  readonly gitVersion: string;
-  readonly platform: string;
-}
-
-/**
- * Options of {@linkcode readApi}.
- *
- * @example
- * ```ts
- * import type { ReadApiOptions } from "@listwatch/cache/hono";
- * const options: ReadApiOptions = {
- *   resources: [],
- *   authorize: ({ namespace }) => namespace === "shop" || "only the namespace shop may be read",
- * };
- * ```
- */
-export interface ReadApiOptions {
-  /** What is served, in the order that discovery tells it. */
-  readonly resources: readonly ReadApiResource[];
-  /** Finds out who asks. Without it nobody has a name. */
-  readonly authenticate?: Authenticate;
-  /** Decides who may read what. Either this or {@linkcode ReadApiOptions.allowAnonymous} must be given. */
-  readonly authorize?: Authorize;
-  /** Whoever can reach the server may read everything it serves (or whoever `authenticate` knows, if that is given). */
-  readonly allowAnonymous?: boolean;
-  /** Secrets are served only if this says so; who may read them is still for `authorize` to say. */
-  readonly allowSecrets?: boolean;
-  /** What `/version` says; best the API server's own. */
-  readonly version?: Partial<VersionInfo>;
-  /** Ends every watch, and stops following the informers. */
-  readonly signal?: AbortSignal;
-  /** How many events per resource are kept for watches to be replayed from; 4096 by default. */
-  readonly eventWindow?: number;
-  /** The time between bookmarks, which show a watch that its server lives and the server a dead peer; 30 s by default. */
-  readonly bookmarkIntervalMs?: number;
-  /** How many bytes may wait in a watch's stream; 256 KiB by default. A watch that reads too slowly is cut off. */
-  readonly watchBufferBytes?: number;
-  /** How long a read waits for a resourceVersion that the cache has not come to yet; 3 s by default. */
-  readonly freshnessTimeoutMs?: number;
-  /** Where time comes from; the system's clock by default. */
-  readonly clock?: Clock;
-  /** Where failures of the hooks are told; the console by default. */
-  readonly logger?: Logger;
+export interface ReadApi extends Hono {
+  /**
+   * Ends open watches at once: those of the users for which `which` is true, all without it. What their readers ask for
+   * next is decided anew. For a user whose permission was taken away.
+   *
+   * @returns How many there were.
+   */
+  endWatches(which?: (user: UserInfo | undefined) => boolean): number;
 }
 
 /**
@@ -102,7 +59,12 @@ export interface ReadApiOptions {
  * `app.route("/", api)` or under any path.
  *
  * - Nothing is served without `authorize`, or `allowAnonymous: true`; Secrets need `allowSecrets: true` besides.
- *   `/healthz`, `/livez`, `/readyz` and `/version` are open, as an API server's are.
+ *   `/healthz`, `/livez`, `/readyz` and `/version` are open, as an API server's are; which informers are not ready is told
+ *   to whoever may read `/readyz`.
+ * - A hook that answers with anything but a clear yes, fails or does not answer in time has refused.
+ * - A watch ends after an hour or less, when its reader's credential ends, and when the hooks, asked again, refuse.
+ * - Selectors, readers, what waits for them and the time that they take to read have limits; see the options.
+ * - A continue token goes on with the list that it is of: the same path, selectors and user.
  * - Reads come from the cache: a list without a resourceVersion is as fresh as the informer is. A read at a
  *   resourceVersion waits until the cache has come to it, and is answered 504 if it does not.
  * - Objects are encoded as they are in the store, one by one. A number that `JSON.parse` could not hold (beyond 2^53)
@@ -115,14 +77,14 @@ export interface ReadApiOptions {
  * Do not put `etag()`, `prettyJSON()` or `timeout()` that awaits bodies in front of it: a watch's body never ends.
  * `compress()` leaves watches alone, as they say `no-transform`.
  *
- * @throws {TypeError} There is neither `authorize` nor `allowAnonymous`, Secrets are served without `allowSecrets`, a
+ * @throws {TypeError} There is neither `authorize` nor `allowAnonymous`, a hook is no function, an `allow...` no boolean, Secrets are served without `allowSecrets`, a
  * resource is not known by its name, or is served twice.
  * @throws {RangeError} A number among the options is negative, or 0 where that makes no sense.
  *
  * @example
  * ```ts
  * import { newCluster, SharedIndexInformer } from "@listwatch/cache";
- * import { readApi } from "@listwatch/cache/hono";
+ * import { allowNamespaces, bearerTokens, readApi } from "@listwatch/cache/hono";
  * import { InMemoryApiServer, pod } from "@listwatch/cache/testing";
  *
  * const server = new InMemoryApiServer();
@@ -131,21 +93,24 @@ export interface ReadApiOptions {
  * const pods = new SharedIndexInformer(cluster.resource("v1/pods"));
  * const api = readApi({
  *   resources: [{ informer: pods, resource: "v1/pods" }],
- *   authorize: ({ namespace }, c) => c.req.header("Authorization") === `Bearer ${namespace}`,
+ *   authenticate: bearerTokens([{ token: "shop-reader-s3cret", user: { name: "reader" } }]),
+ *   authorize: allowNamespaces(["shop"]),
  * });
  * const running = pods.start();
  * await pods.synced();
  * const path = "/api/v1/namespaces/shop/pods/web-1";
- * console.log((await api.request(path)).status); // 403
- * console.log((await api.request(path, { headers: { Authorization: "Bearer shop" } })).status); // 200
+ * console.log((await api.request(path)).status); // 401
+ * const headers = { Authorization: "Bearer shop-reader-s3cret" };
+ * console.log((await api.request(path, { headers })).status); // 200
  * await running.stop();
  * server.close();
  * ```
  */
-export function readApi(options: ReadApiOptions): Hono {
+export function readApi(options: ReadApiOptions): ReadApi {
   checkAccess(options);
-  const limits = limitsOf(options);
-  const { clock = realClock, logger = consoleLogger, signal } = options;
+  const settings = readSettings(options);
+  const { clock } = settings;
+  const { logger = consoleLogger, signal, authenticate, authorize, allowAnonymous } = options;
   const resources = options.resources.map(({ resource }) => describe(resource));
   checkResources(resources, options);
   const served = options.resources.map(({ informer }, i): ServedResource => ({
@@ -153,94 +118,160 @@ export function readApi(options: ReadApiOptions): Hono {
     informer,
     log: new EventLog<KubernetesObject>(informer, {
       clock,
-      capacity: limits.eventWindow,
-      heartbeatMs: limits.bookmarkIntervalMs,
+      capacity: settings.eventWindow,
+      heartbeatMs: settings.bookmarkIntervalMs,
     }),
   }));
   if (signal !== undefined) onAbort(signal, () => served.forEach(({ log }) => log.close()));
+  const { hookTimeoutMs } = settings;
   const state: ReadApiState = {
     served,
     resources,
-    gate: newGate({ authenticate: options.authenticate, authorize: options.authorize, logger }),
-    handling: { clock, ...limits },
+    gate: newGate({ authenticate, authorize, allowAnonymous, hookTimeoutMs, clock, logger }),
+    readers: new Readers(settings),
+    turns: new TurnQueue(),
+    settings,
   };
 
   const app = new Hono();
   app.get("/healthz", () => alive());
   app.get("/livez", () => alive());
-  app.get("/readyz", (c) => ready(served, { verbose: c.req.query("verbose") !== undefined }));
-  app.get("/version", (c) => c.json(versionInfo(options.version)));
+  app.get("/readyz", (c) => answerReady(c, state));
+  app.get("/version", (c) => c.json(versionInfo(options.version), 200, { ...GUARD_HEADERS }));
   app.all("/api/*", (c) => answer(c, state));
   app.all("/apis/*", (c) => answer(c, state));
-  return app;
+  return Object.assign(app, {
+    endWatches(which: (user: UserInfo | undefined) => boolean = () => true): number {
+      const ended = Array.from(state.readers.watches).filter(({ user }) => which(user));
+      for (const watch of ended) watch.stop();
+      return ended.length;
+    },
+  });
 }
 
 interface ReadApiState {
   readonly served: readonly ServedResource[];
   readonly resources: readonly ApiResource[];
   readonly gate: Gate;
-  readonly handling: Limits & { readonly clock: Clock };
+  readonly readers: Readers;
+  readonly turns: TurnQueue;
+  readonly settings: ReadSettings;
 }
-
-type Limits = Required<
-  Pick<ReadApiOptions, "eventWindow" | "bookmarkIntervalMs" | "watchBufferBytes" | "freshnessTimeoutMs">
->;
 
 async function answer(c: Context, state: ReadApiState): Promise<Response> {
-  const segments = pathSegments(c);
-  if (segments === undefined) return statusResponse(unknownPath());
-  // As Hono turns HEAD into GET, which would open a watch that nobody reads.
-  const { method } = c.req.raw;
-  const isRead = method === "GET" || method === "HEAD";
-  const path = parseResourcePath(segments);
-  if (path === undefined) {
-    return isRead ? await answerOther(c, state, segments) : await refuse(c, methodNotAllowed());
+  const reader = state.readers.enter();
+  if (reader === undefined) return statusResponse(tooManyRequests());
+  try {
+    return await route(c, state, reader);
+  } catch (error) {
+    // Nobody reads this.
+    if (c.req.raw.signal.aborted) return new Response(null, { status: 499 });
+    throw error;
+  } finally {
+    reader.release();
   }
-  const target = state.served.find(({ resource }) => isAt(resource, path));
-  if (target === undefined) {
-    const refusal = await state.gate({ ...path, verb: path.name === "" ? "list" : "get" }, c);
-    return await refuse(c, refusal ?? unknownPath());
-  }
-  if (method !== "GET") {
-    return await refuse(c, isWrite(method, path, target) ? readOnly(target.resource) : methodNotAllowed());
-  }
-  const wait = { timeoutMs: state.handling.freshnessTimeoutMs, signal: c.req.raw.signal };
-  return await answerResource(c, { target, path, gate: state.gate, wait, ...state.handling });
 }
 
-/** Discovery, and what is not there. */
-async function answerOther(c: Context, state: ReadApiState, segments: readonly string[]): Promise<Response> {
-  const path = `/${segments.join("/")}`;
-  const refusal = await state.gate(
-    { verb: "get", group: "", version: "", resource: "", namespace: "", name: "", path },
+async function route(c: Context, state: ReadApiState, reader: Reader): Promise<Response> {
+  const { pathname } = new URL(c.req.url);
+  const segments = pathSegments(c, pathname);
+  const path = segments && parseResourcePath(segments);
+  // As Hono turns HEAD into GET, which would open a watch that nobody reads.
+  const { method } = c.req.raw;
+  if (path === undefined) {
+    const asked = askedOfPath(segments === undefined ? pathname : `/${segments.join("/")}`);
+    const refusal = await refusalOf(c, state, reader, asked);
+    if (refusal !== undefined) return statusResponse(refusal);
+    if (method !== "GET" && method !== "HEAD") return await refuse(c, methodNotAllowed());
+    return discovery(c, state, asked.path);
+  }
+  const target = state.served.find(({ resource }) => isAt(resource, path));
+  if (target !== undefined && method === "GET") {
+    const wait = { timeoutMs: state.settings.freshnessTimeoutMs, signal: c.req.raw.signal };
+    return await answerResource(c, { target, path, wait, reader, ...state });
+  }
+  // What is served here is told only to those who may read it.
+  const { name } = path;
+  const refusal = await refusalOf(
     c,
+    state,
+    reader,
+    askedOf(path, { verb: name === "" ? "list" : "get", name }),
   );
   if (refusal !== undefined) return statusResponse(refusal);
-  const found = answerDiscovery(state.resources, {
+  if (target === undefined) return await refuse(c, unknownPath());
+  return await refuse(c, isWrite(method, path, target) ? readOnly(target.resource) : methodNotAllowed());
+}
+
+/** Why a request is refused; `undefined` if it is not. */
+async function refusalOf(
+  c: Context,
+  { gate, settings }: ReadApiState,
+  reader: Reader,
+  asked: Asked,
+): Promise<Status | undefined> {
+  const permission = await gate(asked, c);
+  if (isStatus(permission)) return permission;
+  return reader.identify(settings.clientOf(c, permission.user)) ? undefined : tooManyRequests();
+}
+
+async function answerReady(c: Context, { served, gate }: ReadApiState): Promise<Response> {
+  const isVerbose = c.req.query("verbose") !== undefined;
+  const isTold = isVerbose || served.some(({ informer }) => !informer.hasSynced());
+  const mayTell = isTold && !isStatus(await gate(askedOfPath("/readyz"), c));
+  return ready(served, { verbose: isVerbose && mayTell, mayTell });
+}
+
+function discovery(c: Context, { resources }: ReadApiState, path: string): Response {
+  const found = answerDiscovery(resources, {
     path,
     accept: c.req.header("Accept"),
     ifNoneMatch: c.req.header("If-None-Match"),
     serverAddress: new URL(c.req.url).host,
   });
   if (found === undefined) return statusResponse(unknownPath());
-  return new Response(found.body, { status: found.status, headers: found.headers });
+  return new Response(found.body, { status: found.status, headers: { ...found.headers, ...GUARD_HEADERS } });
 }
 
-/** Answers with a Status once the request's body is read: on a kept-alive connection it would be taken for the next request. */
-async function refuse(c: Context, status: Parameters<typeof statusResponse>[0]): Promise<Response> {
+// An object that is written may have 1.5 MB in etcd; whoever sends more is not waited for.
+const DRAINED_BYTES = 2 * 1024 * 1024;
+
+/**
+ * Answers with a Status once the request's body is read: on a kept-alive connection it would be taken for the next
+ * request. Of a body that is too long the connection is closed instead.
+ */
+async function refuse(c: Context, status: Status): Promise<Response> {
+  const isRead = await drain(c.req.raw.body);
+  const response = statusResponse(status);
+  if (!isRead) response.headers.set("Connection", "close");
+  return response;
+}
+
+/** Reads a body to its end; `false` if that is too far away. */
+async function drain(body: ReadableStream<Uint8Array> | null): Promise<boolean> {
+  if (body === null) return true;
+  let left = DRAINED_BYTES;
+  const reader = body.getReader();
   try {
-    await c.req.raw.body?.pipeTo(new WritableStream());
+    for (;;) {
+      const { done, value } = await reader.read();
+      if (done) return true;
+      left -= value.byteLength;
+      if (left < 0) {
+        reader.cancel().catch(() => {});
+        return false;
+      }
+    }
   } catch {
-    // The client is gone, or broke off: there is nothing left to read.
+    return true; // The client is gone, or broke off: there is nothing left to read.
   }
-  return statusResponse(status);
 }
 
 /** The decoded path segments after what the app is mounted under; `undefined` if they do not decode. */
-function pathSegments(c: Context): string[] | undefined {
+function pathSegments(c: Context, pathname: string): string[] | undefined {
   // The route is the mount's path and "/api/*".
   const mounted = routePath(c).split("/").length - 3;
-  const segments = new URL(c.req.url).pathname.split("/").slice(1 + mounted);
+  const segments = pathname.split("/").slice(1 + mounted);
   if (segments.at(-1) === "") segments.pop();
   try {
     return segments.map(decodeURIComponent);
@@ -264,26 +295,6 @@ function isWrite(method: string, path: ResourcePath, { resource }: ServedResourc
   return method === "POST" && !isOne && (path.namespace !== "" || !resource.namespaced);
 }
 
-/** The numbers among the options, with their defaults. */
-function limitsOf(options: ReadApiOptions): Limits {
-  const {
-    eventWindow = 4096,
-    bookmarkIntervalMs = 30_000,
-    watchBufferBytes = 256 * 1024,
-    freshnessTimeoutMs = 3_000,
-  } = options;
-  const atLeast = (least: number, values: Record<string, number>) => {
-    for (const [name, value] of Object.entries(values)) {
-      if (!(value >= least)) {
-        throw new RangeError(`Cannot serve with a ${name} of ${value}: it must be ${least} or more`);
-      }
-    }
-  };
-  atLeast(0, { eventWindow, freshnessTimeoutMs });
-  atLeast(1, { bookmarkIntervalMs, watchBufferBytes });
-  return { eventWindow, bookmarkIntervalMs, watchBufferBytes, freshnessTimeoutMs };
-}
-
 function describe(resource: string | ApiResource): ApiResource {
   if (typeof resource !== "string") return resource;
   const found = builtinResource(parseResource(resource));
@@ -297,32 +308,53 @@ function describe(resource: string | ApiResource): ApiResource {
 }
 
 function checkAccess(options: ReadApiOptions): void {
-  const { authorize, allowAnonymous = false } = options;
-  if (authorize === undefined && !allowAnonymous) {
+  const { authenticate, authorize, allowAnonymous, allowSecrets } = options;
+  for (const [name, hook] of Object.entries({ authenticate, authorize, clientOf: options.clientOf })) {
+    if (hook === undefined || typeof hook === "function") continue;
+    throw new TypeError(`Cannot use ${typeOf(hook)} as \`${name}\`: it must be a function, or left out`);
+  }
+  for (const [name, value] of Object.entries({ allowAnonymous, allowSecrets })) {
+    if (value === undefined || typeof value === "boolean") continue;
+    throw new TypeError(
+      `Cannot tell what is meant by \`${name}\`: it is ${typeOf(value)}, and must be true or false`,
+    );
+  }
+  if (authorize === undefined && allowAnonymous !== true) {
     throw new TypeError(
       "Cannot serve a cache to everybody by accident: give readApi an `authorize` hook that decides who may read " +
         "what, or say `allowAnonymous: true` if whoever can reach the server may read everything",
     );
   }
-  if (authorize !== undefined && allowAnonymous) {
+  if (authorize !== undefined && allowAnonymous === true) {
     throw new TypeError(
       "Cannot tell what is meant: readApi has both `authorize` and `allowAnonymous: true`; leave one out",
     );
   }
 }
 
+function typeOf(value: unknown): string {
+  return value === null ? "null" : Array.isArray(value) ? "an array" : `a value of type ${typeof value}`;
+}
+
 function checkResources(resources: readonly ApiResource[], options: ReadApiOptions): void {
   const names = new Set<string>();
-  for (const resource of resources) {
+  for (const [i, resource] of resources.entries()) {
     const name = `${resource.group}/${resource.version}/${resource.resource}`;
     if (names.has(name)) throw new TypeError(`Cannot serve ${name} twice: give readApi one informer for it`);
     names.add(name);
-    if (resource.group === "" && resource.resource === "secrets" && options.allowSecrets !== true) {
+    const holdsSecrets = isSecrets(resource) || isSecrets(options.resources[i].informer.resource);
+    if (holdsSecrets && options.allowSecrets !== true) {
       throw new TypeError(
         "Cannot serve Secrets by accident: say `allowSecrets: true` beside `authorize`, or leave secrets out of readApi's resources",
       );
     }
   }
+}
+
+/** Whether it is Kubernetes' own Secrets: by what is said of it, and by what its informer lists, whatever is said. */
+function isSecrets(resource: Partial<ApiResource> | undefined): boolean {
+  const { group, resource: name = "", kind } = resource ?? {};
+  return group === "" && (name.toLowerCase() === "secrets" || kind === "Secret");
 }
 
 function versionInfo(version: Partial<VersionInfo> = {}): Record<string, string> {

@@ -5,17 +5,30 @@
 
 import type { Context } from "hono";
 import type { ApiResource } from "../meta/discovery.ts";
-import { type ListQuery, parseListQuery } from "../meta/list_query.ts";
+import { type ListQuery, parseListQuery, wantsWatch } from "../meta/list_query.ts";
 import type { KubernetesObject } from "../meta/object.ts";
-import type { Status } from "../meta/status.ts";
 import type { VersionWaitOptions } from "../meta/version_waiters.ts";
-import type { Clock } from "../util/clock.ts";
-import type { Gate } from "./authorization.ts";
+import type { TurnQueue } from "../util/turn_queue.ts";
+import { askedOf } from "./authorization.ts";
+import { listIdentity } from "./continue_token.ts";
 import { listResponse, objectResponse } from "./encoding.ts";
 import type { EventLog } from "./event_log.ts";
+import type { Gate, Permission } from "./gate.ts";
 import { readPage } from "./list.ts";
+import { Pacer } from "./pacer.ts";
+import type { ReadSettings } from "./read_settings.ts";
+import type { Reader, Readers } from "./readers.ts";
 import type { ResourcePath } from "./request_path.ts";
-import { notSynced, objectNotFound, statusResponse, tooLarge, watchTooOld } from "./responses.ts";
+import {
+  GUARD_HEADERS,
+  isStatus,
+  notSynced,
+  objectNotFound,
+  statusResponse,
+  tooLarge,
+  tooManyRequests,
+  watchTooOld,
+} from "./responses.ts";
 import { newSelection } from "./selection.ts";
 import type { ServedInformer } from "./served_informer.ts";
 import { newView, type View } from "./view.ts";
@@ -33,40 +46,54 @@ export interface ResourceRequest {
   readonly target: ServedResource;
   readonly path: ResourcePath;
   readonly gate: Gate;
-  readonly clock: Clock;
   /** What bounds a wait for a resourceVersion that the cache has not come to. */
   readonly wait: VersionWaitOptions;
-  readonly watchBufferBytes: number;
+  readonly reader: Reader;
+  readonly readers: Readers;
+  readonly turns: TurnQueue;
+  readonly settings: ReadSettings;
 }
+
+// A thousand values of the longest kind, and keys for a hundred requirements.
+const MAX_QUERY_TEXT = 128 * 1024;
 
 /** Answers a GET of a resource that is served. */
 export async function answerResource(c: Context, request: ResourceRequest): Promise<Response> {
-  const { target, path, gate, clock } = request;
+  const { target, path, gate, settings } = request;
   const { searchParams } = new URL(c.req.url);
   const isOne = path.name !== "";
   // `watch` means nothing on a single object.
   const query = parseListQuery(searchParams, {
     ...(isOne && { watch: false }),
     ...(target.resource.fieldSelectors && { selectableFields: target.resource.fieldSelectors }),
+    limits: {
+      maxRequirements: settings.maxSelectorRequirements,
+      maxValues: settings.maxSelectorValues,
+      maxTextLength: MAX_QUERY_TEXT,
+    },
   });
-  const isWatch = query.ok ? query.watch : false;
+  const isWatch = query.ok ? query.watch : wantsWatch(searchParams) && !isOne;
   const verb = isOne ? "get" : isWatch ? "watch" : "list";
   const name = path.name || (query.ok && query.fields?.requiresExactMatch("metadata.name")) || "";
-  const refusal = await gate({ ...path, name, verb }, c);
-  if (refusal !== undefined) return statusResponse(refusal);
+  const permission = await gate(askedOf(path, { verb, name }), c);
+  if (isStatus(permission)) return statusResponse(permission);
+  if (!request.reader.identify(settings.clientOf(c, permission.user))) {
+    return statusResponse(tooManyRequests());
+  }
 
   const view = newView(target.resource, {
     accept: c.req.header("Accept"),
     verb,
     searchParams,
-    nowMs: () => clock.now(),
+    nowMs: () => settings.clock.now(),
   });
   if (isStatus(view)) return statusResponse(view);
   if (!query.ok) return statusResponse(query.status);
   if (!target.log.isReady()) return statusResponse(notSynced(target.resource));
   const shape = { view, pretty: isPretty(c, searchParams) };
   if (isOne) return await answerGet(request, query, shape);
-  return isWatch ? await answerWatch(request, query, view) : await answerList(request, query, shape);
+  if (isWatch) return await answerWatch(request, query, { view, permission });
+  return await answerList(request, query, { ...shape, permission });
 }
 
 interface Shape {
@@ -87,27 +114,46 @@ async function answerGet(request: ResourceRequest, query: ListQuery, shape: Shap
     : objectResponse(object, shape);
 }
 
-async function answerList(request: ResourceRequest, query: ListQuery, shape: Shape): Promise<Response> {
-  const { target, path, wait } = request;
+async function answerList(
+  request: ResourceRequest,
+  query: ListQuery,
+  options: Shape & { readonly permission: Permission },
+): Promise<Response> {
+  const { target, path, wait, reader, turns, settings } = request;
+  const { group, version, resource } = path;
   const page = await readPage(target.log, {
     options: query.options,
     namespace: path.namespace,
     // The namespace is a range of keys.
     selection: newSelection(target.resource, { namespace: "", labels: query.labels, fields: query.fields }),
     labels: query.labels,
+    identity: listIdentity([
+      group,
+      version,
+      resource,
+      path.namespace,
+      String(query.labels ?? ""),
+      String(query.fields ?? ""),
+      options.permission.user?.name ?? "",
+    ]),
     wait,
+    pacer: new Pacer(turns),
   });
   return isStatus(page)
     ? statusResponse(page)
-    : listResponse(page, { ...shape, content: target.log.content });
+    : listResponse(page, { ...options, ...settings, reader, content: target.log.content });
 }
 
-async function answerWatch(request: ResourceRequest, query: ListQuery, view: View): Promise<Response> {
-  const { target, path, clock, wait } = request;
+async function answerWatch(
+  request: ResourceRequest,
+  query: ListQuery,
+  options: { readonly view: View; readonly permission: Permission },
+): Promise<Response> {
+  const { target, path, wait, reader, readers, turns, settings } = request;
   const { log } = target;
   const { resourceVersion = "0", sendInitialEvents, allowWatchBookmarks, timeoutSeconds } = query.options;
   const common = {
-    view,
+    ...options,
     selection: newSelection(target.resource, {
       namespace: path.namespace,
       labels: query.labels,
@@ -115,9 +161,17 @@ async function answerWatch(request: ResourceRequest, query: ListQuery, view: Vie
     }),
     allowBookmarks: allowWatchBookmarks === true,
     // 0 means no limit of its own, as if absent.
-    ...(timeoutSeconds && { timeoutMs: Math.max(timeoutSeconds, 0) * 1000 }),
-    bufferBytes: request.watchBufferBytes,
-    clock,
+    limitMs: Math.min(
+      timeoutSeconds ? Math.max(timeoutSeconds, 0) * 1000 : Infinity,
+      settings.watchLimitMs(),
+    ),
+    recheckMs: settings.watchRecheckMs,
+    bufferBytes: settings.watchBufferBytes,
+    writeTimeoutMs: settings.writeTimeoutMs,
+    reader,
+    readers,
+    pacer: new Pacer(turns),
+    clock: settings.clock,
   };
   if (sendInitialEvents) {
     if (resourceVersion !== "0" && !await log.reaches(resourceVersion, wait)) {
@@ -141,6 +195,7 @@ const WATCH_HEADERS: Readonly<Record<string, string>> = {
   "Content-Type": "application/json",
   "Cache-Control": "no-cache, private, no-transform",
   "X-Accel-Buffering": "no",
+  ...GUARD_HEADERS,
 };
 
 function watchResponse(body: ReadableStream<Uint8Array>): Response {
@@ -152,8 +207,4 @@ function isPretty(c: Context, searchParams: URLSearchParams): boolean {
   const pretty = searchParams.get("pretty");
   if (pretty !== null && pretty !== "") return /^(1|t|true)$/i.test(pretty);
   return /^(curl|Wget|Mozilla\/5\.0)/.test(c.req.header("User-Agent") ?? "");
-}
-
-function isStatus(value: object): value is Status {
-  return "kind" in value && value.kind === "Status";
 }

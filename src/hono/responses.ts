@@ -6,18 +6,40 @@
 import type { ApiResource } from "../meta/discovery.ts";
 import { newStatus, type Status } from "../meta/status.ts";
 
+/** The headers that keep a browser from taking an answer for something else, or showing it to a page of another site. */
+export const GUARD_HEADERS: Readonly<Record<string, string>> = {
+  "X-Content-Type-Options": "nosniff",
+  "Cross-Origin-Resource-Policy": "same-origin",
+};
+
 /** The headers that every answer with a body of JSON has. */
 export const JSON_HEADERS: Readonly<Record<string, string>> = {
   "Content-Type": "application/json",
   "Cache-Control": "no-cache, private",
+  ...GUARD_HEADERS,
 };
 
 /** A refusal as an HTTP answer. */
 export function statusResponse(status: Status): Response {
-  const headers: Record<string, string> = { ...JSON_HEADERS, "X-Content-Type-Options": "nosniff" };
+  const headers: Record<string, string> = { ...JSON_HEADERS };
   const seconds = status.details?.retryAfterSeconds;
   if (seconds !== undefined) headers["Retry-After"] = String(seconds);
   return new Response(JSON.stringify(status) + "\n", { status: status.code ?? 500, headers });
+}
+
+/** Whether an answer is a refusal. */
+export function isStatus(value: object): value is Status {
+  return "kind" in value && value.kind === "Status";
+}
+
+/** 429: there are too many readers. */
+export function tooManyRequests(): Status {
+  return newStatus(
+    429,
+    "TooManyRequests",
+    "Too many requests are being answered, please try again later.",
+    { retryAfterSeconds: 1 },
+  );
 }
 
 /** 404: nothing is served at this path. */

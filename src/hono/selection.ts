@@ -28,7 +28,13 @@ export interface Selection {
   readonly hasLabels: ((held: unknown) => boolean) | undefined;
   /** Whether the fields are; the same, but it needs the object itself. */
   readonly hasFields: ((object: KubernetesObject) => boolean) | undefined;
+  /** What it takes to ask of one object, as a {@linkcode Pacer} counts. */
+  readonly units: number;
 }
+
+// A label selector looks at an object's labels, however many requirements it has; a field selector at each field.
+const LABELS_UNITS = 10;
+const FIELD_UNITS = 10;
 
 /** A test for the objects of a resource; `undefined` where all of them are meant. */
 export function newSelection(of: GroupVersionResource, selectors: Selectors): Selection | undefined {
@@ -44,5 +50,6 @@ export function newSelection(of: GroupVersionResource, selectors: Selectors): Se
       (name === undefined || key.slice(key.indexOf("/") + 1) === name),
     hasLabels: labels && ((held) => labels.matches(metaOf(held)?.labels)),
     hasFields: fields && ((object) => fields.matches(fieldsOf(object))),
+    units: 2 + (labels ? LABELS_UNITS : 0) + (fields ? FIELD_UNITS * fields.requirements.length : 0),
   };
 }

@@ -5,6 +5,7 @@
 
 import type { StoreEvent } from "../informer/store_event.ts";
 import type { KubernetesObject } from "../meta/object.ts";
+import type { GroupVersionResource } from "../meta/resource.ts";
 
 /**
  * The store of a served informer: the part of `Indexer` that is read.
@@ -38,6 +39,8 @@ export interface ServedStore<T> {
  * ```
  */
 export interface ServedInformer<T extends KubernetesObject = KubernetesObject> {
+  /** What it lists at the API server, where that is known: Secrets are recognised by it. */
+  readonly resource?: GroupVersionResource | undefined;
   /** What is read. */
   readonly indexer: ServedStore<T>;
   /** Whether the first list is in the store. */

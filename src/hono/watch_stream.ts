@@ -8,14 +8,19 @@ import { resourceVersionOf } from "../meta/object.ts";
 import { compareResourceVersions } from "../meta/resource_version.ts";
 import type { Status } from "../meta/status.ts";
 import { INITIAL_EVENTS_END_ANNOTATION } from "../meta/watch_event.ts";
-import { type Clock, nextTurn, type TimerHandle } from "../util/clock.ts";
+import type { Clock, TimerHandle } from "../util/clock.ts";
+import type { UserInfo } from "./authorization.ts";
 import { encode, eventText, heldEventText } from "./encoding.ts";
 import type { EventLog, LogReader } from "./event_log.ts";
 import type { LogEntry } from "./log_entry.ts";
+import type { Permission } from "./gate.ts";
+import { OPEN_UNITS, type Pacer } from "./pacer.ts";
+import type { OpenWatch, Reader, Readers } from "./readers.ts";
 import { watchTooOld } from "./responses.ts";
 import type { Selection } from "./selection.ts";
 import type { Snapshot } from "./snapshot.ts";
 import type { View } from "./view.ts";
+import { WatchLife } from "./watch_life.ts";
 
 /** What is watched. */
 export interface WatchRequest<T> {
@@ -29,23 +34,31 @@ export interface WatchRequest<T> {
   /** What to begin with, as ADDED events. */
   readonly initial?: Snapshot<T>;
   readonly allowBookmarks: boolean;
-  /** Ends the watch after this time; never, if absent. */
-  readonly timeoutMs?: number;
+  /** The yes that it was opened with. */
+  readonly permission: Permission;
+  /** Ends the watch after this time. */
+  readonly limitMs: number;
+  /** How often the permission is asked for again. */
+  readonly recheckMs: number;
   /** How many bytes may wait to be read. */
   readonly bufferBytes: number;
+  /** How long a reader may leave the next bytes waiting. */
+  readonly writeTimeoutMs: number;
+  readonly reader: Reader;
+  readonly readers: Readers;
+  readonly pacer: Pacer;
   readonly clock: Clock;
 }
 
 // Small enough that a slow reader holds little, large enough that a burst is a few writes.
 const CHUNK_BYTES = 64 * 1024;
-// Some milliseconds' worth, where objects must be decoded to be selected.
-const OPENED_PER_TURN = 128;
 
 /**
  * Opens a watch: events as lines of JSON, those of one turn in one chunk.
  *
  * Nothing is queued for a reader: it has a place in the log, and what its stream has room for is taken from there.
- * A reader so slow that the log moves past its place gets a 410 ERROR event and is cut off.
+ * A reader so slow that the log moves past its place gets a 410 ERROR event and is cut off; one that leaves the next
+ * bytes waiting for too long is let go without a word.
  */
 export function openWatch<T extends KubernetesObject>(
   log: EventLog<T>,
@@ -69,29 +82,42 @@ export function errorStream(status: Status): ReadableStream<Uint8Array> {
   });
 }
 
-class Watch<T extends KubernetesObject> implements LogReader {
+class Watch<T extends KubernetesObject> implements LogReader, OpenWatch {
   readonly #log: EventLog<T>;
-  readonly #request: WatchRequest<T>;
+  readonly #request: Omit<WatchRequest<T>, "initial">;
   readonly wantsHeartbeat: boolean;
   #cursor: number;
   #resourceVersion: string;
   /** A resourceVersion from the future: what comes up to it has been seen by the reader, elsewhere. */
   readonly #skipThrough: string;
+  #initial: Pick<Snapshot<T>, "keys" | "objects">;
   #initialSent = 0;
   #initialDone: boolean;
   /** Others have a turn; `wake` is called after it. */
   #isPaused = false;
   #controller: ReadableStreamDefaultController<Uint8Array> | undefined;
+  /** What has been made of the chunk that others have a turn in the middle of. */
+  #parts: Uint8Array[] = [];
+  #length = 0;
+  #isWithinRelist = false;
+  #life: WatchLife | undefined;
   #detach: () => void = () => {};
-  #timer: TimerHandle | undefined;
+  #release: () => void = () => {};
+  /** The bytes in the stream, as they were counted last. */
+  #queuedBytes = 0;
+  /** All that were put into it. */
+  #sentBytes = 0;
+  #stallTimer: TimerHandle | undefined;
 
   constructor(log: EventLog<T>, request: WatchRequest<T>) {
     this.#log = log;
-    this.#request = request;
+    const { initial: _, ...rest } = request;
+    this.#request = rest;
     this.#cursor = request.cursor;
     this.#resourceVersion = request.resourceVersion;
     const isFuture = compareResourceVersions(request.resourceVersion, log.resourceVersion) > 0;
     this.#skipThrough = isFuture ? request.resourceVersion : "";
+    this.#initial = request.initial ?? NOTHING;
     this.#initialDone = request.initial === undefined;
     this.wantsHeartbeat = request.allowBookmarks;
   }
@@ -100,57 +126,109 @@ class Watch<T extends KubernetesObject> implements LogReader {
     return this.#cursor;
   }
 
+  get user(): UserInfo | undefined {
+    return this.#life?.user;
+  }
+
   open(controller: ReadableStreamDefaultController<Uint8Array>): void {
     this.#controller = controller;
-    const { clock, timeoutMs } = this.#request;
-    if (timeoutMs !== undefined) this.#timer = clock.setTimeout(() => this.end(), timeoutMs);
+    const { reader, readers } = this.#request;
+    this.#release = reader.hold();
+    readers.watches.add(this);
+    this.#life = new WatchLife(this, this.#request);
     this.#detach = this.#log.attach(this);
   }
 
   /** Hands on as much as there is and the stream has room for. */
   wake(): void {
-    while (this.#controller !== undefined && !this.#isPaused && (this.#controller.desiredSize ?? 0) > 0) {
+    this.#countQueue();
+    while (this.#controller !== undefined && !this.#isPaused) {
+      if (this.#life?.isOver) return this.stop();
+      if (!this.#hasRoom()) return this.#isCaughtUp() ? undefined : this.#awaitReader();
       if (this.#cursor < this.#log.tail) return this.cut();
       const chunk = this.#nextChunk();
       if (chunk === undefined) return;
-      this.#controller.enqueue(chunk);
+      this.#enqueue(chunk);
     }
   }
 
   heartbeat(): void {
+    if (this.#life?.isOver) return this.stop();
     // A bookmark speaks of everything before it: not while something waits to be read.
     if (this.#isCaughtUp() && (this.#controller?.desiredSize ?? 0) > 0) {
-      this.#controller?.enqueue(encode(this.#bookmark()));
+      this.#enqueue(encode(this.#bookmark()));
     }
   }
 
   cut(): void {
     const status = watchTooOld(this.#resourceVersion, this.#log.oldestResourceVersion);
-    this.#controller?.enqueue(encode(eventText("ERROR", status)));
-    this.#finish();
+    this.#enqueue(encode(eventText("ERROR", status)));
+    this.stop();
   }
 
   end(): void {
     this.wake();
     if (this.wantsHeartbeat) this.heartbeat();
-    this.#finish();
+    this.stop();
+  }
+
+  /** Ends it, without what is left to tell. */
+  stop(): void {
+    this.#controller?.close();
+    this.close();
   }
 
   /** The reader has gone. */
   close(): void {
     this.#controller = undefined;
+    this.#detach();
+    this.#life?.close();
+    this.#stopAwaiting();
+    this.#request.readers.watches.delete(this);
+    this.#request.readers.buffered(-this.#queuedBytes);
+    this.#queuedBytes = 0;
     this.#release();
   }
 
-  #finish(): void {
-    this.#controller?.close();
-    this.close();
+  #enqueue(chunk: Uint8Array): void {
+    if (this.#controller === undefined) return;
+    this.#sentBytes += chunk.byteLength;
+    this.#controller.enqueue(chunk);
+    this.#countQueue();
   }
 
-  #release(): void {
-    this.#detach();
-    if (this.#timer !== undefined) this.#request.clock.clearTimeout(this.#timer);
-    this.#timer = undefined;
+  #countQueue(): void {
+    if (this.#controller === undefined) return;
+    const queuedBytes = this.#request.bufferBytes - (this.#controller.desiredSize ?? 0);
+    this.#request.readers.buffered(queuedBytes - this.#queuedBytes);
+    this.#queuedBytes = queuedBytes;
+  }
+
+  /** Whether the stream takes more: where much waits for all readers together, one chunk at a time. */
+  #hasRoom(): boolean {
+    return this.#queuedBytes <= 0 ||
+      (this.#queuedBytes < this.#request.bufferBytes && this.#request.readers.hasRoom);
+  }
+
+  /** There is more to tell, and the stream is full: lets go of a reader that reads nothing of it. */
+  #awaitReader(): void {
+    if (this.#stallTimer !== undefined) return;
+    const { clock, writeTimeoutMs } = this.#request;
+    const readBytes = this.#sentBytes - this.#queuedBytes;
+    this.#stallTimer = clock.setTimeout(() => {
+      this.#stallTimer = undefined;
+      this.#countQueue();
+      if (this.#isCaughtUp() || this.#hasRoom()) return;
+      if (this.#sentBytes - this.#queuedBytes > readBytes) return this.#awaitReader();
+      // What waits in the stream goes, too.
+      this.#controller?.error(new Error(`nobody has read the watch for ${writeTimeoutMs} ms`));
+      this.close();
+    }, writeTimeoutMs);
+  }
+
+  #stopAwaiting(): void {
+    if (this.#stallTimer !== undefined) this.#request.clock.clearTimeout(this.#stallTimer);
+    this.#stallTimer = undefined;
   }
 
   #isCaughtUp(): boolean {
@@ -159,46 +237,55 @@ class Watch<T extends KubernetesObject> implements LogReader {
 
   #nextChunk(): Uint8Array | undefined {
     if (!this.#initialDone) return this.#initialChunk();
-    const parts: Uint8Array[] = [];
-    let length = 0;
-    let isWithinRelist = false;
-    while (this.#cursor < this.#log.head && (length < CHUNK_BYTES || isWithinRelist)) {
+    const { pacer, selection } = this.#request;
+    while (this.#cursor < this.#log.head && (this.#length < CHUNK_BYTES || this.#isWithinRelist)) {
+      // In the middle of a relist the log would move on past its place.
+      if (selection !== undefined && pacer.spend(2 * selection.units) && !this.#isWithinRelist) {
+        return this.#pause();
+      }
       const entry = this.#log.entry(this.#cursor);
       this.#cursor++;
       if (entry === undefined) continue;
       // The changes of a relist go out together.
-      isWithinRelist = entry.gapAfter !== undefined && entry.type !== "BOOKMARK";
+      this.#isWithinRelist = entry.gapAfter !== undefined && entry.type !== "BOOKMARK";
       const bytes = this.#encoded(entry);
       if (bytes === undefined) continue;
-      parts.push(bytes);
-      length += bytes.byteLength;
+      this.#parts.push(bytes);
+      this.#length += bytes.byteLength;
     }
-    return length === 0 ? undefined : concatenate(parts, length);
+    if (this.#length === 0) return undefined;
+    const chunk = concatenate(this.#parts, this.#length);
+    this.#parts = [];
+    this.#length = 0;
+    return chunk;
   }
 
   #initialChunk(): Uint8Array | undefined {
-    const { initial: { keys, objects } = NOTHING, selection, view, allowBookmarks } = this.#request;
+    const { keys, objects } = this.#initial;
+    const { selection, view, allowBookmarks, pacer } = this.#request;
     const { content } = this.#log;
     let text = "";
-    let opened = 0;
     for (; this.#initialSent < keys.length && text.length < CHUNK_BYTES; this.#initialSent++) {
+      if (selection !== undefined && pacer.spend(selection.units)) {
+        this.#pause();
+        return text === "" ? undefined : encode(text);
+      }
       const held = objects[this.#initialSent];
       if (selection?.mayHave(keys[this.#initialSent]) === false || selection?.hasLabels?.(held) === false) {
         continue;
-      }
-      if (content.isEncoded && opened++ === OPENED_PER_TURN) {
-        this.#pause();
-        return text === "" ? undefined : encode(text);
       }
       if (selection?.hasFields === undefined) {
         text += heldEventText("ADDED", held, { view, content });
         continue;
       }
+      if (content.isEncoded) pacer.spend(OPEN_UNITS);
       const object = content.open(held);
       if (selection.hasFields(object)) text += eventText("ADDED", view.event(object));
     }
     if (this.#initialSent === keys.length) {
       this.#initialDone = true;
+      // What the snapshot holds is not held any longer.
+      this.#initial = NOTHING;
       if (allowBookmarks) {
         text += eventText(
           "BOOKMARK",
@@ -212,9 +299,9 @@ class Watch<T extends KubernetesObject> implements LogReader {
     return text === "" ? this.#nextChunk() : encode(text);
   }
 
-  #pause(): void {
+  #pause(): undefined {
     this.#isPaused = true;
-    nextTurn().then(() => {
+    this.#request.pacer.rest().then(() => {
       this.#isPaused = false;
       this.wake();
     });

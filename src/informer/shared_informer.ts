@@ -10,6 +10,7 @@
  */
 
 import { deletionHandlingMetaNamespaceKey } from "../meta/keys.ts";
+import type { GroupVersionResource } from "../meta/resource.ts";
 import { VersionWaiters } from "../meta/version_waiters.ts";
 import type { ListerWatcher } from "../reflector/lister_watcher.ts";
 import { checkReflectorOptions, type WatchErrorHandler } from "../reflector/reflector_options.ts";
@@ -95,6 +96,8 @@ export class SharedIndexInformer<T, I extends string = never> {
 
   /** The store, with its indices; for reading only. */
   readonly indexer: Indexer<T, I>;
+  /** What its source lists, where that is known. */
+  readonly resource: GroupVersionResource | undefined;
 
   /**
    * Makes an informer that has not started.
@@ -103,6 +106,7 @@ export class SharedIndexInformer<T, I extends string = never> {
    */
   constructor(source: ListerWatcher<T>, options: SharedIndexInformerOptions<T, I> = {}) {
     this.#source = source;
+    this.resource = source.resource;
     this.#options = options;
     this.#clock = options.clock ?? realClock;
     this.#logger = options.logger ?? consoleLogger;

@@ -3,6 +3,7 @@
  * @module
  */
 
+import { compileLabels, type LabelTest } from "./compiled_labels.ts";
 import { SelectorParseError } from "./selector_error.ts";
 import { parseLabelRequirements } from "./selector_parser.ts";
 import { type LabelOperator, LabelRequirement, type LabelSet } from "./selector_requirement.ts";
@@ -24,6 +25,7 @@ export class LabelSelector {
   readonly requirements: readonly LabelRequirement[];
   /** `false` only for {@linkcode labelsNothing}: no object can match, whatever its labels. */
   readonly selectable: boolean;
+  #test: LabelTest | undefined;
 
   /** Makes a selector of requirements; none = everything. See {@linkcode parseLabelSelector} for text. */
   constructor(requirements: readonly LabelRequirement[], options: { readonly selectable?: boolean } = {}) {
@@ -36,13 +38,14 @@ export class LabelSelector {
     return this.selectable && this.requirements.length === 0;
   }
 
-  /** Whether labels fulfil every requirement. `undefined` is the same as no labels. */
+  /**
+   * Whether labels fulfil every requirement. `undefined` is the same as no labels. Costs a look at each key that is asked
+   * for, or at each label where those are fewer, however many requirements there are.
+   */
   matches(labels: LabelSet | undefined): boolean {
     if (!this.selectable) return false;
-    for (const requirement of this.requirements) {
-      if (!requirement.matches(labels)) return false;
-    }
-    return true;
+    this.#test ??= compileLabels(this.requirements);
+    return this.#test(labels);
   }
 
   /**

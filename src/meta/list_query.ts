@@ -34,6 +34,18 @@ export interface ListQueryOptions {
   readonly watch?: boolean;
   /** The fields a `fieldSelector` may name; `metadata.name` and `metadata.namespace` by default. */
   readonly selectableFields?: readonly string[];
+  /** What a query may cost; without a limit by default, as an API server has none. */
+  readonly limits?: ListQueryLimits;
+}
+
+/** What a query may cost. */
+export interface ListQueryLimits {
+  /** How many requirements a selector may have. */
+  readonly maxRequirements: number;
+  /** How many values the requirements of a selector may have in all. */
+  readonly maxValues: number;
+  /** How long the text of a selector may be. */
+  readonly maxTextLength: number;
 }
 
 const DEFAULT_FIELDS: readonly string[] = ["metadata.name", "metadata.namespace"];
@@ -52,7 +64,7 @@ export function parseListQuery(
   options: ListQueryOptions = {},
 ): ListQuery | ListQueryRefusal {
   const { selectableFields = DEFAULT_FIELDS } = options;
-  const watch = options.watch ?? boolean(searchParams, "watch") ?? false;
+  const watch = options.watch ?? wantsWatch(searchParams);
   try {
     const query = decode(searchParams);
     const causes = watch ? watchCauses(query) : listCauses(query);
@@ -64,8 +76,13 @@ export function parseListQuery(
     if (query.continue !== "" && query.resourceVersion !== "" && query.resourceVersion !== "0") {
       throw new TypeError("specifying resource version is not allowed when using continue");
     }
+    const { limits } = options;
+    checkLength("label", query.labelSelector, limits);
+    checkLength("field", query.fieldSelector, limits);
     const labels = parseLabelSelector(query.labelSelector);
     const fields = parseFieldSelector(query.fieldSelector);
+    checkCost("label", labels.requirements.map(({ values }) => values.length), limits);
+    checkCost("field", fields.requirements.map(() => 1), limits);
     checkFields(fields, selectableFields, options.selectableFields === undefined);
     return {
       ok: true,
@@ -106,6 +123,40 @@ function decode(params: URLSearchParams): RawQuery {
   };
 }
 
+function checkLength(kind: string, selector: string, limits: ListQueryLimits | undefined): void {
+  if (limits === undefined || selector.length <= limits.maxTextLength) return;
+  throw new RangeError(
+    `the ${kind} selector has ${selector.length} characters, and at most ${limits.maxTextLength} are accepted here`,
+  );
+}
+
+function checkCost(
+  kind: string,
+  values: readonly number[],
+  limits: ListQueryLimits | undefined,
+): void {
+  if (limits === undefined) return;
+  const { maxRequirements, maxValues } = limits;
+  if (values.length > maxRequirements) {
+    throw new RangeError(
+      `the ${kind} selector has ${values.length} requirements, and at most ${maxRequirements} are accepted ` +
+        "here; select less narrowly, and filter what comes",
+    );
+  }
+  const count = values.reduce((sum, ofOne) => sum + ofOne, 0);
+  if (count > maxValues) {
+    throw new RangeError(
+      `the ${kind} selector has ${count} values, and at most ${maxValues} are accepted here; ` +
+        "select less narrowly, and filter what comes",
+    );
+  }
+}
+
+/** Whether a query asks for a watch, whatever else is wrong with it. */
+export function wantsWatch(searchParams: URLSearchParams): boolean {
+  return boolean(searchParams, "watch") ?? false;
+}
+
 // Kubernetes' booleans: everything but "0" and "false" is true, the empty value too.
 function boolean(params: URLSearchParams, name: string): boolean | undefined {
   const value = params.get(name);
@@ -115,11 +166,20 @@ function boolean(params: URLSearchParams, name: string): boolean | undefined {
 function integer(params: URLSearchParams, name: string): number | undefined {
   const value = params.get(name);
   if (value === null) return undefined;
-  const parsing = `strconv.ParseInt: parsing ${JSON.stringify(value)}`;
+  const parsing = `strconv.ParseInt: parsing ${JSON.stringify(shortened(value))}`;
   if (!/^[+-]?[0-9]+$/.test(value)) throw new TypeError(`${parsing}: invalid syntax`);
+  if (value.length > MAX_DIGITS) throw new RangeError(`${parsing}: value out of range`);
   const number = BigInt(value.replace(/^\+/, ""));
   if (BigInt.asIntN(64, number) !== number) throw new RangeError(`${parsing}: value out of range`);
   return Number(number);
+}
+
+// Leading zeros included; to make a number of very many digits takes long.
+const MAX_DIGITS = 1_000;
+
+/** What is quoted in an answer: of a long text the beginning. */
+function shortened(text: string): string {
+  return text.length <= MAX_DIGITS ? text : `${text.slice(0, MAX_DIGITS)}...`;
 }
 
 function listCauses(query: RawQuery): StatusCause[] {
@@ -193,7 +253,7 @@ function unsupported(field: string, value: string, supported: readonly string[])
   const values = supported.map((text) => JSON.stringify(text)).join(", ");
   return {
     reason: "FieldValueNotSupported",
-    message: `Unsupported value: ${JSON.stringify(value)}: supported values: ${values}`,
+    message: `Unsupported value: ${JSON.stringify(shortened(value))}: supported values: ${values}`,
     field,
   };
 }
@@ -211,8 +271,10 @@ function invalid(causes: readonly StatusCause[]): Status {
 function resourceVersionProblem(version: string): string | undefined {
   if (version === "") return undefined;
   const isNumber = /^[0-9]+$/.test(version);
-  if (isNumber && BigInt.asUintN(64, BigInt(version)) === BigInt(version)) return undefined;
-  const quoted = JSON.stringify(version);
+  if (isNumber && version.length <= MAX_DIGITS && BigInt.asUintN(64, BigInt(version)) === BigInt(version)) {
+    return undefined;
+  }
+  const quoted = JSON.stringify(shortened(version));
   return `resourceVersion: Invalid value: ${quoted}: strconv.ParseUint: parsing ${quoted}: ` +
     (isNumber ? "value out of range" : "invalid syntax");
 }
@@ -231,8 +293,10 @@ function checkFields(selector: FieldSelector, selectable: readonly string[], isD
     if (selectable.includes(field)) continue;
     throw new TypeError(
       isDefault
-        ? `${JSON.stringify(field)} is not a known field selector: only "metadata.name", "metadata.namespace"`
-        : `field label not supported: ${field}`,
+        ? `${
+          JSON.stringify(shortened(field))
+        } is not a known field selector: only "metadata.name", "metadata.namespace"`
+        : `field label not supported: ${shortened(field)}`,
     );
   }
 }

@@ -155,13 +155,25 @@ export class LabelRequirement {
   }
 }
 
-const DECIMAL = /^[+-]?[0-9]+$/;
 const INT64_MAX = 2n ** 63n - 1n;
 const INT64_MIN = -(2n ** 63n);
+const MAX_LABEL_LENGTH = 63;
 
-// As Go's strconv.ParseInt(text, 10, 64), except that what does not parse is undefined.
-function parseInt64(text: string): bigint | undefined {
-  if (!DECIMAL.test(text)) return undefined;
+/** As Go's strconv.ParseInt(text, 10, 64), except that what does not parse is undefined. */
+export function parseInt64(text: string): bigint | undefined {
+  if (typeof text !== "string" || text.length > MAX_LABEL_LENGTH) return undefined;
+  const first = text.charCodeAt(0);
+  const digits = first === PLUS || first === MINUS ? 1 : 0;
+  if (text.length === digits) return undefined;
+  for (let i = digits; i < text.length; i++) {
+    const code = text.charCodeAt(i);
+    if (code < ZERO || code > NINE) return undefined;
+  }
   const value = BigInt(text);
   return value >= INT64_MIN && value <= INT64_MAX ? value : undefined;
 }
+
+const PLUS = 0x2b;
+const MINUS = 0x2d;
+const ZERO = 0x30;
+const NINE = 0x39;

@@ -4,6 +4,7 @@
  */
 
 import type { ListOptions, ListPage, ListWatchContext, WatchStream } from "../meta/list_watch.ts";
+import type { GroupVersionResource } from "../meta/resource.ts";
 
 /**
  * A source that can be listed and watched: an API server's resource, or anything that behaves like one.
@@ -39,6 +40,8 @@ export interface ListerWatcher<T> {
   watch(options: ListOptions, context: ListWatchContext): Promise<WatchStream<T>>;
   /** A name for log lines and errors, such as `pods`. */
   readonly description?: string;
+  /** What it lists, where that is known. */
+  readonly resource?: GroupVersionResource;
 }
 
 /**
@@ -59,6 +62,7 @@ export function newListWatch<T>(
 ): ListerWatcher<T> {
   return {
     description: source.description,
+    ...(source.resource && { resource: source.resource }),
     list: (options, context) => source.list(modifyOptions(options), context),
     watch: (options, context) => source.watch(modifyOptions(options), context),
   };

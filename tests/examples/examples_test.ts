@@ -4,9 +4,12 @@
  */
 
 import assert from "node:assert/strict";
+import { readFile } from "node:fs/promises";
 import { describe, it } from "node:test";
-import { newCluster } from "@listwatch/cache";
+import { newCluster, SharedIndexInformer } from "@listwatch/cache";
+import { allowNamespaces, readApi } from "@listwatch/cache/hono";
 import { InMemoryApiServer, pod } from "@listwatch/cache/testing";
+import type { Hono } from "hono";
 import { newApp } from "../../examples/serve_with_hono.ts";
 import "../../examples/test_your_controller.ts"; // tests by itself, of reconcile_loop.ts
 
@@ -16,6 +19,39 @@ function newServer(): InMemoryApiServer {
   server.create("v1/pods", pod("web-2", { namespace: "shop", nodeName: "node-1" }));
   server.create("v1/pods", pod("dns-1", { namespace: "kube-system", nodeName: "node-2" }));
   return server;
+}
+
+/** Tries to get at what is in another namespace than `shop`. */
+async function assertShopOnly(app: Hono): Promise<void> {
+  const page = await (await app.request("/api/v1/namespaces/shop/pods?limit=1")).json();
+  assert.equal(page.items.length, 1);
+  const forged = btoa(JSON.stringify({ v: "meta.k8s.io/v1", rv: "1", start: "a" }));
+  const ways = [
+    "/api/v1/pods",
+    "/api/v1/pods?watch=1",
+    "/api/v1/pods?watch=1&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=1",
+    "/api/v1/pods?limit=1",
+    `/api/v1/pods?continue=${page.metadata.continue}`,
+    `/api/v1/pods?continue=${forged}`,
+    "/api/v1/pods?fieldSelector=metadata.namespace%3Dshop",
+    "/api/v1/namespaces/kube-system/pods",
+    "/api/v1/namespaces/kube-system/pods?watch=1",
+    `/api/v1/namespaces/kube-system/pods?continue=${page.metadata.continue}`,
+    "/api/v1/namespaces/kube-system/pods/dns-1",
+    "/api/v1/namespaces//pods",
+    "/api/v1/namespaces/shop/../kube-system/pods",
+    "/api/v1/namespaces/shop%2f..%2fkube-system/pods",
+    "/api/v1/namespaces/*/pods",
+    `/api/v1/namespaces/shop/pods?continue=${forged}`,
+  ];
+  for (const path of ways) {
+    const response = await app.request(path);
+    assert.ok(response.status >= 400, `${path}: ${response.status}`);
+    assert.doesNotMatch(await response.text(), /node-2/, path);
+  }
+  for (const path of ["/api", "/apis", "/api/v1", "/nodes/node-2/pods", "/readyz?verbose"]) {
+    assert.doesNotMatch(await (await app.request(path)).text(), /dns-1/, path);
+  }
 }
 
 describe("the examples", () => {
@@ -46,10 +82,34 @@ describe("the examples", () => {
       await new Promise((resolve) => setTimeout(resolve, 1));
     }
     const byNode = await (await app.request("/nodes/node-1/pods")).json();
-    assert.deepEqual(byNode, { names: ["shop/web-1", "shop/web-2"], at: server.resourceVersion });
+    assert.deepEqual(byNode, { names: ["web-1", "web-2"], at: server.resourceVersion });
     const list = await (await app.request("/api/v1/namespaces/shop/pods")).json();
     assert.deepEqual([list.kind, list.items.length], ["PodList", 2]);
-    assert.equal((await app.request("/api/v1/namespaces/kube-system/pods")).status, 403);
+    await assertShopOnly(app);
+    stop.abort();
+  });
+
+  it("README's rule holds against every way around it", async () => {
+    using server = newServer();
+    const stop = new AbortController();
+    const pods = new SharedIndexInformer(
+      newCluster({ server: "http://in-memory", fetch: server.fetch }).resource("v1/pods"),
+    );
+    pods.start(stop.signal);
+    await pods.synced();
+    const readme = await readFile(new URL("../../README.md", import.meta.url), "utf8");
+    const rules = Array.from(readme.matchAll(/authorize: (.*?),\n/g), ([, rule]) => rule);
+    assert.ok(rules.length > 0);
+    for (const rule of rules) {
+      assert.equal(rule, 'allowNamespaces(["shop"])');
+      const app = readApi({
+        resources: [{ informer: pods, resource: "v1/pods" }],
+        authorize: allowNamespaces(["shop"]),
+      });
+      await assertShopOnly(app);
+    }
+    // Everything that listens does so on this machine only.
+    for (const [, options] of readme.matchAll(/Deno\.serve\((.*)\)/g)) assert.match(options, /127\.0\.0\.1/);
     stop.abort();
   });
 });

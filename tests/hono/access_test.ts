@@ -84,12 +84,31 @@ describe("authorization", () => {
       {
         ...common,
         verb: "get",
+        scope: "namespace",
         namespace: "shop",
         name: "web-1",
         path: "/api/v1/namespaces/shop/pods/web-1",
       },
-      { ...common, verb: "list", namespace: "", name: "", path: "/api/v1/pods" },
-      { ...common, verb: "watch", namespace: "shop", name: "", path: "/api/v1/namespaces/shop/pods" },
+      { ...common, verb: "list", scope: "cluster", namespace: undefined, name: "", path: "/api/v1/pods" },
+      {
+        ...common,
+        verb: "watch",
+        scope: "namespace",
+        namespace: "shop",
+        name: "",
+        path: "/api/v1/namespaces/shop/pods",
+      },
+    ]);
+  });
+
+  it("says that a namespace is in itself, as an API server does, and that all of them are the cluster's", async () => {
+    const namespaces = { informer: FakeInformer.with([object("shop", 5)], 10), resource: "v1/namespaces" };
+    const { api, seen } = recorded({ resources: [namespaces] });
+    await api.request("/api/v1/namespaces/shop");
+    await api.request("/api/v1/namespaces?fieldSelector=metadata.name%3Dshop");
+    assert.deepEqual(seen.map(({ scope, namespace, name }) => ({ scope, namespace, name })), [
+      { scope: "namespace", namespace: "shop", name: "shop" },
+      { scope: "cluster", namespace: undefined, name: "shop" },
     ]);
   });
 
@@ -104,8 +123,8 @@ describe("authorization", () => {
     const { api, seen } = recorded();
     const app = new Hono().route("/clusters/:cluster", api);
     await get(app, "/clusters/prod/apis");
-    assert.deepEqual(seen.map(({ verb, resource, path }) => ({ verb, resource, path })), [
-      { verb: "get", resource: "", path: "/apis" },
+    assert.deepEqual(seen.map(({ verb, scope, resource, path }) => ({ verb, scope, resource, path })), [
+      { verb: "get", scope: "path", resource: "", path: "/apis" },
     ]);
   });
 

@@ -346,7 +346,10 @@ describe("a relist", () => {
 
 describe("bookmarks", () => {
   it("come at an interval to those who asked, at the latest resourceVersion, and are the only timer", async () => {
-    const { api, informer, clock } = apiOf([object("shop/a", 5)], 10, { bookmarkIntervalMs: 10_000 });
+    const { api, informer, clock } = apiOf([object("shop/a", 5)], 10, {
+      bookmarkIntervalMs: 10_000,
+      watchLifetimeMs: Infinity,
+    });
     const asked = await WatchReader.open(api, `${WATCH}&resourceVersion=10&allowWatchBookmarks=true`);
     const again = await WatchReader.open(api, `${WATCH}&resourceVersion=10&allowWatchBookmarks=true`);
     const plain = await WatchReader.open(api, `${WATCH}&resourceVersion=10`);

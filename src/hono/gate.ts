@@ -1,0 +1,167 @@
+/**
+ * The gate that every request passes.
+ * @module
+ */
+
+import type { Context } from "hono";
+import { isTooManyRequests, newStatus, type Status } from "../meta/status.ts";
+import type { Clock, TimerHandle } from "../util/clock.ts";
+import { errorMessage } from "../util/errors.ts";
+import type { Logger } from "../util/logger.ts";
+import {
+  type Asked,
+  type Authenticate,
+  type Authorize,
+  type RequestAttributes,
+  unauthorized,
+  type UserInfo,
+} from "./authorization.ts";
+import { groupAndKind, isStatus, qualified, tooManyRequests } from "./responses.ts";
+
+/** Options of {@linkcode newGate}. */
+export interface GateOptions {
+  readonly authenticate?: Authenticate | undefined;
+  readonly authorize?: Authorize | undefined;
+  readonly allowAnonymous?: boolean | undefined;
+  /** How long a hook may take. */
+  readonly hookTimeoutMs: number;
+  readonly clock: Clock;
+  readonly logger: Logger;
+}
+
+/** The yes to one request. */
+export interface Permission {
+  /** Who asks; `undefined` where there is no `authenticate` hook. */
+  readonly user: UserInfo | undefined;
+  /** Asks the hooks again, about the same request. */
+  readonly renew: () => Promise<Permission | Status>;
+}
+
+/** Lets a request through, or says why not. */
+export type Gate = (asked: Asked, c: Context) => Promise<Permission | Status>;
+
+/**
+ * Makes the gate. It opens for a clear yes only: where there is an `authenticate` hook it must name somebody, where
+ * there is an `authorize` hook it must say `true`, and where there is none `allowAnonymous` must be `true`.
+ */
+export function newGate(options: GateOptions): Gate {
+  const { authenticate, authorize, allowAnonymous, clock, logger } = options;
+  const log = newDecisionLog(logger);
+
+  async function userOf(c: Context, path: string): Promise<UserInfo | undefined | Status> {
+    if (authenticate === undefined) return undefined;
+    try {
+      const user: unknown = await answerOf(() => authenticate(c), options);
+      if (isUser(user)) return isOver(user, clock) ? unauthorized() : user;
+      if (user !== undefined) log("authenticate", user, "only an object with a name is a user");
+      return unauthorized();
+    } catch (error) {
+      if (isTooManyRequests(error)) return tooManyRequests();
+      logger.error(`Cannot tell who asks for ${path}: ${errorMessage(error)}`, { error });
+      return unauthorized();
+    }
+  }
+
+  async function decide(attributes: RequestAttributes, c: Context): Promise<Status | undefined> {
+    if (authorize === undefined) return allowAnonymous === true ? undefined : forbidden(attributes, "");
+    try {
+      const decision: unknown = await answerOf(() => authorize(attributes, c), options);
+      if (decision === true) return undefined;
+      if (typeof decision === "string") return forbidden(attributes, decision);
+      if (decision !== false) {
+        log(
+          "authorize",
+          decision,
+          "only true lets a request through; false, or a text that tells why, refuses it",
+        );
+      }
+      return forbidden(attributes, "");
+    } catch (error) {
+      if (isTooManyRequests(error)) return tooManyRequests();
+      const { verb, path } = attributes;
+      logger.error(`Cannot decide on ${verb} ${path}: ${errorMessage(error)}`, { error });
+      return newStatus(500, "InternalError", "Internal error occurred: the authorization check failed");
+    }
+  }
+
+  const gate: Gate = async (asked, c) => {
+    const user = await userOf(c, asked.path);
+    if (user !== undefined && isStatus(user)) return user;
+    return await decide({ ...asked, user }, c) ?? { user, renew: () => gate(asked, c) };
+  };
+  return gate;
+}
+
+/** What a hook answers, if it does in time. */
+async function answerOf(
+  ask: () => unknown,
+  { clock, hookTimeoutMs }: Pick<GateOptions, "clock" | "hookTimeoutMs">,
+): Promise<unknown> {
+  const answer = ask();
+  if (typeof (answer as PromiseLike<unknown> | undefined)?.then !== "function") return answer;
+  let timer: TimerHandle;
+  const late = new Promise<never>((_, reject) => {
+    timer = clock.setTimeout(
+      () => reject(new Error(`the hook has not answered within ${hookTimeoutMs} ms`)),
+      hookTimeoutMs,
+    );
+  });
+  try {
+    return await Promise.race([answer, late]);
+  } finally {
+    clock.clearTimeout(timer);
+  }
+}
+
+function isUser(user: unknown): user is UserInfo {
+  if (typeof user !== "object" || user === null || Array.isArray(user)) return false;
+  const { name, expiresAtMs } = user as Partial<UserInfo>;
+  if (typeof name !== "string" || name === "") return false;
+  // A time that is none would be one that never comes.
+  return expiresAtMs === undefined || (typeof expiresAtMs === "number" && !Number.isNaN(expiresAtMs));
+}
+
+/** Whether a user's credential has ended. */
+export function isOver(user: UserInfo | undefined, clock: Clock): boolean {
+  return user?.expiresAtMs !== undefined && user.expiresAtMs <= clock.now();
+}
+
+/** Says once of each hook that it answered with something that is no decision. */
+function newDecisionLog(logger: Logger): (hook: string, answer: unknown, rule: string) => void {
+  const told = new Set<string>();
+  return (hook, answer, rule) => {
+    if (told.has(hook)) return;
+    told.add(hook);
+    const what = answer === null
+      ? "null"
+      : Array.isArray(answer)
+      ? "an array"
+      : `a value of type ${typeof answer}`;
+    logger.error(
+      `The ${hook} hook answered with ${
+        answer === undefined ? "undefined" : what
+      }, which is no decision: ${rule}. ` +
+        "The request was refused; this is told once",
+      { hook },
+    );
+  };
+}
+
+function forbidden(attributes: RequestAttributes, why: string): Status {
+  const { verb, group, resource, name, path } = attributes;
+  const user = JSON.stringify(attributes.user?.name ?? "system:anonymous");
+  const reason = why === "" ? "" : `: ${why}`;
+  if (attributes.scope === "path") {
+    return newStatus(403, "Forbidden", `forbidden: User ${user} cannot ${verb} path "${path}"${reason}`, {});
+  }
+  const what = name === "" ? qualified(attributes) : `${qualified(attributes)} ${JSON.stringify(name)}`;
+  const where = attributes.scope === "cluster"
+    ? "at the cluster scope"
+    : `in the namespace "${attributes.namespace}"`;
+  return newStatus(
+    403,
+    "Forbidden",
+    `${what} is forbidden: User ${user} cannot ${verb} resource "${resource}" in API group "${group}" ${where}${reason}`,
+    { ...(name !== "" && { name }), ...groupAndKind(attributes) },
+  );
+}

@@ -1,0 +1,120 @@
+/**
+ * What the read API can be told.
+ * @module
+ */
+
+import type { Context } from "hono";
+import type { ApiResource } from "../meta/discovery.ts";
+import type { Clock } from "../util/clock.ts";
+import type { Logger } from "../util/logger.ts";
+import type { Authenticate, Authorize, UserInfo } from "./authorization.ts";
+import type { ServedInformer } from "./served_informer.ts";
+
+/**
+ * One informer, and what it holds.
+ *
+ * @example
+ * ```ts
+ * import { newCluster, SharedIndexInformer } from "@listwatch/cache";
+ * import type { ReadApiResource } from "@listwatch/cache/hono";
+ * const informer = new SharedIndexInformer(newCluster({ server: "http://127.0.0.1:8001" }).resource("v1/pods"));
+ * const pods: ReadApiResource = { informer, resource: "v1/pods" };
+ * ```
+ */
+export interface ReadApiResource {
+  /** The informer; it need not run yet. */
+  readonly informer: ServedInformer;
+  /** What it holds: `v1/pods` for what Kubernetes brings, a description for custom resources. */
+  readonly resource: string | ApiResource;
+}
+
+/**
+ * What `/version` says.
+ *
+ * @example
+ * ```ts
+ * import type { VersionInfo } from "@listwatch/cache/hono";
+ * const version: VersionInfo = { major: "1", minor: "36", gitVersion: "v1.36.3", platform: "linux/amd64" };
+ * ```
+ */
+export interface VersionInfo {
+  readonly major: string;
+  readonly minor: string;
+  readonly gitVersion: string;
+  readonly platform: string;
+}
+
+/**
+ * Options of {@linkcode readApi}.
+ *
+ * @example
+ * ```ts
+ * import { allowNamespaces, type ReadApiOptions } from "@listwatch/cache/hono";
+ * const options: ReadApiOptions = {
+ *   resources: [],
+ *   authorize: allowNamespaces(["shop"]),
+ * };
+ * ```
+ */
+export interface ReadApiOptions {
+  /** What is served, in the order that discovery tells it. */
+  readonly resources: readonly ReadApiResource[];
+  /** Finds out who asks. Without it nobody has a name. */
+  readonly authenticate?: Authenticate;
+  /** Decides who may read what. Either this or {@linkcode ReadApiOptions.allowAnonymous} must be given. */
+  readonly authorize?: Authorize;
+  /**
+   * Whoever can reach the server may read everything it serves (or whoever `authenticate` knows, if that is given). Only
+   * `true` says so.
+   */
+  readonly allowAnonymous?: boolean;
+  /** How long a hook may take; 10 s by default. One that takes longer has refused. */
+  readonly hookTimeoutMs?: number;
+  /** Secrets are served only if this says so; who may read them is still for `authorize` to say. */
+  readonly allowSecrets?: boolean;
+  /** What `/version` says; best the API server's own. */
+  readonly version?: Partial<VersionInfo>;
+  /** Ends every watch, and stops following the informers. */
+  readonly signal?: AbortSignal;
+  /** How many events per resource are kept for watches to be replayed from; 4096 by default. */
+  readonly eventWindow?: number;
+  /** The time between bookmarks, which show a watch that its server lives and the server a dead peer; 30 s by default. */
+  readonly bookmarkIntervalMs?: number;
+  /** How many bytes may wait in a watch's stream; 256 KiB by default. A watch that reads too slowly is cut off. */
+  readonly watchBufferBytes?: number;
+  /**
+   * How long a watch may go on, less a random part of up to a fifth; an hour by default. It ends in good order, as at its
+   * `timeoutSeconds`, and its reader opens the next one. `Infinity`: for as long as it likes.
+   */
+  readonly watchLifetimeMs?: number;
+  /** How often the hooks are asked whether an open watch may still go on; 5 minutes by default. */
+  readonly watchRecheckMs?: number;
+  /** How long a watch or a large list waits for a reader that reads nothing of it; 30 s by default. */
+  readonly writeTimeoutMs?: number;
+  /** How many requests and watches are answered at a time; 10,000 by default. Further ones get 429. */
+  readonly maxReaders?: number;
+  /** How many of those may be one client's; 500 by default. */
+  readonly maxReadersPerClient?: number;
+  /**
+   * Tells clients apart, for that limit: by the user's name or else the address that the connection comes from, by
+   * default. `undefined`: no client that is known.
+   */
+  readonly clientOf?: (c: Context, user: UserInfo | undefined) => string | undefined;
+  /**
+   * How many bytes may wait in the streams of all watches together; 16 MiB by default. Beyond that no watch is given more
+   * than one chunk (about 64 KiB) at a time.
+   */
+  readonly maxBufferedBytes?: number;
+  /** How many requirements a selector may have; 100 by default. More are refused with 400. */
+  readonly maxSelectorRequirements?: number;
+  /** How many values a selector may have in all; 1,000 by default. More are refused with 400. */
+  readonly maxSelectorValues?: number;
+  /** How long a read waits for a resourceVersion that the cache has not come to yet; 3 s by default. */
+  readonly freshnessTimeoutMs?: number;
+  /** Where time comes from; the system's clock by default. */
+  readonly clock?: Clock;
+  /** Where randomness comes from; `Math.random` by default. */
+  readonly random?: () => number;
+  /** Where failures of the hooks are told; the console by default. */
+  readonly logger?: Logger;
+}

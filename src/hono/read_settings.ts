@@ -1,0 +1,87 @@
+/**
+ * The numbers among the options.
+ * @module
+ */
+
+import type { Context } from "hono";
+import { type Clock, realClock } from "../util/clock.ts";
+import { requireNumbers } from "../util/require_number.ts";
+import type { UserInfo } from "./authorization.ts";
+import type { ReadApiOptions } from "./read_api_options.ts";
+import { remoteAddress } from "./readers.ts";
+
+/** The options that requests are answered by, with their defaults. */
+export interface ReadSettings {
+  readonly clock: Clock;
+  readonly eventWindow: number;
+  readonly bookmarkIntervalMs: number;
+  readonly watchBufferBytes: number;
+  readonly freshnessTimeoutMs: number;
+  readonly hookTimeoutMs: number;
+  readonly watchRecheckMs: number;
+  readonly writeTimeoutMs: number;
+  readonly maxReaders: number;
+  readonly maxReadersPerClient: number;
+  readonly maxBufferedBytes: number;
+  readonly maxSelectorRequirements: number;
+  readonly maxSelectorValues: number;
+  /** How long the next watch may go on. */
+  watchLimitMs(): number;
+  /** Whose request it is, for the limit per client. */
+  clientOf(c: Context, user: UserInfo | undefined): string | undefined;
+}
+
+/** Reads the options; throws a `RangeError` for a number that nothing could work with. */
+export function readSettings(options: ReadApiOptions): ReadSettings {
+  const {
+    clock = realClock,
+    eventWindow = 4096,
+    bookmarkIntervalMs = 30_000,
+    watchBufferBytes = 256 * 1024,
+    freshnessTimeoutMs = 3_000,
+    hookTimeoutMs = 10_000,
+    watchLifetimeMs = 3_600_000,
+    watchRecheckMs = 300_000,
+    writeTimeoutMs = 30_000,
+    maxReaders = 10_000,
+    maxReadersPerClient = 500,
+    maxBufferedBytes = 16 * 1024 * 1024,
+    maxSelectorRequirements = 100,
+    maxSelectorValues = 1_000,
+    random = Math.random,
+    clientOf = (c, user) => user === undefined ? addressOf(c) : `user ${user.name}`,
+  } = options;
+  const fromZero = {
+    eventWindow,
+    freshnessTimeoutMs,
+    maxBufferedBytes,
+    maxSelectorRequirements,
+    maxSelectorValues,
+  };
+  const fromOne = {
+    bookmarkIntervalMs,
+    watchBufferBytes,
+    hookTimeoutMs,
+    watchRecheckMs,
+    writeTimeoutMs,
+    maxReaders,
+    maxReadersPerClient,
+  };
+  requireNumbers("serve", fromZero, { mayBeInfinite: true });
+  requireNumbers("serve", { ...fromOne, watchLifetimeMs }, { least: 1, mayBeInfinite: true });
+  const hasHooks = options.authenticate !== undefined || options.authorize !== undefined;
+  return {
+    clock,
+    ...fromZero,
+    ...fromOne,
+    watchRecheckMs: hasHooks ? watchRecheckMs : Infinity,
+    // So that watches which were opened together do not all come back together.
+    watchLimitMs: () => watchLifetimeMs * (1 - 0.2 * random()),
+    clientOf,
+  };
+}
+
+function addressOf(c: Context): string | undefined {
+  const address = remoteAddress(c.req.raw, c.env);
+  return address && `address ${address}`;
+}

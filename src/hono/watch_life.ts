@@ -1,0 +1,120 @@
+/**
+ * How long a watch may go on.
+ * @module
+ */
+
+import { type Clock, monotonicNow, type TimerHandle } from "../util/clock.ts";
+import type { UserInfo } from "./authorization.ts";
+import { isOver, type Permission } from "./gate.ts";
+import { isStatus } from "./responses.ts";
+
+/** Options of {@linkcode WatchLife}. */
+export interface WatchLifeOptions {
+  readonly clock: Clock;
+  /** The yes that the watch was opened with. */
+  readonly permission: Permission;
+  /** Ends the watch in good order after this time. */
+  readonly limitMs: number;
+  /** How often to ask whether the permission still holds. */
+  readonly recheckMs: number;
+}
+
+/** A watch, as its life sees it. */
+export interface Mortal {
+  /** Its time is over: tell what is left to tell, then end. */
+  end(): void;
+  /** The reader may see nothing more. */
+  stop(): void;
+}
+
+// Before the end of a credential: time for the hooks to look for its successor.
+const MARGIN_MS = 10_000;
+
+/** Ends a watch when its time is over, or its permission is. One timer at a time. */
+export class WatchLife {
+  readonly #watch: Mortal;
+  readonly #options: WatchLifeOptions;
+  readonly #endMs: number;
+  #user: UserInfo | undefined;
+  #nextCheckMs: number;
+  #timer: TimerHandle | undefined;
+  #isClosed = false;
+
+  /** Begins. */
+  constructor(watch: Mortal, options: WatchLifeOptions) {
+    this.#watch = watch;
+    this.#options = options;
+    this.#endMs = monotonicNow(options.clock) + options.limitMs;
+    this.#user = options.permission.user;
+    this.#nextCheckMs = this.#checkTime();
+    this.#schedule();
+  }
+
+  /** Whose watch it is. */
+  get user(): UserInfo | undefined {
+    return this.#user;
+  }
+
+  /** Whether nothing more may be told, as the reader's credential has ended. */
+  get isOver(): boolean {
+    return isOver(this.#user, this.#options.clock);
+  }
+
+  /** The watch has ended. */
+  close(): void {
+    this.#isClosed = true;
+    this.#clearTimer();
+  }
+
+  #clearTimer(): void {
+    if (this.#timer !== undefined) this.#options.clock.clearTimeout(this.#timer);
+    this.#timer = undefined;
+  }
+
+  #remainingMs(): number {
+    const { clock } = this.#options;
+    return this.#user?.expiresAtMs === undefined ? Infinity : this.#user.expiresAtMs - clock.now();
+  }
+
+  #checkTime(): number {
+    const { clock, recheckMs } = this.#options;
+    const remainingMs = this.#remainingMs();
+    const beforeEndMs = Math.max(remainingMs - MARGIN_MS, remainingMs / 2);
+    return monotonicNow(clock) + Math.min(recheckMs, beforeEndMs);
+  }
+
+  #schedule(): void {
+    const { clock } = this.#options;
+    const nowMs = monotonicNow(clock);
+    const waitMs = Math.min(this.#endMs - nowMs, this.#nextCheckMs - nowMs, this.#remainingMs());
+    if (waitMs < Infinity) this.#timer = clock.setTimeout(() => this.#onTimer(), waitMs);
+  }
+
+  #onTimer(): void {
+    this.#timer = undefined;
+    const nowMs = monotonicNow(this.#options.clock);
+    if (this.isOver) return this.#watch.stop();
+    if (nowMs >= this.#endMs) return this.#watch.end();
+    if (nowMs >= this.#nextCheckMs) {
+      // Until there is an answer, which has its own time limit.
+      this.#nextCheckMs = Infinity;
+      this.#check();
+    }
+    this.#schedule();
+  }
+
+  async #check(): Promise<void> {
+    const known = this.#user;
+    const answer = await this.#options.permission.renew();
+    if (this.#isClosed) return;
+    // Another user is somebody else's watch.
+    if (isStatus(answer) || answer.user?.name !== known?.name) return this.#watch.stop();
+    this.#user = answer.user;
+    // A credential without a successor is good until its end, which needs no further question.
+    const isSame = known?.expiresAtMs !== undefined && answer.user?.expiresAtMs === known.expiresAtMs &&
+      this.#remainingMs() <= MARGIN_MS;
+    this.#clearTimer();
+    this.#nextCheckMs = isSame ? Infinity : this.#checkTime();
+    this.#schedule();
+  }
+}
