@@ -71,6 +71,8 @@ export function describeScenario(scenario: Scenario): string {
     }`,
     `chunks: ${scenario.chunking}${scenario.byteStream ? ", byte stream" : ""}${
       scenario.flawsStay ? ", flawed objects stay" : ""
+    }${scenario.chatterMs > 0 ? `, a write each ${scenario.chatterMs} ms` : ""}, network for good: ${
+      JSON.stringify(scenario.calmNetwork)
     }`,
   ];
   scenario.programs.forEach((program, index) => {

@@ -19,6 +19,7 @@ const REFLECTOR = "src/reflector/reflector.ts";
 const WRITER = "src/reflector/store_writer.ts";
 const STATE = "src/reflector/state.ts";
 const WATCH_LIST = "src/reflector/watch_list.ts";
+const TRIAL = "src/reflector/stream_trial.ts";
 const PROCESS = "src/informer/process_deltas.ts";
 const ORDER = "src/informer/event_order.ts";
 const INFORMER = "src/informer/shared_informer.ts";
@@ -75,6 +76,48 @@ export const MUTATIONS: readonly Mutation[] = [
     replace: "const result = gathered.result();\n" +
       "const last = result.items.at(-1) as { metadata: { resourceVersion: string } } | undefined;\n" +
       "return { ...result, resourceVersion: last?.metadata.resourceVersion ?? resourceVersion };",
+  },
+  {
+    name: "streamed list: one whose end does not come is waited for while changes go on",
+    file: WATCH_LIST,
+    find: "if (gathered.size > before && !gathered.hasChanges) end.feed();",
+    replace: 'if (batch.some(({ type }) => type !== "BOOKMARK")) end.feed();',
+  },
+  {
+    name: "streamed list: one that is reset or cut is asked for again for ever",
+    file: TRIAL,
+    find: "const isSuspect = unfinished >= MOST_UNFINISHED || unfinishedMs >= LONGEST_UNFINISHED_MS;",
+    replace: "const isSuspect = unfinishedMs >= LONGEST_UNFINISHED_MS;",
+  },
+  {
+    name: "streamed list: one that is not answered, or open for long, is asked for again for ever",
+    file: TRIAL,
+    find: "const isSuspect = unfinished >= MOST_UNFINISHED || unfinishedMs >= LONGEST_UNFINISHED_MS;",
+    replace: "const isSuspect = false;",
+  },
+  {
+    name: "streamed list: they are taken up again with the next cycle, whatever became of them",
+    file: TRIAL,
+    find: "return trial.pausedUntilMs !== undefined && nowMs < trial.pausedUntilMs;",
+    replace: "return trial.pausedUntilMs !== undefined && nowMs < 0;",
+  },
+  {
+    name: "streamed list: the state of what was refused outlives its correction",
+    file: WATCH_LIST,
+    find: "      this.#setAside.delete(key);\n    } catch (error) {",
+    replace: "    } catch (error) {",
+  },
+  {
+    name: "streamed list: a delete that is refused is none",
+    file: WATCH_LIST,
+    find: '    if (eventType === "DELETED") {\n      this.#objects.delete(key);',
+    replace: '    if (eventType === "DELETED" && key === "") {\n      this.#objects.delete(key);',
+  },
+  {
+    name: "watch: a frame that is no event is stepped over",
+    file: DECODER,
+    find: "if (!isEventType(type)) return `got invalid",
+    replace: 'if (typeof type === "string" && !isEventType(type)) return `got invalid',
   },
   {
     name: "streamed list: a stream that stalls is waited for",

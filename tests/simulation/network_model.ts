@@ -46,6 +46,10 @@ export interface NetworkState {
   silentListChance: number;
   /** The server that requests go to; `undefined` for any. */
   sticky: number | undefined;
+  /** What becomes of requests with `sendInitialEvents`, which a middlebox does not know. */
+  streams: "pass" | "reset" | "unanswered";
+  /** So long after its beginning a proxy ends every answer. */
+  longestAnswerMs: number | undefined;
 }
 
 /** One request of a program. */
@@ -82,6 +86,8 @@ export interface NetworkOptions {
   readonly servers: readonly ServerModel[];
   readonly settings: ServerSettings;
   readonly observer: NetworkObserver;
+  /** What is no fault that passes, but how this network is. */
+  readonly calm?: Partial<NetworkState>;
 }
 
 /** The calm state. */
@@ -94,6 +100,8 @@ export function calm(): NetworkState {
     cutListChance: 0,
     silentListChance: 0,
     sticky: undefined,
+    streams: "pass",
+    longestAnswerMs: undefined,
   };
 }
 
@@ -107,10 +115,11 @@ export class NetworkModel {
   readonly #weather: Weather;
   readonly #open = new Set<SimRequest>();
   #requests = 0;
-  state: NetworkState = calm();
+  state: NetworkState;
 
   constructor(options: NetworkOptions) {
     this.#options = options;
+    this.state = { ...calm(), ...options.calm };
     this.#time = options.time;
     this.#random = options.random;
     const latencyMs = () => this.#random.int(this.state.latencyMs[0], this.state.latencyMs[1]);
@@ -180,7 +189,7 @@ export class NetworkModel {
 
   /** Faults stop: what is under way arrives, what would heal heals. */
   calmDown(): void {
-    this.state = calm();
+    this.state = { ...calm(), ...this.#options.calm };
     for (const { connection } of this.#open) connection?.hurry();
   }
 
@@ -239,6 +248,8 @@ export class NetworkModel {
           },
         });
         request.connection = connection;
+        const { longestAnswerMs } = this.state;
+        if (longestAnswerMs !== undefined) this.#time.schedule(() => connection.cut("end"), longestAnswerMs);
         return connection;
       };
       // The head of an answer travels as its bytes do.
@@ -307,6 +318,12 @@ export class NetworkModel {
     if (refusal !== undefined && this.#random.chance(this.state.refusalChance)) {
       observer.log(`request ${request.id}: meets ${refusal}`);
       return this.#refuse(request, refusal, answer, fail);
+    }
+    if (this.state.streams !== "pass" && request.query.get("sendInitialEvents") === "true") {
+      observer.log(`request ${request.id}: ${this.state.streams}`);
+      if (this.state.streams === "reset") return fail("reset");
+      request.silentSinceMs = this.#time.worldNow();
+      return;
     }
     const index = this.state.sticky ?? this.#random.int(0, servers.length - 1);
     const server = servers[index % servers.length];

@@ -28,6 +28,7 @@ async function outage(refusal: Refusal, informers: number, useWatchList: boolean
     cluster.put("pods", "a/n0", { app: "web", node: "node-1", value: 1 });
     const settings: ServerSettings = {
       initialEvents: "sent",
+      knowsWatch: true,
       bookmarks: true,
       listsFromCache: true,
       tokensExpire: false,

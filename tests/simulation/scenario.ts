@@ -77,6 +77,10 @@ export interface Scenario {
   readonly settings: ServerSettings;
   /** What the servers go back to when faults stop; some things are no faults but how a cluster is. */
   readonly calmSettings: ServerSettings;
+  /** The same for the network. */
+  readonly calmNetwork: Partial<NetworkState>;
+  /** How often something is written all the time, to the end, in milliseconds; 0 for never. */
+  readonly chatterMs: number;
   readonly chunking: Chunking;
   readonly byteStream: boolean;
   /** Whether flawed objects are there to stay. */
@@ -110,11 +114,18 @@ export const FAULTS = [
   "noInitialEvents",
   "flaw",
   "whim",
+  "endlessStream",
+  "cutStream",
+  "shortAnswers",
+  "noWatch",
+  "refusedInStream",
 ] as const;
 
 /** One of {@linkcode FAULTS}. */
 export type Fault = (typeof FAULTS)[number];
 
+/** Shorter than the end of a slow stream takes to come. */
+const SHORT_ANSWER_MS = 5_000;
 const NAMESPACES = ["a", "b"];
 const FEW_NAMES = 5;
 const APPS = ["web", "db", "api"];
@@ -141,13 +152,23 @@ export function newScenario(seed: number, faults: readonly Fault[] = FAULTS): Sc
   const calmSettings: ServerSettings = {
     initialEvents: has("noInitialEvents") && random.chance(0.5)
       ? random.pick(["ignored", "rejected"] as const)
+      : has("endlessStream") && random.chance(0.5)
+      ? "endless"
+      : has("shortAnswers") || has("refusedInStream")
+      ? "slow"
       : "sent",
+    knowsWatch: !(has("noWatch") && random.chance(0.5)),
     bookmarks: !(has("noBookmarks") && random.chance(0.5)),
     listsFromCache: random.chance(0.85),
     tokensExpire: false,
     refusesByHttp: random.chance(0.3),
-    windowRevisions: random.pick([4, 15, 100]),
+    // Where something is written all the time, a cache must go back as far as a list in pages takes.
+    windowRevisions: has("endlessStream") ? 100 : random.pick([4, 15, 100]),
     servesMetadata: random.chance(0.7),
+  };
+  const calmNetwork: Partial<NetworkState> = {
+    ...(has("cutStream") && random.chance(0.7) && { streams: random.pick(["reset", "unanswered"] as const) }),
+    ...(has("shortAnswers") && random.chance(0.7) && { longestAnswerMs: SHORT_ANSWER_MS }),
   };
   const settings = { ...calmSettings };
   const steps = newSteps(random, {
@@ -165,6 +186,9 @@ export function newScenario(seed: number, faults: readonly Fault[] = FAULTS): Sc
     programs,
     settings,
     calmSettings,
+    calmNetwork,
+    // Who polls is always behind.
+    chatterMs: has("endlessStream") && calmSettings.knowsWatch ? random.pick([2_000, 5_000]) : 0,
     chunking: random.pick(["frame", "send", "split", "coalesce"] as const),
     byteStream: random.chance(0.3),
     flawsStay: random.chance(0.5),
@@ -486,6 +510,57 @@ function faultSteps(
       }
       steps.push({ atMs: random.int(600, 20_000), action: { do: "judge", mood: "strict" } });
       return steps;
+    });
+  }
+  const expired: Action = { do: "failWatches", code: 410, reason: "Expired", chance: 1 };
+  const forAWhile = (begin: Action, end: Action) => () => [
+    ...during(begin, end, 60_000),
+    { atMs: 1, action: expired }, // so that everything is asked for again
+  ];
+  if (has("endlessStream")) {
+    makers.push(forAWhile(
+      { do: "settings", settings: { initialEvents: "endless" } },
+      { do: "settings", settings: { initialEvents: "sent" } },
+    ));
+  }
+  if (has("noWatch")) {
+    makers.push(forAWhile(
+      { do: "settings", settings: { knowsWatch: false } },
+      { do: "settings", settings: { knowsWatch: true } },
+    ));
+  }
+  if (has("cutStream")) {
+    makers.push(forAWhile(
+      { do: "network", state: { streams: random.pick(["reset", "unanswered"] as const) } },
+      { do: "network", state: { streams: "pass" } },
+    ));
+  }
+  if (has("shortAnswers")) {
+    makers.push(forAWhile(
+      { do: "network", state: { longestAnswerMs: SHORT_ANSWER_MS } },
+      { do: "network", state: { longestAnswerMs: undefined } },
+    ));
+  }
+  if (has("refusedInStream")) {
+    // Known, then refused, and while a stream is under way corrected, deleted, or both.
+    makers.push(() => {
+      const good = put() as Extract<Action, { do: "put" }>;
+      const { resource, key } = good;
+      const gone: Action = { do: "delete", resource, key };
+      const later = () => random.int(1_500, 9_000);
+      return [
+        { atMs: 0, action: good },
+        { atMs: 300, action: { ...good, flaw: random.pick(["schema", "metadata"] as const) } },
+        { atMs: 400, action: expired },
+        ...random.pick([
+          [{ atMs: later(), action: { ...good, value: good.value + 10_000 } }],
+          [{ atMs: later(), action: gone }],
+          [{ atMs: later(), action: { ...good, value: good.value + 10_000 } }, {
+            atMs: later(),
+            action: gone,
+          }],
+        ]),
+      ];
     });
   }
   return makers;

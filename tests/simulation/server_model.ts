@@ -53,8 +53,10 @@ export interface Stream {
 
 /** How the servers of a cluster are, and what is wrong with them at the moment. */
 export interface ServerSettings {
-  /** What becomes of `sendInitialEvents`. */
-  initialEvents: "sent" | "ignored" | "rejected";
+  /** What becomes of `sendInitialEvents`; `slow`: their end comes late, `endless`: it never does. */
+  initialEvents: "sent" | "ignored" | "rejected" | "slow" | "endless";
+  /** Whether it knows what a watch is: one that does not answers with its list, on one line. */
+  knowsWatch: boolean;
   /** Whether bookmarks are sent; a proxy may drop them. */
   bookmarks: boolean;
   /** Whether lists are answered from the cache at all. */
@@ -80,10 +82,12 @@ interface Watcher {
   revision: number;
   bookmarkTimer: TimerHandle;
   endTimer: TimerHandle;
+  initialEndTimer: TimerHandle;
 }
 
 const WAIT_FOR_REVISION_MS = 3_000;
 const BOOKMARK_PERIOD_MS = 60_000;
+const SLOW_END_MS = 8_000;
 const encoder = new TextEncoder();
 
 /** One line of a watch. */
@@ -228,29 +232,36 @@ export class ServerModel {
   /** Answers a watch. */
   watch(scope: Scope, query: Parameters, answer: Answer): void {
     if (this.#refusesWhileStarting(answer)) return;
+    if (!this.#settings.knowsWatch) {
+      const { whole } = answer;
+      return this.list(scope, query, {
+        ...answer,
+        whole: (code, body, head) => whole(code, `${body}\n`, head),
+      });
+    }
     const version = query.get("resourceVersion") ?? "";
     const asks = query.get("sendInitialEvents") === "true";
     if (asks && this.#settings.initialEvents === "rejected") {
       const message = "sendInitialEvents: Forbidden: sendInitialEvents is forbidden for watch";
       return refuse(answer, newStatus(422, "Invalid", message));
     }
-    if (asks && this.#settings.initialEvents === "sent") {
+    if (asks && this.#settings.initialEvents !== "ignored") {
       const revision = version === "" ? this.#cluster.revision : Number(version);
       return this.#whenApplied(
         revision,
-        () => this.#open(scope, query, answer, { revision: this.#applied, initial: true, ends: true }),
+        () => this.#open(scope, query, answer, { revision: this.#applied, initial: true, isStream: true }),
         () => this.#refuseWatch(answer, tooLarge(revision, this.#applied)),
       );
     }
     if (version === "" || version === "0") {
-      return this.#open(scope, query, answer, { revision: this.#applied, initial: true, ends: false });
+      return this.#open(scope, query, answer, { revision: this.#applied, initial: true, isStream: false });
     }
     const revision = Number(version);
     if (revision < this.#windowStart) {
       const message = `too old resource version: ${revision} (${this.#windowStart})`;
       return this.#refuseWatch(answer, newStatus(410, "Expired", message));
     }
-    this.#open(scope, query, answer, { revision, initial: false, ends: false });
+    this.#open(scope, query, answer, { revision, initial: false, isStream: false });
   }
 
   #refusesWhileStarting(answer: Answer): boolean {
@@ -270,18 +281,18 @@ export class ServerModel {
     scope: Scope,
     query: Parameters,
     answer: Answer,
-    from: { readonly revision: number; readonly initial: boolean; readonly ends: boolean },
+    from: { readonly revision: number; readonly initial: boolean; readonly isStream: boolean },
   ): void {
     const stream = answer.stream();
     if (stream.closed !== undefined) return; // nobody waited
     const frames: Frame[] = [];
     if (from.initial) {
       const state = [...this.#cluster.stateAt(scope.resource, from.revision).values()];
-      if (!from.ends) state.reverse(); // old servers send them in no order
+      if (!from.isStream) state.reverse(); // old servers send them in no order
       for (const object of state) {
         if (isWithin(scope, object)) frames.push(newFrame("ADDED", seenBy(scope, object)));
       }
-      if (from.ends && this.#settings.bookmarks) {
+      if (from.isStream && this.#settings.bookmarks && this.#settings.initialEvents === "sent") {
         frames.push(this.#bookmark(scope, from.revision, "end"));
       }
     }
@@ -292,12 +303,14 @@ export class ServerModel {
       revision: from.revision,
       bookmarkTimer: undefined,
       endTimer: undefined,
+      initialEndTimer: undefined,
     };
     this.#watchers.add(watcher);
     stream.onClosed = () => {
       this.#watchers.delete(watcher);
       this.#time.clearTimeout(watcher.bookmarkTimer);
       this.#time.clearTimeout(watcher.endTimer);
+      this.#time.clearTimeout(watcher.initialEndTimer);
     };
     for (let next = from.revision + 1; next <= this.#applied; next++) {
       const frame = this.#frameFor(watcher, this.#cluster.at(next));
@@ -307,6 +320,10 @@ export class ServerModel {
     const seconds = Number(query.get("timeoutSeconds")) || this.#random.int(1_800, 3_600);
     watcher.endTimer = this.#time.schedule(() => stream.end(), seconds * 1_000);
     if (watcher.bookmarks) this.#scheduleBookmark(watcher);
+    if (!from.isStream || this.#settings.initialEvents !== "slow") return;
+    watcher.initialEndTimer = this.#time.schedule(() => {
+      if (this.#settings.bookmarks) stream.send([this.#bookmark(scope, this.#applied, "end")]);
+    }, SLOW_END_MS);
   }
 
   #scheduleBookmark(watcher: Watcher): void {

@@ -40,8 +40,12 @@ const HANDLERS_MS = 60_000;
 /** No list, or watch that has not begun, may wait for an answer longer than this. */
 const LIST_LIMIT_MS = 91_000;
 const OPEN_LIMIT_MS = 31_000;
-/** A streamed list that is silent is given up after this. */
+/** A streamed list that is silent is given up after this, */
 const STREAM_SILENCE_MS = 11_000;
+/** and one that does not end although nothing is missing after this. */
+const STREAM_END_MS = 61_000;
+/** Three that are cut are given up after this, if the delays between them have grown to their longest before. */
+const STREAM_TRIES_MS = 75_000;
 /** A watch whose bookmarks stopped is given up after this. */
 const BOOKMARK_SILENCE_MS = 91_000;
 /** A watch is given up so long after the time at which the server should have ended it. */
@@ -75,6 +79,7 @@ class World {
   readonly #trace: string[] = [];
   readonly #traces: boolean;
   readonly #random: SeededRandom;
+  #isStopping = false;
 
   constructor(scenario: Scenario, traces: boolean) {
     this.#scenario = scenario;
@@ -98,6 +103,7 @@ class World {
       servers: this.#servers,
       settings,
       observer,
+      calm: scenario.calmNetwork,
     });
     this.#programs = scenario.programs.map((config, index) => {
       this.#recent.push([]);
@@ -146,6 +152,7 @@ class World {
         this.#act(action);
       }, atMs);
     }
+    this.#chatter();
     if (await this.#advance(calmMs)) return;
     this.#calmDown();
     if (await this.#outlastSilence()) return;
@@ -228,13 +235,14 @@ class World {
 
   async #converge(when: string): Promise<boolean> {
     const startMs = this.#time.worldNow();
+    const limitMs = CONVERGENCE_MS + this.#trapMs();
     const differs = () => this.#programs.find((program) => program.difference() !== undefined);
-    if (await this.#advance(CONVERGENCE_MS, () => differs() === undefined)) return true;
+    if (await this.#advance(limitMs, () => differs() === undefined)) return true;
     const wrong = differs();
     if (wrong !== undefined) {
       const status = JSON.stringify(wrong.informer.status());
       this.#violate(
-        `informer ${wrong.index} does not equal the server ${CONVERGENCE_MS / 1_000} s ${when}: ` +
+        `informer ${wrong.index} does not equal the server ${limitMs / 1_000} s ${when}: ` +
           `${wrong.difference()}; ${status}`,
       );
       return true;
@@ -265,8 +273,9 @@ class World {
     return true;
   }
 
-  /** Whoever asked for resyncs gets them, as long as nothing else happens. */
+  /** Whoever asked for resyncs gets them while watching, as long as nothing else happens. */
   async #checkResyncs(): Promise<boolean> {
+    if (!this.#scenario.calmSettings.knowsWatch) return false;
     const windowMs = Math.max(...this.#programs.map((program) => program.resyncWindowMs));
     if (windowMs === 0) return false;
     for (let attempt = 0; attempt < 3; attempt++) {
@@ -280,7 +289,34 @@ class World {
     return this.#violations.length > 0;
   }
 
+  /** How long a streamed list may be waited for in vain where that is no fault that passes. */
+  #trapMs(): number {
+    const { calmSettings: { initialEvents, bookmarks }, calmNetwork, chatterMs } = this.#scenario;
+    // Where nothing is written the stream is silent, which shows sooner.
+    const isEndless = initialEvents === "endless" || initialEvents === "ignored" || !bookmarks;
+    if (isEndless && chatterMs > 0) return STREAM_END_MS;
+    if (calmNetwork.streams === "unanswered") return OPEN_LIMIT_MS;
+    return Object.keys(calmNetwork).length > 0 ? STREAM_TRIES_MS : 0;
+  }
+
+  /** Somebody writes all the time, into the scope of each program. */
+  #chatter(): void {
+    const { chatterMs, programs } = this.#scenario;
+    if (chatterMs === 0) return;
+    let value = 2_000;
+    const write = () => {
+      if (this.#isStopping) return;
+      for (const { scope } of programs) {
+        const key = `${scope.namespace || "a"}/chatter`;
+        this.#cluster.put(scope.resource, key, { app: scope.app || "web", node: "node-1", value: value++ });
+      }
+      this.#time.schedule(write, chatterMs);
+    };
+    write();
+  }
+
   async #stop(): Promise<void> {
+    this.#isStopping = true;
     this.#log("stop");
     let stopped = 0;
     for (const program of this.#programs) {
