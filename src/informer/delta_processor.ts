@@ -36,6 +36,8 @@ export interface DeltaProcessorOptions<T, I extends string> {
   readonly lost: () => void;
   /** Told once, when it turns out that the server's versions do not ascend. */
   readonly onUnordered: () => void;
+  /** What becomes of an object of a list before it is stored, as in {@linkcode DeltaSink}. */
+  readonly takeIn: DeltaSink<Held<T>>["takeIn"];
   /** How many objects there are to a step of a list. */
   readonly stepObjects: number;
   /** Told that the store stands at another version, after everyone else. */
@@ -89,6 +91,7 @@ function newSink<T, I extends string>(options: DeltaProcessorOptions<T, I>): Del
     notifyList: (list) => processor.distributeList(list),
     prepareList: (list, stepObjects) => processor.prepareList(list, stepObjects),
     dropPrepared: () => processor.dropPrepared(),
+    takeIn: options.takeIn,
     stepObjects: options.stepObjects,
     get observes() {
       return observers.size > 0;

@@ -11,7 +11,7 @@ import type { ReflectorOptions } from "../reflector/reflector_options.ts";
 import type { Indexers } from "../store/index_func.ts";
 import { newIndexer } from "../store/cache.ts";
 import type { Indexer } from "../store/indexer.ts";
-import type { TransformFunc } from "../store/transform.ts";
+import { type TransformFunc, transformOnce } from "../store/transform.ts";
 import { realClock } from "../util/clock.ts";
 import { errorMessage } from "../util/errors.ts";
 import { callGuarded } from "../util/guarded.ts";
@@ -86,7 +86,7 @@ export function newInformer<T, I extends string = never>(
   const queue = makeQueue({
     keyFunc,
     knownObjects,
-    transform: options.transform,
+    transform: options.transform && transformOnce(options.transform),
     onRejected: rejecter(keyFunc, knownObjects, (quarantined) => controller.setAside(quarantined)),
     clock,
     logger,

@@ -7,7 +7,7 @@ import type { Quarantined } from "../meta/list_watch.ts";
 import type { Queue } from "../queue/queue.ts";
 import { RealFIFO } from "../queue/real_fifo.ts";
 import type { Held } from "../store/object_codec.ts";
-import type { TransformFunc } from "../store/transform.ts";
+import { type Taken, transformer, type TransformFunc, transformOnce } from "../store/transform.ts";
 import { freezeObject } from "./freeze_object.ts";
 import type { InformerStorage } from "./informer_storage.ts";
 import { EncodingIntake, type Intake, PlainIntake } from "./intake.ts";
@@ -28,6 +28,8 @@ export interface InformerQueueOptions<T, I extends string>
 export interface InformerQueue<T> {
   readonly queue: Queue<Held<T>>;
   readonly intake: Intake<Held<T>> | undefined;
+  /** Transforms an object of a list when it is stored, if anything does; `undefined` where nothing of it is to be stored. */
+  readonly takeIn: ((object: Held<T>) => Taken<Held<T>> | undefined) | undefined;
 }
 
 /** Makes the queue that the options ask for: an atomic `RealFIFO` unless there is one of the user's own. */
@@ -35,21 +37,26 @@ export function newInformerQueue<T, I extends string>(options: InformerQueueOpti
   const { storage, clock, logger, name, report } = options;
   const { indexer, held, keyFunc } = storage;
   const common = { keyFunc, clock, logger, name };
-  const transform = wholeTransform(options);
+  const whole = wholeTransform(options);
+  const transform = whole && transformOnce(whole);
   if (options.queue !== undefined) {
     const onRejected = rejecter(keyFunc, indexer, report);
     const queue = options.queue({ ...common, knownObjects: indexer, transform, onRejected });
-    return { queue: queue as Queue<Held<T>>, intake: undefined };
+    return { queue: queue as Queue<Held<T>>, intake: undefined, takeIn: undefined };
   }
   const intake = newIntake(storage, transform);
   const queue = new RealFIFO<Held<T>>({
     ...common,
     ...(intake.queue === undefined ? {} : { transform: intake.queue }),
-    onRejected: rejecter(keyFunc, held, report),
+    transformsLists: false,
     atomicEvents: true,
     emitDeltaTypeBookmark: true,
   });
-  return { queue, intake };
+  return {
+    queue,
+    intake,
+    takeIn: intake.queue && transformer(intake.queue, rejecter(keyFunc, held, report)),
+  };
 }
 
 function newIntake<T, I extends string>(

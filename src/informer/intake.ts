@@ -58,7 +58,7 @@ export interface PlainIntakeOptions<T> {
   readonly keyFunc: KeyFunc;
   readonly store: Pick<Store<T>, "getByKey">;
   readonly isSame: IsSameState<T>;
-  /** Runs on every object that is new, or may have changed. */
+  /** Runs on every object that is new, or may have changed; leaves what it has made as it is. */
   readonly transform: TransformFunc<T> | undefined;
 }
 
@@ -69,18 +69,13 @@ export interface PlainIntakeOptions<T> {
 export class PlainIntake<T> implements Intake<T> {
   readonly #options: PlainIntakeOptions<T>;
   readonly #belief = new Belief();
-  /** Of a list, transformed, but not what is stored. */
-  readonly #transformed = new WeakSet<WeakKey>();
   readonly queue: TransformFunc<T> | undefined;
   readonly accepts: Intake<T>["accepts"] = this.#belief.accepts;
 
   constructor(options: PlainIntakeOptions<T>) {
     this.#options = options;
     const { transform } = options;
-    this.queue = transform && ((object) => {
-      const isTaken = this.#transformed.delete(object as WeakKey) || this.#stored(object) === object;
-      return isTaken ? object : transform(object);
-    });
+    this.queue = transform && ((object) => this.#stored(object) === object ? object : transform(object));
   }
 
   readonly list = (item: unknown): T => {
@@ -93,9 +88,7 @@ export class PlainIntake<T> implements Intake<T> {
     try {
       const taken = transform(object);
       if (isSame(known, taken)) return known;
-      if (typeof taken !== "object" || taken === null) return object;
-      this.#transformed.add(taken);
-      return taken;
+      return typeof taken === "object" && taken !== null ? taken : object;
     } catch {
       return object; // it is transformed again when it is queued, and reported then
     }
@@ -116,7 +109,7 @@ export interface EncodingIntakeOptions<T> {
   /** The store, as it holds objects. */
   readonly held: Pick<Store<Held<T>>, "getByKey">;
   readonly isSame: IsSameState<Held<T>>;
-  /** Runs on every object that is new, or may have changed, before it is encoded. */
+  /** Runs on every object that is new, or may have changed, before it is encoded; leaves what it has made as it is. */
   readonly transform: TransformFunc<T> | undefined;
 }
 
@@ -127,8 +120,6 @@ export interface EncodingIntakeOptions<T> {
 export class EncodingIntake<T> implements Intake<Held<T>> {
   readonly #options: EncodingIntakeOptions<T>;
   readonly #belief = new Belief();
-  /** Of a list, transformed, but nothing that can be encoded. */
-  readonly #transformed = new WeakSet<WeakKey>();
   readonly accepts: Intake<T>["accepts"] = this.#belief.accepts;
 
   constructor(options: EncodingIntakeOptions<T>) {
@@ -145,11 +136,7 @@ export class EncodingIntake<T> implements Intake<Held<T>> {
       const plain = transform === undefined ? object : transform(object);
       if (known !== undefined && isSame(known, plain)) return known;
       const taken = codec.encodeEarly(plain);
-      if (taken instanceof EncodedObject) return taken;
-      if (typeof taken === "object" && taken !== null) {
-        this.#transformed.add(taken);
-        return taken;
-      }
+      if (typeof taken === "object" && taken !== null) return taken;
     } catch {
       // whatever it is will show when the object is queued, and is reported then
     }
@@ -158,7 +145,7 @@ export class EncodingIntake<T> implements Intake<Held<T>> {
 
   readonly queue: TransformFunc<Held<T>> = (object) => {
     const { codec, transform } = this.#options;
-    if (object instanceof EncodedObject || this.#transformed.delete(object as WeakKey)) return object;
+    if (object instanceof EncodedObject) return object;
     return codec.encode(transform === undefined ? object : transform(object));
   };
 }

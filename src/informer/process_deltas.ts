@@ -10,7 +10,7 @@ import { DeletedFinalStateUnknown } from "../meta/tombstone.ts";
 import type { Delta, Deltas } from "../queue/delta.ts";
 import { IndexFuncError } from "../store/errors.ts";
 import type { Store } from "../store/store.ts";
-import type { OnTransformRejected } from "../store/transform.ts";
+import type { OnTransformRejected, Taken } from "../store/transform.ts";
 import { toError } from "../util/errors.ts";
 import { finish, type Steps } from "../util/steps.ts";
 import type { Notification } from "./event_handler.ts";
@@ -30,6 +30,8 @@ export interface DeltaSink<T> {
   prepareList?(list: ListNotifications<T>, stepObjects: number): Steps;
   /** It does not come: something went wrong. */
   dropPrepared?(): void;
+  /** What becomes of an object of a list before it is stored; `undefined` for nothing. It stays as it is by default. */
+  readonly takeIn?: ((object: T) => Taken<T> | undefined) | undefined;
   /** How many objects there are to a step of a list. */
   readonly stepObjects?: number;
   /** What happened to the store, for observers; only called if {@linkcode DeltaSink.observes}. */

@@ -123,7 +123,11 @@ function* compareSteps<T>(
   const known = store.listKeys();
   const keys = new Set<string>();
   let step = 0;
-  for (const object of objects) {
+  for (const given of objects) {
+    if (++step % stepObjects === 0) yield;
+    const taken = sink.takeIn === undefined ? { object: given } : sink.takeIn(given);
+    if (taken === undefined) continue;
+    const { object } = taken;
     let key: string;
     try {
       key = keyOf(keyFunc, object, "replace");
@@ -140,7 +144,6 @@ function* compareSteps<T>(
       list.push(object, oldObject);
       sink.order?.listed(key, object);
     }
-    if (++step % stepObjects === 0) yield;
   }
   for (const key of known) {
     if (!keys.has(key)) {

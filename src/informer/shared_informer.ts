@@ -150,7 +150,7 @@ export class SharedIndexInformer<T, I extends string = never> {
       throw new InformerStateError(`Cannot run the informer of ${this.#name} again: it has been started`);
     }
     const { held, keyFunc } = this.#storage;
-    const { queue, intake } = newInformerQueue<T, I>({
+    const { queue, intake, takeIn } = newInformerQueue<T, I>({
       ...this.#options,
       transform: this.#transform,
       storage: this.#storage,
@@ -167,6 +167,7 @@ export class SharedIndexInformer<T, I extends string = never> {
       skipsUnchanged: this.#options.notifyUnchanged === false,
       observers: this.#observers,
       guarded: (call) => this.#guarded("an observer", call),
+      takeIn,
       stepObjects: stepObjectsOf(this.#pace),
       setAside: (quarantined, options) => this.#controller?.setAside(quarantined, options),
       lost: () => this.#controller?.lost(),

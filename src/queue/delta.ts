@@ -17,7 +17,7 @@ import type { DeletedFinalStateUnknown } from "../meta/tombstone.ts";
 export interface ReplacedAllInfo<T> {
   /** The resourceVersion of the list. */
   readonly resourceVersion: string;
-  /** What the list holds, transformed. */
+  /** What the list holds; transformed, unless the queue's `transformsLists` is `false`. */
   readonly objects: readonly T[];
 }
 

@@ -64,12 +64,18 @@ export type RealFIFOOptions<T> =
       /** Whether bookmarks are queued; `false` by default. */
       readonly emitDeltaTypeBookmark?: boolean;
       readonly knownObjects?: undefined;
+      /**
+       * Whether `replace` transforms, all in one turn; `true` by default. Otherwise the objects of a `ReplacedAll` are as
+       * they came, for a consumer who transforms them one by one.
+       */
+      readonly transformsLists?: boolean;
     }
     | {
       readonly atomicEvents?: false;
       /** What the consumer knows: usually the store it writes to. */
       readonly knownObjects: KeyListerGetter<T>;
       readonly emitDeltaTypeBookmark?: undefined;
+      readonly transformsLists?: undefined;
     }
   );
 
@@ -99,6 +105,7 @@ export class RealFIFO<T> extends PoppingQueue<Deltas<T>> implements Queue<T> {
   readonly #knownObjects: KeyListerGetter<T> | undefined;
   readonly #emitBookmarks: boolean;
   readonly #batchSize: number;
+  readonly #transformsLists: boolean;
   readonly #items = new Deque<Delta<T>>();
   readonly #onRejected: OnTransformRejected<T> | undefined;
   /** What runs on objects as they are queued. */
@@ -128,6 +135,7 @@ export class RealFIFO<T> extends PoppingQueue<Deltas<T>> implements Queue<T> {
     this.#knownObjects = options.knownObjects;
     this.#emitBookmarks = options.emitDeltaTypeBookmark ?? false;
     this.#batchSize = batchSize;
+    this.#transformsLists = options.transformsLists ?? true;
     this.#onRejected = options.onRejected;
     this.transform = options.transform;
   }
@@ -288,7 +296,7 @@ export class RealFIFO<T> extends PoppingQueue<Deltas<T>> implements Queue<T> {
   }
 
   #replaceAll(objects: readonly T[], resourceVersion: string): void {
-    const kept = this.transform === undefined
+    const kept = this.transform === undefined || !this.#transformsLists
       ? objects.slice()
       : transformedAll(this.transform, objects, this.#onRejected);
     this.#push({ type: "ReplacedAll", object: { resourceVersion, objects: kept } });

@@ -49,6 +49,20 @@ export function transformed<T>(transform: TransformFunc<T>, object: T): T {
 }
 
 /**
+ * Makes a transform that runs once on an object: what it has returned is returned as it is from then on. For what comes
+ * to be queued again, as the known state does that stands in for a refused object.
+ */
+export function transformOnce<T>(transform: TransformFunc<T>): TransformFunc<T> {
+  const results = new WeakSet<WeakKey>();
+  return (object) => {
+    if (typeof object === "object" && object !== null && results.has(object)) return object;
+    const result = transform(object);
+    if (typeof result === "object" && result !== null) results.add(result);
+    return result;
+  };
+}
+
+/**
  * Runs a transform on every object.
  *
  * @param onRejected Told of each one it throws for, instead of throwing; what it returns takes the object's place.
@@ -60,14 +74,31 @@ export function transformedAll<T>(
   onRejected?: OnTransformRejected<T>,
 ): T[] {
   const accepted: T[] = [];
+  const take = transformer(transform, onRejected);
   for (const object of objects) {
+    const taken = take(object);
+    if (taken !== undefined) accepted.push(taken.object);
+  }
+  return accepted;
+}
+
+/** What takes an object's place. */
+export interface Taken<T> {
+  readonly object: T;
+}
+
+/** Makes what runs a transform on one of many objects, and returns what takes its place; `undefined` for nothing. */
+export function transformer<T>(
+  transform: TransformFunc<T>,
+  onRejected?: OnTransformRejected<T>,
+): (object: T) => Taken<T> | undefined {
+  return (object) => {
     try {
-      accepted.push(transformed(transform, object));
+      return { object: transformed(transform, object) };
     } catch (error) {
       if (onRejected === undefined) throw error;
       const instead = onRejected(error as TransformError, object);
-      if (instead !== undefined) accepted.push(instead);
+      return instead === undefined ? undefined : { object: instead };
     }
-  }
-  return accepted;
+  };
 }
