@@ -9,7 +9,7 @@ import { SharedIndexInformer } from "../informer/shared_informer.ts";
 import type { KubernetesObject } from "../meta/object.ts";
 import { serveFetch } from "../node/mod.ts";
 import { metaNamespaceIndex } from "../store/index_func.ts";
-import { abortable, linkedAbort } from "../util/abort.ts";
+import { linkedAbort } from "../util/abort.ts";
 import { realClock } from "../util/clock.ts";
 import { silentLogger } from "../util/logger.ts";
 import { newAccess } from "./access.ts";
@@ -47,8 +47,8 @@ export interface Served extends AsyncDisposable {
   /**
    * Resolves when every resource holds its first list.
    *
+   * @throws {CacheSyncError} The signal was aborted first; it says what the tries fail with.
    * @throws {InformerStateError} It was stopped before.
-   * @throws The signal's reason, if it is aborted first.
    */
   synced(signal?: AbortSignal): Promise<void>;
   /** Ends everything: watches of readers, informers, the listening socket. Resolves when nothing is left. */
@@ -171,8 +171,7 @@ export async function serve(options: ServeOptions = {}): Promise<Served> {
       url: server.url,
       resources: names,
       finished,
-      synced: (until) =>
-        abortable(Promise.all(resources.map(({ informer }) => informer.synced())).then(() => {}), until),
+      synced: (until) => Promise.all(resources.map(({ informer }) => informer.synced(until))).then(() => {}),
       stop,
       [Symbol.asyncDispose]: stop,
     };

@@ -43,13 +43,13 @@ export function tellSteps(
     });
   const onStatus = (resource: ReflectedResource, status: ReflectorStatus): void => {
     if (!isSynced) tell({ type: "syncing", progress: progress() });
-    const { attempt, lastError } = status;
-    if (attempt >= TRIES_BEFORE_TROUBLE && lastError !== undefined) {
+    const { outage, lastError } = status;
+    if (outage !== undefined && outage.failedTries >= TRIES_BEFORE_TROUBLE && lastError !== undefined) {
       inTrouble.add(resource);
       if (told.has(lastError.code)) return;
       told.add(lastError.code);
       tell({ type: "trouble", resource: resource.name, message: briefReason(lastError) });
-    } else if (attempt === 0 && inTrouble.delete(resource) && inTrouble.size === 0) {
+    } else if (outage === undefined && inTrouble.delete(resource) && inTrouble.size === 0) {
       told.clear();
       tell({ type: "recovered", resource: resource.name });
     }

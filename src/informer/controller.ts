@@ -9,6 +9,7 @@ import type { Queue } from "../queue/queue.ts";
 import { RealFIFO } from "../queue/real_fifo.ts";
 import type { ListerWatcher } from "../reflector/lister_watcher.ts";
 import { Reflector } from "../reflector/reflector.ts";
+import type { FailedTry } from "../reflector/outage.ts";
 import type { ReflectorOptions } from "../reflector/reflector_options.ts";
 import type { ReflectorStatus } from "../reflector/status.ts";
 import { linkedAbort, onAbort } from "../util/abort.ts";
@@ -150,6 +151,11 @@ export class Controller<T> {
   /** The last resourceVersion the reflector saw; `""` before the first list. */
   lastSyncResourceVersion(): string {
     return this.#reflector.lastSyncResourceVersion();
+  }
+
+  /** As `Reflector.failure`. */
+  failure(): FailedTry | undefined {
+    return this.#reflector.failure();
   }
 
   /** What the reflector is at. */

@@ -3,6 +3,8 @@
  * @module
  */
 
+import { failureInWords } from "../meta/failure_words.ts";
+import type { FailedTry } from "../reflector/outage.ts";
 import { CacheError, errorMessage } from "../util/errors.ts";
 
 /**
@@ -52,31 +54,65 @@ export class NoIndexerError extends CacheError {
 }
 
 /**
- * Not every cache has synced in the time it was given.
- *
- * Mirrors what client-go's `SyncResult.AsError` returns.
+ * Options of {@linkcode CacheSyncError}.
  *
  * @example
  * ```ts
- * import { CacheSyncError, newCluster, SharedInformerFactory } from "@listwatch/cache";
+ * import { CacheSyncError, type CacheSyncErrorOptions } from "@listwatch/cache";
+ * const failures = new Map([["v1/pods", { error: new Error("pods is forbidden"), failedTries: 7 }]]);
+ * const options: CacheSyncErrorOptions = { failures };
+ * console.log(new CacheSyncError(["v1/pods"], new Error("too late"), options).message);
+ * // Cannot sync v1/pods: pods is forbidden, attempt 7
+ * ```
+ */
+export interface CacheSyncErrorOptions {
+  /** What the tries of those that have not synced fail with, by name, where they do. */
+  readonly failures?: ReadonlyMap<string, FailedTry | undefined>;
+}
+
+/**
+ * Not every cache has synced in the time it was given.
+ *
+ * The message and the cause say why, where that is known: that the server refused the connection, or what it answered.
+ * `isForbidden`, `isNotFound`, `isConnectionRefused` and the like look at the cause.
+ *
+ * Mirrors what client-go's `SyncResult.AsError` returns, which knows only why the wait ended.
+ *
+ * @example
+ * ```ts
+ * import { CacheSyncError, isConnectionRefused, newCluster, SharedInformerFactory } from "@listwatch/cache";
  * await using factory = new SharedInformerFactory(newCluster({ server: "http://127.0.0.1:1" }));
  * factory.forResource("v1/pods");
  * factory.start();
- * const tooLate = AbortSignal.abort(new Error("too late"));
- * await factory.synced(tooLate).catch((error) => {
+ * await factory.synced(AbortSignal.timeout(100)).catch((error) => {
  *   if (error instanceof CacheSyncError) console.log(error.unsynced); // [ "v1/pods" ]
+ *   console.log(isConnectionRefused(error)); // true
  * });
  * ```
  */
 export class CacheSyncError extends CacheError {
   /** The names of those that have not, ascending. */
   readonly unsynced: readonly string[];
+  /** Why the wait ended: the reason of its signal. */
+  readonly endedBy: unknown;
 
-  /** Makes the error; `cause` is why the wait ended. */
-  constructor(unsynced: readonly string[], cause: unknown) {
-    super("CacheSync", `failed to sync all caches: ${unsynced.join(", ")}: ${errorMessage(cause)}`, {
-      cause,
+  /** Makes the error; `endedBy` is why the wait ended: its cause, where no try has failed. */
+  constructor(unsynced: readonly string[], endedBy: unknown, { failures }: CacheSyncErrorOptions = {}) {
+    const found = unsynced.flatMap((name) => {
+      const failure = failures?.get(name);
+      return failure === undefined ? [] : [{ name, ...failure }];
+    });
+    const why = found.map(({ name, error, failedTries }) => {
+      const text = `${failureInWords(error)}, attempt ${failedTries}`;
+      return unsynced.length === 1 ? text : `${name}: ${text}`;
+    });
+    const what = unsynced.length === 1
+      ? `Cannot sync ${unsynced[0]}`
+      : `failed to sync all caches: ${unsynced.join(", ")}`;
+    super("CacheSync", `${what}: ${why.join("; ") || errorMessage(endedBy)}`, {
+      cause: found.length === 0 ? endedBy : found[0].error,
     });
     this.unsynced = unsynced;
+    this.endedBy = endedBy;
   }
 }

@@ -4,7 +4,7 @@
  */
 
 export { Controller, type ControllerConfig } from "./controller.ts";
-export { CacheSyncError, InformerStateError, NoIndexerError } from "./errors.ts";
+export { CacheSyncError, type CacheSyncErrorOptions, InformerStateError, NoIndexerError } from "./errors.ts";
 export { FilteringResourceEventHandler, type ResourceEventHandler } from "./event_handler.ts";
 export { freezeObject } from "./freeze_object.ts";
 export { type InformerOptions, newInformer } from "./informer.ts";

@@ -14,6 +14,7 @@ import type { GroupVersionResource } from "../meta/resource.ts";
 import { VersionWaiters } from "../meta/version_waiters.ts";
 import type { ListerWatcher } from "../reflector/lister_watcher.ts";
 import { checkReflectorOptions, type WatchErrorHandler } from "../reflector/reflector_options.ts";
+import type { FailedTry } from "../reflector/outage.ts";
 import type { ReflectorStatus } from "../reflector/status.ts";
 import type { Indexers } from "../store/index_func.ts";
 import type { Held } from "../store/object_codec.ts";
@@ -30,7 +31,7 @@ import { finishInTurns, type Pace, stepObjectsOf, type Steps } from "../util/ste
 import { requireNumbers } from "../util/require_number.ts";
 import { Controller, paceOf } from "./controller.ts";
 import { DeltaProcessor } from "./delta_processor.ts";
-import { InformerStateError } from "./errors.ts";
+import { CacheSyncError, InformerStateError } from "./errors.ts";
 import type { ResourceEventHandler } from "./event_handler.ts";
 import { reachVersion } from "./freshness.ts";
 import {
@@ -68,7 +69,7 @@ import type { StoreEvent } from "./store_event.ts";
  *   indexers: { byNode: (pod) => [pod.spec?.nodeName ?? ""] },
  * });
  * await using running = informer.start();
- * await informer.synced(AbortSignal.timeout(30_000)).catch(() => console.log(informer.status().lastError));
+ * await informer.synced(AbortSignal.timeout(30_000)).catch((error) => console.log(error.message)); // why
  * for (const node of informer.indexer.listIndexFuncValues("byNode")) {
  *   console.log(node, informer.indexer.byIndex("byNode", node).length);
  * }
@@ -368,17 +369,31 @@ export class SharedIndexInformer<T, I extends string = never> {
   /**
    * Resolves when the store holds the whole first list.
    *
+   * @throws {CacheSyncError} The signal was aborted first. Its message and its cause are what the tries fail with (the
+   * server refused the connection, 403, 404, ...), or the signal's reason where none has failed.
    * @throws {InformerStateError} It stopped before.
-   * @throws The signal's reason, if it is aborted first.
    */
   async synced(signal?: AbortSignal): Promise<void> {
     if (this.#synced.isOpen) return;
-    await abortable(Promise.race([this.#synced.opened, this.#stopped.opened]), signal);
-    if (!this.#synced.isOpen) {
-      throw new InformerStateError(
-        `Cannot wait for the informer of ${this.#name}: it stopped before it had synced`,
-      );
+    try {
+      await abortable(Promise.race([this.#synced.opened, this.#stopped.opened]), signal);
+    } catch (reason) {
+      throw new CacheSyncError([this.#name], reason, { failures: new Map([[this.#name, this.failure()]]) });
     }
+    if (this.#synced.isOpen) return;
+    const { lastError } = this.status();
+    throw new InformerStateError(
+      `Cannot wait for the informer of ${this.#name}: it stopped before it had synced` +
+        (lastError === undefined ? "" : `: ${lastError.message}`),
+    );
+  }
+
+  /**
+   * What the last request failed with, and how many have failed in this outage; `undefined` unless it runs and the
+   * server cannot be read at present. For a program that wants to give up, or to say why it waits.
+   */
+  failure(): FailedTry | undefined {
+    return this.#controller?.failure();
   }
 
   /**

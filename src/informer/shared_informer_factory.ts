@@ -7,6 +7,7 @@ import type { ListOptions } from "../meta/list_watch.ts";
 import type { KubernetesObject } from "../meta/object.ts";
 import { formatResource, type GroupVersionResource, parseResource } from "../meta/resource.ts";
 import { type ListerWatcher, newListWatch } from "../reflector/lister_watcher.ts";
+import type { FailedTry } from "../reflector/outage.ts";
 import { metaNamespaceIndex } from "../store/index_func.ts";
 import type { TransformFunc } from "../store/transform.ts";
 import { CacheSyncError, InformerStateError } from "./errors.ts";
@@ -14,7 +15,7 @@ import { type Lister, newLister } from "./lister.ts";
 import type { Running } from "./running.ts";
 import { SharedIndexInformer } from "./shared_informer.ts";
 import type { SharedIndexInformerOptions } from "./shared_informer_options.ts";
-import { waitForCacheSync } from "./wait_for_cache_sync.ts";
+import { waitFor } from "./wait_for_cache_sync.ts";
 
 /**
  * Where a {@linkcode SharedInformerFactory} gets its sources from: a `Cluster`, or anything with such a method.
@@ -174,28 +175,29 @@ export class SharedInformerFactory implements AsyncDisposable {
   /**
    * Waits until the informers that were started by now have synced.
    *
-   * @returns Which have, by resource (`v1/pods`): all, unless the signal was aborted or one was stopped before.
+   * @returns Which have, by resource (`v1/pods`): all, unless the signal was aborted or one was stopped before. Why one
+   * has not is told by {@linkcode SharedInformerFactory.synced}, and by the informer's `failure()`.
    */
   async waitForCacheSync(signal?: AbortSignal): Promise<ReadonlyMap<string, boolean>> {
     const started = [...this.#informers].filter(([, { informer }]) => informer.isStarted());
-    await waitForCacheSync(started.map(([, { informer }]) => informer), signal);
+    await waitFor(started.map(([, { informer }]) => informer), signal === undefined ? {} : { signal });
     return new Map(started.map(([name, { informer }]) => [name, informer.hasSynced()]));
   }
 
   /**
    * Resolves when the informers that were started by now have synced.
    *
-   * @throws {CacheSyncError} The signal was aborted, or an informer stopped, before all had; it names those that had not.
+   * @throws {CacheSyncError} The signal was aborted, or an informer stopped, before all had; it names those that had not,
+   * and says what their tries fail with.
    */
   async synced(signal?: AbortSignal): Promise<void> {
-    const unsynced: string[] = [];
-    for (const [name, hasSynced] of await this.waitForCacheSync(signal)) if (!hasSynced) unsynced.push(name);
-    if (unsynced.length > 0) {
-      throw new CacheSyncError(
-        unsynced.sort(),
-        signal?.aborted ? signal.reason : new Error("an informer was stopped"),
-      );
+    const failures = new Map<string, FailedTry | undefined>();
+    for (const [name, hasSynced] of await this.waitForCacheSync(signal)) {
+      if (!hasSynced) failures.set(name, this.#informers.get(name)?.informer.failure());
     }
+    if (failures.size === 0) return;
+    const endedBy = signal?.aborted ? signal.reason : new Error("an informer was stopped");
+    throw new CacheSyncError([...failures.keys()].sort(), endedBy, { failures });
   }
 
   /** Stops the informers that it started, lets no other start, and resolves when nothing is left running. */

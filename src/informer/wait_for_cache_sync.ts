@@ -3,9 +3,11 @@
  * @module
  */
 
+import type { FailedTry } from "../reflector/outage.ts";
 import { abortable, linkedAbort } from "../util/abort.ts";
 import { errorMessage } from "../util/errors.ts";
 import { consoleLogger, type Logger } from "../util/logger.ts";
+import { CacheSyncError } from "./errors.ts";
 
 /**
  * What can be waited for: an informer, a controller, a handler's registration, a tracker.
@@ -26,6 +28,8 @@ export interface HasSynced {
   hasSynced(): boolean;
   /** Resolves when it has; may reject when it never will. */
   readonly synced: Promise<void> | ((signal?: AbortSignal) => Promise<void>);
+  /** What it fails with at present, and how often it has tried, where it knows. */
+  failure?(): FailedTry | undefined;
 }
 
 /**
@@ -53,10 +57,13 @@ export interface WaitForOptions {
 /**
  * Waits until everything given has synced.
  *
- * Mirrors client-go's `WaitForCacheSync`, without polling.
+ * Mirrors client-go's `WaitForCacheSync`, without polling. It differs where the server cannot be read: client-go answers
+ * `false`, whatever the reason; this throws the reason.
  *
- * @returns `true`, or `false` if the signal was aborted first, or one of them stopped and never will; what has synced
- * already wins over an aborted signal.
+ * @returns `true`, or `false` if the signal was aborted first and nothing had failed, or one of them stopped and never
+ * will; what has synced already wins over an aborted signal.
+ * @throws {CacheSyncError} The signal was aborted while the server could not be read. Its message and its cause say why:
+ * the connection was refused, the server answered 403, ...
  *
  * @example
  * ```ts
@@ -66,12 +73,15 @@ export interface WaitForOptions {
  * console.log(await waitForCacheSync([informer], AbortSignal.abort())); // false
  * ```
  */
-export function waitForCacheSync(what: readonly HasSynced[], signal?: AbortSignal): Promise<boolean> {
-  return waitFor(what, signal === undefined ? {} : { signal });
+export async function waitForCacheSync(what: readonly HasSynced[], signal?: AbortSignal): Promise<boolean> {
+  const { unsynced, cause } = await waitForAll(what, signal);
+  const error = syncError(unsynced, cause);
+  if (signal?.aborted && error !== undefined) throw error;
+  return unsynced.length === 0;
 }
 
 /**
- * As {@linkcode waitForCacheSync}, and logs who is done and, at the end, who is not.
+ * As {@linkcode waitForCacheSync}, but logs who is done and, at the end, who is not and why, instead of throwing.
  *
  * Mirrors client-go's `WaitFor`.
  *
@@ -89,30 +99,49 @@ export function waitForCacheSync(what: readonly HasSynced[], signal?: AbortSigna
 export async function waitFor(what: readonly HasSynced[], options: WaitForOptions = {}): Promise<boolean> {
   const { signal, logger = consoleLogger } = options;
   const text = options.what ?? "";
-  if (text !== "") logger.info(`waiting for ${text}`);
+  if (text === "") return (await waitForAll(what, signal)).unsynced.length === 0;
+  logger.info(`waiting for ${text}`);
+  const { unsynced, cause } = await waitForAll(what, signal, (one) => {
+    logger.info(`done waiting for ${text}: ${nameOf(one)}`);
+  });
+  if (unsynced.length === 0) return true;
+  const names = unsynced.map(nameOf).sort().join(", ");
+  const have = unsynced.length === 1 ? "has" : "have";
+  const why = errorMessage(syncError(unsynced, cause) ?? cause);
+  logger.warn(`stopped waiting for ${text}: ${names} ${have} not synced: ${why}`);
+  return false;
+}
+
+/** Waits for all, and for none any more once one of them will never sync. */
+async function waitForAll(
+  what: readonly HasSynced[],
+  signal: AbortSignal | undefined,
+  onDone: (one: HasSynced) => void = () => {},
+): Promise<{ readonly unsynced: HasSynced[]; readonly cause: unknown }> {
   const link = linkedAbort(signal);
   const wait = async (one: HasSynced): Promise<void> => {
     if (!one.hasSynced()) {
       await (typeof one.synced === "function" ? one.synced(link.signal) : abortable(one.synced, link.signal));
     }
-    if (text !== "") logger.info(`done waiting for ${text}: ${nameOf(one)}`);
+    onDone(one);
   };
   let cause: unknown;
   try {
     await Promise.all(what.map(wait));
   } catch (error) {
-    cause = error;
+    cause = signal?.aborted ? signal.reason : error;
   } finally {
     link.unlink();
     link.abort(); // the others need not wait any more
   }
-  const unsynced = what.filter((one) => !one.hasSynced());
-  if (unsynced.length > 0 && text !== "") {
-    const names = unsynced.map(nameOf).sort().join(", ");
-    const have = unsynced.length === 1 ? "has" : "have";
-    logger.warn(`stopped waiting for ${text}: ${names} ${have} not synced: ${errorMessage(cause)}`);
-  }
-  return unsynced.length === 0;
+  return { unsynced: what.filter((one) => !one.hasSynced()), cause };
+}
+
+/** What those that have not synced fail with, if any of them knows. */
+function syncError(unsynced: readonly HasSynced[], endedBy: unknown): CacheSyncError | undefined {
+  const failures = new Map(unsynced.map((one) => [nameOf(one), one.failure?.()]));
+  if (![...failures.values()].some((failure) => failure !== undefined)) return undefined;
+  return new CacheSyncError([...failures.keys()].sort(), endedBy, { failures });
 }
 
 function nameOf(one: HasSynced): string {

@@ -30,6 +30,7 @@ import { followWatch } from "./follow_watch.ts";
 import { BookmarkRhythm } from "./bookmark_rhythm.ts";
 import type { ListerWatcher } from "./lister_watcher.ts";
 import type { OpenWatch } from "./open_watch.ts";
+import type { FailedTry } from "./outage.ts";
 import { listAllPages, type PagerOptions } from "./pager.ts";
 import { PatientSource } from "./patient_source.ts";
 import { Position } from "./position.ts";
@@ -117,7 +118,7 @@ export class Reflector<T> {
     checkReflectorOptions(this.#name, options);
     this.#clock = options.clock ?? realClock;
     this.#random = options.random ?? Math.random;
-    this.#reports = new ReflectorReports(this.#name, options);
+    this.#reports = new ReflectorReports(this.#name, { ...options, clock: this.#clock });
     const backoff = options.backoff ??
       newReflectorBackoff({ clock: this.#clock, random: this.#random, resetMs: Infinity });
     this.#pacing = new RetryPacing(backoff, { clock: this.#clock, random: this.#random });
@@ -140,6 +141,7 @@ export class Reflector<T> {
     this.#position = new Position({ neverGoesBack: options.neverGoesBack ?? false });
     this.#status = new StatusKeeper(this.#clock, {
       resourceVersion: () => this.#position.resourceVersion,
+      outage: () => this.#reports.outages.outage,
       onListenerError: (error) => this.#reports.threw("a status listener", error),
     });
     this.#writer = new StoreWriter(store, {
@@ -203,6 +205,14 @@ export class Reflector<T> {
   /** What it is at, now. */
   status(): ReflectorStatus {
     return this.#status.snapshot();
+  }
+
+  /**
+   * What the last request failed with, and how many have failed in this outage; `undefined` unless it runs and the
+   * server cannot be read at present.
+   */
+  failure(): FailedTry | undefined {
+    return this.#running ? this.#reports.outages.lastTry : undefined;
   }
 
   /**
@@ -277,6 +287,7 @@ export class Reflector<T> {
             if (step.then === "start") {
               resync?.stop();
               if (onEnd === "backOff") await this.#sleep(signal);
+              else this.#reports.outages.waits(undefined);
               return error;
             }
             await this.#sleep(signal);
@@ -301,11 +312,13 @@ export class Reflector<T> {
       this.#reports.streamsPaused(pause);
     }
     if ("resourceVersion" in outcome) this.#position.listed(state.resourceVersion);
-    // A request that the caller aborted has not failed.
-    return {
-      step,
-      error: report === undefined || signal.aborted ? undefined : this.#reports.watchError(report),
-    };
+    if (signal.aborted) return { step, error: undefined }; // a request that the caller aborted has not failed
+    const failed = report ?? failedTry(outcome, step);
+    if (failed === undefined) return { step, error: undefined };
+    // client-go keeps requests to itself that it repeats: a server that is gone should not go unnoticed.
+    const isToldToHandler = report !== undefined || networkErrorOf(failed) !== undefined;
+    const error = this.#reports.tryFailed(failed, { isToldToHandler });
+    return { step, error: report === undefined ? undefined : error };
   }
 
   async #stream(signal: AbortSignal): Promise<Streamed<T>> {
@@ -449,6 +462,7 @@ export class Reflector<T> {
     this.#metrics.watchBegins();
     this.#status.succeed();
     this.#metrics.heardOf();
+    this.#reports.outages.over();
     this.#status.enter("watching");
     this.#position.watchBegins({ isFollowing: opened !== undefined });
     const { eventCount, bookmarks, error } = await followWatch(watch, {
@@ -493,6 +507,7 @@ export class Reflector<T> {
     if (signal.aborted) return;
     const delayMs = this.#pacing.delayAfter(this.#failure);
     this.#failure = undefined;
+    this.#reports.outages.waits(delayMs);
     this.#status.backOff(delayMs);
     await sleepUnlessAborted(delayMs, { clock: this.#clock, signal });
   }
@@ -516,6 +531,16 @@ export class Reflector<T> {
       resync: () => this.#store.resync(),
     });
   }
+}
+
+/** What a request failed with that is repeated, though it ended no cycle: after a delay, or another way. */
+function failedTry(outcome: Outcome, step: Step): unknown {
+  const error = outcome.of === "watch"
+    ? "refused" in outcome ? outcome.refused : undefined
+    : "error" in outcome
+    ? outcome.error
+    : undefined;
+  return step.do === "backOff" || networkErrorOf(error) !== undefined ? error : undefined;
 }
 
 /** What a streamed list came to, and its connection if it goes on as the watch. */

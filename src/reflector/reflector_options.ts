@@ -35,7 +35,10 @@ export class VeryShortWatchError extends CacheError {
 }
 
 /**
- * Told when a cycle ended with an error: a list failed, or the server refused a watch.
+ * Told of each try that failed: a list, and a watch or streamed list that the server refused or that did not reach it.
+ *
+ * client-go keeps connections that are refused to itself. As there, a watch that is answered 429 is repeated without a
+ * word, and so is a resourceVersion that expired during a watch.
  *
  * @example
  * ```ts
@@ -118,7 +121,10 @@ export interface ReflectorOptions {
   readonly acceptIntake?: (list: { readonly hasAdvanced: boolean }) => boolean;
   /** Keys of a streamed list; `deletionHandlingMetaNamespaceKey` by default. */
   readonly keyFunc?: KeyFunc;
-  /** Told when a cycle ended with an error; logs a warning by default. What it throws is logged. */
+  /**
+   * Told of each try that failed, as it fails. What it throws is logged. Apart from that, the log has one warning when
+   * the server is lost (why, and when the next try comes) and one when it is back, however many tries lie between.
+   */
   readonly watchErrorHandler?: WatchErrorHandler;
   /**
    * Told of each object that was set aside, and of each frame of a watch that could not be decoded (its `path` is

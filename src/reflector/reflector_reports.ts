@@ -4,10 +4,11 @@
  */
 
 import type { Quarantined } from "../meta/list_watch.ts";
-import { isExpired } from "../meta/status.ts";
 import { errorMessage, toError } from "../util/errors.ts";
+import type { Clock } from "../util/clock.ts";
 import { callGuarded } from "../util/guarded.ts";
 import { consoleLogger, type Logger } from "../util/logger.ts";
+import { OutageTeller } from "./outage.ts";
 import type { ReflectorOptions } from "./reflector_options.ts";
 import type { StreamPauseBegin } from "./stream_trial.ts";
 
@@ -16,22 +17,30 @@ export class ReflectorReports {
   readonly #name: string;
   readonly #options: Pick<ReflectorOptions, "watchErrorHandler" | "onQuarantined">;
   readonly #logger: Logger;
+  /** Tells of a server that is lost, and of its return. */
+  readonly outages: OutageTeller;
 
   constructor(
     name: string,
-    options: Pick<ReflectorOptions, "watchErrorHandler" | "onQuarantined" | "logger">,
+    options: Pick<ReflectorOptions, "watchErrorHandler" | "onQuarantined" | "logger"> & {
+      readonly clock: Clock;
+    },
   ) {
     this.#name = name;
     this.#options = options;
     this.#logger = options.logger ?? consoleLogger;
+    this.outages = new OutageTeller(options.clock, (text) => this.log("warn", text));
   }
 
-  /** A cycle ended with an error. */
-  watchError(cause: unknown): Error {
+  /** A try failed; `isToldToHandler`: the user's function hears of it. */
+  tryFailed(cause: unknown, { isToldToHandler }: { readonly isToldToHandler: boolean }): Error {
     const error = toError(cause);
     const { watchErrorHandler } = this.#options;
-    if (watchErrorHandler === undefined) this.log(isExpired(error) ? "debug" : "warn", error.message);
-    else this.#guarded("watchErrorHandler", () => watchErrorHandler(error));
+    this.outages.failed(error);
+    this.log("debug", error.message);
+    if (isToldToHandler && watchErrorHandler !== undefined) {
+      this.#guarded("watchErrorHandler", () => watchErrorHandler(error));
+    }
     return error;
   }
 

@@ -8,6 +8,7 @@ import { type Clock, monotonicNow } from "../util/clock.ts";
 import { CacheError, errorMessage } from "../util/errors.ts";
 import { callGuarded } from "../util/guarded.ts";
 import type { StreamPauseBegin } from "./stream_trial.ts";
+import type { ReflectorOutage } from "./outage.ts";
 
 /**
  * What a reflector is at.
@@ -104,6 +105,8 @@ export interface ReflectorStatus {
   readonly nextRetryTimeMs?: number;
   /** What went wrong last, if anything ever did. */
   readonly lastError?: ReflectorError;
+  /** Since when the server cannot be read, from the first request that failed until a watch is open; absent if it can. */
+  readonly outage?: ReflectorOutage;
   /** How many objects were set aside since the start, and frames of a watch that could not be decoded. */
   readonly quarantined: number;
   /** Why lists take the place of streamed ones, while they do. */
@@ -121,6 +124,8 @@ export interface ReflectorStatus {
 export interface StatusKeeperOptions {
   /** The resourceVersion to report. */
   readonly resourceVersion: () => string;
+  /** The outage to report. */
+  readonly outage: () => ReflectorOutage | undefined;
   /** Told when a listener threw. */
   readonly onListenerError: (error: unknown) => void;
 }
@@ -129,6 +134,7 @@ export interface StatusKeeperOptions {
 export class StatusKeeper {
   readonly #clock: Clock;
   readonly #resourceVersion: () => string;
+  readonly #outage: () => ReflectorOutage | undefined;
   readonly #onListenerError: (error: unknown) => void;
   readonly #listeners = new Set<(status: ReflectorStatus) => void>();
   /** How many objects were set aside. */
@@ -148,11 +154,13 @@ export class StatusKeeper {
   constructor(clock: Clock, options: StatusKeeperOptions) {
     this.#clock = clock;
     this.#resourceVersion = options.resourceVersion;
+    this.#outage = options.outage;
     this.#onListenerError = options.onListenerError;
   }
 
   /** The status, now. */
   snapshot(): ReflectorStatus {
+    const outage = this.#outage();
     const lastContactTimeMs = this.#lastContactTimeMs;
     const contact = lastContactTimeMs === undefined
       ? {}
@@ -168,6 +176,7 @@ export class StatusKeeper {
       ...(this.#nextRetryTimeMs === undefined ? {} : { nextRetryTimeMs: this.#nextRetryTimeMs }),
       ...(this.#lastError === undefined ? {} : { lastError: this.#lastError }),
       ...(this.#streamPause === undefined ? {} : { streamPause: this.#streamPause }),
+      ...(outage === undefined ? {} : { outage }),
       ...(this.#progress === undefined ? {} : { progress: this.#progress }),
     };
   }

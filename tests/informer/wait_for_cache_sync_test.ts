@@ -1,6 +1,17 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { type HasSynced, waitFor, waitForCacheSync } from "@listwatch/cache";
+import {
+  CacheSyncError,
+  type HasSynced,
+  isConnectionRefused,
+  isForbidden,
+  isNotFound,
+  NetworkError,
+  newStatus,
+  StatusError,
+  waitFor,
+  waitForCacheSync,
+} from "@listwatch/cache";
 import { FakeClock } from "@listwatch/cache/testing";
 import { sleep } from "../../src/util/abort.ts";
 import { Latch } from "../../src/util/deferred.ts";
@@ -115,5 +126,71 @@ describe("waiting for caches", () => {
     await rig.start();
     await rig.stop();
     assert.equal(await waiting, false);
+  });
+});
+
+describe("waiting for a cache whose server cannot be read", () => {
+  const failures: [Error, RegExp, (error: unknown) => boolean][] = [
+    [
+      new NetworkError("ConnectionRefused", "connect ECONNREFUSED 10.0.0.1:6443"),
+      /^Cannot sync things: the server refused the connection \(connect ECONNREFUSED 10\.0\.0\.1:6443\), attempt 1$/,
+      isConnectionRefused,
+    ],
+    [
+      new StatusError(newStatus(403, "Forbidden", "pods is forbidden")),
+      /^Cannot sync things: the server answered 403 Forbidden \(pods is forbidden\), attempt 1$/,
+      isForbidden,
+    ],
+    [
+      new StatusError(newStatus(404, "NotFound", "the server could not find the requested resource")),
+      /the server answered 404 NotFound/,
+      isNotFound,
+    ],
+  ];
+  for (const [failure, message, predicate] of failures) {
+    const isTheReason = (error: unknown): true => {
+      assert.ok(error instanceof CacheSyncError);
+      assert.deepEqual([error.code, error.unsynced], ["CacheSync", ["things"]]);
+      assert.match(error.message, message);
+      assert.equal(error.cause, failure);
+      assert.ok(predicate(error));
+      assert.equal((error.endedBy as Error).name, "TimeoutError");
+      return true;
+    };
+
+    it(`throws the reason: ${failure.message}`, async () => {
+      await using rig = newRig({ name: "things" });
+      rig.source.listError = failure;
+      const abort = new AbortController();
+      const synced = assert.rejects(rig.informer.synced(abort.signal), isTheReason);
+      const all = assert.rejects(waitForCacheSync([rig.informer], abort.signal), isTheReason);
+      const log = new LogRecorder();
+      const logged = waitFor([rig.informer], { what: "the caches", signal: abort.signal, logger: log });
+      await rig.start();
+      abort.abort(new DOMException("30 s are over", "TimeoutError"));
+      await Promise.all([synced, all]);
+      assert.equal(await logged, false);
+      assert.match(log.of("warn")[0], /things has not synced: Cannot sync things: /);
+    });
+  }
+
+  it("says how the wait ended where nothing has failed", async () => {
+    const rig = newRig({ name: "things" });
+    const tooLate = new Error("too late");
+    await assert.rejects(rig.informer.synced(AbortSignal.abort(tooLate)), (error: unknown) => {
+      assert.ok(error instanceof CacheSyncError);
+      assert.deepEqual([error.message, error.cause], ["Cannot sync things: too late", tooLate]);
+      return true;
+    });
+  });
+
+  it("says what the tries failed with when it was stopped", async () => {
+    const rig = newRig({ name: "things" });
+    rig.source.listError = new Error("it broke");
+    await rig.start();
+    const synced = assert.rejects(rig.informer.synced(), /it stopped before it had synced: it broke/);
+    await rig.stop();
+    await synced;
+    assert.equal(rig.informer.failure(), undefined);
   });
 });

@@ -207,7 +207,7 @@ describe("a streamed list", () => {
     await run.clock.advance(800 + 1_600 + 3_200);
     assert.deepEqual(run.source.requests, Array(4).fill('stream ""'));
     assert.deepEqual(run.store.operations, ["replace 10: a@1 b@2"]);
-    assert.deepEqual(run.errors, []);
+    assert.deepEqual(run.errors, [refused]);
   });
 
   it("gives way to a list for this time when the server refuses or fails it, and nobody is told", async () => {

@@ -20,6 +20,7 @@ const WRITER = "src/reflector/store_writer.ts";
 const STATE = "src/reflector/state.ts";
 const WATCH_LIST = "src/reflector/watch_list.ts";
 const TRIAL = "src/reflector/stream_trial.ts";
+const OUTAGE = "src/reflector/outage.ts";
 const PROCESS = "src/informer/process_deltas.ts";
 const ORDER = "src/informer/event_order.ts";
 const INFORMER = "src/informer/shared_informer.ts";
@@ -181,6 +182,30 @@ export const MUTATIONS: readonly Mutation[] = [
     file: "src/reflector/watch_guard.ts",
     find: "this.#clock.clearTimeout(this.#deadline);",
     replace: "",
+  },
+  {
+    name: "reports: a watch that does not reach its server is kept from the error handler",
+    file: REFLECTOR,
+    find: "const isToldToHandler = report !== undefined || networkErrorOf(failed) !== undefined;",
+    replace: "const isToldToHandler = report !== undefined;",
+  },
+  {
+    name: "reports: a server that is lost is told of with each try",
+    file: OUTAGE,
+    find: "    this.#told.add(kind);\n",
+    replace: '    if (kind === "refuses") this.#told.add(kind);\n',
+  },
+  {
+    name: "reports: a server that is back is not told of",
+    file: OUTAGE,
+    find: "    if (!wasTold) return;\n",
+    replace: "    if (wasTold) return;\n",
+  },
+  {
+    name: "reports: a server that is lost is not told of",
+    file: OUTAGE,
+    find: "    this.#warn(`${what}: ",
+    replace: '    if (kind === "refuses") this.#warn(`${what}: ',
   },
   {
     name: "queue: a relist deletes nothing that is known (DeltaFIFO)",

@@ -7,6 +7,7 @@ import {
   DeltaFIFO,
   type FetchFunction,
   type Logger,
+  NetworkError,
   newCluster,
   SharedIndexInformer,
   type StoreEvent,
@@ -91,6 +92,10 @@ export class Program {
   readonly #workers: Workers | undefined;
   readonly #readers: readonly ServedReader[];
   readonly #closed: CountingSignal;
+  /** How many connection failures its error handler heard of. */
+  #failuresHeard = 0;
+  /** The lines about the outage that goes on, if one does. */
+  #outageLines: string[] = [];
   #dirty = false;
   #floor = 0;
   // Whether it was watching when the last instant was over: what it then takes in in this one may still be of a list.
@@ -133,6 +138,9 @@ export class Program {
       }),
       reflector: {
         random: this.#random.fork().next,
+        watchErrorHandler: (error) => {
+          if (error instanceof NetworkError) this.#failuresHeard++;
+        },
         useWatchList: config.useWatchList,
         watchListPageSize: config.pageSize,
       },
@@ -213,6 +221,18 @@ export class Program {
     await this.#workers?.stop();
     await this.#end!();
     for (const how of ["synced", "waitFor", "get"] as const) this.call({ how, ahead: NEVER, key: "a/n0" });
+  }
+
+  /** Checks what was told of a server that was lost; `failures`: how many requests found nobody. */
+  checkOutages(failures: number): void {
+    if (this.#failuresHeard < failures) {
+      this.#violate(`its error handler heard of ${this.#failuresHeard} of ${failures} failed connections`);
+    }
+    if (this.#outageLines.length > 0) {
+      this.#violate(`it said "${this.#outageLines[0]}", and never that the server is back`);
+    }
+    const { outage } = this.informer.status();
+    if (outage !== undefined) this.#violate(`its status has an outage: ${JSON.stringify(outage)}`);
   }
 
   /** What must be true once it has stopped. */
@@ -504,8 +524,23 @@ export class Program {
     return undefined;
   }
 
+  /** A server that is lost is told of once, or twice where it is back and refuses; then that it is back. */
+  #warned(message: string): void {
+    const lines = this.#outageLines;
+    if (message.includes("the server is back after ")) {
+      if (lines.length === 0) this.#violate(`"${message}", and it was not lost`);
+      this.#outageLines = [];
+    } else if (/: (lost the server|the server refuses): /.test(message)) {
+      lines.push(message);
+      if (lines.length > 2) this.#violate(`tells again of what it has told: ${lines.join("; ")}`);
+    }
+  }
+
   #logger(): Logger {
-    const log = (level: string) => (message: string) => this.#world.log(`${level}: ${message}`);
+    const log = (level: string) => (message: string) => {
+      this.#world.log(`${level}: ${message}`);
+      if (level === "warn") this.#warned(message);
+    };
     return { debug: log("debug"), info: log("info"), warn: log("warn"), error: log("error") };
   }
 }

@@ -75,6 +75,8 @@ class World {
   readonly #programs: Program[];
   readonly #recent: number[][] = [];
   readonly #notBeforeMs: number[] = [];
+  /** How many requests of each program found nobody. */
+  readonly #failures: number[] = [];
   readonly #violations: string[] = [];
   readonly #trace: string[] = [];
   readonly #traces: boolean;
@@ -108,6 +110,7 @@ class World {
     this.#programs = scenario.programs.map((config, index) => {
       this.#recent.push([]);
       this.#notBeforeMs.push(0);
+      this.#failures.push(0);
       return new Program(index, config, {
         time,
         cluster,
@@ -167,6 +170,9 @@ class World {
     }
     if (await this.#converge("after a last write")) return;
     for (const program of this.#programs) program.checkIndices();
+    const isWatched = () => this.#programs.every(({ informer }) => informer.status().outage === undefined);
+    if (await this.#advance(CONVERGENCE_MS, isWatched)) return;
+    for (const program of this.#programs) program.checkOutages(this.#failures[program.index]);
     if (await this.#checkResyncs()) return;
     await this.#stop();
   }
@@ -425,6 +431,7 @@ class World {
             retryAfterMs === undefined ? "" : `, Retry-After ${retryAfterMs} ms`
           }`,
         );
+        if (status === 0) this.#failures[program]++;
         if (status === 410 || status === 504) this.#programs[program].unavailable();
         if (retryAfterMs !== undefined) this.#notBeforeMs[program] = this.#time.worldNow() + retryAfterMs;
       },
