@@ -15,6 +15,7 @@ import { consoleLogger } from "../util/logger.ts";
 import { readText } from "../watch/list_decoder.ts";
 import { newNetworkError } from "../watch/network_failure.ts";
 import type { Projected } from "../watch/projected.ts";
+import { CredentialsError, headerFault, newScrubber, tokenFault } from "./credentials.ts";
 import type { PartialObjectMetadata } from "./metadata_only.ts";
 import { newResourceClient, type ResourceClient } from "./resource_client.ts";
 import type { ResourceOptions } from "./resource_options.ts";
@@ -79,6 +80,7 @@ export interface Cluster {
    * @param path What comes after the server's URL, beginning with a slash.
    *
    * @throws {StatusError} The server refused.
+   * @throws {CredentialsError} The token cannot be sent.
    * @throws {NetworkError} No answer came, or it was cut off.
    * @throws {DecodeError} The answer says it is JSON, and is not.
    * @throws The signal's reason, once it is aborted.
@@ -154,7 +156,7 @@ export interface Cluster {
 /**
  * Makes a client for an API server. Nothing is sent until something is asked.
  *
- * @throws {TypeError} The server is no http or https URL.
+ * @throws {TypeError} The server is no http or https URL, or a header or the token is nothing that can be sent.
  *
  * @example
  * ```ts
@@ -168,6 +170,9 @@ export function newCluster(config: RestConfig): Cluster {
   return new RestCluster(config);
 }
 
+// A header that is longer says nothing that a person would read.
+const LONGEST_WARNING = 8 * 1024;
+
 class RestCluster implements Cluster {
   readonly server: string;
   readonly #config: RestConfig;
@@ -179,6 +184,9 @@ class RestCluster implements Cluster {
     this.server = serverUrl(config.server);
     this.#config = config;
     this.#headers = fixedHeaders(config);
+    const fault = this.#headers.map(headerFault).find((fault) => fault !== undefined) ??
+      (typeof config.token === "string" ? tokenFault(config.token.trim()) : undefined);
+    if (fault !== undefined) throw new TypeError(`Cannot use the headers or the token given: ${fault}`);
   }
 
   async request(path: string, options: RequestOptions = {}): Promise<unknown> {
@@ -204,7 +212,9 @@ class RestCluster implements Cluster {
     const { signal } = options;
     const text = `Cannot ${actionOf(path, options)}`;
     const url = this.#url(path, options.query);
-    const init = await abortable(this.#init(options), signal);
+    const headers = await abortable(this.#allHeaders(options, text), signal);
+    const init = initOf(options, headers);
+    const scrub = newScrubber(headers);
     let response: Response;
     const pending = Promise.resolve().then(() => fetch(url, init));
     try {
@@ -215,9 +225,9 @@ class RestCluster implements Cluster {
       pending.then((late) => late.body?.cancel()).catch(() => {});
       throw signal.reason;
     }
-    this.#logWarnings(response);
+    this.#logWarnings(response, scrub);
     if (response.ok) return response;
-    const error = await newResponseError(text, response, clock);
+    const error = await newResponseError(text, response, { clock, scrub });
     signal?.throwIfAborted();
     throw error;
   }
@@ -264,27 +274,27 @@ class RestCluster implements Cluster {
     return text === "" ? this.server + path : `${this.server}${path}${path.includes("?") ? "&" : "?"}${text}`;
   }
 
-  async #init(options: RequestOptions): Promise<RequestInit> {
-    const { method = "GET", body, signal } = options;
+  async #allHeaders(options: RequestOptions, text: string): Promise<[string, string][]> {
     const own: [string, string][] = [["Accept", "application/json"]];
-    if (body !== undefined) own.push(["Content-Type", "application/json"]);
-    const token = typeof this.#config.token === "function" ? await this.#config.token() : this.#config.token;
+    if (options.body !== undefined) own.push(["Content-Type", "application/json"]);
+    const { token: source } = this.#config;
+    const token = (typeof source === "function" ? await source() : source) ?? "";
+    const fault = tokenFault(typeof token === "string" ? token.trim() : token);
+    if (fault !== undefined) throw new CredentialsError(`${text}: the token cannot be sent: ${fault}`);
     if (token) own.push(["Authorization", `Bearer ${token.trim()}`]);
-    const headers = overlay(overlay(own, this.#headers), Object.entries(options.headers ?? {}));
-    return {
-      method,
-      headers,
-      // "manual", as workerd knows no "error": a redirect becomes an answer that is refused.
-      redirect: "manual",
-      ...(body !== undefined && { body: encode(body) }),
-      ...(signal && { signal }),
-    };
+    const given = Object.entries(options.headers ?? {});
+    for (const header of given) {
+      const fault = headerFault(header);
+      if (fault !== undefined) throw new TypeError(`${text}: ${fault}`);
+    }
+    return overlay(overlay(own, this.#headers), given);
   }
 
-  #logWarnings(response: Response): void {
+  #logWarnings(response: Response, scrub: (text: string) => string): void {
     const header = response.headers.get("Warning");
     if (header === null) return;
-    for (const [, text] of header.matchAll(/\b299 \S+ "((?:[^"\\]|\\.)*)"/g)) {
+    const read = scrub(header.slice(0, LONGEST_WARNING));
+    for (const [, text] of read.matchAll(/\b299 \S{1,256} "((?:[^"\\]|\\.)*)"/g)) {
       if (this.#warned.has(text) || this.#warned.size >= 256) continue;
       this.#warned.add(text);
       (this.#config.logger ?? consoleLogger).warn(`the API server warns: ${text.replace(/\\(.)/g, "$1")}`, {
@@ -292,6 +302,18 @@ class RestCluster implements Cluster {
       });
     }
   }
+}
+
+function initOf(options: RequestOptions, headers: [string, string][]): RequestInit {
+  const { method = "GET", body, signal } = options;
+  return {
+    method,
+    headers,
+    // "manual", as workerd knows no "error": a redirect becomes an answer that is refused.
+    redirect: "manual",
+    ...(body !== undefined && { body: encode(body) }),
+    ...(signal && { signal }),
+  };
 }
 
 // The lower headers, less those that are set above, and then the upper ones.

@@ -4,6 +4,7 @@
  */
 
 export { type Cluster, newCluster, type Query, type RequestOptions } from "./cluster.ts";
+export { CredentialsError } from "./credentials.ts";
 export type { PartialObjectMetadata } from "./metadata_only.ts";
 export type { ResourceClient } from "./resource_client.ts";
 export {

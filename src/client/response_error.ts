@@ -10,6 +10,13 @@ import type { Clock } from "../util/clock.ts";
 // Enough for any Status; what a proxy says beyond that is of no use.
 const MAX_BODY_BYTES = 1024 * 1024;
 
+/** Options of {@linkcode newResponseError}. */
+export interface ResponseErrorOptions {
+  readonly clock: Clock;
+  /** Takes the credentials that were sent out of what the server said. */
+  readonly scrub: (text: string) => string;
+}
+
 /**
  * Makes the error for an answer that is no success, and reads or gives up its body.
  *
@@ -18,8 +25,13 @@ const MAX_BODY_BYTES = 1024 * 1024;
  *
  * @param text What could not be done: `Cannot list "pods" in "default"`.
  */
-export async function newResponseError(text: string, response: Response, clock: Clock): Promise<StatusError> {
-  const body = await readSome(response);
+export async function newResponseError(
+  text: string,
+  response: Response,
+  options: ResponseErrorOptions,
+): Promise<StatusError> {
+  const { clock, scrub } = options;
+  const body = scrub(await readSome(response));
   const status = statusOf(response, body);
   return new StatusError(status, {
     message: `${text}: the server answered ${status.code}: ${status.message || status.reason}`,
@@ -89,7 +101,7 @@ function generic(response: Response, said: string): [reason: string, message: st
       return ["Timeout", said || "the server was unable to return a response in the time allotted"];
   }
   if (status >= 300 && status < 400) {
-    const location = response.headers.get("Location");
+    const location = placeOf(response);
     return [
       "Unknown",
       `it redirects${location ? ` to ${location}` : ""}, which is not followed; use that server's URL`,
@@ -98,6 +110,17 @@ function generic(response: Response, said: string): [reason: string, message: st
   return status >= 500
     ? ["InternalError", said || "an error on the server has prevented the request from succeeding"]
     : ["Unknown", said || "the server said nothing more"];
+}
+
+// Where a redirect leads, without the part that may hold credentials.
+function placeOf(response: Response): string {
+  const location = response.headers.get("Location") ?? "";
+  try {
+    const url = new URL(location);
+    return url.origin === "null" ? "" : (url.origin + url.pathname).slice(0, 1024);
+  } catch {
+    return /^\/[^/]/.test(location) ? location.slice(0, 1024).replace(/[?#].*/s, "") : "";
+  }
 }
 
 // As much of a body as can matter; the rest is given up, and so is a body that breaks off: the code is what counts.

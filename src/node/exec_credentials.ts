@@ -3,13 +3,14 @@
  * @module
  */
 
-import { execFile } from "node:child_process";
 import process from "node:process";
+import { tokenFault } from "../client/credentials.ts";
 import type { FetchFunction } from "../client/rest_config.ts";
 import type { Clock } from "../util/clock.ts";
 import { errorMessage } from "../util/errors.ts";
 import { type ExecConfig, type KubeconfigCluster, KubeconfigError } from "./kubeconfig.ts";
 import { toBase64 } from "./base64.ts";
+import { runProgram } from "./run_program.ts";
 import { createTlsFetch, type TlsOptions } from "./tls_fetch.ts";
 
 /** What a plugin answered. */
@@ -27,16 +28,20 @@ export interface ExecCredentialsOptions {
   readonly context: string;
   readonly cluster: KubeconfigCluster;
   readonly tls: TlsOptions;
+  /** How long the plugin may take, in milliseconds; a minute by default. */
+  readonly timeoutMs?: number;
 }
 
 const VERSIONS = ["client.authentication.k8s.io/v1", "client.authentication.k8s.io/v1beta1"];
 const LONGEST_OUTPUT_BYTES = 1024 * 1024;
+const TIMEOUT_MS = 60_000;
 
 /**
  * Runs a credential plugin, and keeps what it gives until that expires or is refused. Requests that come meanwhile
  * share one run. A client certificate that changes makes new connections.
  *
- * Mirrors client-go's `exec` authenticator, without asking a person anything.
+ * Mirrors client-go's `exec` authenticator, without asking a person anything, and with an end to the plugin's time. What
+ * the plugin says is told nowhere: it may hold credentials.
  */
 export class ExecCredentials {
   readonly #config: ExecConfig;
@@ -82,11 +87,10 @@ export class ExecCredentials {
 
   async #run(): Promise<ExecStatus> {
     const { command, args, env, installHint, apiVersion = VERSIONS[0] } = this.#config;
-    const fail = (why: string, cause?: unknown) =>
+    const fail = (why: string) =>
       new KubeconfigError(
         `Cannot get credentials for the context ${JSON.stringify(this.#options.context)}: ${command} ${why}` +
           (installHint ? `\n${installHint}` : ""),
-        { cause },
       );
     if (!VERSIONS.includes(apiVersion)) throw fail(`speaks ${apiVersion}, which is not known here`);
     if (this.#config.interactiveMode === "Always") {
@@ -94,28 +98,34 @@ export class ExecCredentials {
     }
     const info = { apiVersion, kind: "ExecCredential", spec: { interactive: false, ...this.#clusterInfo() } };
     const variables = Object.fromEntries((env ?? []).map(({ name, value }) => [name, value]));
+    const { clock, timeoutMs = TIMEOUT_MS } = this.#options;
     let output: string;
     try {
       output = await runProgram(command, args ?? [], {
-        ...process.env,
-        ...variables,
-        KUBERNETES_EXEC_INFO: JSON.stringify(info),
+        env: { ...process.env, ...variables, KUBERNETES_EXEC_INFO: JSON.stringify(info) },
+        clock,
+        timeoutMs,
+        maxOutputBytes: LONGEST_OUTPUT_BYTES,
       });
     } catch (error) {
-      throw fail(`failed: ${errorMessage(error)}`, error);
+      throw fail(`failed: ${errorMessage(error)}`);
     }
     let answer: { apiVersion?: string; status?: ExecStatus };
     try {
       answer = JSON.parse(output);
-    } catch (error) {
-      throw fail("answered with something else than JSON", error);
+    } catch {
+      // Without the cause: runtimes quote what they cannot parse.
+      throw fail("answered with something else than JSON");
     }
-    if (answer?.apiVersion !== apiVersion) {
-      throw fail(`answered in ${answer?.apiVersion}, not in ${apiVersion}`);
-    }
+    if (answer?.apiVersion !== apiVersion) throw fail(`answered in another version than ${apiVersion}`);
     const { status } = answer;
     if (!status?.token && !(status?.clientCertificateData && status.clientKeyData)) {
       throw fail("gave neither a token nor a client certificate with its key");
+    }
+    const fault = status.token ? tokenFault(status.token) : undefined;
+    if (fault !== undefined) throw fail(`gave a token that cannot be sent: ${fault}`);
+    for (const pem of [status.clientCertificateData, status.clientKeyData]) {
+      if (pem && typeof pem !== "string") throw fail("gave a client certificate or key that is no text");
     }
     return status;
   }
@@ -132,26 +142,4 @@ export class ExecCredentials {
       },
     };
   }
-}
-
-function runProgram(command: string, args: readonly string[], env: NodeJS.ProcessEnv): Promise<string> {
-  return new Promise((resolve, reject) => {
-    const program = execFile(
-      command,
-      [...args],
-      { env, maxBuffer: LONGEST_OUTPUT_BYTES },
-      (error, stdout, stderr) => {
-        if (error === null) return resolve(String(stdout));
-        const said = String(stderr).trim().split("\n").at(-1);
-        reject(
-          new Error(
-            (error as { code?: unknown }).code === "ENOENT" ? "is not installed" : said || error.message,
-          ),
-        );
-      },
-    );
-    // A plugin that asks something all the same reads an end, and does not wait for ever.
-    program.stdin?.on("error", () => {});
-    program.stdin?.end();
-  });
 }

@@ -4,6 +4,7 @@
  */
 
 import { readFile } from "node:fs/promises";
+import { tokenFault } from "../client/credentials.ts";
 import { type Clock, monotonicNow } from "../util/clock.ts";
 import { errorMessage } from "../util/errors.ts";
 import type { Logger } from "../util/logger.ts";
@@ -32,13 +33,15 @@ export class FileToken {
   /**
    * The token.
    *
-   * @throws {KubeconfigError} The file cannot be read or is empty, and there is no token yet.
+   * @throws {KubeconfigError} The file cannot be read, or holds something else than one token, and there is no token yet.
    */
   async read(): Promise<string> {
     if (this.#token !== undefined && monotonicNow(this.#clock) - this.#readMs < FRESH_MS) return this.#token;
     try {
       const token = (await readFile(this.#path, "utf8")).trim();
       if (token === "") throw new Error("it is empty");
+      const fault = tokenFault(token);
+      if (fault !== undefined) throw new Error(`it holds no token: ${fault}`);
       this.#token = token;
       this.#readMs = monotonicNow(this.#clock);
     } catch (error) {

@@ -5,12 +5,13 @@
 
 import { readFile } from "node:fs/promises";
 import process from "node:process";
+import { tokenFault } from "../client/credentials.ts";
 import type { FetchFunction, Impersonation, RestConfig, TokenSource } from "../client/rest_config.ts";
 import { type Clock, realClock } from "../util/clock.ts";
 import { errorMessage } from "../util/errors.ts";
 import { consoleLogger, type Logger } from "../util/logger.ts";
 import { fromBase64, toBase64 } from "./base64.ts";
-import { ExecCredentials } from "./exec_credentials.ts";
+import { ExecCredentials, type ExecCredentialsOptions } from "./exec_credentials.ts";
 import { FileToken } from "./file_token.ts";
 import { hideSecrets, REDACTED, redactedHeaders } from "./hidden_secrets.ts";
 import {
@@ -38,6 +39,8 @@ export interface RestConfigOptions {
   /** When a token is read, or asked for, anew. */
   readonly clock?: Clock;
   readonly logger?: Logger;
+  /** How long a credential plugin may take before it is killed, in milliseconds; a minute by default. */
+  readonly execTimeoutMs?: number;
 }
 
 /**
@@ -110,7 +113,14 @@ export async function restConfigFromKubeconfig(
   refuseUnsupported(name, cluster, user);
   const tls = await tlsOptions(cluster, user);
   const server = withScheme(cluster.server, tls);
-  const { token, headers, fetch } = await credentials(name, { ...cluster, server }, user, tls, clock, logger);
+  const { token, headers, fetch } = await credentials(user, {
+    context: name,
+    cluster: { ...cluster, server },
+    tls,
+    clock,
+    logger,
+    ...(options.execTimeoutMs !== undefined && { timeoutMs: options.execTimeoutMs }),
+  });
   const impersonate = impersonation(user);
   const allHeaders = { ...headers, ...(cluster["disable-compression"] && { "Accept-Encoding": "identity" }) };
   const config: NamespacedRestConfig = {
@@ -315,17 +325,23 @@ interface Credentials {
   readonly headers?: Readonly<Record<string, string>>;
 }
 
-async function credentials(
-  context: string,
-  cluster: KubeconfigCluster,
-  user: KubeconfigUser,
-  tls: TlsOptions,
-  clock: Clock,
-  logger: Logger,
-): Promise<Credentials> {
+interface CredentialsOptions extends ExecCredentialsOptions {
+  readonly logger: Logger;
+}
+
+async function credentials(user: KubeconfigUser, options: CredentialsOptions): Promise<Credentials> {
+  const { context, cluster, tls, clock, logger } = options;
   // As client-go: credentials go over TLS only.
   if (!/^https:/i.test(cluster.server)) return { fetch: createTlsFetch({}) };
-  if (user.token) return { fetch: createTlsFetch(tls), token: user.token };
+  if (user.token) {
+    const fault = tokenFault(user.token.trim());
+    if (fault !== undefined) {
+      throw new KubeconfigError(
+        `Cannot use the context ${JSON.stringify(context)}: its user's token cannot be sent: ${fault}`,
+      );
+    }
+    return { fetch: createTlsFetch(tls), token: user.token };
+  }
   if (user.tokenFile) {
     const file = new FileToken(user.tokenFile, { clock, logger });
     await file.read();
@@ -336,7 +352,7 @@ async function credentials(
     return { fetch: createTlsFetch(tls), headers: { Authorization: `Basic ${basic}` } };
   }
   if (user.exec) {
-    const plugin = new ExecCredentials(user.exec, { clock, context, cluster, tls });
+    const plugin = new ExecCredentials(user.exec, options);
     return { fetch: forgettingOn401(plugin.fetch, () => plugin.forget()), token: () => plugin.token() };
   }
   return { fetch: createTlsFetch(tls) };
