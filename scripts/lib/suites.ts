@@ -18,6 +18,7 @@ export const RUNTIMES: readonly Runtime[] = ["deno", "node", "bun", "workerd"];
  */
 const PORTABLE: { folder: string; runtimes: readonly Runtime[]; why: string }[] = [
   { folder: "tests/runtimes/", runtimes: RUNTIMES, why: "the smoke of every runtime" },
+  { folder: "tests/sockets/", runtimes: ["deno", "node", "bun"], why: "listens on a socket" },
   { folder: "tests/conformance/servers/", runtimes: ["deno", "node", "bun"], why: "listens on a socket" },
   { folder: "tests/conformance/", runtimes: RUNTIMES, why: "what client-go was recorded to do" },
 ];

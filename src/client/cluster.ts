@@ -10,7 +10,7 @@ import { NetworkError } from "../meta/status.ts";
 import type { Schema } from "../schema/schema.ts";
 import { abortable, linkedAbort } from "../util/abort.ts";
 import { realClock } from "../util/clock.ts";
-import { errorMessage } from "../util/errors.ts";
+import { jsonFault } from "../util/json_fault.ts";
 import { consoleLogger } from "../util/logger.ts";
 import { readText } from "../watch/list_decoder.ts";
 import { newNetworkError } from "../watch/network_failure.ts";
@@ -200,9 +200,7 @@ class RestCluster implements Cluster {
       try {
         return JSON.parse(text);
       } catch (error) {
-        throw new DecodeError(`Cannot ${action}: the answer is not JSON: ${errorMessage(error)}`, {
-          cause: error,
-        });
+        throw new DecodeError(`Cannot ${action}: the answer is not JSON: ${jsonFault(error)}`);
       }
     });
   }

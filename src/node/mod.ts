@@ -31,4 +31,13 @@ export {
   type RestConfigOptions,
 } from "./rest_config.ts";
 export { ListenError, type ServedFetch, serveFetch, type ServeFetchOptions } from "./serve_fetch.ts";
+export {
+  checkServerTls,
+  followServerTls,
+  type FollowServerTlsOptions,
+  readServerTls,
+  type ServerTls,
+  type ServerTlsFiles,
+  TlsError,
+} from "./server_tls.ts";
 export { createTlsFetch, type TlsOptions } from "./tls_fetch.ts";

@@ -3,11 +3,14 @@
  * @module
  */
 
-import type { Server } from "node:http";
+import type { Server, ServerResponse } from "node:http";
+import { createServer as createTlsServer } from "node:https";
 import type { AddressInfo } from "node:net";
 import { createAdaptorServer } from "@hono/node-server";
 import { onAbort } from "../util/abort.ts";
 import { CacheError, errorMessage } from "../util/errors.ts";
+import { consoleLogger, type Logger } from "../util/logger.ts";
+import { checkServerTls, type ServerTls } from "./server_tls.ts";
 
 /**
  * Options of {@linkcode serveFetch}.
@@ -25,6 +28,14 @@ export interface ServeFetchOptions {
   readonly port?: number;
   /** Stops it: the socket and every open answer are closed at once. */
   readonly signal?: AbortSignal;
+  /** Serves over TLS with this certificate; plain HTTP by default. */
+  readonly tls?: ServerTls;
+  /** How long a client may take for a TLS handshake, and for the head of a request; 30 s by default. */
+  readonly headersTimeoutMs?: number;
+  /** How long a client may take to send a whole request, in milliseconds; a minute by default. */
+  readonly requestTimeoutMs?: number;
+  /** Where answers that break off are told, and what the function throws; the console by default. */
+  readonly logger?: Logger;
 }
 
 /**
@@ -45,6 +56,13 @@ export interface ServedFetch {
   readonly port: number;
   /** Resolves when it has stopped. */
   readonly finished: Promise<void>;
+  /**
+   * Shows new connections another certificate. Those that are open go on.
+   *
+   * @throws {TlsError} The certificate cannot be used.
+   * @throws {TypeError} It serves plain HTTP.
+   */
+  setTls(tls: ServerTls): Promise<void>;
 }
 
 /**
@@ -71,19 +89,14 @@ export class ListenError extends CacheError {
 
 type Handler = (request: Request) => Response | Promise<Response>;
 
-interface DenoLike {
-  serve(
-    options: { hostname: string; port: number; signal: AbortSignal; onListen: () => void },
-    handler: Handler,
-  ): { addr: { port: number }; finished: Promise<void> };
-}
-
 /**
- * Serves a `fetch` function, such as a hono app's or an in-memory API server's, over HTTP on Node, Deno and Bun.
- * Answers may stream for as long as they like.
+ * Serves a `fetch` function, such as a hono app's or an in-memory API server's, over HTTP or HTTPS on Node, Deno and
+ * Bun. Answers may stream for as long as they like; a client that does not finish its request in time is answered 408
+ * and its connection closed.
  *
  * @returns When it listens.
  * @throws {ListenError} The port is taken, or the address is not this machine's.
+ * @throws {TlsError} The certificate or its key cannot be used.
  *
  * @example
  * ```ts
@@ -97,64 +110,138 @@ interface DenoLike {
  * ```
  */
 export async function serveFetch(fetch: Handler, options: ServeFetchOptions = {}): Promise<ServedFetch> {
-  const { host = "127.0.0.1", port = 0, signal } = options;
+  const { host = "127.0.0.1", port = 0, signal, tls } = options;
   signal?.throwIfAborted();
-  const { Deno: deno } = globalThis as { Deno?: DenoLike };
+  if (tls !== undefined) checkServerTls(tls);
+  const listening = new Listening(fetch, options);
   try {
-    return deno === undefined
-      ? await serveOnNode(fetch, host, port, signal)
-      : serveOnDeno(deno, fetch, host, port, signal);
+    await listening.listen(tls, port);
   } catch (error) {
     throw newListenError(error, host, port);
   }
-}
-
-function serveOnDeno(
-  deno: DenoLike,
-  fetch: Handler,
-  host: string,
-  port: number,
-  signal?: AbortSignal,
-): ServedFetch {
-  const stop = new AbortController();
-  const server = deno.serve({ hostname: host, port, signal: stop.signal, onListen: () => {} }, fetch);
-  const unlisten = signal && onAbort(signal, () => stop.abort());
-  const finished = server.finished.finally(() => unlisten?.());
-  return { url: urlOf(host, server.addr.port), port: server.addr.port, finished };
-}
-
-// Bun too: its own server keeps the head of an answer back until the first byte of the body, and so keeps whoever opens
-// a quiet watch waiting.
-async function serveOnNode(
-  fetch: Handler,
-  host: string,
-  port: number,
-  signal?: AbortSignal,
-): Promise<ServedFetch> {
-  // It would put classes of its own in the place of the program's Request and Response.
-  const server = createAdaptorServer({ fetch, overrideGlobalObjects: false }) as Server;
-  server.requestTimeout = 0;
-  await new Promise<void>((resolve, reject) => {
-    server.once("error", reject);
-    server.listen(port, host, () => {
-      server.off("error", reject);
-      resolve();
-    });
-  });
-  const bound = (server.address() as AddressInfo).port;
   const finished = new Promise<void>((resolve) => {
-    server.once("close", () => resolve());
-    if (signal === undefined) return;
-    onAbort(signal, () => {
-      server.close();
-      server.closeAllConnections();
-    });
+    if (signal !== undefined) onAbort(signal, () => listening.close().then(resolve));
   });
-  return { url: urlOf(host, bound), port: bound, finished };
+  return {
+    url: `${tls === undefined ? "http" : "https"}://${
+      host.includes(":") ? `[${host}]` : host
+    }:${listening.port}`,
+    port: listening.port,
+    finished,
+    setTls: async (next) => {
+      if (tls === undefined) throw new TypeError("Cannot set a certificate: this server speaks plain HTTP");
+      checkServerTls(next);
+      await listening.setTls(next);
+    },
+  };
 }
 
-function urlOf(host: string, port: number): string {
-  return `http://${host.includes(":") ? `[${host}]` : host}:${port}`;
+const HEADERS_TIMEOUT_MS = 30_000;
+const REQUEST_TIMEOUT_MS = 60_000;
+// How late a timeout may be.
+const CHECK_MS = 5_000;
+
+/**
+ * Node's server, which Deno and Bun have too. Their own servers wait for the rest of a request for ever, and Bun's keeps
+ * the head of an answer back until the first byte of the body, and so keeps whoever opens a quiet watch waiting.
+ */
+class Listening {
+  readonly #fetch: Handler;
+  readonly #options: ServeFetchOptions;
+  // Of several, the last one listens; the others serve the connections that they have.
+  readonly #servers: Server[] = [];
+  port: number = 0;
+
+  constructor(fetch: Handler, options: ServeFetchOptions) {
+    this.#fetch = fetch;
+    this.#options = options;
+  }
+
+  async listen(tls: ServerTls | undefined, port: number): Promise<void> {
+    const { host = "127.0.0.1", headersTimeoutMs = HEADERS_TIMEOUT_MS } = this.#options;
+    const { requestTimeoutMs = REQUEST_TIMEOUT_MS } = this.#options;
+    const limits = {
+      headersTimeout: Math.min(headersTimeoutMs, requestTimeoutMs),
+      requestTimeout: requestTimeoutMs,
+      connectionsCheckingInterval: Math.min(CHECK_MS, headersTimeoutMs, requestTimeoutMs),
+    };
+    const server = createAdaptorServer({
+      fetch: (request, env) => this.#answer(request, (env as { outgoing: ServerResponse }).outgoing),
+      // It would put classes of its own in the place of the program's Request and Response.
+      overrideGlobalObjects: false,
+      ...(tls === undefined ? { serverOptions: limits } : {
+        createServer: createTlsServer,
+        serverOptions: { ...limits, ...tls, minVersion: "TLSv1.2", handshakeTimeout: headersTimeoutMs },
+      }),
+    }) as Server;
+    // A client that speaks no TLS, or breaks off while it begins.
+    server.on("tlsClientError", (_, socket) => socket.destroy());
+    await new Promise<void>((resolve, reject) => {
+      server.once("error", reject);
+      server.listen(port, host, () => {
+        server.off("error", reject);
+        resolve();
+      });
+    });
+    this.#servers.push(server);
+    this.port = (server.address() as AddressInfo).port;
+  }
+
+  async #answer(request: Request, outgoing: ServerResponse): Promise<Response> {
+    const { logger = consoleLogger } = this.#options;
+    let response: Response;
+    try {
+      response = await this.#fetch(request);
+    } catch (error) {
+      if (!request.signal.aborted) {
+        logger.error(`${request.method} ${pathOf(request)} failed: ${errorMessage(error)}`, { error });
+      }
+      return new Response("Internal error\n", { status: 500 });
+    }
+    const reader = response.body?.getReader();
+    if (reader === undefined) return response;
+    // The adapter would write what breaks off to the console, and whoever leaves breaks something off.
+    const body = new ReadableStream<Uint8Array>({
+      async pull(controller) {
+        try {
+          const { done, value } = await reader.read();
+          if (done) controller.close();
+          else controller.enqueue(value);
+        } catch (error) {
+          if (!request.signal.aborted && !outgoing.destroyed) {
+            logger.warn(`${request.method} ${pathOf(request)} broke off: ${errorMessage(error)}`, { error });
+          }
+          outgoing.destroy();
+          controller.close();
+        }
+      },
+      cancel: (reason) => reader.cancel(reason),
+    }, { highWaterMark: 0 });
+    return new Response(body, response);
+  }
+
+  async setTls(tls: ServerTls): Promise<void> {
+    const server = this.#servers[this.#servers.length - 1] as Server & {
+      setSecureContext?: (options: ServerTls) => void;
+    };
+    if (server.setSecureContext !== undefined) return server.setSecureContext(tls);
+    // Bun has no such thing: another server takes the port over.
+    server.once("close", () => this.#servers.splice(this.#servers.indexOf(server), 1));
+    server.close();
+    await this.listen(tls, this.port);
+  }
+
+  async close(): Promise<void> {
+    const closed = this.#servers.map((server) =>
+      new Promise<void>((resolve) => server.close(() => resolve()))
+    );
+    for (const server of this.#servers) server.closeAllConnections();
+    await Promise.all(closed);
+  }
+}
+
+function pathOf(request: Request): string {
+  return new URL(request.url).pathname;
 }
 
 const REASONS: readonly (readonly [pattern: RegExp, code: string, text: string])[] = [

@@ -7,6 +7,7 @@ import type { WatchItem, WatchStream } from "../meta/list_watch.ts";
 import { newStatus, type Status } from "../meta/status.ts";
 import { onAbort } from "../util/abort.ts";
 import { errorMessage } from "../util/errors.ts";
+import { jsonFault } from "../util/json_fault.ts";
 import { type ByteReader, openByteReader } from "./byte_reader.ts";
 import { FrameCutter } from "./frame_cutter.ts";
 import type { Projection } from "./projection.ts";
@@ -212,7 +213,7 @@ class WatchBatches<T> implements AsyncIterableIterator<Batch<T>> {
     try {
       value = this.#parse(frame);
     } catch (error) {
-      if (!mayBeCut) this.#refuse(errorMessage(error), batch);
+      if (!mayBeCut) this.#refuse(`the frame is not JSON: ${jsonFault(error)}`, batch);
       return false;
     }
     const problem = envelopeProblem(value);

@@ -8,7 +8,7 @@ import type { ListPage, Quarantined } from "../meta/list_watch.ts";
 import type { ListMeta } from "../meta/object.ts";
 import { onAbort } from "../util/abort.ts";
 import { type Clock, monotonicNow, nextTurn } from "../util/clock.ts";
-import { errorMessage } from "../util/errors.ts";
+import { jsonFault } from "../util/json_fault.ts";
 import { openByteReader } from "./byte_reader.ts";
 import { ListCutter } from "./list_cutter.ts";
 import { newNetworkError } from "./network_failure.ts";
@@ -98,8 +98,7 @@ export async function decodeList<T>(
   let head = "";
   const notJson = (error: unknown) =>
     new DecodeError(
-      `Cannot list ${subject}: the answer is not JSON: ${errorMessage(error)}; it begins with ${quote(head)}`,
-      { cause: error },
+      `Cannot list ${subject}: the answer is not JSON: ${jsonFault(error)}; it begins with ${quote(head)}`,
     );
   const cutter = new ListCutter<unknown>({
     parse: projection === undefined
@@ -255,8 +254,10 @@ async function readBody(
 /** How long to go on without a turn for others. */
 const TURN_MS = 4;
 
+/** The beginning of an answer, without what is long enough to be a credential that a proxy sent back. */
 function quote(text: string): string {
-  return JSON.stringify(text.length > QUOTED ? `${text.slice(0, QUOTED)}…` : text);
+  const start = text.length > QUOTED ? `${text.slice(0, QUOTED)}…` : text;
+  return JSON.stringify(start.replace(/[\w.~+/=-]{16,}/g, "…"));
 }
 
 interface ItemType {

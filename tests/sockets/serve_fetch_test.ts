@@ -1,0 +1,212 @@
+import assert from "node:assert/strict";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { connect } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, describe, it } from "node:test";
+import { connect as connectTls, type TLSSocket } from "node:tls";
+import {
+  checkServerTls,
+  createTlsFetch,
+  followServerTls,
+  readServerTls,
+  serveFetch,
+  TlsError,
+} from "@listwatch/cache/node";
+import { FakeClock } from "@listwatch/cache/testing";
+import { pem } from "./certificates.ts";
+
+const tls = { cert: pem("server.crt"), key: pem("server.key") };
+const other = { cert: pem("client.crt"), key: pem("client.key") };
+const folder = mkdtempSync(join(tmpdir(), "listwatch-tls-"));
+after(() => rmSync(folder, { recursive: true }));
+
+/** Sends some bytes and nothing more; resolves with what came back once the server closes the connection. */
+function half(port: number, text: string, isSecure = false): Promise<string> {
+  return new Promise((resolve) => {
+    let answer = "";
+    const at = { host: "127.0.0.1", port };
+    const send = () => socket.write(text);
+    const socket = isSecure ? connectTls({ ...at, rejectUnauthorized: false }, send) : connect(at, send);
+    socket.on("data", (chunk) => (answer += String(chunk)));
+    socket.on("error", () => {});
+    socket.on("close", () => resolve(answer));
+  });
+}
+
+function commonName(port: number): Promise<string> {
+  return new Promise((resolve, reject) => {
+    const socket: TLSSocket = connectTls({ host: "127.0.0.1", port, rejectUnauthorized: false }, () => {
+      resolve(String(socket.getPeerCertificate().subject.CN));
+      socket.destroy();
+    });
+    socket.on("error", reject);
+  });
+}
+
+describe("serving a fetch function: a client that does not finish its request", () => {
+  const requests = {
+    "sends nothing": "",
+    "sends half a head": "GET / HTTP/1.1\r\nHost: a",
+    "sends half a body": "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\nabc",
+  };
+  for (const isSecure of [false, true]) {
+    for (const [what, text] of Object.entries(requests)) {
+      it(`and ${what}${isSecure ? " over TLS" : ""} is let go`, async () => {
+        const stop = new AbortController();
+        const server = await serveFetch(async (request) => new Response(await request.text()), {
+          signal: stop.signal,
+          headersTimeoutMs: 100,
+          requestTimeoutMs: 200,
+          ...(isSecure && { tls }),
+        });
+        assert.match(await half(server.port, text, isSecure), /^(HTTP\/1.1 408 |$)/);
+        stop.abort();
+        await server.finished;
+      });
+    }
+  }
+
+  it("and speaks no TLS to a server that does is let go", async () => {
+    const stop = new AbortController();
+    const server = await serveFetch(() => new Response(), {
+      signal: stop.signal,
+      headersTimeoutMs: 100,
+      tls,
+    });
+    await half(server.port, "GET / HTTP/1.1\r\nHost: a\r\n\r\n");
+    await half(server.port, "");
+    stop.abort();
+    await server.finished;
+  });
+
+  it("does not end the answers of others: a quiet stream outlives every timeout", async () => {
+    const stop = new AbortController();
+    let controller!: ReadableStreamDefaultController<Uint8Array>;
+    const server = await serveFetch(
+      () => new Response(new ReadableStream({ start: (given) => void (controller = given) })),
+      { signal: stop.signal, headersTimeoutMs: 50, requestTimeoutMs: 50 },
+    );
+    const response = await fetch(server.url);
+    await half(server.port, "GET"); // ends with the timeout
+    await half(server.port, "GET");
+    controller.enqueue(new TextEncoder().encode("still here"));
+    controller.close();
+    assert.equal(await response.text(), "still here");
+    stop.abort();
+    await server.finished;
+  });
+});
+
+describe("serving a fetch function over TLS", () => {
+  it("answers who trusts the authority", async () => {
+    const stop = new AbortController();
+    const server = await serveFetch(({ url }) => new Response(url), { signal: stop.signal, tls });
+    assert.equal(server.url, `https://127.0.0.1:${server.port}`);
+    const trusting = createTlsFetch({ ca: pem("ca.crt") });
+    assert.equal(await (await trusting(`${server.url}/a`)).text(), `${server.url}/a`);
+    await assert.rejects(async () => await createTlsFetch({ ca: pem("other_ca.crt") })(server.url));
+    stop.abort();
+    await server.finished;
+  });
+
+  it("shows another certificate from one connection to the next, and ends no answer", async () => {
+    const stop = new AbortController();
+    let controller!: ReadableStreamDefaultController<Uint8Array>;
+    const server = await serveFetch(
+      () => new Response(new ReadableStream({ start: (given) => void (controller = given) })),
+      { signal: stop.signal, tls },
+    );
+    const response = await createTlsFetch({ ca: pem("ca.crt") })(server.url);
+    assert.equal(await commonName(server.port), "kubernetes");
+    await server.setTls(other);
+    assert.equal(await commonName(server.port), "admin");
+    await server.setTls(tls);
+    assert.equal(await commonName(server.port), "kubernetes");
+    controller.enqueue(new TextEncoder().encode("still here"));
+    controller.close();
+    assert.equal(await response.text(), "still here");
+    await assert.rejects(server.setTls({ cert: tls.cert, key: other.key }), TlsError);
+    assert.equal(await commonName(server.port), "kubernetes");
+    stop.abort();
+    await server.finished;
+  });
+
+  it("refuses a certificate and a key that cannot be read or do not belong together, and quotes neither", async () => {
+    const canary = "-----BEGIN PRIVATE KEY-----\nCANARY\n-----END PRIVATE KEY-----\n";
+    for (
+      const [bad, text] of [
+        [{ cert: "CANARY", key: tls.key }, /it is no certificate in PEM/],
+        [{ cert: tls.cert, key: canary }, /it is no private key in PEM/],
+        [{ cert: tls.cert, key: "CANARY" }, /it is no private key in PEM/],
+        [{ cert: tls.cert, key: other.key }, /the key is not its own/],
+      ] as const
+    ) {
+      await assert.rejects(serveFetch(() => new Response(), { tls: bad }), (error) => {
+        assert.ok(error instanceof TlsError);
+        assert.match(error.message, text);
+        assert.ok(!error.message.includes("CANARY"));
+        assert.equal(error.cause, undefined);
+        return true;
+      });
+    }
+    checkServerTls(tls);
+  });
+
+  it("cannot be given a certificate where it speaks plain HTTP", async () => {
+    const stop = new AbortController();
+    const server = await serveFetch(() => new Response(), { signal: stop.signal });
+    await assert.rejects(server.setTls(tls), TypeError);
+    stop.abort();
+    await server.finished;
+  });
+});
+
+describe("the files of a certificate", () => {
+  const files = { certFile: join(folder, "tls.crt"), keyFile: join(folder, "tls.key") };
+  const write = (cert: string, key: string) => {
+    writeFileSync(files.certFile, cert);
+    writeFileSync(files.keyFile, key);
+  };
+  const silent = { debug() {}, info() {}, error() {} };
+
+  it("are named when they cannot be read", async () => {
+    await assert.rejects(readServerTls(files), (error) => {
+      assert.ok(error instanceof TlsError);
+      assert.ok(error.message.startsWith(`Cannot read the certificate ${files.certFile}: `), error.message);
+      return true;
+    });
+  });
+
+  it("are read again when they change; halves of two pairs are waited out, with one warning", async () => {
+    write(tls.cert, tls.key);
+    const clock = new FakeClock();
+    const stop = new AbortController();
+    const seen: string[] = [];
+    const warnings: string[] = [];
+    const logger = { ...silent, warn: (line: string) => void warnings.push(line) };
+    const current = await readServerTls(files);
+    followServerTls(files, {
+      current,
+      clock,
+      logger,
+      signal: stop.signal,
+      onChange: ({ cert }) => void seen.push(cert),
+    });
+    // Reading a file takes real time: look again until it was read.
+    const look = async (isDone: () => boolean) => {
+      for (let i = 0; i < 1000 && !isDone(); i++) await clock.advance(10_000);
+      assert.ok(isDone());
+    };
+    writeFileSync(files.certFile, other.cert);
+    await look(() => warnings.length > 0);
+    assert.match(warnings[0], /the key is not its own.*tls.crt.*; the certificate read before is used/);
+    assert.deepEqual(seen, []);
+    writeFileSync(files.keyFile, other.key);
+    await look(() => seen.length > 0);
+    assert.deepEqual(seen, [other.cert]);
+    assert.equal(warnings.length, 1);
+    stop.abort();
+    assert.equal(clock.pendingTimers, 0);
+  });
+});
