@@ -59,10 +59,14 @@ export async function connect(source: ClusterSource, options: ConnectOptions): P
   }
   const kubeconfig = await loadKubeconfig({ ...(source.path !== undefined && { path: source.path }) });
   const context = source.context;
-  const config = await restConfigFromKubeconfig(kubeconfig, { ...(context !== undefined && { context }) });
+  const config = await restConfigFromKubeconfig(kubeconfig, {
+    clock,
+    logger,
+    ...(context !== undefined && { context }),
+  });
   const name = context ?? kubeconfig["current-context"] ?? "";
   return {
-    cluster: newCluster({ ...config, userAgent: "listwatch", clock, logger }),
+    cluster: newCluster({ ...config, userAgent: "listwatch" }),
     name,
     server: config.server,
     context: name,

@@ -153,6 +153,10 @@ const BRIEF: Readonly<Record<string, string>> = {
   ConnectionRefused: "connection refused",
   ConnectionReset: "the connection was reset",
   UnexpectedEOF: "the connection ended in the middle of an answer",
+  // Of credentials a code is enough for whoever looks; what is wrong with them stands in the log.
+  Credentials: "the credentials cannot be used (Credentials)",
+  Kubeconfig: "the credentials cannot be read (Kubeconfig)",
+  Unauthorized: "the server does not take the credentials (Unauthorized)",
 };
 const BRIEF_LENGTH = 200;
 

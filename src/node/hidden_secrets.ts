@@ -3,7 +3,7 @@
  * @module
  */
 
-import type { KubeconfigUser } from "./kubeconfig.ts";
+import type { KubeconfigCluster, KubeconfigUser } from "./kubeconfig.ts";
 
 /** What stands for a credential. */
 export const REDACTED: string = "[redacted]";
@@ -51,6 +51,15 @@ export function redactedUser(user: KubeconfigUser): object {
       ...(args && { args: args.map(() => REDACTED) }),
       ...(env && { env: env.map(({ name }) => ({ name, value: REDACTED })) }),
     };
+  }
+  return shown;
+}
+
+/** A cluster of a kubeconfig without the user and password of its URLs. */
+export function redactedCluster(cluster: KubeconfigCluster): object {
+  const shown: Record<string, unknown> = { ...cluster };
+  for (const field of ["server", "proxy-url"] as const) {
+    if (cluster[field]?.includes?.("@")) shown[field] = REDACTED;
   }
   return shown;
 }

@@ -10,7 +10,7 @@ import process from "node:process";
 import { isAlias, isScalar, LineCounter, parseDocument, Scalar, visit } from "yaml";
 import { CacheError, errorMessage } from "../util/errors.ts";
 import { BOOLEAN_FIELDS, isMapping } from "./kubeconfig_fields.ts";
-import { hideSecrets, redactedUser } from "./hidden_secrets.ts";
+import { hideSecrets, redactedCluster, redactedUser } from "./hidden_secrets.ts";
 
 /**
  * A cluster of a kubeconfig, by the names the file uses.
@@ -293,6 +293,7 @@ function merge(files: readonly Loaded[]): Kubeconfig {
     collect(contexts, content.contexts, { ...from, field: "context", paths: [] });
   }
   for (const user of users.values()) hideSecrets(user, redactedUser);
+  for (const cluster of clusters.values()) hideSecrets(cluster, redactedCluster);
   const merged = { files: files.map((file) => file.path), clusters, users, contexts, origins };
   return current ? { ...merged, "current-context": current } : merged;
 }

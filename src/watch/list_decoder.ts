@@ -254,9 +254,12 @@ async function readBody(
 /** How long to go on without a turn for others. */
 const TURN_MS = 4;
 
-/** The beginning of an answer, without what is long enough to be a credential that a proxy sent back. */
+/**
+ * The beginning of an answer, without what is long enough to be a credential that a proxy sent back, or was cut where it
+ * could be one.
+ */
 function quote(text: string): string {
-  const start = text.length > QUOTED ? `${text.slice(0, QUOTED)}…` : text;
+  const start = text.length > QUOTED ? text.slice(0, QUOTED).replace(/[\w.~+/=-]*$/, "…") : text;
   return JSON.stringify(start.replace(/[\w.~+/=-]{16,}/g, "…"));
 }
 
