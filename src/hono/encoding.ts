@@ -8,7 +8,7 @@ import type { Held } from "../store/object_codec.ts";
 import type { Clock, TimerHandle } from "../util/clock.ts";
 import type { HeldContent } from "./held_content.ts";
 import type { Page } from "./list.ts";
-import type { Reader } from "./readers.ts";
+import { newStalledError, type Reader } from "./readers.ts";
 import { JSON_HEADERS } from "./responses.ts";
 import type { View } from "./view.ts";
 
@@ -88,7 +88,7 @@ function streamOf(pieces: Generator<string, void>, options: ListResponseOptions)
     clock.clearTimeout(timer);
     timer = clock.setTimeout(() => {
       end();
-      controller.error(new Error(`nobody has read the list for ${writeTimeoutMs} ms`));
+      controller.error(newStalledError("list", writeTimeoutMs));
     }, writeTimeoutMs);
   };
   return new ReadableStream<Uint8Array>({

@@ -109,7 +109,7 @@ async function cut<T extends KubernetesObject>(
   at: ListRequest & { readonly start: string; readonly limit: number },
 ): Promise<Page<T>> {
   const { keys, resourceVersion } = snapshot;
-  const { selection, limit, pacer, wait: { signal } } = at;
+  const { selection, limit, pacer, wait } = at;
   // "0" is the character after "/".
   const end = at.namespace === "" ? keys.length : lowerBound(keys, `${at.namespace}0`);
   const from = lowerBound(keys, at.start);
@@ -120,7 +120,7 @@ async function cut<T extends KubernetesObject>(
     for (i = from; i < end && selected.length < limit; i++) {
       if (pacer.spend(selection.units)) {
         await pacer.rest();
-        signal?.throwIfAborted();
+        wait.signal?.throwIfAborted();
       }
       if (!selection.mayHave(keys[i]) || selection.hasLabels?.(snapshot.objects[i]) === false) continue;
       if (selection.hasFields !== undefined) {

@@ -187,7 +187,13 @@ async function route(c: Context, state: ReadApiState, reader: Reader): Promise<R
   }
   const target = state.served.find(({ resource }) => isAt(resource, path));
   if (target !== undefined && method === "GET") {
-    const wait = { timeoutMs: state.settings.freshnessTimeoutMs, signal: c.req.raw.signal };
+    const wait = {
+      timeoutMs: state.settings.freshnessTimeoutMs,
+      // Not before it is needed: Deno prints a warning about the signal of a request to whoever touches it.
+      get signal() {
+        return c.req.raw.signal;
+      },
+    };
     return await answerResource(c, { target, path, wait, reader, ...state });
   }
   // What is served here is told only to those who may read it.

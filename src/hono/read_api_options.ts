@@ -80,7 +80,7 @@ export interface ReadApiOptions {
   readonly eventWindow?: number;
   /** The time between bookmarks, which show a watch that its server lives and the server a dead peer; 30 s by default. */
   readonly bookmarkIntervalMs?: number;
-  /** How many bytes may wait in a watch's stream; 256 KiB by default. A watch that reads too slowly is cut off. */
+  /** How many bytes may wait in a watch's stream; 64 KiB by default. A watch that reads too slowly is cut off. */
   readonly watchBufferBytes?: number;
   /**
    * How long a watch may go on, less a random part of up to a fifth; an hour by default. It ends in good order, as at its
@@ -93,7 +93,7 @@ export interface ReadApiOptions {
   readonly writeTimeoutMs?: number;
   /** How many requests and watches are answered at a time; 10,000 by default. Further ones get 429. */
   readonly maxReaders?: number;
-  /** How many of those may be one client's; 500 by default. */
+  /** How many of those may be one client's; 100 by default. More, where all clients come through one proxy. */
   readonly maxReadersPerClient?: number;
   /**
    * Tells clients apart, for that limit: by the user's name or else the address that the connection comes from, by

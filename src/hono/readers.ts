@@ -115,6 +115,13 @@ export class Reader {
   }
 }
 
+/** What ends the stream of a reader that reads nothing. Without a stack: some runtimes print it, and it is nobody's fault. */
+export function newStalledError(what: string, timeoutMs: number): Error {
+  const error = new Error(`nobody has read the ${what} for ${timeoutMs} ms`);
+  error.stack = `${error.name}: ${error.message}`;
+  return error;
+}
+
 /**
  * Where a request comes from, as far as the runtime tells: Deno's and Node's servers hand the connection on to hono,
  * Bun's itself. Headers are not believed.

@@ -15,7 +15,7 @@ import type { EventLog, LogReader } from "./event_log.ts";
 import type { LogEntry } from "./log_entry.ts";
 import type { Permission } from "./gate.ts";
 import { OPEN_UNITS, type Pacer } from "./pacer.ts";
-import type { OpenWatch, Reader, Readers } from "./readers.ts";
+import { newStalledError, type OpenWatch, type Reader, type Readers } from "./readers.ts";
 import { watchTooOld } from "./responses.ts";
 import type { Selection } from "./selection.ts";
 import type { Snapshot } from "./snapshot.ts";
@@ -221,7 +221,7 @@ class Watch<T extends KubernetesObject> implements LogReader, OpenWatch {
       if (this.#isCaughtUp() || this.#hasRoom()) return;
       if (this.#sentBytes - this.#queuedBytes > readBytes) return this.#awaitReader();
       // What waits in the stream goes, too.
-      this.#controller?.error(new Error(`nobody has read the watch for ${writeTimeoutMs} ms`));
+      this.#controller?.error(newStalledError("watch", writeTimeoutMs));
       this.close();
     }, writeTimeoutMs);
   }

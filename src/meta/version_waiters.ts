@@ -47,9 +47,10 @@ export class VersionWaiters {
   }
 
   /** Waits for a version that can be compared. Never rejects. What was reached before is reached, stopped or not. */
-  wait(resourceVersion: string, { signal, timeoutMs }: VersionWaitOptions = {}): Promise<WaitEnd> {
+  wait(resourceVersion: string, options: VersionWaitOptions = {}): Promise<WaitEnd> {
     if (this.#isReached(resourceVersion)) return Promise.resolve("reached");
     if (this.#isStopped) return Promise.resolve("stopped");
+    const { signal, timeoutMs } = options;
     if (signal?.aborted) return Promise.resolve("aborted");
     return new Promise((resolve) => {
       let timer: TimerHandle;

@@ -1,0 +1,200 @@
+import assert from "node:assert/strict";
+import process from "node:process";
+import { describe, it } from "node:test";
+import { silentLogger } from "@listwatch/cache";
+import { readApi, type ReadApiOptions } from "@listwatch/cache/hono";
+import { FakeClock, settle } from "../../src/util/clock.ts";
+import { FakeInformer, object, type TestObject } from "./fake_informer.ts";
+import { get } from "./reading.ts";
+
+const WATCH = "/api/v1/pods?watch=1&resourceVersion=30000";
+
+function apiOf(objects: readonly TestObject[], options: Partial<ReadApiOptions> = {}) {
+  const clock = new FakeClock();
+  const informer = FakeInformer.with(objects, 30_000);
+  const api = readApi({
+    resources: [{ informer, resource: "v1/pods" }],
+    ...(options.authorize === undefined && { allowAnonymous: true }),
+    logger: silentLogger,
+    clock,
+    ...options,
+  });
+  return { api, informer, clock };
+}
+
+function manyPods(count: number): TestObject[] {
+  return Array.from(
+    { length: count },
+    (_, i) => object(`shop/pod-${String(i).padStart(5, "0")}`, i + 1, { spec: { text: "x".repeat(1_000) } }),
+  );
+}
+
+const from = (hostname: string) => ({ remoteAddr: { hostname } });
+
+describe("readers", () => {
+  it("beyond maxReaders get 429 with Retry-After, and are answered again once others have gone", async () => {
+    const { api } = apiOf([], { maxReaders: 3 });
+    const watches = await Promise.all([1, 2, 3].map(() => api.request(WATCH)));
+    assert.deepEqual(watches.map(({ status }) => status), [200, 200, 200]);
+    for (const path of [WATCH, "/api/v1/pods", "/api/v1/pods/x", "/apis"]) {
+      const response = await api.request(path);
+      assert.equal(response.status, 429, path);
+      assert.equal(response.headers.get("Retry-After"), "1");
+      assert.equal((await response.json()).reason, "TooManyRequests");
+    }
+    assert.equal((await api.request("/readyz")).status, 200);
+    await watches[1].body?.cancel();
+    await get(api, "/api/v1/pods");
+    await get(api, "/api/v1/pods");
+    assert.equal(api.endWatches(), 2);
+    const again = await Promise.all([1, 2, 3].map(() => api.request(WATCH)));
+    assert.deepEqual(again.map(({ status }) => status), [200, 200, 200]);
+  });
+
+  it("of one client beyond maxReadersPerClient get 429, and others do not: by user, else by address", async () => {
+    const watch = async (api: ReturnType<typeof apiOf>["api"], address: string, user = "") =>
+      (await api.request(WATCH, { headers: { "X-User": user } }, from(address))).status;
+    const { api } = apiOf([], { maxReadersPerClient: 2 });
+    assert.deepEqual(
+      [await watch(api, "10.0.0.1"), await watch(api, "10.0.0.1"), await watch(api, "10.0.0.1")],
+      [200, 200, 429],
+    );
+    assert.equal(await watch(api, "10.0.0.2"), 200);
+    assert.equal((await api.request("/api/v1/pods", {}, from("10.0.0.1"))).status, 429);
+    assert.equal((await api.request("/apis", {}, from("10.0.0.1"))).status, 429);
+    const known = apiOf([], {
+      maxReadersPerClient: 1,
+      authenticate: (c) => ({ name: c.req.header("X-User") ?? "" }),
+      authorize: () => true,
+    }).api;
+    assert.equal(await watch(known, "10.0.0.1", "jane"), 200);
+    assert.equal(await watch(known, "10.0.0.2", "jane"), 429);
+    assert.equal(await watch(known, "10.0.0.2", "joe"), 200);
+  });
+
+  it("are told apart as one says", async () => {
+    const { api } = apiOf([], {
+      maxReadersPerClient: 1,
+      clientOf: (c) => c.req.header("X-Client"),
+    });
+    const statusOf = async (client?: string) =>
+      (await api.request(WATCH, client === undefined ? {} : { headers: { "X-Client": client } })).status;
+    assert.deepEqual(
+      [await statusOf("a"), await statusOf("a"), await statusOf("b"), await statusOf(), await statusOf()],
+      [200, 429, 200, 200, 200],
+    );
+  });
+
+  it("that are refused, fail or go are not counted any more", async () => {
+    let allowed: unknown = false;
+    const { api } = apiOf(manyPods(200), {
+      maxReaders: 1,
+      maxReadersPerClient: 1,
+      // deno-lint-ignore no-explicit-any
+      authorize: () => allowed as any,
+    });
+    for (const method of ["GET", "POST", "HEAD"]) {
+      assert.equal((await api.request("/api/v1/pods", { method }, from("a"))).status, 403);
+    }
+    allowed = true;
+    for (
+      const path of ["?limit=ten", "?watch=1&resourceVersion=x", "?watch=1&resourceVersion=1", "?limit=1"]
+    ) {
+      const response = await api.request(`/api/v1/pods${path}`, {}, from("a"));
+      assert.notEqual(response.status, 429, path);
+      await response.text();
+    }
+    for (let i = 0; i < 3; i++) {
+      const list = await api.request("/api/v1/pods", {}, from("a"));
+      assert.equal(list.status, 200);
+      if (i === 0) await list.text();
+      else await list.body?.cancel();
+    }
+  });
+});
+
+describe("a reader that reads nothing", () => {
+  it("of a large list is let go after writeTimeoutMs, and one that reads slowly is not", async () => {
+    const { api, clock } = apiOf(manyPods(1_000), { writeTimeoutMs: 5_000, maxReaders: 2 });
+    const never = await api.request("/api/v1/pods");
+    const slow = await api.request("/api/v1/pods");
+    assert.equal(clock.pendingTimers, 2);
+    const reader = slow.body!.getReader();
+    let length = 0;
+    for (let chunk = await reader.read(); !chunk.done; chunk = await reader.read()) {
+      length += chunk.value.byteLength;
+      await clock.advance(4_000);
+    }
+    assert.ok(length > 1_000_000);
+    assert.equal(clock.pendingTimers, 0);
+    await assert.rejects(never.text(), /nobody has read the list for 5000 ms/);
+    assert.equal((await api.request("/api/v1/pods?limit=1")).status, 200);
+  });
+
+  it("of a watch is let go once more waits than fits into its stream, and one that reads slowly is not", async () => {
+    const options = { writeTimeoutMs: 5_000, watchLifetimeMs: Infinity, watchBufferBytes: 2_000 };
+    const { api, informer, clock } = apiOf([], options);
+    const idle = await api.request(WATCH);
+    const never = await api.request(WATCH);
+    const slow = await api.request(WATCH);
+    await clock.advance(60_000);
+    assert.equal(clock.pendingTimers, 0, "who has nothing to read is not slow");
+    await idle.body?.cancel();
+    const reader = slow.body!.getReader();
+    for (let version = 30_001; version <= 30_040; version++) {
+      informer.put(object("shop/a", version, { spec: "x".repeat(500) }));
+      await settle();
+      if (version % 2 === 0) await reader.read();
+      await clock.advance(2_000);
+    }
+    await assert.rejects(never.text(), /nobody has read the watch for 5000 ms/);
+    await reader.cancel();
+    assert.equal(clock.pendingTimers, 0);
+  });
+});
+
+describe("what waits for readers", () => {
+  /** The bytes that are made for readers who read nothing, as the streams' own queues hold them. */
+  async function waiting(responses: readonly Response[]): Promise<number> {
+    let bytes = 0;
+    for (const { body } of responses) {
+      const reader = body!.getReader();
+      // The first of a list that streams is made when it is read.
+      const { value } = await reader.read();
+      bytes += value?.byteLength ?? 0;
+      await reader.cancel();
+    }
+    return bytes;
+  }
+
+  it("of 400 who never read, before 20,000 pods, is less than 50 MB, and their lists share their objects", async () => {
+    const { api, informer } = apiOf(manyPods(20_000), { maxReadersPerClient: Infinity });
+    const arrayBuffers = () => process.memoryUsage().arrayBuffers;
+    const before = arrayBuffers();
+    const responses: Response[] = [];
+    for (let i = 0; i < 400; i++) {
+      responses.push(await api.request(i % 2 === 0 ? "/api/v1/pods" : "/api/v1/pods?watch=1"));
+      informer.put(object("shop/pod-00000", 30_001 + i, { spec: { text: "y".repeat(1_000) } }));
+      await settle();
+    }
+    const grown = arrayBuffers() - before;
+    assert.ok(grown < 50_000_000, `${grown} bytes`);
+    assert.ok(await waiting(responses) < 50_000_000);
+  });
+
+  it("is one chunk each where all together have too much, and nobody waits for another to read", async () => {
+    const { api } = apiOf(manyPods(500), { maxBufferedBytes: 1, watchBufferBytes: 1_000_000 });
+    const open = () => api.request("/api/v1/pods?watch=1&allowWatchBookmarks=1");
+    const never = await open();
+    const reads = await open();
+    const reader = reads.body!.getReader();
+    let text = "";
+    while (!text.includes("initial-events-end")) {
+      const { value } = await reader.read();
+      assert.ok(value!.byteLength < 100_000);
+      text += new TextDecoder().decode(value);
+    }
+    await reader.cancel();
+    assert.ok((await never.body!.getReader().read()).value!.byteLength < 100_000);
+  });
+});
