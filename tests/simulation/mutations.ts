@@ -23,6 +23,7 @@ const TRIAL = "src/reflector/stream_trial.ts";
 const OUTAGE = "src/reflector/outage.ts";
 const PROCESS = "src/informer/process_deltas.ts";
 const ORDER = "src/informer/event_order.ts";
+const MERGED = "src/informer/merged_notifications.ts";
 const INFORMER = "src/informer/shared_informer.ts";
 const DECODER = "src/watch/decode_watch.ts";
 
@@ -261,8 +262,8 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     name: "informer: a handler that joins late misses what is there",
     file: INFORMER,
-    find: "      for (const object of this.#storage.held.values()) present.push(object, undefined);",
-    replace: "      for (const object of this.indexer.list().slice(1)) present.push(object, undefined);",
+    find: "{ isInInitialList: true }, this.#storage.held.list()",
+    replace: "{ isInInitialList: true }, this.#storage.held.list().slice(1)",
   },
   {
     name: "informer: a handler that was removed is still told",
@@ -290,7 +291,7 @@ export const MUTATIONS: readonly Mutation[] = [
   },
   {
     name: "informer: a merged update forgets what the handler saw",
-    file: "src/informer/mailbox.ts",
+    file: MERGED,
     find: "return { isKnown: true, seen: oldObject, isInInitialList: false, object, deleted: undefined };",
     replace: "return { isKnown: true, seen: object, isInInitialList: false, object, deleted: undefined };",
   },
@@ -301,14 +302,64 @@ export const MUTATIONS: readonly Mutation[] = [
     replace: "    if (first.length <= 1) {\n      this.#inLists -= first.length;\n      this.#list.shift();",
   },
   {
+    name: "informer: a change behind a list is told with what the list says, and once more",
+    file: MERGED,
+    find: "if (entry === undefined) return earlier;\n    this.#remove(key);",
+    replace: "if (entry === undefined) return earlier;",
+  },
+  {
+    name: "informer: a delete behind a list is told of an object that the handler does not know",
+    file: MERGED,
+    find: "return this.#isNothing(merged, entry) ? undefined : made(merged);",
+    replace: "this.#isNothing(merged, entry);\n    merged.deleted = entry.deleted;\n    return made(merged);",
+  },
+  {
+    name: "informer: an object of the first list that is gone before it is told is waited for",
+    file: MERGED,
+    find: "if (entry.isInInitialList) this.onInitialMerged();\n    return true;",
+    replace: "return true;",
+  },
+  {
+    name: "informer: what waits behind a list is lost when another list comes",
+    file: "src/informer/mailbox.ts",
+    find: "if (this.#merged !== undefined) yield* merged.pushAll(this.#merged);",
+    replace: "",
+  },
+  {
+    name: "informer: a handler that joins while a list is stored is told of what was there before only",
+    file: "src/informer/processor.ts",
+    find: "for (const listener of this.#listeners) listener.addList(list);",
+    replace: "for (const listener of this.#listeners) {\n" +
+      "      if (listener.backlog === 0 || !listener.needsPreparation(list)) listener.addList(list);\n" +
+      "    }",
+  },
+  {
+    name: "store: an index that is added while a list is stored is left behind",
+    file: "src/store/replacement.ts",
+    find: "const isOutdated = () => content.indexChanges !== indexChanges;",
+    replace: "const isOutdated = () => false;",
+  },
+  {
+    name: "store: what is written while an index is added in steps is lost",
+    file: "src/store/index_addition.ts",
+    find: "content.journals.add(written);",
+    replace: "",
+  },
+  {
+    name: "store: a list that is stored while an index is added in steps is lost",
+    file: "src/store/index_addition.ts",
+    find: "const isOutdated = () => content.entries !== before || content.indexChanges !== indexChanges;",
+    replace: "const isOutdated = () => content.indexChanges !== indexChanges;",
+  },
+  {
     name: "store: a replace that changes little leaves what is gone",
-    file: "src/store/thread_safe_store.ts",
-    find: "for (const key of gone) this.#remove(key);",
-    replace: "for (const key of gone.slice(1)) this.#remove(key);",
+    file: "src/store/replacement.ts",
+    find: "for (const key of gone) content.remove(key);",
+    replace: "for (const key of gone.slice(1)) content.remove(key);",
   },
   {
     name: "store: a replace that changes little misses what has changed",
-    file: "src/store/thread_safe_store.ts",
+    file: "src/store/replacement.ts",
     find: "if (entry !== undefined && entry.object === object) changed.delete(key);",
     replace: "if (entry !== undefined) changed.delete(key);",
   },

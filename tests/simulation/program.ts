@@ -21,6 +21,7 @@ import { type HandlerConfig, HandlerProbe } from "./handler_probe.ts";
 import { checkIndices, type IndexName, newIndexers } from "./indices.ts";
 import { Judge, type Mood } from "./judge.ts";
 import { differenceInResyncs } from "./resyncs.ts";
+import { Meddler } from "./meddler.ts";
 import { SeededRandom } from "./seeded_random.ts";
 import { type ReaderConfig, serve, ServedReader } from "./served_reader.ts";
 import { isSameValue, type ViewName, VIEWS } from "./views.ts";
@@ -39,6 +40,10 @@ export interface ProgramConfig {
   /** Which fields it keeps. */
   readonly view: ViewName;
   readonly storage: "objects" | "encoded";
+  /** How many objects of a list it works on in a turn of the event loop. */
+  readonly turnObjects: number;
+  /** Whether other parts of it add indices and handlers in the middle of that. */
+  readonly meddles: boolean;
   readonly notifyUnchanged: boolean;
   /** How it is run and stopped: by the signal of `run` or `start`, or by `stop`. */
   readonly endsBy: "run" | "start" | "stop";
@@ -90,6 +95,7 @@ export class Program {
   readonly #stop: CountingSignal;
   readonly #callers: Callers;
   readonly #workers: Workers | undefined;
+  readonly #meddler: Meddler | undefined;
   readonly #readers: readonly ServedReader[];
   readonly #closed: CountingSignal;
   /** How many connection failures its error handler heard of. */
@@ -124,7 +130,17 @@ export class Program {
       ...VIEWS[config.view].options,
       ...(config.smallFrames && { maxFrameBytes: SMALL_FRAME_BYTES }),
     });
+    if (config.meddles) {
+      this.#meddler = new Meddler({
+        random: new SeededRandom(config.seed ^ 0x3edd1e),
+        informer: () => this.informer as never,
+        addHandler: (handler) => this.addHandler(handler),
+        violate: this.#violate,
+      });
+    }
     this.informer = new SharedIndexInformer<SimObject, IndexName>(source as never, {
+      ...(this.#meddler && { keyFunc: this.#meddler.keyFunc }),
+      turnObjects: config.turnObjects,
       name: `informer ${index}`,
       clock: time,
       logger,
@@ -349,6 +365,7 @@ export class Program {
   /** Checks the indices, and what is read by them, against what is stored. */
   checkIndices(): void {
     checkIndices(this.informer.indexer, this.#violate);
+    this.#meddler?.check();
   }
 
   /** How long resyncs must be watched to see that each handler gets its own, in milliseconds; 0 if nobody gets any. */
@@ -434,6 +451,7 @@ export class Program {
         }
         return;
       case "replaced":
+        this.#meddler?.check();
         for (const change of event.changes) {
           if (change.type === "deleted") {
             if (!this.#observed.delete(change.key)) {

@@ -204,11 +204,11 @@ function newProgram(random: SeededRandom): ProgramConfig {
     namespace: random.chance(0.2) ? random.pick(NAMESPACES) : "",
     app: random.chance(0.25) ? random.pick(APPS) : "",
   };
-  return {
+  const program = {
     scope,
     useWatchList: random.chance(0.6),
     pageSize: random.pick([0, 0, 1, 2, 7, 500]),
-    queue: random.chance(0.85) ? "real" : "delta",
+    queue: random.chance(0.85) ? "real" as const : "delta" as const,
     resyncPeriodMs: random.chance(0.3) ? random.int(2, 20) * 1_000 : 0,
     refuses: random.pick(["nobody", "schema", "index", "transform"] as const),
     view: random.pick(
@@ -224,6 +224,8 @@ function newProgram(random: SeededRandom): ProgramConfig {
     handlers: Array.from({ length: random.int(1, 3) }, () => newHandler(random)),
     seed: random.int(0, 2 ** 31),
   };
+  const pace = new SeededRandom(program.seed ^ 0x9ace);
+  return { ...program, turnObjects: pace.pick([1, 1, 2, 3, 1_000, 1_000]), meddles: pace.chance(0.4) };
 }
 
 function newReader(random: SeededRandom): ReaderConfig {
