@@ -17,27 +17,46 @@ export function alive(): Response {
   return new Response("ok", { headers: HEADERS });
 }
 
+// Bookmarks come about once a minute; a watch without any for 90 s is opened again, which counts as a contact.
+const MAX_LAG_MS = 120_000;
+// Without bookmarks a quiet watch is heard of when it ends, after 5 to 10 minutes.
+const MAX_LAG_WITHOUT_BOOKMARKS_MS = 660_000;
+
 /**
- * 200 `ok` once every informer has synced; before that 503, and which ones have not. With `?verbose` each is named
- * anyway. Names are told to those who may read them. An informer that has lost its API server stays ready: it serves what it knows.
+ * Why an informer's copy must not be relied on, at this moment: it has not synced, or its server was not heard of for
+ * too long. `undefined` if it may be. By no timer: a program that was frozen meanwhile is found out by whoever asks.
+ */
+export function unreadiness(informer: ServedInformer, maxLagMs: number | undefined): string | undefined {
+  const { phase, lagMs, hasNoBookmarks } = informer.status();
+  if (!informer.hasSynced()) return `not synced, ${phase}`;
+  const mostMs = maxLagMs ?? (hasNoBookmarks ? MAX_LAG_WITHOUT_BOOKMARKS_MS : MAX_LAG_MS);
+  if (lagMs === undefined || lagMs <= mostMs) return undefined;
+  return `API server not heard of for ${Math.round(lagMs / 1_000)} s, ${phase}`;
+}
+
+/**
+ * 200 `ok` while every informer has synced and its server was heard of lately; otherwise 503, and which ones fail. With
+ * `?verbose` each is named anyway. Names are told to those who may read them. What is not ready is served all the same.
  */
 export function ready(
   served: Iterable<{
     readonly resource: { readonly group: string; readonly resource: string };
     readonly informer: ServedInformer;
   }>,
-  options: { readonly verbose: boolean; readonly mayTell: boolean },
+  options: {
+    readonly verbose: boolean;
+    readonly mayTell: boolean;
+    /** How long ago a server may have been heard of. */
+    readonly maxLagMs: number | undefined;
+  },
 ): Response {
   const lines = ["[+]ping ok"];
   let isReady = true;
   for (const { resource, informer } of served) {
     const name = `informer/${qualified(resource)}`;
-    if (informer.hasSynced()) {
-      lines.push(`[+]${name} ok`);
-    } else {
-      isReady = false;
-      lines.push(`[-]${name} failed: not synced, ${informer.status().phase}`);
-    }
+    const why = unreadiness(informer, options.maxLagMs);
+    lines.push(why === undefined ? `[+]${name} ok` : `[-]${name} failed: ${why}`);
+    isReady &&= why === undefined;
   }
   if (isReady) {
     const text = options.verbose ? `${lines.join("\n")}\nreadyz check passed\n` : "ok";

@@ -16,7 +16,7 @@ import { TurnQueue } from "../util/turn_queue.ts";
 import { type Asked, askedOf, askedOfPath, type UserInfo } from "./authorization.ts";
 import { EventLog } from "./event_log.ts";
 import { type Gate, newGate } from "./gate.ts";
-import { alive, ready } from "./health.ts";
+import { alive, ready, unreadiness } from "./health.ts";
 import type { ReadApiOptions, VersionInfo } from "./read_api_options.ts";
 import { type ReadSettings, readSettings } from "./read_settings.ts";
 import { type Reader, Readers } from "./readers.ts";
@@ -221,11 +221,12 @@ async function refusalOf(
   return reader.identify(settings.clientOf(c, permission.user)) ? undefined : tooManyRequests();
 }
 
-async function answerReady(c: Context, { served, gate }: ReadApiState): Promise<Response> {
+async function answerReady(c: Context, { served, gate, settings }: ReadApiState): Promise<Response> {
+  const { maxLagMs } = settings;
   const isVerbose = c.req.query("verbose") !== undefined;
-  const isTold = isVerbose || served.some(({ informer }) => !informer.hasSynced());
+  const isTold = isVerbose || served.some(({ informer }) => unreadiness(informer, maxLagMs) !== undefined);
   const mayTell = isTold && !isStatus(await gate(askedOfPath("/readyz"), c));
-  return ready(served, { verbose: isVerbose && mayTell, mayTell });
+  return ready(served, { verbose: isVerbose && mayTell, mayTell, maxLagMs });
 }
 
 function discovery(c: Context, { resources }: ReadApiState, path: string): Response {

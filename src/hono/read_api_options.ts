@@ -111,6 +111,12 @@ export interface ReadApiOptions {
   readonly maxSelectorValues?: number;
   /** How long a read waits for a resourceVersion that the cache has not come to yet; 3 s by default. */
   readonly freshnessTimeoutMs?: number;
+  /**
+   * How long ago an informer may have heard of its API server for `/readyz` to be ok; `Infinity` for any time, as long
+   * as it has synced. By default 120 s, which fits bookmarks once a minute, and 11 minutes for an API server that sends
+   * none. Measured when `/readyz` is asked, so that an informer that was frozen meanwhile is not ready.
+   */
+  readonly maxLagMs?: number;
   /** Where time comes from; the system's clock by default. */
   readonly clock?: Clock;
   /** Where randomness comes from; `Math.random` by default. */

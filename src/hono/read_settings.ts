@@ -18,6 +18,7 @@ export interface ReadSettings {
   readonly watchBufferBytes: number;
   readonly freshnessTimeoutMs: number;
   readonly hookTimeoutMs: number;
+  readonly maxLagMs: number | undefined;
   readonly watchRecheckMs: number;
   readonly writeTimeoutMs: number;
   readonly maxReaders: number;
@@ -67,13 +68,15 @@ export function readSettings(options: ReadApiOptions): ReadSettings {
     maxReaders,
     maxReadersPerClient,
   };
-  requireNumbers("serve", fromZero, { mayBeInfinite: true });
+  const { maxLagMs } = options;
+  requireNumbers("serve", { ...fromZero, maxLagMs }, { mayBeInfinite: true });
   requireNumbers("serve", { ...fromOne, watchLifetimeMs }, { least: 1, mayBeInfinite: true });
   const hasHooks = options.authenticate !== undefined || options.authorize !== undefined;
   return {
     clock,
     ...fromZero,
     ...fromOne,
+    maxLagMs,
     watchRecheckMs: hasHooks ? watchRecheckMs : Infinity,
     // So that watches which were opened together do not all come back together.
     watchLimitMs: () => watchLifetimeMs * (1 - 0.2 * random()),

@@ -50,6 +50,10 @@ export interface ServedInformer<T extends KubernetesObject = KubernetesObject> {
   /** What the reflector is at. */
   status(): {
     readonly phase: string;
+    /** How many milliseconds ago its API server was heard of; where it is absent, `/readyz` does not look at it. */
+    readonly lagMs?: number;
+    /** The API server sends no bookmarks, so that a quiet resource is heard of each 5 to 10 minutes only. */
+    readonly hasNoBookmarks?: boolean;
     readonly lastError?: { readonly message: string } | undefined;
   };
 }

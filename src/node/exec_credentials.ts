@@ -6,7 +6,7 @@
 import process from "node:process";
 import { tokenFault } from "../client/credentials.ts";
 import type { FetchFunction } from "../client/rest_config.ts";
-import type { Clock } from "../util/clock.ts";
+import { type Clock, monotonicNow } from "../util/clock.ts";
 import { errorMessage } from "../util/errors.ts";
 import { type ExecConfig, type KubeconfigCluster, KubeconfigError } from "./kubeconfig.ts";
 import { toBase64 } from "./base64.ts";
@@ -48,6 +48,8 @@ export class ExecCredentials {
   readonly #options: ExecCredentialsOptions;
   #pending: Promise<ExecStatus> | undefined;
   #status: ExecStatus | undefined;
+  /** When the credentials expire, on the monotonic clock: a wall clock that is set back must not keep them. */
+  #expiresMs = Infinity;
   #fetch: FetchFunction | undefined;
   #fetchCert: string | undefined;
 
@@ -77,12 +79,20 @@ export class ExecCredentials {
   }
 
   async #credentials(): Promise<ExecStatus> {
-    const expires = this.#status?.expirationTimestamp;
-    const isExpired = expires !== undefined && Date.parse(expires) <= this.#options.clock.now();
-    if (this.#status !== undefined && !isExpired) return this.#status;
+    const { clock } = this.#options;
+    if (this.#status !== undefined && !this.#isExpired()) return this.#status;
     this.#pending ??= this.#run().finally(() => (this.#pending = undefined));
     this.#status = await this.#pending;
+    const expires = Date.parse(this.#status.expirationTimestamp ?? "");
+    this.#expiresMs = Number.isNaN(expires) ? Infinity : monotonicNow(clock) + expires - clock.now();
     return this.#status;
+  }
+
+  /** By either clock: the monotonic one stands still while the computer is suspended. */
+  #isExpired(): boolean {
+    const { clock } = this.#options;
+    const expires = Date.parse(this.#status?.expirationTimestamp ?? "");
+    return expires <= clock.now() || this.#expiresMs <= monotonicNow(clock);
   }
 
   async #run(): Promise<ExecStatus> {

@@ -54,8 +54,8 @@ export async function followWatch<T>(watch: OpenWatch<T>, options: FollowWatchOp
       batch !== undefined;
       batch = await watch.next(link.signal)
     ) {
+      if (!guard.feed()) throw link.signal.reason;
       onBatch();
-      guard.feed();
       for (const item of batch) {
         if (item.type === "ERROR") {
           const error = new StatusError(item.object);

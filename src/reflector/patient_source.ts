@@ -11,6 +11,7 @@ import type { ListerWatcher } from "./lister_watcher.ts";
 import { OpenWatch } from "./open_watch.ts";
 import type { ReflectorMetrics } from "./reflector_metrics.ts";
 import type { ReflectorOptions } from "./reflector_options.ts";
+import { Watchdog } from "./watchdog.ts";
 
 /** What a {@linkcode PatientSource} needs. */
 export interface PatientSourceOptions
@@ -98,10 +99,10 @@ async function within<R>(
   link: LinkedAbort,
   answer: Promise<R>,
 ): Promise<R> {
-  const timer = clock.setTimeout(() => link.abort(new NetworkError("Unreachable", text)), ms);
+  const watchdog = new Watchdog(clock, ms, () => link.abort(new NetworkError("Unreachable", text)));
   try {
     return await abortable(answer, link.signal);
   } finally {
-    clock.clearTimeout(timer);
+    watchdog.stop();
   }
 }

@@ -49,7 +49,7 @@ import {
 } from "./state.ts";
 import { type ReflectorStatus, StatusKeeper } from "./status.ts";
 import { StoreWriter } from "./store_writer.ts";
-import { RelistDue } from "./watch_guard.ts";
+import { RelistDue, StoodStillError } from "./watch_guard.ts";
 import { readInitialEvents, StalledStreamError } from "./watch_list.ts";
 
 const DEFAULT_MIN_WATCH_TIMEOUT_MS = 300_000;
@@ -142,6 +142,7 @@ export class Reflector<T> {
     this.#status = new StatusKeeper(this.#clock, {
       resourceVersion: () => this.#position.resourceVersion,
       outage: () => this.#reports.outages.outage,
+      hasNoBookmarks: () => !this.#rhythm.isExpected,
       onListenerError: (error) => this.#reports.threw("a status listener", error),
     });
     this.#writer = new StoreWriter(store, {
@@ -483,6 +484,11 @@ export class Reflector<T> {
     // A connection that broke is a watch that ended: what it delivered stands, and the next one goes on from there.
     let failure = networkErrorOf(error) === undefined ? error : undefined;
     const lastedMs = monotonicNow(this.#clock) - startMs;
+    if (error instanceof StoodStillError) {
+      this.#reports.log("warn", error.message);
+      this.#metrics.watchEnds(lastedMs, eventCount, false);
+      return { of: "watch", retriesInternalError: false, isShort: false };
+    }
     const isDue = this.#rhythm.ended({ bookmarks, lastedMs });
     const isVeryShort = failure === undefined && eventCount === 0 && lastedMs < VERY_SHORT_MS;
     this.#metrics.watchEnds(lastedMs, eventCount, isVeryShort);

@@ -4,9 +4,10 @@
  */
 
 import { networkErrorOf, statusErrorOf } from "../meta/status.ts";
-import { type Clock, monotonicNow } from "../util/clock.ts";
+import type { Clock } from "../util/clock.ts";
 import { CacheError, errorMessage } from "../util/errors.ts";
 import { callGuarded } from "../util/guarded.ts";
+import { Contact } from "./stall.ts";
 import type { StreamPauseBegin } from "./stream_trial.ts";
 import type { ReflectorOutage } from "./outage.ts";
 
@@ -97,8 +98,16 @@ export interface ReflectorStatus {
   /**
    * How many milliseconds ago that was, when this status was taken; absent before the first contact. A quiet resource is
    * heard of when its bookmarks come, about once a minute: up to that, a lag is ordinary.
+   *
+   * Measured by both clocks, of which the larger answer counts: the monotonic one stands still while a computer is
+   * suspended, and the wall clock may be set back. Set forward, it makes the lag too large until the next contact.
    */
   readonly lagMs?: number;
+  /**
+   * The server sends no bookmarks, as a watch has shown: a quiet resource is heard of when its watch ends, after five to
+   * ten minutes. Absent while bookmarks are expected.
+   */
+  readonly hasNoBookmarks?: true;
   /** How many tries in a row have failed; 0 while all is well. */
   readonly attempt: number;
   /** When the next try comes, while backing off. */
@@ -126,6 +135,8 @@ export interface StatusKeeperOptions {
   readonly resourceVersion: () => string;
   /** The outage to report. */
   readonly outage: () => ReflectorOutage | undefined;
+  /** Whether the server is known to send no bookmarks. */
+  readonly hasNoBookmarks: () => boolean;
   /** Told when a listener threw. */
   readonly onListenerError: (error: unknown) => void;
 }
@@ -135,6 +146,7 @@ export class StatusKeeper {
   readonly #clock: Clock;
   readonly #resourceVersion: () => string;
   readonly #outage: () => ReflectorOutage | undefined;
+  readonly #hasNoBookmarks: () => boolean;
   readonly #onListenerError: (error: unknown) => void;
   readonly #listeners = new Set<(status: ReflectorStatus) => void>();
   /** How many objects were set aside. */
@@ -143,9 +155,7 @@ export class StatusKeeper {
   #attempt = 0;
   #lastEventTimeMs: number | undefined;
   #lastBookmarkTimeMs: number | undefined;
-  #lastContactTimeMs: number | undefined;
-  /** The same on the monotonic clock. */
-  #contactMs = 0;
+  #contact: Contact | undefined;
   #nextRetryTimeMs: number | undefined;
   #lastError: ReflectorError | undefined;
   #streamPause: StreamPause | undefined;
@@ -155,16 +165,16 @@ export class StatusKeeper {
     this.#clock = clock;
     this.#resourceVersion = options.resourceVersion;
     this.#outage = options.outage;
+    this.#hasNoBookmarks = options.hasNoBookmarks;
     this.#onListenerError = options.onListenerError;
   }
 
   /** The status, now. */
   snapshot(): ReflectorStatus {
     const outage = this.#outage();
-    const lastContactTimeMs = this.#lastContactTimeMs;
-    const contact = lastContactTimeMs === undefined
+    const contact = this.#contact === undefined
       ? {}
-      : { lastContactTimeMs, lagMs: Math.round(monotonicNow(this.#clock) - this.#contactMs) };
+      : { lastContactTimeMs: this.#contact.timeMs, lagMs: this.#contact.ageMs };
     return {
       phase: this.#phase,
       resourceVersion: this.#resourceVersion(),
@@ -173,6 +183,7 @@ export class StatusKeeper {
       ...(this.#lastEventTimeMs === undefined ? {} : { lastEventTimeMs: this.#lastEventTimeMs }),
       ...(this.#lastBookmarkTimeMs === undefined ? {} : { lastBookmarkTimeMs: this.#lastBookmarkTimeMs }),
       ...contact,
+      ...(this.#hasNoBookmarks() ? { hasNoBookmarks: true } : {}),
       ...(this.#nextRetryTimeMs === undefined ? {} : { nextRetryTimeMs: this.#nextRetryTimeMs }),
       ...(this.#lastError === undefined ? {} : { lastError: this.#lastError }),
       ...(this.#streamPause === undefined ? {} : { streamPause: this.#streamPause }),
@@ -237,8 +248,8 @@ export class StatusKeeper {
   }
 
   #heardOf(): number {
-    this.#contactMs = monotonicNow(this.#clock);
-    return this.#lastContactTimeMs = this.#clock.now();
+    this.#contact = new Contact(this.#clock);
+    return this.#contact.timeMs;
   }
 
   #tell(): void {

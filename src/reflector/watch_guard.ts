@@ -6,10 +6,22 @@
 import { NetworkError } from "../meta/status.ts";
 import type { LinkedAbort } from "../util/abort.ts";
 import { type Clock, monotonicNow, type TimerHandle } from "../util/clock.ts";
+import { StallDetector } from "./stall.ts";
 import { Watchdog } from "./watchdog.ts";
 
 /** Ends a watch because a change was lost, and everything must be listed again. */
 export class RelistDue extends Error {}
+
+/** Ends a watch because the program stood still: its connection has probably died meanwhile. */
+export class StoodStillError extends NetworkError {
+  constructor(ms: number) {
+    const seconds = Math.round(ms / 1_000);
+    super(
+      "DeadPeer",
+      `the program stood still for ${seconds} s: the watch is opened again from where it was`,
+    );
+  }
+}
 
 /** Options of {@linkcode WatchGuard}. */
 export interface WatchGuardOptions {
@@ -30,6 +42,7 @@ export class WatchGuard {
   readonly #link: LinkedAbort;
   readonly #bookmarkSilenceMs: number;
   readonly #deadline: TimerHandle;
+  readonly #stall: StallDetector;
   #silence: Watchdog | undefined;
   #relist: TimerHandle;
 
@@ -41,12 +54,18 @@ export class WatchGuard {
       () => this.#drop("the server did not end it by its timeout"),
       options.deadlineMs - monotonicNow(clock),
     );
+    this.#stall = new StallDetector(clock, (ms) => link.abort(new StoodStillError(ms)));
     if (options.expectsBookmarks) this.bookmark();
   }
 
-  /** Something arrived. */
-  feed(): void {
+  /**
+   * Something arrived.
+   *
+   * @returns Whether it may be taken in; not what was held back while the program stood still, which ends the watch.
+   */
+  feed(): boolean {
     this.#silence?.feed();
+    return !this.#stall.look();
   }
 
   /** It was a bookmark, or one is sure to come: this server sends them, so they must go on coming. */
@@ -73,9 +92,11 @@ export class WatchGuard {
     this.#clock.clearTimeout(this.#deadline);
     this.#clock.clearTimeout(this.#relist);
     this.#silence?.stop();
+    this.#stall.stop();
   }
 
   #drop(why: string): void {
+    if (this.#stall.look()) return; // that is why
     this.#link.abort(new NetworkError("DeadPeer", `the watch is taken for dead: ${why}`));
   }
 }

@@ -32,6 +32,45 @@ const version = (one: KubernetesObject) =>
 const isInitial = ({ isWatch, query }: RecordedRequest) => !isWatch || query.sendInitialEvents === "true";
 
 describe("a served SharedIndexInformer", () => {
+  it("is not ready while its API server was not heard of for two minutes, by whichever clock", async () => {
+    const { informer, api, clock } = chain();
+    const readyz = async () => (await api.request("/readyz")).status;
+    await using _running = informer.start();
+    await clock.advance(0);
+    assert.equal(await readyz(), 200);
+    // Frozen: not a single timer fires, and the first thing that happens is the question.
+    clock.setWallClock(clock.now() + 120_000);
+    assert.equal(await readyz(), 200);
+    clock.setWallClock(clock.now() + 1_000);
+    assert.equal(await readyz(), 503);
+    assert.match(
+      await (await api.request("/readyz")).text(),
+      /informer\/pods failed: API server not heard of for 121 s, watching/,
+    );
+    await clock.advance(15_000); // it notices, and opens its watch again
+    assert.equal(await readyz(), 200);
+    assert.equal(informer.isFresh(1_000), true);
+  });
+
+  it("is ready for as long as its options say", async () => {
+    const clock = new FakeClock();
+    const server = new InMemoryApiServer({ clock });
+    const informer = informerOf(server.fetch, clock);
+    const served = { resources: [{ informer, resource: "v1/pods" }], allowAnonymous: true, clock };
+    const [strict, lenient] = [1_000, Infinity].map((maxLagMs) => readApi({ ...served, maxLagMs }));
+    assert.throws(() => readApi({ ...served, maxLagMs: NaN }), RangeError);
+    const running = informer.start();
+    await clock.advance(0);
+    await clock.advance(1_001);
+    assert.equal((await strict.request("/readyz")).status, 503);
+    await clock.jump(10_000_000);
+    assert.equal((await lenient.request("/readyz")).status, 200);
+    const stopped = running.stop();
+    await clock.advance(0);
+    await stopped;
+    server.close();
+  });
+
   it("is not ready before its first list, and then says what the API server says", async () => {
     const { server, informer, api, clock } = chain();
     server.create("v1/pods", pod("web-1", { namespace: "shop" }));

@@ -241,6 +241,25 @@ describe("a credential plugin", () => {
     assert.equal(runs(), 3);
   });
 
+  it("is asked again when its token expires, though the wall clock is set back meanwhile", async () => {
+    const clock = new FakeClock();
+    const config = plugin(
+      "set-back",
+      '{"apiVersion":"client.authentication.k8s.io/v1","kind":"ExecCredential","status":' +
+        '{"token":"abc","expirationTimestamp":"1970-01-01T00:00:10Z"}}',
+    );
+    const runs = () => readFileSync(join(folder, "set-back.count"), "utf8").trim().split("\n").length;
+    const credentials = new ExecCredentials(config, { ...options, clock });
+    await credentials.token();
+    clock.setWallClock(-3_600_000);
+    await clock.advance(9_999);
+    await credentials.token();
+    assert.equal(runs(), 1);
+    await clock.advance(1);
+    await credentials.token();
+    assert.equal(runs(), 2);
+  });
+
   it("that is not installed, fails, or answers oddly is an error that names it", async () => {
     const asked = (config: ConstructorParameters<typeof ExecCredentials>[0]) =>
       new ExecCredentials(config, options).token();

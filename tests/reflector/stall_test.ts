@@ -1,0 +1,124 @@
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import { NetworkError } from "@listwatch/cache";
+import { FakeClock } from "@listwatch/cache/testing";
+import { Contact } from "../../src/reflector/stall.ts";
+import { Watchdog } from "../../src/reflector/watchdog.ts";
+import { at, newRun, openWatch, page } from "./scripted_source.ts";
+
+const HOUR_MS = 3_600_000;
+const STOOD_STILL =
+  /^warn: pods: the program stood still for \d+ s: the watch is opened again from where it was$/;
+
+/** A reflector that watches from version 10, and whose next watch is scripted. */
+async function watching(): Promise<ReturnType<typeof newRun> & { first: ReturnType<typeof openWatch> }> {
+  const first = openWatch();
+  const run = newRun([{ list: page("a@1", "10") }, { watch: first }, { watch: openWatch() }]);
+  await run.start();
+  await run.clock.advance(20_000);
+  return Object.assign(run, { first });
+}
+
+describe("a program that stood still", () => {
+  const stalls: Record<string, (clock: FakeClock) => Promise<void>> = {
+    "while the monotonic clock went on": (clock) => clock.jump(153_000),
+    "while the monotonic clock stood still, too": async (clock) => {
+      clock.setWallClock(clock.now() + 8 * HOUR_MS);
+      await clock.advance(15_000);
+    },
+  };
+  for (const [how, stall] of Object.entries(stalls)) {
+    it(`${how} opens its watch again at once from where it was, with one line and no list`, async () => {
+      const run = await watching();
+      await stall(run.clock);
+      assert.deepEqual(run.source.requests.slice(1), ['watch "10"', 'watch "10"']);
+      assert.equal(run.log.of("warn").length, 1);
+      assert.match(run.log.of("warn")[0], STOOD_STILL);
+      assert.deepEqual(run.errors, []);
+      const { phase, attempt, outage } = run.reflector.status();
+      assert.deepEqual([phase, attempt, outage], ["watching", 0, undefined]);
+      await run.stop();
+      assert.equal(run.clock.pendingTimers, 0);
+    });
+  }
+
+  it("does not take what its old connection held back for news of the server", async () => {
+    const run = await watching();
+    run.source.then({ watch: "hang" });
+    run.first.add(at("old@11"));
+    run.clock.setWallClock(run.clock.now() + HOUR_MS);
+    await run.clock.advance(0);
+    assert.deepEqual(run.store.operations, ["replace 10: a@1"], "dropped: the next watch brings it again");
+    assert.deepEqual(run.source.requests.slice(1), ['watch "10"', 'watch "10"']);
+    await run.stop();
+  });
+
+  it("gives requests under way their time again, instead of failing all of them at once", async () => {
+    for (const answer of [{ list: "hang" }, { watch: "hang" }] as const) {
+      const isList = "list" in answer;
+      await using run = newRun([answer, { list: page("a@1", "10") }, { watch: openWatch() }], {
+        useWatchList: !isList,
+      });
+      await run.start();
+      await run.clock.advance(1_000);
+      await run.clock.jump(HOUR_MS);
+      assert.deepEqual([run.errors, run.log.of("warn")], [[], []]);
+      await run.clock.advance(90_000);
+      assert.ok(run.errors[0] instanceof NetworkError, "it is dead after all");
+    }
+  });
+
+  it("is no longer known after a short while: what holds a program up for seconds is other work", async () => {
+    const run = await watching();
+    await run.clock.jump(20_000);
+    await run.clock.advance(15_000);
+    assert.equal(run.source.requests.length, 2);
+    await run.stop();
+  });
+});
+
+describe("a wall clock that is set back", () => {
+  it("disturbs no watch, and makes nobody blind for one that died", async () => {
+    const run = await watching();
+    run.first.bookmark("12");
+    await run.clock.advance(0);
+    run.clock.setWallClock(run.clock.now() - HOUR_MS);
+    await run.clock.advance(80_000);
+    assert.equal(run.source.requests.length, 2);
+    assert.equal(run.reflector.status().lagMs, 80_000);
+    await run.clock.advance(11_000);
+    assert.deepEqual(run.source.requests.slice(2), ['watch "12"'], "the bookmarks stopped");
+    await run.stop();
+  });
+});
+
+describe("the age of a contact", () => {
+  it("is the larger of what both clocks say, at the time of asking", async () => {
+    const clock = new FakeClock(10 * HOUR_MS);
+    const contact = new Contact(clock);
+    await clock.jump(5_000);
+    assert.equal(contact.ageMs, 5_000);
+    clock.setWallClock(clock.now() - HOUR_MS);
+    assert.equal(contact.ageMs, 5_000, "the wall clock was set back");
+    clock.setWallClock(contact.timeMs + HOUR_MS);
+    assert.equal(contact.ageMs, HOUR_MS, "the monotonic clock stood still");
+    assert.equal(new Contact(clock).ageMs, 0);
+  });
+});
+
+describe("a watchdog that barks late", () => {
+  it("begins anew, as nobody was there to hear; one that barks in time does not", async () => {
+    const clock = new FakeClock();
+    let barks = 0;
+    new Watchdog(clock, 10_000, () => barks++);
+    await clock.jump(10_000 + 30_000);
+    assert.equal(barks, 0);
+    await clock.advance(9_999);
+    assert.equal(barks, 0);
+    await clock.advance(1);
+    assert.equal(barks, 1);
+    new Watchdog(clock, 10_000, () => barks++);
+    await clock.jump(10_000 + 29_999);
+    assert.equal(barks, 2);
+  });
+});
