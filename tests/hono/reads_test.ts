@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { Hono } from "hono";
 import { FakeClock } from "../../src/util/clock.ts";
+import { labelIndexFunc } from "@listwatch/cache";
 import { readApi, type ReadApiOptions } from "@listwatch/cache/hono";
 import { FakeInformer, object, type TestObject } from "./fake_informer.ts";
 import { get, type Json, names } from "./reading.ts";
@@ -270,6 +271,37 @@ describe("pages", () => {
     const rest = await get(api, `/api/v1/pods?continue=${status.metadata.continue}`);
     assert.equal(rest.items.length, 6);
     assert.equal(rest.metadata.resourceVersion, "24");
+  });
+
+  it("shows nothing of another namespace to one who goes on there with a token of somewhere else", async () => {
+    const { api } = apiOf(["a/x", "a/y", "b/x", "b/y", "c/x"].map((name, i) => object(name, i + 1)), 10);
+    const of = (namespace: string) => `/api/v1/${namespace && `namespaces/${namespace}/`}pods`;
+    for (const from of ["a", "b", ""]) {
+      const token = (await get(api, `${of(from)}?limit=1`)).metadata.continue;
+      for (const into of ["a", "b", "c", ""]) {
+        if (into === from) continue;
+        const { message } = await get(api, `${of(into)}?limit=9&continue=${token}`, { status: 400 });
+        assert.match(message, /it is of another list/);
+      }
+    }
+  });
+
+  it("come in the order of their keys where labels are looked up in an index", async () => {
+    const objects = ["d", "b", "a", "e", "c", "f"].map((name, i) =>
+      object(`shop/${name}`, i + 1, { labels: { app: i % 2 === 0 ? "web" : "api" } })
+    );
+    for (let i = 0; i < 20; i++) objects.push(object(`shop/z-${i}`, i + 10, { labels: { app: "db" } }));
+    const informer = FakeInformer.with(objects, 40, { labels: labelIndexFunc() });
+    const api = readApi({ resources: [{ informer, resource: "v1/pods" }], allowAnonymous: true });
+    const path = `/api/v1/pods?limit=2&labelSelector=${encodeURIComponent("app in (web,api)")}`;
+    const found: string[] = [];
+    let page = await get(api, path);
+    found.push(...names(page));
+    while (page.metadata.continue !== undefined) {
+      page = await get(api, `${path}&continue=${page.metadata.continue}`);
+      found.push(...names(page));
+    }
+    assert.deepEqual(found, ["a", "b", "c", "d", "e", "f"].map((name) => `shop/${name}`));
   });
 
   it("do not apply to a list at resourceVersion 0", async () => {

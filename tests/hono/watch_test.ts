@@ -241,6 +241,19 @@ describe("a streamed list", () => {
     assert.deepEqual(await watch.lines(1), ["BOOKMARK 10 end"]);
   });
 
+  it("is not interrupted by a bookmark, which would say that everything has been sent", async () => {
+    const objects = Array.from({ length: 1_000 }, (_, i) => object(`shop/p-${1_000 + i}`, i + 1));
+    const { api, clock } = apiOf(objects, 2_000, { bookmarkIntervalMs: 1_000, watchBufferBytes: 1e9 });
+    const watch = await WatchReader.open(api, WATCH_LIST);
+    for (let i = 0; i < 20; i++) {
+      await clock.advance(1_000);
+      await new Promise((resolve) => setTimeout(resolve, 0)); // where objects are decoded, others have turns
+    }
+    const lines = await watch.lines(1_001);
+    assert.equal(lines.findIndex((line) => line.startsWith("BOOKMARK")), 1_000);
+    assert.equal(lines[1_000], "BOOKMARK 2000 end");
+  });
+
   it("is of one moment: what happens while it is sent comes after it", async () => {
     const objects = Array.from(
       { length: 500 },

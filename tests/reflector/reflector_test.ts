@@ -349,6 +349,26 @@ describe("a reflector's watches", () => {
     assert.deepEqual(run.source.problems, []);
   });
 
+  it("list again in time after a loss, though another watch was opened meanwhile", async () => {
+    await using run = await watching(() => {});
+    run.store.check = (operation) => {
+      if (operation === "add bad@20") throw new Error("store broke");
+    };
+    run.watcher.add(at("bad@20"));
+    run.watcher.add(at("good@21"));
+    await run.clock.advance(20_000);
+    run.source.then({ watch: openWatch() });
+    run.watcher.stop();
+    await run.clock.advance(20_000);
+    assert.equal(run.source.left, 0);
+    run.store.take();
+    run.source.then({ list: page("bad@20 good@21", "22") }, { watch: openWatch() });
+    await run.clock.advance(19_999);
+    assert.equal(run.source.left, 2);
+    await run.clock.advance(1);
+    assert.deepEqual(run.store.operations, ["replace 22: bad@20 good@21"]);
+  });
+
   it("that wait to list again after a loss leave no timer when they are stopped", async () => {
     const run = await watching(() => {});
     run.watcher.add({ kind: "Pod" });

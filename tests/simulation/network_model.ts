@@ -74,6 +74,8 @@ export interface NetworkObserver {
   onRequest(request: SimRequest): void;
   /** An answer, or the lack of one, reaches the program. `status` 0: the connection failed. */
   onAnswer(request: SimRequest, status: number, retryAfterMs: number | undefined): void;
+  /** The program gives an answer up that it was reading. */
+  onGivenUp(request: SimRequest): void;
   /** An ERROR event that refuses the resourceVersion reaches the program. */
   onUnavailable(request: SimRequest): void;
   log(text: string): void;
@@ -244,6 +246,7 @@ export class NetworkModel {
           onUnavailable: () => observer.onUnavailable(request),
           onClosed: (how) => {
             observer.log(`request ${request.id}: closed ${how}`);
+            if (how === "byClient") observer.onGivenUp(request);
             this.#forget(request);
           },
         });

@@ -55,6 +55,7 @@ async function outage(refusal: Refusal, informers: number, useWatchList: boolean
           } else if (beganMs > 0) result.requestsMs.push(time.worldNow() - beganMs);
         },
         onAnswer: () => {},
+        onGivenUp: () => {},
         onUnavailable: () => {},
         log: () => {},
       },

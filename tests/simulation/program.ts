@@ -65,8 +65,14 @@ export interface ProgramWorld {
   readonly fetch: FetchFunction;
   readonly violate: (text: string) => void;
   readonly log: (text: string) => void;
+  /** Whether nothing goes wrong in it. */
+  readonly isHealthy: boolean;
 }
 
+const FIRST_RELIST_MS = 60_000;
+const LONGEST_RELIST_MS = 1_800_000;
+/** What tries that fail, and the delays after them, may add. */
+const RELIST_GRACE_MS = 60_000;
 /** So far ahead of the server no version is reached. */
 const NEVER = 1_000_000;
 /** So many resyncs of the handler that has the fewest are watched. */
@@ -107,6 +113,7 @@ export class Program {
   // Whether it was watching when the last instant was over: what it then takes in in this one may still be of a list.
   #wasWatching = false;
   #isUnavailable = false;
+  #lists = 0;
   #end: (() => Promise<void>) | undefined;
   // The fewest that listened to the signal it runs by, while it watched.
   #fewestListeners = Infinity;
@@ -295,6 +302,10 @@ export class Program {
   /** A request is made: the floor must not sink. */
   requested(query: URLSearchParams): void {
     if (query.has("continue")) return;
+    const isWatch = query.get("watch") === "true" && query.get("sendInitialEvents") !== "true";
+    if (!isWatch && this.#lists++ > 0 && this.#world.isHealthy && !this.#isUnavailable) {
+      this.#violate("lists again, and nothing is wrong");
+    }
     const version = query.get("resourceVersion") ?? "";
     if (version === "" || version === "0") {
       const excused = this.#floor === 0 || (version === "" && this.#isUnavailable);
@@ -311,6 +322,11 @@ export class Program {
   /** The server said that a resourceVersion is not to be had: the next list may ask for the most recent one. */
   unavailable(): void {
     this.#isUnavailable = true;
+  }
+
+  /** Whether the server said so last. */
+  get isUnavailable(): boolean {
+    return this.#isUnavailable;
   }
 
   /** What must be true at every instant. */
@@ -344,6 +360,12 @@ export class Program {
     if (!this.informer.hasSynced()) return "it has not synced";
     const found = this.#differenceTo(cluster.objects(this.config.scope.resource), atLast);
     return found === undefined ? undefined : `its store: ${found}`;
+  }
+
+  /** How long it may take until a change that was refused is listed: a minute, twice as long each time. */
+  get longestRelistMs(): number {
+    const { quarantined } = this.informer.status();
+    return Math.min(LONGEST_RELIST_MS, FIRST_RELIST_MS * 2 ** Math.max(0, quarantined - 1)) + RELIST_GRACE_MS;
   }
 
   /** Why a handler, a worker or a reader does not agree with the store; `undefined` when all do. */

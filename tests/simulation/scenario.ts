@@ -233,7 +233,7 @@ function newReader(random: SeededRandom): ReaderConfig {
     namespace: random.chance(0.3) ? random.pick(NAMESPACES) : "",
     selector: random.chance(0.5) ? random.int(0, SELECTORS.length - 1) : -1,
     limit: random.pick([0, 1, 2, 7]),
-    pauseMs: random.pick([0, 0, 10, 1_500]),
+    pauseMs: random.pick([0, 0, 10, 300]),
     streams: random.chance(0.3),
     hopMs: random.pick([0, 0, 700, 9_000]),
   };

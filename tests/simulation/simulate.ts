@@ -6,6 +6,7 @@
 import { newStatus } from "@listwatch/cache";
 import { ClusterModel } from "./cluster_model.ts";
 import { clockText, describeAction, describeScenario } from "./describe_scenario.ts";
+import { ListenerCensus } from "./listener_census.ts";
 import { NetworkModel, type NetworkObserver, type SimRequest } from "./network_model.ts";
 import { Program } from "./program.ts";
 import { type Action, type Fault, newScenario, type Scenario } from "./scenario.ts";
@@ -53,8 +54,8 @@ const TIMEOUT_GRACE_MS = 5_001;
 /** More requests than this in a minute are a hot loop; the pages of a list count as one. */
 const MOST_REQUESTS = 25;
 const RATE_WINDOW_MS = 60_000;
-/** A change that was refused is made up for by a list within so long; the first time within a minute. */
-const LONGEST_RELIST_MS = 32 * 60_000;
+/** Whoever listens to one signal, at any time. */
+const MOST_LISTENERS = 3;
 const MOST_VIOLATIONS = 10;
 
 const START_MS = 1_790_000_000_000;
@@ -68,6 +69,7 @@ export async function simulateSeed(seed: number, options: SimulateOptions = {}):
 class World {
   readonly #scenario: Scenario;
   readonly #time = new VirtualTime(START_MS);
+  readonly #census = new ListenerCensus();
   readonly #cluster: ClusterModel;
   readonly #settings: ServerSettings;
   readonly #servers: ServerModel[];
@@ -117,6 +119,7 @@ class World {
         fetch: this.#network.fetchFor(index, config.scope, scenario),
         violate: (text) => this.#violate(text),
         log: (text) => this.#log(text),
+        isHealthy: scenario.faults.length === 0,
       });
     });
   }
@@ -135,6 +138,7 @@ class World {
       await new Promise((resolve) => setTimeout0(resolve)); // late rejections are reported by then
       globalThis.removeEventListener("unhandledrejection", unhandled);
       this.#time.dispose();
+      this.#census.dispose();
     }
     return {
       seed: this.#scenario.seed,
@@ -268,7 +272,8 @@ class World {
       this.#programs.find((program) => program.difference({ atLast: true }) !== undefined);
     if (lacking() === undefined) return false;
     this.#log("what was refused for a while has to be listed again");
-    if (await this.#advance(LONGEST_RELIST_MS, () => lacking() === undefined)) return true;
+    const untilMs = Math.max(...this.#programs.map((program) => program.longestRelistMs));
+    if (await this.#advance(untilMs, () => lacking() === undefined)) return true;
     const wrong = lacking();
     if (wrong === undefined) return false;
     this.#violate(
@@ -324,6 +329,10 @@ class World {
   async #stop(): Promise<void> {
     this.#isStopping = true;
     this.#log("stop");
+    const { most } = this.#census;
+    if (most > MOST_LISTENERS) {
+      this.#violate(`${most} listen to one signal: those of lists, watches or waits that are over?`);
+    }
     let stopped = 0;
     for (const program of this.#programs) {
       program.stop().then(() => stopped++, (error) => this.#violate(`stop failed: ${error}`));
@@ -434,6 +443,11 @@ class World {
         if (status === 0) this.#failures[program]++;
         if (status === 410 || status === 504) this.#programs[program].unavailable();
         if (retryAfterMs !== undefined) this.#notBeforeMs[program] = this.#time.worldNow() + retryAfterMs;
+      },
+      onGivenUp: ({ id, program, verb }) => {
+        const isFine = this.#scenario.faults.length > 0 || this.#programs[program].isUnavailable;
+        if (this.#isStopping || isFine) return;
+        this.#violate(`informer ${program} gives up request ${id}, a ${verb}, and nothing is wrong`);
       },
       onUnavailable: ({ program }) => this.#programs[program].unavailable(),
       log: (text) => this.#log(text),

@@ -144,6 +144,22 @@ describe("a paged list", () => {
       assert.deepEqual(names(rest.body), ["a/web.1"]);
     }));
 
+  it("shows nothing of another namespace to one who goes on there with a token of somewhere else", () =>
+    withServer({}, async (server) => {
+      for (const namespace of ["a", "b", "c"]) {
+        for (const name of ["x", "y"]) server.create("v1/pods", pod(name, { namespace }));
+      }
+      const path = (namespace: string) => `/api/v1/${namespace && `namespaces/${namespace}/`}pods`;
+      for (const from of ["a", "b", ""]) {
+        const first = (await call(server, "GET", `${path(from)}?limit=1`)).body;
+        for (const into of ["a", "b", "c"]) {
+          const rest = await call(server, "GET", `${path(into)}?continue=${first.metadata.continue}`);
+          const others = names(rest.body).filter((name) => !name.startsWith(`${into}/`));
+          assert.deepEqual(others, [], `${from} in ${into}`);
+        }
+      }
+    }));
+
   it("ends with 410 once its version is compacted, with a token to go on at the newest", () =>
     withServer({}, async (server) => {
       for (const name of ["b", "d", "f"]) server.create("v1/pods", pod(name));

@@ -202,6 +202,20 @@ describe("decodeWatch", () => {
     );
   });
 
+  it("counts the length of a frame in bytes, however many characters those are and however they are split", async () => {
+    for (const character of ["é", "€", "😀"]) {
+      const text = JSON.stringify(event(character.repeat(20)));
+      const all = bytes(`${text}\n`);
+      const length = all.length - 1;
+      assert.ok(length > text.length);
+      for (const cuts of [[], [10], [length - 5, length - 1]]) {
+        const chunks = splitAt(all, cuts);
+        assert.equal((await itemsOf(bodyOf(chunks), { maxFrameBytes: length }))[0].type, "ADDED");
+        assert.equal((await itemsOf(bodyOf(chunks), { maxFrameBytes: length - 1 }))[0].type, "ERROR");
+      }
+    }
+  });
+
   it("counts the limit of each frame, not of what came before it", async () => {
     const text = line(event("a")).repeat(1000);
     const cuts = Array.from({ length: 70 }, (_, i) => i * 700);

@@ -3,6 +3,7 @@ import { type QueueOrder, WorkQueue } from "@listwatch/cache/workqueue";
 import fc from "fast-check";
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
+import { CountingSignal } from "../counting_signal.ts";
 
 async function take<T>(queue: WorkQueue<T>): Promise<T> {
   const result = await queue.get();
@@ -71,6 +72,31 @@ describe("a work queue", () => {
     queue.add("b");
     await assert.rejects(queue.get(stop.signal), /enough/);
     assert.equal(queue.length, 1);
+  });
+
+  it("leaves no listener on a worker's signal, however the wait ends, and none on its own after a shutdown", async () => {
+    const own = new CountingSignal();
+    const worker = new CountingSignal();
+    const queue = new WorkQueue<string>({ signal: own.signal });
+    const first = queue.get(worker.signal);
+    assert.equal(worker.listeners, 1);
+    queue.add("a");
+    assert.equal((await first).item, "a");
+    assert.equal(worker.listeners, 0);
+    queue.add("b");
+    await queue.get(worker.signal);
+    assert.equal(worker.listeners, 0);
+    const drained = queue.shutDownWithDrain(worker.signal);
+    assert.equal(own.listeners, 0);
+    queue.done("a");
+    queue.done("b");
+    await drained;
+    assert.equal(worker.listeners, 0);
+    const other = new WorkQueue<string>();
+    const last = other.get(worker.signal);
+    other.shutDown();
+    assert.equal((await last).shutdown, true);
+    assert.equal(worker.listeners, 0);
   });
 
   it("keeps an item for the worker it was handed to, though that worker's signal is aborted in the same turn", async () => {
