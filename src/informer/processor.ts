@@ -25,6 +25,8 @@ export interface ProcessorOptions<T> {
   readonly keyFunc?: KeyFunc;
   /** Where measurements go; nowhere by default. */
   readonly metrics?: InformerMetrics;
+  /** How long a stop waits for a call of a handler, in milliseconds; 10,000 by default. */
+  readonly stopTimeoutMs?: number;
   readonly clock: Clock;
   readonly logger: Logger;
   /** For log lines. */
@@ -32,6 +34,7 @@ export interface ProcessorOptions<T> {
 }
 
 const MINIMUM_RESYNC_PERIOD_MS = 1_000;
+const DEFAULT_STOP_TIMEOUT_MS = 10_000;
 
 /** Hands each notification to all listeners, or to those whose resync is due. */
 export class Processor<T> {
@@ -98,6 +101,7 @@ export class Processor<T> {
     }
     const listener: ProcessorListener<T> = new ProcessorListener<T>({
       handler,
+      stopTimeoutMs: this.#options.stopTimeoutMs ?? DEFAULT_STOP_TIMEOUT_MS,
       mailbox,
       codec,
       keyFunc,
@@ -123,12 +127,17 @@ export class Processor<T> {
   /**
    * Takes a listener away, and drops what waits for it; one that is not among these (any more) is fine.
    *
-   * @returns Resolves when its call that is under way has ended.
+   * @returns Resolves when its call that is under way has ended, unless that is who asks.
    */
   async remove(listener: ProcessorListener<T>): Promise<void> {
     if (this.#listeners.delete(listener)) this.#leaving.set(listener, listener.stop());
     await this.#leaving.get(listener);
     this.#leaving.delete(listener);
+  }
+
+  /** The informer is being stopped: by a handler, it may be. */
+  stopping(): void {
+    for (const listener of this.#listeners) listener.stopping();
   }
 
   /** Stops every listener; resolves when all calls that are under way have ended, of removed ones too. */

@@ -36,6 +36,8 @@ export interface ProcessorListenerOptions<T> {
   readonly codec: ObjectCodec<T> | undefined;
   /** Keys of objects, where notifications are merged. */
   readonly keyFunc: KeyFunc;
+  /** How long a stop waits for a call that is under way, in milliseconds. */
+  readonly stopTimeoutMs: number;
   /** How many notifications may wait, and what becomes of more. */
   readonly mailbox: MailboxOptions;
   /** Called when more wait than may, and the handler is to be taken away. */
@@ -67,6 +69,10 @@ export class ProcessorListener<T> {
   isSyncing = true;
   #nextResyncMs: number;
   #pump: Promise<void> | undefined;
+  /** Whether the handler's own code is on the stack: up to its first `await`. */
+  #isInHandler = false;
+  /** The call under way has asked for the stop itself: whoever waits for its end may be that very call. */
+  #stopsItself = false;
   /** The list that was prepared last. */
   #prepared: { readonly list: ListNotifications<Held<T>>; readonly cursor: ListCursor<Held<T>> } | undefined;
 
@@ -143,11 +149,21 @@ export class ProcessorListener<T> {
     this.#tracker.upstreamHasSynced();
   }
 
-  /** Drops what waits, and resolves when a call that is under way has ended. */
+  /** Somebody stops it, or what it belongs to: takes note if that is its own handler, in the call under way. */
+  stopping(): void {
+    this.#stopsItself ||= this.#isInHandler;
+  }
+
+  /**
+   * Drops what waits, and resolves when a call that is under way has ended. Not if that call itself asked for the stop:
+   * it would wait for its own end. A call that asks after its first `await` cannot be told from any other; so no call is
+   * waited for longer than `stopTimeoutMs`, and the log names the one that was not.
+   */
   stop(): Promise<void> {
+    this.stopping();
     this.#stop.abort();
     this.#pending.clear();
-    return this.#pump ?? Promise.resolve();
+    return this.#pump === undefined || this.#stopsItself ? Promise.resolve() : this.#ended(this.#pump);
   }
 
   /** Whether its resync is due. */
@@ -163,6 +179,18 @@ export class ProcessorListener<T> {
   #queued(): void {
     this.#options.metrics.backlog(this.name, this.#pending.length);
     this.#pump ??= this.#run();
+  }
+
+  async #ended(pump: Promise<void>): Promise<void> {
+    const { clock, logger, stopTimeoutMs, name } = this.#options;
+    const hasEnded = new AbortController();
+    pump.then(() => hasEnded.abort());
+    if (await sleepUnlessAborted(stopTimeoutMs, { clock, signal: hasEnded.signal })) {
+      logger.warn(
+        `${name}: a call has not ended ${stopTimeoutMs} ms after the stop, and is not waited for any longer ` +
+          "(a call that awaits the stop of what called it waits for itself)",
+      );
+    }
   }
 
   async #run(): Promise<void> {
@@ -192,11 +220,14 @@ export class ProcessorListener<T> {
   /** Calls the handler; true if it failed. */
   #call(notification: Notification<Held<T>>): boolean | Promise<boolean> {
     try {
+      this.#isInHandler = true;
       const result = notify(this.#options.handler, notification, this.#options.codec);
       if (!isThenable(result)) return false;
       return Promise.resolve(result).then(() => false, (error) => this.#report(notification, error));
     } catch (error) {
       return this.#report(notification, error);
+    } finally {
+      this.#isInHandler = false;
     }
   }
 

@@ -17,9 +17,12 @@ import { linkedAbort } from "../util/abort.ts";
  * ```
  */
 export interface Running extends AsyncDisposable {
-  /** Resolves when nothing is left running. */
+  /** Resolves when nothing is left running, but for a call of a handler that is not waited for. */
   readonly done: Promise<void>;
-  /** Stops it, and resolves when nothing is left running. */
+  /**
+   * Stops it, and resolves when nothing is left running. A handler may await it: its own call, which goes on, is not
+   * waited for then.
+   */
   stop(): Promise<void>;
 }
 

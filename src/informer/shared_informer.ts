@@ -21,7 +21,7 @@ import type { Held } from "../store/object_codec.ts";
 import type { Indexer } from "../store/indexer.ts";
 import type { IndexedInSteps } from "../store/store.ts";
 import type { TransformFunc } from "../store/transform.ts";
-import { abortable } from "../util/abort.ts";
+import { abortable, onAbort } from "../util/abort.ts";
 import { type Clock, realClock } from "../util/clock.ts";
 import { Latch } from "../util/deferred.ts";
 import { errorMessage } from "../util/errors.ts";
@@ -112,7 +112,8 @@ export class SharedIndexInformer<T, I extends string = never> {
     this.#clock = options.clock ?? realClock;
     this.#logger = options.logger ?? consoleLogger;
     this.#name = options.name ?? options.reflector?.name ?? source.description ?? "objects";
-    const { resyncPeriodMs } = options;
+    const { resyncPeriodMs, handlerStopTimeoutMs } = options;
+    requireNumbers(`make an informer of ${this.#name}`, { handlerStopTimeoutMs }, { mayBeInfinite: true });
     checkReflectorOptions(this.#name, {
       ...options.reflector,
       ...(resyncPeriodMs !== undefined && { resyncPeriodMs }),
@@ -129,6 +130,7 @@ export class SharedIndexInformer<T, I extends string = never> {
       metrics: this.#metrics,
       keyFunc: this.#storage.keyFunc,
       resyncCheckPeriodMs: options.resyncPeriodMs ?? 0,
+      ...(handlerStopTimeoutMs !== undefined && { stopTimeoutMs: handlerStopTimeoutMs }),
       clock: this.#clock,
       logger: this.#logger,
       name: this.#name,
@@ -142,7 +144,11 @@ export class SharedIndexInformer<T, I extends string = never> {
 
   /**
    * Runs until the signal is aborted; resolves when the reflector, the queue and every handler's pump have stopped.
-   * A call of a handler that is under way is awaited; what waited for it is dropped. It cannot be run again.
+   * A call of a handler that is under way is awaited, for `handlerStopTimeoutMs` at most; what waited for it is dropped.
+   * It cannot be run again.
+   *
+   * A handler may stop its informer and await that: its own call is not waited for then, if it asks before its first
+   * `await`, and otherwise until that time is over.
    *
    * @throws {InformerStateError} It was run before.
    */
@@ -209,9 +215,11 @@ export class SharedIndexInformer<T, I extends string = never> {
       synced();
       this.#hasSynced();
     });
+    const unlisten = onAbort(signal, () => this.#processor.stopping());
     try {
       await this.#controller.run(signal);
     } finally {
+      unlisten();
       this.#stopped.open();
       this.#waiters.stop();
       await this.#processor.stop();
@@ -266,7 +274,8 @@ export class SharedIndexInformer<T, I extends string = never> {
    * Takes a handler away: it gets nothing any more, and what waited for it is dropped. A handler that is not there
    * (any more) is fine.
    *
-   * @returns Resolves when a call that is under way has ended; do not await it inside that call.
+   * @returns Resolves when a call that is under way has ended, or after `handlerStopTimeoutMs`; at once if it is that
+   * call that asks, before its first `await`.
    */
   async removeEventHandler(registration: HandlerRegistration): Promise<void> {
     const listener = this.#registrations.get(registration);

@@ -57,6 +57,11 @@ export interface SharedIndexInformerOptions<T, I extends string = never> {
   readonly indexers?: Indexers<T, I>;
   /** The resync period of handlers that do not ask for their own, in milliseconds; 0, the default, is none. */
   readonly resyncPeriodMs?: number;
+  /**
+   * How long a stop, and the removal of a handler, wait for a call of a handler that is under way, in milliseconds;
+   * 10,000 by default, `Infinity` for as long as it takes. What is not waited for is named in the log.
+   */
+  readonly handlerStopTimeoutMs?: number;
   /** Runs once on every object before it is queued, and may change it. */
   readonly transform?: TransformFunc<T>;
   /** Keys; `deletionHandlingMetaNamespaceKey` by default. */
