@@ -9,16 +9,15 @@ import { describe, it } from "./storages.ts";
 describe("a handler that awaits the stop of its own informer", () => {
   it("gets it, as its own call is not waited for", async () => {
     const rig = newRig();
-    let running: Running | undefined;
     const ends: string[] = [];
     rig.informer.addEventHandler({
       onAdd: async () => {
-        await running!.stop();
+        await running.stop();
         ends.push("stopped");
       },
     });
     rig.source.add(named("a"));
-    running = rig.informer.start();
+    const running: Running = rig.informer.start();
     await rig.settle();
     assert.deepEqual(ends, ["stopped"]);
     await running.done;
@@ -30,7 +29,6 @@ describe("a handler that awaits the stop of its own informer", () => {
   it("gets it too where it aborts the signal and awaits the run", async () => {
     const rig = newRig();
     const stop = new AbortController();
-    let done: Promise<void> | undefined;
     let isOver = false;
     rig.informer.addEventHandler({
       onAdd: async () => {
@@ -40,24 +38,23 @@ describe("a handler that awaits the stop of its own informer", () => {
       },
     });
     rig.source.add(named("a"));
-    done = rig.informer.run(stop.signal);
+    const done: Promise<void> = rig.informer.run(stop.signal);
     await rig.settle();
     assert.equal(isOver, true);
   });
 
   it("is waited for as long as any other call where it asks after something else, and is then named", async () => {
     const rig = newRig();
-    let running: Running | undefined;
     let isOver = false;
     rig.informer.addEventHandler({
       onAdd: async () => {
         await Promise.resolve();
-        await running!.stop();
+        await running.stop();
         isOver = true;
       },
     }, { name: "impatient" });
     rig.source.add(named("a"));
-    running = rig.informer.start();
+    const running: Running = rig.informer.start();
     await rig.settle();
     await rig.clock.advance(9_999);
     assert.equal(isOver, false);
@@ -70,10 +67,9 @@ describe("a handler that awaits the stop of its own informer", () => {
   it("is not waited for by others that stop: their own calls are", async () => {
     const rig = newRig();
     const done: string[] = [];
-    let running: Running | undefined;
     rig.informer.addEventHandler({
       onAdd: async () => {
-        await running!.stop();
+        await running.stop();
         done.push("the stop");
       },
     });
@@ -84,7 +80,7 @@ describe("a handler that awaits the stop of its own informer", () => {
       },
     });
     rig.source.add(named("a"));
-    running = rig.informer.start();
+    const running: Running = rig.informer.start();
     await rig.clock.advance(5_000);
     assert.deepEqual(done, ["the other call", "the stop"]);
   });

@@ -38,8 +38,8 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     name: "client: a request goes on when it is aborted",
     file: "src/client/cluster.ts",
-    find: "...(signal && { signal }),\n    };\n  }",
-    replace: "};\n  }",
+    find: "    ...(signal && { signal }),\n  };\n}",
+    replace: "  };\n}",
   },
   {
     name: "watch: the last of several frames of a chunk is dropped",
