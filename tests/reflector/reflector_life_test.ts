@@ -1,9 +1,21 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { NetworkError, type ReflectorStatus } from "@listwatch/cache";
-import type { FakeWatcher } from "@listwatch/cache/testing";
+import { NetworkError, Reflector, type ReflectorStatus, silentLogger } from "@listwatch/cache";
+import { FakeClock, type FakeWatcher } from "@listwatch/cache/testing";
 import { deferred } from "../../src/util/deferred.ts";
-import { type Answer, at, newRun, openWatch, page, refusal, type Run, statuses } from "./scripted_source.ts";
+import { CountingSignal } from "../counting_signal.ts";
+import {
+  type Answer,
+  at,
+  newRun,
+  openWatch,
+  page,
+  refusal,
+  type Run,
+  ScriptedSource,
+  statuses,
+  StoreRecorder,
+} from "./scripted_source.ts";
 
 const refused = new NetworkError("ConnectionRefused", "connection refused");
 const END = { "k8s.io/initial-events-end": "true" };
@@ -479,5 +491,64 @@ describe("the numbers of a reflector's options", () => {
     }
     assert.throws(() => newRun([], { watchListPageSize: Infinity }), RangeError);
     newRun([], { listTimeoutMs: Infinity });
+  });
+});
+
+describe("the signal that a reflector runs by", () => {
+  it("collects no listeners, however many lists, streams, watches and delays there are", async () => {
+    const script: Answer[] = [];
+    const watchers: FakeWatcher[] = [];
+    for (let i = 0; i < 6; i++) {
+      const watcher = openWatch();
+      watchers.push(watcher);
+      script.push({ list: page("a@1", String(10 + 2 * i), "C") }, { list: page("b@2", String(10 + 2 * i)) });
+      script.push({ watch: refusal("tooMany") }, { watch: watcher });
+    }
+    const source = new ScriptedSource(...script);
+    const clock = new FakeClock();
+    const counting = new CountingSignal();
+    const reflector = new Reflector(source, new StoreRecorder(), {
+      clock,
+      logger: silentLogger,
+      random: () => 0,
+      useWatchList: false,
+      backoff: { nextDelayMs: () => 1_000 },
+    });
+    const done = reflector.run(counting.signal);
+    const listeners: number[] = [];
+    for (const watcher of watchers) {
+      await clock.advance(5_000);
+      listeners.push(counting.listeners);
+      watcher.error(statuses.expired);
+    }
+    assert.deepEqual(new Set(listeners), new Set([2]), listeners.join()); // the open watch, and who follows it
+    assert.deepEqual(source.problems, []);
+    counting.abort();
+    await done;
+  });
+
+  it("collects none of streamed lists that fail either", async () => {
+    const script: Answer[] = [];
+    for (let i = 0; i < 8; i++) {
+      script.push({
+        watch: openWatch((watcher) => (watcher.add(at("a@1")), watcher.error(statuses.tooMany))),
+      });
+    }
+    const source = new ScriptedSource(...script);
+    const clock = new FakeClock();
+    const counting = new CountingSignal();
+    const reflector = new Reflector(source, new StoreRecorder(), {
+      clock,
+      logger: silentLogger,
+      random: () => 0,
+      backoff: { nextDelayMs: () => 1_000 },
+    });
+    const done = reflector.run(counting.signal);
+    for (let i = 0; i < 6; i++) {
+      await clock.advance(1_000);
+      assert.equal(counting.listeners, 1, `after ${i} streams`);
+    }
+    counting.abort();
+    await done;
   });
 });

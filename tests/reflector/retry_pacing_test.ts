@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { newStatus, StatusError } from "@listwatch/cache";
 import { FakeClock } from "@listwatch/cache/testing";
-import { RetryPacing } from "../../src/reflector/retry_pacing.ts";
+import { LossRecovery, RetryPacing } from "../../src/reflector/retry_pacing.ts";
 
 const expired = new StatusError(newStatus(410, "Expired", "too old resource version"));
 const unavailable = new StatusError(newStatus(503, "ServiceUnavailable", "down"));
@@ -26,5 +26,36 @@ describe("the delays of a reflector", () => {
     for (let i = 0; i < 5; i++) pacing.delayAfter(unavailable);
     const delays = [1, 2, 3, 4].map(() => pacing.delayAfter(expired));
     assert.deepEqual(delays, [800, 800, 800, 204_800]);
+  });
+});
+
+describe("the list that makes up for a lost change", () => {
+  it("is due after a minute, and twice as long each time that losses go on, up to half an hour", async () => {
+    const clock = new FakeClock();
+    const losses = new LossRecovery(clock);
+    const delays: (number | undefined)[] = [];
+    for (let i = 0; i < 7; i++) {
+      const startMs = clock.monotonicNow();
+      losses.lost();
+      losses.lost(); // one list makes up for all
+      delays.push((losses.dueMs ?? 0) - startMs);
+      await clock.advance(1_000);
+      losses.recovered();
+      assert.equal(losses.dueMs, undefined);
+    }
+    assert.deepEqual(delays, [60_000, 120_000, 240_000, 480_000, 960_000, 1_800_000, 1_800_000]);
+  });
+
+  it("is due after a minute again when nothing was lost for an hour", async () => {
+    const clock = new FakeClock();
+    const losses = new LossRecovery(clock);
+    for (let i = 0; i < 3; i++) {
+      losses.lost();
+      losses.recovered();
+    }
+    await clock.advance(3_600_001);
+    const startMs = clock.monotonicNow();
+    losses.lost();
+    assert.equal(losses.dueMs, startMs + 60_000);
   });
 });
