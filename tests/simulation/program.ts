@@ -93,6 +93,8 @@ export class Program {
   readonly #everStored = new Set<unknown>();
   // What the server held at the resourceVersion that the store stands at.
   readonly #expected = new Map<string, SimObject>();
+  // The uid of what was stored when that was looked at last.
+  readonly #kept = new Map<string, string>();
   #expectedRevision: number;
   // Whole objects of the server, by what the informer was found to hold of them.
   readonly #verified = new WeakMap<SimObject, SimObject>();
@@ -515,6 +517,20 @@ export class Program {
     this.#moveExpected(revision);
     const found = this.#differenceTo(this.#expected, false);
     if (found !== undefined) this.#violate(`the store stands at ${revision}, but ${found}`);
+    this.#checkKept();
+  }
+
+  /** Of what is refused the state that is known stays: nothing goes that the server has had all the time. */
+  #checkKept(): void {
+    if (this.config.scope.app !== "") return; // what has left a scope is another matter
+    for (const [key, uid] of this.#kept) {
+      if (this.#observed.has(key)) continue;
+      this.#kept.delete(key);
+      if (this.#expected.get(key)?.metadata.uid === uid) {
+        this.#violate(`it drops ${key}, which is still there`);
+      }
+    }
+    for (const [key, { metadata }] of this.#observed) this.#kept.set(key, metadata.uid);
   }
 
   #moveExpected(revision: number): void {

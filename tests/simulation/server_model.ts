@@ -200,8 +200,12 @@ export class ServerModel {
     if (this.#refusesWhileStarting(answer)) return;
     const limit = Number(query.get("limit") ?? 0);
     const token = query.get("continue") ?? "";
-    if (token !== "") return this.#continueList(scope, token, limit, answer);
     const version = query.get("resourceVersion") ?? "";
+    if (token !== "") {
+      if (version === "" || version === "0") return this.#continueList(scope, token, limit, answer);
+      const message = "specifying resource version is not allowed when using continue";
+      return refuse(answer, newStatus(400, "BadRequest", message));
+    }
     const consistent = version === "" || (version === "0" && !this.#settings.listsFromCache);
     if (consistent) {
       return this.#page(scope, { revision: this.#cluster.revision, after: "", limit }, answer);
