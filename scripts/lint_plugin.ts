@@ -6,12 +6,16 @@
  * - `listwatch/no-runtime-global`: no `Deno`, `Bun`, `process`, `Buffer`: the core runs everywhere.
  * - `listwatch/no-console`: a library logs through the `Logger` it was given.
  * - `listwatch/zod-namespace`: only `import * as z from "zod/mini"`: `import { z }` costs 87 KB.
+ * - `listwatch/linear-regex`: no regular expression that some text can make take more than linear time. One that is run on
+ *   short texts only is excused by `deno-lint-ignore` with the reason.
  * - `listwatch/no-default-export`, `listwatch/no-enum`: house style, and what JSR's consumers expect.
  *
  * Imports between rooms are checked by `check_layers.ts`, which reads the module graph.
  *
  * @module
  */
+
+import { regexFault } from "./lib/regex_cost.ts";
 
 /** Paths under `src/` where a rule does not hold: a room (ends with a slash) or one file, each with its reason. */
 const EXEMPT: Record<string, Record<string, string>> = {
@@ -27,6 +31,7 @@ const EXEMPT: Record<string, Record<string, string>> = {
     "cli/": "a program talks on the terminal",
   },
   "zod-namespace": {},
+  "linear-regex": {},
   "no-default-export": {},
   "no-enum": {},
 };
@@ -151,6 +156,9 @@ function memberPath(node: Deno.lint.MemberExpression): [string, string] | undefi
 const CLOCK_HINT = "take `clock: Clock` (or `random: () => number`) as an option; the default is `realClock`";
 const RUNTIME_HINT = "take what you need as an argument, or move the code to src/node/ or src/cli/";
 
+const REGEX_HINT = "write it so that each next character decides, cut the text short first and say so in " +
+  "`// deno-lint-ignore listwatch/linear-regex -- at most 1 KB`, or use indexOf";
+
 /** The plugin. A default export because that is how `deno lint` loads plugins. */
 const plugin: Deno.lint.Plugin = {
   name: "listwatch",
@@ -207,6 +215,21 @@ const plugin: Deno.lint.Plugin = {
           node.specifiers[0].type === "ImportNamespaceSpecifier";
         if (from !== "zod/mini" || !isNamespace) {
           report(node, "This import of zod costs up to 87 KB.", 'write `import * as z from "zod/mini"`');
+        }
+      },
+    })),
+    "linear-regex": houseRule("linear-regex", (report) => ({
+      Literal(node): void {
+        const regex = (node as { regex?: { pattern: string; flags: string } }).regex;
+        if (regex === undefined) return;
+        const fault = regexFault(regex.pattern, regex.flags);
+        if (fault !== undefined) {
+          report(node, `This regular expression may not be linear: ${fault}.`, REGEX_HINT);
+        }
+      },
+      NewExpression(node): void {
+        if (node.callee.type === "Identifier" && node.callee.name === "RegExp") {
+          report(node, "A regular expression that is made of data cannot be checked.", REGEX_HINT);
         }
       },
     })),

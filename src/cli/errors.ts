@@ -6,6 +6,7 @@
 import { ListenError } from "../node/serve_fetch.ts";
 import { type NetworkError, networkErrorOf, statusErrorOf } from "../meta/status.ts";
 import { CacheError, errorMessage } from "../util/errors.ts";
+import { visibleText } from "../util/visible_text.ts";
 
 /**
  * A command could not be carried out. The message is one line that says what, where, and what to do.
@@ -108,7 +109,7 @@ const NETWORK_CAUSES: readonly (readonly [RegExp, string])[] = [
     /UNABLE_TO_VERIFY|UNABLE_TO_GET_ISSUER|SELF_SIGNED|UnknownIssuer|self.signed|unknown authority/i,
     "its certificate is not signed by the authority that the kubeconfig names",
   ],
-  [/CERT_HAS_EXPIRED|certificate.*expired/i, "its certificate has expired"],
+  [/CERT_HAS_EXPIRED|certificate.{0,64}expired/i, "its certificate has expired"],
   [/ALTNAME_INVALID|NotValidForName/i, "its certificate is for another host name"],
 ];
 
@@ -120,7 +121,7 @@ function networkReason(error: unknown, network: NetworkError | undefined): strin
     texts.push(e.name, e.message, String((e as { code?: unknown }).code ?? ""));
     e = e.cause;
   }
-  const all = texts.join(" ");
+  const all = texts.map((text) => text.slice(0, 1024)).join(" ");
   for (const [pattern, words] of NETWORK_CAUSES) if (pattern.test(all)) return words;
   // The innermost says what happened; the others say again what was tried.
   return texts[texts.length - 2] || network?.message || errorMessage(error);
@@ -176,11 +177,19 @@ export function explainError(error: unknown): { readonly line: string; readonly 
 
 /** A name in quotes, with control characters escaped. */
 export function quote(text: string): string {
-  return JSON.stringify(text);
+  return visibleText(JSON.stringify(text), LONGEST_LINE);
 }
 
-/** Text without line ends and control characters: what a server or a file said must not draw on the terminal. */
+// Nobody reads more in a line, and what is said here may come from anywhere.
+const LONGEST_LINE = 1024;
+
+/**
+ * Text without line ends and control characters, the first 1,024 characters of it: what a server or a file said must not
+ * draw on the terminal.
+ */
 export function oneLine(text: string): string {
+  const lines = text.slice(0, LONGEST_LINE).split(/[\r\n]/).map((line) => line.trim());
   // deno-lint-ignore no-control-regex
-  return text.replace(/\s*[\r\n]+\s*/g, " ").replace(/[\x00-\x1f\x7f-\x9f]/g, "�").trim();
+  const line = lines.filter((line) => line !== "").join(" ").replace(/[\x00-\x1f\x7f-\x9f]/g, "�");
+  return visibleText(text.length > LONGEST_LINE ? `${line}…` : line, LONGEST_LINE);
 }

@@ -115,22 +115,26 @@ export function fixedHeaders(config: RestConfig): [string, string][] {
  * @throws {TypeError} It is no http or https URL, or has a user and password in it.
  */
 export function serverUrl(server: string): string {
-  // Before anything else is said of it: an error text must not hold the password.
-  if (/^(?:[a-z][a-z0-9+.-]*:)?(?:\/\/)?[^/?#]*@/i.test(server)) {
-    throw new TypeError(
-      "Cannot use the server: its URL holds a user or password; give them as a header or token",
-    );
-  }
   let url: URL | undefined;
   try {
     url = new URL(server);
   } catch {
     // reported below
   }
+  const hasCredentials = url === undefined
+    ? server.includes("@")
+    : url.username !== "" || url.password !== "";
+  if (hasCredentials) {
+    throw new TypeError(
+      "Cannot use the server: its URL holds a user or password; give them as a header or token",
+    );
+  }
   if (url === undefined || (url.protocol !== "https:" && url.protocol !== "http:")) {
     throw new TypeError(
       `Cannot use ${JSON.stringify(server)} as the server: write a URL, such as "https://10.0.0.1:6443"`,
     );
   }
-  return url.origin + url.pathname.replace(/\/+$/, "");
+  let end = url.pathname.length;
+  while (url.pathname[end - 1] === "/") end--;
+  return url.origin + url.pathname.slice(0, end);
 }

@@ -43,7 +43,7 @@ export function encodeContinue(token: ContinueToken, identity: string): string {
   const bytes = new TextEncoder().encode(JSON.stringify({ v: "meta.k8s.io/v1", rv, start, list: identity }));
   let binary = "";
   for (const byte of bytes) binary += String.fromCharCode(byte);
-  return btoa(binary).replaceAll("+", "-").replaceAll("/", "_").replace(/=+$/, "");
+  return btoa(binary).replaceAll("+", "-").replaceAll("/", "_").replace(/={1,2}$/, "");
 }
 
 /** Reads a token: `"invalid"` if it is none, `"foreign"` if it is one of another list. */

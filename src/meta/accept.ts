@@ -33,7 +33,9 @@ export function parseAccept(header: string): AcceptClause[] {
       const equals = parameter.indexOf("=");
       if (equals < 0) continue;
       const name = parameter.slice(0, equals).trim().toLowerCase();
-      const value = parameter.slice(equals + 1).trim().replace(/^"(.*)"$/, "$1");
+      const given = parameter.slice(equals + 1).trim();
+      const isQuoted = given.length > 1 && given.startsWith('"') && given.endsWith('"');
+      const value = isQuoted ? given.slice(1, -1) : given;
       if (name === "q") quality = Number.isNaN(parseFloat(value)) ? 1 : Math.min(parseFloat(value), 1);
       else parameters.set(name, value);
     }

@@ -6,8 +6,8 @@
 const MAX_NAME_LENGTH = 63;
 const MAX_PREFIX_LENGTH = 253;
 
-const NAME = /^(?:[A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]$/;
-const SUBDOMAIN = /^[a-z0-9](?:[-a-z0-9]*[a-z0-9])?(?:\.[a-z0-9](?:[-a-z0-9]*[a-z0-9])?)*$/;
+const NAME = /^[A-Za-z0-9]+(?:[-_.]+[A-Za-z0-9]+)*$/;
+const SUBDOMAIN = /^[a-z0-9]+(?:-+[a-z0-9]+)*(?:\.[a-z0-9]+(?:-+[a-z0-9]+)*)*$/;
 
 const NAME_RULE =
   "must consist of letters, digits, '-', '_' or '.', and start and end with a letter or digit";

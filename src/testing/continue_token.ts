@@ -22,7 +22,7 @@ export function encodeContinue({ revision, key }: PageStart): string {
   const json = `{"v":"${API_VERSION}","rv":${revision ?? -1},"start":${JSON.stringify(key)}}`;
   const bytes = new TextEncoder().encode(json);
   const text = btoa(String.fromCharCode(...bytes));
-  return text.replaceAll("+", "-").replaceAll("/", "_").replace(/=+$/, "");
+  return text.replaceAll("+", "-").replaceAll("/", "_").replace(/={1,2}$/, "");
 }
 
 /**

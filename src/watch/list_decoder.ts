@@ -259,6 +259,7 @@ const TURN_MS = 4;
  * could be one.
  */
 function quote(text: string): string {
+  // deno-lint-ignore listwatch/linear-regex -- 60 characters
   const start = text.length > QUOTED ? text.slice(0, QUOTED).replace(/[\w.~+/=-]*$/, "…") : text;
   return JSON.stringify(start.replace(/[\w.~+/=-]{16,}/g, "…"));
 }

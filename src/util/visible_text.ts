@@ -1,0 +1,29 @@
+/**
+ * Text from elsewhere, on its way to somebody's eyes.
+ * @module
+ */
+
+// What draws nothing, moves what is drawn, or turns it around: https://www.unicode.org/reports/tr36/#Bidirectional_Text_Spoofing
+const INVISIBLE = /[\p{Cc}\p{Cf}\p{Cs}\p{Co}\p{Zl}\p{Zp}\u034f\u115f\u1160\u3164\uffa0]/gu;
+
+/**
+ * Text with escapes for what cannot be seen or changes how the rest is seen: control characters, marks of direction,
+ * characters of no width, halves of pairs. What is longer than `maxLength` is cut, and ends with "…".
+ */
+export function visibleText(text: string, maxLength: number): string {
+  // An escape is longer than what it stands for.
+  const shown = text.slice(0, maxLength + 1).replace(INVISIBLE, escapeOf);
+  if (shown.length <= maxLength && text.length <= maxLength) return shown;
+  // Not between the halves of a pair.
+  return `${shown.slice(0, maxLength - 1).replace(/[\ud800-\udbff]$/, "")}…`;
+}
+
+function escapeOf(char: string): string {
+  const code = char.codePointAt(0) ?? 0;
+  const hex = code.toString(16);
+  return code < 0x100
+    ? `\\x${hex.padStart(2, "0")}`
+    : code < 0x10000
+    ? `\\u${hex.padStart(4, "0")}`
+    : `\\u{${hex}}`;
+}
