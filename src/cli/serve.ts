@@ -11,11 +11,12 @@ import { serveFetch } from "../node/mod.ts";
 import { metaNamespaceIndex } from "../store/index_func.ts";
 import { linkedAbort } from "../util/abort.ts";
 import { realClock } from "../util/clock.ts";
-import { silentLogger } from "../util/logger.ts";
+import { errorMessage } from "../util/errors.ts";
+import { type Logger, silentLogger } from "../util/logger.ts";
 import { newAccess } from "./access.ts";
 import { clientOptions, connect, type Connection, selectResources, servedResource } from "./connect.ts";
 import { ChangeFeed } from "./dashboard/change_feed.ts";
-import { DashboardCounter } from "./dashboard/dashboard_state.ts";
+import { DashboardCounter, shownName } from "./dashboard/dashboard_state.ts";
 import { isCore, type ReflectedIndex, type ReflectedResource } from "./dashboard/reflected_resource.ts";
 import { dashboard } from "./dashboard/routes.ts";
 import { StateStream } from "./dashboard/state_stream.ts";
@@ -98,18 +99,20 @@ export async function serve(options: ServeOptions = {}): Promise<Served> {
     );
 
     const startedMs = clock.now();
-    const counter = new DashboardCounter(resources);
+    const failed = newViewReports(logger);
+    const counter = new DashboardCounter(resources, { onError: failed });
     const feed = new ChangeFeed(resources, {
       clock,
       onChange: (resource) => {
         counter.changed(resource);
         stream.changed();
       },
+      onError: (error) => failed("changes", error),
     });
     const cluster = {
-      name: connection.name,
-      server: connection.server,
-      ...(selection.version && { version: selection.version.gitVersion }),
+      name: shownName(connection.name),
+      server: shownName(connection.server),
+      ...(selection.version && { version: shownName(selection.version.gitVersion) }),
       ...(namespace !== undefined && { namespace }),
     };
     const stream = new StateStream({
@@ -123,6 +126,7 @@ export async function serve(options: ServeOptions = {}): Promise<Served> {
       feed,
       clock,
       signal,
+      onError: (error) => failed("state", error),
     });
     for (const { informer } of resources) informer.onStatus(() => stream.changed());
 
@@ -208,12 +212,23 @@ function reflect(
 }
 
 interface Pod extends KubernetesObject {
-  readonly spec?: { readonly nodeName?: string };
+  readonly spec?: { readonly nodeName?: unknown } | null;
 }
 
 /** The node that a pod runs on, or "" for one that waits for a node. */
 function nodeOf(object: KubernetesObject): string[] {
-  return [(object as Pod).spec?.nodeName ?? ""];
+  const nodeName = (object as Pod).spec?.nodeName;
+  return [typeof nodeName === "string" ? nodeName : ""];
+}
+
+/** Tells the log of each part of the page that cannot be shown, once. */
+function newViewReports(logger: Logger): (view: string, error: unknown) => void {
+  const told = new Set<string>();
+  return (view, error) => {
+    if (told.has(view)) return;
+    told.add(view);
+    logger.error(`The page's ${view} cannot be shown whole: ${errorMessage(error)}`, { error });
+  };
 }
 
 function pathsOf(resources: readonly ReflectedResource[]): string[] {

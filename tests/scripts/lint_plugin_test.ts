@@ -32,6 +32,15 @@ describe("house rules of deno lint", () => {
     ["zod-namespace", "import * as z from 'zod';"],
     ["no-default-export", "export default 1;"],
     ["no-enum", "enum Phase { Listing }"],
+    ["linear-regex", "const spaces = /\\s*[\\r\\n]+\\s*/g;"],
+    ["linear-regex", "const slashes = /\\/+$/;"],
+    ["linear-regex", "const nested = /^(a+)+$/;"],
+    ["linear-regex", "const twice = /^[a-z]*[a-z0-9]$/;"],
+    ["linear-regex", "const alternatives = /^(?:a|ab)*$/;"],
+    ["linear-regex", "const optional = /^(?:a?b?)*$/;"],
+    ["linear-regex", "const between = /certificate.*expired/;"],
+    ["linear-regex", "const back = /^(a)\\1*$/;"],
+    ["linear-regex", "const made = new RegExp(text);"],
   ];
   for (const [rule, source] of refused) {
     it(`${rule} refuses ${source}`, () => {
@@ -45,6 +54,11 @@ describe("house rules of deno lint", () => {
     "class Fake { setTimeout(): void {} clearTimeout = 1; }",
     "type Handle = ReturnType<typeof setTimeout>;",
     "const at = new Date(clock.now());",
+    "const name = /^[a-z0-9]+(?:-+[a-z0-9]+)*$/;",
+    'const quoted = /^"(?:[^"\\\\]|\\\\.)*"$/;',
+    "const digits = /[0-9]+/g;",
+    "const fraction = /\\.[0-9]+Z$/;",
+    "const few = /={1,2}$/;",
     "function pop(process: (x: number) => void): void { process(1); }",
     "const shape = { setTimeout: 1, Deno: 2 };",
     "// Deno.version and setTimeout() in a comment\nconst text = 'Date.now()';",

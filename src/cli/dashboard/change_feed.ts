@@ -7,6 +7,7 @@ import { podPrinter } from "../../hono/table_pods.ts";
 import type { StoreChange, StoreEvent } from "../../informer/store_event.ts";
 import type { KubernetesObject } from "../../meta/object.ts";
 import type { Clock } from "../../util/clock.ts";
+import { visibleText } from "../../util/visible_text.ts";
 import { isCore, type ReflectedResource } from "./reflected_resource.ts";
 
 /** One line of the feed. */
@@ -29,7 +30,12 @@ export interface ChangeFeedOptions {
   readonly limit?: number;
   /** Called in the turn of every change; must be quick. */
   readonly onChange?: (resource: ReflectedResource) => void;
+  /** Told what an object of another shape than its kind's made fail; nobody by default. */
+  readonly onError?: (error: unknown) => void;
 }
+
+const LONGEST_KEY = 200;
+const LONGEST_NOTE = 200;
 
 // A relist after an outage may bring thousands: more than a person reads are not made into lines.
 const MAX_LINES_OF_A_LIST = 30;
@@ -42,6 +48,7 @@ export class ChangeFeed {
   readonly #clock: Clock;
   readonly #limit: number;
   readonly #onChange: (resource: ReflectedResource) => void;
+  readonly #onError: (error: unknown) => void;
   readonly #unobserve: (() => void)[] = [];
   // The oldest comes first; cut to the limit when it is twice as long, so that a change costs O(1).
   #entries: FeedEntry[] = [];
@@ -55,6 +62,7 @@ export class ChangeFeed {
     this.#clock = options.clock;
     this.#limit = options.limit ?? 100;
     this.#onChange = options.onChange ?? (() => {});
+    this.#onError = options.onError ?? (() => {});
     this.#rateSecond = Math.floor(this.#clock.now() / 1_000);
     for (const resource of resources) {
       this.#unobserve.push(resource.informer.observe((event) => this.#observe(resource, event)));
@@ -108,9 +116,19 @@ export class ChangeFeed {
   }
 
   #addChange(resource: ReflectedResource, change: StoreChange<KubernetesObject>): void {
-    const note = change.type === "deleted" ? undefined : describe(resource, change.object, this.#clock.now());
-    const line = { type: change.type, resource: resource.name, key: change.key };
-    this.#add(note === undefined ? line : { ...line, note });
+    const note = change.type === "deleted" ? undefined : this.#describe(resource, change.object);
+    const line = { type: change.type, resource: resource.name, key: visibleText(change.key, LONGEST_KEY) };
+    this.#add(note === undefined ? line : { ...line, note: visibleText(note, LONGEST_NOTE) });
+  }
+
+  /** A line without a note is better than no line. */
+  #describe(resource: ReflectedResource, object: KubernetesObject): string | undefined {
+    try {
+      return describe(resource, object, this.#clock.now());
+    } catch (error) {
+      this.#onError(error);
+      return undefined;
+    }
   }
 
   #add(line: Omit<FeedEntry, "seq" | "timeMs">): void {
@@ -136,11 +154,12 @@ function modulo(second: number): number {
   return second % RATE_WINDOW_SECONDS;
 }
 
+// What an API server sends is what it likes: nothing of it is taken for granted.
 interface Described extends KubernetesObject {
-  readonly spec?: { readonly replicas?: number; readonly unschedulable?: boolean };
-  readonly status?: { readonly replicas?: number; readonly readyReplicas?: number };
-  readonly reason?: string;
-  readonly message?: string;
+  readonly spec?: { readonly replicas?: unknown; readonly unschedulable?: unknown } | null;
+  readonly status?: { readonly readyReplicas?: unknown } | null;
+  readonly reason?: unknown;
+  readonly message?: unknown;
 }
 
 /** A few words on how an object is; `undefined` where there is nothing short to say. */
@@ -152,12 +171,14 @@ function describe(resource: ReflectedResource, object: KubernetesObject, nowMs: 
     const [, ready, word] = podPrinter.cells(object, nowMs);
     return `${word} ${ready}`;
   }
-  if (isCore(resource, "nodes")) return spec?.unschedulable ? "closed to new pods" : undefined;
+  if (isCore(resource, "nodes")) return spec?.unschedulable === true ? "closed to new pods" : undefined;
   if (isCore(resource, "events")) {
-    return message === undefined ? reason : `${reason}: ${message.slice(0, 120)}`;
+    const parts = [reason, message].filter((part) => typeof part === "string");
+    return parts.length === 0 ? undefined : parts.map((part) => part.slice(0, 120)).join(": ");
   }
-  if (group === "apps" && spec?.replicas !== undefined && plural !== "daemonsets") {
-    return `${status?.readyReplicas ?? 0}/${spec.replicas} ready`;
+  if (group === "apps" && typeof spec?.replicas === "number" && plural !== "daemonsets") {
+    const ready = status?.readyReplicas;
+    return `${typeof ready === "number" ? ready : 0}/${spec.replicas} ready`;
   }
   return undefined;
 }

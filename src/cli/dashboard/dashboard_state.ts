@@ -6,6 +6,7 @@
 import type { KubernetesObject } from "../../meta/object.ts";
 import type { ReflectorStatus } from "../../reflector/status.ts";
 import { briefReason } from "../errors.ts";
+import { visibleText } from "../../util/visible_text.ts";
 import type { FeedEntry } from "./change_feed.ts";
 import { isCore, type ReflectedResource } from "./reflected_resource.ts";
 
@@ -94,14 +95,19 @@ const MAX_ROWS = 40;
  */
 export class DashboardCounter {
   readonly #resources: readonly ReflectedResource[];
+  readonly #onError: (view: string, error: unknown) => void;
   readonly #changed = new Set<ReflectedResource>();
   readonly #byNamespace = new Map<ReflectedResource, ReadonlyMap<string, number>>();
   #namespaces: NamespaceCounts | undefined;
   #nodes: NodeCounts | undefined;
 
   /** Counts these resources. */
-  constructor(resources: readonly ReflectedResource[]) {
+  constructor(
+    resources: readonly ReflectedResource[],
+    options: { readonly onError?: (view: string, error: unknown) => void } = {},
+  ) {
     this.#resources = resources;
+    this.#onError = options.onError ?? (() => {});
     for (const resource of resources) this.#changed.add(resource);
   }
 
@@ -113,8 +119,8 @@ export class DashboardCounter {
   /** The counts as they are now. Costs as much as the objects of the resources that changed. */
   count(): Pick<DashboardState, "resources" | "namespaces" | "nodes"> {
     if (this.#changed.size > 0) {
-      this.#namespaces = this.#countNamespaces();
-      this.#nodes = this.#countNodes();
+      this.#namespaces = this.#guarded("namespaces", () => this.#countNamespaces());
+      this.#nodes = this.#guarded("nodes", () => this.#countNodes());
       this.#changed.clear();
     }
     return {
@@ -122,6 +128,16 @@ export class DashboardCounter {
       namespaces: this.#namespaces,
       nodes: this.#nodes,
     };
+  }
+
+  /** One part that cannot be counted leaves the others. */
+  #guarded<R>(view: string, count: () => R): R | undefined {
+    try {
+      return count();
+    } catch (error) {
+      this.#onError(view, error);
+      return undefined;
+    }
   }
 
   #countNamespaces(): NamespaceCounts | undefined {
@@ -147,8 +163,8 @@ export class DashboardCounter {
     const sums: number[] = columns.map(() => 0);
     for (const name of others) countsOf(name).forEach((count, i) => (sums[i] += count));
     return {
-      columns: columns.map(({ name }) => name),
-      rows: shown.map((name) => ({ name, counts: countsOf(name) })),
+      columns: columns.map(({ name }) => shownName(name)),
+      rows: shown.map((name) => ({ name: shownName(name), counts: countsOf(name) })),
       others: others.length > 0 ? { namespaces: others.length, counts: sums } : undefined,
     };
   }
@@ -163,7 +179,7 @@ export class DashboardCounter {
     const found = new Map<string, NodeCount>();
     for (const node of (nodes?.informer.indexer.list() ?? []) as Node[]) {
       const name = node.metadata?.name ?? "";
-      const room = Number(node.status?.allocatable?.pods);
+      const room = roomOf(node);
       const closed = node.spec?.unschedulable === true;
       found.set(name, { name, pods: 0, ready: 0, ...(room > 0 && { room }), ...(closed && { closed }) });
     }
@@ -181,7 +197,8 @@ export class DashboardCounter {
       else found.set(name, { ...(found.get(name) ?? { name }), pods: onNode, ready });
     }
     const { shown, others } = fullest(new Map([...found].map(([name, node]) => [name, node.pods])));
-    return { rows: shown.map((name) => found.get(name) as NodeCount), others: others.length, ...counts };
+    const rows = shown.map((name) => ({ ...found.get(name) as NodeCount, name: shownName(name) }));
+    return { rows, others: others.length, ...counts };
   }
 }
 
@@ -209,7 +226,7 @@ function resourceState({ name, resource, informer }: ReflectedResource): Resourc
   return {
     ...status,
     ...(lastError && { lastError: { ...lastError, message: briefReason(lastError) } }),
-    name,
+    name: shownName(name),
     path: group === "" ? `/api/${version}/${plural}` : `/apis/${group}/${version}/${plural}`,
     objects: informer.indexer.size,
     synced: informer.hasSynced(),
@@ -217,20 +234,33 @@ function resourceState({ name, resource, informer }: ReflectedResource): Resourc
   };
 }
 
+// What an API server sends is what it likes: nothing of it is taken for granted.
 interface Node extends KubernetesObject {
-  readonly spec?: { readonly unschedulable?: boolean };
-  readonly status?: { readonly allocatable?: { readonly pods?: string } };
+  readonly spec?: { readonly unschedulable?: unknown } | null;
+  readonly status?: { readonly allocatable?: { readonly pods?: unknown } | null } | null;
 }
 
 interface Pod extends KubernetesObject {
-  readonly status?: {
-    readonly conditions?: readonly { readonly type: string; readonly status: string }[];
-  };
+  readonly status?: { readonly conditions?: unknown } | null;
+}
+
+/** For how many pods a node has room; `NaN` if it does not say so. */
+function roomOf(node: Node): number {
+  const pods = node.status?.allocatable?.pods;
+  const room = typeof pods === "string" || typeof pods === "number" ? Number(pods) : NaN;
+  return Number.isFinite(room) ? room : NaN;
 }
 
 function isReady(pod: Pod): boolean {
-  for (const condition of pod.status?.conditions ?? []) {
-    if (condition.type === "Ready") return condition.status === "True";
-  }
-  return false;
+  const conditions = pod.status?.conditions;
+  if (!Array.isArray(conditions)) return false;
+  const ready = conditions.find((condition) => condition?.type === "Ready");
+  return ready?.status === "True";
+}
+
+const LONGEST_NAME = 128;
+
+/** A name as it is shown. */
+export function shownName(name: string): string {
+  return visibleText(name, LONGEST_NAME);
 }

@@ -44,7 +44,8 @@ export const SCRIPT: string = String.raw`"use strict";
     const now = new Map();
     let next = parent.firstChild;
     for (const item of items) {
-      const key = keyOf(item);
+      let key = keyOf(item);
+      while (now.has(key)) key += " "; // Names that are cut may be the same.
       const child = old.get(key) || create(item);
       old.delete(key);
       now.set(key, child);

@@ -16,6 +16,8 @@ export interface StateStreamOptions {
   readonly clock: Clock;
   /** Ends every stream, and every one that is opened later. */
   readonly signal: AbortSignal;
+  /** Told when the state cannot be made; pages are sent nothing then. Nobody by default. */
+  readonly onError?: (error: unknown) => void;
 }
 
 /** The most often that a page is sent something. */
@@ -79,7 +81,7 @@ export class StateStream {
         this.#pages.add(page);
         if (this.#options.signal.aborted) return this.#close(page);
         controller.enqueue(this.#encoder.encode("retry: 1000\n\n"));
-        this.#send(page, this.#options.state());
+        this.#send(page, this.#state());
         this.#timer ??= this.#options.clock.setTimeout(() => this.#tick(), TICK_MS);
       },
       cancel: () => {
@@ -102,7 +104,7 @@ export class StateStream {
       page.isBehind = (page.controller.desiredSize ?? 0) <= 0;
       if (!page.isBehind) {
         page.readMs = nowMs;
-        state ??= this.#options.state();
+        state ??= this.#state();
         this.#send(page, state);
       } else if (nowMs - page.readMs > STALLED_MS) {
         this.#close(page);
@@ -110,8 +112,19 @@ export class StateStream {
     }
   }
 
-  #send(page: Page, state: DashboardState): void {
+  /** A state that cannot be made must not end the program: a timer asks for it. */
+  #state(): DashboardState | undefined {
+    try {
+      return this.#options.state();
+    } catch (error) {
+      this.#options.onError?.(error);
+      return undefined;
+    }
+  }
+
+  #send(page: Page, state: DashboardState | undefined): void {
     const { feed } = this.#options;
+    if (state === undefined) return;
     const message: DashboardMessage = { ...state, changes: feed.since(page.seq) };
     page.seq = feed.lastSeq;
     // JSON has no line ends of its own, so it is one line of an event.

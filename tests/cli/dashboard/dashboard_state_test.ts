@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
+import type { KubernetesObject } from "@listwatch/cache";
 import { DashboardCounter } from "../../../src/cli/dashboard/dashboard_state.ts";
 import { podOn, Reflection } from "./reflected.ts";
 
@@ -8,6 +9,29 @@ function node(name: string, pods: string, unschedulable = false) {
 }
 
 describe("the counts of the page", () => {
+  it("take nothing of what a server sends for granted, and show names as text that can be seen", async () => {
+    await using reflection = new Reflection(["v1/pods", "v1/nodes"]);
+    const counter = new DashboardCounter(reflection.resources, {
+      onError: (_, error) => assert.fail(String(error)),
+    });
+    await reflection.sync();
+    const [pods, nodes] = reflection.resources.map(({ informer }) => informer.indexer);
+    const odd = [null, {}, [null], "x", 5, { length: 1 }];
+    odd.forEach((conditions, i) => {
+      const metadata = { name: `p-${i}`, namespace: "shop" };
+      pods.add({ metadata, spec: { nodeName: "n" }, status: { conditions } } as KubernetesObject);
+      nodes.add({ metadata: { name: `n-${i}` }, status: { allocatable: conditions } } as KubernetesObject);
+    });
+    nodes.add(
+      { metadata: { name: `${"\u202e".repeat(9)}${"x".repeat(500)}` }, status: null } as KubernetesObject,
+    );
+    counter.changed(reflection.resources[0]);
+    counter.changed(reflection.resources[1]);
+    const { nodes: shown } = counter.count();
+    assert.deepEqual([shown?.pods, shown?.ready], [6, 0]);
+    assert.ok(shown?.rows.every(({ name }) => name.length <= 128 && !name.includes("\u202e")));
+  });
+
   it("are those of each resource in each namespace, empty namespaces included", async () => {
     await using reflection = new Reflection(["v1/namespaces", "v1/pods", "v1/configmaps"]);
     for (const name of ["shop", "empty"]) reflection.server.create("v1/namespaces", { metadata: { name } });

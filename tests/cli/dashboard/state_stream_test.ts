@@ -16,9 +16,13 @@ function newStream() {
       return entries.length;
     },
   };
-  const counts = { states: 0 };
+  const counts = { states: 0, isBroken: false, errors: 0 };
   const stream = new StateStream({
-    state: () => ({ nowMs: clock.now(), count: ++counts.states }) as unknown as DashboardState,
+    state: () => {
+      if (counts.isBroken) throw new TypeError("object is not iterable");
+      return { nowMs: clock.now(), count: ++counts.states } as unknown as DashboardState;
+    },
+    onError: () => void counts.errors++,
     feed: feed as ChangeFeed,
     clock,
     signal: stop.signal,
@@ -61,6 +65,21 @@ function keys(message: DashboardMessage | undefined): string[] | undefined {
 }
 
 describe("the stream of states", () => {
+  it("outlives a state that cannot be made: nothing is sent meanwhile, and nothing ends", async () => {
+    const { stream, clock, add, stop, counts } = newStream();
+    counts.isBroken = true;
+    const page = new Reader(stream.open());
+    add("a");
+    await clock.advance(500);
+    assert.equal(counts.errors, 2);
+    counts.isBroken = false;
+    add("b");
+    await clock.advance(500);
+    assert.deepEqual(keys(await page.next()), ["a", "b"]);
+    stop.abort();
+    assert.equal(clock.pendingTimers, 0);
+  });
+
   it("begins with everything, and then sends only the lines that a page does not have", async () => {
     const { stream, clock, add, stop } = newStream();
     add("a");
