@@ -86,6 +86,8 @@ export class ClusterModel {
   readonly #history: Revision[] = [];
   readonly #objects = new Map<string, Map<string, SimObject>>();
   readonly #flaws = new WeakMap<SimObject, Flaw>();
+  /** How many histories there were: one more with each restore. */
+  epoch = 0;
   /** Told of each revision, in order. */
   onRevision: (revision: Revision) => void = () => {};
   /** Revisions before this cannot be read any more. */
@@ -182,6 +184,17 @@ export class ClusterModel {
   /** Something happens to a resource nobody looks at. */
   tick(): void {
     this.#record("", "", "update", NOBODYS, undefined);
+  }
+
+  /** Goes back by some revisions: what happened in them is lost, and their numbers are given again. */
+  restore(back: number): void {
+    const revision = Math.max(this.#first, this.revision - back);
+    this.#history.length = revision - this.#first;
+    this.compactedRevision = Math.min(this.compactedRevision, revision);
+    this.epoch++;
+    for (const resource of this.#objects.keys()) {
+      this.#objects.set(resource, this.stateAt(resource, revision));
+    }
   }
 
   /** Forgets everything before a revision. */

@@ -40,6 +40,12 @@ export function describeAction(action: Action): string {
       return `servers: ${JSON.stringify(action.settings)}`;
     case "injure":
       return `open watches: ${action.with}, with probability ${action.chance}`;
+    case "restore":
+      return `etcd is restored to ${action.back} revisions ago${
+        action.restarts ? ", and servers restart" : ""
+      }; watches from later ones are ${
+        action.filters ? "accepted, and sent nothing up to them" : "sent everything"
+      }`;
     case "heal":
       return "silent connections come back to life";
     case "failWatches":

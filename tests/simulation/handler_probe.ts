@@ -26,6 +26,8 @@ export interface HandlerProbeOptions {
   readonly time: VirtualTime;
   readonly random: SeededRandom;
   readonly violate: (text: string) => void;
+  /** Whether the server was restored: versions may go back, and objects go that never came. */
+  readonly wasRestored: () => boolean;
   /** Whether this very state of an object was ever in the store. */
   readonly wasStored: (object: SimObject) => boolean;
 }
@@ -94,7 +96,8 @@ export class HandlerProbe implements ResourceEventHandler<SimObject> {
     } else if (known !== oldObject && stateOf(known) !== stateOf(oldObject)) {
       this.#violate(`update of ${key} from ${stateOf(oldObject)}, which it knows as ${stateOf(known)}`);
     }
-    if (Number(newObject.metadata.resourceVersion) < Number(oldObject.metadata.resourceVersion)) {
+    const isBack = Number(newObject.metadata.resourceVersion) < Number(oldObject.metadata.resourceVersion);
+    if (isBack && !this.#options.wasRestored()) {
       this.#violate(`update of ${key} back from ${stateOf(oldObject)} to ${stateOf(newObject)}`);
     }
     if (stateOf(oldObject) === stateOf(newObject)) {
@@ -108,7 +111,9 @@ export class HandlerProbe implements ResourceEventHandler<SimObject> {
     const { key, object } = deleted;
     this.#enter("delete", undefined);
     const known = this.#known.get(key);
-    if (known === undefined) {
+    if (this.#options.wasRestored()) {
+      // What happened while events were kept back is not known: an object may go that never came.
+    } else if (known === undefined) {
       this.#violate(`delete of ${key}, which it does not know`);
     } else if (object !== undefined && object.metadata.uid !== known.metadata.uid) {
       this.#violate(`delete of ${key} ${stateOf(object)}, which it knows as ${stateOf(known)}`);

@@ -3,11 +3,11 @@
  * @module
  */
 
-import type { FetchFunction } from "@listwatch/cache";
+import { type FetchFunction, newStatus } from "@listwatch/cache";
 import type { Scope } from "./cluster_model.ts";
 import { type Chunking, Connection, type Injury, type Weather } from "./connection.ts";
 import type { SeededRandom } from "./seeded_random.ts";
-import type { Answer, ServerModel, ServerSettings, Stream } from "./server_model.ts";
+import { type Answer, refuse, type ServerModel, type ServerSettings, type Stream } from "./server_model.ts";
 import type { VirtualTime } from "./virtual_time.ts";
 
 /** What a request meets instead of a server. */
@@ -195,6 +195,15 @@ export class NetworkModel {
     for (const { connection } of this.#open) connection?.hurry();
   }
 
+  /** The watch of a program is too old, or its next one if none is open. */
+  expire(program: number): void {
+    const open = this.watches(program);
+    if (open.length === 0) this.#expired.add(program);
+    for (const { connection } of open) {
+      for (const server of this.#options.servers) server.expire(connection!);
+    }
+  }
+
   /** Connections on which nothing will ever come, and nobody says so. */
   silent(): SimRequest[] {
     return [...this.#open].filter((one) =>
@@ -202,6 +211,7 @@ export class NetworkModel {
     );
   }
 
+  readonly #expired = new Set<number>();
   readonly #unlisten = new Map<SimRequest, () => void>();
   readonly #failures = new Map<SimRequest, (how: "reset" | "refused" | "unreachable") => void>();
 
@@ -333,6 +343,10 @@ export class NetworkModel {
     if (!server.isUp) return fail("refused");
     request.server = server;
     observer.log(`request ${request.id}: reaches ${server.name}`);
+    const isFollowing = request.verb === "watch" && !request.query.has("sendInitialEvents");
+    if (isFollowing && this.#expired.delete(request.program)) {
+      return refuse(answer, newStatus(410, "Expired", "too old resource version"));
+    }
     if (request.verb === "list") server.list(scope, request.query, answer);
     else server.watch(scope, request.query, answer);
   }

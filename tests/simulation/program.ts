@@ -116,6 +116,12 @@ export class Program {
   #wasWatching = false;
   #isUnavailable = false;
   #lists = 0;
+  // The server was restored: whether its versions may be lower from now on, and what is stored be of a lost history.
+  #mayGoBack = false;
+  #isOfLostHistory = false;
+  #hadBookmark = false;
+  // The history of the server when everything was last asked for.
+  #listEpoch = 0;
   #end: (() => Promise<void>) | undefined;
   // The fewest that listened to the signal it runs by, while it watched.
   #fewestListeners = Infinity;
@@ -207,6 +213,7 @@ export class Program {
         name: `informer ${index}, reader ${n}`,
         fetch,
         informer,
+        wasRestored: () => this.#world.cluster.epoch > 0,
         violate: this.#world.violate,
       })
     );
@@ -284,6 +291,7 @@ export class Program {
       time: this.#world.time,
       random: this.#random.fork(),
       violate: this.#world.violate,
+      wasRestored: () => this.#world.cluster.epoch > 0,
       wasStored: (object) => this.#everStored.has(this.#identityOf(object)),
     });
     this.#added.push(probe);
@@ -301,10 +309,31 @@ export class Program {
     this.informer.removeEventHandler(probe.registration).then(() => probe.removed());
   }
 
+  /** The server was restored, and has forgotten what it told. */
+  restored(): void {
+    this.#mayGoBack = true;
+    this.#isOfLostHistory = true;
+    this.#hadBookmark = this.informer.status().lastBookmarkTimeMs !== undefined;
+  }
+
+  /**
+   * Whether it can notice by itself that what it has is of a lost history. While everything up to its version is kept
+   * from it, only bookmarks can show it, which came before; otherwise any event. Versions that have passed its own look
+   * as if nothing had happened.
+   */
+  canNoticeRestore(
+    { filters, bookmarks }: { readonly filters: boolean; readonly bookmarks: boolean },
+  ): boolean {
+    if (!this.#isOfLostHistory) return true;
+    const isPassed = this.#world.cluster.revision >= Number(this.informer.status().resourceVersion || "0");
+    return !isPassed && (!filters || (bookmarks && this.#hadBookmark));
+  }
+
   /** A request is made: the floor must not sink. */
   requested(query: URLSearchParams): void {
     if (query.has("continue")) return;
     const isWatch = query.get("watch") === "true" && query.get("sendInitialEvents") !== "true";
+    if (!isWatch) this.#listEpoch = this.#world.cluster.epoch;
     if (!isWatch && this.#lists++ > 0 && this.#world.isHealthy && !this.#isUnavailable) {
       this.#violate("lists again, and nothing is wrong");
     }
@@ -315,6 +344,7 @@ export class Program {
       return;
     }
     const revision = Number(version);
+    this.#goBack(revision);
     if (revision < this.#floor) {
       this.#violate(`asks for resourceVersion ${revision}, after it was at ${this.#floor}`);
     }
@@ -340,6 +370,7 @@ export class Program {
     }
     this.#callers.check();
     const revision = Number(version || "0");
+    if (version !== "") this.#goBack(revision);
     if (revision < this.#floor && version !== "") {
       this.#violate(`its resourceVersion went back from ${this.#floor} to ${version}`);
     }
@@ -353,6 +384,13 @@ export class Program {
     for (const reader of this.#readers) reader.check();
   }
 
+  /** Once after a restore it comes to a version that is lower. */
+  #goBack(revision: number): void {
+    if (!this.#mayGoBack || revision >= this.#floor) return;
+    this.#mayGoBack = false;
+    this.#floor = revision;
+  }
+
   /**
    * Why it does not agree with the server; `undefined` when it does. `atLast`: also of what it refused only for a while,
    * when that came as a change; what it refused in a list it need not be told again.
@@ -360,6 +398,7 @@ export class Program {
   difference({ atLast = false }: { readonly atLast?: boolean } = {}): string | undefined {
     const { cluster } = this.#world;
     if (!this.informer.hasSynced()) return "it has not synced";
+    if (this.#isOfLostHistory) return "it has not listed since the server was restored";
     const found = this.#differenceTo(cluster.objects(this.config.scope.resource), atLast);
     return found === undefined ? undefined : `its store: ${found}`;
   }
@@ -470,12 +509,17 @@ export class Program {
         return;
       }
       case "deleted":
-        if (!this.#observed.delete(event.key)) {
+        if (!this.#observed.delete(event.key) && !this.#isOfLostHistory) {
           this.#violate(`"deleted" for ${event.key}, which is not there`);
         }
         return;
       case "replaced":
         this.#meddler?.check();
+        if (this.#isOfLostHistory && this.#listEpoch === this.#world.cluster.epoch) {
+          this.#isOfLostHistory = false;
+          this.#expectedRevision = 0;
+          this.#expected.clear();
+        }
         for (const change of event.changes) {
           if (change.type === "deleted") {
             if (!this.#observed.delete(change.key)) {
@@ -508,6 +552,7 @@ export class Program {
       }
     }
     if (this.config.queue === "delta") return; // its order across keys is its own
+    if (this.#isOfLostHistory) return; // it will be of the new one by a list
     const revision = Number(indexer.lastStoreSyncResourceVersion() || "0");
     if (revision === 0) return;
     if (revision < this.#expectedRevision) {
@@ -607,7 +652,7 @@ function differenceOf(
 ): string | undefined {
   for (const [key, object] of store) {
     if (known.get(key) === object) continue;
-    if (stateOf(known.get(key)) !== stateOf(object)) {
+    if (stateOf(known.get(key)) !== stateOf(object) || !isSameValue(known.get(key), object)) {
       return `it knows ${key} as ${stateOf(known.get(key))}, the store has ${stateOf(object)}`;
     }
   }

@@ -54,6 +54,15 @@ export type Action =
     readonly chance: number;
   }
   | { readonly do: "heal" }
+  | {
+    readonly do: "restore";
+    /** How many revisions are lost. */
+    readonly back: number;
+    /** Whether the servers keep everything from a watch up to the version that it had reached. */
+    readonly filters: boolean;
+    /** Whether the servers are restarted with it. */
+    readonly restarts: boolean;
+  }
   | { readonly do: "failWatches"; readonly code: number; readonly reason: string; readonly chance: number }
   | { readonly do: "addHandler"; readonly program: number; readonly handler: HandlerConfig }
   | { readonly do: "removeHandler"; readonly program: number }
@@ -112,6 +121,7 @@ export const FAULTS = [
   "restart",
   "noBookmarks",
   "noInitialEvents",
+  "restore",
   "flaw",
   "whim",
   "endlessStream",
@@ -136,13 +146,19 @@ export function newScenario(seed: number, faults: readonly Fault[] = FAULTS): Sc
   const random = new SeededRandom(seed);
   // Few kinds of faults at a time: a world in which everything fails at once hides more than it shows.
   const chosen = faults.length === 0 ? [] : pickSome(random, faults, random.int(0, 5));
+  // After a restore versions go back: what else they are told by (what a proxy sends again, what was refused at which
+  // version, which bookmarks came) would not be known any more.
+  if (chosen.includes("restore")) {
+    for (const fault of ["repeat", "flaw", "whim", "noBookmarks"] as const) remove(chosen, fault);
+  }
   const has = (fault: Fault) => chosen.includes(fault);
   const programs = Array.from({ length: random.pick([1, 1, 2, 3]) }, () => {
     const program = newProgram(random);
     return {
       ...program,
       // A DeltaFIFO follows its stream wherever it goes, as client-go does.
-      ...(has("repeat") && { queue: "real" as const }),
+      ...((has("repeat") || has("restore")) && { queue: "real" as const }),
+      ...(has("restore") && { refuses: "nobody" as const }),
       // Text that is skipped is not parsed: nobody notices that bytes are missing in it.
       ...(has("drop") && { view: "everything" as const }),
       ...(has("whim") && { refuses: random.pick(["schema", "index", "transform"] as const) }),
@@ -158,7 +174,7 @@ export function newScenario(seed: number, faults: readonly Fault[] = FAULTS): Sc
       ? "slow"
       : "sent",
     knowsWatch: !(has("noWatch") && random.chance(0.5)),
-    bookmarks: !(has("noBookmarks") && random.chance(0.5)),
+    bookmarks: !((has("noBookmarks") || has("restore")) && random.chance(has("restore") ? 0.2 : 0.5)),
     listsFromCache: random.chance(0.85),
     tokensExpire: false,
     refusesByHttp: random.chance(0.3),
@@ -249,6 +265,11 @@ function newHandler(random: SeededRandom): HandlerConfig {
     // One that is slow, or paused after an error, could not keep up with resyncs.
     resyncPeriodMs: manner === "quick" || manner === "async" ? resyncPeriodMs : 0,
   };
+}
+
+function remove<V>(values: V[], value: V): void {
+  const at = values.indexOf(value);
+  if (at >= 0) values.splice(at, 1);
 }
 
 function pickSome<V>(random: SeededRandom, values: readonly V[], count: number): V[] {
@@ -491,6 +512,31 @@ function faultSteps(
       )
     );
     makers.push(() => now({ do: "failWatches", code: 410, reason: "Expired", chance: 1 }));
+  }
+  if (has("restore")) {
+    let isRestored = false;
+    makers.push(() => {
+      if (isRestored) return now({ do: "bookmark" });
+      isRestored = true;
+      const lost = random.pick([3, 30, 300]);
+      const steps = now({ do: "bookmark" });
+      if (random.chance(0.7)) steps.push({ atMs: 100, action: { do: "bookmark" } });
+      steps.push({ atMs: random.int(200, 2_000), action: { do: "tick", count: lost } });
+      for (let n = random.int(0, 4); n > 0; n--) steps.push({ atMs: 2_001, action: put() });
+      steps.push({
+        atMs: random.int(2_100, 6_000),
+        action: {
+          do: "restore",
+          back: random.int(1, lost + 10),
+          filters: random.chance(0.5),
+          restarts: random.chance(0.5),
+        },
+      });
+      for (let n = random.int(0, 3); n > 0; n--) {
+        steps.push({ atMs: 6_000 + random.int(1, 2_000), action: put() });
+      }
+      return steps;
+    });
   }
   if (has("flaw")) {
     makers.push(() => now(put(random.pick(["schema", "schema", "metadata", "huge"] as const))));

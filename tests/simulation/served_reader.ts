@@ -31,6 +31,8 @@ export interface ServedReaderOptions {
   readonly name: string;
   readonly fetch: (path: string) => Promise<Response>;
   readonly informer: SharedIndexInformer<SimObject, IndexName>;
+  /** Whether the server was restored: objects may go that never came. */
+  readonly wasRestored: () => boolean;
   readonly time: VirtualTime;
   readonly signal: AbortSignal;
   readonly violate: (text: string) => void;
@@ -214,7 +216,8 @@ export class ServedReader {
     }
     const key = keyOfObject(object);
     const known = this.#known.get(key);
-    if ((type === "ADDED") === (known !== undefined)) {
+    const neverCame = type === "DELETED" && known === undefined && this.#options.wasRestored();
+    if ((type === "ADDED") === (known !== undefined) && !neverCame) {
       this.#violate(`${type} of ${key} ${stateOf(object)}, which it knows as ${known}`);
     }
     if (type === "DELETED") this.#known.delete(key);

@@ -116,6 +116,8 @@ export class ServerModel {
   #frozen = false;
   #starting = false;
   #restarts = 0;
+  /** Whether watches from a revision that is not reached again are sent nothing up to it. */
+  #filters = true;
   /** Whether it listens. */
   isUp = true;
 
@@ -170,6 +172,25 @@ export class ServerModel {
         if (restarts === this.#restarts) this.#starting = false;
       }, startingMs);
     }, downMs);
+  }
+
+  /** The cluster went back: its cache begins anew. Watches that are open stay open. */
+  restored({ filters }: { readonly filters: boolean }): void {
+    this.#filters = filters;
+    this.#applied = this.#windowStart = this.#cluster.revision;
+    if (filters) return;
+    for (const watcher of this.#watchers) {
+      watcher.revision = Math.min(watcher.revision, this.#cluster.revision);
+    }
+  }
+
+  /** Ends a watch as it does one that is too old. */
+  expire(stream: Stream): void {
+    for (const watcher of [...this.#watchers]) {
+      if (watcher.stream !== stream) continue;
+      stream.send([newErrorFrame(newStatus(410, "Expired", "too old resource version"))]);
+      stream.end();
+    }
   }
 
   /** Forgets the events of its cache. */
@@ -260,7 +281,8 @@ export class ServerModel {
     if (version === "" || version === "0") {
       return this.#open(scope, query, answer, { revision: this.#applied, initial: true, isStream: false });
     }
-    const revision = Number(version);
+    const asked = Number(version);
+    const revision = this.#filters ? asked : Math.min(asked, this.#cluster.revision);
     if (revision < this.#windowStart) {
       const message = `too old resource version: ${revision} (${this.#windowStart})`;
       return this.#refuseWatch(answer, newStatus(410, "Expired", message));
@@ -349,7 +371,8 @@ export class ServerModel {
   /** The cache hears of everything up to a revision. */
   #advance(revision: number): void {
     if (!this.isUp || this.#frozen) return;
-    for (let next = this.#applied + 1; next <= revision; next++) {
+    const last = Math.min(revision, this.#cluster.revision);
+    for (let next = this.#applied + 1; next <= last; next++) {
       this.#applied = next;
       for (const watcher of [...this.#watchers]) {
         const frame = this.#frameFor(watcher, this.#cluster.at(next));
@@ -395,8 +418,8 @@ export class ServerModel {
   }
 
   #continueList(scope: Scope, token: string, limit: number, answer: Answer): void {
-    const [revision, after] = JSON.parse(atob(token)) as [number, string];
-    if (this.#settings.tokensExpire) {
+    const [revision, after, epoch] = JSON.parse(atob(token)) as [number, string, number];
+    if (this.#settings.tokensExpire || epoch !== this.#cluster.epoch) {
       const message = "The provided continue parameter is too old to display a consistent list result.";
       return refuse(answer, newStatus(410, "Expired", message));
     }
@@ -422,7 +445,9 @@ export class ServerModel {
     const metadata = {
       resourceVersion: String(revision),
       ...(remaining > 0 && {
-        continue: btoa(JSON.stringify([revision, keyOfObject(items[items.length - 1])])),
+        continue: btoa(
+          JSON.stringify([revision, keyOfObject(items[items.length - 1]), this.#cluster.epoch]),
+        ),
         remainingItemCount: remaining,
       }),
     };

@@ -56,6 +56,11 @@ const MOST_REQUESTS = 25;
 const RATE_WINDOW_MS = 60_000;
 /** Whoever listens to one signal, at any time. */
 const MOST_LISTENERS = 3;
+/**
+ * After a restore the store must equal the server within so long: the losses of a world that has many are made up for
+ * ever more rarely; where only bookmarks can show it, two watches must be without one, the second up to its end.
+ */
+const RESTORE_MS = 32 * 60_000;
 const MOST_VIOLATIONS = 10;
 
 const START_MS = 1_790_000_000_000;
@@ -83,6 +88,8 @@ class World {
   readonly #trace: string[] = [];
   readonly #traces: boolean;
   readonly #random: SeededRandom;
+  /** The cluster was restored, and how its servers are since. */
+  #restored: { readonly filters: boolean } | undefined;
   #isStopping = false;
 
   constructor(scenario: Scenario, traces: boolean) {
@@ -162,8 +169,9 @@ class World {
     this.#chatter();
     if (await this.#advance(calmMs)) return;
     this.#calmDown();
+    this.#helpAfterRestore();
     if (await this.#outlastSilence()) return;
-    if (await this.#converge("after faults stopped")) return;
+    if (await this.#converge("after faults stopped", this.#restored ? RESTORE_MS : CONVERGENCE_MS)) return;
     if (await this.#makeUpForRefusals()) return;
     // What is equal by luck is not equal for long: everything must still be live.
     for (const [index, { scope }] of this.#scenario.programs.entries()) {
@@ -212,6 +220,38 @@ class World {
     }
   }
 
+  #restore({ back, filters, restarts }: Extract<Action, { do: "restore" }>): void {
+    this.#restored = { filters };
+    this.#cluster.restore(back);
+    for (const program of this.#programs) program.restored();
+    for (const server of this.#servers) {
+      server.restored({ filters });
+      if (!restarts) continue;
+      server.restart(500, 0, { graceful: false });
+      this.#network.abandon(server);
+    }
+  }
+
+  /** What no client can notice, a server tells it: that its version is too old. */
+  #helpAfterRestore(): void {
+    const restored = this.#restored;
+    if (restored === undefined) return;
+    // Something happens in every scope: without an event nobody can know.
+    if (!restored.filters) this.#writeToEach("calm");
+    for (const program of this.#programs) {
+      if (program.canNoticeRestore({ ...restored, bookmarks: this.#settings.bookmarks })) continue;
+      this.#log(`informer ${program.index} cannot know of the restore: its watch is too old`);
+      this.#network.expire(program.index);
+    }
+  }
+
+  #writeToEach(name: string): void {
+    for (const [index, { scope }] of this.#scenario.programs.entries()) {
+      const key = `${scope.namespace || "a"}/${name}-${index}`;
+      this.#cluster.put(scope.resource, key, { app: scope.app || "web", node: "node-1", value: 1_000 });
+    }
+  }
+
   /** A connection that is dead for good is a fault that goes on until the program gives it up. */
   async #outlastSilence(): Promise<boolean> {
     for (let silent = this.#network.silent(); silent.length > 0; silent = this.#network.silent()) {
@@ -243,9 +283,9 @@ class World {
       : Math.min(timeoutMs, connection.lastDeliveryMs + BOOKMARK_SILENCE_MS);
   }
 
-  async #converge(when: string): Promise<boolean> {
+  async #converge(when: string, longestMs: number = CONVERGENCE_MS): Promise<boolean> {
     const startMs = this.#time.worldNow();
-    const limitMs = CONVERGENCE_MS + this.#trapMs();
+    const limitMs = longestMs + this.#trapMs();
     const differs = () => this.#programs.find((program) => program.difference() !== undefined);
     if (await this.#advance(limitMs, () => differs() === undefined)) return true;
     const wrong = differs();
@@ -397,6 +437,8 @@ class World {
         this.#network.state.refusals[action.verb] = action.with;
         this.#network.state.refusalChance = action.chance;
         return;
+      case "restore":
+        return this.#restore(action);
       case "settings":
         Object.assign(this.#settings, action.settings);
         return;
