@@ -129,8 +129,8 @@ function first<T>(notification: Notification<T>): Merged<T> {
     }
     case "delete": {
       const { deleted, oldObject } = notification;
-      const seen = oldObject ?? deleted.object;
-      return { isKnown: true, seen, isInInitialList: false, object: undefined, deleted };
+      // One that was never stored was never seen: an object of its name that comes after it is new to the handler.
+      return { isKnown: true, seen: oldObject, isInInitialList: false, object: undefined, deleted };
     }
   }
 }

@@ -134,6 +134,14 @@ describe("a mailbox", () => {
     assert.deepEqual(drain(mailbox), ["update a@1>4"]);
   });
 
+  it("adds an object after a delete of one of its name that the handler never knew", () => {
+    const { mailbox } = newBox({ limit: 1 });
+    const changes = new Changes();
+    mailbox.push(changes.delete("a"));
+    for (const n of [changes.add("a"), changes.update("a")]) mailbox.push(n);
+    assert.deepEqual(drain(mailbox), ["add a@3"]);
+  });
+
   it("deletes the object that the handler knows, where another of its name came and went unseen", () => {
     const { mailbox } = newBox({ limit: 1 });
     const of = (uid: string, resourceVersion: string) => ({ metadata: { name: "a", uid, resourceVersion } });

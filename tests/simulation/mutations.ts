@@ -253,6 +253,63 @@ export const MUTATIONS: readonly Mutation[] = [
     replace: 'return stored === undefined ? "seen" : "late";',
   },
   {
+    name: "informer: an older event that may be real is stepped over in silence",
+    file: "src/informer/delta_processor.ts",
+    find: "if (isDoubtful) options.lost();",
+    replace: "",
+  },
+  {
+    name: "informer: an older event of an object that is stored newer counts as sent again",
+    file: ORDER,
+    find: "uidOf(stored) === uidOf(object) && this.#hasPassed(change) ?",
+    replace: "uidOf(stored) === uidOf(object) ?",
+  },
+  {
+    name: "informer: an older event of an object that is not stored counts as sent again",
+    file: ORDER,
+    find: 'if (stored === undefined) return "doubtful";',
+    replace: 'if (stored === undefined) return "seen";',
+  },
+  {
+    name: "informer: an older delete of a newer object counts as sent again",
+    file: ORDER,
+    find: 'return isNewerStored ? "doubtful" : "late";',
+    replace: 'return isNewerStored ? "seen" : "late";',
+  },
+  {
+    name: "informer: of the same version means of the same content",
+    file: "src/informer/same_state.ts",
+    find: "(resourceVersionOf(a) === resourceVersionOf(b) && isSameContent(a, b))",
+    replace: "resourceVersionOf(a) === resourceVersionOf(b)",
+  },
+  {
+    name: "informer: objects of a list that went back are believed to be the stored ones",
+    file: "src/informer/intake.ts",
+    find: "const accepted = hasAdvanced || !this.#believed;",
+    replace: "const accepted = true;",
+  },
+  {
+    name: "reflector: bookmarks that do not come any more mean nothing",
+    file: "src/reflector/bookmark_rhythm.ts",
+    find: "if (this.#bookmarks === 0 || ++this.#silentWatches + this.#bookmarks < 3) return false;",
+    replace: "return false;",
+  },
+  {
+    name: "reflector: a list that went back leaves the position as it was",
+    file: "src/reflector/position.ts",
+    find: `    this.#resourceVersion = resourceVersion;
+    this.#repeatedVersion = undefined;
+  }
+
+  /** A watch begins`,
+    replace:
+      `    if (!isOlder(resourceVersion, this.#resourceVersion)) this.#resourceVersion = resourceVersion;
+    this.#repeatedVersion = undefined;
+  }
+
+  /** A watch begins`,
+  },
+  {
     name: "informer: handlers are told before the store is written",
     file: PROCESS,
     find: "  const oldObject = store.update(object);",

@@ -158,7 +158,6 @@ export function newScenario(seed: number, faults: readonly Fault[] = FAULTS): Sc
       ...program,
       // A DeltaFIFO follows its stream wherever it goes, as client-go does.
       ...((has("repeat") || has("restore")) && { queue: "real" as const }),
-      ...(has("restore") && { refuses: "nobody" as const }),
       // Text that is skipped is not parsed: nobody notices that bytes are missing in it.
       ...(has("drop") && { view: "everything" as const }),
       ...(has("whim") && { refuses: random.pick(["schema", "index", "transform"] as const) }),
