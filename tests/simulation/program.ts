@@ -67,6 +67,8 @@ export interface ProgramWorld {
   readonly log: (text: string) => void;
   /** Whether nothing goes wrong in it. */
   readonly isHealthy: boolean;
+  /** Whether older events may come, of which nothing proves that they were sent again: they are listed as well. */
+  readonly mayDoubt: boolean;
 }
 
 const FIRST_RELIST_MS = 60_000;
@@ -407,6 +409,7 @@ export class Program {
   /** How long it may take until a change that was refused is listed: a minute, twice as long each time. */
   get longestRelistMs(): number {
     const { quarantined } = this.informer.status();
+    if (this.#world.mayDoubt) return LONGEST_RELIST_MS + RELIST_GRACE_MS;
     return Math.min(LONGEST_RELIST_MS, FIRST_RELIST_MS * 2 ** Math.max(0, quarantined - 1)) + RELIST_GRACE_MS;
   }
 

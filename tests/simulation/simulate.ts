@@ -127,6 +127,7 @@ class World {
         violate: (text) => this.#violate(text),
         log: (text) => this.#log(text),
         isHealthy: scenario.faults.length === 0,
+        mayDoubt: scenario.faults.includes("repeat") || scenario.faults.includes("restore"),
       });
     });
   }
