@@ -13,6 +13,7 @@ import { type Entrant, entrants } from "./lib/contestants.ts";
 import { measureGrowth } from "./lib/growth.ts";
 import { type BenchOptions, readOptions, USAGE } from "./lib/options.ts";
 import { measureProfile, profiledEntrants } from "./lib/profile.ts";
+import { measureTasks } from "./lib/tasks.ts";
 import { buildPrograms } from "./lib/programs.ts";
 import { sizeReport } from "./lib/report.ts";
 import { circumstances, heading, type Section, sourceState, writeSection } from "./lib/results_file.ts";
@@ -31,7 +32,11 @@ async function main(): Promise<void> {
   if (options.isHelp) return console.log(USAGE);
   const tools = await installTools(log);
   const { mode } = options;
-  const chosen = mode === "growth" ? [] : mode === "profile" ? profiledEntrants() : choose(options);
+  const chosen = mode === "growth" || mode === "tasks"
+    ? []
+    : mode === "profile"
+    ? profiledEntrants()
+    : choose(options);
   const source = await sourceState();
   await using programs = await buildPrograms(tools, new Set(chosen.map(({ library }) => library)), log);
   const command = ["deno task bench", ...Deno.args].join(" ");
@@ -47,7 +52,7 @@ async function main(): Promise<void> {
   };
 
   if (mode !== "comparison") {
-    const measured = mode === "growth" ? measureGrowth : measureProfile;
+    const measured = { growth: measureGrowth, profile: measureProfile, tasks: measureTasks }[mode];
     const report = await measured(options, tools, programs, log);
     return await publish(mode, ["Node 24 of tests/runtimes/package-lock.json"], report);
   }

@@ -17,7 +17,7 @@ export interface Entrant {
   /** As in the tables. */
   readonly label: string;
   readonly runtime: "node" | "deno" | "bun" | "go" | "rust";
-  readonly library: "listwatch" | "bare" | "client-node" | "client-go" | "kube-rs";
+  readonly library: "listwatch" | "tasks" | "bare" | "client-node" | "client-go" | "kube-rs";
   readonly variant: string;
 }
 
@@ -66,7 +66,7 @@ export function commandOf(entrant: Entrant, tools: Tools, programs: Programs): s
   const { library, runtime } = entrant;
   if (library === "client-go") return programs.clientGo === undefined ? undefined : [programs.clientGo];
   if (library === "kube-rs") return programs.kubeRs === undefined ? undefined : [programs.kubeRs];
-  const name = library === "listwatch" ? "listwatch" : "bare_loop";
+  const name = library === "bare" ? "bare_loop" : library;
   const source = library === "client-node"
     ? join(ROOT, "benchmarks/peers/node/client_node.mjs")
     : runtime === "deno"

@@ -21,7 +21,7 @@ export interface BenchOptions {
   readonly events: number;
   readonly framing: "event" | "block";
   /** What is measured. */
-  readonly mode: "comparison" | "growth" | "profile";
+  readonly mode: "comparison" | "growth" | "profile" | "tasks";
   /** Where the report goes; `undefined` for nowhere but standard output. */
   readonly out: string | undefined;
   /** Why the report is not written though nothing was said about it. */
@@ -38,6 +38,7 @@ export const USAGE = `deno task bench [options]
   --events 50000        how many MODIFIED events follow
   --framing event       each event is a chunk of the HTTP body (event) or they are packed into blocks (block)
   --growth              instead: cost per object against objects, handlers and indices, of ours on Node
+  --tasks               instead: the longest turn of the event loop, of ours on Node, in what concerns all objects
   --profile             instead: where the time goes on Node, of ours, the bare loop and client-node
   --out FILE            where the report goes. Default: benchmarks/RESULTS.md for a run with five rounds or more in
                         which nobody is left out, and nowhere for less
@@ -46,7 +47,12 @@ export const USAGE = `deno task bench [options]
 /** Where the report goes by default. */
 export const RESULTS_PATH = "benchmarks/RESULTS.md";
 
-const DEFAULT_SIZES = { comparison: "1k,20k,100k", growth: "1k,10k,100k,300k", profile: "20k" };
+const DEFAULT_SIZES = {
+  comparison: "1k,20k,100k",
+  growth: "1k,10k,100k,300k",
+  profile: "20k",
+  tasks: "100k",
+};
 
 /**
  * Reads the arguments.
@@ -65,12 +71,14 @@ export function readOptions(args: string[]): BenchOptions {
       framing: { type: "string", default: "event" },
       growth: { type: "boolean", default: false },
       profile: { type: "boolean", default: false },
+      tasks: { type: "boolean", default: false },
       out: { type: "string" },
       help: { type: "boolean", short: "h", default: false },
     },
   });
-  if (values.growth && values.profile) throw new TypeError("--growth and --profile: give one of them");
-  const mode = values.growth ? "growth" : values.profile ? "profile" : "comparison";
+  const modes = (["growth", "profile", "tasks"] as const).filter((mode) => values[mode]);
+  if (modes.length > 1) throw new TypeError(`--${modes.join(" and --")}: give one of them`);
+  const [mode = "comparison"] = modes;
   const sizes = (values.sizes ?? DEFAULT_SIZES[mode]).split(",").map(readSize);
   const rounds = readCount("rounds", values.rounds);
   const only = values.only?.split(",").filter((word) => word !== "") ?? [];

@@ -52,7 +52,7 @@ export async function buildPrograms(
 
 /** The library as its source is now; a bundle of the npm package would be the same code. */
 async function bundle(tools: Tools, outdir: string): Promise<void> {
-  const sources = ["listwatch", "bare_loop"].map((name) => `benchmarks/contestants/${name}.ts`);
+  const sources = ["listwatch", "bare_loop", "tasks"].map((name) => `benchmarks/contestants/${name}.ts`);
   const result = await run(tools.esbuild, [
     ...sources,
     `--outdir=${outdir}`,

@@ -13,9 +13,9 @@ import { count } from "./report.ts";
 import { digits } from "./statistics.ts";
 
 /** Which part of the file: the comparison with so many objects, or something else. */
-export type Section = number | "profile" | "growth";
+export type Section = number | "profile" | "growth" | "tasks";
 
-const TITLES = { profile: "Where the time goes", growth: "Cost per object" };
+const TITLES = { profile: "Where the time goes", growth: "Cost per object", tasks: "The longest turn" };
 
 const HEAD = `# Results
 
@@ -58,6 +58,7 @@ function nameOf(section: Section): string {
 }
 
 function rank(name: string): number {
+  if (name === "tasks") return Number.MAX_SAFE_INTEGER;
   if (name === "profile") return Number.MAX_VALUE;
   const match = /^comparison-(\d+)(k?)$/.exec(name);
   return match === null ? Infinity : Number(match[1]) * (match[2] === "k" ? 1000 : 1);

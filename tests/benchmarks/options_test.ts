@@ -22,6 +22,12 @@ describe("the command line of the benchmarks", () => {
     assert.equal(options.out, "benchmarks/RESULTS.md");
   });
 
+  it("looks for the longest turn with 100,000 objects", () => {
+    const options = readOptions(["--tasks"]);
+    assert.deepEqual([options.mode, options.sizes], ["tasks", [100_000]]);
+    assert.throws(() => readOptions(["--tasks", "--growth"]), /--growth and --tasks: give one of them/);
+  });
+
   const partial: [args: string[], why: RegExp][] = [
     [["--rounds", "4"], /fewer than five rounds/],
     [["--only", "bare"], /--only/],

@@ -383,14 +383,6 @@ export const MUTATIONS: readonly Mutation[] = [
     replace: "",
   },
   {
-    name: "informer: a handler that joins while a list is stored is told of what was there before only",
-    file: "src/informer/processor.ts",
-    find: "for (const listener of this.#listeners) listener.addList(list);",
-    replace: "for (const listener of this.#listeners) {\n" +
-      "      if (listener.backlog === 0 || !listener.needsPreparation(list)) listener.addList(list);\n" +
-      "    }",
-  },
-  {
     name: "store: an index that is added while a list is stored is left behind",
     file: "src/store/replacement.ts",
     find: "const isOutdated = () => content.indexChanges !== indexChanges;",
