@@ -5,6 +5,7 @@ import type { KubernetesObject } from "@listwatch/cache";
 import { type Notification, notify } from "../../src/informer/event_handler.ts";
 import { ListNotifications } from "../../src/informer/list_notifications.ts";
 import { Mailbox, type MailboxOptions } from "../../src/informer/mailbox.ts";
+import { finish } from "../../src/util/steps.ts";
 import { metaNamespaceKey } from "../../src/meta/keys.ts";
 import { DeletedFinalStateUnknown } from "../../src/meta/tombstone.ts";
 import { propertyOptions } from "../property.ts";
@@ -204,6 +205,80 @@ describe("a mailbox", () => {
     assert.equal(mailbox.length, 3);
     assert.deepEqual(drain(mailbox), ["add b@2", "add c@5", "add d@4"]);
     assert.equal(mailbox.length, 0);
+  });
+
+  it("merges changes behind a list into what the list says when that is taken, and walks the list for none of them", () => {
+    const { mailbox } = newBox({ limit: 3 });
+    const changes = new Changes();
+    for (const name of ["gone", "known", "changed", "twice"]) changes.add(name);
+    const names = ["known", "changed", "twice", "new", "short"];
+    const list = changes.list(names, ["changed", "twice", "new", "short"]);
+    const asked: number[] = [];
+    const at = list.at.bind(list);
+    list.at = (place) => {
+      asked.push(place);
+      return at(place);
+    };
+    mailbox.pushList(list.cursor(false)); // "known" is unchanged, and not among them
+    mailbox.push(changes.delete("changed"));
+    mailbox.push(changes.delete("short"));
+    mailbox.push(changes.add("gone"));
+    mailbox.push(changes.update("new"));
+    mailbox.push(changes.delete("twice"));
+    mailbox.push(changes.add("twice"));
+    mailbox.push(changes.add("late"));
+    mailbox.push(changes.update("known"));
+    assert.deepEqual(asked, []);
+    assert.equal(mailbox.length, 7);
+    assert.deepEqual(
+      drain(mailbox),
+      [
+        "update gone@1>11",
+        "delete changed@9",
+        "update twice@4>14",
+        "add new@12",
+        "add late@15",
+        "update known@2>16",
+      ],
+    );
+    assert.equal(mailbox.length, 0);
+  });
+
+  it("counts the objects of a first list as handled that are gone before it is taken", () => {
+    const box = newBox({ limit: 1 });
+    const changes = new Changes();
+    const list = new ListNotifications<KubernetesObject>({ isInInitialList: true });
+    for (const name of ["a", "b", "c"]) {
+      const { object } = changes.add(name) as { object: KubernetesObject };
+      list.push(object, undefined);
+    }
+    box.mailbox.pushList(list.cursor(true));
+    box.mailbox.push(changes.delete("b"));
+    box.mailbox.push(changes.delete("c"));
+    assert.deepEqual(drain(box.mailbox), ["add a@1 initial"]);
+    assert.equal(box.initialMerged, 2);
+  });
+
+  it("hands out nothing while a list is prepared, and then what was merged; or what waited, where it is dropped", () => {
+    for (const isDropped of [false, true]) {
+      const box = newBox({ limit: 1 });
+      const changes = new Changes();
+      box.mailbox.pushList(changes.list(["a", "b", "c"]).cursor(true));
+      box.mailbox.push(changes.update("b"));
+      const cursor = changes.list(["a", "c", "d"], ["c", "d"]).cursor(false);
+      assert.equal(box.mailbox.mergesWith(cursor), true);
+      const steps = box.mailbox.prepareList(cursor);
+      steps.next();
+      assert.equal(box.mailbox.shift(), undefined);
+      finish(steps);
+      assert.equal(box.mailbox.shift(), undefined);
+      if (isDropped) box.mailbox.resume();
+      else box.mailbox.pushList(cursor);
+      assert.deepEqual(
+        drain(box.mailbox),
+        isDropped ? ["add a@1", "add b@4", "add c@3"] : ["add a@1", "add c@5", "add d@6"],
+      );
+    }
   });
 
   it("takes no handler away for one long list, but for a second one behind it", () => {

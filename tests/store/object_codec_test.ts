@@ -1,8 +1,16 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import fc from "fast-check";
-import { type KubernetesObject, metaNamespaceKey } from "@listwatch/cache";
+import {
+  type KubernetesObject,
+  labelIndexFunc,
+  metaNamespaceIndex,
+  metaNamespaceKey,
+} from "@listwatch/cache";
 import { pod } from "@listwatch/cache/testing";
+import { newEncodedIndexer } from "../../src/store/cache.ts";
+import type { IndexedInSteps } from "../../src/store/store.ts";
+import { finish } from "../../src/util/steps.ts";
 import { EncodedObject, ObjectCodec } from "../../src/store/object_codec.ts";
 import { TextCodec } from "../../src/store/text_codec.ts";
 import { propertyOptions } from "../property.ts";
@@ -106,6 +114,65 @@ describe("a TextCodec", () => {
     assert.ok(shortened[0].length < 10, "the first is a reference to what was learned");
     assert.ok(shortened[39].length > 2_000, "the last was not learned");
     assert.deepEqual(shortened.map((short) => codec.decode(short)), texts);
+  });
+});
+
+describe("the index functions of an encoded store", () => {
+  interface Pod extends KubernetesObject {
+    readonly node: string;
+  }
+  const pods = Array.from({ length: 300 }, (_, i): Pod => ({
+    metadata: { namespace: "shop", name: `web-${i}`, labels: { app: i % 2 === 0 ? "web" : "api" } },
+    node: `node-${i % 3}`,
+  }));
+
+  it("are forgotten where addIndexers fails, and are asked about nothing from then on", () => {
+    const { indexer, held, codec } = newEncodedIndexer<Pod, never>(metaNamespaceKey, {});
+    indexer.replace(pods, "1");
+    let asked = 0;
+    const throwing = (pod: Pod) => {
+      asked++;
+      if (pod.metadata!.name === "web-200") throw new Error("not this one");
+      return [pod.node];
+    };
+    assert.throws(() => indexer.addIndexers({ throwing }), { code: "IndexFunc" });
+    assert.throws(
+      () =>
+        finish(
+          (held as unknown as IndexedInSteps<unknown>).addIndexersSteps({ throwing: throwing as never }),
+        ),
+      {
+        code: "IndexFunc",
+      },
+    );
+    asked = 0;
+    held.update(codec.encodeEarly({ metadata: { namespace: "shop", name: "late" }, node: "node-1" }));
+    assert.equal(asked, 0);
+    const wider = indexer.addIndexers({ byNode: (pod) => [pod.node] });
+    held.update(codec.encodeEarly({ metadata: { namespace: "shop", name: "later" }, node: "node-9" }));
+    assert.deepEqual(wider.indexKeys("byNode", "node-9"), ["shop/later"]);
+    assert.equal(indexer.countByIndex("byNode" as never, "node-0"), 100);
+  });
+
+  it("decode an object once for several of them, and not at all for namespace and labels", () => {
+    let decoded = 0;
+    const { indexer } = newEncodedIndexer<Pod, never>(metaNamespaceKey, {}, {
+      onDecoded: () => decoded++,
+      hotObjects: 0,
+    });
+    indexer.replace(pods, "1");
+    decoded = 0;
+    const labelled = indexer.addIndexers({ namespace: metaNamespaceIndex, labels: labelIndexFunc() });
+    assert.equal(decoded, 0);
+    assert.equal(labelled.countByIndex("labels", "app=web"), 150);
+    assert.equal(labelled.countByIndex("namespace", "shop"), 300);
+    const wider = indexer.addIndexers({
+      byNode: (pod) => [pod.node],
+      byName: (pod) => [pod.metadata!.name!],
+    });
+    assert.equal(decoded, 300);
+    assert.equal(wider.countByIndex("byNode", "node-2"), 100);
+    assert.equal(indexer.getIndexers()["labels" as never], labelled.getIndexers().labels);
   });
 });
 
