@@ -35,16 +35,22 @@ export async function newResponseError(
   const status = statusOf(response, body);
   return new StatusError(status, {
     message: `${text}: the server answered ${status.code}: ${status.message || status.reason}`,
-    retryAfterMs: retryAfterMs(response.headers.get("Retry-After"), clock),
+    retryAfterMs: retryAfterMs(response.headers, clock),
   });
 }
 
-/** A `Retry-After` header in milliseconds: seconds, or a date; `undefined` if it is neither. */
-export function retryAfterMs(header: string | null, clock: Clock): number | undefined {
+/**
+ * A `Retry-After` header in milliseconds: seconds, or a date; `undefined` if it is neither. The date is by the clock of
+ * whoever sent it: where the answer says what time that was (`Date`), one's own clock does not matter.
+ */
+export function retryAfterMs(headers: Headers, clock: Clock): number | undefined {
+  const header = headers.get("Retry-After");
   if (header === null) return undefined;
   if (/^\s*\d+\s*$/.test(header)) return Number(header) * 1000;
   const timeMs = Date.parse(header);
-  return Number.isNaN(timeMs) ? undefined : Math.max(0, timeMs - clock.now());
+  if (Number.isNaN(timeMs)) return undefined;
+  const sentMs = Date.parse(headers.get("Date") ?? "");
+  return Math.max(0, timeMs - (Number.isNaN(sentMs) ? clock.now() : sentMs));
 }
 
 function statusOf(response: Response, body: string): Status {

@@ -3,7 +3,7 @@
  * @module
  */
 
-import type { ListOptions, ListPage, WatchStream } from "../meta/list_watch.ts";
+import type { ListOptions, ListPage, ListWatchContext, WatchStream } from "../meta/list_watch.ts";
 import { NetworkError } from "../meta/status.ts";
 import { abortable, type LinkedAbort, linkedAbort } from "../util/abort.ts";
 import { type Clock, monotonicNow } from "../util/clock.ts";
@@ -23,10 +23,12 @@ export interface PatientSourceOptions
 
 const DEFAULT_OPEN_TIMEOUT_MS = 30_000;
 const DEFAULT_LIST_TIMEOUT_MS = 90_000;
+/** How many times longer than it may stand still a page may take as a whole. */
+const LONGEST_LIST = 10;
 // How much later than it was asked to a server may end a watch.
 const DEADLINE_GRACE_MS = 5_000;
 
-/** A source whose answers must begin, or come whole, within a time: a dead connection shows no other sign. */
+/** A source whose answers must begin, or go on, within a time: a dead connection shows no other sign. */
 export class PatientSource<T> {
   readonly #source: ListerWatcher<T>;
   readonly #options: PatientSourceOptions;
@@ -49,7 +51,10 @@ export class PatientSource<T> {
     const { clock, name, metrics, openTimeoutMs = DEFAULT_OPEN_TIMEOUT_MS } = this.#options;
     const link = linkedAbort(signal);
     const deadlineMs = monotonicNow(clock) + options.timeoutSeconds * 1_000 + DEADLINE_GRACE_MS;
-    const text = `Cannot watch ${name}: no answer within ${openTimeoutMs} ms`;
+    const giveUp = () =>
+      link.abort(
+        new NetworkError("Unreachable", `Cannot watch ${name}: no answer within ${openTimeoutMs} ms`),
+      );
     let answer: Promise<WatchStream<T>> | undefined;
     const received = { bytes: 0, lastMs: 0 };
     const onBytes = (bytes: number) => {
@@ -58,8 +63,13 @@ export class PatientSource<T> {
       metrics.onWatchBytes?.(bytes);
     };
     try {
-      answer = this.#source.watch(options, { signal: link.signal, onBytes });
-      const stream = await within(openTimeoutMs, text, clock, link, answer);
+      const stream = await within(
+        openTimeoutMs,
+        giveUp,
+        clock,
+        link,
+        () => answer = this.#source.watch(options, { signal: link.signal, onBytes }),
+      );
       return new OpenWatch(stream, link, { deadlineMs, received });
     } catch (error) {
       link.unlink();
@@ -70,23 +80,46 @@ export class PatientSource<T> {
   }
 
   /**
-   * One page of a list.
+   * One page of a list. It may take long as long as it goes on: what arrives of it, bytes or items, is progress.
    *
-   * @throws {NetworkError} The page did not come whole in time.
+   * @throws {NetworkError} The page did not go on, or did not come to its end.
    * @throws Whatever the source throws.
    */
   async list(options: ListOptions, signal: AbortSignal): Promise<ListPage<T>> {
     const { clock, name, metrics, intake, listTimeoutMs = DEFAULT_LIST_TIMEOUT_MS } = this.#options;
     const link = linkedAbort(signal);
-    const text = `Cannot list ${name}: no whole page within ${listTimeoutMs} ms`;
+    let bytes = 0;
+    const giveUp = (why: string) =>
+      link.abort(new NetworkError("Unreachable", `Cannot list ${name}: ${why} ms`));
+    const silence = new Watchdog(clock, listTimeoutMs, () => {
+      const what = bytes > 0 ? `nothing more than ${bytes} bytes of a page came for` : "no whole page within";
+      giveUp(`${what} ${listTimeoutMs}`);
+    });
+    const context: ListWatchContext = {
+      signal: link.signal,
+      onBytes: (more) => {
+        bytes += more;
+        if (more > 0) silence.feed();
+        metrics.onListBytes?.(more);
+      },
+      ...(intake && {
+        intake: (item) => {
+          if (bytes === 0) silence.feed(); // a source that does not tell of bytes
+          return intake(item);
+        },
+      }),
+    };
     try {
-      const context = {
-        signal: link.signal,
-        ...(metrics.onListBytes && { onBytes: metrics.onListBytes }),
-        ...(intake && { intake }),
-      };
-      return await within(listTimeoutMs, text, clock, link, this.#source.list(options, context));
+      const longestMs = listTimeoutMs * LONGEST_LIST;
+      return await within(
+        longestMs,
+        () => giveUp(`no whole page within ${longestMs}`),
+        clock,
+        link,
+        () => this.#source.list(options, context),
+      );
     } finally {
+      silence.stop();
       link.unlink();
     }
   }
@@ -94,14 +127,14 @@ export class PatientSource<T> {
 
 async function within<R>(
   ms: number,
-  text: string,
+  onTimeout: () => void,
   clock: Clock,
   link: LinkedAbort,
-  answer: Promise<R>,
+  ask: () => Promise<R>,
 ): Promise<R> {
-  const watchdog = new Watchdog(clock, ms, () => link.abort(new NetworkError("Unreachable", text)));
+  const watchdog = new Watchdog(clock, ms, onTimeout);
   try {
-    return await abortable(answer, link.signal);
+    return await abortable(ask(), link.signal);
   } finally {
     watchdog.stop();
   }

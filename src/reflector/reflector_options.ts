@@ -87,7 +87,11 @@ export interface ReflectorOptions {
   readonly watchListEndMs?: number;
   /** How long the server may take to begin to answer a watch, in milliseconds; 30,000 by default. */
   readonly openTimeoutMs?: number;
-  /** How long the server may take for one page of a list, in milliseconds; 90,000 by default. */
+  /**
+   * How long nothing of a list's page may come before it is given up, in milliseconds; 90,000 by default. Bytes and items
+   * that arrive are progress, but no page may take longer than ten times this; one from a source that tells of neither
+   * (`ListWatchContext.onBytes`, `intake`), no longer than this.
+   */
   readonly listTimeoutMs?: number;
   /**
    * How long a watch may be silent before it is taken for dead; 90,000 by default. Bookmarks, about one a minute, keep

@@ -24,13 +24,16 @@ export interface RetryBackoff {
 
 const HEALTH_RESETS_AFTER_MS = 120_000;
 const EXPIRED_MS = 800;
+/** A server that asks for more is asked again every ten minutes: it may be wrong, and nobody should wait for days. */
+const LONGEST_ASKED_MS = 600_000;
 // A list in pages may bring the very version that expired, and only the next one something newer.
 const SOON_EXPIRIES = 3;
 
 /**
  * Paces the tries of a reflector: delays grow until it has been healthy - following the server on an open watch - for
  * two minutes on end. A try alone resets nothing, so a server that accepts and then fails is not hammered. What the
- * server asks for (`Retry-After`) is waited for, and spread so that many clients do not come back at once. A server
+ * server asks for (`Retry-After`) is waited for, up to ten minutes, and spread so that many clients do not come back at
+ * once. A server
  * that says that a resourceVersion expired is well, and waits for a list: that comes soon, however long the delays have
  * grown, unless it says so again and again.
  */
@@ -68,7 +71,8 @@ export class RetryPacing {
       return Math.min(delayMs, EXPIRED_MS * (1 + this.#random()));
     }
     const askedMs = statusErrorOf(error)?.retryAfterMs;
-    return askedMs === undefined ? delayMs : Math.max(delayMs, askedMs + this.#random() * delayMs);
+    if (askedMs === undefined) return delayMs;
+    return Math.max(delayMs, Math.min(askedMs, LONGEST_ASKED_MS) + this.#random() * delayMs);
   }
 }
 

@@ -67,9 +67,10 @@ export async function readInitialEvents<T>(
     () => watch.received.lastMs, // a large object on a slow line is on its way
   );
   const end = new Watchdog(clock, endMs, stalled(`no end bookmark ${endMs} ms after the last initial event`));
-  const deadline = clock.setTimeout(
-    stalled("no end bookmark by the watch's timeout"),
+  const deadline = new Watchdog(
+    clock,
     watch.deadlineMs - monotonicNow(clock),
+    stalled("no end bookmark by the watch's timeout"),
   );
   const gathered = new GatheredObjects<T>(options);
   try {
@@ -91,7 +92,7 @@ export async function readInitialEvents<T>(
   } finally {
     silence.stop();
     end.stop();
-    clock.clearTimeout(deadline);
+    deadline.stop();
     link.unlink();
   }
 }

@@ -32,7 +32,7 @@ export interface ListCutterOptions<T> {
   readonly parse: (text: string, start: number, end: number) => T;
   /** Called with each item, in order. */
   readonly onItem: (item: T) => void;
-  /** Called once, before the first item, with the envelope's text so far, up to the `[`. */
+  /** Called once, before the first item, with the envelope's text so far, up to the key of the items. */
   readonly onItems: (prefix: string) => void;
 }
 
@@ -52,8 +52,9 @@ export class ListCutter<T> {
   #escaped = false;
   /** Of an item that is a number or a literal: it ends where something else begins. */
   #isScalar = false;
-  // In the envelope: the last string at depth 1, and whether it was the key that counts.
+  // In the envelope: the last string at depth 1, where it began, and whether it was the key that counts.
   #string = "";
+  #stringStart = 0;
   #isItemsKey = false;
   #wasCut = false;
   /** What is between two items, as far as the guess goes; `""` while it is not known, or was wrong too often. */
@@ -113,10 +114,13 @@ export class ListCutter<T> {
       switch (code) {
         case QUOTE:
           this.#inString = true;
-          if (this.#depth === 1) this.#string = "";
+          if (this.#depth === 1) {
+            this.#string = "";
+            this.#stringStart = this.#envelope.length + i - start;
+          }
           break;
         case COLON:
-          if (this.#depth === 1) this.#isItemsKey = this.#string === "items";
+          if (this.#depth === 1) this.#isItemsKey = unescaped(this.#string) === "items";
           break;
         case COMMA:
           if (this.#depth === 1) this.#isItemsKey = false;
@@ -124,7 +128,7 @@ export class ListCutter<T> {
         case OPEN_BRACKET:
           if (this.#depth === 1 && this.#isItemsKey && !this.#wasCut) {
             this.#envelope += text.slice(start, i);
-            this.#options.onItems(this.#envelope);
+            this.#options.onItems(this.#envelope.slice(0, this.#stringStart));
             this.#envelope += "[";
             this.#place = "items";
             this.#expected = "itemOrEnd";
@@ -255,6 +259,16 @@ export class ListCutter<T> {
     const item = this.#options.parse(text, start, end);
     if (this.#items++ === 0) this.#separator = separatorAfter(text, start, end);
     this.#options.onItem(item);
+  }
+}
+
+/** A key as it is meant: any character of it may be written as an escape. */
+function unescaped(key: string): string {
+  if (!key.includes("\\")) return key;
+  try {
+    return JSON.parse(`"${key}"`);
+  } catch {
+    return key; // the parser of the envelope will complain
   }
 }
 

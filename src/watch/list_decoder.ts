@@ -146,7 +146,6 @@ class ItemCollector<T> {
   /** The items begin; this came before them. */
   begin(prefix: string): void {
     let text = prefix.trimEnd();
-    text = text.slice(0, text.lastIndexOf('"items"')).trimEnd();
     if (text.endsWith(",")) text = text.slice(0, -1);
     try {
       this.#type = itemTypeOf(JSON.parse(`${text}}`)) ?? "unknown";
@@ -170,7 +169,7 @@ class ItemCollector<T> {
       throw new DecodeError(`Cannot list ${subject}: "items" is ${typeof items}, not an array`);
     }
     if (this.#type === "unknown") {
-      // A key that was written with escapes, or twice, was not cut: its items are in the envelope.
+      // A key that was written twice was cut once: the items of the second are in the envelope.
       const later = items.length > 0 ? items : this.#items.splice(0);
       this.#items.length = 0;
       for (const item of later) this.#judge(item, itemTypeOf(envelope));

@@ -289,7 +289,10 @@ function nodeOf(branch: Branch, text: string, open: number, end: number): FieldN
   const length = end - open - 2;
   let isLonger = false;
   for (let i = 0; i < names.length; i++) {
-    if (names[i].length === length && text.startsWith(names[i], open + 1)) return nodes[i];
+    if (names[i].length === length && text.startsWith(names[i], open + 1)) {
+      if (!names[i].includes("\\")) return nodes[i];
+      isLonger = true; // what is written like this name is another one: its backslash is an escape
+    }
     if (names[i].length < length) isLonger = true;
   }
   // A key that is written with escapes, which make it longer, may be one of them: it is parsed to see.

@@ -238,6 +238,10 @@ describe("a refusal", () => {
     assert.equal(await after("Sat, 21 Nov 2026 00:00:05 GMT"), 5000);
     assert.equal(await after("Fri, 20 Nov 2026 00:00:05 GMT"), 0);
     assert.equal(await after("soon"), undefined);
+    // By the clock of the server, where it says what that is.
+    const skewed = { "Retry-After": "Sat, 21 Nov 2026 09:00:07 GMT", Date: "Sat, 21 Nov 2026 09:00:00 GMT" };
+    const error = await failure(new Response("", { status: 429, headers: skewed }), { clock });
+    assert.equal(error.retryAfterMs, 7000);
     const inBody = newStatus(429, "TooManyRequests", "later", { retryAfterSeconds: 2 });
     assert.equal((await failure(Response.json(inBody, { status: 429 }))).retryAfterMs, 2000);
   });

@@ -27,6 +27,19 @@ describe("the delays of a reflector", () => {
     const delays = [1, 2, 3, 4].map(() => pacing.delayAfter(expired));
     assert.deepEqual(delays, [800, 800, 800, 204_800]);
   });
+
+  it("are what the server asks for, up to ten minutes", () => {
+    const asked = (retryAfterMs: number) =>
+      newPacing().delayAfter(new StatusError(unavailable.status, { retryAfterMs }));
+    assert.deepEqual([0, 20_000, 600_000, 600_001, 1e23, Infinity].map(asked), [
+      800,
+      20_000,
+      600_000,
+      600_000,
+      600_000,
+      600_000,
+    ]);
+  });
 });
 
 describe("the list that makes up for a lost change", () => {

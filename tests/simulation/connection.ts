@@ -46,6 +46,7 @@ export interface ConnectionOptions {
 }
 
 const COALESCE_MS = 200;
+const TRICKLE_PIECES = 20;
 const encoder = new TextEncoder();
 const decoder = new TextDecoder();
 
@@ -113,6 +114,14 @@ export class Connection implements Stream {
       this.#push(bytes, { mark });
     } else {
       for (const { bytes, mark } of frames) this.#push(bytes, { mark });
+    }
+  }
+
+  /** Sends bytes steadily, in so long a time. */
+  trickle(bytes: Uint8Array, ms: number): void {
+    const size = Math.max(1, Math.ceil(bytes.length / TRICKLE_PIECES));
+    for (let at = 0; at < bytes.length; at += size) {
+      this.#push(bytes.subarray(at, at + size), { extraMs: Math.round(ms / TRICKLE_PIECES) });
     }
   }
 

@@ -10,7 +10,7 @@ import {
   type SharedIndexInformer,
 } from "@listwatch/cache";
 import { nextTurn } from "../../src/util/clock.ts";
-import type { SimObject } from "./cluster_model.ts";
+import { type SimObject, stateOf } from "./cluster_model.ts";
 import type { HandlerConfig } from "./handler_probe.ts";
 import type { SeededRandom } from "./seeded_random.ts";
 
@@ -58,7 +58,8 @@ export class Meddler {
     for (const name of this.#added) {
       for (const object of indexer.list()) {
         for (const value of valuesOf(object)) {
-          if (!indexer.byIndex(name, value).includes(object)) {
+          // What is stored as text may be another object each time that it is read.
+          if (!indexer.byIndex(name, value).some((one) => stateOf(one) === stateOf(object))) {
             violate(`index ${name}, which was added late, lacks ${object.metadata.name} under ${value}`);
           }
         }

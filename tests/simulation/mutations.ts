@@ -32,8 +32,20 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     name: "client: a Retry-After that is a date is not understood",
     file: "src/client/response_error.ts",
-    find: "return Number.isNaN(timeMs) ? undefined : Math.max(0, timeMs - clock.now());",
+    find: "return Math.max(0, timeMs - (Number.isNaN(sentMs) ? clock.now() : sentMs));",
     replace: "return undefined;",
+  },
+  {
+    name: "client: a Retry-After that is a date is held against the wrong clock",
+    file: "src/client/response_error.ts",
+    find: "(Number.isNaN(sentMs) ? clock.now() : sentMs)",
+    replace: "clock.now()",
+  },
+  {
+    name: "reflector: a list that goes on steadily has to be whole in time",
+    file: "src/reflector/patient_source.ts",
+    find: "if (more > 0) silence.feed();",
+    replace: "",
   },
   {
     name: "client: a request goes on when it is aborted",
@@ -56,7 +68,8 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     name: "watch: a frame that is no JSON is stepped over without a word",
     file: DECODER,
-    find: "if (!mayBeCut) this.#refuse(errorMessage(error), batch);\n      return false;",
+    find:
+      "if (!mayBeCut) this.#refuse(`the frame is not JSON: ${jsonFault(error)}`, batch);\n      return false;",
     replace: "return !mayBeCut;",
   },
   {
@@ -114,12 +127,6 @@ export const MUTATIONS: readonly Mutation[] = [
     file: WATCH_LIST,
     find: '    if (eventType === "DELETED") {\n      this.#objects.delete(key);',
     replace: '    if (eventType === "DELETED" && key === "") {\n      this.#objects.delete(key);',
-  },
-  {
-    name: "watch: a frame that is no event is stepped over",
-    file: DECODER,
-    find: "if (!isEventType(type)) return `got invalid",
-    replace: 'if (typeof type === "string" && !isEventType(type)) return `got invalid',
   },
   {
     name: "streamed list: a stream that stalls is waited for",

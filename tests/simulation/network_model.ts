@@ -44,6 +44,8 @@ export interface NetworkState {
   cutListChance: number;
   /** The probability that a list's body stops half way, and nobody says so. */
   silentListChance: number;
+  /** How long the first page of a list takes, a piece after the other, in milliseconds; 0 for no longer than others. */
+  slowListMs: number;
   /** The server that requests go to; `undefined` for any. */
   sticky: number | undefined;
   /** What becomes of requests with `sendInitialEvents`, which a middlebox does not know. */
@@ -101,6 +103,7 @@ export function calm(): NetworkState {
     frameGapMs: 0,
     cutListChance: 0,
     silentListChance: 0,
+    slowListMs: 0,
     sticky: undefined,
     streams: "pass",
     longestAnswerMs: undefined,
@@ -295,7 +298,12 @@ export class NetworkModel {
           else connection.reset();
           return;
         }
-        connection.send([{ bytes }]);
+        const { slowListMs } = this.state;
+        if (request.verb === "list" && status === 200 && slowListMs > 0 && !query.has("continue")) {
+          connection.trickle(bytes, slowListMs);
+        } else {
+          connection.send([{ bytes }]);
+        }
         connection.end();
       };
       const stream = (): Stream => {
@@ -371,8 +379,13 @@ export class NetworkModel {
           "Retry-After": String(seconds),
         });
       case "tooManyDate": {
-        const date = new Date(this.#time.worldNow() + seconds * 1_000).toUTCString();
-        return answer.whole(429, "", { "Content-Type": "text/plain", "Retry-After": date });
+        // Whoever answers has a clock of its own, and says what it shows.
+        const nowMs = this.#time.worldNow() + this.#random.pick([-3_600_000, 0, 3_600_000]);
+        return answer.whole(429, "", {
+          "Content-Type": "text/plain",
+          "Retry-After": new Date(nowMs + seconds * 1_000).toUTCString(),
+          Date: new Date(nowMs).toUTCString(),
+        });
       }
       case "tooManyPlain":
         return answer.whole(429, "");
@@ -405,7 +418,7 @@ export class NetworkModel {
   #retryAfterMs(headers: Readonly<Record<string, string>>): number | undefined {
     const value = headers["Retry-After"];
     if (value === undefined) return undefined;
-    return /^\d+$/.test(value) ? Number(value) * 1_000 : Date.parse(value) - this.#time.worldNow();
+    return /^\d+$/.test(value) ? Number(value) * 1_000 : Date.parse(value) - Date.parse(headers.Date);
   }
 
   #forget(request: SimRequest): void {

@@ -11,6 +11,7 @@ import {
   newCluster,
   SharedIndexInformer,
   type StoreEvent,
+  type StreamPause,
 } from "@listwatch/cache";
 import { type Call, Callers } from "./callers.ts";
 import { type ClusterModel, isWithin, type Scope, type SimObject, stateOf } from "./cluster_model.ts";
@@ -114,6 +115,9 @@ export class Program {
   #outageLines: string[] = [];
   #dirty = false;
   #floor = 0;
+  /** Lists take the place of streamed ones. */
+  #streamPause: StreamPause | undefined;
+  #noStreamsUntilMs = 0;
   // Whether it was watching when the last instant was over: what it then takes in in this one may still be of a list.
   #wasWatching = false;
   #isUnavailable = false;
@@ -340,6 +344,9 @@ export class Program {
     if (!isWatch && this.#lists++ > 0 && this.#world.isHealthy && !this.#isUnavailable) {
       this.#violate("lists again, and nothing is wrong");
     }
+    if (query.get("sendInitialEvents") === "true" && this.#world.time.worldNow() < this.#noStreamsUntilMs) {
+      this.#violate("asks for a streamed list, which it said that it would not for a while");
+    }
     const version = query.get("resourceVersion") ?? "";
     if (version === "" || version === "0") {
       const excused = this.#floor === 0 || (version === "" && this.#isUnavailable);
@@ -366,12 +373,17 @@ export class Program {
 
   /** What must be true at every instant. */
   check(): void {
-    const { phase, resourceVersion: version } = this.informer.status();
+    const { phase, resourceVersion: version, streamPause } = this.informer.status();
     this.#wasWatching = phase === "watching";
     if (this.#wasWatching) {
       this.#fewestListeners = Math.min(this.#fewestListeners, this.#stop.listeners);
     }
     this.#callers.check();
+    if (streamPause?.untilTimeMs !== this.#streamPause?.untilTimeMs) {
+      const { sinceTimeMs = 0, untilTimeMs = 0 } = streamPause ?? {};
+      this.#noStreamsUntilMs = this.#world.time.worldNow() + untilTimeMs - sinceTimeMs;
+      this.#streamPause = streamPause;
+    }
     const revision = Number(version || "0");
     if (version !== "") this.#goBack(revision);
     if (revision < this.#floor && version !== "") {

@@ -129,11 +129,14 @@ export const FAULTS = [
   "shortAnswers",
   "noWatch",
   "refusedInStream",
+  "slowList",
 ] as const;
 
 /** One of {@linkcode FAULTS}. */
 export type Fault = (typeof FAULTS)[number];
 
+/** Longer than nothing may come of a list. */
+const SLOW_LIST_MS = 120_000;
 /** Shorter than the end of a slow stream takes to come. */
 const SHORT_ANSWER_MS = 5_000;
 const NAMESPACES = ["a", "b"];
@@ -160,6 +163,8 @@ export function newScenario(seed: number, faults: readonly Fault[] = FAULTS): Sc
       ...((has("repeat") || has("restore")) && { queue: "real" as const }),
       // Text that is skipped is not parsed: nobody notices that bytes are missing in it.
       ...(has("drop") && { view: "everything" as const }),
+      // Who lists in pages while something is written all the time must be able to go on from there.
+      ...(has("endlessStream") && { eventWindow: 4_096 }),
       ...(has("whim") && { refuses: random.pick(["schema", "index", "transform"] as const) }),
     };
   });
@@ -177,13 +182,15 @@ export function newScenario(seed: number, faults: readonly Fault[] = FAULTS): Sc
     listsFromCache: random.chance(0.85),
     tokensExpire: false,
     refusesByHttp: random.chance(0.3),
-    // Where something is written all the time, a cache must go back as far as a list in pages takes.
-    windowRevisions: has("endlessStream") ? 100 : random.pick([4, 15, 100]),
+    // A cache must go back as far as a list takes, where that is long or something is written all the time.
+    windowRevisions: has("endlessStream") || has("slowList") ? 100 : random.pick([4, 15, 100]),
     servesMetadata: random.chance(0.7),
   };
   const calmNetwork: Partial<NetworkState> = {
     ...(has("cutStream") && random.chance(0.7) && { streams: random.pick(["reset", "unanswered"] as const) }),
     ...(has("shortAnswers") && random.chance(0.7) && { longestAnswerMs: SHORT_ANSWER_MS }),
+    // Slower than a page may stand still; nothing gets through that is cut as well.
+    ...(has("slowList") && !has("shortAnswers") && { slowListMs: SLOW_LIST_MS }),
   };
   const settings = { ...calmSettings };
   const steps = newSteps(random, {
@@ -202,8 +209,10 @@ export function newScenario(seed: number, faults: readonly Fault[] = FAULTS): Sc
     settings,
     calmSettings,
     calmNetwork,
-    // Who polls is always behind.
-    chatterMs: has("endlessStream") && calmSettings.knowsWatch ? random.pick([2_000, 5_000]) : 0,
+    // Who polls is always behind, and so is a list that takes long.
+    chatterMs: has("endlessStream") && calmSettings.knowsWatch && !has("slowList")
+      ? random.pick([2_000, 5_000])
+      : 0,
     chunking: random.pick(["frame", "send", "split", "coalesce"] as const),
     byteStream: random.chance(0.3),
     flawsStay: random.chance(0.5),
@@ -355,7 +364,7 @@ function newSteps(random: SeededRandom, making: Making): Step[] {
 /** For each fault of this world, what makes it happen: steps from now on. */
 function faultSteps(
   random: SeededRandom,
-  { has, servers }: Making,
+  { has, servers, programs }: Making,
   put: (flaw?: Flaw) => Action,
 ): (() => Step[])[] {
   const makers: (() => Step[])[] = [];
@@ -588,24 +597,28 @@ function faultSteps(
       { do: "network", state: { longestAnswerMs: undefined } },
     ));
   }
+  if (has("slowList")) makers.push(() => now(expired));
   if (has("refusedInStream")) {
     // Known, then refused, and while a stream is under way corrected, deleted, or both.
     makers.push(() => {
-      const good = put() as Extract<Action, { do: "put" }>;
-      const { resource, key } = good;
+      const { scope } = random.pick(programs);
+      const some = put() as Extract<Action, { do: "put" }>;
+      const { resource } = scope;
+      const key = scope.namespace === "" ? some.key : `${scope.namespace}/${some.key.split("/")[1]}`;
+      const good = { ...some, resource, key, app: scope.app || some.app };
+      const corrected: Action = { ...good, value: good.value + 10_000 };
       const gone: Action = { do: "delete", resource, key };
-      const later = () => random.int(1_500, 9_000);
       return [
         { atMs: 0, action: good },
         { atMs: 300, action: { ...good, flaw: random.pick(["schema", "metadata"] as const) } },
         { atMs: 400, action: expired },
         ...random.pick([
-          [{ atMs: later(), action: { ...good, value: good.value + 10_000 } }],
-          [{ atMs: later(), action: gone }],
-          [{ atMs: later(), action: { ...good, value: good.value + 10_000 } }, {
-            atMs: later(),
-            action: gone,
-          }],
+          [{ atMs: random.int(1_500, 9_000), action: corrected }],
+          [{ atMs: random.int(1_500, 9_000), action: gone }],
+          [
+            { atMs: random.int(2_500, 5_000), action: corrected },
+            { atMs: random.int(5_000, 9_000), action: gone },
+          ],
         ]),
       ];
     });

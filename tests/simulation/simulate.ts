@@ -47,6 +47,8 @@ const STREAM_SILENCE_MS = 11_000;
 const STREAM_END_MS = 61_000;
 /** Three that are cut are given up after this, if the delays between them have grown to their longest before. */
 const STREAM_TRIES_MS = 75_000;
+/** One list may be under way, fail at its end, and find that the version it brought has expired. */
+const MOST_SLOW_LISTS = 4;
 /** A watch whose bookmarks stopped is given up after this. */
 const BOOKMARK_SILENCE_MS = 91_000;
 /** A watch is given up so long after the time at which the server should have ended it. */
@@ -273,7 +275,7 @@ class World {
 
   /** When a program must have given up a silent connection. */
   #giveUpMs({ verb, query, startMs, connection, status }: SimRequest): number {
-    if (verb === "list") return startMs + LIST_LIMIT_MS;
+    if (verb === "list") return Math.max(connection?.lastDeliveryMs ?? 0, startMs) + LIST_LIMIT_MS;
     if (connection === undefined || status !== 200) return startMs + OPEN_LIMIT_MS;
     if (query.get("sendInitialEvents") === "true" && !connection.sawEnd) {
       return Math.max(connection.lastDeliveryMs, startMs) + STREAM_SILENCE_MS;
@@ -341,14 +343,16 @@ class World {
     return this.#violations.length > 0;
   }
 
-  /** How long a streamed list may be waited for in vain where that is no fault that passes. */
+  /** How long a list takes, or a stream is waited for in vain, where that is no fault that passes. */
   #trapMs(): number {
     const { calmSettings: { initialEvents, bookmarks }, calmNetwork, chatterMs } = this.#scenario;
+    const { streams = "pass", longestAnswerMs, slowListMs = 0 } = calmNetwork;
     // Where nothing is written the stream is silent, which shows sooner.
     const isEndless = initialEvents === "endless" || initialEvents === "ignored" || !bookmarks;
-    if (isEndless && chatterMs > 0) return STREAM_END_MS;
-    if (calmNetwork.streams === "unanswered") return OPEN_LIMIT_MS;
-    return Object.keys(calmNetwork).length > 0 ? STREAM_TRIES_MS : 0;
+    return (isEndless && chatterMs > 0 ? STREAM_END_MS : 0) +
+      (streams === "unanswered" ? OPEN_LIMIT_MS : 0) +
+      (streams === "reset" || longestAnswerMs !== undefined ? STREAM_TRIES_MS : 0) +
+      MOST_SLOW_LISTS * slowListMs;
   }
 
   /** Somebody writes all the time, into the scope of each program. */

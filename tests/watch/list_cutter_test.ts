@@ -37,7 +37,7 @@ describe("cutting a list", () => {
     );
     assert.deepEqual(items, ['{"a":[1,"]"]}', '{"b":{}}']);
     assert.equal(envelope, '{"kind":"PodList","items":[],"metadata":{}}');
-    assert.equal(prefix, '{"kind":"PodList","items":');
+    assert.equal(prefix, '{"kind":"PodList",');
   });
 
   it("takes items that are no objects", () => {
@@ -56,8 +56,21 @@ describe("cutting a list", () => {
     assert.deepEqual(cut(text).items, ['{"items":[3]}']);
   });
 
-  it("leaves items that are no array, or are written with escapes, in the envelope", () => {
-    for (const text of ['{"items":null}', '{"items":{"a":[1]}}', '{"\\u0069tems":[1]}', "[1]", '"items"']) {
+  it("knows the key of the items however it is written, and no other for it", () => {
+    const text = '{"k":"v", "it\\u0065ms" : [{"a":1},2]}';
+    for (let at = 0; at <= text.length; at++) {
+      const { items, envelope, prefix } = cut(text, [at]);
+      assert.deepEqual(items, ['{"a":1}', "2"]);
+      assert.deepEqual(JSON.parse(envelope), { k: "v", items: [] });
+      assert.equal(prefix, '{"k":"v", ');
+    }
+    for (const key of ["it\\\\u0065ms", "\\titems", "items\\u0000", "it\\u0065m"]) {
+      assert.deepEqual(cut(`{"${key}":[1]}`).items, [], key);
+    }
+  });
+
+  it("leaves items that are no array in the envelope", () => {
+    for (const text of ['{"items":null}', '{"items":{"a":[1]}}', "[1]", '"items"']) {
       assert.deepEqual(cut(text), { items: [], envelope: text, prefix: "" });
     }
   });

@@ -4,6 +4,7 @@ import { DecodeError } from "../../src/meta/decode_error.ts";
 import { NetworkError } from "../../src/meta/status.ts";
 import { nextTurn, realClock } from "../../src/util/clock.ts";
 import { decodeList, type DecodeListOptions, type ListEnvelope } from "../../src/watch/list_decoder.ts";
+import { Projection } from "../../src/watch/projection.ts";
 import { bodyOf, byteBodyOf, bytes, openBody, splitAt } from "./bodies.ts";
 
 const trusting: DecodeListOptions = {
@@ -50,6 +51,18 @@ describe("decodeList", () => {
       [undefined, "Other"],
       ["v2", undefined],
     ]);
+  });
+
+  it("projects and types the items whose key is written with escapes, one by one", async () => {
+    const text =
+      '{"kind":"PodList","apiVersion":"v1","metadata":{},"it\\u0065ms":[{"metadata":{},"spec":{"a":1}}]}';
+    const taken: unknown[] = [];
+    const { items } = await decode(text, {
+      projection: new Projection({ drop: ["spec"] }),
+      intake: (item) => (taken.push(item), item),
+    });
+    assert.deepEqual(items, [{ metadata: {}, apiVersion: "v1", kind: "Pod" }]);
+    assert.deepEqual(taken, items);
   });
 
   it("leaves items alone when the list does not say what they are", async () => {

@@ -148,6 +148,12 @@ describe("a projection", () => {
     assert.deepEqual(projection.parse(text, 0, text.length), { b: { c: 3 } });
   });
 
+  it("takes a backslash in a path for a character of the key, and one in the text for an escape", () => {
+    const projection = new Projection({ drop: ['metadata["a\\\\b"]'] });
+    const text = '{"metadata":{"a\\b":1,"a\\\\b":2}}';
+    assert.deepEqual(projection.parse(text, 0, text.length), { metadata: { "a\b": 1 } });
+  });
+
   it("leaves what a bookmark or an error holds as it is", () => {
     const projection = new Projection({ drop: ["metadata.annotations"] });
     const object = {
