@@ -1,9 +1,13 @@
 /**
- * Shows that the simulation can fail: puts deliberate faults into a copy of the source, one at a time, and simulates
- * worlds until one goes wrong. `deno task mutate`.
+ * Shows that the tests can fail: puts deliberate faults into a copy of the source, one at a time, and looks who notices.
+ * `deno task mutate`.
  *
- * - `--seeds N`: how many worlds each fault may survive; 2,000 by default.
+ * Faults that a simulated world can have must go wrong in one of the first worlds (tests/simulation/mutations.ts), all
+ * others in the test file that is named with them (tests/suite_mutations.ts).
+ *
+ * - `--seeds N`: how many worlds a fault may survive; 2,000 by default.
  * - `--only TEXT`: only faults with this in their name.
+ * - `--worlds`, `--suite`: only those of the one kind.
  *
  * Prints a table and `N caught, N survived`; the exit code is 1 if one survived.
  *
@@ -11,43 +15,58 @@
  */
 
 import { type Mutation, MUTATIONS } from "../tests/simulation/mutations.ts";
+import { SUITE_MUTATIONS, type SuiteMutation } from "../tests/suite_mutations.ts";
 
 const ROOT = new URL("..", import.meta.url).pathname;
-const COPIED = [
-  "deno.json",
-  "deno.lock",
-  "mod.ts",
-  "src",
-  "scripts/simulate.ts",
-  "tests/simulation",
-  "tests/counting_signal.ts",
+const COPIED = ["deno.json", "deno.lock", "mod.ts", "src", "scripts/simulate.ts"];
+// What suites share, and the suites of the rooms.
+const COPIED_TESTS = [
+  "counting_signal.ts",
+  "in_background.ts",
+  "log_recorder.ts",
+  "property.ts",
+  "storages.ts",
+  "simulation",
+  "client",
+  "hono",
+  "informer",
+  "meta",
+  "queue",
+  "reflector",
+  "store",
+  "watch",
+  "workqueue",
 ];
 
 interface Verdict {
   readonly name: string;
-  /** The first seed that went wrong; absent if none did. */
-  readonly seed?: number;
-  /** What went wrong in it. */
+  /** Who noticed; absent if nobody did. */
+  readonly caughtBy?: string;
+  /** What went wrong then. */
   readonly text: string;
 }
 
 async function main(args: readonly string[]): Promise<number> {
   const seeds = valueOf(args, "--seeds") ?? "2000";
   const only = valueOf(args, "--only") ?? "";
+  const chosen = [
+    ...(args.includes("--worlds") ? [] : SUITE_MUTATIONS),
+    ...(args.includes("--suite") ? [] : MUTATIONS),
+  ].filter(({ name }) => name.includes(only));
   const copy = await Deno.makeTempDir({ prefix: "listwatch-mutate-" });
   try {
     for (const path of COPIED) await copyAll(`${ROOT}${path}`, `${copy}/${path}`);
-    const sound = await simulate(copy, "no fault", seeds);
-    if (sound.seed !== undefined) {
-      console.error(`Cannot mutate: without any fault seed ${sound.seed} fails: ${sound.text}`);
+    for (const path of COPIED_TESTS) await copyAll(`${ROOT}tests/${path}`, `${copy}/tests/${path}`);
+    const unsound = await findUnsound(copy, chosen, seeds);
+    if (unsound !== undefined) {
+      console.error(`Cannot mutate: without any fault ${unsound.caughtBy} fails: ${unsound.text}`);
       return 2;
     }
-    const chosen = MUTATIONS.filter(({ name }) => name.includes(only));
     let caught = 0;
     for (const mutation of chosen) {
       const verdict = await tryMutation(copy, mutation, seeds);
-      if (verdict.seed !== undefined) caught++;
-      const outcome = verdict.seed === undefined ? `**survived ${seeds} seeds**` : `seed ${verdict.seed}`;
+      if (verdict.caughtBy !== undefined) caught++;
+      const outcome = verdict.caughtBy ?? "**survived**";
       console.log(`| ${verdict.name} | ${outcome} | ${verdict.text.replaceAll("|", "\\|")} |`);
     }
     console.log(`${caught} caught, ${chosen.length - caught} survived`);
@@ -57,7 +76,27 @@ async function main(args: readonly string[]): Promise<number> {
   }
 }
 
-async function tryMutation(copy: string, mutation: Mutation, seeds: string): Promise<Verdict> {
+/** What fails without a fault, of all that is to notice one. */
+async function findUnsound(
+  copy: string,
+  mutations: readonly (Mutation | SuiteMutation)[],
+  seeds: string,
+): Promise<Verdict | undefined> {
+  const tests = new Set(mutations.flatMap((mutation) => "test" in mutation ? [mutation.test] : []));
+  for (const test of tests) {
+    const verdict = await runTest(copy, "no fault", test);
+    if (verdict.caughtBy !== undefined) return verdict;
+  }
+  if (mutations.every((mutation) => "test" in mutation)) return undefined;
+  const verdict = await simulate(copy, "no fault", seeds);
+  return verdict.caughtBy === undefined ? undefined : verdict;
+}
+
+async function tryMutation(
+  copy: string,
+  mutation: Mutation | SuiteMutation,
+  seeds: string,
+): Promise<Verdict> {
   const path = `${copy}/${mutation.file}`;
   const sound = await Deno.readTextFile(path);
   if (sound.split(mutation.find).length !== 2) {
@@ -67,10 +106,27 @@ async function tryMutation(copy: string, mutation: Mutation, seeds: string): Pro
   }
   await Deno.writeTextFile(path, sound.replace(mutation.find, () => mutation.replace));
   try {
-    return await simulate(copy, mutation.name, seeds);
+    return "test" in mutation
+      ? await runTest(copy, mutation.name, mutation.test)
+      : await simulate(copy, mutation.name, seeds);
   } finally {
     await Deno.writeTextFile(path, sound);
   }
+}
+
+async function runTest(copy: string, name: string, test: string): Promise<Verdict> {
+  const command = new Deno.Command(Deno.execPath(), {
+    args: ["test", "-A", "--no-check", "--quiet", test],
+    cwd: copy,
+    env: { NO_COLOR: "1" },
+    stdout: "piped",
+    stderr: "piped",
+  });
+  const { code, stdout, stderr } = await command.output();
+  if (code === 0) return { name, text: "" };
+  const failure = /^ *(.*) \.\.\. FAILED/m.exec(new TextDecoder().decode(stdout));
+  if (failure === null) throw new Error(`Cannot test "${name}": ${new TextDecoder().decode(stderr)}`);
+  return { name, caughtBy: test, text: shortened(failure[1]) };
 }
 
 async function simulate(copy: string, name: string, seeds: string): Promise<Verdict> {
@@ -83,7 +139,7 @@ async function simulate(copy: string, name: string, seeds: string): Promise<Verd
   const { code, stdout, stderr } = await command.output();
   const output = new TextDecoder().decode(stdout);
   const failure = /^seed (\d+) \[.*?\]: (.*)$/m.exec(output);
-  if (failure !== null) return { name, seed: Number(failure[1]), text: shortened(failure[2]) };
+  if (failure !== null) return { name, caughtBy: `seed ${failure[1]}`, text: shortened(failure[2]) };
   if (code !== 0) throw new Error(`Cannot simulate "${name}": ${new TextDecoder().decode(stderr)}`);
   return { name, text: "" };
 }

@@ -286,6 +286,22 @@ describe("pages", () => {
     }
   });
 
+  it("stay in the namespace of the request, whatever place somebody writes into a token", async () => {
+    const { api } = apiOf(["a/x", "a/y", "b/x", "b/y", "c/x"].map((name, i) => object(name, i + 1)), 10);
+    const path = "/api/v1/namespaces/b/pods";
+    const token = (await get(api, `${path}?limit=1`)).metadata.continue;
+    const content = JSON.parse(atob(token));
+    for (
+      const [start, found] of [["a/", 2], ["a/x\0", 2], ["A", 2], ["b/x\0", 1], ["b0", 0], ["c/", 0]] as const
+    ) {
+      const forged = btoa(JSON.stringify({ ...content, start })).replace(/=+$/, "");
+      for (const limit of ["", "&limit=9"]) {
+        const list = await get(api, `${path}?continue=${forged}${limit}`);
+        assert.deepEqual(names(list), ["b/x", "b/y"].slice(2 - found), start);
+      }
+    }
+  });
+
   it("come in the order of their keys where labels are looked up in an index", async () => {
     const objects = ["d", "b", "a", "e", "c", "f"].map((name, i) =>
       object(`shop/${name}`, i + 1, { labels: { app: i % 2 === 0 ? "web" : "api" } })
