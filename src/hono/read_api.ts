@@ -172,9 +172,12 @@ async function answer(c: Context, state: ReadApiState): Promise<Response> {
   }
 }
 
+// No path of a Kubernetes API comes near: names have 253 characters at most.
+const MAX_PATH = 2_048;
+
 async function route(c: Context, state: ReadApiState, reader: Reader): Promise<Response> {
-  const { pathname } = new URL(c.req.url);
-  const segments = pathSegments(c, pathname);
+  const pathname = new URL(c.req.url).pathname.slice(0, MAX_PATH + 1);
+  const segments = pathname.length > MAX_PATH ? undefined : pathSegments(c, pathname);
   const path = segments && parseResourcePath(segments);
   // As Hono turns HEAD into GET, which would open a watch that nobody reads.
   const { method } = c.req.raw;

@@ -18,18 +18,16 @@ const FEW_KEYS = 4;
 export function compileLabels(requirements: readonly LabelRequirement[]): LabelTest {
   const conditions = conditionsOf(requirements);
   if (conditions.some(({ isImpossible }) => isImpossible)) return () => false;
-  const required = conditions.filter(({ mustExist }) => mustExist).length;
   if (conditions.length === 0) return () => true;
-  if (conditions.length === 1) {
-    const [condition] = conditions;
-    return (labels) => isFulfilled(condition, labels);
-  }
+  if (conditions.length === 1) return testOf(conditions[0]);
   if (conditions.length <= FEW_KEYS) {
+    const tests = conditions.map(testOf);
     return (labels) => {
-      for (let i = 0; i < conditions.length; i++) if (!isFulfilled(conditions[i], labels)) return false;
+      for (let i = 0; i < tests.length; i++) if (!tests[i](labels)) return false;
       return true;
     };
   }
+  const required = conditions.filter(({ mustExist }) => mustExist).length;
   const byKey = new Map(conditions.map((condition) => [condition.key, condition]));
   return (labels) => {
     let missing = required;
@@ -44,13 +42,27 @@ export function compileLabels(requirements: readonly LabelRequirement[]): LabelT
   };
 }
 
-function isFulfilled(condition: KeyCondition, labels: LabelSet | undefined): boolean {
-  if (labels === undefined || labels === null) return !condition.mustExist;
-  const value = labels[condition.key];
-  // What is inherited (`constructor`) is no label.
-  if (value === undefined || !Object.hasOwn(labels, condition.key)) return !condition.mustExist;
-  return condition.allows(value);
+/** A test of one key. What is inherited (`constructor`) is no label. */
+function testOf(condition: KeyCondition): LabelTest {
+  const { key, mustExist, only, except } = condition;
+  // The two that are asked most.
+  if (only !== undefined) {
+    return (labels) =>
+      labels !== undefined && labels !== null && labels[key] === only && Object.hasOwn(labels, key);
+  }
+  if (except !== undefined && !mustExist) {
+    return (labels) =>
+      labels === undefined || labels === null || labels[key] !== except || !Object.hasOwn(labels, key);
+  }
+  return (labels) => {
+    if (labels === undefined || labels === null) return !mustExist;
+    const value = labels[key];
+    return value === undefined || !Object.hasOwn(labels, key) ? !mustExist : condition.allows(value);
+  };
 }
+
+/** A number where one holds it. */
+type Int64 = bigint | number;
 
 /** All that is asked of the label of one key. */
 class KeyCondition {
@@ -58,42 +70,57 @@ class KeyCondition {
   readonly mustExist: boolean;
   /** Whether no label can fulfil it, nor its absence. */
   readonly isImpossible: boolean;
+  /** The one value that it may have, where there is just one. */
+  readonly only: string | undefined;
+  /** The one value that it may not have, where nothing else is asked of its value. */
+  readonly except: string | undefined;
   readonly #mustNotExist: boolean;
-  /** The one value it may have, where there is just one. */
-  readonly #only: string | undefined;
   /** The values it may have; `undefined`: any. */
   readonly #allowed: ReadonlySet<string> | undefined;
-  readonly #excluded: ReadonlySet<string> | undefined;
-  readonly #above: bigint | undefined;
-  readonly #below: bigint | undefined;
+  readonly #excluded: ReadonlySet<string> = new Set();
+  readonly #above: Int64 | undefined;
+  readonly #below: Int64 | undefined;
 
   constructor(key: string, requirements: readonly LabelRequirement[]) {
     this.key = key;
-    let allowed: Set<string> | undefined;
     const excluded = new Set<string>();
+    let allowed: Set<string> | undefined;
     let mustExist = false;
     let mustNotExist = false;
     for (const { operator, values } of requirements) {
-      if (operator === "!") mustNotExist = true;
-      else if (operator !== "!=" && operator !== "notin") mustExist = true;
-      if (operator === "!=" || operator === "notin") { for (const value of values) excluded.add(value); }
-      else if (operator === "=" || operator === "==" || operator === "in") {
-        const known: Set<string> | undefined = allowed;
-        allowed = new Set(known === undefined ? values : values.filter((value) => known.has(value)));
-      } else if (operator === "gt" || operator === "lt") {
-        const bound = parseInt64(values[0]);
-        if (bound === undefined) continue; // a requirement is not made with another
-        if (operator === "gt") this.#above = max(this.#above, bound);
-        else this.#below = -max(this.#below === undefined ? undefined : -this.#below, -bound);
+      switch (operator) {
+        case "!":
+          mustNotExist = true;
+          continue;
+        case "!=":
+        case "notin":
+          for (const value of values) excluded.add(value);
+          continue;
+        case "=":
+        case "==":
+        case "in": {
+          const known: Set<string> | undefined = allowed;
+          allowed = new Set(known === undefined ? values : values.filter((value) => known.has(value)));
+          break;
+        }
+        case "gt":
+          this.#above = largest(this.#above, parseInt64(values[0]));
+          break;
+        case "lt":
+          this.#below = smallest(this.#below, parseInt64(values[0]));
+          break;
       }
+      mustExist = true;
     }
+    this.#excluded = excluded;
     this.mustExist = mustExist;
     this.#mustNotExist = mustNotExist;
-    this.#excluded = excluded.size === 0 ? undefined : excluded;
     if (allowed !== undefined) {
       // Then nothing else needs to be asked of a value.
-      allowed = new Set(Array.from(allowed).filter((value) => this.#isAllowed(value)));
-      if (allowed.size === 1) [this.#only] = allowed;
+      allowed = new Set(Array.from(allowed).filter((value) => this.#passes(value)));
+      if (allowed.size === 1) [this.only] = allowed;
+    } else if (!mustNotExist && excluded.size === 1 && !this.#isBounded) {
+      [this.except] = excluded;
     }
     this.#allowed = allowed;
     this.isImpossible = mustExist && (mustNotExist || allowed?.size === 0);
@@ -101,22 +128,29 @@ class KeyCondition {
 
   /** Whether a label may have this value. */
   allows(value: string): boolean {
-    if (this.#only !== undefined) return value === this.#only;
     if (this.#allowed !== undefined) return this.#allowed.has(value);
-    return !this.#mustNotExist && this.#isAllowed(value);
+    return !this.#mustNotExist && this.#passes(value);
   }
 
-  #isAllowed(value: string): boolean {
-    if (this.#excluded?.has(value)) return false;
-    if (this.#above === undefined && this.#below === undefined) return true;
+  get #isBounded(): boolean {
+    return this.#above !== undefined || this.#below !== undefined;
+  }
+
+  #passes(value: string): boolean {
+    if (this.#excluded.size > 0 && this.#excluded.has(value)) return false;
+    if (!this.#isBounded) return true;
     const number = parseInt64(value);
     return number !== undefined && (this.#above === undefined || number > this.#above) &&
       (this.#below === undefined || number < this.#below);
   }
 }
 
-function max(a: bigint | undefined, b: bigint): bigint {
-  return a === undefined || b > a ? b : a;
+function largest(a: Int64 | undefined, b: Int64 | undefined): Int64 | undefined {
+  return a === undefined || (b !== undefined && b > a) ? b : a;
+}
+
+function smallest(a: Int64 | undefined, b: Int64 | undefined): Int64 | undefined {
+  return a === undefined || (b !== undefined && b < a) ? b : a;
 }
 
 function conditionsOf(requirements: readonly LabelRequirement[]): KeyCondition[] {
