@@ -118,6 +118,7 @@ export class ServerModel {
   #restarts = 0;
   /** Whether watches from a revision that is not reached again are sent nothing up to it. */
   #filters = true;
+  #restoredRevision = 0;
   /** Whether it listens. */
   isUp = true;
 
@@ -177,6 +178,7 @@ export class ServerModel {
   /** The cluster went back: its cache begins anew. Watches that are open stay open. */
   restored({ filters }: { readonly filters: boolean }): void {
     this.#filters = filters;
+    this.#restoredRevision = this.#cluster.revision;
     this.#applied = this.#windowStart = this.#cluster.revision;
     if (filters) return;
     for (const watcher of this.#watchers) {
@@ -282,7 +284,8 @@ export class ServerModel {
       return this.#open(scope, query, answer, { revision: this.#applied, initial: true, isStream: false });
     }
     const asked = Number(version);
-    const revision = this.#filters ? asked : Math.min(asked, this.#cluster.revision);
+    const isFromFuture = !this.#filters && asked > this.#cluster.revision;
+    const revision = isFromFuture ? this.#restoredRevision : asked;
     if (revision < this.#windowStart) {
       const message = `too old resource version: ${revision} (${this.#windowStart})`;
       return this.#refuseWatch(answer, newStatus(410, "Expired", message));
