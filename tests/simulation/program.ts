@@ -221,6 +221,7 @@ export class Program {
         fetch,
         informer,
         wasRestored: () => this.#world.cluster.epoch > 0,
+        isInDoubt: () => this.#isOfLostHistory,
         violate: this.#world.violate,
       })
     );

@@ -33,6 +33,8 @@ export interface ServedReaderOptions {
   readonly informer: SharedIndexInformer<SimObject, IndexName>;
   /** Whether the server was restored: objects may go that never came. */
   readonly wasRestored: () => boolean;
+  /** Whether what the informer has is of a history that was lost, until it lists. */
+  readonly isInDoubt: () => boolean;
   readonly time: VirtualTime;
   readonly signal: AbortSignal;
   readonly violate: (text: string) => void;
@@ -246,6 +248,7 @@ export class ServedReader {
   }
 
   #differenceTo(wanted: ReadonlyMap<string, string>): string | undefined {
+    if (this.#options.isInDoubt()) return undefined;
     for (const [key, state] of wanted) {
       if (this.#known.get(key) !== state) return `it reads ${key} as ${this.#known.get(key)}, not ${state}`;
     }
