@@ -128,7 +128,6 @@ export class ProcessorListener<T> {
 
   /** What was prepared is not queued: what waits is handed out as it is. */
   dropPrepared(): void {
-    if (this.#prepared === undefined) return;
     this.#prepared = undefined;
     this.#pending.resume();
     if (this.#pending.length > 0) this.#queued();

@@ -16,7 +16,10 @@ import {
   type WatchEvent,
 } from "@listwatch/cache";
 import { FakeClock } from "@listwatch/cache/testing";
+import { ListNotifications } from "../../src/informer/list_notifications.ts";
+import { Processor } from "../../src/informer/processor.ts";
 import { nextTurn } from "../../src/util/clock.ts";
+import { finish } from "../../src/util/steps.ts";
 
 const MANY = 3_000;
 const TURN_OBJECTS = 50;
@@ -330,5 +333,37 @@ describe("indices that are added in turns", () => {
     await stopping;
     await assert.rejects(informer.addIndexersInTurns({ other: () => [] }), { code: "InformerState" });
     assert.deepEqual(Object.keys(informer.indexer.getIndexers()), ["byNode"]);
+  });
+});
+
+describe("what waits for a handler", () => {
+  it("is handed out as it is where a list that was to be merged with it cannot be", async () => {
+    const clock = new FakeClock();
+    let isBroken = false;
+    const processor = new Processor<Item>({
+      resyncCheckPeriodMs: 0,
+      keyFunc: (object) => {
+        if (isBroken && metaNamespaceKey(object) === "item-2") throw new Error("no key any more");
+        return metaNamespaceKey(object);
+      },
+      clock,
+      logger: silentLogger,
+      name: "items",
+    });
+    const handler = new Handler(true);
+    processor.add(handler, 0, { started: true, mailbox: { limit: 1 } });
+    const all = items(1, 5);
+    processor.distributeList(new ListNotifications({ isInInitialList: true }, all));
+    await clock.advance(0);
+    assert.equal(handler.calls, 1);
+    isBroken = true;
+    const again = new ListNotifications<Item>({ isInInitialList: false });
+    for (const item of all) again.push(item, item);
+    assert.throws(() => finish(processor.prepareList(again, 1)), /no key any more/);
+    processor.dropPrepared();
+    handler.release();
+    await clock.advance(0);
+    assert.equal(handler.calls, 5);
+    await processor.stop();
   });
 });
