@@ -440,8 +440,8 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     name: "reflector: a list leaves a listener",
     file: "src/reflector/patient_source.ts",
-    find: "    } finally {\n      link.unlink();\n    }",
-    replace: "    } finally {\n      // it listens on\n    }",
+    find: "      silence.stop();\n      link.unlink();",
+    replace: "      silence.stop();",
   },
   {
     name: "reflector: a watch leaves a listener",
