@@ -452,8 +452,8 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     name: "reflector: a watch that is not answered is waited for",
     file: "src/reflector/patient_source.ts",
-    find: "const stream = await within(openTimeoutMs, text, clock, link, answer);",
-    replace: "const stream = await answer;",
+    find: "        openTimeoutMs,\n        giveUp,",
+    replace: "        Infinity,\n        giveUp,",
   },
   {
     name: "reflector: a resync comes once",
