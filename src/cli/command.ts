@@ -5,9 +5,13 @@
 
 import process from "node:process";
 import { realClock } from "../util/clock.ts";
-import { consoleLogger, type Logger } from "../util/logger.ts";
+import { consoleLogger, type Logger, silentLogger } from "../util/logger.ts";
+import { visibleText } from "../util/visible_text.ts";
+import { MIN_TOKEN_LENGTH } from "../hono/bearer_tokens.ts";
+import { isLoopback } from "./access.ts";
+import { type AccessLogEntry, accessLogJson, accessLogLine } from "./access_log.ts";
 import { parseCommandLine } from "./command_line.ts";
-import { CommandError, explainError } from "./errors.ts";
+import { CommandError, explainError, oneLine, UsageError } from "./errors.ts";
 import { listenForSignals } from "./process_signals.ts";
 import { serve } from "./serve.ts";
 import type { ServeOptions, ServeStep, SyncProgress } from "./serve_options.ts";
@@ -66,10 +70,12 @@ export async function main(args: readonly string[], options: MainOptions = {}): 
         return 0;
       case "serve":
         isVerbose = command.verbose;
+        checkToken(command.options, env);
         await runServe(terminal, {
           ...command.options,
           signal,
-          ...(isVerbose && { logger: verboseLogger(terminal) }),
+          logger: isVerbose ? verboseLogger(terminal) : quietLogger(terminal),
+          ...(command.accessLog && { accessLog: accessLogTo(terminal, command.accessLog) }),
         });
         return 0;
     }
@@ -100,20 +106,38 @@ async function runServe(terminal: Terminal, options: ServeOptions): Promise<void
   terminal.print("Stopped.");
 }
 
+/** A token that is short can be guessed by whoever reaches the server. */
+function checkToken({ token, host = "127.0.0.1" }: ServeOptions, env: NonNullable<MainOptions["env"]>): void {
+  if (token === undefined || token.length >= MIN_TOKEN_LENGTH) return;
+  // One of the environment may be short where only this machine can guess.
+  const isOfFlag = token !== env["LISTWATCH_TOKEN"];
+  if (!isOfFlag && isLoopback(host)) return;
+  throw new UsageError(
+    `The token of ${
+      isOfFlag ? "--token" : "LISTWATCH_TOKEN"
+    } is shorter than ${MIN_TOKEN_LENGTH} characters, and ` +
+      "could be guessed: `openssl rand -hex 16` makes one",
+  );
+}
+
+function accessLogTo(terminal: Terminal, format: "line" | "json"): (entry: AccessLogEntry) => void {
+  return (entry) => terminal.print(format === "json" ? accessLogJson(entry) : accessLogLine(entry));
+}
+
 type Listening = Extract<ServeStep, { type: "listening" }>;
 
 function tell(terminal: Terminal, step: ServeStep): void {
   switch (step.type) {
     case "connected":
-      return terminal.print(`Cluster    ${step.cluster} (${step.server})`);
+      return terminal.print(`Cluster    ${shown(step.cluster)} (${shown(step.server)})`);
     case "skipped":
       return terminal.warn(
         `${terminal.styleError("yellow", "Left out")}   ${
-          step.resources.join(", ")
+          shownAll(step.resources)
         }: the server refuses to list them`,
       );
     case "listening":
-      terminal.print(`Reflecting ${step.resources.join(", ")}`);
+      terminal.print(`Reflecting ${shownAll(step.resources)}`);
       terminal.print(`Serving    ${terminal.style("bold", step.url)}`);
       return terminal.print(`Readers    ${step.access}`);
     case "syncing":
@@ -126,7 +150,9 @@ function tell(terminal: Terminal, step: ServeStep): void {
       );
     case "trouble":
       return terminal.warn(
-        `${terminal.styleError("yellow", "Trouble")}    ${step.resource} cannot be read: ${step.message}. ` +
+        `${terminal.styleError("yellow", "Trouble")}    ${shown(step.resource)} cannot be read: ${
+          oneLine(step.message)
+        }. ` +
           "Trying again until it can; what is known is served meanwhile.",
       );
     case "recovered":
@@ -134,30 +160,47 @@ function tell(terminal: Terminal, step: ServeStep): void {
   }
 }
 
+// Names of resources and contexts come from servers and files: they must not draw on the terminal.
+function shown(name: string): string {
+  return visibleText(name, 200);
+}
+
+function shownAll(names: readonly string[]): string {
+  return names.map(shown).join(", ");
+}
+
 /** `Syncing 3 of 9: pods 4,500 of 12,000, configmaps 1,000`. */
 function progressLine(progress: readonly SyncProgress[]): string {
   const open = progress.filter(({ synced }) => !synced);
   const parts = open.map(({ resource, items, remaining }) => {
     const total = remaining === undefined ? "" : ` of ${(items + remaining).toLocaleString("en")}`;
-    return items === 0 ? resource : `${resource} ${items.toLocaleString("en")}${total}`;
+    return items === 0 ? shown(resource) : `${shown(resource)} ${items.toLocaleString("en")}${total}`;
   });
   return `Syncing ${progress.length - open.length} of ${progress.length}: ${parts.join(", ")}`;
 }
 
-function printNext(terminal: Terminal, { url, resources }: Listening, { token }: ServeOptions): void {
-  const name = resources.includes("pods") ? "pods" : resources[0];
+function printNext(terminal: Terminal, { url, resources }: Listening, options: ServeOptions): void {
+  const name = shown(resources.includes("pods") ? "pods" : resources[0]);
+  const { token, tokenFile, clusterRbac, tlsCert } = options;
+  const needsToken = token !== undefined || tokenFile !== undefined || clusterRbac === true;
+  const variable = clusterRbac ? "$TOKEN" : "$LISTWATCH_TOKEN";
+  const ca = tlsCert === undefined ? "" : " --certificate-authority=CA.crt";
+  const cacert = tlsCert === undefined ? "" : " --cacert CA.crt";
   // Where it listens on every address, this machine's own is the one to try.
   const base = url.replace("//0.0.0.0:", "//127.0.0.1:").replace("//[::]:", "//[::1]:");
   terminal.print();
   terminal.print(`Open ${terminal.style("cyan", `${base}/`)} in a browser, or try:`);
-  if (token === undefined) {
-    terminal.print(`  kubectl --server=${base} get ${name} -A`);
-    terminal.print(`  kubectl --server=${base} get ${name} -A --watch`);
-    terminal.print(`  curl "${base}/readyz?verbose"`);
+  if (!needsToken) {
+    terminal.print(`  kubectl --server=${base}${ca} get ${name} -A`);
+    terminal.print(`  kubectl --server=${base}${ca} get ${name} -A --watch`);
+    terminal.print(`  curl${cacert} "${base}/readyz?verbose"`);
+  } else if (tlsCert !== undefined) {
+    terminal.print(`  kubectl --server=${base}${ca} --token="${variable}" get ${name} -A`);
+    terminal.print(`  curl${cacert} -H "Authorization: Bearer ${variable}" ${base}/api`);
   } else {
-    terminal.print(`  curl -H "Authorization: Bearer $LISTWATCH_TOKEN" ${base}/api`);
+    terminal.print(`  curl -H "Authorization: Bearer ${variable}" ${base}/api`);
     terminal.print(
-      "kubectl sends tokens over https only: it needs a TLS proxy in front of this, and so do other networks.",
+      "kubectl sends tokens over https only, and so should others: --tls-cert and --tls-key, or a TLS proxy in front.",
     );
   }
   terminal.print();
@@ -166,8 +209,15 @@ function printNext(terminal: Terminal, { url, resources }: Listening, { token }:
 
 function verboseLogger(terminal: Terminal): Logger {
   const line = (message: string, fields?: Readonly<Record<string, unknown>>): void =>
-    terminal.warn(terminal.styleError("dim", fields === undefined ? message : `${message} ${text(fields)}`));
+    terminal.warn(
+      terminal.styleError("dim", oneLine(fields === undefined ? message : `${message} ${text(fields)}`)),
+    );
   return { ...consoleLogger, debug: () => {}, info: line, warn: line, error: line };
+}
+
+/** What is said where nobody asked for more: what needs somebody. */
+function quietLogger(terminal: Terminal): Logger {
+  return { ...silentLogger, error: (message) => terminal.warn(oneLine(message)) };
 }
 
 function text(fields: Readonly<Record<string, unknown>>): string {
@@ -181,7 +231,7 @@ function chain(error: Error): string {
   const stacks: string[] = [];
   let e: unknown = error;
   for (let depth = 0; e instanceof Error && depth < 8; depth++) {
-    stacks.push(e.stack ?? e.message);
+    stacks.push((e.stack ?? e.message).split("\n").slice(0, 40).map(oneLine).join("\n    "));
     e = e.cause;
   }
   return stacks.join("\ncaused by: ");

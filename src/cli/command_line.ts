@@ -21,7 +21,13 @@ import type { ClusterSource, ServeOptions } from "./serve_options.ts";
 export type Command =
   | { readonly name: "help"; readonly topic: "listwatch" | "serve" }
   | { readonly name: "version" }
-  | { readonly name: "serve"; readonly verbose: boolean; readonly options: ServeOptions };
+  | {
+    readonly name: "serve";
+    readonly verbose: boolean;
+    /** How requests are told: as lines, or as JSON. */
+    readonly accessLog?: "line" | "json";
+    readonly options: ServeOptions;
+  };
 
 interface Flag {
   readonly type: "string" | "boolean";
@@ -37,6 +43,15 @@ const FLAGS = {
   host: { type: "string" },
   port: { type: "string", short: "p" },
   token: { type: "string" },
+  "token-file": { type: "string" },
+  "cluster-rbac": { type: "boolean" },
+  "reader-namespaces": { type: "string", multiple: true },
+  "reader-resources": { type: "string", multiple: true },
+  "allow-host": { type: "string", multiple: true },
+  "tls-cert": { type: "string" },
+  "tls-key": { type: "string" },
+  "access-log": { type: "string" },
+  drop: { type: "string", multiple: true },
   "allow-anonymous": { type: "boolean" },
   "allow-secrets": { type: "boolean" },
   seed: { type: "string" },
@@ -121,7 +136,16 @@ export function parseCommandLine(
         `name resources with --resource ${words.slice(1).join(",")}`,
     );
   }
-  return { name: "serve", verbose: values.has("verbose"), options: serveOptions(values, env) };
+  const accessLog = values.get("access-log")?.[0];
+  if (accessLog !== undefined && accessLog !== "line" && accessLog !== "json") {
+    throw new UsageError(`Flag --access-log takes line or json, and was given ${quote(accessLog)}`);
+  }
+  return {
+    name: "serve",
+    verbose: values.has("verbose"),
+    ...(accessLog !== undefined && { accessLog }),
+    options: serveOptions(values, env),
+  };
 }
 
 const EXAMPLES: Partial<Record<FlagName, string>> = {
@@ -133,6 +157,14 @@ const EXAMPLES: Partial<Record<FlagName, string>> = {
   port: "--port 8787, or --port 0 for any free one",
   token: "--token TEXT, which readers must then present",
   seed: "--seed 42",
+  "token-file": "--token-file FILE, which holds the token that readers must present",
+  "reader-namespaces": "--reader-namespaces shop,blog",
+  "reader-resources": "--reader-resources pods,deployments.apps",
+  "allow-host": "--allow-host cache.example.com",
+  "tls-cert": "--tls-cert FILE --tls-key FILE",
+  "tls-key": "--tls-cert FILE --tls-key FILE",
+  "access-log": "--access-log line, or json",
+  drop: "--drop 'spec.containers[].env'",
 };
 
 function unknownFlag(rawName: string): UsageError {
@@ -147,13 +179,14 @@ function serveOptions(
   env: Readonly<Record<string, string | undefined>>,
 ): ServeOptions {
   const value = (name: FlagName): string | undefined => values.get(name)?.[0];
-  const resources: string[] = [];
-  for (const list of values.get("resource") ?? []) {
-    for (const name of list.split(",")) if (name.trim() !== "") resources.push(name.trim());
-  }
-  if (values.has("resource") && resources.length === 0) {
-    throw new UsageError(`Flag --resource names no resource: ${EXAMPLES.resource}`);
-  }
+  const list = (name: FlagName, what = "nothing"): string[] | undefined => {
+    const given = values.get(name);
+    const items = given?.flatMap((text) => text.split(",")).map((item) => item.trim()).filter((item) =>
+      item !== ""
+    );
+    if (items?.length === 0) throw new UsageError(`Flag --${name} names ${what}: ${EXAMPLES[name]}`);
+    return items;
+  };
   const [kubeconfig, context] = [value("kubeconfig"), value("context")];
   const real = kubeconfig !== undefined || context !== undefined;
   if (real && values.has("seed")) {
@@ -166,14 +199,32 @@ function serveOptions(
     : { kind: "embedded", seed: integer("seed", value("seed"), 0, 2 ** 32 - 1) };
   return {
     source,
-    resources: resources.length > 0 ? resources : undefined,
+    resources: list("resource", "no resource"),
     namespace: value("namespace"),
     host: value("host"),
     port: integer("port", value("port"), 0, 65_535),
-    token: value("token") ?? (env["LISTWATCH_TOKEN"] || undefined),
+    token: value("token") ??
+      (values.has("token-file") || values.has("cluster-rbac")
+        ? undefined
+        : env["LISTWATCH_TOKEN"] || undefined),
+    ...definedOnly({
+      tokenFile: value("token-file"),
+      clusterRbac: values.has("cluster-rbac") || undefined,
+      readerNamespaces: list("reader-namespaces"),
+      readerResources: list("reader-resources"),
+      allowedHosts: list("allow-host"),
+      tlsCert: value("tls-cert"),
+      tlsKey: value("tls-key"),
+      drop: list("drop"),
+    }),
     allowAnonymous: values.has("allow-anonymous") || undefined,
     allowSecrets: values.has("allow-secrets") || undefined,
   };
+}
+
+/** What is not said is left out. */
+function definedOnly<T extends object>(options: T): Partial<T> {
+  return Object.fromEntries(Object.entries(options).filter(([, value]) => value !== undefined)) as Partial<T>;
 }
 
 function integer(name: FlagName, text: string | undefined, min: number, max: number): number | undefined {

@@ -88,6 +88,8 @@ export interface SelectOptions {
   readonly names?: readonly string[];
   readonly namespace?: string;
   readonly allowSecrets?: boolean;
+  /** Fields that are left out. */
+  readonly drop?: readonly string[];
   readonly clock: Clock;
   readonly signal: AbortSignal;
   readonly onStep: (step: ServeStep) => void;
@@ -146,9 +148,9 @@ async function onlyAllowed(
   options: SelectOptions,
   signal: AbortSignal,
 ): Promise<DiscoveredResource[]> {
-  const { names, namespace } = options;
+  const { names, namespace, drop } = options;
   const answers = await Promise.allSettled(resources.map((resource) => {
-    const client = connection.cluster.resource(resource, clientOptions(resource, namespace));
+    const client = connection.cluster.resource(resource, clientOptions(resource, { namespace, drop }));
     return client.list({ limit: 1 }, { signal });
   }));
   const allowed: DiscoveredResource[] = [];
@@ -173,10 +175,11 @@ async function onlyAllowed(
 /** How a resource is asked for: a namespace narrows only those that have one. */
 export function clientOptions(
   resource: ApiResource,
-  namespace: string | undefined,
+  options: { readonly namespace?: string | undefined; readonly drop?: readonly string[] | undefined },
 ): { readonly namespace?: string; readonly drop: readonly string[] } {
-  // What is served is what the server has: nothing is left out.
-  return { drop: [], ...(resource.namespaced && namespace !== undefined && { namespace }) };
+  const { namespace, drop = [] } = options;
+  // What is served is what the server has: nothing else is left out.
+  return { drop, ...(resource.namespaced && namespace !== undefined && { namespace }) };
 }
 
 /** A resource as this program serves it: as the server describes it, but read-only. */

@@ -13,6 +13,7 @@
  * @module
  */
 
+export type { AccessLogEntry } from "./access_log.ts";
 export { main, type MainOptions } from "./command.ts";
 export { type Command, parseCommandLine } from "./command_line.ts";
 export { CommandError, UsageError } from "./errors.ts";

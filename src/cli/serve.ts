@@ -7,13 +7,18 @@ import { Hono } from "hono";
 import { readApi } from "../hono/read_api.ts";
 import { SharedIndexInformer } from "../informer/shared_informer.ts";
 import type { KubernetesObject } from "../meta/object.ts";
-import { serveFetch } from "../node/mod.ts";
+import type { Cluster } from "../client/cluster.ts";
+import { MIN_TOKEN_LENGTH } from "../hono/bearer_tokens.ts";
+import { FileToken } from "../node/file_token.ts";
+import { followServerTls, readServerTls, serveFetch } from "../node/mod.ts";
 import { metaNamespaceIndex } from "../store/index_func.ts";
+import { fieldTree } from "../watch/field_tree.ts";
 import { linkedAbort } from "../util/abort.ts";
-import { realClock } from "../util/clock.ts";
+import { type Clock, realClock } from "../util/clock.ts";
 import { errorMessage } from "../util/errors.ts";
 import { type Logger, silentLogger } from "../util/logger.ts";
 import { newAccess } from "./access.ts";
+import { newAccessLog } from "./access_log.ts";
 import { clientOptions, connect, type Connection, selectResources, servedResource } from "./connect.ts";
 import { ChangeFeed } from "./dashboard/change_feed.ts";
 import { DashboardCounter, shownName } from "./dashboard/dashboard_state.ts";
@@ -21,7 +26,7 @@ import { isCore, type ReflectedIndex, type ReflectedResource } from "./dashboard
 import { dashboard } from "./dashboard/routes.ts";
 import { StateStream } from "./dashboard/state_stream.ts";
 import type { DiscoveredResource } from "./discovery.ts";
-import { explainListenError } from "./errors.ts";
+import { explainListenError, quote, UsageError } from "./errors.ts";
 import { displayName } from "./resource_names.ts";
 import type { ServeOptions } from "./serve_options.ts";
 import { tellSteps } from "./sync_steps.ts";
@@ -79,7 +84,20 @@ export interface Served extends AsyncDisposable {
 export async function serve(options: ServeOptions = {}): Promise<Served> {
   const { host = "127.0.0.1", port = 8787, namespace, clock = realClock, logger = silentLogger } = options;
   const { source = { kind: "embedded" }, onStep = () => {} } = options;
-  const access = newAccess({ ...options, host });
+  checkOptions(options);
+  const tlsFiles = options.tlsCert !== undefined && options.tlsKey !== undefined
+    ? { certFile: options.tlsCert, keyFile: options.tlsKey }
+    : undefined;
+  const token = await tokenOf(options, { clock, logger });
+  const served: { resources: ReflectedResource[]; cluster?: Cluster } = { resources: [] };
+  const access = newAccess({
+    ...options,
+    host,
+    ...(token !== undefined && { token }),
+    served: () => served.resources,
+    ...(options.clusterRbac && { reviewedBy: () => served.cluster as Cluster }),
+  });
+  const tls = tlsFiles && await readServerTls(tlsFiles);
   options.signal?.throwIfAborted();
   const link = linkedAbort(options.signal);
   const { signal } = link;
@@ -95,8 +113,10 @@ export async function serve(options: ServeOptions = {}): Promise<Served> {
     });
     onStep({ type: "connected", cluster: connection.name, server: connection.server });
     const resources = selection.resources.map((resource) =>
-      reflect(resource, connection, { namespace, clock, logger })
+      reflect(resource, connection, { namespace, drop: options.drop, clock, logger })
     );
+    Object.assign(served, { resources, cluster: connection.cluster });
+    checkReaderResources(options, resources);
 
     const startedMs = clock.now();
     const failed = newViewReports(logger);
@@ -114,6 +134,7 @@ export async function serve(options: ServeOptions = {}): Promise<Served> {
       server: shownName(connection.server),
       ...(selection.version && { version: shownName(selection.version.gitVersion) }),
       ...(namespace !== undefined && { namespace }),
+      readers: access.description,
     };
     const stream = new StateStream({
       state: () => ({
@@ -131,6 +152,8 @@ export async function serve(options: ServeOptions = {}): Promise<Served> {
     for (const { informer } of resources) informer.onStatus(() => stream.changed());
 
     const app = new Hono();
+    const log = options.accessLog && newAccessLog(clock, options.accessLog);
+    if (log !== undefined) app.use("*", log.middleware);
     app.use("*", access.hostGuard);
     app.route("/", dashboard({ stream, guard: access.pageGuard, paths: pathsOf(resources) }));
     app.route(
@@ -138,7 +161,8 @@ export async function serve(options: ServeOptions = {}): Promise<Served> {
       readApi({
         resources: resources.map(({ informer, resource }) => ({ informer, resource })),
         ...access.readApi,
-        ...(options.allowSecrets && { allowSecrets: true }),
+        ...(log && access.readApi.authenticate && { authenticate: log.noting(access.readApi.authenticate) }),
+        ...(options.allowSecrets === true && { allowSecrets: true }),
         ...(selection.version && { version: selection.version }),
         signal,
         clock,
@@ -149,10 +173,21 @@ export async function serve(options: ServeOptions = {}): Promise<Served> {
       logger.error(`${c.req.method} ${c.req.path} failed: ${error.message}`, { error });
       return c.text("Internal error\n", 500);
     });
-    const server = await serveFetch(app.fetch, { host, port, signal }).catch((error) => {
-      signal.throwIfAborted();
-      throw explainListenError(error, host, port);
-    });
+    const server = await serveFetch(app.fetch, { host, port, signal, logger, ...(tls && { tls }) }).catch(
+      (error) => {
+        signal.throwIfAborted();
+        throw explainListenError(error, host, port);
+      },
+    );
+    if (tls !== undefined && tlsFiles !== undefined) {
+      followServerTls(tlsFiles, {
+        current: tls,
+        onChange: (next) => server.setTls(next),
+        signal,
+        clock,
+        logger,
+      });
+    }
     background.push(server.finished);
     const names = resources.map(({ name }) => name);
     onStep({ type: "listening", url: server.url, resources: names, access: access.description });
@@ -190,6 +225,56 @@ export async function serve(options: ServeOptions = {}): Promise<Served> {
 
 interface ReflectOptions extends Required<Pick<ServeOptions, "clock" | "logger">> {
   readonly namespace: string | undefined;
+  readonly drop: readonly string[] | undefined;
+}
+
+function checkOptions(options: ServeOptions): void {
+  for (const name of ["allowAnonymous", "allowSecrets", "clusterRbac"] as const) {
+    const value: unknown = options[name];
+    if (value !== undefined && typeof value !== "boolean") {
+      throw new UsageError(`${name} must be true or false`);
+    }
+  }
+  if ((options.tlsCert === undefined) !== (options.tlsKey === undefined)) {
+    throw new UsageError("A certificate and its key go together: --tls-cert FILE --tls-key FILE");
+  }
+  if (options.token !== undefined && options.tokenFile !== undefined) {
+    throw new UsageError("There are --token and --token-file: leave one of them out");
+  }
+  try {
+    fieldTree(undefined, options.drop ?? []);
+  } catch (error) {
+    throw new UsageError(errorMessage(error));
+  }
+  if (options.clusterRbac && (options.source?.kind ?? "embedded") === "embedded") {
+    throw new UsageError("--cluster-rbac asks a real cluster: name it with --kubeconfig or --context");
+  }
+}
+
+/** What readers must present. A file is read now, so that one that cannot be read is told at once. */
+async function tokenOf(
+  { token, tokenFile }: ServeOptions,
+  options: { readonly clock: Clock; readonly logger: Logger },
+): Promise<string | (() => Promise<string>) | undefined> {
+  if (tokenFile === undefined) return token;
+  const file = new FileToken(tokenFile, options);
+  const read = async (): Promise<string> => {
+    const found = await file.read();
+    if (found.length < MIN_TOKEN_LENGTH) {
+      throw new UsageError(`The token in ${tokenFile} is shorter than ${MIN_TOKEN_LENGTH} characters`);
+    }
+    return found;
+  };
+  await read();
+  return read;
+}
+
+function checkReaderResources(options: ServeOptions, resources: readonly ReflectedResource[]): void {
+  const names = resources.map(({ name }) => name);
+  const unknown = options.readerResources?.find((name) => !names.includes(name));
+  if (unknown !== undefined) {
+    throw new UsageError(`--reader-resources names ${quote(unknown)}, and there are ${names.join(", ")}`);
+  }
 }
 
 function reflect(
@@ -197,10 +282,13 @@ function reflect(
   connection: Connection,
   options: ReflectOptions,
 ): ReflectedResource {
-  const { namespace, clock, logger } = options;
+  const { namespace, drop, clock, logger } = options;
   const name = displayName(resource);
   const served = servedResource(resource);
-  const client = connection.cluster.resource<KubernetesObject>(resource, clientOptions(resource, namespace));
+  const client = connection.cluster.resource<KubernetesObject>(
+    resource,
+    clientOptions(resource, { namespace, drop }),
+  );
   const isPods = isCore({ resource }, "pods");
   const informer = new SharedIndexInformer<KubernetesObject, ReflectedIndex>(client, {
     name,

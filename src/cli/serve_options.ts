@@ -5,6 +5,7 @@
 
 import type { Clock } from "../util/clock.ts";
 import type { Logger } from "../util/logger.ts";
+import type { AccessLogEntry } from "./access_log.ts";
 
 /**
  * Which cluster to reflect: the small living one that this program brings along, or the one that a kubeconfig names.
@@ -60,6 +61,27 @@ export interface ServeOptions {
   readonly port?: number;
   /** What readers must present as a bearer token (a browser asks for it as a password); none by default. */
   readonly token?: string;
+  /** A file that holds the token instead; it is read again about every minute. */
+  readonly tokenFile?: string;
+  /**
+   * Asks readers for tokens of the reflected cluster (`TokenReview`), and lets each read what the cluster's own RBAC lets
+   * them read (`SubjectAccessReview`); `false` by default. The page is for whoever may list all that is reflected.
+   */
+  readonly clusterRbac?: boolean;
+  /** The only namespaces that may be read; all by default. The page, which shows all, is then for nobody. */
+  readonly readerNamespaces?: readonly string[];
+  /** With `readerNamespaces`: the only resources that may be read, by the names that {@linkcode Served.resources} has. */
+  readonly readerResources?: readonly string[];
+  /** The names by which readers may call this server where no token is asked for, besides addresses and `host`. */
+  readonly allowedHosts?: readonly string[];
+  /** Serves over TLS with this certificate, a PEM file that is read again when it changes; plain HTTP by default. */
+  readonly tlsCert?: string;
+  /** The file of the certificate's key. */
+  readonly tlsKey?: string;
+  /** Is told every request when its answer has ended; nobody by default. */
+  readonly accessLog?: (entry: AccessLogEntry) => void;
+  /** Fields that are not held, and so not served, such as `spec.containers[].env`; none by default. */
+  readonly drop?: readonly string[];
   /** Lets anyone who reaches a `host` beyond this machine read without a token; `false` by default. */
   readonly allowAnonymous?: boolean;
   /** Lets Secrets be among `resources`; `false` by default. */

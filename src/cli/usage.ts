@@ -35,20 +35,33 @@ What of it:
                            by default namespaces, nodes, pods, services, configmaps and the usual apps
   -n, --namespace NAME     only this namespace's objects; all namespaces by default
       --allow-secrets      let Secrets be among the resources; they are refused otherwise
+      --drop PATHS         fields that are not held, and so not served: 'spec.containers[].env'
 
 Who may read it:
       --host ADDRESS       where to listen; 127.0.0.1 by default: this machine only
   -p, --port NUMBER        8787 by default; 0 takes any free port
-      --token TEXT         readers must present this bearer token (a browser asks for it as a password);
-                           the LISTWATCH_TOKEN variable stands in for the flag; kubectl sends tokens over
-                           https only, so it needs a TLS proxy in front
+      --token TEXT         readers must present this bearer token of 16 characters or more (a browser asks for it
+                           as a password); the LISTWATCH_TOKEN variable stands in for the flag; kubectl sends
+                           tokens over https only
+      --token-file FILE    the same from a file, which is read again about every minute
+      --cluster-rbac       readers present a token of the reflected cluster, and may read what its own RBAC lets
+                           them read (TokenReview, SubjectAccessReview: needs system:auth-delegator)
+      --reader-namespaces LIST
+                           only these namespaces may be read; requests for all namespaces are refused
+      --reader-resources LIST
+                           with --reader-namespaces: only these of the resources
       --allow-anonymous    let anyone who reaches a --host beyond this machine read, without a token
+      --allow-host NAMES   where no token is asked for: names by which readers may call this server, besides
+                           addresses (a page elsewhere could otherwise read under a name of its own)
+      --tls-cert FILE      serve over https with this certificate; both files are read again when they change
+      --tls-key FILE       the certificate's key
+      --access-log FORMAT  tell each request on stdout when it ended: line, or json
 
   -v, --verbose            also tell what the parts report, and where errors came from
   -h, --help
       --version
 
-The cache reads with its own permissions and does not ask for its readers': whoever may reach it sees all it holds.
+The cache reads with its own permissions; without --cluster-rbac whoever may read sees all it holds.
 
 Ctrl-C (SIGINT) or SIGTERM ends it within a second.
 Exit codes: 0 ended as asked; 1 could not start or go on; 2 the command was wrong; 130 the end had to be forced.

@@ -3,7 +3,7 @@
  * @module
  */
 
-import type { Server, ServerResponse } from "node:http";
+import type { IncomingMessage, Server, ServerResponse } from "node:http";
 import { createServer as createTlsServer } from "node:https";
 import type { AddressInfo } from "node:net";
 import { createAdaptorServer } from "@hono/node-server";
@@ -87,7 +87,13 @@ export class ListenError extends CacheError {
   }
 }
 
-type Handler = (request: Request) => Response | Promise<Response>;
+/** What comes with a request: Node's own two sides of it. The first tells where it comes from. */
+interface ServeFetchEnv {
+  readonly incoming: IncomingMessage;
+  readonly outgoing: ServerResponse;
+}
+
+type Handler = (request: Request, env: ServeFetchEnv) => Response | Promise<Response>;
 
 /**
  * Serves a `fetch` function, such as a hono app's or an in-memory API server's, over HTTP or HTTPS on Node, Deno and
@@ -166,7 +172,7 @@ class Listening {
       connectionsCheckingInterval: Math.min(CHECK_MS, headersTimeoutMs, requestTimeoutMs),
     };
     const server = createAdaptorServer({
-      fetch: (request, env) => this.#answer(request, (env as { outgoing: ServerResponse }).outgoing),
+      fetch: (request, env) => this.#answer(request, env as unknown as ServeFetchEnv),
       // It would put classes of its own in the place of the program's Request and Response.
       overrideGlobalObjects: false,
       ...(tls === undefined ? { serverOptions: limits } : {
@@ -187,11 +193,12 @@ class Listening {
     this.port = (server.address() as AddressInfo).port;
   }
 
-  async #answer(request: Request, outgoing: ServerResponse): Promise<Response> {
+  async #answer(request: Request, env: ServeFetchEnv): Promise<Response> {
+    const { outgoing } = env;
     const { logger = consoleLogger } = this.#options;
     let response: Response;
     try {
-      response = await this.#fetch(request);
+      response = await this.#fetch(request, env);
     } catch (error) {
       if (!request.signal.aborted) {
         logger.error(`${request.method} ${pathOf(request)} failed: ${errorMessage(error)}`, { error });

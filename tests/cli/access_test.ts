@@ -45,10 +45,53 @@ describe("access", () => {
     assert.equal(await status(app, { Host: "[::1]:8787" }), 200);
     assert.equal(await status(app, { Host: "evil.example:8787" }), 403);
     assert.equal(await status(app, { Host: "127.0.0.1.evil.example" }), 403);
-    assert.equal(
-      await status(newApp({ host: "0.0.0.0", allowAnonymous: true }), { Host: "cache.example" }),
-      200,
+  });
+
+  it("is refused under names that nobody named, wherever no token is asked for; addresses cannot be rebound", async () => {
+    const app = newApp({ host: "0.0.0.0", allowAnonymous: true, allowedHosts: ["cache.example"] });
+    for (const host of ["Cache.example:8787", "10.0.0.7:8787", "[fd00::7]", "localhost:1"]) {
+      assert.equal(await status(app, { Host: host }), 200, host);
+    }
+    for (
+      const host of ["evil.example", "cache.example.evil.example", "10.0.0.7.evil.example", "0x7f.1.evil"]
+    ) {
+      assert.equal(await status(app, { Host: host }), 403, host);
+    }
+    const named = newApp({ host: "cache.internal", allowAnonymous: true });
+    assert.equal(await status(named, { Host: "cache.internal:1" }), 200);
+    const withToken = newApp({ host: "0.0.0.0", token: "s3cret" });
+    assert.equal(await status(withToken, { Host: "any.example", Authorization: "Bearer s3cret" }), 200);
+  });
+
+  it("is refused on this machine to what a page of another site asks for, another port's too", async () => {
+    const app = newApp({ host: "127.0.0.1" });
+    for (const site of ["cross-site", "same-site", "odd"]) {
+      assert.equal(await status(app, { Host: "127.0.0.1:8787", "Sec-Fetch-Site": site }), 403, site);
+    }
+    for (const site of ["same-origin", "none"]) {
+      assert.equal(await status(app, { Host: "127.0.0.1:8787", "Sec-Fetch-Site": site }), 200, site);
+    }
+  });
+
+  it("is given by a token that changes, as soon as it has", async () => {
+    let token = "first";
+    const app = newApp({ host: "0.0.0.0", token: () => Promise.resolve(token) });
+    assert.equal(await status(app, { Authorization: "Bearer first" }), 200);
+    token = "second";
+    assert.equal(await status(app, { Authorization: "Bearer first" }), 401);
+    assert.equal(await status(app, { Authorization: "Bearer second" }), 200);
+  });
+
+  it("says what contradicts itself", () => {
+    const reviewedBy = () => ({ request: () => Promise.resolve({}) });
+    assert.throws(() => newAccess({ host: "::1", reviewedBy, token: "t" }), /leave out --token/);
+    assert.throws(() => newAccess({ host: "::1", reviewedBy, allowAnonymous: true }), /--allow-anonymous/);
+    assert.throws(() => newAccess({ host: "::1", readerResources: ["pods"] }), /name the namespaces, too/);
+    assert.throws(
+      () => newAccess({ host: "0.0.0.0", allowAnonymous: "false" as unknown as boolean }),
+      /must be true or false/,
     );
+    newAccess({ host: "0.0.0.0", reviewedBy });
   });
 
   it("is given for the token, as bearer or as a password, and for nothing else", async () => {

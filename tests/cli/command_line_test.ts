@@ -73,6 +73,31 @@ describe("the command line", () => {
     assert.equal(serveOptions(["--allow-anonymous"]).allowAnonymous, true);
   });
 
+  it("reads who may read, how it is served, and what is left out", () => {
+    const options = serveOptions([
+      "--token-file=/t",
+      "--reader-namespaces=shop,blog",
+      "--reader-namespaces=docs",
+      "--reader-resources=pods",
+      "--allow-host=a.example,b.example",
+      "--tls-cert=/c",
+      "--tls-key=/k",
+      "--drop=spec.containers[].env,status",
+    ], { LISTWATCH_TOKEN: "e" });
+    assert.equal(options.token, undefined);
+    assert.equal(options.tokenFile, "/t");
+    assert.deepEqual(options.readerNamespaces, ["shop", "blog", "docs"]);
+    assert.deepEqual(options.readerResources, ["pods"]);
+    assert.deepEqual(options.allowedHosts, ["a.example", "b.example"]);
+    assert.deepEqual([options.tlsCert, options.tlsKey], ["/c", "/k"]);
+    assert.deepEqual(options.drop, ["spec.containers[].env", "status"]);
+    assert.equal(serveOptions(["--cluster-rbac"], { LISTWATCH_TOKEN: "e" }).token, undefined);
+    const command = parseCommandLine(["serve", "--access-log", "json"], {});
+    assert.equal(command.name === "serve" && command.accessLog, "json");
+    refuses(["serve", "--access-log", "xml"], /takes line or json, and was given "xml"/);
+    refuses(["serve", "--drop", ","], /--drop names nothing: --drop 'spec/);
+  });
+
   it("takes the token from the environment when no flag names one", () => {
     assert.equal(serveOptions([], { LISTWATCH_TOKEN: "e" }).token, "e");
     assert.equal(serveOptions(["--token", "f"], { LISTWATCH_TOKEN: "e" }).token, "f");

@@ -83,13 +83,75 @@ describe("the program", () => {
   });
 
   it("does not tell kubectl to send a token over http, which it would not do", async () => {
-    const run = start(["serve", "--port", "0"], { LISTWATCH_TOKEN: "t0ken" });
+    const run = start(["serve", "--port", "0"], { LISTWATCH_TOKEN: "a-token-of-some-length" });
     await run.stdout.shows(/Ctrl-C ends it/);
     assert.doesNotMatch(run.stdout.text, /kubectl --server/);
     assert.match(run.stdout.text, /Bearer \$LISTWATCH_TOKEN/);
-    assert.doesNotMatch(run.stdout.text, /t0ken/);
+    assert.doesNotMatch(run.stdout.text, /a-token-of/);
     run.stop.abort();
     assert.equal(await run.exitCode, 0);
+  });
+
+  it("refuses a token that can be guessed, without saying it", async () => {
+    await fails(
+      ["serve", "--port", "0", "--token", "fifteen-letters"],
+      2,
+      /of --token is shorter than 16 characters/,
+    );
+    const run = start(["serve", "--port", "0", "--host", "0.0.0.0"], { LISTWATCH_TOKEN: "s3cret" });
+    assert.equal(await run.exitCode, 2);
+    assert.match(run.stderr.text, /of LISTWATCH_TOKEN is shorter/);
+    assert.doesNotMatch(run.stderr.text, /s3cret/);
+  });
+
+  it("refuses a certificate without its key, and a field that every object needs", async () => {
+    await fails(
+      ["serve", "--port", "0", "--tls-cert", "/c"],
+      2,
+      /go together: --tls-cert FILE --tls-key FILE/,
+    );
+    await fails(["serve", "--port", "0", "--drop", "metadata.name"], 2, /Cannot drop "metadata.name"/);
+    await fails(["serve", "--port", "0", "--cluster-rbac"], 2, /asks a real cluster/);
+    await fails(
+      ["serve", "--port", "0", "--tls-cert", "/no/c", "--tls-key", "/no/k"],
+      1,
+      /Cannot read the certificate/,
+    );
+  });
+
+  it("tells each request when it has ended, as lines or as JSON, without credentials", async () => {
+    for (const format of ["line", "json"]) {
+      const run = start([
+        "serve",
+        "--port",
+        "0",
+        "--access-log",
+        format,
+        "--token",
+        "a-token-of-some-length",
+      ]);
+      await run.stdout.shows(/Ctrl-C ends it/);
+      const url = /Serving +(\S+)/.exec(run.stdout.text)![1];
+      const headers = { Authorization: "Bearer a-token-of-some-length" };
+      await (await fetch(`${url}/api/v1/nodes?limit=2`, { headers })).text();
+      await (await fetch(`${url}/api/v1/pods`)).text();
+      await run.stdout.shows(/401/);
+      const lines = run.stdout.text.trim().split("\n").slice(-2);
+      if (format === "line") {
+        assert.match(
+          lines[0],
+          /^\d{4}-\d\d-\d\dT[\d:.]+Z 127\.0\.0\.1 reader GET \/api\/v1\/nodes\?limit=2 200 \d{3,} \d+ms$/,
+        );
+        assert.match(lines[1], / 127\.0\.0\.1 - GET \/api\/v1\/pods 401 /);
+      } else {
+        const [first, second] = lines.map((line) => JSON.parse(line));
+        assert.deepEqual([first.user, first.path, first.status], ["reader", "/api/v1/nodes?limit=2", 200]);
+        assert.deepEqual([second.user, second.status, second.client], [undefined, 401, "127.0.0.1"]);
+      }
+      assert.ok(!run.stdout.text.includes("a-token-of"));
+      run.stop.abort();
+      assert.equal(await run.exitCode, 0);
+    }
   });
 
   it("ends a wrong command with 2 and one line", async () => {

@@ -40,6 +40,8 @@ export interface ClusterInfo {
   readonly version?: string;
   /** The one namespace that is reflected, if it is not all. */
   readonly namespace?: string;
+  /** Who may read, in words. */
+  readonly readers?: string;
 }
 
 /** How one resource is. */

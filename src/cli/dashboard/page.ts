@@ -81,7 +81,7 @@ export function renderPage(message: DashboardMessage): string {
   </section>
   </div>
 </main>
-<footer class="muted"><p>The same, for programs: <code>kubectl --server=<span id="origin"></span> get pods -A</code></p></footer>
+<footer class="muted"><p>Readers: <span id="readers"></span>.</p><p>The same, for programs: <code>kubectl --server=<span id="origin"></span> get pods -A</code></p></footer>
 <script type="application/json" id="state">${inScript(message)}</script>
 <script src="/dashboard/script.js"></script>
 </body>

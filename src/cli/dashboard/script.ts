@@ -351,6 +351,7 @@ export const SCRIPT: string = String.raw`"use strict";
     state = message;
     const { name, server, version } = message.cluster;
     setText(byId("cluster"), [name, server, version].filter(Boolean).join(" · "));
+    setText(byId("readers"), message.cluster.readers || "");
     addChanges(message.changes, isFirst);
     show();
   }
