@@ -144,6 +144,8 @@ class RestResource<T extends KubernetesObject> implements ResourceClient<T> {
         intake: this.#options.metadataOnly ? (item) => intake(metadataOf(item as T)) : intake,
         subject,
         clock: this.#clock,
+        ...(this.#options.maxItemBytes !== undefined && { maxItemBytes: this.#options.maxItemBytes }),
+        ...(this.#options.maxListBytes !== undefined && { maxListBytes: this.#options.maxListBytes }),
         ...(this.#projection && { projection: this.#projection }),
         ...(signal && { signal }),
         ...(context.onBytes && { onBytes: context.onBytes }),

@@ -50,6 +50,10 @@ export interface ResourceOptions<T> {
   readonly drop?: readonly string[];
   /** The longest event a watch accepts, in bytes; 16 MiB by default. */
   readonly maxFrameBytes?: number;
+  /** The longest object a list accepts, in bytes; 16 MiB by default. */
+  readonly maxItemBytes?: number;
+  /** The longest list, or page of one, that is accepted, in bytes once it is decompressed; 2 GiB by default. */
+  readonly maxListBytes?: number;
   /** Sent with every request. */
   readonly headers?: Readonly<Record<string, string>>;
 }

@@ -32,9 +32,17 @@ export interface ListCutterOptions<T> {
   readonly parse: (text: string, start: number, end: number) => T;
   /** Called with each item, in order. */
   readonly onItem: (item: T) => void;
+  /**
+   * The longest item, and the longest envelope, that are read on: in characters, of which each is a byte or more. Without
+   * a limit by default.
+   */
+  readonly maxItemLength?: number;
   /** Called once, before the first item, with the envelope's text so far, up to the key of the items. */
   readonly onItems: (prefix: string) => void;
 }
+
+/** An item, or what is around the items, is longer than it may be. */
+export class ItemTooLargeError extends Error {}
 
 /** What may come next between the items. */
 type Expected = "itemOrEnd" | "item" | "commaOrEnd";
@@ -42,9 +50,11 @@ type Expected = "itemOrEnd" | "item" | "commaOrEnd";
 /** Cuts a list: {@linkcode ListCutter.push} its text, then read {@linkcode ListCutter.envelope}. */
 export class ListCutter<T> {
   readonly #options: ListCutterOptions<T>;
+  readonly #maxItemLength: number;
   #envelope = "";
   /** The beginning of an item that the text so far did not finish. */
   #rest: string[] = [];
+  #restLength = 0;
   #place: "envelope" | "items" | "item" = "envelope";
   #expected: Expected = "itemOrEnd";
   #depth = 0;
@@ -64,6 +74,7 @@ export class ListCutter<T> {
 
   constructor(options: ListCutterOptions<T>) {
     this.#options = options;
+    this.#maxItemLength = options.maxItemLength ?? Infinity;
   }
 
   /** The envelope, with nothing between the brackets of `items`. */
@@ -108,7 +119,8 @@ export class ListCutter<T> {
         if (this.#escaped) this.#escaped = false;
         else if (code === BACKSLASH) this.#escaped = true;
         else if (code === QUOTE) this.#inString = false;
-        if (this.#depth === 1 && this.#inString) this.#string += text[i];
+        // As much of it as tells whether it is "items", each letter of which may be written with six.
+        if (this.#depth === 1 && this.#inString && this.#string.length <= 30) this.#string += text[i];
         continue;
       }
       switch (code) {
@@ -146,7 +158,19 @@ export class ListCutter<T> {
       }
     }
     this.#envelope += text.slice(start, i);
+    if (this.#envelope.length > this.#maxItemLength) this.#refuse("what is around its items");
     return i;
+  }
+
+  #refuse(what: string): never {
+    throw new ItemTooLargeError(`${what} is longer than ${this.#maxItemLength} bytes`);
+  }
+
+  /** What there is of an item so far. */
+  #keep(text: string): void {
+    this.#rest.push(text);
+    this.#restLength += text.length;
+    if (this.#restLength > this.#maxItemLength) this.#refuse(`items[${this.#items}]`);
   }
 
   #betweenItems(text: string, start: number): number {
@@ -181,6 +205,7 @@ export class ListCutter<T> {
 
   /** Whether the text up to `end` is an item. If so, the next one begins one character later. */
   #guess(text: string, start: number, end: number): boolean {
+    if (end - start > this.#maxItemLength) return false; // the walk says what is wrong
     let item: T;
     try {
       item = this.#options.parse(text, start, end);
@@ -201,7 +226,7 @@ export class ListCutter<T> {
     let i = start;
     if (this.#isScalar) {
       while (i < length && !endsScalar(text.charCodeAt(i))) i++;
-      if (i === length) this.#rest.push(text.slice(start));
+      if (i === length) this.#keep(text.slice(start));
       else this.#endItem(text, start, i);
       return i;
     }
@@ -239,7 +264,7 @@ export class ListCutter<T> {
     }
     this.#depth = depth;
     this.#inString = inString;
-    this.#rest.push(text.slice(start));
+    this.#keep(text.slice(start));
     return length;
   }
 
@@ -250,12 +275,14 @@ export class ListCutter<T> {
     this.#depth = 1;
     this.#inString = false;
     if (this.#rest.length > 0) {
-      this.#rest.push(text.slice(start, end));
+      this.#keep(text.slice(start, end));
       text = this.#rest.join("");
       this.#rest = [];
+      this.#restLength = 0;
       start = 0;
       end = text.length;
     }
+    if (end - start > this.#maxItemLength) this.#refuse(`items[${this.#items}]`);
     const item = this.#options.parse(text, start, end);
     if (this.#items++ === 0) this.#separator = separatorAfter(text, start, end);
     this.#options.onItem(item);

@@ -10,7 +10,8 @@ import { onAbort } from "../util/abort.ts";
 import { type Clock, monotonicNow, nextTurn } from "../util/clock.ts";
 import { jsonFault } from "../util/json_fault.ts";
 import { openByteReader } from "./byte_reader.ts";
-import { ListCutter } from "./list_cutter.ts";
+import { requireNumbers } from "../util/require_number.ts";
+import { ItemTooLargeError, ListCutter } from "./list_cutter.ts";
 import { newNetworkError } from "./network_failure.ts";
 import type { Projection } from "./projection.ts";
 
@@ -60,6 +61,10 @@ export interface DecodeListOptions {
   readonly subject?: string;
   /** Leaves fields out of the items before they are parsed. */
   readonly projection?: Projection;
+  /** The longest item that is accepted, in bytes; 16 MiB by default. So long may be what is around the items, too. */
+  readonly maxItemBytes?: number;
+  /** The longest list that is accepted, in bytes once it is decompressed; 2 GiB by default. */
+  readonly maxListBytes?: number;
   /** Tells when it is time to give others a turn; without one they get it when the body makes the reader wait. */
   readonly clock?: Clock;
 }
@@ -86,14 +91,17 @@ export interface DecodeListOptions {
  * console.log(page.items.length, page.quarantined?.[0].path); // 0 items[0].metadata
  * ```
  *
- * @throws {DecodeError} The body is no JSON, or no list.
+ * @throws {DecodeError} The body is no JSON, or no list, or it or one of its items is longer than it may be.
  * @throws {NetworkError} The connection broke before the body's end.
+ * @throws {RangeError} `maxItemBytes` or `maxListBytes` is no number of 1 or more.
  */
 export async function decodeList<T>(
   body: ReadableStream<Uint8Array>,
   options: DecodeListOptions,
 ): Promise<ListPage<T>> {
   const { subject = "the resource", projection } = options;
+  const { maxItemBytes = MAX_ITEM_BYTES, maxListBytes = MAX_LIST_BYTES } = options;
+  requireNumbers("decode a list", { maxItemBytes, maxListBytes }, { least: 1, mayBeInfinite: true });
   const collector = new ItemCollector<T>(options);
   let head = "";
   const notJson = (error: unknown) =>
@@ -104,14 +112,22 @@ export async function decodeList<T>(
     parse: projection === undefined
       ? (text, start, end) => JSON.parse(text.slice(start, end))
       : (text, start, end) => projection.parse(text, start, end),
+    maxItemLength: maxItemBytes,
     onItem: (item) => collector.add(item),
     onItems: (prefix) => collector.begin(prefix),
   });
-  await readBody(body, subject, options, (text) => {
+  const limit = { maxBytes: maxListBytes, hint: "ask for pages (limit), or raise maxListBytes" };
+  await readBody(body, subject, { ...options, ...limit }, (text) => {
     if (head.length <= QUOTED) head += text.slice(0, QUOTED + 1 - head.length);
     try {
       cutter.push(text);
     } catch (error) {
+      if (error instanceof ItemTooLargeError) {
+        throw new DecodeError(
+          `Cannot list ${subject}: ${error.message}; raise maxItemBytes if there are such objects`,
+          { cause: error },
+        );
+      }
       throw error instanceof SyntaxError ? notJson(error) : error;
     }
   });
@@ -126,6 +142,13 @@ export async function decodeList<T>(
   }
   return collector.end(list as Record<string, unknown>, subject);
 }
+
+// As an event of a watch. An object in etcd has 1.5 MB at most.
+const MAX_ITEM_BYTES = 16 * 1024 * 1024;
+// What is far beyond a cluster of 100,000 pods; some kilobytes of gzip can pretend to be more.
+const MAX_LIST_BYTES = 2 * 1024 * 1024 * 1024;
+/** The longest answer that is read as one text. */
+const MAX_TEXT_BYTES = 64 * 1024 * 1024;
 
 /** How many characters of a bad answer are quoted. */
 const QUOTED = 60;
@@ -191,7 +214,7 @@ class ItemCollector<T> {
  * Reads a body to its end as text. The bytes of each chunk are let go as soon as they are decoded.
  *
  * @throws {NetworkError} The connection broke before the body's end.
- * @throws {DecodeError} The text is longer than the runtime's longest string.
+ * @throws {DecodeError} The text is longer than 64 MiB, or the runtime's longest string.
  */
 export async function readText(
   body: ReadableStream<Uint8Array>,
@@ -199,7 +222,8 @@ export async function readText(
   options: Pick<DecodeListOptions, "signal" | "onBytes"> = {},
 ): Promise<string> {
   const parts: string[] = [];
-  await readBody(body, subject, options, (text) => parts.push(text));
+  const limit = { maxBytes: MAX_TEXT_BYTES, hint: "ask for less, or read it as a stream (Cluster.open)" };
+  await readBody(body, subject, { ...options, ...limit }, (text) => parts.push(text));
   try {
     return parts.join("");
   } catch (error) {
@@ -217,10 +241,15 @@ export async function readText(
 async function readBody(
   body: ReadableStream<Uint8Array>,
   subject: string,
-  options: Pick<DecodeListOptions, "signal" | "onBytes" | "clock">,
+  options: Pick<DecodeListOptions, "signal" | "onBytes" | "clock"> & {
+    readonly maxBytes: number;
+    /** What to do about a body that is longer. */
+    readonly hint: string;
+  },
   onText: (text: string) => void,
 ): Promise<void> {
-  const { signal, onBytes, clock } = options;
+  const { signal, onBytes, clock, maxBytes, hint } = options;
+  let bytes = 0;
   // A BOM is no white space to a JSON parser; where the chunks are split must make no difference.
   const decoder = new TextDecoder("utf-8", { ignoreBOM: true });
   let turnStartMs = clock === undefined ? 0 : monotonicNow(clock);
@@ -237,6 +266,10 @@ async function readBody(
       }
       signal?.throwIfAborted();
       if (chunk === undefined) return onText(decoder.decode());
+      bytes += chunk.byteLength;
+      if (bytes > maxBytes) {
+        throw new DecodeError(`The answer for ${subject} is longer than ${maxBytes} bytes; ${hint}`);
+      }
       onText(decoder.decode(chunk, { stream: true }));
       if (clock !== undefined && monotonicNow(clock) - turnStartMs >= TURN_MS) {
         await nextTurn();
