@@ -59,15 +59,15 @@ export const SUITE_MUTATIONS: readonly SuiteMutation[] = [
   {
     name: "reflector: a list leaves a listener",
     file: "src/reflector/patient_source.ts",
-    find: "    } finally {\n      link.unlink();\n    }",
-    replace: "    } finally {\n      // it listens on\n    }",
+    find: "      silence.stop();\n      link.unlink();",
+    replace: "      silence.stop();",
     test: "tests/reflector/reflector_life_test.ts",
   },
   {
     name: "reflector: a streamed list leaves a listener",
     file: "src/reflector/watch_list.ts",
-    find: "    clock.clearTimeout(deadline);\n    link.unlink();",
-    replace: "    clock.clearTimeout(deadline);",
+    find: "    deadline.stop();\n    link.unlink();",
+    replace: "    deadline.stop();",
     test: "tests/reflector/reflector_life_test.ts",
   },
   {
