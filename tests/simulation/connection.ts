@@ -43,6 +43,8 @@ export interface ConnectionOptions {
   /** An ERROR that refuses the resourceVersion got through. */
   readonly onUnavailable: () => void;
   readonly onClosed: (how: Closing) => void;
+  /** Bytes reach the program. */
+  readonly onBytes: () => void;
 }
 
 const COALESCE_MS = 200;
@@ -232,11 +234,13 @@ export class Connection implements Stream {
   #enqueue(bytes: Uint8Array): void {
     if (bytes.length === 0) return;
     this.lastDeliveryMs = this.#time.worldNow();
+    this.#options.onBytes();
     // A byte stream takes the memory away from whoever enqueues.
     this.#controller!.enqueue(this.#options.byteStream ? bytes.slice() : bytes as Uint8Array<ArrayBuffer>);
   }
 
   #finish(how: "end" | "reset"): void {
+    this.#options.onBytes(); // the end of an answer is news, too
     if (how === "reset") {
       this.#controller!.error(this.#options.random.pick(RESETS)());
     } else {

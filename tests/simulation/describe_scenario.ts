@@ -52,6 +52,12 @@ export function describeAction(action: Action): string {
       return `open watches end with an ERROR event ${action.code} ${action.reason}, with probability ${action.chance}`;
     case "addHandler":
       return `informer ${action.program} gets a handler: ${JSON.stringify(action.handler)}`;
+    case "setClock":
+      return `the wall clock is set ${action.byMs < 0 ? "back" : "forward"} by ${Math.abs(action.byMs)} ms`;
+    case "standStill":
+      return `the programs stand still for ${action.ms} ms, the monotonic clock ${
+        action.stands ? "too" : "goes on"
+      }`;
     case "removeHandler":
       return `informer ${action.program} loses its first handler`;
     case "call": {

@@ -192,6 +192,44 @@ export const MUTATIONS: readonly Mutation[] = [
     replace: "",
   },
   {
+    name: "clock: how old a copy is, is told by the wall clock alone",
+    file: "src/reflector/stall.ts",
+    find: "return Math.ceil(Math.max(monotonicMs, this.#clock.now() - this.#wallMs));",
+    replace: "return Math.ceil(Math.max(0 * monotonicMs, this.#clock.now() - this.#wallMs));",
+  },
+  {
+    name: "clock: how old a copy is, is told by the monotonic clock alone",
+    file: "src/reflector/stall.ts",
+    find: "return Math.ceil(Math.max(monotonicMs, this.#clock.now() - this.#wallMs));",
+    replace: "return Math.ceil(monotonicMs);",
+  },
+  {
+    name: "clock: silence is measured by the wall clock",
+    file: "src/reflector/watchdog.ts",
+    find: "import { type Clock, monotonicNow, type TimerHandle } from",
+    replace:
+      "const monotonicNow = (clock: Clock) => clock.now();\nimport { type Clock, type TimerHandle } from",
+  },
+  {
+    name: "clock: a watch is trusted although the program stood still",
+    file: "src/reflector/stall.ts",
+    find: "if (stalledMs < STALL_MS) return false;",
+    replace: "if (stalledMs < Infinity) return false;",
+  },
+  {
+    name: "clock: a wall clock that is set back is taken for a program that stood still",
+    file: "src/reflector/stall.ts",
+    find: "const stalledMs = Math.max(passedMs - LOOK_MS, leapMs);",
+    replace: "const stalledMs = Math.max(passedMs - LOOK_MS, Math.abs(leapMs));",
+  },
+  {
+    name: "clock: a work queue's delays are measured by the wall clock",
+    file: "src/workqueue/delaying_queue.ts",
+    find: "import { type Clock, monotonicNow, realClock, type TimerHandle } from",
+    replace:
+      "const monotonicNow = (clock: Clock) => clock.now();\nimport { type Clock, realClock, type TimerHandle } from",
+  },
+  {
     name: "reports: a watch that does not reach its server is kept from the error handler",
     file: REFLECTOR,
     find: "const isToldToHandler = report !== undefined || networkErrorOf(failed) !== undefined;",

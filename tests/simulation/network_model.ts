@@ -120,6 +120,7 @@ export class NetworkModel {
   readonly #weather: Weather;
   readonly #open = new Set<SimRequest>();
   #requests = 0;
+  readonly #heardMs = new Map<number, number>();
   state: NetworkState;
 
   constructor(options: NetworkOptions) {
@@ -140,6 +141,11 @@ export class NetworkModel {
   /** Requests that wait for an answer, and answers that are being read. */
   get open(): ReadonlySet<SimRequest> {
     return this.#open;
+  }
+
+  /** When the last byte of an answer reached a program, in the world's time; 0 if none has. */
+  heardMs(program: number): number {
+    return this.#heardMs.get(program) ?? 0;
   }
 
   /** How many requests were made. */
@@ -249,6 +255,7 @@ export class NetworkModel {
         reject(this.#random.pick(FAILURES[how])());
       };
       this.#failures.set(request, fail);
+      const heard = () => void this.#heardMs.set(program, this.#time.worldNow());
       const open = (): Connection => {
         const connection = new Connection({
           ...style,
@@ -257,6 +264,7 @@ export class NetworkModel {
           weather: this.#weather,
           log: (text) => observer.log(`request ${request.id}: ${text}`),
           onUnavailable: () => observer.onUnavailable(request),
+          onBytes: heard,
           onClosed: (how) => {
             observer.log(`request ${request.id}: closed ${how}`);
             if (how === "byClient") observer.onGivenUp(request);
@@ -275,6 +283,7 @@ export class NetworkModel {
           request.state = "answered";
           request.status = status;
           this.#failures.delete(request);
+          heard();
           observer.onAnswer(request, status, this.#retryAfterMs(headers));
           resolve(
             new Response(connection.body, {

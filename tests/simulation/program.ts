@@ -70,6 +70,8 @@ export interface ProgramWorld {
   readonly isHealthy: boolean;
   /** Whether older events may come, of which nothing proves that they were sent again: they are listed as well. */
   readonly mayDoubt: boolean;
+  /** When the last byte of an answer reached it, in the world's time. */
+  readonly heardMs: () => number;
 }
 
 const FIRST_RELIST_MS = 60_000;
@@ -375,6 +377,7 @@ export class Program {
   /** What must be true at every instant. */
   check(): void {
     const { phase, resourceVersion: version, streamPause } = this.informer.status();
+    this.#checkFreshness();
     this.#wasWatching = phase === "watching";
     if (this.#wasWatching) {
       this.#fewestListeners = Math.min(this.#fewestListeners, this.#stop.listeners);
@@ -643,6 +646,16 @@ export class Program {
       if (!state.has(key)) return `it has ${key} ${stateOf(indexer.getByKey(key))}, which is gone`;
     }
     return undefined;
+  }
+
+  /** Nothing is fresh of which nothing was heard for longer, whatever the clocks say. */
+  #checkFreshness(): void {
+    const silenceMs = this.#world.time.worldNow() - this.#world.heardMs();
+    for (const maxAgeMs of [1_000, 30_000, 90_000]) {
+      if (silenceMs > maxAgeMs && this.informer.isFresh(maxAgeMs)) {
+        this.#violate(`says that it is fresh by ${maxAgeMs} ms, and has heard nothing for ${silenceMs} ms`);
+      }
+    }
   }
 
   /** A server that is lost is told of once, or twice where it is back and refuses; then that it is back. */

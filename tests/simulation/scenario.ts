@@ -66,6 +66,8 @@ export type Action =
   | { readonly do: "failWatches"; readonly code: number; readonly reason: string; readonly chance: number }
   | { readonly do: "addHandler"; readonly program: number; readonly handler: HandlerConfig }
   | { readonly do: "removeHandler"; readonly program: number }
+  | { readonly do: "setClock"; readonly byMs: number }
+  | { readonly do: "standStill"; readonly ms: number; readonly stands: boolean }
   | { readonly do: "call"; readonly program: number; readonly call: Call }
   | { readonly do: "judge"; readonly mood: Mood };
 
@@ -130,6 +132,7 @@ export const FAULTS = [
   "noWatch",
   "refusedInStream",
   "slowList",
+  "clock",
 ] as const;
 
 /** One of {@linkcode FAULTS}. */
@@ -355,7 +358,12 @@ function newSteps(random: SeededRandom, making: Making): Step[] {
         steps.push({ atMs, action: { do: "call", program: program(), call: call() } });
       }
     } else if (faults.length > 0) {
-      for (const step of random.pick(faults)()) steps.push({ atMs: atMs + step.atMs, action: step.action });
+      const startMs = atMs;
+      for (const { atMs: afterMs, action } of random.pick(faults)()) {
+        steps.push({ atMs: startMs + afterMs, action });
+        // What comes next comes after it woke up.
+        if (action.do === "standStill") atMs += action.ms;
+      }
     }
   }
   return steps.sort((a, b) => a.atMs - b.atMs);
@@ -545,6 +553,27 @@ function faultSteps(
       }
       return steps;
     });
+  }
+  if (has("clock")) {
+    // A clock that is set back while the monotonic one stands still leaves no trace at all.
+    const isSet = random.chance(0.5);
+    const byMs = () => random.pick([1_000, 40_000, 600_000, 3_600_000, 36_000_000]);
+    makers.push(() =>
+      now(
+        isSet
+          ? { do: "setClock", byMs: random.pick([-1, 1]) * byMs() }
+          : { do: "standStill", ms: random.int(31, 600) * 1_000, stands: random.chance(0.5) },
+      )
+    );
+    if (!isSet) {
+      makers.push(() => [
+        { atMs: 0, action: { do: "injure", with: "silence", chance: 1 } },
+        {
+          atMs: 1,
+          action: { do: "standStill", ms: random.int(60, 600) * 1_000, stands: random.chance(0.5) },
+        },
+      ]);
+    }
   }
   if (has("flaw")) {
     makers.push(() => now(put(random.pick(["schema", "schema", "metadata", "huge"] as const))));

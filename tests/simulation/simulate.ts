@@ -51,6 +51,8 @@ const STREAM_TRIES_MS = 75_000;
 const MOST_SLOW_LISTS = 4;
 /** A watch whose bookmarks stopped is given up after this. */
 const BOOKMARK_SILENCE_MS = 91_000;
+/** A program that stood still notices within this. */
+const STALL_LOOK_MS = 16_000;
 /** A watch is given up so long after the time at which the server should have ended it. */
 const TIMEOUT_GRACE_MS = 5_001;
 /** More requests than this in a minute are a hot loop; the pages of a list count as one. */
@@ -128,8 +130,10 @@ class World {
         fetch: this.#network.fetchFor(index, config.scope, scenario),
         violate: (text) => this.#violate(text),
         log: (text) => this.#log(text),
-        isHealthy: scenario.faults.length === 0,
         mayDoubt: scenario.faults.includes("repeat") || scenario.faults.includes("restore"),
+        isHealthy: scenario.faults.every((fault) => fault === "clock") &&
+          !scenario.steps.some(({ action }) => action.do === "standStill" || action.do === "injure"),
+        heardMs: () => this.#network.heardMs(index),
       });
     });
   }
@@ -274,16 +278,22 @@ class World {
   }
 
   /** When a program must have given up a silent connection. */
-  #giveUpMs({ verb, query, startMs, connection, status }: SimRequest): number {
+  #giveUpMs({ verb, query, connection, status, ...request }: SimRequest): number {
+    // While it stood still it could not count.
+    const { wokeMs, stoodMs } = this.#time;
+    const startMs = Math.max(request.startMs, wokeMs);
     if (verb === "list") return Math.max(connection?.lastDeliveryMs ?? 0, startMs) + LIST_LIMIT_MS;
     if (connection === undefined || status !== 200) return startMs + OPEN_LIMIT_MS;
     if (query.get("sendInitialEvents") === "true" && !connection.sawEnd) {
       return Math.max(connection.lastDeliveryMs, startMs) + STREAM_SILENCE_MS;
     }
-    const timeoutMs = startMs + Number(query.get("timeoutSeconds")) * 1_000 + TIMEOUT_GRACE_MS;
+    const seconds = Number(query.get("timeoutSeconds"));
+    const timeoutMs = request.startMs + seconds * 1_000 + stoodMs + TIMEOUT_GRACE_MS;
+    // A watch that was dead when it woke up is given up with the next look.
+    if ((connection.silentSinceMs ?? Infinity) <= wokeMs) return Math.min(timeoutMs, wokeMs + STALL_LOOK_MS);
     return connection.bookmarks === 0
       ? timeoutMs
-      : Math.min(timeoutMs, connection.lastDeliveryMs + BOOKMARK_SILENCE_MS);
+      : Math.min(timeoutMs, Math.max(connection.lastDeliveryMs, wokeMs) + BOOKMARK_SILENCE_MS);
   }
 
   async #converge(when: string, longestMs: number = CONVERGENCE_MS): Promise<boolean> {
@@ -330,6 +340,8 @@ class World {
   /** Whoever asked for resyncs gets them while watching, as long as nothing else happens. */
   async #checkResyncs(): Promise<boolean> {
     if (!this.#scenario.calmSettings.knowsWatch) return false;
+    // A program that stood still has resyncs to make up for, whenever its timers come to it.
+    if (this.#time.wokeMs > 0) return false;
     const windowMs = Math.max(...this.#programs.map((program) => program.resyncWindowMs));
     if (windowMs === 0) return false;
     for (let attempt = 0; attempt < 3; attempt++) {
@@ -419,6 +431,10 @@ class World {
     // What breaks something breaks nothing any more once faults have stopped.
     if (isBefore || this.#time.worldNow() >= START_MS + this.#scenario.calmMs) return;
     switch (action.do) {
+      case "setClock":
+        return this.#time.shiftWallClock(action.byMs);
+      case "standStill":
+        return this.#time.standStill(action.ms, action);
       case "bookmark":
         for (const server of this.#servers) server.bookmarkAll();
         return;
@@ -492,7 +508,7 @@ class World {
         if (retryAfterMs !== undefined) this.#notBeforeMs[program] = this.#time.worldNow() + retryAfterMs;
       },
       onGivenUp: ({ id, program, verb }) => {
-        const isFine = this.#scenario.faults.length > 0 || this.#programs[program].isUnavailable;
+        const isFine = !isUndisturbed(this.#scenario) || this.#programs[program].isUnavailable;
         if (this.#isStopping || isFine) return;
         this.#violate(`informer ${program} gives up request ${id}, a ${verb}, and nothing is wrong`);
       },
@@ -511,6 +527,14 @@ class World {
   #log(text: string): void {
     if (this.#traces) this.#trace.push(`${clockText(this.#time.worldNow() - START_MS)}  ${text}`);
   }
+}
+
+/** Whether there is no reason to give anything up: no faults, but for wall clocks that are set back. */
+function isUndisturbed({ faults, steps }: Scenario): boolean {
+  if (faults.some((fault) => fault !== "clock")) return false;
+  return steps.every(({ action }) =>
+    action.do !== "standStill" && action.do !== "injure" && (action.do !== "setClock" || action.byMs < 0)
+  );
 }
 
 function setTimeout0(callback: (value?: unknown) => void): void {

@@ -6,7 +6,7 @@
 import type { Clock, TimerHandle } from "@listwatch/cache";
 
 interface Timer {
-  readonly dueMs: number;
+  dueMs: number;
   readonly order: number;
   readonly callback: () => void;
   readonly ofProgram: boolean;
@@ -26,6 +26,9 @@ export class VirtualTime implements Clock {
   readonly #startMs: number;
   #order = 0;
   #programTimers = 0;
+  /** For how long the monotonic clock stood still so far. */
+  #stoodMs = 0;
+  #wokeMs = 0;
   // A binary heap by due time, then by the order in which they were set.
   readonly #heap: Timer[] = [];
   readonly #immediate: Immediate = globals.setImmediate;
@@ -55,12 +58,39 @@ export class VirtualTime implements Clock {
 
   /** Time as it passes, from another beginning than the wall clock's: who mixes them up is far off. */
   monotonicNow(): number {
-    return this.#nowMs - this.#startMs;
+    return this.#nowMs - this.#startMs - this.#stoodMs;
   }
 
   /** Sets the program's wall clock forward, or back. */
   shiftWallClock(byMs: number): void {
     this.#wallAheadMs += byMs;
+  }
+
+  /**
+   * The program stands still for so long: nothing fires meanwhile, and all that was due does right after. The monotonic
+   * clock goes on, as in a frozen isolate; or it `stands` still too, as while a computer is suspended: then the program's
+   * timers notice nothing, and the wall clock has leapt forward.
+   */
+  standStill(ms: number, { stands }: { readonly stands: boolean }): void {
+    this.#nowMs += ms;
+    this.#wokeMs = this.#nowMs;
+    if (!stands) return;
+    this.#stoodMs += ms;
+    const timers = this.#heap.splice(0);
+    for (const timer of timers) {
+      if (timer.ofProgram) timer.dueMs += ms;
+      this.#push(timer);
+    }
+  }
+
+  /** When the program last woke up, in the world's time; 0 if it never slept. */
+  get wokeMs(): number {
+    return this.#wokeMs;
+  }
+
+  /** For how long the monotonic clock stood still so far. */
+  get stoodMs(): number {
+    return this.#stoodMs;
   }
 
   /** The world's own time, which nobody sets. */
@@ -124,6 +154,11 @@ export class VirtualTime implements Clock {
   #set(callback: () => void, ms: number, ofProgram: boolean): Timer {
     const dueMs = this.#nowMs + Math.max(ms, 0);
     const timer: Timer = { dueMs, order: this.#order++, callback, ofProgram, state: "set" };
+    this.#push(timer);
+    return timer;
+  }
+
+  #push(timer: Timer): void {
     const heap = this.#heap;
     let at = heap.length;
     heap.push(timer);
@@ -134,7 +169,6 @@ export class VirtualTime implements Clock {
       at = parent;
     }
     heap[at] = timer;
-    return timer;
   }
 
   /** Takes out the next timer that is due by `untilMs`. */
