@@ -5,6 +5,7 @@
  */
 
 import { PerformanceObserver } from "node:perf_hooks";
+import process from "node:process";
 import type { Measurement } from "../lib/measurement.ts";
 import { type Interval, overlapOf } from "./intervals.ts";
 
@@ -16,13 +17,15 @@ type LoopDelays = Pick<
 /** How long the event loop is away: a timer of one millisecond, and how much later than that it comes. */
 export class LoopProbe {
   readonly #collector = new CollectorProbe();
-  readonly #samples: { readonly endMs: number; readonly delayMs: number }[] = [];
+  readonly #samples: { readonly endMs: number; readonly delayMs: number; readonly cpuMs: number }[] = [];
   #timer: ReturnType<typeof setTimeout> | undefined;
   #lastMs = 0;
+  #lastCpuMs = 0;
 
   start(): void {
     this.#collector.start();
     this.#lastMs = performance.now();
+    this.#lastCpuMs = threadCpuMs();
     const tick = () => {
       this.#sample();
       this.#timer = setTimeout(tick, PROBE_MS);
@@ -41,10 +44,10 @@ export class LoopProbe {
       p999TaskMs: sorted[at],
       ...(pauses && {
         longestPauseMs: Math.max(0, ...pauses.map(({ startMs, endMs }) => endMs - startMs)),
-        // Less the time for which the collector stopped everything.
+        // Less the time for which the collector stopped everything, and in which other processes had the processor.
         longestOwnTaskMs: Math.max(
-          ...this.#samples.map(({ endMs, delayMs }) =>
-            delayMs - overlapOf([{ startMs: endMs - delayMs, endMs }], pauses)
+          ...this.#samples.map(({ endMs, delayMs, cpuMs }) =>
+            Math.min(cpuMs, delayMs - overlapOf([{ startMs: endMs - delayMs, endMs }], pauses))
           ),
         ),
       }),
@@ -53,8 +56,14 @@ export class LoopProbe {
 
   #sample(): void {
     const now = performance.now();
-    this.#samples.push({ endMs: now, delayMs: Math.max(0, now - this.#lastMs - PROBE_MS) });
+    const cpuMs = threadCpuMs();
+    this.#samples.push({
+      endMs: now,
+      delayMs: Math.max(0, now - this.#lastMs - PROBE_MS),
+      cpuMs: cpuMs - this.#lastCpuMs,
+    });
     this.#lastMs = now;
+    this.#lastCpuMs = cpuMs;
   }
 }
 
@@ -90,6 +99,14 @@ export class CollectorProbe {
       this.#pauses.push({ startMs: startTime, endMs: startTime + duration });
     }
   }
+}
+
+/** How long this thread has worked, where the runtime tells; time as it passes otherwise. */
+function threadCpuMs(): number {
+  const { threadCpuUsage } = process as { threadCpuUsage?: () => { user: number; system: number } };
+  if (threadCpuUsage === undefined) return performance.now();
+  const { user, system } = threadCpuUsage.call(process);
+  return (user + system) / 1000;
 }
 
 interface GcEntry {
