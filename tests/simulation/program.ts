@@ -339,6 +339,19 @@ export class Program {
     return !isPassed && (!filters || (bookmarks && this.#hadBookmark));
   }
 
+  /** Objects that it has in a state of the lost history, and that are still there in another. */
+  keysOfLostHistory(): string[] {
+    const { cluster } = this.#world;
+    const objects = cluster.objects(this.config.scope.resource);
+    return this.informer.indexer.listKeys().filter((key) => {
+      const object = objects.get(key);
+      const stored = this.informer.indexer.getByKey(key);
+      return object !== undefined && isWithin(this.config.scope, object) &&
+        object.metadata.uid === stored?.metadata.uid &&
+        Number(stored.metadata.resourceVersion) > cluster.revision + 1;
+    }).sort();
+  }
+
   /** A request is made: the floor must not sink. */
   requested(query: URLSearchParams): void {
     if (query.has("continue")) return;

@@ -152,6 +152,8 @@ export function newScenario(seed: number, faults: readonly Fault[] = FAULTS): Sc
   const random = new SeededRandom(seed);
   // Few kinds of faults at a time: a world in which everything fails at once hides more than it shows.
   const chosen = faults.length === 0 ? [] : pickSome(random, faults, random.int(0, 5));
+  // Restores are of many kinds.
+  if (faults.includes("restore") && !chosen.includes("restore") && random.chance(0.2)) chosen.push("restore");
   // After a restore versions go back: what else they are told by (what a proxy sends again, what was refused at which
   // version, which bookmarks came) would not be known any more.
   if (chosen.includes("restore")) {
@@ -181,7 +183,7 @@ export function newScenario(seed: number, faults: readonly Fault[] = FAULTS): Sc
       ? "slow"
       : "sent",
     knowsWatch: !(has("noWatch") && random.chance(0.5)),
-    bookmarks: !((has("noBookmarks") || has("restore")) && random.chance(has("restore") ? 0.2 : 0.5)),
+    bookmarks: !((has("noBookmarks") || has("restore")) && random.chance(0.5)),
     listsFromCache: random.chance(0.85),
     tokensExpire: false,
     refusesByHttp: random.chance(0.3),

@@ -244,7 +244,7 @@ class World {
     const restored = this.#restored;
     if (restored === undefined) return;
     // Something happens in every scope: without an event nobody can know.
-    if (!restored.filters) this.#writeToEach("calm");
+    if (!restored.filters) this.#writeToEach();
     for (const program of this.#programs) {
       if (program.canNoticeRestore({ ...restored, bookmarks: this.#settings.bookmarks })) continue;
       this.#log(`informer ${program.index} cannot know of the restore: its watch is too old`);
@@ -252,10 +252,12 @@ class World {
     }
   }
 
-  #writeToEach(name: string): void {
+  #writeToEach(): void {
     for (const [index, { scope }] of this.#scenario.programs.entries()) {
-      const key = `${scope.namespace || "a"}/${name}-${index}`;
-      this.#cluster.put(scope.resource, key, { app: scope.app || "web", node: "node-1", value: 1_000 });
+      const lost = this.#programs[index].keysOfLostHistory();
+      const key = lost.length > 0 ? this.#random.pick(lost) : `${scope.namespace || "a"}/calm-${index}`;
+      if (lost.length > 0 && this.#random.chance(0.5)) this.#cluster.delete(scope.resource, key);
+      else this.#cluster.put(scope.resource, key, { app: scope.app || "web", node: "node-1", value: 1_000 });
     }
   }
 
