@@ -304,22 +304,10 @@ export const MUTATIONS: readonly Mutation[] = [
     replace: "",
   },
   {
-    name: "informer: an older event of an object that is stored newer counts as sent again",
-    file: ORDER,
-    find: "uidOf(stored) === uidOf(object) && this.#hasPassed(change) ?",
-    replace: "uidOf(stored) === uidOf(object) ?",
-  },
-  {
     name: "informer: an older event of an object that is not stored counts as sent again",
     file: ORDER,
     find: 'if (stored === undefined) return "doubtful";',
     replace: 'if (stored === undefined) return "seen";',
-  },
-  {
-    name: "informer: an older delete of a newer object counts as sent again",
-    file: ORDER,
-    find: 'return isNewerStored ? "doubtful" : "late";',
-    replace: 'return isNewerStored ? "seen" : "late";',
   },
   {
     name: "informer: of the same version means of the same content",
