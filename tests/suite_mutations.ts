@@ -29,6 +29,13 @@ export const SUITE_MUTATIONS: readonly SuiteMutation[] = [
     test: "tests/watch/decode_watch_test.ts",
   },
   {
+    name: "watch: a frame without an end grows and grows",
+    file: "src/watch/frame_cutter.ts",
+    find: "    this.#restLength += part.length;\n    if",
+    replace: "    this.#restLength = part.length;\n    if",
+    test: "tests/watch/decode_watch_test.ts",
+  },
+  {
     name: "projection: one wrong guess makes up for another",
     file: "src/watch/projection.ts",
     find: "        if (this.#hasGuessed) return false;\n",
@@ -110,6 +117,13 @@ export const SUITE_MUTATIONS: readonly SuiteMutation[] = [
     file: "src/workqueue/work_queue.ts",
     find: "    try {\n      return await getter.promise;\n    } finally {\n      stop?.();\n    }",
     replace: "    void stop;\n    return await getter.promise;",
+    test: "tests/workqueue/work_queue_test.ts",
+  },
+  {
+    name: "work queue: it listens to its own signal when it was shut down",
+    file: "src/workqueue/work_queue.ts",
+    find: "    this.#unlink?.();\n",
+    replace: "",
     test: "tests/workqueue/work_queue_test.ts",
   },
   {

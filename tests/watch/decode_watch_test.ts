@@ -202,6 +202,12 @@ describe("decodeWatch", () => {
     );
   });
 
+  it("ends at a frame without an end as soon as that is too long, in however small pieces it comes", async () => {
+    const pieces = Array.from({ length: 30 }, () => bytes("x".repeat(10)));
+    const items = await itemsOf(bodyOf(pieces), { maxFrameBytes: 100 });
+    assert.deepEqual(items.map(({ type }) => type), ["ERROR"]);
+  });
+
   it("counts the length of a frame in bytes, however many characters those are and however they are split", async () => {
     for (const character of ["é", "€", "😀"]) {
       const text = JSON.stringify(event(character.repeat(20)));
