@@ -141,6 +141,20 @@ export const SUITE_MUTATIONS: readonly SuiteMutation[] = [
     test: "tests/hono/reads_test.ts",
   },
   {
+    name: "read API: a list goes on in the next namespace",
+    file: "src/hono/list.ts",
+    find: "lowerBound(keys, `${at.namespace}0`)",
+    replace: "lowerBound(keys, `${at.namespace}1`)",
+    test: "tests/hono/reads_test.ts",
+  },
+  {
+    name: "read API: a list shows an object as it was listed before",
+    file: "src/hono/snapshot.ts",
+    find: "  updated(): void {\n    this.#snapshot = undefined;\n  }",
+    replace: "  updated(): void {}",
+    test: "tests/hono/reads_test.ts",
+  },
+  {
     name: "read API: a bookmark comes while initial events wait",
     file: "src/hono/watch_stream.ts",
     find: "return this.#initialDone && this.#cursor === this.#log.head;",

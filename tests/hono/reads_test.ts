@@ -286,6 +286,27 @@ describe("pages", () => {
     }
   });
 
+  it("end with their namespace, though another one's name begins with its name", async () => {
+    const found = ["b-1/x", "b/x", "b0/x", "b00/x", "bb/x"].map((name, i) => object(name, i + 1));
+    const { api } = apiOf(found, 10);
+    for (const query of ["", "?limit=1", "?limit=9"]) {
+      const list = await get(api, `/api/v1/namespaces/b/pods${query}`);
+      assert.deepEqual([names(list), list.metadata.continue], [["b/x"], undefined]);
+    }
+  });
+
+  it("show what is there now, though the same was listed before it changed", async () => {
+    const { api, informer } = apiOf([object("shop/a", 5), object("shop/b", 6)], 10);
+    const versions = async () =>
+      (await get(api, "/api/v1/pods")).items.map(({ metadata }: Json) => metadata.resourceVersion);
+    assert.deepEqual(await versions(), ["5", "6"]);
+    informer.put(object("shop/a", 11));
+    assert.deepEqual(await versions(), ["11", "6"]);
+    informer.remove("shop/a", 12);
+    informer.put(object("shop/a", 13));
+    assert.deepEqual(await versions(), ["13", "6"]);
+  });
+
   it("stay in the namespace of the request, whatever place somebody writes into a token", async () => {
     const { api } = apiOf(["a/x", "a/y", "b/x", "b/y", "c/x"].map((name, i) => object(name, i + 1)), 10);
     const path = "/api/v1/namespaces/b/pods";
