@@ -260,7 +260,8 @@ function isReady(pod: Pod): boolean {
   return ready?.status === "True";
 }
 
-const LONGEST_NAME = 128;
+// What a namespace may be long, and most names of nodes are.
+const LONGEST_NAME = 64;
 
 /** A name as it is shown. */
 export function shownName(name: string): string {
