@@ -211,6 +211,7 @@ export class EventLog<T extends KubernetesObject> {
 
   /** Whether the content reaches a resourceVersion within a time; at once if it has, or never will. */
   async reaches(resourceVersion: string, options: VersionWaitOptions): Promise<boolean> {
+    if (this.#informer.status().phase === "stopped") this.#waiters.stop();
     return await this.#waiters.wait(resourceVersion, options) === "reached";
   }
 

@@ -23,12 +23,13 @@ const MAX_LAG_MS = 120_000;
 const MAX_LAG_WITHOUT_BOOKMARKS_MS = 660_000;
 
 /**
- * Why an informer's copy must not be relied on, at this moment: it has not synced, or its server was not heard of for
- * too long. `undefined` if it may be. By no timer: a program that was frozen meanwhile is found out by whoever asks.
+ * Why an informer's copy must not be relied on, at this moment: it has not synced, it has stopped, or its server was not
+ * heard of for too long. `undefined` if it may be. By no timer: a program that was frozen meanwhile is found out by whoever asks.
  */
 export function unreadiness(informer: ServedInformer, maxLagMs: number | undefined): string | undefined {
   const { phase, lagMs, hasNoBookmarks } = informer.status();
   if (!informer.hasSynced()) return `not synced, ${phase}`;
+  if (phase === "stopped") return "stopped";
   const mostMs = maxLagMs ?? (hasNoBookmarks ? MAX_LAG_WITHOUT_BOOKMARKS_MS : MAX_LAG_MS);
   if (lagMs === undefined || lagMs <= mostMs) return undefined;
   return `API server not heard of for ${Math.round(lagMs / 1_000)} s, ${phase}`;

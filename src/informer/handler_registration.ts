@@ -44,7 +44,10 @@ export interface HandlerRegistration {
   readonly name: string;
   /** Whether the informer has synced and this handler has handled every object of its initial list. */
   hasSynced(): boolean;
-  /** Resolves when that becomes true. */
+  /**
+   * Resolves when that becomes true; rejects with an `InformerStateError` when it never will, as the handler was taken
+   * away or the informer has stopped before.
+   */
   readonly synced: Promise<void>;
   /** How many notifications wait for this handler. */
   readonly backlog: number;
@@ -60,7 +63,9 @@ export function newHandlerRegistration<T>(
   return {
     name: listener.name,
     hasSynced: () => listener.hasSynced,
-    synced: listener.synced,
+    get synced() {
+      return listener.synced;
+    },
     get backlog() {
       return listener.backlog;
     },

@@ -7,11 +7,13 @@ import type { KeyFunc } from "../meta/keys.ts";
 import type { Held, ObjectCodec } from "../store/object_codec.ts";
 import { sleepUnlessAborted } from "../util/abort.ts";
 import { type Clock, monotonicNow } from "../util/clock.ts";
+import { Latch } from "../util/deferred.ts";
 import { errorMessage } from "../util/errors.ts";
 import { isThenable } from "../util/guarded.ts";
 import type { Logger } from "../util/logger.ts";
 import type { Steps } from "../util/steps.ts";
 import type { TurnQueue } from "../util/turn_queue.ts";
+import { InformerStateError } from "./errors.ts";
 import { type Notification, notify, type ResourceEventHandler } from "./event_handler.ts";
 import type { InformerMetrics } from "./informer_metrics.ts";
 import type { ListCursor, ListNotifications } from "./list_notifications.ts";
@@ -60,6 +62,7 @@ export class ProcessorListener<T> {
   readonly #options: ProcessorListenerOptions<T>;
   readonly #pending: Mailbox<Held<T>>;
   readonly #stop = new AbortController();
+  readonly #stopped = new Latch();
   readonly #tracker = new SingleFileTracker();
   /** For log lines. */
   readonly name: string;
@@ -98,9 +101,17 @@ export class ProcessorListener<T> {
     return this.#tracker.hasSynced();
   }
 
-  /** Resolves when {@linkcode ProcessorListener.hasSynced} becomes true. */
+  /**
+   * Resolves when {@linkcode ProcessorListener.hasSynced} becomes true.
+   *
+   * @throws {InformerStateError} It was stopped before.
+   */
   get synced(): Promise<void> {
-    return this.#tracker.synced;
+    return Promise.race([this.#tracker.synced, this.#stopped.opened]).then(() => {
+      if (!this.hasSynced) {
+        throw new InformerStateError(`Cannot wait for ${this.name}: it was stopped before it had synced`);
+      }
+    });
   }
 
   /** Queues a notification; it is delivered in a later microtask, never in this turn of the caller. */
@@ -161,6 +172,7 @@ export class ProcessorListener<T> {
   stop(): Promise<void> {
     this.stopping();
     this.#stop.abort();
+    this.#stopped.open();
     this.#pending.clear();
     return this.#pump === undefined || this.#stopsItself ? Promise.resolve() : this.#ended(this.#pump);
   }

@@ -52,6 +52,18 @@ describe("a served SharedIndexInformer", () => {
     assert.equal(informer.isFresh(1_000), true);
   });
 
+  it("that has stopped is not ready, and a read at a version that it never reaches is answered at once", async () => {
+    const { informer, api, clock } = chain();
+    const running = informer.start();
+    await clock.advance(0);
+    const stopping = running.stop();
+    await clock.advance(0);
+    await stopping;
+    assert.match(await (await api.request("/readyz")).text(), /informer\/pods failed: stopped/);
+    // The clock stands still: nothing that waits would ever end.
+    assert.equal((await api.request("/api/v1/pods?resourceVersion=999999")).status, 504);
+  });
+
   it("is ready for as long as its options say", async () => {
     const clock = new FakeClock();
     const server = new InMemoryApiServer({ clock });

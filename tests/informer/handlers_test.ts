@@ -62,6 +62,20 @@ describe("a handler that joins late", () => {
     await registration.synced;
   });
 
+  it("that waits for its sync hears that it never comes, where it is taken away or the informer stops before", async () => {
+    const rig = newRig();
+    const [removed, waiting] = [rig.record().registration, rig.record().registration];
+    await rig.informer.removeEventHandler(removed);
+    await assert.rejects(removed.synced, {
+      code: "InformerState",
+      message: /was stopped before it had synced/,
+    });
+    const waits = assert.rejects(waiting.synced, { code: "InformerState" });
+    await rig.informer.run(AbortSignal.abort());
+    await waits;
+    await assert.rejects(waiting.synced, { code: "InformerState" });
+  });
+
   it("is told nothing in the turn that it joins", async () => {
     await using rig = newRig();
     rig.source.add(named("a"));
