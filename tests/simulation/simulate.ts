@@ -348,9 +348,10 @@ class World {
     if (windowMs === 0) return false;
     for (let attempt = 0; attempt < 3; attempt++) {
       const { requests } = this.#network;
+      const isQuiet = this.#programs.every(({ informer }) => informer.status().phase === "watching");
       for (const program of this.#programs) program.watchResyncs();
       if (await this.#advance(windowMs)) return true;
-      if (this.#network.requests > requests) continue; // a cycle that begins anew begins its resyncs anew
+      if (!isQuiet || this.#network.requests > requests) continue; // a cycle that begins anew begins its resyncs anew
       for (const program of this.#programs) program.checkResyncs(windowMs);
       break;
     }
