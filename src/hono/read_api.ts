@@ -69,8 +69,9 @@ export interface ReadApi extends Hono {
  *   resourceVersion waits until the cache has come to it, and is answered 504 if it does not.
  * - Objects are encoded as they are in the store, one by one. A number that `JSON.parse` could not hold (beyond 2^53)
  *   comes out rounded.
- * - A relist of an informer is one step: connected watches get its changes, watches from before it 410 Expired. One at
- *   an older resourceVersion, of a restored server, ends all watches with 410 Expired.
+ * - A relist of an informer is one step: connected watches get its changes (up to 4 MiB of them, else 410 Expired),
+ *   watches from before it 410 Expired. One at an older resourceVersion, of a restored server, ends all watches with 410
+ *   Expired.
  * - What a store holds encoded stays so: objects are decoded one by one, while they are selected or written.
  * - No timer runs while no watch is open and no read waits.
  *

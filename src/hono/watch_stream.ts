@@ -53,6 +53,9 @@ export interface WatchRequest<T> {
 // Small enough that a slow reader holds little, large enough that a burst is a few writes.
 const CHUNK_BYTES = 64 * 1024;
 
+// What a relist may put into the stream of one reader at once.
+const RELIST_BYTES = 4 * 1024 * 1024;
+
 /**
  * Opens a watch: events as lines of JSON, those of one turn in one chunk.
  *
@@ -160,10 +163,13 @@ class Watch<T extends KubernetesObject> implements LogReader, OpenWatch {
     }
   }
 
-  cut(): void {
+  cut(): undefined {
     const status = watchTooOld(this.#resourceVersion, this.#log.oldestResourceVersion);
-    this.#enqueue(encode(eventText("ERROR", status)));
-    this.stop();
+    const controller = this.#controller;
+    // First, as a stream asks for more while it is given something.
+    this.close();
+    controller?.enqueue(encode(eventText("ERROR", status)));
+    controller?.close();
   }
 
   end(): void {
@@ -252,6 +258,8 @@ class Watch<T extends KubernetesObject> implements LogReader, OpenWatch {
       if (bytes === undefined) continue;
       this.#parts.push(bytes);
       this.#length += bytes.byteLength;
+      // It is cheaper for both to list again, which waits for the reader.
+      if (this.#isWithinRelist && this.#length > RELIST_BYTES) return this.cut();
     }
     if (this.#length === 0) return undefined;
     const chunk = concatenate(this.#parts, this.#length);

@@ -182,6 +182,22 @@ describe("what waits for readers", () => {
     assert.ok(await waiting(responses) < 50_000_000);
   });
 
+  it("of a relist that changed very much is nothing but 410: to list again waits for the reader", async () => {
+    const { api, informer } = apiOf(manyPods(100), { eventWindow: 20_000 });
+    const pods = (name: string, count: number, version: number) =>
+      manyPods(count).map(({ spec }, i) => object(`shop/${name}-${i}`, version + i, { spec }));
+    const many = await api.request(WATCH);
+    const first = pods("q", 6_000, 30_001);
+    informer.relist(first, 40_000);
+    await settle();
+    assert.match(await many.text(), /^\{"type":"ERROR".{0,500}"code":410\}\}\n$/);
+    const few = await api.request("/api/v1/pods?watch=1&resourceVersion=40000");
+    informer.relist([...first, ...pods("r", 1_000, 40_001)], 50_000);
+    await settle();
+    api.endWatches();
+    assert.ok((await few.text()).length > 1_000_000);
+  });
+
   it("is one chunk each where all together have too much, and nobody waits for another to read", async () => {
     const { api } = apiOf(manyPods(500), { maxBufferedBytes: 1, watchBufferBytes: 1_000_000 });
     const open = () => api.request("/api/v1/pods?watch=1&allowWatchBookmarks=1");
