@@ -12,6 +12,12 @@ import { OutageTeller } from "./outage.ts";
 import type { ReflectorOptions } from "./reflector_options.ts";
 import type { StreamPauseBegin } from "./stream_trial.ts";
 
+const PAUSE_IN_WORDS: Readonly<Record<StreamPauseBegin["cause"], string>> = {
+  stalled: "the streamed list stalled",
+  unfinished: "streamed lists do not come to their end",
+  refused: "streamed lists are refused, and lists are not",
+};
+
 /** Tells the user's functions, and the log where there are none. What those functions throw is logged. */
 export class ReflectorReports {
   readonly #name: string;
@@ -46,9 +52,7 @@ export class ReflectorReports {
 
   /** Lists take the place of streams; said once, until a stream finishes. */
   streamsPaused({ cause, message, ms, isRepeated }: StreamPauseBegin): void {
-    const what = cause === "stalled"
-      ? "the streamed list stalled"
-      : "streamed lists do not come to their end";
+    const what = PAUSE_IN_WORDS[cause];
     this.log(
       isRepeated ? "debug" : "warn",
       `${what}; listing instead for the next ${ms / 3_600_000} h: ${message}`,

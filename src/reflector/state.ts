@@ -34,6 +34,7 @@ import { isBrokenFrame } from "./events.ts";
 import { VeryShortWatchError } from "./reflector_options.ts";
 import {
   afterList as trialAfterList,
+  afterRefused,
   afterUnfinished,
   isPaused,
   NEW_TRIAL,
@@ -51,7 +52,7 @@ export type Step =
   /** Watch from the last resourceVersion, on the stream that is open if there is one. */
   | { readonly do: "watch" }
   /** Wait, then go on. */
-  | { readonly do: "backOff"; readonly then: "stream" | "watch" | "start" };
+  | { readonly do: "backOff"; readonly then: "stream" | "list" | "watch" | "start" };
 
 /** The first list of a cycle, which a second one repeats without its resourceVersion. */
 export interface ListAttempt {
@@ -204,38 +205,45 @@ function afterStream(
     return { state: { ...state, trial }, step: { do: "list" }, pause };
   }
   // client-go asks again at once, which is a hot loop where a proxy closes streams.
-  if ("closed" in outcome) return unfinished(state, outcome.lastedMs, outcome.closed, "backOff");
+  if ("closed" in outcome) {
+    const { lastedMs, closed: message } = outcome;
+    return unfinished(afterUnfinished(state.trial, nowMs, { lastedMs, message }), state, "backOff");
+  }
   const { error, lastedMs } = outcome;
   // A server that is away, or names a time because it is busy, may well know how to stream.
-  if (isConnectionRefused(error) || isTooManyRequests(error)) {
-    return { state, step: { do: "backOff", then: "stream" } };
+  const message = errorMessage(error);
+  if (isConnectionRefused(error) || isTooManyRequests(error)) return refused(state, error, nowMs);
+  if (isRetriable(error)) {
+    return unfinished(afterUnfinished(state.trial, nowMs, { lastedMs, message }), state, "backOff");
   }
-  if (isRetriable(error)) return unfinished(state, lastedMs, errorMessage(error), "backOff");
   if (isUnavailable(error)) {
+    const unavailable = { ...state, isResourceVersionUnavailable: true };
+    const next = refused(unavailable, error, nowMs);
     // At once the first time; a server that refuses the most recent data as well is given time.
-    const step: Step = state.isResourceVersionUnavailable
-      ? { do: "backOff", then: "stream" }
-      : { do: "stream" };
-    return { state: { ...state, isResourceVersionUnavailable: true }, step };
+    return state.isResourceVersionUnavailable ? next : { state: next.state, step: { do: "stream" } };
   }
-  if (statusErrorOf(error)?.retryAfterMs !== undefined) {
-    return { state, step: { do: "backOff", then: "stream" } };
-  }
+  if (statusErrorOf(error)?.retryAfterMs !== undefined) return refused(state, error, nowMs);
   // What is no stream at all: a list on one line, a page of a proxy, nothing.
   if (isBrokenFrame(error) || error instanceof VeryShortWatchError) {
-    return unfinished(state, lastedMs, errorMessage(error), "list");
+    return unfinished(afterUnfinished(state.trial, nowMs, { lastedMs, message }), state, "list");
   }
   return { state, step: { do: "list" } };
 }
 
+/**
+ * A stream was refused as a list might be: another one is tried, unless a list has to decide whether that is so. It
+ * waits as long as the server asked for.
+ */
+function refused(state: ReflectorState, error: unknown, nowMs: number): Transition {
+  const trial = afterRefused(state.trial, nowMs, errorMessage(error));
+  const next = { ...state, trial };
+  if (trial.suspicion === undefined) return { state: next, step: { do: "backOff", then: "stream" } };
+  const isAskedToWait = statusErrorOf(error)?.retryAfterMs !== undefined || isTooManyRequests(error);
+  return { state: next, step: isAskedToWait ? { do: "backOff", then: "list" } : { do: "list" } };
+}
+
 /** A stream did not finish: another one is tried, unless a list has to decide whether streams are at fault. */
-function unfinished(
-  state: ReflectorState,
-  lastedMs: number,
-  message: string,
-  otherwise: "backOff" | "list",
-): Transition {
-  const trial = afterUnfinished(state.trial, lastedMs, message);
+function unfinished(trial: StreamTrial, state: ReflectorState, otherwise: "backOff" | "list"): Transition {
   const lists = otherwise === "list" || trial.suspicion !== undefined;
   return { state: { ...state, trial }, step: lists ? { do: "list" } : { do: "backOff", then: "stream" } };
 }

@@ -63,9 +63,10 @@ export interface ReflectorError {
 export interface StreamPause {
   /**
    * `stalled`: a stream was open and did not come to its end. `unfinished`: three in a row, or thirty seconds of them,
-   * were closed, broke off, were not answered or carried no events, and a list succeeded then.
+   * were closed, broke off, were not answered or carried no events, and a list succeeded then. `refused`: the server
+   * refused them for a minute - it was busy, away, or had not reached their version -, and a list succeeded then.
    */
-  readonly cause: "stalled" | "unfinished";
+  readonly cause: "stalled" | "unfinished" | "refused";
   /** What ended the last stream. */
   readonly message: string;
   /** Since when, in milliseconds since the epoch. */

@@ -5,9 +5,11 @@ import {
   metaNamespaceKey,
   NetworkError,
   newCluster,
+  newStatus,
   newStore,
   Reflector,
   type ReflectorOptions,
+  StatusError,
 } from "@listwatch/cache";
 import { FakeClock, type FakeWatcher } from "@listwatch/cache/testing";
 import { onAbort } from "../../src/util/abort.ts";
@@ -22,7 +24,11 @@ const END = { "k8s.io/initial-events-end": "true" };
 type Stream = (clock: FakeClock, signal: AbortSignal) => Promise<FakeWatcher>;
 
 /** A reflector whose source answers lists and watches, and streams as `stream` does. */
-function newWorld(stream: Stream, options: ReflectorOptions = {}) {
+function newWorld(
+  stream: Stream,
+  options: ReflectorOptions = {},
+  list: () => Promise<never> | undefined = () => undefined,
+) {
   const clock = new FakeClock();
   const log = new LogRecorder();
   const errors: Error[] = [];
@@ -34,7 +40,7 @@ function newWorld(stream: Stream, options: ReflectorOptions = {}) {
       description: "pods",
       list: () => {
         requests.push("list");
-        return Promise.resolve(page("a@1 b@2", "10"));
+        return list() ?? Promise.resolve(page("a@1 b@2", "10"));
       },
       watch: ({ sendInitialEvents }, { signal }) => {
         requests.push(sendInitialEvents ? "stream" : "watch");
@@ -227,17 +233,86 @@ describe("streamed lists that never come to their end", () => {
   });
 });
 
+describe("streamed lists that are refused for ever, while lists are well", () => {
+  const busy = (code: number, retryAfterMs?: number) =>
+    new StatusError(newStatus(code, code === 429 ? "TooManyRequests" : "ServiceUnavailable", "busy"), {
+      ...(retryAfterMs === undefined ? {} : { retryAfterMs }),
+    });
+  const tooLarge = new StatusError(
+    newStatus(504, "Timeout", "Too large resource version: 5, current: 4", {
+      causes: [{ reason: "ResourceVersionTooLarge", message: "Too large resource version" }],
+      retryAfterSeconds: 1,
+    }),
+  );
+  const refusals: readonly (readonly [string, Error])[] = [
+    ["429", busy(429, 1_000)],
+    ["429 without a Retry-After", busy(429)],
+    ["500 with a Retry-After", busy(500, 1_000)],
+    ["503 with a Retry-After", busy(503, 1_000)],
+    ["504 Too large resource version", tooLarge],
+    ["410 Expired", new StatusError(newStatus(410, "Expired", "too old resource version"))],
+    ["a refused connection", new NetworkError("ConnectionRefused", "connect ECONNREFUSED")],
+  ];
+  for (const [what, error] of refusals) {
+    it(`by ${what} give way to a list within two minutes, which is said once`, async () => {
+      await using world = newWorld(() => Promise.reject(error));
+      await pass(world.clock, 59_000);
+      assert.equal(world.count("list"), 0);
+      await pass(world.clock, 61_000);
+      assert.deepEqual(world.store.listKeys(), ["a", "b"]);
+      const streams = world.count("stream");
+      await pass(world.clock, DAY_MS, 60_000);
+      assert.equal(world.count("stream"), streams);
+      const { streamPause } = world.reflector.status();
+      assert.equal(streamPause?.cause, "refused");
+      assert.equal(
+        world.log.of("warn").filter((line) => /listing instead for the next 1 h: /.test(line)).length,
+        1,
+      );
+    });
+  }
+
+  it("are listed for no sooner than a Retry-After allows, and are tried for a minute again an hour later", async () => {
+    const error = busy(503, 25_000);
+    await using world = newWorld(() => Promise.reject(error));
+    const times: number[] = [];
+    for (let second = 0; second < 120; second++) {
+      const before = world.requests.length;
+      await pass(world.clock, 1_000);
+      for (let i = before; i < world.requests.length; i++) times.push(second);
+    }
+    assert.deepEqual(world.requests.slice(-2), ["list", "watch"]);
+    for (let i = 2; i < times.length - 1; i++) assert.ok(times[i] - times[i - 1] >= 25, times.join());
+    const streams = world.count("stream");
+    world.watches.at(-1)!.error({ code: 410, reason: "Expired" });
+    await pass(world.clock, HOUR_MS, 60_000);
+    assert.equal(world.count("stream"), streams);
+    world.watches.at(-1)!.error({ code: 410, reason: "Expired" });
+    await pass(world.clock, 180_000);
+    assert.ok(world.count("stream") > streams);
+    assert.equal(world.count("list"), 3);
+    assert.equal(world.log.of("warn").filter((line) => /listing instead/.test(line)).length, 1);
+  });
+});
+
 describe("streamed lists that do not come to their end for another reason", () => {
   it("are not given up where the server is away: its refusals say nothing about them", async () => {
     let isAway = true;
-    await using world = newWorld((_, signal) => {
-      if (isAway) return Promise.reject(new NetworkError("ConnectionRefused", "connection refused"));
-      const watcher = openWatch((one) => (one.add(at("c@11")), one.bookmark("12", END)));
-      onAbort(signal, () => watcher.fail(signal.reason));
-      return Promise.resolve(watcher);
-    });
+    const refused = () => Promise.reject(new NetworkError("ConnectionRefused", "connection refused"));
+    await using world = newWorld(
+      (_, signal) => {
+        if (isAway) return refused();
+        const watcher = openWatch((one) => (one.add(at("c@11")), one.bookmark("12", END)));
+        onAbort(signal, () => watcher.fail(signal.reason));
+        return Promise.resolve(watcher);
+      },
+      {},
+      () => isAway ? refused() : undefined,
+    );
     await pass(world.clock, HOUR_MS, 10_000);
-    assert.equal(world.count("list"), 0);
+    assert.ok(world.count("list") <= 60, `${world.count("list")} lists in an hour`);
+    assert.ok(world.count("stream") > world.count("list"));
+    assert.equal(world.reflector.status().streamPause, undefined);
     isAway = false;
     await pass(world.clock, 60_000);
     assert.deepEqual(world.store.listKeys(), ["c"]);

@@ -29,8 +29,9 @@ const unreachable = new NetworkError("Unreachable", "the network failed");
 const broken = new Error("it broke");
 const undecodable = new StatusError(newDecodingStatus("no JSON"));
 
-const NOW_MS = 5_000;
+const NOW_MS = 100_000;
 const HOUR_MS = 3_600_000;
+const closed = { cause: "unfinished", message: "it was closed" } as const;
 const fresh = initialState(true);
 const trial = fresh.trial;
 const at10: ReflectorState = { ...fresh, resourceVersion: "10" };
@@ -114,25 +115,72 @@ const rows: readonly Row[] = [
     state: at10,
     outcome: { of: "stream", closed: "it was closed", lastedMs: 5_000 },
     step: { do: "backOff", then: "stream" },
-    changes: { trial: { ...trial, unfinished: 1, unfinishedMs: 5_000 } },
+    changes: { trial: { ...trial, unfinished: 1, unfinishedMs: 5_000, failingSinceMs: NOW_MS } },
   },
   {
     name: "the third stream in a row that is closed is followed by a list, which decides",
     state: { ...at10, trial: { ...trial, unfinished: 2, unfinishedMs: 10_000 } },
     outcome: { of: "stream", closed: "it was closed", lastedMs: 5_000 },
     step: { do: "list" },
-    changes: { trial: { ...trial, unfinished: 3, unfinishedMs: 15_000, suspicion: "it was closed" } },
+    changes: {
+      trial: { ...trial, unfinished: 3, unfinishedMs: 15_000, failingSinceMs: NOW_MS, suspicion: closed },
+    },
   },
   {
     name: "a stream that is not answered in half a minute is followed by a list, which decides",
     state: at10,
     outcome: { of: "stream", error: unreachable, lastedMs: 30_000 },
     step: { do: "list" },
-    changes: { trial: { ...trial, unfinished: 1, unfinishedMs: 30_000, suspicion: "the network failed" } },
+    changes: {
+      trial: {
+        ...trial,
+        unfinished: 1,
+        unfinishedMs: 30_000,
+        failingSinceMs: NOW_MS,
+        suspicion: { cause: "unfinished", message: "the network failed" },
+      },
+    },
+  },
+  {
+    name: "streams that were refused for a minute are followed by a list, which decides",
+    state: { ...at10, trial: { ...trial, failingSinceMs: NOW_MS - 60_000 } },
+    outcome: { of: "stream", error: refused, lastedMs: 10 },
+    step: { do: "list" },
+    changes: {
+      trial: {
+        ...trial,
+        failingSinceMs: NOW_MS - 60_000,
+        suspicion: { cause: "refused", message: "connection refused" },
+      },
+    },
+  },
+  {
+    name: "that list comes no sooner than the server asked for",
+    state: { ...at10, trial: { ...trial, failingSinceMs: NOW_MS - 60_000 } },
+    outcome: { of: "stream", error: busy, lastedMs: 10 },
+    step: { do: "backOff", then: "list" },
+    changes: {
+      trial: {
+        ...trial,
+        failingSinceMs: NOW_MS - 60_000,
+        suspicion: { cause: "refused", message: "busy" },
+      },
+    },
+  },
+  {
+    name: "where it fails as well, streams have another minute",
+    state: {
+      ...at10,
+      trial: { ...trial, failingSinceMs: 0, suspicion: { cause: "refused", message: "connection refused" } },
+    },
+    outcome: { of: "list", error: refused, attempt, again: false },
+    step: { do: "backOff", then: "start" },
+    changes: { trial },
+    report: refused,
   },
   {
     name: "streams are at fault where a list succeeds after them",
-    state: { ...at10, trial: { ...trial, unfinished: 3, unfinishedMs: 9, suspicion: "it was closed" } },
+    state: { ...at10, trial: { ...trial, unfinished: 3, unfinishedMs: 9, suspicion: closed } },
     outcome: { of: "list", resourceVersion: "42", paginated: false, attempt },
     step: { do: "watch" },
     changes: {
@@ -143,7 +191,7 @@ const rows: readonly Row[] = [
   },
   {
     name: "streams are not at fault where a list fails as well, but the next one has a single chance",
-    state: { ...at10, trial: { ...trial, unfinished: 3, unfinishedMs: 9, suspicion: "it was closed" } },
+    state: { ...at10, trial: { ...trial, unfinished: 3, unfinishedMs: 9, suspicion: closed } },
     outcome: { of: "list", error: broken, attempt, again: false },
     step: { do: "backOff", then: "start" },
     changes: { trial: { ...trial, unfinished: 3, unfinishedMs: 9 } },
@@ -173,7 +221,7 @@ const rows: readonly Row[] = [
     state: at10,
     outcome: { of: "stream", error: undecodable, lastedMs: 10 },
     step: { do: "list" },
-    changes: { trial: { ...trial, unfinished: 1, unfinishedMs: 10 } },
+    changes: { trial: { ...trial, unfinished: 1, unfinishedMs: 10, failingSinceMs: NOW_MS } },
   },
   {
     name:
@@ -181,45 +229,49 @@ const rows: readonly Row[] = [
     state: at10,
     outcome: { of: "stream", error: unreachable, lastedMs: 10 },
     step: { do: "backOff", then: "stream" },
-    changes: { trial: { ...trial, unfinished: 1, unfinishedMs: 10 } },
+    changes: { trial: { ...trial, unfinished: 1, unfinishedMs: 10, failingSinceMs: NOW_MS } },
   },
   {
     name: "a stream is asked for again after a delay when the server names one, whatever its error",
     state: at10,
     outcome: { of: "stream", error: busy, lastedMs: 90_000 },
     step: { do: "backOff", then: "stream" },
+    changes: { trial: { ...trial, failingSinceMs: NOW_MS } },
   },
   {
     name: "a stream is asked for again after a delay when the server says 429",
     state: at10,
     outcome: { of: "stream", error: tooMany, lastedMs: 90_000 },
     step: { do: "backOff", then: "stream" },
+    changes: { trial: { ...trial, failingSinceMs: NOW_MS } },
   },
   {
     name: "a stream is asked for again after a delay when nobody listens",
     state: at10,
     outcome: { of: "stream", error: refused, lastedMs: 90_000 },
     step: { do: "backOff", then: "stream" },
+    changes: { trial: { ...trial, failingSinceMs: NOW_MS } },
   },
   {
     name: "a stream whose resourceVersion expired is asked for at once without one",
     state: at10,
     outcome: { of: "stream", error: expired, lastedMs: 90_000 },
     step: { do: "stream" },
-    changes: { isResourceVersionUnavailable: true },
+    changes: { isResourceVersionUnavailable: true, trial: { ...trial, failingSinceMs: NOW_MS } },
   },
   {
     name: "a stream whose resourceVersion the server has not reached is asked for at once without one",
     state: at10,
     outcome: { of: "stream", error: tooLarge, lastedMs: 90_000 },
     step: { do: "stream" },
-    changes: { isResourceVersionUnavailable: true },
+    changes: { isResourceVersionUnavailable: true, trial: { ...trial, failingSinceMs: NOW_MS } },
   },
   {
     name: "a stream that expires without a resourceVersion is given time",
     state: unavailable,
     outcome: { of: "stream", error: gone, lastedMs: 90_000 },
     step: { do: "backOff", then: "stream" },
+    changes: { trial: { ...trial, failingSinceMs: NOW_MS } },
   },
   {
     name: "a server that knows no streams is asked for a list, and nobody is told",

@@ -111,6 +111,12 @@ export const MUTATIONS: readonly Mutation[] = [
     replace: "const isSuspect = false;",
   },
   {
+    name: "streamed list: one that is refused is asked for again for ever",
+    file: TRIAL,
+    find: "const isSuspect = nowMs - failingSinceMs >= LONGEST_FAILING_MS;",
+    replace: "const isSuspect = false;",
+  },
+  {
     name: "streamed list: they are taken up again with the next cycle, whatever became of them",
     file: TRIAL,
     find: "return trial.pausedUntilMs !== undefined && nowMs < trial.pausedUntilMs;",

@@ -48,8 +48,8 @@ export interface NetworkState {
   slowListMs: number;
   /** The server that requests go to; `undefined` for any. */
   sticky: number | undefined;
-  /** What becomes of requests with `sendInitialEvents`, which a middlebox does not know. */
-  streams: "pass" | "reset" | "unanswered";
+  /** What becomes of requests with `sendInitialEvents`, which a middlebox does not know, or a server has no room for. */
+  streams: "pass" | "reset" | "unanswered" | "refused" | "tooManySeconds";
   /** So long after its beginning a proxy ends every answer. */
   longestAnswerMs: number | undefined;
 }
@@ -352,6 +352,7 @@ export class NetworkModel {
     if (this.state.streams !== "pass" && request.query.get("sendInitialEvents") === "true") {
       observer.log(`request ${request.id}: ${this.state.streams}`);
       if (this.state.streams === "reset") return fail("reset");
+      if (this.state.streams !== "unanswered") return this.#refuse(request, this.state.streams, answer, fail);
       request.silentSinceMs = this.#time.worldNow();
       return;
     }

@@ -140,6 +140,8 @@ export type Fault = (typeof FAULTS)[number];
 
 /** Longer than nothing may come of a list. */
 const SLOW_LIST_MS = 120_000;
+/** What becomes of streams where only lists come through. */
+const BAD_STREAMS = ["reset", "unanswered", "refused", "tooManySeconds"] as const;
 /** Shorter than the end of a slow stream takes to come. */
 const SHORT_ANSWER_MS = 5_000;
 const NAMESPACES = ["a", "b"];
@@ -192,7 +194,7 @@ export function newScenario(seed: number, faults: readonly Fault[] = FAULTS): Sc
     servesMetadata: random.chance(0.7),
   };
   const calmNetwork: Partial<NetworkState> = {
-    ...(has("cutStream") && random.chance(0.7) && { streams: random.pick(["reset", "unanswered"] as const) }),
+    ...(has("cutStream") && random.chance(0.7) && { streams: random.pick(BAD_STREAMS) }),
     ...(has("shortAnswers") && random.chance(0.7) && { longestAnswerMs: SHORT_ANSWER_MS }),
     // Slower than a page may stand still; nothing gets through that is cut as well.
     ...(has("slowList") && !has("shortAnswers") && { slowListMs: SLOW_LIST_MS }),
@@ -618,7 +620,7 @@ function faultSteps(
   }
   if (has("cutStream")) {
     makers.push(forAWhile(
-      { do: "network", state: { streams: random.pick(["reset", "unanswered"] as const) } },
+      { do: "network", state: { streams: random.pick(BAD_STREAMS) } },
       { do: "network", state: { streams: "pass" } },
     ));
   }

@@ -41,6 +41,8 @@ const HANDLERS_MS = 60_000;
 /** No list, or watch that has not begun, may wait for an answer longer than this. */
 const LIST_LIMIT_MS = 91_000;
 const OPEN_LIMIT_MS = 31_000;
+/** Where streams are refused and lists are not, it is a list's turn after this: a minute of refusals, and a delay. */
+const STREAM_REFUSALS_MS = 130_000;
 /** A streamed list that is silent is given up after this, */
 const STREAM_SILENCE_MS = 11_000;
 /** and one that does not end although nothing is missing after this. */
@@ -366,6 +368,7 @@ class World {
     const isEndless = initialEvents === "endless" || initialEvents === "ignored" || !bookmarks;
     return (isEndless && chatterMs > 0 ? STREAM_END_MS : 0) +
       (streams === "unanswered" ? OPEN_LIMIT_MS : 0) +
+      (streams === "refused" || streams === "tooManySeconds" ? STREAM_REFUSALS_MS : 0) +
       (streams === "reset" || longestAnswerMs !== undefined ? STREAM_TRIES_MS : 0) +
       MOST_SLOW_LISTS * slowListMs;
   }
