@@ -27,6 +27,8 @@ export interface AccessOptions {
   readonly readerNamespaces?: readonly string[];
   /** The only resources that may be read, by the names that people know. */
   readonly readerResources?: readonly string[];
+  /** Sees whom the hook finds; nobody by default. */
+  readonly noting?: (authenticate: Authenticate) => Authenticate;
   /** What is served. Given once it is known. */
   readonly served?: () => readonly { readonly name: string; readonly resource: ApiResource }[];
 }
@@ -57,7 +59,8 @@ export function newAccess(options: AccessOptions): Access {
   const { host, token, namespace, reviewedBy } = options;
   checkOptions(options);
   const local = isLoopback(host);
-  const known = tokenHook(options);
+  const hook = tokenHook(options);
+  const known = hook && options.noting ? options.noting(hook) : hook;
   const rules = rulesOf(options);
   const hosts = new Set((options.allowedHosts ?? []).map((name) => name.toLowerCase()));
   const mayCall = (name: string) =>

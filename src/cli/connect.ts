@@ -65,10 +65,12 @@ export async function connect(source: ClusterSource, options: ConnectOptions): P
     ...(context !== undefined && { context }),
   });
   const name = context ?? kubeconfig["current-context"] ?? "";
+  const cluster = newCluster({ ...config, userAgent: "listwatch" });
   return {
-    cluster: newCluster({ ...config, userAgent: "listwatch" }),
+    cluster,
     name,
-    server: config.server,
+    // Without a query, which could hold a token.
+    server: cluster.server,
     context: name,
   };
 }

@@ -90,10 +90,12 @@ export async function serve(options: ServeOptions = {}): Promise<Served> {
     : undefined;
   const token = await tokenOf(options, { clock, logger });
   const served: { resources: ReflectedResource[]; cluster?: Cluster } = { resources: [] };
+  const log = options.accessLog && newAccessLog(clock, options.accessLog);
   const access = newAccess({
     ...options,
     host,
     ...(token !== undefined && { token }),
+    ...(log && { noting: log.noting }),
     served: () => served.resources,
     ...(options.clusterRbac && { reviewedBy: () => served.cluster as Cluster }),
   });
@@ -152,7 +154,6 @@ export async function serve(options: ServeOptions = {}): Promise<Served> {
     for (const { informer } of resources) informer.onStatus(() => stream.changed());
 
     const app = new Hono();
-    const log = options.accessLog && newAccessLog(clock, options.accessLog);
     if (log !== undefined) app.use("*", log.middleware);
     app.use("*", access.hostGuard);
     app.route("/", dashboard({ stream, guard: access.pageGuard, paths: pathsOf(resources) }));
@@ -161,7 +162,6 @@ export async function serve(options: ServeOptions = {}): Promise<Served> {
       readApi({
         resources: resources.map(({ informer, resource }) => ({ informer, resource })),
         ...access.readApi,
-        ...(log && access.readApi.authenticate && { authenticate: log.noting(access.readApi.authenticate) }),
         ...(options.allowSecrets === true && { allowSecrets: true }),
         ...(selection.version && { version: selection.version }),
         signal,

@@ -3,6 +3,8 @@
  * @module
  */
 
+import { visibleText } from "./visible_text.ts";
+
 /**
  * Structured fields that go with a log line.
  *
@@ -40,13 +42,18 @@ export interface Logger {
   error(message: string, fields?: LogFields): void;
 }
 
+// A console quotes what is in fields, and writes a message as it is: names in it must not draw on a terminal.
 function write(method: "warn" | "error", message: string, fields: LogFields | undefined): void {
-  if (fields === undefined) console[method](message);
-  else console[method](message, fields);
+  const shown = visibleText(message, LONGEST_MESSAGE);
+  if (fields === undefined) console[method](shown);
+  else console[method](shown, fields);
 }
 
+const LONGEST_MESSAGE = 8 * 1024;
+
 /**
- * Warnings and errors to the console, the rest nowhere: the default, so that nothing fails in silence.
+ * Warnings and errors to the console, the rest nowhere: the default, so that nothing fails in silence. Messages are
+ * written with control characters and marks of direction escaped, the first 8,192 characters of them.
  *
  * @example
  * ```ts

@@ -136,7 +136,10 @@ describe("the program", () => {
       await (await fetch(`${url}/api/v1/nodes?limit=2`, { headers })).text();
       await (await fetch(`${url}/api/v1/pods`)).text();
       await run.stdout.shows(/401/);
-      const lines = run.stdout.text.trim().split("\n").slice(-2);
+      await (await fetch(`${url}/dashboard/style.css`, { headers })).text();
+      await run.stdout.shows(/style\.css/);
+      const lines = run.stdout.text.trim().split("\n").slice(-3);
+      assert.match(lines[2], /reader/);
       if (format === "line") {
         assert.match(
           lines[0],
