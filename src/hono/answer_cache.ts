@@ -41,11 +41,6 @@ export class AnswerCache<T> {
     this.#options = options;
   }
 
-  /** How many answers are kept. */
-  get size(): number {
-    return this.#answers.size;
-  }
-
   /** The answer to a question, which is asked unless it is known or being asked. */
   get(key: string, ask: (signal: AbortSignal) => Promise<Answer<T>>): Promise<T> {
     const known = this.#answers.get(key);

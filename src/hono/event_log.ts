@@ -45,7 +45,7 @@ export interface EventLogOptions {
 /** A state of the past, kept for those who go on reading it. */
 interface PastState<T> {
   readonly snapshot: Snapshot<T>;
-  untilMs: number;
+  readonly untilMs: number;
 }
 
 // Pages of a long list come within seconds of each other; a state takes two references for each object.

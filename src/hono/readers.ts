@@ -33,16 +33,6 @@ export class Readers {
     this.#options = options;
   }
 
-  /** How many read: requests that are being answered, and streams that are open. */
-  get count(): number {
-    return this.#count;
-  }
-
-  /** How many bytes wait in streams. */
-  get bufferedBytes(): number {
-    return this.#bufferedBytes;
-  }
-
   /** Whether more may be put into a stream that has something in it. */
   get hasRoom(): boolean {
     return this.#bufferedBytes < this.#options.maxBufferedBytes;
