@@ -135,9 +135,9 @@ export class EventOrder<T> {
     if (stored === undefined) return "seen";
     const isNewerStored = isOlder(version, resourceVersionOf(stored) ?? "");
     const [uid, storedUid] = [uidOf(change.object), uidOf(stored)];
-    if (uid !== storedUid && uid && storedUid) return isNewerStored ? "seen" : "doubtful";
+    const isAnother = uid !== storedUid && uid && storedUid;
     if (this.#hasPassed(change)) return isNewerStored ? "seen" : "doubtful";
-    return isNewerStored ? "doubtful" : "late";
+    return isNewerStored || isAnother ? "doubtful" : "late";
   }
 
   /** Whether this very change was applied a short while ago. */

@@ -146,6 +146,31 @@ describe("a real event with an older version than one before", () => {
   });
 });
 
+describe("a delete of another object than the stored one, with an older version", () => {
+  it("ends in a list, where nothing says that it was sent again", async () => {
+    await using world = await watching();
+    await world.send((watch) => watch.modify(project("b@15")), ["a@3"], "15");
+    await world.send((watch) => watch.delete(project("b/other@14")));
+    assert.equal(world.stored(), "a@3 b@15");
+    await world.clock.advance(MINUTE_MS);
+    assert.equal(world.stored(), "a@3");
+    assert.equal(world.lists(), 2);
+  });
+
+  it("costs no list where that object's delete passed a short while ago", async () => {
+    await using world = await watching();
+    await world.send((watch) => {
+      watch.delete(project("b@11"));
+      watch.add(project("b/second@12"));
+      watch.modify(project("a@13"));
+      watch.delete(project("b@11"));
+    }, ["a@13", "b/second@12"], "13");
+    await world.clock.advance(60 * MINUTE_MS);
+    assert.equal(world.stored(), "a@13 b/second@12");
+    assert.equal(world.lists(), 1);
+  });
+});
+
 describe("an event that was sent again", () => {
   it("costs no list, in an hour, where the store has what came after it", async () => {
     await using world = await watching();
