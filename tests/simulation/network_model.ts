@@ -204,9 +204,11 @@ export class NetworkModel {
     for (const { connection } of this.#open) connection?.hurry();
   }
 
-  /** The watch of a program is too old, or its next one if none is open. */
+  /** The watch of a program is too old, or its next one if none is open that the program hears of. */
   expire(program: number): void {
-    const open = this.watches(program);
+    const open = this.watches(program).filter(({ silentSinceMs, connection }) =>
+      silentSinceMs === undefined && connection?.silentSinceMs === undefined
+    );
     if (open.length === 0) this.#expired.add(program);
     for (const { connection } of open) {
       for (const server of this.#options.servers) server.expire(connection!);
