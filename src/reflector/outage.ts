@@ -69,6 +69,11 @@ export class OutageTeller {
     return this.#outage;
   }
 
+  /** How long it has gone on, in milliseconds; 0 where there is none. */
+  get lastedMs(): number {
+    return this.#outage === undefined ? 0 : monotonicNow(this.#clock) - this.#startMs;
+  }
+
   /** What the last request failed with, while an outage goes on. */
   get lastTry(): FailedTry | undefined {
     if (this.#outage === undefined || this.#last === undefined) return undefined;
@@ -104,7 +109,7 @@ export class OutageTeller {
   over(): void {
     if (this.#outage === undefined) return;
     const { failedTries } = this.#outage;
-    const lastedMs = monotonicNow(this.#clock) - this.#startMs;
+    const { lastedMs } = this;
     this.#outage = undefined;
     this.#last = undefined;
     const wasTold = this.#told.size > 0;

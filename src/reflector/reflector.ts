@@ -317,8 +317,7 @@ export class Reflector<T> {
     const failed = report ?? failedTry(outcome, step);
     if (failed === undefined) return { step, error: undefined };
     // client-go keeps requests to itself that it repeats: a server that is gone should not go unnoticed.
-    const isToldToHandler = report !== undefined || networkErrorOf(failed) !== undefined;
-    const error = this.#reports.tryFailed(failed, { isToldToHandler });
+    const error = this.#reports.tryFailed(failed, { endsCycle: report !== undefined });
     return { step, error: report === undefined ? undefined : error };
   }
 

@@ -4,6 +4,7 @@
  */
 
 import type { Quarantined } from "../meta/list_watch.ts";
+import { isTooManyRequests } from "../meta/status.ts";
 import { errorMessage, toError } from "../util/errors.ts";
 import type { Clock } from "../util/clock.ts";
 import { callGuarded } from "../util/guarded.ts";
@@ -11,6 +12,9 @@ import { consoleLogger, type Logger } from "../util/logger.ts";
 import { OutageTeller } from "./outage.ts";
 import type { ReflectorOptions } from "./reflector_options.ts";
 import type { StreamPauseBegin } from "./stream_trial.ts";
+
+/** So long a server may ask for patience, and only the log hears of it. */
+const PATIENCE_MS = 30_000;
 
 const PAUSE_IN_WORDS: Readonly<Record<StreamPauseBegin["cause"], string>> = {
   stalled: "the streamed list stalled",
@@ -38,13 +42,17 @@ export class ReflectorReports {
     this.outages = new OutageTeller(options.clock, (text) => this.log("warn", text));
   }
 
-  /** A try failed; `isToldToHandler`: the user's function hears of it. */
-  tryFailed(cause: unknown, { isToldToHandler }: { readonly isToldToHandler: boolean }): Error {
+  /**
+   * A try failed: the user's function hears of it. Of a server that asks for patience (429) it hears only where that
+   * goes on, or where it ended a cycle: what a repeated request makes up for, client-go keeps to itself.
+   */
+  tryFailed(cause: unknown, { endsCycle }: { readonly endsCycle: boolean }): Error {
     const error = toError(cause);
     const { watchErrorHandler } = this.#options;
     this.outages.failed(error);
     this.log("debug", error.message);
-    if (isToldToHandler && watchErrorHandler !== undefined) {
+    const isTold = endsCycle || !isTooManyRequests(error) || this.outages.lastedMs >= PATIENCE_MS;
+    if (isTold && watchErrorHandler !== undefined) {
       this.#guarded("watchErrorHandler", () => watchErrorHandler(error));
     }
     return error;

@@ -159,12 +159,16 @@ describe("a delete of another object than the stored one, with an older version"
 
   it("costs no list where that object's delete passed a short while ago", async () => {
     await using world = await watching();
-    await world.send((watch) => {
-      watch.delete(project("b@11"));
-      watch.add(project("b/second@12"));
-      watch.modify(project("a@13"));
-      watch.delete(project("b@11"));
-    }, ["a@13", "b/second@12"], "13");
+    await world.send(
+      (watch) => {
+        watch.delete(project("b@11"));
+        watch.add(project("b/second@12"));
+        watch.modify(project("a@13"));
+        watch.delete(project("b@11"));
+      },
+      ["a@13", "b/second@12"],
+      "13",
+    );
     await world.clock.advance(60 * MINUTE_MS);
     assert.equal(world.stored(), "a@13 b/second@12");
     assert.equal(world.lists(), 1);

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { NetworkError, type WatchErrorHandler } from "@listwatch/cache";
-import { type Answer, at, newRun, openWatch, page, refusal } from "./scripted_source.ts";
+import { NetworkError, StatusError, type WatchErrorHandler } from "@listwatch/cache";
+import { type Answer, at, newRun, openWatch, page, refusal, statuses } from "./scripted_source.ts";
 
 const refused = new NetworkError("ConnectionRefused", "connect ECONNREFUSED 127.0.0.1:1");
 const LOST =
@@ -38,6 +38,30 @@ describe("a server that cannot be reached", () => {
       assert.deepEqual([run.reflector.status().outage, run.reflector.failure()], [undefined, undefined]);
     });
   }
+
+  for (const useWatchList of [false, true]) {
+    const [first, name]: [Answer[], string] = useWatchList
+      ? [[], "a streamed list"]
+      : [[{ list: page("", "10") }], "a watch"];
+    it(`but asks for patience with ${name} is told of where it does so for half a minute`, async () => {
+      const tooMany = refusal("tooMany");
+      await using run = newRun([...first, ...Array(7).fill({ watch: tooMany })], { useWatchList });
+      await run.start();
+      await run.clock.advance(800 + 1_600 + 3_200 + 6_400 + 12_800);
+      assert.deepEqual(run.errors, []); // at 0, 0.8, 2.4, 5.6, 12 and 24.8 s
+      await run.clock.advance(25_600);
+      assert.deepEqual(run.errors, [tooMany]);
+    });
+  }
+
+  it("but names a time for a streamed list is told of with each try as well", async () => {
+    const busy = new StatusError(statuses.internal, { retryAfterMs: 1_000 });
+    await using run = newRun(Array(4).fill({ watch: busy }), { useWatchList: true });
+    await run.start();
+    assert.deepEqual(run.errors, [busy]);
+    await run.clock.advance(1_000 + 1_600 + 3_200);
+    assert.deepEqual(run.errors, Array(4).fill(busy));
+  });
 
   it("in the middle of a watch is told the same way, and again the next time", async () => {
     const first = openWatch();

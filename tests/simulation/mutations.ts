@@ -237,9 +237,9 @@ export const MUTATIONS: readonly Mutation[] = [
   },
   {
     name: "reports: a watch that does not reach its server is kept from the error handler",
-    file: REFLECTOR,
-    find: "const isToldToHandler = report !== undefined || networkErrorOf(failed) !== undefined;",
-    replace: "const isToldToHandler = report !== undefined;",
+    file: "src/reflector/reflector_reports.ts",
+    find: "const isTold = endsCycle || !isTooManyRequests(error) ||",
+    replace: "const isTold = endsCycle || (1 < 0) && !isTooManyRequests(error) ||",
   },
   {
     name: "reports: a server that is lost is told of with each try",
