@@ -66,6 +66,7 @@ export class EventLog<T extends KubernetesObject> {
   readonly #ordered: OrderedContent<T>;
   readonly #readers = new Set<LogReader>();
   readonly #unobserve: () => void;
+  readonly #unlisten: (() => void) | undefined;
   readonly #waiters: VersionWaiters;
   #heartbeatTimer: TimerHandle | undefined;
   #tail = 0;
@@ -96,6 +97,8 @@ export class EventLog<T extends KubernetesObject> {
     this.views = new EntryViews(this.content);
     this.#ordered = new OrderedContent(this.content);
     this.#unobserve = informer.observe((event) => this.#observe(event));
+    this.#unlisten = informer.onStatus?.((status) => this.#letGoIfStopped(status));
+    this.#letGoIfStopped(informer.status());
     this.isReady();
   }
 
@@ -211,7 +214,6 @@ export class EventLog<T extends KubernetesObject> {
 
   /** Whether the content reaches a resourceVersion within a time; at once if it has, or never will. */
   async reaches(resourceVersion: string, options: VersionWaitOptions): Promise<boolean> {
-    if (this.#informer.status().phase === "stopped") this.#waiters.stop();
     return await this.#waiters.wait(resourceVersion, options) === "reached";
   }
 
@@ -234,10 +236,16 @@ export class EventLog<T extends KubernetesObject> {
     if (this.#closed) return;
     this.#closed = true;
     this.#unobserve();
+    this.#unlisten?.();
     for (const reader of Array.from(this.#readers)) reader.end();
     this.#readers.clear();
     this.#scheduleHeartbeat();
     this.#waiters.stop();
+  }
+
+  /** An informer that has stopped comes to no other version. */
+  #letGoIfStopped({ phase }: { readonly phase: string }): void {
+    if (phase === "stopped") this.#waiters.stop();
   }
 
   /** What the store holds now is where the log begins. */

@@ -47,6 +47,8 @@ export interface ServedInformer<T extends KubernetesObject = KubernetesObject> {
   hasSynced(): boolean;
   /** Tells an observer of every write to the store, in order and in the same turn, until the returned function is called. */
   observe(observer: (event: StoreEvent<T>) => void): () => void;
+  /** Calls a listener whenever the reflector's phase changes, until the returned function is called. */
+  onStatus?(listener: (status: { readonly phase: string }) => void): () => void;
   /** What the reflector is at. */
   status(): {
     readonly phase: string;

@@ -63,9 +63,7 @@ export function newHandlerRegistration<T>(
   return {
     name: listener.name,
     hasSynced: () => listener.hasSynced,
-    get synced() {
-      return listener.synced;
-    },
+    synced: listener.synced,
     get backlog() {
       return listener.backlog;
     },

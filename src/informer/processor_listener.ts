@@ -66,6 +66,12 @@ export class ProcessorListener<T> {
   readonly #tracker = new SingleFileTracker();
   /** For log lines. */
   readonly name: string;
+  /**
+   * Resolves when {@linkcode ProcessorListener.hasSynced} becomes true.
+   *
+   * @throws {InformerStateError} It was stopped before.
+   */
+  readonly synced: Promise<void>;
   readonly requestedResyncPeriodMs: number;
   resyncPeriodMs: number;
   /** Whether the next resync's updates are for this listener. */
@@ -86,6 +92,11 @@ export class ProcessorListener<T> {
       onRemove: options.onOverflow,
     });
     this.name = options.name;
+    this.synced = Promise.race([this.#tracker.synced, this.#stopped.opened]).then(() => {
+      if (this.hasSynced) return;
+      throw new InformerStateError(`Cannot wait for ${this.name}: it was stopped before it had synced`);
+    });
+    this.synced.catch(() => {}); // whoever waits for it hears of it; that nobody does is no fault
     this.requestedResyncPeriodMs = options.requestedResyncPeriodMs;
     this.resyncPeriodMs = options.resyncPeriodMs;
     this.#nextResyncMs = monotonicNow(options.clock) + options.resyncPeriodMs;
@@ -99,19 +110,6 @@ export class ProcessorListener<T> {
   /** Whether the informer has synced, and the handler has handled every object of the initial list. */
   get hasSynced(): boolean {
     return this.#tracker.hasSynced();
-  }
-
-  /**
-   * Resolves when {@linkcode ProcessorListener.hasSynced} becomes true.
-   *
-   * @throws {InformerStateError} It was stopped before.
-   */
-  get synced(): Promise<void> {
-    return Promise.race([this.#tracker.synced, this.#stopped.opened]).then(() => {
-      if (!this.hasSynced) {
-        throw new InformerStateError(`Cannot wait for ${this.name}: it was stopped before it had synced`);
-      }
-    });
   }
 
   /** Queues a notification; it is delivered in a later microtask, never in this turn of the caller. */

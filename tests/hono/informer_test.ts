@@ -56,9 +56,12 @@ describe("a served SharedIndexInformer", () => {
     const { informer, api, clock } = chain();
     const running = informer.start();
     await clock.advance(0);
+    const waiting = api.request("/api/v1/pods?resourceVersion=999999");
+    await clock.advance(0);
     const stopping = running.stop();
     await clock.advance(0);
     await stopping;
+    assert.equal((await waiting).status, 504);
     assert.match(await (await api.request("/readyz")).text(), /informer\/pods failed: stopped/);
     // The clock stands still: nothing that waits would ever end.
     assert.equal((await api.request("/api/v1/pods?resourceVersion=999999")).status, 504);

@@ -73,6 +73,11 @@ describe("a handler that joins late", () => {
     const waits = assert.rejects(waiting.synced, { code: "InformerState" });
     await rig.informer.run(AbortSignal.abort());
     await waits;
+    assert.equal(
+      waiting.synced,
+      waiting.synced,
+      "one promise: a second look leaves no rejection that nobody handles",
+    );
     await assert.rejects(waiting.synced, { code: "InformerState" });
   });
 
