@@ -204,13 +204,10 @@ export class NetworkModel {
     for (const { connection } of this.#open) connection?.hurry();
   }
 
-  /** The watch of a program is too old, or its next one if none is open that the program hears of. */
+  /** The watch of a program is too old, and so is every other up to its next list: one that was told may not have heard. */
   expire(program: number): void {
-    const open = this.watches(program).filter(({ silentSinceMs, connection }) =>
-      silentSinceMs === undefined && connection?.silentSinceMs === undefined
-    );
-    if (open.length === 0) this.#expired.add(program);
-    for (const { connection } of open) {
+    this.#expired.add(program);
+    for (const { connection } of this.watches(program)) {
       for (const server of this.#options.servers) server.expire(connection!);
     }
   }
@@ -364,7 +361,8 @@ export class NetworkModel {
     request.server = server;
     observer.log(`request ${request.id}: reaches ${server.name}`);
     const isFollowing = request.verb === "watch" && !request.query.has("sendInitialEvents");
-    if (isFollowing && this.#expired.delete(request.program)) {
+    if (!isFollowing) this.#expired.delete(request.program);
+    if (this.#expired.has(request.program)) {
       return refuse(answer, newStatus(410, "Expired", "too old resource version"));
     }
     if (request.verb === "list") server.list(scope, request.query, answer);

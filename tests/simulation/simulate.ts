@@ -180,6 +180,7 @@ class World {
     this.#calmDown();
     this.#helpAfterRestore();
     if (await this.#outlastSilence()) return;
+    if (await this.#outlastEndless()) return;
     if (await this.#converge("after faults stopped", this.#restored ? RESTORE_MS : CONVERGENCE_MS)) return;
     if (await this.#makeUpForRefusals()) return;
     // What is equal by luck is not equal for long: everything must still be live.
@@ -279,6 +280,27 @@ class World {
       }
     }
     return false;
+  }
+
+  /**
+   * A streamed list that was begun while faults went on may never end, whatever servers do from then on. As all that was
+   * under way arrives when faults stop, that is when its last initial event may have come.
+   */
+  async #outlastEndless(): Promise<boolean> {
+    const calmMs = START_MS + this.#scenario.calmMs;
+    const endless = this.#network.watches().filter(({ startMs, query }) =>
+      startMs < calmMs && query.get("sendInitialEvents") === "true"
+    );
+    const isOver = (request: SimRequest) => !this.#network.open.has(request) || request.connection!.sawEnd;
+    const areOver = () => endless.every(isOver);
+    const untilMs = calmMs + STREAM_END_MS;
+    if (await this.#advance(Math.max(0, untilMs - this.#time.worldNow()), areOver)) return true;
+    const held = endless.find((request) => !isOver(request));
+    if (held === undefined) return false;
+    this.#violate(
+      `informer ${held.program} holds on to a streamed list that does not end: request ${held.id}`,
+    );
+    return true;
   }
 
   /** When a program must have given up a silent connection. */
