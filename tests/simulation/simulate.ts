@@ -384,11 +384,10 @@ class World {
 
   /** How long a list takes, or a stream is waited for in vain, where that is no fault that passes. */
   #trapMs(): number {
-    const { faults, calmSettings: { initialEvents, bookmarks }, calmNetwork, chatterMs } = this.#scenario;
+    const { calmSettings: { initialEvents, bookmarks }, calmNetwork, chatterMs } = this.#scenario;
     const { streams = "pass", longestAnswerMs, slowListMs = 0 } = calmNetwork;
     // Where nothing is written the stream is silent, which shows sooner.
-    // A stream that has no end may have begun before the faults stopped.
-    const isEndless = faults.includes("endlessStream") || initialEvents === "ignored" || !bookmarks;
+    const isEndless = initialEvents === "endless" || initialEvents === "ignored" || !bookmarks;
     return (isEndless && chatterMs > 0 ? STREAM_END_MS : 0) +
       (streams === "unanswered" ? OPEN_LIMIT_MS : 0) +
       (streams === "refused" || streams === "tooManySeconds" ? STREAM_REFUSALS_MS : 0) +
