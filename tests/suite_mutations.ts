@@ -253,6 +253,27 @@ export const SUITE_MUTATIONS: readonly SuiteMutation[] = [
     test: "tests/client/large_answers_test.ts",
   },
   {
+    name: "older events: a delete of another object than the stored one is taken for one that was sent again",
+    file: "src/informer/event_order.ts",
+    find: 'return isNewerStored || isAnother ? "doubtful" : "late";',
+    replace: 'return isAnother ? "seen" : isNewerStored ? "doubtful" : "late";',
+    test: "tests/informer/older_events_test.ts",
+  },
+  {
+    name: "reflector: bookmarks that go back are followed where an event went back before them",
+    file: "src/reflector/position.ts",
+    find: "      isOlder(resourceVersion, this.#completeVersion);",
+    replace: "      isOlder(resourceVersion, this.#resourceVersion);",
+    test: "tests/reflector/restored_server_test.ts",
+  },
+  {
+    name: "reflector: bookmarks that go back are followed where every event is",
+    file: "src/reflector/position.ts",
+    find: "    return goesBack;\n",
+    replace: "    return goesBack && this.#neverGoesBack;\n",
+    test: "tests/reflector/restored_server_test.ts",
+  },
+  {
     name: "selectors: of many keys each label counts as one that must be there",
     file: "src/meta/compiled_labels.ts",
     find: "        if (condition.mustExist) missing--;\n",

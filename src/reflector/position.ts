@@ -24,6 +24,8 @@ export class Position {
   /** The version of the last event, where that was sent again. */
   #repeatedVersion: string | undefined;
   #follows = false;
+  /** The version of the last list or bookmark: everything up to it was there. */
+  #completeVersion = "";
 
   constructor(options: PositionOptions) {
     this.#neverGoesBack = options.neverGoesBack;
@@ -48,6 +50,18 @@ export class Position {
   listed(resourceVersion: string): void {
     this.#resourceVersion = resourceVersion;
     this.#repeatedVersion = undefined;
+    this.#completeVersion = resourceVersion;
+  }
+
+  /**
+   * A bookmark came; whether it is older than what was there before: it is sent again, or the server has begun a new
+   * history.
+   */
+  bookmarked(resourceVersion: string): boolean {
+    const goesBack = isOlder(resourceVersion, this.#resourceVersion) ||
+      isOlder(resourceVersion, this.#completeVersion);
+    this.#completeVersion = resourceVersion;
+    return goesBack;
   }
 
   /** A watch begins; `isFollowing`: after a streamed list, that is at its version, whatever the version. */

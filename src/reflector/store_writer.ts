@@ -135,8 +135,8 @@ export class StoreWriter<T> {
       case "BOOKMARK": {
         const { resourceVersion = "" } = event.object.metadata;
         status.bookmarkArrived();
-        // It is sent again; or the server has begun a new history, of which nothing would be believed.
-        if (position.isRepeated(resourceVersion)) onLost();
+        // Of a new history nothing would be known but what changes from now on.
+        if (position.bookmarked(resourceVersion)) onLost();
         this.#store.bookmark?.(resourceVersion);
         break;
       }

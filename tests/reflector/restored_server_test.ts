@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import type { FakeWatcher } from "@listwatch/cache/testing";
 import { newStatus, StatusError } from "@listwatch/cache";
-import { type Answer, newRun, openWatch, page, type Run } from "./scripted_source.ts";
+import { type Answer, at, newRun, openWatch, page, type Run } from "./scripted_source.ts";
 
 const MINUTE_MS = 60_000;
 const END = { "k8s.io/initial-events-end": "true" };
@@ -12,10 +12,10 @@ const tooLarge = new StatusError(newStatus(504, "Timeout", "Too large resource v
 }));
 
 /** Bookmarks once a minute, then the end, as a server that is restored from a backup ends its watches. */
-async function bookmarkThenEnd(run: Run, watcher: FakeWatcher, bookmarks: number): Promise<void> {
+async function bookmarkThenEnd(run: Run, watcher: FakeWatcher, bookmarks: number, from = 100): Promise<void> {
   for (let i = 1; i <= bookmarks; i++) {
     await run.clock.advance(MINUTE_MS);
-    watcher.bookmark(String(100 + i));
+    watcher.bookmark(String(from + i));
   }
   await run.clock.advance(30_000);
   watcher.stop();
@@ -65,6 +65,42 @@ describe("a server that was restored from a backup, and sends nothing up to the 
   });
 });
 
+describe("a server that was restored from a backup, and whose bookmarks go back,", () => {
+  for (const neverGoesBack of [false, true]) {
+    const how = neverGoesBack ? "are stepped over where they are older" : "are followed wherever they lead";
+    it(`is listed once, after a minute, where events ${how}`, async () => {
+      const watch = openWatch();
+      await using run = newRun([{ list: page("a@3 b@90", "100") }, { watch }], { neverGoesBack });
+      await run.start();
+      watch.bookmark("102");
+      await run.clock.advance(MINUTE_MS);
+      watch.bookmark("41");
+      await run.clock.advance(30_000);
+      watch.bookmark("42");
+      run.source.then({ list: page("a@3", "43") }, { watch: openWatch((one) => one.bookmark("44")) });
+      await run.clock.advance(30_000);
+      assert.deepEqual(run.source.requests.slice(2), [
+        `list "${neverGoesBack ? 102 : 42}"`,
+        'watch "43"',
+      ]);
+      await run.clock.advance(80_000);
+      assert.equal(run.source.requests.length, 4);
+      assert.equal(run.reflector.status().resourceVersion, "44");
+    });
+  }
+
+  it("is listed where an event has led back before them", async () => {
+    const watch = openWatch();
+    await using run = newRun([{ list: page("a@3 b@90", "100") }, { watch }]);
+    await run.start();
+    watch.modify(at("a@40"));
+    watch.bookmark("41");
+    run.source.then({ list: page("a@40", "43") }, { watch: openWatch() });
+    await run.clock.advance(MINUTE_MS);
+    assert.equal(run.source.requests.at(-1), 'watch "43"');
+  });
+});
+
 describe("a server that stops sending bookmarks", () => {
   it("is listed once, and again only after bookmarks have come again", async () => {
     const [first, second] = [openWatch(), openWatch()];
@@ -76,8 +112,8 @@ describe("a server that stops sending bookmarks", () => {
     const lists = () => run.source.requests.filter((request) => request.startsWith("list")).length;
     while (run.source.left > 1) await run.clock.advance(MINUTE_MS);
     assert.equal(lists(), 2, "in an hour of silence");
-    await bookmarkThenEnd(run, second, 3);
-    run.source.then({ list: page("a@3", "104") }, ...silent(1));
+    await bookmarkThenEnd(run, second, 3, 103);
+    run.source.then({ list: page("a@3", "107") }, ...silent(1));
     await run.clock.advance(90_000);
     assert.equal(lists(), 3);
     assert.deepEqual(run.source.problems, []);

@@ -292,12 +292,6 @@ export const MUTATIONS: readonly Mutation[] = [
       "  if (deleted instanceof DeletedFinalStateUnknown) return;\n  const oldObject = store.delete(deleted);",
   },
   {
-    name: "older events: a delete of another object than the stored one is taken for one that was sent again",
-    file: ORDER,
-    find: 'return isNewerStored || isAnother ? "doubtful" : "late";',
-    replace: 'return isAnother ? "seen" : isNewerStored ? "doubtful" : "late";',
-  },
-  {
     name: "informer: an event that is sent again is applied",
     file: ORDER,
     find: 'if (!isOlder(version, reached) && !(type === "Deleted" && isAgain)) return "next";',
