@@ -274,6 +274,27 @@ export const SUITE_MUTATIONS: readonly SuiteMutation[] = [
     test: "tests/reflector/restored_server_test.ts",
   },
   {
+    name: "read API: what came late is not told to whoever goes on from right before it",
+    file: "src/hono/event_log.ts",
+    find: "while (first > from && isUnseen(this.entry(first - 1))) first--;",
+    replace: "void isUnseen;",
+    test: "tests/hono/watch_test.ts",
+  },
+  {
+    name: "read API: what came late and is gone is not missed",
+    file: "src/hono/event_log.ts",
+    find: "if (evicted?.isLate) this.#lastLateGone = evicted.position;",
+    replace: "",
+    test: "tests/hono/watch_test.ts",
+  },
+  {
+    name: "read API: a list at the same resourceVersion is not told to who stands there",
+    file: "src/hono/event_log.ts",
+    find: "sequence: sequence ?? this.head };",
+    replace: "sequence: Math.max(sequence ?? 0, this.head) };",
+    test: "tests/hono/watch_test.ts",
+  },
+  {
     name: "selectors: of many keys each label counts as one that must be there",
     file: "src/meta/compiled_labels.ts",
     find: "        if (condition.mustExist) missing--;\n",

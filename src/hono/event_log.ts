@@ -56,7 +56,8 @@ const PAST_STATE_MS = 30_000;
  * Keeps the last entries of an informer's history, and wakes the watches that read it.
  *
  * Positions never decrease, but for a relist at an older resourceVersion (a restored server), from which history starts
- * anew. An entry costs two references, to objects as the store holds them; its bytes are made when a watch first needs
+ * anew. What comes late - under an older resourceVersion, or in a list at the same one - does not move the position. Who
+ * goes on from there may have seen it or not, and gets it, once more if need be. An entry costs two references, to objects as the store holds them; its bytes are made when a watch first needs
  * them.
  */
 export class EventLog<T extends KubernetesObject> {
@@ -75,6 +76,8 @@ export class EventLog<T extends KubernetesObject> {
   #base = "";
   /** The oldest entry that states may be rolled back to. */
   #historyFrom = 0;
+  /** The position of the last late entry that is gone. */
+  #lastLateGone = "";
   /** Watches may not start before this. */
   #resumeFrom: { readonly position: string; readonly sequence: number } = { position: "", sequence: 0 };
   /** By the sequence number of the first entry that came after; the least recently used first. */
@@ -205,11 +208,14 @@ export class EventLog<T extends KubernetesObject> {
 
   /**
    * Where a watch that has seen everything up to a resourceVersion goes on; the end for one from the future;
-   * `undefined` if entries it has not seen are gone, or if it stands before or within a relist.
+   * `undefined` if entries it has not seen are gone, or if it stands before or within a relist. Where more has come late
+   * at the present position than is kept, that is not known: whoever is sent away from there could not come back.
    */
   resume(resourceVersion: string): number | undefined {
     if (compareResourceVersions(resourceVersion, this.oldestResourceVersion) < 0) return undefined;
-    return this.#firstAfter(resourceVersion, this.#resumeFrom.sequence);
+    const isBehind = compareResourceVersions(resourceVersion, this.#position) < 0;
+    if (isBehind && compareResourceVersions(resourceVersion, this.#lastLateGone) <= 0) return undefined;
+    return this.#firstUnseen(resourceVersion);
   }
 
   /** Whether the content reaches a resourceVersion within a time; at once if it has, or never will. */
@@ -273,8 +279,8 @@ export class EventLog<T extends KubernetesObject> {
   #changed(change: StoreChange<Held<T>>): void {
     const version = resourceVersionOf(change.object) ?? "";
     if (change.type === "updated" && this.content.isSame(change.oldObject, change.object)) return;
-    this.#advance(version);
-    this.#append(change, { position: this.#position });
+    const isLate = !this.#advance(version);
+    this.#append(change, { position: this.#position, isLate });
     this.#afterAppend();
   }
 
@@ -285,10 +291,12 @@ export class EventLog<T extends KubernetesObject> {
     }
     this.#position = resourceVersion;
     // Whoever has read all of it is at the end; whoever stops in its middle stands before it and may not resume.
-    const relist = { position: resourceVersion, gapAfter: previous };
+    const isLate = resourceVersion === previous;
+    const relist = { position: resourceVersion, gapAfter: previous, isLate };
+    const sequence = isLate ? this.#firstUnseen(resourceVersion) : undefined;
     for (const change of inWatchOrder(changes)) this.#append(change, relist);
     this.#entries.push({ ...BOOKMARK, ...relist, views: undefined });
-    this.#resumeFrom = { position: resourceVersion, sequence: this.head };
+    this.#resumeFrom = { position: resourceVersion, sequence: sequence ?? this.head };
     this.#waiters.moved();
     this.#afterAppend();
   }
@@ -306,6 +314,7 @@ export class EventLog<T extends KubernetesObject> {
     this.#pastStates.clear();
     this.#position = resourceVersion;
     this.#base = resourceVersion;
+    this.#lastLateGone = "";
     this.#historyFrom = this.head;
     this.#resumeFrom = { position: resourceVersion, sequence: this.head };
     for (const reader of readers) if (this.#readers.has(reader)) reader.cut();
@@ -314,7 +323,7 @@ export class EventLog<T extends KubernetesObject> {
 
   #append(
     change: StoreChange<Held<T>>,
-    at: { readonly position: string; readonly gapAfter?: string },
+    at: { readonly position: string; readonly isLate: boolean; readonly gapAfter?: string },
   ): void {
     this.#reorder(change);
     const { key, object } = change;
@@ -338,10 +347,12 @@ export class EventLog<T extends KubernetesObject> {
     else this.#ordered.updated();
   }
 
-  #advance(resourceVersion: string): void {
-    if (compareResourceVersions(resourceVersion, this.#position) <= 0) return;
+  /** Whether the position moves to a resourceVersion: not back, and not where it is. */
+  #advance(resourceVersion: string): boolean {
+    if (compareResourceVersions(resourceVersion, this.#position) <= 0) return false;
     this.#position = resourceVersion;
     this.#waiters.moved();
+    return true;
   }
 
   #afterAppend(): void {
@@ -366,6 +377,7 @@ export class EventLog<T extends KubernetesObject> {
     while (this.#entries.length > this.#options.capacity) {
       const evicted = this.#entries.shift();
       this.#tail++;
+      if (evicted?.isLate) this.#lastLateGone = evicted.position;
       if (evicted !== undefined && this.#tail > this.#historyFrom) this.#base = evicted.position;
     }
     if (this.#historyFrom < this.#tail) this.#historyFrom = this.#tail;
@@ -383,6 +395,16 @@ export class EventLog<T extends KubernetesObject> {
       else low = middle + 1;
     }
     return low;
+  }
+
+  /** The first entry that somebody who stands at a resourceVersion may not have seen: after it, or late. */
+  #firstUnseen(resourceVersion: string): number {
+    const from = Math.max(this.#resumeFrom.sequence, this.#tail);
+    let first = this.#firstAfter(resourceVersion, from);
+    const isUnseen = (entry?: LogEntry<T>) =>
+      entry?.isLate === true && compareResourceVersions(entry.position, resourceVersion) === 0;
+    while (first > from && isUnseen(this.entry(first - 1))) first--;
+    return first;
   }
 
   #scheduleHeartbeat(): void {

@@ -12,6 +12,8 @@ export interface LogEntry<T> {
   readonly key: string;
   /** The resourceVersion of the resource once this has happened; the same for all entries of a relist. */
   readonly position: string;
+  /** It did not move the position: whoever stands there may have seen it, or not. */
+  readonly isLate: boolean;
   /** The present state; of a deleted object the final one. `undefined` in a bookmark. */
   readonly object: Held<T> | undefined;
   readonly oldObject: Held<T> | undefined;

@@ -318,7 +318,7 @@ class Watch<T extends KubernetesObject> implements LogReader, OpenWatch {
   /** The entry as this reader sees it: `undefined` where it sees nothing. */
   #encoded(entry: LogEntry<T>): Uint8Array | undefined {
     const { position, object, oldObject } = entry;
-    if (compareResourceVersions(position, this.#skipThrough) <= 0) return undefined;
+    if (!entry.isLate && compareResourceVersions(position, this.#skipThrough) <= 0) return undefined;
     const isRelist = entry.gapAfter !== undefined;
     // In the middle of a relist a reader stands nowhere.
     if (!isRelist || entry.type === "BOOKMARK") this.#resourceVersion = position;

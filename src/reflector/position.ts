@@ -49,8 +49,8 @@ export class Position {
   /** A list was stored. */
   listed(resourceVersion: string): void {
     this.#resourceVersion = resourceVersion;
-    this.#repeatedVersion = undefined;
     this.#completeVersion = resourceVersion;
+    this.#repeatedVersion = undefined;
   }
 
   /**

@@ -67,6 +67,52 @@ describe("a watch from a resourceVersion", () => {
     assert.ok(await watch.isSilent());
   });
 
+  it("tells what came late, under an older resourceVersion, to whoever goes on from right before it", async () => {
+    const { api, informer } = apiOf([object("shop/a", 5), object("shop/b", 6)], 10);
+    informer.put(object("shop/a", 12));
+    const reader = await WatchReader.open(api, `${WATCH}&resourceVersion=12`);
+    informer.put(object("shop/granted", 7));
+    informer.remove("shop/b", 8);
+    const late = ["ADDED shop/granted 7", "DELETED shop/b 12"];
+    const from = async (version: number, count: number) =>
+      await (await WatchReader.open(api, `${WATCH}&resourceVersion=${version}`)).lines(count);
+    assert.deepEqual(await from(12, 2), late);
+    assert.deepEqual(await from(10, 3), ["MODIFIED shop/a 12", ...late]);
+    informer.put(object("shop/a", 13));
+    assert.deepEqual(await from(12, 3), [...late, "MODIFIED shop/a 13"]);
+    assert.ok(await (await WatchReader.open(api, `${WATCH}&resourceVersion=13`)).isSilent());
+    assert.deepEqual(await reader.lines(3), [...late, "MODIFIED shop/a 13"]);
+  });
+
+  it("tells what came late even where it stands in the future", async () => {
+    const { api, informer } = apiOf([object("shop/a", 5)], 10);
+    const watch = await WatchReader.open(api, `${WATCH}&resourceVersion=20`);
+    informer.put(object("shop/granted", 7));
+    assert.deepEqual(await watch.lines(1), ["ADDED shop/granted 7"]);
+  });
+
+  it("tells what a list at the same resourceVersion brought", async () => {
+    const { api, informer } = apiOf([object("shop/a", 5), object("shop/b", 6)], 10);
+    informer.put(object("shop/granted", 7));
+    informer.relist([object("shop/a", 5), object("shop/granted", 7), object("shop/found", 8)], 10);
+    const watch = await WatchReader.open(api, `${WATCH}&resourceVersion=10`);
+    assert.deepEqual(await watch.lines(3), [
+      "ADDED shop/granted 7",
+      "DELETED shop/b 6",
+      "ADDED shop/found 8",
+    ]);
+  });
+
+  it("is too old where what came late is gone", async () => {
+    const { api, informer } = apiOf([object("shop/a", 5)], 10, { eventWindow: 2 });
+    informer.put(object("shop/granted", 7));
+    for (let version = 11; version <= 13; version++) informer.put(object("shop/a", version));
+    const first = async (version: number) =>
+      (await (await WatchReader.open(api, `${WATCH}&resourceVersion=${version}`)).events(1))[0];
+    assert.equal((await first(10)).object.code, 410);
+    assert.equal((await first(11)).object.metadata.resourceVersion, "12");
+  });
+
   it("takes no reader back by a delete of which nothing but the key was known", async () => {
     const { api, informer } = apiOf([object("shop/a", 5)], 10);
     const watch = await WatchReader.open(api, `${WATCH}&resourceVersion=10`);

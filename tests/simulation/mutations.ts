@@ -336,17 +336,10 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     name: "reflector: a list that went back leaves the position as it was",
     file: "src/reflector/position.ts",
-    find: `    this.#resourceVersion = resourceVersion;
-    this.#repeatedVersion = undefined;
-  }
-
-  /** A watch begins`,
+    find: "    this.#resourceVersion = resourceVersion;\n    this.#completeVersion",
     replace:
-      `    if (!isOlder(resourceVersion, this.#resourceVersion)) this.#resourceVersion = resourceVersion;
-    this.#repeatedVersion = undefined;
-  }
-
-  /** A watch begins`,
+      "    if (!isOlder(resourceVersion, this.#resourceVersion)) this.#resourceVersion = resourceVersion;\n" +
+      "    this.#completeVersion",
   },
   {
     name: "informer: handlers are told before the store is written",
