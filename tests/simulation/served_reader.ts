@@ -80,6 +80,8 @@ export class ServedReader {
   readonly #violate: (text: string) => void;
   #known = new Map<string, string>();
   #resourceVersion = "";
+  /** Where its watch began; -1 where that began with what is there. */
+  #from = -1;
   #isFollowing = false;
   #hops = 0;
 
@@ -186,6 +188,7 @@ export class ServedReader {
       reader.cancel();
     }, hopMs);
     this.#isFollowing = !query.includes("sendInitialEvents");
+    this.#from = this.#isFollowing ? Number(this.#resourceVersion) : -1;
     let text = "";
     for (let chunk = await reader.read(); !chunk.done; chunk = await reader.read()) {
       text += decoder.decode(chunk.value, { stream: true });
@@ -219,7 +222,9 @@ export class ServedReader {
     const key = keyOfObject(object);
     const known = this.#known.get(key);
     const neverCame = type === "DELETED" && known === undefined && this.#options.wasRestored();
-    if ((type === "ADDED") === (known !== undefined) && !neverCame) {
+    // What came late, under a version that the reader stood at, may be told once more.
+    const isAgain = Number(resourceVersion) <= this.#from;
+    if ((type === "ADDED") === (known !== undefined) && !neverCame && !isAgain) {
       this.#violate(`${type} of ${key} ${stateOf(object)}, which it knows as ${known}`);
     }
     if (type === "DELETED") this.#known.delete(key);
