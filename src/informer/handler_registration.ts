@@ -3,6 +3,7 @@
  * @module
  */
 
+import type { FailedTry } from "../reflector/outage.ts";
 import type { MailboxOptions } from "./mailbox.ts";
 import type { ProcessorListener } from "./processor_listener.ts";
 
@@ -49,6 +50,8 @@ export interface HandlerRegistration {
    * away or the informer has stopped before.
    */
   readonly synced: Promise<void>;
+  /** What its informer's last request failed with, while the server cannot be read: why it has not synced. */
+  failure(): FailedTry | undefined;
   /** How many notifications wait for this handler. */
   readonly backlog: number;
   /** Whether the handler was taken away: on request, or because its mailbox overflowed. */
@@ -58,17 +61,18 @@ export interface HandlerRegistration {
 /** Makes the registration of a listener. */
 export function newHandlerRegistration<T>(
   listener: ProcessorListener<T>,
-  isRemoved: () => boolean,
+  of: { readonly isRemoved: () => boolean; readonly failure: () => FailedTry | undefined },
 ): HandlerRegistration {
   return {
     name: listener.name,
     hasSynced: () => listener.hasSynced,
     synced: listener.synced,
+    failure: of.failure,
     get backlog() {
       return listener.backlog;
     },
     get isRemoved() {
-      return isRemoved();
+      return of.isRemoved();
     },
   };
 }

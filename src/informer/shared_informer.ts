@@ -265,7 +265,10 @@ export class SharedIndexInformer<T, I extends string = never> {
       listener.addList(new ListNotifications({ isInInitialList: true }, this.#storage.held.list()));
       if (this.#synced.isOpen) listener.upstreamHasSynced();
     }
-    const registration = newHandlerRegistration(listener, () => !this.#processor.listeners.has(listener));
+    const registration = newHandlerRegistration(listener, {
+      isRemoved: () => !this.#processor.listeners.has(listener),
+      failure: () => this.failure(),
+    });
     this.#registrations.set(registration, listener);
     return registration;
   }

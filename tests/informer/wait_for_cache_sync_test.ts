@@ -174,6 +174,20 @@ describe("waiting for a cache whose server cannot be read", () => {
     });
   }
 
+  it("throws the reason for a handler's registration as well", async () => {
+    await using rig = newRig({ name: "things" });
+    rig.source.listError = new Error("it broke");
+    const { registration } = rig.record();
+    const abort = new AbortController();
+    const waits = assert.rejects(
+      waitForCacheSync([registration], abort.signal),
+      /Cannot sync things: .*: it broke/,
+    );
+    await rig.start();
+    abort.abort();
+    await waits;
+  });
+
   it("says how the wait ended where nothing has failed", async () => {
     const rig = newRig({ name: "things" });
     const tooLate = new Error("too late");
