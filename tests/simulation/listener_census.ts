@@ -5,36 +5,41 @@
 
 type Method = AbortSignal["addEventListener"];
 
+/** The census that is taken at present; one world runs at a time. */
+let present: ListenerCensus | undefined;
+let isInstalled = false;
+
 /**
  * Counts the listeners of every abort signal, also of those that the library makes for itself: one that lives as long
  * as an informer must not collect a listener with each list, watch or wait.
  */
 export class ListenerCensus {
-  readonly #listeners = new Map<AbortSignal, Set<unknown>>();
+  readonly #listeners = new Map<EventTarget, Set<unknown>>();
 
   /** Begins to count. */
   constructor() {
-    const listeners = this.#listeners;
-    const { addEventListener, removeEventListener } = EventTarget.prototype;
-    const prototype = AbortSignal.prototype;
-    prototype.addEventListener = function (this: AbortSignal, ...args: Parameters<Method>): void {
-      let set = listeners.get(this);
-      if (set === undefined) listeners.set(this, set = new Set());
-      set.add(args[1]);
-      addEventListener.apply(this, args as Parameters<EventTarget["addEventListener"]>);
-    } as Method;
-    prototype.removeEventListener = function (this: AbortSignal, ...args: Parameters<Method>): void {
-      const set = listeners.get(this);
-      if (set?.delete(args[1]) && set.size === 0) listeners.delete(this);
-      removeEventListener.apply(this, args as Parameters<EventTarget["removeEventListener"]>);
-    } as AbortSignal["removeEventListener"];
+    install();
+    present = this;
+  }
+
+  /** Somebody listens. */
+  add(signal: EventTarget, listener: unknown): void {
+    let set = this.#listeners.get(signal);
+    if (set === undefined) this.#listeners.set(signal, set = new Set());
+    set.add(listener);
+  }
+
+  /** Somebody does not listen any more. */
+  remove(signal: EventTarget, listener: unknown): void {
+    const set = this.#listeners.get(signal);
+    if (set?.delete(listener) && set.size === 0) this.#listeners.delete(signal);
   }
 
   /** How many listen to the signal that most listen to. */
   get most(): number {
     let most = 0;
     for (const [signal, set] of this.#listeners) {
-      if (signal.aborted) this.#listeners.delete(signal); // they have heard of it
+      if ((signal as AbortSignal).aborted) this.#listeners.delete(signal); // they have heard of it
       else most = Math.max(most, set.size);
     }
     return most;
@@ -42,8 +47,22 @@ export class ListenerCensus {
 
   /** Ends counting. */
   dispose(): void {
-    const prototype = AbortSignal.prototype as Partial<AbortSignal>;
-    delete prototype.addEventListener;
-    delete prototype.removeEventListener;
+    present = undefined;
   }
+}
+
+/** Once for all worlds: the engine throws away what it has compiled when a prototype changes. */
+function install(): void {
+  if (isInstalled) return;
+  isInstalled = true;
+  const { addEventListener, removeEventListener } = EventTarget.prototype;
+  const prototype = AbortSignal.prototype;
+  prototype.addEventListener = function (this: AbortSignal, ...args: Parameters<Method>): void {
+    present?.add(this, args[1]);
+    addEventListener.apply(this, args as Parameters<EventTarget["addEventListener"]>);
+  } as Method;
+  prototype.removeEventListener = function (this: AbortSignal, ...args: Parameters<Method>): void {
+    present?.remove(this, args[1]);
+    removeEventListener.apply(this, args as Parameters<EventTarget["removeEventListener"]>);
+  } as AbortSignal["removeEventListener"];
 }

@@ -22,76 +22,72 @@ interface Outage {
 /** Informers that lose their server together, for an hour, in which this is what every request meets. */
 async function outage(refusal: Refusal, informers: number, useWatchList: boolean): Promise<Outage> {
   const time = new VirtualTime(1_790_000_000_000);
-  try {
-    const random = new SeededRandom(informers);
-    const cluster = new ClusterModel(10);
-    cluster.put("pods", "a/n0", { app: "web", node: "node-1", value: 1 });
-    const settings: ServerSettings = {
-      initialEvents: "sent",
-      knowsWatch: true,
-      bookmarks: true,
-      listsFromCache: true,
-      tokensExpire: false,
-      refusesByHttp: false,
-      windowRevisions: 100,
-      servesMetadata: true,
-    };
-    const server = new ServerModel("server", { cluster, time, random, settings });
-    cluster.onRevision = (revision) => server.follow(revision);
-    const result: Outage = { requestsMs: [], equal: 0, returnsMs: [] };
-    let beganMs = 0;
-    let endedMs = 0;
-    const returned = new Set<number>();
-    const network = new NetworkModel({
-      time,
-      random,
-      servers: [server],
-      settings,
-      observer: {
-        onRequest: ({ program }) => {
-          if (endedMs > 0) {
-            if (!returned.has(program)) result.returnsMs.push(time.worldNow() - endedMs);
-            returned.add(program);
-          } else if (beganMs > 0) result.requestsMs.push(time.worldNow() - beganMs);
-        },
-        onAnswer: () => {},
-        onGivenUp: () => {},
-        onUnavailable: () => {},
-        log: () => {},
+  const random = new SeededRandom(informers);
+  const cluster = new ClusterModel(10);
+  cluster.put("pods", "a/n0", { app: "web", node: "node-1", value: 1 });
+  const settings: ServerSettings = {
+    initialEvents: "sent",
+    knowsWatch: true,
+    bookmarks: true,
+    listsFromCache: true,
+    tokensExpire: false,
+    refusesByHttp: false,
+    windowRevisions: 100,
+    servesMetadata: true,
+  };
+  const server = new ServerModel("server", { cluster, time, random, settings });
+  cluster.onRevision = (revision) => server.follow(revision);
+  const result: Outage = { requestsMs: [], equal: 0, returnsMs: [] };
+  let beganMs = 0;
+  let endedMs = 0;
+  const returned = new Set<number>();
+  const network = new NetworkModel({
+    time,
+    random,
+    servers: [server],
+    settings,
+    observer: {
+      onRequest: ({ program }) => {
+        if (endedMs > 0) {
+          if (!returned.has(program)) result.returnsMs.push(time.worldNow() - endedMs);
+          returned.add(program);
+        } else if (beganMs > 0) result.requestsMs.push(time.worldNow() - beganMs);
       },
+      onAnswer: () => {},
+      onGivenUp: () => {},
+      onUnavailable: () => {},
+      log: () => {},
+    },
+  });
+  const all = Array.from({ length: informers }, (_, index) => {
+    const fetch = network.fetchFor(index, SCOPE, { chunking: "send", byteStream: false });
+    const source = newCluster({ server: `http://api.example/${index}`, fetch, clock: time }).resource(
+      "v1/pods",
+    );
+    return new SharedIndexInformer(source, {
+      clock: time,
+      logger: silentLogger,
+      reflector: { random: random.fork().next, useWatchList },
     });
-    const all = Array.from({ length: informers }, (_, index) => {
-      const fetch = network.fetchFor(index, SCOPE, { chunking: "send", byteStream: false });
-      const source = newCluster({ server: `http://api.example/${index}`, fetch, clock: time }).resource(
-        "v1/pods",
-      );
-      return new SharedIndexInformer(source, {
-        clock: time,
-        logger: silentLogger,
-        reflector: { random: random.fork().next, useWatchList },
-      });
-    });
-    const stop = new AbortController();
-    const done = all.map((informer) => informer.run(stop.signal));
-    const pass = (ms: number) => time.run(time.worldNow() + ms, () => {});
-    await pass(180_000);
-    beganMs = time.worldNow();
-    network.state.refusals = { list: refusal, watch: refusal };
-    network.injure("reset", 1);
-    await pass(HOUR_MS);
-    endedMs = time.worldNow();
-    network.state = calm();
-    cluster.put("pods", "a/n1", { app: "web", node: "node-1", value: 2 });
-    await pass(60_000);
-    result.equal = all.filter((informer) => informer.indexer.listKeys().length === 2).length;
-    stop.abort();
-    await time.settle();
-    await Promise.all(done);
-    assert.equal(time.programTimers, 0);
-    return result;
-  } finally {
-    time.dispose();
-  }
+  });
+  const stop = new AbortController();
+  const done = all.map((informer) => informer.run(stop.signal));
+  const pass = (ms: number) => time.run(time.worldNow() + ms, () => {});
+  await pass(180_000);
+  beganMs = time.worldNow();
+  network.state.refusals = { list: refusal, watch: refusal };
+  network.injure("reset", 1);
+  await pass(HOUR_MS);
+  endedMs = time.worldNow();
+  network.state = calm();
+  cluster.put("pods", "a/n1", { app: "web", node: "node-1", value: 2 });
+  await pass(60_000);
+  result.equal = all.filter((informer) => informer.indexer.listKeys().length === 2).length;
+  stop.abort();
+  await time.settle();
+  await Promise.all(done);
+  assert.equal(time.programTimers, 0);
+  return result;
 }
 
 describe("an outage of an hour", () => {

@@ -153,7 +153,6 @@ class World {
     } finally {
       await new Promise((resolve) => setTimeout0(resolve)); // late rejections are reported by then
       globalThis.removeEventListener("unhandledrejection", unhandled);
-      this.#time.dispose();
       this.#census.dispose();
     }
     return {

@@ -13,8 +13,24 @@ interface Timer {
   state: "set" | "fired" | "cleared";
 }
 
-type Immediate = (callback: () => void) => unknown;
-const globals = globalThis as unknown as { setImmediate: Immediate };
+const globals = globalThis as unknown as { setImmediate(callback: () => void): unknown };
+const immediate = globals.setImmediate;
+let isInstalled = false;
+/** How many turns of the event loop the library waits for: counted, so that settling waits for those as well. */
+let turns = 0;
+
+/** Once for all worlds: the engine throws away what it has compiled when a global function changes. */
+function countTurns(): void {
+  if (isInstalled) return;
+  isInstalled = true;
+  globals.setImmediate = (callback) => {
+    turns++;
+    return immediate.call(globalThis, () => {
+      turns--;
+      callback();
+    });
+  };
+}
 
 /**
  * The clock of a simulated world. The program under test takes it as its `Clock`; the world itself uses
@@ -31,24 +47,10 @@ export class VirtualTime implements Clock {
   #wokeMs = 0;
   // A binary heap by due time, then by the order in which they were set.
   readonly #heap: Timer[] = [];
-  readonly #immediate: Immediate = globals.setImmediate;
-  #turns = 0;
 
   constructor(startMs: number) {
     this.#nowMs = this.#startMs = startMs;
-    // The library gives way to other tasks by `setImmediate`: counted here, so that settling waits for those as well.
-    globals.setImmediate = (callback) => {
-      this.#turns++;
-      return this.#immediate.call(globalThis, () => {
-        this.#turns--;
-        callback();
-      });
-    };
-  }
-
-  /** Gives the real `setImmediate` back. */
-  dispose(): void {
-    globals.setImmediate = this.#immediate;
+    countTurns();
   }
 
   /** The wall clock. */
@@ -124,8 +126,8 @@ export class VirtualTime implements Clock {
   async settle(): Promise<void> {
     do {
       // A macrotask: every microtask that is queued, and every one those queue, runs before it.
-      await new Promise<void>((resolve) => this.#immediate.call(globalThis, resolve));
-    } while (this.#turns > 0);
+      await new Promise<void>((resolve) => immediate.call(globalThis, resolve));
+    } while (turns > 0);
   }
 
   /**
