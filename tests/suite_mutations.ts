@@ -295,6 +295,13 @@ export const SUITE_MUTATIONS: readonly SuiteMutation[] = [
     test: "tests/hono/watch_test.ts",
   },
   {
+    name: "reports: the log is warned of each watch that ends for the same reason",
+    file: "src/reflector/reflector_reports.ts",
+    find: 'this.log(isNews ? "warn" : "debug", text);',
+    replace: 'this.log("warn", text);',
+    test: "tests/reflector/endless_streams_test.ts",
+  },
+  {
     name: "selectors: of many keys each label counts as one that must be there",
     file: "src/meta/compiled_labels.ts",
     find: "        if (condition.mustExist) missing--;\n",

@@ -18,7 +18,7 @@
 
 import { deletionHandlingMetaNamespaceKey } from "../meta/keys.ts";
 import type { ListOptions, Quarantined } from "../meta/list_watch.ts";
-import { isExpired, isInternalError, networkErrorOf } from "../meta/status.ts";
+import { isInternalError, networkErrorOf } from "../meta/status.ts";
 import type { ReflectorStore } from "../queue/queue.ts";
 import { sleepUnlessAborted } from "../util/abort.ts";
 import { newReflectorBackoff } from "../util/backoff.ts";
@@ -59,6 +59,8 @@ const DEFAULT_BOOKMARK_SILENCE_MS = 90_000;
 const VERY_SHORT_MS = 1_000;
 // A watch that ends sooner, for no reason given, is a failure when it comes to pacing.
 const SHORT_MS = 5_000;
+// One that lasts so long was well, whatever ended it.
+const LONG_MS = 120_000;
 const INTERNAL_ERROR_RESET_MS = 60_000;
 
 /**
@@ -503,8 +505,9 @@ export class Reflector<T> {
     this.#internalErrors.after(failure);
     const retriesInternalError = isInternalError(failure) && this.#internalErrors.shouldRetry();
     const isShort = lastedMs < SHORT_MS;
+    if (failure === undefined || lastedMs >= LONG_MS) this.#reports.watchWasWell();
     if (failure === undefined) return { of: "watch", retriesInternalError, isShort };
-    this.#reports.log(isExpired(failure) ? "debug" : "warn", `watch ended: ${errorMessage(failure)}`);
+    this.#reports.watchFailed(failure);
     return { of: "watch", error: failure, retriesInternalError, isShort };
   }
 

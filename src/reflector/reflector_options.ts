@@ -132,7 +132,8 @@ export interface ReflectorOptions {
   readonly watchErrorHandler?: WatchErrorHandler;
   /**
    * Told of each object that was set aside, and of each frame of a watch that could not be decoded (its `path` is
-   * `frame`; no more is known of it, so everything is listed again); logs a warning by default. What it throws is logged.
+   * `frame`; no more is known of it, so everything is listed again); logs a warning by default, of a
+   * frame one for each cause until a watch is well again. What it throws is logged.
    */
   readonly onQuarantined?: (quarantined: Quarantined) => void;
   /**

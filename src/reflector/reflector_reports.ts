@@ -4,7 +4,7 @@
  */
 
 import type { Quarantined } from "../meta/list_watch.ts";
-import { isTooManyRequests } from "../meta/status.ts";
+import { isExpired, isTooManyRequests } from "../meta/status.ts";
 import { errorMessage, toError } from "../util/errors.ts";
 import type { Clock } from "../util/clock.ts";
 import { callGuarded } from "../util/guarded.ts";
@@ -15,6 +15,9 @@ import type { StreamPauseBegin } from "./stream_trial.ts";
 
 /** So long a server may ask for patience, and only the log hears of it. */
 const PATIENCE_MS = 30_000;
+
+/** So many causes of failed watches are told apart; more are more than one server has. */
+const MOST_CAUSES = 100;
 
 const PAUSE_IN_WORDS: Readonly<Record<StreamPauseBegin["cause"], string>> = {
   stalled: "the streamed list stalled",
@@ -27,6 +30,8 @@ export class ReflectorReports {
   readonly #name: string;
   readonly #options: Pick<ReflectorOptions, "watchErrorHandler" | "onQuarantined">;
   readonly #logger: Logger;
+  /** What the log was warned of since a watch was well. */
+  readonly #warned = new Set<string>();
   /** Tells of a server that is lost, and of its return. */
   readonly outages: OutageTeller;
 
@@ -76,7 +81,28 @@ export class ReflectorReports {
     }
     const { key, path, reason } = quarantined;
     const which = key === undefined ? "an object" : JSON.stringify(key);
-    this.log("warn", `set ${which} aside${path === "" ? "" : ` at ${path}`}: ${reason}`);
+    const text = `set ${which} aside${path === "" ? "" : ` at ${path}`}: ${reason}`;
+    // How many bytes came before it is another number each time.
+    if (path === "frame") this.#warnOnce(`frame: ${reason.split(" (within the first ")[0]}`, text);
+    else this.log("warn", text);
+  }
+
+  /** A watch ended with an error; the log has one warning for each cause, until a watch is well again. */
+  watchFailed(error: unknown): void {
+    const text = `watch ended: ${errorMessage(error)}`;
+    if (isExpired(error)) this.log("debug", text);
+    else this.#warnOnce(text, text);
+  }
+
+  /** A watch was well. */
+  watchWasWell(): void {
+    this.#warned.clear();
+  }
+
+  #warnOnce(cause: string, text: string): void {
+    const isNews = !this.#warned.has(cause);
+    if (isNews && this.#warned.size < MOST_CAUSES) this.#warned.add(cause);
+    this.log(isNews ? "warn" : "debug", text);
   }
 
   /** A function of the user threw. */

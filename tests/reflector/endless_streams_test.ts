@@ -184,6 +184,35 @@ describe("streamed lists that never come to their end", () => {
     await running;
   });
 
+  it("that are lists on one line are warned of once, and each is counted", async () => {
+    const clock = new FakeClock();
+    const log = new LogRecorder();
+    const list = JSON.stringify({
+      kind: "PodList",
+      apiVersion: "v1",
+      metadata: { resourceVersion: "10" },
+      items: [],
+    });
+    const cluster = newCluster({
+      server: "http://old",
+      clock,
+      logger: log,
+      fetch: () => Promise.resolve(new Response(`${list}\n`)),
+    });
+    const source = cluster.resource<KubernetesObject>("v1/pods");
+    const store = newStore<KubernetesObject>(metaNamespaceKey);
+    const reflector = new Reflector(source, store, { clock, logger: log, random: () => 0 });
+    const stop = new AbortController();
+    const running = reflector.run(stop.signal);
+    await pass(clock, DAY_MS, 60_000);
+    const warnings = log.of("warn");
+    assert.equal(warnings.length, 3, warnings.slice(0, 6).join("\n"));
+    assert.ok(reflector.status().quarantined > 1_000);
+    stop.abort();
+    await clock.advance(0);
+    await running;
+  });
+
   it("are given up for a list however new the objects are that changes bring", async () => {
     await using world = newWorld((clock, signal) => {
       const watcher = openWatch((one) => one.add(at("a@1")));
