@@ -16,6 +16,8 @@ import { runDeno } from "./lib/process.ts";
 interface Gate {
   name: string;
   args: string[];
+  /** Shows what it printed also where it passed. Default: false. */
+  prints?: boolean;
 }
 
 /** Folders and files with code of ours, as far as they exist. */
@@ -43,6 +45,7 @@ const GATES: Gate[] = [
   { name: "examples", args: ["check", "--doc-only", ...documented] },
   // Bundles with esbuild, which it installs where `deno task test` has not done so yet.
   { name: "size", args: ["run", "-A", "scripts/check_size.ts"] },
+  { name: "corridor", args: ["run", "-A", "scripts/check_corridor.ts"], prints: true },
   { name: "publish", args: ["publish", "--dry-run", "--allow-dirty", "--quiet"] },
 ];
 
@@ -68,6 +71,7 @@ async function work(): Promise<void> {
     const { code, output } = await runDeno(gate.args);
     const seconds = ((performance.now() - start) / 1000).toFixed(1);
     console.log(`${code === 0 ? "ok    " : "FAILED"}  ${gate.name.padEnd(8)}  ${seconds} s`);
+    if (gate.prints && code === 0) console.log(output.trimEnd());
     if (code === 0) passed++;
     else failures.push(`--- ${gate.name}: deno ${gate.args.slice(0, 3).join(" ")}\n${output.trimEnd()}\n`);
   }
