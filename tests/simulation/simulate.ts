@@ -96,6 +96,8 @@ class World {
   readonly #random: SeededRandom;
   /** The cluster was restored, and how its servers are since. */
   #restored: { readonly filters: boolean } | undefined;
+  /** When faults stopped: later than planned, if programs stood still. */
+  #calmedMs = Infinity;
   #isStopping = false;
 
   constructor(scenario: Scenario, traces: boolean) {
@@ -211,6 +213,7 @@ class World {
 
   #calmDown(): void {
     this.#log("faults stop");
+    this.#calmedMs = this.#time.worldNow();
     Object.assign(this.#settings, this.#scenario.calmSettings);
     this.#network.calmDown();
     for (const program of this.#programs) program.judge("strict");
@@ -286,7 +289,7 @@ class World {
    * under way arrives when faults stop, that is when its last initial event may have come.
    */
   async #outlastEndless(): Promise<boolean> {
-    const calmMs = START_MS + this.#scenario.calmMs;
+    const calmMs = this.#calmedMs;
     const endless = this.#network.watches().filter(({ startMs, query }) =>
       startMs < calmMs && query.get("sendInitialEvents") === "true"
     );
@@ -350,8 +353,8 @@ class World {
       this.#programs.find((program) => program.difference({ atLast: true }) !== undefined);
     if (lacking() === undefined) return false;
     this.#log("what was refused for a while has to be listed again");
-    const untilMs = Math.max(...this.#programs.map((program) => program.longestRelistMs));
-    if (await this.#advance(untilMs, () => lacking() === undefined)) return true;
+    const longestMs = Math.max(...this.#programs.map((program) => program.longestRelistMs)) + this.#trapMs();
+    if (await this.#advance(longestMs, () => lacking() === undefined)) return true;
     const wrong = lacking();
     if (wrong === undefined) return false;
     this.#violate(
