@@ -18,13 +18,12 @@
 
 import { deletionHandlingMetaNamespaceKey } from "../meta/keys.ts";
 import type { ListOptions, Quarantined } from "../meta/list_watch.ts";
-import { isInternalError, networkErrorOf } from "../meta/status.ts";
+import { networkErrorOf } from "../meta/status.ts";
 import type { ReflectorStore } from "../queue/queue.ts";
 import { sleepUnlessAborted } from "../util/abort.ts";
 import { newReflectorBackoff } from "../util/backoff.ts";
 import { type Clock, monotonicNow, realClock } from "../util/clock.ts";
 import { errorMessage } from "../util/errors.ts";
-import { RetryWithDeadline } from "../util/retry_with_deadline.ts";
 import { refuseTable } from "./events.ts";
 import { followWatch } from "./follow_watch.ts";
 import { BookmarkRhythm } from "./bookmark_rhythm.ts";
@@ -40,6 +39,7 @@ import { ReflectorReports } from "./reflector_reports.ts";
 import { ResyncTimer } from "./resync_timer.ts";
 import { LossRecovery, RetryPacing } from "./retry_pacing.ts";
 import {
+  failedTry,
   initialState,
   listAttempt,
   type Outcome,
@@ -49,19 +49,13 @@ import {
 } from "./state.ts";
 import { type ReflectorStatus, StatusKeeper } from "./status.ts";
 import { StoreWriter } from "./store_writer.ts";
-import { RelistDue, StoodStillError } from "./watch_guard.ts";
+import { VERY_SHORT_WATCH_MS, WatchEnds } from "./watch_end.ts";
 import { readInitialEvents, StalledStreamError } from "./watch_list.ts";
 
 const DEFAULT_MIN_WATCH_TIMEOUT_MS = 300_000;
 const DEFAULT_SILENCE_MS = 10_000;
 const DEFAULT_END_MS = 60_000;
 const DEFAULT_BOOKMARK_SILENCE_MS = 90_000;
-const VERY_SHORT_MS = 1_000;
-// A watch that ends sooner, for no reason given, is a failure when it comes to pacing.
-const SHORT_MS = 5_000;
-// One that lasts so long was well, whatever ended it.
-const LONG_MS = 120_000;
-const INTERNAL_ERROR_RESET_MS = 60_000;
 
 /**
  * Lists a resource into a store, then watches it, for ever: whatever fails, it goes on from where it was, after a
@@ -95,7 +89,7 @@ export class Reflector<T> {
   readonly #pacing: RetryPacing;
   readonly #losses: LossRecovery;
   readonly #metrics: ReflectorMetrics;
-  readonly #internalErrors: RetryWithDeadline;
+  readonly #ends: WatchEnds;
   readonly #status: StatusKeeper;
   readonly #position: Position;
   readonly #rhythm: BookmarkRhythm;
@@ -132,14 +126,16 @@ export class Reflector<T> {
       clock: this.#clock,
       metrics: this.#metrics,
     });
-    this.#internalErrors = new RetryWithDeadline({
-      maxRetryMs: options.maxInternalErrorRetryMs ?? 0,
-      minResetMs: INTERNAL_ERROR_RESET_MS,
-      isRetryable: isInternalError,
-      clock: this.#clock,
-    });
     this.#state = initialState(options.useWatchList ?? true);
     this.#rhythm = new BookmarkRhythm(options.bookmarkSilenceMs ?? DEFAULT_BOOKMARK_SILENCE_MS);
+    this.#ends = new WatchEnds({
+      name: this.#name,
+      clock: this.#clock,
+      metrics: this.#metrics,
+      reports: this.#reports,
+      rhythm: this.#rhythm,
+      maxInternalErrorRetryMs: options.maxInternalErrorRetryMs ?? 0,
+    });
     this.#position = new Position({ neverGoesBack: options.neverGoesBack ?? false });
     this.#status = new StatusKeeper(this.#clock, {
       resourceVersion: () => this.#position.resourceVersion,
@@ -362,7 +358,7 @@ export class Reflector<T> {
         closed = errorMessage(error);
       });
       if (initial === undefined) {
-        if (!received && lastedMs() < VERY_SHORT_MS) throw new VeryShortWatchError(this.#name);
+        if (!received && lastedMs() < VERY_SHORT_WATCH_MS) throw new VeryShortWatchError(this.#name);
         return { outcome: { of: "stream", closed, lastedMs: lastedMs() } };
       }
       // The next one is a new list, of which nothing is believed.
@@ -467,7 +463,7 @@ export class Reflector<T> {
     this.#reports.outages.over();
     this.#status.enter("watching");
     this.#position.watchBegins({ isFollowing: opened !== undefined });
-    const { eventCount, bookmarks, error } = await followWatch(watch, {
+    const followed = await followWatch(watch, {
       signal,
       clock: this.#clock,
       writer: this.#writer,
@@ -481,34 +477,9 @@ export class Reflector<T> {
       },
     });
     if (signal.aborted) return { of: "start" }; // the loop sees it
+    const { outcome, error } = this.#ends.judge(followed, monotonicNow(this.#clock) - startMs);
     if (error !== undefined) this.#fail(error);
-    // A connection that broke is a watch that ended: what it delivered stands, and the next one goes on from there.
-    let failure = networkErrorOf(error) === undefined ? error : undefined;
-    const lastedMs = monotonicNow(this.#clock) - startMs;
-    if (error instanceof StoodStillError) {
-      this.#reports.log("warn", error.message);
-      this.#metrics.watchEnds(lastedMs, eventCount, false);
-      return { of: "watch", retriesInternalError: false, isShort: false };
-    }
-    const isDue = this.#rhythm.ended({ bookmarks, lastedMs });
-    const isVeryShort = failure === undefined && eventCount === 0 && lastedMs < VERY_SHORT_MS;
-    this.#metrics.watchEnds(lastedMs, eventCount, isVeryShort);
-    if (failure instanceof RelistDue) return { of: "watch", relist: true };
-    if (isDue && failure === undefined) {
-      this.#reports.log("warn", "bookmarks do not come any more; listing, in case the server was restored");
-      return { of: "watch", relist: true };
-    }
-    if (isVeryShort) {
-      failure = new VeryShortWatchError(this.#name);
-      this.#fail(failure);
-    }
-    this.#internalErrors.after(failure);
-    const retriesInternalError = isInternalError(failure) && this.#internalErrors.shouldRetry();
-    const isShort = lastedMs < SHORT_MS;
-    if (failure === undefined || lastedMs >= LONG_MS) this.#reports.watchWasWell();
-    if (failure === undefined) return { of: "watch", retriesInternalError, isShort };
-    this.#reports.watchFailed(failure);
-    return { of: "watch", error: failure, retriesInternalError, isShort };
+    return outcome;
   }
 
   async #sleep(signal: AbortSignal): Promise<void> {
@@ -539,16 +510,6 @@ export class Reflector<T> {
       resync: () => this.#store.resync(),
     });
   }
-}
-
-/** What a request failed with that is repeated, though it ended no cycle: after a delay, or another way. */
-function failedTry(outcome: Outcome, step: Step): unknown {
-  const error = outcome.of === "watch"
-    ? "refused" in outcome ? outcome.refused : undefined
-    : "error" in outcome
-    ? outcome.error
-    : undefined;
-  return step.do === "backOff" || networkErrorOf(error) !== undefined ? error : undefined;
 }
 
 /** What a streamed list came to, and its connection if it goes on as the watch. */

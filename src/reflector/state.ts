@@ -294,3 +294,13 @@ function afterWatch(
   }
   return { state, step: { do: "backOff", then: "start" } };
 }
+
+/** What a request failed with that is repeated, though it ended no cycle: after a delay, or another way. */
+export function failedTry(outcome: Outcome, step: Step): unknown {
+  const error = outcome.of === "watch"
+    ? "refused" in outcome ? outcome.refused : undefined
+    : "error" in outcome
+    ? outcome.error
+    : undefined;
+  return step.do === "backOff" || networkErrorOf(error) !== undefined ? error : undefined;
+}
