@@ -15,12 +15,14 @@ import { Watchdog } from "./watchdog.ts";
 
 /** What a {@linkcode PatientSource} needs. */
 export interface PatientSourceOptions
-  extends Pick<ReflectorOptions, "openTimeoutMs" | "listTimeoutMs" | "intake"> {
+  extends Pick<ReflectorOptions, "openTimeoutMs" | "listTimeoutMs" | "minWatchTimeoutMs" | "intake"> {
   readonly name: string;
   readonly clock: Clock;
+  readonly random: () => number;
   readonly metrics: ReflectorMetrics;
 }
 
+const DEFAULT_MIN_WATCH_TIMEOUT_MS = 300_000;
 const DEFAULT_OPEN_TIMEOUT_MS = 30_000;
 const DEFAULT_LIST_TIMEOUT_MS = 90_000;
 /** How many times longer than it may stand still a page may take as a whole. */
@@ -39,18 +41,19 @@ export class PatientSource<T> {
   }
 
   /**
-   * Opens a watch.
+   * Opens a watch, which the server is asked to end after a time.
    *
    * @throws {NetworkError} The server did not begin to answer in time.
    * @throws Whatever the source throws.
    */
   async watch(
-    options: ListOptions & { readonly timeoutSeconds: number },
+    options: Omit<ListOptions, "timeoutSeconds">,
     signal: AbortSignal,
   ): Promise<OpenWatch<T>> {
     const { clock, name, metrics, openTimeoutMs = DEFAULT_OPEN_TIMEOUT_MS } = this.#options;
     const link = linkedAbort(signal);
-    const deadlineMs = monotonicNow(clock) + options.timeoutSeconds * 1_000 + DEADLINE_GRACE_MS;
+    const timeoutSeconds = this.#timeoutSeconds();
+    const deadlineMs = monotonicNow(clock) + timeoutSeconds * 1_000 + DEADLINE_GRACE_MS;
     const giveUp = () =>
       link.abort(
         new NetworkError("Unreachable", `Cannot watch ${name}: no answer within ${openTimeoutMs} ms`),
@@ -68,7 +71,7 @@ export class PatientSource<T> {
         giveUp,
         clock,
         link,
-        () => answer = this.#source.watch(options, { signal: link.signal, onBytes }),
+        () => answer = this.#source.watch({ ...options, timeoutSeconds }, { signal: link.signal, onBytes }),
       );
       return new OpenWatch(stream, link, { deadlineMs, received });
     } catch (error) {
@@ -77,6 +80,13 @@ export class PatientSource<T> {
       answer?.then((late) => new OpenWatch(late, link, { deadlineMs, received }).close()).catch(() => {});
       throw error;
     }
+  }
+
+  /** Spread, so that the watches of many informers do not end together. */
+  #timeoutSeconds(): number {
+    const { random, minWatchTimeoutMs = 0 } = this.#options;
+    const minMs = Math.max(minWatchTimeoutMs, DEFAULT_MIN_WATCH_TIMEOUT_MS);
+    return Math.floor((minMs / 1000) * (1 + random()));
   }
 
   /**

@@ -42,6 +42,7 @@ import {
   failedTry,
   initialState,
   listAttempt,
+  listOptions,
   type Outcome,
   type ReflectorState,
   type Step,
@@ -52,7 +53,6 @@ import { StoreWriter } from "./store_writer.ts";
 import { VERY_SHORT_WATCH_MS, WatchEnds } from "./watch_end.ts";
 import { readInitialEvents, StalledStreamError } from "./watch_list.ts";
 
-const DEFAULT_MIN_WATCH_TIMEOUT_MS = 300_000;
 const DEFAULT_SILENCE_MS = 10_000;
 const DEFAULT_END_MS = 60_000;
 const DEFAULT_BOOKMARK_SILENCE_MS = 90_000;
@@ -84,7 +84,6 @@ export class Reflector<T> {
   readonly #name: string;
   readonly #options: ReflectorOptions;
   readonly #clock: Clock;
-  readonly #random: () => number;
   readonly #reports: ReflectorReports;
   readonly #pacing: RetryPacing;
   readonly #losses: LossRecovery;
@@ -113,17 +112,18 @@ export class Reflector<T> {
     this.#name = options.name ?? source.description ?? "objects";
     checkReflectorOptions(this.#name, options);
     this.#clock = options.clock ?? realClock;
-    this.#random = options.random ?? Math.random;
+    const random = options.random ?? Math.random;
     this.#reports = new ReflectorReports(this.#name, { ...options, clock: this.#clock });
     const backoff = options.backoff ??
-      newReflectorBackoff({ clock: this.#clock, random: this.#random, resetMs: Infinity });
-    this.#pacing = new RetryPacing(backoff, { clock: this.#clock, random: this.#random });
+      newReflectorBackoff({ clock: this.#clock, random, resetMs: Infinity });
+    this.#pacing = new RetryPacing(backoff, { clock: this.#clock, random });
     this.#losses = new LossRecovery(this.#clock);
     this.#metrics = new ReflectorMetrics(options.metrics, this.#name, this.#clock);
     this.#source = new PatientSource(source, {
       ...options,
       name: this.#name,
       clock: this.#clock,
+      random,
       metrics: this.#metrics,
     });
     this.#state = initialState(options.useWatchList ?? true);
@@ -276,7 +276,7 @@ export class Reflector<T> {
             ({ step, error } = this.#next(await this.#list(signal, step), signal));
             break;
           case "watch": {
-            resync ??= this.#newResyncTimer();
+            resync ??= new ResyncTimer(this.#store, { ...this.#options, clock: this.#clock });
             const opened = watch;
             watch = undefined;
             ({ step, error } = this.#next(await this.#watch(signal, opened, resync), signal));
@@ -335,7 +335,6 @@ export class Reflector<T> {
         allowWatchBookmarks: true,
         sendInitialEvents: true,
         resourceVersionMatch: "NotOlderThan",
-        timeoutSeconds: this.#timeoutSeconds(),
       }, signal);
       const initial = await readInitialEvents({
         watch,
@@ -382,12 +381,7 @@ export class Reflector<T> {
 
   async #list(signal: AbortSignal, step: Extract<Step, { do: "list" }>): Promise<Outcome> {
     const attempt = step.again ?? listAttempt(this.#state, this.#options.watchListPageSize ?? 0);
-    const { limit, requestedResourceVersion, resourceVersionMatch } = attempt;
-    const options: ListOptions = step.again ? { resourceVersion: "", limit } : {
-      resourceVersion: requestedResourceVersion,
-      limit,
-      ...(resourceVersionMatch === undefined ? {} : { resourceVersionMatch }),
-    };
+    const options = listOptions(attempt, { again: step.again !== undefined });
     this.#status.enter("listing", { progress: { items: 0 } });
     const stored = this.#metrics.listBegins();
     try {
@@ -447,7 +441,6 @@ export class Reflector<T> {
         watch = await this.#source.watch({
           resourceVersion: this.#position.resourceVersion,
           allowWatchBookmarks: true,
-          timeoutSeconds: this.#timeoutSeconds(),
         }, signal);
       } catch (error) {
         if (!signal.aborted) this.#fail(error);
@@ -491,24 +484,10 @@ export class Reflector<T> {
     await sleepUnlessAborted(delayMs, { clock: this.#clock, signal });
   }
 
-  #timeoutSeconds(): number {
-    const minMs = Math.max(this.#options.minWatchTimeoutMs ?? 0, DEFAULT_MIN_WATCH_TIMEOUT_MS);
-    return Math.floor((minMs / 1000) * (1 + this.#random()));
-  }
-
   #fail(error: unknown): void {
     this.#failure = error;
     this.#lastEnd = error;
     this.#status.fail(error);
-  }
-
-  #newResyncTimer(): ResyncTimer {
-    return new ResyncTimer({
-      clock: this.#clock,
-      periodMs: this.#options.resyncPeriodMs ?? 0,
-      shouldResync: this.#options.shouldResync ?? (() => true),
-      resync: () => this.#store.resync(),
-    });
   }
 }
 

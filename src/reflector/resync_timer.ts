@@ -4,25 +4,23 @@
  */
 
 import type { Clock, TimerHandle } from "../util/clock.ts";
+import type { ReflectorOptions } from "./reflector_options.ts";
 
 /** Options of {@linkcode ResyncTimer}. */
-export interface ResyncTimerOptions {
+export interface ResyncTimerOptions extends Pick<ReflectorOptions, "resyncPeriodMs" | "shouldResync"> {
   readonly clock: Clock;
-  /** How often, in milliseconds; 0 for never. */
-  readonly periodMs: number;
-  /** Asked each time; `false` skips it. */
-  readonly shouldResync: () => boolean;
-  readonly resync: () => void;
 }
 
 /** Resyncs again and again, from when it is made until it is stopped: while a cycle watches. */
 export class ResyncTimer {
+  readonly #store: { resync(): void };
   readonly #options: ResyncTimerOptions;
   #timer: TimerHandle;
   /** Told when a resync threw: the watch ends with that error. Without anyone to tell, the next period has to do. */
   onError: ((error: unknown) => void) | undefined;
 
-  constructor(options: ResyncTimerOptions) {
+  constructor(store: { resync(): void }, options: ResyncTimerOptions) {
+    this.#store = store;
     this.#options = options;
     this.#arm();
   }
@@ -33,13 +31,14 @@ export class ResyncTimer {
   }
 
   #arm(): void {
-    const { clock, periodMs } = this.#options;
-    if (periodMs > 0) this.#timer = clock.setTimeout(() => this.#fire(), periodMs);
+    const { clock, resyncPeriodMs = 0 } = this.#options;
+    if (resyncPeriodMs > 0) this.#timer = clock.setTimeout(() => this.#fire(), resyncPeriodMs);
   }
 
   #fire(): void {
     try {
-      if (this.#options.shouldResync()) this.#options.resync();
+      const { shouldResync } = this.#options;
+      if (shouldResync === undefined || shouldResync()) this.#store.resync();
       this.#arm();
     } catch (error) {
       if (this.onError === undefined) this.#arm();

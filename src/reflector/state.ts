@@ -20,6 +20,7 @@
  * @module
  */
 
+import type { ListOptions } from "../meta/list_watch.ts";
 import {
   isConnectionRefused,
   isExpired,
@@ -149,6 +150,17 @@ export function listAttempt(state: ReflectorState, pageSize: number): ListAttemp
   return limit > 0 && state.exactResourceVersion === requestedResourceVersion
     ? { requestedResourceVersion, limit, resourceVersionMatch: "NotOlderThan" }
     : { requestedResourceVersion, limit };
+}
+
+/** What an attempt asks for; `again`: the most recent data instead. */
+export function listOptions(attempt: ListAttempt, { again }: { readonly again: boolean }): ListOptions {
+  const { limit, requestedResourceVersion, resourceVersionMatch } = attempt;
+  if (again) return { resourceVersion: "", limit };
+  return {
+    resourceVersion: requestedResourceVersion,
+    limit,
+    ...(resourceVersionMatch === undefined ? {} : { resourceVersionMatch }),
+  };
 }
 
 /** What to do next; `nowMs` is the clock's. */

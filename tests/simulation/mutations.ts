@@ -483,8 +483,8 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     name: "reflector: a resync comes once",
     file: "src/reflector/resync_timer.ts",
-    find: "      if (this.#options.shouldResync()) this.#options.resync();\n      this.#arm();",
-    replace: "      if (this.#options.shouldResync()) this.#options.resync();",
+    find: "      if (shouldResync === undefined || shouldResync()) this.#store.resync();\n      this.#arm();",
+    replace: "      if (shouldResync === undefined || shouldResync()) this.#store.resync();",
   },
   {
     name: "informer: a change that an index function refuses once is lost for good",
