@@ -8,14 +8,15 @@ import type { Held } from "../store/object_codec.ts";
 import type { Clock, TimerHandle } from "../util/clock.ts";
 import type { HeldContent } from "./held_content.ts";
 import type { Page } from "./list.ts";
-import { newStalledError, type Reader } from "./readers.ts";
+import type { Pacer } from "./pacer.ts";
+import { newStalledError, type Reader, type Readers } from "./readers.ts";
 import { JSON_HEADERS } from "./responses.ts";
 import type { View } from "./view.ts";
 
 const encoder = new TextEncoder();
 
-// A piece of this size is worth a write; the whole of a list that is not larger than that goes out at once.
-const PIECE_CHARACTERS = 64 * 1024;
+// The whole of a list that is not larger than that goes out at once.
+const SMALL_LIST = 64 * 1024;
 
 /** A line of a watch. */
 export function eventText(type: string, object: unknown): string {
@@ -55,6 +56,9 @@ export interface ListResponseOptions {
   /** What the page is of. */
   readonly content: HeldContent<KubernetesObject>;
   readonly reader: Reader;
+  readonly readers: Readers;
+  /** Where all who read take turns. */
+  readonly pacer: Pacer;
   /** How long a large list waits for its reader. */
   readonly writeTimeoutMs: number;
   readonly clock: Clock;
@@ -65,17 +69,19 @@ export interface ListResponseOptions {
  * are those of one snapshot all the same. One that nobody goes on reading is let go.
  */
 export function listResponse(page: Page<KubernetesObject>, options: ListResponseOptions): Response {
-  const pieces = listPieces(page, options);
+  const pieces = listPieces(page, options, () => SMALL_LIST);
   const { value: text = "" } = pieces.next();
   const next = pieces.next();
   if (next.done) return new Response(text, { headers: JSON_HEADERS });
   // Begins anew, so that nothing is held for whoever does not read.
   pieces.return();
-  return new Response(streamOf(listPieces(page, options), options), { headers: JSON_HEADERS });
+  const { readers } = options;
+  const stream = streamOf(listPieces(page, options, () => readers.pieceLength), options);
+  return new Response(stream, { headers: JSON_HEADERS });
 }
 
 function streamOf(pieces: Generator<string, void>, options: ListResponseOptions): ReadableStream<Uint8Array> {
-  const { clock, writeTimeoutMs } = options;
+  const { clock, writeTimeoutMs, pacer } = options;
   const release = options.reader.hold();
   let rest: Generator<string, void> | undefined = pieces;
   let timer: TimerHandle;
@@ -84,16 +90,19 @@ function streamOf(pieces: Generator<string, void>, options: ListResponseOptions)
     clock.clearTimeout(timer);
     release();
   };
-  const awaitReader = (controller: ReadableStreamDefaultController<Uint8Array>) => {
+  const awaitReader = (controller: ReadableByteStreamController) => {
     clock.clearTimeout(timer);
     timer = clock.setTimeout(() => {
       end();
       controller.error(newStalledError("list", writeTimeoutMs));
     }, writeTimeoutMs);
   };
-  return new ReadableStream<Uint8Array>({
+  return new ReadableStream({
+    type: "bytes",
     start: awaitReader,
-    pull(controller) {
+    async pull(controller) {
+      clock.clearTimeout(timer);
+      if (pacer.isDue) await pacer.rest();
       const next = rest?.next();
       if (next === undefined) return;
       if (next.done) {
@@ -101,13 +110,18 @@ function streamOf(pieces: Generator<string, void>, options: ListResponseOptions)
         return controller.close();
       }
       awaitReader(controller);
+      pacer.spendText(next.value.length);
       controller.enqueue(encode(next.value));
     },
     cancel: end,
   }, { highWaterMark: 0 });
 }
 
-function* listPieces(page: Page<KubernetesObject>, options: ListResponseOptions): Generator<string, void> {
+function* listPieces(
+  page: Page<KubernetesObject>,
+  options: ListResponseOptions,
+  pieceLength: () => number,
+): Generator<string, void> {
   const { view, pretty } = options;
   const list = JSON.stringify(
     { ...view.list(page.metadata), [view.itemsField]: [] },
@@ -121,7 +135,7 @@ function* listPieces(page: Page<KubernetesObject>, options: ListResponseOptions)
   for (let i = from; i < to; i++) {
     if (i > from) text += ",";
     text += separator + itemText(objects[i], options);
-    if (text.length < PIECE_CHARACTERS) continue;
+    if (text.length < pieceLength()) continue;
     yield text;
     text = "";
   }

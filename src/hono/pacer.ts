@@ -8,6 +8,9 @@ import type { TurnQueue } from "../util/turn_queue.ts";
 // A unit is about 20 nanoseconds: some milliseconds' worth in a turn.
 const UNITS_PER_TURN = 150_000;
 
+// To encode it, and to hand it to the socket.
+const UNITS_PER_CHARACTER = 0.5;
+
 /** What it takes to decode an object. */
 export const OPEN_UNITS = 1_200;
 
@@ -28,6 +31,16 @@ export class Pacer {
   spend(units: number): boolean {
     this.#units += units;
     return this.#units >= UNITS_PER_TURN;
+  }
+
+  /** Text was made for one of the readers, who share this. */
+  spendText(length: number): void {
+    this.#units += length * UNITS_PER_CHARACTER;
+  }
+
+  /** Whether it is time for {@linkcode Pacer.rest}: much was done in this turn, or others wait for theirs. */
+  get isDue(): boolean {
+    return this.#units >= UNITS_PER_TURN || this.#turns.isBusy;
   }
 
   /** Gives others a turn. */

@@ -18,6 +18,7 @@ import { EventLog } from "./event_log.ts";
 import { type Gate, newGate } from "./gate.ts";
 import { alive, ready, unreadiness } from "./health.ts";
 import type { ReadApiOptions, VersionInfo } from "./read_api_options.ts";
+import { Pacer } from "./pacer.ts";
 import { type ReadSettings, readSettings } from "./read_settings.ts";
 import { type Reader, Readers } from "./readers.ts";
 import { parseResourcePath, type ResourcePath } from "./request_path.ts";
@@ -125,12 +126,14 @@ export function readApi(options: ReadApiOptions): ReadApi {
   }));
   if (signal !== undefined) onAbort(signal, () => served.forEach(({ log }) => log.close()));
   const { hookTimeoutMs } = settings;
+  const turns = new TurnQueue();
   const state: ReadApiState = {
     served,
     resources,
     gate: newGate({ authenticate, authorize, allowAnonymous, hookTimeoutMs, clock, logger }),
     readers: new Readers(settings),
-    turns: new TurnQueue(),
+    readersPacer: new Pacer(turns),
+    turns,
     settings,
   };
 
@@ -155,6 +158,7 @@ interface ReadApiState {
   readonly resources: readonly ApiResource[];
   readonly gate: Gate;
   readonly readers: Readers;
+  readonly readersPacer: Pacer;
   readonly turns: TurnQueue;
   readonly settings: ReadSettings;
 }

@@ -5,6 +5,10 @@
 
 import type { UserInfo } from "./authorization.ts";
 
+// A piece of this size is worth a write.
+const MOST_PIECE = 64 * 1024;
+const LEAST_PIECE = 8 * 1024;
+
 /** Options of {@linkcode Readers}. */
 export interface ReadersOptions {
   readonly maxReaders: number;
@@ -36,6 +40,15 @@ export class Readers {
   /** Whether more may be put into a stream that has something in it. */
   get hasRoom(): boolean {
     return this.#bufferedBytes < this.#options.maxBufferedBytes;
+  }
+
+  /**
+   * How much is made for a reader at a time. Where there are many it is little: the runtime, too, holds a piece for each
+   * of them.
+   */
+  get pieceLength(): number {
+    const share = Math.floor(this.#options.maxBufferedBytes / (2 * this.#count || 1));
+    return Math.max(LEAST_PIECE, Math.min(MOST_PIECE, share));
   }
 
   /** Bytes came into a stream, or went. */

@@ -50,6 +50,8 @@ export interface ResourceRequest {
   readonly wait: VersionWaitOptions;
   readonly reader: Reader;
   readonly readers: Readers;
+  /** Where all who read take turns. */
+  readonly readersPacer: Pacer;
   readonly turns: TurnQueue;
   readonly settings: ReadSettings;
 }
@@ -119,7 +121,7 @@ async function answerList(
   query: ListQuery,
   options: Shape & { readonly permission: Permission },
 ): Promise<Response> {
-  const { target, path, wait, reader, turns, settings } = request;
+  const { target, path, wait, reader, readers, readersPacer, turns, settings } = request;
   const { group, version, resource } = path;
   const page = await readPage(target.log, {
     options: query.options,
@@ -139,9 +141,14 @@ async function answerList(
     wait,
     pacer: new Pacer(turns),
   });
-  return isStatus(page)
-    ? statusResponse(page)
-    : listResponse(page, { ...options, ...settings, reader, content: target.log.content });
+  return isStatus(page) ? statusResponse(page) : listResponse(page, {
+    ...options,
+    ...settings,
+    reader,
+    readers,
+    pacer: readersPacer,
+    content: target.log.content,
+  });
 }
 
 async function answerWatch(
@@ -149,7 +156,7 @@ async function answerWatch(
   query: ListQuery,
   options: { readonly view: View; readonly permission: Permission },
 ): Promise<Response> {
-  const { target, path, wait, reader, readers, turns, settings } = request;
+  const { target, path, wait, reader, readers, readersPacer, turns, settings } = request;
   const { log } = target;
   const { resourceVersion = "0", sendInitialEvents, allowWatchBookmarks, timeoutSeconds } = query.options;
   const common = {
@@ -170,6 +177,7 @@ async function answerWatch(
     writeTimeoutMs: settings.writeTimeoutMs,
     reader,
     readers,
+    readersPacer,
     pacer: new Pacer(turns),
     clock: settings.clock,
   };

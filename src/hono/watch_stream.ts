@@ -46,12 +46,12 @@ export interface WatchRequest<T> {
   readonly writeTimeoutMs: number;
   readonly reader: Reader;
   readonly readers: Readers;
+  /** Counts what the selection costs. */
   readonly pacer: Pacer;
+  /** Where all who read take turns. */
+  readonly readersPacer: Pacer;
   readonly clock: Clock;
 }
-
-// Small enough that a slow reader holds little, large enough that a burst is a few writes.
-const CHUNK_BYTES = 64 * 1024;
 
 // What a relist may put into the stream of one reader at once.
 const RELIST_BYTES = 4 * 1024 * 1024;
@@ -68,11 +68,12 @@ export function openWatch<T extends KubernetesObject>(
   request: WatchRequest<T>,
 ): ReadableStream<Uint8Array> {
   const watch = new Watch(log, request);
-  return new ReadableStream<Uint8Array>({
+  return new ReadableStream({
+    type: "bytes",
     start: (controller) => watch.open(controller),
     pull: () => watch.wake(),
     cancel: () => watch.close(),
-  }, { highWaterMark: request.bufferBytes, size: (chunk) => chunk?.byteLength ?? 0 });
+  }, { highWaterMark: request.bufferBytes });
 }
 
 /** A watch that only says why it cannot go on: 200, and one ERROR event. */
@@ -98,7 +99,7 @@ class Watch<T extends KubernetesObject> implements LogReader, OpenWatch {
   #initialDone: boolean;
   /** Others have a turn; `wake` is called after it. */
   #isPaused = false;
-  #controller: ReadableStreamDefaultController<Uint8Array> | undefined;
+  #controller: ReadableByteStreamController | undefined;
   /** What has been made of the chunk that others have a turn in the middle of. */
   #parts: Uint8Array[] = [];
   #length = 0;
@@ -133,7 +134,7 @@ class Watch<T extends KubernetesObject> implements LogReader, OpenWatch {
     return this.#life?.user;
   }
 
-  open(controller: ReadableStreamDefaultController<Uint8Array>): void {
+  open(controller: ReadableByteStreamController): void {
     this.#controller = controller;
     const { reader, readers } = this.#request;
     this.#release = reader.hold();
@@ -151,6 +152,10 @@ class Watch<T extends KubernetesObject> implements LogReader, OpenWatch {
       if (this.#cursor < this.#log.tail) return this.cut();
       const chunk = this.#nextChunk();
       if (chunk === undefined) return;
+      const { readersPacer } = this.#request;
+      // Before the stream takes the bytes away, and asks for more.
+      readersPacer.spendText(chunk.byteLength);
+      if (readersPacer.isDue && !this.#isCaughtUp()) this.#pause(readersPacer);
       this.#enqueue(chunk);
     }
   }
@@ -243,11 +248,12 @@ class Watch<T extends KubernetesObject> implements LogReader, OpenWatch {
 
   #nextChunk(): Uint8Array | undefined {
     if (!this.#initialDone) return this.#initialChunk();
-    const { pacer, selection } = this.#request;
-    while (this.#cursor < this.#log.head && (this.#length < CHUNK_BYTES || this.#isWithinRelist)) {
+    const { pacer, selection, readers } = this.#request;
+    const length = readers.pieceLength;
+    while (this.#cursor < this.#log.head && (this.#length < length || this.#isWithinRelist)) {
       // In the middle of a relist the log would move on past its place.
       if (selection !== undefined && pacer.spend(2 * selection.units) && !this.#isWithinRelist) {
-        return this.#pause();
+        return this.#pause(pacer);
       }
       const entry = this.#log.entry(this.#cursor);
       this.#cursor++;
@@ -270,12 +276,13 @@ class Watch<T extends KubernetesObject> implements LogReader, OpenWatch {
 
   #initialChunk(): Uint8Array | undefined {
     const { keys, objects } = this.#initial;
-    const { selection, view, allowBookmarks, pacer } = this.#request;
+    const { selection, view, allowBookmarks, pacer, readers } = this.#request;
     const { content } = this.#log;
+    const length = readers.pieceLength;
     let text = "";
-    for (; this.#initialSent < keys.length && text.length < CHUNK_BYTES; this.#initialSent++) {
+    for (; this.#initialSent < keys.length && text.length < length; this.#initialSent++) {
       if (selection !== undefined && pacer.spend(selection.units)) {
-        this.#pause();
+        this.#pause(pacer);
         return text === "" ? undefined : encode(text);
       }
       const held = objects[this.#initialSent];
@@ -307,9 +314,9 @@ class Watch<T extends KubernetesObject> implements LogReader, OpenWatch {
     return text === "" ? this.#nextChunk() : encode(text);
   }
 
-  #pause(): undefined {
+  #pause(pacer: Pacer): undefined {
     this.#isPaused = true;
-    this.#request.pacer.rest().then(() => {
+    pacer.rest().then(() => {
       this.#isPaused = false;
       this.wake();
     });

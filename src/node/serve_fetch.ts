@@ -205,15 +205,20 @@ class Listening {
       }
       return new Response("Internal error\n", { status: 500 });
     }
-    const reader = response.body?.getReader();
-    if (reader === undefined) return response;
+    if (response.body === null) return response;
+    const sent = isByteStream(response.body) ? new SentChunks(outgoing) : undefined;
+    const reader = response.body.getReader();
     // The adapter would write what breaks off to the console, and whoever leaves breaks something off.
     const body = new ReadableStream<Uint8Array>({
       async pull(controller) {
         try {
+          sent?.free();
           const { done, value } = await reader.read();
-          if (done) controller.close();
-          else controller.enqueue(value);
+          // Where the read took a while, the socket may have been quicker.
+          sent?.free();
+          if (done) return controller.close();
+          sent?.add(value);
+          controller.enqueue(value);
         } catch (error) {
           if (!request.signal.aborted && !outgoing.destroyed) {
             logger.warn(`${request.method} ${pathOf(request)} broke off: ${errorMessage(error)}`, { error });
@@ -244,6 +249,42 @@ class Listening {
     );
     for (const server of this.#servers) server.closeAllConnections();
     await Promise.all(closed);
+  }
+}
+
+/** Whether the chunks that are read are the reader's alone: what is put into a stream of bytes is taken from its source. */
+function isByteStream(stream: ReadableStream<Uint8Array>): boolean {
+  try {
+    stream.getReader({ mode: "byob" }).releaseLock();
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/**
+ * The chunks of one answer whose memory is given back once the socket has taken them. Otherwise they wait for a collection
+ * of garbage, in hundreds of megabytes where hundreds of readers begin together.
+ */
+class SentChunks {
+  readonly #outgoing: ServerResponse;
+  #chunks: Uint8Array[] = [];
+
+  constructor(outgoing: ServerResponse) {
+    this.#outgoing = outgoing;
+  }
+
+  add(chunk: Uint8Array): void {
+    this.#chunks.push(chunk);
+  }
+
+  /** Frees them if they are written; called when the next chunk is asked for, and when it is there. */
+  free(): void {
+    // The adapter asks for the first few before it writes the head.
+    if (!this.#outgoing.headersSent || this.#outgoing.writableLength > 0) return;
+    // Node 20 cannot.
+    for (const { buffer } of this.#chunks) (buffer as { transfer?: (length: number) => void }).transfer?.(0);
+    this.#chunks = [];
   }
 }
 

@@ -14,6 +14,11 @@ export class TurnQueue {
   readonly #waiting = new Deque<() => void>();
   #isTurning = false;
 
+  /** Whether others wait for a turn. */
+  get isBusy(): boolean {
+    return this.#isTurning;
+  }
+
   /** Resolves in a later turn of the event loop, when all who asked before have had one. */
   next(): Promise<void> {
     const turn = new Promise<void>((resolve) => this.#waiting.push(resolve));

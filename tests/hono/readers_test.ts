@@ -3,7 +3,7 @@ import process from "node:process";
 import { describe, it } from "node:test";
 import { silentLogger } from "@listwatch/cache";
 import { readApi, type ReadApiOptions } from "@listwatch/cache/hono";
-import { FakeClock, settle } from "../../src/util/clock.ts";
+import { FakeClock, nextTurn, settle } from "../../src/util/clock.ts";
 import { FakeInformer, object, type TestObject } from "./fake_informer.ts";
 import { get } from "./reading.ts";
 
@@ -196,6 +196,58 @@ describe("what waits for readers", () => {
     await settle();
     api.endWatches();
     assert.ok((await few.text()).length > 1_000_000);
+  });
+
+  it("is made in turns: timers and the network go on while many read", async () => {
+    for (const path of ["/api/v1/pods", "/api/v1/pods?watch=1&allowWatchBookmarks=1"]) {
+      const { api } = apiOf(manyPods(3_000), { maxReadersPerClient: Infinity });
+      let bytes = 0;
+      let most = 0;
+      let isOver = false;
+      const turns = (async () => {
+        for (let before = 0; !isOver; before = bytes) {
+          await nextTurn();
+          most = Math.max(most, bytes - before);
+        }
+      })();
+      await Promise.all(Array.from({ length: 20 }, async () => {
+        const reader = (await api.request(path)).body!.getReader();
+        let last = "";
+        for (let read = await reader.read(); !read.done; read = await reader.read()) {
+          bytes += read.value.byteLength;
+          last = new TextDecoder().decode(read.value.subarray(-300));
+          if (last.includes("initial-events-end")) break;
+        }
+        await reader.cancel();
+      }));
+      isOver = true;
+      await turns;
+      assert.ok(bytes > 60_000_000, `${bytes} bytes`);
+      // What each begins with, and a turn's worth.
+      assert.ok(most < 20 * 64 * 1024 + 1_000_000, `${path}: ${most} bytes in one turn`);
+    }
+  });
+
+  it("is less for each the more there are, as the runtime holds a piece for each, too", async () => {
+    const { api } = apiOf(manyPods(500), { maxReadersPerClient: Infinity });
+    const pieceOf = async (path: string) => {
+      const reader = (await api.request(path)).body!.getReader();
+      const { byteLength } = (await reader.read()).value!;
+      return { byteLength, reader };
+    };
+    for (const path of ["/api/v1/pods", "/api/v1/pods?watch=1"]) {
+      const first = await pieceOf(path);
+      assert.ok(first.byteLength >= 64 * 1024, `${first.byteLength}`);
+      const readers = [first.reader];
+      let last = first.byteLength;
+      for (let i = 0; i < 400; i++) {
+        const { byteLength, reader } = await pieceOf(path);
+        readers.push(reader);
+        last = byteLength;
+      }
+      assert.ok(last < 24 * 1024, `${last}`);
+      for (const reader of readers) await reader.cancel();
+    }
   });
 
   it("is one chunk each where all together have too much, and nobody waits for another to read", async () => {

@@ -46,6 +46,39 @@ describe("serving a fetch function", () => {
     assert.ok(isCancelled, "nobody writes to a stream that nobody reads");
   });
 
+  it("gives the memory of a stream of bytes back once it is sent, and leaves chunks alone that their source may keep", async () => {
+    const stop = new AbortController();
+    const COUNT = 200;
+    const kept = new Uint8Array(64 * 1024).fill(97);
+    const streams = {
+      "/kept": (left = COUNT) =>
+        new ReadableStream<Uint8Array>({
+          pull: (controller) => left-- > 0 ? controller.enqueue(kept) : controller.close(),
+        }),
+      "/bytes": (left = COUNT) =>
+        new ReadableStream({
+          type: "bytes",
+          async pull(controller) {
+            if (left % 7 === 0) await new Promise((resolve) => setTimeout(resolve, 1));
+            if (left-- > 0) controller.enqueue(kept.slice());
+            else controller.close();
+          },
+        }),
+    };
+    const server = await serveFetch(
+      (request) => new Response(streams[new URL(request.url).pathname as keyof typeof streams]()),
+      { signal: stop.signal },
+    );
+    for (const path of Object.keys(streams)) {
+      const bytes = new Uint8Array(await (await fetch(server.url + path)).arrayBuffer());
+      assert.equal(bytes.byteLength, COUNT * kept.byteLength, path);
+      assert.ok(bytes.every((byte) => byte === 97), path);
+    }
+    assert.equal(kept.byteLength, 64 * 1024);
+    stop.abort();
+    await server.finished;
+  });
+
   it("leaves the program's own Request and Response alone", async () => {
     const before = [globalThis.Request, globalThis.Response];
     const stop = new AbortController();
