@@ -3,7 +3,8 @@
  * in front of a real kube-apiserver that is killed and compacted, while writers go on.
  *
  * Twice a minute or so the faults and the writers pause. Then every informer must have caught up within 60 seconds, and
- * its store, its index and what its handlers were told must equal what the server lists. At the end memory must be flat.
+ * its store, its index and what its handlers were told must equal what the server lists. Two of the informers are served
+ * to readers, good and bad ones, and what the good ones hold must equal what is served. At the end memory must be flat.
  * The seed repeats the plan of faults and writes, though not the timing of a real server.
  *
  * Exit code 1: something differed, did not catch up, or memory grew. 130: interrupted.
@@ -19,6 +20,7 @@ import { seededRandom } from "../tests/cluster/writers.ts";
 import { FaultProxy } from "../tests/soak/fault_proxy.ts";
 import { FAULT_KINDS, newFaultCounts, planFaults, runFaults } from "../tests/soak/faults.ts";
 import { type MemorySample, memoryTrend } from "../tests/soak/memory_trend.ts";
+import { ServedReaders } from "../tests/soak/served_readers.ts";
 import { SOAK_RESOURCES, SoakWriter, writeMarkers } from "../tests/soak/soak_writers.ts";
 import { SoakedInformer, type SoakedOptions, type SoakedPaths } from "../tests/soak/soaked_informer.ts";
 import { startCluster, type TestCluster } from "./lib/cluster.ts";
@@ -67,6 +69,9 @@ const INFORMERS: readonly SoakedOptions[] = [
   { name: "pods' metadata, DeltaFIFO", resource: "v1/pods", metadataOnly: true, deltaFifo: true },
 ];
 
+// One of each resource, with all of its objects.
+const SERVED = ["configmaps, resynced", "pods"];
+
 /** What the informers measured: the sums, by name and reason or type. */
 class Sums implements Metrics {
   readonly #sums = new Map<string, Map<string, number>>();
@@ -104,6 +109,7 @@ class Soak {
   readonly #samples: MemorySample[] = [];
   readonly #informers: SoakedInformer[] = [];
   readonly #writers: SoakWriter[] = [];
+  #readers: ServedReaders | undefined;
   readonly #startMs = performance.now();
   readonly #faults = newFaultCounts();
   #kills = 0;
@@ -133,6 +139,7 @@ class Soak {
         await sampled;
       }
     } finally {
+      await this.#readers?.stop();
       await Promise.all(this.#informers.map((informer) => informer.stop()));
     }
     return this.#report();
@@ -165,6 +172,9 @@ class Soak {
       const context = { metrics: this.#sums, random: this.#random(300 + i) };
       this.#informers.push(new SoakedInformer(this.#paths, options, context));
     }
+    const served = this.#informers.filter(({ name }) => SERVED.includes(name));
+    this.#readers = new ServedReaders(served, this.#random(400));
+    await this.#readers.start();
   }
 
   async #rounds(lengthMs: number, signal: AbortSignal): Promise<void> {
@@ -177,6 +187,7 @@ class Soak {
       const busy = [
         runFaults(this.#proxy, plan, { counts: this.#faults, signal: roundSignal }),
         this.#operate(operator, roundSignal),
+        this.#readers!.run(roundSignal),
         ...this.#writers.map((writer) => writer.run(roundSignal)),
       ];
       const timer = setTimeout(() => round.abort(), ROUND_MS);
@@ -251,13 +262,16 @@ class Soak {
       objects += compared.objects;
       differences.push(...compared.differences.map((difference) => `${informer.name}: ${difference}`));
     }
+    differences.push(...await this.#readers!.compare(CATCH_UP_MS));
     this.#checkpoints++;
     this.#divergence += differences.length;
     console.log(this.#line({ objects, catchUpMs, divergence: differences.length }));
     for (const text of late) console.error(`  ${text}`);
     for (const text of differences.slice(0, 20)) console.error(`  ${text}`);
     if (late.length > 0) this.#failure = "a store did not catch up";
-    else if (differences.length > 0) this.#failure = "a store, index or handler differs from the server";
+    else if (differences.length > 0) {
+      this.#failure = "a store, index or handler differs from the server, or a reader from what is served";
+    }
   }
 
   #line(
@@ -274,6 +288,9 @@ class Soak {
       this.#faultsTotal(),
       this.#kills,
       this.#compactions,
+      this.#readers!.counts.bad,
+      this.#readers!.counts.refused,
+      this.#readers!.counts.ended,
       `${(catchUpMs / 1_000).toFixed(1)} s`,
       mebibytes(heapBytes),
       mebibytes(rssBytes),
@@ -304,6 +321,11 @@ seed ${this.#seed}, ${clockTime(lengthMs)}: ${this.#informers.length} informers,
 ${this.#sums.total("reflector_events_total")} events, ${told} notifications
 faults: ${faults}; server killed ${this.#kills} times, compacted ${this.#compactions} times
 connections through the proxy: ${this.#proxy.accepted}
+readers of the served copies: ${this.#readers!.counts.bad} that read badly, ${
+      this.#readers!.counts.refused
+    } refused with 429, ${this.#readers!.counts.ended} watches ended, ${
+      this.#readers!.counts.forbidden
+    } times 403, ${this.#readers!.counts.renewed} tokens
 relists: ${this.#sums.byPart("reflector_relists_total")}
 reconnects: ${this.#sums.byPart("reflector_reconnects_total")}
 slowest checkpoint: ${(this.#slowestCatchUpMs / 1_000).toFixed(1)} s`);
@@ -353,6 +375,9 @@ const COLUMNS = [
   "faults",
   "kills",
   "compactions",
+  "readers",
+  " 429s",
+  "ended",
   "caught up",
   "     heap",
   "      RSS",
