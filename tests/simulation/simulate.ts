@@ -250,8 +250,10 @@ class World {
     if (restored === undefined) return;
     // Something happens in every scope: without an event nobody can know.
     if (!restored.filters) this.#writeToEach();
+    // Where somebody writes all the time, versions have passed its own before bookmarks are missed.
+    const bookmarks = this.#settings.bookmarks && this.#scenario.chatterMs === 0;
     for (const program of this.#programs) {
-      if (program.canNoticeRestore({ ...restored, bookmarks: this.#settings.bookmarks })) continue;
+      if (program.canNoticeRestore({ ...restored, bookmarks })) continue;
       this.#log(`informer ${program.index} cannot know of the restore: its watch is too old`);
       this.#network.expire(program.index);
     }
