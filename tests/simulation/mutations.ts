@@ -99,16 +99,10 @@ export const MUTATIONS: readonly Mutation[] = [
     replace: 'if (batch.some(({ type }) => type !== "BOOKMARK")) end.feed();',
   },
   {
-    name: "streamed list: one that is reset or cut is asked for again for ever",
-    file: TRIAL,
-    find: "const isSuspect = unfinished >= MOST_UNFINISHED || unfinishedMs >= LONGEST_UNFINISHED_MS;",
-    replace: "const isSuspect = unfinishedMs >= LONGEST_UNFINISHED_MS;",
-  },
-  {
-    name: "streamed list: one that is not answered, or open for long, is asked for again for ever",
-    file: TRIAL,
-    find: "const isSuspect = unfinished >= MOST_UNFINISHED || unfinishedMs >= LONGEST_UNFINISHED_MS;",
-    replace: "const isSuspect = false;",
+    name: "streamed list: one that is reset, cut, or not answered is asked for again for ever",
+    file: STATE,
+    find: 'const lists = otherwise === "list" || trial.suspicion !== undefined;',
+    replace: 'const lists = otherwise === "list";',
   },
   {
     name: "streamed list: one that is refused is asked for again for ever",
