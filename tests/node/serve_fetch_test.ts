@@ -69,11 +69,27 @@ describe("serving a fetch function", () => {
       (request) => new Response(streams[new URL(request.url).pathname as keyof typeof streams]()),
       { signal: stop.signal },
     );
+    const buffers = ArrayBuffer.prototype as { transfer?: (length?: number) => ArrayBuffer };
+    // Node 20 has none.
+    const { transfer } = buffers;
+    let freed = 0;
+    if (transfer !== undefined) {
+      buffers.transfer = function (this: ArrayBuffer, length) {
+        if (length === 0) freed++;
+        return transfer.call(this, length);
+      };
+    }
     for (const path of Object.keys(streams)) {
+      freed = 0;
       const bytes = new Uint8Array(await (await fetch(server.url + path)).arrayBuffer());
       assert.equal(bytes.byteLength, COUNT * kept.byteLength, path);
       assert.ok(bytes.every((byte) => byte === 97), path);
+      if (transfer === undefined) continue;
+      if (path === "/kept") assert.equal(freed, 0);
+      // The adapter does not ask again after the last ones.
+      else assert.ok(freed > COUNT * 0.9, `${freed} of ${COUNT}`);
     }
+    if (transfer !== undefined) buffers.transfer = transfer;
     assert.equal(kept.byteLength, 64 * 1024);
     stop.abort();
     await server.finished;

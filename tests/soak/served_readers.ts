@@ -82,6 +82,8 @@ export class ServedReaders {
         return { name, expiresAtMs: Number(expiresAtMs) };
       },
       authorize: ({ user }) => this.#allowed.has(user?.name ?? ""),
+      // Full after a minute, and short enough that who is away for long has to list.
+      eventWindow: 300,
       maxReadersPerClient: READERS_PER_CLIENT,
       writeTimeoutMs: WRITE_TIMEOUT_MS,
       watchLifetimeMs: 45_000,
