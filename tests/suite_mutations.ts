@@ -241,8 +241,8 @@ export const SUITE_MUTATIONS: readonly SuiteMutation[] = [
   {
     name: "read API: a list is let go in the middle of being read",
     file: "src/hono/encoding.ts",
-    find: "      awaitReader(controller);\n      controller.enqueue",
-    replace: "      controller.enqueue",
+    find: "      awaitReader(controller);\n      pacer.spendText",
+    replace: "      pacer.spendText",
     test: "tests/hono/readers_test.ts",
   },
   {
