@@ -239,7 +239,7 @@ export const SUITE_MUTATIONS: readonly SuiteMutation[] = [
     test: "tests/hono/readers_test.ts",
   },
   {
-    name: "read API: a list is let go in the middle of being read",
+    name: "read API: a reader that stops in the middle of a list is waited for",
     file: "src/hono/encoding.ts",
     find: "      awaitReader(controller);\n      pacer.spendText",
     replace: "      pacer.spendText",

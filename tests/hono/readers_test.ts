@@ -114,7 +114,7 @@ describe("readers", () => {
 });
 
 describe("a reader that reads nothing", () => {
-  it("of a large list is let go after writeTimeoutMs, and one that reads slowly is not", async () => {
+  it("of a large list, or stops in its middle, is let go after writeTimeoutMs, and one that reads slowly is not", async () => {
     const { api, clock } = apiOf(manyPods(1_000), { writeTimeoutMs: 5_000, maxReaders: 2 });
     const never = await api.request("/api/v1/pods");
     const slow = await api.request("/api/v1/pods");
@@ -128,6 +128,12 @@ describe("a reader that reads nothing", () => {
     assert.ok(length > 1_000_000);
     assert.equal(clock.pendingTimers, 0);
     await assert.rejects(never.text(), /nobody has read the list for 5000 ms/);
+    const stops = (await api.request("/api/v1/pods")).body!.getReader();
+    await stops.read();
+    assert.equal(clock.pendingTimers, 1);
+    await clock.advance(5_000);
+    assert.equal(clock.pendingTimers, 0);
+    await assert.rejects(stops.read(), /nobody has read the list for 5000 ms/);
     assert.equal((await api.request("/api/v1/pods?limit=1")).status, 200);
   });
 
