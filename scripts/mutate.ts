@@ -34,6 +34,7 @@ const COPIED_TESTS = [
   "queue",
   "reflector",
   "store",
+  "util",
   "watch",
   "workqueue",
 ];

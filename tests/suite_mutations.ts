@@ -322,4 +322,26 @@ export const SUITE_MUTATIONS: readonly SuiteMutation[] = [
     replace: "        missing--;\n",
     test: "tests/meta/compiled_labels_test.ts",
   },
+  {
+    name: "clock: a wall clock that is set back is taken for a program that stood still",
+    file: "src/reflector/stall.ts",
+    find: "const stalledMs = Math.max(passedMs - LOOK_MS, leapMs);",
+    replace: "const stalledMs = Math.max(passedMs - LOOK_MS, Math.abs(leapMs));",
+    test: "tests/reflector/stall_test.ts",
+  },
+  {
+    name: "clock: a work queue's delays are measured by the wall clock",
+    file: "src/workqueue/delaying_queue.ts",
+    find: "import { type Clock, monotonicNow, realClock, type TimerHandle } from",
+    replace:
+      "const monotonicNow = (clock: Clock) => clock.now();\nimport { type Clock, realClock, type TimerHandle } from",
+    test: "tests/util/clock_test.ts",
+  },
+  {
+    name: "informer: objects of a list that went back are believed to be the stored ones",
+    file: "src/informer/intake.ts",
+    find: "const accepted = hasAdvanced || !this.#believed;",
+    replace: "const accepted = true;",
+    test: "tests/informer/same_versions_test.ts",
+  },
 ];

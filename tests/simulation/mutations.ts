@@ -217,19 +217,6 @@ export const MUTATIONS: readonly Mutation[] = [
     replace: "if (stalledMs < Infinity) return false;",
   },
   {
-    name: "clock: a wall clock that is set back is taken for a program that stood still",
-    file: "src/reflector/stall.ts",
-    find: "const stalledMs = Math.max(passedMs - LOOK_MS, leapMs);",
-    replace: "const stalledMs = Math.max(passedMs - LOOK_MS, Math.abs(leapMs));",
-  },
-  {
-    name: "clock: a work queue's delays are measured by the wall clock",
-    file: "src/workqueue/delaying_queue.ts",
-    find: "import { type Clock, monotonicNow, realClock, type TimerHandle } from",
-    replace:
-      "const monotonicNow = (clock: Clock) => clock.now();\nimport { type Clock, realClock, type TimerHandle } from",
-  },
-  {
     name: "reports: a watch that does not reach its server is kept from the error handler",
     file: "src/reflector/reflector_reports.ts",
     find: "const isTold = endsCycle || !isTooManyRequests(error) ||",
@@ -314,12 +301,6 @@ export const MUTATIONS: readonly Mutation[] = [
     file: "src/informer/same_state.ts",
     find: "(resourceVersionOf(a) === resourceVersionOf(b) && isSameContent(a, b))",
     replace: "resourceVersionOf(a) === resourceVersionOf(b)",
-  },
-  {
-    name: "informer: objects of a list that went back are believed to be the stored ones",
-    file: "src/informer/intake.ts",
-    find: "const accepted = hasAdvanced || !this.#believed;",
-    replace: "const accepted = true;",
   },
   {
     name: "reflector: bookmarks that do not come any more mean nothing",
