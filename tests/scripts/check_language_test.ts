@@ -1,0 +1,72 @@
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import { declaredNames, unnamedTitles } from "../../scripts/check_language.ts";
+import { avoidedUses } from "../../scripts/lib/plain_words.ts";
+
+const phrases = (text: string) => avoidedUses(text).map(({ phrase, line }) => `${line}: ${phrase}`);
+
+describe("avoidedUses", () => {
+  it("finds a phrase with its line, in comments, strings and Markdown", () => {
+    assert.deepEqual(phrases("one\n// the handler is told of it\n"), ["2: told"]);
+    assert.deepEqual(phrases('throw new Error("nobody listens");'), ["1: nobody"]);
+    assert.deepEqual(phrases("Then it goes on."), ["1: goes on"]);
+  });
+
+  it("finds a phrase that a line break divides", () => {
+    assert.deepEqual(phrases("/**\n * The bad event is set\n * aside.\n */"), ["2: set aside"]);
+    assert.deepEqual(phrases("// the others go\n  // on as before"), ["1: go on"]);
+    assert.deepEqual(phrases("> without a\n> word"), ["1: without a word"]);
+  });
+
+  it("leaves names in code, HTTP's Gone and the usual meanings of a word alone", () => {
+    const allowed = [
+      'const reason = "Gone";',
+      "chance.tell(pod);",
+      "{ gone: string[] }",
+      "`null` stands for no value",
+      "a stand-in for the server",
+      "let into",
+      "It is understood.",
+    ];
+    for (const text of allowed) assert.deepEqual(phrases(text), [], text);
+  });
+});
+
+describe("unnamedTitles", () => {
+  const names = declaredNames(
+    new Map([
+      ["src/queue/delta_fifo.ts", "export class DeltaFIFO {}\nexport async function list(): void {}"],
+      ["src/cli/serve.ts", "export function serve() {\n  const a = 1;\n}"],
+      ["SECURITY.md", "text"],
+    ]),
+  );
+  const unnamed = (source: string) => unnamedTitles(source, names).map(({ title }) => title);
+
+  it("accepts a symbol, a member, a path, an option, a command and a file", () => {
+    const titles = [
+      "DeltaFIFO",
+      "DeltaFIFO.pop returns the oldest object",
+      "`serve` prints its address",
+      "serve()",
+      "list",
+      "/readyz",
+      "--token",
+      "deno task ok",
+      "SECURITY.md",
+      "listwatch serve --help",
+    ];
+    for (const title of titles) assert.deepEqual(unnamed(`describe("${title}", () => {`), [], title);
+  });
+
+  it("finds titles that begin with another word, also one that is a name somewhere inside a function", () => {
+    const titles = ["a queue", "the list of pods", "list of pods", "DeltaQueue"];
+    for (const title of titles) assert.deepEqual(unnamed(`\nit("${title}", () => {`), [title]);
+  });
+
+  it("looks at outermost titles only", () => {
+    assert.deepEqual(
+      unnamed('describe("DeltaFIFO", () => {\n  it("returns the oldest", () => {});\n});'),
+      [],
+    );
+  });
+});
