@@ -23,6 +23,11 @@ export interface RoomRule {
 export const ROOMS: Record<string, RoomRule> = {
   util: { rooms: [], packages: [], why: "the leaf: knows nothing of Kubernetes" },
   meta: { rooms: ["util"], packages: [], why: "what a Kubernetes object is; everybody may see it" },
+  protocol: {
+    rooms: ["util", "meta"],
+    packages: [],
+    why: "Kubernetes over HTTP, as servers speak it: shared by hono/, testing/ and cli/",
+  },
   store: { rooms: ["util", "meta"], packages: [], why: "holds objects, does not know where they come from" },
   queue: { rooms: ["util", "meta", "store"], packages: [], why: "turns lists and events into deltas" },
   reflector: {
@@ -44,7 +49,7 @@ export const ROOMS: Record<string, RoomRule> = {
     why: "one transport over fetch; provides the reflector's contract without seeing it",
   },
   hono: {
-    rooms: ["util", "meta", "store", "queue", "reflector", "informer"],
+    rooms: ["util", "meta", "protocol", "store", "queue", "reflector", "informer"],
     packages: ["hono"],
     why: "reads informers; does not care how they were filled",
   },
@@ -54,7 +59,7 @@ export const ROOMS: Record<string, RoomRule> = {
     why: "joins everything inside a Durable Object",
   },
   testing: {
-    rooms: ["util", "meta"],
+    rooms: ["util", "meta", "protocol"],
     packages: ["hono"],
     why: "a server, so it shares only the words with the cache",
   },
@@ -67,6 +72,7 @@ export const ROOMS: Record<string, RoomRule> = {
     rooms: [
       "util",
       "meta",
+      "protocol",
       "store",
       "queue",
       "reflector",

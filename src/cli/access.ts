@@ -8,7 +8,7 @@ import type { Context, MiddlewareHandler } from "hono";
 import { type ReviewCluster, subjectAccessReview, tokenReview } from "../hono/access_review.ts";
 import { allOf, allowNamespaces } from "../hono/allow_namespaces.ts";
 import type { Authenticate, Authorize, UserInfo } from "../hono/authorization.ts";
-import type { ApiResource } from "../meta/discovery.ts";
+import type { ApiResource } from "../protocol/api_resource.ts";
 import { quote, UsageError } from "./errors.ts";
 
 /** What decides about access. */

@@ -4,8 +4,8 @@
  */
 
 import { type Cluster, newCluster } from "../client/cluster.ts";
-import type { ApiResource } from "../meta/discovery.ts";
-import { builtinResource } from "../meta/builtin_resources.ts";
+import type { ApiResource } from "../protocol/api_resource.ts";
+import { builtinResource } from "../protocol/builtin_resources.ts";
 import { isForbidden } from "../meta/status.ts";
 import { loadKubeconfig, restConfigFromKubeconfig } from "../node/mod.ts";
 import { linkedAbort } from "../util/abort.ts";
@@ -14,7 +14,8 @@ import type { Logger } from "../util/logger.ts";
 import { discover, type DiscoveredResource, type Discovery } from "./discovery.ts";
 import { EMBEDDED_RESOURCES, newEmbeddedCluster } from "./embedded_cluster.ts";
 import { CommandError, explainServerError, type ServerName } from "./errors.ts";
-import { defaultResources, displayName, resolveResources } from "./resource_names.ts";
+import { formatGroupResource } from "../meta/resource.ts";
+import { defaultResources, resolveResources } from "./resource_names.ts";
 import type { ClusterSource, ServeStep } from "./serve_options.ts";
 
 /** How long the first requests may take: nobody waits longer for a program that only says that it cannot start. */
@@ -159,7 +160,7 @@ async function onlyAllowed(
   const skipped: string[] = [];
   let refusal: CommandError | undefined;
   for (const [i, answer] of answers.entries()) {
-    const name = displayName(resources[i]);
+    const name = formatGroupResource(resources[i]);
     if (answer.status === "fulfilled") {
       allowed.push(resources[i]);
       continue;

@@ -4,7 +4,7 @@
  */
 
 import type { Cluster } from "../client/cluster.ts";
-import type { ApiResource } from "../meta/discovery.ts";
+import type { ApiResource } from "../protocol/api_resource.ts";
 
 /** One resource in one version, as a server's discovery tells it. */
 export interface DiscoveredResource extends ApiResource {

@@ -3,7 +3,7 @@
  * @module
  */
 
-import { formatResource } from "../meta/resource.ts";
+import { formatGroupResource, formatResource } from "../meta/resource.ts";
 import type { DiscoveredResource, Discovery } from "./discovery.ts";
 import { quote, UsageError } from "./errors.ts";
 import { nearNames } from "./near_names.ts";
@@ -67,11 +67,6 @@ export function defaultResources(discovery: Discovery): DiscoveredResource[] {
   return found;
 }
 
-/** The name by which a person knows a resource: `pods`, `deployments.apps`. */
-export function displayName(resource: { readonly resource: string; readonly group: string }): string {
-  return resource.group === "" ? resource.resource : `${resource.resource}.${resource.group}`;
-}
-
 function resolve(name: string, discovery: Discovery): DiscoveredResource[] {
   const { resources } = discovery;
   const resource = find(name, resources);
@@ -98,10 +93,10 @@ function unknownResource(name: string, { resources, unavailable }: Discovery): U
   const dot = name.indexOf(".");
   const bare = dot < 0 ? name : name.slice(0, dot);
   // The name may be right and the group wrong.
-  const near = watchable.filter((r) => names(r).includes(bare.toLowerCase())).map(displayName);
+  const near = watchable.filter((r) => names(r).includes(bare.toLowerCase())).map(formatGroupResource);
   for (const candidate of nearNames(bare, known, 6)) {
     const resource = find(candidate, watchable);
-    if (resource !== undefined) near.push(displayName(resource));
+    if (resource !== undefined) near.push(formatGroupResource(resource));
   }
   const nearest = [...new Set(near)].slice(0, 4);
   const hint = nearest.length > 0
@@ -136,7 +131,7 @@ function names(resource: DiscoveredResource): string[] {
 function firstVersions(resources: readonly DiscoveredResource[]): DiscoveredResource[] {
   const seen = new Map<string, DiscoveredResource>();
   for (const resource of resources) {
-    const name = displayName(resource);
+    const name = formatGroupResource(resource);
     if (!seen.has(name)) seen.set(name, resource);
   }
   return [...seen.values()];

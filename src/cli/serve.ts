@@ -27,7 +27,7 @@ import { dashboard } from "./dashboard/routes.ts";
 import { StateStream } from "./dashboard/state_stream.ts";
 import type { DiscoveredResource } from "./discovery.ts";
 import { explainListenError, quote, UsageError } from "./errors.ts";
-import { displayName } from "./resource_names.ts";
+import { formatGroupResource } from "../meta/resource.ts";
 import type { ServeOptions } from "./serve_options.ts";
 import { tellSteps } from "./sync_steps.ts";
 
@@ -283,7 +283,7 @@ function reflect(
   options: ReflectOptions,
 ): ReflectedResource {
   const { namespace, drop, clock, logger } = options;
-  const name = displayName(resource);
+  const name = formatGroupResource(resource);
   const served = servedResource(resource);
   const client = connection.cluster.resource<KubernetesObject>(
     resource,

@@ -6,7 +6,7 @@
 import { DecodeError } from "../meta/decode_error.ts";
 import type { ListOptions, ListPage, ListWatchContext, WatchStream } from "../meta/list_watch.ts";
 import type { KubernetesObject } from "../meta/object.ts";
-import { type GroupVersionResource, resourcePath } from "../meta/resource.ts";
+import { formatGroupResource, type GroupVersionResource, resourcePath } from "../meta/resource.ts";
 import { newEventValidator, newObjectValidator, validateList } from "../schema/validator.ts";
 import type { Clock } from "../util/clock.ts";
 import { decodeWatch } from "../watch/decode_watch.ts";
@@ -127,7 +127,7 @@ class RestResource<T extends KubernetesObject> implements ResourceClient<T> {
     if (keep !== undefined || drop.length > 0) {
       this.#projection = new Projection({ ...(keep && { keep }), drop });
     }
-    this.#title = resource.group === "" ? resource.resource : `${resource.resource}.${resource.group}`;
+    this.#title = formatGroupResource(resource);
     this.description = this.namespace === "" ? this.#title : `${this.#title} in ${this.namespace}`;
   }
 

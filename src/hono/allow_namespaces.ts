@@ -4,7 +4,7 @@
  */
 
 import type { Authorize, RequestAttributes } from "./authorization.ts";
-import { qualified } from "./responses.ts";
+import { formatGroupResource } from "../meta/resource.ts";
 
 /**
  * Options of {@linkcode allowNamespaces}.
@@ -72,7 +72,7 @@ export function allowNamespaces(
   return (request) => {
     if (request.scope === "path") return true;
     if (verbs?.has(request.verb) === false) return `only ${Array.from(verbs).join(", ")} is allowed here`;
-    const resource = qualified(request);
+    const resource = formatGroupResource(request);
     if (clusterResources.has(resource)) return true;
     if (request.scope !== "namespace" || !inNamespaces.has(request.namespace)) {
       return `only ${where} may be read`;

@@ -16,7 +16,8 @@ import {
   unauthorized,
   type UserInfo,
 } from "./authorization.ts";
-import { groupAndKind, isStatus, qualified, tooManyRequests } from "./responses.ts";
+import { formatGroupResource } from "../meta/resource.ts";
+import { groupAndKind, isStatus, tooManyRequests } from "./responses.ts";
 
 /** Options of {@linkcode newGate}. */
 export interface GateOptions {
@@ -154,7 +155,9 @@ function forbidden(attributes: RequestAttributes, why: string): Status {
   if (attributes.scope === "path") {
     return newStatus(403, "Forbidden", `forbidden: User ${user} cannot ${verb} path "${path}"${reason}`, {});
   }
-  const what = name === "" ? qualified(attributes) : `${qualified(attributes)} ${JSON.stringify(name)}`;
+  const what = name === ""
+    ? formatGroupResource(attributes)
+    : `${formatGroupResource(attributes)} ${JSON.stringify(name)}`;
   const where = attributes.scope === "cluster"
     ? "at the cluster scope"
     : `in the namespace "${attributes.namespace}"`;

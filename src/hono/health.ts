@@ -3,7 +3,8 @@
  * @module
  */
 
-import { GUARD_HEADERS, qualified } from "./responses.ts";
+import { formatGroupResource } from "../meta/resource.ts";
+import { GUARD_HEADERS } from "./responses.ts";
 import type { ServedInformer } from "./served_informer.ts";
 
 const HEADERS: Readonly<Record<string, string>> = {
@@ -54,7 +55,7 @@ export function ready(
   const lines = ["[+]ping ok"];
   let isReady = true;
   for (const { resource, informer } of served) {
-    const name = `informer/${qualified(resource)}`;
+    const name = `informer/${formatGroupResource(resource)}`;
     const why = unreadiness(informer, options.maxLagMs);
     lines.push(why === undefined ? `[+]${name} ok` : `[-]${name} failed: ${why}`);
     isReady &&= why === undefined;

@@ -25,4 +25,4 @@ export { type BearerToken, bearerTokens } from "./bearer_tokens.ts";
 export { type ReadApi, readApi } from "./read_api.ts";
 export type { ReadApiOptions, ReadApiResource, VersionInfo } from "./read_api_options.ts";
 export type { ServedInformer, ServedStore } from "./served_informer.ts";
-export type { ApiResource } from "../meta/discovery.ts";
+export type { ApiResource } from "../protocol/api_resource.ts";

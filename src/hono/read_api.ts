@@ -5,8 +5,9 @@
 
 import { type Context, Hono } from "hono";
 import { routePath } from "hono/route";
-import { builtinResource } from "../meta/builtin_resources.ts";
-import { answerDiscovery, type ApiResource } from "../meta/discovery.ts";
+import { builtinResource } from "../protocol/builtin_resources.ts";
+import type { ApiResource } from "../protocol/api_resource.ts";
+import { answerDiscovery } from "../protocol/discovery.ts";
 import type { KubernetesObject } from "../meta/object.ts";
 import { parseResource } from "../meta/resource.ts";
 import type { Status } from "../meta/status.ts";

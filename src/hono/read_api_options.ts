@@ -4,7 +4,7 @@
  */
 
 import type { Context } from "hono";
-import type { ApiResource } from "../meta/discovery.ts";
+import type { ApiResource } from "../protocol/api_resource.ts";
 import type { Clock } from "../util/clock.ts";
 import type { Logger } from "../util/logger.ts";
 import type { Authenticate, Authorize, UserInfo } from "./authorization.ts";

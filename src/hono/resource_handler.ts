@@ -4,8 +4,8 @@
  */
 
 import type { Context } from "hono";
-import type { ApiResource } from "../meta/discovery.ts";
-import { type ListQuery, parseListQuery, wantsWatch } from "../meta/list_query.ts";
+import type { ApiResource } from "../protocol/api_resource.ts";
+import { type ListQuery, parseListQuery, wantsWatch } from "../protocol/list_query.ts";
 import type { KubernetesObject } from "../meta/object.ts";
 import type { VersionWaitOptions } from "../meta/version_waiters.ts";
 import type { TurnQueue } from "../util/turn_queue.ts";

@@ -3,7 +3,8 @@
  * @module
  */
 
-import type { ApiResource } from "../meta/discovery.ts";
+import type { ApiResource } from "../protocol/api_resource.ts";
+import { formatGroupResource } from "../meta/resource.ts";
 import { newStatus, type Status } from "../meta/status.ts";
 
 /** The headers that keep a browser from taking an answer for something else, or showing it to a page of another site. */
@@ -49,7 +50,7 @@ export function unknownPath(): Status {
 
 /** 404: there is no such object. */
 export function objectNotFound(resource: ApiResource, name: string): Status {
-  return newStatus(404, "NotFound", `${qualified(resource)} ${JSON.stringify(name)} not found`, {
+  return newStatus(404, "NotFound", `${formatGroupResource(resource)} ${JSON.stringify(name)} not found`, {
     name,
     ...groupAndKind(resource),
   });
@@ -70,7 +71,7 @@ export function readOnly(resource: ApiResource): Status {
   return newStatus(
     405,
     "MethodNotAllowed",
-    `this is a read-only cache of ${qualified(resource)}: get, list and watch are served here; ` +
+    `this is a read-only cache of ${formatGroupResource(resource)}: get, list and watch are served here; ` +
       "send writes to the API server itself",
     groupAndKind(resource),
   );
@@ -99,14 +100,9 @@ export function notSynced(resource: ApiResource): Status {
   return newStatus(
     503,
     "ServiceUnavailable",
-    `the cache of ${qualified(resource)} has not synced yet; try again in a moment`,
+    `the cache of ${formatGroupResource(resource)} has not synced yet; try again in a moment`,
     { ...groupAndKind(resource), retryAfterSeconds: 1 },
   );
-}
-
-/** `pods`, `deployments.apps`. */
-export function qualified(resource: { readonly group: string; readonly resource: string }): string {
-  return resource.group === "" ? resource.resource : `${resource.resource}.${resource.group}`;
 }
 
 /** The details that name a resource; in a Status, `kind` is the resource's name. */

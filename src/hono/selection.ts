@@ -7,7 +7,7 @@ import type { FieldSelector } from "../meta/fields.ts";
 import type { LabelSelector } from "../meta/labels.ts";
 import { type KubernetesObject, metaOf } from "../meta/object.ts";
 import type { GroupVersionResource } from "../meta/resource.ts";
-import { selectableFields } from "../meta/selectable_fields.ts";
+import { selectableFields } from "../protocol/selectable_fields.ts";
 
 /** What narrows a list or a watch. */
 export interface Selectors {

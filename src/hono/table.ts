@@ -3,7 +3,7 @@
  * @module
  */
 
-import type { ApiResource } from "../meta/discovery.ts";
+import type { ApiResource } from "../protocol/api_resource.ts";
 import type { KubernetesObject, ListMeta } from "../meta/object.ts";
 import { age, type Column, type Printer } from "./table_columns.ts";
 import { printerOf } from "./table_printers.ts";

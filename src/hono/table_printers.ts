@@ -3,7 +3,7 @@
  * @module
  */
 
-import type { ApiResource } from "../meta/discovery.ts";
+import type { ApiResource } from "../protocol/api_resource.ts";
 import { labelSelectorFromSpec, type LabelSelectorSpec } from "../meta/labels.ts";
 import type { KubernetesObject } from "../meta/object.ts";
 import { age, AGE_COLUMN, column, NAME_COLUMN, type Printer } from "./table_columns.ts";

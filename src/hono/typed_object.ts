@@ -3,8 +3,7 @@
  * @module
  */
 
-import { isBuiltinGroup } from "../meta/builtin_groups.ts";
-import type { ApiResource } from "../meta/discovery.ts";
+import { type ApiResource, isBuiltinGroup } from "../protocol/api_resource.ts";
 import type { KubernetesObject } from "../meta/object.ts";
 import { groupVersion } from "../meta/resource.ts";
 import { closingQuote } from "../util/json_text.ts";

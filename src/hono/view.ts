@@ -3,8 +3,9 @@
  * @module
  */
 
-import { negotiate, type Representation } from "../meta/accept.ts";
-import { type ApiResource, notAcceptableStatus } from "../meta/discovery.ts";
+import { negotiate, type Representation } from "../protocol/accept.ts";
+import type { ApiResource } from "../protocol/api_resource.ts";
+import { notAcceptableStatus } from "../protocol/discovery.ts";
 import type { KubernetesObject, ListMeta, ObjectMeta } from "../meta/object.ts";
 import { groupVersion } from "../meta/resource.ts";
 import { newStatus, type Status } from "../meta/status.ts";

@@ -6,7 +6,7 @@
 import { NoMetaError } from "../meta/keys.ts";
 import { type LabelSelector, parseLabelSelector } from "../meta/labels.ts";
 import { metaOf } from "../meta/object.ts";
-import { type GroupVersionResource, parseResource } from "../meta/resource.ts";
+import { formatGroupResource, type GroupVersionResource, parseResource } from "../meta/resource.ts";
 import { newStatus, StatusError } from "../meta/status.ts";
 import { NAMESPACE_INDEX } from "../store/index_func.ts";
 import { labelCandidates } from "../store/label_index.ts";
@@ -209,9 +209,9 @@ function asSelector(selector: LabelSelector | string | undefined): LabelSelector
   return typeof selector === "string" ? parseLabelSelector(selector) : selector;
 }
 
-function newNotFoundError({ group, resource }: GroupVersionResource, name: string): StatusError {
-  const qualified = group === "" ? resource : `${resource}.${group}`;
-  const message = `${qualified} ${JSON.stringify(name)} not found`;
+function newNotFoundError(gvr: GroupVersionResource, name: string): StatusError {
+  const { group, resource } = gvr;
+  const message = `${formatGroupResource(gvr)} ${JSON.stringify(name)} not found`;
   const details = { name, ...(group === "" ? {} : { group }), kind: resource };
   return new StatusError(newStatus(404, "NotFound", message, details));
 }

@@ -131,6 +131,13 @@ export function formatResource(gvr: GroupVersionResource): string {
 }
 
 /**
+ * A resource without its version: `deployments.apps`, `pods`. Mirrors apimachinery's `GroupResource.String`.
+ */
+export function formatGroupResource(of: { readonly group: string; readonly resource: string }): string {
+  return of.group === "" ? of.resource : `${of.resource}.${of.group}`;
+}
+
+/**
  * The `apiVersion` of a group and version: `v1`, `apps/v1`.
  *
  * @example

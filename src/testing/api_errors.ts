@@ -3,7 +3,8 @@
  * @module
  */
 
-import type { ApiResource } from "../meta/discovery.ts";
+import type { ApiResource } from "../protocol/api_resource.ts";
+import { formatGroupResource } from "../meta/resource.ts";
 import { type Status, type StatusCause, type StatusDetails, StatusError } from "../meta/status.ts";
 import { isJsonObject } from "./json.ts";
 
@@ -28,11 +29,6 @@ export function failure(
   return new StatusError(status);
 }
 
-/** `deployments.apps`, `pods`. */
-export function qualifiedResource(of: ApiResource): string {
-  return of.group === "" ? of.resource : `${of.resource}.${of.group}`;
-}
-
 /** `Deployment.apps`, `Pod`. */
 export function qualifiedKind(of: ApiResource): string {
   return of.group === "" ? of.kind : `${of.kind}.${of.group}`;
@@ -49,7 +45,7 @@ export function badRequest(message: string): StatusError {
 
 /** 404: the object is not there. */
 export function notFound(of: ApiResource, name: string): StatusError {
-  const message = `${qualifiedResource(of)} ${JSON.stringify(name)} not found`;
+  const message = `${formatGroupResource(of)} ${JSON.stringify(name)} not found`;
   return failure(404, "NotFound", message, { details: details(of, name, of.resource) });
 }
 
@@ -73,7 +69,7 @@ export function notAcceptable(): StatusError {
 
 /** 409: an object of that name is there. */
 export function alreadyExists(of: ApiResource, name: string): StatusError {
-  const message = `${qualifiedResource(of)} ${JSON.stringify(name)} already exists`;
+  const message = `${formatGroupResource(of)} ${JSON.stringify(name)} already exists`;
   return failure(409, "AlreadyExists", message, { details: details(of, name, of.resource) });
 }
 
@@ -88,7 +84,7 @@ export function conflict(of: ApiResource, name: string): StatusError {
 
 /** 409, for another cause. */
 export function conflictBecause(of: ApiResource, name: string, cause: string): StatusError {
-  const message = `Operation cannot be fulfilled on ${qualifiedResource(of)} ${
+  const message = `Operation cannot be fulfilled on ${formatGroupResource(of)} ${
     JSON.stringify(name)
   }: ${cause}`;
   return failure(409, "Conflict", message, { details: details(of, name, of.resource) });

@@ -4,8 +4,8 @@
  */
 
 import { Hono } from "hono";
-import { answerDiscovery } from "../meta/discovery.ts";
-import { type ListQuery, parseListQuery } from "../meta/list_query.ts";
+import { answerDiscovery } from "../protocol/discovery.ts";
+import { type ListQuery, parseListQuery } from "../protocol/list_query.ts";
 import { newStatus, StatusError } from "../meta/status.ts";
 import { errorMessage } from "../util/errors.ts";
 import {

@@ -3,7 +3,7 @@
  * @module
  */
 
-import type { ApiResource } from "../meta/discovery.ts";
+import type { ApiResource } from "../protocol/api_resource.ts";
 import { parseFieldSelector } from "../meta/fields.ts";
 import { formatObjectName, parseObjectName } from "../meta/keys.ts";
 import { parseLabelSelector } from "../meta/labels.ts";

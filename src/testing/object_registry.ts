@@ -3,7 +3,7 @@
  * @module
  */
 
-import { groupVersion } from "../meta/resource.ts";
+import { formatGroupResource, groupVersion } from "../meta/resource.ts";
 import type { Clock } from "../util/clock.ts";
 import {
   alreadyExists,
@@ -13,7 +13,6 @@ import {
   invalidAs,
   invalidValue,
   notFound,
-  qualifiedResource,
 } from "./api_errors.ts";
 import type { ClusterState, StoredMeta, StoredObject } from "./cluster_state.ts";
 import { isJsonObject, type JsonObject, sameJson, without } from "./json.ts";
@@ -210,7 +209,7 @@ export class ObjectRegistry {
     const version = metaText(object, "resourceVersion");
     checkResourceVersionText(version);
     if (resource.isCustom && version === "" && !options.asGiven) {
-      throw invalidAs(qualifiedResource(resource), {
+      throw invalidAs(formatGroupResource(resource), {
         name,
         group: resource.group,
         kind: resource.resource,

@@ -3,7 +3,7 @@
  * @module
  */
 
-import { negotiate } from "../meta/accept.ts";
+import { negotiate } from "../protocol/accept.ts";
 import type { KubernetesObject } from "../meta/object.ts";
 import { groupVersion } from "../meta/resource.ts";
 import { failure, notAcceptable } from "./api_errors.ts";

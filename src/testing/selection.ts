@@ -5,7 +5,7 @@
 
 import type { FieldSelector } from "../meta/fields.ts";
 import type { LabelSelector } from "../meta/labels.ts";
-import { selectableFields } from "../meta/selectable_fields.ts";
+import { selectableFields } from "../protocol/selectable_fields.ts";
 import type { StoredObject } from "./cluster_state.ts";
 import type { ServedResource } from "./served_resources.ts";
 

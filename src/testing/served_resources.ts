@@ -3,8 +3,8 @@
  * @module
  */
 
-import { builtinResources } from "../meta/builtin_resources.ts";
-import type { ApiResource } from "../meta/discovery.ts";
+import { builtinResources } from "../protocol/builtin_resources.ts";
+import type { ApiResource } from "../protocol/api_resource.ts";
 import { formatResource, type GroupVersionResource, parseResource } from "../meta/resource.ts";
 
 /**

@@ -4,7 +4,8 @@ import { newCluster } from "@listwatch/cache";
 import { InMemoryApiServer } from "@listwatch/cache/testing";
 import { discover, type Discovery } from "../../src/cli/discovery.ts";
 import { UsageError } from "../../src/cli/errors.ts";
-import { defaultResources, displayName, resolveResources } from "../../src/cli/resource_names.ts";
+import { defaultResources, resolveResources } from "../../src/cli/resource_names.ts";
+import { formatGroupResource } from "../../src/meta/resource.ts";
 
 const certificates = {
   group: "cert-manager.io",
@@ -116,11 +117,11 @@ describe("resource names", () => {
 
 describe("the default resources", () => {
   it("are the usual ones that the server has, and never Secrets", () => {
-    const names = defaultResources(discovery).map(displayName);
+    const names = defaultResources(discovery).map(formatGroupResource);
     assert.deepEqual(names.slice(0, 4), ["namespaces", "nodes", "pods", "deployments.apps"]);
     assert.ok(!names.includes("secrets"));
     const bare: Discovery = { ...discovery, resources: discovery.resources.filter((r) => r.group === "") };
-    assert.deepEqual(defaultResources(bare).map(displayName), [
+    assert.deepEqual(defaultResources(bare).map(formatGroupResource), [
       "namespaces",
       "nodes",
       "pods",

@@ -4,7 +4,7 @@
  */
 
 import type { SharedIndexInformer } from "../../informer/shared_informer.ts";
-import type { ApiResource } from "../../meta/discovery.ts";
+import type { ApiResource } from "../../protocol/api_resource.ts";
 import type { KubernetesObject } from "../../meta/object.ts";
 
 /** The indices that the page reads: `namespace` of every resource, `byNode` of pods only. */

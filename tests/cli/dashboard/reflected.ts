@@ -6,8 +6,8 @@ import {
   SharedIndexInformer,
   silentLogger,
 } from "@listwatch/cache";
-import { builtinResource } from "../../../src/meta/builtin_resources.ts";
-import type { ApiResource } from "../../../src/meta/discovery.ts";
+import { builtinResource } from "../../../src/protocol/builtin_resources.ts";
+import type { ApiResource } from "../../../src/protocol/api_resource.ts";
 import { FakeClock, InMemoryApiServer } from "@listwatch/cache/testing";
 import type { ReflectedIndex, ReflectedResource } from "../../../src/cli/dashboard/reflected_resource.ts";
 

@@ -3,45 +3,10 @@
  * @module
  */
 
+import { groupVersion, type GroupVersionKind } from "../meta/resource.ts";
+import { newStatus, type Status } from "../meta/status.ts";
 import { negotiate } from "./accept.ts";
-import { isBuiltinGroup } from "./builtin_groups.ts";
-import { groupVersion, type GroupVersionKind, type GroupVersionResource } from "./resource.ts";
-import { newStatus, type Status } from "./status.ts";
-
-/**
- * A resource, as discovery describes it.
- *
- * @example
- * ```ts
- * import type { ApiResource } from "@listwatch/cache/hono";
- * const widgets: ApiResource = {
- *   group: "example.com",
- *   version: "v1",
- *   resource: "widgets",
- *   kind: "Widget",
- *   namespaced: true,
- *   shortNames: ["wd"],
- * };
- * ```
- */
-export interface ApiResource extends GroupVersionResource {
-  /** The kind of its objects, such as `Pod`. */
-  readonly kind: string;
-  /** Whether its objects live in namespaces. */
-  readonly namespaced: boolean;
-  /** The kind in lower case by default. */
-  readonly singularName?: string;
-  /** Short names for the command line, such as `po`. */
-  readonly shortNames?: readonly string[];
-  /** Names for groups of resources on the command line, such as `all`. */
-  readonly categories?: readonly string[];
-  /** What can be done with it; `get`, `list` and `watch` by default. */
-  readonly verbs?: readonly string[];
-  /**
-   * The fields that a field selector may name, as dotted paths; `metadata.name` and `metadata.namespace` by default.
-   */
-  readonly fieldSelectors?: readonly string[];
-}
+import { type ApiResource, isBuiltinGroup, singularName } from "./api_resource.ts";
 
 /** What is asked of {@linkcode answerDiscovery}. */
 export interface DiscoveryRequest {
@@ -217,11 +182,6 @@ export function aggregatedDocument(resources: readonly ApiResource[]): unknown {
 // Of built-in resources an API server tells the kind only; clients take group and version from where it stands.
 function responseKind({ group, version, kind }: ApiResource): GroupVersionKind {
   return isBuiltinGroup(group) ? { group: "", version: "", kind } : { group, version, kind };
-}
-
-/** The singular name of a resource: the one it says, else its kind in lower case. */
-export function singularName(resource: ApiResource): string {
-  return resource.singularName ?? resource.kind.toLowerCase();
 }
 
 function shortNamesAndCategories(resource: ApiResource): Record<string, readonly string[]> {

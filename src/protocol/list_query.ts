@@ -4,10 +4,10 @@
  */
 
 import { errorMessage } from "../util/errors.ts";
-import { type FieldSelector, parseFieldSelector } from "./fields.ts";
-import { type LabelSelector, parseLabelSelector } from "./labels.ts";
-import type { ListOptions } from "./list_watch.ts";
-import { newStatus, type Status, type StatusCause } from "./status.ts";
+import { type FieldSelector, parseFieldSelector } from "../meta/fields.ts";
+import { type LabelSelector, parseLabelSelector } from "../meta/labels.ts";
+import type { ListOptions } from "../meta/list_watch.ts";
+import { newStatus, type Status, type StatusCause } from "../meta/status.ts";
 
 /** A query that makes sense. */
 export interface ListQuery {

@@ -3,8 +3,8 @@
  * @module
  */
 
-import type { ApiResource } from "./discovery.ts";
-import type { GroupVersionResource } from "./resource.ts";
+import type { ApiResource } from "./api_resource.ts";
+import type { GroupVersionResource } from "../meta/resource.ts";
 
 type Row = readonly [
   resource: string,

@@ -3,8 +3,8 @@
  * @module
  */
 
-import type { FieldGetter } from "./fields.ts";
-import type { GroupVersionResource } from "./resource.ts";
+import type { FieldGetter } from "../meta/fields.ts";
+import type { GroupVersionResource } from "../meta/resource.ts";
 
 /** Reads the fields of one object; made once per resource, called per object. */
 export type SelectableFields = (object: unknown) => FieldGetter;

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { type ListQueryOptions, parseListQuery } from "../../src/meta/list_query.ts";
+import { type ListQueryOptions, parseListQuery } from "../../src/protocol/list_query.ts";
 
 function accepted(query: string, options: ListQueryOptions = {}) {
   const parsed = parseListQuery(new URLSearchParams(query), options);

@@ -3,7 +3,7 @@
  * @module
  */
 
-import type { GroupVersionKind } from "./resource.ts";
+import type { GroupVersionKind } from "../meta/resource.ts";
 
 /** One alternative of an `Accept` header. */
 export interface AcceptClause {

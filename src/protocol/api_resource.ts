@@ -1,0 +1,76 @@
+/**
+ * A resource of the API, as discovery describes it.
+ * @module
+ */
+
+import type { GroupVersionResource } from "../meta/resource.ts";
+
+/**
+ * A resource, as discovery describes it.
+ *
+ * @example
+ * ```ts
+ * import type { ApiResource } from "@listwatch/cache/hono";
+ * const widgets: ApiResource = {
+ *   group: "example.com",
+ *   version: "v1",
+ *   resource: "widgets",
+ *   kind: "Widget",
+ *   namespaced: true,
+ *   shortNames: ["wd"],
+ * };
+ * ```
+ */
+export interface ApiResource extends GroupVersionResource {
+  /** The kind of its objects, such as `Pod`. */
+  readonly kind: string;
+  /** Whether its objects live in namespaces. */
+  readonly namespaced: boolean;
+  /** The kind in lower case by default. */
+  readonly singularName?: string;
+  /** Short names for the command line, such as `po`. */
+  readonly shortNames?: readonly string[];
+  /** Names for groups of resources on the command line, such as `all`. */
+  readonly categories?: readonly string[];
+  /** What can be done with it; `get`, `list` and `watch` by default. */
+  readonly verbs?: readonly string[];
+  /**
+   * The fields that a field selector may name, as dotted paths; `metadata.name` and `metadata.namespace` by default.
+   */
+  readonly fieldSelectors?: readonly string[];
+}
+
+/** The singular name of a resource: the one it says, else its kind in lower case. */
+export function singularName(resource: ApiResource): string {
+  return resource.singularName ?? resource.kind.toLowerCase();
+}
+
+/** Whether a group is one of Kubernetes' own; its resources are not custom ones. */
+export function isBuiltinGroup(group: string): boolean {
+  return BUILTIN_GROUPS.has(group);
+}
+
+const BUILTIN_GROUPS: ReadonlySet<string> = new Set([
+  "",
+  "admissionregistration.k8s.io",
+  "apiextensions.k8s.io",
+  "apiregistration.k8s.io",
+  "apps",
+  "autoscaling",
+  "batch",
+  "certificates.k8s.io",
+  "coordination.k8s.io",
+  "discovery.k8s.io",
+  "events.k8s.io",
+  "extensions",
+  "flowcontrol.apiserver.k8s.io",
+  "internal.apiserver.k8s.io",
+  "networking.k8s.io",
+  "node.k8s.io",
+  "policy",
+  "rbac.authorization.k8s.io",
+  "resource.k8s.io",
+  "scheduling.k8s.io",
+  "storage.k8s.io",
+  "storagemigration.k8s.io",
+]);
