@@ -5,6 +5,8 @@
  * @module
  */
 
+import { seededRandom } from "../../src/util/seeded_random.ts";
+
 /** Names and numbers of a cluster of some size. */
 export interface PodPopulation {
   /** How many pods there are. */
@@ -33,7 +35,7 @@ export interface PodVersion {
 
 /** The JSON text of pod number `index`. */
 export function podJson(population: PodPopulation, index: number, version: PodVersion): string {
-  const random = newRandom(index + 1);
+  const random = seededRandom(index + 1);
   const pod = buildPod(population, index, version, random);
   // Go escapes these three in every string.
   return JSON.stringify(pod).replace(/[<>&]/g, (c) => `\\u00${c.charCodeAt(0).toString(16)}`);
@@ -57,7 +59,9 @@ const CHARACTERS = "bcdfghjklmnpqrstvwxz2456789";
 function buildPod(population: PodPopulation, index: number, version: PodVersion, random: Random): Json {
   const app = APPS[index % APPS.length];
   // Six pods share a replica set, and with it their namespace, release, hash and owner.
-  const shared = newRandom(-1 - (index % APPS.length) - APPS.length * Math.floor(index / (6 * APPS.length)));
+  const shared = seededRandom(
+    -1 - (index % APPS.length) - APPS.length * Math.floor(index / (6 * APPS.length)),
+  );
   const namespace = `${TEAMS[index % TEAMS.length]}-${Math.floor(shared() * population.namespaces)}`;
   const release = `2026.${1 + Math.floor(shared() * 11)}.${Math.floor(shared() * 40)}`;
   const hash = letters(10, shared);
@@ -270,17 +274,6 @@ function ownedBy(name: string, value: unknown): Json {
 }
 
 type Random = () => number;
-
-/** Mulberry32: small, fast, the same everywhere. */
-function newRandom(seed: number): Random {
-  let state = Math.imul(seed, 0x9e3779b1) >>> 0;
-  return () => {
-    state = (state + 0x6d2b79f5) >>> 0;
-    let t = Math.imul(state ^ (state >>> 15), state | 1);
-    t ^= t + Math.imul(t ^ (t >>> 7), t | 61);
-    return ((t ^ (t >>> 14)) >>> 0) / 2 ** 32;
-  };
-}
 
 function letters(count: number, random: Random): string {
   let text = "";

@@ -31,7 +31,7 @@ import type {
 import { ObjectReader, select } from "./object_reader.ts";
 import { type ObjectAddress, ObjectRegistry, storageKey } from "./object_registry.ts";
 import { applyPatch } from "./patch_types.ts";
-import { seededRandom } from "./random_names.ts";
+import { seededRandom } from "../util/seeded_random.ts";
 import { newSelection } from "./selection.ts";
 import { ResourceTable, type ServedResource } from "./served_resources.ts";
 import { WatchHub } from "./watch_hub.ts";

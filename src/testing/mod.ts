@@ -64,5 +64,5 @@ export {
   type ServiceOptions,
   type WorkloadOptions,
 } from "./builders.ts";
-export { seededRandom } from "./random_names.ts";
+export { seededRandom } from "../util/seeded_random.ts";
 export { FakeClock } from "../util/clock.ts";

@@ -23,23 +23,3 @@ export function randomUid(random: () => number): string {
   }
   return hex;
 }
-
-/**
- * A source of random numbers in [0, 1) that gives the same ones every time (mulberry32).
- *
- * @example
- * ```ts
- * import { seededRandom } from "@listwatch/cache/testing";
- * const [a, b] = [seededRandom(7), seededRandom(7)];
- * console.log(a() === b()); // true
- * ```
- */
-export function seededRandom(seed: number): () => number {
-  let state = seed >>> 0;
-  return () => {
-    state = (state + 0x6d2b79f5) >>> 0;
-    let t = Math.imul(state ^ (state >>> 15), state | 1);
-    t ^= t + Math.imul(t ^ (t >>> 7), t | 61);
-    return ((t ^ (t >>> 14)) >>> 0) / 2 ** 32;
-  };
-}

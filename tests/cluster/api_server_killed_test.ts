@@ -8,11 +8,12 @@ import {
   type ReflectorOptions,
   type ResourceClient,
 } from "@listwatch/cache";
+import { seededRandom } from "@listwatch/cache/testing";
 import { type OwnConnection, skipWithoutOwnServer, startOwn } from "./connection.ts";
 import { eventually, pause } from "./eventually.ts";
 import { assertAllTold, Reflected, stopAll } from "./reflected.ts";
 import { UnreliableNetwork } from "./unreliable_network.ts";
-import { type DataObject, MARK, newSeed, runWriters, seededRandom, WriteLog } from "./writers.ts";
+import { type DataObject, MARK, newSeed, runWriters, WriteLog } from "./writers.ts";
 
 const DOWN_MS = 20_000;
 

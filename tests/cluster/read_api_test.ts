@@ -6,12 +6,13 @@ import { join } from "node:path";
 import process from "node:process";
 import { after, before, describe, it } from "node:test";
 import { type KubernetesObject, newCluster, SharedIndexInformer } from "@listwatch/cache";
+import { seededRandom } from "@listwatch/cache/testing";
 import { readApi } from "@listwatch/cache/hono";
 import { serveFetch } from "@listwatch/cache/node";
 import { connect, type TestConnection } from "./connection.ts";
 import { eventually } from "./eventually.ts";
 import { assertAllTold, Reflected } from "./reflected.ts";
-import { type DataObject, newSeed, runWriters, seededRandom, WriteLog } from "./writers.ts";
+import { type DataObject, newSeed, runWriters, WriteLog } from "./writers.ts";
 
 const RESOURCES = ["v1/namespaces", "v1/configmaps", "v1/pods", "apps/v1/deployments"];
 

@@ -1,11 +1,12 @@
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
 import { newCluster, type ResourceClient } from "@listwatch/cache";
+import { seededRandom } from "@listwatch/cache/testing";
 import { connect, type TestConnection } from "./connection.ts";
 import { eventually } from "./eventually.ts";
 import { assertAllTold, Reflected, stopAll } from "./reflected.ts";
 import { UnreliableNetwork } from "./unreliable_network.ts";
-import { type DataObject, MARK, newSeed, runWriters, seededRandom, WriteLog } from "./writers.ts";
+import { type DataObject, MARK, newSeed, runWriters, WriteLog } from "./writers.ts";
 
 describe("an informer of a real API server", () => {
   let connection: TestConnection;

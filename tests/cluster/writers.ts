@@ -117,18 +117,6 @@ export function newSeed(): number {
   return seed;
 }
 
-/** Random numbers from 0 (included) to 1 (excluded) that a seed repeats. */
-export function seededRandom(seed: number): () => number {
-  let state = seed >>> 0;
-  return () => {
-    // mulberry32
-    state = (state + 0x6d2b79f5) >>> 0;
-    let mixed = Math.imul(state ^ (state >>> 15), state | 1);
-    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61);
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
-  };
-}
-
 let marks = 0;
 
 class Writer {

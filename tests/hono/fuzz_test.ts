@@ -11,7 +11,7 @@ import { Hono } from "hono";
 import { labelIndexFunc, silentLogger } from "@listwatch/cache";
 import { type Authorize, readApi, type UserInfo } from "@listwatch/cache/hono";
 import { FakeClock, settle } from "../../src/util/clock.ts";
-import { seededRandom } from "../../src/testing/random_names.ts";
+import { seededRandom } from "../../src/util/seeded_random.ts";
 import { FakeInformer, object } from "./fake_informer.ts";
 
 const REQUESTS = 24_000;

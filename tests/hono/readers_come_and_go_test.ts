@@ -3,7 +3,7 @@ import process from "node:process";
 import { describe, it } from "node:test";
 import { silentLogger } from "@listwatch/cache";
 import { readApi } from "@listwatch/cache/hono";
-import { seededRandom } from "../../src/testing/random_names.ts";
+import { seededRandom } from "../../src/util/seeded_random.ts";
 import { FakeClock, settle } from "../../src/util/clock.ts";
 import { FakeInformer, object } from "./fake_informer.ts";
 

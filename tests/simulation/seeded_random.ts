@@ -1,42 +1,18 @@
 /**
- * Randomness that a seed repeats.
+ * Random choices that a seed repeats.
  * @module
  */
 
-/** A sequence of numbers that depends on its seed alone (xorshift128 over a seed spread by splitmix32). */
+import { seededRandom } from "../../src/util/seeded_random.ts";
+
+/** Random choices that depend on a seed alone. */
 export class SeededRandom {
-  #a: number;
-  #b: number;
-  #c: number;
-  #d: number;
+  /** From 0 (included) to 1 (excluded). */
+  readonly next: () => number;
 
   constructor(seed: number) {
-    let state = seed | 0;
-    const spread = () => {
-      state = (state + 0x9e3779b9) | 0;
-      let z = state;
-      z = Math.imul(z ^ (z >>> 16), 0x21f0aaad);
-      z = Math.imul(z ^ (z >>> 15), 0x735a2d97);
-      return (z ^ (z >>> 15)) | 0;
-    };
-    this.#a = spread() | 1; // never all zero
-    this.#b = spread();
-    this.#c = spread();
-    this.#d = spread();
+    this.next = seededRandom(seed);
   }
-
-  /** From 0 (included) to 1 (excluded). */
-  readonly next = (): number => {
-    let t = this.#d;
-    const s = this.#a;
-    this.#d = this.#c;
-    this.#c = this.#b;
-    this.#b = s;
-    t ^= t << 11;
-    t ^= t >>> 8;
-    this.#a = t ^ s ^ (s >>> 19);
-    return (this.#a >>> 0) / 2 ** 32;
-  };
 
   /** A whole number from `min` to `max`, both included. */
   int(min: number, max: number): number {
