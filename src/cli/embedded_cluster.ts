@@ -5,9 +5,11 @@
 
 import { parseResource, resourcePath } from "../meta/resource.ts";
 import { InMemoryApiServer } from "../testing/in_memory_api_server.ts";
-import { seededRandom } from "../testing/random_names.ts";
 import type { Clock } from "../util/clock.ts";
-import { type ClusterObject, type ClusterWriter, LivingCluster } from "./living_cluster.ts";
+import { seededRandom } from "../util/seeded_random.ts";
+import type { ClusterWriter } from "./living_cluster/cluster_writer.ts";
+import { LivingCluster } from "./living_cluster/living_cluster.ts";
+import type { ClusterObject } from "./living_cluster/objects.ts";
 
 /** Options of {@linkcode newEmbeddedCluster}. */
 export interface EmbeddedClusterOptions {

@@ -3,8 +3,9 @@
  * @module
  */
 
-import type { Chance } from "./living_cluster_chance.ts";
-import { type ClusterObject, type NewMeta, nodeObject } from "./living_cluster_objects.ts";
+import type { ClusterContext } from "./context.ts";
+import { nodeObject } from "./node_object.ts";
+import type { ClusterObject, NewMeta } from "./objects.ts";
 
 /** A node. */
 export interface Node {
@@ -13,32 +14,31 @@ export interface Node {
   readonly unschedulable: boolean;
 }
 
-/** Nodes that report that they are well, and are drained now and then. */
+/** The nodes, which send heartbeats and can be closed to new pods. */
 export class Nodes {
-  readonly #chance: Chance;
+  readonly #context: ClusterContext;
   readonly #nodes: Node[] = [];
 
-  /** Makes a cluster without nodes. */
-  constructor(chance: Chance) {
-    this.#chance = chance;
+  constructor(context: ClusterContext) {
+    this.#context = context;
   }
 
-  /** Every node; a node that changes is replaced here. */
+  /** Every node, in its present state. */
   get all(): readonly Node[] {
     return this.#nodes;
   }
 
   /** Adds a ready node. */
   add(name: string, createdMs: number): void {
-    const meta = { name, uid: this.#chance.uid(), createdMs };
+    const meta = { name, uid: this.#context.dice.uid(), createdMs };
     const node: Node = { index: this.#nodes.length, meta, unschedulable: false };
     this.#nodes.push(node);
-    this.#chance.writer.create(this.#render(node));
+    this.#context.writer.create(this.#render(node));
   }
 
-  /** A node writes that it is well. */
+  /** Writes the heartbeat of a node. */
   heartbeat(index: number): void {
-    this.#chance.writer.update(this.#render(this.#nodes[index]));
+    this.#context.writer.update(this.#render(this.#nodes[index]));
   }
 
   /** Closes a node to new pods, or opens it again. */
@@ -46,13 +46,13 @@ export class Nodes {
     const node = { ...this.#nodes[index], unschedulable };
     this.#nodes[index] = node;
     const object = this.#render(node);
-    this.#chance.writer.update(object);
+    this.#context.writer.update(object);
     const reason = unschedulable ? "NodeNotSchedulable" : "NodeSchedulable";
     const message = `Node ${node.meta.name} status is now: ${reason}`;
-    this.#chance.tell(object, { reason, message, component: "kubelet" });
+    this.#context.events.record(object, { reason, message, component: "kubelet" });
   }
 
   #render({ meta, index, unschedulable }: Node): ClusterObject {
-    return nodeObject(meta, { index, unschedulable, heartbeatMs: this.#chance.now() });
+    return nodeObject(meta, { index, unschedulable, heartbeatMs: this.#context.timers.now() });
   }
 }

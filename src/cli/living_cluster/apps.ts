@@ -1,5 +1,5 @@
 /**
- * What runs in the living cluster.
+ * The apps, namespaces and nodes of the living cluster, by name.
  * @module
  */
 
@@ -35,7 +35,7 @@ export const APPS: readonly App[] = TABLE.flatMap(([namespace, apps]) =>
   }))
 );
 
-/** Every namespace: those with apps, and two that Kubernetes itself brings. */
+/** Every namespace: those with apps, and two that every Kubernetes cluster has. */
 export const NAMESPACES: readonly string[] = [
   ...TABLE.map(([namespace]) => namespace),
   "kube-node-lease",
