@@ -1,8 +1,8 @@
 /**
  * Kubernetes informers for every JavaScript runtime: client-go's `tools/cache` over web-standard `fetch`.
  *
- * A `SharedIndexInformer` keeps an indexed copy of a resource and tells handlers what changes in it. Under it lie the
- * parts, each of which can be used by itself: a `Reflector` that lists and watches, queues of deltas, indexed stores.
+ * `newCluster` connects to an API server. A `SharedIndexInformer` keeps an indexed copy of one resource and notifies
+ * handlers of every change, in order.
  *
  * @example Watch pods, index them by node, print the counts
  * ```ts
@@ -15,29 +15,73 @@
  * for (const [node, count] of informer.indexer.indexValueCounts("byNode")) console.log(node, count);
  * ```
  *
+ * This module has what most programs need. The parts, each of which can be used by itself, are in `./client`,
+ * `./informer`, `./reflector`, `./queue`, `./store` and `./selectors`; work queues are in `./workqueue`, the HTTP
+ * adapter in `./hono`, kubeconfig files in `./node`, the in-memory API server in `./testing`.
+ *
  * @module
  */
 
-export * from "./src/meta/mod.ts";
-export * from "./src/store/mod.ts";
-export * from "./src/queue/mod.ts";
-export * from "./src/reflector/mod.ts";
-export * from "./src/informer/mod.ts";
-export * from "./src/watch/mod.ts";
-export * from "./src/schema/mod.ts";
-export * from "./src/client/mod.ts";
+export { type Cluster, newCluster } from "./src/client/cluster.ts";
+export type { PartialObjectMetadata } from "./src/client/metadata_only.ts";
+export type { ResourceClient } from "./src/client/resource_client.ts";
+export { DEFAULT_DROP, type ResourceOptions } from "./src/client/resource_options.ts";
+export type { RestConfig } from "./src/client/rest_config.ts";
+export { resourceOf } from "./src/meta/resource.ts";
+
+export { SharedIndexInformer } from "./src/informer/shared_informer.ts";
+export type { SharedIndexInformerOptions } from "./src/informer/shared_informer_options.ts";
 export {
-  Backoff,
-  BackoffManager,
-  type BackoffManagerOptions,
-  type BackoffParameters,
-  newReflectorBackoff,
-  type Random,
-  type ReflectorBackoffOptions,
-} from "./src/util/backoff.ts";
-export { KeyedBackoff, type KeyedBackoffOptions } from "./src/util/backoff_keyed.ts";
-export { type Clock, realClock, type TimerHandle } from "./src/util/clock.ts";
-export { CacheError, type CacheErrorOptions } from "./src/util/errors.ts";
-export { consoleLogger, type LogFields, type Logger, silentLogger } from "./src/util/logger.ts";
-export type { MetricLabels, Metrics } from "./src/util/metrics.ts";
-export { RetryWithDeadline, type RetryWithDeadlineOptions } from "./src/util/retry_with_deadline.ts";
+  type FactoryInformerOptions,
+  type ResourceInformer,
+  SharedInformerFactory,
+  type SharedInformerFactoryOptions,
+} from "./src/informer/shared_informer_factory.ts";
+export { FilteringResourceEventHandler, type ResourceEventHandler } from "./src/informer/event_handler.ts";
+export type { HandlerOptions, HandlerRegistration } from "./src/informer/handler_registration.ts";
+export type { Running } from "./src/informer/running.ts";
+export { waitForCacheSync } from "./src/informer/wait_for_cache_sync.ts";
+export type { ReflectorStatus } from "./src/reflector/status.ts";
+export { type Deleted, DeletedFinalStateUnknown, type DeletedObject } from "./src/meta/tombstone.ts";
+export type { TransformFunc } from "./src/store/transform.ts";
+
+export { type Lister, type NamespaceLister, newLister } from "./src/informer/lister.ts";
+export type { Indexer } from "./src/store/indexer.ts";
+export {
+  type Indexers,
+  type IndexFunc,
+  metaNamespaceIndex,
+  NAMESPACE_INDEX,
+} from "./src/store/index_func.ts";
+export { LABEL_INDEX, labelIndexFunc } from "./src/store/label_index.ts";
+export {
+  deletionHandlingMetaNamespaceKey,
+  type KeyFunc,
+  metaNamespaceKey,
+  type ObjectName,
+  splitMetaNamespaceKey,
+} from "./src/meta/keys.ts";
+
+export type { KubernetesObject, ObjectMeta, OwnerReference } from "./src/meta/object.ts";
+export { compareResourceVersions } from "./src/meta/resource_version.ts";
+
+export { CacheSyncError, InformerStateError } from "./src/informer/errors.ts";
+export { NotFreshError } from "./src/informer/freshness.ts";
+export {
+  isAlreadyExists,
+  isConflict,
+  isExpired,
+  isForbidden,
+  isInvalid,
+  isNotFound,
+  isTooManyRequests,
+  isUnauthorized,
+  NetworkError,
+  type Status,
+  StatusError,
+} from "./src/meta/status.ts";
+export { CacheError } from "./src/util/errors.ts";
+
+export type { Clock } from "./src/util/clock.ts";
+export { consoleLogger, type Logger, silentLogger } from "./src/util/logger.ts";
+export type { Metrics } from "./src/util/metrics.ts";

@@ -13,11 +13,11 @@ import {
   type KubernetesObject,
   metaNamespaceKey,
   newCluster,
-  realClock,
   SharedIndexInformer,
   splitMetaNamespaceKey,
   waitForCacheSync,
 } from "@listwatch/cache";
+import { realClock } from "@listwatch/cache/reflector";
 import { defaultControllerRateLimiter, RateLimitingQueue } from "@listwatch/cache/workqueue";
 
 interface Pod extends KubernetesObject {

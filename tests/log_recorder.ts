@@ -3,7 +3,8 @@
  * @module
  */
 
-import type { LogFields, Logger } from "@listwatch/cache";
+import type { Logger } from "@listwatch/cache";
+import type { LogFields } from "@listwatch/cache/reflector";
 
 /** A logger that keeps its lines, as `level: message`. */
 export class LogRecorder implements Logger {

@@ -7,7 +7,8 @@
  * @module
  */
 
-import { type KubernetesObject, type ListerWatcher, newCluster, SharedIndexInformer } from "@listwatch/cache";
+import { type KubernetesObject, newCluster, SharedIndexInformer } from "@listwatch/cache";
+import type { ListerWatcher } from "@listwatch/cache/reflector";
 import type { Task } from "../lib/measurement.ts";
 import { type Contestant, measure } from "./harness.ts";
 

@@ -53,6 +53,12 @@ export async function buildPrograms(
 /** The library as its source is now; a bundle of the npm package would be the same code. */
 async function bundle(tools: Tools, outdir: string): Promise<void> {
   const sources = ["listwatch", "bare_loop", "tasks"].map((name) => `benchmarks/contestants/${name}.ts`);
+  const { exports } = JSON.parse(await Deno.readTextFile(join(ROOT, "deno.json"))) as {
+    exports: Record<string, string>;
+  };
+  const aliases = Object.entries(exports).map(([subpath, file]) =>
+    `--alias:@listwatch/cache${subpath.slice(1)}=${join(ROOT, file)}`
+  );
   const result = await run(tools.esbuild, [
     ...sources,
     `--outdir=${outdir}`,
@@ -63,7 +69,7 @@ async function bundle(tools: Tools, outdir: string): Promise<void> {
     "--out-extension:.js=.mjs",
     "--log-level=warning",
     "--tsconfig-raw={}",
-    `--alias:@listwatch/cache=${join(ROOT, "mod.ts")}`,
+    ...aliases,
     "--external:bun:jsc",
   ], { env: { NODE_PATH: join(tools.dir, "node_modules") } });
   if (result.code !== 0) throw new Error(`esbuild failed:\n${result.output}`);

@@ -27,7 +27,8 @@ import { fixedHeaders, type RestConfig, serverUrl } from "./rest_config.ts";
  *
  * @example
  * ```ts
- * import { newCluster, type Query } from "@listwatch/cache";
+ * import { newCluster } from "@listwatch/cache";
+ * import type { Query } from "@listwatch/cache/client";
  * const query: Query = { tailLines: 10, previous: true };
  * const cluster = newCluster({ server: "http://127.0.0.1:8001", fetch: () => new Response("started\n") });
  * console.log(await cluster.request("/api/v1/namespaces/shop/pods/web-1/log", { query })); // started
@@ -40,7 +41,7 @@ export type Query = Readonly<Record<string, string | number | boolean | undefine
  *
  * @example
  * ```ts
- * import type { RequestOptions } from "@listwatch/cache";
+ * import type { RequestOptions } from "@listwatch/cache/client";
  * const options: RequestOptions = { method: "POST", body: { kind: "TokenRequest" }, action: "ask for a token" };
  * ```
  */

@@ -10,7 +10,8 @@ import { CacheError } from "../util/errors.ts";
  *
  * @example
  * ```ts
- * import { CredentialsError, newCluster } from "@listwatch/cache";
+ * import { newCluster } from "@listwatch/cache";
+ * import { CredentialsError } from "@listwatch/cache/client";
  * const cluster = newCluster({ server: "https://10.0.0.1:6443", token: () => "two\nlines" });
  * await cluster.request("/version").catch((error) => {
  *   console.log(error instanceof CredentialsError, error.code); // true Credentials

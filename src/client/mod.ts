@@ -1,16 +1,60 @@
 /**
- * Asking an API server.
+ * The parts of the client: requests to an API server, names and paths of resources, and the decoders and validators
+ * for a transport of your own. `newCluster` itself is in `@listwatch/cache`.
+ *
+ * @example
+ * ```ts
+ * import { parseResource, resourcePath } from "@listwatch/cache/client";
+ * console.log(resourcePath(parseResource("apps/v1/deployments"), { namespace: "shop" }));
+ * // /apis/apps/v1/namespaces/shop/deployments
+ * ```
+ *
  * @module
  */
 
-export { type Cluster, newCluster, type Query, type RequestOptions } from "./cluster.ts";
+export type { Query, RequestOptions } from "./cluster.ts";
 export { CredentialsError } from "./credentials.ts";
-export type { PartialObjectMetadata } from "./metadata_only.ts";
-export type { ResourceClient } from "./resource_client.ts";
+export type { DeleteOptions, ObjectRequestOptions } from "./resource_options.ts";
+export type { FetchFunction, Impersonation, TokenSource } from "./rest_config.ts";
+export { DecodeError } from "../meta/decode_error.ts";
 export {
-  DEFAULT_DROP,
-  type DeleteOptions,
-  type ObjectRequestOptions,
-  type ResourceOptions,
-} from "./resource_options.ts";
-export type { FetchFunction, Impersonation, RestConfig, TokenSource } from "./rest_config.ts";
+  formatResource,
+  groupVersion,
+  type GroupVersionKind,
+  type GroupVersionResource,
+  parseResource,
+  type ResourceOf,
+  resourcePath,
+  type ResourcePathOptions,
+} from "../meta/resource.ts";
+export {
+  isBadRequest,
+  isConnectionRefused,
+  isInternalError,
+  isResourceVersionTooLarge,
+  isServiceUnavailable,
+  isTimeout,
+  type NetworkFailure,
+  newStatus,
+  type StatusCause,
+  type StatusDetails,
+  statusErrorOf,
+  type StatusErrorOptions,
+} from "../meta/status.ts";
+export type { LooseList } from "../schema/kubernetes_schemas.ts";
+export type { Schema, SchemaIssue, SchemaProperties, SchemaResult } from "../schema/schema.ts";
+export {
+  newEventValidator,
+  newObjectValidator,
+  validateList,
+  type ValidatorOptions,
+} from "../schema/validator.ts";
+export {
+  decodeWatch,
+  type DecodeWatchOptions,
+  DEFAULT_MAX_FRAME_BYTES,
+  type ValidateFrame,
+} from "../watch/decode_watch.ts";
+export { decodeList, type DecodeListOptions, type ListEnvelope } from "../watch/list_decoder.ts";
+export type { Dropped, Kept, Projected } from "../watch/projected.ts";
+export { Projection, type ProjectionOptions } from "../watch/projection.ts";

@@ -82,7 +82,7 @@ export const DEFAULT_DROP: readonly [
  *
  * @example
  * ```ts
- * import type { ObjectRequestOptions } from "@listwatch/cache";
+ * import type { ObjectRequestOptions } from "@listwatch/cache/client";
  * const options: ObjectRequestOptions = { namespace: "shop", subresource: "status", query: { dryRun: "All" } };
  * ```
  */
@@ -102,7 +102,7 @@ export interface ObjectRequestOptions {
  *
  * @example
  * ```ts
- * import type { DeleteOptions } from "@listwatch/cache";
+ * import type { DeleteOptions } from "@listwatch/cache/client";
  * const options: DeleteOptions = { namespace: "shop", gracePeriodSeconds: 0, propagationPolicy: "Foreground" };
  * ```
  */

@@ -12,7 +12,8 @@ import type { Logger } from "../util/logger.ts";
  *
  * @example
  * ```ts
- * import { type FetchFunction, newCluster } from "@listwatch/cache";
+ * import { newCluster } from "@listwatch/cache";
+ * import type { FetchFunction } from "@listwatch/cache/client";
  * const logged: FetchFunction = (url, init) => {
  *   console.log(init?.method, url);
  *   return fetch(url, init);
@@ -28,7 +29,8 @@ export type FetchFunction = (url: string, init?: RequestInit) => Promise<Respons
  *
  * @example
  * ```ts
- * import { newCluster, type TokenSource } from "@listwatch/cache";
+ * import { newCluster } from "@listwatch/cache";
+ * import type { TokenSource } from "@listwatch/cache/client";
  * const token: TokenSource = () => Promise.resolve("read me from where tokens are renewed");
  * const cluster = newCluster({ server: "https://10.0.0.1:6443", token });
  * ```
@@ -40,7 +42,8 @@ export type TokenSource = string | (() => string | Promise<string>);
  *
  * @example
  * ```ts
- * import { type Impersonation, newCluster } from "@listwatch/cache";
+ * import { newCluster } from "@listwatch/cache";
+ * import type { Impersonation } from "@listwatch/cache/client";
  * const impersonate: Impersonation = { user: "jane", groups: ["developers"] };
  * const cluster = newCluster({ server: "https://10.0.0.1:6443", token: "secret", impersonate });
  * ```

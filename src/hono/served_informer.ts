@@ -12,8 +12,9 @@ import type { GroupVersionResource } from "../meta/resource.ts";
  *
  * @example
  * ```ts
- * import { type KubernetesObject, metaNamespaceKey, newStore } from "@listwatch/cache";
+ * import { type KubernetesObject, metaNamespaceKey } from "@listwatch/cache";
  * import type { ServedStore } from "@listwatch/cache/hono";
+ * import { newStore } from "@listwatch/cache/store";
  * const store: ServedStore<KubernetesObject> = newStore<KubernetesObject>(metaNamespaceKey);
  * ```
  */

@@ -24,7 +24,9 @@ import { InformerStateError } from "./errors.ts";
  *
  * @example
  * ```ts
- * import { type ControllerConfig, type KubernetesObject, newCluster, RealFIFO } from "@listwatch/cache";
+ * import { type KubernetesObject, newCluster } from "@listwatch/cache";
+ * import type { ControllerConfig } from "@listwatch/cache/informer";
+ * import { RealFIFO } from "@listwatch/cache/queue";
  * const config: ControllerConfig<KubernetesObject> = {
  *   listerWatcher: newCluster({ server: "http://127.0.0.1:8001" }).resource<KubernetesObject>("v1/pods"),
  *   queue: new RealFIFO<KubernetesObject>({ atomicEvents: true }),
@@ -83,7 +85,9 @@ export function paceOf(turnObjects: number = PACE.turnObjects): Pace {
  *
  * @example
  * ```ts
- * import { Controller, type KubernetesObject, newCluster, RealFIFO } from "@listwatch/cache";
+ * import { type KubernetesObject, newCluster } from "@listwatch/cache";
+ * import { Controller } from "@listwatch/cache/informer";
+ * import { RealFIFO } from "@listwatch/cache/queue";
  * const controller = new Controller<KubernetesObject>({
  *   listerWatcher: newCluster({ server: "http://127.0.0.1:8001" }).resource<KubernetesObject>("v1/pods"),
  *   queue: new RealFIFO<KubernetesObject>({ atomicEvents: true }),

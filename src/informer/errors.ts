@@ -13,7 +13,12 @@ import { CacheError, errorMessage } from "../util/errors.ts";
  *
  * @example
  * ```ts
- * import { InformerStateError, type KubernetesObject, newCluster, SharedIndexInformer } from "@listwatch/cache";
+ * import {
+ *   InformerStateError,
+ *   type KubernetesObject,
+ *   newCluster,
+ *   SharedIndexInformer,
+ * } from "@listwatch/cache";
  * const pods = newCluster({ server: "http://127.0.0.1:8001" }).resource<KubernetesObject>("v1/pods");
  * const informer = new SharedIndexInformer(pods);
  * await informer.run(AbortSignal.abort());
@@ -32,7 +37,9 @@ export class InformerStateError extends CacheError {
  *
  * @example
  * ```ts
- * import { type KubernetesObject, metaNamespaceKey, MutationCache, newStore, NoIndexerError } from "@listwatch/cache";
+ * import { type KubernetesObject, metaNamespaceKey } from "@listwatch/cache";
+ * import { MutationCache, NoIndexerError } from "@listwatch/cache/informer";
+ * import { newStore } from "@listwatch/cache/store";
  * const cache = new MutationCache<KubernetesObject, "byNode">(newStore<KubernetesObject>(metaNamespaceKey));
  * try {
  *   cache.byIndex("byNode", "node-1");
@@ -58,7 +65,8 @@ export class NoIndexerError extends CacheError {
  *
  * @example
  * ```ts
- * import { CacheSyncError, type CacheSyncErrorOptions } from "@listwatch/cache";
+ * import { CacheSyncError } from "@listwatch/cache";
+ * import type { CacheSyncErrorOptions } from "@listwatch/cache/informer";
  * const failures = new Map([["v1/pods", { error: new Error("pods is forbidden"), failedTries: 7 }]]);
  * const options: CacheSyncErrorOptions = { failures };
  * console.log(new CacheSyncError(["v1/pods"], new Error("too late"), options).message);
@@ -80,7 +88,8 @@ export interface CacheSyncErrorOptions {
  *
  * @example
  * ```ts
- * import { CacheSyncError, isConnectionRefused, newCluster, SharedInformerFactory } from "@listwatch/cache";
+ * import { CacheSyncError, newCluster, SharedInformerFactory } from "@listwatch/cache";
+ * import { isConnectionRefused } from "@listwatch/cache/client";
  * await using factory = new SharedInformerFactory(newCluster({ server: "http://127.0.0.1:1" }));
  * factory.forResource("v1/pods");
  * factory.start();

@@ -87,7 +87,11 @@ function openDeleted<T>(deleted: DeletedObject<Held<T>>, open: (held: Held<T>) =
  *
  * @example
  * ```ts
- * import { DeletedFinalStateUnknown, FilteringResourceEventHandler, type KubernetesObject } from "@listwatch/cache";
+ * import {
+ *   DeletedFinalStateUnknown,
+ *   FilteringResourceEventHandler,
+ *   type KubernetesObject,
+ * } from "@listwatch/cache";
  * const isWeb = (object?: KubernetesObject) => object?.metadata?.labels?.app === "web";
  * const web = new FilteringResourceEventHandler<KubernetesObject>(
  *   (object) => isWeb(object instanceof DeletedFinalStateUnknown ? object.object : object),

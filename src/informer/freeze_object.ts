@@ -11,7 +11,7 @@
  *
  * @example
  * ```ts
- * import { freezeObject } from "@listwatch/cache";
+ * import { freezeObject } from "@listwatch/cache/informer";
  * const pod = freezeObject({ metadata: { name: "web-1", labels: { app: "web" } } });
  * try {
  *   pod.metadata.labels.app = "db";

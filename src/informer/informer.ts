@@ -26,7 +26,8 @@ import type { QueueContext } from "./shared_informer_options.ts";
  *
  * @example
  * ```ts
- * import { type InformerOptions, type KubernetesObject, newCluster } from "@listwatch/cache";
+ * import { type KubernetesObject, newCluster } from "@listwatch/cache";
+ * import type { InformerOptions } from "@listwatch/cache/informer";
  * const options: InformerOptions<KubernetesObject> = {
  *   listerWatcher: newCluster({ server: "http://127.0.0.1:8001" }).resource<KubernetesObject>("v1/pods"),
  *   handler: { onAdd: (pod) => console.log(pod.metadata?.name) },
@@ -64,7 +65,8 @@ export interface InformerOptions<T, I extends string = never> {
  *
  * @example
  * ```ts
- * import { type KubernetesObject, newCluster, newInformer } from "@listwatch/cache";
+ * import { type KubernetesObject, newCluster } from "@listwatch/cache";
+ * import { newInformer } from "@listwatch/cache/informer";
  * const [store, controller] = newInformer<KubernetesObject>({
  *   listerWatcher: newCluster({ server: "http://127.0.0.1:8001" }).resource<KubernetesObject>("v1/pods"),
  *   handler: { onDelete: (deleted) => console.log(deleted.key) },

@@ -21,7 +21,13 @@ import type { Store } from "../store/store.ts";
  *
  * @example
  * ```ts
- * import { type KubernetesObject, metaNamespaceKey, type NamespaceLister, newIndexer, newLister } from "@listwatch/cache";
+ * import {
+ *   type KubernetesObject,
+ *   metaNamespaceKey,
+ *   type NamespaceLister,
+ *   newLister,
+ * } from "@listwatch/cache";
+ * import { newIndexer } from "@listwatch/cache/store";
  * const indexer = newIndexer<KubernetesObject>(metaNamespaceKey, {});
  * const shop: NamespaceLister<KubernetesObject> = newLister(indexer, "v1/pods").byNamespace("shop");
  * console.log(shop.list().length); // 0
@@ -50,7 +56,8 @@ export interface NamespaceLister<T> {
  *
  * @example
  * ```ts
- * import { type KubernetesObject, type Lister, metaNamespaceKey, newIndexer, newLister } from "@listwatch/cache";
+ * import { type KubernetesObject, type Lister, metaNamespaceKey, newLister } from "@listwatch/cache";
+ * import { newIndexer } from "@listwatch/cache/store";
  * const indexer = newIndexer<KubernetesObject>(metaNamespaceKey, {});
  * const nodes: Lister<KubernetesObject> = newLister(indexer, "v1/nodes");
  * console.log(nodes.list("!node-role.kubernetes.io/control-plane").length); // 0
@@ -82,8 +89,14 @@ export interface Lister<T> extends NamespaceLister<T> {
  *
  * @example
  * ```ts
- * import { isNotFound, type KubernetesObject, metaNamespaceIndex, metaNamespaceKey } from "@listwatch/cache";
- * import { newIndexer, newLister } from "@listwatch/cache";
+ * import {
+ *   isNotFound,
+ *   type KubernetesObject,
+ *   metaNamespaceIndex,
+ *   metaNamespaceKey,
+ *   newLister,
+ * } from "@listwatch/cache";
+ * import { newIndexer } from "@listwatch/cache/store";
  * const indexer = newIndexer<KubernetesObject>(metaNamespaceKey, { namespace: metaNamespaceIndex });
  * indexer.add({ metadata: { namespace: "shop", name: "web-1", labels: { app: "web" } } });
  * const pods = newLister(indexer, "v1/pods");
@@ -126,7 +139,10 @@ export function newLister<T, I extends string>(
  *
  * @example
  * ```ts
- * import { type KubernetesObject, listAll, metaNamespaceKey, newStore, parseLabelSelector } from "@listwatch/cache";
+ * import { type KubernetesObject, metaNamespaceKey } from "@listwatch/cache";
+ * import { listAll } from "@listwatch/cache/informer";
+ * import { parseLabelSelector } from "@listwatch/cache/selectors";
+ * import { newStore } from "@listwatch/cache/store";
  * const store = newStore<KubernetesObject>(metaNamespaceKey);
  * store.add({ metadata: { name: "a", labels: { app: "web" } } });
  * console.log(listAll(store, parseLabelSelector("app in (web, api)")).length); // 1
@@ -149,8 +165,9 @@ export function listAll<T>(store: Store<T>, selector?: LabelSelector): T[] {
  *
  * @example
  * ```ts
- * import { type KubernetesObject, listAllByNamespace, metaNamespaceIndex, metaNamespaceKey } from "@listwatch/cache";
- * import { newIndexer } from "@listwatch/cache";
+ * import { type KubernetesObject, metaNamespaceIndex, metaNamespaceKey } from "@listwatch/cache";
+ * import { listAllByNamespace } from "@listwatch/cache/informer";
+ * import { newIndexer } from "@listwatch/cache/store";
  * const indexer = newIndexer<KubernetesObject>(metaNamespaceKey, { namespace: metaNamespaceIndex });
  * indexer.add({ metadata: { namespace: "shop", name: "web-1" } });
  * console.log(listAllByNamespace(indexer, "shop").length, listAllByNamespace(indexer, "other").length); // 1 0

@@ -28,7 +28,7 @@ import { MergedNotifications } from "./merged_notifications.ts";
  *
  * @example
  * ```ts
- * import type { MailboxOptions } from "@listwatch/cache";
+ * import type { MailboxOptions } from "@listwatch/cache/informer";
  * const everyChange: MailboxOptions = { limit: 100_000, onOverflow: "remove" };
  * ```
  */

@@ -1,28 +1,31 @@
 /**
- * Informers.
+ * The parts of informers: the controller, the plain informer, the mutation cache, trackers of what has synced.
+ * `SharedIndexInformer`, the factory and the listers are in `@listwatch/cache`.
+ *
+ * @example
+ * ```ts
+ * import { type KubernetesObject, newCluster } from "@listwatch/cache";
+ * import { newInformer } from "@listwatch/cache/informer";
+ * const pods = newCluster({ server: "http://127.0.0.1:8001" }).resource<KubernetesObject>("v1/pods");
+ * const [store] = newInformer({
+ *   listerWatcher: pods,
+ *   handler: { onAdd: (pod) => console.log(pod.metadata?.name) },
+ * });
+ * console.log(store.list().length); // 0
+ * ```
+ *
  * @module
  */
 
 export { Controller, type ControllerConfig } from "./controller.ts";
-export { CacheSyncError, type CacheSyncErrorOptions, InformerStateError, NoIndexerError } from "./errors.ts";
-export { FilteringResourceEventHandler, type ResourceEventHandler } from "./event_handler.ts";
+export { type CacheSyncErrorOptions, NoIndexerError } from "./errors.ts";
 export { freezeObject } from "./freeze_object.ts";
 export { type InformerOptions, newInformer } from "./informer.ts";
-export { listAll, listAllByNamespace, type Lister, type NamespaceLister, newLister } from "./lister.ts";
+export { listAll, listAllByNamespace } from "./lister.ts";
+export type { MailboxOptions } from "./mailbox.ts";
 export { MutationCache, type MutationCacheOptions } from "./mutation_cache.ts";
-export type { HandlerOptions, HandlerRegistration } from "./handler_registration.ts";
-export type { Running } from "./running.ts";
-export { SharedIndexInformer } from "./shared_informer.ts";
-export type { QueueContext, SharedIndexInformerOptions } from "./shared_informer_options.ts";
-export {
-  type FactoryInformerOptions,
-  type ResourceInformer,
-  type ResourceSource,
-  SharedInformerFactory,
-  type SharedInformerFactoryOptions,
-} from "./shared_informer_factory.ts";
+export type { ResourceSource } from "./shared_informer_factory.ts";
+export type { QueueContext } from "./shared_informer_options.ts";
 export type { StoreChange, StoreEvent } from "./store_event.ts";
 export { AsyncTracker, Lazy, SingleFileTracker } from "./sync_tracking.ts";
-export { type HasSynced, waitFor, waitForCacheSync, type WaitForOptions } from "./wait_for_cache_sync.ts";
-export { NotFreshError } from "./freshness.ts";
-export type { MailboxOptions } from "./mailbox.ts";
+export { type HasSynced, waitFor, type WaitForOptions } from "./wait_for_cache_sync.ts";

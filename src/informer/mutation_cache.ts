@@ -21,7 +21,9 @@ import type { ResourceEventHandler } from "./event_handler.ts";
  *
  * @example
  * ```ts
- * import { type KubernetesObject, metaNamespaceKey, type MutationCacheOptions, newIndexer } from "@listwatch/cache";
+ * import { type KubernetesObject, metaNamespaceKey } from "@listwatch/cache";
+ * import type { MutationCacheOptions } from "@listwatch/cache/informer";
+ * import { newIndexer } from "@listwatch/cache/store";
  * const indexer = newIndexer<KubernetesObject, "byApp">(metaNamespaceKey, {
  *   byApp: (object) => [object.metadata?.labels?.app ?? ""],
  * });
@@ -78,7 +80,8 @@ const DEFAULT_MAX_SIZE = 100;
  *
  * @example
  * ```ts
- * import { type KubernetesObject, MutationCache, newCluster, SharedIndexInformer } from "@listwatch/cache";
+ * import { type KubernetesObject, newCluster, SharedIndexInformer } from "@listwatch/cache";
+ * import { MutationCache } from "@listwatch/cache/informer";
  * const fetch = () => Response.json({ metadata: { namespace: "shop", name: "settings", resourceVersion: "7" } });
  * const configMaps = newCluster({ server: "http://127.0.0.1:8001", fetch }).resource<KubernetesObject>("v1/configmaps");
  * const informer = new SharedIndexInformer(configMaps);

@@ -22,7 +22,8 @@ import { waitFor } from "./wait_for_cache_sync.ts";
  *
  * @example
  * ```ts
- * import { newCluster, type ResourceSource } from "@listwatch/cache";
+ * import { newCluster } from "@listwatch/cache";
+ * import type { ResourceSource } from "@listwatch/cache/informer";
  * const source: ResourceSource = newCluster({ server: "http://127.0.0.1:8001" });
  * ```
  */
@@ -83,7 +84,12 @@ export interface SharedInformerFactoryOptions {
  *
  * @example
  * ```ts
- * import { type KubernetesObject, newCluster, type ResourceInformer, SharedInformerFactory } from "@listwatch/cache";
+ * import {
+ *   type KubernetesObject,
+ *   newCluster,
+ *   type ResourceInformer,
+ *   SharedInformerFactory,
+ * } from "@listwatch/cache";
  * const factory = new SharedInformerFactory(newCluster({ server: "http://127.0.0.1:8001" }));
  * const pods: ResourceInformer<KubernetesObject> = factory.forResource("v1/pods");
  * console.log(pods.informer.name, pods.lister.list().length); // v1/pods 0

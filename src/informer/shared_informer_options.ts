@@ -19,7 +19,9 @@ import type { Metrics } from "../util/metrics.ts";
  *
  * @example
  * ```ts
- * import { DeltaFIFO, type KubernetesObject, type Queue, type QueueContext } from "@listwatch/cache";
+ * import type { KubernetesObject } from "@listwatch/cache";
+ * import type { QueueContext } from "@listwatch/cache/informer";
+ * import { DeltaFIFO, type Queue } from "@listwatch/cache/queue";
  * function newQueue(context: QueueContext<KubernetesObject>): Queue<KubernetesObject> {
  *   return new DeltaFIFO({ ...context, emitDeltaTypeReplaced: true });
  * }
@@ -42,7 +44,12 @@ export interface QueueContext<T> {
  *
  * @example
  * ```ts
- * import { DeltaFIFO, type KubernetesObject, metaNamespaceIndex, type SharedIndexInformerOptions } from "@listwatch/cache";
+ * import {
+ *   type KubernetesObject,
+ *   metaNamespaceIndex,
+ *   type SharedIndexInformerOptions,
+ * } from "@listwatch/cache";
+ * import { DeltaFIFO } from "@listwatch/cache/queue";
  * const options: SharedIndexInformerOptions<KubernetesObject, "namespace"> = {
  *   indexers: { namespace: metaNamespaceIndex },
  *   resyncPeriodMs: 600_000,

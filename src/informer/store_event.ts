@@ -8,7 +8,8 @@
  *
  * @example
  * ```ts
- * import type { KubernetesObject, StoreChange } from "@listwatch/cache";
+ * import type { KubernetesObject } from "@listwatch/cache";
+ * import type { StoreChange } from "@listwatch/cache/informer";
  * function line(change: StoreChange<KubernetesObject>): string {
  *   return `${change.type} ${change.key} at ${change.object.metadata?.resourceVersion}`;
  * }
@@ -35,7 +36,8 @@ export type StoreChange<T> =
  *
  * @example
  * ```ts
- * import type { KubernetesObject, StoreEvent } from "@listwatch/cache";
+ * import type { KubernetesObject } from "@listwatch/cache";
+ * import type { StoreEvent } from "@listwatch/cache/informer";
  * function line(event: StoreEvent<KubernetesObject>): string {
  *   switch (event.type) {
  *     case "replaced":

@@ -16,7 +16,7 @@ import { Latch } from "../util/deferred.ts";
  *
  * @example
  * ```ts
- * import { AsyncTracker } from "@listwatch/cache";
+ * import { AsyncTracker } from "@listwatch/cache/informer";
  * const tracker = new AsyncTracker<string>("endpoints writer");
  * tracker.start("shop/web-1");
  * tracker.upstreamHasSynced();
@@ -71,7 +71,7 @@ export class AsyncTracker<K> {
  *
  * @example
  * ```ts
- * import { SingleFileTracker } from "@listwatch/cache";
+ * import { SingleFileTracker } from "@listwatch/cache/informer";
  * const tracker = new SingleFileTracker();
  * tracker.start();
  * tracker.upstreamHasSynced();
@@ -164,7 +164,8 @@ class SyncedLatch {
  *
  * @example
  * ```ts
- * import { type KubernetesObject, Lazy, newCluster, SharedIndexInformer } from "@listwatch/cache";
+ * import { type KubernetesObject, newCluster, SharedIndexInformer } from "@listwatch/cache";
+ * import { Lazy } from "@listwatch/cache/informer";
  * const nodes = newCluster({ server: "http://127.0.0.1:8001" }).resource<KubernetesObject>("v1/nodes");
  * const informer = new SharedIndexInformer(nodes);
  * const names = new Lazy(() => informer.indexer.listKeys().sort());

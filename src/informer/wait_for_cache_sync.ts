@@ -16,7 +16,7 @@ import { CacheSyncError } from "./errors.ts";
  *
  * @example
  * ```ts
- * import { type HasSynced, SingleFileTracker } from "@listwatch/cache";
+ * import { type HasSynced, SingleFileTracker } from "@listwatch/cache/informer";
  * const writer: HasSynced = new SingleFileTracker("endpoints writer");
  * console.log(writer.name, writer.hasSynced()); // endpoints writer false
  * ```
@@ -37,7 +37,8 @@ export interface HasSynced {
  *
  * @example
  * ```ts
- * import { consoleLogger, type WaitForOptions } from "@listwatch/cache";
+ * import { consoleLogger } from "@listwatch/cache";
+ * import type { WaitForOptions } from "@listwatch/cache/informer";
  * const options: WaitForOptions = {
  *   what: "the caches of the endpoints controller",
  *   signal: AbortSignal.timeout(60_000),
@@ -67,7 +68,12 @@ export interface WaitForOptions {
  *
  * @example
  * ```ts
- * import { type KubernetesObject, newCluster, SharedIndexInformer, waitForCacheSync } from "@listwatch/cache";
+ * import {
+ *   type KubernetesObject,
+ *   newCluster,
+ *   SharedIndexInformer,
+ *   waitForCacheSync,
+ * } from "@listwatch/cache";
  * const pods = newCluster({ server: "http://127.0.0.1:8001" }).resource<KubernetesObject>("v1/pods");
  * const informer = new SharedIndexInformer(pods);
  * console.log(await waitForCacheSync([informer], AbortSignal.abort())); // false
@@ -90,7 +96,7 @@ export async function waitForCacheSync(what: readonly HasSynced[], signal?: Abor
  *
  * @example
  * ```ts
- * import { SingleFileTracker, waitFor } from "@listwatch/cache";
+ * import { SingleFileTracker, waitFor } from "@listwatch/cache/informer";
  * const trackers = [new SingleFileTracker("pods"), new SingleFileTracker("nodes")];
  * await waitFor(trackers, { what: "the caches", signal: AbortSignal.abort(new Error("shutting down")) });
  * // warns: stopped waiting for the caches: nodes, pods have not synced: shutting down

@@ -10,7 +10,7 @@ import { CacheError } from "../util/errors.ts";
  *
  * @example
  * ```ts
- * import { DecodeError } from "@listwatch/cache";
+ * import { DecodeError } from "@listwatch/cache/client";
  * const error = new DecodeError('Cannot list "pods": the answer is a page of HTML');
  * console.log(error.code); // Decode
  * ```

@@ -11,7 +11,7 @@ import { quoted } from "./selector_names.ts";
  *
  * @example
  * ```ts
- * import { type FieldRequirement, parseFieldSelector } from "@listwatch/cache";
+ * import { type FieldRequirement, parseFieldSelector } from "@listwatch/cache/selectors";
  * const [first]: readonly FieldRequirement[] = parseFieldSelector("status.phase!=Running").requirements;
  * console.log(first.field, first.operator, first.value); // status.phase != Running
  * ```
@@ -30,7 +30,7 @@ export interface FieldRequirement {
  *
  * @example
  * ```ts
- * import { type FieldGetter, parseFieldSelector } from "@listwatch/cache";
+ * import { type FieldGetter, parseFieldSelector } from "@listwatch/cache/selectors";
  * const get: FieldGetter = (field) => field === "spec.nodeName" ? "node-1" : undefined;
  * console.log(parseFieldSelector("spec.nodeName=node-1").matches(get)); // true
  * ```
@@ -42,7 +42,7 @@ export type FieldGetter = (field: string) => string | undefined;
  *
  * @example
  * ```ts
- * import { type FieldSet, fieldSelectorFromSet } from "@listwatch/cache";
+ * import { fieldSelectorFromSet, type FieldSet } from "@listwatch/cache/selectors";
  * const fields: FieldSet = { "spec.nodeName": "node-1" };
  * console.log(`${fieldSelectorFromSet(fields)}`); // spec.nodeName=node-1
  * ```
@@ -57,7 +57,7 @@ export type FieldSet = Readonly<Record<string, string>>;
  *
  * @example
  * ```ts
- * import { type FieldSelector, parseFieldSelector } from "@listwatch/cache";
+ * import { type FieldSelector, parseFieldSelector } from "@listwatch/cache/selectors";
  * const selector: FieldSelector = parseFieldSelector("spec.nodeName=n1,status.phase!=Failed");
  * console.log(selector.matches({ "spec.nodeName": "n1" })); // true
  * ```
@@ -136,7 +136,7 @@ export class FieldSelector {
  *
  * @example
  * ```ts
- * import { parseFieldSelector } from "@listwatch/cache";
+ * import { parseFieldSelector } from "@listwatch/cache/selectors";
  * const selector = parseFieldSelector("metadata.name==web-1");
  * console.log(`${selector}`, selector.requiresExactMatch("metadata.name")); // metadata.name=web-1 web-1
  * ```
@@ -169,7 +169,7 @@ export function parseFieldSelector(selector: string): FieldSelector {
  *
  * @example
  * ```ts
- * import { fieldSelectorFromSet } from "@listwatch/cache";
+ * import { fieldSelectorFromSet } from "@listwatch/cache/selectors";
  * console.log(`${fieldSelectorFromSet({ "metadata.name": "web-1" })}`); // metadata.name=web-1
  * ```
  */
@@ -183,7 +183,7 @@ export function fieldSelectorFromSet(fields: FieldSet): FieldSelector {
  *
  * @example
  * ```ts
- * import { fieldsEverything } from "@listwatch/cache";
+ * import { fieldsEverything } from "@listwatch/cache/selectors";
  * console.log(fieldsEverything().empty); // true
  * ```
  */
@@ -196,7 +196,7 @@ export function fieldsEverything(): FieldSelector {
  *
  * @example
  * ```ts
- * import { fieldsNothing } from "@listwatch/cache";
+ * import { fieldsNothing } from "@listwatch/cache/selectors";
  * console.log(fieldsNothing().matches({})); // false
  * ```
  */
@@ -211,7 +211,7 @@ export function fieldsNothing(): FieldSelector {
  *
  * @example
  * ```ts
- * import { escapeFieldValue } from "@listwatch/cache";
+ * import { escapeFieldValue } from "@listwatch/cache/selectors";
  * console.log(escapeFieldValue("a=b,c")); // a\=b\,c
  * ```
  */
@@ -229,7 +229,7 @@ export function escapeFieldValue(value: string): string {
  *
  * @example
  * ```ts
- * import { unescapeFieldValue } from "@listwatch/cache";
+ * import { unescapeFieldValue } from "@listwatch/cache/selectors";
  * console.log(unescapeFieldValue("a\\=b")); // a=b
  * ```
  */

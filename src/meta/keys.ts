@@ -25,7 +25,8 @@ export type KeyFunc = (value: unknown) => string;
  *
  * @example
  * ```ts
- * import { metaNamespaceKey, NoMetaError } from "@listwatch/cache";
+ * import { metaNamespaceKey } from "@listwatch/cache";
+ * import { NoMetaError } from "@listwatch/cache/store";
  * try {
  *   metaNamespaceKey(42);
  * } catch (error) {
@@ -48,7 +49,8 @@ export class NoMetaError extends CacheError {
  *
  * @example
  * ```ts
- * import { KeyError, metaNamespaceKey, newStore } from "@listwatch/cache";
+ * import { metaNamespaceKey } from "@listwatch/cache";
+ * import { KeyError, newStore } from "@listwatch/cache/store";
  * const store = newStore(metaNamespaceKey);
  * try {
  *   store.add("no object" as never);
@@ -82,7 +84,8 @@ export class KeyError extends CacheError {
  *
  * @example
  * ```ts
- * import { splitMetaNamespaceKey, UnexpectedKeyFormatError } from "@listwatch/cache";
+ * import { splitMetaNamespaceKey } from "@listwatch/cache";
+ * import { UnexpectedKeyFormatError } from "@listwatch/cache/store";
  * try {
  *   splitMetaNamespaceKey("a/b/c");
  * } catch (error) {
@@ -112,7 +115,8 @@ export class UnexpectedKeyFormatError extends CacheError {
  *
  * @example
  * ```ts
- * import { ExplicitKey, metaNamespaceKey } from "@listwatch/cache";
+ * import { metaNamespaceKey } from "@listwatch/cache";
+ * import { ExplicitKey } from "@listwatch/cache/store";
  * console.log(metaNamespaceKey(new ExplicitKey("shop/web-1"))); // shop/web-1
  * ```
  */
@@ -175,7 +179,8 @@ export function deletionHandlingMetaNamespaceKey(value: unknown): string {
  *
  * @example
  * ```ts
- * import { formatObjectName, type ObjectName } from "@listwatch/cache";
+ * import type { ObjectName } from "@listwatch/cache";
+ * import { formatObjectName } from "@listwatch/cache/store";
  * const node: ObjectName = { namespace: "", name: "node-1" };
  * console.log(formatObjectName(node)); // node-1
  * ```
@@ -191,7 +196,7 @@ export interface ObjectName {
  *
  * @example
  * ```ts
- * import { formatObjectName } from "@listwatch/cache";
+ * import { formatObjectName } from "@listwatch/cache/store";
  * console.log(formatObjectName({ namespace: "shop", name: "web-1" })); // shop/web-1
  * ```
  */
@@ -227,7 +232,7 @@ export function splitMetaNamespaceKey(key: string): ObjectName {
  *
  * @example
  * ```ts
- * import { formatObjectName, parseObjectName } from "@listwatch/cache";
+ * import { formatObjectName, parseObjectName } from "@listwatch/cache/store";
  * console.log(formatObjectName(parseObjectName("shop/web-1"))); // shop/web-1
  * ```
  */
@@ -244,7 +249,7 @@ export function parseObjectName(key: string): ObjectName {
  *
  * @example
  * ```ts
- * import { objectToName } from "@listwatch/cache";
+ * import { objectToName } from "@listwatch/cache/store";
  * console.log(objectToName({ metadata: { namespace: "shop", name: "web-1" } }).name); // web-1
  * ```
  */
@@ -264,7 +269,8 @@ export function objectToName(value: unknown): ObjectName {
  *
  * @example
  * ```ts
- * import { DeletedFinalStateUnknown, deletionHandlingObjectToName } from "@listwatch/cache";
+ * import { DeletedFinalStateUnknown } from "@listwatch/cache";
+ * import { deletionHandlingObjectToName } from "@listwatch/cache/store";
  * console.log(deletionHandlingObjectToName(new DeletedFinalStateUnknown("shop/web-1", undefined)).namespace); // shop
  * ```
  */

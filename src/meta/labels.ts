@@ -15,7 +15,7 @@ import { type LabelOperator, LabelRequirement, type LabelSet } from "./selector_
  *
  * @example
  * ```ts
- * import { type LabelSelector, parseLabelSelector } from "@listwatch/cache";
+ * import { type LabelSelector, parseLabelSelector } from "@listwatch/cache/selectors";
  * const selector: LabelSelector = parseLabelSelector("app=web,tier notin (db)");
  * console.log(selector.matches({ app: "web" }), selector.empty); // true false
  * ```
@@ -84,7 +84,7 @@ export class LabelSelector {
  *
  * @example
  * ```ts
- * import { parseLabelSelector } from "@listwatch/cache";
+ * import { parseLabelSelector } from "@listwatch/cache/selectors";
  * const selector = parseLabelSelector("tier in (web, api), !canary");
  * console.log(`${selector}`); // !canary,tier in (api,web)
  * console.log(selector.matches({ tier: "api" })); // true
@@ -103,7 +103,7 @@ export function parseLabelSelector(selector: string): LabelSelector {
  *
  * @example
  * ```ts
- * import { labelSelectorFromSet } from "@listwatch/cache";
+ * import { labelSelectorFromSet } from "@listwatch/cache/selectors";
  * console.log(`${labelSelectorFromSet({ tier: "db", app: "shop" })}`); // app=shop,tier=db
  * ```
  */
@@ -116,7 +116,7 @@ export function labelSelectorFromSet(labels: LabelSet): LabelSelector {
  *
  * @example
  * ```ts
- * import { labelSelectorFromSpec, type LabelSelectorSpec } from "@listwatch/cache";
+ * import { labelSelectorFromSpec, type LabelSelectorSpec } from "@listwatch/cache/selectors";
  * const spec: LabelSelectorSpec = {
  *   matchLabels: { app: "web" },
  *   matchExpressions: [{ key: "tier", operator: "In", values: ["front"] }],
@@ -153,7 +153,7 @@ const SPEC_OPERATORS: ReadonlyMap<string, LabelOperator> = new Map<string, Label
  *
  * @example
  * ```ts
- * import { labelSelectorFromSpec } from "@listwatch/cache";
+ * import { labelSelectorFromSpec } from "@listwatch/cache/selectors";
  * const deployment = { spec: { selector: { matchLabels: { app: "web" } } } };
  * console.log(labelSelectorFromSpec(deployment.spec.selector).matches({ app: "web" })); // true
  * ```
@@ -179,7 +179,7 @@ export function labelSelectorFromSpec(spec: LabelSelectorSpec | null | undefined
  *
  * @example
  * ```ts
- * import { labelsEverything } from "@listwatch/cache";
+ * import { labelsEverything } from "@listwatch/cache/selectors";
  * console.log(labelsEverything().matches(undefined)); // true
  * ```
  */
@@ -192,7 +192,7 @@ export function labelsEverything(): LabelSelector {
  *
  * @example
  * ```ts
- * import { labelsNothing } from "@listwatch/cache";
+ * import { labelsNothing } from "@listwatch/cache/selectors";
  * console.log(labelsNothing().matches({ app: "web" }), labelsNothing().selectable); // false false
  * ```
  */

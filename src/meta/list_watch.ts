@@ -11,7 +11,7 @@ import type { WatchEvent } from "./watch_event.ts";
  *
  * @example
  * ```ts
- * import type { ListOptions } from "@listwatch/cache";
+ * import type { ListOptions } from "@listwatch/cache/reflector";
  * const options: ListOptions = { limit: 500, resourceVersion: "0", labelSelector: "app=web" };
  * ```
  */
@@ -36,7 +36,7 @@ export interface ListOptions {
  *
  * @example
  * ```ts
- * import type { ListWatchContext } from "@listwatch/cache";
+ * import type { ListWatchContext } from "@listwatch/cache/reflector";
  * const context: ListWatchContext = { signal: AbortSignal.timeout(30_000) };
  * ```
  */
@@ -58,7 +58,7 @@ export interface ListWatchContext {
  *
  * @example
  * ```ts
- * import type { Quarantined } from "@listwatch/cache";
+ * import type { Quarantined } from "@listwatch/cache/reflector";
  * function line({ key = "an object", path, reason }: Quarantined): string {
  *   return `${key}: ${path} ${reason}`; // shop/web-1: items[3].metadata.labels must be an object
  * }
@@ -82,7 +82,8 @@ export interface Quarantined {
  *
  * @example
  * ```ts
- * import type { KubernetesObject, ListPage } from "@listwatch/cache";
+ * import type { KubernetesObject } from "@listwatch/cache";
+ * import type { ListPage } from "@listwatch/cache/reflector";
  * const page: ListPage<KubernetesObject> = {
  *   kind: "PodList",
  *   apiVersion: "v1",
@@ -105,7 +106,8 @@ export interface ListPage<T> {
  *
  * @example
  * ```ts
- * import type { KubernetesObject, WatchItem } from "@listwatch/cache";
+ * import type { KubernetesObject } from "@listwatch/cache";
+ * import type { WatchItem } from "@listwatch/cache/reflector";
  * function line(item: WatchItem<KubernetesObject>): string {
  *   return item.type === "INVALID" ? item.quarantined.reason : item.type;
  * }
@@ -120,7 +122,8 @@ export type WatchItem<T> = WatchEvent<T> | { readonly type: "INVALID"; readonly 
  *
  * @example
  * ```ts
- * import type { KubernetesObject, WatchStream } from "@listwatch/cache";
+ * import type { KubernetesObject } from "@listwatch/cache";
+ * import type { WatchStream } from "@listwatch/cache/reflector";
  * async function count(stream: WatchStream<KubernetesObject>): Promise<number> {
  *   let items = 0;
  *   for await (const batch of stream) items += batch.length;

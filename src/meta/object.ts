@@ -82,7 +82,7 @@ export interface KubernetesObject {
  *
  * @example
  * ```ts
- * import type { ListMeta } from "@listwatch/cache";
+ * import type { ListMeta } from "@listwatch/cache/reflector";
  * const metadata: ListMeta = { resourceVersion: "42", continue: "eyJ2Ijo", remainingItemCount: 1_500 };
  * ```
  */

@@ -8,7 +8,7 @@
  *
  * @example
  * ```ts
- * import type { GroupVersionResource } from "@listwatch/cache";
+ * import type { GroupVersionResource } from "@listwatch/cache/client";
  * const deployments: GroupVersionResource = { group: "apps", version: "v1", resource: "deployments" };
  * ```
  */
@@ -24,7 +24,7 @@ export interface GroupVersionResource {
  *
  * @example
  * ```ts
- * import type { GroupVersionKind } from "@listwatch/cache";
+ * import type { GroupVersionKind } from "@listwatch/cache/client";
  * const pod: GroupVersionKind = { group: "", version: "v1", kind: "Pod" };
  * ```
  */
@@ -39,7 +39,7 @@ export interface GroupVersionKind {
  *
  * @example
  * ```ts
- * import { parseResource, resourcePath, type ResourcePathOptions } from "@listwatch/cache";
+ * import { parseResource, resourcePath, type ResourcePathOptions } from "@listwatch/cache/client";
  * const options: ResourcePathOptions = { namespace: "shop", name: "web-1" };
  * console.log(resourcePath(parseResource("v1/pods"), options)); // /api/v1/namespaces/shop/pods/web-1
  * ```
@@ -61,7 +61,7 @@ const DNS_SUBDOMAIN = /^[a-z0-9]+(?:-+[a-z0-9]+)*(?:\.[a-z0-9]+(?:-+[a-z0-9]+)*)
  *
  * @example
  * ```ts
- * import { parseResource } from "@listwatch/cache";
+ * import { parseResource } from "@listwatch/cache/client";
  * console.log(parseResource("v1/pods").group); // (empty)
  * console.log(parseResource("apps/v1/deployments").group); // apps
  * ```
@@ -87,7 +87,8 @@ export function parseResource(text: string): GroupVersionResource {
  *
  * @example
  * ```ts
- * import { type KubernetesObject, type ResourceOf, resourceOf } from "@listwatch/cache";
+ * import { type KubernetesObject, resourceOf } from "@listwatch/cache";
+ * import type { ResourceOf } from "@listwatch/cache/client";
  * type Pod = KubernetesObject & { spec?: { nodeName?: string } };
  * const pods: ResourceOf<Pod> = resourceOf<Pod>("v1/pods");
  * ```
@@ -122,7 +123,7 @@ export function resourceOf<T>(text: string): ResourceOf<T> {
  *
  * @example
  * ```ts
- * import { formatResource } from "@listwatch/cache";
+ * import { formatResource } from "@listwatch/cache/client";
  * console.log(formatResource({ group: "apps", version: "v1", resource: "deployments" })); // apps/v1/deployments
  * ```
  */
@@ -142,7 +143,7 @@ export function formatGroupResource(of: { readonly group: string; readonly resou
  *
  * @example
  * ```ts
- * import { groupVersion } from "@listwatch/cache";
+ * import { groupVersion } from "@listwatch/cache/client";
  * console.log(groupVersion({ group: "apps", version: "v1" })); // apps/v1
  * ```
  */
@@ -158,7 +159,7 @@ export function groupVersion(of: { readonly group: string; readonly version: str
  *
  * @example
  * ```ts
- * import { parseResource, resourcePath } from "@listwatch/cache";
+ * import { parseResource, resourcePath } from "@listwatch/cache/client";
  * console.log(resourcePath(parseResource("v1/pods"))); // /api/v1/pods
  * console.log(resourcePath(parseResource("apps/v1/deployments"), { namespace: "shop", name: "web" }));
  * // /apis/apps/v1/namespaces/shop/deployments/web

@@ -29,7 +29,7 @@ export function compareResourceVersions(a: string, b: string): -1 | 0 | 1 {
  *
  * @example
  * ```ts
- * import { isComparableResourceVersion } from "@listwatch/cache";
+ * import { isComparableResourceVersion } from "@listwatch/cache/store";
  * console.log(isComparableResourceVersion("42"), isComparableResourceVersion("abc")); // true false
  * ```
  */

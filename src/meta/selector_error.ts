@@ -13,7 +13,7 @@ const MAX_SHOWN = 200;
  *
  * @example
  * ```ts
- * import { SelectorParseError, type SelectorParseErrorOptions } from "@listwatch/cache";
+ * import { SelectorParseError, type SelectorParseErrorOptions } from "@listwatch/cache/selectors";
  * const options: SelectorParseErrorOptions = { reason: "expected a value after =", position: 4 };
  * const error = new SelectorParseError("label", "app=,", options);
  * ```
@@ -30,7 +30,7 @@ export interface SelectorParseErrorOptions {
  *
  * @example
  * ```ts
- * import { parseLabelSelector, SelectorParseError } from "@listwatch/cache";
+ * import { parseLabelSelector, SelectorParseError } from "@listwatch/cache/selectors";
  * try {
  *   parseLabelSelector("app in web");
  * } catch (error) {

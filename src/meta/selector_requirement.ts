@@ -13,7 +13,7 @@ import { labelKeyProblem, labelValueProblem, quoted } from "./selector_names.ts"
  *
  * @example
  * ```ts
- * import { type LabelOperator, LabelRequirement } from "@listwatch/cache";
+ * import { type LabelOperator, LabelRequirement } from "@listwatch/cache/selectors";
  * const operator: LabelOperator = "notin";
  * console.log(`${new LabelRequirement("tier", { operator, values: ["back", "front"] })}`); // tier notin (back,front)
  * ```
@@ -25,7 +25,7 @@ export type LabelOperator = "=" | "==" | "!=" | "in" | "notin" | "exists" | "!" 
  *
  * @example
  * ```ts
- * import { type LabelSet, parseLabelSelector } from "@listwatch/cache";
+ * import { type LabelSet, parseLabelSelector } from "@listwatch/cache/selectors";
  * const labels: LabelSet = { app: "web", tier: "front" };
  * console.log(parseLabelSelector("app=web").matches(labels)); // true
  * ```
@@ -39,7 +39,7 @@ export type LabelSet = Readonly<Record<string, string>>;
  *
  * @example
  * ```ts
- * import { LabelRequirement } from "@listwatch/cache";
+ * import { LabelRequirement } from "@listwatch/cache/selectors";
  * const requirement = new LabelRequirement("tier", { operator: "notin", values: ["web", "api"] });
  * console.log(`${requirement}`, requirement.matches({ tier: "db" })); // tier notin (api,web) true
  * ```

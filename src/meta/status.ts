@@ -10,7 +10,7 @@ import { CacheError } from "../util/errors.ts";
  *
  * @example
  * ```ts
- * import { newStatus, type StatusCause } from "@listwatch/cache";
+ * import { newStatus, type StatusCause } from "@listwatch/cache/client";
  * const cause: StatusCause = { reason: "FieldValueInvalid", field: "spec.replicas", message: "must be 0 or more" };
  * const status = newStatus(422, "Invalid", "Deployment \"web\" is invalid", { name: "web", causes: [cause] });
  * ```
@@ -26,7 +26,7 @@ export interface StatusCause {
  *
  * @example
  * ```ts
- * import { newStatus, type StatusDetails } from "@listwatch/cache";
+ * import { newStatus, type StatusDetails } from "@listwatch/cache/client";
  * const details: StatusDetails = { retryAfterSeconds: 5 };
  * console.log(newStatus(429, "TooManyRequests", "come back later", details).details?.retryAfterSeconds); // 5
  * ```
@@ -46,7 +46,7 @@ export interface StatusDetails {
  *
  * @example
  * ```ts
- * import { newStatus } from "@listwatch/cache";
+ * import { newStatus } from "@listwatch/cache/client";
  * const status = newStatus(404, "NotFound", 'pods "web-1" not found', { name: "web-1", kind: "pods" });
  * console.log(status.code, status.reason); // 404 NotFound
  * ```
@@ -72,7 +72,8 @@ export interface Status {
  *
  * @example
  * ```ts
- * import { newStatus, StatusError } from "@listwatch/cache";
+ * import { StatusError } from "@listwatch/cache";
+ * import { newStatus } from "@listwatch/cache/client";
  * throw new StatusError(newStatus(410, "Expired", "too old resource version: 1 (310)"));
  * ```
  */
@@ -94,7 +95,8 @@ export function newStatus(code: number, reason: string, message: string, details
  *
  * @example
  * ```ts
- * import { newStatus, StatusError, type StatusErrorOptions } from "@listwatch/cache";
+ * import { StatusError } from "@listwatch/cache";
+ * import { newStatus, type StatusErrorOptions } from "@listwatch/cache/client";
  * const options: StatusErrorOptions = { retryAfterMs: 5_000 };
  * console.log(new StatusError(newStatus(429, "TooManyRequests", "come back later"), options).retryAfterMs); // 5000
  * ```
@@ -113,7 +115,8 @@ export interface StatusErrorOptions {
  *
  * @example
  * ```ts
- * import { isNotFound, newStatus, StatusError } from "@listwatch/cache";
+ * import { isNotFound, StatusError } from "@listwatch/cache";
+ * import { newStatus } from "@listwatch/cache/client";
  * const error = new StatusError(newStatus(404, "NotFound", 'pods "web-1" not found'));
  * console.log(isNotFound(error), error.message); // true pods "web-1" not found
  * ```
@@ -173,7 +176,8 @@ export class NetworkError extends CacheError {
  *
  * @example
  * ```ts
- * import { NetworkError, type NetworkFailure } from "@listwatch/cache";
+ * import { NetworkError } from "@listwatch/cache";
+ * import type { NetworkFailure } from "@listwatch/cache/client";
  * const reason: NetworkFailure = "ConnectionRefused";
  * console.log(new NetworkError(reason, "nobody listens on port 6443").reason); // ConnectionRefused
  * ```
@@ -200,7 +204,8 @@ function find<E>(error: unknown, errorClass: abstract new (...args: never[]) => 
  *
  * @example
  * ```ts
- * import { newStatus, StatusError, statusErrorOf } from "@listwatch/cache";
+ * import { StatusError } from "@listwatch/cache";
+ * import { newStatus, statusErrorOf } from "@listwatch/cache/client";
  * const inner = new StatusError(newStatus(410, "Expired", "too old"));
  * console.log(statusErrorOf(new Error("failed to list pods", { cause: inner })) === inner); // true
  * ```
@@ -248,7 +253,8 @@ const KNOWN_REASONS: ReadonlySet<string> = new Set([
  *
  * @example
  * ```ts
- * import { isExpired, newStatus, StatusError } from "@listwatch/cache";
+ * import { isExpired, StatusError } from "@listwatch/cache";
+ * import { newStatus } from "@listwatch/cache/client";
  * console.log(isExpired(new StatusError(newStatus(410, "Expired", "too old resource version")))); // true
  * ```
  */
@@ -270,7 +276,8 @@ const TOO_LARGE = "Too large resource version";
  *
  * @example
  * ```ts
- * import { isResourceVersionTooLarge, newStatus, StatusError } from "@listwatch/cache";
+ * import { StatusError } from "@listwatch/cache";
+ * import { isResourceVersionTooLarge, newStatus } from "@listwatch/cache/client";
  * const details = { causes: [{ reason: "ResourceVersionTooLarge", message: "Too large resource version" }] };
  * console.log(isResourceVersionTooLarge(new StatusError(newStatus(504, "Timeout", "Too large", details)))); // true
  * ```
@@ -292,7 +299,8 @@ export function isResourceVersionTooLarge(error: unknown): boolean {
  *
  * @example
  * ```ts
- * import { isTooManyRequests, newStatus, StatusError } from "@listwatch/cache";
+ * import { isTooManyRequests, StatusError } from "@listwatch/cache";
+ * import { newStatus } from "@listwatch/cache/client";
  * console.log(isTooManyRequests(new StatusError(newStatus(429, "TooManyRequests", "slow down")))); // true
  * ```
  */
@@ -305,7 +313,8 @@ export function isTooManyRequests(error: unknown): boolean {
  *
  * @example
  * ```ts
- * import { isInternalError, newStatus, StatusError } from "@listwatch/cache";
+ * import { StatusError } from "@listwatch/cache";
+ * import { isInternalError, newStatus } from "@listwatch/cache/client";
  * console.log(isInternalError(new StatusError(newStatus(500, "InternalError", "etcdserver: leader changed")))); // true
  * ```
  */
@@ -318,7 +327,8 @@ export function isInternalError(error: unknown): boolean {
  *
  * @example
  * ```ts
- * import { isServiceUnavailable, newStatus, StatusError } from "@listwatch/cache";
+ * import { StatusError } from "@listwatch/cache";
+ * import { isServiceUnavailable, newStatus } from "@listwatch/cache/client";
  * console.log(isServiceUnavailable(new StatusError(newStatus(503, "ServiceUnavailable", "no endpoints")))); // true
  * ```
  */
@@ -331,7 +341,8 @@ export function isServiceUnavailable(error: unknown): boolean {
  *
  * @example
  * ```ts
- * import { isTimeout, newStatus, StatusError } from "@listwatch/cache";
+ * import { StatusError } from "@listwatch/cache";
+ * import { isTimeout, newStatus } from "@listwatch/cache/client";
  * console.log(isTimeout(new StatusError(newStatus(504, "Timeout", "the server took too long")))); // true
  * ```
  */
@@ -344,7 +355,8 @@ export function isTimeout(error: unknown): boolean {
  *
  * @example
  * ```ts
- * import { isUnauthorized, newStatus, StatusError } from "@listwatch/cache";
+ * import { isUnauthorized, StatusError } from "@listwatch/cache";
+ * import { newStatus } from "@listwatch/cache/client";
  * console.log(isUnauthorized(new StatusError(newStatus(401, "Unauthorized", "Unauthorized")))); // true
  * ```
  */
@@ -357,7 +369,8 @@ export function isUnauthorized(error: unknown): boolean {
  *
  * @example
  * ```ts
- * import { isForbidden, newStatus, StatusError } from "@listwatch/cache";
+ * import { isForbidden, StatusError } from "@listwatch/cache";
+ * import { newStatus } from "@listwatch/cache/client";
  * console.log(isForbidden(new StatusError(newStatus(403, "Forbidden", "pods is forbidden")))); // true
  * ```
  */
@@ -370,7 +383,8 @@ export function isForbidden(error: unknown): boolean {
  *
  * @example
  * ```ts
- * import { isNotFound, newStatus, StatusError } from "@listwatch/cache";
+ * import { isNotFound, StatusError } from "@listwatch/cache";
+ * import { newStatus } from "@listwatch/cache/client";
  * console.log(isNotFound(new StatusError(newStatus(404, "NotFound", 'pods "web-1" not found')))); // true
  * ```
  */
@@ -383,7 +397,8 @@ export function isNotFound(error: unknown): boolean {
  *
  * @example
  * ```ts
- * import { isConflict, newStatus, StatusError } from "@listwatch/cache";
+ * import { isConflict, StatusError } from "@listwatch/cache";
+ * import { newStatus } from "@listwatch/cache/client";
  * console.log(isConflict(new StatusError(newStatus(409, "Conflict", "the object has been modified")))); // true
  * ```
  */
@@ -396,7 +411,8 @@ export function isConflict(error: unknown): boolean {
  *
  * @example
  * ```ts
- * import { isAlreadyExists, newStatus, StatusError } from "@listwatch/cache";
+ * import { isAlreadyExists, StatusError } from "@listwatch/cache";
+ * import { newStatus } from "@listwatch/cache/client";
  * console.log(isAlreadyExists(new StatusError(newStatus(409, "AlreadyExists", 'pods "web-1" already exists')))); // true
  * ```
  */
@@ -409,7 +425,8 @@ export function isAlreadyExists(error: unknown): boolean {
  *
  * @example
  * ```ts
- * import { isInvalid, newStatus, StatusError } from "@listwatch/cache";
+ * import { isInvalid, StatusError } from "@listwatch/cache";
+ * import { newStatus } from "@listwatch/cache/client";
  * console.log(isInvalid(new StatusError(newStatus(422, "Invalid", "metadata.name: Required value")))); // true
  * ```
  */
@@ -422,7 +439,8 @@ export function isInvalid(error: unknown): boolean {
  *
  * @example
  * ```ts
- * import { isBadRequest, newStatus, StatusError } from "@listwatch/cache";
+ * import { StatusError } from "@listwatch/cache";
+ * import { isBadRequest, newStatus } from "@listwatch/cache/client";
  * console.log(isBadRequest(new StatusError(newStatus(400, "BadRequest", "invalid label selector")))); // true
  * ```
  */
@@ -435,7 +453,8 @@ export function isBadRequest(error: unknown): boolean {
  *
  * @example
  * ```ts
- * import { isConnectionRefused, NetworkError } from "@listwatch/cache";
+ * import { NetworkError } from "@listwatch/cache";
+ * import { isConnectionRefused } from "@listwatch/cache/client";
  * console.log(isConnectionRefused(new NetworkError("ConnectionRefused", "Cannot reach the server"))); // true
  * ```
  */

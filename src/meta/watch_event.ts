@@ -14,7 +14,7 @@ export const INITIAL_EVENTS_END_ANNOTATION = "k8s.io/initial-events-end";
  *
  * @example
  * ```ts
- * import type { BookmarkObject } from "@listwatch/cache";
+ * import type { BookmarkObject } from "@listwatch/cache/reflector";
  * const bookmark: BookmarkObject = { kind: "Pod", apiVersion: "v1", metadata: { resourceVersion: "42" } };
  * ```
  */
@@ -27,7 +27,8 @@ export interface BookmarkObject extends KubernetesObject {
  *
  * @example
  * ```ts
- * import type { KubernetesObject, WatchEvent } from "@listwatch/cache";
+ * import type { KubernetesObject } from "@listwatch/cache";
+ * import type { WatchEvent } from "@listwatch/cache/reflector";
  * function resourceVersion(event: WatchEvent<KubernetesObject>): string | undefined {
  *   return event.type === "ERROR" ? undefined : event.object.metadata?.resourceVersion;
  * }

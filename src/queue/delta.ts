@@ -10,7 +10,8 @@ import type { DeletedFinalStateUnknown } from "../meta/tombstone.ts";
  *
  * @example
  * ```ts
- * import type { KubernetesObject, ReplacedAllInfo } from "@listwatch/cache";
+ * import type { KubernetesObject } from "@listwatch/cache";
+ * import type { ReplacedAllInfo } from "@listwatch/cache/queue";
  * const info: ReplacedAllInfo<KubernetesObject> = { resourceVersion: "42", objects: [{ metadata: { name: "web-1" } }] };
  * ```
  */
@@ -26,7 +27,7 @@ export interface ReplacedAllInfo<T> {
  *
  * @example
  * ```ts
- * import type { BookmarkInfo, Delta } from "@listwatch/cache";
+ * import type { BookmarkInfo, Delta } from "@listwatch/cache/queue";
  * const info: BookmarkInfo = { resourceVersion: "42" };
  * const delta: Delta<unknown> = { type: "Bookmark", object: info };
  * ```
@@ -41,7 +42,7 @@ export interface BookmarkInfo {
  *
  * @example
  * ```ts
- * import type { DeltaType } from "@listwatch/cache";
+ * import type { DeltaType } from "@listwatch/cache/queue";
  * const types: DeltaType[] = ["Added", "Updated", "Deleted"];
  * ```
  */
@@ -60,7 +61,8 @@ export type DeltaType = Delta<unknown>["type"];
  *
  * @example
  * ```ts
- * import type { Delta, KubernetesObject } from "@listwatch/cache";
+ * import type { KubernetesObject } from "@listwatch/cache";
+ * import type { Delta } from "@listwatch/cache/queue";
  * const delta: Delta<KubernetesObject> = { type: "Added", object: { metadata: { name: "web-1" } } };
  * ```
  */
@@ -76,7 +78,7 @@ export type Delta<T> =
  *
  * @example
  * ```ts
- * import type { Delta, SyncAllInfo } from "@listwatch/cache";
+ * import type { Delta, SyncAllInfo } from "@listwatch/cache/queue";
  * const info: SyncAllInfo = {};
  * const delta: Delta<unknown> = { type: "SyncAll", object: info };
  * ```
@@ -88,7 +90,8 @@ export type SyncAllInfo = Readonly<Record<never, never>>;
  *
  * @example
  * ```ts
- * import type { KubernetesObject, ObjectDelta } from "@listwatch/cache";
+ * import type { KubernetesObject } from "@listwatch/cache";
+ * import type { ObjectDelta } from "@listwatch/cache/queue";
  * const delta: ObjectDelta<KubernetesObject> = { type: "Updated", object: { metadata: { name: "web-1" } } };
  * ```
  */
@@ -102,7 +105,7 @@ export type ObjectDelta<T> = Extract<
  *
  * @example
  * ```ts
- * import { type Deltas, newest, oldest } from "@listwatch/cache";
+ * import { type Deltas, newest, oldest } from "@listwatch/cache/queue";
  * const deltas: Deltas<string> = [{ type: "Added", object: "a1" }, { type: "Updated", object: "a2" }];
  * console.log(oldest(deltas)?.object, newest(deltas)?.object); // a1 a2
  * ```
@@ -114,7 +117,7 @@ export type Deltas<T> = readonly Delta<T>[];
  *
  * @example
  * ```ts
- * import { oldest } from "@listwatch/cache";
+ * import { oldest } from "@listwatch/cache/queue";
  * console.log(oldest([{ type: "Added", object: "a1" }])?.type); // Added
  * ```
  */
@@ -127,7 +130,7 @@ export function oldest<D>(deltas: readonly D[]): D | undefined {
  *
  * @example
  * ```ts
- * import { newest } from "@listwatch/cache";
+ * import { newest } from "@listwatch/cache/queue";
  * console.log(newest([{ type: "Added", object: "a1" }, { type: "Updated", object: "a2" }])?.type); // Updated
  * ```
  */

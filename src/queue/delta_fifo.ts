@@ -31,7 +31,9 @@ import type { KeyListerGetter, Queue, Queued } from "./queue.ts";
  *
  * @example
  * ```ts
- * import { type DeltaFIFOOptions, metaNamespaceKey, newStore } from "@listwatch/cache";
+ * import { metaNamespaceKey } from "@listwatch/cache";
+ * import type { DeltaFIFOOptions } from "@listwatch/cache/queue";
+ * import { newStore } from "@listwatch/cache/store";
  * const options: DeltaFIFOOptions<unknown> = { knownObjects: newStore(metaNamespaceKey), emitDeltaTypeReplaced: true };
  * ```
  */
@@ -56,7 +58,8 @@ export interface DeltaFIFOOptions<T> extends SlowTraceOptions {
  *
  * @example
  * ```ts
- * import { DeltaFIFO, type KubernetesObject, type ObjectDeltas } from "@listwatch/cache";
+ * import type { KubernetesObject } from "@listwatch/cache";
+ * import { DeltaFIFO, type ObjectDeltas } from "@listwatch/cache/queue";
  * const queue = new DeltaFIFO<KubernetesObject>();
  * queue.add({ metadata: { name: "web-1" } });
  * const deltas: ObjectDeltas<KubernetesObject> | undefined = queue.getByKey("web-1");
@@ -72,7 +75,8 @@ export type ObjectDeltas<T> = readonly ObjectDelta<T>[];
  *
  * @example
  * ```ts
- * import { DeltaFIFO, type KubernetesObject } from "@listwatch/cache";
+ * import type { KubernetesObject } from "@listwatch/cache";
+ * import { DeltaFIFO } from "@listwatch/cache/queue";
  * const queue = new DeltaFIFO<KubernetesObject>();
  * queue.add({ metadata: { name: "a", resourceVersion: "1" } });
  * queue.update({ metadata: { name: "a", resourceVersion: "2" } });

@@ -12,7 +12,7 @@ import { CacheError, errorMessage } from "../util/errors.ts";
  *
  * @example
  * ```ts
- * import { DeltaFIFO, FIFOClosedError } from "@listwatch/cache";
+ * import { DeltaFIFO, FIFOClosedError } from "@listwatch/cache/queue";
  * const queue = new DeltaFIFO();
  * queue.close();
  * await queue.pop(() => {}).catch((error) => console.log(error instanceof FIFOClosedError)); // true
@@ -33,7 +33,8 @@ export class FIFOClosedError extends CacheError {
  *
  * @example
  * ```ts
- * import { ErrRequeue, FIFO, metaNamespaceKey } from "@listwatch/cache";
+ * import { metaNamespaceKey } from "@listwatch/cache";
+ * import { ErrRequeue, FIFO } from "@listwatch/cache/queue";
  * const queue = new FIFO(metaNamespaceKey);
  * queue.add({ metadata: { name: "a" } });
  * await queue.pop(() => {
@@ -57,7 +58,8 @@ export class ErrRequeue extends CacheError {
  *
  * @example
  * ```ts
- * import { DeltaFIFO, KeyError, ZeroLengthDeltasError } from "@listwatch/cache";
+ * import { DeltaFIFO, ZeroLengthDeltasError } from "@listwatch/cache/queue";
+ * import { KeyError } from "@listwatch/cache/store";
  * try {
  *   new DeltaFIFO().keyOf([]);
  * } catch (error) {
@@ -77,7 +79,7 @@ export class ZeroLengthDeltasError extends CacheError {
  *
  * @example
  * ```ts
- * import { DeltaFIFO, NotDeltasError } from "@listwatch/cache";
+ * import { DeltaFIFO, NotDeltasError } from "@listwatch/cache/queue";
  * try {
  *   new DeltaFIFO().addIfNotPresent({ metadata: { name: "a" } } as never);
  * } catch (error) {

@@ -14,7 +14,8 @@ import { type Failure, NOTHING, PoppingQueue, type SlowTraceOptions } from "./po
  *
  * @example
  * ```ts
- * import { FIFO, type FIFOOptions, metaNamespaceKey } from "@listwatch/cache";
+ * import { metaNamespaceKey } from "@listwatch/cache";
+ * import { FIFO, type FIFOOptions } from "@listwatch/cache/queue";
  * const options: FIFOOptions = { name: "pods" };
  * const queue = new FIFO(metaNamespaceKey, options);
  * ```
@@ -29,7 +30,8 @@ export type FIFOOptions = SlowTraceOptions;
  *
  * @example
  * ```ts
- * import { FIFO, metaNamespaceKey } from "@listwatch/cache";
+ * import { metaNamespaceKey } from "@listwatch/cache";
+ * import { FIFO } from "@listwatch/cache/queue";
  * const queue = new FIFO<{ metadata: { name: string }; n: number }>(metaNamespaceKey);
  * queue.add({ metadata: { name: "a" }, n: 1 });
  * queue.add({ metadata: { name: "b" }, n: 1 });

@@ -84,7 +84,8 @@ export class InitialPopulation {
  *
  * @example
  * ```ts
- * import { DeltaFIFO, silentLogger, type SlowTraceOptions } from "@listwatch/cache";
+ * import { silentLogger } from "@listwatch/cache";
+ * import { DeltaFIFO, type SlowTraceOptions } from "@listwatch/cache/queue";
  * const options: SlowTraceOptions = { name: "pods", logger: silentLogger };
  * const queue = new DeltaFIFO(options);
  * ```
@@ -166,7 +167,8 @@ export const NOTHING: unique symbol = Symbol("nothing");
  *
  * @example
  * ```ts
- * import { FIFO, metaNamespaceKey, type PoppingQueue } from "@listwatch/cache";
+ * import { metaNamespaceKey } from "@listwatch/cache";
+ * import { FIFO, type PoppingQueue } from "@listwatch/cache/queue";
  * function drain<I>(queue: PoppingQueue<I>): I[] {
  *   const items: I[] = [];
  *   while (queue.tryPop((item) => void items.push(item)));

@@ -16,7 +16,9 @@ import type { Deltas } from "./delta.ts";
  *
  * @example
  * ```ts
- * import { metaNamespaceKey, newStore, type KubernetesObject, type ReflectorStore } from "@listwatch/cache";
+ * import { type KubernetesObject, metaNamespaceKey } from "@listwatch/cache";
+ * import type { ReflectorStore } from "@listwatch/cache/queue";
+ * import { newStore } from "@listwatch/cache/store";
  * const target: ReflectorStore<KubernetesObject> = newStore<KubernetesObject>(metaNamespaceKey);
  * ```
  */
@@ -47,7 +49,9 @@ export interface ReflectorStore<T> {
  *
  * @example
  * ```ts
- * import { DeltaFIFO, type KeyListerGetter, metaNamespaceKey, newStore } from "@listwatch/cache";
+ * import { metaNamespaceKey } from "@listwatch/cache";
+ * import { DeltaFIFO, type KeyListerGetter } from "@listwatch/cache/queue";
+ * import { newStore } from "@listwatch/cache/store";
  * const knownObjects: KeyListerGetter<unknown> = newStore(metaNamespaceKey);
  * const queue = new DeltaFIFO({ knownObjects });
  * ```
@@ -68,7 +72,8 @@ export interface KeyListerGetter<T> {
  *
  * @example
  * ```ts
- * import type { Deltas, KubernetesObject, PopProcessFunc } from "@listwatch/cache";
+ * import type { KubernetesObject } from "@listwatch/cache";
+ * import type { Deltas, PopProcessFunc } from "@listwatch/cache/queue";
  * const process: PopProcessFunc<Deltas<KubernetesObject>> = async (deltas, isInInitialList) => {
  *   for (const delta of deltas) await Promise.resolve(console.log(delta.type, isInInitialList));
  * };
@@ -81,7 +86,8 @@ export type PopProcessFunc<I> = (item: I, isInInitialList: boolean) => void | Pr
  *
  * @example
  * ```ts
- * import type { Deltas, KubernetesObject, SyncProcessFunc } from "@listwatch/cache";
+ * import type { KubernetesObject } from "@listwatch/cache";
+ * import type { Deltas, SyncProcessFunc } from "@listwatch/cache/queue";
  * const process: SyncProcessFunc<Deltas<KubernetesObject>> = (deltas) => console.log(deltas.length);
  * ```
  */
@@ -92,7 +98,8 @@ export type SyncProcessFunc<I> = (item: I, isInInitialList: boolean) => void;
  *
  * @example
  * ```ts
- * import { FIFO, metaNamespaceKey, type PopOptions } from "@listwatch/cache";
+ * import { metaNamespaceKey } from "@listwatch/cache";
+ * import { FIFO, type PopOptions } from "@listwatch/cache/queue";
  * const options: PopOptions = { signal: AbortSignal.abort(new Error("enough")) };
  * await new FIFO(metaNamespaceKey).pop(() => {}, options).catch((error) => console.log(error.message)); // enough
  * ```
@@ -109,7 +116,8 @@ export interface PopOptions {
  *
  * @example
  * ```ts
- * import { type KubernetesObject, type Queue, RealFIFO } from "@listwatch/cache";
+ * import type { KubernetesObject } from "@listwatch/cache";
+ * import { type Queue, RealFIFO } from "@listwatch/cache/queue";
  * const queue: Queue<KubernetesObject> = new RealFIFO<KubernetesObject>({ atomicEvents: true });
  * queue.add({ metadata: { name: "a" } });
  * await queue.pop((deltas) => console.log(deltas[0].type)); // Added
@@ -150,7 +158,8 @@ export interface Queue<T> extends ReflectorStore<T> {
  *
  * @example
  * ```ts
- * import { DeletedFinalStateUnknown, type KubernetesObject, type Queued } from "@listwatch/cache";
+ * import { DeletedFinalStateUnknown, type KubernetesObject } from "@listwatch/cache";
+ * import type { Queued } from "@listwatch/cache/queue";
  * const gone: Queued<KubernetesObject> = new DeletedFinalStateUnknown<KubernetesObject>("shop/web-1", undefined);
  * ```
  */

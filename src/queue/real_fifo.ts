@@ -27,7 +27,7 @@ import type { KeyListerGetter, PopOptions, PopProcessFunc, Queue, Queued, SyncPr
  *
  * @example
  * ```ts
- * import { RealFIFO, type RealFIFOCommonOptions } from "@listwatch/cache";
+ * import { RealFIFO, type RealFIFOCommonOptions } from "@listwatch/cache/queue";
  * const options: RealFIFOCommonOptions<unknown> = { name: "pods", batchSize: 100 };
  * const queue = new RealFIFO<unknown>({ ...options, atomicEvents: true });
  * ```
@@ -51,7 +51,8 @@ export interface RealFIFOCommonOptions<T> extends SlowTraceOptions {
  *
  * @example
  * ```ts
- * import { type KubernetesObject, RealFIFO } from "@listwatch/cache";
+ * import type { KubernetesObject } from "@listwatch/cache";
+ * import { RealFIFO } from "@listwatch/cache/queue";
  * const queue = new RealFIFO<KubernetesObject>({ atomicEvents: true, emitDeltaTypeBookmark: true });
  * ```
  */
@@ -92,7 +93,8 @@ const DEFAULT_BATCH_SIZE = 1_000;
  *
  * @example
  * ```ts
- * import { type KubernetesObject, RealFIFO } from "@listwatch/cache";
+ * import type { KubernetesObject } from "@listwatch/cache";
+ * import { RealFIFO } from "@listwatch/cache/queue";
  * const queue = new RealFIFO<KubernetesObject>({ atomicEvents: true });
  * queue.replace([{ metadata: { name: "a" } }, { metadata: { name: "b" } }], "10");
  * queue.update({ metadata: { name: "a" } });

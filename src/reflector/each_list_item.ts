@@ -14,7 +14,7 @@ import type { ListerWatcher } from "./lister_watcher.ts";
  *
  * @example
  * ```ts
- * import type { EachListItemOptions } from "@listwatch/cache";
+ * import type { EachListItemOptions } from "@listwatch/cache/reflector";
  * const options: EachListItemOptions = { signal: AbortSignal.timeout(60_000), pageBufferSize: 1 };
  * ```
  */
@@ -45,7 +45,8 @@ const DEFAULT_PAGE_BUFFER_SIZE = 5;
  *
  * @example
  * ```ts
- * import { eachListItem, type KubernetesObject, newCluster } from "@listwatch/cache";
+ * import { type KubernetesObject, newCluster } from "@listwatch/cache";
+ * import { eachListItem } from "@listwatch/cache/reflector";
  * const page = { kind: "PodList", apiVersion: "v1", metadata: {}, items: [{ metadata: { name: "web-1" } }] };
  * const cluster = newCluster({ server: "http://127.0.0.1:8001", fetch: () => Response.json(page) });
  * for await (const pod of eachListItem(cluster.resource<KubernetesObject>("v1/pods"), { limit: 100 })) {

@@ -13,7 +13,9 @@ import type { GroupVersionResource } from "../meta/resource.ts";
  *
  * @example
  * ```ts
- * import { type KubernetesObject, type ListerWatcher, Reflector, metaNamespaceKey, newStore } from "@listwatch/cache";
+ * import { type KubernetesObject, metaNamespaceKey } from "@listwatch/cache";
+ * import { type ListerWatcher, Reflector } from "@listwatch/cache/reflector";
+ * import { newStore } from "@listwatch/cache/store";
  * const one: ListerWatcher<KubernetesObject> = {
  *   list: () => Promise.resolve({ metadata: { resourceVersion: "1" }, items: [{ metadata: { name: "a" } }] }),
  *   watch: async () => (async function* () {})(),
@@ -51,7 +53,8 @@ export interface ListerWatcher<T> {
  *
  * @example
  * ```ts
- * import { type KubernetesObject, newCluster, newListWatch } from "@listwatch/cache";
+ * import { type KubernetesObject, newCluster } from "@listwatch/cache";
+ * import { newListWatch } from "@listwatch/cache/reflector";
  * const pods = newCluster({ server: "http://127.0.0.1:8001" }).resource<KubernetesObject>("v1/pods");
  * const web = newListWatch(pods, (options) => ({ ...options, labelSelector: "app=web" }));
  * ```

@@ -21,7 +21,8 @@ import type { ReflectorOptions } from "./reflector_options.ts";
  *
  * @example
  * ```ts
- * import { type KubernetesObject, newCluster, newNamespaceKeyedIndexerAndReflector } from "@listwatch/cache";
+ * import { type KubernetesObject, newCluster } from "@listwatch/cache";
+ * import { newNamespaceKeyedIndexerAndReflector } from "@listwatch/cache/reflector";
  * const pods = newCluster({ server: "http://127.0.0.1:8001" }).resource<KubernetesObject>("v1/pods");
  * const [indexer, reflector] = newNamespaceKeyedIndexerAndReflector(pods, { resyncPeriodMs: 0 });
  * await reflector.run(AbortSignal.abort()); // or a signal that leaves it time

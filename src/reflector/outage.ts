@@ -18,7 +18,7 @@ import { type Clock, monotonicNow } from "../util/clock.ts";
  *
  * @example
  * ```ts
- * import type { ReflectorOutage } from "@listwatch/cache";
+ * import type { ReflectorOutage } from "@listwatch/cache/reflector";
  * function line({ sinceTimeMs, failedTries }: ReflectorOutage): string {
  *   return `lost since ${new Date(sinceTimeMs).toISOString()}: ${failedTries} tries failed`;
  * }
@@ -39,7 +39,8 @@ type Kind = "away" | "refuses";
  *
  * @example
  * ```ts
- * import { type FailedTry, isForbidden } from "@listwatch/cache";
+ * import { isForbidden } from "@listwatch/cache";
+ * import type { FailedTry } from "@listwatch/cache/reflector";
  * const isWorthWaiting = ({ error, failedTries }: FailedTry) => !isForbidden(error) && failedTries < 10;
  * ```
  */

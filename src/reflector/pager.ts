@@ -13,7 +13,8 @@ import type { ListerWatcher } from "./lister_watcher.ts";
  *
  * @example
  * ```ts
- * import type { KubernetesObject, PagedList } from "@listwatch/cache";
+ * import type { KubernetesObject } from "@listwatch/cache";
+ * import type { PagedList } from "@listwatch/cache/reflector";
  * function line(list: PagedList<KubernetesObject>): string {
  *   return `${list.items.length} objects at ${list.metadata.resourceVersion}, ${list.quarantined.length} set aside`;
  * }
@@ -34,7 +35,8 @@ export interface PagedList<T> {
  *
  * @example
  * ```ts
- * import type { KubernetesObject, PagerOptions } from "@listwatch/cache";
+ * import type { KubernetesObject } from "@listwatch/cache";
+ * import type { PagerOptions } from "@listwatch/cache/reflector";
  * const options: PagerOptions<KubernetesObject> = {
  *   signal: AbortSignal.timeout(60_000),
  *   onPage: (items, remaining) => console.log(`${items} so far, ${remaining ?? "?"} to come`),
@@ -60,7 +62,8 @@ export interface PagerOptions<T> extends ListWatchContext {
  *
  * @example
  * ```ts
- * import { type KubernetesObject, listAllPages, newCluster } from "@listwatch/cache";
+ * import { type KubernetesObject, newCluster } from "@listwatch/cache";
+ * import { listAllPages } from "@listwatch/cache/reflector";
  * import { InMemoryApiServer } from "@listwatch/cache/testing";
  * const { fetch } = new InMemoryApiServer();
  * const pods = newCluster({ server: "http://in-memory", fetch }).resource<KubernetesObject>("v1/pods");

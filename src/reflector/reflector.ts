@@ -69,7 +69,9 @@ const DEFAULT_BOOKMARK_SILENCE_MS = 90_000;
  *
  * @example
  * ```ts
- * import { type KubernetesObject, metaNamespaceKey, newCluster, newStore, Reflector } from "@listwatch/cache";
+ * import { type KubernetesObject, metaNamespaceKey, newCluster } from "@listwatch/cache";
+ * import { Reflector } from "@listwatch/cache/reflector";
+ * import { newStore } from "@listwatch/cache/store";
  * const source = newCluster({ server: "http://127.0.0.1:8001" }).resource<KubernetesObject>("v1/pods");
  * const store = newStore<KubernetesObject>(metaNamespaceKey);
  * const stop = new AbortController();

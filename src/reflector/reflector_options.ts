@@ -20,7 +20,7 @@ import type { RetryBackoff } from "./retry_pacing.ts";
  *
  * @example
  * ```ts
- * import { VeryShortWatchError } from "@listwatch/cache";
+ * import { VeryShortWatchError } from "@listwatch/cache/reflector";
  * console.log(new VeryShortWatchError("pods").code); // VeryShortWatch
  * ```
  */
@@ -42,7 +42,8 @@ export class VeryShortWatchError extends CacheError {
  *
  * @example
  * ```ts
- * import { isForbidden, type WatchErrorHandler } from "@listwatch/cache";
+ * import { isForbidden } from "@listwatch/cache";
+ * import type { WatchErrorHandler } from "@listwatch/cache/reflector";
  * const handler: WatchErrorHandler = (error) => {
  *   if (isForbidden(error)) console.error("the service account may not list pods");
  * };
@@ -55,7 +56,7 @@ export type WatchErrorHandler = (error: Error) => void;
  *
  * @example
  * ```ts
- * import type { ReflectorOptions } from "@listwatch/cache";
+ * import type { ReflectorOptions } from "@listwatch/cache/reflector";
  * const options: ReflectorOptions = { name: "pods", resyncPeriodMs: 30_000, watchListPageSize: 500 };
  * ```
  */

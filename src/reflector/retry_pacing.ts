@@ -11,7 +11,7 @@ import { type Clock, monotonicNow } from "../util/clock.ts";
  *
  * @example
  * ```ts
- * import type { RetryBackoff } from "@listwatch/cache";
+ * import type { RetryBackoff } from "@listwatch/cache/reflector";
  * const everySecond: RetryBackoff = { nextDelayMs: () => 1_000 };
  * ```
  */

@@ -23,7 +23,7 @@ import type { ReflectorOutage } from "./outage.ts";
  *
  * @example
  * ```ts
- * import type { ReflectorPhase } from "@listwatch/cache";
+ * import type { ReflectorPhase } from "@listwatch/cache/reflector";
  * const working: readonly ReflectorPhase[] = ["listing", "streaming", "watching"];
  * ```
  */
@@ -34,7 +34,7 @@ export type ReflectorPhase = "idle" | "listing" | "streaming" | "watching" | "ba
  *
  * @example
  * ```ts
- * import type { ReflectorError } from "@listwatch/cache";
+ * import type { ReflectorError } from "@listwatch/cache/reflector";
  * function line({ code, message, timeMs }: ReflectorError): string {
  *   return `${new Date(timeMs).toISOString()} ${code}: ${message}`;
  * }
@@ -54,7 +54,7 @@ export interface ReflectorError {
  *
  * @example
  * ```ts
- * import type { StreamPause } from "@listwatch/cache";
+ * import type { StreamPause } from "@listwatch/cache/reflector";
  * function line({ cause, message, untilTimeMs }: StreamPause): string {
  *   return `streamed lists: ${cause} (${message}); listing until ${new Date(untilTimeMs).toISOString()}`;
  * }

@@ -18,7 +18,7 @@ import type { Schema } from "./schema.ts";
  *
  * @example
  * ```ts
- * import { type LooseList, validateList } from "@listwatch/cache";
+ * import { type LooseList, validateList } from "@listwatch/cache/client";
  * const list: LooseList = validateList({ kind: "PodList", metadata: { resourceVersion: "7" }, items: [] }, '"pods"');
  * ```
  */

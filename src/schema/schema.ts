@@ -21,7 +21,8 @@
  *
  * @example One of your own
  * ```ts
- * import type { KubernetesObject, Schema } from "@listwatch/cache";
+ * import type { KubernetesObject } from "@listwatch/cache";
+ * import type { Schema } from "@listwatch/cache/client";
  * type Widget = KubernetesObject & { spec: { replicas: number } };
  * const Widget: Schema<Widget> = {
  *   "~standard": {
@@ -46,7 +47,7 @@ export interface Schema<T> {
  *
  * @example
  * ```ts
- * import type { Schema, SchemaProperties } from "@listwatch/cache";
+ * import type { Schema, SchemaProperties } from "@listwatch/cache/client";
  * const properties: SchemaProperties<string> = {
  *   version: 1,
  *   vendor: "by hand",
@@ -71,7 +72,7 @@ export interface SchemaProperties<T> {
  *
  * @example
  * ```ts
- * import type { SchemaResult } from "@listwatch/cache";
+ * import type { SchemaResult } from "@listwatch/cache/client";
  * const bad: SchemaResult = { issues: [{ message: "must be 0 or more", path: ["spec", "replicas"] }] };
  * ```
  */
@@ -84,7 +85,7 @@ export type SchemaResult =
  *
  * @example
  * ```ts
- * import type { SchemaIssue } from "@listwatch/cache";
+ * import type { SchemaIssue } from "@listwatch/cache/client";
  * const issue: SchemaIssue = { message: "must be 0 or more", path: ["spec", "replicas"] };
  * ```
  */

@@ -24,7 +24,8 @@ import { formatPath, issuesOf, joinPath, type Schema, type SchemaIssue } from ".
  *
  * @example
  * ```ts
- * import type { KubernetesObject, ValidatorOptions } from "@listwatch/cache";
+ * import type { KubernetesObject } from "@listwatch/cache";
+ * import type { ValidatorOptions } from "@listwatch/cache/client";
  * const options: ValidatorOptions<KubernetesObject> = {
  *   onInvalid: ({ path, reason }, value) => console.warn(path, reason, JSON.stringify(value)),
  * };
@@ -49,7 +50,7 @@ export interface ValidatorOptions<T> {
  *
  * @example
  * ```ts
- * import { newEventValidator } from "@listwatch/cache";
+ * import { newEventValidator } from "@listwatch/cache/client";
  * const validate = newEventValidator();
  * const item = validate({ type: "ADDED", object: { metadata: { name: 42 } } });
  * if (item.type === "INVALID") console.log(item.quarantined.path); // object.metadata.name
@@ -75,7 +76,7 @@ export function newEventValidator<T>(options: ValidatorOptions<T> = {}): (frame:
  *
  * @example
  * ```ts
- * import { newObjectValidator } from "@listwatch/cache";
+ * import { newObjectValidator } from "@listwatch/cache/client";
  * const validate = newObjectValidator();
  * console.log(validate({ metadata: { name: "web-1" } }, "items[0]")); // undefined
  * console.log(validate({ metadata: { name: "" } }, "items[1]")?.path); // items[1].metadata.name
@@ -103,7 +104,7 @@ export function newObjectValidator<T>(
  *
  * @example
  * ```ts
- * import { validateList } from "@listwatch/cache";
+ * import { validateList } from "@listwatch/cache/client";
  * const { metadata } = validateList({ kind: "PodList", metadata: { resourceVersion: "7" }, items: [] }, '"pods"');
  * console.log(metadata.resourceVersion); // 7
  * ```

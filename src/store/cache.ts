@@ -28,7 +28,8 @@ import { transformed, type TransformFunc } from "./transform.ts";
  *
  * @example
  * ```ts
- * import { type KubernetesObject, metaNamespaceKey, newStore, type StoreOptions } from "@listwatch/cache";
+ * import { type KubernetesObject, metaNamespaceKey } from "@listwatch/cache";
+ * import { newStore, type StoreOptions } from "@listwatch/cache/store";
  * const options: StoreOptions<KubernetesObject> = { transform: ({ metadata }) => ({ metadata }) };
  * const names = newStore<KubernetesObject>(metaNamespaceKey, options);
  * ```
@@ -52,7 +53,8 @@ export interface StoreOptions<T> {
  *
  * @example
  * ```ts
- * import { metaNamespaceKey, newStore } from "@listwatch/cache";
+ * import { metaNamespaceKey } from "@listwatch/cache";
+ * import { newStore } from "@listwatch/cache/store";
  * const store = newStore<{ metadata: { name: string } }>(metaNamespaceKey);
  * store.add({ metadata: { name: "a" } });
  * console.log(store.listKeys()); // ["a"]
@@ -69,7 +71,8 @@ export function newStore<T>(keyFunc: KeyFunc, options: StoreOptions<T> = {}): St
  *
  * @example
  * ```ts
- * import { metaNamespaceKey, newIndexer } from "@listwatch/cache";
+ * import { metaNamespaceKey } from "@listwatch/cache";
+ * import { newIndexer } from "@listwatch/cache/store";
  * interface Pod {
  *   metadata: { name: string };
  *   spec: { nodeName: string };

@@ -11,7 +11,8 @@ import { CacheError, errorMessage } from "../util/errors.ts";
  *
  * @example
  * ```ts
- * import { type Indexer, IndexNotFoundError, metaNamespaceKey, newIndexer } from "@listwatch/cache";
+ * import { type Indexer, metaNamespaceKey } from "@listwatch/cache";
+ * import { IndexNotFoundError, newIndexer } from "@listwatch/cache/store";
  * const indexer: Indexer<{ metadata: { name: string } }> = newIndexer(metaNamespaceKey, {});
  * try {
  *   indexer.byIndex("byNode", "node-1");
@@ -37,7 +38,8 @@ export class IndexNotFoundError extends CacheError {
  *
  * @example
  * ```ts
- * import { IndexerConflictError, metaNamespaceIndex, metaNamespaceKey, newIndexer } from "@listwatch/cache";
+ * import { metaNamespaceIndex, metaNamespaceKey } from "@listwatch/cache";
+ * import { IndexerConflictError, newIndexer } from "@listwatch/cache/store";
  * const indexer = newIndexer(metaNamespaceKey, { namespace: metaNamespaceIndex });
  * try {
  *   indexer.addIndexers({ namespace: metaNamespaceIndex });
@@ -67,7 +69,8 @@ export class IndexerConflictError extends CacheError {
  *
  * @example
  * ```ts
- * import { IndexFuncError, metaNamespaceKey, newIndexer } from "@listwatch/cache";
+ * import { metaNamespaceKey } from "@listwatch/cache";
+ * import { IndexFuncError, newIndexer } from "@listwatch/cache/store";
  * const indexer = newIndexer<{ metadata: { name: string }; spec?: { node: string } }, "byNode">(metaNamespaceKey, {
  *   byNode: (object) => [object.spec!.node],
  * });
@@ -105,7 +108,8 @@ export class IndexFuncError extends CacheError {
  *
  * @example
  * ```ts
- * import { metaNamespaceKey, newStore, TransformError } from "@listwatch/cache";
+ * import { metaNamespaceKey } from "@listwatch/cache";
+ * import { newStore, TransformError } from "@listwatch/cache/store";
  * const store = newStore<unknown>(metaNamespaceKey, {
  *   transform: () => {
  *     throw new Error("no");
@@ -136,7 +140,8 @@ export class TransformError extends CacheError {
  *
  * @example
  * ```ts
- * import { metaNamespaceKey, newStore, TransactionError } from "@listwatch/cache";
+ * import { metaNamespaceKey } from "@listwatch/cache";
+ * import { newStore, TransactionError } from "@listwatch/cache/store";
  * const store = newStore<unknown>(metaNamespaceKey);
  * try {
  *   store.transaction([

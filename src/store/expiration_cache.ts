@@ -14,7 +14,7 @@ import { type KeyedTransaction, keyedWrites } from "./transaction.ts";
  *
  * @example
  * ```ts
- * import type { TimestampedEntry } from "@listwatch/cache";
+ * import type { TimestampedEntry } from "@listwatch/cache/store";
  * const entry: TimestampedEntry<string> = { key: "a", object: "an object", timestampMs: 1_000 };
  * ```
  */
@@ -34,7 +34,7 @@ export interface TimestampedEntry<T> {
  *
  * @example
  * ```ts
- * import type { ExpirationPolicy } from "@listwatch/cache";
+ * import type { ExpirationPolicy } from "@listwatch/cache/store";
  * const never: ExpirationPolicy<unknown> = { isExpired: () => false };
  * ```
  */
@@ -50,7 +50,7 @@ export interface ExpirationPolicy<T> {
  *
  * @example
  * ```ts
- * import { TTLPolicy } from "@listwatch/cache";
+ * import { TTLPolicy } from "@listwatch/cache/store";
  * const policy = new TTLPolicy(1_000);
  * console.log(policy.isExpired({ key: "a", object: {}, timestampMs: 0 }, 1_000)); // false
  * console.log(policy.isExpired({ key: "a", object: {}, timestampMs: 0 }, 1_001)); // true
@@ -85,7 +85,8 @@ export class TTLPolicy implements ExpirationPolicy<unknown> {
  *
  * @example
  * ```ts
- * import { type ExpirationCacheOptions, metaNamespaceKey, newTTLStore } from "@listwatch/cache";
+ * import { metaNamespaceKey } from "@listwatch/cache";
+ * import { type ExpirationCacheOptions, newTTLStore } from "@listwatch/cache/store";
  * import { FakeClock } from "@listwatch/cache/testing";
  * const options: ExpirationCacheOptions = { clock: new FakeClock() };
  * const store = newTTLStore(metaNamespaceKey, 30_000, options);
@@ -107,7 +108,8 @@ export interface ExpirationCacheOptions {
  *
  * @example
  * ```ts
- * import { ExpirationCache, metaNamespaceKey } from "@listwatch/cache";
+ * import { metaNamespaceKey } from "@listwatch/cache";
+ * import { ExpirationCache } from "@listwatch/cache/store";
  * const drafts = new ExpirationCache<{ metadata: { name: string }; draft: boolean }>(metaNamespaceKey, {
  *   isExpired: ({ object, timestampMs }, nowMs) => object.draft && nowMs - timestampMs > 60_000,
  * });
@@ -272,7 +274,8 @@ export class ExpirationCache<T> implements Store<T> {
  *
  * @example
  * ```ts
- * import { metaNamespaceKey, newTTLStore } from "@listwatch/cache";
+ * import { metaNamespaceKey } from "@listwatch/cache";
+ * import { newTTLStore } from "@listwatch/cache/store";
  * const recent = newTTLStore<{ metadata: { name: string } }>(metaNamespaceKey, 30_000);
  * recent.add({ metadata: { name: "a" } });
  * console.log(recent.has("a")); // true, for half a minute
@@ -293,7 +296,8 @@ export function newTTLStore<T>(
  *
  * @example
  * ```ts
- * import { metaNamespaceKey, newExpirationStore, TTLPolicy } from "@listwatch/cache";
+ * import { metaNamespaceKey } from "@listwatch/cache";
+ * import { newExpirationStore, TTLPolicy } from "@listwatch/cache/store";
  * const store = newExpirationStore(metaNamespaceKey, new TTLPolicy(30_000));
  * store.add({ metadata: { name: "a" } });
  * ```

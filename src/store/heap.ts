@@ -13,7 +13,7 @@ import { KeyedHeap } from "../util/heap.ts";
  *
  * @example
  * ```ts
- * import { Heap, HeapClosedError } from "@listwatch/cache";
+ * import { Heap, HeapClosedError } from "@listwatch/cache/store";
  * const heap = new Heap<number>(String, (a, b) => a < b);
  * heap.close();
  * await heap.pop().catch((error) => console.log(error instanceof HeapClosedError)); // true
@@ -31,7 +31,7 @@ export class HeapClosedError extends CacheError {
  *
  * @example
  * ```ts
- * import { Heap, NotFoundError } from "@listwatch/cache";
+ * import { Heap, NotFoundError } from "@listwatch/cache/store";
  * try {
  *   new Heap<number>(String, (a, b) => a < b).delete(7);
  * } catch (error) {
@@ -61,7 +61,7 @@ export class NotFoundError extends CacheError {
  *
  * @example
  * ```ts
- * import { Heap } from "@listwatch/cache";
+ * import { Heap } from "@listwatch/cache/store";
  * const heap = new Heap<{ name: string; priority: number }>(
  *   (item) => (item as { name: string }).name,
  *   (a, b) => a.priority < b.priority,

@@ -40,7 +40,7 @@ export type Indexers<T, I extends string = string> = Readonly<Record<I, IndexFun
  *
  * @example
  * ```ts
- * import type { IndexValues } from "@listwatch/cache";
+ * import type { IndexValues } from "@listwatch/cache/store";
  * const onNode: IndexValues<"byNode" | "namespace" | "labels"> = { byNode: "node-1", labels: ["app=web", "tier=front"] };
  * ```
  */
@@ -51,7 +51,8 @@ export type IndexValues<I extends string = string> = { readonly [K in I]?: strin
  *
  * @example
  * ```ts
- * import { metaNamespaceIndex, metaNamespaceKey, NAMESPACE_INDEX, newIndexer } from "@listwatch/cache";
+ * import { metaNamespaceIndex, metaNamespaceKey, NAMESPACE_INDEX } from "@listwatch/cache";
+ * import { newIndexer } from "@listwatch/cache/store";
  * const indexer = newIndexer<unknown, "namespace">(metaNamespaceKey, { [NAMESPACE_INDEX]: metaNamespaceIndex });
  * console.log(indexer.byIndex(NAMESPACE_INDEX, "shop").length); // 0
  * ```
@@ -95,7 +96,7 @@ export function readsLiveMetadata(indexFunc: IndexFunc<never>): boolean {
  *
  * @example
  * ```ts
- * import { IndexKeyError, indexFuncToKeyFunc } from "@listwatch/cache";
+ * import { indexFuncToKeyFunc, IndexKeyError } from "@listwatch/cache/store";
  * try {
  *   indexFuncToKeyFunc(() => [])({});
  * } catch (error) {
@@ -122,7 +123,7 @@ export class IndexKeyError extends CacheError {
  *
  * @example
  * ```ts
- * import { indexFuncToKeyFunc } from "@listwatch/cache";
+ * import { indexFuncToKeyFunc } from "@listwatch/cache/store";
  * const byUid = indexFuncToKeyFunc<{ metadata: { uid: string } }>((object) => [object.metadata.uid]);
  * console.log(byUid({ metadata: { uid: "u-1" } })); // u-1
  * ```

@@ -13,7 +13,8 @@ import type { Store } from "./store.ts";
  *
  * @example
  * ```ts
- * import { type Indexer, metaNamespaceIndex, metaNamespaceKey, newIndexer } from "@listwatch/cache";
+ * import { type Indexer, metaNamespaceIndex, metaNamespaceKey } from "@listwatch/cache";
+ * import { newIndexer } from "@listwatch/cache/store";
  * type Named = { metadata: { namespace: string; name: string } };
  * const indexer: Indexer<Named, "namespace"> = newIndexer<Named, "namespace">(metaNamespaceKey, {
  *   namespace: metaNamespaceIndex,

@@ -14,7 +14,8 @@ import type { Indexer } from "./indexer.ts";
  *
  * @example
  * ```ts
- * import { LABEL_INDEX, labelIndexFunc, metaNamespaceKey, newIndexer } from "@listwatch/cache";
+ * import { LABEL_INDEX, labelIndexFunc, metaNamespaceKey } from "@listwatch/cache";
+ * import { newIndexer } from "@listwatch/cache/store";
  * const indexer = newIndexer<unknown, "labels">(metaNamespaceKey, { [LABEL_INDEX]: labelIndexFunc() });
  * console.log(indexer.countByIndex(LABEL_INDEX, "app=web")); // 0
  * ```
@@ -35,7 +36,14 @@ export const LABEL_INDEX = "labels";
  *
  * @example
  * ```ts
- * import { type KubernetesObject, LABEL_INDEX, labelIndexFunc, metaNamespaceKey, newIndexer, newLister } from "@listwatch/cache";
+ * import {
+ *   type KubernetesObject,
+ *   LABEL_INDEX,
+ *   labelIndexFunc,
+ *   metaNamespaceKey,
+ *   newLister,
+ * } from "@listwatch/cache";
+ * import { newIndexer } from "@listwatch/cache/store";
  * const indexer = newIndexer<KubernetesObject, "labels">(metaNamespaceKey, {
  *   [LABEL_INDEX]: labelIndexFunc(["app", "tier"]),
  * });

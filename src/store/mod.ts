@@ -1,15 +1,22 @@
 /**
- * Stores and indexers.
+ * Stores: plain, indexed, expiring, and those that pass on every change.
+ *
+ * @example
+ * ```ts
+ * import { metaNamespaceIndex, metaNamespaceKey } from "@listwatch/cache";
+ * import { newIndexer } from "@listwatch/cache/store";
+ * const indexer = newIndexer(metaNamespaceKey, { namespace: metaNamespaceIndex });
+ * indexer.add({ metadata: { namespace: "shop", name: "web-1" } });
+ * console.log(indexer.byIndex("namespace", "shop").length); // 1
+ * ```
+ *
  * @module
  */
 
-export {
-  IndexerConflictError,
-  IndexFuncError,
-  IndexNotFoundError,
-  TransactionError,
-  TransformError,
-} from "./errors.ts";
+export { newIndexer, newStore, type StoreOptions } from "./cache.ts";
+export type { Keyed, OnRejected, Store, Transaction } from "./store.ts";
+export { ThreadSafeStore } from "./thread_safe_store.ts";
+export type { KeyedTransaction } from "./transaction.ts";
 export {
   ExpirationCache,
   type ExpirationCacheOptions,
@@ -19,21 +26,25 @@ export {
   type TimestampedEntry,
   TTLPolicy,
 } from "./expiration_cache.ts";
-export { Heap, HeapClosedError, NotFoundError } from "./heap.ts";
-export {
-  type Indexers,
-  type IndexFunc,
-  indexFuncToKeyFunc,
-  IndexKeyError,
-  type IndexValues,
-  metaNamespaceIndex,
-  NAMESPACE_INDEX,
-} from "./index_func.ts";
-export { LABEL_INDEX, labelIndexFunc } from "./label_index.ts";
-export { newIndexer, newStore, type StoreOptions } from "./cache.ts";
-export type { Indexer } from "./indexer.ts";
-export type { Keyed, OnRejected, Store, Transaction } from "./store.ts";
-export type { OnTransformRejected, TransformFunc } from "./transform.ts";
-export { ThreadSafeStore } from "./thread_safe_store.ts";
-export type { KeyedTransaction } from "./transaction.ts";
 export { type PushFunc, UndeltaStore } from "./undelta_store.ts";
+export type { OnTransformRejected } from "./transform.ts";
+export { Heap, HeapClosedError, NotFoundError } from "./heap.ts";
+export { indexFuncToKeyFunc, IndexKeyError, type IndexValues } from "./index_func.ts";
+export {
+  IndexerConflictError,
+  IndexFuncError,
+  IndexNotFoundError,
+  TransactionError,
+  TransformError,
+} from "./errors.ts";
+export {
+  deletionHandlingObjectToName,
+  ExplicitKey,
+  formatObjectName,
+  KeyError,
+  NoMetaError,
+  objectToName,
+  parseObjectName,
+  UnexpectedKeyFormatError,
+} from "../meta/keys.ts";
+export { isComparableResourceVersion } from "../meta/resource_version.ts";

@@ -14,7 +14,8 @@ import type { Indexers } from "./index_func.ts";
  *
  * @example
  * ```ts
- * import type { KubernetesObject, OnRejected } from "@listwatch/cache";
+ * import type { KubernetesObject } from "@listwatch/cache";
+ * import type { OnRejected } from "@listwatch/cache/store";
  * const leaveOut: OnRejected<KubernetesObject> = (error) => {
  *   console.warn(`${error.key} cannot be indexed by ${error.indexName}`);
  *   return undefined;
@@ -28,7 +29,8 @@ export type OnRejected<T> = (error: IndexFuncError, object: T) => T | undefined;
  *
  * @example
  * ```ts
- * import { ExplicitKey, type Keyed, type KubernetesObject, metaNamespaceKey, newStore } from "@listwatch/cache";
+ * import { type KubernetesObject, metaNamespaceKey } from "@listwatch/cache";
+ * import { ExplicitKey, type Keyed, newStore } from "@listwatch/cache/store";
  * const store = newStore<KubernetesObject>(metaNamespaceKey);
  * const which: Keyed<KubernetesObject> = new ExplicitKey("shop/web-1");
  * console.log(store.get(which)); // undefined
@@ -41,7 +43,8 @@ export type Keyed<T> = T | DeletedFinalStateUnknown<T> | ExplicitKey;
  *
  * @example
  * ```ts
- * import type { KubernetesObject, Transaction } from "@listwatch/cache";
+ * import type { KubernetesObject } from "@listwatch/cache";
+ * import type { Transaction } from "@listwatch/cache/store";
  * const write: Transaction<KubernetesObject> = { type: "Update", object: { metadata: { name: "web-1" } } };
  * ```
  */
@@ -59,7 +62,8 @@ export type Transaction<T> =
  *
  * @example
  * ```ts
- * import { metaNamespaceKey, newStore, type Store } from "@listwatch/cache";
+ * import { metaNamespaceKey } from "@listwatch/cache";
+ * import { newStore, type Store } from "@listwatch/cache/store";
  * const store: Store<{ metadata: { name: string } }> = newStore(metaNamespaceKey);
  * store.add({ metadata: { name: "a" } });
  * console.log(store.getByKey("a")?.metadata.name); // a

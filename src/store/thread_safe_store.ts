@@ -25,7 +25,7 @@ import type { KeyedTransaction } from "./transaction.ts";
  *
  * @example
  * ```ts
- * import { ThreadSafeStore } from "@listwatch/cache";
+ * import { ThreadSafeStore } from "@listwatch/cache/store";
  * const store = new ThreadSafeStore<{ user: string }, "byUser">({ byUser: (object) => [object.user] });
  * store.add("one", { user: "ernie" });
  * store.add("two", { user: "bert" });

@@ -15,7 +15,7 @@ import type { Transaction } from "./store.ts";
  *
  * @example
  * ```ts
- * import { type KeyedTransaction, ThreadSafeStore } from "@listwatch/cache";
+ * import { type KeyedTransaction, ThreadSafeStore } from "@listwatch/cache/store";
  * const writes: KeyedTransaction<string>[] = [
  *   { type: "Add", key: "a", object: "one" },
  *   { type: "Delete", key: "b", object: undefined },

@@ -26,7 +26,8 @@ export type TransformFunc<T> = (object: T) => T;
  *
  * @example
  * ```ts
- * import type { KubernetesObject, OnTransformRejected } from "@listwatch/cache";
+ * import type { KubernetesObject } from "@listwatch/cache";
+ * import type { OnTransformRejected } from "@listwatch/cache/store";
  * const leaveOut: OnTransformRejected<KubernetesObject> = (error) => {
  *   console.warn(error.message);
  *   return undefined;

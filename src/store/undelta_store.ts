@@ -13,7 +13,7 @@ import type { Keyed, Store, Transaction } from "./store.ts";
  *
  * @example
  * ```ts
- * import type { PushFunc } from "@listwatch/cache";
+ * import type { PushFunc } from "@listwatch/cache/store";
  * const push: PushFunc<{ metadata: { name: string } }> = (objects) => console.log(objects.length);
  * ```
  */
@@ -32,7 +32,8 @@ export type PushFunc<T> = (objects: T[]) => void;
  *
  * @example
  * ```ts
- * import { metaNamespaceKey, UndeltaStore } from "@listwatch/cache";
+ * import { metaNamespaceKey } from "@listwatch/cache";
+ * import { UndeltaStore } from "@listwatch/cache/store";
  * const store = new UndeltaStore<{ metadata: { name: string } }>(
  *   (objects) => console.log(objects.map((object) => object.metadata.name)),
  *   metaNamespaceKey,

@@ -59,7 +59,8 @@ export interface FakeStoreFuncs<T> {
  *
  * @example
  * ```ts
- * import { type KubernetesObject, Reflector, silentLogger } from "@listwatch/cache";
+ * import { type KubernetesObject, silentLogger } from "@listwatch/cache";
+ * import { Reflector } from "@listwatch/cache/reflector";
  * import { FakeControllerSource, FakeCustomStore, pod } from "@listwatch/cache/testing";
  * const source = new FakeControllerSource();
  * source.add(pod("web-1"));
@@ -164,7 +165,8 @@ export class FakeCustomStore<T> {
  *
  * @example
  * ```ts
- * import { metaNamespaceKey, newExpirationStore } from "@listwatch/cache";
+ * import { metaNamespaceKey } from "@listwatch/cache";
+ * import { newExpirationStore } from "@listwatch/cache/store";
  * import { FakeExpirationPolicy, pod } from "@listwatch/cache/testing";
  * const store = newExpirationStore(metaNamespaceKey, new FakeExpirationPolicy(["default/web-1"]));
  * store.add(pod("web-1"));

@@ -10,7 +10,7 @@ import type { Clock } from "../util/clock.ts";
  *
  * @example
  * ```ts
- * import { type Interceptor, type InterceptorContext, InMemoryApiServer } from "@listwatch/cache/testing";
+ * import { InMemoryApiServer, type Interceptor, type InterceptorContext } from "@listwatch/cache/testing";
  * const stamp: Interceptor = async (request, next, context: InterceptorContext) => {
  *   console.log(request.url, "at", context.clock.now());
  *   return await next(request);

@@ -21,7 +21,7 @@ import { encodeBookmark, encodeChange, encodeError, encodeEvent } from "./watch_
  *
  * @example
  * ```ts
- * import { InMemoryApiServer, type InitialEventsPolicy } from "@listwatch/cache/testing";
+ * import { type InitialEventsPolicy, InMemoryApiServer } from "@listwatch/cache/testing";
  * const initialEvents: InitialEventsPolicy = "ignore"; // as a server of Kubernetes 1.26 does
  * using server = new InMemoryApiServer({ initialEvents });
  * ```

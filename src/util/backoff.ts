@@ -13,7 +13,7 @@ import { requireNumbers } from "./require_number.ts";
  *
  * @example
  * ```ts
- * import type { BackoffParameters } from "@listwatch/cache";
+ * import type { BackoffParameters } from "@listwatch/cache/reflector";
  * const parameters: BackoffParameters = { durationMs: 100, factor: 2, capMs: 5_000, jitter: 0.5 };
  * ```
  */
@@ -35,7 +35,7 @@ export interface BackoffParameters {
  *
  * @example
  * ```ts
- * import type { Random } from "@listwatch/cache";
+ * import type { Random } from "@listwatch/cache/reflector";
  * const noJitter: Random = () => 0;
  * ```
  */
@@ -51,7 +51,7 @@ const LONGEST_MS = Number.MAX_SAFE_INTEGER;
  *
  * @example
  * ```ts
- * import { Backoff } from "@listwatch/cache";
+ * import { Backoff } from "@listwatch/cache/reflector";
  * const backoff = new Backoff({ durationMs: 100, factor: 2, capMs: 300 }, { random: Math.random });
  * console.log(backoff.step(), backoff.step(), backoff.step(), backoff.step()); // 100 200 300 300
  * ```
@@ -101,7 +101,7 @@ export class Backoff {
  *
  * @example
  * ```ts
- * import { type BackoffManagerOptions, realClock } from "@listwatch/cache";
+ * import { type BackoffManagerOptions, realClock } from "@listwatch/cache/reflector";
  * const options: BackoffManagerOptions = { clock: realClock, random: Math.random, resetMs: 120_000, resetAfter: "quiet" };
  * ```
  */
@@ -127,7 +127,7 @@ export interface BackoffManagerOptions {
  *
  * @example
  * ```ts
- * import { BackoffManager } from "@listwatch/cache";
+ * import { BackoffManager } from "@listwatch/cache/reflector";
  * import { FakeClock } from "@listwatch/cache/testing";
  * const clock = new FakeClock();
  * const manager = new BackoffManager({ durationMs: 100, factor: 2 }, { clock, random: () => 0, resetMs: 60_000 });
@@ -179,7 +179,7 @@ export class BackoffManager {
  *
  * @example
  * ```ts
- * import { realClock, type ReflectorBackoffOptions } from "@listwatch/cache";
+ * import { realClock, type ReflectorBackoffOptions } from "@listwatch/cache/reflector";
  * const backoff = { durationMs: 100, factor: 2, capMs: 5_000, jitter: 1 };
  * const options: ReflectorBackoffOptions = { clock: realClock, random: Math.random, backoff };
  * ```
@@ -211,7 +211,7 @@ const REFLECTOR_RESET_MS = 120_000;
  *
  * @example
  * ```ts
- * import { newReflectorBackoff, realClock } from "@listwatch/cache";
+ * import { newReflectorBackoff, realClock } from "@listwatch/cache/reflector";
  * const backoff = newReflectorBackoff({ clock: realClock, random: () => 0.5 });
  * console.log(backoff.nextDelayMs(), backoff.nextDelayMs()); // 1200 2400
  * ```

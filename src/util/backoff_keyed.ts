@@ -12,7 +12,7 @@ import { requireNumbers } from "./require_number.ts";
  *
  * @example
  * ```ts
- * import { type KeyedBackoffOptions, realClock } from "@listwatch/cache";
+ * import { type KeyedBackoffOptions, realClock } from "@listwatch/cache/reflector";
  * const options: KeyedBackoffOptions = { initialMs: 100, maxMs: 10_000, clock: realClock };
  * ```
  */
@@ -48,7 +48,7 @@ interface Entry {
  *
  * @example
  * ```ts
- * import { KeyedBackoff, realClock } from "@listwatch/cache";
+ * import { KeyedBackoff, realClock } from "@listwatch/cache/reflector";
  * const backoff = new KeyedBackoff({ initialMs: 100, maxMs: 10_000, clock: realClock });
  * const nowMs = realClock.now();
  * backoff.next("web-1", nowMs);

@@ -8,7 +8,7 @@
  *
  * @example
  * ```ts
- * import { realClock, type TimerHandle } from "@listwatch/cache";
+ * import { realClock, type TimerHandle } from "@listwatch/cache/reflector";
  * const timer: TimerHandle = realClock.setTimeout(() => {}, 1_000);
  * realClock.clearTimeout(timer);
  * ```
@@ -25,7 +25,7 @@ export type TimerHandle = unknown;
  *
  * @example
  * ```ts
- * import { realClock } from "@listwatch/cache";
+ * import { realClock } from "@listwatch/cache/reflector";
  * const timer = realClock.setTimeout(() => {}, 1_000);
  * realClock.clearTimeout(timer);
  * ```
@@ -52,7 +52,7 @@ const MAX_TIMER_MS = 2 ** 31 - 1;
  *
  * @example
  * ```ts
- * import { realClock } from "@listwatch/cache";
+ * import { realClock } from "@listwatch/cache/reflector";
  * console.log(new Date(realClock.now()).toISOString());
  * ```
  */

@@ -8,7 +8,8 @@
  *
  * @example
  * ```ts
- * import { CacheError, type CacheErrorOptions } from "@listwatch/cache";
+ * import { CacheError } from "@listwatch/cache";
+ * import type { CacheErrorOptions } from "@listwatch/cache/reflector";
  * const options: CacheErrorOptions = { cause: new Error("disk full") };
  * console.log(new CacheError("NotSaved", "Cannot save", options).cause); // Error: disk full
  * ```

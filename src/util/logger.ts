@@ -10,7 +10,8 @@ import { visibleText } from "./visible_text.ts";
  *
  * @example
  * ```ts
- * import { consoleLogger, type LogFields } from "@listwatch/cache";
+ * import { consoleLogger } from "@listwatch/cache";
+ * import type { LogFields } from "@listwatch/cache/reflector";
  * const fields: LogFields = { reflector: "pods", attempt: 3 };
  * consoleLogger.warn("the list failed", fields);
  * ```

@@ -8,7 +8,7 @@
  *
  * @example
  * ```ts
- * import type { MetricLabels } from "@listwatch/cache";
+ * import type { MetricLabels } from "@listwatch/cache/reflector";
  * function series(name: string, labels: MetricLabels): string {
  *   return `${name}{${Object.entries(labels).map(([label, value]) => `${label}="${value}"`).join(",")}}`;
  * }

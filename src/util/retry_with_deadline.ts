@@ -11,7 +11,8 @@ import { requireNumbers } from "./require_number.ts";
  *
  * @example
  * ```ts
- * import { isInternalError, realClock, type RetryWithDeadlineOptions } from "@listwatch/cache";
+ * import { isInternalError } from "@listwatch/cache/client";
+ * import { realClock, type RetryWithDeadlineOptions } from "@listwatch/cache/reflector";
  * const options: RetryWithDeadlineOptions = {
  *   maxRetryMs: 30_000,
  *   minResetMs: 60_000,
@@ -38,7 +39,7 @@ export interface RetryWithDeadlineOptions {
  *
  * @example
  * ```ts
- * import { RetryWithDeadline } from "@listwatch/cache";
+ * import { RetryWithDeadline } from "@listwatch/cache/reflector";
  * import { FakeClock } from "@listwatch/cache/testing";
  * const clock = new FakeClock();
  * const retry = new RetryWithDeadline({ maxRetryMs: 1_000, minResetMs: 60_000, isRetryable: () => true, clock });

@@ -19,7 +19,8 @@ import { newNetworkError } from "./network_failure.ts";
  *
  * @example
  * ```ts
- * import { type KubernetesObject, newEventValidator, type ValidateFrame } from "@listwatch/cache";
+ * import type { KubernetesObject } from "@listwatch/cache";
+ * import { newEventValidator, type ValidateFrame } from "@listwatch/cache/client";
  * const validate: ValidateFrame<KubernetesObject> = newEventValidator<KubernetesObject>();
  * console.log(validate({ type: "ADDED", object: { metadata: { name: "" } } }).type); // INVALID
  * ```
@@ -31,7 +32,8 @@ export type ValidateFrame<T> = (frame: unknown) => WatchItem<T>;
  *
  * @example
  * ```ts
- * import { type DecodeWatchOptions, type KubernetesObject, newEventValidator } from "@listwatch/cache";
+ * import type { KubernetesObject } from "@listwatch/cache";
+ * import { type DecodeWatchOptions, newEventValidator } from "@listwatch/cache/client";
  * const options: DecodeWatchOptions<KubernetesObject> = { validate: newEventValidator(), subject: '"pods"' };
  * ```
  */
@@ -55,7 +57,7 @@ export interface DecodeWatchOptions<T> {
  *
  * @example
  * ```ts
- * import { DEFAULT_MAX_FRAME_BYTES } from "@listwatch/cache";
+ * import { DEFAULT_MAX_FRAME_BYTES } from "@listwatch/cache/client";
  * console.log(DEFAULT_MAX_FRAME_BYTES); // 16777216
  * ```
  */
@@ -78,7 +80,7 @@ export const DEFAULT_MAX_FRAME_BYTES: number = 16 * 1024 * 1024;
  *
  * @example
  * ```ts
- * import { decodeWatch, newEventValidator } from "@listwatch/cache";
+ * import { decodeWatch, newEventValidator } from "@listwatch/cache/client";
  * const body = new Response('{"type":"ADDED","object":{"metadata":{"name":"web-1"}}}\n').body!;
  * for await (const batch of decodeWatch(body, { validate: newEventValidator() })) {
  *   console.log(batch[0].type); // ADDED

@@ -20,7 +20,7 @@ import type { Projection } from "./projection.ts";
  *
  * @example
  * ```ts
- * import type { ListEnvelope } from "@listwatch/cache";
+ * import type { ListEnvelope } from "@listwatch/cache/client";
  * const envelope: ListEnvelope = { apiVersion: "v1", kind: "PodList", metadata: { resourceVersion: "42" } };
  * ```
  */
@@ -35,7 +35,7 @@ export interface ListEnvelope {
  *
  * @example
  * ```ts
- * import { type DecodeListOptions, newObjectValidator, validateList } from "@listwatch/cache";
+ * import { type DecodeListOptions, newObjectValidator, validateList } from "@listwatch/cache/client";
  * const validate = newObjectValidator();
  * const options: DecodeListOptions = {
  *   validateList: (list) => validateList(list, '"pods"'),
@@ -81,7 +81,8 @@ export interface DecodeListOptions {
  *
  * @example
  * ```ts
- * import { decodeList, type KubernetesObject, newObjectValidator, validateList } from "@listwatch/cache";
+ * import type { KubernetesObject } from "@listwatch/cache";
+ * import { decodeList, newObjectValidator, validateList } from "@listwatch/cache/client";
  * const body = Response.json({ kind: "PodList", apiVersion: "v1", metadata: {}, items: [{}] }).body!;
  * const validate = newObjectValidator();
  * const page = await decodeList<KubernetesObject>(body, {

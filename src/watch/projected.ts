@@ -10,7 +10,8 @@
  *
  * @example
  * ```ts
- * import type { Dropped, KubernetesObject } from "@listwatch/cache";
+ * import type { KubernetesObject } from "@listwatch/cache";
+ * import type { Dropped } from "@listwatch/cache/client";
  * type Pod = KubernetesObject & { spec?: { nodeName?: string; volumes?: unknown[] } };
  * const pod: Dropped<Pod, "spec.volumes"> = { spec: { nodeName: "node-1" } };
  * // @ts-expect-error -- it is not there
@@ -27,7 +28,8 @@ export type Dropped<T, Path extends string> = [Path] extends [never] ? T : strin
  *
  * @example
  * ```ts
- * import type { Kept, KubernetesObject } from "@listwatch/cache";
+ * import type { KubernetesObject } from "@listwatch/cache";
+ * import type { Kept } from "@listwatch/cache/client";
  * type Pod = KubernetesObject & { spec?: { nodeName?: string; volumes?: unknown[] } };
  * const pod: Kept<Pod, "spec.nodeName"> = { metadata: { name: "web-1" }, spec: { nodeName: "node-1" } };
  * // @ts-expect-error -- it is not there
@@ -69,7 +71,8 @@ type Beginning<Path extends string> = Path extends `${infer Head}.${string}`
  *
  * @example
  * ```ts
- * import type { KubernetesObject, Projected } from "@listwatch/cache";
+ * import type { KubernetesObject } from "@listwatch/cache";
+ * import type { Projected } from "@listwatch/cache/client";
  * type Pod = KubernetesObject & { spec?: { nodeName?: string; volumes?: unknown[] } };
  * const pod: Projected<Pod, undefined, ["spec.volumes"]> = { spec: { nodeName: "node-1" } };
  * ```

@@ -32,7 +32,7 @@ const SCALAR = /^(?:true|false|null|-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][-+]?\d+)?)
  *
  * @example
  * ```ts
- * import type { ProjectionOptions } from "@listwatch/cache";
+ * import type { ProjectionOptions } from "@listwatch/cache/client";
  * const options: ProjectionOptions = { keep: ["spec.nodeName", "status.phase"], drop: ["metadata.managedFields"] };
  * ```
  */
@@ -49,7 +49,7 @@ export interface ProjectionOptions {
  *
  * @example
  * ```ts
- * import { Projection } from "@listwatch/cache";
+ * import { Projection } from "@listwatch/cache/client";
  * const projection = new Projection({ drop: ["metadata.managedFields"] });
  * const text = '{"metadata":{"name":"web-1","managedFields":[]}}';
  * console.log(projection.parse(text, 0, text.length)); // { metadata: { name: "web-1" } }

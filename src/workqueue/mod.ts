@@ -27,7 +27,6 @@
  * @module
  */
 
-export type { Clock, TimerHandle } from "../util/clock.ts";
 export { DelayingQueue } from "./delaying_queue.ts";
 export type { MetricsProvider, QueueMetrics } from "./metrics.ts";
 export { type ParallelizeOptions, parallelizeUntil } from "./parallelize.ts";

@@ -3,22 +3,24 @@ import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { describe, it } from "node:test";
 import {
-  DecodeError,
   isConflict,
   isExpired,
   isForbidden,
-  isInternalError,
   isNotFound,
-  isServiceUnavailable,
-  isTimeout,
   isTooManyRequests,
   isUnauthorized,
   NetworkError,
   newCluster,
-  newStatus,
   type RestConfig,
   StatusError,
 } from "@listwatch/cache";
+import {
+  DecodeError,
+  isInternalError,
+  isServiceUnavailable,
+  isTimeout,
+  newStatus,
+} from "@listwatch/cache/client";
 import { FakeClock } from "@listwatch/cache/testing";
 import { LogRecorder } from "../log_recorder.ts";
 import { recorder } from "./recorder.ts";

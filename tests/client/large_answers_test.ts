@@ -4,7 +4,8 @@ import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { after, before, describe, it } from "node:test";
 import { createGzip } from "node:zlib";
-import { DecodeError, newCluster, type ResourceOptions } from "@listwatch/cache";
+import { newCluster, type ResourceOptions } from "@listwatch/cache";
+import { DecodeError } from "@listwatch/cache/client";
 
 const MIB = 1024 * 1024;
 

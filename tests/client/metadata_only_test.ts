@@ -4,10 +4,10 @@ import {
   type KubernetesObject,
   newCluster,
   type PartialObjectMetadata,
-  type ResourceSource,
   SharedIndexInformer,
   SharedInformerFactory,
 } from "@listwatch/cache";
+import type { ResourceSource } from "@listwatch/cache/informer";
 import { InMemoryApiServer, pod } from "@listwatch/cache/testing";
 
 const KIND = { kind: "PartialObjectMetadata", apiVersion: "meta.k8s.io/v1" };

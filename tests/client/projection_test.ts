@@ -1,14 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import {
-  DEFAULT_DROP,
-  type Dropped,
-  type Kept,
-  type KubernetesObject,
-  newCluster,
-  resourceOf,
-  type Schema,
-} from "@listwatch/cache";
+import { DEFAULT_DROP, type KubernetesObject, newCluster, resourceOf } from "@listwatch/cache";
+import type { Dropped, Kept, Schema } from "@listwatch/cache/client";
 
 interface Pod extends KubernetesObject {
   spec?: { nodeName?: string; volumes?: { name: string; secret?: object }[] };

@@ -3,7 +3,7 @@
  * @module
  */
 
-import type { FetchFunction } from "@listwatch/cache";
+import type { FetchFunction } from "@listwatch/cache/client";
 
 /** One request. */
 export interface Asked {

@@ -2,19 +2,16 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import * as z from "zod/mini";
 import {
-  DecodeError,
   isConflict,
   isExpired,
   isForbidden,
   type KubernetesObject,
-  type ListerWatcher,
   newCluster,
-  newStatus,
-  type Quarantined,
   type ResourceOptions,
   StatusError,
-  type WatchItem,
 } from "@listwatch/cache";
+import { DecodeError, newStatus } from "@listwatch/cache/client";
+import type { ListerWatcher, Quarantined, WatchItem } from "@listwatch/cache/reflector";
 import { InMemoryApiServer, pod } from "@listwatch/cache/testing";
 import { podList, recorder } from "./recorder.ts";
 

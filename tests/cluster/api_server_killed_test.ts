@@ -1,13 +1,8 @@
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
-import {
-  type FetchFunction,
-  newCluster,
-  newReflectorBackoff,
-  realClock,
-  type ReflectorOptions,
-  type ResourceClient,
-} from "@listwatch/cache";
+import { newCluster, type ResourceClient } from "@listwatch/cache";
+import type { FetchFunction } from "@listwatch/cache/client";
+import { newReflectorBackoff, realClock, type ReflectorOptions } from "@listwatch/cache/reflector";
 import { seededRandom } from "@listwatch/cache/testing";
 import { type OwnConnection, skipWithoutOwnServer, startOwn } from "./connection.ts";
 import { eventually, pause } from "./eventually.ts";

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
-import { type ListerWatcher, metaNamespaceKey, NetworkError, newCluster } from "@listwatch/cache";
-import type { ResourceClient } from "@listwatch/cache";
+import { metaNamespaceKey, NetworkError, newCluster, type ResourceClient } from "@listwatch/cache";
+import type { ListerWatcher } from "@listwatch/cache/reflector";
 import { type OwnConnection, skipWithoutOwnServer, startOwn } from "./connection.ts";
 import { eventually } from "./eventually.ts";
 import { quickRetries, Reflected, stopAll } from "./reflected.ts";

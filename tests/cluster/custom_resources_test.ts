@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
-import { isNotFound, type Quarantined, SharedIndexInformer, silentLogger } from "@listwatch/cache";
+import { isNotFound, SharedIndexInformer, silentLogger } from "@listwatch/cache";
+import type { Quarantined } from "@listwatch/cache/reflector";
 import * as z from "zod/mini";
 import { connect, type TestConnection } from "./connection.ts";
 import { eventually } from "./eventually.ts";

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
-import { listAllPages, type ListerWatcher, newCluster, type ResourceClient } from "@listwatch/cache";
+import { newCluster, type ResourceClient } from "@listwatch/cache";
+import { listAllPages, type ListerWatcher } from "@listwatch/cache/reflector";
 import { connect, type TestConnection } from "./connection.ts";
 import { assertSameObjects, Reflected } from "./reflected.ts";
 import { UnreliableNetwork } from "./unreliable_network.ts";

@@ -5,20 +5,22 @@
 
 import assert from "node:assert/strict";
 import {
-  DeltaFIFO,
   type KubernetesObject,
-  type ListerWatcher,
   type Logger,
   metaNamespaceIndex,
   metaNamespaceKey,
-  newReflectorBackoff,
-  realClock,
-  type ReflectorOptions,
-  type ReflectorPhase,
   type ReflectorStatus,
   type ResourceClient,
   SharedIndexInformer,
 } from "@listwatch/cache";
+import { DeltaFIFO } from "@listwatch/cache/queue";
+import {
+  type ListerWatcher,
+  newReflectorBackoff,
+  realClock,
+  type ReflectorOptions,
+  type ReflectorPhase,
+} from "@listwatch/cache/reflector";
 import { eventually } from "./eventually.ts";
 import { History } from "./history.ts";
 import { TEAM, type WriteLog } from "./writers.ts";

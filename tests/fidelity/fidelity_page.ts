@@ -3,16 +3,22 @@
  * @module
  */
 
+/** A name of ours. */
+export interface OurName {
+  /** `Name` or `Name.member`. */
+  readonly name: string;
+  /** The entry point that exports it. */
+  readonly entry: string;
+}
+
 /** A row of the table of names. */
 export interface NameRow {
   /** The package whose names the row is about. */
   readonly goPackage: string;
   /** Names of client-go. */
   readonly theirs: readonly string[];
-  /** Names of ours, as `Name` or `Name.member`. */
-  readonly ours: readonly string[];
-  /** The entry point that exports them. */
-  readonly entry: string;
+  /** What they are here. */
+  readonly ours: readonly OurName[];
   readonly verdict: string;
   readonly why: string;
 }
@@ -27,6 +33,8 @@ export interface NamedTest {
 /** What the page says. */
 export interface FidelityPage {
   readonly names: readonly NameRow[];
+  /** The list of all names, by entry point. */
+  readonly entries: ReadonlyMap<string, readonly string[]>;
   /** The numbers of the differences, in their order. */
   readonly differences: readonly string[];
   readonly tests: readonly NamedTest[];
@@ -37,11 +45,14 @@ export function readFidelityPage(markdown: string): FidelityPage {
   const names: NameRow[] = [];
   const differences: string[] = [];
   const tests: NamedTest[] = [];
+  const entries = new Map<string, readonly string[]>();
   let goPackage = "";
   let entry = "";
   for (const [index, line] of markdown.split("\n").entries()) {
     const origin = /^Of `([^`]+)`; here in `([^`]+)`\.$/.exec(line);
     if (origin !== null) [, goPackage, entry] = origin;
+    const list = /^- `(@[^`]+)`: (.*)$/.exec(line);
+    if (list !== null) entries.set(list[1], spans(list[2]));
     if (!line.startsWith("| ") || /^\| (client-go|-+|here|) *\|/.test(line)) continue;
     const cells = line.slice(2, line.lastIndexOf("|")).split("|").map((cell) => cell.trim());
     if (cells.length !== 4) {
@@ -53,19 +64,31 @@ export function readFidelityPage(markdown: string): FidelityPage {
         tests.push({ difference: cells[0], file, sentence });
       }
     } else {
-      const ours = spans(cells[1]);
-      const other = ours.find((span) => span.startsWith("@"));
       names.push({
         goPackage,
         theirs: spans(cells[0]),
-        ours: ours.filter((span) => span !== other),
-        entry: other ?? entry,
+        ours: ourNames(cells[1], entry),
         verdict: cells[2],
         why: cells[3],
       });
     }
   }
-  return { names, differences, tests };
+  return { names, entries, differences, tests };
+}
+
+/** The names of a cell; "of `@entry`" is about all names before it. */
+function ourNames(cell: string, entry: string): OurName[] {
+  const found: OurName[] = [];
+  let waiting: string[] = [];
+  for (const span of spans(cell)) {
+    if (!span.startsWith("@")) waiting.push(span);
+    else {
+      for (const name of waiting) found.push({ name, entry: span });
+      waiting = [];
+    }
+  }
+  for (const name of waiting) found.push({ name, entry });
+  return found;
 }
 
 function spans(cell: string): string[] {

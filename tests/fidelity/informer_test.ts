@@ -1,17 +1,15 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import {
-  Controller,
   type KubernetesObject,
   metaNamespaceKey,
   type Metrics,
-  MutationCache,
-  newInformer,
-  newStore,
-  RealFIFO,
   SharedIndexInformer,
   silentLogger,
 } from "@listwatch/cache";
+import { Controller, MutationCache, newInformer } from "@listwatch/cache/informer";
+import { RealFIFO } from "@listwatch/cache/queue";
+import { newStore } from "@listwatch/cache/store";
 import { FakeClock, FakeControllerSource, pod } from "@listwatch/cache/testing";
 
 const reflector = { useWatchList: false, backoff: { nextDelayMs: () => 1 } };

@@ -1,15 +1,9 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import {
-  type KubernetesObject,
-  type ListerWatcher,
-  type Metrics,
-  newStatus,
-  Reflector,
-  type ReflectorStore,
-  silentLogger,
-  StatusError,
-} from "@listwatch/cache";
+import { type KubernetesObject, type Metrics, silentLogger, StatusError } from "@listwatch/cache";
+import { newStatus } from "@listwatch/cache/client";
+import type { ReflectorStore } from "@listwatch/cache/queue";
+import { type ListerWatcher, Reflector } from "@listwatch/cache/reflector";
 import { FakeClock, FakeCustomStore, FakeWatcher, pod } from "@listwatch/cache/testing";
 
 /** A source whose every watch is held by the test, and whose lists hold one pod. */

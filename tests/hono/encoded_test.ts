@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { type KubernetesObject, labelIndexFunc, metaNamespaceKey, parseResource } from "@listwatch/cache";
+import { type KubernetesObject, labelIndexFunc, metaNamespaceKey } from "@listwatch/cache";
+import { parseResource } from "@listwatch/cache/client";
 import { readApi } from "@listwatch/cache/hono";
 import fc from "fast-check";
 import { EventLog } from "../../src/hono/event_log.ts";

@@ -1,11 +1,5 @@
-import {
-  type Indexer,
-  type Indexers,
-  type KubernetesObject,
-  metaNamespaceKey,
-  type StoreChange,
-  type StoreEvent,
-} from "@listwatch/cache";
+import { type Indexer, type Indexers, type KubernetesObject, metaNamespaceKey } from "@listwatch/cache";
+import type { StoreChange, StoreEvent } from "@listwatch/cache/informer";
 import { openedEvent } from "../../src/informer/opened_event.ts";
 import { resourceVersionOf } from "../../src/meta/object.ts";
 import type { Held } from "../../src/store/object_codec.ts";

@@ -4,7 +4,8 @@
  * @module
  */
 
-import { type Indexer, type Indexers, metaNamespaceKey, newIndexer } from "@listwatch/cache";
+import { type Indexer, type Indexers, metaNamespaceKey } from "@listwatch/cache";
+import { newIndexer } from "@listwatch/cache/store";
 import { newEncodedIndexer } from "../../src/store/cache.ts";
 import type { Held, ObjectCodec } from "../../src/store/object_codec.ts";
 import { type StorageSuites, suitesFor } from "../storages.ts";

@@ -1,16 +1,13 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
+import { InformerStateError, type KubernetesObject, SharedIndexInformer } from "@listwatch/cache";
 import {
   Controller,
   type ControllerConfig,
-  DeltaFIFO,
   type InformerOptions,
-  InformerStateError,
-  type KubernetesObject,
   newInformer,
-  RealFIFO,
-  SharedIndexInformer,
-} from "@listwatch/cache";
+} from "@listwatch/cache/informer";
+import { DeltaFIFO, RealFIFO } from "@listwatch/cache/queue";
 import { FakeClock, FakeControllerSource } from "@listwatch/cache/testing";
 import { nextTurn } from "../../src/util/clock.ts";
 import { inBackground } from "../in_background.ts";

@@ -7,8 +7,8 @@ import {
   type SharedIndexInformerOptions,
   SharedInformerFactory,
   silentLogger,
-  type StoreEvent,
 } from "@listwatch/cache";
+import type { StoreEvent } from "@listwatch/cache/informer";
 import { FakeClock, InMemoryApiServer, pod } from "@listwatch/cache/testing";
 import { EncodedObject } from "../../src/store/object_codec.ts";
 

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { freezeObject } from "@listwatch/cache";
+import { freezeObject } from "@listwatch/cache/informer";
 
 describe("freezing an object", () => {
   it("freezes all that is in it, and returns it", () => {

@@ -5,20 +5,19 @@ import {
   type KubernetesObject,
   LABEL_INDEX,
   labelIndexFunc,
-  labelsEverything,
-  labelsNothing,
-  listAll,
-  listAllByNamespace,
   metaNamespaceIndex,
   metaNamespaceKey,
-  newIndexer,
   newLister,
-  newStore,
-  NoMetaError,
-  parseLabelSelector,
-  SelectorParseError,
   StatusError,
 } from "@listwatch/cache";
+import { listAll, listAllByNamespace } from "@listwatch/cache/informer";
+import {
+  labelsEverything,
+  labelsNothing,
+  parseLabelSelector,
+  SelectorParseError,
+} from "@listwatch/cache/selectors";
+import { newIndexer, newStore, NoMetaError } from "@listwatch/cache/store";
 import { node, pod } from "@listwatch/cache/testing";
 import { newEncodedIndexer } from "../../src/store/cache.ts";
 

@@ -1,14 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import {
-  type Clock,
-  type KubernetesObject,
-  type ListerWatcher,
-  type ListPage,
-  realClock,
-  SharedIndexInformer,
-  silentLogger,
-} from "@listwatch/cache";
+import { type Clock, type KubernetesObject, SharedIndexInformer, silentLogger } from "@listwatch/cache";
+import { type ListerWatcher, type ListPage, realClock } from "@listwatch/cache/reflector";
 import { FakeClock } from "@listwatch/cache/testing";
 import { nextTurn } from "../../src/util/clock.ts";
 import type { ReplacedInSteps } from "../../src/store/store.ts";

@@ -5,11 +5,9 @@ import {
   type DeletedObject,
   deletionHandlingMetaNamespaceKey,
   type KubernetesObject,
-  MutationCache,
-  type MutationCacheOptions,
-  newIndexer,
-  NoIndexerError,
 } from "@listwatch/cache";
+import { MutationCache, type MutationCacheOptions, NoIndexerError } from "@listwatch/cache/informer";
+import { newIndexer } from "@listwatch/cache/store";
 import { FakeClock } from "@listwatch/cache/testing";
 import { LogRecorder } from "../log_recorder.ts";
 import { named, newRig, text } from "./rig.ts";

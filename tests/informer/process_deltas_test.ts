@@ -1,15 +1,8 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import {
-  deletionHandlingMetaNamespaceKey,
-  type Delta,
-  type KubernetesObject,
-  metaNamespaceKey,
-  newIndexer,
-  newStore,
-  RealFIFO,
-  type Store,
-} from "@listwatch/cache";
+import { deletionHandlingMetaNamespaceKey, type KubernetesObject, metaNamespaceKey } from "@listwatch/cache";
+import { type Delta, RealFIFO } from "@listwatch/cache/queue";
+import { newIndexer, newStore, type Store } from "@listwatch/cache/store";
 import type { Notification } from "../../src/informer/event_handler.ts";
 import { processDeltas } from "../../src/informer/process_deltas.ts";
 import { text } from "./rig.ts";

@@ -1,12 +1,7 @@
 import assert from "node:assert/strict";
-import {
-  DeltaFIFO,
-  type KubernetesObject,
-  type ListerWatcher,
-  RealFIFO,
-  type SharedIndexInformerOptions,
-  type WatchItem,
-} from "@listwatch/cache";
+import type { KubernetesObject, SharedIndexInformerOptions } from "@listwatch/cache";
+import { DeltaFIFO, RealFIFO } from "@listwatch/cache/queue";
+import type { ListerWatcher, WatchItem } from "@listwatch/cache/reflector";
 import { deferred } from "../../src/util/deferred.ts";
 import { startObserved } from "./rig.ts";
 import { describe, it } from "./storages.ts";

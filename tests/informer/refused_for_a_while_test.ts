@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
-import { DeltaFIFO, type KubernetesObject } from "@listwatch/cache";
+import type { KubernetesObject } from "@listwatch/cache";
+import { DeltaFIFO } from "@listwatch/cache/queue";
 import { named, newRig, type RigOptions, text } from "./rig.ts";
 import { describe, it } from "./storages.ts";
 

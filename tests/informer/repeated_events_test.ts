@@ -1,6 +1,5 @@
 import assert from "node:assert/strict";
 import {
-  DeltaFIFO,
   type KubernetesObject,
   newCluster,
   SharedIndexInformer,
@@ -8,6 +7,7 @@ import {
   silentLogger,
 } from "@listwatch/cache";
 import { readApi } from "@listwatch/cache/hono";
+import { DeltaFIFO } from "@listwatch/cache/queue";
 import { FakeClock, type FakeWatcher } from "@listwatch/cache/testing";
 import { FakeInformer, object } from "../hono/fake_informer.ts";
 import {

@@ -6,12 +6,12 @@
 import {
   type HandlerRegistration,
   type KubernetesObject,
-  type ListerWatcher,
   type ResourceEventHandler,
   SharedIndexInformer,
   type SharedIndexInformerOptions,
   silentLogger,
 } from "@listwatch/cache";
+import type { ListerWatcher } from "@listwatch/cache/reflector";
 import { FakeClock, FakeControllerSource } from "@listwatch/cache/testing";
 import { inBackground } from "../in_background.ts";
 import { LogRecorder } from "../log_recorder.ts";

@@ -1,14 +1,8 @@
 import assert from "node:assert/strict";
-import {
-  DeltaFIFO,
-  type KubernetesObject,
-  type ListOptions,
-  type ListPage,
-  type ListWatchContext,
-  newStatus,
-  type SharedIndexInformerOptions,
-  StatusError,
-} from "@listwatch/cache";
+import { type KubernetesObject, type SharedIndexInformerOptions, StatusError } from "@listwatch/cache";
+import { newStatus } from "@listwatch/cache/client";
+import { DeltaFIFO } from "@listwatch/cache/queue";
+import type { ListOptions, ListPage, ListWatchContext } from "@listwatch/cache/reflector";
 import type { FakeWatcher } from "@listwatch/cache/testing";
 import { type Answer, openWatch, ScriptedSource, statuses } from "../reflector/scripted_source.ts";
 import { startObserved } from "./rig.ts";

@@ -2,17 +2,16 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import {
   CacheSyncError,
-  formatResource,
-  type GroupVersionResource,
   InformerStateError,
   type KubernetesObject,
-  type ListerWatcher,
   newCluster,
-  type ResourceSource,
   SharedInformerFactory,
   type SharedInformerFactoryOptions,
   silentLogger,
 } from "@listwatch/cache";
+import { formatResource, type GroupVersionResource } from "@listwatch/cache/client";
+import type { ResourceSource } from "@listwatch/cache/informer";
+import type { ListerWatcher } from "@listwatch/cache/reflector";
 import { FakeClock, FakeControllerSource, InMemoryApiServer, pod } from "@listwatch/cache/testing";
 import { named } from "./rig.ts";
 

@@ -1,15 +1,15 @@
 import assert from "node:assert/strict";
 import {
-  DeltaFIFO,
   InformerStateError,
   type KubernetesObject,
   metaNamespaceIndex,
-  newStatus,
   SharedIndexInformer,
   silentLogger,
   StatusError,
-  type StoreEvent,
 } from "@listwatch/cache";
+import { newStatus } from "@listwatch/cache/client";
+import type { StoreEvent } from "@listwatch/cache/informer";
+import { DeltaFIFO } from "@listwatch/cache/queue";
 import { FakeClock, FakeControllerSource, pod } from "@listwatch/cache/testing";
 import { named, newRig, Recorder, text } from "./rig.ts";
 import { describe, it, storage } from "./storages.ts";

@@ -6,14 +6,13 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import {
-  DeltaFIFO,
   type KubernetesObject,
-  newInformer,
-  RealFIFO,
   SharedIndexInformer,
   type SharedIndexInformerOptions,
   silentLogger,
 } from "@listwatch/cache";
+import { newInformer } from "@listwatch/cache/informer";
+import { DeltaFIFO, RealFIFO } from "@listwatch/cache/queue";
 import { FakeClock } from "@listwatch/cache/testing";
 
 interface Item extends KubernetesObject {

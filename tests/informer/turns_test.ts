@@ -8,13 +8,12 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import {
   type KubernetesObject,
-  type ListerWatcher,
   metaNamespaceKey,
   SharedIndexInformer,
   type SharedIndexInformerOptions,
   silentLogger,
-  type WatchEvent,
 } from "@listwatch/cache";
+import type { ListerWatcher, WatchEvent } from "@listwatch/cache/reflector";
 import { FakeClock } from "@listwatch/cache/testing";
 import { ListNotifications } from "../../src/informer/list_notifications.ts";
 import { Processor } from "../../src/informer/processor.ts";

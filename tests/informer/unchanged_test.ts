@@ -1,5 +1,7 @@
 import assert from "node:assert/strict";
-import { DeltaFIFO, type KubernetesObject, type QueueContext } from "@listwatch/cache";
+import type { KubernetesObject } from "@listwatch/cache";
+import type { QueueContext } from "@listwatch/cache/informer";
+import { DeltaFIFO } from "@listwatch/cache/queue";
 import { named, newRig, type RigOptions } from "./rig.ts";
 import { describe, it } from "./storages.ts";
 

@@ -1,7 +1,12 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import fc from "fast-check";
-import { type LabelOperator, LabelRequirement, LabelSelector, type LabelSet } from "@listwatch/cache";
+import {
+  type LabelOperator,
+  LabelRequirement,
+  LabelSelector,
+  type LabelSet,
+} from "@listwatch/cache/selectors";
 import { propertyOptions } from "../property.ts";
 
 const KEYS = ["a", "b", "constructor", "toString", "c", "d", "e/f", "g", "__proto__"];

@@ -6,7 +6,7 @@ import {
   parseFieldSelector,
   SelectorParseError,
   unescapeFieldValue,
-} from "@listwatch/cache";
+} from "@listwatch/cache/selectors";
 import fc from "fast-check";
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";

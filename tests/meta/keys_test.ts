@@ -3,21 +3,23 @@ import { describe, it } from "node:test";
 import {
   DeletedFinalStateUnknown,
   deletionHandlingMetaNamespaceKey,
+  metaNamespaceIndex,
+  metaNamespaceKey,
+  splitMetaNamespaceKey,
+} from "@listwatch/cache";
+import {
   deletionHandlingObjectToName,
   ExplicitKey,
   formatObjectName,
   indexFuncToKeyFunc,
   IndexKeyError,
   KeyError,
-  metaNamespaceIndex,
-  metaNamespaceKey,
   newStore,
   NoMetaError,
   objectToName,
   parseObjectName,
-  splitMetaNamespaceKey,
   UnexpectedKeyFormatError,
-} from "@listwatch/cache";
+} from "@listwatch/cache/store";
 
 describe("metaNamespaceKey", () => {
   it("joins namespace and name, and leaves out an empty namespace with its slash", () => {

@@ -8,7 +8,7 @@ import {
   labelsNothing,
   parseLabelSelector,
   SelectorParseError,
-} from "@listwatch/cache";
+} from "@listwatch/cache/selectors";
 import fc from "fast-check";
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";

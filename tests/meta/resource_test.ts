@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { formatResource, groupVersion, parseResource, resourcePath } from "@listwatch/cache";
+import { formatResource, groupVersion, parseResource, resourcePath } from "@listwatch/cache/client";
 
 describe("parseResource", () => {
   it("reads resources of the core group and of others", () => {

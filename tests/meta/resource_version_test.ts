@@ -1,7 +1,8 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import fc from "fast-check";
-import { compareResourceVersions, isComparableResourceVersion } from "@listwatch/cache";
+import { compareResourceVersions } from "@listwatch/cache";
+import { isComparableResourceVersion } from "@listwatch/cache/store";
 import { propertyOptions } from "../property.ts";
 
 describe("compareResourceVersions", () => {

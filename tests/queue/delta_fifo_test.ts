@@ -1,17 +1,15 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
+import { DeletedFinalStateUnknown, metaNamespaceKey } from "@listwatch/cache";
 import {
-  DeletedFinalStateUnknown,
   DeltaFIFO,
   type DeltaFIFOOptions,
-  KeyError,
   type KeyListerGetter,
-  metaNamespaceKey,
   NotDeltasError,
   type ObjectDeltas,
-  TransformError,
   ZeroLengthDeltasError,
-} from "@listwatch/cache";
+} from "@listwatch/cache/queue";
+import { KeyError, TransformError } from "@listwatch/cache/store";
 
 interface Thing {
   metadata: { name: string };

@@ -1,6 +1,8 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { ExplicitKey, FIFO, KeyError, metaNamespaceKey } from "@listwatch/cache";
+import { metaNamespaceKey } from "@listwatch/cache";
+import { FIFO } from "@listwatch/cache/queue";
+import { ExplicitKey, KeyError } from "@listwatch/cache/store";
 
 interface Thing {
   metadata: { name: string };

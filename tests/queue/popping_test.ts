@@ -1,16 +1,8 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import {
-  type Clock,
-  DeltaFIFO,
-  ErrRequeue,
-  FIFO,
-  FIFOClosedError,
-  type LogFields,
-  type Logger,
-  metaNamespaceKey,
-  RealFIFO,
-} from "@listwatch/cache";
+import { type Clock, type Logger, metaNamespaceKey } from "@listwatch/cache";
+import { DeltaFIFO, ErrRequeue, FIFO, FIFOClosedError, RealFIFO } from "@listwatch/cache/queue";
+import type { LogFields } from "@listwatch/cache/reflector";
 import { FakeClock } from "@listwatch/cache/testing";
 
 interface Thing {

@@ -6,17 +6,16 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import fc from "fast-check";
+import { DeletedFinalStateUnknown, metaNamespaceKey } from "@listwatch/cache";
 import {
-  DeletedFinalStateUnknown,
   type Delta,
   DeltaFIFO,
   type Deltas,
   ErrRequeue,
   FIFO,
-  metaNamespaceKey,
   type ObjectDelta,
   RealFIFO,
-} from "@listwatch/cache";
+} from "@listwatch/cache/queue";
 import { propertyOptions } from "../property.ts";
 
 interface Thing {

@@ -1,18 +1,15 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
+import { DeletedFinalStateUnknown, type Logger, silentLogger } from "@listwatch/cache";
 import {
-  DeletedFinalStateUnknown,
   type Delta,
   type Deltas,
   FIFOClosedError,
-  KeyError,
   type KeyListerGetter,
-  type Logger,
   RealFIFO,
   type RealFIFOOptions,
-  silentLogger,
-  TransformError,
-} from "@listwatch/cache";
+} from "@listwatch/cache/queue";
+import { KeyError, TransformError } from "@listwatch/cache/store";
 import { FakeClock } from "@listwatch/cache/testing";
 
 interface Thing {

@@ -1,13 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import {
-  eachListItem,
-  isExpired,
-  type KubernetesObject,
-  type ListOptions,
-  newCluster,
-  type Quarantined,
-} from "@listwatch/cache";
+import { isExpired, type KubernetesObject, newCluster } from "@listwatch/cache";
+import { eachListItem, type ListOptions, type Quarantined } from "@listwatch/cache/reflector";
 import { InMemoryApiServer, pod } from "@listwatch/cache/testing";
 
 /** A source of so many pages, one item on each; tells what was asked, and when. */

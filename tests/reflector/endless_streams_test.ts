@@ -5,12 +5,11 @@ import {
   metaNamespaceKey,
   NetworkError,
   newCluster,
-  newStatus,
-  newStore,
-  Reflector,
-  type ReflectorOptions,
   StatusError,
 } from "@listwatch/cache";
+import { newStatus } from "@listwatch/cache/client";
+import { Reflector, type ReflectorOptions } from "@listwatch/cache/reflector";
+import { newStore } from "@listwatch/cache/store";
 import { FakeClock, type FakeWatcher } from "@listwatch/cache/testing";
 import { onAbort } from "../../src/util/abort.ts";
 import { LogRecorder } from "../log_recorder.ts";

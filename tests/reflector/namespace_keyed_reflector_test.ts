@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { it } from "node:test";
-import { newCluster, newNamespaceKeyedIndexerAndReflector, silentLogger } from "@listwatch/cache";
+import { newCluster, silentLogger } from "@listwatch/cache";
+import { newNamespaceKeyedIndexerAndReflector } from "@listwatch/cache/reflector";
 import { FakeClock, InMemoryApiServer, pod } from "@listwatch/cache/testing";
 
 it("a store keyed by namespace and name, and indexed by namespace, follows what its reflector sees", async () => {

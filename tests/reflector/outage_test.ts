@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { NetworkError, StatusError, type WatchErrorHandler } from "@listwatch/cache";
+import { NetworkError, StatusError } from "@listwatch/cache";
+import type { WatchErrorHandler } from "@listwatch/cache/reflector";
 import { type Answer, at, newRun, openWatch, page, refusal, statuses } from "./scripted_source.ts";
 
 const refused = new NetworkError("ConnectionRefused", "connect ECONNREFUSED 127.0.0.1:1");

@@ -1,15 +1,14 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
+import { type KubernetesObject, StatusError } from "@listwatch/cache";
+import { newStatus } from "@listwatch/cache/client";
 import {
-  type KubernetesObject,
   listAllPages,
   type ListerWatcher,
   type ListOptions,
   type ListPage,
-  newStatus,
   type PagerOptions,
-  StatusError,
-} from "@listwatch/cache";
+} from "@listwatch/cache/reflector";
 
 const expired = new StatusError(newStatus(410, "Expired", "the provided continue parameter is too old"));
 const gone = new StatusError(newStatus(410, "Gone", "gone"));

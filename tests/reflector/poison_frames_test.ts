@@ -1,12 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import {
-  type Metrics,
-  newCluster,
-  type Quarantined,
-  SharedIndexInformer,
-  silentLogger,
-} from "@listwatch/cache";
+import { type Metrics, newCluster, SharedIndexInformer, silentLogger } from "@listwatch/cache";
+import type { Quarantined } from "@listwatch/cache/reflector";
 import { FakeClock } from "@listwatch/cache/testing";
 
 const pod = (name: string, resourceVersion: string) => ({

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { NetworkError, Reflector, type ReflectorStatus, silentLogger } from "@listwatch/cache";
+import { NetworkError, type ReflectorStatus, silentLogger } from "@listwatch/cache";
+import { Reflector } from "@listwatch/cache/reflector";
 import { FakeClock, type FakeWatcher } from "@listwatch/cache/testing";
 import { deferred } from "../../src/util/deferred.ts";
 import { CountingSignal } from "../counting_signal.ts";

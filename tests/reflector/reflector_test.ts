@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { NetworkError, newStatus, type Status, StatusError } from "@listwatch/cache";
+import { NetworkError, type Status, StatusError } from "@listwatch/cache";
+import { newStatus } from "@listwatch/cache/client";
 import type { FakeWatcher } from "@listwatch/cache/testing";
 import { at, newRun, openWatch, page, refusal, statuses } from "./scripted_source.ts";
 

@@ -1,7 +1,8 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
+import { StatusError } from "@listwatch/cache";
+import { newStatus } from "@listwatch/cache/client";
 import type { FakeWatcher } from "@listwatch/cache/testing";
-import { newStatus, StatusError } from "@listwatch/cache";
 import { type Answer, at, newRun, openWatch, page, type Run } from "./scripted_source.ts";
 
 const MINUTE_MS = 60_000;

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { newStatus, StatusError } from "@listwatch/cache";
+import { StatusError } from "@listwatch/cache";
+import { newStatus } from "@listwatch/cache/client";
 import { FakeClock } from "@listwatch/cache/testing";
 import { LossRecovery, RetryPacing } from "../../src/reflector/retry_pacing.ts";
 

@@ -3,21 +3,19 @@
  * @module
  */
 
+import { type KubernetesObject, type Status, StatusError } from "@listwatch/cache";
+import { newStatus } from "@listwatch/cache/client";
+import type { ReflectorStore } from "@listwatch/cache/queue";
 import {
-  type KubernetesObject,
   type ListerWatcher,
   type ListOptions,
   type ListPage,
   type ListWatchContext,
-  newStatus,
   type Quarantined,
   Reflector,
   type ReflectorOptions,
-  type ReflectorStore,
-  type Status,
-  StatusError,
   type WatchStream,
-} from "@listwatch/cache";
+} from "@listwatch/cache/reflector";
 import { FakeClock, FakeWatcher } from "@listwatch/cache/testing";
 import { onAbort } from "../../src/util/abort.ts";
 import { inBackground } from "../in_background.ts";

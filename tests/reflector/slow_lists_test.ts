@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { type KubernetesObject, type ListWatchContext, Reflector, silentLogger } from "@listwatch/cache";
+import { type KubernetesObject, silentLogger } from "@listwatch/cache";
+import { type ListWatchContext, Reflector } from "@listwatch/cache/reflector";
 import { FakeClock } from "@listwatch/cache/testing";
 import { onAbort } from "../../src/util/abort.ts";
 import { at, page, StoreRecorder } from "./scripted_source.ts";

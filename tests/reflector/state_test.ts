@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { NetworkError, newStatus, StatusError } from "@listwatch/cache";
+import { NetworkError, StatusError } from "@listwatch/cache";
+import { newStatus } from "@listwatch/cache/client";
 import {
   initialState,
   listAttempt,

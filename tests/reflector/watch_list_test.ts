@@ -1,13 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import {
-  type KubernetesObject,
-  type ListerWatcher,
-  NetworkError,
-  Reflector,
-  silentLogger,
-  type StatusError,
-} from "@listwatch/cache";
+import { type KubernetesObject, NetworkError, silentLogger, type StatusError } from "@listwatch/cache";
+import { type ListerWatcher, Reflector } from "@listwatch/cache/reflector";
 import { FakeClock, type FakeWatcher } from "@listwatch/cache/testing";
 import {
   type Answer,

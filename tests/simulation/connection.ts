@@ -3,7 +3,7 @@
  * @module
  */
 
-import type { TimerHandle } from "@listwatch/cache";
+import type { TimerHandle } from "@listwatch/cache/reflector";
 import type { SeededRandom } from "./seeded_random.ts";
 import type { Frame, Mark, Stream } from "./server_model.ts";
 import type { VirtualTime } from "./virtual_time.ts";

@@ -3,14 +3,8 @@
  * @module
  */
 
-import {
-  type Indexer,
-  type Indexers,
-  labelIndexFunc,
-  metaNamespaceIndex,
-  newLister,
-  parseLabelSelector,
-} from "@listwatch/cache";
+import { type Indexer, type Indexers, labelIndexFunc, metaNamespaceIndex, newLister } from "@listwatch/cache";
+import { parseLabelSelector } from "@listwatch/cache/selectors";
 import { keyOfObject, type SimObject } from "./cluster_model.ts";
 
 /** The indices of every informer. */

@@ -3,7 +3,8 @@
  * @module
  */
 
-import type { KubernetesObject, Schema } from "@listwatch/cache";
+import type { KubernetesObject } from "@listwatch/cache";
+import type { Schema } from "@listwatch/cache/client";
 import { type SimObject, stateOf } from "./cluster_model.ts";
 
 /**

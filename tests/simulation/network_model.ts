@@ -3,7 +3,7 @@
  * @module
  */
 
-import { type FetchFunction, newStatus } from "@listwatch/cache";
+import { type FetchFunction, newStatus } from "@listwatch/cache/client";
 import type { Scope } from "./cluster_model.ts";
 import { type Chunking, Connection, type Injury, type Weather } from "./connection.ts";
 import type { SeededRandom } from "./seeded_random.ts";

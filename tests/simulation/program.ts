@@ -3,16 +3,11 @@
  * @module
  */
 
-import {
-  DeltaFIFO,
-  type FetchFunction,
-  type Logger,
-  NetworkError,
-  newCluster,
-  SharedIndexInformer,
-  type StoreEvent,
-  type StreamPause,
-} from "@listwatch/cache";
+import { type Logger, NetworkError, newCluster, SharedIndexInformer } from "@listwatch/cache";
+import type { FetchFunction } from "@listwatch/cache/client";
+import type { StoreEvent } from "@listwatch/cache/informer";
+import { DeltaFIFO } from "@listwatch/cache/queue";
+import type { StreamPause } from "@listwatch/cache/reflector";
 import { type Call, Callers } from "./callers.ts";
 import { type ClusterModel, isWithin, type Scope, type SimObject, stateOf } from "./cluster_model.ts";
 import { SMALL_FRAME_BYTES } from "./cluster_model.ts";

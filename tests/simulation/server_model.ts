@@ -8,7 +8,9 @@
  * @module
  */
 
-import { newStatus, type Status, type TimerHandle } from "@listwatch/cache";
+import type { Status } from "@listwatch/cache";
+import { newStatus } from "@listwatch/cache/client";
+import type { TimerHandle } from "@listwatch/cache/reflector";
 import {
   type ClusterModel,
   isWithin,

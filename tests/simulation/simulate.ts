@@ -3,7 +3,7 @@
  * @module
  */
 
-import { newStatus } from "@listwatch/cache";
+import { newStatus } from "@listwatch/cache/client";
 import { ClusterModel } from "./cluster_model.ts";
 import { clockText, describeAction, describeScenario } from "./describe_scenario.ts";
 import { ListenerCensus } from "./listener_census.ts";

@@ -3,7 +3,8 @@
  * @module
  */
 
-import type { Clock, TimerHandle } from "@listwatch/cache";
+import type { Clock } from "@listwatch/cache";
+import type { TimerHandle } from "@listwatch/cache/reflector";
 
 interface Timer {
   dueMs: number;

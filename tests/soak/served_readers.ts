@@ -8,14 +8,13 @@ import {
   type KubernetesObject,
   metaNamespaceKey,
   newCluster,
-  newReflectorBackoff,
-  realClock,
   type Running,
   SharedIndexInformer,
   silentLogger,
 } from "@listwatch/cache";
 import { type ReadApi, readApi } from "@listwatch/cache/hono";
 import { type ServedFetch, serveFetch } from "@listwatch/cache/node";
+import { newReflectorBackoff, realClock } from "@listwatch/cache/reflector";
 import { sleepUnlessAborted } from "../../src/util/abort.ts";
 import { eventually } from "../cluster/eventually.ts";
 import type { SoakedInformer } from "./soaked_informer.ts";

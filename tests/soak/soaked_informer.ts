@@ -5,21 +5,19 @@
 
 import {
   type DeletedObject,
-  DeltaFIFO,
   type HandlerRegistration,
   type KubernetesObject,
   type Logger,
   metaNamespaceKey,
   type Metrics,
   newCluster,
-  newReflectorBackoff,
-  realClock,
-  type ReflectorOptions,
   type ResourceClient,
   type RestConfig,
   type Running,
   SharedIndexInformer,
 } from "@listwatch/cache";
+import { DeltaFIFO } from "@listwatch/cache/queue";
+import { newReflectorBackoff, realClock, type ReflectorOptions } from "@listwatch/cache/reflector";
 import { sleepUnlessAborted } from "../../src/util/abort.ts";
 import { History } from "../cluster/history.ts";
 import { eventually } from "../cluster/eventually.ts";

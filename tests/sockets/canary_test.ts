@@ -10,13 +10,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, describe, it } from "node:test";
 import { inspect } from "node:util";
-import {
-  type LogFields,
-  type Logger,
-  newCluster,
-  type RestConfig,
-  SharedIndexInformer,
-} from "@listwatch/cache";
+import { type Logger, newCluster, type RestConfig, SharedIndexInformer } from "@listwatch/cache";
 import { serve } from "@listwatch/cache/cli";
 import {
   loadKubeconfig,
@@ -24,6 +18,7 @@ import {
   type ServedFetch,
   serveFetch,
 } from "@listwatch/cache/node";
+import type { LogFields } from "@listwatch/cache/reflector";
 import { FakeClock, InMemoryApiServer, pod } from "@listwatch/cache/testing";
 import { fixture, pem } from "./certificates.ts";
 

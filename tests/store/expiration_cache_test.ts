@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { ExplicitKey, metaNamespaceKey, newExpirationStore, newTTLStore, TTLPolicy } from "@listwatch/cache";
+import { metaNamespaceKey } from "@listwatch/cache";
+import { ExplicitKey, newExpirationStore, newTTLStore, TTLPolicy } from "@listwatch/cache/store";
 import { FakeClock } from "@listwatch/cache/testing";
 
 interface Thing {

@@ -1,4 +1,4 @@
-import { Heap, HeapClosedError, KeyError, NotFoundError } from "@listwatch/cache";
+import { Heap, HeapClosedError, KeyError, NotFoundError } from "@listwatch/cache/store";
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 

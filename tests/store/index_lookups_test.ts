@@ -1,11 +1,6 @@
 import assert from "node:assert/strict";
-import {
-  type Indexer,
-  IndexNotFoundError,
-  type IndexValues,
-  metaNamespaceIndex,
-  metaNamespaceKey,
-} from "@listwatch/cache";
+import { type Indexer, metaNamespaceIndex, metaNamespaceKey } from "@listwatch/cache";
+import { IndexNotFoundError, type IndexValues } from "@listwatch/cache/store";
 import { assertSameObject, describe, it, newIndexer } from "./storages.ts";
 
 interface Pod {

@@ -11,14 +11,12 @@ import {
   type KubernetesObject,
   LABEL_INDEX,
   labelIndexFunc,
-  LabelRequirement,
-  LabelSelector,
-  listAll,
-  listAllByNamespace,
   metaNamespaceIndex,
   metaNamespaceKey,
   newLister,
 } from "@listwatch/cache";
+import { listAll, listAllByNamespace } from "@listwatch/cache/informer";
+import { LabelRequirement, LabelSelector } from "@listwatch/cache/selectors";
 import { propertyOptions } from "../property.ts";
 import { describe, it, newIndexer } from "./storages.ts";
 

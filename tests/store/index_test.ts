@@ -1,14 +1,11 @@
 import assert from "node:assert/strict";
+import { type Indexer, metaNamespaceIndex, metaNamespaceKey, NAMESPACE_INDEX } from "@listwatch/cache";
 import {
-  type Indexer,
   IndexerConflictError,
   IndexFuncError,
   IndexNotFoundError,
-  metaNamespaceIndex,
-  metaNamespaceKey,
-  NAMESPACE_INDEX,
   NoMetaError,
-} from "@listwatch/cache";
+} from "@listwatch/cache/store";
 import { assertSameObject, describe, it, newIndexer } from "./storages.ts";
 
 interface Pod {

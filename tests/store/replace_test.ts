@@ -6,7 +6,7 @@
 import fc from "fast-check";
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { type IndexFuncError, ThreadSafeStore } from "@listwatch/cache";
+import { type IndexFuncError, ThreadSafeStore } from "@listwatch/cache/store";
 import { replaceNow } from "../../src/store/store.ts";
 import { propertyOptions } from "../property.ts";
 

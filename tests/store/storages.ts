@@ -5,14 +5,8 @@
  */
 
 import assert from "node:assert/strict";
-import {
-  type Indexer,
-  type Indexers,
-  type KeyFunc,
-  newIndexer as newIndexerOf,
-  type Store,
-  type StoreOptions,
-} from "@listwatch/cache";
+import type { Indexer, Indexers, KeyFunc } from "@listwatch/cache";
+import { newIndexer as newIndexerOf, type Store, type StoreOptions } from "@listwatch/cache/store";
 import { newEncodedIndexer } from "../../src/store/cache.ts";
 import { type StorageSuites, suitesFor } from "../storages.ts";
 

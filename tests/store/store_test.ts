@@ -1,11 +1,10 @@
 import assert from "node:assert/strict";
 import { describe as describeOnce } from "node:test";
+import { DeletedFinalStateUnknown, metaNamespaceKey } from "@listwatch/cache";
 import {
-  DeletedFinalStateUnknown,
   ExplicitKey,
   IndexFuncError,
   KeyError,
-  metaNamespaceKey,
   newExpirationStore,
   newTTLStore,
   NoMetaError,
@@ -14,7 +13,7 @@ import {
   TransactionError,
   TransformError,
   UndeltaStore,
-} from "@listwatch/cache";
+} from "@listwatch/cache/store";
 import { describe, it, newIndexer, newStore } from "./storages.ts";
 
 interface Thing {

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { ExplicitKey, KeyError, metaNamespaceKey, TransactionError, UndeltaStore } from "@listwatch/cache";
+import { metaNamespaceKey } from "@listwatch/cache";
+import { ExplicitKey, KeyError, TransactionError, UndeltaStore } from "@listwatch/cache/store";
 
 interface Thing {
   metadata: { name: string };

@@ -1,6 +1,8 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { isExpired, isInvalid, type KubernetesObject, newStatus, type WatchItem } from "@listwatch/cache";
+import { isExpired, isInvalid, type KubernetesObject } from "@listwatch/cache";
+import { newStatus } from "@listwatch/cache/client";
+import type { WatchItem } from "@listwatch/cache/reflector";
 import { FakeControllerSource, FakeWatcher, pod } from "@listwatch/cache/testing";
 
 // Made when it is asked for: workerd makes no signals while a module is loaded.

@@ -1,14 +1,8 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import {
-  type ExpirationPolicy,
-  type KubernetesObject,
-  metaNamespaceKey,
-  newExpirationStore,
-  Reflector,
-  silentLogger,
-  type Store,
-} from "@listwatch/cache";
+import { type KubernetesObject, metaNamespaceKey, silentLogger } from "@listwatch/cache";
+import { Reflector } from "@listwatch/cache/reflector";
+import { type ExpirationPolicy, newExpirationStore, type Store } from "@listwatch/cache/store";
 import { FakeControllerSource, FakeCustomStore, FakeExpirationPolicy, pod } from "@listwatch/cache/testing";
 
 describe("a store of functions", () => {

@@ -5,7 +5,7 @@ import {
   KeyedBackoff,
   newReflectorBackoff,
   RetryWithDeadline,
-} from "@listwatch/cache";
+} from "@listwatch/cache/reflector";
 import { FakeClock } from "@listwatch/cache/testing";
 import fc from "fast-check";
 import assert from "node:assert/strict";

@@ -1,4 +1,4 @@
-import { realClock } from "@listwatch/cache";
+import { realClock } from "@listwatch/cache/reflector";
 import { FakeClock } from "@listwatch/cache/testing";
 import { DelayingQueue } from "@listwatch/cache/workqueue";
 import assert from "node:assert/strict";

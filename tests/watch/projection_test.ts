@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { Projection, type ProjectionOptions } from "@listwatch/cache";
+import { Projection, type ProjectionOptions } from "@listwatch/cache/client";
 import { propertyOptions } from "../property.ts";
 
 // deno-lint-ignore no-explicit-any -- of any shape

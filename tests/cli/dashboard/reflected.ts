@@ -2,13 +2,13 @@ import {
   type KubernetesObject,
   metaNamespaceIndex,
   newCluster,
-  parseResource,
   SharedIndexInformer,
   silentLogger,
 } from "@listwatch/cache";
+import { parseResource } from "@listwatch/cache/client";
+import { FakeClock, InMemoryApiServer } from "@listwatch/cache/testing";
 import { builtinResource } from "../../../src/protocol/builtin_resources.ts";
 import type { ApiResource } from "../../../src/protocol/api_resource.ts";
-import { FakeClock, InMemoryApiServer } from "@listwatch/cache/testing";
 import type { ReflectedIndex, ReflectedResource } from "../../../src/cli/dashboard/reflected_resource.ts";
 
 interface Pod extends KubernetesObject {

@@ -1,4 +1,4 @@
-import { DeltaFIFO, type ObjectDeltas } from "@listwatch/cache";
+import { DeltaFIFO, type ObjectDeltas } from "@listwatch/cache/queue";
 import { argument, type Case, type Outcome, type Step } from "./harness.ts";
 import { lookUp } from "./lookups.ts";
 import { knownObjectsOf, popOnce, runQueueSteps } from "./queue_steps.ts";

@@ -1,4 +1,4 @@
-import { FIFO } from "@listwatch/cache";
+import { FIFO } from "@listwatch/cache/queue";
 import { argument, type Case, type Outcome, type Step } from "./harness.ts";
 import { lookUp } from "./lookups.ts";
 import { popOnce, process, runQueueSteps } from "./queue_steps.ts";

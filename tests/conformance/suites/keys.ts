@@ -1,13 +1,15 @@
 import {
   deletionHandlingMetaNamespaceKey,
+  metaNamespaceIndex,
+  metaNamespaceKey,
+  splitMetaNamespaceKey,
+} from "@listwatch/cache";
+import {
   deletionHandlingObjectToName,
   formatObjectName,
   indexFuncToKeyFunc,
-  metaNamespaceIndex,
-  metaNamespaceKey,
   parseObjectName,
-  splitMetaNamespaceKey,
-} from "@listwatch/cache";
+} from "@listwatch/cache/store";
 import { argument, type Case, type Outcome, runSteps, type Step, unknownOp } from "./harness.ts";
 import { decodeValue } from "./values.ts";
 

@@ -1,4 +1,6 @@
-import { deletionHandlingMetaNamespaceKey, MutationCache, newIndexer, silentLogger } from "@listwatch/cache";
+import { deletionHandlingMetaNamespaceKey, silentLogger } from "@listwatch/cache";
+import { MutationCache } from "@listwatch/cache/informer";
+import { newIndexer } from "@listwatch/cache/store";
 import { FakeClock } from "@listwatch/cache/testing";
 import { argument, type Case, type Outcome, runSteps, type Step, unknownOp } from "./harness.ts";
 import { decodeValue, encodeValue, indexersOf, isSameValue, withoutOrder } from "./values.ts";

@@ -3,7 +3,8 @@
  * @module
  */
 
-import { ErrRequeue, type KeyFunc } from "@listwatch/cache";
+import type { KeyFunc } from "@listwatch/cache";
+import { ErrRequeue } from "@listwatch/cache/queue";
 import {
   argument,
   type Case,

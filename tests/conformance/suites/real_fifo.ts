@@ -1,4 +1,4 @@
-import { type Deltas, RealFIFO } from "@listwatch/cache";
+import { type Deltas, RealFIFO } from "@listwatch/cache/queue";
 import { argument, type Case, codeOf, type Outcome, type Step, unknownOp } from "./harness.ts";
 import { knownObjectsOf, process, runQueueSteps } from "./queue_steps.ts";
 import { decodeValue, encodeDelta, keyFuncOf, transform } from "./values.ts";

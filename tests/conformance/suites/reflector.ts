@@ -7,28 +7,29 @@
  */
 
 import {
-  isBadRequest,
-  isConnectionRefused,
   isExpired,
   isForbidden,
-  isInternalError,
   isInvalid,
   isNotFound,
-  isResourceVersionTooLarge,
-  isServiceUnavailable,
-  isTimeout,
   isTooManyRequests,
   isUnauthorized,
   type KubernetesObject,
   metaNamespaceKey,
   NetworkError,
   newCluster,
-  newStore,
-  Reflector,
-  type ReflectorStore,
   silentLogger,
-  VeryShortWatchError,
 } from "@listwatch/cache";
+import {
+  isBadRequest,
+  isConnectionRefused,
+  isInternalError,
+  isResourceVersionTooLarge,
+  isServiceUnavailable,
+  isTimeout,
+} from "@listwatch/cache/client";
+import type { ReflectorStore } from "@listwatch/cache/queue";
+import { Reflector, VeryShortWatchError } from "@listwatch/cache/reflector";
+import { newStore } from "@listwatch/cache/store";
 import { canonical, type Case } from "./harness.ts";
 
 /** One answer of the script. */

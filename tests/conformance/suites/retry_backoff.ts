@@ -1,4 +1,4 @@
-import { Backoff, BackoffManager, KeyedBackoff, RetryWithDeadline } from "@listwatch/cache";
+import { Backoff, BackoffManager, KeyedBackoff, RetryWithDeadline } from "@listwatch/cache/reflector";
 import { FakeClock } from "@listwatch/cache/testing";
 import {
   argument,

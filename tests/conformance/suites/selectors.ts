@@ -8,7 +8,7 @@ import {
   parseFieldSelector,
   parseLabelSelector,
   unescapeFieldValue,
-} from "@listwatch/cache";
+} from "@listwatch/cache/selectors";
 import { argument, type Case, type Outcome, runSteps, type Step, unknownOp } from "./harness.ts";
 
 /**

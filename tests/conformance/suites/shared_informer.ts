@@ -6,23 +6,20 @@
 import {
   type Clock,
   DeletedFinalStateUnknown,
-  DeltaFIFO,
   FilteringResourceEventHandler,
   type HandlerRegistration,
   type IndexFunc,
   type KubernetesObject,
-  type ListerWatcher,
-  newStatus,
-  type Queue,
-  type QueueContext,
-  realClock,
   type ResourceEventHandler,
   SharedIndexInformer,
   type SharedIndexInformerOptions,
   silentLogger,
   StatusError,
-  type WatchItem,
 } from "@listwatch/cache";
+import { newStatus } from "@listwatch/cache/client";
+import type { QueueContext } from "@listwatch/cache/informer";
+import { DeltaFIFO, type Queue } from "@listwatch/cache/queue";
+import { type ListerWatcher, realClock, type WatchItem } from "@listwatch/cache/reflector";
 import { FakeClock } from "@listwatch/cache/testing";
 import { canonical, type Case } from "./harness.ts";
 

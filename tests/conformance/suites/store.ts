@@ -1,12 +1,11 @@
+import { deletionHandlingMetaNamespaceKey, type Indexer } from "@listwatch/cache";
 import {
-  deletionHandlingMetaNamespaceKey,
-  type Indexer,
   newIndexer,
   type Store,
   type StoreOptions,
   type Transaction,
   TransactionError,
-} from "@listwatch/cache";
+} from "@listwatch/cache/store";
 import { argument, type Case, type Outcome, runSteps, type Step, unknownOp } from "./harness.ts";
 import { lookUp } from "./lookups.ts";
 import {

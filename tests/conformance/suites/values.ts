@@ -6,13 +6,12 @@
 import {
   DeletedFinalStateUnknown,
   deletionHandlingMetaNamespaceKey,
-  ExplicitKey,
   type Indexers,
   type KeyFunc,
   metaNamespaceIndex,
   metaNamespaceKey,
-  NoMetaError,
 } from "@listwatch/cache";
+import { ExplicitKey, NoMetaError } from "@listwatch/cache/store";
 import { canonical, type Step } from "./harness.ts";
 
 /** A value as a case holds it. */

@@ -10,12 +10,12 @@ import {
   type KubernetesObject,
   metaNamespaceKey,
   newCluster,
-  newStore,
-  Reflector,
   SharedIndexInformer,
   silentLogger,
 } from "@listwatch/cache";
 import { readApi } from "@listwatch/cache/hono";
+import { Reflector } from "@listwatch/cache/reflector";
+import { newStore } from "@listwatch/cache/store";
 import { InMemoryApiServer, pod } from "@listwatch/cache/testing";
 import { DelayingQueue } from "@listwatch/cache/workqueue";
 

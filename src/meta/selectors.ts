@@ -1,0 +1,39 @@
+/**
+ * Label and field selectors: parsing them, building them, matching objects with them.
+ *
+ * @example
+ * ```ts
+ * import { parseLabelSelector } from "@listwatch/cache/selectors";
+ * const selector = parseLabelSelector("app=web,tier in (front)");
+ * console.log(selector.matches({ app: "web", tier: "front" })); // true
+ * ```
+ *
+ * @module
+ */
+
+export {
+  escapeFieldValue,
+  type FieldGetter,
+  type FieldRequirement,
+  FieldSelector,
+  fieldSelectorFromSet,
+  type FieldSet,
+  fieldsEverything,
+  fieldsNothing,
+  parseFieldSelector,
+  unescapeFieldValue,
+} from "./fields.ts";
+export {
+  type LabelOperator,
+  LabelRequirement,
+  LabelSelector,
+  labelSelectorFromSet,
+  labelSelectorFromSpec,
+  type LabelSelectorSpec,
+  type LabelSet,
+  labelsEverything,
+  labelsNothing,
+  parseLabelSelector,
+  SelectorParseError,
+  type SelectorParseErrorOptions,
+} from "./labels.ts";
