@@ -3,7 +3,7 @@
  * @module
  */
 
-import { type LabelRequirement, type LabelSet, parseInt64 } from "./selector_requirement.ts";
+import { type LabelRequirement, type LabelSet, parseInt64 } from "./label_requirement.ts";
 
 /** Whether labels fulfil what was compiled. */
 export type LabelTest = (labels: LabelSet | undefined) => boolean;

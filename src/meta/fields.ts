@@ -3,8 +3,7 @@
  * @module
  */
 
-import { SelectorParseError } from "./selector_error.ts";
-import { quoted } from "./selector_names.ts";
+import { quoted, SelectorParseError } from "./selector_parse_error.ts";
 
 /**
  * One condition of a {@linkcode FieldSelector}.

@@ -4,9 +4,9 @@
  */
 
 import { compileLabels, type LabelTest } from "./compiled_labels.ts";
-import { SelectorParseError } from "./selector_error.ts";
-import { parseLabelRequirements } from "./selector_parser.ts";
-import { type LabelOperator, LabelRequirement, type LabelSet } from "./selector_requirement.ts";
+import { parseLabelRequirements } from "./label_parser.ts";
+import { type LabelOperator, LabelRequirement, type LabelSet } from "./label_requirement.ts";
+import { SelectorParseError } from "./selector_parse_error.ts";
 
 /**
  * A condition on labels: all of its requirements must hold. Immutable.
@@ -206,5 +206,5 @@ function requirementsOfSet(labels: LabelSet): LabelRequirement[] {
   );
 }
 
-export { type LabelOperator, LabelRequirement, type LabelSet } from "./selector_requirement.ts";
-export { SelectorParseError, type SelectorParseErrorOptions } from "./selector_error.ts";
+export { type LabelOperator, LabelRequirement, type LabelSet } from "./label_requirement.ts";
+export { SelectorParseError, type SelectorParseErrorOptions } from "./selector_parse_error.ts";

@@ -55,3 +55,8 @@ export class SelectorParseError extends CacheError {
     this.position = options.position;
   }
 }
+
+/** A text in quotes, shortened if it is long. */
+export function quoted(text: string): string {
+  return JSON.stringify(text.length > 80 ? `${text.slice(0, 80)}...` : text);
+}

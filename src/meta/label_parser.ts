@@ -3,9 +3,8 @@
  * @module
  */
 
-import { SelectorParseError } from "./selector_error.ts";
-import { labelKeyProblem, quoted } from "./selector_names.ts";
-import { type LabelOperator, LabelRequirement } from "./selector_requirement.ts";
+import { labelKeyProblem, type LabelOperator, LabelRequirement } from "./label_requirement.ts";
+import { quoted, SelectorParseError } from "./selector_parse_error.ts";
 
 /**
  * Parses a label selector into its requirements, in the order of the text.
