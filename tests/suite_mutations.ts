@@ -128,9 +128,9 @@ export const SUITE_MUTATIONS: readonly SuiteMutation[] = [
   },
   {
     name: "read API: a token of another list is good for this one",
-    file: "src/hono/continue_token.ts",
-    find: 'return list === identity ? { resourceVersion: rv, start } : "foreign";',
-    replace: "return { resourceVersion: rv, start };",
+    file: "src/hono/list.ts",
+    find: "if (token.list !== request.identity) {",
+    replace: "if (token.list === undefined) {",
     test: "tests/hono/reads_test.ts",
   },
   {

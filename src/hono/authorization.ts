@@ -5,7 +5,7 @@
 
 import type { Context } from "hono";
 import { newStatus, type Status } from "../meta/status.ts";
-import type { ResourcePath } from "./request_path.ts";
+import type { ResourcePath } from "../protocol/resource_path.ts";
 
 /**
  * Who asks, as an `authenticate` hook found out.

@@ -17,7 +17,8 @@ import {
   type UserInfo,
 } from "./authorization.ts";
 import { formatGroupResource } from "../meta/resource.ts";
-import { groupAndKind, isStatus, tooManyRequests } from "./responses.ts";
+import { isStatus, resourceDetails } from "../protocol/statuses.ts";
+import { tooManyRequests } from "./responses.ts";
 
 /** Options of {@linkcode newGate}. */
 export interface GateOptions {
@@ -165,6 +166,6 @@ function forbidden(attributes: RequestAttributes, why: string): Status {
     403,
     "Forbidden",
     `${what} is forbidden: User ${user} cannot ${verb} resource "${resource}" in API group "${group}" ${where}${reason}`,
-    { ...(name !== "" && { name }), ...groupAndKind(attributes) },
+    { ...(name !== "" && { name }), ...resourceDetails(attributes) },
   );
 }

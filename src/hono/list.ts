@@ -9,10 +9,11 @@ import type { LabelSelector } from "../meta/labels.ts";
 import { newStatus, type Status } from "../meta/status.ts";
 import type { VersionWaitOptions } from "../meta/version_waiters.ts";
 import type { Held } from "../store/object_codec.ts";
-import { decodeContinue, encodeContinue, LATEST } from "./continue_token.ts";
+import { decodeContinue, encodeContinue, LATEST } from "../protocol/continue_token.ts";
+import { continueTooOld, isStatus, tooLargeResourceVersion } from "../protocol/statuses.ts";
 import type { EventLog } from "./event_log.ts";
 import { OPEN_UNITS, type Pacer } from "./pacer.ts";
-import { stateTooOld, tooLarge } from "./responses.ts";
+import { stateTooOld } from "./responses.ts";
 import type { Selection } from "./selection.ts";
 import { lowerBound, type Snapshot } from "./snapshot.ts";
 
@@ -56,11 +57,9 @@ export async function readPage<T extends KubernetesObject>(
   let start = namespace === "" ? "" : `${namespace}/`;
   let snapshot: Snapshot<T> | undefined;
   if (options.continue !== undefined) {
-    const token = decodeContinue(options.continue, request.identity);
-    if (token === "invalid") {
-      return newStatus(400, "BadRequest", "invalid continue token: continue key is not valid");
-    }
-    if (token === "foreign") {
+    const token = decodeContinue(options.continue);
+    if (isStatus(token)) return token;
+    if (token.list !== request.identity) {
       return newStatus(
         400,
         "BadRequest",
@@ -70,7 +69,9 @@ export async function readPage<T extends KubernetesObject>(
     if (token.start > start) start = token.start;
     const isNow = token.resourceVersion === LATEST || token.resourceVersion === log.resourceVersion;
     snapshot = isNow ? log.candidates(request.labels) : log.stateAt(token.resourceVersion);
-    if (snapshot === undefined) return continueTooOld(token.start, request.identity);
+    if (snapshot === undefined) {
+      return continueTooOld(encodeContinue({ ...token, resourceVersion: LATEST }));
+    }
   } else {
     const state = await stateFor(log, request);
     if ("status" in state) return state.status;
@@ -92,7 +93,7 @@ async function stateFor<T extends KubernetesObject>(
   const { resourceVersion = "0", resourceVersionMatch, limit } = request.options;
   if (resourceVersion === "0") return { snapshot: log.candidates(request.labels) };
   if (!await log.reaches(resourceVersion, request.wait)) {
-    return { status: tooLarge(resourceVersion, log.resourceVersion) };
+    return { status: tooLargeResourceVersion(resourceVersion, log.resourceVersion) };
   }
   // A page at a resourceVersion is one of exactly that state, as it was before resourceVersionMatch was invented.
   const isExact = resourceVersionMatch === "Exact" ||
@@ -136,22 +137,10 @@ async function cut<T extends KubernetesObject>(
   return {
     metadata: {
       resourceVersion,
-      continue: encodeContinue({ resourceVersion, start: keys[i - 1] + "\0" }, at.identity),
+      continue: encodeContinue({ resourceVersion, start: keys[i - 1] + "\0", list: at.identity }),
       // Told only where it is known without looking at every object.
       ...(selection === undefined && { remainingItemCount: end - i }),
     },
     ...page,
   };
-}
-
-function continueTooOld(start: string, identity: string): Status {
-  const status = newStatus(
-    410,
-    "Expired",
-    "The provided continue parameter is too old to display a consistent list result. You can start a new list " +
-      "without the continue parameter, or use the continue token in this response to retrieve the remainder of the " +
-      "results. Continuing with the provided token results in an inconsistent list - objects that were created, " +
-      "modified, or deleted between the time the first chunk was returned and now may show up in the list.",
-  );
-  return { ...status, metadata: { continue: encodeContinue({ resourceVersion: LATEST, start }, identity) } };
 }

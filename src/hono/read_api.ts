@@ -8,6 +8,8 @@ import { routePath } from "hono/route";
 import { builtinResource } from "../protocol/builtin_resources.ts";
 import type { ApiResource } from "../protocol/api_resource.ts";
 import { answerDiscovery } from "../protocol/discovery.ts";
+import { parseResourcePath, pathSegments, type ResourcePath } from "../protocol/resource_path.ts";
+import { isStatus, methodNotAllowed, unknownPath } from "../protocol/statuses.ts";
 import type { KubernetesObject } from "../meta/object.ts";
 import { parseResource } from "../meta/resource.ts";
 import type { Status } from "../meta/status.ts";
@@ -22,17 +24,8 @@ import type { ReadApiOptions, VersionInfo } from "./read_api_options.ts";
 import { Pacer } from "./pacer.ts";
 import { type ReadSettings, readSettings } from "./read_settings.ts";
 import { type Reader, Readers } from "./readers.ts";
-import { parseResourcePath, type ResourcePath } from "./request_path.ts";
 import { answerResource, type ServedResource } from "./resource_handler.ts";
-import {
-  GUARD_HEADERS,
-  isStatus,
-  methodNotAllowed,
-  readOnly,
-  statusResponse,
-  tooManyRequests,
-  unknownPath,
-} from "./responses.ts";
+import { GUARD_HEADERS, readOnly, statusResponse, tooManyRequests } from "./responses.ts";
 
 /**
  * What {@linkcode readApi} makes: a hono app, and a hold on its watches.
@@ -183,11 +176,12 @@ const MAX_PATH = 2_048;
 
 async function route(c: Context, state: ReadApiState, reader: Reader): Promise<Response> {
   const pathname = new URL(c.req.url).pathname.slice(0, MAX_PATH + 1);
-  const segments = pathname.length > MAX_PATH ? undefined : pathSegments(c, pathname);
+  const segments = pathname.length > MAX_PATH ? undefined : pathSegments(unmounted(c, pathname));
   const path = segments && parseResourcePath(segments);
   // As Hono turns HEAD into GET, which would open a watch that nobody reads.
   const { method } = c.req.raw;
-  if (path === undefined) {
+  // Subresources are not served.
+  if (path === undefined || path.subresource !== "") {
     const asked = askedOfPath(segments === undefined ? pathname : `/${segments.join("/")}`);
     const refusal = await refusalOf(c, state, reader, asked);
     if (refusal !== undefined) return statusResponse(refusal);
@@ -283,17 +277,11 @@ async function drain(body: ReadableStream<Uint8Array> | null): Promise<boolean> 
   }
 }
 
-/** The decoded path segments after what the app is mounted under; `undefined` if they do not decode. */
-function pathSegments(c: Context, pathname: string): string[] | undefined {
+/** The path below the one that the app is mounted at. */
+function unmounted(c: Context, pathname: string): string {
   // The route is the mount's path and "/api/*".
   const mounted = routePath(c).split("/").length - 3;
-  const segments = pathname.split("/").slice(1 + mounted);
-  if (segments.at(-1) === "") segments.pop();
-  try {
-    return segments.map(decodeURIComponent);
-  } catch {
-    return undefined;
-  }
+  return `/${pathname.split("/").slice(1 + mounted).join("/")}`;
 }
 
 function isAt(resource: ApiResource, path: ResourcePath): boolean {

@@ -5,12 +5,16 @@
 
 import type { Context } from "hono";
 import type { ApiResource } from "../protocol/api_resource.ts";
+import { listIdentity } from "../protocol/continue_token.ts";
 import { type ListQuery, parseListQuery, wantsWatch } from "../protocol/list_query.ts";
+import type { ResourcePath } from "../protocol/resource_path.ts";
+import { wantsPretty } from "../protocol/responses.ts";
+import { isStatus, objectNotFound, tooLargeResourceVersion, watchTooOld } from "../protocol/statuses.ts";
+import { formatObjectName } from "../meta/keys.ts";
 import type { KubernetesObject } from "../meta/object.ts";
 import type { VersionWaitOptions } from "../meta/version_waiters.ts";
 import type { TurnQueue } from "../util/turn_queue.ts";
 import { askedOf } from "./authorization.ts";
-import { listIdentity } from "./continue_token.ts";
 import { listResponse, objectResponse } from "./encoding.ts";
 import type { EventLog } from "./event_log.ts";
 import type { Gate, Permission } from "./gate.ts";
@@ -18,17 +22,7 @@ import { readPage } from "./list.ts";
 import { Pacer } from "./pacer.ts";
 import type { ReadSettings } from "./read_settings.ts";
 import type { Reader, Readers } from "./readers.ts";
-import type { ResourcePath } from "./request_path.ts";
-import {
-  GUARD_HEADERS,
-  isStatus,
-  notSynced,
-  objectNotFound,
-  statusResponse,
-  tooLarge,
-  tooManyRequests,
-  watchTooOld,
-} from "./responses.ts";
+import { GUARD_HEADERS, notSynced, statusResponse, tooManyRequests } from "./responses.ts";
 import { newSelection } from "./selection.ts";
 import type { ServedInformer } from "./served_informer.ts";
 import { newView, type View } from "./view.ts";
@@ -92,7 +86,7 @@ export async function answerResource(c: Context, request: ResourceRequest): Prom
   if (isStatus(view)) return statusResponse(view);
   if (!query.ok) return statusResponse(query.status);
   if (!target.log.isReady()) return statusResponse(notSynced(target.resource));
-  const shape = { view, pretty: isPretty(c, searchParams) };
+  const shape = { view, pretty: wantsPretty(searchParams, c.req.header("User-Agent")) };
   if (isOne) return await answerGet(request, query, shape);
   if (isWatch) return await answerWatch(request, query, { view, permission });
   return await answerList(request, query, { ...shape, permission });
@@ -107,9 +101,9 @@ async function answerGet(request: ResourceRequest, query: ListQuery, shape: Shap
   const { target, path, wait } = request;
   const { resourceVersion = "0" } = query.options;
   if (resourceVersion !== "0" && !await target.log.reaches(resourceVersion, wait)) {
-    return statusResponse(tooLarge(resourceVersion, target.log.resourceVersion));
+    return statusResponse(tooLargeResourceVersion(resourceVersion, target.log.resourceVersion));
   }
-  const key = path.namespace === "" ? path.name : `${path.namespace}/${path.name}`;
+  const key = formatObjectName(path);
   const object = target.informer.indexer.getByKey(key);
   return object === undefined
     ? statusResponse(objectNotFound(target.resource, path.name))
@@ -183,7 +177,7 @@ async function answerWatch(
   };
   if (sendInitialEvents) {
     if (resourceVersion !== "0" && !await log.reaches(resourceVersion, wait)) {
-      return watchResponse(errorStream(tooLarge(resourceVersion, log.resourceVersion)));
+      return watchResponse(errorStream(tooLargeResourceVersion(resourceVersion, log.resourceVersion)));
     }
     const initial = log.candidates(query.labels);
     const from = { cursor: log.head, resourceVersion: log.resourceVersion, initial };
@@ -208,11 +202,4 @@ const WATCH_HEADERS: Readonly<Record<string, string>> = {
 
 function watchResponse(body: ReadableStream<Uint8Array>): Response {
   return new Response(body as ReadableStream<Uint8Array<ArrayBuffer>>, { headers: WATCH_HEADERS });
-}
-
-// As API servers do: people read what their command line and their browser show.
-function isPretty(c: Context, searchParams: URLSearchParams): boolean {
-  const pretty = searchParams.get("pretty");
-  if (pretty !== null && pretty !== "") return /^(1|t|true)$/i.test(pretty);
-  return /^(curl|Wget|Mozilla\/5\.0)/.test(c.req.header("User-Agent") ?? "");
 }

@@ -3,9 +3,9 @@
  * @module
  */
 
-import { negotiate, type Representation } from "../protocol/accept.ts";
 import type { ApiResource } from "../protocol/api_resource.ts";
-import { notAcceptableStatus } from "../protocol/discovery.ts";
+import { negotiateShape, partialMetadata } from "../protocol/object_shape.ts";
+import { isStatus, notAcceptable } from "../protocol/statuses.ts";
 import type { KubernetesObject, ListMeta, ObjectMeta } from "../meta/object.ts";
 import { groupVersion } from "../meta/resource.ts";
 import { newStatus, type Status } from "../meta/status.ts";
@@ -42,52 +42,25 @@ export interface ViewRequest {
   readonly nowMs: () => number;
 }
 
-const META_GROUP = "meta.k8s.io";
-const META_VERSIONS: readonly string[] = ["v1", "v1beta1"];
-const KINDS: readonly string[] = ["Table", "PartialObjectMetadata", "PartialObjectMetadataList"];
-
 /** The view a request asks for, or the Status that refuses it: 406, or 400 for a wrong `includeObject`. */
 export function newView(resource: ApiResource, request: ViewRequest): View | Status {
-  const agreed = negotiate(request.accept, {
-    converts: ({ group, version, kind }) =>
-      group === META_GROUP && META_VERSIONS.includes(version) && KINDS.includes(kind),
-  });
-  if (agreed === undefined) return notAcceptableStatus(["application/json"]);
-  return viewAs(resource, agreed, request);
-}
-
-function viewAs(resource: ApiResource, agreed: Representation, request: ViewRequest): View | Status {
-  const kind = agreed.convertTo?.kind;
-  if (agreed.convertTo === undefined) return newObjectView(resource);
-  const apiVersion = groupVersion(agreed.convertTo);
-  if (kind === "Table") {
-    const include = request.searchParams.get("includeObject") || "Metadata";
-    if (include !== "None" && include !== "Metadata" && include !== "Object") {
-      return newStatus(
-        400,
-        "BadRequest",
-        `Unable to convert to Table as requested: includeObject: Invalid value: ${
-          JSON.stringify(include)
-        }: ` +
-          'must be "None", "Metadata" or "Object"',
-      );
-    }
-    const includeObject: IncludeObject = include;
-    return newTableView(resource, { apiVersion, includeObject, nowMs: request.nowMs });
-  }
-  // A list is asked for by the list's kind, anything else by the single kind; the wrong one is not acceptable.
-  if ((kind === "PartialObjectMetadataList") !== (request.verb === "list")) {
+  const shape = negotiateShape(resource, { accept: request.accept, isList: request.verb === "list" });
+  if (shape === undefined) return notAcceptable(["application/json"]);
+  if (isStatus(shape)) return shape;
+  if (shape.kind === "object") return newObjectView(resource);
+  const { apiVersion } = shape;
+  if (shape.kind === "PartialObjectMetadata") return newMetadataView(apiVersion);
+  const include = request.searchParams.get("includeObject") || "Metadata";
+  if (include !== "None" && include !== "Metadata" && include !== "Object") {
     return newStatus(
-      406,
-      "NotAcceptable",
-      request.verb === "list"
-        ? `you requested PartialObjectMetadata, but the requested object is a list (${resource.kind}List); ` +
-          "ask for PartialObjectMetadataList"
-        : `you requested PartialObjectMetadataList, but the requested object is not a list (${resource.kind}); ` +
-          "ask for PartialObjectMetadata",
+      400,
+      "BadRequest",
+      `Unable to convert to Table as requested: includeObject: Invalid value: ${JSON.stringify(include)}: ` +
+        'must be "None", "Metadata" or "Object"',
     );
   }
-  return newMetadataView(apiVersion);
+  const includeObject: IncludeObject = include;
+  return newTableView(resource, { apiVersion, includeObject, nowMs: request.nowMs });
 }
 
 function newObjectView(resource: ApiResource): View {
@@ -115,11 +88,7 @@ function newObjectView(resource: ApiResource): View {
 }
 
 function newMetadataView(apiVersion: string): View {
-  const partial = (object: KubernetesObject) => ({
-    kind: "PartialObjectMetadata",
-    apiVersion,
-    metadata: object.metadata ?? {},
-  });
+  const partial = (object: KubernetesObject) => partialMetadata(object, apiVersion);
   return {
     sharedAs: apiVersion,
     one: partial,

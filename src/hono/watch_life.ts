@@ -6,7 +6,7 @@
 import { type Clock, monotonicNow, type TimerHandle } from "../util/clock.ts";
 import type { UserInfo } from "./authorization.ts";
 import { isOver, type Permission } from "./gate.ts";
-import { isStatus } from "./responses.ts";
+import { isStatus } from "../protocol/statuses.ts";
 
 /** Options of {@linkcode WatchLife}. */
 export interface WatchLifeOptions {

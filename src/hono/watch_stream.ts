@@ -16,7 +16,7 @@ import type { LogEntry } from "./log_entry.ts";
 import type { Permission } from "./gate.ts";
 import { OPEN_UNITS, type Pacer } from "./pacer.ts";
 import { newStalledError, type OpenWatch, type Reader, type Readers } from "./readers.ts";
-import { watchTooOld } from "./responses.ts";
+import { watchTooOld } from "../protocol/statuses.ts";
 import type { Selection } from "./selection.ts";
 import type { Snapshot } from "./snapshot.ts";
 import type { View } from "./view.ts";

@@ -67,7 +67,7 @@ export interface Status {
  * Makes a `Status` that says Failure.
  *
  * @param code The HTTP status code.
- * @param reason One word that machines read: `NotFound`, `Expired`, `TooManyRequests`.
+ * @param reason One word that machines read: `NotFound`, `Expired`, `TooManyRequests`; left out where it is `""`.
  * @param message The text that people read.
  *
  * @example
@@ -78,16 +78,16 @@ export interface Status {
  * ```
  */
 export function newStatus(code: number, reason: string, message: string, details?: StatusDetails): Status {
-  const status: Status = {
+  return {
     kind: "Status",
     apiVersion: "v1",
     metadata: {},
     status: "Failure",
     message,
-    reason,
+    ...(reason !== "" && { reason }),
+    ...(details !== undefined && { details }),
     code,
   };
-  return details === undefined ? status : { ...status, details };
 }
 
 /**

@@ -4,9 +4,10 @@
  */
 
 import { groupVersion, type GroupVersionKind } from "../meta/resource.ts";
-import { newStatus, type Status } from "../meta/status.ts";
+import { textHash } from "../util/text_hash.ts";
 import { negotiate } from "./accept.ts";
 import { type ApiResource, isBuiltinGroup, singularName } from "./api_resource.ts";
+import { notAcceptable } from "./statuses.ts";
 
 /** What is asked of {@linkcode answerDiscovery}. */
 export interface DiscoveryRequest {
@@ -75,18 +76,18 @@ function answerRoot(
     converts: ({ group, version, kind }) =>
       group === "apidiscovery.k8s.io" && version === "v2" && kind === "APIGroupDiscoveryList",
   });
-  if (agreed === undefined) return notAcceptable();
+  if (agreed === undefined) return refuse();
   if (agreed.convertTo === undefined) return answer(200, JSON_TYPE, plain());
   const isCore = /^\/api\/?$/.test(request.path);
   const body = text(aggregatedDocument(resources.filter((resource) => (resource.group === "") === isCore)));
-  const etag = `"${hash(body)}"`;
+  const etag = `"${textHash(body).toUpperCase()}"`;
   const headers = { ...COMMON_HEADERS, ETag: etag };
   if (matches(request.ifNoneMatch, etag)) return { status: 304, headers, body: null };
   return { status: 200, headers: { ...headers, "Content-Type": AGGREGATED_TYPE }, body };
 }
 
 function answerPlain(request: DiscoveryRequest, document: unknown): DiscoveryAnswer {
-  return negotiate(request.accept) === undefined ? notAcceptable() : answer(200, JSON_TYPE, document);
+  return negotiate(request.accept) === undefined ? refuse() : answer(200, JSON_TYPE, document);
 }
 
 const COMMON_HEADERS: Readonly<Record<string, string>> = {
@@ -98,17 +99,8 @@ function answer(status: 200 | 406, contentType: string, document: unknown): Disc
   return { status, headers: { ...COMMON_HEADERS, "Content-Type": contentType }, body: text(document) };
 }
 
-function notAcceptable(): DiscoveryAnswer {
-  return answer(406, JSON_TYPE, notAcceptableStatus([JSON_TYPE]));
-}
-
-/** The status of a request whose `Accept` header fits nothing. */
-export function notAcceptableStatus(mediaTypes: readonly string[]): Status {
-  return newStatus(
-    406,
-    "NotAcceptable",
-    `only the following media types are accepted: ${mediaTypes.join(", ")}`,
-  );
+function refuse(): DiscoveryAnswer {
+  return answer(406, JSON_TYPE, notAcceptable([JSON_TYPE]));
 }
 
 /** The document at `/api`. */
@@ -220,17 +212,4 @@ function text(document: unknown): string {
 function matches(ifNoneMatch: string | null | undefined, etag: string): boolean {
   if (!ifNoneMatch) return false;
   return ifNoneMatch.split(",").some((tag) => tag.trim() === "*" || tag.trim().replace(/^W\//, "") === etag);
-}
-
-// FNV-1a, two lanes of 32 bits: an ETag has to tell documents apart, not to withstand an attacker.
-function hash(body: string): string {
-  let a = 0x811c9dc5;
-  let b = 0x01000193;
-  for (let i = 0; i < body.length; i++) {
-    const unit = body.charCodeAt(i);
-    a = Math.imul(a ^ unit, 0x01000193);
-    b = Math.imul(b ^ unit, 0x85ebca6b) ^ (b >>> 13);
-  }
-  const hex = (lane: number) => (lane >>> 0).toString(16).padStart(8, "0");
-  return (hex(a) + hex(b)).toUpperCase();
 }

@@ -284,8 +284,7 @@ function malformedList(problem: string): Status {
 }
 
 function malformedWatch(problem: string): Status {
-  const { reason: _, ...status } = newStatus(500, "", problem);
-  return status;
+  return newStatus(500, "", problem);
 }
 
 function checkFields(selector: FieldSelector, selectable: readonly string[], isDefault: boolean): void {

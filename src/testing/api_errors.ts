@@ -5,28 +5,13 @@
 
 import type { ApiResource } from "../protocol/api_resource.ts";
 import { formatGroupResource } from "../meta/resource.ts";
-import { type Status, type StatusCause, type StatusDetails, StatusError } from "../meta/status.ts";
+import { newStatus, type StatusCause, type StatusDetails, StatusError } from "../meta/status.ts";
+import { objectNotFound } from "../protocol/statuses.ts";
 import { isJsonObject } from "./json.ts";
 
-/** A refusal; `reason` is left out where the real server leaves it out. */
-export function failure(
-  code: number,
-  reason: string | undefined,
-  message: string,
-  more: { readonly details?: StatusDetails; readonly continue?: string } = {},
-): StatusError {
-  const { details, continue: token } = more;
-  const status: Status = {
-    kind: "Status",
-    apiVersion: "v1",
-    metadata: token === undefined ? {} : { continue: token },
-    status: "Failure",
-    message,
-    ...(reason !== undefined && { reason }),
-    ...(details !== undefined && { details }),
-    code,
-  };
-  return new StatusError(status);
+/** A refusal; without a reason where it is `""`. */
+export function failure(code: number, reason: string, message: string, details?: StatusDetails): StatusError {
+  return new StatusError(newStatus(code, reason, message, details));
 }
 
 /** `Deployment.apps`, `Pod`. */
@@ -45,32 +30,20 @@ export function badRequest(message: string): StatusError {
 
 /** 404: the object is not there. */
 export function notFound(of: ApiResource, name: string): StatusError {
-  const message = `${formatGroupResource(of)} ${JSON.stringify(name)} not found`;
-  return failure(404, "NotFound", message, { details: details(of, name, of.resource) });
-}
-
-/** 404: there is no such path. */
-export function noSuchResource(): StatusError {
-  return failure(404, "NotFound", "the server could not find the requested resource", { details: {} });
-}
-
-/** 405. */
-export function methodNotAllowed(): StatusError {
-  const message = "the server does not allow this method on the requested resource";
-  return failure(405, "MethodNotAllowed", message, { details: {} });
+  return new StatusError(objectNotFound(of, name));
 }
 
 /** 406. */
 export function notAcceptable(): StatusError {
   const message =
     "406: Not Acceptable\n\nAvailable representations: application/json, application/json;stream=watch";
-  return failure(406, "NotAcceptable", message, { details: {} });
+  return failure(406, "NotAcceptable", message, {});
 }
 
 /** 409: an object of that name is there. */
 export function alreadyExists(of: ApiResource, name: string): StatusError {
   const message = `${formatGroupResource(of)} ${JSON.stringify(name)} already exists`;
-  return failure(409, "AlreadyExists", message, { details: details(of, name, of.resource) });
+  return failure(409, "AlreadyExists", message, details(of, name, of.resource));
 }
 
 /** 409: someone else was faster. */
@@ -87,28 +60,13 @@ export function conflictBecause(of: ApiResource, name: string, cause: string): S
   const message = `Operation cannot be fulfilled on ${formatGroupResource(of)} ${
     JSON.stringify(name)
   }: ${cause}`;
-  return failure(409, "Conflict", message, { details: details(of, name, of.resource) });
+  return failure(409, "Conflict", message, details(of, name, of.resource));
 }
 
 /** 409: a precondition of a delete does not hold. */
 export function preconditionFailed(of: ApiResource, name: string, cause: string): StatusError {
   const message = `Operation cannot be fulfilled on ${qualifiedKind(of)} ${JSON.stringify(name)}: ${cause}`;
-  return failure(409, "Conflict", message, { details: details(of, name, of.kind) });
-}
-
-/** 410: what was asked for is no longer in the history. */
-export function expired(message: string): StatusError {
-  return failure(410, "Expired", message);
-}
-
-/** 410 for a `continue` token, with a token that goes on at the newest version. */
-export function continueExpired(inconsistentToken: string): StatusError {
-  const message =
-    "The provided continue parameter is too old to display a consistent list result. You can start a " +
-    "new list without the continue parameter, or use the continue token in this response to retrieve the " +
-    "remainder of the results. Continuing with the provided token results in an inconsistent list - objects that " +
-    "were created, modified, or deleted between the time the first chunk was returned and now may show up in the list.";
-  return failure(410, "Expired", message, { continue: inconsistentToken });
+  return failure(409, "Conflict", message, details(of, name, of.kind));
 }
 
 /** 415. */
@@ -128,28 +86,18 @@ export function invalidAs(qualified: string, of: StatusDetails): StatusError {
   const texts = (of.causes ?? []).map((cause) => `${cause.field}: ${cause.message}`);
   const text = texts.length === 1 ? texts[0] : `[${texts.join(", ")}]`;
   const message = `${qualified} ${JSON.stringify(of.name ?? "")} is invalid: ${text}`;
-  return failure(422, "Invalid", message, { details: { ...of, name: of.name || undefined } });
+  return failure(422, "Invalid", message, { ...of, name: of.name || undefined });
 }
 
 /** 422 for a patch that cannot be applied. */
 export function patchRefused(): StatusError {
   const message = "the server rejected our request due to an error in our request";
-  return failure(422, "Invalid", message, { details: {} });
+  return failure(422, "Invalid", message, {});
 }
 
 /** 500 without a reason: what an API server answers to a malformed resourceVersion outside a list. */
 export function internal(message: string): StatusError {
-  return failure(500, undefined, message);
-}
-
-/** 504: the resourceVersion is one that the server has not reached. */
-export function tooLargeResourceVersion(asked: bigint, current: bigint): StatusError {
-  return failure(504, "Timeout", `Timeout: Too large resource version: ${asked}, current: ${current}`, {
-    details: {
-      causes: [{ reason: "ResourceVersionTooLarge", message: "Too large resource version" }],
-      retryAfterSeconds: 1,
-    },
-  });
+  return failure(500, "", message);
 }
 
 /** A cause for {@linkcode invalid}: a field's value is wrong. */

@@ -4,35 +4,27 @@
  */
 
 import { Hono } from "hono";
+import { newStatus, type Status, StatusError } from "../meta/status.ts";
 import { answerDiscovery } from "../protocol/discovery.ts";
-import { type ListQuery, parseListQuery } from "../protocol/list_query.ts";
-import { newStatus, StatusError } from "../meta/status.ts";
+import { type ListQuery, parseListQuery, wantsWatch } from "../protocol/list_query.ts";
+import { negotiateShape, type ObjectShape } from "../protocol/object_shape.ts";
+import { parseResourcePath, pathSegments, type ResourcePath } from "../protocol/resource_path.ts";
+import {
+  jsonResponse as plainJsonResponse,
+  statusResponse as plainStatusResponse,
+  wantsPretty,
+} from "../protocol/responses.ts";
+import { isStatus, methodNotAllowed, resourceDetails, unknownPath } from "../protocol/statuses.ts";
 import { errorMessage } from "../util/errors.ts";
-import {
-  failure,
-  internal,
-  methodNotAllowed,
-  noSuchResource,
-  notFound,
-  unsupportedMediaType,
-} from "./api_errors.ts";
+import { failure, internal, notAcceptable, notFound, unsupportedMediaType } from "./api_errors.ts";
+import { parseJson } from "./json.ts";
 import { decodeObject } from "./object_checks.ts";
-import { listDocument, type ObjectReader } from "./object_reader.ts";
-import {
-  type DeleteOptions,
-  type Deletion,
-  type ObjectAddress,
-  type ObjectRegistry,
-  storageKey,
-} from "./object_registry.ts";
-import { applyPatch } from "./patch_types.ts";
-import { parseRequestPath, type RequestPath } from "./request_path.ts";
-import { type Shape, shaped, shapedList, shapeOf } from "./representation.ts";
-import { jsonResponse, pageNotFound, statusResponse, textResponse, watchResponse } from "./responses.ts";
-import { newSelection, type Selection } from "./selection.ts";
+import { listDocument, shaped } from "./object_documents.ts";
+import { newSelection, type ObjectReader, type Selection } from "./object_reader.ts";
+import type { DeleteOptions, Deletion, ObjectRegistry } from "./object_registry.ts";
+import { applyPatch } from "./patches.ts";
 import type { ResourceTable, ServedResource } from "./served_resources.ts";
 import type { WatchHub } from "./watch_hub.ts";
-import { parseJson } from "./json.ts";
 
 /** The parts that answer. */
 export interface ApiParts {
@@ -56,9 +48,9 @@ interface Call {
   readonly signal: AbortSignal | undefined;
   readonly isRemote: boolean;
   readonly resource: ServedResource;
-  readonly path: RequestPath;
+  readonly path: ResourcePath;
   /** How the client wants the objects. */
-  readonly shape: Shape;
+  readonly shape: ObjectShape;
 }
 
 /** Makes the app. */
@@ -70,8 +62,8 @@ export function newApiRoutes(parts: ApiParts): Hono<{ Bindings: ApiBindings }> {
   });
   app.notFound(() => pageNotFound());
   for (const path of ["/healthz", "/livez", "/readyz"]) app.all(path, () => textResponse("ok"));
-  app.get("/version", (c) => jsonResponse(VERSION, { request: c.req.raw }));
-  app.all("/version", (c) => statusResponse(methodNotAllowed().status, c.req.raw));
+  app.get("/version", (c) => jsonResponse(VERSION, c.req.raw));
+  app.all("/version", (c) => statusResponse(methodNotAllowed(), c.req.raw));
   app.all("*", async (c) => {
     const request = c.req.raw;
     const { pathname, searchParams, host } = new URL(request.url);
@@ -82,7 +74,8 @@ export function newApiRoutes(parts: ApiParts): Hono<{ Bindings: ApiBindings }> {
       serverAddress: host,
     });
     if (discovery !== undefined) return new Response(discovery.body, discovery);
-    const path = parseRequestPath(pathname);
+    const segments = pathSegments(pathname);
+    const path = segments && parseResourcePath(segments);
     if (path === undefined) return pageNotFound();
     const resource = parts.resources.find(path);
     if (resource === undefined || resource.namespaced !== (path.namespace !== "")) {
@@ -90,7 +83,7 @@ export function newApiRoutes(parts: ApiParts): Hono<{ Bindings: ApiBindings }> {
       if (!isCollectionOfAll) return noResource(parts.resources, path, request);
     }
     const isCollection = path.name === "" &&
-      (request.method === "DELETE" || (request.method === "GET" && !isWatch(searchParams)));
+      (request.method === "DELETE" || (request.method === "GET" && !wantsWatch(searchParams)));
     return await answer(parts, {
       request,
       params: searchParams,
@@ -98,7 +91,7 @@ export function newApiRoutes(parts: ApiParts): Hono<{ Bindings: ApiBindings }> {
       isRemote: c.env?.isRemote ?? false,
       resource: resource!,
       path,
-      shape: shapeOf(request, isCollection ? "list" : "one"),
+      shape: shapeOf(request, resource!, isCollection),
     });
   });
   return app;
@@ -117,9 +110,9 @@ const VERSION = {
 };
 
 // Built-in groups answer with a Status, groups of custom resources with a page.
-function noResource(resources: ResourceTable, path: RequestPath, request: Request): Response {
+function noResource(resources: ResourceTable, path: ResourcePath, request: Request): Response {
   const isBuiltin = resources.all.some(({ group, isCustom }) => group === path.group && !isCustom);
-  return isBuiltin ? statusResponse(noSuchResource().status, request) : pageNotFound();
+  return isBuiltin ? statusResponse(unknownPath(), request) : pageNotFound();
 }
 
 async function answer(parts: ApiParts, call: Call): Promise<Response> {
@@ -131,9 +124,9 @@ async function answer(parts: ApiParts, call: Call): Promise<Response> {
   }
   if (path.subresource !== "") {
     if (path.subresource !== "status" || !resource.statusSubresource) {
-      throw resource.isCustom ? notFound(resource, path.name) : noSuchResource();
+      throw resource.isCustom ? notFound(resource, path.name) : new StatusError(unknownPath());
     }
-    if (method !== "GET" && method !== "PUT" && method !== "PATCH") throw methodNotAllowed();
+    if (method !== "GET" && method !== "PUT" && method !== "PATCH") throw new StatusError(methodNotAllowed());
   }
   if (path.name !== "") {
     switch (method) {
@@ -151,7 +144,7 @@ async function answer(parts: ApiParts, call: Call): Promise<Response> {
     if (method === "POST") return create(parts, call, body);
     if (method === "DELETE") return await deleteCollection(parts, call, body);
   }
-  throw methodNotAllowed();
+  throw new StatusError(methodNotAllowed());
 }
 
 async function get(
@@ -159,8 +152,8 @@ async function get(
   { request, params, signal, resource, path, shape }: Call,
 ): Promise<Response> {
   const resourceVersion = params.get("resourceVersion") ?? undefined;
-  const object = await reader.get(resource, storageKey(path), { resourceVersion, signal });
-  return jsonResponse(shaped(object, shape), { request });
+  const object = await reader.get(resource, path, { resourceVersion, signal });
+  return jsonResponse(shaped(object, shape), request);
 }
 
 async function listOrWatch(parts: ApiParts, call: Call): Promise<Response> {
@@ -174,7 +167,7 @@ async function listOrWatch(parts: ApiParts, call: Call): Promise<Response> {
     );
   }
   const page = await parts.reader.list(selection, query.options, signal);
-  return jsonResponse(shapedList(listDocument(resource, page), shape), { request });
+  return jsonResponse(listDocument(resource, page, shape), request);
 }
 
 function readQuery(
@@ -185,16 +178,11 @@ function readQuery(
   if (!query.ok) {
     const malformed = /^invalid resource version: (.*)$/s.exec(query.status.message ?? "");
     // Watches say it in their own way.
-    if (malformed !== null && isWatch(params)) throw internal(malformed[1]);
+    if (malformed !== null && wantsWatch(params)) throw internal(malformed[1]);
     throw new StatusError(query.status);
   }
   const { labels, fields } = query;
   return { query, selection: newSelection(resource, { namespace: path.namespace, labels, fields }) };
-}
-
-function isWatch(params: URLSearchParams): boolean {
-  const value = params.get("watch");
-  return value !== null && value !== "0" && value.toLowerCase() !== "false";
 }
 
 function create(
@@ -204,7 +192,7 @@ function create(
 ): Response {
   const object = decodeObject(resource, body);
   const created = registry.create(resource, object, path.namespace, { dryRun: isDryRun(params) });
-  return jsonResponse(shaped(created, shape), { status: 201, request });
+  return jsonResponse(shaped(created, shape), request, 201);
 }
 
 function update(
@@ -215,7 +203,7 @@ function update(
   const { subresource } = path;
   const object = decodeObject(resource, body);
   const updated = registry.update(resource, object, path, { dryRun: isDryRun(params), subresource });
-  return jsonResponse(shaped(updated, shape), { request });
+  return jsonResponse(shaped(updated, shape), request);
 }
 
 function patch(
@@ -226,7 +214,7 @@ function patch(
   const { subresource } = path;
   const change = applyPatch(resource, request.headers.get("Content-Type") ?? "", body);
   const patched = registry.patch(resource, path, change, { dryRun: isDryRun(params), subresource });
-  return jsonResponse(shaped(patched, shape), { request });
+  return jsonResponse(shaped(patched, shape), request);
 }
 
 function deleteOne(
@@ -235,7 +223,7 @@ function deleteOne(
   body: string,
 ): Response {
   const deletion = registry.delete(resource, path, deleteOptions(params, body));
-  return jsonResponse(deletionDocument(resource, path, deletion, shape), { request });
+  return jsonResponse(deletionDocument(resource, path.name, deletion, shape), request);
 }
 
 async function deleteCollection(parts: ApiParts, call: Call, body: string): Promise<Response> {
@@ -246,7 +234,7 @@ async function deleteCollection(parts: ApiParts, call: Call, body: string): Prom
   for (const { metadata: { namespace = "", name } } of page.items) {
     parts.registry.delete(resource, { namespace, name }, options);
   }
-  return jsonResponse(shapedList(listDocument(resource, page), shape), { request });
+  return jsonResponse(listDocument(resource, page, shape), request);
 }
 
 function deleteOptions(params: URLSearchParams, body: string): DeleteOptions {
@@ -273,9 +261,9 @@ function parseBody(body: string): unknown {
 
 function deletionDocument(
   resource: ServedResource,
-  { name }: ObjectAddress,
+  name: string,
   deletion: Deletion,
-  shape: Shape,
+  shape: ObjectShape,
 ): unknown {
   const { object, isGone } = deletion;
   if (!isGone || resource.returnsDeleted) return shaped(object, shape);
@@ -284,13 +272,17 @@ function deletionDocument(
     apiVersion: "v1",
     metadata: {},
     status: "Success",
-    details: {
-      name,
-      ...(resource.group !== "" && { group: resource.group }),
-      kind: resource.resource,
-      uid: object.metadata.uid,
-    },
+    details: { name, ...resourceDetails(resource), uid: object.metadata.uid },
   };
+}
+
+/** The shape that a client asks for. Only reads can be answered with a Table. */
+function shapeOf(request: Request, resource: ServedResource, isList: boolean): ObjectShape {
+  const accept = request.headers.get("Accept");
+  const shape = negotiateShape(resource, { accept, isList, tables: request.method === "GET" });
+  if (shape === undefined) throw notAcceptable();
+  if (isStatus(shape)) throw new StatusError(shape);
+  return shape;
 }
 
 function isJson(request: Request): boolean {
@@ -300,4 +292,37 @@ function isJson(request: Request): boolean {
 
 function isDryRun(params: URLSearchParams): boolean {
   return params.getAll("dryRun").includes("All");
+}
+
+function jsonResponse(document: unknown, request: Request, status?: number): Response {
+  return plainJsonResponse(document, { status, pretty: isPretty(request) });
+}
+
+function statusResponse(status: Status, request: Request): Response {
+  return plainStatusResponse(status, { pretty: isPretty(request) });
+}
+
+function isPretty(request: Request): boolean {
+  return wantsPretty(new URL(request.url).searchParams, request.headers.get("User-Agent"));
+}
+
+function watchResponse(body: ReadableStream<Uint8Array>): Response {
+  const headers = { "Cache-Control": "no-cache, private", "Content-Type": "application/json" };
+  return new Response(body, { headers });
+}
+
+function textResponse(text: string, status = 200): Response {
+  return new Response(text, {
+    status,
+    headers: {
+      "Cache-Control": "no-cache, private",
+      "Content-Type": "text/plain; charset=utf-8",
+      "X-Content-Type-Options": "nosniff",
+    },
+  });
+}
+
+/** The answer at a path that no API has. */
+function pageNotFound(): Response {
+  return textResponse("404 page not found\n", 404);
 }

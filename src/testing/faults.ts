@@ -6,7 +6,7 @@
 import { newStatus } from "../meta/status.ts";
 import { onAbort, sleep } from "../util/abort.ts";
 import type { Interceptor } from "./interceptors.ts";
-import { statusResponse } from "./responses.ts";
+import { statusResponse } from "../protocol/responses.ts";
 
 /**
  * Options of {@linkcode answerStatus}.

@@ -5,11 +5,12 @@
 
 import type { ApiResource } from "../protocol/api_resource.ts";
 import { parseFieldSelector } from "../meta/fields.ts";
-import { formatObjectName, parseObjectName } from "../meta/keys.ts";
+import { formatObjectName, type ObjectName, parseObjectName } from "../meta/keys.ts";
 import { parseLabelSelector } from "../meta/labels.ts";
 import type { KubernetesObject } from "../meta/object.ts";
 import { abortable, linkedAbort, onAbort } from "../util/abort.ts";
 import { type Clock, realClock } from "../util/clock.ts";
+import { seededRandom } from "../util/seeded_random.ts";
 import { type ApiBindings, newApiRoutes } from "./api_routes.ts";
 import { ClusterState, type StoredObject } from "./cluster_state.ts";
 import { CustomDefinitions } from "./custom_definitions.ts";
@@ -28,11 +29,9 @@ import type {
   InMemoryListOptions,
   ServerFetch,
 } from "./in_memory_options.ts";
-import { ObjectReader, select } from "./object_reader.ts";
-import { type ObjectAddress, ObjectRegistry, storageKey } from "./object_registry.ts";
-import { applyPatch } from "./patch_types.ts";
-import { seededRandom } from "../util/seeded_random.ts";
-import { newSelection } from "./selection.ts";
+import { newSelection, ObjectReader, select } from "./object_reader.ts";
+import { ObjectRegistry } from "./object_registry.ts";
+import { applyPatch } from "./patches.ts";
 import { ResourceTable, type ServedResource } from "./served_resources.ts";
 import { WatchHub } from "./watch_hub.ts";
 
@@ -213,7 +212,10 @@ export class InMemoryApiServer {
   /** An object, or `undefined` if it is not there. */
   get<T extends KubernetesObject>(resource: string, object: string | KubernetesObject): T | undefined {
     const served = this.#resources.named(resource);
-    const found: StoredObject | undefined = this.#state.get(served, storageKey(address(served, object)));
+    const found: StoredObject | undefined = this.#state.get(
+      served,
+      formatObjectName(address(served, object)),
+    );
     return found as KubernetesObject as T | undefined;
   }
 
@@ -327,7 +329,7 @@ function isRequestInit(value: unknown): value is RequestInit {
     ["signal", "method", "headers", "body"].some((field) => field in value);
 }
 
-function address(resource: ServedResource, object: string | KubernetesObject): ObjectAddress {
+function address(resource: ServedResource, object: string | KubernetesObject): ObjectName {
   const { namespace = "", name } = typeof object === "string"
     ? parseObjectName(object)
     : { namespace: object.metadata?.namespace, name: object.metadata?.name ?? "" };

@@ -39,22 +39,6 @@ export function cloneJson<T>(value: T): T {
   return parseJson(JSON.stringify(value)) as T;
 }
 
-/** Whether two JSON values say the same; the order of an object's fields does not count, an absent field is `undefined`. */
-export function sameJson(a: unknown, b: unknown): boolean {
-  if (a === b) return true;
-  if (Array.isArray(a) && Array.isArray(b)) {
-    return a.length === b.length && a.every((item, i) => sameJson(item, b[i]));
-  }
-  if (!isJsonObject(a) || !isJsonObject(b)) return false;
-  for (const field of Object.keys(a)) {
-    if (!sameJson(a[field], Object.hasOwn(b, field) ? b[field] : undefined)) return false;
-  }
-  for (const field of Object.keys(b)) {
-    if (b[field] !== undefined && !Object.hasOwn(a, field)) return false;
-  }
-  return true;
-}
-
 /** A copy without some fields. */
 export function without(object: JsonObject, ...fields: readonly string[]): JsonObject {
   return Object.fromEntries(Object.entries(object).filter(([field]) => !fields.includes(field)));

@@ -37,7 +37,8 @@ export class Namespaces {
     } else if (namespace.metadata.deletionTimestamp) {
       const message = `unable to create new content in namespace ${name} because it is being terminated`;
       throw failure(403, "Forbidden", `${resource.resource} is forbidden: ${message}`, {
-        details: { kind: resource.resource, causes: [{ reason: "NamespaceTerminating", message }] },
+        kind: resource.resource,
+        causes: [{ reason: "NamespaceTerminating", message }],
       });
     }
   }

@@ -1,17 +1,54 @@
 /**
- * Getting one object and listing many.
+ * Getting one object, and listing a selection of them.
  * @module
  */
 
+import type { FieldSelector } from "../meta/fields.ts";
+import { formatObjectName, type ObjectName } from "../meta/keys.ts";
+import type { LabelSelector } from "../meta/labels.ts";
 import type { ListOptions } from "../meta/list_watch.ts";
 import type { ListMeta } from "../meta/object.ts";
-import { groupVersion } from "../meta/resource.ts";
-import { continueExpired, expired, internal, notFound, tooLargeResourceVersion } from "./api_errors.ts";
+import { StatusError } from "../meta/status.ts";
+import { decodeContinue, encodeContinue, LATEST } from "../protocol/continue_token.ts";
+import { selectableFields } from "../protocol/selectable_fields.ts";
+import { continueTooOld, isStatus, tooLargeResourceVersion } from "../protocol/statuses.ts";
+import { failure, internal, notFound } from "./api_errors.ts";
 import { type ClusterState, lowerBound, type Snapshot, type StoredObject } from "./cluster_state.ts";
-import { decodeContinue, encodeContinue } from "./continue_token.ts";
-import type { JsonObject } from "./json.ts";
-import type { Selection } from "./selection.ts";
 import type { ServedResource } from "./served_resources.ts";
+
+/** Objects of one resource: those of a namespace, or of all, that match the selectors. */
+export interface Selection {
+  readonly resource: ServedResource;
+  /** What the keys of all of them begin with. */
+  readonly keyPrefix: string;
+  /** Whether there is a selector. */
+  readonly isNarrowed: boolean;
+  /** Whether an object is in the namespace and matches the selectors. */
+  matches(object: StoredObject): boolean;
+}
+
+/** What narrows a {@linkcode Selection}. */
+export interface SelectionOptions {
+  /** `""` or absent: all namespaces, or a cluster-scoped resource. */
+  readonly namespace?: string;
+  readonly labels?: LabelSelector;
+  readonly fields?: FieldSelector;
+}
+
+/** Makes a {@linkcode Selection}. */
+export function newSelection(resource: ServedResource, options: SelectionOptions): Selection {
+  const { namespace = "", labels, fields } = options;
+  const read = selectableFields(resource);
+  return {
+    resource,
+    keyPrefix: namespace === "" ? "" : `${namespace}/`,
+    isNarrowed: labels !== undefined || fields !== undefined,
+    matches: (object) =>
+      (namespace === "" || object.metadata.namespace === namespace) &&
+      (labels === undefined || labels.matches(object.metadata.labels)) &&
+      (fields === undefined || fields.matches(read(object))),
+  };
+}
 
 /** Options of {@linkcode ObjectReader}. */
 export interface ObjectReaderOptions {
@@ -42,7 +79,7 @@ export class ObjectReader {
   /** One object, not older than `resourceVersion`. */
   async get(
     resource: ServedResource,
-    key: string,
+    name: ObjectName,
     options: { readonly resourceVersion?: string; readonly signal?: AbortSignal } = {},
   ): Promise<StoredObject> {
     const { resourceVersion = "", signal } = options;
@@ -53,8 +90,8 @@ export class ObjectReader {
       );
     }
     if (resourceVersion !== "") await this.waitFor(BigInt(resourceVersion), signal);
-    const object = this.#state.get(resource, key);
-    if (object === undefined) throw notFound(resource, key.slice(key.indexOf("/") + 1));
+    const object = this.#state.get(resource, formatObjectName(name));
+    if (object === undefined) throw notFound(resource, name.name);
     return object;
   }
 
@@ -63,13 +100,15 @@ export class ObjectReader {
     const { resourceVersion = "", limit, continue: token } = options;
     const pageSize = limit === undefined ? undefined : Math.min(limit, this.#options.maxPageSize);
     if (token !== undefined) {
-      const start = decodeContinue(token);
-      const startKey = selection.keyPrefix + start.key;
-      const revision = start.revision ?? this.#state.revision;
+      const from = decodeContinue(token);
+      if (isStatus(from)) throw new StatusError(from);
+      const { resourceVersion: version, start } = from;
+      const startKey = selection.keyPrefix + start;
+      const revision = version === LATEST ? this.#state.revision : BigInt(version);
       await this.waitFor(revision, signal);
       const snapshot = this.#state.snapshot(selection.resource, revision);
       if (snapshot === undefined) {
-        throw continueExpired(encodeContinue({ revision: undefined, key: start.key }));
+        throw new StatusError(continueTooOld(encodeContinue({ resourceVersion: LATEST, start })));
       }
       return page(selection, snapshot, { pageSize, startKey });
     }
@@ -84,7 +123,9 @@ export class ObjectReader {
       (options.resourceVersionMatch === undefined && limit !== undefined);
     if (!isExact) return page(selection, this.#newest(selection.resource), { pageSize });
     const snapshot = this.#state.snapshot(selection.resource, revision);
-    if (snapshot === undefined) throw expired("The resourceVersion for the provided list is too old.");
+    if (snapshot === undefined) {
+      throw failure(410, "Expired", "The resourceVersion for the provided list is too old.");
+    }
     return page(selection, snapshot, { pageSize });
   }
 
@@ -99,7 +140,8 @@ export class ObjectReader {
     const { futureWaitMs } = this.#options;
     await this.#state.waiters.wait(String(revision), { timeoutMs: futureWaitMs, signal });
     signal?.throwIfAborted();
-    if (revision > this.#state.revision) throw tooLargeResourceVersion(revision, this.#state.revision);
+    if (revision <= this.#state.revision) return;
+    throw new StatusError(tooLargeResourceVersion(String(revision), String(this.#state.revision)));
   }
 
   #newest(resource: ServedResource): Snapshot {
@@ -127,22 +169,11 @@ function page(
     if (object !== undefined && selection.matches(object)) items.push(object);
   }
   const end = lowerBound(keys, `${keyPrefix}\uffff`);
-  const metadata: ListMeta = { resourceVersion: String(revision) };
-  if (i >= end) return { metadata, items };
-  const next = encodeContinue({ revision, key: `${keys[i - 1].slice(keyPrefix.length)}\0` });
+  const resourceVersion = String(revision);
+  if (i >= end) return { metadata: { resourceVersion }, items };
+  const next = encodeContinue({ resourceVersion, start: `${keys[i - 1].slice(keyPrefix.length)}\0` });
   return {
-    metadata: { ...metadata, continue: next, ...(!isNarrowed && { remainingItemCount: end - i }) },
+    metadata: { resourceVersion, continue: next, ...(!isNarrowed && { remainingItemCount: end - i }) },
     items,
-  };
-}
-
-/** The document of a list. */
-export function listDocument(resource: ServedResource, { metadata, items }: Page): JsonObject {
-  return {
-    kind: `${resource.kind}List`,
-    apiVersion: groupVersion(resource),
-    metadata,
-    // Only items of user-defined kinds say their kind.
-    items: resource.isCustom ? items : items.map(({ kind: _kind, apiVersion: _apiVersion, ...item }) => item),
   };
 }

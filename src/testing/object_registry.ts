@@ -3,8 +3,10 @@
  * @module
  */
 
+import { formatObjectName, type ObjectName } from "../meta/keys.ts";
 import { formatGroupResource, groupVersion } from "../meta/resource.ts";
 import type { Clock } from "../util/clock.ts";
+import { isSameJson } from "../util/same_json.ts";
 import {
   alreadyExists,
   conflict,
@@ -15,7 +17,7 @@ import {
   notFound,
 } from "./api_errors.ts";
 import type { ClusterState, StoredMeta, StoredObject } from "./cluster_state.ts";
-import { isJsonObject, type JsonObject, sameJson, without } from "./json.ts";
+import { isJsonObject, type JsonObject, without } from "./json.ts";
 import { CRD_ID, type CustomDefinitions, establishedStatus } from "./custom_definitions.ts";
 import { Namespaces } from "./namespaces.ts";
 import {
@@ -34,13 +36,6 @@ import {
 } from "./object_checks.ts";
 import { randomSuffix, randomUid } from "./random_names.ts";
 import type { ResourceTable, ServedResource } from "./served_resources.ts";
-
-/** Which object is meant. */
-export interface ObjectAddress {
-  /** `""` for a cluster-scoped resource. */
-  readonly namespace: string;
-  readonly name: string;
-}
 
 /** What a write may be told. */
 export interface WriteOptions {
@@ -74,11 +69,6 @@ export interface ObjectRegistryOptions {
   readonly definitions: CustomDefinitions;
 }
 
-/** The key of an object in the storage. */
-export function storageKey({ namespace, name }: ObjectAddress): string {
-  return namespace === "" ? name : `${namespace}/${name}`;
-}
-
 /** The writing half of an API server. Every method is synchronous and throws a `StatusError` where it refuses. */
 export class ObjectRegistry {
   readonly #state: ClusterState;
@@ -106,7 +96,7 @@ export class ObjectRegistry {
     }
     const name = metaText(object, "name") || this.#generatedName(resource, object);
     checkName(resource, name);
-    const key = storageKey({ namespace, name });
+    const key = formatObjectName({ namespace, name });
     if (this.#state.get(resource, key) !== undefined) throw alreadyExists(resource, name);
     const isAsGiven = options.asGiven ?? false;
     const metadata = {
@@ -128,19 +118,19 @@ export class ObjectRegistry {
   update(
     resource: ServedResource,
     object: JsonObject,
-    address: ObjectAddress,
+    address: ObjectName,
     options: WriteOptions & { readonly subresource?: string } = {},
   ): StoredObject {
     const { name, namespace } = address;
     checkType(resource, object);
     checkSameName(object, name);
     checkNamespace(object, namespace);
-    const key = storageKey(address);
+    const key = formatObjectName(address);
     const existing = this.#existing(resource, address);
     this.#checkVersion(resource, object, existing, options);
     checkFinalizers(resource, object, existing);
     const updated = this.#updated(resource, object, existing, options);
-    if (sameJson(updated, existing) || options.dryRun) return updated as StoredObject;
+    if (isSameJson(updated, existing) || options.dryRun) return updated as StoredObject;
     if (existing.metadata.deletionTimestamp && isReleased(updated)) {
       return this.#remove(resource, key, existing).object;
     }
@@ -150,7 +140,7 @@ export class ObjectRegistry {
   /** Changes an object by what `change` makes of it. */
   patch(
     resource: ServedResource,
-    address: ObjectAddress,
+    address: ObjectName,
     change: (existing: StoredObject) => JsonObject,
     options: WriteOptions & { readonly subresource?: string } = {},
   ): StoredObject {
@@ -159,10 +149,10 @@ export class ObjectRegistry {
   }
 
   /** Deletes an object, or begins to. */
-  delete(resource: ServedResource, address: ObjectAddress, options: DeleteOptions = {}): Deletion {
+  delete(resource: ServedResource, address: ObjectName, options: DeleteOptions = {}): Deletion {
     const existing = this.#existing(resource, address);
     checkPreconditions(resource, existing, options);
-    const key = storageKey(address);
+    const key = formatObjectName(address);
     if (options.dryRun) return { object: existing, isGone: true };
     if (resource.id === "v1/namespaces") return this.#namespaces.delete(resource, existing);
     if (resource.id === CRD_ID) this.#options.definitions.deleteObjects(existing);
@@ -193,8 +183,8 @@ export class ObjectRegistry {
     });
   }
 
-  #existing(resource: ServedResource, address: ObjectAddress): StoredObject {
-    const existing = this.#state.get(resource, storageKey(address));
+  #existing(resource: ServedResource, address: ObjectName): StoredObject {
+    const existing = this.#state.get(resource, formatObjectName(address));
     if (existing === undefined) throw notFound(resource, address.name);
     return existing;
   }
@@ -218,7 +208,7 @@ export class ObjectRegistry {
     }
     const givenUid = metaText(object, "uid");
     if (givenUid !== "" && givenUid !== uid) {
-      const key = storageKey({ namespace: existing.metadata.namespace ?? "", name });
+      const key = formatObjectName({ namespace: existing.metadata.namespace ?? "", name });
       const cause = `StorageError: invalid object, Code: 4, Key: /registry/${resource.resource}/${key}, ` +
         `ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: UID in precondition: ${givenUid}, ` +
         `UID in object meta: ${uid}`;
@@ -337,7 +327,7 @@ function wishesDiffer(resource: ServedResource, a: JsonObject, b: JsonObject): b
   const aside = resource.statusSubresource
     ? ["kind", "apiVersion", "metadata", "status"]
     : ["kind", "apiVersion", "metadata"];
-  return !sameJson(without(a, ...aside), without(b, ...aside));
+  return !isSameJson(without(a, ...aside), without(b, ...aside));
 }
 
 // Nothing holds an object any more that was told to go.

@@ -4,16 +4,16 @@
  */
 
 import type { ListOptions } from "../meta/list_watch.ts";
-import { StatusError } from "../meta/status.ts";
+import { type Status, StatusError } from "../meta/status.ts";
 import { onAbort } from "../util/abort.ts";
 import { type Clock, monotonicNow, type TimerHandle } from "../util/clock.ts";
-import { expired, forbidden, invalidAs } from "./api_errors.ts";
+import type { ObjectShape } from "../protocol/object_shape.ts";
+import { watchTooOld } from "../protocol/statuses.ts";
+import { forbidden, invalidAs } from "./api_errors.ts";
 import type { Change, ClusterState, StoredObject } from "./cluster_state.ts";
 import { EventStream } from "./event_stream.ts";
-import { type ObjectReader, select } from "./object_reader.ts";
-import { type Shape, shaped } from "./representation.ts";
-import type { Selection } from "./selection.ts";
-import { encodeBookmark, encodeChange, encodeError, encodeEvent } from "./watch_events.ts";
+import { encodeBookmark, encodeChange, encodeError, encodeEvent, shaped } from "./object_documents.ts";
+import { type ObjectReader, select, type Selection } from "./object_reader.ts";
 
 /**
  * What becomes of a watch's `sendInitialEvents`: `serve` it, as API servers do since 1.34; `refuse` it with 422, as
@@ -47,7 +47,7 @@ export interface WatchRequest {
   readonly signal: AbortSignal | undefined;
   readonly isRemote: boolean;
   /** How the watcher wants the objects. */
-  readonly shape: Shape;
+  readonly shape: ObjectShape;
 }
 
 // How long a watch lasts that names no timeoutSeconds: this, up to twice as long.
@@ -157,7 +157,7 @@ class Watch {
       const revision = isFromStart ? state.revision : BigInt(resourceVersion);
       const changes = state.changesAfter(selection.resource, revision);
       if (changes === undefined) {
-        this.#refuse(expired(`too old resource version: ${revision} (${state.compactedRevision})`));
+        this.#refuse(watchTooOld(String(revision), String(state.compactedRevision)));
       } else {
         this.#follow(revision);
         if (changes.length > 0) this.stream.prepend(encodeChanges(changes, selection, shape));
@@ -188,7 +188,7 @@ class Watch {
     try {
       await this.#context.reader.waitFor(revision, this.#ending.signal);
     } catch (error) {
-      if (error instanceof StatusError) this.#refuse(error);
+      if (error instanceof StatusError) this.#refuse(error.status);
       return;
     }
     if (!this.#ending.signal.aborted) this.#beginWithState();
@@ -204,8 +204,8 @@ class Watch {
     }));
   }
 
-  #refuse(error: StatusError): void {
-    this.stream.push(encodeError(error.status));
+  #refuse(status: Status): void {
+    this.stream.push(encodeError(status));
     this.end();
   }
 
@@ -240,7 +240,7 @@ class Watch {
 
 function* encodeState(
   objects: readonly StoredObject[],
-  shape: Shape,
+  shape: ObjectShape,
   end: Uint8Array | undefined,
 ): Generator<Uint8Array, undefined> {
   for (const object of objects) yield encodeEvent("ADDED", shaped(object, shape));
@@ -250,7 +250,7 @@ function* encodeState(
 function* encodeChanges(
   changes: readonly Change[],
   selection: Selection,
-  shape: Shape,
+  shape: ObjectShape,
 ): Generator<Uint8Array, undefined> {
   for (const change of changes) {
     const event = encodeChange(change, selection, shape);

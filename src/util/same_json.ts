@@ -36,6 +36,8 @@ function isSame(a: unknown, b: unknown, depth: number): boolean {
   return surplus === 0;
 }
 
+// `JSON.rawJSON` makes objects without a prototype.
 function isPlainObject(value: object): value is Record<string, unknown> {
-  return Object.getPrototypeOf(value) === Object.prototype;
+  const prototype = Object.getPrototypeOf(value);
+  return prototype === Object.prototype || prototype === null;
 }

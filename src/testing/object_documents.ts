@@ -1,15 +1,42 @@
 /**
- * What a watcher sees of a change, as bytes.
+ * Objects, lists and events as a client receives them.
  * @module
  */
 
+import type { KubernetesObject } from "../meta/object.ts";
 import { groupVersion } from "../meta/resource.ts";
 import type { Status } from "../meta/status.ts";
 import { INITIAL_EVENTS_END_ANNOTATION } from "../meta/watch_event.ts";
+import { type ObjectShape, partialMetadata } from "../protocol/object_shape.ts";
 import type { Change, StoredObject } from "./cluster_state.ts";
-import { type Shape, shaped } from "./representation.ts";
-import type { Selection } from "./selection.ts";
+import type { JsonObject } from "./json.ts";
+import type { Page, Selection } from "./object_reader.ts";
 import type { ServedResource } from "./served_resources.ts";
+
+/** An object in the shape that a client asks for. This server makes no Tables: a client that accepts one accepts the object as well. */
+export function shaped(object: KubernetesObject, shape: ObjectShape): KubernetesObject {
+  return shape.kind === "PartialObjectMetadata" ? partialMetadata(object, shape.apiVersion) : object;
+}
+
+/** The document of a list. */
+export function listDocument(
+  resource: ServedResource,
+  { metadata, items }: Page,
+  shape: ObjectShape,
+): JsonObject {
+  if (shape.kind === "PartialObjectMetadata") {
+    const { apiVersion } = shape;
+    const partial = items.map((item) => partialMetadata(item, apiVersion));
+    return { kind: "PartialObjectMetadataList", apiVersion, metadata, items: partial };
+  }
+  return {
+    kind: `${resource.kind}List`,
+    apiVersion: groupVersion(resource),
+    metadata,
+    // Only items of custom resources have kind and apiVersion.
+    items: resource.isCustom ? items : items.map(({ kind: _kind, apiVersion: _apiVersion, ...item }) => item),
+  };
+}
 
 type EventType = "ADDED" | "MODIFIED" | "DELETED";
 
@@ -22,7 +49,11 @@ const encodedChanges = new WeakMap<Change, Map<string, Uint8Array>>();
  * The event of a change, for those who watch a selection; `undefined` if it is none of their business. An object that
  * enters the selection is ADDED; one that leaves it is DELETED, as it was before, with the change's resourceVersion.
  */
-export function encodeChange(change: Change, selection: Selection, shape: Shape): Uint8Array | undefined {
+export function encodeChange(
+  change: Change,
+  selection: Selection,
+  shape: ObjectShape,
+): Uint8Array | undefined {
   const { object, previous } = change;
   const isIn = object !== undefined && selection.matches(object);
   const wasIn = previous !== undefined && selection.matches(previous);
@@ -30,7 +61,7 @@ export function encodeChange(change: Change, selection: Selection, shape: Shape)
   const type = !isIn ? "DELETED" : wasIn ? "MODIFIED" : "ADDED";
   let encoded = encodedChanges.get(change);
   if (encoded === undefined) encodedChanges.set(change, encoded = new Map());
-  const name = `${type} ${shape}`;
+  const name = `${type} ${shape.kind === "PartialObjectMetadata" ? shape.apiVersion : ""}`;
   let event = encoded.get(name);
   if (event === undefined) {
     event = encodeEvent(type, shaped(isIn ? object : lastState(change, previous!), shape));
@@ -52,7 +83,7 @@ export function encodeEvent(type: EventType | "BOOKMARK" | "ERROR", object: unkn
 export function encodeBookmark(
   resource: ServedResource,
   revision: bigint,
-  options: { readonly shape: Shape; readonly endsInitialEvents?: boolean },
+  options: { readonly shape: ObjectShape; readonly endsInitialEvents?: boolean },
 ): Uint8Array {
   const bookmark = {
     kind: resource.kind,

@@ -1,0 +1,79 @@
+/**
+ * Tokens at which the next page of a list begins.
+ * @module
+ */
+
+import { newStatus, type Status } from "../meta/status.ts";
+import { errorMessage } from "../util/errors.ts";
+import { textHash } from "../util/text_hash.ts";
+
+/** The content of a token. */
+export interface ContinueToken {
+  /** The resourceVersion of the list, or {@linkcode LATEST}. */
+  readonly resourceVersion: string;
+  /** The first key that may be on the next page. */
+  readonly start: string;
+  /** The {@linkcode listIdentity} of the list; absent where the server does not bind tokens to lists. */
+  readonly list?: string;
+}
+
+/** The resourceVersion of a token that continues with the present state. */
+export const LATEST = "-1";
+
+const API_VERSION = "meta.k8s.io/v1";
+// A key has at most 253 characters each for namespace and name; this is more than twice what they take.
+const MAX_TOKEN_LENGTH = 2_048;
+
+/**
+ * A short text that identifies a list: its resource, namespace, selectors and reader.
+ *
+ * It finds mistakes and is no protection: a forged token returns what its request is allowed to read, from the place that
+ * the token names. Namespace and permission always come from the request.
+ */
+export function listIdentity(parts: readonly string[]): string {
+  return textHash(JSON.stringify(parts));
+}
+
+/** Writes a token, in the form of kube-apiserver. */
+export function encodeContinue({ resourceVersion, start, list }: ContinueToken): string {
+  const rest = JSON.stringify({ start, list }).slice(1);
+  // The digits as they are: a revision may be beyond 2^53.
+  const bytes = new TextEncoder().encode(`{"v":"${API_VERSION}","rv":${resourceVersion},${rest}`);
+  let binary = "";
+  for (const byte of bytes) binary += String.fromCharCode(byte);
+  return btoa(binary).replaceAll("+", "-").replaceAll("/", "_").replace(/={1,2}$/, "");
+}
+
+/**
+ * Reads a token, or returns the Status that refuses it: 400.
+ *
+ * Mirrors apiserver's `storage.DecodeContinue`.
+ */
+export function decodeContinue(token: string): ContinueToken | Status {
+  if (token.length > MAX_TOKEN_LENGTH) return refusal(`it is longer than ${MAX_TOKEN_LENGTH} characters`);
+  let value: unknown;
+  let json = "";
+  try {
+    const binary = atob(token.replaceAll("-", "+").replaceAll("_", "/"));
+    json = new TextDecoder().decode(Uint8Array.from(binary, (unit) => unit.charCodeAt(0)));
+    value = JSON.parse(json);
+  } catch (error) {
+    return refusal(errorMessage(error));
+  }
+  const { v, rv, start, list } = (value ?? {}) as Record<string, unknown>;
+  if (v !== API_VERSION) return refusal(`server does not recognize this encoded version ${v ?? ""}`);
+  const resourceVersion = typeof rv === "number"
+    ? /"rv":(-1|[1-9][0-9]{0,63})[,}]/.exec(json)?.[1]
+    : undefined;
+  if (resourceVersion === undefined) {
+    return refusal(`incorrect encoded start resourceVersion (version ${API_VERSION})`);
+  }
+  if (typeof start !== "string" || start === "") {
+    return refusal(`encoded start key empty (version ${API_VERSION})`);
+  }
+  return { resourceVersion, start, ...(typeof list === "string" && { list }) };
+}
+
+function refusal(reason: string): Status {
+  return newStatus(400, "BadRequest", `invalid continue token: continue key is not valid: ${reason}`);
+}

@@ -1,0 +1,62 @@
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import { decodeContinue, encodeContinue, LATEST } from "../../src/protocol/continue_token.ts";
+
+function base64(text: string): string {
+  return btoa(String.fromCharCode(...new TextEncoder().encode(text)));
+}
+
+describe("decodeContinue", () => {
+  it("returns what encodeContinue was given, whatever the size of the version and the characters of the key", () => {
+    for (const resourceVersion of ["1", "18446744073709551615", LATEST]) {
+      for (const start of ["shop/web-1\0", "ü/😀", '"rv":7,', "a".repeat(600)]) {
+        for (const list of [{}, { list: "0123456789abcdef" }]) {
+          const token = { resourceVersion, start, ...list };
+          assert.match(encodeContinue(token), /^[A-Za-z0-9_-]+$/);
+          assert.deepEqual(decodeContinue(encodeContinue(token)), token);
+        }
+      }
+    }
+  });
+
+  it("reads the tokens of kube-apiserver", () => {
+    const token = "eyJ2IjoibWV0YS5rOHMuaW8vdjEiLCJydiI6NDIsInN0YXJ0Ijoid2ViLTFcdTAwMDAifQ";
+    assert.deepEqual(decodeContinue(token), { resourceVersion: "42", start: "web-1\0" });
+  });
+
+  const refused: [what: string, token: string, reason: RegExp][] = [
+    ["text that is not base64", "%", /continue key is not valid: ./],
+    ["bytes that are not JSON", base64("{"), /continue key is not valid: ./],
+    ["JSON that is not an object", base64("null"), /does not recognize this encoded version $/],
+    [
+      "another version",
+      base64('{"v":"v2","rv":1,"start":"a"}'),
+      /does not recognize this encoded version v2/,
+    ],
+    [
+      "a version in quotes",
+      base64('{"v":"meta.k8s.io/v1","rv":"1","start":"a"}'),
+      /incorrect encoded start resourceVersion/,
+    ],
+    [
+      "version 0",
+      base64('{"v":"meta.k8s.io/v1","rv":0,"start":"a"}'),
+      /incorrect encoded start resourceVersion/,
+    ],
+    [
+      "a version of another field",
+      base64('{"v":"meta.k8s.io/v1","rv":0,"x":{"rv":1.5},"start":"a"}'),
+      /incorrect encoded/,
+    ],
+    ["no key", base64('{"v":"meta.k8s.io/v1","rv":1}'), /encoded start key empty/],
+    ["an endless token", "a".repeat(3_000), /longer than 2048 characters/],
+  ];
+  for (const [what, token, reason] of refused) {
+    it(`refuses ${what} with 400`, () => {
+      const status = decodeContinue(token);
+      assert.ok("code" in status && status.code === 400);
+      assert.match(status.message ?? "", /^invalid continue token: /);
+      assert.match(status.message ?? "", reason);
+    });
+  }
+});

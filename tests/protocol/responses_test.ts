@@ -1,0 +1,50 @@
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import { newStatus } from "../../src/meta/status.ts";
+import { jsonResponse, statusResponse, wantsPretty } from "../../src/protocol/responses.ts";
+
+describe("wantsPretty", () => {
+  const cases: [query: string, userAgent: string | undefined, expected: boolean][] = [
+    ["", undefined, false],
+    ["", "kubectl/v1.36.3", false],
+    ["", "curl/8.5.0", true],
+    ["", "Wget/1.21", true],
+    ["", "Mozilla/5.0 (X11)", true],
+    ["pretty=true", undefined, true],
+    ["pretty=1", undefined, true],
+    ["pretty=T", undefined, true],
+    ["pretty=false", "curl/8.5.0", false],
+    ["pretty=x", "curl/8.5.0", false],
+    ["pretty=", "curl/8.5.0", true],
+    ["pretty=", undefined, false],
+  ];
+  for (const [query, userAgent, expected] of cases) {
+    it(`is ${expected} for ?${query} and ${userAgent ?? "no User-Agent"}`, () => {
+      assert.equal(wantsPretty(new URLSearchParams(query), userAgent), expected);
+    });
+  }
+});
+
+describe("statusResponse", () => {
+  it("has the code of the Status, and Retry-After where the details say so", async () => {
+    const status = newStatus(429, "TooManyRequests", "slow down", { retryAfterSeconds: 5 });
+    const response = statusResponse(status, { headers: { "X-Test": "1" } });
+    assert.equal(response.status, 429);
+    assert.equal(response.headers.get("Retry-After"), "5");
+    assert.equal(response.headers.get("X-Test"), "1");
+    assert.equal(response.headers.get("Content-Type"), "application/json");
+    // The order of the fields is that of an API server.
+    assert.equal(
+      await response.text(),
+      '{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","message":"slow down",' +
+        '"reason":"TooManyRequests","details":{"retryAfterSeconds":5},"code":429}\n',
+    );
+  });
+});
+
+describe("jsonResponse", () => {
+  it("is indented only where that is asked for, and ends with a line break", async () => {
+    assert.equal(await jsonResponse({ a: [1] }).text(), '{"a":[1]}\n');
+    assert.equal(await jsonResponse({ a: [1] }, { pretty: true }).text(), '{\n  "a": [\n    1\n  ]\n}\n');
+  });
+});
