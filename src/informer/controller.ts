@@ -3,14 +3,14 @@
  * @module
  */
 
-import type { Quarantined } from "../meta/list_watch.ts";
 import type { Delta, Deltas } from "../queue/delta.ts";
 import type { Queue } from "../queue/queue.ts";
 import { RealFIFO } from "../queue/real_fifo.ts";
 import type { ListerWatcher } from "../reflector/lister_watcher.ts";
-import { Reflector } from "../reflector/reflector.ts";
+import { ListWatchLoop } from "../reflector/list_watch_loop.ts";
 import type { FailedTry } from "../reflector/outage.ts";
 import type { ReflectorOptions } from "../reflector/reflector_options.ts";
+import type { ReflectorWiring } from "../reflector/reflector_wiring.ts";
 import type { ReflectorStatus } from "../reflector/status.ts";
 import { linkedAbort, onAbort } from "../util/abort.ts";
 import { type Clock, monotonicNow, nextTurn, realClock } from "../util/clock.ts";
@@ -78,6 +78,16 @@ export function paceOf(turnObjects: number = PACE.turnObjects): Pace {
   return { ...PACE, turnObjects };
 }
 
+/** Makes a controller whose reflector shares `wiring` with the rest of an informer. */
+export let newWiredController: <T>(config: ControllerConfig<T>, wiring: ReflectorWiring) => Controller<T>;
+
+function newLoop<T>(
+  { listerWatcher, queue, reflector = {} }: ControllerConfig<T>,
+  wiring: ReflectorWiring,
+): ListWatchLoop<T> {
+  return new ListWatchLoop(listerWatcher, queue, reflector, wiring);
+}
+
 /**
  * Runs a reflector into a queue, and works the queue off.
  *
@@ -98,17 +108,25 @@ export function paceOf(turnObjects: number = PACE.turnObjects): Pace {
  */
 export class Controller<T> {
   readonly #config: ControllerConfig<T>;
-  readonly #reflector: Reflector<T>;
+  #reflector: ListWatchLoop<T>;
   readonly #clock: Clock;
   readonly #logger: Logger;
   readonly #pace: Pace;
   #started = false;
 
+  static {
+    newWiredController = (config, wiring) => {
+      const controller = new Controller(config);
+      controller.#reflector = newLoop(config, wiring);
+      return controller;
+    };
+  }
+
   /** Makes a controller that has not started. */
   constructor(config: ControllerConfig<T>) {
     this.#config = config;
     this.#pace = paceOf(config.turnObjects);
-    this.#reflector = new Reflector(config.listerWatcher, config.queue, config.reflector);
+    this.#reflector = newLoop(config, {});
     this.#clock = config.reflector?.clock ?? realClock;
     this.#logger = config.reflector?.logger ?? consoleLogger;
   }
@@ -170,16 +188,6 @@ export class Controller<T> {
   /** As `Reflector.onStatus`. */
   onStatus(listener: (status: ReflectorStatus) => void): () => void {
     return this.#reflector.onStatus(listener);
-  }
-
-  /** As `Reflector.setAside`. */
-  setAside(quarantined: Quarantined, options: { readonly isLost?: boolean } = {}): void {
-    this.#reflector.setAside(quarantined, options);
-  }
-
-  /** As `Reflector.lost`. */
-  lost(): void {
-    this.#reflector.lost();
   }
 
   async #processLoop(signal: AbortSignal): Promise<void> {

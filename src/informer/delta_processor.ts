@@ -3,8 +3,8 @@
  * @module
  */
 
-import type { Quarantined } from "../meta/list_watch.ts";
 import type { Delta, Deltas } from "../queue/delta.ts";
+import type { Quarantine } from "../reflector/quarantine.ts";
 import type { Held } from "../store/object_codec.ts";
 import type { Steps } from "../util/steps.ts";
 import type { Notification } from "./event_handler.ts";
@@ -12,7 +12,7 @@ import { EventOrder } from "./event_order.ts";
 import type { InformerMetrics } from "./informer_metrics.ts";
 import type { InformerStorage } from "./informer_storage.ts";
 import { openedEvent } from "./opened_event.ts";
-import { type DeltaSink, listSteps, processDeltas, quarantinedBy } from "./process_deltas.ts";
+import { type DeltaSink, listSteps, processDeltas } from "./process_deltas.ts";
 import type { Processor } from "./processor.ts";
 import type { IsSameState } from "./same_state.ts";
 import type { StoreEvent } from "./store_event.ts";
@@ -30,10 +30,8 @@ export interface DeltaProcessorOptions<T, I extends string> {
   readonly observers: ReadonlySet<(event: StoreEvent<T>) => void>;
   /** Calls an observer; never throws. */
   readonly guarded: (call: () => unknown) => void;
-  /** Told of what could not be stored. */
-  readonly setAside: (quarantined: Quarantined, options: { readonly isLost: boolean }) => void;
-  /** Told that a change may have been lost. */
-  readonly lost: () => void;
+  /** Receives what could not be stored, and changes that may have been lost. */
+  readonly quarantine: Quarantine;
   /** Told once, when it turns out that the server's versions do not ascend. */
   readonly onUnordered: () => void;
   /** What becomes of an object of a list before it is stored, as in {@linkcode DeltaSink}. */
@@ -100,14 +98,13 @@ function newSink<T, I extends string>(options: DeltaProcessorOptions<T, I>): Del
       const opened = codec === undefined ? event as StoreEvent<T> : openedEvent(event, codec);
       for (const observer of observers) guarded(() => observer(opened));
     },
-    rejected: (error, object, isLost) => options.setAside(quarantinedBy(error, object), { isLost }),
-    refused: new Set(),
+    quarantine: options.quarantine,
     skipsUnchanged: options.skipsUnchanged,
     ...(options.keepsOrder && {
       order: new EventOrder<Held<T>>({ keyFunc, isSame, onUnordered: options.onUnordered }),
       steppedOver: (type, isDoubtful) => {
         metrics.repeated(type);
-        if (isDoubtful) options.lost();
+        if (isDoubtful) options.quarantine.lost();
       },
     }),
   };

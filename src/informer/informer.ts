@@ -8,6 +8,7 @@ import { DeltaFIFO } from "../queue/delta_fifo.ts";
 import type { Queue } from "../queue/queue.ts";
 import type { ListerWatcher } from "../reflector/lister_watcher.ts";
 import type { ReflectorOptions } from "../reflector/reflector_options.ts";
+import { Quarantine } from "../reflector/quarantine.ts";
 import type { Indexers } from "../store/index_func.ts";
 import { newIndexer } from "../store/cache.ts";
 import type { Indexer } from "../store/indexer.ts";
@@ -16,9 +17,10 @@ import { realClock } from "../util/clock.ts";
 import { errorMessage } from "../util/errors.ts";
 import { callGuarded } from "../util/guarded.ts";
 import { consoleLogger } from "../util/logger.ts";
-import { Controller } from "./controller.ts";
+import { type Controller, newWiredController } from "./controller.ts";
 import { notify, type ResourceEventHandler } from "./event_handler.ts";
-import { processDeltas, quarantinedBy, rejecter } from "./process_deltas.ts";
+import { processDeltas } from "./process_deltas.ts";
+import { rejecter } from "./quarantined_by.ts";
 import type { QueueContext } from "./shared_informer_options.ts";
 
 /**
@@ -83,21 +85,21 @@ export function newInformer<T, I extends string = never>(
   const logger = options.reflector?.logger ?? consoleLogger;
   const name = options.reflector?.name ?? listerWatcher.description ?? "objects";
   const store = newIndexer<T, I>(keyFunc, options.indexers ?? ({} as Indexers<T, I>));
+  const quarantine = new Quarantine({ ...options.reflector, name, clock, logger });
   const makeQueue = options.queue ?? newDeltaFIFO<T>;
   const knownObjects = store as unknown as Indexer<T>;
   const queue = makeQueue({
     keyFunc,
     knownObjects,
     transform: options.transform && transformOnce(options.transform),
-    onRejected: rejecter(keyFunc, knownObjects, (quarantined) => controller.setAside(quarantined)),
+    onRejected: rejecter(keyFunc, knownObjects, quarantine),
     clock,
     logger,
     name,
   });
   const failed = (error: unknown) =>
     logger.error(`${name}: the handler threw: ${errorMessage(error)}`, { error });
-  const refused = new Set<string>();
-  const controller: Controller<T> = new Controller<T>({
+  const controller = newWiredController<T>({
     listerWatcher,
     queue,
     process: (deltas, isInInitialList) =>
@@ -107,8 +109,7 @@ export function newInformer<T, I extends string = never>(
           notify: (notification) => {
             callGuarded(() => notify(handler, notification), failed);
           },
-          rejected: (error, object, isLost) => controller.setAside(quarantinedBy(error, object), { isLost }),
-          refused,
+          quarantine,
         },
         deltas,
         isInInitialList,
@@ -118,12 +119,11 @@ export function newInformer<T, I extends string = never>(
       ...options.reflector,
       name,
       keyFunc,
-      knownObjects: store,
       clock,
       logger,
       resyncPeriodMs: options.resyncPeriodMs ?? 0,
     },
-  });
+  }, { quarantine, knownObjects: store });
   return [store, controller];
 }
 

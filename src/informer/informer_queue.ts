@@ -3,15 +3,15 @@
  * @module
  */
 
-import type { Quarantined } from "../meta/list_watch.ts";
 import type { Queue } from "../queue/queue.ts";
 import { RealFIFO } from "../queue/real_fifo.ts";
+import type { Quarantine } from "../reflector/quarantine.ts";
 import type { Held } from "../store/object_codec.ts";
 import { type Taken, transformer, type TransformFunc, transformOnce } from "../store/transform.ts";
 import { freezeObject } from "./freeze_object.ts";
 import type { InformerStorage } from "./informer_storage.ts";
 import { EncodingIntake, type Intake, PlainIntake } from "./intake.ts";
-import { rejecter } from "./process_deltas.ts";
+import { rejecter } from "./quarantined_by.ts";
 import type { QueueContext, SharedIndexInformerOptions } from "./shared_informer_options.ts";
 
 /** What the queue of an informer is made from. */
@@ -20,8 +20,8 @@ export interface InformerQueueOptions<T, I extends string>
     Pick<SharedIndexInformerOptions<T, I>, "queue" | "freezeObjects">,
     Pick<QueueContext<T>, "transform" | "clock" | "logger" | "name"> {
   readonly storage: InformerStorage<T, I>;
-  /** Told of what could not be queued. */
-  readonly report: (quarantined: Quarantined) => void;
+  /** Receives what could not be queued. */
+  readonly quarantine: Quarantine;
 }
 
 /** A queue, and what takes the objects of lists in for it; none for a queue of the user's own. */
@@ -34,13 +34,13 @@ export interface InformerQueue<T> {
 
 /** Makes the queue that the options ask for: an atomic `RealFIFO` unless there is one of the user's own. */
 export function newInformerQueue<T, I extends string>(options: InformerQueueOptions<T, I>): InformerQueue<T> {
-  const { storage, clock, logger, name, report } = options;
+  const { storage, clock, logger, name, quarantine } = options;
   const { indexer, held, keyFunc } = storage;
   const common = { keyFunc, clock, logger, name };
   const whole = wholeTransform(options);
   const transform = whole && transformOnce(whole);
   if (options.queue !== undefined) {
-    const onRejected = rejecter(keyFunc, indexer, report);
+    const onRejected = rejecter(keyFunc, indexer, quarantine);
     const queue = options.queue({ ...common, knownObjects: indexer, transform, onRejected });
     return { queue: queue as Queue<Held<T>>, intake: undefined, takeIn: undefined };
   }
@@ -55,7 +55,7 @@ export function newInformerQueue<T, I extends string>(options: InformerQueueOpti
   return {
     queue,
     intake,
-    takeIn: intake.queue && transformer(intake.queue, rejecter(keyFunc, held, report)),
+    takeIn: intake.queue && transformer(intake.queue, rejecter(keyFunc, held, quarantine)),
   };
 }
 

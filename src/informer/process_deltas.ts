@@ -4,19 +4,19 @@
  */
 
 import { type KeyFunc, keyOf } from "../meta/keys.ts";
-import type { Quarantined } from "../meta/list_watch.ts";
-import { metaOf, resourceVersionOf } from "../meta/object.ts";
+import { resourceVersionOf } from "../meta/object.ts";
 import { DeletedFinalStateUnknown } from "../meta/tombstone.ts";
 import type { Delta, Deltas } from "../queue/delta.ts";
-import { IndexFuncError } from "../store/errors.ts";
+import type { Quarantine } from "../reflector/quarantine.ts";
 import type { Store } from "../store/store.ts";
-import type { OnTransformRejected, Taken } from "../store/transform.ts";
+import type { Taken } from "../store/transform.ts";
 import { toError } from "../util/errors.ts";
 import { finish, type Steps } from "../util/steps.ts";
 import type { Notification } from "./event_handler.ts";
 import type { EventOrder } from "./event_order.ts";
 import type { ListNotifications } from "./list_notifications.ts";
 import { replaceSteps, syncSteps } from "./process_list.ts";
+import { quarantinedBy } from "./quarantined_by.ts";
 import { type IsSameState, isSameState } from "./same_state.ts";
 import type { StoreEvent } from "./store_event.ts";
 
@@ -39,15 +39,10 @@ export interface DeltaSink<T> {
   /** Whether there are observers. */
   readonly observes?: boolean;
   /**
-   * Told of an object that could not be stored; the store keeps what it has for its key. `isLost`: it was a single
-   * change, not part of a list.
+   * Receives each object that could not be stored; the store keeps what it has for its key. No handler has received such
+   * an object, so none is notified of its delete.
    */
-  rejected?(error: Error, object: unknown, isLost: boolean): void;
-  /**
-   * The keys of changes that were rejected, kept here: nobody was told of such an object, so nobody is told that it is
-   * deleted.
-   */
-  readonly refused?: Set<string>;
+  readonly quarantine?: Quarantine | undefined;
   /** Whether two states are the same, where they are not held as they are. */
   readonly isSame?: IsSameState<T>;
   /** Whether handlers are not told of a state that is stored already, unless by a resync. */
@@ -64,10 +59,10 @@ export interface DeltaSink<T> {
  * Mirrors client-go's `processDeltas`; where a list brings an object that has not changed, the store keeps the object
  * it has, so that readers' references stay good and nothing is held twice.
  *
- * An object that has no key, or for which an index function throws, is reported to `sink.rejected` and stepped over.
+ * An object that has no key, or for which an index function throws, is added to `sink.quarantine` and skipped.
  *
- * @throws {KeyError} An object has no key, and the sink does not want to know. The deltas after it are not applied.
- * @throws {IndexFuncError} An index function threw, and the sink does not want to know. The same.
+ * @throws {KeyError} An object has no key, and there is no `sink.quarantine`. The deltas after it are not applied.
+ * @throws {IndexFuncError} An index function threw, and there is no `sink.quarantine`. The same.
  */
 export function processDeltas<T>(
   store: Store<T>,
@@ -80,9 +75,9 @@ export function processDeltas<T>(
     try {
       processDelta(store, sink, delta, isInInitialList, keyFunc);
     } catch (error) {
-      if (sink.rejected === undefined) throw error;
-      if (error instanceof IndexFuncError) sink.refused?.add(error.key);
-      sink.rejected(toError(error), delta.object, delta.type !== "Replaced" && delta.type !== "Sync");
+      if (sink.quarantine === undefined) throw error;
+      const isLost = delta.type !== "Replaced" && delta.type !== "Sync";
+      sink.quarantine.add(quarantinedBy(toError(error), delta.object), { isLost });
     }
   }
 }
@@ -104,8 +99,8 @@ export function* listSteps<T>(
   try {
     yield* replaceSteps(store, sink, delta.object, isInInitialList, keyFunc);
   } catch (error) {
-    if (sink.rejected === undefined) throw error;
-    sink.rejected(toError(error), delta.object, true);
+    if (sink.quarantine === undefined) throw error;
+    sink.quarantine.add(quarantinedBy(toError(error), delta.object), { isLost: true });
   }
 }
 
@@ -181,7 +176,7 @@ function remove<T>(
   if (isLate) store.bookmark(reachedVersion); // the delete says when the object was last seen, not where the store stands
   if (deleted instanceof DeletedFinalStateUnknown) {
     const { key, object = oldObject } = deleted;
-    sink.refused?.delete(key);
+    sink.quarantine?.release(key);
     if (object === undefined) return; // it was never here
     const tombstone = deleted.object === undefined ? new DeletedFinalStateUnknown(key, object) : deleted;
     sink.notify({ type: "delete", deleted: tombstone, oldObject });
@@ -189,7 +184,7 @@ function remove<T>(
     return;
   }
   const key = keyOf(keyFunc, deleted, "delete");
-  if (oldObject === undefined && sink.refused?.delete(key)) return reached(sink, deleted);
+  if (oldObject === undefined && sink.quarantine?.release(key)) return reached(sink, deleted);
   sink.notify({ type: "delete", deleted: { finalStateUnknown: false, key, object: deleted }, oldObject });
   if (sink.observes) sink.observe?.({ type: "deleted", key, object: deleted, oldObject });
 }
@@ -203,34 +198,4 @@ function reached<T>(sink: DeltaSink<T>, object: T): void {
 /** Whether handlers are not told of an update, as it says nothing new. */
 function isSkipped<T>(sink: DeltaSink<T>, oldObject: T, object: T): boolean {
   return sink.skipsUnchanged === true && (sink.isSame ?? isSameState)(oldObject, object);
-}
-
-/** The report of an object that could not be stored. */
-export function quarantinedBy(error: Error, object: unknown): Quarantined {
-  const metadata = metaOf(object);
-  const key = error instanceof IndexFuncError ? error.key : undefined;
-  return {
-    reason: error.message,
-    path: "",
-    ...(key === undefined ? {} : { key }),
-    ...(metadata?.resourceVersion === undefined ? {} : { resourceVersion: metadata.resourceVersion }),
-  };
-}
-
-/** Reports what a queue could not take in, and gives it what the store holds instead. */
-export function rejecter<T>(
-  keyFunc: KeyFunc,
-  store: { getByKey(key: string): T | undefined },
-  report: (quarantined: Quarantined) => void,
-): OnTransformRejected<T> {
-  return (error, object) => {
-    let key: string | undefined;
-    try {
-      key = keyFunc(object);
-    } catch {
-      // it has none: the report says what is wrong
-    }
-    report({ ...quarantinedBy(error, object), ...(key === undefined ? {} : { key }) });
-    return key === undefined ? undefined : store.getByKey(key);
-  };
 }

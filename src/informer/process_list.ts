@@ -11,6 +11,7 @@ import { toError } from "../util/errors.ts";
 import { finish, STEP_OBJECTS, type Steps } from "../util/steps.ts";
 import { ListNotifications } from "./list_notifications.ts";
 import type { DeltaSink } from "./process_deltas.ts";
+import { quarantinedBy } from "./quarantined_by.ts";
 import { isSameState } from "./same_state.ts";
 import type { StoreChange } from "./store_event.ts";
 
@@ -18,8 +19,8 @@ import type { StoreChange } from "./store_event.ts";
  * Replaces the store's content by a list, in steps. The last one writes the store and tells everyone; until then readers
  * see what was there before. Where the list brings an object that has not changed, the store keeps the one it has.
  *
- * @throws {KeyError} An object has no key, and the sink does not want to know.
- * @throws {IndexFuncError} An index function threw, and the sink does not want to know.
+ * @throws {KeyError} An object has no key, and there is no `sink.quarantine`.
+ * @throws {IndexFuncError} An index function threw, and there is no `sink.quarantine`.
  */
 export function* replaceSteps<T>(
   store: Store<T>,
@@ -28,17 +29,15 @@ export function* replaceSteps<T>(
   isInInitialList: boolean,
   keyFunc: KeyFunc,
 ): Steps {
-  sink.refused?.clear();
   const { stepObjects = STEP_OBJECTS } = sink;
   const options = { isInInitialList, skipsUnchanged: sink.skipsUnchanged === true };
   const list = new ListNotifications<T>(options);
   yield* compareSteps(store, sink, objects, keyFunc, list);
 
   const rejected = new Set<string>();
-  const onRejected: OnRejected<T> | undefined = sink.rejected && ((error, object) => {
+  const onRejected: OnRejected<T> | undefined = sink.quarantine && ((error, object) => {
     rejected.add(error.key);
-    sink.refused?.add(error.key);
-    sink.rejected!(error, object, false);
+    sink.quarantine!.add(quarantinedBy(error, object));
     return store.getByKey(error.key); // still the state before: a replace takes effect as a whole
   });
   const replacement = replacementOf(store, list.objects, resourceVersion, {
@@ -132,8 +131,8 @@ function* compareSteps<T>(
     try {
       key = keyOf(keyFunc, object, "replace");
     } catch (error) {
-      if (sink.rejected === undefined) throw error;
-      sink.rejected(toError(error), object, false);
+      if (sink.quarantine === undefined) throw error;
+      sink.quarantine.add(quarantinedBy(toError(error), object));
       continue;
     }
     if (known.length > 0) keys.add(key);

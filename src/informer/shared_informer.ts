@@ -13,8 +13,13 @@ import { deletionHandlingMetaNamespaceKey } from "../meta/keys.ts";
 import type { GroupVersionResource } from "../meta/resource.ts";
 import { VersionWaiters } from "../meta/version_waiters.ts";
 import type { ListerWatcher } from "../reflector/lister_watcher.ts";
-import { checkReflectorOptions, type WatchErrorHandler } from "../reflector/reflector_options.ts";
+import {
+  checkReflectorOptions,
+  type ReflectorOptions,
+  type WatchErrorHandler,
+} from "../reflector/reflector_options.ts";
 import type { FailedTry } from "../reflector/outage.ts";
+import { Quarantine } from "../reflector/quarantine.ts";
 import type { ReflectorStatus } from "../reflector/status.ts";
 import type { Indexers } from "../store/index_func.ts";
 import type { Held } from "../store/object_codec.ts";
@@ -29,7 +34,7 @@ import { callGuarded } from "../util/guarded.ts";
 import { consoleLogger, type Logger } from "../util/logger.ts";
 import { finishInTurns, type Pace, stepObjectsOf, type Steps } from "../util/steps.ts";
 import { requireNumbers } from "../util/require_number.ts";
-import { Controller, paceOf } from "./controller.ts";
+import { type Controller, newWiredController, paceOf } from "./controller.ts";
 import { DeltaProcessor } from "./delta_processor.ts";
 import { CacheSyncError, InformerStateError } from "./errors.ts";
 import type { ResourceEventHandler } from "./event_handler.ts";
@@ -157,11 +162,23 @@ export class SharedIndexInformer<T, I extends string = never> {
       throw new InformerStateError(`Cannot run the informer of ${this.#name} again: it has been started`);
     }
     const { held, keyFunc } = this.#storage;
+    const reflector: ReflectorOptions = {
+      ...this.#options.reflector,
+      name: this.#name,
+      keyFunc,
+      clock: this.#clock,
+      logger: this.#logger,
+      resyncPeriodMs: this.#processor.resyncCheckPeriodMs,
+      shouldResync: () => this.#processor.shouldResync(),
+      ...(this.#watchErrorHandler === undefined ? {} : { watchErrorHandler: this.#watchErrorHandler }),
+      ...(this.#options.metrics === undefined ? {} : { metrics: this.#options.metrics }),
+    };
+    const quarantine = new Quarantine({ ...reflector, name: this.#name, clock: this.#clock });
     const { queue, intake, takeIn } = newInformerQueue<T, I>({
       ...this.#options,
       transform: this.#transform,
       storage: this.#storage,
-      report: (quarantined) => this.#controller?.setAside(quarantined),
+      quarantine,
       clock: this.#clock,
       logger: this.#logger,
       name: this.#name,
@@ -176,34 +193,25 @@ export class SharedIndexInformer<T, I extends string = never> {
       guarded: (call) => this.#guarded("an observer", call),
       takeIn,
       stepObjects: stepObjectsOf(this.#pace),
-      setAside: (quarantined, options) => this.#controller?.setAside(quarantined, options),
-      lost: () => this.#controller?.lost(),
+      quarantine,
       onUnordered: () =>
         this.#logger.warn(
           `${this.#name}: the server sends changes under older versions than before; every event is followed from now on`,
         ),
       moved: () => this.#waiters.moved(),
     });
-    this.#controller = new Controller({
+    this.#controller = newWiredController({
       listerWatcher: this.#source,
       queue,
       process: (some, isInInitialList) => deltas.process(some, isInInitialList),
       processList: (delta, isInInitialList) => deltas.processList(delta, isInInitialList),
       turnObjects: this.#pace.turnObjects,
-      reflector: {
-        ...this.#options.reflector,
-        neverGoesBack: this.#keepsOrder,
-        name: this.#name,
-        keyFunc,
-        knownObjects: intake === undefined ? this.indexer : held,
-        ...(intake === undefined ? {} : { intake: intake.list, acceptIntake: intake.accepts }),
-        clock: this.#clock,
-        logger: this.#logger,
-        resyncPeriodMs: this.#processor.resyncCheckPeriodMs,
-        shouldResync: () => this.#processor.shouldResync(),
-        ...(this.#watchErrorHandler === undefined ? {} : { watchErrorHandler: this.#watchErrorHandler }),
-        ...(this.#options.metrics === undefined ? {} : { metrics: this.#options.metrics }),
-      },
+      reflector,
+    }, {
+      quarantine,
+      neverGoesBack: this.#keepsOrder,
+      knownObjects: intake === undefined ? this.indexer : held,
+      ...(intake === undefined ? {} : { intake: intake.list, acceptIntake: intake.accepts }),
     });
     const synced = this.#metrics.time("informer_sync_duration_seconds");
     this.#controller.onStatus((status) => {

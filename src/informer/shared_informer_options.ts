@@ -109,7 +109,7 @@ export interface SharedIndexInformerOptions<T, I extends string = never> {
   /** Options of the reflector; its resync options are the informer's. */
   readonly reflector?: Omit<
     ReflectorOptions,
-    "resyncPeriodMs" | "shouldResync" | "keyFunc" | "neverGoesBack" | "clock" | "logger"
+    "resyncPeriodMs" | "shouldResync" | "keyFunc" | "clock" | "logger"
   >;
   readonly clock?: Clock;
   readonly logger?: Logger;

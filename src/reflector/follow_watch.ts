@@ -9,7 +9,7 @@ import type { Clock } from "../util/clock.ts";
 import { brokenFrame } from "./events.ts";
 import type { OpenWatch } from "./open_watch.ts";
 import type { ResyncTimer } from "./resync_timer.ts";
-import type { LossRecovery } from "./retry_pacing.ts";
+import type { Quarantine } from "./quarantine.ts";
 import type { StoreWriter } from "./store_writer.ts";
 import { WatchGuard } from "./watch_guard.ts";
 
@@ -19,7 +19,9 @@ export interface FollowWatchOptions<T> {
   readonly clock: Clock;
   readonly writer: StoreWriter<T>;
   /** When a change was lost, the watch ends in time for the list that makes up for it. */
-  readonly losses: LossRecovery;
+  readonly quarantine: Quarantine;
+  /** Receives the function that sets the time of that list; `undefined` when the watch has ended. */
+  readonly onOpen: (relistAt: ((dueMs: number) => void) | undefined) => void;
   /** Its errors end the watch. */
   readonly resync: ResyncTimer;
   readonly bookmarkSilenceMs: number;
@@ -40,11 +42,11 @@ export interface Followed {
 
 /** Applies the events of a watch until it ends, each batch in one turn; then it is closed. Never rejects. */
 export async function followWatch<T>(watch: OpenWatch<T>, options: FollowWatchOptions<T>): Promise<Followed> {
-  const { signal, clock, writer, losses, resync, onBatch } = options;
+  const { signal, clock, writer, quarantine, resync, onOpen, onBatch } = options;
   const link = linkedAbort(signal);
   const guard = new WatchGuard(clock, link, { ...options, deadlineMs: watch.deadlineMs });
-  guard.relistAt(losses.dueMs);
-  losses.onDue = (dueMs) => guard.relistAt(dueMs);
+  guard.relistAt(quarantine.relistDueMs);
+  onOpen((dueMs) => guard.relistAt(dueMs));
   resync.onError = (error) => link.abort(error);
   let eventCount = 0;
   let bookmarks = 0;
@@ -60,14 +62,14 @@ export async function followWatch<T>(watch: OpenWatch<T>, options: FollowWatchOp
         if (item.type === "ERROR") {
           const error = new StatusError(item.object);
           const broken = brokenFrame(error, watch.received);
-          if (broken !== undefined) writer.quarantine(broken);
+          if (broken !== undefined) quarantine.add(broken);
           throw error;
         }
         if (item.type === "BOOKMARK") {
           bookmarks++;
           guard.bookmark();
         }
-        if (item.type === "INVALID") writer.refuse(item.quarantined);
+        if (item.type === "INVALID") writer.quarantine(item.quarantined);
         else if (writer.apply(item)) eventCount++;
       }
     }
@@ -76,7 +78,7 @@ export async function followWatch<T>(watch: OpenWatch<T>, options: FollowWatchOp
     return { eventCount, bookmarks, error };
   } finally {
     guard.stop();
-    losses.onDue = undefined;
+    onOpen(undefined);
     resync.onError = undefined;
     link.unlink();
     watch.close();

@@ -31,13 +31,12 @@ import type { ReflectorOptions } from "./reflector_options.ts";
  */
 export function newNamespaceKeyedIndexerAndReflector<T>(
   source: ListerWatcher<T>,
-  options: Omit<ReflectorOptions, "keyFunc" | "knownObjects"> = {},
+  options: Omit<ReflectorOptions, "keyFunc"> = {},
 ): [indexer: Indexer<T, "namespace">, reflector: Reflector<T>] {
   const indexer = newIndexer<T, "namespace">(metaNamespaceKey, { namespace: metaNamespaceIndex });
   const reflector = new Reflector<T>(source, indexer, {
     ...options,
     keyFunc: metaNamespaceKey,
-    knownObjects: indexer,
   });
   return [indexer, reflector];
 }

@@ -11,11 +11,13 @@ import type { ListerWatcher } from "./lister_watcher.ts";
 import { OpenWatch } from "./open_watch.ts";
 import type { ReflectorMetrics } from "./reflector_metrics.ts";
 import type { ReflectorOptions } from "./reflector_options.ts";
+import type { ReflectorWiring } from "./reflector_wiring.ts";
 import { Watchdog } from "./watchdog.ts";
 
 /** What a {@linkcode PatientSource} needs. */
 export interface PatientSourceOptions
-  extends Pick<ReflectorOptions, "openTimeoutMs" | "listTimeoutMs" | "minWatchTimeoutMs" | "intake"> {
+  extends Pick<ReflectorOptions, "openTimeoutMs" | "listTimeoutMs" | "minWatchTimeoutMs"> {
+  readonly intake: ReflectorWiring["intake"];
   readonly name: string;
   readonly clock: Clock;
   readonly random: () => number;

@@ -1,71 +1,24 @@
 /**
  * The reflector: keeps a store equal to what a server holds.
- *
- * One loop, one owner of all I/O. It asks `transition` (state.ts) what to do, does that one step - stream, list, watch,
- * or wait - and tells `transition` what came of it. So what the reflector decides can be read in one file, and what it
- * does in this one:
- *
- * - **stream** (watch_list.ts): a watch that begins with every present object. Objects are gathered aside until the end
- *   bookmark, then replace the store in one call; the same connection goes on as the watch.
- * - **list** (pager.ts): page by page, then one `replace`.
- * - **watch** (follow_watch.ts): batches of events are applied as they come, in one turn each; the resourceVersion
- *   advances after the store write, never before (store_writer.ts). The resync timer runs only here.
- * - **back off**: jittered, abortable. Everything that ends a cycle leads here, so a server that is in trouble is not
- *   hammered, and nothing but the signal ends the loop.
- *
  * @module
  */
 
-import { deletionHandlingMetaNamespaceKey } from "../meta/keys.ts";
-import type { ListOptions, Quarantined } from "../meta/list_watch.ts";
-import { networkErrorOf } from "../meta/status.ts";
 import type { ReflectorStore } from "../queue/queue.ts";
-import { sleepUnlessAborted } from "../util/abort.ts";
-import { newReflectorBackoff } from "../util/backoff.ts";
-import { type Clock, monotonicNow, realClock } from "../util/clock.ts";
-import { errorMessage } from "../util/errors.ts";
-import { refuseTable } from "./events.ts";
-import { followWatch } from "./follow_watch.ts";
-import { BookmarkRhythm } from "./bookmark_rhythm.ts";
+import { ListWatchLoop } from "./list_watch_loop.ts";
 import type { ListerWatcher } from "./lister_watcher.ts";
-import type { OpenWatch } from "./open_watch.ts";
 import type { FailedTry } from "./outage.ts";
-import { listAllPages, type PagerOptions } from "./pager.ts";
-import { PatientSource } from "./patient_source.ts";
-import { Position } from "./position.ts";
-import { ReflectorMetrics } from "./reflector_metrics.ts";
-import { checkReflectorOptions, type ReflectorOptions, VeryShortWatchError } from "./reflector_options.ts";
-import { ReflectorReports } from "./reflector_reports.ts";
-import { ResyncTimer } from "./resync_timer.ts";
-import { LossRecovery, RetryPacing } from "./retry_pacing.ts";
-import {
-  failedTry,
-  initialState,
-  listAttempt,
-  listOptions,
-  type Outcome,
-  type ReflectorState,
-  type Step,
-  transition,
-} from "./state.ts";
-import { type ReflectorStatus, StatusKeeper } from "./status.ts";
-import { StoreWriter } from "./store_writer.ts";
-import { VERY_SHORT_WATCH_MS, WatchEnds } from "./watch_end.ts";
-import { readInitialEvents, StalledStreamError } from "./watch_list.ts";
-
-const DEFAULT_SILENCE_MS = 10_000;
-const DEFAULT_END_MS = 60_000;
-const DEFAULT_BOOKMARK_SILENCE_MS = 90_000;
+import type { ReflectorOptions } from "./reflector_options.ts";
+import type { ReflectorStatus } from "./status.ts";
 
 /**
- * Lists a resource into a store, then watches it, for ever: whatever fails, it goes on from where it was, after a
- * delay. It ends when its signal is aborted, and never by itself.
+ * Lists a resource into a store, then watches it until its signal is aborted. After a failure it waits, and continues
+ * from the last resourceVersion.
  *
- * The store is written to synchronously, in the order of the server's events. {@linkcode Reflector.status} tells what
- * it is at.
+ * The store is written to synchronously, in the order of the server's events. {@linkcode Reflector.status} says what it
+ * does at present.
  *
- * Mirrors client-go's `Reflector`. It differs where client-go can hang or run hot: streamed lists that do
- * not come to their end give way to lists, and one that is closed early is asked for again after a delay.
+ * Mirrors client-go's `Reflector`. It differs where client-go can hang or run hot: streamed lists that do not come to
+ * their end give way to lists, and one that is closed early is requested again after a delay.
  *
  * @example
  * ```ts
@@ -81,420 +34,72 @@ const DEFAULT_BOOKMARK_SILENCE_MS = 90_000;
  * ```
  */
 export class Reflector<T> {
-  readonly #source: PatientSource<T>;
-  readonly #store: ReflectorStore<T>;
-  readonly #name: string;
-  readonly #options: ReflectorOptions;
-  readonly #clock: Clock;
-  readonly #reports: ReflectorReports;
-  readonly #pacing: RetryPacing;
-  readonly #losses: LossRecovery;
-  readonly #metrics: ReflectorMetrics;
-  readonly #ends: WatchEnds;
-  readonly #status: StatusKeeper;
-  readonly #position: Position;
-  readonly #rhythm: BookmarkRhythm;
-  readonly #writer: StoreWriter<T>;
-  #state: ReflectorState;
-  /** What went wrong since the last delay: it may ask for a longer one. */
-  #failure: unknown;
-  /** What ended the last watch or try, if it was an error. */
-  #lastEnd: unknown;
-  #watchesSinceList = 0;
-  #running = false;
+  readonly #loop: ListWatchLoop<T>;
 
   /**
-   * Makes a reflector that has not started.
+   * Makes a reflector that has not started. Where the store is a `Store`, a quarantined object of a list leaves the state
+   * before it; in a queue it is a delete.
    *
    * @throws {RangeError} A number among the options is negative, `NaN`, or infinite where that has no meaning.
    */
   constructor(source: ListerWatcher<T>, store: ReflectorStore<T>, options: ReflectorOptions = {}) {
-    this.#store = store;
-    this.#options = options;
-    this.#name = options.name ?? source.description ?? "objects";
-    checkReflectorOptions(this.#name, options);
-    this.#clock = options.clock ?? realClock;
-    const random = options.random ?? Math.random;
-    this.#reports = new ReflectorReports(this.#name, { ...options, clock: this.#clock });
-    const backoff = options.backoff ??
-      newReflectorBackoff({ clock: this.#clock, random, resetMs: Infinity });
-    this.#pacing = new RetryPacing(backoff, { clock: this.#clock, random });
-    this.#losses = new LossRecovery(this.#clock);
-    this.#metrics = new ReflectorMetrics(options.metrics, this.#name, this.#clock);
-    this.#source = new PatientSource(source, {
-      ...options,
-      name: this.#name,
-      clock: this.#clock,
-      random,
-      metrics: this.#metrics,
-    });
-    this.#state = initialState(options.useWatchList ?? true);
-    this.#rhythm = new BookmarkRhythm(options.bookmarkSilenceMs ?? DEFAULT_BOOKMARK_SILENCE_MS);
-    this.#ends = new WatchEnds({
-      name: this.#name,
-      clock: this.#clock,
-      metrics: this.#metrics,
-      reports: this.#reports,
-      rhythm: this.#rhythm,
-      maxInternalErrorRetryMs: options.maxInternalErrorRetryMs ?? 0,
-    });
-    this.#position = new Position({ neverGoesBack: options.neverGoesBack ?? false });
-    this.#status = new StatusKeeper(this.#clock, {
-      resourceVersion: () => this.#position.resourceVersion,
-      outage: () => this.#reports.outages.outage,
-      hasNoBookmarks: () => !this.#rhythm.isExpected,
-      onListenerError: (error) => this.#reports.threw("a status listener", error),
-    });
-    this.#writer = new StoreWriter(store, {
-      ...options,
-      position: this.#position,
-      status: this.#status,
-      metrics: this.#metrics,
-      reports: this.#reports,
-      onLost: () => this.#losses.lost(),
-    });
+    this.#loop = new ListWatchLoop(source, store, options);
   }
 
   /** Its name in log lines. */
   get name(): string {
-    return this.#name;
+    return this.#loop.name;
   }
 
   /**
-   * Runs until the signal is aborted; resolves when nothing is left running. Never rejects because of the server.
+   * Runs until the signal is aborted; resolves when everything it started has stopped. A failure of the server never
+   * rejects the promise.
    *
    * @throws {TypeError} It is running already.
    */
-  async run(signal: AbortSignal): Promise<void> {
-    this.#start();
-    try {
-      while (!signal.aborted) await this.#cycle(signal, { onEnd: "backOff" });
-    } finally {
-      this.#stop();
-    }
+  run(signal: AbortSignal): Promise<void> {
+    return this.#loop.run(signal);
   }
 
   /**
-   * Runs one cycle: streams or lists, then watches until something ends it. For those who write their own loop.
+   * Runs one cycle: streams or lists, then watches until something ends the watch. For callers with a loop of their own.
    *
    * @returns When the cycle is over; at once if the signal is aborted.
    * @throws The error that ended the cycle, if it was a failed list or a refused watch.
    */
-  async listAndWatch(signal: AbortSignal): Promise<void> {
-    this.#start();
-    try {
-      const error = await this.#cycle(signal, { onEnd: "return" });
-      if (error !== undefined) throw error;
-    } finally {
-      this.#stop();
-    }
+  listAndWatch(signal: AbortSignal): Promise<void> {
+    return this.#loop.listAndWatch(signal);
   }
 
-  /**
-   * The last resourceVersion seen, in a list, an event or a bookmark; `""` before the first list. Where the next watch
-   * begins is the status's: the same, but where events are sent again and `neverGoesBack` is set.
-   */
+  /** The last resourceVersion seen, in a list, an event or a bookmark; `""` before the first list. */
   lastSyncResourceVersion(): string {
-    return this.#position.lastSeen;
+    return this.#loop.lastSyncResourceVersion();
   }
 
-  /** Whether the server refused that resourceVersion last: too old, or not reached yet. */
+  /** Whether the server last refused that resourceVersion, as too old or not reached yet. */
   isLastSyncResourceVersionUnavailable(): boolean {
-    return this.#state.isResourceVersionUnavailable;
+    return this.#loop.isLastSyncResourceVersionUnavailable();
   }
 
-  /** What it is at, now. */
+  /** What it does now. */
   status(): ReflectorStatus {
-    return this.#status.snapshot();
+    return this.#loop.status();
   }
 
   /**
-   * What the last request failed with, and how many have failed in this outage; `undefined` unless it runs and the
+   * The error of the last failed request, and how many have failed in this outage; `undefined` unless it runs and the
    * server cannot be read at present.
    */
   failure(): FailedTry | undefined {
-    return this.#running ? this.#reports.outages.lastTry : undefined;
+    return this.#loop.failure();
   }
 
   /**
-   * Calls `listener` whenever the phase changes or a list progresses, in the turn it happens; not for single events.
+   * Calls `listener` whenever the phase changes or a list progresses, within that turn; not for single events.
    *
-   * @returns A function that takes the listener away.
+   * @returns A function that removes the listener.
    */
   onStatus(listener: (status: ReflectorStatus) => void): () => void {
-    return this.#status.listen(listener);
+    return this.#loop.onStatus(listener);
   }
-
-  /**
-   * Counts and reports an object that could not be accepted: for whoever works off what this reflector queued.
-   *
-   * @param options `isLost`: it was a change on the watch, so that everything must be listed again to learn what became
-   * of the object.
-   */
-  setAside(quarantined: Quarantined, options: { readonly isLost?: boolean } = {}): void {
-    this.#writer.quarantine(quarantined);
-    if (options.isLost) this.lost();
-  }
-
-  /**
-   * A change on the watch may have been lost: everything is listed again, after a minute the first time, later the longer
-   * this goes on. For whoever works off what this reflector queued.
-   */
-  lost(): void {
-    this.#losses.lost();
-  }
-
-  #start(): void {
-    if (this.#running) {
-      throw new TypeError(`Cannot run the reflector of ${this.#name} twice at the same time`);
-    }
-    this.#running = true;
-  }
-
-  #stop(): void {
-    this.#running = false;
-    this.#status.enter("stopped");
-  }
-
-  /** From one "start" to the next. Returns the error it ended with, if that is one to report. */
-  async #cycle(
-    signal: AbortSignal,
-    { onEnd }: { readonly onEnd: "backOff" | "return" },
-  ): Promise<Error | undefined> {
-    let watch: OpenWatch<T> | undefined;
-    let resync: ResyncTimer | undefined;
-    this.#metrics.cycleBegins(this.#lastEnd);
-    let { step, error } = this.#next({ of: "start" }, signal);
-    try {
-      while (!signal.aborted) {
-        switch (step.do) {
-          case "stream": {
-            const streamed: Streamed<T> = await this.#stream(signal);
-            watch = streamed.watch;
-            ({ step, error } = this.#next(streamed.outcome, signal));
-            break;
-          }
-          case "list":
-            ({ step, error } = this.#next(await this.#list(signal, step), signal));
-            break;
-          case "watch": {
-            resync ??= new ResyncTimer(this.#store, { ...this.#options, clock: this.#clock });
-            const opened = watch;
-            watch = undefined;
-            ({ step, error } = this.#next(await this.#watch(signal, opened, resync), signal));
-            break;
-          }
-          case "backOff":
-            if (step.then === "start") {
-              resync?.stop();
-              if (onEnd === "backOff") await this.#sleep(signal);
-              else this.#reports.outages.waits(undefined);
-              return error;
-            }
-            await this.#sleep(signal);
-            step = { do: step.then };
-        }
-      }
-      return undefined;
-    } finally {
-      watch?.close();
-      resync?.stop();
-    }
-  }
-
-  /** Asks the state machine, and reports the error that ended a cycle. */
-  #next(outcome: Outcome, signal: AbortSignal): { step: Step; error: Error | undefined } {
-    const { resourceVersion } = this.#position;
-    const nowMs = monotonicNow(this.#clock);
-    const { state, step, report, pause } = transition({ ...this.#state, resourceVersion }, outcome, nowMs);
-    this.#state = state;
-    if (pause !== undefined) {
-      this.#status.streamsPaused(pause);
-      this.#reports.streamsPaused(pause);
-    }
-    if ("resourceVersion" in outcome) this.#position.listed(state.resourceVersion);
-    if (signal.aborted) return { step, error: undefined }; // a request that the caller aborted has not failed
-    const failed = report ?? failedTry(outcome, step);
-    if (failed === undefined) return { step, error: undefined };
-    // client-go keeps requests to itself that it repeats: a server that is gone should not go unnoticed.
-    const error = this.#reports.tryFailed(failed, { endsCycle: report !== undefined });
-    return { step, error: report === undefined ? undefined : error };
-  }
-
-  async #stream(signal: AbortSignal): Promise<Streamed<T>> {
-    this.#status.enter("streaming", { progress: { items: 0 } });
-    const resourceVersion = this.#state.isResourceVersionUnavailable ? "" : this.#state.resourceVersion;
-    const startMs = monotonicNow(this.#clock);
-    let watch: OpenWatch<T> | undefined;
-    let keep = false;
-    let received = false;
-    let closed = "it was closed before its end bookmark";
-    const lastedMs = () => monotonicNow(this.#clock) - startMs;
-    const listed = this.#metrics.listBegins();
-    try {
-      watch = await this.#source.watch({
-        resourceVersion,
-        allowWatchBookmarks: true,
-        sendInitialEvents: true,
-        resourceVersionMatch: "NotOlderThan",
-      }, signal);
-      const initial = await readInitialEvents({
-        watch,
-        intake: this.#options.intake,
-        signal,
-        clock: this.#clock,
-        keyFunc: this.#options.keyFunc ?? deletionHandlingMetaNamespaceKey,
-        expectedKind: this.#options.expectedKind,
-        silenceMs: this.#options.watchListSilenceMs ?? DEFAULT_SILENCE_MS,
-        endMs: this.#options.watchListEndMs ?? DEFAULT_END_MS,
-        onProgress: (items) => {
-          received = true;
-          this.#status.enter("streaming", { progress: { items } });
-        },
-        onQuarantined: (quarantined) => this.#writer.quarantine(quarantined),
-      }).catch((error) => {
-        // A connection that broke is a watch that ended.
-        if (networkErrorOf(error) === undefined) throw error;
-        this.#fail(error);
-        closed = errorMessage(error);
-      });
-      if (initial === undefined) {
-        if (!received && lastedMs() < VERY_SHORT_WATCH_MS) throw new VeryShortWatchError(this.#name);
-        return { outcome: { of: "stream", closed, lastedMs: lastedMs() } };
-      }
-      // The next one is a new list, of which nothing is believed.
-      if (!this.#acceptsIntake(initial.resourceVersion)) return { outcome: { of: "start" } };
-      this.#replace(initial.items, initial.setAside, initial.resourceVersion, { byBookmark: true });
-      this.#status.streamFinished();
-      listed(initial.items.length);
-      keep = true;
-      return { outcome: { of: "stream", resourceVersion: initial.resourceVersion }, watch };
-    } catch (error) {
-      if (error instanceof StalledStreamError) {
-        this.#fail(error);
-        return { outcome: { of: "stream", stalled: error.message } };
-      }
-      if (!signal.aborted) this.#fail(error);
-      return { outcome: { of: "stream", error, lastedMs: lastedMs() } };
-    } finally {
-      if (!keep) watch?.close();
-    }
-  }
-
-  async #list(signal: AbortSignal, step: Extract<Step, { do: "list" }>): Promise<Outcome> {
-    const attempt = step.again ?? listAttempt(this.#state, this.#options.watchListPageSize ?? 0);
-    const options = listOptions(attempt, { again: step.again !== undefined });
-    this.#status.enter("listing", { progress: { items: 0 } });
-    const stored = this.#metrics.listBegins();
-    try {
-      const pages = { list: (page: ListOptions) => this.#source.list(page, signal) };
-      const pager: PagerOptions<T> = {
-        signal,
-        checkPage: refuseTable,
-        onPage: (items, remaining) =>
-          this.#status.enter("listing", {
-            progress: remaining === undefined ? { items } : { items, remaining },
-          }),
-      };
-      let list = await listAllPages(pages, options, pager);
-      if (!this.#acceptsIntake(list.metadata.resourceVersion)) {
-        list = await listAllPages(pages, options, pager);
-      }
-      for (const quarantined of list.quarantined) this.#writer.quarantine(quarantined);
-      const listed = list.metadata.resourceVersion ?? "";
-      this.#replace(list.items, list.quarantined, listed, { byBookmark: false });
-      stored(list.items.length);
-      return { of: "list", resourceVersion: listed, paginated: list.paginated, attempt };
-    } catch (error) {
-      if (!signal.aborted) this.#fail(error);
-      return { of: "list", error, attempt, again: step.again !== undefined };
-    }
-  }
-
-  /** Whether what became of the objects of a list, as they arrived, stands now that its version is known. */
-  #acceptsIntake(resourceVersion = ""): boolean {
-    const { acceptIntake } = this.#options;
-    return acceptIntake?.({ hasAdvanced: this.#position.isAdvance(resourceVersion) }) ?? true;
-  }
-
-  /** Hands a whole list to the store: with that, all is well. */
-  #replace(
-    items: T[],
-    setAside: readonly Quarantined[],
-    resourceVersion: string,
-    { byBookmark }: { readonly byBookmark: boolean },
-  ): void {
-    this.#writer.replace(items, setAside, resourceVersion);
-    this.#losses.recovered();
-    this.#rhythm.listed({ byBookmark });
-    this.#watchesSinceList = 0;
-    this.#failure = undefined;
-    this.#status.succeed();
-    this.#metrics.heardOf();
-  }
-
-  async #watch(signal: AbortSignal, opened: OpenWatch<T> | undefined, resync: ResyncTimer): Promise<Outcome> {
-    const startMs = monotonicNow(this.#clock);
-    let watch = opened;
-    if (watch === undefined) {
-      if (this.#watchesSinceList++ > 0) this.#metrics.reconnects(this.#lastEnd);
-      this.#lastEnd = undefined;
-      try {
-        watch = await this.#source.watch({
-          resourceVersion: this.#position.resourceVersion,
-          allowWatchBookmarks: true,
-        }, signal);
-      } catch (error) {
-        if (!signal.aborted) this.#fail(error);
-        return { of: "watch", refused: error };
-      }
-    }
-    this.#pacing.healthy();
-    this.#failure = undefined;
-    if (opened !== undefined) this.#watchesSinceList++;
-    this.#metrics.watchBegins();
-    this.#status.succeed();
-    this.#metrics.heardOf();
-    this.#reports.outages.over();
-    this.#status.enter("watching");
-    this.#position.watchBegins({ isFollowing: opened !== undefined });
-    const followed = await followWatch(watch, {
-      signal,
-      clock: this.#clock,
-      writer: this.#writer,
-      losses: this.#losses,
-      resync,
-      bookmarkSilenceMs: this.#rhythm.silenceMs,
-      expectsBookmarks: this.#rhythm.isExpected,
-      onBatch: () => {
-        this.#status.eventsArrived();
-        this.#metrics.heardOf();
-      },
-    });
-    if (signal.aborted) return { of: "start" }; // the loop sees it
-    const { outcome, error } = this.#ends.judge(followed, monotonicNow(this.#clock) - startMs);
-    if (error !== undefined) this.#fail(error);
-    return outcome;
-  }
-
-  async #sleep(signal: AbortSignal): Promise<void> {
-    if (signal.aborted) return;
-    const delayMs = this.#pacing.delayAfter(this.#failure);
-    this.#failure = undefined;
-    this.#reports.outages.waits(delayMs);
-    this.#status.backOff(delayMs);
-    await sleepUnlessAborted(delayMs, { clock: this.#clock, signal });
-  }
-
-  #fail(error: unknown): void {
-    this.#failure = error;
-    this.#lastEnd = error;
-    this.#status.fail(error);
-  }
-}
-
-/** What a streamed list came to, and its connection if it goes on as the watch. */
-interface Streamed<T> {
-  readonly outcome: Outcome;
-  readonly watch?: OpenWatch<T>;
 }

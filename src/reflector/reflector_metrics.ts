@@ -69,11 +69,6 @@ export class ReflectorMetrics {
     this.#metrics?.gauge("reflector_last_contact_timestamp_seconds", this.#clock.now() / 1_000, this.#labels);
   }
 
-  /** An object was set aside. */
-  quarantined(): void {
-    this.#count("reflector_quarantined_total", 1);
-  }
-
   #count(name: string, value: number, labels?: MetricLabels): void {
     this.#metrics?.count(name, value, labels === undefined ? this.#labels : { ...this.#labels, ...labels });
   }

@@ -91,7 +91,7 @@ export interface ReflectorOptions {
   /**
    * How long nothing of a list's page may come before it is given up, in milliseconds; 90,000 by default. Bytes and items
    * that arrive are progress, but no page may take longer than ten times this; one from a source that tells of neither
-   * (`ListWatchContext.onBytes`, `intake`), no longer than this.
+   * (`ListWatchContext.onBytes`, `ListWatchContext.intake`), no longer than this.
    */
   readonly listTimeoutMs?: number;
   /**
@@ -101,29 +101,10 @@ export interface ReflectorOptions {
    * everything is listed, once: so a server behaves that was restored from a backup.
    */
   readonly bookmarkSilenceMs?: number;
-  /** What the store holds: an object of a list that is set aside leaves the state before it, instead of a delete. */
-  readonly knownObjects?: { getByKey(key: string): unknown };
   /** How long ERROR events of code 500 are answered by watching again instead of listing, in milliseconds; 0 by default. */
   readonly maxInternalErrorRetryMs?: number;
   /** What every object must be; others are set aside. Not checked by default. */
   readonly expectedKind?: GroupVersionKind;
-  /**
-   * Whether an event whose resourceVersion is older than one before it is taken for one that was sent again: the store
-   * is told all the same, but the next watch begins where this one had come to. For a store that steps over such events.
-   * `false` by default: every event is followed, as client-go does.
-   */
-  readonly neverGoesBack?: boolean;
-  /**
-   * Given each object of a list, page by page or streamed, as soon as it arrives; what it returns takes its place. For a
-   * store that holds objects in a form of its own. Must give what `knownObjects` has, and must not throw.
-   */
-  readonly intake?: (object: unknown) => unknown;
-  /**
-   * Asked when a list is complete, before it is stored, whether what `intake` made of its objects stands; if not,
-   * everything is listed once more. `hasAdvanced`: the list's resourceVersion is newer than the one reached before, so
-   * that it can be of the same history. Always yes by default.
-   */
-  readonly acceptIntake?: (list: { readonly hasAdvanced: boolean }) => boolean;
   /** Keys of a streamed list; `deletionHandlingMetaNamespaceKey` by default. */
   readonly keyFunc?: KeyFunc;
   /**

@@ -3,7 +3,6 @@
  * @module
  */
 
-import type { Quarantined } from "../meta/list_watch.ts";
 import { isExpired, isTooManyRequests } from "../meta/status.ts";
 import { errorMessage, toError } from "../util/errors.ts";
 import type { Clock } from "../util/clock.ts";
@@ -28,7 +27,7 @@ const PAUSE_IN_WORDS: Readonly<Record<StreamPauseBegin["cause"], string>> = {
 /** Tells the user's functions, and the log where there are none. What those functions throw is logged. */
 export class ReflectorReports {
   readonly #name: string;
-  readonly #options: Pick<ReflectorOptions, "watchErrorHandler" | "onQuarantined">;
+  readonly #options: Pick<ReflectorOptions, "watchErrorHandler">;
   readonly #logger: Logger;
   /** What the log was warned of since a watch was well. */
   readonly #warned = new Set<string>();
@@ -37,7 +36,7 @@ export class ReflectorReports {
 
   constructor(
     name: string,
-    options: Pick<ReflectorOptions, "watchErrorHandler" | "onQuarantined" | "logger"> & {
+    options: Pick<ReflectorOptions, "watchErrorHandler" | "logger"> & {
       readonly clock: Clock;
     },
   ) {
@@ -70,21 +69,6 @@ export class ReflectorReports {
       isRepeated ? "debug" : "warn",
       `${what}; listing instead for the next ${ms / 3_600_000} h: ${message}`,
     );
-  }
-
-  /** An object was set aside. */
-  quarantined(quarantined: Quarantined): void {
-    const { onQuarantined } = this.#options;
-    if (onQuarantined !== undefined) {
-      this.#guarded("onQuarantined", () => onQuarantined(quarantined));
-      return;
-    }
-    const { key, path, reason } = quarantined;
-    const which = key === undefined ? "an object" : JSON.stringify(key);
-    const text = `set ${which} aside${path === "" ? "" : ` at ${path}`}: ${reason}`;
-    // How many bytes came before it is another number each time.
-    if (path === "frame") this.#warnOnce(`frame: ${reason.split(" (within the first ")[0]}`, text);
-    else this.log("warn", text);
   }
 
   /** A watch ended with an error; the log has one warning for each cause, until a watch is well again. */

@@ -138,6 +138,8 @@ export interface StatusKeeperOptions {
   readonly outage: () => ReflectorOutage | undefined;
   /** Whether the server is known to send no bookmarks. */
   readonly hasNoBookmarks: () => boolean;
+  /** How many objects were quarantined. */
+  readonly quarantined: () => number;
   /** Told when a listener threw. */
   readonly onListenerError: (error: unknown) => void;
 }
@@ -148,10 +150,9 @@ export class StatusKeeper {
   readonly #resourceVersion: () => string;
   readonly #outage: () => ReflectorOutage | undefined;
   readonly #hasNoBookmarks: () => boolean;
+  readonly #quarantined: () => number;
   readonly #onListenerError: (error: unknown) => void;
   readonly #listeners = new Set<(status: ReflectorStatus) => void>();
-  /** How many objects were set aside. */
-  quarantined = 0;
   #phase: ReflectorPhase = "idle";
   #attempt = 0;
   #lastEventTimeMs: number | undefined;
@@ -167,6 +168,7 @@ export class StatusKeeper {
     this.#resourceVersion = options.resourceVersion;
     this.#outage = options.outage;
     this.#hasNoBookmarks = options.hasNoBookmarks;
+    this.#quarantined = options.quarantined;
     this.#onListenerError = options.onListenerError;
   }
 
@@ -180,7 +182,7 @@ export class StatusKeeper {
       phase: this.#phase,
       resourceVersion: this.#resourceVersion(),
       attempt: this.#attempt,
-      quarantined: this.quarantined,
+      quarantined: this.#quarantined(),
       ...(this.#lastEventTimeMs === undefined ? {} : { lastEventTimeMs: this.#lastEventTimeMs }),
       ...(this.#lastBookmarkTimeMs === undefined ? {} : { lastBookmarkTimeMs: this.#lastBookmarkTimeMs }),
       ...contact,

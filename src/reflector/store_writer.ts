@@ -12,47 +12,49 @@ import { type DataEvent, eventProblem } from "./events.ts";
 import type { Position } from "./position.ts";
 import type { ReflectorMetrics } from "./reflector_metrics.ts";
 import type { ReflectorOptions } from "./reflector_options.ts";
+import type { Store } from "../store/store.ts";
+import type { Quarantine } from "./quarantine.ts";
 import type { ReflectorReports } from "./reflector_reports.ts";
+import type { ReflectorWiring } from "./reflector_wiring.ts";
 import type { StatusKeeper } from "./status.ts";
 
 /** What a {@linkcode StoreWriter} needs. */
 export interface StoreWriterOptions
-  extends Pick<ReflectorOptions, "expectedKind" | "keyFunc" | "knownObjects"> {
+  extends Pick<ReflectorOptions, "expectedKind" | "keyFunc">, Pick<ReflectorWiring, "knownObjects"> {
   readonly position: Position;
   readonly status: StatusKeeper;
   readonly metrics: ReflectorMetrics;
   readonly reports: ReflectorReports;
-  /** A change on the watch could not be applied: everything must be listed again. */
-  readonly onLost: () => void;
+  readonly quarantine: Quarantine;
 }
 
 /**
  * Writes lists and events to a store, in order; the position moves after the write, never before.
  *
- * What cannot be applied (no metadata, another kind, a store that throws) is set aside, counted and reported; the rest
- * goes on. A list leaves the state of such an object that is known; a change that was set aside is lost, unless it was
- * a delete, which needs no more than the key.
+ * What cannot be applied (no metadata, another kind, a store that throws) is quarantined; the rest is written. A list
+ * leaves the state of such an object that is known; a quarantined change is lost, unless it was a delete, which needs no
+ * more than the key.
  */
 export class StoreWriter<T> {
   readonly #store: ReflectorStore<T>;
   readonly #options: StoreWriterOptions;
   readonly #keyFunc: KeyFunc;
-  /** The keys of what was set aside since the last list. */
-  #refused = new Set<string>();
+  readonly #knownObjects: ReflectorWiring["knownObjects"];
 
   constructor(store: ReflectorStore<T>, options: StoreWriterOptions) {
     this.#store = store;
     this.#options = options;
     this.#keyFunc = options.keyFunc ?? deletionHandlingMetaNamespaceKey;
+    this.#knownObjects = options.knownObjects ?? (isStore(store) ? store : undefined);
   }
 
   /**
-   * Writes a whole list; of what was set aside, the state that is known stays.
+   * Writes a whole list; of quarantined objects, the state that is known stays.
    *
    * @throws What the store throws, in the words of client-go.
    */
-  replace(items: T[], setAside: readonly Quarantined[], resourceVersion: string): void {
-    const known = this.#knownInstead(items, setAside);
+  replace(items: T[], quarantined: readonly Quarantined[], resourceVersion: string): void {
+    const known = this.#knownInstead(items, quarantined);
     try {
       this.#store.replace(known.length === 0 ? items : items.concat(known), resourceVersion);
     } catch (error) {
@@ -60,28 +62,28 @@ export class StoreWriter<T> {
     }
   }
 
-  /** What is known of objects that were set aside; of each key once, and of none that the list has in another state. */
-  #knownInstead(items: readonly T[], setAside: readonly Quarantined[]): T[] {
-    const refused = this.#refused = new Set<string>();
-    for (const { key } of setAside) if (key !== undefined) refused.add(key);
-    if (refused.size === 0) return []; // the ordinary case
+  /** What is known of quarantined objects; of each key once, and of none that the list has in another state. */
+  #knownInstead(items: readonly T[], quarantined: readonly Quarantined[]): T[] {
+    const { quarantine } = this.#options;
+    quarantine.startLedger(quarantined);
+    if (quarantine.isEmpty) return [];
     for (const item of items) {
       const key = this.#keyOf(item);
-      if (key !== undefined) refused.delete(key);
+      if (key !== undefined) quarantine.release(key);
     }
     const known: T[] = [];
-    for (const key of refused) {
-      const object = this.#options.knownObjects?.getByKey(key);
+    for (const key of quarantine.keys()) {
+      const object = this.#knownObjects?.getByKey(key);
       if (object !== undefined) known.push(object as T);
     }
     return known;
   }
 
-  /** Writes one event; false if it was set aside before it reached the store. */
+  /** Writes one event; false if it was quarantined before it reached the store. */
   apply(event: DataEvent<T>): boolean {
     const problem = eventProblem(event, this.#options.expectedKind);
     if (problem !== undefined) {
-      this.refuse({ reason: problem, path: "", eventType: event.type });
+      this.quarantine({ reason: problem, path: "", eventType: event.type });
       return false;
     }
     try {
@@ -89,7 +91,7 @@ export class StoreWriter<T> {
     } catch (error) {
       const resourceVersion = metaOf(event.object)?.resourceVersion;
       const key = this.#keyOf(event.object);
-      this.refuse({
+      this.quarantine({
         reason: errorMessage(error),
         path: "",
         eventType: event.type,
@@ -103,23 +105,15 @@ export class StoreWriter<T> {
   }
 
   /** An event cannot be accepted. A delete needs no more than its key; any other change is lost. */
-  refuse(quarantined: Quarantined): void {
-    const { eventType, key, resourceVersion } = quarantined;
-    this.quarantine(quarantined);
-    if (eventType !== "DELETED" || !this.#deletesKey(key, resourceVersion)) this.#options.onLost();
-  }
-
-  /** Counts and reports what could not be accepted. */
   quarantine(quarantined: Quarantined): void {
-    const { status, metrics, reports } = this.#options;
-    status.quarantined++;
-    metrics.quarantined();
-    if (quarantined.key !== undefined) this.#refused.add(quarantined.key);
-    reports.quarantined(quarantined);
+    const { quarantine } = this.#options;
+    const { eventType, key, resourceVersion } = quarantined;
+    quarantine.add(quarantined);
+    if (eventType !== "DELETED" || !this.#deletesKey(key, resourceVersion)) quarantine.lost();
   }
 
   #write(event: DataEvent<T>): void {
-    const { position, status, reports, onLost } = this.#options;
+    const { position, status, reports, quarantine } = this.#options;
     switch (event.type) {
       case "ADDED":
         this.#store.add(event.object);
@@ -130,13 +124,13 @@ export class StoreWriter<T> {
         this.#accepted(event.object);
         break;
       case "DELETED":
-        if (!this.#deletesRefused(event.object)) this.#store.delete(event.object);
+        if (!this.#deletesQuarantined(event.object)) this.#store.delete(event.object);
         break;
       case "BOOKMARK": {
         const { resourceVersion = "" } = event.object.metadata;
         status.bookmarkArrived();
         // Of a new history nothing would be known but what changes from now on.
-        if (position.bookmarked(resourceVersion)) onLost();
+        if (position.bookmarked(resourceVersion)) quarantine.lost();
         this.#store.bookmark?.(resourceVersion);
         break;
       }
@@ -145,24 +139,26 @@ export class StoreWriter<T> {
     }
   }
 
-  /** A later state of what was refused reached the store: its delete will be like any other. */
+  /** A later state of a quarantined object reached the store: its delete will be like any other. */
   #accepted(object: T): void {
-    if (this.#refused.size === 0) return; // the ordinary case
+    const { quarantine } = this.#options;
+    if (quarantine.isEmpty) return;
     const key = this.#keyOf(object);
     const isRepeated = this.#options.position.isRepeated(metaOf(object)?.resourceVersion);
-    if (key !== undefined && !isRepeated) this.#refused.delete(key);
+    if (key !== undefined && !isRepeated) quarantine.release(key);
   }
 
-  /** Deletes what was refused before by its key, as it may never have reached the store; false if it was not. */
-  #deletesRefused(object: T): boolean {
-    if (this.#refused.size === 0) return false; // the ordinary case
+  /** Deletes a quarantined object by its key, as it may never have reached the store; false if it is not one. */
+  #deletesQuarantined(object: T): boolean {
+    const { quarantine } = this.#options;
+    if (quarantine.isEmpty) return false;
     const key = this.#keyOf(object);
-    return key !== undefined && this.#refused.has(key) &&
+    return key !== undefined && quarantine.has(key) &&
       this.#deletesKey(key, metaOf(object)?.resourceVersion);
   }
 
   #deletesKey(key: string | undefined, resourceVersion: string | undefined): boolean {
-    const { position } = this.#options;
+    const { position, quarantine } = this.#options;
     if (key === undefined || this.#store.deleteKey === undefined) return false;
     // What a key alone says cannot be told from a delete that was sent again: the object may be there again.
     if (position.isRepeated(resourceVersion)) return false;
@@ -171,7 +167,7 @@ export class StoreWriter<T> {
       this.#store.bookmark?.(resourceVersion);
       position.reached(resourceVersion);
     }
-    this.#refused.delete(key);
+    quarantine.release(key);
     return true;
   }
 
@@ -182,4 +178,9 @@ export class StoreWriter<T> {
       return undefined;
     }
   }
+}
+
+/** Whether it holds objects by key; a queue with that method holds what waits for each key. */
+function isStore<T>(store: ReflectorStore<T>): store is Store<T> {
+  return "getByKey" in store && "lastStoreSyncResourceVersion" in store;
 }

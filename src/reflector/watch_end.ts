@@ -8,6 +8,7 @@ import type { Clock } from "../util/clock.ts";
 import { RetryWithDeadline } from "../util/retry_with_deadline.ts";
 import type { BookmarkRhythm } from "./bookmark_rhythm.ts";
 import type { Followed } from "./follow_watch.ts";
+import type { Quarantine } from "./quarantine.ts";
 import type { ReflectorMetrics } from "./reflector_metrics.ts";
 import { VeryShortWatchError } from "./reflector_options.ts";
 import type { ReflectorReports } from "./reflector_reports.ts";
@@ -28,6 +29,7 @@ export interface WatchEndsOptions {
   readonly clock: Clock;
   readonly metrics: ReflectorMetrics;
   readonly reports: ReflectorReports;
+  readonly quarantine: Quarantine;
   readonly rhythm: BookmarkRhythm;
   /** How long watches that end with an internal error are opened again at once, in milliseconds. */
   readonly maxInternalErrorRetryMs: number;
@@ -76,7 +78,7 @@ export class WatchEnds {
     if (isVeryShort) return this.#failed(new VeryShortWatchError(name), lastedMs);
     if (failure !== undefined) return this.#failed(failure, lastedMs);
     this.#internalErrors.after(undefined);
-    reports.watchWasWell();
+    this.#wasWell();
     return { outcome: { of: "watch", retriesInternalError: false, isShort: lastedMs < SHORT_MS }, error };
   }
 
@@ -84,8 +86,13 @@ export class WatchEnds {
     const { reports } = this.#options;
     this.#internalErrors.after(error);
     const retriesInternalError = isInternalError(error) && this.#internalErrors.shouldRetry();
-    if (lastedMs >= LONG_MS) reports.watchWasWell();
+    if (lastedMs >= LONG_MS) this.#wasWell();
     reports.watchFailed(error);
     return { outcome: { of: "watch", error, retriesInternalError, isShort: lastedMs < SHORT_MS }, error };
+  }
+
+  #wasWell(): void {
+    this.#options.reports.watchWasWell();
+    this.#options.quarantine.watchWasWell();
   }
 }

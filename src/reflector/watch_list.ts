@@ -13,6 +13,7 @@ import { type Clock, monotonicNow } from "../util/clock.ts";
 import { errorMessage } from "../util/errors.ts";
 import { brokenFrame, eventProblem } from "./events.ts";
 import type { OpenWatch } from "./open_watch.ts";
+import type { Quarantine } from "./quarantine.ts";
 import { Watchdog } from "./watchdog.ts";
 
 /** The stream is open, but its end bookmark does not come. */
@@ -32,8 +33,7 @@ export interface InitialEventsOptions<T> {
   readonly intake?: ((object: unknown) => unknown) | undefined;
   /** Called after each batch with the number of objects so far. */
   readonly onProgress: (items: number) => void;
-  /** Told of each object that is set aside. */
-  readonly onQuarantined: (quarantined: Quarantined) => void;
+  readonly quarantine: Quarantine;
   readonly watch: OpenWatch<T>;
 }
 
@@ -42,8 +42,8 @@ export interface InitialEvents<T> {
   readonly items: T[];
   /** The resourceVersion of the end bookmark. */
   readonly resourceVersion: string;
-  /** What was set aside, and is not in `items` in another state. */
-  readonly setAside: readonly Quarantined[];
+  /** What was quarantined, and is not in `items` in another state. */
+  readonly quarantined: readonly Quarantined[];
 }
 
 /**
@@ -101,7 +101,7 @@ export async function readInitialEvents<T>(
 class GatheredObjects<T> {
   readonly #options: InitialEventsOptions<T>;
   readonly #objects = new Map<string, T>();
-  readonly #setAside = new Map<string, Quarantined>();
+  readonly #quarantinedByKey = new Map<string, Quarantined>();
   /** Whether something other than present objects came: servers send those first. */
   hasChanges = false;
 
@@ -109,32 +109,32 @@ class GatheredObjects<T> {
     this.#options = options;
   }
 
-  /** How many there are, those that were set aside included. */
+  /** How many there are, quarantined ones included. */
   get size(): number {
-    return this.#objects.size + this.#setAside.size;
+    return this.#objects.size + this.#quarantinedByKey.size;
   }
 
   /** All of them. */
-  result(): Pick<InitialEvents<T>, "items" | "setAside"> {
-    return { items: [...this.#objects.values()], setAside: [...this.#setAside.values()] };
+  result(): Pick<InitialEvents<T>, "items" | "quarantined"> {
+    return { items: [...this.#objects.values()], quarantined: [...this.#quarantinedByKey.values()] };
   }
 
   /** Takes one item in; the resourceVersion if it was the end bookmark. */
   take(item: WatchItem<T>): string | undefined {
-    const { onQuarantined, keyFunc, expectedKind, intake, watch } = this.#options;
+    const { quarantine, keyFunc, expectedKind, intake, watch } = this.#options;
     if (item.type === "ERROR") {
       const error = new StatusError(item.object);
       const broken = brokenFrame(error, watch.received);
-      if (broken !== undefined) onQuarantined(broken);
+      if (broken !== undefined) quarantine.add(broken);
       throw error;
     }
     if (item.type === "INVALID") {
-      this.#refuse(item.quarantined);
+      this.#quarantine(item.quarantined);
       return undefined;
     }
     const problem = eventProblem(item, expectedKind);
     if (problem !== undefined) {
-      this.#refuse({ reason: problem, path: "", eventType: item.type });
+      this.#quarantine({ reason: problem, path: "", eventType: item.type });
       return undefined;
     }
     if (item.type === "BOOKMARK") {
@@ -149,25 +149,25 @@ class GatheredObjects<T> {
       } else {
         this.#objects.set(key, (intake === undefined ? item.object : intake(item.object)) as T);
       }
-      this.#setAside.delete(key);
+      this.#quarantinedByKey.delete(key);
     } catch (error) {
       const quarantined = { reason: errorMessage(error), path: "", eventType: item.type };
-      this.#refuse(key === undefined ? quarantined : { ...quarantined, key });
+      this.#quarantine(key === undefined ? quarantined : { ...quarantined, key });
     }
     return undefined;
   }
 
-  /** An event is set aside: what is known of its key stays, unless it was a delete, which needs no more than the key. */
-  #refuse(quarantined: Quarantined): void {
+  /** An event is quarantined: what is known of its key stays, unless it was a delete, which needs no more than the key. */
+  #quarantine(quarantined: Quarantined): void {
     const { key, eventType } = quarantined;
-    this.#options.onQuarantined(quarantined);
+    this.#options.quarantine.add(quarantined);
     if (eventType === "MODIFIED" || eventType === "DELETED") this.hasChanges = true;
     if (key === undefined) return;
     if (eventType === "DELETED") {
       this.#objects.delete(key);
-      this.#setAside.delete(key);
+      this.#quarantinedByKey.delete(key);
     } else if (!this.#objects.has(key)) {
-      this.#setAside.set(key, quarantined);
+      this.#quarantinedByKey.set(key, quarantined);
     }
   }
 }

@@ -199,18 +199,22 @@ describe("a reflector's lists", () => {
 
   it("report what the source set aside, and keep the state of it that is known", async () => {
     const known = at("bad@3");
-    await using run = newRun([
-      {
-        list: {
-          ...page("a@1", "10"),
-          quarantined: [
-            { reason: "labels: expected a string", path: "items[0].metadata.labels", key: "bad" },
-            { reason: "it has no name", path: "items[1].metadata.name" },
-          ],
+    await using run = newRun(
+      [
+        {
+          list: {
+            ...page("a@1", "10"),
+            quarantined: [
+              { reason: "labels: expected a string", path: "items[0].metadata.labels", key: "bad" },
+              { reason: "it has no name", path: "items[1].metadata.name" },
+            ],
+          },
         },
-      },
-      { watch: openWatch() },
-    ], { knownObjects: { getByKey: (key) => key === "bad" ? known : undefined } });
+        { watch: openWatch() },
+      ],
+      {},
+      { knownObjects: { getByKey: (key) => key === "bad" ? known : undefined } },
+    );
     await run.start();
     assert.deepEqual(run.store.operations, ["replace 10: a@1 bad@3"]);
     assert.equal(run.quarantined.length, 2);
@@ -219,11 +223,15 @@ describe("a reflector's lists", () => {
 
   it("bring no key twice where a key was set aside more than once, or is there in a state that was accepted", async () => {
     const refused = (key: string) => ({ reason: "bad", path: "items[0]", key });
-    await using run = newRun([
-      { list: { ...page("a@1", "10", "2"), quarantined: [refused("bad"), refused("b")] } },
-      { list: { ...page("b@2", "10"), quarantined: [refused("bad"), refused("a")] } },
-      { watch: openWatch() },
-    ], { knownObjects: { getByKey: (key) => at(`${key}@0`) } });
+    await using run = newRun(
+      [
+        { list: { ...page("a@1", "10", "2"), quarantined: [refused("bad"), refused("b")] } },
+        { list: { ...page("b@2", "10"), quarantined: [refused("bad"), refused("a")] } },
+        { watch: openWatch() },
+      ],
+      {},
+      { knownObjects: { getByKey: (key) => at(`${key}@0`) } },
+    );
     await run.start();
     assert.deepEqual(run.store.operations, ["replace 10: a@1 b@2 bad@0"]);
   });
@@ -710,12 +718,6 @@ describe("a reflector without options", () => {
     assert.deepEqual(run.log.of("warn"), [
       "warn: pods: the server refuses: the server answered 403 Forbidden (pods is forbidden); " +
       "next try in 0.8 s, and so on until it is back",
-    ]);
-    run.reflector.setAside({ reason: "it has no name", path: "metadata.name" });
-    run.reflector.setAside({ reason: "it is odd", path: "", key: "shop/a" });
-    assert.deepEqual(run.log.of("warn").slice(1), [
-      "warn: pods: set an object aside at metadata.name: it has no name",
-      'warn: pods: set "shop/a" aside: it is odd',
     ]);
   });
 });

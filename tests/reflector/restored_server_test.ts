@@ -71,7 +71,7 @@ describe("a server that was restored from a backup, and whose bookmarks go back,
     const how = neverGoesBack ? "are stepped over where they are older" : "are followed wherever they lead";
     it(`is listed once, after a minute, where events ${how}`, async () => {
       const watch = openWatch();
-      await using run = newRun([{ list: page("a@3 b@90", "100") }, { watch }], { neverGoesBack });
+      await using run = newRun([{ list: page("a@3 b@90", "100") }, { watch }], {}, { neverGoesBack });
       await run.start();
       watch.bookmark("102");
       await run.clock.advance(MINUTE_MS);

@@ -3,7 +3,7 @@ import { describe, it } from "node:test";
 import { StatusError } from "@listwatch/cache";
 import { newStatus } from "@listwatch/cache/client";
 import { FakeClock } from "@listwatch/cache/testing";
-import { LossRecovery, RetryPacing } from "../../src/reflector/retry_pacing.ts";
+import { RetryPacing } from "../../src/reflector/retry_pacing.ts";
 
 const expired = new StatusError(newStatus(410, "Expired", "too old resource version"));
 const unavailable = new StatusError(newStatus(503, "ServiceUnavailable", "down"));
@@ -40,36 +40,5 @@ describe("the delays of a reflector", () => {
       600_000,
       600_000,
     ]);
-  });
-});
-
-describe("the list that makes up for a lost change", () => {
-  it("is due after a minute, and twice as long each time that losses go on, up to half an hour", async () => {
-    const clock = new FakeClock();
-    const losses = new LossRecovery(clock);
-    const delays: (number | undefined)[] = [];
-    for (let i = 0; i < 7; i++) {
-      const startMs = clock.monotonicNow();
-      losses.lost();
-      losses.lost(); // one list makes up for all
-      delays.push((losses.dueMs ?? 0) - startMs);
-      await clock.advance(1_000);
-      losses.recovered();
-      assert.equal(losses.dueMs, undefined);
-    }
-    assert.deepEqual(delays, [60_000, 120_000, 240_000, 480_000, 960_000, 1_800_000, 1_800_000]);
-  });
-
-  it("is due after a minute again when nothing was lost for an hour", async () => {
-    const clock = new FakeClock();
-    const losses = new LossRecovery(clock);
-    for (let i = 0; i < 3; i++) {
-      losses.lost();
-      losses.recovered();
-    }
-    await clock.advance(3_600_001);
-    const startMs = clock.monotonicNow();
-    losses.lost();
-    assert.equal(losses.dueMs, startMs + 60_000);
   });
 });

@@ -17,6 +17,8 @@ import {
   type WatchStream,
 } from "@listwatch/cache/reflector";
 import { FakeClock, FakeWatcher } from "@listwatch/cache/testing";
+import { ListWatchLoop } from "../../src/reflector/list_watch_loop.ts";
+import type { ReflectorWiring } from "../../src/reflector/reflector_wiring.ts";
 import { onAbort } from "../../src/util/abort.ts";
 import { inBackground } from "../in_background.ts";
 import { LogRecorder } from "../log_recorder.ts";
@@ -206,22 +208,29 @@ export interface Run extends AsyncDisposable {
   readonly errors: Error[];
   /** What was set aside. */
   readonly quarantined: Quarantined[];
-  readonly reflector: Reflector<KubernetesObject>;
+  readonly reflector: Reflector<KubernetesObject> | ListWatchLoop<KubernetesObject>;
   /** Runs it, and lets everything happen that can without time passing. */
   start(): Promise<void>;
   /** Stops it and waits until it has. */
   stop(): Promise<void>;
 }
 
-/** Makes a reflector over a script that has not started. Its first delay is 800 ms, and they double. */
-export function newRun(script: readonly Answer[], options: ReflectorOptions = {}): Run {
+/**
+ * Makes a reflector over a script that has not started; with a wiring, the loop that an informer runs. Its first delay is
+ * 800 ms, and they double.
+ */
+export function newRun(
+  script: readonly Answer[],
+  options: ReflectorOptions = {},
+  wiring: ReflectorWiring | undefined = undefined,
+): Run {
   const source = new ScriptedSource(...script);
   const store = new StoreRecorder();
   const clock = new FakeClock();
   const log = new LogRecorder();
   const errors: Error[] = [];
   const quarantined: Quarantined[] = [];
-  const reflector = new Reflector<KubernetesObject>(source, store, {
+  const all: ReflectorOptions = {
     useWatchList: false,
     clock,
     random: () => 0,
@@ -229,7 +238,10 @@ export function newRun(script: readonly Answer[], options: ReflectorOptions = {}
     watchErrorHandler: (error) => errors.push(error),
     onQuarantined: (one) => quarantined.push(one),
     ...options,
-  });
+  };
+  const reflector = wiring === undefined
+    ? new Reflector<KubernetesObject>(source, store, all)
+    : new ListWatchLoop<KubernetesObject>(source, store, all, wiring);
   return {
     source,
     store,

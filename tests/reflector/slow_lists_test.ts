@@ -1,8 +1,9 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { type KubernetesObject, silentLogger } from "@listwatch/cache";
-import { type ListWatchContext, Reflector } from "@listwatch/cache/reflector";
+import type { ListWatchContext } from "@listwatch/cache/reflector";
 import { FakeClock } from "@listwatch/cache/testing";
+import { ListWatchLoop } from "../../src/reflector/list_watch_loop.ts";
 import { onAbort } from "../../src/util/abort.ts";
 import { at, page, StoreRecorder } from "./scripted_source.ts";
 
@@ -17,7 +18,7 @@ async function listing(
   let lists = 0;
   const hang = (signal: AbortSignal) =>
     new Promise<never>((_, reject) => onAbort(signal, () => reject(signal.reason)));
-  const reflector = new Reflector<KubernetesObject>(
+  const reflector = new ListWatchLoop<KubernetesObject>(
     {
       description: "pods",
       list: async (_, context) => {
@@ -34,8 +35,8 @@ async function listing(
       logger: silentLogger,
       random: () => 0,
       watchErrorHandler: (error) => errors.push(error),
-      ...(intake && { intake }),
     },
+    intake && { intake },
   );
   const stop = new AbortController();
   const running = reflector.run(stop.signal);

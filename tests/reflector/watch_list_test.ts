@@ -26,8 +26,12 @@ function fullStream(more: (watcher: FakeWatcher) => void = () => {}): FakeWatche
   });
 }
 
-function newStreaming(script: readonly Answer[], options: Parameters<typeof newRun>[1] = {}) {
-  return newRun(script, { useWatchList: true, ...options });
+function newStreaming(
+  script: readonly Answer[],
+  options: Parameters<typeof newRun>[1] = {},
+  wiring: Parameters<typeof newRun>[2] = undefined,
+) {
+  return newRun(script, { useWatchList: true, ...options }, wiring);
 }
 
 describe("a streamed list", () => {
@@ -139,7 +143,7 @@ describe("a streamed list", () => {
         one.send(refused("MODIFIED", "spoilt"));
         one.bookmark("10", END);
       });
-      await using run = newStreaming([{ watch: watcher }], { knownObjects: known });
+      await using run = newStreaming([{ watch: watcher }], {}, { knownObjects: known });
       await run.start();
       assert.deepEqual(run.store.operations, ["replace 10: corrected@4 spoilt@7 kept@0"]);
       assert.equal(run.quarantined.length, 8);
@@ -147,7 +151,9 @@ describe("a streamed list", () => {
 
     it("is as large as its keys, valid or not: each that is new is on the way to its end", async () => {
       const watcher = openWatch();
-      await using run = newStreaming([{ watch: watcher }], { knownObjects: { getByKey: () => undefined } });
+      await using run = newStreaming([{ watch: watcher }], {}, {
+        knownObjects: { getByKey: () => undefined },
+      });
       await run.start();
       for (let i = 0; i < 20; i++) {
         await run.clock.advance(9_000);

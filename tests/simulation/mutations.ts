@@ -15,7 +15,7 @@ export interface Mutation {
   readonly replace: string;
 }
 
-const REFLECTOR = "src/reflector/reflector.ts";
+const REFLECTOR = "src/reflector/list_watch_loop.ts";
 const WRITER = "src/reflector/store_writer.ts";
 const STATE = "src/reflector/state.ts";
 const WATCH_LIST = "src/reflector/watch_list.ts";
@@ -119,7 +119,7 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     name: "streamed list: the state of what was refused outlives its correction",
     file: WATCH_LIST,
-    find: "      this.#setAside.delete(key);\n    } catch (error) {",
+    find: "      this.#quarantinedByKey.delete(key);\n    } catch (error) {",
     replace: "    } catch (error) {",
   },
   {
@@ -143,14 +143,14 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     name: "reflector: events that follow a bookmark in its chunk are skipped",
     file: "src/reflector/follow_watch.ts",
-    find: '        if (item.type === "INVALID") writer.refuse(item.quarantined);',
-    replace: '        if (item.type === "INVALID") writer.refuse(item.quarantined);\n' +
+    find: '        if (item.type === "INVALID") writer.quarantine(item.quarantined);',
+    replace: '        if (item.type === "INVALID") writer.quarantine(item.quarantined);\n' +
       '        else if (item.type === "BOOKMARK" && writer.apply(item)) break;',
   },
   {
     name: "reflector: the resourceVersion moves past a delete that was lost",
     file: WRITER,
-    find: 'if (eventType !== "DELETED" || !this.#deletesKey(key, resourceVersion)) this.#options.onLost();',
+    find: 'if (eventType !== "DELETED" || !this.#deletesKey(key, resourceVersion)) quarantine.lost();',
     replace: "if (key !== undefined && resourceVersion) this.#options.position.reached(resourceVersion);",
   },
   {
@@ -287,7 +287,7 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     name: "informer: an older event that may be real is stepped over in silence",
     file: "src/informer/delta_processor.ts",
-    find: "if (isDoubtful) options.lost();",
+    find: "if (isDoubtful) options.quarantine.lost();",
     replace: "",
   },
   {
@@ -428,13 +428,13 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     name: "reflector: a relist that is due is forgotten when the watch reopens",
     file: "src/reflector/follow_watch.ts",
-    find: "  guard.relistAt(losses.dueMs);\n",
+    find: "  guard.relistAt(quarantine.relistDueMs);\n",
     replace: "",
   },
   {
     name: "reflector: a relist that becomes due while a watch is open waits for another watch",
     file: "src/reflector/follow_watch.ts",
-    find: "losses.onDue = (dueMs) => guard.relistAt(dueMs);",
+    find: "onOpen((dueMs) => guard.relistAt(dueMs));",
     replace: "",
   },
   {

@@ -1,0 +1,163 @@
+/**
+ * Objects and events that could not be accepted.
+ * @module
+ */
+
+import type { Quarantined } from "../meta/list_watch.ts";
+import { type Clock, monotonicNow } from "../util/clock.ts";
+import { errorMessage } from "../util/errors.ts";
+import { callGuarded } from "../util/guarded.ts";
+import { consoleLogger, type Logger } from "../util/logger.ts";
+import type { Metrics } from "../util/metrics.ts";
+
+const FIRST_RELIST_MS = 60_000;
+const LAST_RELIST_MS = 1_800_000;
+/** The most causes of broken frames that are logged once each: more than one server has. */
+const MOST_CAUSES = 100;
+
+/** Options of {@linkcode Quarantine}. */
+export interface QuarantineOptions {
+  /** For log lines and metrics. */
+  readonly name: string;
+  readonly clock: Clock;
+  readonly logger?: Logger;
+  readonly metrics?: Metrics;
+  /** As in `ReflectorOptions`. */
+  readonly onQuarantined?: (quarantined: Quarantined) => void;
+}
+
+/**
+ * The one sink of what could not be accepted, from the socket to the store. The owner of a pipeline (an informer, a
+ * controller, or a reflector on its own) makes it and hands it to the reflector and to the code that applies deltas;
+ * both add to it, and neither knows the other.
+ *
+ * It counts, measures, and reports each object; keeps the ledger of their keys; and schedules the relist that makes up
+ * for lost changes.
+ */
+export class Quarantine {
+  readonly #options: QuarantineOptions;
+  readonly #logger: Logger;
+  /**
+   * The keys of objects that were quarantined since the last list, and of which no later state was accepted. The reflector
+   * deletes such an object by its key, as it may be in no store. Whoever applies deltas notifies no handler of the delete
+   * of such an object where the store has none: no handler has received it.
+   */
+  readonly #keys = new Set<string>();
+  readonly #brokenFrames = new Set<string>();
+  #count = 0;
+  #relistDelayMs = FIRST_RELIST_MS;
+  #lastLossMs: number | undefined;
+  #relistDueMs: number | undefined;
+  #onRelistDue: ((dueMs: number) => void) | undefined;
+
+  constructor(options: QuarantineOptions) {
+    this.#options = options;
+    this.#logger = options.logger ?? consoleLogger;
+  }
+
+  /** How many objects and frames were quarantined. */
+  get count(): number {
+    return this.#count;
+  }
+
+  /**
+   * Counts and reports an object that could not be accepted.
+   *
+   * @param options `isLost`: it was a change on a watch, so that only a relist shows the object's state.
+   */
+  add(quarantined: Quarantined, { isLost = false }: { readonly isLost?: boolean } = {}): void {
+    const { name, metrics } = this.#options;
+    this.#count++;
+    metrics?.count("reflector_quarantined_total", 1, { name });
+    if (quarantined.key !== undefined) this.#keys.add(quarantined.key);
+    this.#report(quarantined);
+    if (isLost) this.lost();
+  }
+
+  /** Whether the ledger is empty: the ordinary case. */
+  get isEmpty(): boolean {
+    return this.#keys.size === 0;
+  }
+
+  /** Whether a key is in the ledger. */
+  has(key: string): boolean {
+    return this.#keys.has(key);
+  }
+
+  /** Removes a key from the ledger; returns whether it was there. */
+  release(key: string): boolean {
+    return this.#keys.delete(key);
+  }
+
+  /** Starts the ledger again, with the keys of a list's quarantined objects. */
+  startLedger(quarantined: readonly Quarantined[]): void {
+    this.#keys.clear();
+    for (const { key } of quarantined) if (key !== undefined) this.#keys.add(key);
+  }
+
+  /** The keys in the ledger. */
+  keys(): Iterable<string> {
+    return this.#keys;
+  }
+
+  /**
+   * A change on a watch was lost, or may have been: a relist is due after a minute; twice as long each time that losses
+   * go on, up to 30 minutes.
+   */
+  lost(): void {
+    const nowMs = monotonicNow(this.#options.clock);
+    if (this.#lastLossMs !== undefined && nowMs - this.#lastLossMs > 2 * LAST_RELIST_MS) {
+      this.#relistDelayMs = FIRST_RELIST_MS;
+    }
+    this.#lastLossMs = nowMs;
+    if (this.#relistDueMs !== undefined) return;
+    this.#relistDueMs = nowMs + this.#relistDelayMs;
+    this.#relistDelayMs = Math.min(this.#relistDelayMs * 2, LAST_RELIST_MS);
+    this.#onRelistDue?.(this.#relistDueMs);
+  }
+
+  /** When a relist is due, in the clock's milliseconds; `undefined` if nothing was lost. */
+  get relistDueMs(): number | undefined {
+    return this.#relistDueMs;
+  }
+
+  /** Sets the one listener, which receives the time of a relist when it becomes due at some time: the reflector. */
+  onRelistDue(listener: (dueMs: number) => void): void {
+    this.#onRelistDue = listener;
+  }
+
+  /** Everything was listed. */
+  recovered(): void {
+    this.#relistDueMs = undefined;
+  }
+
+  /** A watch was well: a frame that breaks later is reported by a warning again. */
+  watchWasWell(): void {
+    this.#brokenFrames.clear();
+  }
+
+  #report(quarantined: Quarantined): void {
+    const { name, onQuarantined } = this.#options;
+    if (onQuarantined !== undefined) {
+      callGuarded(() => onQuarantined(quarantined), (error) => {
+        this.#logger.error(`${name}: onQuarantined threw: ${errorMessage(error)}`, {
+          reflector: name,
+          error,
+        });
+      });
+      return;
+    }
+    const { key, path, reason } = quarantined;
+    const which = key === undefined ? "an object" : JSON.stringify(key);
+    const text = `${name}: quarantined ${which}${path === "" ? "" : ` at ${path}`}: ${reason}`;
+    this.#logger[path === "frame" && !this.#isNewFrame(reason) ? "debug" : "warn"](text, { reflector: name });
+  }
+
+  /** Whether the cause is new since a watch was well. */
+  #isNewFrame(reason: string): boolean {
+    const cause = reason.split(" (within the first ")[0]; // the number of bytes is another one each time
+    if (this.#brokenFrames.has(cause)) return false;
+    if (this.#brokenFrames.size < MOST_CAUSES) this.#brokenFrames.add(cause);
+    return true;
+  }
+}
