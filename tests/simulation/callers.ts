@@ -1,5 +1,5 @@
 /**
- * Those who wait for an informer: for its first list, for a resourceVersion, for an object as of one.
+ * Callers that wait for an informer: for its first list, for a resourceVersion, or for an object at a resourceVersion.
  * @module
  */
 
@@ -8,14 +8,14 @@ import type { SimObject } from "./cluster_model.ts";
 import type { CountedSignals } from "./counted_signals.ts";
 import type { VirtualTime } from "./virtual_time.ts";
 
-/** What a caller wants. */
+/** What a caller waits for. */
 export interface Call {
   readonly how: "synced" | "waitFor" | "get";
-  /** The resourceVersion that is waited for, from the server's present one. */
+  /** The resourceVersion to wait for, as a distance from the server's present one. */
   readonly ahead: number;
   /** The object that is read. */
   readonly key: string;
-  /** How long the caller has patience; for ever if absent. */
+  /** The caller's timeout; none if absent. */
   readonly forMs?: number;
 }
 
@@ -25,18 +25,18 @@ export interface CallersOptions {
   readonly signals: CountedSignals;
   readonly time: VirtualTime;
   readonly violate: (text: string) => void;
-  /** Whether the store stands at versions at all, which without the order of objects go up and down. */
+  /** Whether the store has one version at a time: without the order across objects it goes up and down. */
   readonly keepsOrder: boolean;
 }
 
 interface Waiting {
   readonly name: string;
-  /** The resourceVersion; 0 for who waits for the first list. */
+  /** The resourceVersion; 0 for a caller that waits for the first list. */
   readonly revision: number;
   readonly signal: AbortSignal;
 }
 
-/** All callers of one program: each must be let go on when its time has come, and not before. */
+/** All callers of one program: each wait must end when its condition holds, and not before. */
 export class Callers {
   readonly #options: CallersOptions;
   readonly #waiting = new Set<Waiting>();
@@ -46,7 +46,7 @@ export class Callers {
     this.#options = options;
   }
 
-  /** Somebody calls. */
+  /** Starts a call. */
   call({ how, key, forMs }: Call, revision: number): void {
     const { informer, signals, time, violate } = this.#options;
     const name = `caller ${this.#count++} (${how} ${how === "synced" ? "" : revision})`;
@@ -62,34 +62,34 @@ export class Callers {
       ? informer.waitFor(wanted, { signal })
       : informer.get(key, { notOlderThan: wanted, signal }).then((object) => {
         const stored = informer.indexer.getByKey(key);
-        // The turn may have gone on since: then the store has moved beyond what was there.
+        // The store may have changed later in this turn.
         const versionOf = (one: typeof stored) => Number(one?.metadata.resourceVersion ?? 0);
         if (object !== stored && versionOf(object) >= versionOf(stored)) {
-          violate(`${name}: what it is given is not in the store`);
+          violate(`${name}: the object it received is not in the store`);
         }
       });
     settled.then(
       () => {
         if (this.#options.keepsOrder && !this.#isDue(waiting)) {
-          violate(`${name} is let go on too early: the store stands at ${this.#reached}`);
+          violate(`${name} resolves too early: the store is at ${this.#reached}`);
         }
       },
       (error) => {
-        if (!signal.aborted && !informer.isStopped()) violate(`${name} is refused: ${error}`);
+        if (!signal.aborted && !informer.isStopped()) violate(`${name} rejects: ${error}`);
         if (how !== "synced" && !(error instanceof NotFreshError)) {
-          violate(`${name} is refused with ${error}`);
+          violate(`${name} rejects with ${error}`);
         }
       },
     ).finally(() => this.#waiting.delete(waiting));
   }
 
-  /** Nobody waits any longer than need be. */
+  /** No call waits longer than necessary. */
   check(): void {
     if (this.#waiting.size === 0) return;
     for (const waiting of this.#waiting) {
       if (!waiting.signal.aborted && !this.#options.informer.isStopped() && !this.#isDue(waiting)) continue;
       this.#waiting.delete(waiting);
-      this.#options.violate(`${waiting.name} waits on, and the store stands at ${this.#reached}`);
+      this.#options.violate(`${waiting.name} still waits, and the store is at ${this.#reached}`);
     }
   }
 

@@ -1,5 +1,5 @@
 /**
- * What an etcd holds: every object, and everything that ever happened to it.
+ * The content of an etcd: every object with its history.
  * @module
  */
 
@@ -36,10 +36,10 @@ export interface Container {
 /** What is wrong with an object, if anything. */
 export type Flaw = "schema" | "metadata" | "huge";
 
-/** What happened at one revision. */
+/** The change at one revision. */
 export interface Revision {
   readonly revision: number;
-  /** `""` for something that happened to a resource nobody looks at. */
+  /** `""` for a write to a resource that no program lists. */
   readonly resource: string;
   readonly key: string;
   readonly kind: "create" | "update" | "delete";
@@ -53,14 +53,14 @@ export interface Revision {
 /** The two resources of this world, and the kinds of their objects. */
 export const RESOURCES: Readonly<Record<string, string>> = { pods: "Pod", services: "Service" };
 
-/** What a list or watch is narrowed to. */
+/** What a list or watch selects. */
 export interface Scope {
   readonly resource: string;
   /** `""` for all. */
   readonly namespace: string;
   /** The value that the label `app` must have; `""` for any. */
   readonly app: string;
-  /** Whether metadata alone is asked for. */
+  /** Whether metadata only is requested. */
   readonly metadataOnly?: boolean;
 }
 
@@ -86,9 +86,9 @@ export class ClusterModel {
   readonly #history: Revision[] = [];
   readonly #objects = new Map<string, Map<string, SimObject>>();
   readonly #flaws = new WeakMap<SimObject, Flaw>();
-  /** How many histories there were: one more with each restore. */
+  /** The number of histories so far: one more with each restore. */
   epoch = 0;
-  /** Told of each revision, in order. */
+  /** Called with each revision, in order. */
   onRevision: (revision: Revision) => void = () => {};
   /** Revisions before this cannot be read any more. */
   compactedRevision: number;
@@ -110,12 +110,12 @@ export class ClusterModel {
     return this.#history[revision - this.#first - 1];
   }
 
-  /** What is there now. */
+  /** The current objects. */
   objects(resource: string): ReadonlyMap<string, SimObject> {
     return this.#objects.get(resource)!;
   }
 
-  /** What was there at a revision, in the order of keys. */
+  /** The objects at a revision, in the order of keys. */
   stateAt(resource: string, revision: number): Map<string, SimObject> {
     const state = new Map<string, SimObject>();
     for (const one of this.#history) {
@@ -132,7 +132,7 @@ export class ClusterModel {
     return this.#flaws.get(object);
   }
 
-  /** Creates an object, or changes the one that is there. */
+  /** Creates or updates an object. */
   put(
     resource: string,
     key: string,
@@ -167,7 +167,7 @@ export class ClusterModel {
     this.#record(resource, key, previous === undefined ? "create" : "update", object, previous);
   }
 
-  /** Deletes an object; one that is not there is fine. */
+  /** Deletes an object, if it exists. */
   delete(resource: string, key: string): void {
     const previous = this.#objects.get(resource)!.get(key);
     if (previous === undefined) return;
@@ -181,12 +181,12 @@ export class ClusterModel {
     this.#record(resource, key, "delete", object, previous);
   }
 
-  /** Something happens to a resource nobody looks at. */
+  /** A write to a resource that no program lists. */
   tick(): void {
     this.#record("", "", "update", NOBODYS, undefined);
   }
 
-  /** Goes back by some revisions: what happened in them is lost, and their numbers are given again. */
+  /** Goes back by some revisions: their changes are lost, and their numbers are assigned again. */
   restore(back: number): void {
     const revision = Math.max(this.#first, this.revision - back);
     this.#history.length = revision - this.#first;
@@ -197,7 +197,7 @@ export class ClusterModel {
     }
   }
 
-  /** Forgets everything before a revision. */
+  /** Compacts the history before a revision. */
   compact(revision: number): void {
     this.compactedRevision = Math.max(this.compactedRevision, Math.min(revision, this.revision));
   }
@@ -231,7 +231,7 @@ function labelsOf(app: string, value: number): Readonly<Record<string, string>> 
 
 const TIERS = ["front", "back", undefined];
 
-// What a scanner of JSON may stumble over: brackets, braces, quotes and backslashes in strings; empty arrays.
+// Difficult input for a scanner of JSON: brackets, braces, quotes and backslashes in strings; empty arrays.
 const ANNOTATIONS: readonly Readonly<Record<string, string>>[] = [
   { "kubectl.kubernetes.io/last-applied-configuration": '{"a":["]"]}', "example.com/notes": "]" },
   { "example.com/notes": '\\"]}' },

@@ -1,5 +1,5 @@
 /**
- * One request and its answer, byte by byte, on a network that may do anything to them.
+ * One request and its response, byte by byte, on a network that may change, delay or drop them.
  * @module
  */
 
@@ -14,7 +14,7 @@ export type Chunking = "frame" | "send" | "split" | "coalesce";
 /** What may happen to the next bytes of a connection. */
 export type Injury = "truncate" | "drop" | "repeat" | "repeatTail" | "garbage" | "unknownType";
 
-/** How a connection is over. */
+/** How a connection ended. */
 export type Closing = "byClient" | "byServer";
 
 interface Piece {
@@ -26,7 +26,7 @@ interface Piece {
 
 /** The network's present state, as a connection sees it. */
 export interface Weather {
-  /** How long bytes are under way. */
+  /** The latency of bytes. */
   latencyMs(): number;
   /** Extra time between two frames of one send: a slow stream. */
   readonly frameGapMs: number;
@@ -63,9 +63,9 @@ export class Connection implements Stream {
   #lastDueMs = 0;
   #sealed = false;
   #isDead = false;
-  /** Whose end it was that closed it; absent while it is open. */
+  /** The side that closed it; absent while it is open. */
   closed: Closing | undefined;
-  /** Since when nothing gets through, and nobody says so. */
+  /** Since when nothing arrives, without an error. */
   silentSinceMs: number | undefined;
   /** When bytes last got through. */
   lastDeliveryMs: number;
@@ -92,7 +92,7 @@ export class Connection implements Stream {
       : new ReadableStream({ start: (controller) => void (this.#controller = controller), cancel });
   }
 
-  /** Sends frames; how they arrive is the network's business. */
+  /** Sends frames; the network decides how they arrive. */
   send(frames: readonly Frame[]): void {
     if (this.closed !== undefined || this.#sealed) return;
     const { chunking, random, weather } = this.#options;
@@ -137,27 +137,27 @@ export class Connection implements Stream {
     this.#seal("reset");
   }
 
-  /** Ends it at once: what is under way is lost. */
+  /** Ends it immediately: bytes in flight are lost. */
   cut(how: "end" | "reset"): void {
     if (this.closed !== undefined) return;
     this.#pieces.length = 0;
     this.#finish(how);
   }
 
-  /** Nothing gets through any more, and nobody is told; `forGood` if nothing can bring it back. */
+  /** Nothing arrives any more, without an error; `forGood`: permanently. */
   silence({ forGood = false }: { readonly forGood?: boolean } = {}): void {
     this.#isDead ||= forGood;
     if (this.closed === undefined) this.silentSinceMs ??= this.#time.worldNow();
   }
 
-  /** What was silent gets through again, late. */
+  /** Delivers, late, what was blocked. */
   heal(): void {
     if (this.silentSinceMs === undefined || this.#isDead) return;
     this.silentSinceMs = undefined;
     this.hurry();
   }
 
-  /** What is under way arrives soon. */
+  /** Bytes in flight arrive soon. */
   hurry(): void {
     this.injury = undefined;
     let dueMs = this.#time.worldNow() + 1;
@@ -166,7 +166,7 @@ export class Connection implements Stream {
     this.#arm();
   }
 
-  /** It is over. */
+  /** It has ended. */
   close(how: Closing): void {
     if (this.closed !== undefined) return;
     this.closed = how;
@@ -235,12 +235,12 @@ export class Connection implements Stream {
     if (bytes.length === 0) return;
     this.lastDeliveryMs = this.#time.worldNow();
     this.#options.onBytes();
-    // A byte stream takes the memory away from whoever enqueues.
+    // A byte stream detaches the buffer that is enqueued.
     this.#controller!.enqueue(this.#options.byteStream ? bytes.slice() : bytes as Uint8Array<ArrayBuffer>);
   }
 
   #finish(how: "end" | "reset"): void {
-    this.#options.onBytes(); // the end of an answer is news, too
+    this.#options.onBytes(); // the end of a response counts as contact, too
     if (how === "reset") {
       this.#controller!.error(this.#options.random.pick(RESETS)());
     } else {
@@ -284,7 +284,7 @@ export class Connection implements Stream {
 
 const GARBAGE = ["<html>502</html>\n", "{\n", "\u0000\u0001\n", "null\n", "[]\n", '{"type":3}\n', '"'];
 
-// How the runtimes say that a connection broke.
+// The errors of the runtimes for a broken connection.
 const RESETS: readonly (() => Error)[] = [
   () => new TypeError("error reading a body from connection"),
   () =>
@@ -309,8 +309,8 @@ function joined(frames: readonly { readonly bytes: Uint8Array; readonly mark?: M
 }
 
 /**
- * Some bytes less, in a way that can be noticed: at least one line is broken, and every line that is not is one that
- * was sent. What nobody could notice (one whole line less, another value in a text) no client can be asked to survive.
+ * Drops some bytes in a way that can be detected: at least one line is broken, and every other line is one that
+ * was sent. No client can detect one whole missing line, or another value in a string.
  */
 function withoutSome(bytes: Uint8Array, random: SeededRandom): Uint8Array | undefined {
   const sent = new Set(decoder.decode(bytes).split("\n"));
@@ -320,7 +320,7 @@ function withoutSome(bytes: Uint8Array, random: SeededRandom): Uint8Array | unde
     const rest = new Uint8Array(bytes.length - (to - from));
     rest.set(bytes.subarray(0, from));
     rest.set(bytes.subarray(to), from);
-    if (rest[rest.length - 1] !== 10) continue; // the next line would be glued to it, and might heal it
+    if (rest[rest.length - 1] !== 10) continue; // the next line would be joined to it, and might repair it
     let broken = false;
     let silent = false;
     for (const line of decoder.decode(rest).split("\n")) {

@@ -1,11 +1,11 @@
 /**
- * The abort signals that a program is given.
+ * The abort signals that a program receives.
  * @module
  */
 
 import { CountingSignal } from "../counting_signal.ts";
 
-/** Makes the signals of a program, and tells which of them somebody still listens to. */
+/** Makes the signals of a program, and reports those that still have listeners. */
 export class CountedSignals {
   readonly #all: { readonly name: string; readonly counting: CountingSignal }[] = [];
 
@@ -16,7 +16,7 @@ export class CountedSignals {
     return counting;
   }
 
-  /** Names the signals that somebody still listens to. */
+  /** The names of the signals that still have listeners. */
   leftovers(): string[] {
     const left: string[] = [];
     for (const { name, counting: { listeners } } of this.#all) {

@@ -5,7 +5,7 @@
 
 import type { Action, Scenario } from "./scenario.ts";
 
-/** What happens, in words. */
+/** An action as text. */
 export function describeAction(action: Action): string {
   switch (action.do) {
     case "put":
@@ -21,7 +21,7 @@ export function describeAction(action: Action): string {
     case "compact":
       return `etcd is compacted, the last ${action.keep} revisions stay`;
     case "forget":
-      return `server ${action.server} forgets the events of its cache`;
+      return `server ${action.server} drops the events of its cache`;
     case "lag":
       return `server ${action.server} lags ${action.ms} ms`;
     case "freeze":
@@ -54,9 +54,9 @@ export function describeAction(action: Action): string {
       return `informer ${action.program} gets a handler: ${JSON.stringify(action.handler)}`;
     case "setClock":
       return `the wall clock is set ${action.byMs < 0 ? "back" : "forward"} by ${Math.abs(action.byMs)} ms`;
-    case "standStill":
-      return `the programs stand still for ${action.ms} ms, the monotonic clock ${
-        action.stands ? "too" : "goes on"
+    case "suspend":
+      return `the programs are suspended for ${action.ms} ms, the monotonic clock ${
+        action.stops ? "too" : "continues"
       }`;
     case "removeHandler":
       return `informer ${action.program} loses its first handler`;
@@ -65,16 +65,16 @@ export function describeAction(action: Action): string {
       const wanted = how === "synced"
         ? how
         : `${how}${how === "get" ? ` ${key}` : ""} at ${ahead < 0 ? ahead : `+${ahead}`}`;
-      return `somebody waits for informer ${action.program}: ${wanted}${
+      return `a caller waits for informer ${action.program}: ${wanted}${
         forMs === undefined ? "" : `, for ${forMs} ms`
       }`;
     }
     case "judge":
-      return `informers that refuse objects are ${action.mood} from now on`;
+      return `informers that quarantine objects are ${action.mood} from now on`;
   }
 }
 
-/** The whole scenario: how the world is, then what happens when. */
+/** The whole scenario: the world, then its actions with their times. */
 export function describeScenario(scenario: Scenario): string {
   const lines = [
     `seed ${scenario.seed}, faults: ${scenario.faults.join(", ") || "none"}`,

@@ -1,5 +1,5 @@
 /**
- * A handler of the program under test, and everything that must be true of what it is told.
+ * A handler of the program under test, and the invariants of the notifications it receives.
  * @module
  */
 
@@ -26,13 +26,13 @@ export interface HandlerProbeOptions {
   readonly time: VirtualTime;
   readonly random: SeededRandom;
   readonly violate: (text: string) => void;
-  /** Whether the server was restored: versions may go back, and objects go that never came. */
+  /** Whether the server was restored: versions may decrease, and deletes may come without an add. */
   readonly wasRestored: () => boolean;
   /** Whether this very state of an object was ever in the store. */
   readonly wasStored: (object: SimObject) => boolean;
 }
 
-/** Folds what it is told, and checks each step: an add, then updates from the state before, then a delete. */
+/** Folds its notifications, and checks each step: an add, then updates from the state before, then a delete. */
 export class HandlerProbe implements ResourceEventHandler<SimObject> {
   readonly #options: HandlerProbeOptions;
   readonly #violate: (text: string) => void;
@@ -54,7 +54,7 @@ export class HandlerProbe implements ResourceEventHandler<SimObject> {
     return this.#options.name;
   }
 
-  /** What it must believe to be there. */
+  /** The objects that its notifications add up to. */
   get known(): ReadonlyMap<string, SimObject> {
     return this.#known;
   }
@@ -64,7 +64,7 @@ export class HandlerProbe implements ResourceEventHandler<SimObject> {
     return this.#options.config;
   }
 
-  /** How often it was told again what it knew, by key, since this was cleared. */
+  /** How often it received an unchanged state, by key, since this was cleared. */
   get resyncs(): Map<string, number> {
     return this.#resyncs;
   }
@@ -112,7 +112,7 @@ export class HandlerProbe implements ResourceEventHandler<SimObject> {
     this.#enter("delete", undefined);
     const known = this.#known.get(key);
     if (this.#options.wasRestored()) {
-      // What happened while events were kept back is not known: an object may go that never came.
+      // Events that were withheld are unknown: a delete may come without an add.
     } else if (known === undefined) {
       this.#violate(`delete of ${key}, which it does not know`);
     } else if (object !== undefined && object.metadata.uid !== known.metadata.uid) {
@@ -125,7 +125,7 @@ export class HandlerProbe implements ResourceEventHandler<SimObject> {
   }
 
   #enter(what: string, object: SimObject | undefined): string {
-    if (this.#busy) this.#violate(`${what} while another call is under way`);
+    if (this.#busy) this.#violate(`${what} while another call is running`);
     if (this.#removed) this.#violate(`${what} after it was removed`);
     this.#busy = true;
     this.#synced ||= this.registration?.hasSynced() ?? false;

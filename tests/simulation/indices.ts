@@ -10,7 +10,7 @@ import { keyOfObject, type SimObject } from "./cluster_model.ts";
 /** The indices of every informer. */
 export type IndexName = "namespace" | "byNode" | "byParity" | "labels";
 
-// Whether an informer has a field is its own affair: without it all are under one value.
+// An informer may leave the field out: then all objects are under one value.
 const VALUES: Readonly<Record<IndexName, (object: SimObject) => string[]>> = {
   namespace: ({ metadata }) => [metadata.namespace],
   byNode: ({ spec }) => [spec?.node ?? "none"],
@@ -19,7 +19,7 @@ const VALUES: Readonly<Record<IndexName, (object: SimObject) => string[]>> = {
     Object.entries<string>(metadata.labels ?? {}).flatMap(([key, value]) => [key, `${key}=${value}`]),
 };
 
-/** What is asked of listers, and by readers: each kind of requirement, one that an index answers or one that it does not. */
+/** Selectors for listers and readers: each kind of requirement, with and without an index. */
 export const SELECTORS:
   readonly (readonly [string, (labels: Readonly<Record<string, string>>) => boolean])[] = [
     ["app=web", ({ app }) => app === "web"],
@@ -44,7 +44,7 @@ export function newIndexers(refuses?: (object: SimObject) => boolean): Indexers<
   };
 }
 
-/** Checks the indices, and what listers read by them, against what is stored. */
+/** Checks the indices, and the results of listers, against the store. */
 export function checkIndices(indexer: Indexer<SimObject, IndexName>, violate: (text: string) => void): void {
   const stored = indexer.list();
   for (const name of Object.keys(VALUES) as IndexName[]) {

@@ -1,5 +1,5 @@
 /**
- * Who objects to objects: a schema, a transform or an index function that throws, for good or for a while.
+ * Decides which objects a schema, a transform or an index function does not accept, permanently or for a while.
  * @module
  */
 
@@ -8,23 +8,23 @@ import type { Schema } from "@listwatch/cache/client";
 import { type SimObject, stateOf } from "./cluster_model.ts";
 
 /**
- * What it objects to: `strict` to what is bad; `harsh` to every other state as well; `lenient` to nothing; `once` to the
- * next object that it sees, whatever it is, and from then on it is `strict`.
+ * What it refuses: `strict` bad objects; `harsh` every second state as well; `lenient` nothing; `once` the
+ * next object, whatever it is, and from then on it is `strict`.
  */
 export type Mood = "strict" | "harsh" | "lenient" | "once";
 
-/** Decides, and remembers what it turned away. */
+/** Decides, and records what it refused. */
 export class Judge {
   readonly #isFollowing: () => boolean;
   readonly #turnedAway = new Map<string, "list" | "watch">();
   mood: Mood = "strict";
 
-  /** `isFollowing`: whether what comes now are changes, and not a list. */
+  /** `isFollowing`: whether objects now come from a watch, and not from a list. */
   constructor(isFollowing: () => boolean) {
     this.#isFollowing = isFollowing;
   }
 
-  /** The states that it turned away; those of the watch must be made up for by a list. */
+  /** The states that it refused; a list must bring those of the watch again. */
   get turnedAway(): ReadonlyMap<string, "list" | "watch"> {
     return this.#turnedAway;
   }

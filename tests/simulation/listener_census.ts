@@ -1,11 +1,11 @@
 /**
- * Who listens to which abort signal, in the whole world.
+ * The listeners of each abort signal in the whole world.
  * @module
  */
 
 type Method = AbortSignal["addEventListener"];
 
-/** The census that is taken at present; one world runs at a time. */
+/** The running census; one world runs at a time. */
 let present: ListenerCensus | undefined;
 let isInstalled = false;
 
@@ -16,42 +16,42 @@ let isInstalled = false;
 export class ListenerCensus {
   readonly #listeners = new Map<EventTarget, Set<unknown>>();
 
-  /** Begins to count. */
+  /** Starts counting. */
   constructor() {
     install();
     present = this;
   }
 
-  /** Somebody listens. */
+  /** A listener is added. */
   add(signal: EventTarget, listener: unknown): void {
     let set = this.#listeners.get(signal);
     if (set === undefined) this.#listeners.set(signal, set = new Set());
     set.add(listener);
   }
 
-  /** Somebody does not listen any more. */
+  /** A listener is removed. */
   remove(signal: EventTarget, listener: unknown): void {
     const set = this.#listeners.get(signal);
     if (set?.delete(listener) && set.size === 0) this.#listeners.delete(signal);
   }
 
-  /** How many listen to the signal that most listen to. */
+  /** The largest number of listeners on one signal. */
   get most(): number {
     let most = 0;
     for (const [signal, set] of this.#listeners) {
-      if ((signal as AbortSignal).aborted) this.#listeners.delete(signal); // they have heard of it
+      if ((signal as AbortSignal).aborted) this.#listeners.delete(signal); // its listeners were called
       else most = Math.max(most, set.size);
     }
     return most;
   }
 
-  /** Ends counting. */
+  /** Stops counting. */
   dispose(): void {
     present = undefined;
   }
 }
 
-/** Once for all worlds: the engine throws away what it has compiled when a prototype changes. */
+/** Once for all worlds: the engine discards compiled code when a prototype changes. */
 function install(): void {
   if (isInstalled) return;
   isInstalled = true;

@@ -1,5 +1,5 @@
 /**
- * What other parts of a program do in the middle of the long work of its informer.
+ * Actions of a program during the long work of its informer.
  * @module
  */
 
@@ -22,13 +22,13 @@ export interface MeddlerOptions {
   readonly violate: (text: string) => void;
 }
 
-/** How often it does something, at most. */
+/** The maximum number of its actions. */
 const MOST_ACTS = 8;
 const CHANCE = 0.04;
 
 /**
- * Adds indices, at once and in turns, and handlers, a few turns of the event loop after the informer asked for the key of
- * an object: a list that is stored with a turn for each object is in its middle then.
+ * Adds indices, in one turn and in several, and handlers, a few turns of the event loop after the informer computed the key of
+ * an object: by then a list that is stored with a turn per object is half stored.
  */
 export class Meddler {
   readonly #options: MeddlerOptions;

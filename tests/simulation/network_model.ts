@@ -10,7 +10,7 @@ import type { SeededRandom } from "./seeded_random.ts";
 import { type Answer, refuse, type ServerModel, type ServerSettings, type Stream } from "./server_model.ts";
 import type { VirtualTime } from "./virtual_time.ts";
 
-/** What a request meets instead of a server. */
+/** What a request receives instead of the server's response. */
 export type Refusal =
   | "refused"
   | "unreachable"
@@ -27,30 +27,30 @@ export type Refusal =
   | "closedAtOnce"
   | "emptyStream";
 
-/** Which requests are met. */
+/** Which requests are affected. */
 export type Verb = "list" | "watch";
 
 /** The state of the network at a moment. */
 export interface NetworkState {
-  /** What meets requests, by verb. */
+  /** The fault of requests, by verb. */
   refusals: Partial<Record<Verb, Refusal>>;
-  /** With what probability it does. */
+  /** Its probability. */
   refusalChance: number;
-  /** How long bytes are under way, at least and at most. */
+  /** The minimum and maximum latency of bytes. */
   latencyMs: readonly [number, number];
   /** Time between the frames of one send. */
   frameGapMs: number;
   /** The probability that the body of a list is cut. */
   cutListChance: number;
-  /** The probability that a list's body stops half way, and nobody says so. */
+  /** The probability that a list's body stops half way, without an error. */
   silentListChance: number;
-  /** How long the first page of a list takes, a piece after the other, in milliseconds; 0 for no longer than others. */
+  /** How long the first page of a list takes, chunk by chunk, in milliseconds; 0 for no longer than others. */
   slowListMs: number;
   /** The server that requests go to; `undefined` for any. */
   sticky: number | undefined;
-  /** What becomes of requests with `sendInitialEvents`, which a middlebox does not know, or a server has no room for. */
+  /** The response to requests with `sendInitialEvents`, which a middlebox does not know, or a server has no room for. */
   streams: "pass" | "reset" | "unanswered" | "refused" | "tooManySeconds";
-  /** So long after its beginning a proxy ends every answer. */
+  /** How long after its start a proxy ends every response. */
   longestAnswerMs: number | undefined;
 }
 
@@ -62,7 +62,7 @@ export interface SimRequest {
   readonly query: URLSearchParams;
   readonly startMs: number;
   connection: Connection | undefined;
-  /** Since when no answer will come, and nobody says so. */
+  /** Since when no response will come, without an error. */
   silentSinceMs: number | undefined;
   state: "waiting" | "answered" | "failed" | "aborted";
   /** The status of the answer; 0 before there is one. */
@@ -70,13 +70,13 @@ export interface SimRequest {
   server: ServerModel | undefined;
 }
 
-/** What a network tells those who look on. */
+/** Observes a network. */
 export interface NetworkObserver {
   /** A request is made. */
   onRequest(request: SimRequest): void;
   /** An answer, or the lack of one, reaches the program. `status` 0: the connection failed. */
   onAnswer(request: SimRequest, status: number, retryAfterMs: number | undefined): void;
-  /** The program gives an answer up that it was reading. */
+  /** The program cancels a response that it was reading. */
   onGivenUp(request: SimRequest): void;
   /** An ERROR event that refuses the resourceVersion reaches the program. */
   onUnavailable(request: SimRequest): void;
@@ -90,7 +90,7 @@ export interface NetworkOptions {
   readonly servers: readonly ServerModel[];
   readonly settings: ServerSettings;
   readonly observer: NetworkObserver;
-  /** What is no fault that passes, but how this network is. */
+  /** Permanent properties of this network. */
   readonly calm?: Partial<NetworkState>;
 }
 
@@ -120,7 +120,7 @@ export class NetworkModel {
   readonly #weather: Weather;
   readonly #open = new Set<SimRequest>();
   #requests = 0;
-  readonly #heardMs = new Map<number, number>();
+  readonly #lastBytesMs = new Map<number, number>();
   state: NetworkState;
 
   constructor(options: NetworkOptions) {
@@ -144,8 +144,8 @@ export class NetworkModel {
   }
 
   /** When the last byte of an answer reached a program, in the world's time; 0 if none has. */
-  heardMs(program: number): number {
-    return this.#heardMs.get(program) ?? 0;
+  lastBytesMs(program: number): number {
+    return this.#lastBytesMs.get(program) ?? 0;
   }
 
   /** How many requests were made. */
@@ -190,7 +190,7 @@ export class NetworkModel {
     }
   }
 
-  /** A server goes away: whoever waits for it hears of it. */
+  /** A server shuts down: requests that wait for it fail. */
   abandon(server: ServerModel): void {
     for (const request of [...this.#open]) {
       if (request.server !== server || request.state !== "waiting") continue;
@@ -198,13 +198,13 @@ export class NetworkModel {
     }
   }
 
-  /** Faults stop: what is under way arrives, what would heal heals. */
+  /** Faults stop: bytes in flight arrive, and temporary faults end. */
   calmDown(): void {
     this.state = { ...calm(), ...this.#options.calm };
     for (const { connection } of this.#open) connection?.hurry();
   }
 
-  /** The watch of a program is too old, and so is every other up to its next list: one that was told may not have heard. */
+  /** The watch of a program is too old, and so is every other until its next list, as the first ERROR event may be lost. */
   expire(program: number): void {
     this.#expired.add(program);
     for (const { connection } of this.watches(program)) {
@@ -212,7 +212,7 @@ export class NetworkModel {
     }
   }
 
-  /** Connections on which nothing will ever come, and nobody says so. */
+  /** Connections on which nothing will ever arrive, without an error. */
   silent(): SimRequest[] {
     return [...this.#open].filter((one) =>
       one.silentSinceMs !== undefined || one.connection?.silentSinceMs !== undefined
@@ -254,7 +254,7 @@ export class NetworkModel {
         reject(this.#random.pick(FAILURES[how])());
       };
       this.#failures.set(request, fail);
-      const heard = () => void this.#heardMs.set(program, this.#time.worldNow());
+      const onBytes = () => void this.#lastBytesMs.set(program, this.#time.worldNow());
       const open = (): Connection => {
         const connection = new Connection({
           ...style,
@@ -263,7 +263,7 @@ export class NetworkModel {
           weather: this.#weather,
           log: (text) => observer.log(`request ${request.id}: ${text}`),
           onUnavailable: () => observer.onUnavailable(request),
-          onBytes: heard,
+          onBytes,
           onClosed: (how) => {
             observer.log(`request ${request.id}: closed ${how}`);
             if (how === "byClient") observer.onGivenUp(request);
@@ -275,14 +275,14 @@ export class NetworkModel {
         if (longestAnswerMs !== undefined) this.#time.schedule(() => connection.cut("end"), longestAnswerMs);
         return connection;
       };
-      // The head of an answer travels as its bytes do.
+      // The head of a response has the latency of its bytes.
       const head = (status: number, headers: Readonly<Record<string, string>>, connection: Connection) => {
         this.#time.schedule(() => {
           if (request.state !== "waiting" || request.silentSinceMs !== undefined) return;
           request.state = "answered";
           request.status = status;
           this.#failures.delete(request);
-          heard();
+          onBytes();
           observer.onAnswer(request, status, this.#retryAfterMs(headers));
           resolve(
             new Response(connection.body, {
@@ -389,7 +389,7 @@ export class NetworkModel {
           "Retry-After": String(seconds),
         });
       case "tooManyDate": {
-        // Whoever answers has a clock of its own, and says what it shows.
+        // The responding server has its own clock, and sends its time.
         const nowMs = this.#time.worldNow() + this.#random.pick([-3_600_000, 0, 3_600_000]);
         return answer.whole(429, "", {
           "Content-Type": "text/plain",
@@ -439,7 +439,7 @@ export class NetworkModel {
   }
 }
 
-// How the runtimes say that no answer came.
+// The errors of the runtimes for a missing response.
 const FAILURES: Readonly<Record<"reset" | "refused" | "unreachable", readonly (() => Error)[]>> = {
   refused: [
     () => new TypeError("error sending request: tcp connect error: Connection refused (os error 111)"),

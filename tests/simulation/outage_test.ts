@@ -11,15 +11,15 @@ const HOUR_MS = 3_600_000;
 const SCOPE: Scope = { resource: "pods", namespace: "", app: "" };
 
 interface Outage {
-  /** When each request was made, from the beginning of the outage, in milliseconds. */
+  /** The time of each request since the start of the outage, in milliseconds. */
   readonly requestsMs: number[];
   /** How many of the informers equal the server a minute after the outage. */
   equal: number;
-  /** When the first request of each came after the outage, in milliseconds from its end. */
+  /** The time of the first request of each after the outage, in milliseconds since its end. */
   readonly returnsMs: number[];
 }
 
-/** Informers that lose their server together, for an hour, in which this is what every request meets. */
+/** Informers that lose their server together, for an hour in which every request gets this response. */
 async function outage(refusal: Refusal, informers: number, useWatchList: boolean): Promise<Outage> {
   const time = new VirtualTime(1_790_000_000_000);
   const random = new SeededRandom(informers);
@@ -90,7 +90,7 @@ async function outage(refusal: Refusal, informers: number, useWatchList: boolean
   return result;
 }
 
-describe("an outage of an hour", () => {
+describe("SharedIndexInformer during an outage of an hour", () => {
   const kinds: readonly Refusal[] = [
     "refused",
     "unreachable",
@@ -112,7 +112,7 @@ describe("an outage of an hour", () => {
         const { requestsMs } = await outage(refusal, 1, useWatchList);
         const perSecond = requestsMs.length / (HOUR_MS / 1_000);
         assert.ok(perSecond <= 0.25, `${perSecond} requests/s`);
-        // A stream that is open and stays empty is given up only when it outlives its timeout.
+        // An open stream that stays empty is ended only after its timeout.
         assert.ok(requestsMs.length >= 6, `it gave up: ${requestsMs.length} requests`);
       }
     });

@@ -1,5 +1,5 @@
 /**
- * The program under test: one informer with its handlers, and everything that must be true of it.
+ * The program under test: one informer with its handlers, and its invariants.
  * @module
  */
 
@@ -31,14 +31,14 @@ export interface ProgramConfig {
   readonly pageSize: number;
   readonly queue: "real" | "delta";
   readonly resyncPeriodMs: number;
-  /** Who objects to an object with `spec.bad`. */
-  readonly refuses: "nobody" | "schema" | "index" | "transform";
+  /** What refuses an object with `spec.bad`. */
+  readonly refuses: "nothing" | "schema" | "index" | "transform";
   /** Which fields it keeps. */
   readonly view: ViewName;
   readonly storage: "objects" | "encoded";
-  /** How many objects of a list it works on in a turn of the event loop. */
+  /** How many objects of a list it processes per turn of the event loop. */
   readonly turnObjects: number;
-  /** Whether other parts of it add indices and handlers in the middle of that. */
+  /** Whether it adds indices and handlers in the middle of that. */
   readonly meddles: boolean;
   readonly notifyUnchanged: boolean;
   /** How it is run and stopped: by the signal of `run` or `start`, or by `stop`. */
@@ -46,9 +46,9 @@ export interface ProgramConfig {
   readonly smallFrames: boolean;
   /** How many workers reconcile what it holds. */
   readonly workers: number;
-  /** How many events those who read it over HTTP may be behind; only with the default queue. */
+  /** How many events its readers may be behind; only with the default queue. */
   readonly eventWindow: number;
-  /** Those who read it over HTTP. */
+  /** Its readers over HTTP. */
   readonly readers: readonly ReaderConfig[];
   readonly handlers: readonly HandlerConfig[];
   readonly seed: number;
@@ -61,21 +61,21 @@ export interface ProgramWorld {
   readonly fetch: FetchFunction;
   readonly violate: (text: string) => void;
   readonly log: (text: string) => void;
-  /** Whether nothing goes wrong in it. */
+  /** Whether it has no faults. */
   readonly isHealthy: boolean;
-  /** Whether older events may come, of which nothing proves that they were sent again: they are listed as well. */
+  /** Whether older events may come that are not provably sent again: they lead to a list. */
   readonly mayDoubt: boolean;
   /** When the last byte of an answer reached it, in the world's time. */
-  readonly heardMs: () => number;
+  readonly lastBytesMs: () => number;
 }
 
 const FIRST_RELIST_MS = 60_000;
 const LONGEST_RELIST_MS = 1_800_000;
-/** What tries that fail, and the delays after them, may add. */
+/** The time that failed tries, and the delays after them, may add. */
 const RELIST_GRACE_MS = 60_000;
-/** So far ahead of the server no version is reached. */
+/** A version this far ahead of the server is never reached. */
 const NEVER = 1_000_000;
-/** So many resyncs of the handler that has the fewest are watched. */
+/** The number of resyncs to observe of the handler with the fewest. */
 const RESYNCS_SEEN = 3;
 
 /** One informer and its handlers. */
@@ -88,17 +88,17 @@ export class Program {
   readonly #random: SeededRandom;
   readonly #probes: HandlerProbe[] = [];
   readonly #added: HandlerProbe[] = [];
-  /** The handlers that were there when it was begun to watch resyncs. */
+  /** The handlers at the start of the observation of resyncs. */
   #resyncing: ReadonlySet<HandlerProbe> = new Set();
   // What the events of `observe` add up to.
   readonly #observed = new Map<string, SimObject>();
   readonly #everStored = new Set<unknown>();
-  // What the server held at the resourceVersion that the store stands at.
+  // What the server held at the resourceVersion of the store.
   readonly #expected = new Map<string, SimObject>();
-  // The uid of what was stored when that was looked at last.
+  // The uid of the stored object at the last look.
   readonly #kept = new Map<string, string>();
   #expectedRevision: number;
-  // Whole objects of the server, by what the informer was found to hold of them.
+  // Whole objects of the server, by the part of them that the informer holds.
   readonly #verified = new WeakMap<SimObject, SimObject>();
   readonly #judge: Judge;
   readonly #signals = new CountedSignals();
@@ -108,28 +108,28 @@ export class Program {
   readonly #meddler: Meddler | undefined;
   readonly #readers: readonly ServedReader[];
   readonly #closed: CountingSignal;
-  /** How many connection failures its error handler heard of. */
-  #failuresHeard = 0;
-  /** The lines about the outage that goes on, if one does. */
+  /** How many connection failures its error handler received. */
+  #reportedFailures = 0;
+  /** The log lines of the current outage, if there is one. */
   #outageLines: string[] = [];
   #dirty = false;
   #floor = 0;
   /** Lists take the place of streamed ones. */
   #streamPause: StreamPause | undefined;
   #noStreamsUntilMs = 0;
-  // Whether it was watching when the last instant was over: what it then takes in in this one may still be of a list.
+  // Whether it was watching at the end of the last instant: what it receives in this one may still be of a list.
   #wasWatching = false;
   #isUnavailable = false;
   #lists = 0;
-  // The server was restored: whether its versions may be lower from now on, and what is stored be of a lost history.
+  // The server was restored: whether its versions may be lower from now on, and the store of a lost history.
   #mayGoBack = false;
   #isOfLostHistory = false;
   #hadBookmark = false;
   #believesVersions = false;
-  // The history of the server when everything was last asked for.
+  // The history of the server at the last list.
   #listEpoch = 0;
   #end: (() => Promise<void>) | undefined;
-  // The fewest that listened to the signal it runs by, while it watched.
+  // The smallest number of listeners on the signal of its run, while it watched.
   #fewestListeners = Infinity;
 
   constructor(index: number, config: ProgramConfig, world: ProgramWorld) {
@@ -176,7 +176,7 @@ export class Program {
       reflector: {
         random: this.#random.fork().next,
         watchErrorHandler: (error) => {
-          if (error instanceof NetworkError) this.#failuresHeard++;
+          if (error instanceof NetworkError) this.#reportedFailures++;
         },
         useWatchList: config.useWatchList,
         watchListPageSize: config.pageSize,
@@ -249,11 +249,11 @@ export class Program {
     };
   }
 
-  /** Stops it; resolves when nothing is left running. Calls that the stop overtakes, or that come after it, must end. */
+  /** Stops it; resolves when nothing is left running. Calls during or after the stop must end. */
   async stop(): Promise<void> {
     if (this.#stop.listeners > this.#fewestListeners) {
       const count = this.#stop.listeners;
-      this.#violate(`${count} listen to the signal it runs by, which were ${this.#fewestListeners}`);
+      this.#violate(`the signal of its run has ${count} listeners, and had ${this.#fewestListeners}`);
     }
     for (const how of ["waitFor", "get"] as const) this.call({ how, ahead: NEVER, key: "a/n0" });
     this.#closed.abort();
@@ -262,10 +262,10 @@ export class Program {
     for (const how of ["synced", "waitFor", "get"] as const) this.call({ how, ahead: NEVER, key: "a/n0" });
   }
 
-  /** Checks what was told of a server that was lost; `failures`: how many requests found nobody. */
+  /** Checks the reports of an outage; `failures`: how many requests failed to connect. */
   checkOutages(failures: number): void {
-    if (this.#failuresHeard < failures) {
-      this.#violate(`its error handler heard of ${this.#failuresHeard} of ${failures} failed connections`);
+    if (this.#reportedFailures < failures) {
+      this.#violate(`its error handler received ${this.#reportedFailures} of ${failures} failed connections`);
     }
     if (this.#outageLines.length > 0) {
       this.#violate(`it said "${this.#outageLines[0]}", and never that the server is back`);
@@ -274,18 +274,18 @@ export class Program {
     if (outage !== undefined) this.#violate(`its status has an outage: ${JSON.stringify(outage)}`);
   }
 
-  /** What must be true once it has stopped. */
+  /** The invariants after its stop. */
   checkStopped(): void {
     this.#callers.check();
     for (const left of this.#signals.leftovers()) this.#violate(`listeners are left after the stop: ${left}`);
   }
 
-  /** What it objects to from now on. */
+  /** Sets what it refuses from now on. */
   judge(mood: Mood): void {
     this.#judge.mood = mood;
   }
 
-  /** Somebody waits for it. */
+  /** Adds a caller that waits for it. */
   call(call: Call): void {
     this.#callers.call(call, Math.max(1, this.#world.cluster.revision + call.ahead));
   }
@@ -309,14 +309,14 @@ export class Program {
     });
   }
 
-  /** Takes a handler away; the first that is left. */
+  /** Removes the first remaining handler. */
   removeHandler(): void {
     const probe = this.#probes.shift();
     if (probe?.registration === undefined) return;
     this.informer.removeEventHandler(probe.registration).then(() => probe.removed());
   }
 
-  /** The server was restored, and has forgotten what it told. */
+  /** The server was restored, and lost a part of its history. */
   restored(): void {
     this.#mayGoBack = true;
     this.#isOfLostHistory = true;
@@ -324,8 +324,8 @@ export class Program {
   }
 
   /**
-   * Whether it can notice by itself that what it has is of a lost history. While everything up to its version is kept
-   * from it, only bookmarks can show it, which came before; otherwise any event. Versions that have passed its own look
+   * Whether it can detect that its store is of a lost history. While everything up to its version is withheld
+   * from it, only bookmarks can show it, if they came before; otherwise any event. Versions that have passed its own look
    * as if nothing had happened.
    */
   canNoticeRestore(
@@ -336,7 +336,7 @@ export class Program {
     return !isPassed && (!filters || (bookmarks && this.#hadBookmark));
   }
 
-  /** Objects that it has in a state of the lost history, and that are still there in another. */
+  /** Objects that it has in a state of the lost history, and that still exist in another state. */
   keysOfLostHistory(): string[] {
     const { cluster } = this.#world;
     const objects = cluster.objects(this.config.scope.resource);
@@ -349,42 +349,42 @@ export class Program {
     }).sort();
   }
 
-  /** A request is made: the floor must not sink. */
+  /** Checks a request: its resourceVersion must not decrease. */
   requested(query: URLSearchParams): void {
     if (query.has("continue")) return;
     const isWatch = query.get("watch") === "true" && query.get("sendInitialEvents") !== "true";
     if (!isWatch) this.#listEpoch = this.#world.cluster.epoch;
     if (!isWatch && this.#lists++ > 0 && this.#world.isHealthy && !this.#isUnavailable) {
-      this.#violate("lists again, and nothing is wrong");
+      this.#violate("relists without a fault");
     }
     if (query.get("sendInitialEvents") === "true" && this.#world.time.worldNow() < this.#noStreamsUntilMs) {
-      this.#violate("asks for a streamed list, which it said that it would not for a while");
+      this.#violate("requests a streamed list during its own pause of streamed lists");
     }
     const version = query.get("resourceVersion") ?? "";
     if (version === "" || version === "0") {
       const excused = this.#floor === 0 || (version === "" && this.#isUnavailable);
-      if (!excused) this.#violate(`asks for resourceVersion "${version}", after it was at ${this.#floor}`);
+      if (!excused) this.#violate(`requests resourceVersion "${version}" after ${this.#floor}`);
       return;
     }
     const revision = Number(version);
     this.#goBack(revision);
     if (revision < this.#floor) {
-      this.#violate(`asks for resourceVersion ${revision}, after it was at ${this.#floor}`);
+      this.#violate(`requests resourceVersion ${revision} after ${this.#floor}`);
     }
     this.#floor = Math.max(this.#floor, revision);
   }
 
-  /** The server said that a resourceVersion is not to be had: the next list may ask for the most recent one. */
+  /** The server refused a resourceVersion: the next list may request the most recent one. */
   unavailable(): void {
     this.#isUnavailable = true;
   }
 
-  /** Whether the server said so last. */
+  /** Whether that was its last response. */
   get isUnavailable(): boolean {
     return this.#isUnavailable;
   }
 
-  /** What must be true at every instant. */
+  /** The invariants at every instant. */
   check(): void {
     const { phase, resourceVersion: version, streamPause } = this.informer.status();
     this.#checkFreshness();
@@ -401,7 +401,7 @@ export class Program {
     const revision = Number(version || "0");
     if (version !== "") this.#goBack(revision);
     if (revision < this.#floor && version !== "") {
-      this.#violate(`its resourceVersion went back from ${this.#floor} to ${version}`);
+      this.#violate(`its resourceVersion decreased from ${this.#floor} to ${version}`);
     }
     if (revision > this.#floor) {
       this.#floor = revision;
@@ -413,7 +413,7 @@ export class Program {
     for (const reader of this.#readers) reader.check();
   }
 
-  /** Once after a restore it comes to a version that is lower. */
+  /** Once after a restore its version may be lower. */
   #goBack(revision: number): void {
     if (!this.#mayGoBack || revision >= this.#floor) return;
     this.#mayGoBack = false;
@@ -421,8 +421,8 @@ export class Program {
   }
 
   /**
-   * Why it does not agree with the server; `undefined` when it does. `atLast`: also of what it refused only for a while,
-   * when that came as a change; what it refused in a list it need not be told again.
+   * How it differs from the server; `undefined` if it does not. `atLast`: also in objects that it refused for a while
+   * as a change; objects that it refused in a list need not come again.
    */
   difference({ atLast = false }: { readonly atLast?: boolean } = {}): string | undefined {
     const { cluster } = this.#world;
@@ -439,7 +439,7 @@ export class Program {
     return Math.min(LONGEST_RELIST_MS, FIRST_RELIST_MS * 2 ** Math.max(0, quarantined - 1)) + RELIST_GRACE_MS;
   }
 
-  /** Why a handler, a worker or a reader does not agree with the store; `undefined` when all do. */
+  /** How a handler, a worker or a reader differs from the store; `undefined` if none does. */
   handlerDifference(): string | undefined {
     for (const probe of this.#probes) {
       const found = differenceOf(this.#observed, probe.known);
@@ -455,19 +455,19 @@ export class Program {
     return undefined;
   }
 
-  /** Checks the indices, and what is read by them, against what is stored. */
+  /** Checks the indices, and reads through them, against the store. */
   checkIndices(): void {
     checkIndices(this.informer.indexer, this.#violate);
     this.#meddler?.check();
   }
 
-  /** How long resyncs must be watched to see that each handler gets its own, in milliseconds; 0 if nobody gets any. */
+  /** How long to observe resyncs so that each handler receives its own, in milliseconds; 0 if no handler has a period. */
   get resyncWindowMs(): number {
     return this.#resyncIntervals().reduce((longest, { intervalMs }) => Math.max(longest, intervalMs), 0) *
       RESYNCS_SEEN;
   }
 
-  /** Begins to watch resyncs. */
+  /** Starts observing resyncs. */
   watchResyncs(): void {
     this.#resyncing = new Set(this.#probes);
     for (const probe of this.#probes) probe.resyncs.clear();
@@ -476,16 +476,16 @@ export class Program {
   /** Checks the resyncs of that many milliseconds. */
   checkResyncs(windowMs: number): void {
     for (const { probe, intervalMs } of this.#resyncIntervals()) {
-      // Who joins in the middle of a resync hears the rest of it, as in client-go, whatever its own period.
+      // A handler that joins in the middle of a resync receives the rest of it, as in client-go, whatever its own period.
       if (!this.#resyncing.has(probe)) continue;
       const { manner } = probe.config;
-      if (manner !== "quick" && manner !== "async") continue; // what it is told now may have waited for it
+      if (manner !== "quick" && manner !== "async") continue; // its notifications may be of an earlier time
       const found = differenceInResyncs(probe, { windowMs, intervalMs });
       if (found !== undefined) this.#violate(`${probe.name}: ${found}`);
     }
   }
 
-  /** The resync period that each handler gets: its own, as a multiple of how often the informer looks. */
+  /** The resync period of each handler: its own, rounded up to a multiple of the informer's check period. */
   #resyncIntervals(): { readonly probe: HandlerProbe; readonly intervalMs: number }[] {
     let checkMs = this.config.resyncPeriodMs;
     for (const { resyncPeriodMs } of this.config.handlers) {
@@ -498,17 +498,17 @@ export class Program {
     });
   }
 
-  /** Whether this program may refuse an object, and so not have it. */
+  /** Whether this program may refuse an object, and so lack it. */
   #mayLack(object: SimObject, atLast: boolean): boolean {
     const turnedAway = this.#judge.turnedAway.get(stateOf(object));
     if (turnedAway !== undefined && (!atLast || turnedAway === "list")) return true;
     const flaw = this.#world.cluster.flawOf(object);
     if (flaw === undefined) return false;
-    if (flaw === "schema") return this.config.refuses !== "nobody";
+    if (flaw === "schema") return this.config.refuses !== "nothing";
     return flaw === "huge" ? this.config.smallFrames : true;
   }
 
-  /** Whether what is stored is what the informer must have of an object. */
+  /** Whether a stored object is what the informer must keep of a server's object. */
   #isStored(stored: SimObject, object: SimObject): boolean {
     if (this.#believesVersions || this.#verified.get(stored) === object) return true;
     if (!isSameValue(stored, VIEWS[this.config.view].of(object))) return false;
@@ -516,7 +516,7 @@ export class Program {
     return true;
   }
 
-  /** What makes a state the very same one; texts are decoded when somebody asks, and who asks twice may get two. */
+  /** The identity of a state; each read of an encoded object may decode another equal object. */
   #identityOf(object: SimObject | undefined): unknown {
     return this.config.storage === "objects" ? object : stateOf(object);
   }
@@ -529,7 +529,7 @@ export class Program {
         const { key, object } = event;
         const before = this.#observed.get(key);
         if (event.type === "added" && before !== undefined) {
-          this.#violate(`"added" for ${key}, which is there`);
+          this.#violate(`"added" for ${key}, which is stored`);
         }
         if (event.type === "updated" && this.#identityOf(before) !== this.#identityOf(event.oldObject)) {
           this.#violate(`"updated" for ${key} from ${stateOf(event.oldObject)}, not from ${stateOf(before)}`);
@@ -543,14 +543,14 @@ export class Program {
       }
       case "deleted":
         if (!this.#observed.delete(event.key) && !this.#isOfLostHistory) {
-          this.#violate(`"deleted" for ${event.key}, which is not there`);
+          this.#violate(`"deleted" for ${event.key}, which is not stored`);
         }
         return;
       case "replaced":
         this.#meddler?.check();
         if (this.#isOfLostHistory && this.#listEpoch === this.#world.cluster.epoch) {
           this.#isOfLostHistory = false;
-          // A list that looks like a later one of the same history: with a transform, its versions are believed.
+          // A list that looks like a later one of the same history: with a transform, its versions are trusted.
           this.#believesVersions = this.config.refuses === "transform" &&
             Number(event.resourceVersion) > this.#expectedRevision;
           this.#expectedRevision = 0;
@@ -559,11 +559,11 @@ export class Program {
         for (const change of event.changes) {
           if (change.type === "deleted") {
             if (!this.#observed.delete(change.key)) {
-              this.#violate(`"deleted" in a list for ${change.key}, which is not there`);
+              this.#violate(`"deleted" in a list for ${change.key}, which is not stored`);
             }
           } else {
             if (change.type === "added" && this.#observed.has(change.key)) {
-              this.#violate(`"added" in a list for ${change.key}, which is there`);
+              this.#violate(`"added" in a list for ${change.key}, which is stored`);
             }
             this.#observed.set(change.key, change.object);
             this.#everStored.add(this.#identityOf(change.object));
@@ -574,7 +574,7 @@ export class Program {
     }
   }
 
-  /** The store is what `observe` told, and what the server held at the store's resourceVersion. */
+  /** The store equals the events of `observe`, and what the server held at the store's resourceVersion. */
   #checkContent(): void {
     const { indexer } = this.informer;
     if (indexer.listKeys().length !== this.#observed.size) {
@@ -587,28 +587,28 @@ export class Program {
         this.#violate(`the store's ${key} is not what its events make it`);
       }
     }
-    if (this.config.queue === "delta") return; // its order across keys is its own
-    if (this.#isOfLostHistory) return; // it will be of the new one by a list
+    if (this.config.queue === "delta") return; // it does not keep the order across keys
+    if (this.#isOfLostHistory) return; // a list will replace it
     const revision = Number(indexer.lastStoreSyncResourceVersion() || "0");
     if (revision === 0) return;
     if (revision < this.#expectedRevision) {
-      this.#violate(`the store went back from ${this.#expectedRevision} to ${revision}`);
+      this.#violate(`the store's version decreased from ${this.#expectedRevision} to ${revision}`);
       return;
     }
     this.#moveExpected(revision);
     const found = this.#differenceTo(this.#expected, false);
-    if (found !== undefined) this.#violate(`the store stands at ${revision}, but ${found}`);
+    if (found !== undefined) this.#violate(`the store is at ${revision}, but ${found}`);
     this.#checkKept();
   }
 
-  /** Of what is refused the state that is known stays: nothing goes that the server has had all the time. */
+  /** The last accepted state of a quarantined object stays: nothing that the server still has is deleted. */
   #checkKept(): void {
-    if (this.config.scope.app !== "") return; // what has left a scope is another matter
+    if (this.config.scope.app !== "") return; // an object may have left the scope
     for (const [key, uid] of this.#kept) {
       if (this.#observed.has(key)) continue;
       this.#kept.delete(key);
       if (this.#expected.get(key)?.metadata.uid === uid) {
-        this.#violate(`it drops ${key}, which is still there`);
+        this.#violate(`it deletes ${key}, which the server still has`);
       }
     }
     for (const [key, { metadata }] of this.#observed) this.#kept.set(key, metadata.uid);
@@ -630,7 +630,7 @@ export class Program {
     this.#expectedRevision = revision;
   }
 
-  /** How the store differs from a state of the server, other than by what may be refused. */
+  /** How the store differs from a state of the server, other than in objects that may be refused. */
   #differenceTo(state: ReadonlyMap<string, SimObject>, atLast: boolean): string | undefined {
     const { scope } = this.config;
     const { cluster } = this.#world;
@@ -645,7 +645,7 @@ export class Program {
       if (this.#mayLack(object, atLast)) {
         if (stored === undefined) continue;
         count++;
-        // Of a lost history, the known state may have a greater version: a list puts it in the place of a refused object.
+        // The last accepted state may be of a lost history and have a greater version: a list keeps it for a quarantined one.
         if (cluster.epoch > 0) continue;
         if (Number(stored.metadata.resourceVersion) > Number(object.metadata.resourceVersion)) {
           return `${key} is ${stateOf(stored)}, newer than ${stateOf(object)}`;
@@ -659,22 +659,22 @@ export class Program {
     }
     if (indexer.listKeys().length === count) return undefined;
     for (const key of indexer.listKeys()) {
-      if (!state.has(key)) return `it has ${key} ${stateOf(indexer.getByKey(key))}, which is gone`;
+      if (!state.has(key)) return `it has ${key} ${stateOf(indexer.getByKey(key))}, which is deleted`;
     }
     return undefined;
   }
 
-  /** Nothing is fresh of which nothing was heard for longer, whatever the clocks say. */
+  /** A copy is not fresh if the last contact is longer ago, whatever the clocks say. */
   #checkFreshness(): void {
-    const silenceMs = this.#world.time.worldNow() - this.#world.heardMs();
+    const silenceMs = this.#world.time.worldNow() - this.#world.lastBytesMs();
     for (const maxAgeMs of [1_000, 30_000, 90_000]) {
       if (silenceMs > maxAgeMs && this.informer.isFresh(maxAgeMs)) {
-        this.#violate(`says that it is fresh by ${maxAgeMs} ms, and has heard nothing for ${silenceMs} ms`);
+        this.#violate(`is fresh within ${maxAgeMs} ms, and had no contact for ${silenceMs} ms`);
       }
     }
   }
 
-  /** A server that is lost is told of once, or twice where it is back and refuses; then that it is back. */
+  /** An outage is logged once, or twice if the server is back and refuses; then its end. */
   #warned(message: string): void {
     const lines = this.#outageLines;
     if (message.includes("the server is back after ")) {
@@ -682,7 +682,7 @@ export class Program {
       this.#outageLines = [];
     } else if (/: (lost the server|the server refuses): /.test(message)) {
       lines.push(message);
-      if (lines.length > 2) this.#violate(`tells again of what it has told: ${lines.join("; ")}`);
+      if (lines.length > 2) this.#violate(`repeats its log lines: ${lines.join("; ")}`);
     }
   }
 
@@ -705,6 +705,6 @@ function differenceOf(
       return `it knows ${key} as ${stateOf(known.get(key))}, the store has ${stateOf(object)}`;
     }
   }
-  for (const key of known.keys()) if (!store.has(key)) return `it knows ${key}, which the store has not`;
+  for (const key of known.keys()) if (!store.has(key)) return `it knows ${key}, which the store lacks`;
   return undefined;
 }

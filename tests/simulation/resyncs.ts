@@ -1,12 +1,12 @@
 /**
- * Whether a handler is told again what it knows, as often as it asked for.
+ * Whether a handler receives resyncs on its period.
  * @module
  */
 
 import type { HandlerProbe } from "./handler_probe.ts";
 
 /**
- * What is wrong with the resyncs of a handler in a time in which nothing else happened; `undefined` if nothing is. Its
+ * What is wrong with the resyncs of a handler in a time without other events; `undefined` if nothing is. Its
  * clock may tick at any moment of that time, so one more or less than fit in is fine.
  *
  * @param intervalMs How far apart they must be; 0 for a handler that wants none.
@@ -17,7 +17,7 @@ export function differenceInResyncs(
 ): string | undefined {
   if (intervalMs === 0) {
     const [key] = probe.resyncs.keys();
-    return key === undefined ? undefined : `was told of ${key} again, and asked for no resync`;
+    return key === undefined ? undefined : `received ${key} again, and has no resync period`;
   }
   const count = Math.floor(windowMs / intervalMs);
   for (const key of probe.known.keys()) {

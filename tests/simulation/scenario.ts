@@ -1,5 +1,5 @@
 /**
- * What happens in one simulated world: made from a seed alone, written out so that people can read it.
+ * The scenario of one simulated world, made from a seed alone, as readable data.
  * @module
  */
 
@@ -15,7 +15,7 @@ import { SeededRandom } from "./seeded_random.ts";
 import type { ReaderConfig } from "./served_reader.ts";
 import type { ServerSettings } from "./server_model.ts";
 
-/** One thing that happens. */
+/** One action. */
 export type Action =
   | {
     readonly do: "put";
@@ -58,7 +58,7 @@ export type Action =
     readonly do: "restore";
     /** How many revisions are lost. */
     readonly back: number;
-    /** Whether the servers keep everything from a watch up to the version that it had reached. */
+    /** Whether the servers withhold from an open watch all events up to its old version. */
     readonly filters: boolean;
     /** Whether the servers are restarted with it. */
     readonly restarts: boolean;
@@ -67,17 +67,17 @@ export type Action =
   | { readonly do: "addHandler"; readonly program: number; readonly handler: HandlerConfig }
   | { readonly do: "removeHandler"; readonly program: number }
   | { readonly do: "setClock"; readonly byMs: number }
-  | { readonly do: "standStill"; readonly ms: number; readonly stands: boolean }
+  | { readonly do: "suspend"; readonly ms: number; readonly stops: boolean }
   | { readonly do: "call"; readonly program: number; readonly call: Call }
   | { readonly do: "judge"; readonly mood: Mood };
 
-/** When it happens, in milliseconds from the start. */
+/** Its time, in milliseconds from the start. */
 export interface Step {
   readonly atMs: number;
   readonly action: Action;
 }
 
-/** A whole world's course. */
+/** The scenario of a world. */
 export interface Scenario {
   readonly seed: number;
   /** The faults of this world. */
@@ -86,15 +86,15 @@ export interface Scenario {
   readonly servers: number;
   readonly programs: readonly ProgramConfig[];
   readonly settings: ServerSettings;
-  /** What the servers go back to when faults stop; some things are no faults but how a cluster is. */
+  /** The settings after faults stop: permanent properties of the cluster. */
   readonly calmSettings: ServerSettings;
   /** The same for the network. */
   readonly calmNetwork: Partial<NetworkState>;
-  /** How often something is written all the time, to the end, in milliseconds; 0 for never. */
+  /** The interval of continuous writes until the end, in milliseconds; 0 for none. */
   readonly chatterMs: number;
   readonly chunking: Chunking;
   readonly byteStream: boolean;
-  /** Whether flawed objects are there to stay. */
+  /** Whether flawed objects stay flawed. */
   readonly flawsStay: boolean;
   readonly steps: readonly Step[];
   /** When faults stop, in milliseconds from the start. */
@@ -138,11 +138,11 @@ export const FAULTS = [
 /** One of {@linkcode FAULTS}. */
 export type Fault = (typeof FAULTS)[number];
 
-/** Longer than nothing may come of a list. */
+/** Longer than a list may be silent. */
 const SLOW_LIST_MS = 120_000;
-/** What becomes of streams where only lists come through. */
+/** Faults of streams where only lists succeed. */
 const BAD_STREAMS = ["reset", "unanswered", "refused", "tooManySeconds"] as const;
-/** Shorter than the end of a slow stream takes to come. */
+/** Shorter than the time until the end of a slow stream. */
 const SHORT_ANSWER_MS = 5_000;
 const NAMESPACES = ["a", "b"];
 const FEW_NAMES = 5;
@@ -152,12 +152,12 @@ const NODES = ["node-1", "node-2", "node-3"];
 /** Makes the scenario of a seed. `faults` are those that may occur. */
 export function newScenario(seed: number, faults: readonly Fault[] = FAULTS): Scenario {
   const random = new SeededRandom(seed);
-  // Few kinds of faults at a time: a world in which everything fails at once hides more than it shows.
+  // Few kinds of faults at a time: a world in which everything fails hides more than it shows.
   const chosen = faults.length === 0 ? [] : pickSome(random, faults, random.int(0, 5));
   // Restores are of many kinds.
   if (faults.includes("restore") && !chosen.includes("restore") && random.chance(0.2)) chosen.push("restore");
-  // After a restore versions go back: what else they are told by (what a proxy sends again, what was refused at which
-  // version, which bookmarks came) would not be known any more.
+  // After a restore versions decrease: facts that depend on versions (what a proxy sends again, what was refused at which
+  // version, which bookmarks came) would be unknown.
   if (chosen.includes("restore")) {
     for (const fault of ["repeat", "flaw", "whim", "noBookmarks"] as const) remove(chosen, fault);
   }
@@ -166,11 +166,11 @@ export function newScenario(seed: number, faults: readonly Fault[] = FAULTS): Sc
     const program = newProgram(random);
     return {
       ...program,
-      // A DeltaFIFO follows its stream wherever it goes, as client-go does.
+      // A DeltaFIFO applies whatever its stream sends, as client-go does.
       ...((has("repeat") || has("restore")) && { queue: "real" as const }),
-      // Text that is skipped is not parsed: nobody notices that bytes are missing in it.
+      // Skipped text is not parsed: missing bytes in it cannot be detected.
       ...(has("drop") && { view: "everything" as const }),
-      // Who lists in pages while something is written all the time must be able to go on from there.
+      // A reader that lists in pages during continuous writes must be able to continue from its version.
       ...(has("endlessStream") && { eventWindow: 4_096 }),
       ...(has("whim") && { refuses: random.pick(["schema", "index", "transform"] as const) }),
     };
@@ -189,14 +189,14 @@ export function newScenario(seed: number, faults: readonly Fault[] = FAULTS): Sc
     listsFromCache: random.chance(0.85),
     tokensExpire: false,
     refusesByHttp: random.chance(0.3),
-    // A cache must go back as far as a list takes, where that is long or something is written all the time.
+    // A cache's window must be longer than a list takes, if that is long or writes are continuous.
     windowRevisions: has("endlessStream") || has("slowList") ? 100 : random.pick([4, 15, 100]),
     servesMetadata: random.chance(0.7),
   };
   const calmNetwork: Partial<NetworkState> = {
     ...(has("cutStream") && random.chance(0.7) && { streams: random.pick(BAD_STREAMS) }),
     ...(has("shortAnswers") && random.chance(0.7) && { longestAnswerMs: SHORT_ANSWER_MS }),
-    // Slower than a page may stand still; nothing gets through that is cut as well.
+    // Slower than a page may be silent; with cuts as well it would never succeed.
     ...(has("slowList") && !has("shortAnswers") && { slowListMs: SLOW_LIST_MS }),
   };
   const settings = { ...calmSettings };
@@ -216,7 +216,7 @@ export function newScenario(seed: number, faults: readonly Fault[] = FAULTS): Sc
     settings,
     calmSettings,
     calmNetwork,
-    // Who polls is always behind, and so is a list that takes long.
+    // A polling program is always behind, and so is a long list.
     chatterMs: has("endlessStream") && calmSettings.knowsWatch && !has("slowList")
       ? random.pick([2_000, 5_000])
       : 0,
@@ -241,7 +241,7 @@ function newProgram(random: SeededRandom): ProgramConfig {
     pageSize: random.pick([0, 0, 1, 2, 7, 500]),
     queue: random.chance(0.85) ? "real" as const : "delta" as const,
     resyncPeriodMs: random.chance(0.3) ? random.int(2, 20) * 1_000 : 0,
-    refuses: random.pick(["nobody", "schema", "index", "transform"] as const),
+    refuses: random.pick(["nothing", "schema", "index", "transform"] as const),
     view: random.pick(
       ["ordinary", "ordinary", "ordinary", "everything", "names", "args", "lean", "metadata"] as const,
     ),
@@ -277,7 +277,7 @@ function newHandler(random: SeededRandom): HandlerConfig {
     manner,
     delayMs: random.int(1, 300),
     mailboxLimit: random.chance(0.4) ? random.int(1, 4) : undefined,
-    // One that is slow, or paused after an error, could not keep up with resyncs.
+    // A handler that is slow, or paused after an error, could not keep up with resyncs.
     resyncPeriodMs: manner === "quick" || manner === "async" ? resyncPeriodMs : 0,
   };
 }
@@ -365,15 +365,15 @@ function newSteps(random: SeededRandom, making: Making): Step[] {
       const startMs = atMs;
       for (const { atMs: afterMs, action } of random.pick(faults)()) {
         steps.push({ atMs: startMs + afterMs, action });
-        // What comes next comes after it woke up.
-        if (action.do === "standStill") atMs += action.ms;
+        // The next action comes after it resumed.
+        if (action.do === "suspend") atMs += action.ms;
       }
     }
   }
   return steps.sort((a, b) => a.atMs - b.atMs);
 }
 
-/** For each fault of this world, what makes it happen: steps from now on. */
+/** For each fault of this world, the steps that cause it. */
 function faultSteps(
   random: SeededRandom,
   { has, servers, programs }: Making,
@@ -398,7 +398,7 @@ function faultSteps(
         longestMs,
       ));
     }
-    // What is refused is asked for again: a watch that is open would not notice.
+    // The refused requests must be sent: an open watch would not notice.
     steps.push({
       atMs: 1,
       action: { do: "injure", with: random.pick(["close", "reset"] as const), chance: 1 },
@@ -559,14 +559,14 @@ function faultSteps(
     });
   }
   if (has("clock")) {
-    // A clock that is set back while the monotonic one stands still leaves no trace at all.
+    // A clock that is set back while the monotonic one is stopped leaves no trace at all.
     const isSet = random.chance(0.5);
     const byMs = () => random.pick([1_000, 40_000, 600_000, 3_600_000, 36_000_000]);
     makers.push(() =>
       now(
         isSet
           ? { do: "setClock", byMs: random.pick([-1, 1]) * byMs() }
-          : { do: "standStill", ms: random.int(31, 600) * 1_000, stands: random.chance(0.5) },
+          : { do: "suspend", ms: random.int(31, 600) * 1_000, stops: random.chance(0.5) },
       )
     );
     if (!isSet) {
@@ -574,7 +574,7 @@ function faultSteps(
         { atMs: 0, action: { do: "injure", with: "silence", chance: 1 } },
         {
           atMs: 1,
-          action: { do: "standStill", ms: random.int(60, 600) * 1_000, stands: random.chance(0.5) },
+          action: { do: "suspend", ms: random.int(60, 600) * 1_000, stops: random.chance(0.5) },
         },
       ]);
     }
@@ -589,7 +589,7 @@ function faultSteps(
       const steps = now({ do: "judge", mood });
       for (let n = random.int(1, 3); n > 0; n--) steps.push({ atMs: random.int(1, 500), action: put() });
       if (random.chance(0.3)) steps.push({ atMs: random.int(1, 500), action: put("schema") });
-      // What was refused is made up for by a list that is due later: the watch may end before.
+      // A later list brings what was refused: the watch may end before.
       if (random.chance(0.5)) {
         const atMs = random.int(1_000, 50_000);
         steps.push({
@@ -604,7 +604,7 @@ function faultSteps(
   const expired: Action = { do: "failWatches", code: 410, reason: "Expired", chance: 1 };
   const forAWhile = (begin: Action, end: Action) => () => [
     ...during(begin, end, 60_000),
-    { atMs: 1, action: expired }, // so that everything is asked for again
+    { atMs: 1, action: expired }, // so that all programs list again
   ];
   if (has("endlessStream")) {
     makers.push(forAWhile(
@@ -640,17 +640,17 @@ function faultSteps(
       const key = scope.namespace === "" ? some.key : `${scope.namespace}/${some.key.split("/")[1]}`;
       const good = { ...some, resource, key, app: scope.app || some.app };
       const corrected: Action = { ...good, value: good.value + 10_000 };
-      const gone: Action = { do: "delete", resource, key };
+      const deletion: Action = { do: "delete", resource, key };
       return [
         { atMs: 0, action: good },
         { atMs: 300, action: { ...good, flaw: random.pick(["schema", "metadata"] as const) } },
         { atMs: 400, action: expired },
         ...random.pick([
           [{ atMs: random.int(1_500, 9_000), action: corrected }],
-          [{ atMs: random.int(1_500, 9_000), action: gone }],
+          [{ atMs: random.int(1_500, 9_000), action: deletion }],
           [
             { atMs: random.int(2_500, 5_000), action: corrected },
-            { atMs: random.int(5_000, 9_000), action: gone },
+            { atMs: random.int(5_000, 9_000), action: deletion },
           ],
         ]),
       ];

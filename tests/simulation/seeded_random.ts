@@ -29,7 +29,7 @@ export class SeededRandom {
     return values[Math.floor(this.next() * values.length)];
   }
 
-  /** A sequence of its own, so that what is drawn there changes nothing here. */
+  /** A separate sequence, so that its draws change nothing here. */
   fork(): SeededRandom {
     return new SeededRandom(Math.floor(this.next() * 2 ** 32));
   }

@@ -1,5 +1,5 @@
 /**
- * Those who read the program under test over HTTP, as any Kubernetes client does: a list in pages, then a watch.
+ * Readers of the program under test over HTTP, as any Kubernetes client: a list in pages, then a watch.
  * @module
  */
 
@@ -14,7 +14,7 @@ import type { VirtualTime } from "./virtual_time.ts";
 export interface ReaderConfig {
   /** `""` for all. */
   readonly namespace: string;
-  /** Which of `SELECTORS` it asks for; -1 for none. */
+  /** Which of `SELECTORS` it uses; -1 for none. */
   readonly selector: number;
   /** How many objects a page may have; 0 for a list without pages. */
   readonly limit: number;
@@ -22,7 +22,7 @@ export interface ReaderConfig {
   readonly pauseMs: number;
   /** Whether the list comes as a watch. */
   readonly streams: boolean;
-  /** How long it stays on one watch before it goes on with another from where it was; 0 for as long as it lasts. */
+  /** How long it stays on one watch before it continues with another from its version; 0 for as long as it lasts. */
   readonly hopMs: number;
 }
 
@@ -31,16 +31,16 @@ export interface ServedReaderOptions {
   readonly name: string;
   readonly fetch: (path: string) => Promise<Response>;
   readonly informer: SharedIndexInformer<SimObject, IndexName>;
-  /** Whether the server was restored: objects may go that never came. */
+  /** Whether the server was restored: deletes may come without an add. */
   readonly wasRestored: () => boolean;
-  /** Whether what the informer has is of a history that was lost, until it lists. */
+  /** Whether the informer's store is of a lost history, until it lists. */
   readonly isInDoubt: () => boolean;
   readonly time: VirtualTime;
   readonly signal: AbortSignal;
   readonly violate: (text: string) => void;
 }
 
-/** Serves an informer; returns what answers requests, to readers in the same process. */
+/** Serves an informer; returns the request handler, for readers in the same process. */
 export function serve(
   informer: SharedIndexInformer<SimObject, IndexName>,
   options: {
@@ -67,11 +67,11 @@ interface Line {
 }
 
 const RETRY_MS = 1_000;
-// A world that goes on for hours has seen enough of them.
+// Enough for a world that lasts hours.
 const MOST_HOPS = 12;
 const decoder = new TextDecoder();
 
-/** Folds what it reads, which must be what the informer has at that moment. */
+/** Folds what it reads, which must equal the informer's store at that moment. */
 export class ServedReader {
   readonly #options: ServedReaderOptions;
   readonly #config: ReaderConfig;
@@ -80,7 +80,7 @@ export class ServedReader {
   readonly #violate: (text: string) => void;
   #known = new Map<string, string>();
   #resourceVersion = "";
-  /** Where its watch began; -1 where that began with what is there. */
+  /** The version at which its watch started; -1 if it started with the current objects. */
   #from = -1;
   #isFollowing = false;
   #hops = 0;
@@ -114,19 +114,19 @@ export class ServedReader {
     this.#isFollowing = false;
   }
 
-  /** What it has read, against what the informer has. */
+  /** Compares what it has read with the informer's store. */
   difference(): string | undefined {
     return this.#isFollowing ? this.#differenceTo(this.#stored()) : "it does not follow";
   }
 
-  /** What must be true whenever nothing is under way. */
+  /** The invariants while no bytes are in flight. */
   check(): void {
     if (!this.#isFollowing) return;
     const found = this.#differenceTo(this.#stored());
     if (found !== undefined) this.#violate(found);
   }
 
-  /** Lists; false if it has to begin again. */
+  /** Lists; false if it must list again. */
   async #list(): Promise<boolean> {
     const { limit, pauseMs } = this.#config;
     let wanted: ReadonlyMap<string, string> | undefined;
@@ -137,7 +137,7 @@ export class ServedReader {
       const response = await this.#options.fetch(this.#path + page);
       if (response.status !== 200) {
         if (response.status !== 503 && response.status !== 410) {
-          this.#violate(`a list meets ${response.status}`);
+          this.#violate(`a list receives ${response.status}`);
         }
         await response.body?.cancel();
         return false;
@@ -151,7 +151,7 @@ export class ServedReader {
         wanted = this.#stored();
       } else if (metadata.resourceVersion !== this.#resourceVersion) {
         this.#violate(
-          `a page stands at ${metadata.resourceVersion}, the first one at ${this.#resourceVersion}`,
+          `a page is at ${metadata.resourceVersion}, the first one at ${this.#resourceVersion}`,
         );
       }
       for (const object of items) {
@@ -171,12 +171,12 @@ export class ServedReader {
     return token === "";
   }
 
-  /** Watches; whether it may go on from where it is. */
+  /** Watches; returns whether it may continue from its version. */
   async #watch(query: string): Promise<boolean> {
     const { time, signal } = this.#options;
     const response = await this.#options.fetch(`${this.#path}&watch=true&allowWatchBookmarks=true${query}`);
     if (response.status !== 200) {
-      if (response.status !== 503) this.#violate(`a watch meets ${response.status}`);
+      if (response.status !== 503) this.#violate(`a watch receives ${response.status}`);
       await response.body?.cancel();
       return false;
     }
@@ -222,7 +222,7 @@ export class ServedReader {
     const key = keyOfObject(object);
     const known = this.#known.get(key);
     const neverCame = type === "DELETED" && known === undefined && this.#options.wasRestored();
-    // What came late, under a version that the reader stood at, may be told once more.
+    // An event that was late, at the reader's version, may come a second time.
     const isAgain = Number(resourceVersion) <= this.#from;
     if ((type === "ADDED") === (known !== undefined) && !neverCame && !isAgain) {
       this.#violate(`${type} of ${key} ${stateOf(object)}, which it knows as ${known}`);
@@ -237,7 +237,7 @@ export class ServedReader {
     this.#known.set(key, stateOf(object));
     const stored = this.#options.informer.indexer.getByKey(key);
     if (stored === undefined || stateOf(stored) !== stateOf(object)) return; // it has changed since
-    // The items of a list do not say what they are.
+    // The items of a list have no apiVersion and kind.
     const { kind, apiVersion } = stored;
     if (!isSameValue({ kind, apiVersion, ...object }, stored)) {
       this.#violate(`${key} ${stateOf(object)} is ${JSON.stringify(object)}, not ${JSON.stringify(stored)}`);
@@ -257,7 +257,7 @@ export class ServedReader {
     for (const [key, state] of wanted) {
       if (this.#known.get(key) !== state) return `it reads ${key} as ${this.#known.get(key)}, not ${state}`;
     }
-    for (const key of this.#known.keys()) if (!wanted.has(key)) return `it reads ${key}, which is not there`;
+    for (const key of this.#known.keys()) if (!wanted.has(key)) return `it reads ${key}, which is not stored`;
     return undefined;
   }
 

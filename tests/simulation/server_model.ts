@@ -1,7 +1,7 @@
 /**
  * An API server: a watch cache that follows the cluster with some lag, and the list and watch calls it answers.
  *
- * What it answers to which resourceVersion is kube-apiserver's table: `""` is read from etcd, `"0"` is whatever the
+ * It answers resourceVersions as kube-apiserver's table says: `""` is read from etcd, `"0"` is whatever the
  * cache holds, anything else waits until the cache is that new; a page at a given version is exactly that version; a
  * watch from before the cache's window, and a page or a version from before the compaction, are expired.
  *
@@ -26,13 +26,13 @@ import type { VirtualTime } from "./virtual_time.ts";
 /** A regular bookmark, the one that ends the initial events, or an ERROR that refuses the resourceVersion. */
 export type Mark = "bookmark" | "end" | "unavailable";
 
-/** One line of a watch, and what it means for whoever watches over the network. */
+/** One line of a watch, and its meaning for the network's observer. */
 export interface Frame {
   readonly bytes: Uint8Array;
   readonly mark?: Mark;
 }
 
-/** Where an answer goes. */
+/** Receives a response. */
 export interface Answer {
   /** Answers as a whole. */
   whole(status: number, body: string, headers?: Readonly<Record<string, string>>): void;
@@ -47,17 +47,17 @@ export interface Stream {
   end(): void;
   /** Breaks it. */
   reset(): void;
-  /** Told once when the stream is over, whoever ended it. */
+  /** Called once when the stream has ended, at either side. */
   onClosed: () => void;
-  /** Whose end it was that closed it; absent while it is open. */
+  /** The side that closed it; absent while it is open. */
   readonly closed: string | undefined;
 }
 
-/** How the servers of a cluster are, and what is wrong with them at the moment. */
+/** The properties of a cluster's servers, and their present faults. */
 export interface ServerSettings {
-  /** What becomes of `sendInitialEvents`; `slow`: their end comes late, `endless`: it never does. */
+  /** The response to `sendInitialEvents`; `slow`: their end comes late, `endless`: it never does. */
   initialEvents: "sent" | "ignored" | "rejected" | "slow" | "endless";
-  /** Whether it knows what a watch is: one that does not answers with its list, on one line. */
+  /** Whether it supports watches: a server that does not answers with its list, on one line. */
   knowsWatch: boolean;
   /** Whether bookmarks are sent; a proxy may drop them. */
   bookmarks: boolean;
@@ -69,7 +69,7 @@ export interface ServerSettings {
   refusesByHttp: boolean;
   /** How many revisions a cache can go back. */
   windowRevisions: number;
-  /** Whether metadata alone is sent to whoever asks for no more; objects come whole from one that cannot. */
+  /** Whether it supports metadata-only requests; otherwise it sends whole objects. */
   servesMetadata: boolean;
 }
 
@@ -118,7 +118,7 @@ export class ServerModel {
   #frozen = false;
   #starting = false;
   #restarts = 0;
-  /** Whether watches from a revision that is not reached again are sent nothing up to it. */
+  /** Whether watches from a revision that is not reached again receive nothing up to it. */
   #filters = true;
   #restoredRevision = 0;
   /** Whether it listens. */
@@ -141,25 +141,25 @@ export class ServerModel {
     this.#applied = this.#windowStart = world.cluster.revision;
   }
 
-  /** A revision was written: the cache will know in a while. */
+  /** A revision was written: the cache receives it later. */
   follow({ revision }: Revision): void {
     const dueMs = Math.max(this.#lastDueMs, this.#time.worldNow() + this.#lagMs);
     this.#lastDueMs = dueMs;
     this.#time.schedule(() => this.#advance(revision), dueMs - this.#time.worldNow());
   }
 
-  /** How far behind the cache is from now on. */
+  /** Sets the lag of the cache. */
   lag(ms: number): void {
     this.#lagMs = ms;
   }
 
-  /** Stops following the cluster, or goes on. */
+  /** Stops following the cluster, or continues. */
   freeze(frozen: boolean): void {
     this.#frozen = frozen;
     if (!frozen) this.#advance(this.#cluster.revision);
   }
 
-  /** Is restarted: every stream ends, the cache begins anew after `downMs`. */
+  /** Restarts: every stream ends, and the cache starts empty after `downMs`. */
   restart(downMs: number, startingMs: number, { graceful }: { readonly graceful: boolean }): void {
     this.isUp = false;
     for (const { stream } of [...this.#watchers]) graceful ? stream.end() : stream.reset();
@@ -177,7 +177,7 @@ export class ServerModel {
     }, downMs);
   }
 
-  /** The cluster went back: its cache begins anew. Watches that are open stay open. */
+  /** The cluster was restored: its cache starts empty. Open watches stay open. */
   restored({ filters }: { readonly filters: boolean }): void {
     this.#filters = filters;
     this.#restoredRevision = this.#cluster.revision;
@@ -197,7 +197,7 @@ export class ServerModel {
     }
   }
 
-  /** Forgets the events of its cache. */
+  /** Drops the events of its cache. */
   forget(): void {
     this.#windowStart = this.#applied;
   }
@@ -315,11 +315,11 @@ export class ServerModel {
     from: { readonly revision: number; readonly initial: boolean; readonly isStream: boolean },
   ): void {
     const stream = answer.stream();
-    if (stream.closed !== undefined) return; // nobody waited
+    if (stream.closed !== undefined) return; // the client did not wait
     const frames: Frame[] = [];
     if (from.initial) {
       const state = [...this.#cluster.stateAt(scope.resource, from.revision).values()];
-      if (!from.isStream) state.reverse(); // old servers send them in no order
+      if (!from.isStream) state.reverse(); // older servers send them unordered
       for (const object of state) {
         if (isWithin(scope, object)) frames.push(newFrame("ADDED", seenBy(scope, object)));
       }
@@ -373,7 +373,7 @@ export class ServerModel {
     return newFrame("BOOKMARK", { kind: RESOURCES[resource], apiVersion: "v1", metadata }, mark);
   }
 
-  /** The cache hears of everything up to a revision. */
+  /** The cache receives everything up to a revision. */
   #advance(revision: number): void {
     if (!this.isUp || this.#frozen) return;
     const last = Math.min(revision, this.#cluster.revision);
@@ -459,7 +459,7 @@ export class ServerModel {
     const type = scope.metadataOnly
       ? { kind: "PartialObjectMetadataList", apiVersion: PARTIAL_TYPE.apiVersion }
       : { kind: `${RESOURCES[scope.resource]}List`, apiVersion: "v1" };
-    // The items of a list say neither what they are nor which version of it: the list does.
+    // The items of a list have no kind or apiVersion: the list has them.
     const bare = items.map(({ metadata, spec }) => scope.metadataOnly ? { metadata } : { metadata, spec });
     answer.whole(200, JSON.stringify({ ...type, metadata, items: bare }));
   }
@@ -467,12 +467,12 @@ export class ServerModel {
 
 const PARTIAL_TYPE = { kind: "PartialObjectMetadata", apiVersion: "meta.k8s.io/v1" };
 
-/** An object as it is sent to those who asked for a scope. */
+/** An object as it is sent for a scope. */
 function seenBy(scope: Scope, object: SimObject): unknown {
   return scope.metadataOnly ? { ...PARTIAL_TYPE, metadata: object.metadata } : object;
 }
 
-/** What a DELETED event shows: the last state that was in the scope, at the version of what ended it. */
+/** The object of a DELETED event: the last state in the scope, at the version of the write that ended it. */
 function lastState(one: Revision): SimObject {
   if (one.kind === "delete") return one.object;
   const resourceVersion = String(one.revision);

@@ -1,5 +1,5 @@
 /**
- * Runs one simulated world, and says what was wrong in it.
+ * Runs one simulated world, and reports its violations.
  * @module
  */
 
@@ -14,15 +14,15 @@ import { SeededRandom } from "./seeded_random.ts";
 import { ServerModel, type ServerSettings } from "./server_model.ts";
 import { VirtualTime } from "./virtual_time.ts";
 
-/** What came of a seed. */
+/** The result of a seed. */
 export interface SeedResult {
   readonly seed: number;
-  /** What was wrong, with the time of each; empty if all was well. */
+  /** The violations with their times; empty if there were none. */
   readonly violations: readonly string[];
   readonly scenario: Scenario;
   /** How much happened. */
   readonly requests: number;
-  /** What went over the network and what was logged, if that was asked for. */
+  /** Network traffic and log lines, if requested. */
   readonly trace: readonly string[];
 }
 
@@ -38,33 +38,33 @@ export interface SimulateOptions {
 const CONVERGENCE_MS = 60_000;
 /** What a slow handler may have left to do after that. */
 const HANDLERS_MS = 60_000;
-/** No list, or watch that has not begun, may wait for an answer longer than this. */
+/** No list, or watch that is not open yet, may wait for a response longer than this. */
 const LIST_LIMIT_MS = 91_000;
 const OPEN_LIMIT_MS = 31_000;
-/** Where streams are refused and lists are not, it is a list's turn after this: a minute of refusals, and a delay. */
+/** Where streams are refused and lists are not, a list must come after this: a minute of refusals, and a delay. */
 const STREAM_REFUSALS_MS = 130_000;
-/** A streamed list that is silent is given up after this, */
+/** A silent streamed list is ended after this, */
 const STREAM_SILENCE_MS = 11_000;
 /** and one that does not end although nothing is missing after this. */
 const STREAM_END_MS = 61_000;
-/** Three that are cut are given up after this, if the delays between them have grown to their longest before. */
+/** Three cut streams are replaced by a list after this, if the delays between them have grown to their maximum. */
 const STREAM_TRIES_MS = 75_000;
-/** One list may be under way, fail at its end, and find that the version it brought has expired. */
+/** One list may be running, fail at its end, or bring a version that has expired. */
 const MOST_SLOW_LISTS = 4;
-/** A watch whose bookmarks stopped is given up after this. */
+/** A watch whose bookmarks stopped is ended after this. */
 const BOOKMARK_SILENCE_MS = 91_000;
-/** A program that stood still notices within this. */
+/** A program that was suspended notices within this. */
 const STALL_LOOK_MS = 16_000;
-/** A watch is given up so long after the time at which the server should have ended it. */
+/** A watch is ended this long after the time at which the server should have ended it. */
 const TIMEOUT_GRACE_MS = 5_001;
 /** More requests than this in a minute are a hot loop; the pages of a list count as one. */
 const MOST_REQUESTS = 25;
 const RATE_WINDOW_MS = 60_000;
-/** Whoever listens to one signal, at any time. */
+/** The maximum number of listeners on one signal. */
 const MOST_LISTENERS = 3;
 /**
- * After a restore the store must equal the server within so long: the losses of a world that has many are made up for
- * ever more rarely; where only bookmarks can show it, two watches must be without one, the second up to its end.
+ * After a restore the store must equal the server within so long: lists that compensate for losses come at growing
+ * intervals; where only bookmarks can show it, two watches must have none, the second until its end.
  */
 const RESTORE_MS = 32 * 60_000;
 const MOST_VIOLATIONS = 10;
@@ -88,7 +88,7 @@ class World {
   readonly #programs: Program[];
   readonly #recent: number[][] = [];
   readonly #notBeforeMs: number[] = [];
-  /** How many requests of each program found nobody. */
+  /** How many requests of each program failed to connect. */
   readonly #failures: number[] = [];
   readonly #violations: string[] = [];
   readonly #trace: string[] = [];
@@ -96,7 +96,7 @@ class World {
   readonly #random: SeededRandom;
   /** The cluster was restored, and how its servers are since. */
   #restored: { readonly filters: boolean } | undefined;
-  /** When faults stopped: later than planned, if programs stood still. */
+  /** When faults stopped: later than planned, if programs were suspended. */
   #calmedMs = Infinity;
   #isStopping = false;
 
@@ -136,8 +136,8 @@ class World {
         log: (text) => this.#log(text),
         mayDoubt: scenario.faults.includes("repeat") || scenario.faults.includes("restore"),
         isHealthy: scenario.faults.every((fault) => fault === "clock") &&
-          !scenario.steps.some(({ action }) => action.do === "standStill" || action.do === "injure"),
-        heardMs: () => this.#network.heardMs(index),
+          !scenario.steps.some(({ action }) => action.do === "suspend" || action.do === "injure"),
+        lastBytesMs: () => this.#network.lastBytesMs(index),
       });
     });
   }
@@ -184,7 +184,7 @@ class World {
     if (await this.#outlastEndless()) return;
     if (await this.#converge("after faults stopped", this.#restored ? RESTORE_MS : CONVERGENCE_MS)) return;
     if (await this.#makeUpForRefusals()) return;
-    // What is equal by luck is not equal for long: everything must still be live.
+    // Equality may be a coincidence: everything must still be live.
     for (const [index, { scope }] of this.#scenario.programs.entries()) {
       const key = `${scope.namespace || "a"}/last-${index}`;
       this.#cluster.put(scope.resource, key, { app: scope.app || "web", node: "node-1", value: 1_000 });
@@ -200,7 +200,7 @@ class World {
     await this.#stop();
   }
 
-  /** Moves time; true if the world need not go on. */
+  /** Moves time; true if the world may end. */
   async #advance(ms: number, done?: () => boolean): Promise<boolean> {
     const stop = () => this.#violations.length >= MOST_VIOLATIONS || (done?.() ?? false);
     await this.#time.run(this.#time.worldNow() + ms, () => this.#check(), stop);
@@ -244,13 +244,13 @@ class World {
     }
   }
 
-  /** What no client can notice, a server tells it: that its version is too old. */
+  /** What no client can detect, a server reports: that its version is too old. */
   #helpAfterRestore(): void {
     const restored = this.#restored;
     if (restored === undefined) return;
-    // Something happens in every scope: without an event nobody can know.
+    // A write in every scope: no client can detect it without an event.
     if (!restored.filters) this.#writeToEach();
-    // Where somebody writes all the time, versions have passed its own before bookmarks are missed.
+    // With continuous writes, versions have passed its own before bookmarks are missing.
     const bookmarks = this.#settings.bookmarks && this.#scenario.chatterMs === 0;
     for (const program of this.#programs) {
       if (program.canNoticeRestore({ ...restored, bookmarks })) continue;
@@ -268,7 +268,7 @@ class World {
     }
   }
 
-  /** A connection that is dead for good is a fault that goes on until the program gives it up. */
+  /** A permanently dead connection is a fault that lasts until the program ends it. */
   async #outlastSilence(): Promise<boolean> {
     for (let silent = this.#network.silent(); silent.length > 0; silent = this.#network.silent()) {
       const [request] = silent.sort((a, b) => this.#giveUpMs(a) - this.#giveUpMs(b));
@@ -287,8 +287,8 @@ class World {
   }
 
   /**
-   * A streamed list that was begun while faults went on may never end, whatever servers do from then on. As all that was
-   * under way arrives when faults stop, that is when its last initial event may have come.
+   * A streamed list that started during faults may never end, whatever servers do from then on. As everything
+   * in flight arrives when faults stop, its last initial event may have come then.
    */
   async #outlastEndless(): Promise<boolean> {
     const calmMs = this.#calmedMs;
@@ -307,9 +307,9 @@ class World {
     return true;
   }
 
-  /** When a program must have given up a silent connection. */
+  /** When a program must have ended a silent connection. */
   #giveUpMs({ verb, query, connection, status, ...request }: SimRequest): number {
-    // While it stood still it could not count.
+    // It could not count while it was suspended.
     const { wokeMs, stoodMs } = this.#time;
     const startMs = Math.max(request.startMs, wokeMs);
     if (verb === "list") return Math.max(connection?.lastDeliveryMs ?? 0, startMs) + LIST_LIMIT_MS;
@@ -319,7 +319,7 @@ class World {
     }
     const seconds = Number(query.get("timeoutSeconds"));
     const timeoutMs = request.startMs + seconds * 1_000 + stoodMs + TIMEOUT_GRACE_MS;
-    // A watch that was dead when it woke up is given up with the next look.
+    // A watch that was dead when it resumed is ended at the next check.
     if ((connection.silentSinceMs ?? Infinity) <= wokeMs) return Math.min(timeoutMs, wokeMs + STALL_LOOK_MS);
     return connection.bookmarks === 0
       ? timeoutMs
@@ -349,7 +349,7 @@ class World {
     return true;
   }
 
-  /** What was refused only for a while is listed again, though it never changes again. */
+  /** An object that was refused for a while is listed again, even if it never changes again. */
   async #makeUpForRefusals(): Promise<boolean> {
     const lacking = () =>
       this.#programs.find((program) => program.difference({ atLast: true }) !== undefined);
@@ -367,10 +367,10 @@ class World {
     return true;
   }
 
-  /** Whoever asked for resyncs gets them while watching, as long as nothing else happens. */
+  /** Handlers with a resync period receive resyncs while watching, as long as nothing else happens. */
   async #checkResyncs(): Promise<boolean> {
     if (!this.#scenario.calmSettings.knowsWatch) return false;
-    // A program that stood still has resyncs to make up for, whenever its timers come to it.
+    // A program that was suspended is late with its resyncs.
     if (this.#time.wokeMs > 0) return false;
     const windowMs = Math.max(...this.#programs.map((program) => program.resyncWindowMs));
     if (windowMs === 0) return false;
@@ -379,18 +379,18 @@ class World {
       const isQuiet = this.#programs.every(({ informer }) => informer.status().phase === "watching");
       for (const program of this.#programs) program.watchResyncs();
       if (await this.#advance(windowMs)) return true;
-      if (!isQuiet || this.#network.requests > requests) continue; // a cycle that begins anew begins its resyncs anew
+      if (!isQuiet || this.#network.requests > requests) continue; // a new cycle restarts its resync period
       for (const program of this.#programs) program.checkResyncs(windowMs);
       break;
     }
     return this.#violations.length > 0;
   }
 
-  /** How long a list takes, or a stream is waited for in vain, where that is no fault that passes. */
+  /** How long a list takes, or a stream is silent, where that is permanent. */
   #trapMs(): number {
     const { calmSettings: { initialEvents, bookmarks }, calmNetwork, chatterMs } = this.#scenario;
     const { streams = "pass", longestAnswerMs, slowListMs = 0 } = calmNetwork;
-    // Where nothing is written the stream is silent, which shows sooner.
+    // Without writes the stream is silent, which shows sooner.
     const isEndless = initialEvents === "endless" || initialEvents === "ignored" || !bookmarks;
     return (isEndless && chatterMs > 0 ? STREAM_END_MS : 0) +
       (streams === "unanswered" ? OPEN_LIMIT_MS : 0) +
@@ -399,7 +399,7 @@ class World {
       MOST_SLOW_LISTS * slowListMs;
   }
 
-  /** Somebody writes all the time, into the scope of each program. */
+  /** Writes continuously, into the scope of each program. */
   #chatter(): void {
     const { chatterMs, programs } = this.#scenario;
     if (chatterMs === 0) return;
@@ -420,7 +420,7 @@ class World {
     this.#log("stop");
     const { most } = this.#census;
     if (most > MOST_LISTENERS) {
-      this.#violate(`${most} listen to one signal: those of lists, watches or waits that are over?`);
+      this.#violate(`one signal has ${most} listeners: those of ended lists, watches or waits?`);
     }
     let stopped = 0;
     for (const program of this.#programs) {
@@ -460,13 +460,13 @@ class World {
         for (const { connection } of this.#network.open) connection?.heal();
         return;
     }
-    // What breaks something breaks nothing any more once faults have stopped.
+    // Actions that cause faults do nothing once faults have stopped.
     if (isBefore || this.#time.worldNow() >= START_MS + this.#scenario.calmMs) return;
     switch (action.do) {
       case "setClock":
         return this.#time.shiftWallClock(action.byMs);
-      case "standStill":
-        return this.#time.standStill(action.ms, action);
+      case "suspend":
+        return this.#time.suspend(action.ms, action);
       case "bookmark":
         for (const server of this.#servers) server.bookmarkAll();
         return;
@@ -542,7 +542,7 @@ class World {
       onGivenUp: ({ id, program, verb }) => {
         const isFine = !isUndisturbed(this.#scenario) || this.#programs[program].isUnavailable;
         if (this.#isStopping || isFine) return;
-        this.#violate(`informer ${program} gives up request ${id}, a ${verb}, and nothing is wrong`);
+        this.#violate(`informer ${program} cancels request ${id}, a ${verb}, without a fault`);
       },
       onUnavailable: ({ program }) => this.#programs[program].unavailable(),
       log: (text) => this.#log(text),
@@ -561,11 +561,11 @@ class World {
   }
 }
 
-/** Whether there is no reason to give anything up: no faults, but for wall clocks that are set back. */
+/** Whether no connection may be ended: no faults, except wall clocks that are set back. */
 function isUndisturbed({ faults, steps }: Scenario): boolean {
   if (faults.some((fault) => fault !== "clock")) return false;
   return steps.every(({ action }) =>
-    action.do !== "standStill" && action.do !== "injure" && (action.do !== "setClock" || action.byMs < 0)
+    action.do !== "suspend" && action.do !== "injure" && (action.do !== "setClock" || action.byMs < 0)
   );
 }
 

@@ -5,7 +5,7 @@ import { describeFailure, simulateSeed } from "./simulate.ts";
 
 const SEEDS = 2_000;
 
-describe("a simulated world", () => {
+describe("simulateSeed", () => {
   it(`ends well for each of ${SEEDS} seeds`, async () => {
     for (let seed = 1; seed <= SEEDS; seed++) {
       const result = await simulateSeed(seed);

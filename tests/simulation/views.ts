@@ -9,9 +9,9 @@ import type { SimObject } from "./cluster_model.ts";
 /** Which fields an informer has. */
 export type ViewName = "ordinary" | "everything" | "names" | "args" | "lean" | "metadata";
 
-/** One way to narrow objects, told to the client and worked out by hand. */
+/** One way to select fields: the options for the client, and the expected result. */
 export interface View {
-  /** What the client is told. */
+  /** The options for the client. */
   readonly options: {
     readonly keep?: readonly string[];
     readonly drop?: readonly string[];

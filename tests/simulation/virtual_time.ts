@@ -1,5 +1,5 @@
 /**
- * Time that moves only when everything that could happen at this instant has happened.
+ * Time that moves only when everything due at this instant has run.
  * @module
  */
 
@@ -20,7 +20,7 @@ let isInstalled = false;
 /** How many turns of the event loop the library waits for: counted, so that settling waits for those as well. */
 let turns = 0;
 
-/** Once for all worlds: the engine throws away what it has compiled when a global function changes. */
+/** Once for all worlds: the engine discards compiled code when a global function changes. */
 function countTurns(): void {
   if (isInstalled) return;
   isInstalled = true;
@@ -35,7 +35,7 @@ function countTurns(): void {
 
 /**
  * The clock of a simulated world. The program under test takes it as its `Clock`; the world itself uses
- * {@linkcode VirtualTime.schedule}, so that the timers which the program left behind can be told from the world's own.
+ * {@linkcode VirtualTime.schedule}, so that timers left behind by the program can be distinguished from the world's own.
  */
 export class VirtualTime implements Clock {
   #nowMs: number;
@@ -43,7 +43,7 @@ export class VirtualTime implements Clock {
   readonly #startMs: number;
   #order = 0;
   #programTimers = 0;
-  /** For how long the monotonic clock stood still so far. */
+  /** For how long the monotonic clock was suspended so far. */
   #stoodMs = 0;
   #wokeMs = 0;
   // A binary heap by due time, then by the order in which they were set.
@@ -59,7 +59,7 @@ export class VirtualTime implements Clock {
     return this.#nowMs + this.#wallAheadMs;
   }
 
-  /** Time as it passes, from another beginning than the wall clock's: who mixes them up is far off. */
+  /** The monotonic clock. It starts at another value than the wall clock, so that mixing them up shows. */
   monotonicNow(): number {
     return this.#nowMs - this.#startMs - this.#stoodMs;
   }
@@ -70,14 +70,14 @@ export class VirtualTime implements Clock {
   }
 
   /**
-   * The program stands still for so long: nothing fires meanwhile, and all that was due does right after. The monotonic
-   * clock goes on, as in a frozen isolate; or it `stands` still too, as while a computer is suspended: then the program's
-   * timers notice nothing, and the wall clock has leapt forward.
+   * Suspends the program: nothing fires meanwhile, and everything due fires right after. The monotonic
+   * clock continues, as in a frozen isolate, or stops too (`stops`), as while a computer sleeps: then the program's
+   * timers are unaffected, and the wall clock has jumped forward.
    */
-  standStill(ms: number, { stands }: { readonly stands: boolean }): void {
+  suspend(ms: number, { stops }: { readonly stops: boolean }): void {
     this.#nowMs += ms;
     this.#wokeMs = this.#nowMs;
-    if (!stands) return;
+    if (!stops) return;
     this.#stoodMs += ms;
     const timers = this.#heap.splice(0);
     for (const timer of timers) {
@@ -86,17 +86,17 @@ export class VirtualTime implements Clock {
     }
   }
 
-  /** When the program last woke up, in the world's time; 0 if it never slept. */
+  /** When the program last resumed, in the world's time; 0 if it was never suspended. */
   get wokeMs(): number {
     return this.#wokeMs;
   }
 
-  /** For how long the monotonic clock stood still so far. */
+  /** For how long the monotonic clock was suspended so far. */
   get stoodMs(): number {
     return this.#stoodMs;
   }
 
-  /** The world's own time, which nobody sets. */
+  /** The world's own time, which no fault changes. */
   worldNow(): number {
     return this.#nowMs;
   }
@@ -123,7 +123,7 @@ export class VirtualTime implements Clock {
     return this.#programTimers;
   }
 
-  /** Lets everything run that can run without time passing. */
+  /** Runs everything that can run without time passing. */
   async settle(): Promise<void> {
     do {
       // A macrotask: every microtask that is queued, and every one those queue, runs before it.

@@ -1,5 +1,5 @@
 /**
- * Workers of the program under test, which reconcile what its handlers are told of, by a work queue.
+ * Workers of the program under test, which reconcile the keys of its notifications through a work queue.
  * @module
  */
 
@@ -25,12 +25,12 @@ export interface WorkersOptions {
   readonly violate: (text: string) => void;
 }
 
-/** Workers of one queue: none of them has a key that another one has, and what changes last is worked on last. */
+/** Workers of one queue: no two of them have the same key, and the last change of a key is processed last. */
 export class Workers implements ResourceEventHandler<SimObject> {
   readonly #options: WorkersOptions;
   readonly #queue: RateLimitingQueue<string>;
   readonly #signal: AbortSignal;
-  /** The state in which each key was worked on last. */
+  /** The last state in which each key was processed. */
   readonly #done = new Map<string, string>();
   readonly #busy = new Set<string>();
   readonly #running: Promise<void>[] = [];
@@ -57,18 +57,18 @@ export class Workers implements ResourceEventHandler<SimObject> {
     this.#queue.add(key);
   }
 
-  /** What is not worked on as it is in the store. */
+  /** A key whose last processed state is not the stored one. */
   difference(): string | undefined {
     const { indexer } = this.#options.informer;
     for (const object of indexer.list()) {
       const key = keyOfObject(object);
       if (this.#done.get(key) !== stateOf(object)) {
-        return `${key} was worked on as ${this.#done.get(key)}, not as ${stateOf(object)}`;
+        return `${key} was processed as ${this.#done.get(key)}, not as ${stateOf(object)}`;
       }
     }
     for (const [key, state] of this.#done) {
       if (state !== "nothing" && indexer.getByKey(key) === undefined) {
-        return `${key} is gone, and nobody worked on that`;
+        return `${key} was deleted, and no worker processed that`;
       }
     }
     return undefined;
@@ -85,17 +85,19 @@ export class Workers implements ResourceEventHandler<SimObject> {
     let patience = signals.make(`a worker of ${name}`);
     for (;;) {
       let next: GetResult<string>;
-      // One that has waited in vain looks after other things, and comes back.
+      // A worker whose wait timed out tries again later.
       const isImpatient = random.chance(0.1);
       if (isImpatient) time.schedule(() => patience.abort(), random.int(0, 3_000));
       try {
         next = await this.#queue.get(patience.signal);
       } catch (error) {
-        if (!patience.signal.aborted) return violate(`${name}: a worker is sent away: ${error}`);
+        if (!patience.signal.aborted) return violate(`${name}: a worker's get rejects: ${error}`);
         patience = signals.make(`a worker of ${name}`);
         continue;
       }
-      if (patience.listeners > 0) violate(`${name}: the queue listens to a worker that has got its item`);
+      if (patience.listeners > 0) {
+        violate(`${name}: the queue still listens to the signal of a worker that has its item`);
+      }
       if (isImpatient) patience = signals.make(`a worker of ${name}`);
       if (next.shutdown) return;
       const key = next.item;
