@@ -7,27 +7,35 @@
  */
 
 import { dirname, join } from "node:path";
-import { copyTree, NPM_DIST, type PackageJson } from "../scripts/build_npm.ts";
+import { copyTree, NPM_DIST, type PackageJson, specifiersOf } from "../scripts/build_npm.ts";
 import { sourceFiles } from "../scripts/lib/module_graph.ts";
 import { run } from "../scripts/lib/process.ts";
 import { installTools } from "../scripts/lib/tools.ts";
 import { NPM_PACKAGE } from "../scripts/npm_package.ts";
 
+/** What the package may weigh on the user's disk. Only ever lowered. */
+const MAX_UNPACKED_BYTES = 1_500_000;
+/** Entries for particular runtimes; the others run on every runtime, without modules of Node. */
+const RUNTIME_ENTRIES = new Set(["./node", "./cli"]);
+
 const problems: string[] = [];
 const manifest = JSON.parse(await Deno.readTextFile(join(NPM_DIST, "package.json"))) as PackageJson;
 const files = new Set([
-  ...await sourceFiles(NPM_DIST, ".", [".js", ".d.ts", ".ts", ".json", ".map", ".md"]),
+  ...await sourceFiles(NPM_DIST, ".", [""]),
 ].map((path) => path.replace(/^\.\//, "")));
 
 checkMetadata();
 await checkEntries();
 await checkModules();
 await checkConsumers();
+const unpacked = await checkSize();
 
 for (const problem of problems) console.error(`npm/dist: ${problem}`);
 console.log(
   problems.length === 0
-    ? `npm/dist: ${files.size} files, ${Object.keys(manifest.exports).length} exports, no problems`
+    ? `npm/dist: ${files.size} files, ${Object.keys(manifest.exports).length} exports, ${
+      Math.round(unpacked / 1000)
+    } KB unpacked, no problems`
     : `npm/dist: ${problems.length} problem${problems.length === 1 ? "" : "s"}`,
 );
 Deno.exit(problems.length === 0 ? 0 : 1);
@@ -83,33 +91,45 @@ async function checkEntries(): Promise<void> {
   }
 }
 
-/** Specifiers of imports, exports, `import()` and `import("...")` types, without those in comments. */
-function specifiersOf(source: string): string[] {
-  const code = source.replace(/\/\*[\s\S]*?\*\//g, "").replace(/^\s*\/\/.*$/gm, "");
-  const found: string[] = [];
-  for (const match of code.matchAll(/(?:\bfrom\s*|\bimport\s*\(\s*|^\s*import\s*)(["'])([^"'\n]+)\1/gm)) {
-    found.push(match[2]);
-  }
-  return found;
-}
-
-/** Imports of every module and every declaration lead somewhere; the core holds nothing of one runtime. */
+/** Imports of every module and every declaration lead somewhere; the entries for every runtime use nothing of one. */
 async function checkModules(): Promise<void> {
   const packages = new Set([...NPM_PACKAGE.dependencies, ...NPM_PACKAGE.optionalPeers]);
+  const imports = new Map<string, string[]>();
   for (const path of files) {
     if (path.endsWith(".ts") && !path.endsWith(".d.ts")) problems.push(`${path}: a source file was packed`);
     if (!path.endsWith(".js") && !path.endsWith(".d.ts")) continue;
     const source = await Deno.readTextFile(join(NPM_DIST, path));
-    for (const specifier of specifiersOf(source)) {
+    const specifiers = specifiersOf(source);
+    imports.set(path, specifiers);
+    for (const specifier of specifiers) {
       const problem = wrongSpecifier(path, specifier, packages);
       if (problem !== undefined) problems.push(`${path}: imports ${JSON.stringify(specifier)}, ${problem}`);
     }
-    const isAdapter = /^(src\/(node|cli)|bin)\//.test(path);
     const code = source.replace(/\/\*[\s\S]*?\*\//g, "").replace(/^\s*\/\/.*$/gm, "");
-    if (path.endsWith(".js") && !isAdapter && /\bDeno\s*\./.test(code)) problems.push(`${path}: uses Deno`);
-    if (/sourceMappingURL=data:/.test(source)) problems.push(`${path}: has an inline source map`);
-    if (/file:\/\/\//.test(code)) problems.push(`${path}: names a file of this machine`);
+    if (/sourceMappingURL=/.test(source)) problems.push(`${path}: names a source map`);
+    if (/file:\/\/\/|node_modules\//.test(code)) problems.push(`${path}: names a file of this machine`);
   }
+  for (const [subpath, target] of Object.entries(manifest.exports)) {
+    if (typeof target === "string" || RUNTIME_ENTRIES.has(subpath)) continue;
+    for (const path of reachedFrom(target.default.slice(2), imports)) {
+      const foreign = imports.get(path)!.find((specifier) => /^(node|cloudflare):/.test(specifier));
+      if (foreign !== undefined) problems.push(`${subpath}: reaches ${path}, which imports ${foreign}`);
+      const code = (await Deno.readTextFile(join(NPM_DIST, path))).replace(/\/\*[\s\S]*?\*\//g, "")
+        .replace(/^\s*\/\/.*$/gm, "");
+      if (/\bDeno\s*\./.test(code)) problems.push(`${subpath}: reaches ${path}, which uses Deno`);
+    }
+  }
+}
+
+/** The modules that a module imports, and those that they import, with itself. */
+function reachedFrom(entry: string, imports: ReadonlyMap<string, readonly string[]>): Set<string> {
+  const reached = new Set([entry]);
+  for (const path of reached) {
+    for (const specifier of imports.get(path) ?? []) {
+      if (specifier.startsWith(".")) reached.add(join(dirname(path), specifier).replaceAll("\\", "/"));
+    }
+  }
+  return reached;
 }
 
 function wrongSpecifier(path: string, specifier: string, packages: Set<string>): string | undefined {
@@ -120,14 +140,21 @@ function wrongSpecifier(path: string, specifier: string, packages: Set<string>):
     return files.has(wanted) ? undefined : `but there is no ${wanted}`;
   }
   if (/^(npm|jsr|https?):/.test(specifier)) return "which npm cannot resolve";
-  if (specifier.startsWith("node:")) {
-    return /^src\/(node|cli)\//.test(path) ? undefined : "which only src/node/ and src/cli/ may";
-  }
-  if (specifier.startsWith("cloudflare:")) {
-    return path.startsWith("src/workers/") ? undefined : "which only src/workers/ may";
-  }
+  if (/^(node|cloudflare):/.test(specifier)) return undefined;
   const name = /^(@[^/]+\/)?[^/]+/.exec(specifier)![0];
   return packages.has(name) ? undefined : "which package.json does not name";
+}
+
+/** The size on the user's disk. */
+async function checkSize(): Promise<number> {
+  const sizes = await Promise.all(
+    [...files].map(async (path) => (await Deno.stat(join(NPM_DIST, path))).size),
+  );
+  const total = sizes.reduce((sum, size) => sum + size, 0);
+  if (total > MAX_UNPACKED_BYTES) {
+    problems.push(`${total} bytes unpacked, more than ${MAX_UNPACKED_BYTES}`);
+  }
+  return total;
 }
 
 /** Installs the built package beside its dependencies and looks at it as its consumers do. */

@@ -1,25 +1,30 @@
 /**
  * `deno task build:npm`: builds the npm package into `npm/dist` and checks it.
  *
- * `deno pack` transpiles, writes the declarations and rewrites specifiers; this script unpacks what it made, adds the
- * metadata of `npm_package.ts`, moves hono to the optional peers, writes the `listwatch` command, and turns inline
- * source maps (which hold this machine's paths) into files beside the modules.
+ * - `lib/` holds the code: esbuild bundles it from the source, one module for each entry and some shared ones. An import
+ *   of a few modules starts several times faster than one of the 200 source files. Names and lines stay as they are in the
+ *   source, and a comment names the source file of each part, so that a stack trace can be read without a source map;
+ *   maps with the sources in them would be twice the size of the package.
+ * - The part of zod that the schemas use is bundled, for the same reason: `zod/mini` opens 92 modules. Schemas of users
+ *   are called through Standard Schema, so a second copy of zod beside the user's does no harm.
+ * - `types/` holds the declarations that the entries reach, written by `deno pack`.
+ * - `package.json` is made from `deno.json` and `npm_package.ts`.
  *
  * Works from a dirty tree. `--no-check` leaves out `npm/check.ts`.
  *
  * @module
  */
 
-import { basename, join } from "node:path";
+import { dirname, join } from "node:path";
 import { ROOT } from "./lib/gate.ts";
-import { sourceFiles } from "./lib/module_graph.ts";
 import { run, runDeno } from "./lib/process.ts";
-import { BIN_SOURCE, NPM_PACKAGE } from "./npm_package.ts";
+import { installTools, type Tools } from "./lib/tools.ts";
+import { BIN_SOURCE, BUNDLED, NPM_PACKAGE } from "./npm_package.ts";
 
 /** Where the package is built. */
 export const NPM_DIST: string = join(ROOT, "npm", "dist");
 
-/** A `package.json`, as far as this script touches it. */
+/** A `package.json`, as far as this script reads or writes it. */
 export interface PackageJson {
   name: string;
   version: string;
@@ -32,60 +37,165 @@ export interface PackageJson {
   [field: string]: unknown;
 }
 
+/** What `deno.json` says of the package. */
+interface DenoJson {
+  readonly exports: Readonly<Record<string, string>>;
+}
+
 /**
  * Builds into `npm/dist`, replacing what was there.
  *
- * @throws {Error} If `deno pack` fails or its result is not what this script knows how to finish.
+ * @throws {Error} If `deno pack` or esbuild fails.
  */
 export async function buildNpm(): Promise<PackageJson> {
+  const tools = await installTools();
   const temporary = await Deno.makeTempDir({ prefix: "listwatch-npm-" });
   try {
-    const tarball = join(temporary, "package.tgz");
-    const pack = await runDeno(["pack", "--allow-dirty", "--output", tarball]);
-    if (pack.code !== 0) throw new Error(`deno pack failed:\n${pack.output}`);
-    const unpack = await run("tar", ["-xzf", tarball, "-C", temporary]);
-    if (unpack.code !== 0) throw new Error(`tar failed:\n${unpack.output}`);
-    const dir = join(temporary, "package");
-
-    for (const path of await sourceFiles(dir, ".")) {
-      // Modules that no entry reaches (the main module of a command, for one) come along as they are.
-      if (!path.endsWith(".d.ts")) await Deno.remove(join(dir, path));
+    const { exports }: DenoJson = JSON.parse(await Deno.readTextFile(join(ROOT, "deno.json")));
+    const packed = await pack(temporary);
+    const dist = join(temporary, "dist");
+    await Deno.mkdir(join(dist, "bin"), { recursive: true });
+    await bundleEntries(tools, exports, join(dist, "lib"));
+    await copyDeclarations(packed, join(dist, "types"), Object.values(exports));
+    for (const name of ["README.md", "LICENSE", ...NPM_PACKAGE.files]) {
+      if (/\.md$|^LICENSE$/.test(name) && name !== BUNDLED.notice) {
+        await Deno.copyFile(join(ROOT, name), join(dist, name));
+      }
     }
-    for (const path of await sourceFiles(dir, ".", [".js"])) await splitSourceMap(join(dir, path));
-    await Deno.mkdir(join(dir, "bin"));
+    await Deno.writeTextFile(join(dist, BUNDLED.notice), await thirdPartyNotice(tools));
     for (const path of Object.values(NPM_PACKAGE.bin)) {
-      await Deno.writeTextFile(join(dir, path), BIN_SOURCE, { mode: 0o755 });
+      await Deno.writeTextFile(join(dist, path), BIN_SOURCE, { mode: 0o755 });
     }
-
-    const packed = JSON.parse(await Deno.readTextFile(join(dir, "package.json"))) as PackageJson;
-    const merged = mergeMetadata(packed);
-    await Deno.writeTextFile(join(dir, "package.json"), `${JSON.stringify(merged, null, 2)}\n`);
+    const manifest = mergeMetadata(
+      JSON.parse(await Deno.readTextFile(join(packed, "package.json"))) as PackageJson,
+      exports,
+    );
+    await Deno.writeTextFile(join(dist, "package.json"), `${JSON.stringify(manifest, null, 2)}\n`);
 
     await Deno.remove(NPM_DIST, { recursive: true }).catch(() => {});
-    await Deno.mkdir(join(ROOT, "npm"), { recursive: true });
-    await copyTree(dir, NPM_DIST);
-    return merged;
+    await copyTree(dist, NPM_DIST);
+    return manifest;
   } finally {
     await Deno.remove(temporary, { recursive: true });
   }
 }
 
-/** The `package.json` to publish, from the one that `deno pack` wrote. */
-export function mergeMetadata(packed: PackageJson): PackageJson {
-  const { name, version, type, license, main, types, exports, dependencies = {} } = packed;
-  const conditions = Object.entries(exports).map(([subpath, target]) => {
-    if (typeof target === "string") return [subpath, target] as const;
-    return [subpath, { types: target.types, default: target.default }] as const;
-  });
+/** Runs `deno pack`, for its declarations and the versions of the dependencies; returns the unpacked folder. */
+async function pack(temporary: string): Promise<string> {
+  const tarball = join(temporary, "package.tgz");
+  const pack = await runDeno(["pack", "--allow-dirty", "--output", tarball]);
+  if (pack.code !== 0) throw new Error(`deno pack failed:\n${pack.output}`);
+  const unpack = await run("tar", ["-xzf", tarball, "-C", temporary]);
+  if (unpack.code !== 0) throw new Error(`tar failed:\n${unpack.output}`);
+  return join(temporary, "package");
+}
+
+/** Bundles one module per entry; what several entries use becomes shared modules. Packages stay imports. */
+export async function bundleEntries(
+  tools: Tools,
+  exports: DenoJson["exports"],
+  outdir: string,
+): Promise<void> {
+  const external = [...NPM_PACKAGE.dependencies, ...NPM_PACKAGE.optionalPeers];
+  const result = await run(tools.esbuild, [
+    ...Object.entries(exports).map(([subpath, path]) => `${moduleName(subpath)}=${path}`),
+    `--outdir=${outdir}`,
+    "--chunk-names=shared/[hash]",
+    "--bundle",
+    "--splitting",
+    "--format=esm",
+    "--platform=neutral",
+    "--main-fields=module,main",
+    "--target=es2024",
+    "--charset=utf8",
+    "--tsconfig-raw={}",
+    "--log-level=warning",
+    "--external:node:*",
+    ...external.flatMap((name) => [`--external:${name}`, `--external:${name}/*`]),
+  ], { env: { NODE_PATH: join(tools.dir, "node_modules") } });
+  if (result.code !== 0) throw new Error(`esbuild cannot bundle the package:\n${result.output}`);
+}
+
+/** Where an entry's declarations and code are in the package. */
+function targetsOf(subpath: string, path: string): { types: string; default: string } {
+  return {
+    types: declarationOf(`./types/${path.replace(/^\.\//, "")}`),
+    default: `./lib/${moduleName(subpath)}.js`,
+  };
+}
+
+/** The `exports` of `package.json`, from those of `deno.json`. */
+export function packageExports(
+  entries: DenoJson["exports"],
+): Record<string, { types: string; default: string }> {
+  return Object.fromEntries(
+    Object.entries(entries).map(([subpath, path]) => [subpath, targetsOf(subpath, path)]),
+  );
+}
+
+/** The module of an entry in `lib/`, without its ending: `mod` for ".", `hono` for "./hono". */
+function moduleName(subpath: string): string {
+  return subpath === "." ? "mod" : subpath.slice(2);
+}
+
+/** Copies the declarations that the entries reach. */
+async function copyDeclarations(packed: string, outdir: string, entries: string[]): Promise<void> {
+  const waiting = entries.map((path) => declarationOf(join(packed, path)));
+  const found = new Set(waiting);
+  for (let path = waiting.pop(); path !== undefined; path = waiting.pop()) {
+    const source = await Deno.readTextFile(path);
+    const output = join(outdir, path.slice(packed.length));
+    await Deno.mkdir(dirname(output), { recursive: true });
+    await Deno.writeTextFile(output, source);
+    for (const specifier of specifiersOf(source)) {
+      if (!specifier.startsWith(".")) continue;
+      const next = declarationOf(join(dirname(path), specifier));
+      if (!found.has(next)) waiting.push(next);
+      found.add(next);
+    }
+  }
+}
+
+/** `mod.d.ts` of `./mod.ts` or `./mod.js`. */
+function declarationOf(path: string): string {
+  return path.replace(/\.[jt]s$/, ".d.ts");
+}
+
+/** Specifiers of imports, exports, `import()` and `import("...")` types, without those in comments. */
+export function specifiersOf(source: string): string[] {
+  const code = source.replace(/\/\*[\s\S]*?\*\//g, "").replace(/^\s*\/\/.*$/gm, "");
+  const found: string[] = [];
+  for (const match of code.matchAll(/(?:\bfrom\s*|\bimport\s*\(\s*|^\s*import\s*)(["'])([^"'\n]+)\1/gm)) {
+    found.push(match[2]);
+  }
+  return found;
+}
+
+/** The licenses of the packages that are bundled. */
+async function thirdPartyNotice(tools: Tools): Promise<string> {
+  const parts = await Promise.all(BUNDLED.packages.map(async (name) => {
+    const dir = join(tools.dir, "node_modules", name);
+    const { version } = JSON.parse(await Deno.readTextFile(join(dir, "package.json"))) as PackageJson;
+    return `## ${name} ${version}\n\n${(await Deno.readTextFile(join(dir, "LICENSE"))).trim()}\n`;
+  }));
+  return `# Third-party code\n\nThe modules in lib/ contain parts of these packages.\n\n${parts.join("\n")}`;
+}
+
+/** The `package.json` to publish, from the one that `deno pack` wrote and the entries of `deno.json`. */
+export function mergeMetadata(packed: PackageJson, entries: DenoJson["exports"]): PackageJson {
+  const { name, version, type, license, dependencies = {} } = packed;
+  const exports = packageExports(entries);
   const split = (wanted: string[]) =>
     Object.fromEntries(
       wanted.filter((name) => dependencies[name] !== undefined).map((name) => [name, dependencies[name]]),
     );
-  const known = [...NPM_PACKAGE.dependencies, ...NPM_PACKAGE.optionalPeers];
+  const known = [...NPM_PACKAGE.dependencies, ...NPM_PACKAGE.optionalPeers, ...BUNDLED.packages];
   const unknown = Object.keys(dependencies).filter((name) => !known.includes(name));
   if (unknown.length > 0) {
     throw new Error(
-      `src/ imports ${unknown.join(", ")}: say in scripts/npm_package.ts what npm is to do with it`,
+      `src/ imports ${
+        unknown.join(", ")
+      }: scripts/npm_package.ts must list it as a dependency, a peer or bundled`,
     );
   }
   const peers = split(NPM_PACKAGE.optionalPeers);
@@ -98,31 +208,15 @@ export function mergeMetadata(packed: PackageJson): PackageJson {
     type,
     sideEffects: NPM_PACKAGE.sideEffects,
     engines: NPM_PACKAGE.engines,
-    main,
-    types,
-    exports: { ...Object.fromEntries(conditions), "./package.json": "./package.json" },
+    main: exports["."].default,
+    types: exports["."].types,
+    exports: { ...exports, "./package.json": "./package.json" },
     bin: NPM_PACKAGE.bin,
     files: NPM_PACKAGE.files,
     dependencies: split(NPM_PACKAGE.dependencies),
     peerDependencies: peers,
     peerDependenciesMeta: Object.fromEntries(Object.keys(peers).map((name) => [name, { optional: true }])),
   };
-}
-
-/** Moves an inline source map into a file beside the module and makes its source a relative name. */
-async function splitSourceMap(path: string): Promise<void> {
-  const source = await Deno.readTextFile(path);
-  const match = /\n?\/\/# sourceMappingURL=data:application\/json;base64,([A-Za-z0-9+/=]+)\s*$/.exec(source);
-  if (match === null) return;
-  const map = JSON.parse(new TextDecoder().decode(Uint8Array.fromBase64(match[1]))) as Record<
-    string,
-    unknown
-  >;
-  const name = basename(path);
-  map.file = name;
-  map.sources = [name.replace(/\.js$/, ".ts")];
-  await Deno.writeTextFile(`${path}.map`, JSON.stringify(map));
-  await Deno.writeTextFile(path, `${source.slice(0, match.index)}\n//# sourceMappingURL=${name}.map\n`);
 }
 
 /** Copies a folder with everything in it. */

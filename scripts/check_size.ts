@@ -12,6 +12,7 @@ import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { gzipSync } from "node:zlib";
 import { markdownTable } from "../benchmarks/lib/table.ts";
+import { bundleEntries, packageExports } from "./build_npm.ts";
 import { ROOT } from "./lib/gate.ts";
 import { run } from "./lib/process.ts";
 import { installTools, type Tools } from "./lib/tools.ts";
@@ -24,6 +25,8 @@ export interface SizeCase {
   readonly program: string;
   /** Whether zod is in it, or left to the program. */
   readonly withZod: boolean;
+  /** Whether it is bundled from the npm package, which holds zod, and not from the source. Default: false. */
+  readonly fromPackage?: boolean;
   /** In bytes, compressed; above it the gate fails. Only ever lowered, or raised on purpose. */
   readonly ceiling: number;
   /** What it should come down to, where that is said. */
@@ -55,10 +58,26 @@ export const CASES: readonly SizeCase[] = [
   },
   { name: "typical program", program: TYPICAL, withZod: false, ceiling: 45_000 },
   { name: "typical program with zod", program: TYPICAL, withZod: true, ceiling: 51_200 },
+  // The same as from the source, if tree-shaking works in the package's modules too.
+  {
+    name: "typical program, npm package",
+    program: TYPICAL,
+    withZod: true,
+    fromPackage: true,
+    ceiling: 51_400,
+  },
   {
     name: "./workqueue",
     program: 'export * from "@listwatch/cache/workqueue";',
     withZod: false,
+    ceiling: 3_050,
+    target: 3_000,
+  },
+  {
+    name: "./workqueue, npm package",
+    program: 'export * from "@listwatch/cache/workqueue";',
+    withZod: true,
+    fromPackage: true,
     ceiling: 3_050,
     target: 3_000,
   },
@@ -135,23 +154,30 @@ function kilobytes(bytes: number): string {
 async function measure(tools: Tools): Promise<Sizes> {
   const temporary = await Deno.makeTempDir({ prefix: "listwatch-size-" });
   try {
-    // As npm installs it: a bundler learns from package.json that modules without a use can go.
-    const dir = join(temporary, "node_modules", "@listwatch", "cache");
-    await Deno.mkdir(dir, { recursive: true });
+    const { exports } = JSON.parse(await Deno.readTextFile(join(ROOT, "deno.json")));
+    const source = join(temporary, "source");
+    const dir = await installAs(source, exports);
     await Deno.symlink(join(ROOT, "src"), join(dir, "src"));
     await Deno.symlink(join(ROOT, "mod.ts"), join(dir, "mod.ts"));
-    const { exports } = JSON.parse(await Deno.readTextFile(join(ROOT, "deno.json")));
-    const { sideEffects } = NPM_PACKAGE;
-    await Deno.writeTextFile(
-      join(dir, "package.json"),
-      JSON.stringify({ name: "@listwatch/cache", type: "module", sideEffects, exports }),
-    );
+    const built = join(temporary, "package");
+    await bundleEntries(tools, exports, join(await installAs(built, packageExports(exports)), "lib"));
     const sizes: Record<string, Size> = {};
-    for (const one of CASES) sizes[one.name] = await weigh(one, temporary, tools);
+    for (const one of CASES) sizes[one.name] = await weigh(one, one.fromPackage ? built : source, tools);
     return sizes;
   } finally {
     await Deno.remove(temporary, { recursive: true });
   }
+}
+
+/** Prepares the folder of a program that has the library in its node_modules; returns the library's folder. */
+async function installAs(program: string, exports: unknown): Promise<string> {
+  const dir = join(program, "node_modules", "@listwatch", "cache");
+  await Deno.mkdir(dir, { recursive: true });
+  // As npm installs it: a bundler learns from package.json that modules without a use can be left out.
+  const { sideEffects } = NPM_PACKAGE;
+  const manifest = { name: "@listwatch/cache", type: "module", sideEffects, exports };
+  await Deno.writeTextFile(join(dir, "package.json"), JSON.stringify(manifest));
+  return dir;
 }
 
 async function weigh({ name, program, withZod }: SizeCase, dir: string, tools: Tools): Promise<Size> {
@@ -179,16 +205,16 @@ async function weigh({ name, program, withZod }: SizeCase, dir: string, tools: T
   };
   const files: Record<string, number> = {};
   for (const [path, { bytesInOutput }] of Object.entries(Object.values(outputs)[0].inputs)) {
-    if (bytesInOutput > 0) files[nameOf(path)] = bytesInOutput;
+    if (bytesInOutput > 0) files[nameOf(path)] = (files[nameOf(path)] ?? 0) + bytesInOutput;
   }
   const sorted = Object.fromEntries(Object.entries(files).sort(([a], [b]) => a < b ? -1 : 1));
   return { gzip: gzipSync(bytes, { level: 9 }).length, minified: bytes.length, files: sorted };
 }
 
-/** `src/store/store.ts`, `zod/v4/core/core.js`. */
+/** `src/store/store.ts`, `zod/v4/core/core.js`, or `lib/` for all modules of the npm package, whose names change. */
 function nameOf(path: string): string {
   const parts = path.replaceAll("\\", "/").split("node_modules/");
-  return parts.at(-1)!.replace(/^@listwatch\/cache\//, "");
+  return parts.at(-1)!.replace(/^@listwatch\/cache\//, "").replace(/^lib\/.*/, "lib/");
 }
 
 const BASELINE = join(ROOT, "benchmarks", "size.json");
@@ -236,7 +262,7 @@ function printChanges(name: string, before: Size, after: Size): void {
   if (files.length === 0) return;
   const line = ({ path, before, after }: Change) => {
     const bytes = after - before;
-    const note = before === 0 ? " (new)" : after === 0 ? " (gone)" : "";
+    const note = before === 0 ? " (new)" : after === 0 ? " (removed)" : "";
     return `${bytes > 0 ? "+" : ""}${bytes} ${path}${note}`;
   };
   console.log(`\n${name}, in minified bytes since the baseline (deno task size --update makes a new one):`);

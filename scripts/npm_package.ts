@@ -17,8 +17,8 @@ export interface NpmPackage {
   /** What is packed besides `package.json`, README and LICENSE. */
   files: string[];
   /**
-   * Packages that are installed with this one. `zod` validates what arrives, `yaml` reads kubeconfig files (`./node`),
-   * `@hono/node-server` carries the `listwatch` command (`./cli`).
+   * Packages that are installed with this one. `yaml` reads kubeconfig files (`./node`), `@hono/node-server` is the
+   * HTTP server of the `listwatch` command (`./cli`).
    */
   dependencies: string[];
   /**
@@ -54,14 +54,20 @@ export const NPM_PACKAGE: NpmPackage = {
   sideEffects: false,
   engines: { node: ">=22" },
   bin: { listwatch: "./bin/listwatch.js" },
-  files: ["bin", "mod.d.ts", "mod.js", "mod.js.map", "src", "CHANGELOG.md"],
-  dependencies: ["@hono/node-server", "yaml", "zod"],
+  files: ["bin", "lib", "types", "CHANGELOG.md", "SECURITY.md", "THIRD_PARTY.md"],
+  dependencies: ["@hono/node-server", "yaml"],
   optionalPeers: ["hono"],
+};
+
+/** Packages whose used parts are in `lib/`, and the file with their licenses. */
+export const BUNDLED: { readonly packages: readonly string[]; readonly notice: string } = {
+  packages: ["zod"],
+  notice: "THIRD_PARTY.md",
 };
 
 /** The `listwatch` command. It exits by itself, so that a connection that is kept alive cannot hold the program. */
 export const BIN_SOURCE = `#!/usr/bin/env node
-import { main } from "../src/cli/mod.js";
+import { main } from "../lib/cli.js";
 
 process.exit(await main(process.argv.slice(2)));
 `;
