@@ -108,7 +108,9 @@ async function testBuiltSuites(suites: SuiteFile[], only: Set<Runtime>): Promise
     const paths = new Set(pathsFor(runtime));
     return only.has(runtime) ? built.filter(({ path }) => paths.has(path)) : [];
   };
-  if (builtFor("node").length > 0) record(await runOnNode(tools, builtFor("node")));
+  for (const version of ["node", "node22"] as const) {
+    if (builtFor(version).length > 0) record(await runOnNode(tools, builtFor(version), version));
+  }
   if (builtFor("bun").length > 0) record(await runOnBun(tools, builtFor("bun")));
   const forWorkerd = builtFor("workerd");
   const pure = forWorkerd.filter(({ nodeModules }) => nodeModules.length === 0);

@@ -48,7 +48,7 @@ export async function buildModules(tools: Tools, paths: string[]): Promise<Built
     "--out-extension:.js=.mjs",
     "--format=esm",
     "--platform=node",
-    "--target=node24",
+    "--target=node22",
     "--packages=external",
     "--bundle",
     "--sourcemap=inline",

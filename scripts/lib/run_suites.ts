@@ -40,8 +40,12 @@ export async function runOnDeno(paths: string[]): Promise<SuiteRun> {
 }
 
 /** `node --test` on built suites. A suite that leaves a timer or a connection open does not end, and so fails. */
-export async function runOnNode(tools: Tools, suites: BuiltSuite[]): Promise<SuiteRun> {
-  return await timed("node", async () => {
+export async function runOnNode(
+  tools: Tools,
+  suites: BuiltSuite[],
+  version: "node" | "node22" = "node",
+): Promise<SuiteRun> {
+  return await timed(version, async () => {
     return await withReport(async (report) => {
       const args = [
         "--enable-source-maps",
@@ -54,7 +58,7 @@ export async function runOnNode(tools: Tools, suites: BuiltSuite[]): Promise<Sui
         `--test-reporter-destination=${report}`,
         ...suites.map(({ output }) => output),
       ];
-      const result = await run(tools.node, args, { cwd: tools.dir, timeoutMs: TIMEOUT_MS });
+      const result = await run(tools[version], args, { cwd: tools.dir, timeoutMs: TIMEOUT_MS });
       return await readReport(
         "node",
         report,

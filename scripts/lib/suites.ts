@@ -6,11 +6,13 @@
 
 import { sourceFiles } from "./module_graph.ts";
 
-/** Where suites run. */
-export type Runtime = "deno" | "node" | "bun" | "workerd";
+/** Where suites run. `node22` is the oldest Node that is supported, and runs what `node` runs. */
+export type Runtime = "deno" | "node" | "node22" | "bun" | "workerd";
 
 /** All of them, in the order in which they run. */
-export const RUNTIMES: readonly Runtime[] = ["deno", "node", "bun", "workerd"];
+export const RUNTIMES: readonly Runtime[] = ["deno", "node", "node22", "bun", "workerd"];
+
+const WITH_SOCKETS: readonly Runtime[] = ["deno", "node", "node22", "bun"];
 
 /**
  * Portable folders: their suites use nothing but `node:test`, `node:assert/strict` and web APIs, and import the package
@@ -18,8 +20,8 @@ export const RUNTIMES: readonly Runtime[] = ["deno", "node", "bun", "workerd"];
  */
 const PORTABLE: { folder: string; runtimes: readonly Runtime[]; why: string }[] = [
   { folder: "tests/runtimes/", runtimes: RUNTIMES, why: "the smoke of every runtime" },
-  { folder: "tests/sockets/", runtimes: ["deno", "node", "bun"], why: "listens on a socket" },
-  { folder: "tests/conformance/servers/", runtimes: ["deno", "node", "bun"], why: "listens on a socket" },
+  { folder: "tests/sockets/", runtimes: WITH_SOCKETS, why: "listens on a socket" },
+  { folder: "tests/conformance/servers/", runtimes: WITH_SOCKETS, why: "listens on a socket" },
   { folder: "tests/conformance/", runtimes: RUNTIMES, why: "what client-go was recorded to do" },
 ];
 
@@ -43,6 +45,7 @@ export async function findSuites(root: string, filter = ""): Promise<SuiteFile[]
 /** `tests/runtimes/deno/x_test.ts` runs on Deno alone; suites that are not portable run on Deno. */
 function runtimesOf(path: string): readonly Runtime[] {
   const own = /^tests\/runtimes\/(deno|node|bun|workerd)\//.exec(path)?.[1] as Runtime | undefined;
+  if (own === "node") return ["node", "node22"];
   if (own !== undefined) return [own];
   return PORTABLE.find(({ folder }) => path.startsWith(folder))?.runtimes ?? ["deno"];
 }

@@ -1,5 +1,6 @@
 /**
- * Node, Bun, esbuild, miniflare and the package linters, installed from the lock file of `tests/runtimes/`.
+ * Node (the line for development, and the oldest that is supported), Bun, esbuild, miniflare and the package linters,
+ * installed from the lock file of `tests/runtimes/`.
  *
  * @module
  */
@@ -14,6 +15,8 @@ export interface Tools {
   dir: string;
   /** Executables. */
   node: string;
+  /** The oldest Node that `engines` of the package allows, as far as npm has it for the platform. */
+  node22: string;
   bun: string;
   esbuild: string;
 }
@@ -35,7 +38,7 @@ export async function installTools(log: (message: string) => void = console.log)
   const stamp = join(modules, ".listwatch-installed");
   const wanted = await fingerprint();
   if (await Deno.readTextFile(stamp).catch(() => "") !== wanted) {
-    log("installing Node 24, Bun, miniflare and esbuild into tests/runtimes/node_modules ...");
+    log("installing Node 24 and 22, Bun, miniflare and esbuild into tests/runtimes/node_modules ...");
     await npmInstall();
     await Deno.writeTextFile(stamp, wanted);
   }
@@ -50,6 +53,7 @@ export async function installTools(log: (message: string) => void = console.log)
         join(modules, `${name}-${cpu}`, "bin", `node${exe}`)
       ),
     ]),
+    node22: await firstFile("Node 22", [join(modules, `node22-${platform}`, "bin", `node${exe}`)]),
     bun: await firstFile("Bun", [
       ...["", "-musl", "-baseline"].map((suffix) =>
         join(

@@ -148,17 +148,6 @@ function echo(request: Request): Response {
 
 let server: ServedFetch;
 
-before(async () => {
-  const tls = { cert: pem("server.crt"), key: pem("server.key") };
-  server = await serveFetch(echo, { signal: stop.signal, tls, logger: new Told() });
-});
-
-after(async () => {
-  stop.abort();
-  await server.finished;
-  rmSync(folder, { recursive: true });
-});
-
 function kubeconfigText(user: string, url = server.url): string {
   return `current-context: dev
 contexts: [{name: dev, context: {cluster: c, user: u}}]
@@ -216,6 +205,17 @@ async function ask(told: Told, given: RestConfig): Promise<void> {
 }
 
 describe("no credential is told", () => {
+  before(async () => {
+    const tls = { cert: pem("server.crt"), key: pem("server.key") };
+    server = await serveFetch(echo, { signal: stop.signal, tls, logger: new Told() });
+  });
+
+  after(async () => {
+    stop.abort();
+    await server.finished;
+    rmSync(folder, { recursive: true });
+  });
+
   const users: Record<string, () => string> = {
     "a token": () => `token: ${TOKEN}`,
     "a token of two lines": () => `token: "${TOKEN}\\nCANARY"`,
