@@ -1,15 +1,15 @@
 /**
- * Base64, for text of any script.
+ * Base64 of UTF-8 text.
  * @module
  */
 
-/** Encodes text. */
+/** Encodes text as UTF-8 in base64. */
 export function toBase64(text: string): string {
   return btoa(Array.from(new TextEncoder().encode(text), (byte) => String.fromCharCode(byte)).join(""));
 }
 
 /**
- * Decodes text.
+ * Decodes UTF-8 text from base64.
  *
  * @throws {DOMException} It is not base64.
  */

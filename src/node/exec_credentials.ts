@@ -1,5 +1,5 @@
 /**
- * Credentials that a program gives.
+ * Credentials from a credential plugin.
  * @module
  */
 
@@ -11,9 +11,10 @@ import { errorMessage } from "../util/errors.ts";
 import { type ExecConfig, type KubeconfigCluster, KubeconfigError } from "./kubeconfig.ts";
 import { toBase64 } from "./base64.ts";
 import { runProgram } from "./run_program.ts";
-import { createTlsFetch, type TlsOptions } from "./tls_fetch.ts";
+import { createTlsFetch } from "./tls_fetch.ts";
+import type { TlsOptions } from "./tls_options.ts";
 
-/** What a plugin answered. */
+/** The `status` of a plugin's answer. */
 interface ExecStatus {
   readonly token?: string;
   readonly clientCertificateData?: string;
@@ -22,13 +23,13 @@ interface ExecStatus {
   readonly expirationTimestamp?: string;
 }
 
-/** What {@linkcode ExecCredentials} needs. */
+/** Options of {@linkcode ExecCredentials}. */
 export interface ExecCredentialsOptions {
   readonly clock: Clock;
   readonly context: string;
   readonly cluster: KubeconfigCluster;
   readonly tls: TlsOptions;
-  /** How long the plugin may take, in milliseconds; a minute by default. */
+  /** The time after which the plugin is killed, in milliseconds; a minute by default. */
   readonly timeoutMs?: number;
 }
 
@@ -37,18 +38,18 @@ const LONGEST_OUTPUT_BYTES = 1024 * 1024;
 const TIMEOUT_MS = 60_000;
 
 /**
- * Runs a credential plugin, and keeps what it gives until that expires or is refused. Requests that come meanwhile
- * share one run. A client certificate that changes makes new connections.
+ * Runs a credential plugin, and keeps its credentials until they expire or are refused. Concurrent requests share one
+ * run. A new client certificate opens new connections.
  *
- * Mirrors client-go's `exec` authenticator, without asking a person anything, and with an end to the plugin's time. What
- * the plugin says is told nowhere: it may hold credentials.
+ * Mirrors client-go's `exec` authenticator, without a terminal and with a timeout. The plugin's output appears in no
+ * message or log, as it may contain credentials.
  */
 export class ExecCredentials {
   readonly #config: ExecConfig;
   readonly #options: ExecCredentialsOptions;
   #pending: Promise<ExecStatus> | undefined;
   #status: ExecStatus | undefined;
-  /** When the credentials expire, on the monotonic clock: a wall clock that is set back must not keep them. */
+  /** When the credentials expire, on the monotonic clock: a wall clock that is set back must not prolong them. */
   #expiresMs = Infinity;
   #fetch: FetchFunction | undefined;
   #fetchCert: string | undefined;
@@ -58,12 +59,12 @@ export class ExecCredentials {
     this.#options = options;
   }
 
-  /** The bearer token, `""` if the plugin gives none. */
+  /** Returns the bearer token, `""` if the plugin gives none. */
   async token(): Promise<string> {
     return (await this.#credentials()).token ?? "";
   }
 
-  /** Makes requests with the client certificate, if the plugin gives one. */
+  /** A `fetch` that uses the client certificate, if the plugin gives one. */
   readonly fetch: FetchFunction = async (url, init) => {
     const { clientCertificateData: cert, clientKeyData: key } = await this.#credentials();
     if (this.#fetch === undefined || this.#fetchCert !== cert) {
@@ -73,7 +74,7 @@ export class ExecCredentials {
     return await this.#fetch(url, init);
   };
 
-  /** The credentials were refused: the next request asks the plugin again. */
+  /** Makes the next request run the plugin again; for a server that refused the credentials. */
   forget(): void {
     this.#status = undefined;
   }
@@ -88,7 +89,7 @@ export class ExecCredentials {
     return this.#status;
   }
 
-  /** By either clock: the monotonic one stands still while the computer is suspended. */
+  /** Whether either clock says so: the monotonic clock may stop while the computer is suspended. */
   #isExpired(): boolean {
     const { clock } = this.#options;
     const expires = Date.parse(this.#status?.expirationTimestamp ?? "");
@@ -102,9 +103,9 @@ export class ExecCredentials {
         `Cannot get credentials for the context ${JSON.stringify(this.#options.context)}: ${command} ${why}` +
           (installHint ? `\n${installHint}` : ""),
       );
-    if (!VERSIONS.includes(apiVersion)) throw fail(`speaks ${apiVersion}, which is not known here`);
+    if (!VERSIONS.includes(apiVersion)) throw fail(`uses the version ${apiVersion}, which is not supported`);
     if (this.#config.interactiveMode === "Always") {
-      throw fail("wants to ask a person (interactiveMode: Always), which is not possible here");
+      throw fail("needs a terminal (interactiveMode: Always), which is not supported");
     }
     const info = { apiVersion, kind: "ExecCredential", spec: { interactive: false, ...this.#clusterInfo() } };
     const variables = Object.fromEntries((env ?? []).map(({ name, value }) => [name, value]));
@@ -124,18 +125,18 @@ export class ExecCredentials {
     try {
       answer = JSON.parse(output);
     } catch {
-      // Without the cause: runtimes quote what they cannot parse.
-      throw fail("answered with something else than JSON");
+      // Without the cause: runtimes quote the text.
+      throw fail("printed something other than JSON");
     }
-    if (answer?.apiVersion !== apiVersion) throw fail(`answered in another version than ${apiVersion}`);
+    if (answer?.apiVersion !== apiVersion) throw fail(`answered in a version other than ${apiVersion}`);
     const { status } = answer;
     if (!status?.token && !(status?.clientCertificateData && status.clientKeyData)) {
       throw fail("gave neither a token nor a client certificate with its key");
     }
     const fault = status.token ? tokenFault(status.token) : undefined;
-    if (fault !== undefined) throw fail(`gave a token that cannot be sent: ${fault}`);
+    if (fault !== undefined) throw fail(`gave a token that is not valid: ${fault}`);
     for (const pem of [status.clientCertificateData, status.clientKeyData]) {
-      if (pem && typeof pem !== "string") throw fail("gave a client certificate or key that is no text");
+      if (pem && typeof pem !== "string") throw fail("gave a client certificate or key that is not a string");
     }
     return status;
   }

@@ -1,5 +1,5 @@
 /**
- * A bearer token in a file that is written anew now and then.
+ * A bearer token in a file that is replaced from time to time.
  * @module
  */
 
@@ -13,9 +13,9 @@ import { KubeconfigError } from "./kubeconfig.ts";
 const FRESH_MS = 60_000;
 
 /**
- * Reads a token file, at most about once a minute. A read that fails keeps the token there is.
+ * Reads a token file, at most about once a minute. When a read fails, the last token stays in use.
  *
- * Mirrors client-go's cached file token source.
+ * Mirrors client-go's cached file token source: https://github.com/kubernetes/client-go/blob/master/transport/token_source.go
  */
 export class FileToken {
   readonly #path: string;
@@ -31,28 +31,28 @@ export class FileToken {
   }
 
   /**
-   * The token.
+   * Returns the token.
    *
-   * @throws {KubeconfigError} The file cannot be read, or holds something else than one token, and there is no token yet.
+   * @throws {KubeconfigError} The file cannot be read or holds no valid token, and no token was read before.
    */
   async read(): Promise<string> {
     if (this.#token !== undefined && monotonicNow(this.#clock) - this.#readMs < FRESH_MS) return this.#token;
     try {
       const token = (await readFile(this.#path, "utf8")).trim();
-      if (token === "") throw new Error("it is empty");
+      if (token === "") throw new Error("the file is empty");
       const fault = tokenFault(token);
-      if (fault !== undefined) throw new Error(`it holds no token: ${fault}`);
+      if (fault !== undefined) throw new Error(`it holds no valid token: ${fault}`);
       this.#token = token;
       this.#readMs = monotonicNow(this.#clock);
     } catch (error) {
       const text = `Cannot read the token file ${this.#path}: ${errorMessage(error)}`;
       if (this.#token === undefined) throw new KubeconfigError(text, { cause: error });
-      this.#logger.warn(`${text}; the token read before is used`);
+      this.#logger.warn(`${text}; the last token stays in use`);
     }
     return this.#token;
   }
 
-  /** The token was refused: the next call reads the file. */
+  /** Makes the next call read the file; for a server that refused the token. */
   forget(): void {
     this.#readMs = -Infinity;
   }

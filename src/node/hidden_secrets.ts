@@ -1,21 +1,21 @@
 /**
- * Objects that hold credentials, and do not show them to who only prints them.
+ * Objects that hide their credentials when they are logged.
  * @module
  */
 
 import type { KubeconfigCluster, KubeconfigUser } from "./kubeconfig.ts";
 
-/** What stands for a credential. */
+/** The text shown instead of a credential. */
 export const REDACTED: string = "[redacted]";
 
-// What `console.log` asks on Node, Deno and Bun; https://nodejs.org/api/util.html#utilinspectcustom
+// `console.log` calls this method on Node, Deno and Bun: https://nodejs.org/api/util.html#utilinspectcustom
 const INSPECT = Symbol.for("nodejs.util.inspect.custom");
 
 /**
- * Makes `console.log`, `util.inspect` and `JSON.stringify` show a redacted copy of an object. Its fields stay what they
- * are. Mirrors the `String` and `GoString` methods of client-go's `rest.Config`.
+ * Makes `console.log`, `util.inspect` and `JSON.stringify` show a redacted copy of an object. Its fields do not change.
+ * Mirrors the `String` and `GoString` methods of client-go's `rest.Config`.
  *
- * @param options.isCopied Whether `{ ...object }` hides them too; the object then has two more fields that are copied.
+ * @param options.isCopied Whether `{ ...object }` hides them too; the object then has two more enumerable fields.
  */
 export function hideSecrets<T extends object>(
   object: T,
@@ -39,7 +39,7 @@ export function hideSecrets<T extends object>(
 
 const SECRET_FIELDS = ["token", "password", "client-key-data"] as const;
 
-/** A user of a kubeconfig without the values of its credentials. */
+/** A user of a kubeconfig with its credentials redacted. */
 export function redactedUser(user: KubeconfigUser): object {
   const shown: Record<string, unknown> = { ...user };
   for (const field of SECRET_FIELDS) if (shown[field]) shown[field] = REDACTED;
@@ -55,7 +55,7 @@ export function redactedUser(user: KubeconfigUser): object {
   return shown;
 }
 
-/** A cluster of a kubeconfig without the user and password of its URLs. */
+/** A cluster of a kubeconfig with URLs redacted that contain a user or password. */
 export function redactedCluster(cluster: KubeconfigCluster): object {
   const shown: Record<string, unknown> = { ...cluster };
   for (const field of ["server", "proxy-url"] as const) {
@@ -64,7 +64,7 @@ export function redactedCluster(cluster: KubeconfigCluster): object {
   return shown;
 }
 
-/** Headers without the values of those that carry credentials. */
+/** Headers with the values redacted that may be credentials. */
 export function redactedHeaders(headers: Readonly<Record<string, string>>): Record<string, string> {
   return Object.fromEntries(
     Object.entries(headers).map((

@@ -1,56 +1,56 @@
 /**
- * What the fields of a kubeconfig may hold.
+ * The types of a kubeconfig's fields.
  * @module
  */
 
-/** What a field must be; an array is a list of such mappings. `null` counts as absent everywhere, as Go reads it. */
-type FieldType = "boolean" | "text" | "texts" | "lists of texts" | Shape | readonly [Shape];
+/** The type of a field; `[Shape]` is a list of such mappings. `null` means absent, as in Go. */
+type FieldType = "boolean" | "string" | "strings" | "lists of strings" | Shape | readonly [Shape];
 
 interface Shape {
   readonly [field: string]: FieldType;
 }
 
 const EXEC: Shape = {
-  apiVersion: "text",
-  command: "text",
-  args: "texts",
-  env: [{ name: "text", value: "text" }],
-  installHint: "text",
+  apiVersion: "string",
+  command: "string",
+  args: "strings",
+  env: [{ name: "string", value: "string" }],
+  installHint: "string",
   provideClusterInfo: "boolean",
-  interactiveMode: "text",
+  interactiveMode: "string",
 };
 
-/** The fields of each kind of entry that is read here; others are passed over, as kubectl passes them over. */
+/** The fields of each kind of entry that are read; other fields are ignored, as by kubectl. */
 export const ENTRY_FIELDS: Readonly<Record<"context" | "cluster" | "user", Shape>> = {
-  context: { cluster: "text", user: "text", namespace: "text" },
+  context: { cluster: "string", user: "string", namespace: "string" },
   cluster: {
-    server: "text",
-    "tls-server-name": "text",
+    server: "string",
+    "tls-server-name": "string",
     "insecure-skip-tls-verify": "boolean",
-    "certificate-authority": "text",
-    "certificate-authority-data": "text",
-    "proxy-url": "text",
+    "certificate-authority": "string",
+    "certificate-authority-data": "string",
+    "proxy-url": "string",
     "disable-compression": "boolean",
   },
   user: {
-    "client-certificate": "text",
-    "client-certificate-data": "text",
-    "client-key": "text",
-    "client-key-data": "text",
-    token: "text",
-    tokenFile: "text",
-    username: "text",
-    password: "text",
-    as: "text",
-    "as-uid": "text",
-    "as-groups": "texts",
-    "as-user-extra": "lists of texts",
+    "client-certificate": "string",
+    "client-certificate-data": "string",
+    "client-key": "string",
+    "client-key-data": "string",
+    token: "string",
+    tokenFile: "string",
+    username: "string",
+    password: "string",
+    as: "string",
+    "as-uid": "string",
+    "as-groups": "strings",
+    "as-user-extra": "lists of strings",
     exec: EXEC,
-    "auth-provider": { name: "text" },
+    "auth-provider": { name: "string" },
   },
 };
 
-/** The fields that are `true` or `false`: YAML 1.1 writes these in more ways than YAML 1.2 does. */
+/** The boolean fields: YAML 1.1 has more words for them than YAML 1.2. */
 export const BOOLEAN_FIELDS: ReadonlySet<string> = new Set(
   [ENTRY_FIELDS.cluster, EXEC].flatMap((shape) =>
     Object.keys(shape).filter((field) => shape[field] === "boolean")
@@ -58,8 +58,8 @@ export const BOOLEAN_FIELDS: ReadonlySet<string> = new Set(
 );
 
 /**
- * What is wrong with the first field of another type than it must have, `undefined` if nothing is. Tells the types and
- * never the value: it may be a credential.
+ * Describes the first field of a wrong type, `undefined` if there is none. Names types and never values, which may be
+ * credentials.
  */
 export function wrongField(entry: unknown, shape: Shape, path: string = ""): string | undefined {
   for (const [field, type] of Object.entries(shape)) {
@@ -73,24 +73,26 @@ function wrongValue(value: unknown, type: FieldType, path: string): string | und
   if (value === undefined || value === null) return undefined;
   switch (type) {
     case "boolean":
-      return typeof value === "boolean" ? undefined : tell(path, "true or false", value);
-    case "text":
-      return typeof value === "string" ? undefined : tell(path, "a text (in quotes, if need be)", value);
-    case "texts":
-      return isTexts(value) ? undefined : tell(path, "a list of texts", value);
-    case "lists of texts":
-      return isMapping(value) && Object.values(value).every(isTexts)
+      return typeof value === "boolean" ? undefined : describe(path, "true or false", value);
+    case "string":
+      return typeof value === "string"
         ? undefined
-        : tell(path, "a mapping of lists of texts", value);
+        : describe(path, "a string (use quotes if it looks like a number or boolean)", value);
+    case "strings":
+      return isStrings(value) ? undefined : describe(path, "a list of strings", value);
+    case "lists of strings":
+      return isMapping(value) && Object.values(value).every(isStrings)
+        ? undefined
+        : describe(path, "a mapping of lists of strings", value);
   }
   if (!isArray(type)) {
-    return isMapping(value) ? wrongField(value, type, `${path}.`) : tell(path, "a mapping", value);
+    return isMapping(value) ? wrongField(value, type, `${path}.`) : describe(path, "a mapping", value);
   }
-  if (!Array.isArray(value)) return tell(path, "a list", value);
+  if (!Array.isArray(value)) return describe(path, "a list", value);
   for (const [i, item] of value.entries()) {
     const wrong = isMapping(item)
       ? wrongField(item, type[0], `${path}[${i}].`)
-      : tell(`${path}[${i}]`, "a mapping", item);
+      : describe(`${path}[${i}]`, "a mapping", item);
     if (wrong !== undefined) return wrong;
   }
   return undefined;
@@ -100,30 +102,30 @@ function isArray(type: Shape | readonly [Shape]): type is readonly [Shape] {
   return Array.isArray(type);
 }
 
-function isTexts(value: unknown): boolean {
+function isStrings(value: unknown): boolean {
   return Array.isArray(value) && value.every((item) => typeof item === "string");
 }
 
-/** Whether a value of YAML is a mapping. */
+/** Whether a YAML value is a mapping. */
 export function isMapping(value: unknown): value is Record<string, unknown> {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
-function tell(path: string, wanted: string, value: unknown): string {
+function describe(path: string, wanted: string, value: unknown): string {
   return `its ${path} must be ${wanted}, and is ${typeName(value)}`;
 }
 
 function typeName(value: unknown): string {
-  if (Array.isArray(value)) return "a list with something else in it";
+  if (Array.isArray(value)) return "a list of something else";
   switch (typeof value) {
     case "string":
-      return "a text";
+      return "a string";
     case "number":
     case "bigint":
       return "a number";
     case "boolean":
-      return "true or false";
+      return "a boolean";
     default:
-      return "a mapping with something else in it";
+      return "a mapping of something else";
   }
 }

@@ -1,5 +1,5 @@
 /**
- * What Node, Deno and Bun can do and an edge runtime cannot: kubeconfig files, service accounts, TLS settings, sockets.
+ * For Node, Deno and Bun: kubeconfig files, service accounts, TLS settings and HTTP servers.
  *
  * @example
  * ```ts
@@ -20,16 +20,11 @@ export {
   type KubeconfigContext,
   KubeconfigError,
   type KubeconfigUser,
-  loadKubeconfig,
-  type LoadKubeconfigOptions,
 } from "./kubeconfig.ts";
-export {
-  inClusterConfig,
-  type InClusterOptions,
-  type NamespacedRestConfig,
-  restConfigFromKubeconfig,
-  type RestConfigOptions,
-} from "./rest_config.ts";
+export { loadKubeconfig, type LoadKubeconfigOptions } from "./load_kubeconfig.ts";
+export { restConfigFromKubeconfig, type RestConfigOptions } from "./kubeconfig_rest_config.ts";
+export { inClusterConfig, type InClusterOptions } from "./in_cluster.ts";
+export type { NamespacedRestConfig } from "./rest_config.ts";
 export { ListenError, type ServedFetch, serveFetch, type ServeFetchOptions } from "./serve_fetch.ts";
 export {
   checkServerTls,
@@ -40,4 +35,5 @@ export {
   type ServerTlsFiles,
   TlsError,
 } from "./server_tls.ts";
-export { createTlsFetch, type TlsOptions } from "./tls_fetch.ts";
+export { createTlsFetch } from "./tls_fetch.ts";
+export type { TlsOptions } from "./tls_options.ts";

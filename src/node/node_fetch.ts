@@ -1,7 +1,8 @@
 /**
  * `fetch` over Node's own http and https.
  *
- * The `fetch` of Node takes no certificates, and cuts a watch that is quiet for five minutes.
+ * The native `fetch` of Node takes no certificates, and ends a watch that is silent for five minutes:
+ * https://undici.nodejs.org/#/docs/api/Client (`bodyTimeout`).
  *
  * @module
  */
@@ -15,13 +16,13 @@ import {
 } from "node:http";
 import { Agent as HttpsAgent, request as httpsRequest } from "node:https";
 import type { FetchFunction } from "../client/rest_config.ts";
-import type { TlsOptions } from "./tls_fetch.ts";
+import type { TlsOptions } from "./tls_options.ts";
 
-// Below the idle time after which load balancers forget a connection.
+// Shorter than the idle timeout of common load balancers.
 const KEEP_ALIVE_PROBE_MS = 30_000;
 const BODILESS = new Set([101, 204, 205, 304]);
 
-/** Makes the function. */
+/** Makes the `fetch`. */
 export function newNodeFetch(tls: TlsOptions): FetchFunction {
   const { ca, cert, key, serverName, insecureSkipVerify } = tls;
   const agents = {
@@ -59,8 +60,8 @@ export function newNodeFetch(tls: TlsOptions): FetchFunction {
 const STALE = Symbol("stale");
 
 /**
- * Sends a request and waits for the head of its answer. `STALE` if the request could safely be sent again: it went out
- * on a connection that the server had given up meanwhile. Each time that happens one such connection fewer is left.
+ * Sends a request and waits for the head of its response. Resolves with `STALE` if the request can safely be sent again:
+ * it used a kept connection that the server had closed. Each such attempt removes one stale connection from the pool.
  */
 function exchange(
   request: ClientRequest,
@@ -79,7 +80,7 @@ function exchange(
       unlisten();
       const isReset = error.code === "ECONNRESET" || error.code === "EPIPE";
       if (request.reusedSocket && isReset && (request.method === "GET" || request.method === "HEAD")) {
-        resolve(STALE); // no effect if there was an answer already
+        resolve(STALE); // no effect after a response
       } else {
         reject(signal?.aborted ? signal.reason : error);
       }
@@ -93,7 +94,7 @@ function exchange(
 }
 
 function headersOf(given: RequestInit["headers"]): Record<string, string | string[]> {
-  // Pairs are taken as they are: a Headers object would join the values of a name that is there twice.
+  // Pairs are not put into a Headers object: it would join the values of a repeated name.
   const pairs: Iterable<readonly [string, string]> = Array.isArray(given)
     ? given as [string, string][]
     : new Headers(given);
@@ -118,12 +119,12 @@ function toResponse(message: IncomingMessage, method: string, signal: AbortSigna
 }
 
 /**
- * The body as a stream of bytes. It is read as fast as its reader asks, and each time all that has arrived is handed out
- * as one chunk: a server writes a watch event by event, and a chunk for each would cost a turn for each.
+ * The body as a stream of bytes that is read on demand. Each chunk holds everything that has arrived: a server writes a
+ * watch event by event, and one chunk for each would cost one turn of the event loop for each.
  */
 function toStream(message: IncomingMessage, signal: AbortSignal | undefined): ReadableStream<Uint8Array> {
   let isOver = false;
-  // Goes on with the pull that waits for bytes.
+  // Continues the pull that waits for bytes.
   let wake = () => {};
   return new ReadableStream<Uint8Array>({
     start(controller) {

@@ -1,5 +1,5 @@
 /**
- * Runs a program for what it prints.
+ * Runs a program and collects its output.
  * @module
  */
 
@@ -9,22 +9,22 @@ import type { Clock } from "../util/clock.ts";
 
 /** Options of {@linkcode runProgram}. */
 export interface RunProgramOptions {
-  /** Its whole environment. */
+  /** Its complete environment. */
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly clock: Clock;
-  /** How long it may take, in milliseconds. */
+  /** The time after which it is killed, in milliseconds. */
   readonly timeoutMs: number;
-  /** How much it may print. */
+  /** The number of bytes after which it is killed. */
   readonly maxOutputBytes: number;
 }
 
 /**
- * Runs a program and gives what it printed. It cannot ask anything, and what it writes to stderr is not read: both could
- * hold credentials. One that takes too long or prints too much is killed, with the programs that it started (on Windows
- * without them), and so is one that still runs when this process exits.
+ * Runs a program and returns its stdout. It has no stdin, and its stderr is ignored, as it may contain credentials. A
+ * program that takes too long or prints too much is killed together with its child processes (on Windows without them),
+ * and so is one that still runs when this process exits.
  *
- * @throws {Error} It is not installed, exits with another code than 0, is killed, or prints too much. The text holds
- * nothing that the program was given or said.
+ * @throws {Error} It is not installed, exits with another code than 0, is killed, or prints too much. The message contains
+ * neither the arguments nor the output.
  */
 export function runProgram(
   command: string,
@@ -33,7 +33,7 @@ export function runProgram(
 ): Promise<string> {
   const { env, clock, timeoutMs, maxOutputBytes } = options;
   return new Promise((resolve, reject) => {
-    // In a process group of its own, which can be killed as a whole.
+    // In its own process group, so that its children can be killed with it.
     const program = spawn(command, [...args], {
       env: env as NodeJS.ProcessEnv,
       stdio: ["ignore", "pipe", "ignore"],

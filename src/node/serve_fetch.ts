@@ -1,12 +1,10 @@
 /**
- * Serving a `fetch` function on a socket.
+ * Serves a `fetch` function on a socket.
  * @module
  */
 
 import type { IncomingMessage, Server, ServerResponse } from "node:http";
-import { createServer as createTlsServer } from "node:https";
 import type { AddressInfo } from "node:net";
-import { createAdaptorServer } from "@hono/node-server";
 import { onAbort } from "../util/abort.ts";
 import { CacheError, errorMessage } from "../util/errors.ts";
 import { consoleLogger, type Logger } from "../util/logger.ts";
@@ -24,22 +22,22 @@ import { checkServerTls, type ServerTls } from "./server_tls.ts";
 export interface ServeFetchOptions {
   /** The address to listen on; `127.0.0.1` by default. */
   readonly host?: string;
-  /** The port; 0, the default, takes a free one. */
+  /** The port; 0 by default, which takes a free one. */
   readonly port?: number;
-  /** Stops it: the socket and every open answer are closed at once. */
+  /** Stops it: closes the socket and every open response at once. */
   readonly signal?: AbortSignal;
   /** Serves over TLS with this certificate; plain HTTP by default. */
   readonly tls?: ServerTls;
-  /** How long a client may take for a TLS handshake, and for the head of a request; 30 s by default. */
+  /** The time limit for a TLS handshake, and for the head of a request, in milliseconds; 30 s by default. */
   readonly headersTimeoutMs?: number;
-  /** How long a client may take to send a whole request, in milliseconds; a minute by default. */
+  /** The time limit for a whole request, in milliseconds; a minute by default. */
   readonly requestTimeoutMs?: number;
-  /** Where answers that break off are told, and what the function throws; the console by default. */
+  /** Logs what the function throws, and responses that break off; the console by default. */
   readonly logger?: Logger;
 }
 
 /**
- * A server that listens.
+ * A listening server.
  *
  * @example
  * ```ts
@@ -51,22 +49,22 @@ export interface ServeFetchOptions {
  * ```
  */
 export interface ServedFetch {
-  /** Its address: `http://127.0.0.1:8787`. */
+  /** Its URL: `http://127.0.0.1:8787`. */
   readonly url: string;
   readonly port: number;
   /** Resolves when it has stopped. */
   readonly finished: Promise<void>;
   /**
-   * Shows new connections another certificate. Those that are open go on.
+   * Replaces the certificate for new connections. Open connections stay open.
    *
    * @throws {TlsError} The certificate cannot be used.
-   * @throws {TypeError} It serves plain HTTP.
+   * @throws {TypeError} The server speaks plain HTTP.
    */
   setTls(tls: ServerTls): Promise<void>;
 }
 
 /**
- * A server cannot listen where it was told to.
+ * A server cannot listen on its host and port.
  *
  * @example
  * ```ts
@@ -87,7 +85,7 @@ export class ListenError extends CacheError {
   }
 }
 
-/** What comes with a request: Node's own two sides of it. The first tells where it comes from. */
+/** Node's own request and response. */
 interface ServeFetchEnv {
   readonly incoming: IncomingMessage;
   readonly outgoing: ServerResponse;
@@ -97,11 +95,11 @@ type Handler = (request: Request, env: ServeFetchEnv) => Response | Promise<Resp
 
 /**
  * Serves a `fetch` function, such as a hono app's or an in-memory API server's, over HTTP or HTTPS on Node, Deno and
- * Bun. Answers may stream for as long as they like; a client that does not finish its request in time is answered 408
- * and its connection closed.
+ * Bun. Responses may stream without a time limit; a request that is not complete in time gets status 408, and its
+ * connection is closed.
  *
- * @returns When it listens.
- * @throws {ListenError} The port is taken, or the address is not this machine's.
+ * @returns Once it listens.
+ * @throws {ListenError} The port is in use, or the address is not one of this machine.
  * @throws {TlsError} The certificate or its key cannot be used.
  *
  * @example
@@ -135,7 +133,7 @@ export async function serveFetch(fetch: Handler, options: ServeFetchOptions = {}
     port: listening.port,
     finished,
     setTls: async (next) => {
-      if (tls === undefined) throw new TypeError("Cannot set a certificate: this server speaks plain HTTP");
+      if (tls === undefined) throw new TypeError("Cannot set a certificate: the server speaks plain HTTP");
       checkServerTls(next);
       await listening.setTls(next);
     },
@@ -144,17 +142,17 @@ export async function serveFetch(fetch: Handler, options: ServeFetchOptions = {}
 
 const HEADERS_TIMEOUT_MS = 30_000;
 const REQUEST_TIMEOUT_MS = 60_000;
-// How late a timeout may be.
+// The longest delay of a timeout.
 const CHECK_MS = 5_000;
 
 /**
- * Node's server, which Deno and Bun have too. Their own servers wait for the rest of a request for ever, and Bun's keeps
- * the head of an answer back until the first byte of the body, and so keeps whoever opens a quiet watch waiting.
+ * Node's server, which Deno and Bun have too. Their own servers have no timeout for requests, and Bun's sends the head of
+ * a response only with the first byte of the body: the reader of a silent watch would receive no status.
  */
 class Listening {
   readonly #fetch: Handler;
   readonly #options: ServeFetchOptions;
-  // Of several, the last one listens; the others serve the connections that they have.
+  // The last one listens; the others serve their open connections.
   readonly #servers: Server[] = [];
   port: number = 0;
 
@@ -171,16 +169,19 @@ class Listening {
       requestTimeout: requestTimeoutMs,
       connectionsCheckingInterval: Math.min(CHECK_MS, headersTimeoutMs, requestTimeoutMs),
     };
+    // Loaded here, so that programs which serve nothing do not load a server.
+    const { createAdaptorServer } = await import("@hono/node-server");
+    const https = tls && await import("node:https");
     const server = createAdaptorServer({
       fetch: (request, env) => this.#answer(request, env as unknown as ServeFetchEnv),
-      // It would put classes of its own in the place of the program's Request and Response.
+      // Otherwise it replaces the program's global Request and Response.
       overrideGlobalObjects: false,
-      ...(tls === undefined ? { serverOptions: limits } : {
-        createServer: createTlsServer,
+      ...(https === undefined ? { serverOptions: limits } : {
+        createServer: https.createServer,
         serverOptions: { ...limits, ...tls, minVersion: "TLSv1.2", handshakeTimeout: headersTimeoutMs },
       }),
     }) as Server;
-    // A client that speaks no TLS, or breaks off while it begins.
+    // A client that does not speak TLS, or leaves during the handshake.
     server.on("tlsClientError", (_, socket) => socket.destroy());
     await new Promise<void>((resolve, reject) => {
       server.once("error", reject);
@@ -208,13 +209,13 @@ class Listening {
     if (response.body === null) return response;
     const sent = isByteStream(response.body) ? new SentChunks(outgoing) : undefined;
     const reader = response.body.getReader();
-    // The adapter would write what breaks off to the console, and whoever leaves breaks something off.
+    // The adapter would write every error to the console, also when a client leaves.
     const body = new ReadableStream<Uint8Array>({
       async pull(controller) {
         try {
           sent?.free();
           const { done, value } = await reader.read();
-          // Where the read took a while, the socket may have been quicker.
+          // The socket may have drained during the read.
           sent?.free();
           if (done) return controller.close();
           sent?.add(value);
@@ -237,7 +238,7 @@ class Listening {
       setSecureContext?: (options: ServerTls) => void;
     };
     if (server.setSecureContext !== undefined) return server.setSecureContext(tls);
-    // Bun has no such thing: another server takes the port over.
+    // Bun has no such method: a new server takes over the port.
     server.once("close", () => this.#servers.splice(this.#servers.indexOf(server), 1));
     server.close();
     await this.listen(tls, this.port);
@@ -252,7 +253,7 @@ class Listening {
   }
 }
 
-/** Whether the chunks that are read are the reader's alone: what is put into a stream of bytes is taken from its source. */
+/** Whether the reader owns the chunks: a byte stream takes the buffer of each chunk from its source. */
 function isByteStream(stream: ReadableStream<Uint8Array>): boolean {
   try {
     stream.getReader({ mode: "byob" }).releaseLock();
@@ -263,8 +264,8 @@ function isByteStream(stream: ReadableStream<Uint8Array>): boolean {
 }
 
 /**
- * The chunks of one answer whose memory is given back once the socket has taken them. Otherwise they wait for a collection
- * of garbage, in hundreds of megabytes where hundreds of readers begin together.
+ * Frees the memory of a response's chunks once the socket has written them. Otherwise they stay until the next garbage
+ * collection: hundreds of megabytes when hundreds of readers start at once.
  */
 class SentChunks {
   readonly #outgoing: ServerResponse;
@@ -278,12 +279,11 @@ class SentChunks {
     this.#chunks.push(chunk);
   }
 
-  /** Frees them if they are written; called when the next chunk is asked for, and when it is there. */
+  /** Frees the chunks if they are written; called before and after the read of the next chunk. */
   free(): void {
-    // The adapter asks for the first few before it writes the head.
+    // The adapter reads the first few before it writes the head.
     if (!this.#outgoing.headersSent || this.#outgoing.writableLength > 0) return;
-    // Node 20 cannot.
-    for (const { buffer } of this.#chunks) (buffer as { transfer?: (length: number) => void }).transfer?.(0);
+    for (const { buffer } of this.#chunks) (buffer as ArrayBuffer).transfer(0);
     this.#chunks = [];
   }
 }
@@ -297,12 +297,12 @@ const REASONS: readonly (readonly [pattern: RegExp, code: string, text: string])
   [
     /EADDRNOTAVAIL|AddrNotAvailable|not available/i,
     "AddressNotAvailable",
-    "this machine has no such address",
+    "it is not an address of this machine",
   ],
   [
     /EACCES|PermissionDenied|permission denied/i,
     "PermissionDenied",
-    "the port is reserved for the administrator",
+    "ports below 1024 need administrator rights",
   ],
 ];
 

@@ -1,5 +1,5 @@
 /**
- * The certificate that a server shows.
+ * The certificate of a TLS server.
  * @module
  */
 
@@ -11,7 +11,7 @@ import { CacheError, errorMessage } from "../util/errors.ts";
 import { consoleLogger, type Logger } from "../util/logger.ts";
 
 /**
- * The certificate that a server shows, and its key.
+ * The certificate of a server, with its key.
  *
  * @example
  * ```ts
@@ -20,14 +20,14 @@ import { consoleLogger, type Logger } from "../util/logger.ts";
  * ```
  */
 export interface ServerTls {
-  /** The certificate, and those that lead to its authority, PEM. */
+  /** The certificate, followed by intermediate certificates, PEM. */
   readonly cert: string;
-  /** Its key, PEM. */
+  /** The private key, PEM. */
   readonly key: string;
 }
 
 /**
- * A certificate or key cannot be read, or they do not belong together. The text holds neither.
+ * A certificate or key cannot be read, or they do not match. The message contains neither.
  *
  * @example
  * ```ts
@@ -47,9 +47,9 @@ export class TlsError extends CacheError {
 }
 
 /**
- * Checks that a certificate and a key can be read, and belong together.
+ * Checks that a certificate and a key are valid PEM and match.
  *
- * @throws {TlsError} They cannot, or do not.
+ * @throws {TlsError} They are not, or do not match.
  *
  * @example
  * ```ts
@@ -63,21 +63,21 @@ export class TlsError extends CacheError {
 export function checkServerTls({ cert, key }: ServerTls): void {
   let certificate: X509Certificate;
   let privateKey: KeyObject;
-  // Without the causes: what a runtime says of a key may hold a part of it.
+  // Without the causes: a runtime's message may contain a part of the key.
   try {
     certificate = new X509Certificate(cert);
   } catch {
-    throw new TlsError("Cannot use the certificate: it is no certificate in PEM");
+    throw new TlsError("Cannot use the certificate: it is not a PEM certificate");
   }
   try {
     privateKey = createPrivateKey(key);
   } catch {
     throw new TlsError(
-      "Cannot use the key of the certificate: it is no private key in PEM, or has a passphrase",
+      "Cannot use the certificate's key: it is not a PEM private key, or has a passphrase",
     );
   }
   if (!certificate.checkPrivateKey(privateKey)) {
-    throw new TlsError("Cannot use the certificate: the key is not its own");
+    throw new TlsError("Cannot use the certificate: the key does not match it");
   }
 }
 
@@ -98,7 +98,7 @@ export interface ServerTlsFiles {
 /**
  * Reads a certificate and its key from files.
  *
- * @throws {TlsError} A file cannot be read, holds something else, or they do not belong together.
+ * @throws {TlsError} A file cannot be read or is not PEM, or they do not match.
  *
  * @example
  * ```ts
@@ -119,7 +119,7 @@ export async function readServerTls({ certFile, keyFile }: ServerTlsFiles): Prom
   };
   const tls = {
     cert: await read(certFile, "certificate"),
-    key: await read(keyFile, "key of the certificate"),
+    key: await read(keyFile, "certificate's key"),
   };
   try {
     checkServerTls(tls);
@@ -143,22 +143,22 @@ export async function readServerTls({ certFile, keyFile }: ServerTlsFiles): Prom
  * ```
  */
 export interface FollowServerTlsOptions {
-  /** What is in use. */
+  /** The certificate in use. */
   readonly current: ServerTls;
-  /** Is given what is in the files after they changed. */
+  /** Receives the new certificate when the files have changed. */
   readonly onChange: (tls: ServerTls) => void | Promise<void>;
-  /** Ends it. */
+  /** Stops watching the files. */
   readonly signal: AbortSignal;
-  /** The time between two looks at the files; 10 s by default. */
+  /** The time between two reads of the files, in milliseconds; 10 s by default. */
   readonly intervalMs?: number;
   readonly clock?: Clock;
   readonly logger?: Logger;
 }
 
 /**
- * Looks at the files of a certificate again and again, and tells when there is another one in them. Files that do not
- * belong together, as in the middle of a rotation, change nothing: the log has one warning, and the next look may be
- * better. Looking is what works on every file system, also where a mounted Secret is a symbolic link that is replaced.
+ * Reads the files of a certificate periodically, and calls `onChange` when they hold another certificate. Files that do
+ * not match, as in the middle of a rotation, change nothing; they are logged once and read again. Reading works on every
+ * file system, also for a mounted Secret, which is a replaced symbolic link.
  *
  * @example
  * ```ts
@@ -185,11 +185,11 @@ export function followServerTls(files: ServerTlsFiles, options: FollowServerTlsO
       if (tls.cert !== current.cert || tls.key !== current.key) {
         await onChange(tls);
         current = tls;
-        logger.info("the certificate was replaced by the one that is in its files now");
+        logger.info("reloaded the certificate from its files");
       }
       warned = "";
     } catch (error) {
-      const text = `${errorMessage(error)}; the certificate read before is used`;
+      const text = `${errorMessage(error)}; the last certificate stays in use`;
       if (text !== warned) logger.warn(text);
       warned = text;
     }

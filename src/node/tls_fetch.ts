@@ -1,42 +1,21 @@
 /**
- * A `fetch` with TLS settings of its own.
+ * A `fetch` with its own TLS settings.
  * @module
  */
 
 import type { FetchFunction } from "../client/rest_config.ts";
 import { newNodeFetch } from "./node_fetch.ts";
-
-/**
- * Whom to trust, and what to show.
- *
- * @example
- * ```ts
- * import type { TlsOptions } from "@listwatch/cache/node";
- * const tls: TlsOptions = { ca: "-----BEGIN CERTIFICATE-----\n...", serverName: "kubernetes.default.svc" };
- * ```
- */
-export interface TlsOptions {
-  /** Certificates of authorities to trust, PEM; the runtime's own roots if absent. */
-  readonly ca?: string;
-  /** A client certificate, PEM. */
-  readonly cert?: string;
-  /** The key of the client certificate, PEM. */
-  readonly key?: string;
-  /** The name the server's certificate must have, if it is not the host of the URL. */
-  readonly serverName?: string;
-  /** Accepts any certificate. For trying things out only. */
-  readonly insecureSkipVerify?: boolean;
-}
+import type { TlsOptions } from "./tls_options.ts";
 
 interface DenoLike {
   createHttpClient(options: Record<string, unknown>): { close(): void };
 }
 
 /**
- * Makes a `fetch` that uses these TLS settings, on Node, Deno and Bun. It has no time limit of its own, so that quiet
- * watches live, and keeps connections open between requests.
+ * Makes a `fetch` that uses these TLS settings, on Node, Deno and Bun. It has no timeout, so that a watch may be silent
+ * for any time, and reuses connections.
  *
- * Deno's and Bun's own `fetch` is used where it knows the settings, and Node's `https` otherwise.
+ * It calls the native `fetch` of Deno and Bun where that supports the settings, and Node's `https` otherwise.
  *
  * @throws {TypeError} A certificate is given without its key, or a key without its certificate, or
  * `insecureSkipVerify` together with `ca`.
@@ -55,19 +34,21 @@ interface DenoLike {
 export function createTlsFetch(options: TlsOptions = {}): FetchFunction {
   const { ca, cert, key, serverName, insecureSkipVerify = false } = options;
   if ((cert === undefined) !== (key === undefined)) {
-    throw new TypeError("Cannot make a fetch: a client certificate and its key (cert and key) go together");
+    throw new TypeError(
+      "Cannot make a fetch: a client certificate needs its key, and a key its certificate (cert and key)",
+    );
   }
   if (typeof insecureSkipVerify !== "boolean") {
     throw new TypeError("Cannot make a fetch: insecureSkipVerify must be true or false");
   }
   if (ca !== undefined && insecureSkipVerify) {
     throw new TypeError(
-      "Cannot make a fetch: with insecureSkipVerify the authorities to trust (ca) are not looked at; leave one out",
+      "Cannot make a fetch: the certificate authorities (ca) are ignored with insecureSkipVerify; remove one of them",
     );
   }
   const { Deno: deno, Bun: bun } = globalThis as { Deno?: DenoLike; Bun?: unknown };
   if (deno !== undefined && serverName === undefined && !insecureSkipVerify) {
-    // HTTP/2 puts all watches on one connection, whose end would be the end of all of them.
+    // With HTTP/2, all watches would share one connection and end with it.
     const client = deno.createHttpClient({
       http2: false,
       ...(ca !== undefined && { caCerts: [ca] }),

@@ -24,7 +24,7 @@ const write = (name: string, text: string, mode = 0o600) => {
   return path;
 };
 
-// Accepts one token, which the test changes.
+// Accepts one token; the test changes it.
 let accepted = "one";
 const seen: (string | undefined)[] = [];
 const server = createServer(
@@ -44,10 +44,10 @@ after(() => {
   server.closeAllConnections();
 });
 
-describe("a program in a pod", () => {
+describe("inClusterConfig", () => {
   const env = { KUBERNETES_SERVICE_HOST: "127.0.0.1", KUBERNETES_SERVICE_PORT: port };
 
-  it("reaches its cluster as its service account, whose token may change", async () => {
+  it("uses the token of the service account, and reads it again after a 401 or a minute", async () => {
     write("token", "one\n");
     write("ca.crt", fixture("ca.crt"));
     write("namespace", "shop\n");
@@ -64,7 +64,7 @@ describe("a program in a pod", () => {
     assert.deepEqual(await cluster.request("/version"), { gitVersion: "v1.36.3" });
     write("token", "two");
     accepted = "two";
-    // The token read before is refused once, and then read anew although its minute is not over.
+    // The last token is refused once, and then read again although its minute is not over.
     await assert.rejects(cluster.request("/version"), isUnauthorized);
     await cluster.request("/version");
     write("token", "three");
@@ -74,7 +74,7 @@ describe("a program in a pod", () => {
     assert.deepEqual(seen.splice(0), ["Bearer one", "Bearer one", "Bearer two", "Bearer three"]);
   });
 
-  it("takes its namespace from POD_NAMESPACE first, and writes an IPv6 address in brackets", async () => {
+  it("prefers the namespace in POD_NAMESPACE, and puts an IPv6 address in brackets", async () => {
     const config = await inClusterConfig({
       env: { ...env, KUBERNETES_SERVICE_HOST: "fd00::1", POD_NAMESPACE: "mine" },
       serviceAccountPath: folder,
@@ -83,14 +83,14 @@ describe("a program in a pod", () => {
     assert.equal(config.namespace, "mine");
   });
 
-  it("goes on with the system's roots when there is no CA, and says so", async () => {
+  it("uses the system's roots when the CA file is missing, and logs a warning", async () => {
     rmSync(join(folder, "ca.crt"));
     const logger = new LogRecorder();
     await inClusterConfig({ env, serviceAccountPath: folder, logger });
-    assert.match(logger.of("warn")[0], /Cannot read the service account's CA, trusting the system's roots/);
+    assert.match(logger.of("warn")[0], /Cannot read the service account's CA, using the system's roots/);
   });
 
-  it("outside of a pod, or without a token, is refused with the reason", async () => {
+  it("rejects outside of a pod or without a token, with the reason", async () => {
     await assert.rejects(
       inClusterConfig({ env: {} }),
       (error) =>
@@ -100,8 +100,8 @@ describe("a program in a pod", () => {
   });
 });
 
-describe("a kubeconfig with a credential plugin", () => {
-  it("asks the plugin again after the server has refused its token", async () => {
+describe("restConfigFromKubeconfig with a credential plugin", () => {
+  it("runs the plugin again after the server has refused its token", async () => {
     const tokenFile = write("plugin.token", "old");
     const command = write(
       "plugin",

@@ -45,9 +45,9 @@ async function refusal(parts: Parts): Promise<string> {
   return "";
 }
 
-// What kubectl 1.32 makes of each, by `kubectl config view --raw`.
+// The results of kubectl 1.32, by `kubectl config view --raw`.
 const BOOLEANS: readonly (readonly [yaml: string, read: boolean | "refused"])[] = [
-  ...["true", "True", "TRUE", "y", "Y", "yes", "Yes", "YES", "on", "On", "ON"].map((text) =>
+  ...["true", "True", "TRUE", "y", "Y", "yes", "Yes", "YES", "on", "On", "ON", "!!bool yes"].map((text) =>
     [text, true] as const
   ),
   ...["false", "False", "FALSE", "n", "N", "no", "No", "NO", "off", "Off", "OFF", "null", "~", ""].map((
@@ -56,14 +56,15 @@ const BOOLEANS: readonly (readonly [yaml: string, read: boolean | "refused"])[] 
   ...['"no"', "'yes'", '"true"', "''", "0", "1", "disabled", "yEs", "[]", "[true]", "{}", "1.5"].map((text) =>
     [text, "refused"] as const
   ),
+  ...["!!str yes", "!!str true"].map((text) => [text, "refused"] as const),
 ];
 
 const ca = readFileSync(new URL("fixtures/ca.crt", import.meta.url), "utf8");
 
-describe("the boolean fields of a kubeconfig", () => {
+describe("loadKubeconfig, boolean fields", () => {
   for (const [yaml, read] of BOOLEANS) {
-    it(`read ${yaml || "nothing"} as ${read}, like kubectl`, async () => {
-      // A bare host is reached over TLS if the kubeconfig says anything about TLS: that shows what was read.
+    it(`reads ${yaml || "nothing"} as ${read}, like kubectl`, async () => {
+      // A server without a scheme gets https if there are TLS settings: the scheme shows the boolean.
       const parts = { cluster: `server: bare.example, insecure-skip-tls-verify: ${yaml}` };
       const path = file(
         `current-context: dev\ncontexts: [{name: dev, context: {cluster: c}}]\nclusters: [{name: c, cluster: {${parts.cluster}}}]`,
@@ -83,7 +84,7 @@ describe("the boolean fields of a kubeconfig", () => {
     });
   }
 
-  it("are read through anchors, aliases and merged mappings", async () => {
+  it("reads them through anchors, aliases and merged mappings", async () => {
     const text = (flag: string) => `
 base: &base {insecure-skip-tls-verify: ${flag}}
 flag: &flag ${flag}
@@ -102,14 +103,14 @@ clusters:
     }
   });
 
-  it("leave the texts of other fields alone: a cluster may be named n", async () => {
+  it("leaves the strings of other fields as they are: a cluster may be named n", async () => {
     const path = file(
       "current-context: n\ncontexts: [{name: n, context: {cluster: no, namespace: on}}]\nclusters: [{name: no, cluster: {server: 'https://x.example'}}]",
     );
     assert.equal((await restConfigFromKubeconfig(await loadKubeconfig({ path }))).namespace, "on");
   });
 
-  it("refuse a certificate authority together with verification turned off, as client-go does", async () => {
+  it("refuses a certificate authority together with insecure-skip-tls-verify, as client-go does", async () => {
     const insecure = "insecure-skip-tls-verify: true";
     const text = /certificate-authority.*insecure-skip-tls-verify/;
     const data = `certificate-authority-data: ${btoa(ca)}`;
@@ -120,7 +121,7 @@ clusters:
   });
 });
 
-describe("a field of a kubeconfig that holds something else than it must", () => {
+describe("restConfigFromKubeconfig, a field of a wrong type", () => {
   const wrong: readonly (readonly [field: string, parts: Parts])[] = [
     ["tls-server-name", { cluster: "tls-server-name: 7" }],
     ["certificate-authority", { cluster: "certificate-authority: [a]" }],
@@ -156,7 +157,7 @@ describe("a field of a kubeconfig that holds something else than it must", () =>
     ["namespace", { context: "namespace: 5" }],
   ];
   for (const [field, parts] of wrong) {
-    it(`is refused with its name, and without its value: ${JSON.stringify(parts)}`, async () => {
+    it(`refuses it with its name and without its value: ${JSON.stringify(parts)}`, async () => {
       const message = await refusal(parts);
       assert.match(message, /^Cannot use the context "dev" of \/.*config-[0-9]+: /);
       assert.ok(message.includes(`its ${field} must be`), message);
@@ -164,7 +165,7 @@ describe("a field of a kubeconfig that holds something else than it must", () =>
     });
   }
 
-  it("is told with the file it stands in, of several", async () => {
+  it("names the file of the field when there are several files", async () => {
     const first = file(
       "current-context: dev\ncontexts: [{name: dev, context: {cluster: c, user: u}}]\nclusters: [{name: c, cluster: {server: 'https://x.example'}}]",
     );
@@ -176,7 +177,7 @@ describe("a field of a kubeconfig that holds something else than it must", () =>
     });
   });
 
-  it("is refused in a kubeconfig that a program made, too", async () => {
+  it("refuses it in a kubeconfig that a program made, too", async () => {
     const kubeconfig = {
       files: [],
       "current-context": "dev",
@@ -191,23 +192,26 @@ describe("a field of a kubeconfig that holds something else than it must", () =>
     );
   });
 
-  it("is refused where an entry or a name is none", async () => {
+  it("refuses entries that are not mappings and names that are not strings", async () => {
     const load = (text: string) => loadKubeconfig({ path: file(text) });
-    await assert.rejects(load("clusters: [{name: c, cluster: text}]"), /the cluster "c" is no mapping/);
-    await assert.rejects(load("clusters: [{name: 5, cluster: {}}]"), /the name of a cluster is no text/);
+    await assert.rejects(load("clusters: [{name: c, cluster: text}]"), /the cluster "c" is not a mapping/);
+    await assert.rejects(load("clusters: [{name: 5, cluster: {}}]"), /the name of a cluster is not a string/);
     await assert.rejects(load("users: [5]"), /a user has no name/);
-    await assert.rejects(load("current-context: [a]"), /current-context is no text/);
+    await assert.rejects(load("current-context: [a]"), /current-context is not a string/);
   });
 });
 
-describe("the user of a kubeconfig", () => {
-  it("that has groups, a uid or more to speak for, and nobody to speak for, is refused, as client-go does", async () => {
+describe("restConfigFromKubeconfig, contradictory fields", () => {
+  it("refuses as-groups, as-uid and as-user-extra without as, as client-go does", async () => {
     for (const user of ["as-groups: [a]", "as-uid: a", "as-user-extra: {a: [b]}"]) {
-      assert.match(await refusal({ user: `token: t, ${user}` }), /as-groups, as-uid or as-user-extra.*no as/);
+      assert.match(
+        await refusal({ user: `token: t, ${user}` }),
+        /as-groups, as-uid and as-user-extra need as/,
+      );
     }
   });
 
-  it("whose plugin has no command, or an interactiveMode that is not known, is refused", async () => {
+  it("refuses a plugin without a command or with an unknown interactiveMode", async () => {
     assert.match(await refusal({ user: "exec: {apiVersion: v1}" }), /exec has no command/);
     assert.match(
       await refusal({ user: "exec: {command: x, interactiveMode: Sometimes}" }),
@@ -215,19 +219,19 @@ describe("the user of a kubeconfig", () => {
     );
   });
 
-  it("whose server holds a user or a password is refused without them", async () => {
+  it("refuses a server URL with a user or password, and does not show them", async () => {
     for (
       const server of ["https://jane:s3cret@c.example", "https://jane:s3cret@c.example:port", "jane:s3cret@c"]
     ) {
       const message = await refusal({ cluster: `server: "${server}"` }).catch(String);
-      assert.match(message, /holds a user or password/);
+      assert.match(message, /contains a user or password/);
       assert.ok(!message.includes("s3cret") && !message.includes("jane"), message);
     }
   });
 });
 
-describe("a kubeconfig that is no YAML", () => {
-  it("is refused with the place, and without a word of its text", async () => {
+describe("loadKubeconfig, a file that is not YAML", () => {
+  it("refuses it with the line and without its text", async () => {
     for (
       const text of [
         "users:\n- token: s3cret\n  x: [",

@@ -29,8 +29,8 @@ contexts: [{name: ${name}, context: {cluster: ${name}, user: ${name}, namespace:
 `;
 }
 
-describe("loading a kubeconfig", () => {
-  it("reads the file it is told to", async () => {
+describe("loadKubeconfig", () => {
+  it("reads the file of `path`", async () => {
     const path = file("one", config("one"));
     const kubeconfig = await loadKubeconfig({ path });
     assert.deepEqual(kubeconfig.files, [path]);
@@ -38,7 +38,7 @@ describe("loading a kubeconfig", () => {
     assert.equal(kubeconfig.clusters.get("one")?.server, "https://one.example");
   });
 
-  it("merges the files of KUBECONFIG: entries whole from the first that names them, missing files passed over", async () => {
+  it("merges the files of KUBECONFIG: whole entries from the first file that has them, missing files skipped", async () => {
     const first = file("first", "clusters: [{name: two, cluster: {server: 'https://first.example'}}]");
     const second = file("second", config("two", { user: "token: second" }));
     const env = { KUBECONFIG: [first, join(folder, "missing"), second, first].join(delimiter) };
@@ -48,24 +48,27 @@ describe("loading a kubeconfig", () => {
     assert.equal(kubeconfig["current-context"], "two");
   });
 
-  it("takes relative paths from the file's folder", async () => {
+  it("resolves relative paths from the file's folder", async () => {
     const path = file("relative", config("r", { user: "tokenFile: secrets/token, client-key: /abs/key" }));
     const user = (await loadKubeconfig({ path })).users.get("r");
     assert.equal(user?.tokenFile, join(folder, "secrets/token"));
     assert.equal(user?.["client-key"], "/abs/key");
   });
 
-  it("says which file is missing, is no YAML, or holds something else", async () => {
-    await assert.rejects(loadKubeconfig({ path: join(folder, "nothing") }), /nothing: it is not there/);
+  it("names the file that is missing, not YAML, or of another shape", async () => {
+    await assert.rejects(
+      loadKubeconfig({ path: join(folder, "nothing") }),
+      /nothing: the file does not exist/,
+    );
     await assert.rejects(loadKubeconfig({ path: file("broken", "a: [") }), /broken: it is not YAML/);
-    await assert.rejects(loadKubeconfig({ path: file("list", "- a") }), /list: it holds no mapping/);
-    await assert.rejects(loadKubeconfig({ path: file("odd", "users: 3") }), /odd: users is no list/);
+    await assert.rejects(loadKubeconfig({ path: file("list", "- a") }), /list: it is not a mapping/);
+    await assert.rejects(loadKubeconfig({ path: file("odd", "users: 3") }), /odd: users is not a list/);
     await assert.rejects(loadKubeconfig({ env: { HOME: join(folder, "home") } }), KubeconfigError);
   });
 });
 
-describe("a kubeconfig's context", () => {
-  it("gives the server, the token and the namespace", async () => {
+describe("restConfigFromKubeconfig", () => {
+  it("returns the server, the token and the namespace", async () => {
     const kubeconfig = await loadKubeconfig({ path: file("c1", config("c1")) });
     const rest = await restConfigFromKubeconfig(kubeconfig);
     assert.equal(rest.server, "https://c1.example");
@@ -73,15 +76,15 @@ describe("a kubeconfig's context", () => {
     assert.equal(rest.namespace, "shop");
   });
 
-  it("that is not there is refused with those that are", async () => {
+  it("rejects an unknown context with the names of the known ones", async () => {
     const kubeconfig = await loadKubeconfig({ path: file("c2", config("c2")) });
     await assert.rejects(
       restConfigFromKubeconfig(kubeconfig, { context: "prod" }),
-      /There is no context "prod" in .*c2; it has: c2/,
+      /There is no context "prod" in .*c2; its contexts: c2/,
     );
   });
 
-  it("whose cluster or user is missing is refused", async () => {
+  it("rejects a context whose cluster or user is missing", async () => {
     const kubeconfig = await loadKubeconfig({
       path: file(
         "c3",
@@ -89,14 +92,14 @@ describe("a kubeconfig's context", () => {
           "clusters: [{name: k, cluster: {server: 'https://k.example'}}]",
       ),
     });
-    await assert.rejects(restConfigFromKubeconfig(kubeconfig), /sets no current-context; it has: a, b/);
+    await assert.rejects(restConfigFromKubeconfig(kubeconfig), /has no current-context; its contexts: a, b/);
     await assert.rejects(
       restConfigFromKubeconfig(kubeconfig, { context: "a" }),
-      /its cluster "none" is not there/,
+      /its cluster "none" does not exist/,
     );
     await assert.rejects(
       restConfigFromKubeconfig(kubeconfig, { context: "b" }),
-      /its user "none" is not there/,
+      /its user "none" does not exist/,
     );
   });
 
@@ -107,7 +110,7 @@ describe("a kubeconfig's context", () => {
     assert.equal((await restConfigFromKubeconfig(kubeconfig)).token, undefined);
   });
 
-  it("may log in with a name and a password, and speak for somebody else", async () => {
+  it("supports basic auth and impersonation", async () => {
     const kubeconfig = await loadKubeconfig({
       path: file("c5", config("c5", { user: "username: jöe, password: p, as: ann, as-groups: [a, b]" })),
     });
@@ -119,7 +122,7 @@ describe("a kubeconfig's context", () => {
     assert.deepEqual(rest.impersonate, { user: "ann", groups: ["a", "b"] });
   });
 
-  it("may name its server without a scheme: over TLS if it says anything about TLS", async () => {
+  it("adds a missing scheme: https if there are TLS settings, else http", async () => {
     const server = async (name: string, cluster: string) => {
       const text = config(name, { server: "10.0.0.1:6443" }).replace('server: "10', `${cluster}server: "10`);
       const rest = await restConfigFromKubeconfig(await loadKubeconfig({ path: file(name, text) }));
@@ -129,14 +132,14 @@ describe("a kubeconfig's context", () => {
     assert.deepEqual(await server("s2", "insecure-skip-tls-verify: true, "), ["https://10.0.0.1:6443", "t"]);
   });
 
-  it("hands its clock and logger on, for warnings and timeouts", async () => {
+  it("passes on its clock and logger", async () => {
     const kubeconfig = await loadKubeconfig({ path: file("c8", config("c8")) });
     const options = { clock: new FakeClock(), logger: new LogRecorder() };
     const { clock, logger } = await restConfigFromKubeconfig(kubeconfig, options);
     assert.deepEqual([clock, logger], [options.clock, options.logger]);
   });
 
-  it("with data that is no base64, half a client certificate, or a server that is no text is refused", async () => {
+  it("rejects data that is not base64, a client certificate without a key, and a server that is not a string", async () => {
     const refused = async (name: string, text: string) => {
       const kubeconfig = await loadKubeconfig({ path: file(name, text) });
       const error = await restConfigFromKubeconfig(kubeconfig).catch((error) => error);
@@ -146,7 +149,7 @@ describe("a kubeconfig's context", () => {
     assert.match(await refused("d1", config("d1", { user: "client-key-data: '%%%'" })), /is not base64/);
     assert.match(
       await refused("d2", config("d2", { user: `client-key-data: ${btoa("k")}` })),
-      /and no client-certificate/,
+      /without a client-certificate/,
     );
     assert.match(
       await refused("d3", config("d3", { user: "client-certificate: /no/such" })),
@@ -154,14 +157,14 @@ describe("a kubeconfig's context", () => {
     );
     assert.match(
       await refused("d4", config("d4", { user: `client-certificate-data: ${btoa("c")}` })),
-      /and no client-key/,
+      /without a client-key/,
     );
     const numeric =
       "current-context: n\ncontexts: [{name: n, context: {cluster: n}}]\nclusters: [{name: n, cluster: {server: 7}}]";
     assert.match(await refused("d5", numeric), /its cluster "n" has no server/);
   });
 
-  it("that needs what is not supported is refused with what to do instead", async () => {
+  it("rejects unsupported settings with an alternative", async () => {
     const kubeconfig = await loadKubeconfig({
       path: file("c6", config("c6", { user: "auth-provider: {name: oidc}" })),
     });
@@ -172,8 +175,8 @@ describe("a kubeconfig's context", () => {
   });
 });
 
-describe("a token file", () => {
-  it("is read again after a minute, or when the token was refused", async () => {
+describe("FileToken", () => {
+  it("reads the file again after a minute, or when the token was refused", async () => {
     const path = file("token", "one\n");
     const clock = new FakeClock();
     const token = new FileToken(path, { clock, logger: new LogRecorder() });
@@ -187,7 +190,7 @@ describe("a token file", () => {
     assert.equal(await token.read(), "three");
   });
 
-  it("that cannot be read keeps the token there is, and says so", async () => {
+  it("keeps the last token when a read fails, and logs a warning", async () => {
     const path = file("token2", "one");
     const log = new LogRecorder();
     const clock = new FakeClock();
@@ -196,10 +199,10 @@ describe("a token file", () => {
     writeFileSync(path, "");
     await clock.advance(60_000);
     assert.equal(await token.read(), "one");
-    assert.match(log.of("warn")[0], /token2: it is empty; the token read before is used/);
+    assert.match(log.of("warn")[0], /token2: the file is empty; the last token stays in use/);
   });
 
-  it("that was never there is an error", async () => {
+  it("rejects when the first read fails", async () => {
     const token = new FileToken(join(folder, "no token"), {
       clock: new FakeClock(),
       logger: new LogRecorder(),
@@ -208,7 +211,7 @@ describe("a token file", () => {
   });
 });
 
-describe("a credential plugin", () => {
+describe("ExecCredentials", () => {
   const options = {
     clock: new FakeClock(),
     context: "dev",
@@ -222,7 +225,7 @@ describe("a credential plugin", () => {
     return { command, env: [{ name: "X", value: "y" }], apiVersion: "client.authentication.k8s.io/v1" };
   }
 
-  it("is asked once, and again when its token expires or is refused", async () => {
+  it("runs the plugin once, and again when its token expires or is refused", async () => {
     const clock = new FakeClock();
     const config = plugin(
       "good",
@@ -241,7 +244,7 @@ describe("a credential plugin", () => {
     assert.equal(runs(), 3);
   });
 
-  it("is asked again when its token expires, though the wall clock is set back meanwhile", async () => {
+  it("runs the plugin again when its token expires although the wall clock was set back", async () => {
     const clock = new FakeClock();
     const config = plugin(
       "set-back",
@@ -260,23 +263,23 @@ describe("a credential plugin", () => {
     assert.equal(runs(), 2);
   });
 
-  it("that is not installed, fails, or answers oddly is an error that names it", async () => {
+  it("names a plugin that is not installed, fails, or prints something unexpected", async () => {
     const asked = (config: ConstructorParameters<typeof ExecCredentials>[0]) =>
       new ExecCredentials(config, options).token();
     await assert.rejects(
       asked({ command: "listwatch-no-such-plugin", installHint: "get it at the shop" }),
       /"dev": listwatch-no-such-plugin failed: is not installed\nget it at the shop/,
     );
-    await assert.rejects(asked(plugin("text", "hello")), /something else than JSON/);
+    await assert.rejects(asked(plugin("text", "hello")), /something other than JSON/);
     await assert.rejects(
       asked(plugin("empty", '{"apiVersion":"client.authentication.k8s.io/v1"}')),
       /neither a token/,
     );
-    await assert.rejects(asked({ command: "x", apiVersion: "v9" }), /speaks v9/);
-    await assert.rejects(asked({ command: "x", interactiveMode: "Always" }), /wants to ask a person/);
+    await assert.rejects(asked({ command: "x", apiVersion: "v9" }), /uses the version v9/);
+    await assert.rejects(asked({ command: "x", interactiveMode: "Always" }), /needs a terminal/);
   });
 
-  it("is told what is wanted of it, with its own variables, and cannot wait for an answer", async () => {
+  it("gives the plugin KUBERNETES_EXEC_INFO, its own variables and no stdin", async () => {
     const seen = join(folder, "asking.info");
     const command = file(
       "asking",

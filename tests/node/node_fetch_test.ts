@@ -24,8 +24,8 @@ const turn = () => new Promise((resolve) => setTimeout(resolve, 5));
 const text = (bytes: Uint8Array | undefined) => new TextDecoder().decode(bytes);
 const isNode = process.versions.deno === undefined && process.versions.bun === undefined;
 
-describe("the fetch over Node's http", () => {
-  it("gives status, headers and body", async () => {
+describe("newNodeFetch", () => {
+  it("returns status, headers and body", async () => {
     const url = await serve((request, response) => {
       response.writeHead(201, "Made", { "Content-Type": "text/plain", "X-Two": ["a", "b"] });
       response.end(`${request.method} ${request.url}`);
@@ -37,7 +37,7 @@ describe("the fetch over Node's http", () => {
     assert.equal(await response.text(), "GET /a?b=c");
   });
 
-  it("sends a header that is there twice as two lines", async () => {
+  it("sends a repeated header as two lines", async () => {
     const url = await serve((request, response) => response.end(JSON.stringify(request.rawHeaders)));
     const response = await newNodeFetch({})(url, {
       headers: [["Impersonate-Group", "a"], ["Impersonate-Group", "b"], ["X-One", "1"]],
@@ -47,7 +47,7 @@ describe("the fetch over Node's http", () => {
     assert.deepEqual(groups, ["a", "b"]);
   });
 
-  it("takes an answer without a body for one", async () => {
+  it("accepts a response without a body", async () => {
     const url = await serve((request, response) => {
       response.statusCode = request.method === "HEAD" ? 200 : 204;
       response.end();
@@ -62,7 +62,7 @@ describe("the fetch over Node's http", () => {
     assert.equal((await newNodeFetch({})(url)).status, 302);
   });
 
-  it("hands out in one chunk what has arrived in many", async () => {
+  it("joins what has arrived into one chunk", async () => {
     const url = await serve(async (_, response) => {
       for (let i = 0; i < 50; i++) response.write(`line ${i}\n`);
       await turn();
@@ -77,7 +77,7 @@ describe("the fetch over Node's http", () => {
       all += text(next.value);
     }
     assert.equal(all, Array.from({ length: 50 }, (_, i) => `line ${i}\n`).join("") + "last\n");
-    // Other runtimes' node:http hands out every write by itself; theirs is not the fetch that is used there.
+    // The node:http of other runtimes returns every write separately; they use their own fetch.
     if (isNode) assert.ok(chunks < 25, `${chunks} chunks`);
   });
 
@@ -96,7 +96,7 @@ describe("the fetch over Node's http", () => {
     assert.equal(length, size);
   });
 
-  it("stays quiet when a body is cancelled that is still coming, or is there already", async () => {
+  it("reports no error when a body is cancelled, incomplete or complete", async () => {
     const url = await serve((request, response) => {
       response.write("x".repeat(100_000));
       if (request.url === "/whole") response.end();
@@ -120,7 +120,7 @@ describe("the fetch over Node's http", () => {
     await assert.rejects(response.text(), (error) => error instanceof Error);
   });
 
-  it("rejects with the signal's reason, before and after the answer began", async () => {
+  it("rejects with the signal's reason, before and after the head of the response", async () => {
     const url = await serve((request, response) => {
       if (request.url === "/body") response.write("a");
     });
@@ -136,9 +136,9 @@ describe("the fetch over Node's http", () => {
     }
   });
 
-  // Only there is this the fetch that is used, and a connection's reuse can be seen.
+  // Only Node uses this fetch, and shows whether a connection is reused.
   it(
-    "asks again on a new connection when the server gave up the one that was kept",
+    "sends a GET again on a new connection when the server had closed the kept one",
     { skip: !isNode },
     async () => {
       let connections = 0;
@@ -159,7 +159,7 @@ describe("the fetch over Node's http", () => {
         await turn();
       }
       assert.equal(connections, 3);
-      // A request that changes something may have had its effect: it is not sent twice.
+      // A write may have had its effect: it is not sent twice.
       await assert.rejects(async () => await fetch(url, { method: "POST", body: "x" }));
       server.close();
     },

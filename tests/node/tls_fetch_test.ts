@@ -14,8 +14,8 @@ const cert = pem("client.crt");
 const key = pem("client.key");
 
 for (
-  const [name, create] of [["a fetch with TLS settings", createTlsFetch], [
-    "the fetch over Node's https",
+  const [name, create] of [["createTlsFetch", createTlsFetch], [
+    "newNodeFetch over https",
     newNodeFetch,
   ]] as const
 ) {
@@ -56,18 +56,18 @@ for (
       server.closeAllConnections();
     });
 
-    it("trusts the authority it was given", async () => {
+    it("trusts the given certificate authority", async () => {
       const response = await create({ ca })(`${url}/`);
       assert.equal(response.status, 200);
       assert.deepEqual(await response.json(), { user: "", method: "GET", body: "" });
     });
 
-    it("shows its client certificate", async () => {
+    it("presents its client certificate", async () => {
       const response = await create({ ca, cert, key })(`${url}/`);
       assert.equal((await response.json()).user, "admin");
     });
 
-    it("refuses a server that another authority vouches for", async () => {
+    it("rejects a server whose certificate another authority signed", async () => {
       const cluster = newCluster({ server: url, fetch: create({ ca: pem("other_ca.crt") }) });
       await assert.rejects(
         cluster.request("/"),
@@ -76,14 +76,14 @@ for (
       );
     });
 
-    it("checks the name it was told to", async () => {
+    it("checks the server's certificate against serverName", async () => {
       const good = await create({ ca, serverName: "kubernetes.default.svc" })(`${url}/`);
       assert.equal(good.status, 200);
       await good.body?.cancel();
       await assert.rejects(async () => await create({ ca, serverName: "elsewhere.example" })(`${url}/`));
     });
 
-    it("accepts any certificate only when told to", async () => {
+    it("accepts any certificate only with insecureSkipVerify", async () => {
       const response = await create({ insecureSkipVerify: true })(`${url}/`);
       assert.equal(response.status, 200);
       await response.body?.cancel();
@@ -95,7 +95,7 @@ for (
       assert.deepEqual(await response.json(), { user: "", method: "PUT", body: '{"a":"é"}' });
     });
 
-    it("hands out a stream as it comes, and closes the connection when the signal is aborted", async () => {
+    it("passes a stream on without delay, and closes the connection when the signal is aborted", async () => {
       const abort = new AbortController();
       const response = await create({ ca })(`${url}/watch`, { signal: abort.signal });
       const reader = response.body!.getReader();
@@ -117,7 +117,7 @@ for (
       await eventually(() => closedStreams === before + 1);
     });
 
-    it("rejects with the reason of a signal that was aborted before", async () => {
+    it("rejects with the reason of a signal that was already aborted", async () => {
       const reason = new Error("too late");
       await assert.rejects(
         async () => await create({ ca })(`${url}/`, { signal: AbortSignal.abort(reason) }),
@@ -127,17 +127,17 @@ for (
   });
 }
 
-it("a certificate without its key, or a key without its certificate, is refused", () => {
+it("createTlsFetch throws for a certificate without its key, and a key without its certificate", () => {
   assert.throws(() => createTlsFetch({ cert }), TypeError);
-  assert.throws(() => createTlsFetch({ key }), /go together/);
+  assert.throws(() => createTlsFetch({ key }), /a key its certificate/);
 });
 
-it("settings that would turn verification off by mistake are refused", () => {
+it("createTlsFetch throws for settings that would disable verification by mistake", () => {
   assert.throws(
     () => createTlsFetch({ insecureSkipVerify: "no" as unknown as boolean }),
     /must be true or false/,
   );
-  assert.throws(() => createTlsFetch({ ca, insecureSkipVerify: true }), /leave one out/);
+  assert.throws(() => createTlsFetch({ ca, insecureSkipVerify: true }), /remove one of them/);
 });
 
 async function eventually(condition: () => boolean): Promise<void> {

@@ -1,0 +1,275 @@
+/**
+ * The REST config of a kubeconfig's context.
+ * @module
+ */
+
+import { readFile } from "node:fs/promises";
+import { tokenFault } from "../client/credentials.ts";
+import type { FetchFunction, Impersonation, TokenSource } from "../client/rest_config.ts";
+import { type Clock, realClock } from "../util/clock.ts";
+import { errorMessage } from "../util/errors.ts";
+import { consoleLogger, type Logger } from "../util/logger.ts";
+import { fromBase64, toBase64 } from "./base64.ts";
+import { ExecCredentials, type ExecCredentialsOptions } from "./exec_credentials.ts";
+import { FileToken } from "./file_token.ts";
+import { hideSecrets, redactedHeaders } from "./hidden_secrets.ts";
+import {
+  type Kubeconfig,
+  type KubeconfigCluster,
+  type KubeconfigContext,
+  KubeconfigError,
+  type KubeconfigUser,
+} from "./kubeconfig.ts";
+import { ENTRY_FIELDS, wrongField } from "./kubeconfig_fields.ts";
+import { forgettingOn401, hideCredentials, type NamespacedRestConfig } from "./rest_config.ts";
+import { createTlsFetch } from "./tls_fetch.ts";
+import type { TlsOptions } from "./tls_options.ts";
+
+/**
+ * Options of {@linkcode restConfigFromKubeconfig}.
+ *
+ * @example
+ * ```ts
+ * import type { RestConfigOptions } from "@listwatch/cache/node";
+ * const options: RestConfigOptions = { context: "prod" };
+ * ```
+ */
+export interface RestConfigOptions {
+  /** The context; the current one by default. */
+  readonly context?: string;
+  /** Decides when a token is read or requested again. */
+  readonly clock?: Clock;
+  readonly logger?: Logger;
+  /** The time after which a credential plugin is killed, in milliseconds; a minute by default. */
+  readonly execTimeoutMs?: number;
+}
+
+/**
+ * Makes the config of a context's cluster with the credentials of its user: CA, client certificate, bearer token (a
+ * token file is read again about every minute), basic auth, impersonation, or a credential plugin (run again when its
+ * credentials expire or the server answers 401).
+ *
+ * @throws {KubeconfigError} The context, its cluster or its user is missing or cannot be used.
+ *
+ * @example
+ * ```ts
+ * import { newCluster } from "@listwatch/cache";
+ * import { loadKubeconfig, restConfigFromKubeconfig } from "@listwatch/cache/node";
+ * async function connect() {
+ *   return newCluster(await restConfigFromKubeconfig(await loadKubeconfig()));
+ * }
+ * ```
+ */
+export async function restConfigFromKubeconfig(
+  kubeconfig: Kubeconfig,
+  options: RestConfigOptions = {},
+): Promise<NamespacedRestConfig> {
+  const { clock = realClock, logger = consoleLogger } = options;
+  const name = options.context ?? kubeconfig["current-context"];
+  const files = kubeconfig.files.join(", ") || "the kubeconfig";
+  const contexts = [...kubeconfig.contexts.keys()];
+  const known = contexts.length === 0 ? "it has no contexts" : `its contexts: ${contexts.join(", ")}`;
+  if (name === undefined) {
+    throw new KubeconfigError(`Cannot choose a context: ${files} has no current-context; ${known}`);
+  }
+  const context = kubeconfig.contexts.get(name);
+  if (context === undefined) {
+    throw new KubeconfigError(`There is no context ${JSON.stringify(name)} in ${files}; ${known}`);
+  }
+  const cluster = kubeconfig.clusters.get(context.cluster);
+  if (typeof cluster?.server !== "string" || cluster.server === "") {
+    throw new KubeconfigError(
+      `Cannot use the context ${JSON.stringify(name)} of ${files}: its cluster ${
+        JSON.stringify(context.cluster)
+      } ` +
+        (cluster === undefined ? "does not exist" : "has no server"),
+    );
+  }
+  const user = context.user ? kubeconfig.users.get(context.user) : {};
+  if (user === undefined) {
+    throw new KubeconfigError(
+      `Cannot use the context ${JSON.stringify(name)} of ${files}: its user ${
+        JSON.stringify(context.user)
+      } does not exist`,
+    );
+  }
+  checkEntries(name, { context, cluster, user }, kubeconfig);
+  refuseUnsupported(name, cluster, user);
+  const tls = await tlsOptions(cluster, user);
+  const server = withScheme(cluster.server, tls);
+  const { token, headers, fetch } = await credentials(user, {
+    context: name,
+    cluster: { ...cluster, server },
+    tls,
+    clock,
+    logger,
+    ...(options.execTimeoutMs !== undefined && { timeoutMs: options.execTimeoutMs }),
+  });
+  const impersonate = impersonation(user);
+  const allHeaders = { ...headers, ...(cluster["disable-compression"] && { "Accept-Encoding": "identity" }) };
+  const config: NamespacedRestConfig = {
+    server,
+    fetch,
+    ...(token !== undefined && { token }),
+    ...(Object.keys(allHeaders).length > 0 && { headers: hideSecrets(allHeaders, redactedHeaders) }),
+    ...(impersonate !== undefined && { impersonate }),
+    ...(context.namespace && { namespace: context.namespace }),
+    clock,
+    logger,
+  };
+  return hideCredentials(config);
+}
+
+interface Entries {
+  readonly context: KubeconfigContext;
+  readonly cluster: KubeconfigCluster;
+  readonly user: KubeconfigUser;
+}
+
+/** Refuses fields of a wrong type, and fields that contradict each other. */
+function checkEntries(name: string, entries: Entries, kubeconfig: Kubeconfig): void {
+  const { context, cluster, user } = entries;
+  const names = { context: name, cluster: context.cluster, user: context.user ?? "" };
+  for (const kind of ["context", "cluster", "user"] as const) {
+    const file = kubeconfig.origins?.get(`${kind} ${names[kind]}`) ?? kubeconfig.files.join(", ");
+    const fail = (why: string) =>
+      new KubeconfigError(
+        `Cannot use the context ${JSON.stringify(name)} of ${file || "the kubeconfig"}: ` +
+          (kind === "context" ? why : `${kind} ${JSON.stringify(names[kind])}: ${why}`),
+      );
+    const wrong = wrongField(entries[kind], ENTRY_FIELDS[kind]);
+    if (wrong !== undefined) throw fail(wrong);
+    if (kind === "cluster") {
+      const hasCa = cluster["certificate-authority"] || cluster["certificate-authority-data"];
+      if (hasCa && cluster["insecure-skip-tls-verify"]) {
+        throw fail(
+          "its certificate-authority is ignored with insecure-skip-tls-verify: true; remove one of them",
+        );
+      }
+      if (cluster.server.includes("@")) {
+        throw fail("its server URL contains a user or password; give the user a token instead");
+      }
+    }
+    if (kind !== "user") continue;
+    if (!user.as && (user["as-uid"] || user["as-groups"]?.length || user["as-user-extra"])) {
+      throw fail("as-groups, as-uid and as-user-extra need as, the name of the user to impersonate");
+    }
+    const { exec } = user;
+    if (exec && !exec.command) throw fail("its exec has no command");
+    const mode = exec?.interactiveMode;
+    if (mode && !["Never", "IfAvailable", "Always"].includes(mode)) {
+      throw fail("its exec.interactiveMode must be Never, IfAvailable or Always");
+    }
+  }
+}
+
+// As client-go: a server without a scheme gets https if there are TLS settings.
+// https://github.com/kubernetes/client-go/blob/master/rest/url_utils.go
+function withScheme(server: string, tls: TlsOptions): string {
+  if (server.includes("://")) return server;
+  const isSecure = tls.ca !== undefined || tls.cert !== undefined || tls.insecureSkipVerify;
+  return `${isSecure ? "https" : "http"}://${server}`;
+}
+
+function refuseUnsupported(context: string, cluster: KubeconfigCluster, user: KubeconfigUser): void {
+  const refuse = (what: string, instead: string) => {
+    throw new KubeconfigError(
+      `Cannot use the context ${JSON.stringify(context)}: ${what} is not supported; ${instead}`,
+    );
+  };
+  if (cluster["proxy-url"]) {
+    refuse("proxy-url", "set the runtime's proxy, or pass your own fetch to newCluster");
+  }
+  const provider = user["auth-provider"];
+  if (provider) refuse(`the auth-provider ${provider.name ?? ""}`.trimEnd(), "use an exec credential plugin");
+}
+
+async function tlsOptions(cluster: KubeconfigCluster, user: KubeconfigUser): Promise<TlsOptions> {
+  const ca = await dataOrFile(cluster["certificate-authority-data"], cluster["certificate-authority"]);
+  const cert = await dataOrFile(user["client-certificate-data"], user["client-certificate"]);
+  const key = await dataOrFile(user["client-key-data"], user["client-key"]);
+  if ((cert === undefined) !== (key === undefined)) {
+    throw new KubeconfigError(
+      cert === undefined
+        ? "Cannot use the kubeconfig's user: it has a client-key without a client-certificate"
+        : "Cannot use the kubeconfig's user: it has a client-certificate without a client-key",
+    );
+  }
+  return {
+    ...(ca !== undefined && { ca }),
+    ...(cert !== undefined && { cert }),
+    ...(key !== undefined && { key }),
+    ...(cluster["tls-server-name"] && { serverName: cluster["tls-server-name"] }),
+    ...(cluster["insecure-skip-tls-verify"] && { insecureSkipVerify: true }),
+  };
+}
+
+async function dataOrFile(data: string | undefined, path: string | undefined): Promise<string | undefined> {
+  if (data) {
+    try {
+      return fromBase64(data.replace(/\s/g, ""));
+    } catch {
+      // Without the cause: the runtime's message may contain the key.
+      throw new KubeconfigError(
+        "Cannot use the kubeconfig: a certificate or key in it (a field that ends with -data) is not base64",
+      );
+    }
+  }
+  if (!path) return undefined;
+  try {
+    return await readFile(path, "utf8");
+  } catch (error) {
+    throw new KubeconfigError(`Cannot read ${path}, which the kubeconfig names: ${errorMessage(error)}`, {
+      cause: error,
+    });
+  }
+}
+
+interface Credentials {
+  readonly fetch: FetchFunction;
+  readonly token?: TokenSource;
+  readonly headers?: Readonly<Record<string, string>>;
+}
+
+interface CredentialsOptions extends ExecCredentialsOptions {
+  readonly logger: Logger;
+}
+
+async function credentials(user: KubeconfigUser, options: CredentialsOptions): Promise<Credentials> {
+  const { context, cluster, tls, clock, logger } = options;
+  // As client-go: credentials are sent over TLS only.
+  if (!/^https:/i.test(cluster.server)) return { fetch: createTlsFetch({}) };
+  if (user.token) {
+    const fault = tokenFault(user.token.trim());
+    if (fault !== undefined) {
+      throw new KubeconfigError(
+        `Cannot use the context ${JSON.stringify(context)}: its user's token is not valid: ${fault}`,
+      );
+    }
+    return { fetch: createTlsFetch(tls), token: user.token };
+  }
+  if (user.tokenFile) {
+    const file = new FileToken(user.tokenFile, { clock, logger });
+    await file.read();
+    return { fetch: forgettingOn401(createTlsFetch(tls), () => file.forget()), token: () => file.read() };
+  }
+  if (user.username) {
+    const basic = toBase64(`${user.username}:${user.password ?? ""}`);
+    return { fetch: createTlsFetch(tls), headers: { Authorization: `Basic ${basic}` } };
+  }
+  if (user.exec) {
+    const plugin = new ExecCredentials(user.exec, options);
+    return { fetch: forgettingOn401(plugin.fetch, () => plugin.forget()), token: () => plugin.token() };
+  }
+  return { fetch: createTlsFetch(tls) };
+}
+
+function impersonation(user: KubeconfigUser): Impersonation | undefined {
+  if (!user.as) return undefined;
+  return {
+    user: user.as,
+    ...(user["as-uid"] && { uid: user["as-uid"] }),
+    ...(user["as-groups"] && { groups: user["as-groups"] }),
+    ...(user["as-user-extra"] && { extra: user["as-user-extra"] }),
+  };
+}

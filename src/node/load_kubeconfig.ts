@@ -1,0 +1,171 @@
+/**
+ * Reads and merges kubeconfig files.
+ * @module
+ */
+
+import { readFile } from "node:fs/promises";
+import { homedir } from "node:os";
+import { delimiter, dirname, isAbsolute, join, resolve } from "node:path";
+import process from "node:process";
+import { errorMessage } from "../util/errors.ts";
+import { hideSecrets, redactedCluster, redactedUser } from "./hidden_secrets.ts";
+import {
+  type Kubeconfig,
+  type KubeconfigCluster,
+  type KubeconfigContext,
+  KubeconfigError,
+  type KubeconfigUser,
+} from "./kubeconfig.ts";
+import { isMapping } from "./kubeconfig_fields.ts";
+import { parseKubeconfigYaml } from "./kubeconfig_yaml.ts";
+
+/**
+ * Options of {@linkcode loadKubeconfig}.
+ *
+ * @example
+ * ```ts
+ * import type { LoadKubeconfigOptions } from "@listwatch/cache/node";
+ * const options: LoadKubeconfigOptions = { path: "/home/jane/.kube/config" };
+ * ```
+ */
+export interface LoadKubeconfigOptions {
+  /** The only file to read; it must exist. By default the files in `KUBECONFIG`, or `~/.kube/config`. */
+  readonly path?: string;
+  /** Environment variables; those of the process by default. */
+  readonly env?: Readonly<Record<string, string | undefined>>;
+}
+
+/**
+ * Reads and merges kubeconfig files, as client-go does: a cluster, user or context comes whole from the first file
+ * that names it, the current context from the first file that sets one. Missing files of `KUBECONFIG` are skipped.
+ * Relative paths in a file are relative to its folder.
+ *
+ * @throws {KubeconfigError} No file exists, or one cannot be read.
+ *
+ * @example
+ * ```ts
+ * import { newCluster } from "@listwatch/cache";
+ * import { loadKubeconfig, restConfigFromKubeconfig } from "@listwatch/cache/node";
+ * async function connect(context: string) {
+ *   return newCluster(await restConfigFromKubeconfig(await loadKubeconfig(), { context }));
+ * }
+ * ```
+ */
+export async function loadKubeconfig(options: LoadKubeconfigOptions = {}): Promise<Kubeconfig> {
+  const { path, env = process.env } = options;
+  if (path !== undefined) return merge([await readOne(resolve(path))]);
+  const listed = [...new Set((env.KUBECONFIG ?? "").split(delimiter).filter((file) => file !== ""))];
+  const paths = listed.length > 0 ? listed : [join(env.HOME || homedir(), ".kube", "config")];
+  const files: Loaded[] = [];
+  for (const file of paths) {
+    try {
+      files.push(await readOne(resolve(file)));
+    } catch (error) {
+      if (!isMissing(error)) throw error;
+    }
+  }
+  if (files.length > 0) return merge(files);
+  throw new KubeconfigError(
+    `Cannot find a kubeconfig: ${paths.join(", ")} ${paths.length === 1 ? "does" : "do"} not exist; ` +
+      "name a file, or set KUBECONFIG",
+  );
+}
+
+interface Loaded {
+  readonly path: string;
+  readonly content: RawKubeconfig;
+}
+
+interface RawKubeconfig {
+  readonly "current-context"?: unknown;
+  readonly clusters?: unknown;
+  readonly users?: unknown;
+  readonly contexts?: unknown;
+}
+
+async function readOne(path: string): Promise<Loaded> {
+  let text: string;
+  try {
+    text = await readFile(path, "utf8");
+  } catch (error) {
+    const why = isMissing(error) ? "the file does not exist" : errorMessage(error);
+    throw new KubeconfigError(`Cannot read the kubeconfig ${path}: ${why}`, { cause: error });
+  }
+  const content = await parseKubeconfigYaml(text, path);
+  if (content === null || content === undefined) return { path, content: {} };
+  if (!isMapping(content)) {
+    throw new KubeconfigError(`Cannot read the kubeconfig ${path}: it is not a mapping`);
+  }
+  return { path, content };
+}
+
+function merge(files: readonly Loaded[]): Kubeconfig {
+  let current: string | undefined;
+  const clusters = new Map<string, KubeconfigCluster>();
+  const users = new Map<string, KubeconfigUser>();
+  const contexts = new Map<string, KubeconfigContext>();
+  const origins = new Map<string, string>();
+  for (const { path, content } of files) {
+    const named = content["current-context"] ?? "";
+    if (typeof named !== "string") {
+      throw new KubeconfigError(`Cannot read the kubeconfig ${path}: current-context is not a string`);
+    }
+    current ||= named;
+    const from = { file: path, origins };
+    collect(clusters, content.clusters, { ...from, field: "cluster", paths: ["certificate-authority"] });
+    collect(users, content.users, {
+      ...from,
+      field: "user",
+      paths: ["client-certificate", "client-key", "tokenFile"],
+    });
+    collect(contexts, content.contexts, { ...from, field: "context", paths: [] });
+  }
+  for (const user of users.values()) hideSecrets(user, redactedUser);
+  for (const cluster of clusters.values()) hideSecrets(cluster, redactedCluster);
+  const merged = { files: files.map((file) => file.path), clusters, users, contexts, origins };
+  return current ? { ...merged, "current-context": current } : merged;
+}
+
+interface Collected {
+  /** The kind of the entries: `cluster`, `user` or `context`. */
+  readonly field: string;
+  readonly file: string;
+  /** The fields that hold file paths. */
+  readonly paths: readonly string[];
+  readonly origins: Map<string, string>;
+}
+
+function collect<T>(into: Map<string, T>, entries: unknown, options: Collected): void {
+  const { field, file, paths, origins } = options;
+  const fail = (why: string) => new KubeconfigError(`Cannot read the kubeconfig ${file}: ${why}`);
+  if (entries === undefined || entries === null) return;
+  if (!Array.isArray(entries)) throw fail(`${field}s is not a list`);
+  for (const entry of entries) {
+    const name: unknown = entry?.name;
+    if (name === undefined || name === null) throw fail(`a ${field} has no name`);
+    if (typeof name !== "string") throw fail(`the name of a ${field} is not a string: write it in quotes`);
+    if (into.has(name)) continue;
+    const given: unknown = entry[field] ?? {};
+    if (!isMapping(given)) throw fail(`the ${field} ${JSON.stringify(name)} is not a mapping`);
+    const value = { ...given };
+    for (const key of paths) {
+      const path = value[key];
+      if (typeof path === "string" && path !== "" && !isAbsolute(path)) {
+        value[key] = join(dirname(file), path);
+      }
+    }
+    const { exec } = value;
+    if (isMapping(exec) && typeof exec.command === "string" && /[/\\]/.test(exec.command)) {
+      if (!isAbsolute(exec.command)) value.exec = { ...exec, command: join(dirname(file), exec.command) };
+    }
+    into.set(name, value as T);
+    origins.set(`${field} ${name}`, file);
+  }
+}
+
+function isMissing(error: unknown): boolean {
+  for (let e = error; e instanceof Error; e = e.cause) {
+    if ((e as { code?: unknown }).code === "ENOENT") return true;
+  }
+  return false;
+}
