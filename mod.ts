@@ -54,6 +54,7 @@ export {
   NAMESPACE_INDEX,
 } from "./src/store/index_func.ts";
 export { LABEL_INDEX, labelIndexFunc } from "./src/store/label_index.ts";
+export { shortTexts } from "./src/store/short_texts.ts";
 export {
   deletionHandlingMetaNamespaceKey,
   type KeyFunc,

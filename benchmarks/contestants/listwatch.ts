@@ -7,7 +7,7 @@
  * @module
  */
 
-import { type KubernetesObject, newCluster, SharedIndexInformer } from "@listwatch/cache";
+import { type KubernetesObject, newCluster, SharedIndexInformer, shortTexts } from "@listwatch/cache";
 import type { ListerWatcher } from "@listwatch/cache/reflector";
 import type { Task } from "../lib/measurement.ts";
 import { type Contestant, measure } from "./harness.ts";
@@ -33,7 +33,7 @@ function newContestant(task: Task): Contestant {
   }
   const informer = new SharedIndexInformer<Pod, string>(pods, {
     indexers,
-    ...(task.variant === "encoded" && { storage: "encoded" }),
+    ...(task.variant === "encoded" && { storage: shortTexts() }),
   });
   const { indexer } = informer;
   const lookUp = (name: string) => {

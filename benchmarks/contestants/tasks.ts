@@ -13,6 +13,7 @@ import {
   newCluster,
   SharedIndexInformer,
   type SharedIndexInformerOptions,
+  shortTexts,
   silentLogger,
 } from "@listwatch/cache";
 import { type Measurement, MEASUREMENT_MARK } from "../lib/measurement.ts";
@@ -136,7 +137,7 @@ async function measureScenario(
   const pods = newCluster({ server, logger: silentLogger }).resource<Pod>("v1/pods");
   const informer: Informer = new SharedIndexInformer<Pod, string>(pods, {
     indexers: { byNode },
-    storage: storage === "encoded" ? "encoded" : "objects",
+    storage: storage === "encoded" ? shortTexts() : undefined,
     logger: silentLogger,
     ...scenario.options,
   });

@@ -4,9 +4,8 @@
  */
 
 import type { KubernetesObject } from "../meta/object.ts";
-import type { Held } from "../store/object_codec.ts";
+import type { Held, Holding } from "../store/holding.ts";
 import type { Clock, TimerHandle } from "../util/clock.ts";
-import type { HeldContent } from "./held_content.ts";
 import type { Page } from "./list.ts";
 import type { Pacer } from "./pacer.ts";
 import { newStalledError, type Reader, type Readers } from "./readers.ts";
@@ -27,12 +26,12 @@ export function eventText(type: string, object: unknown): string {
 export function heldEventText<T extends KubernetesObject>(
   type: string,
   held: Held<T>,
-  from: { readonly view: View; readonly content: HeldContent<T> },
+  from: { readonly view: View; readonly holding: Holding<T> },
 ): string {
-  const { view, content } = from;
-  const json = view.eventText && content.json(held);
+  const { view, holding } = from;
+  const json = view.eventText && holding.json(held);
   const text = json && view.eventText?.(json);
-  return text ? `{"type":"${type}","object":${text}}\n` : eventText(type, view.event(content.open(held)));
+  return text ? `{"type":"${type}","object":${text}}\n` : eventText(type, view.event(holding.peek(held)));
 }
 
 /** Text as UTF-8. */
@@ -53,8 +52,8 @@ export function objectResponse(
 export interface ListResponseOptions {
   readonly view: View;
   readonly pretty: boolean;
-  /** What the page is of. */
-  readonly content: HeldContent<KubernetesObject>;
+  /** How the page's objects are held. */
+  readonly holding: Holding<KubernetesObject>;
   readonly reader: Reader;
   readonly readers: Readers;
   /** Where all who read take turns. */
@@ -143,9 +142,9 @@ function* listPieces(
 }
 
 function itemText(held: Held<KubernetesObject>, options: ListResponseOptions): string {
-  const { view, pretty, content } = options;
+  const { view, pretty, holding } = options;
   // JSON has no line breaks within its strings.
-  if (pretty) return JSON.stringify(view.item(content.open(held)), null, 2).replaceAll("\n", "\n    ");
-  const json = view.itemText && content.json(held);
-  return (json && view.itemText?.(json)) ?? JSON.stringify(view.item(content.open(held)));
+  if (pretty) return JSON.stringify(view.item(holding.peek(held)), null, 2).replaceAll("\n", "\n    ");
+  const json = view.itemText && holding.json(held);
+  return (json && view.itemText?.(json)) ?? JSON.stringify(view.item(holding.peek(held)));
 }

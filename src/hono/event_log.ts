@@ -3,18 +3,18 @@
  * @module
  */
 
+import { type IsSameState, newIsSameState } from "../informer/same_state.ts";
 import type { StoreChange, StoreEvent } from "../informer/store_event.ts";
 import type { LabelSelector } from "../meta/labels.ts";
 import type { KubernetesObject } from "../meta/object.ts";
 import { resourceVersionOf } from "../meta/object.ts";
 import { compareResourceVersions } from "../meta/resource_version.ts";
 import { VersionWaiters, type VersionWaitOptions } from "../meta/version_waiters.ts";
-import type { Held } from "../store/object_codec.ts";
+import { type Held, heldStoreOf, type Holding } from "../store/holding.ts";
 import { type Clock, monotonicNow, type TimerHandle } from "../util/clock.ts";
 import { Deque } from "../util/deque.ts";
-import { HeldContent } from "./held_content.ts";
 import { EntryViews, type LogEntry } from "./log_entry.ts";
-import type { ServedInformer } from "./served_informer.ts";
+import type { ServedInformer, ServedStore } from "./served_informer.ts";
 import { OrderedContent, type Snapshot } from "./snapshot.ts";
 
 /** A watch, as the log sees it. */
@@ -65,6 +65,7 @@ export class EventLog<T extends KubernetesObject> {
   readonly #options: EventLogOptions;
   readonly #entries = new Deque<LogEntry<T>>();
   readonly #ordered: OrderedContent<T>;
+  readonly #isSame: IsSameState<Held<T>>;
   readonly #readers = new Set<LogReader>();
   readonly #unobserve: () => void;
   readonly #unlisten: (() => void) | undefined;
@@ -86,8 +87,8 @@ export class EventLog<T extends KubernetesObject> {
   #flushScheduled = false;
   #closed = false;
 
-  /** The store's objects, as they are held. */
-  readonly content: HeldContent<T>;
+  /** How the store holds its objects; snapshots and entries keep them in that form. */
+  readonly holding: Holding<T>;
   /** What watches read of entries. */
   readonly views: EntryViews<T>;
 
@@ -96,10 +97,13 @@ export class EventLog<T extends KubernetesObject> {
     this.#informer = informer;
     this.#options = options;
     this.#waiters = new VersionWaiters(() => this.#position, options);
-    this.content = new HeldContent(informer.indexer);
-    this.views = new EntryViews(this.content);
-    this.#ordered = new OrderedContent(this.content);
-    this.#unobserve = informer.observe((event) => this.#observe(event));
+    const { holding, held } = heldStoreOf<T, ServedStore<Held<T>>>(informer.indexer);
+    this.holding = holding;
+    this.views = new EntryViews(holding);
+    this.#isSame = newIsSameState(holding);
+    this.#ordered = new OrderedContent(held);
+    const observer = (event: StoreEvent<Held<T>>) => this.#observe(event);
+    this.#unobserve = informer.observeHeld?.(observer) ?? informer.observe(observer);
     this.#unlisten = informer.onStatus?.((status) => this.#letGoIfStopped(status));
     this.#letGoIfStopped(informer.status());
     this.isReady();
@@ -264,21 +268,20 @@ export class EventLog<T extends KubernetesObject> {
     this.#resumeFrom = { position, sequence: this.head };
   }
 
-  #observe(event: StoreEvent<T>): void {
+  #observe(event: StoreEvent<Held<T>>): void {
     if (!this.#started) {
       // The first list comes as one event, or object by object, of which nothing is known until the informer has synced.
       if (event.type === "replaced") this.#start(event.resourceVersion);
       return;
     }
-    const held = this.content.heldEvent(event);
-    if (held.type === "bookmark") this.#advance(held.resourceVersion);
-    else if (held.type === "replaced") this.#replaced(held.resourceVersion, held.changes);
-    else this.#changed(held);
+    if (event.type === "bookmark") this.#advance(event.resourceVersion);
+    else if (event.type === "replaced") this.#replaced(event.resourceVersion, event.changes);
+    else this.#changed(event);
   }
 
   #changed(change: StoreChange<Held<T>>): void {
     const version = resourceVersionOf(change.object) ?? "";
-    if (change.type === "updated" && this.content.isSame(change.oldObject, change.object)) return;
+    if (change.type === "updated" && this.#isSame(change.oldObject, change.object)) return;
     const isLate = !this.#advance(version);
     this.#append(change, { position: this.#position, isLate });
     this.#afterAppend();

@@ -8,7 +8,7 @@ import type { ListOptions } from "../meta/list_watch.ts";
 import type { LabelSelector } from "../meta/labels.ts";
 import { newStatus, type Status } from "../meta/status.ts";
 import type { VersionWaitOptions } from "../meta/version_waiters.ts";
-import type { Held } from "../store/object_codec.ts";
+import type { Held } from "../store/holding.ts";
 import { decodeContinue, encodeContinue, LATEST } from "../protocol/continue_token.ts";
 import { continueTooOld, isStatus, tooLargeResourceVersion } from "../protocol/statuses.ts";
 import type { EventLog } from "./event_log.ts";
@@ -105,7 +105,7 @@ async function stateFor<T extends KubernetesObject>(
 
 /** Takes a page out of a snapshot; costs only what it walks over. Gives others a turn while it looks at objects. */
 async function cut<T extends KubernetesObject>(
-  { content }: EventLog<T>,
+  { holding }: EventLog<T>,
   snapshot: Snapshot<T>,
   at: ListRequest & { readonly start: string; readonly limit: number },
 ): Promise<Page<T>> {
@@ -125,8 +125,8 @@ async function cut<T extends KubernetesObject>(
       }
       if (!selection.mayHave(keys[i]) || selection.hasLabels?.(snapshot.objects[i]) === false) continue;
       if (selection.hasFields !== undefined) {
-        if (content.isEncoded) pacer.spend(OPEN_UNITS);
-        if (!selection.hasFields(content.open(snapshot.objects[i]))) continue;
+        if (!holding.holdsAsIs) pacer.spend(OPEN_UNITS);
+        if (!selection.hasFields(holding.peek(snapshot.objects[i]))) continue;
       }
       selected.push(snapshot.objects[i]);
     }

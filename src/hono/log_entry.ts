@@ -3,8 +3,7 @@
  * @module
  */
 
-import type { Held } from "../store/object_codec.ts";
-import type { HeldContent } from "./held_content.ts";
+import type { Held, Holding } from "../store/holding.ts";
 
 /** One entry of the log. */
 export interface LogEntry<T> {
@@ -39,23 +38,23 @@ const KEPT_ENTRIES = 256;
  * holds objects encoded, for the sake of memory, only that of the last few entries that were read.
  */
 export class EntryViews<T> {
-  readonly #content: HeldContent<T>;
+  readonly #holding: Holding<T>;
   /** The entries that something is kept of, the oldest first; only of encoded objects. */
   readonly #kept = new Set<LogEntry<T>>();
   #isBurst = false;
 
-  /** @param content Where the entries' objects are from. */
-  constructor(content: HeldContent<T>) {
-    this.#content = content;
+  /** @param holding How the entries' objects are held. */
+  constructor(holding: Holding<T>) {
+    this.#holding = holding;
   }
 
   /** An object of an entry, to be looked at. */
   opened(entry: LogEntry<T>, which: "object" | "oldObject"): T | undefined {
     const held = entry[which];
-    if (held === undefined || !this.#content.isEncoded) return held as T | undefined;
+    if (held === undefined || this.#holding.holdsAsIs) return held as T | undefined;
     const known = entry.views?.[which];
     if (known !== undefined) return known;
-    const object = this.#content.open(held);
+    const object = this.#holding.peek(held);
     if (this.#kept.size < KEPT_ENTRIES || !this.#isBurst) this.#viewsOf(entry)[which] = object;
     return object;
   }
@@ -83,7 +82,7 @@ export class EntryViews<T> {
 
   #viewsOf(entry: LogEntry<T>): Views<T> {
     if (entry.views !== undefined) return entry.views;
-    if (this.#content.isEncoded) {
+    if (!this.#holding.holdsAsIs) {
       this.#kept.add(entry);
       if (!this.#isBurst) this.#evict();
     }

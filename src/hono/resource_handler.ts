@@ -141,7 +141,7 @@ async function answerList(
     reader,
     readers,
     pacer: readersPacer,
-    content: target.log.content,
+    holding: target.log.holding,
   });
 }
 

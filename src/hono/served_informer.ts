@@ -6,6 +6,7 @@
 import type { StoreEvent } from "../informer/store_event.ts";
 import type { KubernetesObject } from "../meta/object.ts";
 import type { GroupVersionResource } from "../meta/resource.ts";
+import type { Held } from "../store/holding.ts";
 
 /**
  * The store of a served informer: the part of `Indexer` that is read.
@@ -48,6 +49,12 @@ export interface ServedInformer<T extends KubernetesObject = KubernetesObject> {
   hasSynced(): boolean;
   /** Tells an observer of every write to the store, in order and in the same turn, until the returned function is called. */
   observe(observer: (event: StoreEvent<T>) => void): () => void;
+  /**
+   * The same, with the objects in the form in which the store holds them; if it is absent, they are held as they are.
+   *
+   * @internal
+   */
+  observeHeld?(observer: (event: StoreEvent<Held<T>>) => void): () => void;
   /** Calls a listener whenever the reflector's phase changes, until the returned function is called. */
   onStatus?(listener: (status: { readonly phase: string }) => void): () => void;
   /** What the reflector is at. */

@@ -4,8 +4,10 @@
  */
 
 import type { LabelSelector } from "../meta/labels.ts";
-import type { Held } from "../store/object_codec.ts";
-import type { HeldContent } from "./held_content.ts";
+import type { Held } from "../store/holding.ts";
+import type { Indexer } from "../store/indexer.ts";
+import { labelCandidateKeys } from "../store/label_index.ts";
+import type { ServedStore } from "./served_informer.ts";
 
 /** Objects in the order of their keys, as they are at one resourceVersion. Never changes. */
 export interface Snapshot<T> {
@@ -21,15 +23,15 @@ export interface Snapshot<T> {
  * walk over all keys.
  */
 export class OrderedContent<T> {
-  readonly #content: HeldContent<T>;
+  readonly #store: ServedStore<Held<T>>;
   #keys: readonly string[] | undefined;
   readonly #added = new Set<string>();
   readonly #deleted = new Set<string>();
   #snapshot: Snapshot<T> | undefined;
 
-  /** @param content What is kept in order. */
-  constructor(content: HeldContent<T>) {
-    this.#content = content;
+  /** @param store With its objects in their held form. */
+  constructor(store: ServedStore<Held<T>>) {
+    this.#store = store;
   }
 
   /** A key came. */
@@ -66,7 +68,10 @@ export class OrderedContent<T> {
    * that part.
    */
   candidates(resourceVersion: string, labels: LabelSelector): Snapshot<T> | undefined {
-    const keys = this.#content.candidates(labels);
+    const store = this.#store as ServedStore<Held<T>> & Partial<Indexer<Held<T>>>;
+    const isIndexed = store.indexKeys !== undefined && store.countByIndex !== undefined &&
+      store.getIndexers !== undefined;
+    const keys = isIndexed ? labelCandidateKeys(store as Indexer<Held<T>>, labels) : undefined;
     return keys && this.#snapshotOf(keys, resourceVersion);
   }
 
@@ -106,7 +111,7 @@ export class OrderedContent<T> {
     const objects: Held<T>[] = [];
     const present: string[] = [];
     for (const key of keys) {
-      const object = this.#content.getByKey(key);
+      const object = this.#store.getByKey(key);
       if (object === undefined) continue;
       present.push(key);
       objects.push(object);
@@ -117,7 +122,7 @@ export class OrderedContent<T> {
   #sortedKeys(): readonly string[] {
     const kept = this.#keys;
     if (kept === undefined) {
-      this.#keys = this.#content.listKeys().sort();
+      this.#keys = this.#store.listKeys().sort();
     } else if (this.#added.size > 0 || this.#deleted.size > 0) {
       this.#keys = merge(kept, { added: Array.from(this.#added).sort(), deleted: this.#deleted });
     }

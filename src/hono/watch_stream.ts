@@ -277,7 +277,7 @@ class Watch<T extends KubernetesObject> implements LogReader, OpenWatch {
   #initialChunk(): Uint8Array | undefined {
     const { keys, objects } = this.#initial;
     const { selection, view, allowBookmarks, pacer, readers } = this.#request;
-    const { content } = this.#log;
+    const { holding } = this.#log;
     const length = readers.pieceLength;
     let text = "";
     for (; this.#initialSent < keys.length && text.length < length; this.#initialSent++) {
@@ -290,11 +290,11 @@ class Watch<T extends KubernetesObject> implements LogReader, OpenWatch {
         continue;
       }
       if (selection?.hasFields === undefined) {
-        text += heldEventText("ADDED", held, { view, content });
+        text += heldEventText("ADDED", held, { view, holding });
         continue;
       }
-      if (content.isEncoded) pacer.spend(OPEN_UNITS);
-      const object = content.open(held);
+      if (!holding.holdsAsIs) pacer.spend(OPEN_UNITS);
+      const object = holding.peek(held);
       if (selection.hasFields(object)) text += eventText("ADDED", view.event(object));
     }
     if (this.#initialSent === keys.length) {
@@ -346,7 +346,7 @@ class Watch<T extends KubernetesObject> implements LogReader, OpenWatch {
 
   #event(entry: LogEntry<T>, change: "ADDED" | "MODIFIED" | "DELETED" | "LEFT"): Uint8Array {
     const { view } = this.#request;
-    const { views, content } = this.#log;
+    const { views, holding } = this.#log;
     const name = view.sharedAs === undefined ? undefined : `${change} ${view.sharedAs}`;
     return views.encoded(entry, name, () => {
       const resourceVersion = resourceVersionOf(entry.object) || entry.position;
@@ -359,7 +359,7 @@ class Watch<T extends KubernetesObject> implements LogReader, OpenWatch {
           eventText(change, view.event(atVersion(views.opened(entry, "object")!, entry.position))),
         );
       }
-      if (change !== "LEFT") return encode(heldEventText(change, entry.object!, { view, content }));
+      if (change !== "LEFT") return encode(heldEventText(change, entry.object!, { view, holding }));
       // One that left the selection is shown as it was, with the change's resourceVersion.
       return encode(
         eventText("DELETED", view.event(atVersion(views.opened(entry, "oldObject")!, resourceVersion))),

@@ -5,13 +5,12 @@
 
 import type { Delta, Deltas } from "../queue/delta.ts";
 import type { Quarantine } from "../reflector/quarantine.ts";
-import type { Held } from "../store/object_codec.ts";
+import type { Held } from "../store/holding.ts";
 import type { Steps } from "../util/steps.ts";
 import type { Notification } from "./event_handler.ts";
 import { EventOrder } from "./event_order.ts";
 import type { InformerMetrics } from "./informer_metrics.ts";
 import type { InformerStorage } from "./informer_storage.ts";
-import { openedEvent } from "./opened_event.ts";
 import { type DeltaSink, listSteps, processDeltas } from "./process_deltas.ts";
 import type { Processor } from "./processor.ts";
 import type { IsSameState } from "./same_state.ts";
@@ -27,7 +26,7 @@ export interface DeltaProcessorOptions<T, I extends string> {
   /** Whether handlers are not told of a state that is stored already. */
   readonly skipsUnchanged: boolean;
   /** Those who are told within the turn of each write: read at every write. */
-  readonly observers: ReadonlySet<(event: StoreEvent<T>) => void>;
+  readonly observers: ReadonlySet<(event: StoreEvent<Held<T>>) => void>;
   /** Calls an observer; never throws. */
   readonly guarded: (call: () => unknown) => void;
   /** Receives what could not be stored, and changes that may have been lost. */
@@ -54,10 +53,10 @@ export class DeltaProcessor<T, I extends string> {
 
   /** Applies deltas of the queue. */
   process(deltas: Deltas<Held<T>>, isInInitialList: boolean): void {
-    const { storage: { held, codec, keyFunc }, metrics } = this.#options;
+    const { storage: { held, holding }, metrics } = this.#options;
     const processed = metrics.time("informer_processing_latency_seconds");
-    processDeltas(held, this.#sink, deltas, isInInitialList, keyFunc);
-    if (deltas[0].type === "ReplacedAll") codec?.stored();
+    processDeltas(held, this.#sink, deltas, isInInitialList, holding.keyFunc);
+    if (deltas[0].type === "ReplacedAll") holding.listStored();
     this.#written(processed);
   }
 
@@ -66,10 +65,10 @@ export class DeltaProcessor<T, I extends string> {
     delta: Extract<Delta<Held<T>>, { type: "ReplacedAll" | "SyncAll" }>,
     isInInitialList: boolean,
   ): Steps {
-    const { storage: { held, codec, keyFunc }, metrics } = this.#options;
+    const { storage: { held, holding }, metrics } = this.#options;
     const processed = metrics.time("informer_processing_latency_seconds");
-    yield* listSteps(held, this.#sink, delta, isInInitialList, keyFunc);
-    if (delta.type === "ReplacedAll") codec?.stored();
+    yield* listSteps(held, this.#sink, delta, isInInitialList, holding.keyFunc);
+    if (delta.type === "ReplacedAll") holding.listStored();
     this.#written(processed);
   }
 
@@ -82,7 +81,7 @@ export class DeltaProcessor<T, I extends string> {
 }
 
 function newSink<T, I extends string>(options: DeltaProcessorOptions<T, I>): DeltaSink<Held<T>> {
-  const { storage: { codec, isSame, keyFunc }, processor, metrics, observers, guarded } = options;
+  const { storage: { holding: { keyFunc }, isSame }, processor, metrics, observers, guarded } = options;
   return {
     isSame,
     notify: (notification) => processor.distribute(notification, { isSync: isSync(notification, isSame) }),
@@ -95,8 +94,7 @@ function newSink<T, I extends string>(options: DeltaProcessorOptions<T, I>): Del
       return observers.size > 0;
     },
     observe: (event) => {
-      const opened = codec === undefined ? event as StoreEvent<T> : openedEvent(event, codec);
-      for (const observer of observers) guarded(() => observer(opened));
+      for (const observer of observers) guarded(() => observer(event));
     },
     quarantine: options.quarantine,
     skipsUnchanged: options.skipsUnchanged,

@@ -5,7 +5,7 @@
 
 import { deletionHandlingMetaNamespaceKey, type KeyFunc } from "../meta/keys.ts";
 import { DeletedFinalStateUnknown, type DeletedObject } from "../meta/tombstone.ts";
-import { EncodedObject, type Held, type ObjectCodec } from "../store/object_codec.ts";
+import type { Held, Holding } from "../store/holding.ts";
 
 /**
  * Told of every change, one at a time and in order; every method may be missing. A method that returns a promise is
@@ -50,27 +50,29 @@ export type Notification<T> =
     readonly oldObject: T | undefined;
   };
 
-/** Makes the call. What is encoded is decoded, if the handler wants to know. */
+/** Makes the call, with the objects opened. */
 export function notify<T>(
   handler: ResourceEventHandler<T>,
   notification: Notification<Held<T>>,
-  codec?: ObjectCodec<T>,
+  holding: Pick<Holding<T>, "open">,
 ): void | Promise<void> {
-  const open = (held: Held<T>) => codec === undefined ? held as T : codec.decode(held);
   switch (notification.type) {
     case "add":
-      return handler.onAdd?.(open(notification.object), notification.isInInitialList);
+      return handler.onAdd?.(holding.open(notification.object), notification.isInInitialList);
     case "update":
-      return handler.onUpdate?.(open(notification.oldObject), open(notification.object));
+      return handler.onUpdate?.(holding.open(notification.oldObject), holding.open(notification.object));
     case "delete":
-      return handler.onDelete?.(openDeleted(notification.deleted, open));
+      return handler.onDelete?.(openDeleted(notification.deleted, holding));
   }
 }
 
-function openDeleted<T>(deleted: DeletedObject<Held<T>>, open: (held: Held<T>) => T): DeletedObject<T> {
+function openDeleted<T>(
+  deleted: DeletedObject<Held<T>>,
+  holding: Pick<Holding<T>, "open">,
+): DeletedObject<T> {
   const { key, object: held } = deleted;
-  if (!(held instanceof EncodedObject)) return deleted as DeletedObject<T>;
-  const object = open(held);
+  const object = held === undefined ? held : holding.open(held);
+  if (object === undefined || object === held) return deleted as DeletedObject<T>;
   return deleted.finalStateUnknown
     ? new DeletedFinalStateUnknown(key, object)
     : { finalStateUnknown: false, key, object };

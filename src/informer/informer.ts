@@ -10,7 +10,7 @@ import type { ListerWatcher } from "../reflector/lister_watcher.ts";
 import type { ReflectorOptions } from "../reflector/reflector_options.ts";
 import { Quarantine } from "../reflector/quarantine.ts";
 import type { Indexers } from "../store/index_func.ts";
-import { newIndexer } from "../store/cache.ts";
+import { newCache } from "../store/cache.ts";
 import type { Indexer } from "../store/indexer.ts";
 import { type TransformFunc, transformOnce } from "../store/transform.ts";
 import { realClock } from "../util/clock.ts";
@@ -84,7 +84,7 @@ export function newInformer<T, I extends string = never>(
   const clock = options.reflector?.clock ?? realClock;
   const logger = options.reflector?.logger ?? consoleLogger;
   const name = options.reflector?.name ?? listerWatcher.description ?? "objects";
-  const store = newIndexer<T, I>(keyFunc, options.indexers ?? ({} as Indexers<T, I>));
+  const store = newCache<T, I>(keyFunc, options.indexers ?? ({} as Indexers<T, I>), {});
   const quarantine = new Quarantine({ ...options.reflector, name, clock, logger });
   const makeQueue = options.queue ?? newDeltaFIFO<T>;
   const knownObjects = store as unknown as Indexer<T>;
@@ -107,7 +107,7 @@ export function newInformer<T, I extends string = never>(
         store,
         {
           notify: (notification) => {
-            callGuarded(() => notify(handler, notification), failed);
+            callGuarded(() => notify(handler, notification, store.holding), failed);
           },
           quarantine,
         },

@@ -6,11 +6,11 @@
 import type { Queue } from "../queue/queue.ts";
 import { RealFIFO } from "../queue/real_fifo.ts";
 import type { Quarantine } from "../reflector/quarantine.ts";
-import type { Held } from "../store/object_codec.ts";
+import type { Held } from "../store/holding.ts";
 import { type Taken, transformer, type TransformFunc, transformOnce } from "../store/transform.ts";
 import { freezeObject } from "./freeze_object.ts";
 import type { InformerStorage } from "./informer_storage.ts";
-import { EncodingIntake, type Intake, PlainIntake } from "./intake.ts";
+import { Intake } from "./intake.ts";
 import { rejecter } from "./quarantined_by.ts";
 import type { QueueContext, SharedIndexInformerOptions } from "./shared_informer_options.ts";
 
@@ -27,7 +27,7 @@ export interface InformerQueueOptions<T, I extends string>
 /** A queue, and what takes the objects of lists in for it; none for a queue of the user's own. */
 export interface InformerQueue<T> {
   readonly queue: Queue<Held<T>>;
-  readonly intake: Intake<Held<T>> | undefined;
+  readonly intake: Intake<T> | undefined;
   /** Transforms an object of a list when it is stored, if anything does; `undefined` where nothing of it is to be stored. */
   readonly takeIn: ((object: Held<T>) => Taken<Held<T>> | undefined) | undefined;
 }
@@ -35,7 +35,7 @@ export interface InformerQueue<T> {
 /** Makes the queue that the options ask for: an atomic `RealFIFO` unless there is one of the user's own. */
 export function newInformerQueue<T, I extends string>(options: InformerQueueOptions<T, I>): InformerQueue<T> {
   const { storage, clock, logger, name, quarantine } = options;
-  const { indexer, held, keyFunc } = storage;
+  const { indexer, held, holding: { keyFunc } } = storage;
   const common = { keyFunc, clock, logger, name };
   const whole = wholeTransform(options);
   const transform = whole && transformOnce(whole);
@@ -44,7 +44,7 @@ export function newInformerQueue<T, I extends string>(options: InformerQueueOpti
     const queue = options.queue({ ...common, knownObjects: indexer, transform, onRejected });
     return { queue: queue as Queue<Held<T>>, intake: undefined, takeIn: undefined };
   }
-  const intake = newIntake(storage, transform);
+  const intake = new Intake<T>({ ...storage, transform });
   const queue = new RealFIFO<Held<T>>({
     ...common,
     ...(intake.queue === undefined ? {} : { transform: intake.queue }),
@@ -57,19 +57,6 @@ export function newInformerQueue<T, I extends string>(options: InformerQueueOpti
     intake,
     takeIn: intake.queue && transformer(intake.queue, rejecter(keyFunc, held, quarantine)),
   };
-}
-
-function newIntake<T, I extends string>(
-  { codec, held, isSame, keyFunc }: InformerStorage<T, I>,
-  transform: TransformFunc<T> | undefined,
-): Intake<Held<T>> {
-  if (codec !== undefined) return new EncodingIntake<T>({ codec, held, isSame, transform });
-  return new PlainIntake<Held<T>>({
-    keyFunc,
-    store: held,
-    isSame,
-    transform: transform as TransformFunc<Held<T>> | undefined,
-  });
 }
 
 /** What runs on every object before it is queued. */

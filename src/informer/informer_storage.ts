@@ -4,39 +4,33 @@
  */
 
 import type { KeyFunc } from "../meta/keys.ts";
+import { newCache } from "../store/cache.ts";
+import type { Held, Holding } from "../store/holding.ts";
 import type { Indexers } from "../store/index_func.ts";
-import type { Held, ObjectCodec } from "../store/object_codec.ts";
-import { newEncodedIndexer, newIndexer } from "../store/cache.ts";
 import type { Indexer } from "../store/indexer.ts";
 import { freezeObject } from "./freeze_object.ts";
 import { type IsSameState, newIsSameState } from "./same_state.ts";
 import type { SharedIndexInformerOptions } from "./shared_informer_options.ts";
 
-/** An empty store, as its readers see it and as it is written. */
+/** A store, as its readers see it and as it is written. */
 export interface InformerStorage<T, I extends string> {
   readonly indexer: Indexer<T, I>;
-  /** The store as those see it who pass objects on without looking inside: as they are held. */
+  /** The store with its objects in their held form. */
   readonly held: Indexer<Held<T>, I>;
-  /** Of objects that are held encoded. */
-  readonly codec: ObjectCodec<T> | undefined;
-  /** Keys of objects as they are held. */
-  readonly keyFunc: KeyFunc;
-  /** Whether two states, as they are held, are the same. */
+  readonly holding: Holding<T>;
+  /** Whether two states, in their held form, are the same. */
   readonly isSame: IsSameState<Held<T>>;
 }
 
-/** Makes the store that the options ask for. */
+/** Makes an empty store as the options say. */
 export function newInformerStorage<T, I extends string>(
   keyFunc: KeyFunc,
   options: Pick<SharedIndexInformerOptions<T, I>, "indexers" | "storage" | "freezeObjects">,
 ): InformerStorage<T, I> {
-  const indexers = options.indexers ?? ({} as Indexers<T, I>);
-  if (options.storage === "encoded") {
-    const onDecoded = options.freezeObjects ? { onDecoded: freezeObject } : {};
-    const { indexer, held, codec } = newEncodedIndexer<T, I>(keyFunc, indexers, onDecoded);
-    return { indexer, held, codec, keyFunc: codec.keyFunc, isSame: newIsSameState(codec) };
-  }
-  const indexer = newIndexer<T, I>(keyFunc, indexers, { storage: options.storage ?? "objects" });
-  const held = indexer as unknown as Indexer<Held<T>, I>;
-  return { indexer, held, codec: undefined, keyFunc, isSame: newIsSameState<T>() };
+  const indexer = newCache<T, I>(keyFunc, options.indexers ?? ({} as Indexers<T, I>), {
+    storage: options.storage,
+    ...(options.freezeObjects && { onOpened: freezeObject }),
+  });
+  const { held, holding } = indexer;
+  return { indexer, held, holding, isSame: newIsSameState(holding) };
 }

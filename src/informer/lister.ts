@@ -8,10 +8,10 @@ import { type LabelSelector, parseLabelSelector } from "../meta/labels.ts";
 import { metaOf } from "../meta/object.ts";
 import { formatGroupResource, type GroupVersionResource, parseResource } from "../meta/resource.ts";
 import { newStatus, StatusError } from "../meta/status.ts";
+import { type Held, heldStoreOf } from "../store/holding.ts";
 import { NAMESPACE_INDEX } from "../store/index_func.ts";
 import { labelCandidates } from "../store/label_index.ts";
 import type { Indexer } from "../store/indexer.ts";
-import { encodedContentOf, type Held } from "../store/object_codec.ts";
 import type { Store } from "../store/store.ts";
 
 /**
@@ -192,8 +192,7 @@ function select<T>(
   store: Store<T>,
   what: { readonly selector: LabelSelector | undefined; readonly namespace: string | undefined },
 ): T[] {
-  const encoded = encodedContentOf<T>(store);
-  const content = encoded?.held ?? store as Store<Held<T>>;
+  const { holding, held: content } = heldStoreOf<T, Store<Held<T>>>(store as Store<Held<T>>);
   const { selector, namespace } = what;
   const isIndexed = namespace === undefined || isIndexer(content) && isNamespaceIndexed(content);
   const candidates = isIndexer(content)
@@ -205,7 +204,7 @@ function select<T>(
     if (!isIndexed && metadata.namespace !== namespace) continue;
     if (selector === undefined || selector.matches(metadata.labels)) found.push(held);
   }
-  return encoded === undefined ? found as T[] : Array.from(encoded.codec.peekAll(found));
+  return holding.peekList(found);
 }
 
 function isNamespaceIndexed<T, I extends string>(indexer: Indexer<T, I>): boolean {

@@ -4,7 +4,7 @@
  */
 
 import { deletionHandlingMetaNamespaceKey, type KeyFunc } from "../meta/keys.ts";
-import type { Held, ObjectCodec } from "../store/object_codec.ts";
+import type { Held, Holding } from "../store/holding.ts";
 import { type Clock, monotonicNow } from "../util/clock.ts";
 import type { Logger } from "../util/logger.ts";
 import type { Steps } from "../util/steps.ts";
@@ -17,8 +17,8 @@ import { ProcessorListener } from "./processor_listener.ts";
 
 /** What a processor is made of. */
 export interface ProcessorOptions<T> {
-  /** Decodes what notifications hold, where that is encoded; nothing is by default. */
-  readonly codec?: ObjectCodec<T> | undefined;
+  /** Opens the objects of notifications. */
+  readonly holding: Pick<Holding<T>, "open">;
   /** How often the informer looks whether a resync is due, in milliseconds; 0 for never. */
   readonly resyncCheckPeriodMs: number;
   /** Keys of objects, where notifications are merged; `deletionHandlingMetaNamespaceKey` by default. */
@@ -74,7 +74,7 @@ export class Processor<T> {
       readonly mailbox?: MailboxOptions;
     },
   ): ProcessorListener<T> {
-    const { clock, codec, logger, name, keyFunc = deletionHandlingMetaNamespaceKey } = this.#options;
+    const { clock, holding, logger, name, keyFunc = deletionHandlingMetaNamespaceKey } = this.#options;
     const metrics = this.#options.metrics ?? new InformerMetrics(undefined, name, clock);
     let periodMs = requestedMs;
     if (periodMs > 0) {
@@ -103,7 +103,7 @@ export class Processor<T> {
       handler,
       stopTimeoutMs: this.#options.stopTimeoutMs ?? DEFAULT_STOP_TIMEOUT_MS,
       mailbox,
-      codec,
+      holding,
       keyFunc,
       metrics,
       onOverflow: () => {

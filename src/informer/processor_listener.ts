@@ -4,7 +4,7 @@
  */
 
 import type { KeyFunc } from "../meta/keys.ts";
-import type { Held, ObjectCodec } from "../store/object_codec.ts";
+import type { Held, Holding } from "../store/holding.ts";
 import { sleepUnlessAborted } from "../util/abort.ts";
 import { type Clock, monotonicNow } from "../util/clock.ts";
 import { Latch } from "../util/deferred.ts";
@@ -35,7 +35,7 @@ export interface ProcessorListenerOptions<T> {
   /** For log lines. */
   readonly name: string;
   /** Decodes what notifications hold, where that is encoded. */
-  readonly codec: ObjectCodec<T> | undefined;
+  readonly holding: Pick<Holding<T>, "open">;
   /** Keys of objects, where notifications are merged. */
   readonly keyFunc: KeyFunc;
   /** How long a stop waits for a call that is under way, in milliseconds. */
@@ -230,7 +230,7 @@ export class ProcessorListener<T> {
   #call(notification: Notification<Held<T>>): boolean | Promise<boolean> {
     try {
       this.#isInHandler = true;
-      const result = notify(this.#options.handler, notification, this.#options.codec);
+      const result = notify(this.#options.handler, notification, this.#options.holding);
       if (!isThenable(result)) return false;
       return Promise.resolve(result).then(() => false, (error) => this.#report(notification, error));
     } catch (error) {

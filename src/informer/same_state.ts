@@ -4,7 +4,7 @@
  */
 
 import { resourceVersionOf } from "../meta/object.ts";
-import type { Held, ObjectCodec } from "../store/object_codec.ts";
+import type { Held, Holding } from "../store/holding.ts";
 import { isSameJson } from "../util/same_json.ts";
 
 /** Whether two states of one object are the same state. */
@@ -16,10 +16,10 @@ export type IsSameState<T> = (a: T, b: T) => boolean;
  * objects up (`metrics.k8s.io`) may leave the version as it is while they change. Another resourceVersion does prove that
  * it is another state; only where both are the same, the content is looked at.
  *
- * @param codec Of states that are held encoded.
+ * @param holding Of states in their held form.
  */
-export function newIsSameState<T>(codec?: ObjectCodec<T>): IsSameState<Held<T>> {
-  const isSameContent = codec === undefined ? isSameJson : codec.isSameContent.bind(codec);
+export function newIsSameState<T>(holding?: Holding<T>): IsSameState<Held<T>> {
+  const isSameContent = holding === undefined ? isSameJson : holding.isSameContent.bind(holding);
   return (a, b) => a === b || (resourceVersionOf(a) === resourceVersionOf(b) && isSameContent(a, b));
 }
 

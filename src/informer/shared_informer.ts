@@ -21,8 +21,8 @@ import {
 import type { FailedTry } from "../reflector/outage.ts";
 import { Quarantine } from "../reflector/quarantine.ts";
 import type { ReflectorStatus } from "../reflector/status.ts";
+import type { Held } from "../store/holding.ts";
 import type { Indexers } from "../store/index_func.ts";
-import type { Held } from "../store/object_codec.ts";
 import type { Indexer } from "../store/indexer.ts";
 import type { IndexedInSteps } from "../store/store.ts";
 import type { TransformFunc } from "../store/transform.ts";
@@ -48,6 +48,7 @@ import { InformerMetrics } from "./informer_metrics.ts";
 import { newInformerQueue } from "./informer_queue.ts";
 import { type InformerStorage, newInformerStorage } from "./informer_storage.ts";
 import { ListNotifications } from "./list_notifications.ts";
+import { openedEvent } from "./opened_event.ts";
 import { Processor } from "./processor.ts";
 import type { ProcessorListener } from "./processor_listener.ts";
 import { type Running, startRunning } from "./running.ts";
@@ -88,7 +89,7 @@ export class SharedIndexInformer<T, I extends string = never> {
   readonly #name: string;
   readonly #processor: Processor<T>;
   readonly #registrations = new WeakMap<HandlerRegistration, ProcessorListener<T>>();
-  readonly #observers = new Set<(event: StoreEvent<T>) => void>();
+  readonly #observers = new Set<(event: StoreEvent<Held<T>>) => void>();
   readonly #statusListeners = new Set<(status: ReflectorStatus) => void>();
   readonly #synced = new Latch();
   readonly #waiters: VersionWaiters;
@@ -131,9 +132,9 @@ export class SharedIndexInformer<T, I extends string = never> {
     this.#waiters = new VersionWaiters(() => this.indexer.lastStoreSyncResourceVersion());
     this.#metrics = new InformerMetrics(options.metrics, this.#name, this.#clock);
     this.#processor = new Processor<T>({
-      codec: this.#storage.codec,
+      holding: this.#storage.holding,
       metrics: this.#metrics,
-      keyFunc: this.#storage.keyFunc,
+      keyFunc: this.#storage.holding.keyFunc,
       resyncCheckPeriodMs: options.resyncPeriodMs ?? 0,
       ...(handlerStopTimeoutMs !== undefined && { stopTimeoutMs: handlerStopTimeoutMs }),
       clock: this.#clock,
@@ -161,7 +162,7 @@ export class SharedIndexInformer<T, I extends string = never> {
     if (this.#controller !== undefined) {
       throw new InformerStateError(`Cannot run the informer of ${this.#name} again: it has been started`);
     }
-    const { held, keyFunc } = this.#storage;
+    const { held, holding: { keyFunc } } = this.#storage;
     const reflector: ReflectorOptions = {
       ...this.#options.reflector,
       name: this.#name,
@@ -300,6 +301,16 @@ export class SharedIndexInformer<T, I extends string = never> {
    * @returns A function that takes the observer away.
    */
   observe(observer: (event: StoreEvent<T>) => void): () => void {
+    return this.observeHeld((event) => observer(openedEvent(event, this.#storage.holding)));
+  }
+
+  /**
+   * As {@linkcode SharedIndexInformer.observe}, with the objects in the form in which the store holds them: for adapters
+   * that keep what they receive.
+   *
+   * @internal
+   */
+  observeHeld(observer: (event: StoreEvent<Held<T>>) => void): () => void {
     this.#observers.add(observer);
     return () => this.#observers.delete(observer);
   }

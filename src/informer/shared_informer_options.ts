@@ -86,10 +86,8 @@ export interface SharedIndexInformerOptions<T, I extends string = never> {
    */
   readonly notifyUnchanged?: boolean;
   /**
-   * How the store holds objects: `objects`, the default, as they are; `encoded` as short texts that are decoded when
-   * someone wants them, for a sixth of the memory: for isolates of 128 MB. See `StoreOptions`. What waits in the queue
-   * and for handlers is encoded too, and so is a list while it arrives, unless there is a `queue` of your own. Handlers,
-   * observers and readers are handed objects as ever; who asks twice may get two that are equal.
+   * How objects are held in the store, in the queue and for handlers: as they are by default; as short texts, for a
+   * sixth of the memory, with `shortTexts()`. Handlers, observers and readers receive objects in either case.
    */
   readonly storage?: StoreOptions<T>["storage"];
   /**

@@ -7,7 +7,14 @@ import { type KeyFunc, keyOf } from "../meta/keys.ts";
 import { STEP_OBJECTS, type Steps } from "../util/steps.ts";
 import type { Indexers, IndexFunc, IndexValues } from "./index_func.ts";
 import type { Indexer } from "./indexer.ts";
-import { type Held, ObjectCodec, type ObjectCodecOptions, setEncodedContent } from "./object_codec.ts";
+import {
+  type Held,
+  type Holding,
+  type HoldingOptions,
+  type NewHolding,
+  ObjectHolding,
+  UnopenedHolding,
+} from "./holding.ts";
 import {
   type IndexedInSteps,
   type Keyed,
@@ -38,12 +45,10 @@ export interface StoreOptions<T> {
   /** Runs on every object of `add`, `update` and `replace`, after its key was computed. None by default. */
   readonly transform?: TransformFunc<T>;
   /**
-   * How objects are held: `objects`, the default, as they are; `encoded` as short texts that are decoded when they are
-   * read, for a sixth of the memory. Keys and indices are the same in both, and so are all calls; but a decoded object is
-   * another one than was put in, equal to it, unless it was written or looked up a short while ago. Only what can be
-   * written as JSON is encoded; other values are held as they are, and a property that is `undefined` is left out.
+   * How objects are held: as they are by default; as short texts with `shortTexts()`. Keys, indices and all calls are the
+   * same.
    */
-  readonly storage?: "objects" | "encoded";
+  readonly storage?: NewHolding | undefined;
 }
 
 /**
@@ -87,55 +92,63 @@ export function newIndexer<T, I extends string = string>(
   indexers: Indexers<T, I>,
   options: StoreOptions<T> = {},
 ): Indexer<T, I> {
-  const { storage = "objects", transform } = options;
-  if (storage === "encoded") return newEncodedIndexer(keyFunc, indexers, options).indexer;
-  if (storage === "objects") return new Cache<T, I>(keyFunc, new ThreadSafeStore<T, I>(indexers), transform);
+  return newCache(keyFunc, indexers, options);
+}
+
+/** Makes the store of an informer: {@linkcode newIndexer}, with the options of its holding. */
+export function newCache<T, I extends string>(
+  keyFunc: KeyFunc,
+  indexers: Indexers<T, I>,
+  { storage, transform, ...holding }: StoreOptions<T> & HoldingOptions,
+): Cache<T, I> {
+  if (storage === undefined) return new Cache(new ObjectHolding<T>(keyFunc), indexers, transform);
+  if (typeof storage === "function") {
+    return new Cache(storage<T>(keyFunc, holding), indexers, transform);
+  }
   throw new TypeError(
-    `Cannot make a store with the storage ${JSON.stringify(storage)}: it must be "objects" or "encoded"`,
+    `Cannot make a store with the storage ${
+      JSON.stringify(storage)
+    }: import and pass shortTexts(), or leave it out`,
   );
 }
 
-/** An indexer over encoded objects, and the same store as seen by those who pass objects on without looking inside. */
-export interface EncodedIndexer<T, I extends string> {
-  readonly indexer: Indexer<T, I>;
-  /** Objects as they are held. What is not encoded yet will be. */
-  readonly held: Indexer<Held<T>, I>;
-  readonly codec: ObjectCodec<T>;
-}
-
-/** Makes an empty indexer with `storage: "encoded"`. */
-export function newEncodedIndexer<T, I extends string>(
-  keyFunc: KeyFunc,
-  indexers: Indexers<T, I>,
-  options: Pick<StoreOptions<T>, "transform"> & ObjectCodecOptions = {},
-): EncodedIndexer<T, I> {
-  const codec = new ObjectCodec<T>(keyFunc, options);
-  const wrapped = codec.wrapped(indexers);
-  const storage = new ThreadSafeStore<Held<T>, I>(wrapped);
-  codec.asksEarly(wrapped);
-  const indexer = new Cache<T, I>(keyFunc, storage, options.transform, codec);
-  const held = new Cache<Held<T>, I>(codec.keyFunc, storage, (object) => codec.encode(object));
-  setEncodedContent(indexer, { held: held as unknown as Indexer<Held<T>>, codec });
-  return { indexer, held, codec };
-}
-
-/** A key function over a {@linkcode ThreadSafeStore}: client-go's `cache`. */
-class Cache<T, I extends string> implements Indexer<T, I>, ReplacedInSteps<T>, IndexedInSteps<T> {
+/** A key function and a holding over a {@linkcode ThreadSafeStore}: client-go's `cache`. */
+export class Cache<T, I extends string> implements Indexer<T, I>, ReplacedInSteps<T>, IndexedInSteps<T> {
   readonly #keyFunc: KeyFunc;
   readonly #storage: ThreadSafeStore<Held<T>, I>;
   readonly #transform: TransformFunc<T> | undefined;
-  readonly #codec: ObjectCodec<T> | undefined;
+  readonly holding: Holding<T>;
+  #held: Cache<Held<T>, I> | undefined;
 
+  /** Makes an empty store, or one more view of the storage of another. */
   constructor(
-    keyFunc: KeyFunc,
-    storage: ThreadSafeStore<T, I> | ThreadSafeStore<Held<T>, I>,
-    transform: TransformFunc<T> | undefined,
-    codec?: ObjectCodec<T>,
+    holding: Holding<T>,
+    indexers: Indexers<T, I>,
+    transform?: TransformFunc<T>,
+    storage?: ThreadSafeStore<Held<T>, I>,
   ) {
-    this.#keyFunc = keyFunc;
-    this.#storage = storage as ThreadSafeStore<Held<T>, I>;
+    this.holding = holding;
+    this.#keyFunc = holding.keyFunc;
     this.#transform = transform;
-    this.#codec = codec;
+    if (storage !== undefined) {
+      this.#storage = storage;
+      return;
+    }
+    const held = holding.heldIndexers(indexers);
+    this.#storage = new ThreadSafeStore<Held<T>, I>(held);
+    holding.indexersAdded(held);
+  }
+
+  /** The same store with its objects in their held form. */
+  get held(): Cache<Held<T>, I> {
+    return this.#held ??= this.holding.holdsAsIs
+      ? this as unknown as Cache<Held<T>, I>
+      : new Cache<Held<T>, I>(
+        new UnopenedHolding(this.holding),
+        {} as Indexers<Held<T>, I>,
+        undefined,
+        this.#storage as ThreadSafeStore<Held<Held<T>>, I>,
+      );
   }
 
   get size(): number {
@@ -144,12 +157,12 @@ class Cache<T, I extends string> implements Indexer<T, I>, ReplacedInSteps<T>, I
 
   add(object: T): T | undefined {
     const key = keyOf(this.#keyFunc, object, "add");
-    return this.#opened(this.#storage.add(key, this.#held(key, this.#transformed(object))));
+    return this.#opened(this.#storage.add(key, this.holding.hold(this.#transformed(object), key)));
   }
 
   update(object: T): T | undefined {
     const key = keyOf(this.#keyFunc, object, "update");
-    return this.#opened(this.#storage.update(key, this.#held(key, this.#transformed(object))));
+    return this.#opened(this.#storage.update(key, this.holding.hold(this.#transformed(object), key)));
   }
 
   delete(object: Keyed<T>): T | undefined {
@@ -157,7 +170,7 @@ class Cache<T, I extends string> implements Indexer<T, I>, ReplacedInSteps<T>, I
   }
 
   list(): T[] {
-    return this.#allOpened(this.#storage.list());
+    return this.holding.peekList(this.#storage.list());
   }
 
   listKeys(): string[] {
@@ -165,8 +178,7 @@ class Cache<T, I extends string> implements Indexer<T, I>, ReplacedInSteps<T>, I
   }
 
   values(): IterableIterator<T> {
-    const held = this.#storage.values();
-    return this.#codec === undefined ? held as IterableIterator<T> : this.#codec.peekAll(held);
+    return this.holding.peekEach(this.#storage.values());
   }
 
   get(object: Keyed<T>): T | undefined {
@@ -199,7 +211,7 @@ class Cache<T, I extends string> implements Indexer<T, I>, ReplacedInSteps<T>, I
           ...(onRejected && {
             onRejected: (error, held) => {
               const instead = onRejected(error, this.#opened(held) as T);
-              return instead === undefined ? undefined : this.#held(error.key, instead);
+              return instead === undefined ? undefined : this.holding.hold(instead, error.key);
             },
           }),
         },
@@ -222,12 +234,12 @@ class Cache<T, I extends string> implements Indexer<T, I>, ReplacedInSteps<T>, I
     objects: readonly T[],
     stepObjects: number,
   ): Generator<undefined, { held: readonly Held<T>[]; keys: readonly string[] | undefined }, undefined> {
-    if (this.#transform === undefined && this.#codec === undefined) return { held: objects, keys: undefined };
+    if (this.#transform === undefined && this.holding.holdsAsIs) return { held: objects, keys: undefined };
     const held: Held<T>[] = [];
     const keys: string[] = [];
     for (const object of objects) {
       const key = keyOf(this.#keyFunc, object, "replace");
-      held.push(this.#held(key, this.#transformed(object)));
+      held.push(this.holding.hold(this.#transformed(object), key));
       if (keys.push(key) % stepObjects === 0) yield;
     }
     return { held, keys };
@@ -246,11 +258,11 @@ class Cache<T, I extends string> implements Indexer<T, I>, ReplacedInSteps<T>, I
   transaction(writes: readonly Transaction<T>[]): void {
     const keyed = keyedWrites(this.#keyFunc, writes);
     const { writes: held } = keyed as { writes: KeyedTransaction<Held<T>>[] };
-    if (this.#codec !== undefined) {
+    if (!this.holding.holdsAsIs) {
       for (let i = 0; i < held.length; i++) {
         const write = held[i];
         if (write.type !== "Delete") {
-          held[i] = { ...write, object: this.#codec.encode(write.object, write.key) };
+          held[i] = { ...write, object: this.holding.hold(write.object, write.key) };
         }
       }
     }
@@ -271,7 +283,7 @@ class Cache<T, I extends string> implements Indexer<T, I>, ReplacedInSteps<T>, I
   }
 
   index(indexName: I, object: T): T[] {
-    return this.#allOpened(this.#storage.index(indexName, object));
+    return this.holding.peekList(this.#storage.index(indexName, object));
   }
 
   indexKeys(indexName: I, value: string): string[] {
@@ -283,12 +295,11 @@ class Cache<T, I extends string> implements Indexer<T, I>, ReplacedInSteps<T>, I
   }
 
   byIndex(indexName: I, value: string): T[] {
-    return this.#allOpened(this.#storage.byIndex(indexName, value));
+    return this.holding.peekList(this.#storage.byIndex(indexName, value));
   }
 
   eachByIndex(indexName: I, value: string): IterableIterator<T> {
-    const held = this.#storage.eachByIndex(indexName, value);
-    return this.#codec === undefined ? held as IterableIterator<T> : this.#codec.peekAll(held);
+    return this.holding.peekEach(this.#storage.eachByIndex(indexName, value));
   }
 
   countByIndex(indexName: I, value: string): number {
@@ -300,47 +311,31 @@ class Cache<T, I extends string> implements Indexer<T, I>, ReplacedInSteps<T>, I
   }
 
   byIndices(values: IndexValues<I>): T[] {
-    return this.#allOpened(this.#storage.byIndices(values));
+    return this.holding.peekList(this.#storage.byIndices(values));
   }
 
   getIndexers(): Record<I, IndexFunc<T>> {
-    const indexers = this.#storage.getIndexers();
-    return this.#codec === undefined ? indexers as Record<I, IndexFunc<T>> : this.#codec.unwrapped(indexers);
+    return this.holding.ownIndexers(this.#storage.getIndexers());
   }
 
   addIndexers<J extends string>(indexers: Indexers<T, J>): Indexer<T, I | J> {
-    const wrapped = this.#wrapped(indexers);
-    this.#storage.addIndexers(wrapped);
-    this.#codec?.asksEarly(wrapped);
+    const held = this.holding.heldIndexers(indexers);
+    this.#storage.addIndexers(held);
+    this.holding.indexersAdded(held);
     return this as unknown as Indexer<T, I | J>;
   }
 
   *addIndexersSteps(indexers: Indexers<T>, options?: { readonly stepObjects?: number }): Steps {
-    const wrapped = this.#wrapped(indexers);
-    yield* this.#storage.addIndexersSteps(wrapped, options);
-    this.#codec?.asksEarly(wrapped);
-  }
-
-  #wrapped<J extends string>(indexers: Indexers<T, J>): Indexers<Held<T>, J> {
-    return this.#codec === undefined ? indexers as Indexers<Held<T>, J> : this.#codec.wrapped(indexers);
+    const held = this.holding.heldIndexers(indexers);
+    yield* this.#storage.addIndexersSteps(held, options);
+    this.holding.indexersAdded(held);
   }
 
   #transformed(object: T): T {
     return this.#transform === undefined ? object : transformed(this.#transform, object);
   }
 
-  #held(key: string, object: T): Held<T> {
-    return this.#codec === undefined ? object : this.#codec.encode(object, key);
-  }
-
   #opened(held: Held<T> | undefined): T | undefined {
-    return this.#codec === undefined || held === undefined ? held as T | undefined : this.#codec.decode(held);
-  }
-
-  #allOpened(held: Held<T>[]): T[] {
-    if (this.#codec !== undefined) {
-      for (let i = 0; i < held.length; i++) held[i] = this.#codec.peek(held[i]) as Held<T>;
-    }
-    return held as T[];
+    return held === undefined ? undefined : this.holding.open(held);
   }
 }

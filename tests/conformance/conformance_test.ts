@@ -5,6 +5,7 @@
  */
 
 import { describe, it } from "node:test";
+import { shortTexts } from "@listwatch/cache";
 import { caseFiles } from "./cases/mod.ts";
 import { testsOf } from "./file_tests.ts";
 import type { Case } from "./suites/harness.ts";
@@ -21,12 +22,12 @@ const encoded = [
   {
     suite: "shared_informer",
     title: "shared_informer with encoded storage",
-    run: (caze: Case) => runSharedInformerCase(caze, { storage: "encoded" }),
+    run: (caze: Case) => runSharedInformerCase(caze, { storage: shortTexts() }),
   },
   {
     suite: "store",
     title: "store with encoded storage",
-    run: (caze: Case) => runStoreCase(caze, { storage: "encoded" }),
+    run: (caze: Case) => runStoreCase(caze, { storage: shortTexts() }),
   },
 ];
 

@@ -1,14 +1,15 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { type KubernetesObject, labelIndexFunc, metaNamespaceKey } from "@listwatch/cache";
+import { type KubernetesObject, labelIndexFunc, metaNamespaceKey, shortTexts } from "@listwatch/cache";
 import { parseResource } from "@listwatch/cache/client";
 import { readApi } from "@listwatch/cache/hono";
 import fc from "fast-check";
 import { EventLog } from "../../src/hono/event_log.ts";
 import { withoutTypeText, withType, withTypeText } from "../../src/hono/typed_object.ts";
 import { openedEvent } from "../../src/informer/opened_event.ts";
-import { newEncodedIndexer } from "../../src/store/cache.ts";
-import { EncodedObject, type Held } from "../../src/store/object_codec.ts";
+import { newCache } from "../../src/store/cache.ts";
+import type { Held } from "../../src/store/holding.ts";
+import { EncodedObject } from "../../src/store/short_texts.ts";
 import type { StoreEvent } from "../../src/informer/store_event.ts";
 import { FakeClock, settle } from "../../src/util/clock.ts";
 import { object, type TestObject } from "./fake_informer.ts";
@@ -17,16 +18,21 @@ import { get, names, WatchReader } from "./reading.ts";
 /** An informer with a store of encoded objects, none of which stay decoded, that counts what is decoded. */
 function counting(objects: readonly TestObject[], resourceVersion: number) {
   const count = { decoded: 0 };
-  const { indexer, held, codec } = newEncodedIndexer<TestObject, string>(metaNamespaceKey, {
-    labels: labelIndexFunc(["app"]),
-  }, { hotObjects: 0, onDecoded: () => count.decoded++ });
-  held.replace(objects.map((one) => codec.encodeEarly(one)), String(resourceVersion));
-  const observers = new Set<(event: StoreEvent<TestObject>) => void>();
+  const indexer = newCache<TestObject, string>(metaNamespaceKey, { labels: labelIndexFunc(["app"]) }, {
+    storage: shortTexts({ hotObjects: 0 }),
+    onOpened: () => count.decoded++,
+  });
+  const { held, holding } = indexer;
+  held.replace(objects.map((one) => holding.holdEarly(one)), String(resourceVersion));
+  const observers = new Set<(event: StoreEvent<Held<TestObject>>) => void>();
   const informer = {
     indexer,
     hasSynced: () => true,
     status: () => ({ phase: "watching" }),
     observe(observer: (event: StoreEvent<TestObject>) => void) {
+      return this.observeHeld((event) => observer(openedEvent(event, holding)));
+    },
+    observeHeld(observer: (event: StoreEvent<Held<TestObject>>) => void) {
       observers.add(observer);
       return () => observers.delete(observer);
     },
@@ -34,12 +40,12 @@ function counting(objects: readonly TestObject[], resourceVersion: number) {
   const put = (next: TestObject) => {
     const key = metaNamespaceKey(next);
     const oldObject = held.getByKey(key);
-    held.update(codec.encodeEarly(next));
+    held.update(holding.holdEarly(next));
     const object = held.getByKey(key) as Held<TestObject>;
     const event: StoreEvent<Held<TestObject>> = oldObject === undefined
       ? { type: "added", key, object }
       : { type: "updated", key, object, oldObject };
-    for (const observer of observers) observer(openedEvent(event, codec));
+    for (const observer of observers) observer(event);
   };
   const clock = new FakeClock();
   const api = readApi({ resources: [{ informer, resource: "v1/pods" }], allowAnonymous: true, clock });

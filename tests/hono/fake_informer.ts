@@ -2,8 +2,9 @@ import { type Indexer, type Indexers, type KubernetesObject, metaNamespaceKey } 
 import type { StoreChange, StoreEvent } from "@listwatch/cache/informer";
 import { openedEvent } from "../../src/informer/opened_event.ts";
 import { resourceVersionOf } from "../../src/meta/object.ts";
-import type { Held } from "../../src/store/object_codec.ts";
-import { newTestStore, type TestStore } from "./storages.ts";
+import type { Cache } from "../../src/store/cache.ts";
+import type { Held } from "../../src/store/holding.ts";
+import { newTestStore } from "./storages.ts";
 
 /** An object of the tests: any fields beside the metadata. */
 export interface TestObject extends KubernetesObject {
@@ -32,14 +33,14 @@ export function object(
 /** What an informer does as far as its readers can see, by hand and without a reflector. */
 export class FakeInformer {
   readonly indexer: Indexer<TestObject, string>;
-  readonly observers: Set<(event: StoreEvent<TestObject>) => void> = new Set();
-  readonly #store: TestStore<TestObject>;
+  readonly observers: Set<(event: StoreEvent<Held<TestObject>>) => void> = new Set();
+  readonly #store: Cache<TestObject, string>;
   synced = false;
   phase = "idle";
 
   constructor(indexers: Indexers<TestObject, string> = {}) {
     this.#store = newTestStore(indexers);
-    this.indexer = this.#store.indexer;
+    this.indexer = this.#store;
   }
 
   /** Synced from the start, with these objects. */
@@ -58,6 +59,10 @@ export class FakeInformer {
   }
 
   observe(observer: (event: StoreEvent<TestObject>) => void): () => void {
+    return this.observeHeld((event) => observer(openedEvent(event, this.#store.holding)));
+  }
+
+  observeHeld(observer: (event: StoreEvent<Held<TestObject>>) => void): () => void {
     this.observers.add(observer);
     return () => this.observers.delete(observer);
   }
@@ -84,7 +89,7 @@ export class FakeInformer {
     const last = object(name, resourceVersion);
     const final = { ...known, metadata: { ...known?.metadata, ...last.metadata } };
     this.indexer.delete(final);
-    this.#tell({ type: "deleted", key: name, object: this.#store.codec?.encode(final) ?? final, oldObject });
+    this.#tell({ type: "deleted", key: name, object: this.#store.holding.hold(final), oldObject });
   }
 
   /** Nothing changed up to a resourceVersion. */
@@ -119,8 +124,6 @@ export class FakeInformer {
   }
 
   #tell(event: StoreEvent<Held<TestObject>>): void {
-    const { codec } = this.#store;
-    const told = codec === undefined ? event as StoreEvent<TestObject> : openedEvent(event, codec);
-    for (const observer of this.observers) observer(told);
+    for (const observer of this.observers) observer(event);
   }
 }

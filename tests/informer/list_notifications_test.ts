@@ -1,6 +1,8 @@
 import type { KubernetesObject } from "@listwatch/cache";
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
+import { metaNamespaceKey } from "../../src/meta/keys.ts";
+import { ObjectHolding } from "../../src/store/holding.ts";
 import { notify } from "../../src/informer/event_handler.ts";
 import { type ListCursor, ListNotifications } from "../../src/informer/list_notifications.ts";
 import { DeletedFinalStateUnknown } from "../../src/meta/tombstone.ts";
@@ -26,7 +28,7 @@ function drain(cursor: ListCursor<KubernetesObject>): string[] {
   const recorder = new Recorder();
   for (let left = cursor.length; left > 0; left--) {
     assert.equal(cursor.length, left);
-    notify(recorder, cursor.shift()!);
+    notify(recorder, cursor.shift()!, new ObjectHolding(metaNamespaceKey));
   }
   assert.equal(cursor.shift(), undefined);
   return recorder.calls;

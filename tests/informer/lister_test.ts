@@ -8,6 +8,7 @@ import {
   metaNamespaceIndex,
   metaNamespaceKey,
   newLister,
+  shortTexts,
   StatusError,
 } from "@listwatch/cache";
 import { listAll, listAllByNamespace } from "@listwatch/cache/informer";
@@ -19,7 +20,7 @@ import {
 } from "@listwatch/cache/selectors";
 import { newIndexer, newStore, NoMetaError } from "@listwatch/cache/store";
 import { node, pod } from "@listwatch/cache/testing";
-import { newEncodedIndexer } from "../../src/store/cache.ts";
+import { newCache } from "../../src/store/cache.ts";
 
 const pods = [
   pod("web-1", { namespace: "shop", labels: { app: "web", tier: "front" } }),
@@ -33,7 +34,7 @@ function newPods(indexed = true, storage: "objects" | "encoded" = "objects") {
   const indexer = newIndexer<KubernetesObject>(
     metaNamespaceKey,
     indexed ? { namespace: metaNamespaceIndex } : {},
-    { storage },
+    { storage: storage === "encoded" ? shortTexts() : undefined },
   );
   indexer.replace(pods, "1");
   return indexer;
@@ -221,9 +222,9 @@ describe("listing a store", () => {
 
   it("decodes nothing of an encoded store but what is selected", () => {
     let decoded = 0;
-    const { indexer } = newEncodedIndexer<KubernetesObject, string>(metaNamespaceKey, {}, {
-      hotObjects: 0,
-      onDecoded: () => decoded++,
+    const indexer = newCache<KubernetesObject, string>(metaNamespaceKey, {}, {
+      storage: shortTexts({ hotObjects: 0 }),
+      onOpened: () => decoded++,
     });
     indexer.replace(pods, "1");
     assert.deepEqual(keys(newLister(indexer, "v1/pods").list("app=db")), ["shop/db-1"]);

@@ -1,6 +1,12 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { type Clock, type KubernetesObject, SharedIndexInformer, silentLogger } from "@listwatch/cache";
+import {
+  type Clock,
+  type KubernetesObject,
+  SharedIndexInformer,
+  shortTexts,
+  silentLogger,
+} from "@listwatch/cache";
 import { type ListerWatcher, type ListPage, realClock } from "@listwatch/cache/reflector";
 import { FakeClock } from "@listwatch/cache/testing";
 import { nextTurn } from "../../src/util/clock.ts";
@@ -62,7 +68,7 @@ describe("a list of many objects", () => {
     it(`is stored in several turns, and seen as one step (${storage})`, async () => {
       const source = sourceOf([items(1)]);
       const informer = new SharedIndexInformer<Item, "byNode">(source, {
-        storage,
+        storage: storage === "encoded" ? shortTexts() : undefined,
         indexers: { byNode: (item) => [item.node] },
         clock: impatientClock(),
         logger: silentLogger,
@@ -126,7 +132,7 @@ describe("a list of many objects", () => {
       const source = sourceOf([items(1), changed]);
       const errors: string[] = [];
       const informer = new SharedIndexInformer<Item, "byNode">(source, {
-        storage,
+        storage: storage === "encoded" ? shortTexts() : undefined,
         indexers: { byNode: (item) => [item.node] },
         clock: {
           ...impatientClock(),

@@ -2,6 +2,7 @@ import fc from "fast-check";
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import type { KubernetesObject } from "@listwatch/cache";
+import { ObjectHolding } from "../../src/store/holding.ts";
 import { type Notification, notify } from "../../src/informer/event_handler.ts";
 import { ListNotifications } from "../../src/informer/list_notifications.ts";
 import { Mailbox, type MailboxOptions } from "../../src/informer/mailbox.ts";
@@ -75,9 +76,13 @@ function versioned(name: string, version: number): KubernetesObject {
   return { metadata: { ...named(name).metadata, resourceVersion: String(version) } };
 }
 
+const HOLDING = new ObjectHolding<KubernetesObject>(metaNamespaceKey);
+
 function drain(mailbox: Mailbox<KubernetesObject>): string[] {
   const recorder = new Recorder();
-  for (let next = mailbox.shift(); next !== undefined; next = mailbox.shift()) notify(recorder, next);
+  for (let next = mailbox.shift(); next !== undefined; next = mailbox.shift()) {
+    notify(recorder, next, HOLDING);
+  }
   return recorder.calls;
 }
 

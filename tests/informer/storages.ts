@@ -3,6 +3,8 @@
  * @module
  */
 
+import { shortTexts } from "@listwatch/cache";
+import type { NewHolding } from "@listwatch/cache/store";
 import { type StorageSuites, suitesFor } from "../storages.ts";
 
 type Suites = StorageSuites<"objects" | "encoded">;
@@ -11,4 +13,8 @@ const suites: Suites = suitesFor(["objects", "encoded"]);
 
 export const describe: Suites["describe"] = suites.describe;
 export const it: Suites["it"] = suites.it;
-export const storage: Suites["storage"] = suites.storage;
+
+/** The storage of the suite that runs, as an option. */
+export function storage(): NewHolding | undefined {
+  return suites.storage() === "encoded" ? shortTexts() : undefined;
+}

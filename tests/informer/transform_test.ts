@@ -9,6 +9,7 @@ import {
   type KubernetesObject,
   SharedIndexInformer,
   type SharedIndexInformerOptions,
+  shortTexts,
   silentLogger,
 } from "@listwatch/cache";
 import { newInformer } from "@listwatch/cache/informer";
@@ -74,7 +75,7 @@ type Options = SharedIndexInformerOptions<Item>;
 describe("a transform that is not idempotent", () => {
   const queues: Record<string, Options> = {
     "the usual queue": {},
-    "objects encoded": { storage: "encoded" },
+    "objects encoded": { storage: shortTexts() },
     "a DeltaFIFO": { queue: (context) => new DeltaFIFO<Item>({ ...context, emitDeltaTypeReplaced: true }) },
     "a RealFIFO that is not atomic": { queue: (context) => new RealFIFO<Item>(context) },
     "turns of one object": { turnObjects: 1 },

@@ -3,7 +3,7 @@
  * @module
  */
 
-import { type Logger, NetworkError, newCluster, SharedIndexInformer } from "@listwatch/cache";
+import { type Logger, NetworkError, newCluster, SharedIndexInformer, shortTexts } from "@listwatch/cache";
 import type { FetchFunction } from "@listwatch/cache/client";
 import type { StoreEvent } from "@listwatch/cache/informer";
 import { DeltaFIFO } from "@listwatch/cache/queue";
@@ -167,7 +167,7 @@ export class Program {
       logger,
       resyncPeriodMs: config.resyncPeriodMs,
       notifyUnchanged: config.notifyUnchanged,
-      storage: config.storage,
+      storage: config.storage === "encoded" ? shortTexts() : undefined,
       indexers: newIndexers(config.refuses === "index" ? (object) => this.#judge.refuses(object) : undefined),
       ...(config.refuses === "transform" && { transform: this.#judge.transform }),
       ...(config.queue === "delta" && {

@@ -1,16 +1,26 @@
 /**
  * `describe` and `it` that run each suite once for every storage that a store can have, and the functions that make
- * stores with it. The third, `cold`, is the encoded one with nothing kept decoded.
+ * stores with it: `cold` is short texts with nothing kept decoded.
  * @module
  */
 
 import assert from "node:assert/strict";
-import type { Indexer, Indexers, KeyFunc } from "@listwatch/cache";
-import { newIndexer as newIndexerOf, type Store, type StoreOptions } from "@listwatch/cache/store";
-import { newEncodedIndexer } from "../../src/store/cache.ts";
+import { type Indexer, type Indexers, type KeyFunc, shortTexts } from "@listwatch/cache";
+import {
+  type NewHolding,
+  newIndexer as newIndexerOf,
+  type Store,
+  type StoreOptions,
+} from "@listwatch/cache/store";
 import { type StorageSuites, suitesFor } from "../storages.ts";
 
 type Storage = "objects" | "encoded" | "cold";
+
+const HOLDINGS: Record<Storage, () => NewHolding | undefined> = {
+  objects: () => undefined,
+  encoded: () => shortTexts(),
+  cold: () => shortTexts({ hotObjects: 0 }),
+};
 
 type Suites = StorageSuites<Storage>;
 
@@ -37,9 +47,5 @@ export function newIndexer<T, I extends string = string>(
   indexers: Indexers<T, I>,
   options: StoreOptions<T> = {},
 ): Indexer<T, I> {
-  const current = storage();
-  if (current === "cold") {
-    return newEncodedIndexer<T, I>(keyFunc, indexers, { ...options, hotObjects: 0 }).indexer;
-  }
-  return newIndexerOf<T, I>(keyFunc, indexers, { storage: current, ...options });
+  return newIndexerOf<T, I>(keyFunc, indexers, { storage: HOLDINGS[storage()](), ...options });
 }

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { describe as describeOnce } from "node:test";
-import { DeletedFinalStateUnknown, metaNamespaceKey } from "@listwatch/cache";
+import { DeletedFinalStateUnknown, metaNamespaceKey, shortTexts } from "@listwatch/cache";
 import {
   ExplicitKey,
   IndexFuncError,
@@ -38,10 +38,10 @@ const kinds: Record<string, () => Store<Thing>> = {
   newStore: () => newStore<Thing>(metaNamespaceKey),
   newIndexer: () =>
     newIndexer<Thing, "byValue">(metaNamespaceKey, { byValue: ({ value }) => value ? [value] : [] }),
-  "newStore (encoded)": () => newStore<Thing>(metaNamespaceKey, { storage: "encoded" }),
+  "newStore (encoded)": () => newStore<Thing>(metaNamespaceKey, { storage: shortTexts() }),
   "newIndexer (encoded)": () =>
     newIndexer<Thing, "byValue">(metaNamespaceKey, { byValue: ({ value }) => value ? [value] : [] }, {
-      storage: "encoded",
+      storage: shortTexts(),
     }),
   newTTLStore: () => newTTLStore<Thing>(metaNamespaceKey, 60_000),
   newExpirationStore: () => newExpirationStore<Thing>(metaNamespaceKey, { isExpired: () => false }),

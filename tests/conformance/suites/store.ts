@@ -27,7 +27,7 @@ import {
  */
 export async function runStoreCase(
   caze: Case,
-  { storage = "objects" }: Pick<StoreOptions<unknown>, "storage"> = {},
+  { storage }: Pick<StoreOptions<unknown>, "storage"> = {},
 ): Promise<void> {
   const { options } = caze;
   const indexer: Indexer<unknown> = newIndexer<unknown>(

@@ -2,7 +2,7 @@
  * Stored objects as short texts.
  *
  * 50,000 Pods of 4.6 KB take 466 MB as objects. Most of that is said again and again: Pods have the same fields, and
- * many of them the same values. With `storage: "encoded"` a store holds each object as an {@linkcode EncodedObject}: its
+ * many of them the same values. With `storage: shortTexts()` a store holds each object as an {@linkcode EncodedObject}: its
  * key, some of its metadata, and a string of one byte a character that holds all of it, a seventh as long as the
  * object's JSON text. That is 68 MB, indices included. A read decodes it.
  *
@@ -33,15 +33,15 @@
 import type { KeyFunc } from "../meta/keys.ts";
 import { metaOf, resourceVersionOf } from "../meta/object.ts";
 import { isSameJson } from "../util/same_json.ts";
+import type { Held, HeldObject, Holding, HoldingOptions, NewHolding } from "./holding.ts";
 import { type Indexers, type IndexFunc, readsLiveMetadata } from "./index_func.ts";
-import type { Indexer } from "./indexer.ts";
 import { TextCodec } from "./text_codec.ts";
 
 /**
  * An object, encoded: immutable, and as good as the object wherever only its key and the metadata that is live matter,
  * in `metaOf` for one.
  */
-export class EncodedObject {
+export class EncodedObject implements HeldObject {
   /** What the key function gives for the object. */
   readonly key: string;
   readonly uid: string | undefined;
@@ -53,7 +53,7 @@ export class EncodedObject {
   /** For the codec that made it. */
   readonly text: string;
 
-  /** Made by an {@linkcode ObjectCodec}. */
+  /** Made by an {@linkcode ShortTextHolding}. */
   constructor(key: string, metadata: LiveMetadata, text: string) {
     this.key = key;
     this.uid = metadata.uid;
@@ -79,50 +79,45 @@ interface LiveMetadata {
 
 type Labels = Readonly<Record<string, string>>;
 
-/** An object as a store holds it. */
-export type Held<T> = T | EncodedObject;
-
-/** What is behind an indexer whose objects are held encoded. */
-export interface EncodedContent<T> {
-  /** The same content, as it is held. */
-  readonly held: Indexer<Held<T>>;
-  readonly codec: ObjectCodec<T>;
-}
-
-/** By indexer. */
-const encodedContents = new WeakMap<object, EncodedContent<unknown>>();
-
-/**
- * What is behind an indexer; `undefined` if it holds objects as they are. For those who keep what they read, and would
- * keep decoded objects otherwise.
- */
-export function encodedContentOf<T>(indexer: object): EncodedContent<T> | undefined {
-  return encodedContents.get(indexer) as EncodedContent<T> | undefined;
-}
-
-/** Says what is behind an indexer; for its maker. */
-export function setEncodedContent<T>(indexer: object, content: EncodedContent<T>): void {
-  encodedContents.set(indexer, content as EncodedContent<unknown>);
-}
-
-/** Options of {@linkcode ObjectCodec}. */
-export interface ObjectCodecOptions {
+/** Options of {@linkcode shortTexts}. */
+export interface ShortTextsOptions {
   /** How many objects are kept decoded; 128 by default. */
   readonly hotObjects?: number;
-  /** Given every object that was decoded, before anyone has it. */
-  readonly onDecoded?: (object: unknown) => void;
+}
+
+/**
+ * Holds the objects of stores and informers as short texts that are decoded when they are read, for a sixth of the memory:
+ * for isolates of 128 MB. Pass it as their `storage`.
+ *
+ * A decoded object equals the one that was put in, and is another one, unless it was written or looked up a short while
+ * ago. Only what can be written as JSON is encoded; other values are held as they are, and a property that is `undefined`
+ * is left out. In an informer, what waits in the queue and for handlers is encoded too, and so is a list while it
+ * arrives, unless there is a `queue` of your own.
+ *
+ * @example
+ * ```ts
+ * import { type KubernetesObject, metaNamespaceKey, newStore, shortTexts } from "@listwatch/cache";
+ * const store = newStore<KubernetesObject>(metaNamespaceKey, { storage: shortTexts() });
+ * store.add({ metadata: { namespace: "shop", name: "web-1" } });
+ * console.log(store.getByKey("shop/web-1")?.metadata?.name); // web-1
+ * ```
+ */
+export function shortTexts(options: ShortTextsOptions = {}): NewHolding {
+  return <T>(keyFunc: KeyFunc, { onOpened }: HoldingOptions = {}) =>
+    new ShortTextHolding<T>(keyFunc, { ...options, ...(onOpened && { onOpened }) });
 }
 
 /** Encodes and decodes the objects of one store. */
-export class ObjectCodec<T> {
+export class ShortTextHolding<T> implements Holding<T> {
+  readonly holdsAsIs: boolean = false;
   readonly #texts = new TextCodec();
   readonly #keyFunc: KeyFunc;
-  readonly #options: ObjectCodecOptions;
+  readonly #options: ShortTextsOptions & HoldingOptions;
   /** In the order they were used, the latest last. */
   readonly #hot = new Map<EncodedObject, T>();
   /** The index functions that are asked early. */
   readonly #early: IndexFunc<T>[] = [];
-  /** What {@linkcode ObjectCodec.wrapped} made of which. */
+  /** What {@linkcode Holding.heldIndexers} made of which. */
   readonly #wrappers = new WeakMap<IndexFunc<Held<T>>, Wrapper<T>>();
   /** What was decoded last for an index function: there may be several, and each is asked about it. */
   #indexed: { readonly held: EncodedObject; readonly object: T } | undefined;
@@ -132,8 +127,8 @@ export class ObjectCodec<T> {
   /** What they gave when an object was encoded; `undefined` where they threw. */
   #indexValues = new WeakMap<EncodedObject, (readonly string[] | undefined)[]>();
 
-  /** Makes a codec for objects that have these keys. */
-  constructor(keyFunc: KeyFunc, options: ObjectCodecOptions = {}) {
+  /** Makes the holding of objects that have these keys. */
+  constructor(keyFunc: KeyFunc, options: ShortTextsOptions & HoldingOptions = {}) {
     this.#keyFunc = keyFunc;
     this.#options = options;
   }
@@ -141,14 +136,19 @@ export class ObjectCodec<T> {
   /** The key function, for objects that may be encoded. */
   readonly keyFunc: KeyFunc = (held) => held instanceof EncodedObject ? held.key : this.#keyFunc(held);
 
+  isHeld(value: unknown): boolean {
+    return value instanceof EncodedObject;
+  }
+
   /**
    * Encodes an object; returns it as it is if it is encoded already, is no plain JSON value, or has no key.
    *
    * @param key Its key, where that is not what the key function gives.
    */
-  encode(object: Held<T>, key?: string): Held<T> {
+  hold(object: Held<T>, key?: string): Held<T> {
     if (object instanceof EncodedObject || typeof object !== "object" || !isPlain(object, 0)) return object;
-    const live = this.#liveMetadata(object);
+    const own = object as T;
+    const live = this.#liveMetadata(own);
     if (live === undefined) return object;
     try {
       key ??= this.#keyFunc(object);
@@ -156,16 +156,16 @@ export class ObjectCodec<T> {
       return object; // whoever needs the key gets to see why there is none
     }
     const encoded = new EncodedObject(key, live, this.#texts.encode(JSON.stringify(object)));
-    this.#heat(encoded, object);
+    this.#heat(encoded, own);
     return encoded;
   }
 
   /**
    * Encodes an object that will be stored much later, with others: asks the index functions now, while it is at hand. To
-   * be followed by {@linkcode ObjectCodec.stored}.
+   * be followed by {@linkcode ShortTextHolding.listStored}.
    */
-  encodeEarly(object: T): Held<T> {
-    const held = this.encode(object);
+  holdEarly(object: T): Held<T> {
+    const held = this.hold(object);
     if (held instanceof EncodedObject && this.#early.length > 0) {
       const values = this.#early.map((indexFunc) => {
         try {
@@ -180,14 +180,14 @@ export class ObjectCodec<T> {
   }
 
   /** What was encoded early has been stored. */
-  stored(): void {
+  listStored(): void {
     this.#indexed = undefined;
     this.#indexValues = new WeakMap();
   }
 
   /** The object, which is hot from then on. */
-  decode(held: Held<T>): T {
-    if (!(held instanceof EncodedObject)) return held;
+  open(held: Held<T>): T {
+    if (!(held instanceof EncodedObject)) return held as T;
     const object = this.peek(held);
     this.#heat(held, object);
     return object;
@@ -195,16 +195,20 @@ export class ObjectCodec<T> {
 
   /** The object, leaving what is hot. */
   peek(held: Held<T>): T {
-    if (!(held instanceof EncodedObject)) return held;
+    if (!(held instanceof EncodedObject)) return held as T;
     const hot = this.#hot.get(held);
     if (hot !== undefined) return hot;
-    const object = JSON.parse(this.json(held));
-    this.#options.onDecoded?.(object);
+    const object = JSON.parse(this.#text(held));
+    this.#options.onOpened?.(object);
     return object;
   }
 
   /** The object's JSON text, as `JSON.stringify` writes it but for characters that are not ASCII, which are escaped. */
-  json({ text }: EncodedObject): string {
+  json(held: Held<T>): string | undefined {
+    return held instanceof EncodedObject ? this.#text(held) : undefined;
+  }
+
+  #text({ text }: EncodedObject): string {
     return this.#texts.decode(text);
   }
 
@@ -214,8 +218,8 @@ export class ObjectCodec<T> {
    */
   isSameContent(a: Held<T>, b: Held<T>): boolean {
     if (a instanceof EncodedObject && b instanceof EncodedObject && a.text === b.text) return true;
-    if (this.#isCold(a)) return this.#isSameAsText(b, this.json(a));
-    if (this.#isCold(b)) return this.#isSameAsText(a, this.json(b));
+    if (this.#isCold(a)) return this.#isSameAsText(b, this.#text(a));
+    if (this.#isCold(b)) return this.#isSameAsText(a, this.#text(b));
     return isSameJson(this.peek(a), this.peek(b));
   }
 
@@ -224,7 +228,7 @@ export class ObjectCodec<T> {
   }
 
   #isSameAsText(held: Held<T>, json: string): boolean {
-    if (this.#isCold(held) && this.json(held) === json) return true;
+    if (this.#isCold(held) && this.#text(held) === json) return true;
     const object = this.peek(held);
     try {
       return JSON.stringify(object) === json || isSameJson(object, JSON.parse(json));
@@ -233,18 +237,22 @@ export class ObjectCodec<T> {
     }
   }
 
-  /** One after the other, as {@linkcode ObjectCodec.peek}. */
-  *peekAll(held: Iterable<Held<T>>): IterableIterator<T> {
+  peekList(held: Held<T>[]): T[] {
+    for (let i = 0; i < held.length; i++) held[i] = this.peek(held[i]) as Held<T>;
+    return held as T[];
+  }
+
+  *peekEach(held: IterableIterator<Held<T>>): IterableIterator<T> {
     for (const one of held) yield this.peek(one);
   }
 
   /** Index functions for objects that may be encoded. Those that need no more than what is live are themselves. */
-  wrapped<I extends string>(indexers: Indexers<T, I>): Indexers<Held<T>, I> {
+  heldIndexers<I extends string>(indexers: Indexers<T, I>): Indexers<Held<T>, I> {
     return mapped(indexers, (indexFunc): IndexFunc<Held<T>> => {
       if (readsLiveMetadata(indexFunc)) return indexFunc as IndexFunc<Held<T>>;
       const wrapper: Wrapper<T> = { indexFunc, early: undefined };
       const wrapped: IndexFunc<Held<T>> = (held) => {
-        if (!(held instanceof EncodedObject)) return indexFunc(held);
+        if (!(held instanceof EncodedObject)) return indexFunc(held as T);
         const known = wrapper.early === undefined ? undefined : this.#indexValues.get(held)?.[wrapper.early];
         return known ?? indexFunc(this.#decodedToIndex(held));
       };
@@ -254,7 +262,7 @@ export class ObjectCodec<T> {
   }
 
   /** From now on these index functions, which were wrapped, are asked when an object is encoded early. */
-  asksEarly(wrapped: Indexers<Held<T>>): void {
+  indexersAdded(wrapped: Indexers<Held<T>>): void {
     for (const one of Object.values(wrapped)) {
       const wrapper = this.#wrappers.get(one);
       if (wrapper !== undefined) wrapper.early = this.#early.push(wrapper.indexFunc) - 1;
@@ -262,7 +270,7 @@ export class ObjectCodec<T> {
   }
 
   /** The index functions that were wrapped. */
-  unwrapped<I extends string>(indexers: Indexers<Held<T>, I>): Record<I, IndexFunc<T>> {
+  ownIndexers<I extends string>(indexers: Indexers<Held<T>, I>): Record<I, IndexFunc<T>> {
     return mapped(indexers, (wrapped) => this.#wrappers.get(wrapped)?.indexFunc ?? wrapped as IndexFunc<T>);
   }
 

@@ -6,11 +6,13 @@ import {
   SharedIndexInformer,
   type SharedIndexInformerOptions,
   SharedInformerFactory,
+  shortTexts,
   silentLogger,
 } from "@listwatch/cache";
 import type { StoreEvent } from "@listwatch/cache/informer";
+import type { NewHolding } from "@listwatch/cache/store";
 import { FakeClock, InMemoryApiServer, pod } from "@listwatch/cache/testing";
-import { EncodedObject } from "../../src/store/object_codec.ts";
+import { EncodedObject } from "../../src/store/short_texts.ts";
 
 /** More than are kept decoded. */
 const MANY = 400;
@@ -32,7 +34,7 @@ async function newWorld<I extends string = never>(
     "v1/pods",
   );
   const informer = new SharedIndexInformer<Pod, I>(source, {
-    storage: "encoded",
+    storage: shortTexts(),
     clock,
     logger: silentLogger,
     ...options,
@@ -174,7 +176,7 @@ describe("a list of an informer with encoded storage", () => {
         return page;
       },
       watch: (options, context) => pods.watch(options, context),
-    }, { storage: "encoded", clock, logger: silentLogger, reflector: { useWatchList: false } });
+    }, { storage: shortTexts(), clock, logger: silentLogger, reflector: { useWatchList: false } });
     await using _ = informer.start();
     await clock.advance(10);
     server.closeWatches();
@@ -196,7 +198,7 @@ describe("the storage of an informer", () => {
     for (let i = 0; i < MANY; i++) server.create("v1/pods", pod(`web-${i}`));
     const cluster = newCluster({ server: "http://in-memory", fetch: server.fetch, clock });
     const factory = new SharedInformerFactory(cluster, {
-      informer: { storage: "encoded", clock, logger: silentLogger },
+      informer: { storage: shortTexts(), clock, logger: silentLogger },
     });
     const { informer: { indexer }, lister } = factory.forResource("v1/pods");
     factory.start();
@@ -210,11 +212,11 @@ describe("the storage of an informer", () => {
     await factory.shutdown();
   });
 
-  it("is refused if it is neither of the two", () => {
+  it("is refused if it makes no holding", () => {
     const source = newCluster({ server: "http://in-memory" }).resource("v1/pods");
     assert.throws(
-      () => new SharedIndexInformer(source, { storage: "bytes" as "objects" }),
-      /Cannot make a store with the storage "bytes": it must be "objects" or "encoded"/,
+      () => new SharedIndexInformer(source, { storage: "encoded" as unknown as NewHolding }),
+      /Cannot make a store with the storage "encoded": import and pass shortTexts\(\), or leave it out/,
     );
   });
 });

@@ -6,12 +6,13 @@ import {
   labelIndexFunc,
   metaNamespaceIndex,
   metaNamespaceKey,
+  shortTexts,
 } from "@listwatch/cache";
 import { pod } from "@listwatch/cache/testing";
-import { newEncodedIndexer } from "../../src/store/cache.ts";
+import { newCache } from "../../src/store/cache.ts";
 import type { IndexedInSteps } from "../../src/store/store.ts";
 import { finish } from "../../src/util/steps.ts";
-import { EncodedObject, ObjectCodec } from "../../src/store/object_codec.ts";
+import { EncodedObject, ShortTextHolding } from "../../src/store/short_texts.ts";
 import { TextCodec } from "../../src/store/text_codec.ts";
 import { propertyOptions } from "../property.ts";
 
@@ -127,7 +128,8 @@ describe("the index functions of an encoded store", () => {
   }));
 
   it("are forgotten where addIndexers fails, and are asked about nothing from then on", () => {
-    const { indexer, held, codec } = newEncodedIndexer<Pod, never>(metaNamespaceKey, {});
+    const indexer = newCache<Pod, never>(metaNamespaceKey, {}, { storage: shortTexts() });
+    const { held, holding } = indexer;
     indexer.replace(pods, "1");
     let asked = 0;
     const throwing = (pod: Pod) => {
@@ -146,19 +148,19 @@ describe("the index functions of an encoded store", () => {
       },
     );
     asked = 0;
-    held.update(codec.encodeEarly({ metadata: { namespace: "shop", name: "late" }, node: "node-1" }));
+    held.update(holding.holdEarly({ metadata: { namespace: "shop", name: "late" }, node: "node-1" }));
     assert.equal(asked, 0);
     const wider = indexer.addIndexers({ byNode: (pod) => [pod.node] });
-    held.update(codec.encodeEarly({ metadata: { namespace: "shop", name: "later" }, node: "node-9" }));
+    held.update(holding.holdEarly({ metadata: { namespace: "shop", name: "later" }, node: "node-9" }));
     assert.deepEqual(wider.indexKeys("byNode", "node-9"), ["shop/later"]);
     assert.equal(indexer.countByIndex("byNode" as never, "node-0"), 100);
   });
 
   it("decode an object once for several of them, and not at all for namespace and labels", () => {
     let decoded = 0;
-    const { indexer } = newEncodedIndexer<Pod, never>(metaNamespaceKey, {}, {
-      onDecoded: () => decoded++,
-      hotObjects: 0,
+    const indexer = newCache<Pod, never>(metaNamespaceKey, {}, {
+      storage: shortTexts({ hotObjects: 0 }),
+      onOpened: () => decoded++,
     });
     indexer.replace(pods, "1");
     decoded = 0;
@@ -176,13 +178,13 @@ describe("the index functions of an encoded store", () => {
   });
 });
 
-describe("an ObjectCodec", () => {
+describe("ShortTextHolding", () => {
   /** Encodes and decodes, with nothing hot. */
   function again(object: unknown): unknown {
-    const codec = new ObjectCodec<unknown>(keyFunc);
-    const held = codec.encode(object);
-    for (let i = 0; i < 200; i++) codec.encode({ i });
-    return codec.decode(held);
+    const holding = new ShortTextHolding<unknown>(keyFunc);
+    const held = holding.hold(object);
+    for (let i = 0; i < 200; i++) holding.hold({ i });
+    return holding.open(held);
   }
 
   it("gives back an equal object for every JSON object", () => {
@@ -241,23 +243,23 @@ describe("an ObjectCodec", () => {
   });
 
   it("keeps key, uid and resourceVersion at hand", () => {
-    const codec = new ObjectCodec<KubernetesObject>(metaNamespaceKey);
-    const held = codec.encode({
+    const holding = new ShortTextHolding<KubernetesObject>(metaNamespaceKey);
+    const held = holding.hold({
       metadata: { namespace: "shop", name: "web", uid: "u1", resourceVersion: "7" },
     });
     assert.ok(held instanceof EncodedObject);
-    assert.equal(codec.keyFunc(held), "shop/web");
+    assert.equal(holding.keyFunc(held), "shop/web");
     assert.equal(held.metadata?.uid, "u1");
     assert.equal(held.metadata?.resourceVersion, "7");
-    const bare = new ObjectCodec<KubernetesObject>(keyFunc).encode({});
+    const bare = new ShortTextHolding<KubernetesObject>(keyFunc).hold({});
     assert.ok(bare instanceof EncodedObject);
     assert.equal(bare.metadata, undefined);
   });
 
   it("keeps namespace and labels at hand, once for objects that have the same", () => {
-    const codec = new ObjectCodec<KubernetesObject>(metaNamespaceKey);
+    const holding = new ShortTextHolding<KubernetesObject>(metaNamespaceKey);
     const encoded = (name: string, labels: Record<string, string> | undefined, namespace = "shop") => {
-      const held = codec.encode({ metadata: { name, namespace, ...(labels && { labels }) } });
+      const held = holding.hold({ metadata: { name, namespace, ...(labels && { labels }) } });
       assert.ok(held instanceof EncodedObject);
       return held;
     };
@@ -277,29 +279,29 @@ describe("an ObjectCodec", () => {
   });
 
   it("keeps an object without a key as it is, for whoever asks for the key to find out", () => {
-    const codec = new ObjectCodec<KubernetesObject>(metaNamespaceKey);
+    const holding = new ShortTextHolding<KubernetesObject>(metaNamespaceKey);
     const keyless = { kind: "Pod" };
-    assert.equal(codec.encode(keyless), keyless);
-    assert.throws(() => codec.keyFunc(codec.encode(keyless)), /metadata/);
+    assert.equal(holding.hold(keyless), keyless);
+    assert.throws(() => holding.keyFunc(holding.hold(keyless)), /metadata/);
   });
 
   it("gives the same object to whoever asks twice, as long as it is hot", () => {
-    const codec = new ObjectCodec<KubernetesObject>(metaNamespaceKey);
+    const holding = new ShortTextHolding<KubernetesObject>(metaNamespaceKey);
     const object = pod("web");
-    const held = codec.encode(object);
-    assert.equal(codec.decode(held), object, "what was written is hot");
+    const held = holding.hold(object);
+    assert.equal(holding.open(held), object, "what was written is hot");
     for (let i = 0; i < 127; i++) {
-      codec.encode(pod(`p-${i}`));
-      if (i === 64) codec.decode(held); // used in between
+      holding.hold(pod(`p-${i}`));
+      if (i === 64) holding.open(held); // used in between
     }
-    assert.equal(codec.decode(held), object);
-    for (let i = 0; i < 128; i++) codec.encode(pod(`q-${i}`));
-    const decoded = codec.peek(held);
+    assert.equal(holding.open(held), object);
+    for (let i = 0; i < 128; i++) holding.hold(pod(`q-${i}`));
+    const decoded = holding.peek(held);
     assert.notEqual(decoded, object, "it went cold");
     assert.deepEqual(decoded, object);
-    assert.notEqual(codec.peek(held), decoded, "a peek does not warm it");
-    const warm = codec.decode(held);
-    assert.equal(codec.decode(held), warm);
-    assert.equal(codec.peek(held), warm);
+    assert.notEqual(holding.peek(held), decoded, "a peek does not warm it");
+    const warm = holding.open(held);
+    assert.equal(holding.open(held), warm);
+    assert.equal(holding.peek(held), warm);
   });
 });

@@ -1,0 +1,172 @@
+/**
+ * How a store holds objects.
+ * @module
+ */
+
+import type { KeyFunc } from "../meta/keys.ts";
+import { isSameJson } from "../util/same_json.ts";
+import type { Indexers, IndexFunc } from "./index_func.ts";
+
+/**
+ * An object in another form than its own: immutable, and as good as the object where only its key and this metadata
+ * matter (`metaOf` and `resourceVersionOf` read it).
+ */
+export interface HeldObject {
+  /** What the key function returns for the object. */
+  readonly key: string;
+  /** `undefined` for an object without metadata. */
+  readonly metadata: {
+    readonly uid: string | undefined;
+    readonly resourceVersion: string | undefined;
+    readonly namespace: string | undefined;
+    readonly labels: Readonly<Record<string, string>> | undefined;
+  } | undefined;
+}
+
+/** An object as a store holds it. */
+export type Held<T> = T | HeldObject;
+
+/**
+ * How one store holds its objects: their form, and everything that depends on it. Made by a {@linkcode NewHolding},
+ * and handed from the store to whoever passes its objects on (queue, handlers' mailboxes, the read API).
+ */
+export interface Holding<T> {
+  /** Whether objects are held as they are: `hold` and `open` return their argument. */
+  readonly holdsAsIs: boolean;
+  /** The key function, for objects in either form. */
+  readonly keyFunc: KeyFunc;
+  /** Whether a value is in the held form already. */
+  isHeld(value: unknown): boolean;
+  /**
+   * The held form of an object; of what is held already, or has no such form, the argument.
+   *
+   * @param key Its key, if that is not what the key function returns.
+   */
+  hold(object: Held<T>, key?: string): Held<T>;
+  /**
+   * The same for an object that is stored much later, with the rest of its list: its index values are computed now.
+   * Followed by {@linkcode Holding.listStored}.
+   */
+  holdEarly(object: T): Held<T>;
+  /** The list is stored: forget the index values computed early. */
+  listStored(): void;
+  /** The object, which may be remembered: opening it again soon returns the same one. */
+  open(held: Held<T>): T;
+  /** The object, which is not remembered: for walks through many. */
+  peek(held: Held<T>): T;
+  /** Opens all by {@linkcode Holding.peek}; may change and return the array. */
+  peekList(held: Held<T>[]): T[];
+  /** Opens each by {@linkcode Holding.peek}. */
+  peekEach(held: IterableIterator<Held<T>>): IterableIterator<T>;
+  /** The object's JSON text, if that costs less than the object; otherwise `undefined`. */
+  json(held: Held<T>): string | undefined;
+  /** Whether two objects have the same content. */
+  isSameContent(a: Held<T>, b: Held<T>): boolean;
+  /** Index functions for the held form. */
+  heldIndexers<I extends string>(indexers: Indexers<T, I>): Indexers<Held<T>, I>;
+  /** The store has these indexers, made by {@linkcode Holding.heldIndexers}, from now on. */
+  indexersAdded(held: Indexers<Held<T>>): void;
+  /** The functions from which {@linkcode Holding.heldIndexers} made these. */
+  ownIndexers<I extends string>(held: Indexers<Held<T>, I>): Record<I, IndexFunc<T>>;
+}
+
+/** Options of {@linkcode NewHolding}. */
+export interface HoldingOptions {
+  /** Receives every object that was opened, before anyone else has it. */
+  readonly onOpened?: (object: unknown) => void;
+}
+
+/**
+ * Makes the holding of one store, whose objects have the keys that `keyFunc` returns. Stores and informers take one as
+ * their `storage`, such as that of `shortTexts()`.
+ */
+export type NewHolding = <T>(keyFunc: KeyFunc, options?: HoldingOptions) => Holding<T>;
+
+/** Objects held as they are. */
+export class ObjectHolding<T> implements Holding<T> {
+  readonly holdsAsIs: boolean = true;
+  readonly keyFunc: KeyFunc;
+
+  constructor(keyFunc: KeyFunc) {
+    this.keyFunc = keyFunc;
+  }
+
+  isHeld(_value: unknown): boolean {
+    return false;
+  }
+
+  hold(object: Held<T>): Held<T> {
+    return object;
+  }
+
+  holdEarly(object: T): Held<T> {
+    return object;
+  }
+
+  listStored(): void {}
+
+  open(held: Held<T>): T {
+    return held as T;
+  }
+
+  peek(held: Held<T>): T {
+    return held as T;
+  }
+
+  peekList(held: Held<T>[]): T[] {
+    return held as T[];
+  }
+
+  peekEach(held: IterableIterator<Held<T>>): IterableIterator<T> {
+    return held as IterableIterator<T>;
+  }
+
+  json(_held: Held<T>): string | undefined {
+    return undefined;
+  }
+
+  isSameContent(a: Held<T>, b: Held<T>): boolean {
+    return isSameJson(a, b);
+  }
+
+  heldIndexers<I extends string>(indexers: Indexers<T, I>): Indexers<Held<T>, I> {
+    return indexers as Indexers<Held<T>, I>;
+  }
+
+  indexersAdded(_held: Indexers<Held<T>>): void {}
+
+  ownIndexers<I extends string>(held: Indexers<Held<T>, I>): Record<I, IndexFunc<T>> {
+    return held as Record<I, IndexFunc<T>>;
+  }
+}
+
+/** The objects of a store in their held form: put in as another holding holds them, and not opened. */
+export class UnopenedHolding<T> extends ObjectHolding<Held<T>> {
+  override readonly holdsAsIs: boolean = false;
+  readonly #holding: Holding<T>;
+
+  constructor(holding: Holding<T>) {
+    super(holding.keyFunc);
+    this.#holding = holding;
+  }
+
+  override hold(object: Held<Held<T>>, key?: string): Held<T> {
+    return this.#holding.hold(object as Held<T>, key);
+  }
+}
+
+/**
+ * A store with its objects in their held form: as `newStore` and `newIndexer` make it, or any other, which holds objects
+ * as they are. For those who keep what they read.
+ */
+export function heldStoreOf<T, S extends object>(
+  store: S,
+): { readonly holding: Holding<T>; readonly held: S } {
+  if ("holding" in store && "held" in store) return store as unknown as { holding: Holding<T>; held: S };
+  return { holding: new ObjectHolding<T>(NO_KEYS), held: store };
+}
+
+/** Of a store that computes its keys itself. */
+const NO_KEYS: KeyFunc = () => {
+  throw new TypeError("Cannot compute a key: the store was not made by newStore or newIndexer");
+};
