@@ -169,7 +169,20 @@ function wrongPackage(room: string, target: string): string | undefined {
   return `${room}/ may not import ${target}: ${where}`;
 }
 
-/** Cycles of imports that exist at run time: they make the order of initialization a matter of luck. */
+/**
+ * Circles of imports, one violation for each. Imports of types, re-exports and dynamic imports count: two files that
+ * import each other can be understood only together.
+ */
+const PENDING: ReadonlySet<string> = new Set([
+  "src/client/resource_client.ts src/client/cluster.ts",
+  "src/client/resource_options.ts src/client/cluster.ts",
+  "src/hono/table.ts src/hono/view.ts",
+  "src/informer/process_list.ts src/informer/process_deltas.ts",
+  "src/node/hidden_secrets.ts src/node/kubeconfig.ts",
+  "src/node/node_fetch.ts src/node/tls_fetch.ts",
+  "src/store/index_bucket.ts src/store/store_index.ts",
+]);
+
 function findCycles(graph: ModuleNode[]): Violation[] {
   const byPath = new Map(graph.map((node) => [node.path, node]));
   const done = new Set<string>();
@@ -177,18 +190,14 @@ function findCycles(graph: ModuleNode[]): Violation[] {
   const visit = (node: ModuleNode, trail: string[]): void => {
     if (done.has(node.path)) return;
     for (const edge of node.imports) {
-      if (edge.isTypeOnly || edge.isDynamic) continue;
       const next = byPath.get(edge.target);
-      if (next === undefined) continue;
+      if (next === undefined || PENDING.has(`${node.path} ${next.path}`)) continue;
       const at = next.path === node.path ? trail.length : trail.indexOf(next.path);
       if (at !== -1) {
         const cycle = [...trail.slice(at), node.path, next.path].join(" -> ");
-        violations.push({
-          path: node.path,
-          line: edge.line,
-          rule: "cycle",
-          message: `import cycle: ${cycle}`,
-        });
+        const kind = edge.isTypeOnly ? "type import" : edge.isDynamic ? "dynamic import" : "import";
+        const message = `${kind} closes a circle: ${cycle}; move what both need into the lower file`;
+        violations.push({ path: node.path, line: edge.line, rule: "cycle", message });
       } else visit(next, [...trail, node.path]);
     }
     done.add(node.path);
