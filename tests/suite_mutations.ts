@@ -79,7 +79,7 @@ export const SUITE_MUTATIONS: readonly SuiteMutation[] = [
   },
   {
     name: "informer: a change that an index function refuses once is lost for good",
-    file: "src/informer/process_deltas.ts",
+    file: "src/informer/delta_applier.ts",
     find: 'delta.type !== "Replaced" && delta.type !== "Sync"',
     replace: 'delta.type === "Deleted"',
     test: "tests/informer/refused_for_a_while_test.ts",
@@ -254,7 +254,7 @@ export const SUITE_MUTATIONS: readonly SuiteMutation[] = [
   },
   {
     name: "older events: a delete of another object than the stored one is taken for one that was sent again",
-    file: "src/informer/event_order.ts",
+    file: "src/informer/event_history.ts",
     find: 'return isNewerStored || isAnother ? "doubtful" : "late";',
     replace: 'return isAnother ? "seen" : isNewerStored ? "doubtful" : "late";',
     test: "tests/informer/older_events_test.ts",

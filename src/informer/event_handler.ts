@@ -4,8 +4,7 @@
  */
 
 import { deletionHandlingMetaNamespaceKey, type KeyFunc } from "../meta/keys.ts";
-import { DeletedFinalStateUnknown, type DeletedObject } from "../meta/tombstone.ts";
-import type { Held, Holding } from "../store/holding.ts";
+import type { DeletedFinalStateUnknown, DeletedObject } from "../meta/tombstone.ts";
 
 /**
  * Told of every change, one at a time and in order; every method may be missing. A method that returns a promise is
@@ -49,34 +48,6 @@ export type Notification<T> =
     /** What the store held. */
     readonly oldObject: T | undefined;
   };
-
-/** Makes the call, with the objects opened. */
-export function notify<T>(
-  handler: ResourceEventHandler<T>,
-  notification: Notification<Held<T>>,
-  holding: Pick<Holding<T>, "open">,
-): void | Promise<void> {
-  switch (notification.type) {
-    case "add":
-      return handler.onAdd?.(holding.open(notification.object), notification.isInInitialList);
-    case "update":
-      return handler.onUpdate?.(holding.open(notification.oldObject), holding.open(notification.object));
-    case "delete":
-      return handler.onDelete?.(openDeleted(notification.deleted, holding));
-  }
-}
-
-function openDeleted<T>(
-  deleted: DeletedObject<Held<T>>,
-  holding: Pick<Holding<T>, "open">,
-): DeletedObject<T> {
-  const { key, object: held } = deleted;
-  const object = held === undefined ? held : holding.open(held);
-  if (object === undefined || object === held) return deleted as DeletedObject<T>;
-  return deleted.finalStateUnknown
-    ? new DeletedFinalStateUnknown(key, object)
-    : { finalStateUnknown: false, key, object };
-}
 
 /**
  * Passes on to a handler only what concerns the objects that a filter accepts: an object that begins to be accepted is

@@ -7,8 +7,8 @@ import { deletionHandlingMetaNamespaceKey, type KeyFunc } from "../meta/keys.ts"
 import { DeltaFIFO } from "../queue/delta_fifo.ts";
 import type { Queue } from "../queue/queue.ts";
 import type { ListerWatcher } from "../reflector/lister_watcher.ts";
-import type { ReflectorOptions } from "../reflector/reflector_options.ts";
 import { Quarantine } from "../reflector/quarantine.ts";
+import type { ReflectorOptions } from "../reflector/reflector_options.ts";
 import type { Indexers } from "../store/index_func.ts";
 import { newCache } from "../store/cache.ts";
 import type { Indexer } from "../store/indexer.ts";
@@ -17,10 +17,13 @@ import { realClock } from "../util/clock.ts";
 import { errorMessage } from "../util/errors.ts";
 import { callGuarded } from "../util/guarded.ts";
 import { consoleLogger } from "../util/logger.ts";
+import { STEP_OBJECTS, type Steps } from "../util/steps.ts";
 import { type Controller, newWiredController } from "./controller.ts";
-import { notify, type ResourceEventHandler } from "./event_handler.ts";
-import { processDeltas } from "./process_deltas.ts";
-import { rejecter } from "./quarantined_by.ts";
+import { DeltaApplier, quarantiner } from "./delta_applier.ts";
+import type { Notification, ResourceEventHandler } from "./event_handler.ts";
+import type { ListNotifications, NotificationReceiver } from "./list_notifications.ts";
+import { callHandler } from "./processor_listener.ts";
+import { isSameState } from "./same_state.ts";
 import type { QueueContext } from "./shared_informer_options.ts";
 
 /**
@@ -92,29 +95,27 @@ export function newInformer<T, I extends string = never>(
     keyFunc,
     knownObjects,
     transform: options.transform && transformOnce(options.transform),
-    onRejected: rejecter(keyFunc, knownObjects, quarantine),
+    onRejected: quarantiner(keyFunc, knownObjects, quarantine),
     clock,
     logger,
     name,
   });
-  const failed = (error: unknown) =>
-    logger.error(`${name}: the handler threw: ${errorMessage(error)}`, { error });
+  const applier = new DeltaApplier<T>({
+    store,
+    keyFunc,
+    isSame: isSameState,
+    receiver: new OneHandler(
+      (notification) => callHandler(handler, notification, store.holding),
+      (error) => logger.error(`${name}: the handler threw: ${errorMessage(error)}`, { error }),
+    ),
+    skipsUnchanged: false,
+    stepObjects: STEP_OBJECTS,
+    quarantine,
+  });
   const controller = newWiredController<T>({
     listerWatcher,
     queue,
-    process: (deltas, isInInitialList) =>
-      processDeltas(
-        store,
-        {
-          notify: (notification) => {
-            callGuarded(() => notify(handler, notification, store.holding), failed);
-          },
-          quarantine,
-        },
-        deltas,
-        isInInitialList,
-        keyFunc,
-      ),
+    process: (deltas, isInInitialList) => applier.apply(deltas, isInInitialList),
     reflector: {
       ...options.reflector,
       name,
@@ -134,4 +135,29 @@ function newDeltaFIFO<T>(context: QueueContext<T>): Queue<T> {
     emitDeltaTypeReplaced: true,
     ...(transform === undefined ? {} : { transform }),
   });
+}
+
+/** The one handler of a plain informer: called in the turn of the store write. */
+class OneHandler<T> implements NotificationReceiver<T> {
+  readonly #call: (notification: Notification<T>) => unknown;
+  readonly #onError: (error: unknown) => void;
+
+  constructor(call: (notification: Notification<T>) => unknown, onError: (error: unknown) => void) {
+    this.#call = call;
+    this.#onError = onError;
+  }
+
+  distribute(notification: Notification<T>): void {
+    callGuarded(() => this.#call(notification), this.#onError);
+  }
+
+  distributeList(list: ListNotifications<T>): void {
+    const cursor = list.cursor(true);
+    for (let next = cursor.shift(); next !== undefined; next = cursor.shift()) this.distribute(next);
+  }
+
+  /** Nothing can be prepared: each notification is a call. */
+  *prepareList(): Steps {}
+
+  dropPrepared(): void {}
 }

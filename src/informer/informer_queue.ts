@@ -10,8 +10,8 @@ import type { Held } from "../store/holding.ts";
 import { type Taken, transformer, type TransformFunc, transformOnce } from "../store/transform.ts";
 import { freezeObject } from "./freeze_object.ts";
 import type { InformerStorage } from "./informer_storage.ts";
+import { quarantiner } from "./delta_applier.ts";
 import { Intake } from "./intake.ts";
-import { rejecter } from "./quarantined_by.ts";
 import type { QueueContext, SharedIndexInformerOptions } from "./shared_informer_options.ts";
 
 /** What the queue of an informer is made from. */
@@ -40,7 +40,7 @@ export function newInformerQueue<T, I extends string>(options: InformerQueueOpti
   const whole = wholeTransform(options);
   const transform = whole && transformOnce(whole);
   if (options.queue !== undefined) {
-    const onRejected = rejecter(keyFunc, indexer, quarantine);
+    const onRejected = quarantiner(keyFunc, indexer, quarantine);
     const queue = options.queue({ ...common, knownObjects: indexer, transform, onRejected });
     return { queue: queue as Queue<Held<T>>, intake: undefined, takeIn: undefined };
   }
@@ -55,7 +55,7 @@ export function newInformerQueue<T, I extends string>(options: InformerQueueOpti
   return {
     queue,
     intake,
-    takeIn: intake.queue && transformer(intake.queue, rejecter(keyFunc, held, quarantine)),
+    takeIn: intake.queue && transformer(intake.queue, quarantiner(keyFunc, held, quarantine)),
   };
 }
 

@@ -9,8 +9,23 @@
  */
 
 import type { DeletedFinalStateUnknown } from "../meta/tombstone.ts";
+import type { Steps } from "../util/steps.ts";
 import type { Notification } from "./event_handler.ts";
-import { isSameState } from "./same_state.ts";
+
+/** What receives the notifications of a store's changes: all listeners of a shared informer, or one handler. */
+export interface NotificationReceiver<T> {
+  /** Receives a notification; `isUnchanged`: an update whose two states are the same. */
+  distribute(notification: Notification<T>, isUnchanged: boolean): void;
+  /**
+   * Does a part of the work of {@linkcode NotificationReceiver.distributeList} in advance, in steps. That call follows in
+   * the turn of the last step, or {@linkcode NotificationReceiver.dropPrepared}.
+   */
+  prepareList(list: ListNotifications<T>, stepObjects: number): Steps;
+  /** What was prepared is not distributed. */
+  dropPrepared(): void;
+  /** Receives the notifications of a list. */
+  distributeList(list: ListNotifications<T>): void;
+}
 
 /** Which notifications of a list are not made. */
 export interface ListNotificationsOptions {
@@ -59,13 +74,14 @@ export class ListNotifications<T> {
     return this.#options.isInInitialList ? this.#adds : 0;
   }
 
-  /** Adds what the list brought; the stored object itself, where that is the same. */
+  /** Adds what the list brought; the stored object itself, if it is unchanged. */
   push(object: T, oldObject: T | undefined): void {
     const i = this.#objects.push(object) - 1;
     this.#oldObjects.push(oldObject);
     if (oldObject === undefined) this.#adds++;
-    else if (this.#options.skipsUnchanged === true && isSameState(oldObject, object)) this.#skipped.add(i);
-    else if (isSameState(oldObject, object)) this.#syncs.add(i);
+    else if (oldObject === object) {
+      (this.#options.skipsUnchanged === true ? this.#skipped : this.#syncs).add(i);
+    }
   }
 
   /** Adds what it did not bring. */

@@ -7,11 +7,11 @@ import { deletionHandlingMetaNamespaceKey, type KeyFunc } from "../meta/keys.ts"
 import type { Held, Holding } from "../store/holding.ts";
 import { type Clock, monotonicNow } from "../util/clock.ts";
 import type { Logger } from "../util/logger.ts";
+import type { Metrics } from "../util/metrics.ts";
 import type { Steps } from "../util/steps.ts";
 import { TurnQueue } from "../util/turn_queue.ts";
 import type { Notification, ResourceEventHandler } from "./event_handler.ts";
-import { InformerMetrics } from "./informer_metrics.ts";
-import type { ListNotifications } from "./list_notifications.ts";
+import type { ListNotifications, NotificationReceiver } from "./list_notifications.ts";
 import type { MailboxOptions } from "./mailbox.ts";
 import { ProcessorListener } from "./processor_listener.ts";
 
@@ -24,7 +24,7 @@ export interface ProcessorOptions<T> {
   /** Keys of objects, where notifications are merged; `deletionHandlingMetaNamespaceKey` by default. */
   readonly keyFunc?: KeyFunc;
   /** Where measurements go; nowhere by default. */
-  readonly metrics?: InformerMetrics;
+  readonly metrics?: Metrics | undefined;
   /** How long a stop waits for a call of a handler, in milliseconds; 10,000 by default. */
   readonly stopTimeoutMs?: number;
   readonly clock: Clock;
@@ -37,7 +37,7 @@ const MINIMUM_RESYNC_PERIOD_MS = 1_000;
 const DEFAULT_STOP_TIMEOUT_MS = 10_000;
 
 /** Hands each notification to all listeners, or to those whose resync is due. */
-export class Processor<T> {
+export class Processor<T> implements NotificationReceiver<Held<T>> {
   readonly #options: ProcessorOptions<T>;
   readonly #listeners = new Set<ProcessorListener<T>>();
   // Removed, and in the middle of a call.
@@ -75,7 +75,6 @@ export class Processor<T> {
     },
   ): ProcessorListener<T> {
     const { clock, holding, logger, name, keyFunc = deletionHandlingMetaNamespaceKey } = this.#options;
-    const metrics = this.#options.metrics ?? new InformerMetrics(undefined, name, clock);
     let periodMs = requestedMs;
     if (periodMs > 0) {
       if (periodMs < MINIMUM_RESYNC_PERIOD_MS) {
@@ -105,7 +104,8 @@ export class Processor<T> {
       mailbox,
       holding,
       keyFunc,
-      metrics,
+      metrics: this.#options.metrics,
+      informerName: name,
       onOverflow: () => {
         logger.error(
           `${listener.name} was removed: more than ${listener.backlog - 1} notifications wait for it, ` +
@@ -147,10 +147,10 @@ export class Processor<T> {
     await Promise.all(stopping);
   }
 
-  /** Queues a notification for every listener; one that says nothing new, for those that are syncing. */
-  distribute(notification: Notification<Held<T>>, { isSync }: { readonly isSync: boolean }): void {
+  /** Queues a notification for every listener; an update whose two states are the same, for those that are syncing. */
+  distribute(notification: Notification<Held<T>>, isUnchanged: boolean): void {
     for (const listener of this.#listeners) {
-      if (!isSync || listener.isSyncing) listener.add(notification);
+      if (!isUnchanged || listener.isSyncing) listener.add(notification);
     }
   }
 

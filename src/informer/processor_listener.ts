@@ -4,6 +4,7 @@
  */
 
 import type { KeyFunc } from "../meta/keys.ts";
+import { DeletedFinalStateUnknown, type DeletedObject } from "../meta/tombstone.ts";
 import type { Held, Holding } from "../store/holding.ts";
 import { sleepUnlessAborted } from "../util/abort.ts";
 import { type Clock, monotonicNow } from "../util/clock.ts";
@@ -11,11 +12,11 @@ import { Latch } from "../util/deferred.ts";
 import { errorMessage } from "../util/errors.ts";
 import { isThenable } from "../util/guarded.ts";
 import type { Logger } from "../util/logger.ts";
+import type { MetricLabels, Metrics } from "../util/metrics.ts";
 import type { Steps } from "../util/steps.ts";
 import type { TurnQueue } from "../util/turn_queue.ts";
 import { InformerStateError } from "./errors.ts";
-import { type Notification, notify, type ResourceEventHandler } from "./event_handler.ts";
-import type { InformerMetrics } from "./informer_metrics.ts";
+import type { Notification, ResourceEventHandler } from "./event_handler.ts";
 import type { ListCursor, ListNotifications } from "./list_notifications.ts";
 import { Mailbox, type MailboxOptions } from "./mailbox.ts";
 import { SingleFileTracker } from "./sync_tracking.ts";
@@ -27,7 +28,10 @@ export interface ProcessorListenerOptions<T> {
   readonly requestedResyncPeriodMs: number;
   /** The resync period that it gets. */
   readonly resyncPeriodMs: number;
-  readonly metrics: InformerMetrics;
+  /** Where measurements go; nowhere if it is `undefined`. */
+  readonly metrics: Metrics | undefined;
+  /** The name of the informer, for metrics. */
+  readonly informerName: string;
   readonly clock: Clock;
   /** Where pumps that have called handlers for a while wait for their next turn. */
   readonly turns: TurnQueue;
@@ -64,6 +68,7 @@ export class ProcessorListener<T> {
   readonly #stop = new AbortController();
   readonly #stopped = new Latch();
   readonly #tracker = new SingleFileTracker();
+  readonly #labels: MetricLabels;
   /** For log lines. */
   readonly name: string;
   /**
@@ -92,6 +97,7 @@ export class ProcessorListener<T> {
       onRemove: options.onOverflow,
     });
     this.name = options.name;
+    this.#labels = { name: options.informerName, handler: options.name };
     this.synced = Promise.race([this.#tracker.synced, this.#stopped.opened]).then(() => {
       if (this.hasSynced) return;
       throw new InformerStateError(`Cannot wait for ${this.name}: it was stopped before it had synced`);
@@ -186,8 +192,12 @@ export class ProcessorListener<T> {
   }
 
   #queued(): void {
-    this.#options.metrics.backlog(this.name, this.#pending.length);
+    this.#measureBacklog();
     this.#pump ??= this.#run();
+  }
+
+  #measureBacklog(): void {
+    this.#options.metrics?.gauge("informer_handler_backlog", this.#pending.length, this.#labels);
   }
 
   async #ended(pump: Promise<void>): Promise<void> {
@@ -206,15 +216,18 @@ export class ProcessorListener<T> {
     await null; // out of the turn that wrote the store
     const { clock, metrics, turns } = this.#options;
     const { signal } = this.#stop;
-    const labels = { handler: this.name };
     let untilMs = monotonicNow(clock) + BUDGET_MS;
     let calls = 0;
     for (let next = this.#pending.shift(); next !== undefined; next = this.#pending.shift()) {
-      metrics.backlog(this.name, this.#pending.length);
-      const called = metrics.time("informer_handler_duration_seconds", labels);
+      this.#measureBacklog();
+      const startMs = metrics === undefined ? 0 : monotonicNow(clock);
       const result = this.#call(next);
       const failed = typeof result === "boolean" ? result : await result; // only a promise costs a turn
-      called();
+      metrics?.observe(
+        "informer_handler_duration_seconds",
+        (monotonicNow(clock) - startMs) / 1_000,
+        this.#labels,
+      );
       if (next.type === "add" && next.isInInitialList) this.#tracker.finished();
       if (failed) await sleepUnlessAborted(PAUSE_AFTER_ERROR_MS, { clock, signal });
       if (++calls >= BUDGET_CALLS || monotonicNow(clock) >= untilMs) {
@@ -230,7 +243,7 @@ export class ProcessorListener<T> {
   #call(notification: Notification<Held<T>>): boolean | Promise<boolean> {
     try {
       this.#isInHandler = true;
-      const result = notify(this.#options.handler, notification, this.#options.holding);
+      const result = callHandler(this.#options.handler, notification, this.#options.holding);
       if (!isThenable(result)) return false;
       return Promise.resolve(result).then(() => false, (error) => this.#report(notification, error));
     } catch (error) {
@@ -245,4 +258,32 @@ export class ProcessorListener<T> {
     logger.error(`${name} threw when told of ${IN_WORDS[type]}: ${errorMessage(error)}`, { error });
     return true;
   }
+}
+
+/** Calls the handler's method for a notification, if it has one, with the objects opened. */
+export function callHandler<T>(
+  handler: ResourceEventHandler<T>,
+  notification: Notification<Held<T>>,
+  holding: Pick<Holding<T>, "open">,
+): void | Promise<void> {
+  switch (notification.type) {
+    case "add":
+      return handler.onAdd?.(holding.open(notification.object), notification.isInInitialList);
+    case "update":
+      return handler.onUpdate?.(holding.open(notification.oldObject), holding.open(notification.object));
+    case "delete":
+      return handler.onDelete?.(openDeleted(notification.deleted, holding));
+  }
+}
+
+function openDeleted<T>(
+  deleted: DeletedObject<Held<T>>,
+  holding: Pick<Holding<T>, "open">,
+): DeletedObject<T> {
+  const { key, object: held } = deleted;
+  const object = held === undefined ? held : holding.open(held);
+  if (object === undefined || object === held) return deleted as DeletedObject<T>;
+  return deleted.finalStateUnknown
+    ? new DeletedFinalStateUnknown(key, object)
+    : { finalStateUnknown: false, key, object };
 }

@@ -27,7 +27,7 @@ import type { Indexer } from "../store/indexer.ts";
 import type { IndexedInSteps } from "../store/store.ts";
 import type { TransformFunc } from "../store/transform.ts";
 import { abortable, onAbort } from "../util/abort.ts";
-import { type Clock, realClock } from "../util/clock.ts";
+import { type Clock, monotonicNow, realClock } from "../util/clock.ts";
 import { Latch } from "../util/deferred.ts";
 import { errorMessage } from "../util/errors.ts";
 import { callGuarded } from "../util/guarded.ts";
@@ -35,7 +35,7 @@ import { consoleLogger, type Logger } from "../util/logger.ts";
 import { finishInTurns, type Pace, stepObjectsOf, type Steps } from "../util/steps.ts";
 import { requireNumbers } from "../util/require_number.ts";
 import { type Controller, newWiredController, paceOf } from "./controller.ts";
-import { DeltaProcessor } from "./delta_processor.ts";
+import { DeltaApplier } from "./delta_applier.ts";
 import { CacheSyncError, InformerStateError } from "./errors.ts";
 import type { ResourceEventHandler } from "./event_handler.ts";
 import { reachVersion } from "./freshness.ts";
@@ -44,8 +44,7 @@ import {
   type HandlerRegistration,
   newHandlerRegistration,
 } from "./handler_registration.ts";
-import { InformerMetrics } from "./informer_metrics.ts";
-import { newInformerQueue } from "./informer_queue.ts";
+import { type InformerQueue, newInformerQueue } from "./informer_queue.ts";
 import { type InformerStorage, newInformerStorage } from "./informer_storage.ts";
 import { ListNotifications } from "./list_notifications.ts";
 import { openedEvent } from "./opened_event.ts";
@@ -94,7 +93,6 @@ export class SharedIndexInformer<T, I extends string = never> {
   readonly #synced = new Latch();
   readonly #waiters: VersionWaiters;
   readonly #storage: InformerStorage<T, I>;
-  readonly #metrics: InformerMetrics;
   readonly #stopped = new Latch();
   readonly #pace: Pace;
   #transform: TransformFunc<T> | undefined;
@@ -130,10 +128,9 @@ export class SharedIndexInformer<T, I extends string = never> {
     this.#storage = newInformerStorage<T, I>(options.keyFunc ?? deletionHandlingMetaNamespaceKey, options);
     this.indexer = this.#storage.indexer;
     this.#waiters = new VersionWaiters(() => this.indexer.lastStoreSyncResourceVersion());
-    this.#metrics = new InformerMetrics(options.metrics, this.#name, this.#clock);
     this.#processor = new Processor<T>({
       holding: this.#storage.holding,
-      metrics: this.#metrics,
+      metrics: options.metrics,
       keyFunc: this.#storage.holding.keyFunc,
       resyncCheckPeriodMs: options.resyncPeriodMs ?? 0,
       ...(handlerStopTimeoutMs !== undefined && { stopTimeoutMs: handlerStopTimeoutMs }),
@@ -184,28 +181,12 @@ export class SharedIndexInformer<T, I extends string = never> {
       logger: this.#logger,
       name: this.#name,
     });
-    const deltas = new DeltaProcessor<T, I>({
-      storage: this.#storage,
-      processor: this.#processor,
-      metrics: this.#metrics,
-      keepsOrder: this.#keepsOrder,
-      skipsUnchanged: this.#options.notifyUnchanged === false,
-      observers: this.#observers,
-      guarded: (call) => this.#guarded("an observer", call),
-      takeIn,
-      stepObjects: stepObjectsOf(this.#pace),
-      quarantine,
-      onUnordered: () =>
-        this.#logger.warn(
-          `${this.#name}: the server sends changes under older versions than before; every event is followed from now on`,
-        ),
-      moved: () => this.#waiters.moved(),
-    });
+    const applier = this.#newApplier({ takeIn, quarantine });
     this.#controller = newWiredController({
       listerWatcher: this.#source,
       queue,
-      process: (some, isInInitialList) => deltas.process(some, isInInitialList),
-      processList: (delta, isInInitialList) => deltas.processList(delta, isInInitialList),
+      process: (deltas, isInInitialList) => applier.apply(deltas, isInInitialList),
+      processList: (delta, isInInitialList) => applier.applyList(delta, isInInitialList),
       turnObjects: this.#pace.turnObjects,
       reflector,
     }, {
@@ -214,14 +195,15 @@ export class SharedIndexInformer<T, I extends string = never> {
       knownObjects: intake === undefined ? this.indexer : held,
       ...(intake === undefined ? {} : { intake: intake.list, acceptIntake: intake.accepts }),
     });
-    const synced = this.#metrics.time("informer_sync_duration_seconds");
+    const startMs = monotonicNow(this.#clock);
     this.#controller.onStatus((status) => {
       for (const listener of this.#statusListeners) {
         this.#guarded("a status listener", () => listener(status));
       }
     });
     queue.synced.then(() => {
-      synced();
+      const seconds = (monotonicNow(this.#clock) - startMs) / 1_000;
+      this.#options.metrics?.observe("informer_sync_duration_seconds", seconds, { name: this.#name });
       this.#hasSynced();
     });
     const unlisten = onAbort(signal, () => this.#processor.stopping());
@@ -502,6 +484,41 @@ export class SharedIndexInformer<T, I extends string = never> {
     return this.#options.queue === undefined;
   }
 
+  #newApplier(
+    { takeIn, quarantine }: {
+      readonly takeIn: InformerQueue<T>["takeIn"];
+      readonly quarantine: Quarantine;
+    },
+  ): DeltaApplier<Held<T>> {
+    const { held, holding, isSame } = this.#storage;
+    const { metrics, notifyUnchanged } = this.#options;
+    return new DeltaApplier<Held<T>>({
+      store: held,
+      keyFunc: holding.keyFunc,
+      isSame,
+      receiver: this.#processor,
+      skipsUnchanged: notifyUnchanged === false,
+      takeIn,
+      onListApplied: () => holding.listStored(),
+      stepObjects: stepObjectsOf(this.#pace),
+      quarantine,
+      order: this.#keepsOrder
+        ? {
+          onUnordered: () =>
+            this.#logger.warn(
+              `${this.#name}: the server sends changes under older versions than before; every event is followed from now on`,
+            ),
+        }
+        : undefined,
+      observation: {
+        observers: this.#observers,
+        onError: (error) => this.#threw("an observer", error),
+        waiters: this.#waiters,
+      },
+      measurement: metrics && { metrics, name: this.#name, clock: this.#clock },
+    });
+  }
+
   #reach(resourceVersion: string, signal: AbortSignal | undefined): Promise<void> {
     const reached = () => this.indexer.lastStoreSyncResourceVersion();
     return reachVersion(this.#waiters, resourceVersion, { name: this.#name, reached, signal });
@@ -520,8 +537,10 @@ export class SharedIndexInformer<T, I extends string = never> {
   }
 
   #guarded(what: string, call: () => unknown): void {
-    callGuarded(call, (error) => {
-      this.#logger.error(`${this.#name}: ${what} threw: ${errorMessage(error)}`, { error });
-    });
+    callGuarded(call, (error) => this.#threw(what, error));
+  }
+
+  #threw(what: string, error: unknown): void {
+    this.#logger.error(`${this.#name}: ${what} threw: ${errorMessage(error)}`, { error });
   }
 }

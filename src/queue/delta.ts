@@ -67,7 +67,8 @@ export type DeltaType = Delta<unknown>["type"];
  * ```
  */
 export type Delta<T> =
-  | { readonly type: "Added" | "Updated" | "Replaced" | "Sync"; readonly object: T }
+  | { readonly type: "Added" | "Updated"; readonly object: T }
+  | { readonly type: "Replaced" | "Sync"; readonly object: T }
   | { readonly type: "Deleted"; readonly object: T | DeletedFinalStateUnknown<T> }
   | { readonly type: "ReplacedAll"; readonly object: ReplacedAllInfo<T> }
   | { readonly type: "SyncAll"; readonly object: SyncAllInfo }

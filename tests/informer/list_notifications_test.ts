@@ -3,8 +3,8 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { metaNamespaceKey } from "../../src/meta/keys.ts";
 import { ObjectHolding } from "../../src/store/holding.ts";
-import { notify } from "../../src/informer/event_handler.ts";
 import { type ListCursor, ListNotifications } from "../../src/informer/list_notifications.ts";
+import { callHandler } from "../../src/informer/processor_listener.ts";
 import { DeletedFinalStateUnknown } from "../../src/meta/tombstone.ts";
 import { named, Recorder } from "./rig.ts";
 
@@ -12,12 +12,10 @@ function versioned(name: string, version: number): KubernetesObject {
   return { metadata: { ...named(name).metadata, resourceVersion: String(version) } };
 }
 
-/** A list that brings an unchanged object, one with the same version, a changed one, a new one, and lacks one. */
+/** A list that brings two unchanged objects, a changed one, a new one, and lacks one. */
 function newList(options: { isInInitialList?: boolean; skipsUnchanged?: boolean } = {}) {
   const list = new ListNotifications<KubernetesObject>({ isInInitialList: false, ...options });
-  const same = versioned("same", 1);
-  list.push(same, same);
-  list.push(versioned("again", 2), versioned("again", 2));
+  for (const unchanged of [versioned("same", 1), versioned("again", 2)]) list.push(unchanged, unchanged);
   list.push(versioned("changed", 4), versioned("changed", 3));
   list.push(versioned("new", 5), undefined);
   list.pushGone(new DeletedFinalStateUnknown("gone", versioned("gone", 1)));
@@ -28,7 +26,7 @@ function drain(cursor: ListCursor<KubernetesObject>): string[] {
   const recorder = new Recorder();
   for (let left = cursor.length; left > 0; left--) {
     assert.equal(cursor.length, left);
-    notify(recorder, cursor.shift()!, new ObjectHolding(metaNamespaceKey));
+    callHandler(recorder, cursor.shift()!, new ObjectHolding(metaNamespaceKey));
   }
   assert.equal(cursor.shift(), undefined);
   return recorder.calls;

@@ -21,8 +21,8 @@ const STATE = "src/reflector/state.ts";
 const WATCH_LIST = "src/reflector/watch_list.ts";
 const TRIAL = "src/reflector/stream_trial.ts";
 const OUTAGE = "src/reflector/outage.ts";
-const PROCESS = "src/informer/process_deltas.ts";
-const ORDER = "src/informer/event_order.ts";
+const APPLIER = "src/informer/delta_applier.ts";
+const HISTORY = "src/informer/event_history.ts";
 const MERGED = "src/informer/merged_notifications.ts";
 const INFORMER = "src/informer/shared_informer.ts";
 const DECODER = "src/watch/decode_watch.ts";
@@ -261,38 +261,37 @@ export const MUTATIONS: readonly Mutation[] = [
   },
   {
     name: "informer: a relist tells nobody of what is gone",
-    file: "src/informer/process_list.ts",
-    find: "      list.pushGone(new DeletedFinalStateUnknown(key, store.getByKey(key)));",
+    file: "src/informer/list_application.ts",
+    find: "        list.pushGone(new DeletedFinalStateUnknown(key, store.getByKey(key)));",
     replace: "",
   },
   {
     name: "informer: a tombstone is ignored",
-    file: PROCESS,
-    find: "  const oldObject = store.delete(deleted);",
-    replace:
-      "  if (deleted instanceof DeletedFinalStateUnknown) return;\n  const oldObject = store.delete(deleted);",
+    file: APPLIER,
+    find: "if (deleted instanceof DeletedFinalStateUnknown) return this.#deleteTombstone(deleted);",
+    replace: "if (deleted instanceof DeletedFinalStateUnknown) return;",
   },
   {
     name: "informer: an event that is sent again is applied",
-    file: ORDER,
-    find: 'if (!isOlder(version, reached) && !(type === "Deleted" && isAgain)) return "next";',
-    replace: 'if (type !== "Deleted" || !isAgain) return "next";',
+    file: APPLIER,
+    find: "if (!isAgain && !isOlder(version, reached)) {",
+    replace: "if (!isAgain) {",
   },
   {
     name: "informer: a delete that is sent again deletes what was created again",
-    file: ORDER,
+    file: HISTORY,
     find: 'if (stored === undefined) return "seen";',
     replace: 'return stored === undefined ? "seen" : "late";',
   },
   {
     name: "informer: an older event that may be real is stepped over in silence",
-    file: "src/informer/delta_processor.ts",
-    find: "if (isDoubtful) options.quarantine.lost();",
+    file: APPLIER,
+    find: 'if (standing === "doubtful") this.#quarantine.lost();',
     replace: "",
   },
   {
     name: "informer: an older event of an object that is not stored counts as sent again",
-    file: ORDER,
+    file: HISTORY,
     find: 'if (stored === undefined) return "doubtful";',
     replace: 'if (stored === undefined) return "seen";',
   },
@@ -318,10 +317,10 @@ export const MUTATIONS: readonly Mutation[] = [
   },
   {
     name: "informer: handlers are told before the store is written",
-    file: PROCESS,
-    find: "  const oldObject = store.update(object);",
-    replace: '  const oldObject = store.getByKey(keyOf(keyFunc, object, ""));\n' +
-      "  queueMicrotask(() => store.update(object));",
+    file: APPLIER,
+    find: "const oldObject = store.update(object);",
+    replace: 'const oldObject = store.getByKey(this.#keyOf(object, ""));\n' +
+      "    queueMicrotask(() => store.update(object));",
   },
   {
     name: "informer: a handler that joins late misses what is there",
@@ -463,14 +462,14 @@ export const MUTATIONS: readonly Mutation[] = [
   },
   {
     name: "informer: a change that an index function refuses once is lost for good",
-    file: PROCESS,
+    file: APPLIER,
     find: 'delta.type !== "Replaced" && delta.type !== "Sync"',
     replace: 'delta.type === "Deleted"',
   },
   {
     name: "informer: a resync comes to every handler",
     file: "src/informer/processor.ts",
-    find: "if (!isSync || listener.isSyncing) listener.add(notification);",
+    find: "if (!isUnchanged || listener.isSyncing) listener.add(notification);",
     replace: "listener.add(notification);",
   },
   {

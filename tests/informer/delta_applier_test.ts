@@ -1,11 +1,18 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { deletionHandlingMetaNamespaceKey, type KubernetesObject, metaNamespaceKey } from "@listwatch/cache";
+import {
+  deletionHandlingMetaNamespaceKey,
+  type Indexer,
+  type KubernetesObject,
+  metaNamespaceKey,
+} from "@listwatch/cache";
 import { type Delta, RealFIFO } from "@listwatch/cache/queue";
 import { newIndexer, newStore, type Store } from "@listwatch/cache/store";
 import { FakeClock } from "@listwatch/cache/testing";
+import { DeltaApplier } from "../../src/informer/delta_applier.ts";
 import type { Notification } from "../../src/informer/event_handler.ts";
-import { processDeltas } from "../../src/informer/process_deltas.ts";
+import type { ListNotifications, NotificationReceiver } from "../../src/informer/list_notifications.ts";
+import { isSameState } from "../../src/informer/same_state.ts";
 import { Quarantine } from "../../src/reflector/quarantine.ts";
 import { text } from "./rig.ts";
 
@@ -35,23 +42,56 @@ function line(notification: Notification<KubernetesObject>, store: Store<Kuberne
   }
 }
 
-function newSink(store = newStore<KubernetesObject>(deletionHandlingMetaNamespaceKey)) {
-  const lines: string[] = [];
-  const process = (deltas: readonly Delta<KubernetesObject>[], isInInitialList = false) =>
-    processDeltas(
-      store,
-      { notify: (notification) => lines.push(line(notification, store)) },
-      deltas,
-      isInInitialList,
-      deletionHandlingMetaNamespaceKey,
-    );
-  return { store, lines, process };
+/** Writes down each notification that it receives. */
+class Lines implements NotificationReceiver<KubernetesObject> {
+  readonly lines: string[] = [];
+  readonly #store: Store<KubernetesObject>;
+
+  constructor(store: Store<KubernetesObject>) {
+    this.#store = store;
+  }
+
+  distribute(notification: Notification<KubernetesObject>): void {
+    this.lines.push(line(notification, this.#store));
+  }
+
+  distributeList(list: ListNotifications<KubernetesObject>): void {
+    const cursor = list.cursor(true);
+    for (let next = cursor.shift(); next !== undefined; next = cursor.shift()) this.distribute(next);
+  }
+
+  *prepareList(): Generator<undefined, void, undefined> {}
+
+  dropPrepared(): void {}
 }
 
-describe("processing deltas", () => {
+function newApplier(store = newStore<KubernetesObject>(deletionHandlingMetaNamespaceKey)) {
+  const receiver = new Lines(store);
+  const quarantined: string[] = [];
+  const quarantine = new Quarantine({
+    name: "pods",
+    clock: new FakeClock(),
+    onQuarantined: ({ reason }) => quarantined.push(reason),
+  });
+  const applier = new DeltaApplier<KubernetesObject>({
+    store,
+    keyFunc: deletionHandlingMetaNamespaceKey,
+    isSame: isSameState,
+    receiver,
+    skipsUnchanged: false,
+    stepObjects: 128,
+    quarantine,
+  });
+  const process = (deltas: readonly Delta<KubernetesObject>[], isInInitialList = false) =>
+    applier.apply(deltas, isInInitialList);
+  const relistIsDue = () => quarantine.relistDueMs !== undefined;
+  return { store, lines: receiver.lines, quarantined, relistIsDue, process };
+}
+
+describe("DeltaApplier.apply", () => {
   it("tells the same of a relist that comes as one delta and of one that comes as many", () => {
     for (const atomicEvents of [true, false]) {
-      const { store, lines, process } = newSink();
+      const { store, lines, process } = newApplier();
       const queue = new RealFIFO<KubernetesObject>(
         atomicEvents ? { atomicEvents } : { atomicEvents, knownObjects: store },
       );
@@ -76,7 +116,7 @@ describe("processing deltas", () => {
   });
 
   it("goes by what is stored, not by what the delta is called", () => {
-    const { lines, process } = newSink();
+    const { lines, process } = newApplier();
     process([{ type: "Updated", object: at("a", "1") }]);
     process([{ type: "Added", object: at("a", "2") }]);
     process([{ type: "Replaced", object: at("b", "3") }]);
@@ -90,13 +130,13 @@ describe("processing deltas", () => {
   });
 
   it("tells of the deletion of what is not stored as well", () => {
-    const { lines, process } = newSink();
+    const { lines, process } = newApplier();
     process([{ type: "Deleted", object: at("a", "9") }]);
     assert.deepEqual(lines, ["delete a@9 (gone)"]);
   });
 
   it("takes several deltas of one object oldest first", () => {
-    const { lines, process } = newSink();
+    const { lines, process } = newApplier();
     process([
       { type: "Added", object: at("a", "1") },
       { type: "Updated", object: at("a", "2") },
@@ -106,7 +146,7 @@ describe("processing deltas", () => {
   });
 
   it("keeps the stored object when a list brings the same state again", () => {
-    const { store, lines, process } = newSink();
+    const { store, lines, process } = newApplier();
     const first = at("a", "1");
     process([{ type: "Added", object: first }]);
     const relist = (object: KubernetesObject, resourceVersion: string) =>
@@ -121,7 +161,7 @@ describe("processing deltas", () => {
   });
 
   it("hands everything out again for a SyncAll, and moves the store on for a Bookmark", () => {
-    const { store, lines, process } = newSink();
+    const { store, lines, process } = newApplier();
     process([{ type: "Added", object: at("a", "1") }]);
     process([{ type: "SyncAll", object: {} }]);
     process([{ type: "Bookmark", object: { resourceVersion: "8" } }]);
@@ -130,7 +170,7 @@ describe("processing deltas", () => {
   });
 });
 
-describe("a delta that cannot be applied", () => {
+describe("DeltaApplier.apply of a delta that cannot be applied", () => {
   const indexers = {
     byUid: (object: KubernetesObject) => {
       if (object.metadata?.uid === "bad") throw new Error("index func broke");
@@ -138,31 +178,11 @@ describe("a delta that cannot be applied", () => {
     },
   };
 
-  function newRejecting() {
-    const store = newIndexer<KubernetesObject, "byUid">(metaNamespaceKey, indexers);
-    const lines: string[] = [];
-    const rejected: string[] = [];
-    const quarantine = new Quarantine({
-      name: "pods",
-      clock: new FakeClock(),
-      onQuarantined: ({ reason }) => rejected.push(reason),
-    });
-    const process = (deltas: readonly Delta<KubernetesObject>[]) =>
-      processDeltas(
-        store,
-        {
-          notify: (notification) => lines.push(line(notification, store)),
-          quarantine,
-        },
-        deltas,
-        false,
-        metaNamespaceKey,
-      );
-    return { store, lines, rejected, process };
-  }
+  const newIndexed = () => newApplier(newIndexer<KubernetesObject, "byUid">(metaNamespaceKey, indexers));
+  const notIndexed = /index func broke/;
 
-  it("is reported, leaves the state before it, and the others are applied", () => {
-    const { store, lines, rejected, process } = newRejecting();
+  it("is quarantined and lost, leaves the state before it, and the others are applied", () => {
+    const { store, lines, quarantined, relistIsDue, process } = newIndexed();
     process([
       { type: "Added", object: at("a", "1") },
       { type: "Updated", object: at("a", "2", "bad") },
@@ -170,27 +190,23 @@ describe("a delta that cannot be applied", () => {
       { type: "Added", object: at("b", "3") },
     ]);
     assert.deepEqual(lines, ["add a@1 (a@1)", "add b@3 (b@3)"]);
-    assert.equal(rejected.length, 2);
-    assert.match(rejected[0], /index func broke/);
-    assert.match(rejected[1], /key/);
+    assert.equal(quarantined.length, 2);
+    assert.match(quarantined[0], notIndexed);
+    assert.ok(relistIsDue());
     assert.deepEqual(store.list().map(text).sort(), ["a@1", "b@3"]);
   });
 
-  it("in a list is reported, leaves the state before it, and the others are applied", () => {
-    const { store, lines, rejected, process } = newRejecting();
+  it("in a list is quarantined, leaves the state before it, and the others are applied", () => {
+    const { store, lines, quarantined, relistIsDue, process } = newIndexed();
     process([{ type: "Added", object: at("a", "1") }, { type: "Added", object: at("gone", "2") }]);
     lines.length = 0;
     const objects = [at("a", "5", "bad"), "no object" as never, at("new", "6", "bad"), at("b", "7")];
     process([{ type: "ReplacedAll", object: { resourceVersion: "7", objects } }]);
-    assert.equal(rejected.length, 3);
-    assert.equal(rejected.filter((reason) => /index func broke/.test(reason)).length, 2);
+    assert.equal(quarantined.length, 3);
+    assert.equal(quarantined.filter((text) => notIndexed.test(text)).length, 2);
+    assert.ok(!relistIsDue());
     assert.deepEqual(store.list().map(text).sort(), ["a@1", "b@7"]);
     assert.deepEqual(lines, ["tombstone gone@2 (gone)", "update a@1>a@1 (a@1)", "add b@7 (b@7)"]);
-    assert.deepEqual(store.indexKeys("byUid", "a"), ["a"]);
-  });
-
-  it("is thrown where nobody wants to know", () => {
-    const { process } = newSink();
-    assert.throws(() => process([{ type: "Added", object: "no object" as never }]), { code: "KeyError" });
+    assert.deepEqual((store as Indexer<KubernetesObject, "byUid">).indexKeys("byUid", "a"), ["a"]);
   });
 });

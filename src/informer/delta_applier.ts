@@ -1,0 +1,363 @@
+/**
+ * The core of every informer: deltas of a queue, applied to a store and passed on to observers and handlers.
+ *
+ * A {@linkcode DeltaApplier} belongs to one store. Each delta runs through `#apply` in one synchronous turn:
+ *
+ * 1. An event of one object under an older version than the store has reached is judged (event_history.ts): it is new,
+ *    or it was sent again and is skipped. Only the queue that keeps the order of events has such a history.
+ * 2. The store is written.
+ * 3. Handlers are notified (their notifications are queued), then observers. So a handler that looks up what it received
+ *    finds that state, or a newer one.
+ *
+ * A `ReplacedAll` or `SyncAll` delta is applied in short steps (list_application.ts), so that others get a turn between
+ * them. An object that cannot be stored (no key, an index function that throws) is quarantined: the store keeps what it
+ * has for the key, and the deltas after it are applied. If such an object was a single change, the change is lost and a
+ * relist is due; if it is deleted before any state of it was stored, handlers receive nothing.
+ *
+ * Everything that can differ is an option: what receives notifications (the listeners of a shared informer, or the one
+ * handler of a plain one), the quarantine, the observers, the pace. The applier knows nothing of queues or reflectors.
+ *
+ * Mirrors client-go's `processDeltas`, with differences: a list that brings an object unchanged leaves the stored one in
+ * its place, so that references of readers stay good; and events that were sent again are skipped.
+ * https://github.com/kubernetes/client-go/blob/master/tools/cache/controller.go
+ *
+ * @module
+ */
+
+import { type KeyFunc, keyOf } from "../meta/keys.ts";
+import type { Quarantined } from "../meta/list_watch.ts";
+import { metaOf, resourceVersionOf } from "../meta/object.ts";
+import { DeletedFinalStateUnknown } from "../meta/tombstone.ts";
+import type { VersionWaiters } from "../meta/version_waiters.ts";
+import type { Delta, Deltas } from "../queue/delta.ts";
+import { isComparableResourceVersion } from "../meta/resource_version.ts";
+import { isOlder } from "../reflector/position.ts";
+import type { Quarantine } from "../reflector/quarantine.ts";
+import { IndexFuncError } from "../store/errors.ts";
+import type { OnTransformRejected } from "../store/transform.ts";
+import { type Clock, monotonicNow } from "../util/clock.ts";
+import { toError } from "../util/errors.ts";
+import { callGuarded } from "../util/guarded.ts";
+import type { Metrics } from "../util/metrics.ts";
+import { finish, type Steps } from "../util/steps.ts";
+import { type Change, EventHistory, type Standing } from "./event_history.ts";
+import { ListApplication, type ListApplicationOptions } from "./list_application.ts";
+import type { StoreEvent } from "./store_event.ts";
+
+/** What a {@linkcode DeltaApplier} needs. */
+export interface DeltaApplierOptions<T> extends ListApplicationOptions<T> {
+  /** Receives every object that could not be stored, and every loss of a change. */
+  readonly quarantine: Quarantine;
+  /** For a queue that keeps the order of events: those under older versions are judged. All are new by default. */
+  readonly order?: EventOrder | undefined;
+  /** What follows the store within the turn of each write; nothing by default. */
+  readonly observation?: Observation<T> | undefined;
+  /** Where measurements go; nowhere by default. */
+  readonly measurement?: ApplierMeasurement | undefined;
+  /** Called after each list, stored or not. */
+  readonly onListApplied?: (() => void) | undefined;
+}
+
+/** What is done about events under older versions, if the queue keeps the order of events. */
+export interface EventOrder {
+  /** The server's versions turned out not to ascend; called once. */
+  readonly onUnordered: () => void;
+}
+
+/** What follows a store within the turn of each write. */
+export interface Observation<T> {
+  /** Receive every store event; read at every write. */
+  readonly observers: ReadonlySet<(event: StoreEvent<T>) => void>;
+  /** Reports what an observer threw. */
+  readonly onError: (error: unknown) => void;
+  /** The calls that wait until the store reaches a version. */
+  readonly waiters: VersionWaiters;
+}
+
+/** Where a {@linkcode DeltaApplier} reports its measurements. */
+export interface ApplierMeasurement {
+  readonly metrics: Metrics;
+  /** The informer's name, a label. */
+  readonly name: string;
+  readonly clock: Clock;
+}
+
+/** Applies deltas to a store, oldest first, and passes them on. See the module's description. */
+export class DeltaApplier<T> {
+  readonly #options: DeltaApplierOptions<T>;
+  readonly #store: DeltaApplierOptions<T>["store"];
+  readonly #receiver: DeltaApplierOptions<T>["receiver"];
+  readonly #observers: ReadonlySet<(event: StoreEvent<T>) => void>;
+  readonly #history: EventHistory<T> | undefined;
+  readonly #lists: ListApplication<T>;
+  readonly #measurement: ApplierMeasurement | undefined;
+  readonly #quarantine: Quarantine;
+  /** The last changes that were applied, a ring. What a proxy sends again, it sends soon. */
+  readonly #applied: Change<T>[] = [];
+  #appliedCount = 0;
+  /** Whether versions say what is new: after a list at no particular version, the present objects come in any order. */
+  #hasPosition = false;
+
+  constructor(options: DeltaApplierOptions<T>) {
+    const { store, receiver, isSame, order, observation, measurement } = options;
+    this.#options = options;
+    this.#store = store;
+    this.#quarantine = options.quarantine;
+    this.#receiver = receiver;
+    this.#observers = observation?.observers ?? NO_OBSERVERS;
+    this.#measurement = measurement;
+    this.#history = order &&
+      new EventHistory<T>({ isSame, applied: this.#applied, onUnordered: order.onUnordered });
+    this.#lists = new ListApplication<T>(options, {
+      history: this.#history,
+      quarantine: (error, object) => this.#quarantine.add(quarantinedBy(error, object)),
+      isObserved: () => this.#observers.size > 0,
+      observe: (event) => this.#observe(event),
+    });
+  }
+
+  /** Applies deltas of the queue, in this turn. */
+  apply(deltas: Deltas<T>, isInInitialList: boolean): void {
+    const startMs = this.#begins();
+    for (const delta of deltas) {
+      try {
+        this.#apply(delta, isInInitialList);
+      } catch (error) {
+        const isLost = delta.type !== "Replaced" && delta.type !== "Sync";
+        this.#quarantine.add(quarantinedBy(toError(error), delta.object), { isLost });
+      }
+    }
+    this.#ends(startMs);
+  }
+
+  /**
+   * Applies a list or a resync, in steps. The last step writes the store and notifies; until then readers see the content
+   * before. No other deltas may be applied meanwhile.
+   */
+  *applyList(
+    delta: Extract<Delta<T>, { type: "ReplacedAll" | "SyncAll" }>,
+    isInInitialList: boolean,
+  ): Steps {
+    const startMs = this.#begins();
+    try {
+      yield* this.#listSteps(delta, isInInitialList);
+    } catch (error) {
+      this.#quarantine.add(quarantinedBy(toError(error), delta.object), { isLost: true });
+    }
+    this.#ends(startMs);
+  }
+
+  #apply(delta: Delta<T>, isInInitialList: boolean): void {
+    switch (delta.type) {
+      case "Added":
+      case "Updated": {
+        const standing = this.#history === undefined ? "next" : this.#standingOf(this.#history, delta);
+        if (standing === "next" || standing === "late") {
+          return this.#write(delta, isInInitialList, standing === "late");
+        }
+        return standing === "resent" ? this.#resent(delta.object) : this.#skipped(delta.type, standing);
+      }
+      case "Replaced":
+      case "Sync":
+        return this.#write(delta, isInInitialList, false);
+      case "Deleted":
+        return this.#delete(delta.object);
+      case "Bookmark":
+        return this.#bookmark(delta.object.resourceVersion);
+      case "ReplacedAll":
+      case "SyncAll":
+        return finish(this.#listSteps(delta, isInInitialList));
+    }
+  }
+
+  *#listSteps(
+    delta: Extract<Delta<T>, { type: "ReplacedAll" | "SyncAll" }>,
+    isInInitialList: boolean,
+  ): Steps {
+    if (delta.type === "SyncAll") return yield* this.#lists.resyncSteps();
+    const { resourceVersion } = delta.object;
+    this.#hasPosition = resourceVersion !== "" && resourceVersion !== "0";
+    try {
+      yield* this.#lists.replaceSteps(delta.object, isInInitialList);
+    } finally {
+      this.#options.onListApplied?.();
+    }
+  }
+
+  /** Puts an object in; `isLate`: the store's version stays, as it is past the object's. */
+  #write(
+    { type, object }: Extract<Delta<T>, { type: "Added" | "Updated" | "Replaced" | "Sync" }>,
+    isInInitialList: boolean,
+    isLate: boolean,
+  ): void {
+    const store = this.#store;
+    const reached = isLate ? store.lastStoreSyncResourceVersion() : "";
+    const oldObject = store.update(object);
+    if (isLate) store.bookmark(reached);
+    const isObserved = this.#observers.size > 0;
+    if (oldObject === undefined) {
+      this.#receiver.distribute({ type: "add", object, isInInitialList }, false);
+      if (isObserved) this.#observe({ type: "added", key: this.#keyOf(object, "add"), object });
+      return;
+    }
+    const isUnchanged = this.#isUnchanged(oldObject, object);
+    if (!isUnchanged || type === "Sync" || !this.#options.skipsUnchanged) {
+      this.#receiver.distribute({ type: "update", oldObject, object }, isUnchanged);
+    }
+    if (isObserved && type !== "Sync") {
+      this.#observe({ type: "updated", key: this.#keyOf(object, "update"), object, oldObject });
+    }
+  }
+
+  /** The stored state was sent again: handlers receive it as in client-go, and the store stays as it is. */
+  #resent(object: T): void {
+    if (this.#options.skipsUnchanged) return;
+    const stored = this.#store.getByKey(this.#keyOf(object, "update"));
+    if (stored === undefined) return;
+    this.#receiver.distribute({ type: "update", oldObject: stored, object: stored }, true);
+  }
+
+  #delete(deleted: T | DeletedFinalStateUnknown<T>): void {
+    if (deleted instanceof DeletedFinalStateUnknown) return this.#deleteTombstone(deleted);
+    const standing = this.#history === undefined
+      ? "next"
+      : this.#standingOf(this.#history, { type: "Deleted", object: deleted });
+    if (standing === "seen" || standing === "doubtful") return this.#skipped("Deleted", standing);
+    const store = this.#store;
+    const reached = standing === "late" ? store.lastStoreSyncResourceVersion() : "";
+    const oldObject = store.delete(deleted);
+    if (standing === "late") store.bookmark(reached);
+    const key = this.#keyOf(deleted, "delete");
+    if (oldObject === undefined && this.#quarantine.release(key)) {
+      // Nothing was deleted after all, but the store has reached a later version.
+      const resourceVersion = resourceVersionOf(deleted);
+      if (resourceVersion && this.#observers.size > 0) this.#observe({ type: "bookmark", resourceVersion });
+      return;
+    }
+    this.#receiver.distribute({
+      type: "delete",
+      deleted: { finalStateUnknown: false, key, object: deleted },
+      oldObject,
+    }, false);
+    if (this.#observers.size > 0) this.#observe({ type: "deleted", key, object: deleted, oldObject });
+  }
+
+  #deleteTombstone(deleted: DeletedFinalStateUnknown<T>): void {
+    this.#hasPosition = true;
+    const oldObject = this.#store.delete(deleted);
+    const { key, object = oldObject } = deleted;
+    this.#quarantine.release(key);
+    if (object === undefined) return; // it was never stored
+    const tombstone = deleted.object === undefined ? new DeletedFinalStateUnknown(key, object) : deleted;
+    this.#receiver.distribute({ type: "delete", deleted: tombstone, oldObject }, false);
+    if (this.#observers.size > 0) this.#observe({ type: "deleted", key, object, oldObject });
+  }
+
+  #bookmark(resourceVersion: string): void {
+    const store = this.#store;
+    if (this.#history !== undefined && this.#hasPosition) {
+      if (isOlder(resourceVersion, store.lastStoreSyncResourceVersion())) {
+        return this.#skipped("Bookmark", "seen");
+      }
+    }
+    this.#hasPosition = true;
+    store.bookmark(resourceVersion);
+    if (this.#observers.size > 0) this.#observe({ type: "bookmark", resourceVersion });
+  }
+
+  /** Whether an event is new; if not, what it is. Remembers the new ones. */
+  #standingOf(history: EventHistory<T>, change: Change<T>): Standing | "next" {
+    if (!this.#hasPosition) {
+      this.#hasPosition = change.type !== "Added";
+      return "next";
+    }
+    const reached = this.#store.lastStoreSyncResourceVersion();
+    const version = resourceVersionOf(change.object) ?? "";
+    // A write gives several objects one version; a delete has one of its own.
+    const isAgain = change.type === "Deleted" && version === reached && isComparableResourceVersion(version);
+    if (!isAgain && !isOlder(version, reached)) {
+      this.#applied[this.#appliedCount++ % REMEMBERED] = change;
+      return "next";
+    }
+    const key = this.#keyOf(change.object, "look at");
+    return history.judge(change, key, this.#store.getByKey(key));
+  }
+
+  #skipped(type: "Added" | "Updated" | "Deleted" | "Bookmark", standing: "seen" | "doubtful"): void {
+    const measurement = this.#measurement;
+    measurement?.metrics.count("informer_repeated_events_total", 1, { name: measurement.name, type });
+    if (standing === "doubtful") this.#quarantine.lost();
+  }
+
+  /** Whether two states of one object are the same state. */
+  #isUnchanged(oldObject: T, object: T): boolean {
+    if (oldObject === object) return true;
+    // Of two versions the content differs: most events need no comparison.
+    return resourceVersionOf(oldObject) === resourceVersionOf(object) &&
+      this.#options.isSame(oldObject, object);
+  }
+
+  #keyOf(object: T, operation: string): string {
+    return keyOf(this.#options.keyFunc, object, operation);
+  }
+
+  #observe(event: StoreEvent<T>): void {
+    const { observation } = this.#options;
+    if (observation === undefined) return;
+    for (const observer of this.#observers) callGuarded(() => observer(event), observation.onError);
+  }
+
+  #begins(): number {
+    return this.#measurement === undefined ? 0 : monotonicNow(this.#measurement.clock);
+  }
+
+  #ends(startMs: number): void {
+    this.#options.observation?.waiters.moved();
+    if (this.#measurement === undefined) return;
+    const { metrics, name, clock } = this.#measurement;
+    const labels = { name };
+    metrics.observe(
+      "informer_processing_latency_seconds",
+      (monotonicNow(clock) - startMs) / 1_000,
+      labels,
+    );
+    metrics.gauge("informer_objects", this.#store.size, labels);
+    const version = Number(this.#store.lastStoreSyncResourceVersion().slice(-RESOURCE_VERSION_DIGITS));
+    if (Number.isFinite(version)) metrics.gauge("informer_store_resource_version", version, labels);
+  }
+}
+
+const REMEMBERED = 128;
+const NO_OBSERVERS: ReadonlySet<never> = new Set();
+// A gauge is a double: more digits would not survive.
+const RESOURCE_VERSION_DIGITS = 15;
+
+/** The report of an object that could not be stored. */
+export function quarantinedBy(error: Error, object: unknown): Quarantined {
+  const metadata = metaOf(object);
+  const key = error instanceof IndexFuncError ? error.key : undefined;
+  return {
+    reason: error.message,
+    path: "",
+    ...(key === undefined ? {} : { key }),
+    ...(metadata?.resourceVersion === undefined ? {} : { resourceVersion: metadata.resourceVersion }),
+  };
+}
+
+/** Reports objects that a queue could not accept; what the store holds takes their place. */
+export function quarantiner<T>(
+  keyFunc: KeyFunc,
+  store: { getByKey(key: string): T | undefined },
+  quarantine: Quarantine,
+): OnTransformRejected<T> {
+  return (error, object) => {
+    let key: string | undefined;
+    try {
+      key = keyFunc(object);
+    } catch {
+      // it has none: the report says what is wrong
+    }
+    quarantine.add({ ...quarantinedBy(error, object), ...(key === undefined ? {} : { key }) });
+    return key === undefined ? undefined : store.getByKey(key);
+  };
+}

@@ -1,0 +1,135 @@
+/**
+ * Events under older versions: which of them were applied before.
+ * @module
+ */
+
+import { metaOf, resourceVersionOf } from "../meta/object.ts";
+import { isOlder } from "../reflector/position.ts";
+import type { IsSameState } from "./same_state.ts";
+
+/** An event of one object. */
+export interface Change<T> {
+  readonly type: "Added" | "Updated" | "Deleted";
+  readonly object: T;
+}
+
+/**
+ * What an event is to a store that has reached a later version.
+ *
+ * - `resent`: the very state of an object that is stored.
+ * - `late`: a change under a version that the store has passed; the store's version stays. A server sends such events
+ *   of objects that vanished unseen, with the last state it knew, as a cache does that had to list again.
+ * - `seen`: certainly sent again: the store has something newer, or no such object any more.
+ * - `doubtful`: nothing proves that it was sent again.
+ */
+export type Standing = "resent" | "late" | "seen" | "doubtful";
+
+/** Options of {@linkcode EventHistory}. */
+export interface EventHistoryOptions<T> {
+  readonly isSame: IsSameState<T>;
+  /** The last changes that were applied, in any order. */
+  readonly applied: readonly Change<T>[];
+  /** Called once, when it turns out that the server's versions do not ascend. */
+  readonly onUnordered: () => void;
+}
+
+/**
+ * Tells new events from those that a proxy sends again: events under an older resourceVersion than the store has
+ * reached. Versions ascend in a watch, also across objects; a version that is missing or no number is always new, and
+ * so is one that several objects got from the same write. A list says what is there, whatever its version.
+ *
+ * An older version alone proves nothing: aggregated APIs send an object under an old version when a user is given access
+ * to it, versions may count for each object separately, and a server that was restored from a backup starts again at
+ * lower ones. An event was sent again if the store has what came after it: the same object, newer, after this very
+ * event; or the object of a delete is not stored. All other events are doubtful, and a list must decide. If two lists
+ * show that doubtful events had happened, although the lists did not go back themselves, the server's versions do not
+ * ascend: from then on every event is applied.
+ *
+ * For the deltas of an atomic `RealFIFO`, which keeps the order of events.
+ */
+export class EventHistory<T> {
+  readonly #options: EventHistoryOptions<T>;
+  /** The doubtful changes since the last list, by key. */
+  readonly #doubtful = new Map<string, Change<T>>();
+  /** Whether the list that is being compared did not go back. */
+  #listContinues = false;
+  #happened = false;
+  /** How many lists have shown that a doubtful change had happened. */
+  #lists = 0;
+
+  constructor(options: EventHistoryOptions<T>) {
+    this.#options = options;
+  }
+
+  /** Judges a change under an older version than the store has reached; `stored` is what the store has for its key. */
+  judge(change: Change<T>, key: string, stored: T | undefined): Standing {
+    const standing = change.type === "Deleted"
+      ? this.#ofDelete(change, stored)
+      : this.#ofWrite(change, stored);
+    if (standing !== "doubtful") return standing;
+    if (this.#lists >= ENOUGH_LISTS) return "late";
+    if (this.#doubtful.size < MOST_DOUBTFUL) this.#doubtful.set(key, change);
+    return "doubtful";
+  }
+
+  /** A list is going to be compared with a store that has reached `reached`. */
+  listBegins(resourceVersion: string, reached: string): void {
+    this.#listContinues = !isOlder(resourceVersion, reached);
+  }
+
+  /** An object of a list differs from what is stored; `undefined` if the list lacks it. */
+  listed(key: string, object: T | undefined): void {
+    if (this.#doubtful.size === 0) return; // the ordinary case
+    const change = this.#doubtful.get(key);
+    if (change === undefined) return;
+    const isIt = object === undefined
+      ? change.type === "Deleted"
+      : change.type !== "Deleted" && this.#options.isSame(change.object, object);
+    if (isIt) this.#happened = true;
+  }
+
+  /** The list is stored: no change is doubtful any more. */
+  listEnds(): void {
+    this.#doubtful.clear();
+    if (this.#happened && this.#listContinues && ++this.#lists === ENOUGH_LISTS) this.#options.onUnordered();
+    this.#happened = false;
+  }
+
+  #ofWrite(change: Change<T>, stored: T | undefined): Standing {
+    if (stored === undefined) return "doubtful";
+    const { object } = change;
+    if (this.#options.isSame(stored, object)) return "resent";
+    return isNewer(stored, object) && uidOf(stored) === uidOf(object) && this.#wasApplied(change)
+      ? "seen"
+      : "doubtful";
+  }
+
+  /** A uid never comes back, but an object may: one that left the selection and entered it again. */
+  #ofDelete(change: Change<T>, stored: T | undefined): Standing {
+    if (stored === undefined) return "seen";
+    const isNewerStored = isNewer(stored, change.object);
+    const [uid, storedUid] = [uidOf(change.object), uidOf(stored)];
+    const isAnother = uid !== storedUid && uid && storedUid;
+    if (this.#wasApplied(change)) return isNewerStored ? "seen" : "doubtful";
+    return isNewerStored || isAnother ? "doubtful" : "late";
+  }
+
+  /** Whether this very change was applied a short while ago. */
+  #wasApplied({ type, object }: Change<T>): boolean {
+    return this.#options.applied.some((applied) =>
+      applied.type === type && this.#options.isSame(applied.object, object)
+    );
+  }
+}
+
+const MOST_DOUBTFUL = 1_000;
+/** One might have another reason: a restored server whose versions have passed the old ones since. */
+const ENOUGH_LISTS = 2;
+
+function isNewer(stored: unknown, object: unknown): boolean {
+  return isOlder(resourceVersionOf(object) ?? "", resourceVersionOf(stored) ?? "");
+}
+
+function uidOf(object: unknown): string | undefined {
+  return metaOf(object)?.uid;
+}
