@@ -1,4 +1,4 @@
-// A controller, as the classic diagram draws it: it labels every pod with the node it runs on, and keeps it so.
+// A controller in the usual form: it labels every pod with the node it runs on, and keeps the label.
 //
 //     API server --list, watch--> reflector --> queue of deltas --> indexer (the informer's store)
 //         ^                                                            |  |
@@ -29,7 +29,7 @@ export const NODE_LABEL = "example.com/node";
 const WORKERS = 2;
 const MAX_RETRIES = 15;
 
-/** Runs until the signal is aborted, then finishes what is being worked on. */
+/** Runs until the signal is aborted, then finishes the keys in progress. */
 export async function runController(
   cluster: Cluster,
   signal: AbortSignal,
@@ -39,22 +39,22 @@ export async function runController(
   const informer = new SharedIndexInformer<Pod>(pods, { clock });
   const queue = new RateLimitingQueue<string>(defaultControllerRateLimiter({ clock }), { clock });
 
-  // Handlers enqueue keys and do nothing else. A key that is added often before a worker takes it comes out once.
+  // Handlers only enqueue keys. A key that is added several times before a worker takes it comes out once.
   const handler = informer.addEventHandler({
     onAdd: (pod) => queue.add(metaNamespaceKey(pod)),
     onUpdate: (_old, pod) => queue.add(metaNamespaceKey(pod)),
     onDelete: ({ key }) => queue.add(key),
   });
 
-  // Compares what is with what should be, and writes the difference. It reads the newest state, whatever the event was.
+  // Compares the actual with the desired state, and writes the difference. It reads the newest state, whatever the event was.
   async function reconcile(key: string): Promise<void> {
     const pod = informer.indexer.getByKey(key);
-    if (pod === undefined) return; // it is gone: here one would clean up
+    if (pod === undefined) return; // it was deleted: a controller cleans up here
     const node = pod.spec?.nodeName;
-    if (pod.metadata?.labels?.[NODE_LABEL] === node) return; // so the event of one's own write ends here
+    if (pod.metadata?.labels?.[NODE_LABEL] === node) return; // the event of its own write ends here
     const { namespace, name } = splitMetaNamespaceKey(key);
     const labels = { [NODE_LABEL]: node ?? null };
-    // With the resourceVersion, a write based on an old state is refused (409 Conflict) and tried again.
+    // With the resourceVersion, the server refuses a write based on an old state (409 Conflict), and it is tried again.
     const resourceVersion = pod.metadata?.resourceVersion;
     await pods.patch(name, { metadata: { resourceVersion, labels } }, { namespace });
   }
@@ -69,7 +69,7 @@ export async function runController(
         if (queue.numRequeues(key) < MAX_RETRIES) queue.addRateLimited(key);
         else {
           queue.forget(key);
-          console.error(`Giving up on ${key} until it changes: ${error}`);
+          console.error(`Cannot reconcile ${key}, and waits for its next change: ${error}`);
         }
       } finally {
         queue.done(key);
@@ -79,7 +79,7 @@ export async function runController(
 
   const running = informer.start(signal);
   const workers: Promise<void>[] = [];
-  // Not before the cache is complete: a pod that is not in it yet must not look like one that is gone.
+  // Not before the cache is complete: a pod that is not in it yet must not look deleted.
   if (await waitForCacheSync([handler], signal)) {
     for (let i = 0; i < WORKERS; i++) workers.push(work());
   }

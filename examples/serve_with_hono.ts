@@ -1,4 +1,4 @@
-// The cache over HTTP: Kubernetes' read API for `kubectl` and other informers, and a page of one's own beside it.
+// The cache over HTTP: Kubernetes' read API for `kubectl` and other informers, and a route of your own.
 // Beside `kubectl proxy`: deno run --allow-net examples/serve_with_hono.ts
 // and then: kubectl --server http://127.0.0.1:8000 get pods -n shop --watch
 import {
@@ -17,7 +17,7 @@ interface Pod extends KubernetesObject {
 
 const NAMESPACE = "shop";
 
-/** One watch on the API server, however many readers there are. Ends with the signal. */
+/** One watch on the API server for any number of readers. Ends with the signal. */
 export function newApp(cluster: Cluster, signal: AbortSignal): Hono {
   const pods = new SharedIndexInformer(cluster.resource<Pod>("v1/pods"), {
     indexers: { namespace: metaNamespaceIndex, byNode: (pod: Pod) => [pod.spec?.nodeName ?? ""] },
@@ -25,15 +25,15 @@ export function newApp(cluster: Cluster, signal: AbortSignal): Hono {
   pods.start(signal);
 
   const app = new Hono();
-  // What the cache is good for: answers from memory, by any index. What they may tell is for you to say, too.
+  // Responses from memory, by any index. You decide what they may contain, too.
   app.get("/nodes/:node/pods", (c) => {
     if (!pods.hasSynced()) return c.text("not synced yet", 503);
     const onNode = pods.indexer.byIndices({ namespace: NAMESPACE, byNode: c.req.param("node") });
     const names = onNode.map((pod) => pod.metadata?.name);
     return c.json({ names, at: pods.indexer.lastStoreSyncResourceVersion() });
   });
-  // What other Kubernetes clients read. Who may read what is for you to say: a cache does not know. This rule lists what
-  // may be read; one that lists what may not (`namespace !== "kube-system"`) forgets requests for all namespaces.
+  // The API for Kubernetes clients. You decide who may read what: a cache does not know. This rule lists what
+  // may be read; one that lists what may not (`namespace !== "kube-system"`) allows requests for all namespaces.
   app.route(
     "/",
     readApi({

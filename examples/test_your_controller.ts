@@ -1,4 +1,4 @@
-// Tests of the controller in reconcile_loop.ts, against an API server in memory, with a clock that the test moves:
+// Tests of the controller in reconcile_loop.ts, against an in-memory API server, with a clock that the test moves:
 // no cluster, no port, no waiting. deno test -A examples/test_your_controller.ts
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -6,7 +6,7 @@ import { newCluster } from "@listwatch/cache";
 import { answerStatus, FakeClock, InMemoryApiServer, node, pod } from "@listwatch/cache/testing";
 import { NODE_LABEL, runController } from "./reconcile_loop.ts";
 
-/** A controller that runs against a server of its own. */
+/** A controller that runs against its own server. */
 function setUp() {
   const clock = new FakeClock();
   const server = new InMemoryApiServer({ clock });
@@ -16,11 +16,11 @@ function setUp() {
   return {
     server,
     clock,
-    /** The label that the controller has given a pod. */
+    /** The label of a pod. */
     label: (key: string) => server.get("v1/pods", key)?.metadata?.labels?.[NODE_LABEL],
-    /** How often it has written. */
+    /** The number of its writes. */
     writes: () => server.requests.filter(({ method }) => method === "PATCH").length,
-    /** Moves the clock in small steps until something holds, for at most a minute of the controller's time. */
+    /** Moves the clock in small steps until the condition holds, for at most a minute of the controller's time. */
     async until(isSo: () => boolean): Promise<void> {
       for (let i = 0; i < 60_000 && !isSo(); i++) await clock.advance(1);
       assert.ok(isSo(), `not within a minute: ${isSo}`);
@@ -33,7 +33,7 @@ function setUp() {
   };
 }
 
-test("pods that are there and pods that come get the label of their node", async () => {
+test("runController labels existing and new pods with their node", async () => {
   await using controller = setUp();
   const { server, until, label, writes } = controller;
   server.create("v1/nodes", node("node-1"));
@@ -44,10 +44,10 @@ test("pods that are there and pods that come get the label of their node", async
   server.create("v1/pods", pod("web-2", { nodeName: "node-2" }));
   await until(() => label("default/web-2") === "node-2");
   assert.equal(label("default/pending"), undefined);
-  assert.equal(writes(), 2); // its own writes came back as events, and led to no others
+  assert.equal(writes(), 2); // its own writes came back as events, and caused no others
 });
 
-test("a label that somebody changes is put right", async () => {
+test("runController restores a label that another client removes", async () => {
   await using controller = setUp();
   const { server, until, label } = controller;
   server.create("v1/pods", pod("web-1", { nodeName: "node-1", labels: { [NODE_LABEL]: "wrong" } }));
@@ -56,7 +56,7 @@ test("a label that somebody changes is put right", async () => {
   await until(() => label("default/web-1") === "node-1");
 });
 
-test("a write that fails is tried again, later each time", async () => {
+test("runController retries a failed write at growing intervals", async () => {
   await using controller = setUp();
   const { server, until, label } = controller;
   const isWrite = ({ method }: { readonly method: string }) => method === "PATCH";
@@ -68,12 +68,12 @@ test("a write that fails is tried again, later each time", async () => {
   assert.deepEqual(waits.map((waitMs, i) => waitMs >= 5 * 2 ** i), [true, true, true, true, true]);
 });
 
-test("a watch that breaks loses nothing", async () => {
+test("runController loses no change when its watch breaks", async () => {
   await using controller = setUp();
   const { server, until, label } = controller;
   await until(() => server.openWatches === 1);
   server.closeWatches({ reset: true });
   server.create("v1/pods", pod("web-1", { nodeName: "node-1" }));
-  server.compact(); // so that it cannot even be replayed
+  server.compact(); // so that the watch cannot be resumed
   await until(() => label("default/web-1") === "node-1");
 });

@@ -36,15 +36,15 @@ export function declaredNames(files: ReadonlyMap<string, string>): Set<string> {
   return names;
 }
 
-/** Titles of tests that begin with no name. A path (`/api`), an option (`--token`) or `deno task` count as names. */
+/** Titles of tests that begin with no name. A path (`/api`, `examples/`), an option (`--token`) or `deno task` count as names. */
 export function unnamedTitles(text: string, names: ReadonlySet<string>): { line: number; title: string }[] {
   const found: { line: number; title: string }[] = [];
   for (const { 2: title, index } of text.matchAll(TITLE)) {
     const [, tick, first, after] =
-      /^(`?)(\$\{|\/|--|deno task |listwatch |kubectl |[\w$]+(?:\.md)?)(.?)/.exec(title) ?? [];
+      /^(`?)(\$\{|\/|--|deno task |listwatch |kubectl |[\w$]+\/|[\w$]+(?:\.md)?)(.?)/.exec(title) ?? [];
     // A name that is also a word (`list`) counts if it is quoted, called, a member's owner, or all there is.
     const isWord = /^[a-z]+$/.test(first) && tick === "" && !/^[.(]?$/.test(after);
-    if (/^\W| $/.test(first) || (names.has(first) && !isWord)) continue;
+    if (/^\W|[ /]$/.test(first) || (names.has(first) && !isWord)) continue;
     found.push({ line: text.slice(0, index).split("\n").length, title });
   }
   return found;

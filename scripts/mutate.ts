@@ -41,7 +41,7 @@ const COPIED_TESTS = [
 
 interface Verdict {
   readonly name: string;
-  /** Who noticed; absent if nobody did. */
+  /** What caught it; absent if it survived. */
   readonly caughtBy?: string;
   /** What went wrong then. */
   readonly text: string;

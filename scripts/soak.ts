@@ -1,9 +1,9 @@
 /**
  * `deno task soak [--minutes 10] [--seed S]`: informers behind a network that breaks in every way a seed can think of,
- * in front of a real kube-apiserver that is killed and compacted, while writers go on.
+ * in front of a real kube-apiserver that is killed and compacted, while writers continue.
  *
  * Twice a minute or so the faults and the writers pause. Then every informer must have caught up within 60 seconds, and
- * its store, its index and what its handlers were told must equal what the server lists. Two of the informers are served
+ * its store, its index and the notifications of its handlers must equal what the server lists. Two of the informers are served
  * to readers, good and bad ones, and what the good ones hold must equal what is served. At the end memory must be flat.
  * The seed repeats the plan of faults and writes, though not the timing of a real server.
  *
@@ -204,7 +204,7 @@ class Soak {
     }
   }
 
-  /** What befalls the server: in some rounds a crash, in some a compaction, in some both. */
+  /** Server faults: in some rounds a crash, in some a compaction, in some both. */
   async #operate(random: () => number, signal: AbortSignal): Promise<void> {
     const [compactsAtMs, isKilled, killedAtMs, downMs] = [
       random() * 30_000,
@@ -236,7 +236,7 @@ class Soak {
     }
     const late: string[] = [];
     await Promise.all(this.#informers.map(async (informer) => {
-      // Who waits between two tries has that long more: it cannot know that all is well again.
+      // An informer that waits between two tries has that time in addition: it cannot know that the server is back.
       const limitMs = Math.max(Date.now(), informer.nextTryMs) + CATCH_UP_MS - Date.now();
       try {
         const limit = AbortSignal.any([signal, AbortSignal.timeout(limitMs)]);
@@ -314,11 +314,11 @@ class Soak {
   #report(): boolean {
     const lengthMs = this.#elapsedMs();
     const warmUpMs = Math.min(WARM_UP_MS, lengthMs / 4);
-    const told = this.#informers.reduce((sum, informer) => sum + informer.told, 0);
+    const received = this.#informers.reduce((sum, informer) => sum + informer.received, 0);
     const faults = FAULT_KINDS.map((kind) => `${kind} ${this.#faults[kind]}`).join(", ");
     console.log(`
 seed ${this.#seed}, ${clockTime(lengthMs)}: ${this.#informers.length} informers, ${this.#written()} writes, \
-${this.#sums.total("reflector_events_total")} events, ${told} notifications
+${this.#sums.total("reflector_events_total")} events, ${received} notifications
 faults: ${faults}; server killed ${this.#kills} times, compacted ${this.#compactions} times
 connections through the proxy: ${this.#proxy.accepted}
 readers of the served copies: ${this.#readers!.counts.bad} that read badly, ${
@@ -333,7 +333,7 @@ slowest checkpoint: ${(this.#slowestCatchUpMs / 1_000).toFixed(1)} s`);
     for (const [figure, name] of [["heapBytes", "heap after collection"], ["rssBytes", "RSS"]] as const) {
       const trend = memoryTrend(this.#samples, figure, warmUpMs);
       if (trend === undefined) {
-        console.log(`${name}: too few samples to tell`);
+        console.log(`${name}: too few samples`);
         continue;
       }
       const isFigureFlat = trend.growth <= MAX_GROWTH;

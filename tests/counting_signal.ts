@@ -1,5 +1,5 @@
 /**
- * A signal that knows who listens to it.
+ * A signal that counts its listeners.
  * @module
  */
 

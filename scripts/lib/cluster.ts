@@ -45,7 +45,7 @@ export interface TestCluster extends AsyncDisposable {
   readonly pid: number | undefined;
   /** Settles when the running process has ended, for whatever reason; at once if none runs. */
   exited(): Promise<void>;
-  /** SIGKILL, as in a crash. Settles when the process is gone; does nothing if it is down. */
+  /** SIGKILL, as in a crash. Settles when the process has ended; does nothing if it is down. */
   kill(): Promise<void>;
   /** Starts the server again on the same port and data, after a `kill()` if it still runs; settles when it is ready. */
   restart(): Promise<void>;
@@ -56,7 +56,7 @@ export interface TestCluster extends AsyncDisposable {
    * seconds, or at once after a restart or with the flag `--feature-gates=ListFromCacheSnapshot=false`.
    * A watch from an older resourceVersion answers 410 only after a restart, as the watch cache holds events of
    * its own (or at once for a resource without one: `--watch-cache-sizes=secrets#0`). tests/cluster/etcd.go
-   * tells why.
+   * says why.
    */
   compact(): Promise<string>;
   /** Ends the server cleanly, within about a second, and removes the data folder if `startCluster` made it. */
@@ -135,7 +135,7 @@ class LocalCluster implements TestCluster {
 
   async restart(): Promise<void> {
     if (this.#isStopped) {
-      throw new Error("Cannot restart: the cluster was stopped for good, call startCluster");
+      throw new Error("Cannot restart: the cluster was stopped; call startCluster");
     }
     await this.kill();
     this.#adopt(await startProcess(this.#launch));

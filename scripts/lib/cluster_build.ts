@@ -20,7 +20,7 @@ export class ClusterUnavailableError extends Error {
 }
 
 export interface EnsureClusterBinaryOptions {
-  /** Takes a line now and then while it builds. Default: standard error. */
+  /** Receives progress lines while it builds. Default: standard error. */
   log?: (line: string) => void;
   /** Ends the build. */
   signal?: AbortSignal;
@@ -139,7 +139,7 @@ async function build(
     log(`building kube-apiserver v${sources.version}: ${what}, ${seconds} s`);
   }, progressPeriodMs);
   try {
-    // Downloads what is missing, and tells how much there is to compile.
+    // Downloads missing modules, and counts the packages to compile.
     await runGo(["list", "-deps", "."], {
       signal,
       onOut: () => total++,

@@ -4,7 +4,7 @@
  * It is shown for expressions in which every step is decided by the next character: what is repeated without bound and
  * what may follow it begin with different characters, and so do the alternatives of a repeated group. An expression that
  * may begin anywhere must besides not begin with a character that it repeats. Others may be linear too, or be run on
- * short texts only; whoever uses them says why.
+ * short texts only; their use needs a reason.
  *
  * @module
  */
@@ -78,7 +78,7 @@ function faultOf(sequence: Sequence, follow: CharSet, isInLoop: boolean): string
     const isOpen = max === Infinity;
     const first = firstOfAtom(atom);
     if ((isOpen || (isInLoop && min !== max)) && meets(first, next)) {
-      return "what it repeats may go on with what follows it";
+      return "the end of the repetition is ambiguous with what follows it";
     }
     if (atom.type === "look" && atom.alternatives.some((alternative) => hasLoop(alternative))) {
       return "it repeats something while it looks around";

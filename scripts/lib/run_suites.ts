@@ -176,12 +176,12 @@ async function readReport(
 }
 
 function silentFiles(paths: string[], results: TestResult[], result: ProcessResult): TestResult[] {
-  const heard = new Set(results.map(({ file }) => file));
-  // Deno's report names the file in which `describe` was called, which may be a helper's; what it prints tells the truth.
+  const reported = new Set(results.map(({ file }) => file));
+  // Deno's report names the file in which `describe` was called, which may be a helper's; its output names the right one.
   for (const [, file] of result.output.matchAll(/^running [1-9]\d* tests? from \.\/(\S+)$/gm)) {
-    heard.add(file);
+    reported.add(file);
   }
-  return paths.filter((path) => !heard.has(path)).map((file) => ({
+  return paths.filter((path) => !reported.has(path)).map((file) => ({
     file,
     name: "has tests",
     status: "failed",

@@ -28,7 +28,7 @@ const NPM = "npm:npm@11.21.2";
 export const TOOLS_DIR: string = join(ROOT, "tests", "runtimes");
 
 /**
- * Installs what is not installed yet and tells where it is. Takes `npm` if the machine has it and otherwise lets Deno
+ * Installs what is not installed yet and returns its path. Takes `npm` if the machine has it and otherwise lets Deno
  * run npm, so that Deno alone is enough.
  *
  * @throws {Error} If the installation fails, or has nothing for this platform.

@@ -1,5 +1,5 @@
 /**
- * What a queue tells about itself.
+ * The metrics of a queue.
  * @module
  */
 

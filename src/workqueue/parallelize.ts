@@ -19,13 +19,13 @@ export interface ParallelizeOptions {
   readonly workers: number;
   /** How many pieces in a row one worker takes; 1 by default, and for 0. Larger for many small pieces. */
   readonly chunkSize?: number;
-  /** Stops between pieces; those that have begun are waited for. */
+  /** Stops between pieces; running pieces are awaited. */
   readonly signal?: AbortSignal;
 }
 
 /**
  * Does the pieces 0 to `pieces - 1`, each once, `workers` at a time, and resolves when all are done, or, after the
- * signal was aborted, when those that had begun are.
+ * signal was aborted, when all started pieces are.
  *
  * Mirrors client-go's `workqueue.ParallelizeUntil`. A piece that throws stops the others between pieces, too (upstream,
  * a panic ends the program).

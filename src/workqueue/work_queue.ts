@@ -95,7 +95,7 @@ export interface WorkQueueOptions<T> {
  * is added while a worker has it is handed out again after that worker's {@linkcode WorkQueue.done}, so that no two
  * workers ever have the same item.
  *
- * Every {@linkcode WorkQueue.get} needs a {@linkcode WorkQueue.done}. Calls are synchronous but those that wait.
+ * Every {@linkcode WorkQueue.get} needs a {@linkcode WorkQueue.done}. Only calls that wait are asynchronous.
  *
  * Mirrors client-go's `workqueue.Typed`.
  *
@@ -160,7 +160,7 @@ export class WorkQueue<T = string> {
   }
 
   /**
-   * Waits for an item and takes it; who waited first is served first. After a shutdown it goes on handing out what is
+   * Waits for an item and takes it; the longest waiting worker is first. After a shutdown it still returns what is
    * in the queue, and then says `shutdown`: the worker should end.
    *
    * @param signal Ends the wait; no item was taken then.
@@ -202,7 +202,7 @@ export class WorkQueue<T = string> {
   }
 
   /**
-   * As {@linkcode WorkQueue.shutDown}, and waits until no worker has an item any more. Items that nobody took do not
+   * As {@linkcode WorkQueue.shutDown}, and waits until no worker has an item any more. Items that no worker took do not
    * hold it up. It never settles if a worker forgets {@linkcode WorkQueue.done}: give it a signal, or call `shutDown`.
    *
    * @param signal Ends the wait; the queue stays shut down.
@@ -257,7 +257,7 @@ export class WorkQueue<T = string> {
     this.#unlink?.();
     this.#monitor?.stop();
     this.onShutDown();
-    // Whoever waits found the queue empty. An item may still come back, to the worker who is done with it.
+    // Waiting workers found the queue empty. An item may still come back from the worker that has it.
     for (const getter of this.#getters) getter.resolve({ shutdown: true });
     this.#getters.clear();
   }

@@ -14,7 +14,7 @@ import { eventually, pause } from "./eventually.ts";
 
 const READ_VERBS = ["get", "list", "watch"];
 
-describe("the read API whose readers the cluster itself judges", () => {
+describe("readApi with tokenReview and subjectAccessReview", () => {
   let connection: TestConnection;
   let [north, south] = ["", ""];
   let url = "";
@@ -51,7 +51,7 @@ describe("the read API whose readers the cluster itself judges", () => {
   });
 
   it(
-    "shows each reader what their own RBAC lets them see, and nobody else anything",
+    "shows each reader what the cluster's RBAC permits, and unknown readers nothing",
     { timeout: 60_000 },
     async () => {
       const reader = await createReader();
@@ -77,7 +77,7 @@ describe("the read API whose readers the cluster itself judges", () => {
     },
   );
 
-  it("says the same as the API server itself, for the same reader", { timeout: 60_000 }, async () => {
+  it("decides as the API server does, for the same reader", { timeout: 60_000 }, async () => {
     const reader = await createReader();
     await reader.allow(south);
     const direct = newCluster({ ...connection.anonymous, token: reader.token });
@@ -94,7 +94,7 @@ describe("the read API whose readers the cluster itself judges", () => {
     }
   });
 
-  it("ends the watch of a reader whose permission is taken away", { timeout: 60_000 }, async () => {
+  it("ends the watch of a reader whose permission is revoked", { timeout: 60_000 }, async () => {
     const reader = await createReader();
     const { forbid } = await reader.allow(north);
     await eventually(() => reader.client(north).list());
@@ -105,7 +105,7 @@ describe("the read API whose readers the cluster itself judges", () => {
       hasEnded = true;
     })();
     await pause(2_500);
-    assert.equal(hasEnded, false, "it goes on while it is allowed");
+    assert.equal(hasEnded, false, "it stays open while it is permitted");
     await forbid();
     await read;
     await eventually(() => assert.rejects(reader.client(north).list(), isForbidden));

@@ -6,22 +6,24 @@ import { newReflectorBackoff, realClock, type ReflectorOptions } from "@listwatc
 import { seededRandom } from "@listwatch/cache/testing";
 import { type OwnConnection, skipWithoutOwnServer, startOwn } from "./connection.ts";
 import { eventually, pause } from "./eventually.ts";
-import { assertAllTold, Reflected, stopAll } from "./reflected.ts";
+import { assertAllReceived, Reflected, stopAll } from "./reflected.ts";
 import { UnreliableNetwork } from "./unreliable_network.ts";
 import { type DataObject, MARK, newSeed, runWriters, WriteLog } from "./writers.ts";
 
 const DOWN_MS = 20_000;
 
-describe("an API server that is killed for 20 seconds", { skip: skipWithoutOwnServer }, () => {
+describe("SharedIndexInformer and readApi while the API server is killed for 20 seconds", {
+  skip: skipWithoutOwnServer,
+}, () => {
   let connection: OwnConnection;
   before(async () => {
-    // Without a watch cache, a watch of Secrets goes on where it was after a restart. One of ConfigMaps that has missed
-    // something is refused.
+    // Without a watch cache, a watch of Secrets continues from its version after a restart. One of ConfigMaps that lost
+    // an event is refused.
     connection = await startOwn(["--watch-cache-sizes=secrets#0"]);
   });
   after(() => connection?.[Symbol.asyncDispose]());
 
-  it("loses nothing and invents nothing", { timeout: 180_000 }, async () => {
+  it("lose no event and invent none", { timeout: 180_000 }, async () => {
     const { cluster, server, labels } = connection;
     const random = seededRandom(newSeed());
     const namespaces = await connection.createNamespaces("north", "south");
@@ -46,7 +48,7 @@ describe("an API server that is killed for 20 seconds", { skip: skipWithoutOwnSe
       new Witness(connection, kind, { what, random, ...options });
 
     assert.ok(await write(30));
-    const gone = log.secrets.gone();
+    const deletedUids = log.secrets.deletedUids();
     using http2 = newHttp2(server.caData);
     const lossy = [
       reflect("configmaps", "losing events"),
@@ -98,10 +100,10 @@ describe("an API server that is killed for 20 seconds", { skip: skipWithoutOwnSe
         assert.equal(one.informer.status().attempt, 0, one.name);
         for (const { object } of one.history.events) {
           const mark = object.metadata?.annotations?.[MARK] ?? "";
-          assert.ok(log[one.kind].marks.has(mark), `${one.name}: nobody wrote ${mark}`);
+          assert.ok(log[one.kind].marks.has(mark), `${one.name}: no writer wrote ${mark}`);
         }
-        // Resumed, not listed again: each version was told, and once.
-        if (one.kind === "secrets") assertAllTold(one, log.secrets, gone);
+        // Resumed, not relisted: each version was received exactly once.
+        if (one.kind === "secrets") assertAllReceived(one, log.secrets, deletedUids);
       }
       const [relisted] = lossy;
       assert.ok(relisted.failures(relisted.markedStatus).includes("Expired"), "its watch was too old");

@@ -10,16 +10,18 @@ import type { DataObject } from "./writers.ts";
 
 const COUNT = 30;
 
-describe("an API server that has forgotten old versions", { skip: skipWithoutOwnServer }, () => {
+describe("SharedIndexInformer of an API server that has compacted old versions", {
+  skip: skipWithoutOwnServer,
+}, () => {
   let connection: OwnConnection;
   before(async () => {
-    // Reads and watches of Secrets go to etcd, so that what is compacted is gone at once.
+    // Reads and watches of Secrets go to etcd, so that a compaction takes effect immediately.
     connection = await startOwn(["--watch-cache-sizes=secrets#0"]);
   });
   after(() => connection?.[Symbol.asyncDispose]());
 
   it(
-    "refuses a watch after a restart: deletes that were missed arrive as tombstones",
+    "receives lost deletes as tombstones when its watch is refused after a restart",
     { timeout: 60_000 },
     () =>
       missChanges(connection, "v1/configmaps", async () => {
@@ -28,7 +30,7 @@ describe("an API server that has forgotten old versions", { skip: skipWithoutOwn
       }),
   );
 
-  it("refuses a watch with an ERROR event: deletes that were missed arrive as tombstones", {
+  it("receives lost deletes as tombstones when its watch is refused with an ERROR event", {
     timeout: 60_000,
   }, () =>
     missChanges(connection, "v1/secrets", async () => {
@@ -36,7 +38,7 @@ describe("an API server that has forgotten old versions", { skip: skipWithoutOwn
     }));
 
   it(
-    "lets a continue token expire amid a list: the list is taken again as a whole",
+    "lists again as a whole when its continue token expires in the middle of a list",
     { timeout: 60_000 },
     async () => {
       const [namespace] = await connection.createNamespaces("pages");
@@ -51,7 +53,7 @@ describe("an API server that has forgotten old versions", { skip: skipWithoutOwn
         list: async (options, context) => {
           const page = await source.list(options, context);
           if (++pages === 3) {
-            // One of the pages that came, one of those to come.
+            // One on a page that has arrived, one on a later page.
             await client.delete("item-001");
             await client.delete("item-249");
             await client.create({ metadata: { name: "item-000-new", namespace }, data: {} });
@@ -73,7 +75,7 @@ describe("an API server that has forgotten old versions", { skip: skipWithoutOwn
       ) => [url.searchParams.get("limit"), url.searchParams.has("continue")]);
       assert.deepEqual(limits, [["50", false], ["50", true], ["50", true], ["50", true], [null, false]]);
       assert.deepEqual(reflected.errors, []);
-      assert.equal(reflected.history.count("add"), 249, "nothing of the pages before was told");
+      assert.equal(reflected.history.count("add"), 249, "no notification of the earlier pages");
       assert.equal(reflected.history.events.length, 249);
     },
   );
@@ -105,14 +107,14 @@ async function missChanges(
   try {
     for (const one of all) await one.synced();
     await eventually(() => assert.equal(network.count("watch"), 3));
-    // A watch that breaks before it brought anything begins anew with a list, and would not be refused.
+    // A watch that breaks before its first event starts again with a list, and would not be refused.
     await client.patch(nameOf(3), { data: { before: "" } });
     for (const one of all) await one.equalsServer(client);
     network.goDown();
     await eventually(() =>
       all.forEach(({ name, informer }) => assert.equal(informer.status().phase, "backingOff", name))
     );
-    const told = all.map(({ history }) => history.events.length);
+    const received = all.map(({ history }) => history.events.length);
     const known = all.map(({ informer }) =>
       new Map(informer.indexer.list().map((object) => [metaNamespaceKey(object), object]))
     );
@@ -131,16 +133,16 @@ async function missChanges(
       [deleted, recreated, changed, created].forEach((keys, j) => keys.push(`${namespace}/${names[j]}`));
     }
     await forget();
-    assert.deepEqual(all.map(({ history }) => history.events.length), told, "nothing gets through");
+    assert.deepEqual(all.map(({ history }) => history.events.length), received, "nothing gets through");
     const statuses = all.map((one) => one.statuses.length);
     network.comeBack();
 
     for (const [i, one] of all.entries()) {
       await one.equalsServer(client);
       assert.ok(one.failures(statuses[i]).includes("Expired"), `${one.name}: ${one.failures(statuses[i])}`);
-      // What the handler hears of is the network that was down; a version that is too old is no error to report.
+      // The error handler receives the network failure; a version that is too old is no error to report.
       assert.deepEqual(one.errors.filter((error) => !(error instanceof NetworkError)), [], one.name);
-      const events = one.history.events.slice(told[i]);
+      const events = one.history.events.slice(received[i]);
       const keys = (type: string) =>
         events.filter((event) => event.type === type).map(({ key }) => key).sort();
       assert.deepEqual(keys("tombstone"), deleted, one.name);
@@ -149,7 +151,7 @@ async function missChanges(
       const updates = events.filter(({ type, key, resourceVersion }) =>
         type === "update" && known[i].get(key)?.metadata?.resourceVersion !== resourceVersion
       );
-      // What was made anew under its old name looks like a change, as it does in client-go.
+      // An object that was created again under its old name looks like a change, as in client-go.
       assert.deepEqual(updates.map(({ key }) => key).sort(), [...recreated, ...changed].sort(), one.name);
       for (const { type, key, object } of events) {
         if (type === "tombstone") assert.equal(object, known[i].get(key), "the last known state");

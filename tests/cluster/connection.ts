@@ -22,7 +22,7 @@ export const skipWithoutOwnServer: string | false = givenKubeconfig === undefine
 export interface TestConnection extends AsyncDisposable {
   /** The admin's settings; `fetch` trusts the server's certificate. */
   readonly config: RestConfig;
-  /** The same server, for whoever brings a token: no credentials, not even in the connection. */
+  /** The same server without credentials, not even in the connection: for requests with a token. */
   readonly anonymous: RestConfig;
   /** The admin's way, as a file for other programs. */
   readonly kubeconfigPath: string;
@@ -72,8 +72,11 @@ async function newConnection(kubeconfigPath: string, own?: TestCluster): Promise
   const kubeconfig = await loadKubeconfig({ path: kubeconfigPath });
   const config = await restConfigFromKubeconfig(kubeconfig);
   const context = kubeconfig.contexts.get(kubeconfig["current-context"] ?? "");
-  const nobody = { ...kubeconfig, contexts: new Map([["nobody", { cluster: context?.cluster ?? "" }]]) };
-  const anonymous = await restConfigFromKubeconfig(nobody, { context: "nobody" });
+  const withoutUser = {
+    ...kubeconfig,
+    contexts: new Map([["anonymous", { cluster: context?.cluster ?? "" }]]),
+  };
+  const anonymous = await restConfigFromKubeconfig(withoutUser, { context: "anonymous" });
   const cluster = newCluster(config);
   const id = crypto.randomUUID().slice(0, 8);
   const labels = { [TEST_LABEL]: id };

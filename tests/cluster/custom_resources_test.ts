@@ -8,7 +8,7 @@ import { eventually } from "./eventually.ts";
 import { quickRetries, Reflected } from "./reflected.ts";
 import { defineWidgets, newWidget, removeWidgets, type Widget } from "./widgets.ts";
 
-describe("a custom resource", () => {
+describe("SharedIndexInformer of a custom resource", () => {
   let connection: TestConnection;
   let namespace: string;
   let group: string;
@@ -20,7 +20,7 @@ describe("a custom resource", () => {
   after(() => connection?.[Symbol.asyncDispose]());
 
   it(
-    "is reflected from before it is defined until after its definition is gone",
+    "follows it from before its definition until after the definition was deleted",
     { timeout: 120_000 },
     async () => {
       const { cluster } = connection;
@@ -43,7 +43,7 @@ describe("a custom resource", () => {
       const { history } = reflected;
       assert.deepEqual([history.count("add"), history.count("update"), history.count("delete")], [20, 10, 4]);
 
-      // The server deletes what it defined; the watch may end before it has told of that.
+      // The server deletes the objects of the definition; the watch may end before it has sent that.
       await removeWidgets(connection, group);
       await eventually(() => assert.deepEqual([...history.objects.keys()], []), { timeoutMs: 60_000 });
       assert.deepEqual(reflected.informer.indexer.list(), []);
@@ -52,7 +52,7 @@ describe("a custom resource", () => {
   );
 
   it(
-    "is judged by a schema: objects that differ are set aside, and the others go on",
+    "quarantines objects that its schema does not accept, and stores the others",
     { timeout: 120_000 },
     async () => {
       const { cluster } = connection;

@@ -1,5 +1,5 @@
 /**
- * A handler that remembers all it was told, and finds what could not have happened.
+ * A handler that records its notifications, and finds impossible ones.
  * @module
  */
 
@@ -24,13 +24,13 @@ export interface HistoryEvent<T> {
 
 /**
  * Keeps the fold of all events, and checks each one against it: a key is added, then updated any number of times, then
- * deleted; an update's old state is the one that was told last; versions of a key only grow.
+ * deleted; an update's old state is the last one received; versions of a key only grow.
  */
 export class History<T extends KubernetesObject> implements ResourceEventHandler<T> {
   readonly events: HistoryEvent<T>[] = [];
-  /** What this handler holds to be there, by key. */
+  /** The fold of the notifications, by key. */
   readonly objects: Map<string, T> = new Map();
-  /** What could not have happened. */
+  /** Impossible notifications. */
   readonly faults: string[] = [];
   readonly #lastVersions = new Map<string, string>();
 
@@ -47,9 +47,9 @@ export class History<T extends KubernetesObject> implements ResourceEventHandler
     const known = this.objects.get(key);
     if (known === undefined) this.#fault(`${key} was updated, but was not there`);
     else if (known !== oldObject) {
-      this.#fault(`${key} was updated from ${versionOf(oldObject)}, but stood at ${versionOf(known)}`);
+      this.#fault(`${key} was updated from ${versionOf(oldObject)}, but was at ${versionOf(known)}`);
     }
-    // A relist tells of unchanged objects, too.
+    // A relist notifies of unchanged objects, too.
     if (versionOf(oldObject) !== versionOf(object)) this.#expectNewer(key, object);
     this.objects.set(key, object);
     this.#record("update", key, object);
@@ -106,7 +106,7 @@ export class History<T extends KubernetesObject> implements ResourceEventHandler
   }
 
   #fault(text: string): void {
-    // The first ones tell; a broken run may have thousands.
+    // The first ones suffice; a broken run may have thousands.
     if (this.faults.length < 20) this.faults.push(text);
   }
 }

@@ -10,7 +10,7 @@ import type { DataObject } from "./writers.ts";
 const COUNT = 5_000;
 const WRITERS = 16;
 
-describe("5,000 ConfigMaps", () => {
+describe("ResourceClient and SharedIndexInformer with 5,000 ConfigMaps", () => {
   let connection: TestConnection;
   let namespace: string;
   let client: ResourceClient<DataObject>;
@@ -37,7 +37,7 @@ describe("5,000 ConfigMaps", () => {
   });
   after(() => connection?.[Symbol.asyncDispose]());
 
-  it("are listed in ten pages that all stand at one version, whatever is written meanwhile", {
+  it("list ten pages of one version, whatever is written meanwhile", {
     timeout: 120_000,
   }, async () => {
     const { items: expected } = await client.list();
@@ -49,7 +49,7 @@ describe("5,000 ConfigMaps", () => {
       signal: AbortSignal.timeout(60_000),
       onPage: (items, remaining) => {
         pages.push(items);
-        // The server does not count for a selector.
+        // With a selector the server sends no count.
         assert.equal(remaining, undefined);
         if (items === 2_000) {
           writing.push(client.delete("item-0001"), client.delete("item-4999"));
@@ -64,9 +64,9 @@ describe("5,000 ConfigMaps", () => {
     assertSameObjects(list.items, expected, "the pages");
   });
 
-  it("fill an informer that lists page by page", { timeout: 120_000 }, async () => {
+  it("sync page by page", { timeout: 120_000 }, async () => {
     network.requests.length = 0;
-    // The most recent data: a server with a watch cache does not page what it lists for resourceVersion "0".
+    // The most recent data: a server with a watch cache sends no pages for resourceVersion "0".
     const paging: ListerWatcher<DataObject> = {
       list: (options, context) => source.list({ ...options, resourceVersion: "" }, context),
       watch: (options, context) => source.watch(options, context),
@@ -87,7 +87,7 @@ describe("5,000 ConfigMaps", () => {
     assert.deepEqual(progress.slice(0, 4), [0, 500, 1000, 1500]);
   });
 
-  it("fill an informer that streams them", { timeout: 120_000 }, async () => {
+  it("sync with a streamed list", { timeout: 120_000 }, async () => {
     network.requests.length = 0;
     await using reflected = new Reflected(source, { name: "the streaming informer" });
     await reflected.synced();

@@ -6,10 +6,10 @@ import { eventually } from "./eventually.ts";
 import { quickRetries, Reflected } from "./reflected.ts";
 import { UnreliableNetwork } from "./unreliable_network.ts";
 
-// What three failures in a row take at least, with the usual delays of 0.8 and 1.6 seconds.
+// The minimum duration of three failures in a row, with the default delays of 0.8 and 1.6 seconds.
 const THREE_FAILURES_MS = 2_300;
 
-describe("an informer that may not read", () => {
+describe("SharedIndexInformer without permission", () => {
   let connection: TestConnection;
   let namespace: string;
   before(async () => {
@@ -21,13 +21,13 @@ describe("an informer that may not read", () => {
   after(() => connection?.[Symbol.asyncDispose]());
 
   it(
-    "says that its token is refused, does not run hot, and recovers with a good one",
+    "reports that its token is refused, paces its tries, and recovers with a valid one",
     { timeout: 60_000 },
     () =>
       bothWays(async (useWatchList, network) => {
         const account = await createAccount();
         await account.allow();
-        let bearer = "nobody";
+        let bearer = "unknown";
         const source = newCluster({ ...connection.anonymous, fetch: network.fetch, token: () => bearer })
           .resource("v1/configmaps", options());
         await using reflected = new Reflected(source, {
@@ -49,7 +49,7 @@ describe("an informer that may not read", () => {
   );
 
   it(
-    "says that it is forbidden, does not run hot, and recovers when it is allowed",
+    "reports that it is forbidden, paces its tries, and recovers when it is permitted",
     { timeout: 60_000 },
     () =>
       bothWays(async (useWatchList, network) => {
@@ -71,7 +71,7 @@ describe("an informer that may not read", () => {
       }),
   );
 
-  it("keeps what it knows when its permission is taken away, and goes on when it has it again", {
+  it("keeps its store when its permission is revoked, and continues when it is granted again", {
     timeout: 90_000,
   }, async () => {
     const client = connection.cluster.resource("v1/configmaps", options());
@@ -80,7 +80,7 @@ describe("an informer that may not read", () => {
     const network = new UnreliableNetwork(connection.anonymous.fetch!);
     const source = newCluster({ ...connection.anonymous, fetch: network.fetch, token: account.token })
       .resource("v1/configmaps", options());
-    // The authorizer learns of the binding in its own time.
+    // The authorizer receives the binding a little later.
     await eventually(() => source.list());
     await using reflected = new Reflected(source, {
       name: "the tolerated informer",
@@ -107,7 +107,7 @@ describe("an informer that may not read", () => {
     test: (useWatchList: boolean, network: UnreliableNetwork) => Promise<void>,
   ): Promise<void> {
     const ways = [true, false].map((way) => test(way, new UnreliableNetwork(connection.anonymous.fetch!)));
-    // Nothing of the one goes on when the other has failed.
+    // Nothing of the one continues when the other has failed.
     await Promise.allSettled(ways);
     await Promise.all(ways);
   }

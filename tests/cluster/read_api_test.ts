@@ -11,7 +11,7 @@ import { serveFetch } from "@listwatch/cache/node";
 import { seededRandom } from "@listwatch/cache/testing";
 import { connect, type TestConnection } from "./connection.ts";
 import { eventually } from "./eventually.ts";
-import { assertAllTold, Reflected } from "./reflected.ts";
+import { assertAllReceived, Reflected } from "./reflected.ts";
 import { type DataObject, newSeed, runWriters, WriteLog } from "./writers.ts";
 
 const RESOURCES = ["v1/namespaces", "v1/configmaps", "v1/pods", "apps/v1/deployments"];
@@ -21,7 +21,7 @@ const skipWithoutKubectl = spawnSync("kubectl", ["version", "--client"]).status 
   : "kubectl is not on this machine";
 if (skipWithoutKubectl) console.log(`tests with kubectl are skipped: ${skipWithoutKubectl}`);
 
-describe("the read API in front of a real API server", () => {
+describe("readApi in front of a real API server", () => {
   let connection: TestConnection;
   let namespaces: string[];
   let url: string;
@@ -56,7 +56,7 @@ describe("the read API in front of a real API server", () => {
     await connection?.[Symbol.asyncDispose]();
   });
 
-  it("lists what the server lists: all of each object, in the same order", { timeout: 60_000 }, async () => {
+  it("lists whole objects, in the server's order", { timeout: 60_000 }, async () => {
     await write(50);
     for (const resource of RESOURCES) {
       const path = collectionPath(resource);
@@ -78,12 +78,12 @@ describe("the read API in front of a real API server", () => {
     }
   });
 
-  it("feeds informers of its own that see every version that is written", { timeout: 60_000 }, async () => {
+  it("serves informers that receive every version", { timeout: 60_000 }, async () => {
     const source = newCluster({ server: url }).resource<DataObject>("v1/configmaps");
     const client = connection.cluster.resource<DataObject>("v1/configmaps", {
       labelSelector: connection.labelSelector,
     });
-    // What was written until now has to be there first, so that what is gone cannot be told.
+    // The earlier writes must be stored first, so that their deletes are not received.
     await using direct = new Reflected(client, { name: "the informer before the API" });
     await direct.synced();
     await direct.equalsServer(client);
@@ -94,7 +94,7 @@ describe("the read API in front of a real API server", () => {
         (await client.list()).items.map(({ metadata }) => metadata?.uid),
       );
     });
-    const gone = log.gone();
+    const deletedUids = log.deletedUids();
     await using streamed = new Reflected(source, { name: "the streaming reader" });
     await using listed = new Reflected(source, {
       name: "the listing reader",
@@ -105,7 +105,7 @@ describe("the read API in front of a real API server", () => {
     await write(100);
     for (const reader of [direct, streamed, listed]) {
       await reader.equalsServer(client);
-      assertAllTold(reader, log, gone);
+      assertAllReceived(reader, log, deletedUids);
       assert.deepEqual(reader.errors, []);
     }
   });
@@ -119,13 +119,13 @@ describe("the read API in front of a real API server", () => {
       const expected = await kubectl("get", ...args, ...real);
       assert.match(expected, /^NAME/);
       const actual = await kubectl("get", ...args, ...served);
-      // Ages differ by how long it took.
+      // Ages differ by the time between the calls.
       assert.deepEqual(columns(actual), columns(expected), args.join(" "));
     }
   });
 
   it(
-    "tells kubectl get --watch of changes as they happen",
+    "sends changes to kubectl get --watch as they happen",
     { skip: skipWithoutKubectl, timeout: 60_000 },
     async () => {
       const [namespace] = namespaces;

@@ -1,5 +1,5 @@
 /**
- * Informers under test, and what must be true of them.
+ * Informers under test, and their invariants.
  * @module
  */
 
@@ -34,16 +34,16 @@ export interface ReflectedOptions {
   readonly reflector?: ReflectorOptions;
 }
 
-/** A running informer with a handler, and what they went through. */
+/** A running informer with a handler, and their history. */
 export class Reflected<T extends KubernetesObject> implements AsyncDisposable {
   readonly name: string;
   readonly informer: SharedIndexInformer<T, "namespace" | "team">;
   readonly history: History<T> = new History<T>();
-  /** Every status that began a phase or a step of it. */
+  /** The first status of each phase and step. */
   readonly statuses: ReflectorStatus[] = [];
-  /** What the watch error handler was told. */
+  /** The errors that the watch error handler received. */
   readonly errors: Error[] = [];
-  /** Lines that were logged as errors: something went wrong within. */
+  /** Lines that were logged as errors: internal failures. */
   readonly logged: string[] = [];
   readonly #stop: () => Promise<void>;
   readonly #backlog: () => number;
@@ -91,7 +91,7 @@ export class Reflected<T extends KubernetesObject> implements AsyncDisposable {
 
   /**
    * Waits until store, indices and the handler's fold all equal what the server lists, and checks that nothing
-   * impossible was told on the way. Nobody may write meanwhile.
+   * impossible was received. No writer may run meanwhile.
    */
   async equalsServer(client: ResourceClient<T>): Promise<T[]> {
     const { items } = await client.list();
@@ -99,13 +99,13 @@ export class Reflected<T extends KubernetesObject> implements AsyncDisposable {
       assertSameObjects(this.informer.indexer.list(), items, `the store of ${this.name}`)
     );
     await eventually(() => assert.equal(this.#backlog(), 0));
-    assertSameObjects([...this.history.objects.values()], items, `what the handler of ${this.name} was told`);
+    assertSameObjects([...this.history.objects.values()], items, `the fold of the handler of ${this.name}`);
     this.assertIndices(items);
     this.assertSound();
     return items;
   }
 
-  /** Nothing impossible was told, and nothing failed within. */
+  /** No impossible notification, no internal failure. */
   assertSound(): void {
     assert.deepEqual(this.history.faults, [], this.name);
     assert.deepEqual(this.logged, [], this.name);
@@ -155,22 +155,22 @@ function summaries(objects: readonly KubernetesObject[]): string[] {
 }
 
 /**
- * Every version that was acknowledged since the informer's first list was told once, in order, and every delete.
- * Versions that nobody acknowledged may be there, too: the server can die between a write and its answer.
+ * The handler received every version that was acknowledged since the first list once, in order, and every delete.
+ * It may have received unacknowledged versions too: the server can be killed between a write and its response.
  *
- * @param gone The uids of what was deleted before the informer started.
+ * @param deletedUids The uids of objects that were deleted before the informer started.
  */
-export function assertAllTold<T extends KubernetesObject>(
+export function assertAllReceived<T extends KubernetesObject>(
   { name, history }: Reflected<T>,
   log: WriteLog,
-  gone: ReadonlySet<string>,
+  deletedUids: ReadonlySet<string>,
 ): void {
-  const told = history.byUid();
+  const received = history.byUid();
   for (const [uid, { key, resourceVersions, isDeleted }] of log.objects) {
-    if (gone.has(uid)) continue;
+    if (deletedUids.has(uid)) continue;
     const what = `${name}: ${key} ${uid}`;
-    const events = told.get(uid);
-    assert.ok(events !== undefined, `${what} was written, but not told`);
+    const events = received.get(uid);
+    assert.ok(events !== undefined, `${what} was written, but not received`);
     const expected = events[0].isInInitialList
       ? resourceVersions.slice(resourceVersions.indexOf(events[0].resourceVersion))
       : resourceVersions;

@@ -24,7 +24,7 @@ describe("listwatch serve on a real API server", () => {
   });
   after(() => connection?.[Symbol.asyncDispose]());
 
-  it("serves what the cluster of a kubeconfig holds, custom resources too", { timeout: 60_000 }, async () => {
+  it("serves the objects of a kubeconfig's cluster, custom resources too", { timeout: 60_000 }, async () => {
     const steps: ServeStep[] = [];
     await using served = await serveNamespace((step) => steps.push(step));
     await served.synced(AbortSignal.timeout(30_000));
@@ -37,7 +37,7 @@ describe("listwatch serve on a real API server", () => {
     );
   });
 
-  it("serves on while the API server is gone, and catches up when it is back", {
+  it("serves the copy while the API server is down, and catches up when it is back", {
     skip: skipWithoutOwnServer,
     timeout: 120_000,
   }, async () => {
@@ -56,52 +56,56 @@ describe("listwatch serve on a real API server", () => {
     await eventually(() => assertServed(served.url, path));
   });
 
-  it("lets each reader see what the cluster's RBAC lets them see, and only the page's reader the page", {
-    timeout: 60_000,
-  }, async () => {
-    const { cluster } = connection;
-    const name = connection.uniqueName("reader");
-    await cluster.resource("v1/serviceaccounts").create({ metadata: { name, namespace } });
-    const body = { apiVersion: "authentication.k8s.io/v1", kind: "TokenRequest", spec: {} };
-    const tokenPath = `/api/v1/namespaces/${namespace}/serviceaccounts/${name}/token`;
-    const answer = await cluster.request(tokenPath, { method: "POST", body });
-    const { token } = (answer as { status: { token: string } }).status;
-    await cluster.resource<KubernetesObject & { rules: unknown }>("rbac.authorization.k8s.io/v1/roles")
-      .create({
+  it(
+    "shows each reader what the cluster's RBAC permits, and the page only to readers who may list everything",
+    {
+      timeout: 60_000,
+    },
+    async () => {
+      const { cluster } = connection;
+      const name = connection.uniqueName("reader");
+      await cluster.resource("v1/serviceaccounts").create({ metadata: { name, namespace } });
+      const body = { apiVersion: "authentication.k8s.io/v1", kind: "TokenRequest", spec: {} };
+      const tokenPath = `/api/v1/namespaces/${namespace}/serviceaccounts/${name}/token`;
+      const answer = await cluster.request(tokenPath, { method: "POST", body });
+      const { token } = (answer as { status: { token: string } }).status;
+      await cluster.resource<KubernetesObject & { rules: unknown }>("rbac.authorization.k8s.io/v1/roles")
+        .create({
+          metadata: { name, namespace },
+          rules: [{ apiGroups: [""], resources: ["configmaps"], verbs: ["get", "list", "watch"] }],
+        });
+      await cluster.resource<KubernetesObject & { roleRef: unknown; subjects: unknown }>(
+        "rbac.authorization.k8s.io/v1/rolebindings",
+      ).create({
         metadata: { name, namespace },
-        rules: [{ apiGroups: [""], resources: ["configmaps"], verbs: ["get", "list", "watch"] }],
+        roleRef: { apiGroup: "rbac.authorization.k8s.io", kind: "Role", name },
+        subjects: [{ kind: "ServiceAccount", name, namespace }],
       });
-    await cluster.resource<KubernetesObject & { roleRef: unknown; subjects: unknown }>(
-      "rbac.authorization.k8s.io/v1/rolebindings",
-    ).create({
-      metadata: { name, namespace },
-      roleRef: { apiGroup: "rbac.authorization.k8s.io", kind: "Role", name },
-      subjects: [{ kind: "ServiceAccount", name, namespace }],
-    });
-    await using served = await serve({
-      source: { kind: "kubeconfig", path: connection.kubeconfigPath },
-      resources: ["cm", "pods"],
-      clusterRbac: true,
-      port: 0,
-    });
-    await served.synced(AbortSignal.timeout(30_000));
-    const status = async (path: string, presented?: string): Promise<number> => {
-      const headers: Record<string, string> = presented === undefined
-        ? {}
-        : { Authorization: `Bearer ${presented}` };
-      const response = await fetch(served.url + path, { headers });
-      await response.body?.cancel();
-      return response.status;
-    };
-    const [configMaps] = paths();
-    await eventually(async () => assert.equal(await status(configMaps, token), 200));
-    assert.equal(await status("/api/v1/configmaps", token), 403);
-    assert.equal(await status(`/api/v1/namespaces/${namespace}/pods`, token), 403);
-    assert.equal(await status("/", token), 403);
-    assert.equal(await status(configMaps, `${token}x`), 401);
-    assert.equal(await status(configMaps), 401);
-    assert.equal(await status("/"), 401);
-  });
+      await using served = await serve({
+        source: { kind: "kubeconfig", path: connection.kubeconfigPath },
+        resources: ["cm", "pods"],
+        clusterRbac: true,
+        port: 0,
+      });
+      await served.synced(AbortSignal.timeout(30_000));
+      const status = async (path: string, presented?: string): Promise<number> => {
+        const headers: Record<string, string> = presented === undefined
+          ? {}
+          : { Authorization: `Bearer ${presented}` };
+        const response = await fetch(served.url + path, { headers });
+        await response.body?.cancel();
+        return response.status;
+      };
+      const [configMaps] = paths();
+      await eventually(async () => assert.equal(await status(configMaps, token), 200));
+      assert.equal(await status("/api/v1/configmaps", token), 403);
+      assert.equal(await status(`/api/v1/namespaces/${namespace}/pods`, token), 403);
+      assert.equal(await status("/", token), 403);
+      assert.equal(await status(configMaps, `${token}x`), 401);
+      assert.equal(await status(configMaps), 401);
+      assert.equal(await status("/"), 401);
+    },
+  );
 
   function serveNamespace(onStep: (step: ServeStep) => void = () => {}): ReturnType<typeof serve> {
     const source = { kind: "kubeconfig", path: connection.kubeconfigPath } as const;

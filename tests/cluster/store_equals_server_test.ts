@@ -4,11 +4,11 @@ import { newCluster, type ResourceClient } from "@listwatch/cache";
 import { seededRandom } from "@listwatch/cache/testing";
 import { connect, type TestConnection } from "./connection.ts";
 import { eventually } from "./eventually.ts";
-import { assertAllTold, Reflected, stopAll } from "./reflected.ts";
+import { assertAllReceived, Reflected, stopAll } from "./reflected.ts";
 import { UnreliableNetwork } from "./unreliable_network.ts";
 import { type DataObject, MARK, newSeed, runWriters, WriteLog } from "./writers.ts";
 
-describe("an informer of a real API server", () => {
+describe("SharedIndexInformer of a real API server", () => {
   let connection: TestConnection;
   let namespaces: string[];
   let client: ResourceClient<DataObject>;
@@ -19,7 +19,7 @@ describe("an informer of a real API server", () => {
   });
   after(() => connection?.[Symbol.asyncDispose]());
 
-  it("holds what the server holds after several writers wrote at random, and tells each version once", {
+  it("equals the server after random writes, and notifies of each version once", {
     timeout: 120_000,
   }, async () => {
     const { cluster, labels } = connection;
@@ -27,7 +27,7 @@ describe("an informer of a real API server", () => {
     const random = seededRandom(newSeed());
     const options = { cluster, resource: "v1/configmaps", namespaces, labels, names: 25, log, random };
     await runWriters(options, { writers: 4, writes: 40 });
-    const gone = log.gone();
+    const deletedUids = log.deletedUids();
 
     const network = new UnreliableNetwork(connection.config.fetch!);
     const source = newCluster({ ...connection.config, fetch: network.fetch })
@@ -47,7 +47,7 @@ describe("an informer of a real API server", () => {
       await Promise.all(started.map((one) => one.synced()));
       assert.equal(network.count("list"), 1);
 
-      // Until here the handlers were told of present objects, from now on of writes.
+      // Until here the handlers received present objects, from now on writes.
       await eventually(() => {
         for (const { history, informer } of started) {
           assert.equal(history.objects.size, informer.indexer.list().length);
@@ -63,11 +63,11 @@ describe("an informer of a real API server", () => {
 
       for (const reflected of [streaming, listing]) {
         assert.deepEqual(reflected.history.count("tombstone"), 0, reflected.name);
-        assertAllTold(reflected, log, gone);
+        assertAllReceived(reflected, log, deletedUids);
       }
       for (const { history } of started) {
         for (const { object } of history.events) {
-          assert.ok(log.marks.has(object.metadata?.annotations?.[MARK] ?? ""), "nobody wrote this");
+          assert.ok(log.marks.has(object.metadata?.annotations?.[MARK] ?? ""), "no writer wrote this");
         }
       }
     } finally {

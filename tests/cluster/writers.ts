@@ -29,7 +29,7 @@ export interface WrittenObject {
   isDeleted: boolean;
 }
 
-/** All that was written by those who share it. */
+/** All writes of the writers that share it. */
 export class WriteLog {
   /** By uid. */
   readonly objects: Map<string, WrittenObject> = new Map();
@@ -50,7 +50,7 @@ export class WriteLog {
   }
 
   /** The uids of what was deleted so far. */
-  gone(): Set<string> {
+  deletedUids(): Set<string> {
     const uids = new Set<string>();
     for (const [uid, { isDeleted }] of this.objects) if (isDeleted) uids.add(uid);
     return uids;
@@ -84,7 +84,7 @@ export interface WriterOptions {
 /** The annotation that marks each write. */
 export const MARK = "listwatch-test/mark";
 
-/** The label that tells the team of an object; it changes now and then. */
+/** The label with the team of an object; it changes occasionally. */
 export const TEAM = "team";
 
 const TEAMS = ["red", "green", "blue"];
@@ -92,7 +92,7 @@ const TEAMS = ["red", "green", "blue"];
 const TEXT = "naïve 日本語 🙂 \u2028 \\n\n";
 
 /**
- * Runs writers side by side until each has made `writes` writes, or the server is gone. They share their objects, so
+ * Runs writers side by side until each has made `writes` writes, or the server is down. They share their objects, so
  * they run into each other; a write that the server refuses for that counts, too.
  *
  * @returns Whether the server was there to the end.

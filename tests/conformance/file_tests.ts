@@ -71,7 +71,7 @@ class SharedRun {
       // A case starts when the one that many places before it is over.
       const before = results[index - this.#concurrency] ?? Promise.resolve();
       const result = before.catch(() => {}).then(() => this.#run(caze));
-      result.catch(() => {}); // whoever asks is told
+      result.catch(() => {}); // its own awaiters receive the rejection
       results.push(result);
     }
     return results;

@@ -54,7 +54,7 @@ async function assertShopOnly(app: Hono): Promise<void> {
   }
 }
 
-describe("the examples", () => {
+describe("examples/", () => {
   it("pods_by_node.ts prints how many pods each node has", async () => {
     using server = newServer();
     const { fetch } = globalThis;
@@ -72,7 +72,7 @@ describe("the examples", () => {
     assert.equal(server.openWatches, 0);
   });
 
-  it("serve_with_hono.ts answers by index, and as a Kubernetes API that refuses what it is told to refuse", async () => {
+  it("serve_with_hono.ts answers by index, and as a Kubernetes API that refuses other namespaces", async () => {
     using server = newServer();
     const stop = new AbortController();
     const app = newApp(newCluster({ server: "http://in-memory", fetch: server.fetch }), stop.signal);

@@ -1,5 +1,5 @@
 /**
- * Who may read what, with nothing but what every runtime has.
+ * The ready-made hooks of the read API, on every runtime.
  * @module
  */
 
@@ -25,8 +25,8 @@ function newServer(): InMemoryApiServer {
   return server;
 }
 
-describe("the read API's hooks", () => {
-  it("know readers by their tokens, and show them the namespaces that are allowed", async () => {
+describe("readApi with ready-made hooks", () => {
+  it("identifies readers by their tokens, and shows them the allowed namespaces", async () => {
     const server = newServer();
     const cluster = newCluster({ server: "http://in-memory", fetch: server.fetch });
     const informer = new SharedIndexInformer(cluster.resource("v1/pods"));
@@ -49,7 +49,7 @@ describe("the read API's hooks", () => {
     server.close();
   });
 
-  it("ask the cluster who a reader is, and what they may see", async () => {
+  it("asks the cluster who a reader is, and what they may read", async () => {
     const server = newServer();
     server.intercept(async (request) => {
       const { kind, spec } = await request.json();
@@ -72,7 +72,7 @@ describe("the read API's hooks", () => {
     assert.equal(await status("/api/v1/namespaces/shop/pods", { headers }), 200);
     assert.equal(await status("/api/v1/namespaces/kube-system/pods", { headers }), 403);
     assert.equal(
-      await status("/api/v1/namespaces/shop/pods", { headers: { Authorization: "Bearer nobody" } }),
+      await status("/api/v1/namespaces/shop/pods", { headers: { Authorization: "Bearer no user" } }),
       401,
     );
     await running.stop();

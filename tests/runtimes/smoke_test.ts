@@ -1,6 +1,6 @@
 /**
- * The whole way, on every runtime: an informer list-watches the API server in memory through `fetch`, tells its handlers
- * what changed, and is served over HTTP to a second informer. Time is a fake clock's throughout.
+ * The whole way, on every runtime: an informer list-watches the API server in memory through `fetch`, notifies its
+ * handlers of changes, and is served over HTTP to a second informer. Time is a fake clock's throughout.
  *
  * @module
  */
@@ -59,24 +59,24 @@ function newWorld(): {
   return { clock, server, informer };
 }
 
-/** Writes down what a handler is told. */
+/** Records what a handler receives. */
 function record(informer: SharedIndexInformer<Pod, "byNode">): string[] {
-  const told: string[] = [];
+  const received: string[] = [];
   informer.addEventHandler({
     onAdd: (object, isInInitialList) =>
-      void told.push(
+      void received.push(
         `${isInInitialList ? "found" : "added"} ${object.metadata?.name}`,
       ),
     onUpdate: (oldObject, newObject) =>
-      void told.push(
+      void received.push(
         `${newObject.metadata?.name} ${oldObject.spec?.nodeName} -> ${newObject.spec?.nodeName}`,
       ),
     onDelete: (deleted) =>
-      void told.push(
+      void received.push(
         `${deleted.finalStateUnknown ? "lost" : "deleted"} ${deleted.key}`,
       ),
   });
-  return told;
+  return received;
 }
 
 function storeOf(informer: SharedIndexInformer<Pod, "byNode">): string[] {
@@ -92,15 +92,15 @@ function truthOf(server: InMemoryApiServer): string[] {
   ).sort();
 }
 
-describe("an informer", () => {
-  it("lists what is there, and finds it by index", async () => {
+describe("SharedIndexInformer", () => {
+  it("lists the present objects, and finds them by index", async () => {
     const { clock, server, informer } = newWorld();
-    const told = record(informer);
+    const received = record(informer);
     const running = informer.start();
-    await until(() => informer.hasSynced() && told.length === 3, clock, "the initial list");
+    await until(() => informer.hasSynced() && received.length === 3, clock, "the initial list");
 
     assert.deepEqual(storeOf(informer), truthOf(server));
-    assert.deepEqual([...told].sort(), [
+    assert.deepEqual([...received].sort(), [
       "found dns-1",
       "found web-1",
       "found web-2",
@@ -116,11 +116,11 @@ describe("an informer", () => {
     server.close();
   });
 
-  it("tells handlers what changes, in the order in which it changed", async () => {
+  it("notifies handlers of changes in their order", async () => {
     const { clock, server, informer } = newWorld();
-    const told = record(informer);
+    const received = record(informer);
     const running = informer.start();
-    await until(() => informer.hasSynced() && told.length === 3, clock, "the initial list");
+    await until(() => informer.hasSynced() && received.length === 3, clock, "the initial list");
 
     server.create(
       "v1/pods",
@@ -129,9 +129,9 @@ describe("an informer", () => {
     server.patch("v1/pods", "shop/web-1", { spec: { nodeName: "node-2" } });
     server.delete("v1/pods", "shop/web-2");
     server.patch("v1/pods", "shop/web-3", { spec: { nodeName: "node-3" } });
-    await until(() => told.length === 7, clock, "four changes");
+    await until(() => received.length === 7, clock, "four changes");
 
-    assert.deepEqual(told.slice(3), [
+    assert.deepEqual(received.slice(3), [
       "added web-3",
       "web-1 node-1 -> node-2",
       "deleted shop/web-2",
@@ -147,9 +147,9 @@ describe("an informer", () => {
     server.close();
   });
 
-  it("lists again when its resourceVersion is gone (410), and learns what was deleted meanwhile", async () => {
+  it("relists when its resourceVersion has expired (410), and detects what was deleted meanwhile", async () => {
     const { clock, server, informer } = newWorld();
-    const told = record(informer);
+    const received = record(informer);
     const running = informer.start();
     await until(() => informer.hasSynced() && server.openWatches === 1, clock, "the watch");
 
@@ -164,25 +164,25 @@ describe("an informer", () => {
       pod("web-3", { namespace: "shop", nodeName: "node-2" }),
     );
     server.compact();
-    await until(() => told.includes("added web-3") && server.openWatches === 1, clock, "the second list");
+    await until(() => received.includes("added web-3") && server.openWatches === 1, clock, "the second list");
 
     assert.ok(
       [...errors].some((message) => message?.includes("too old resource version")),
       [...errors].join("; "),
     );
-    // What is listed again unchanged is told as an update, as client-go does.
-    const news = told.slice(3).filter((line) => !line.endsWith("node-1 -> node-1"));
+    // What is listed again unchanged is received as an update, as client-go does.
+    const news = received.slice(3).filter((line) => !line.endsWith("node-1 -> node-1"));
     assert.deepEqual(news.sort(), ["added web-3", "lost shop/web-2"]);
     assert.deepEqual(storeOf(informer), truthOf(server));
     server.patch("v1/pods", "shop/web-3", { spec: { nodeName: "node-9" } });
-    await until(() => told.at(-1) === "web-3 node-2 -> node-9", clock, "a change after the second list");
+    await until(() => received.at(-1) === "web-3 node-2 -> node-9", clock, "a change after the second list");
     await running.stop();
     server.close();
   });
 
   it("leaves no timer, no watch and no pump behind when it stops", async () => {
     const { clock, server, informer } = newWorld();
-    const told = record(informer);
+    const received = record(informer);
     const stop = new AbortController();
     const running = informer.run(stop.signal);
     await until(() => informer.hasSynced() && server.openWatches === 1, clock, "the watch");
@@ -193,7 +193,7 @@ describe("an informer", () => {
     assert.equal(clock.pendingTimers, 0);
     server.create("v1/pods", pod("late", { namespace: "shop" }));
     await clock.advance(600_000);
-    assert.equal(told.length, 3);
+    assert.equal(received.length, 3);
     assert.equal(server.openWatches, 0);
     server.close();
   });
@@ -211,8 +211,8 @@ describe("an informer", () => {
   });
 });
 
-describe("the cache over HTTP", () => {
-  it("serves a second informer, which comes to hold the same", async () => {
+describe("readApi", () => {
+  it("serves a second informer, whose store becomes equal", async () => {
     const { clock, server, informer } = newWorld();
     const running = informer.start();
     await until(() => informer.hasSynced(), clock, "the first informer");
@@ -262,8 +262,8 @@ describe("the cache over HTTP", () => {
   });
 });
 
-describe("a work queue", () => {
-  it("hands a failed key out again after its backoff", async () => {
+describe("RateLimitingQueue", () => {
+  it("returns a failed key again after its backoff", async () => {
     const clock = new FakeClock();
     const queue = new RateLimitingQueue<string>(
       itemExponentialFailureRateLimiter({ baseDelayMs: 100, maxDelayMs: 1_000 }),

@@ -19,7 +19,7 @@ async function violationsOf(source: string | undefined): Promise<string[]> {
   }
 }
 
-describe("check_exports", () => {
+describe("checkExports", () => {
   it("accepts a documented entry without effects", async () => {
     assert.deepEqual(
       await violationsOf(

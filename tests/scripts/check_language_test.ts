@@ -50,6 +50,7 @@ describe("unnamedTitles", () => {
       "serve()",
       "list",
       "/readyz",
+      "examples/",
       "--token",
       "deno task ok",
       "SECURITY.md",

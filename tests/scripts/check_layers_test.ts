@@ -28,7 +28,7 @@ const LEAVES = {
   "src/client/client.ts": "export const client = 1;\n",
 };
 
-describe("check_layers", () => {
+describe("checkLayers", () => {
   it("accepts imports that point left", async () => {
     assert.deepEqual(
       await violationsOf({

@@ -11,13 +11,13 @@ for (const task of ["cluster", "soak"]) {
   describe(`deno task ${task}`, () => {
     const run = (...args: string[]) => runDeno(["run", "-A", `scripts/${task}.ts`, ...args]);
 
-    it("prints its usage when it is asked for it", async () => {
+    it("prints its usage with --help", async () => {
       const { code, stdout } = await run("--help");
       assert.equal(code, 0);
       assert.match(stdout, new RegExp(`^Usage: deno task ${task} `));
     });
 
-    it("ends with 2 for a command line that makes no sense, says why, and prints its usage", async () => {
+    it("exits with 2 for an invalid command line, says why, and prints its usage", async () => {
       for (const [args, why] of [[["--no-such"], /^Unknown option '--no-such'/], SENSELESS[task]] as const) {
         // deno-lint-ignore no-await-in-loop -- one after the other
         const { code, stderr } = await run(...args);

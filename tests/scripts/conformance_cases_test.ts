@@ -4,7 +4,7 @@ import { it } from "node:test";
 import { caseFiles } from "../conformance/cases/mod.ts";
 import type { CaseFile } from "../conformance/suites/harness.ts";
 
-it("the module of recorded cases holds every file of their folder", () => {
+it("tests/conformance/cases/mod.ts holds every file of its folder", () => {
   const folder = new URL("../conformance/cases/", import.meta.url);
   const names = readdirSync(folder).filter((name) => name.endsWith(".json")).sort();
   const files = names.map((name) => JSON.parse(readFileSync(new URL(name, folder), "utf8")) as CaseFile);

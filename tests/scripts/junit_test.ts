@@ -65,7 +65,7 @@ at x</failure></testcase>
     ]);
   });
 
-  it("leaves the suite that stands for a file out of Bun's names", () => {
+  it("leaves the suite of a file out of Bun's names", () => {
     const xml = `<testsuites name="bun test"><testsuite name="o/a.mjs" file="o/a.mjs">
       <testsuite name="outer" file="o/a.mjs"><testcase name="passes" file="o/a.mjs" /></testsuite>
       <testcase name="fails" file="o/a.mjs"><failure type="AssertionError" message="1&#10;2" /></testcase>

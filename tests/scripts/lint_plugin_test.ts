@@ -8,7 +8,7 @@ function violations(path: string, source: string): string[] {
   );
 }
 
-describe("house rules of deno lint", () => {
+describe("deno task ok lint", () => {
   const refused: [rule: string, source: string][] = [
     ["no-bare-time", "setTimeout(() => {}, 1);"],
     ["no-bare-time", "const start = setInterval;"],

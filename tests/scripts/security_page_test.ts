@@ -28,7 +28,7 @@ function promises(markdown: string): Promised[] {
 describe("SECURITY.md", () => {
   const rows = promises(read("SECURITY.md"));
 
-  it("promises something against everybody who may be hostile", () => {
+  it("has promises against every hostile party", () => {
     const titles = [...read("SECURITY.md").matchAll(/^### Against (.*)$/gm)].map(([, who]) => who);
     assert.deepEqual(titles, [
       "a reader",

@@ -70,8 +70,8 @@ const values = (): unknown[] => [
   cyclic(),
 ];
 
-describe("assertions for workerd", () => {
-  it("compare as node:assert/strict does", () => {
+describe("tests/runtimes/workerd/assert.ts", () => {
+  it("compares as node:assert/strict does", () => {
     for (const [i, a] of values().entries()) {
       for (const [j, b] of values().entries()) {
         for (
@@ -93,7 +93,7 @@ describe("assertions for workerd", () => {
     }
   });
 
-  it("judge texts and truth as node:assert/strict does", () => {
+  it("matches texts and checks truth as node:assert/strict does", () => {
     for (const value of values()) {
       const [ours, theirs] = verdicts((assert) => assert.ok(value));
       node.equal(ours, theirs);
@@ -122,7 +122,7 @@ describe("assertions for workerd", () => {
     ["another error", new TypeError("other")],
   ];
   for (const [what, expected] of expectations) {
-    it(`judge a thrown error by ${what} as node:assert/strict does`, async () => {
+    it(`checks a thrown error by ${what} as node:assert/strict does`, async () => {
       const error = () => {
         throw new TypeError("no such thing");
       };
@@ -138,7 +138,7 @@ describe("assertions for workerd", () => {
     });
   }
 
-  it("fail when nothing is thrown or rejected", async () => {
+  it("fails when nothing is thrown or rejected", async () => {
     node.deepEqual(verdicts((assert) => assert.throws(() => {})), [true, true]);
     await node.rejects(
       web.rejects(() => Promise.resolve()),

@@ -154,7 +154,7 @@ export class ProxiedConnection {
     this.#toClient.truncateNext(bytes);
   }
 
-  /** Tells the client that there will be nothing more, and drops what the server sends; the client may go on sending. */
+  /** Ends the stream to the client, and drops what the server sends; the client may continue to send. */
   halfClose(): void {
     this.#toClient.drop();
     this.#client.end();
@@ -166,14 +166,14 @@ export class ProxiedConnection {
     this.#toServer.delay(ms);
   }
 
-  /** Carries nothing, also not that the server is gone, while both sides stay open; `heal` delivers what was held. */
+  /** Forwards nothing, not even the server's end, while both sides stay open; `heal` delivers what was held. */
   blackHole(): void {
     this.#isHeld = true;
     this.#toClient.hold(true);
     this.#toServer.hold(true);
   }
 
-  /** Ends a black hole and a delay. As TCP would, it delivers everything late, in order; or breaks if the server is gone. */
+  /** Ends a black hole and a delay. As TCP would, it delivers everything late, in order; or breaks if the server has ended. */
   heal(): void {
     this.#isHeld = false;
     this.delay(0);

@@ -4,7 +4,7 @@ import { type AddressInfo, connect, createServer, type Server, type Socket } fro
 import { afterEach, beforeEach, describe, it } from "node:test";
 import { FaultProxy, type ProxiedConnection } from "./fault_proxy.ts";
 
-describe("the fault proxy", () => {
+describe("FaultProxy", () => {
   let echo: Server;
   let proxy: FaultProxy;
   let clients: Client[];
@@ -119,7 +119,7 @@ describe("the fault proxy", () => {
     assert.equal(await client.receives(8), "lost? no");
   });
 
-  it("does not tell the client in a black hole that the server is gone", async () => {
+  it("does not forward the server's end in a black hole", async () => {
     const [client, connection] = await open();
     const [other] = await open();
     connection.blackHole();

@@ -30,7 +30,7 @@ export interface PlannedFault {
   /** How far a stream gets. */
   readonly bytes: number;
   readonly delayMs: number;
-  /** How long black holes, delays and refusals last, if nobody heals the network before. */
+  /** How long black holes, delays and refusals last, unless the network is healed before. */
   readonly lastsMs: number;
   /** Whether the connections in a black hole are dead at its end, instead of delivering what was held. */
   readonly endsInReset: boolean;

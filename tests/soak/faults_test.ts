@@ -5,13 +5,13 @@ import { seededRandom } from "../../src/util/seeded_random.ts";
 import { FaultProxy } from "./fault_proxy.ts";
 import { FAULT_KINDS, newFaultCounts, planFaults, type PlannedFault, runFaults } from "./faults.ts";
 
-describe("a plan of faults", () => {
+describe("planFaults", () => {
   const take = (seed: number, count: number): PlannedFault[] => {
     const plan = planFaults(seededRandom(seed), 100);
     return Array.from({ length: count }, () => plan.next().value);
   };
 
-  it("is repeated by its seed", () => {
+  it("repeats the plan of a seed", () => {
     assert.deepEqual(take(5, 200), take(5, 200));
     assert.notDeepEqual(take(5, 200), take(6, 200));
   });
@@ -21,7 +21,7 @@ describe("a plan of faults", () => {
     assert.deepEqual([...kinds].sort(), [...FAULT_KINDS].sort());
   });
 
-  it("is ended with a network that is well: what was held arrives, new connections are taken", async () => {
+  it("ends with a healed network: held bytes arrive, new connections are accepted", async () => {
     const sockets = new Set<Socket>();
     const echo = createServer((socket) => {
       sockets.add(socket);

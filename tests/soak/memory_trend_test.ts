@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { median, type MemorySample, memoryTrend } from "./memory_trend.ts";
 
-describe("the trend of memory", () => {
+describe("memoryTrend", () => {
   const samples = (...heaps: number[]): MemorySample[] =>
     heaps.map((heapBytes, i) => ({ timeMs: i * 1_000, heapBytes, rssBytes: 7 }));
 
@@ -16,7 +16,7 @@ describe("the trend of memory", () => {
     assert.equal(trend?.growth, 0.5);
   });
 
-  it("says nothing about a few samples", () => {
+  it("returns nothing for a few samples", () => {
     assert.equal(memoryTrend(samples(1, 2, 3, 4, 5), "heapBytes", 0), undefined);
     assert.equal(memoryTrend(samples(1, 2, 3, 4, 5, 6), "rssBytes", 0)?.growth, 0);
   });

@@ -1,6 +1,6 @@
 /**
- * The read API over soaked informers, on a socket, and those who read it: well, slowly, not at all, without a goodbye,
- * with a permission that comes and goes, and with tokens that end.
+ * The read API over soaked informers, on a socket, and its readers: well-behaved, slow, stuck, vanishing,
+ * with a permission that is revoked and granted, and with tokens that expire.
  * @module
  */
 
@@ -21,15 +21,15 @@ import type { SoakedInformer } from "./soaked_informer.ts";
 
 /** What the readers did. */
 export interface ReaderCounts {
-  /** Connections of those who read badly. */
+  /** Connections of bad readers. */
   bad: number;
   /** Answers of 429. */
   refused: number;
   /** Answers of 403. */
   forbidden: number;
-  /** Watches that ended as a permission was taken away. */
+  /** Watches that ended because a permission was revoked. */
   ended: number;
-  /** Tokens that took the place of one that had ended. */
+  /** Tokens that replaced an expired one. */
   renewed: number;
 }
 
@@ -41,10 +41,10 @@ const READERS_PER_CLIENT = 12;
 const WRITE_TIMEOUT_MS = 5_000;
 const HEADERS_TIMEOUT_MS = 5_000;
 
-/** How somebody reads badly. */
+/** The kinds of bad readers. */
 const MANNERS = ["slow", "stuck", "vanishing", "half a request"] as const;
 
-/** One who reads well: an informer of the served copy. */
+/** A well-behaved reader: an informer of the served copy. */
 interface GoodReader {
   readonly name: string;
   readonly served: SoakedInformer;
@@ -65,13 +65,13 @@ export class ServedReaders {
   #server: ServedFetch | undefined;
   #tessExpiresAtMs = 0;
 
-  /** @param served What is served; one of each resource. */
+  /** @param served The informers to serve; one of each resource. */
   constructor(served: readonly SoakedInformer[], random: () => number) {
     this.#served = served;
     this.#random = random;
   }
 
-  /** Listens, and lets those who read well begin. */
+  /** Listens, and starts the well-behaved readers. */
   async start(): Promise<void> {
     const api = readApi({
       resources: this.#served.map(({ informer, resource }) => ({ informer, resource })),
@@ -81,7 +81,7 @@ export class ServedReaders {
         return { name, expiresAtMs: Number(expiresAtMs) };
       },
       authorize: ({ user }) => this.#allowed.has(user?.name ?? ""),
-      // Full after a minute, and short enough that who is away for long has to list.
+      // Full after a minute, so that a reader that is away for longer must list.
       eventWindow: 300,
       maxReadersPerClient: READERS_PER_CLIENT,
       writeTimeoutMs: WRITE_TIMEOUT_MS,
@@ -101,12 +101,12 @@ export class ServedReaders {
     }
   }
 
-  /** Goes on with those who read badly, and with permissions that come and go, until the signal is aborted. */
+  /** Runs bad readers, and revokes and grants permissions, until the signal is aborted. */
   async run(signal: AbortSignal): Promise<void> {
     await Promise.all([this.#openBadReaders(signal), this.#changePermissions(signal)]);
   }
 
-  /** Waits until each who reads well holds what is served; gives what differs when it does not come to that. */
+  /** Waits until each well-behaved reader equals the served store; returns the differences after the timeout. */
   async compare(timeoutMs: number): Promise<string[]> {
     const differences: string[] = [];
     await Promise.all(this.#good.map(async ({ name, served, informer }) => {
@@ -187,7 +187,7 @@ export class ServedReaders {
     while (
       await sleepUnlessAborted(this.#random() * 2 * BAD_PAUSE_MS, { clock: realClock, signal })
     ) {
-      // The oldest goes without a word.
+      // The oldest disconnects silently.
       if (this.#open.size >= MOST_OPEN) {
         const [oldest] = this.#open;
         this.#open.delete(oldest);

@@ -26,7 +26,7 @@ export type SoakResource = "v1/configmaps" | "v1/pods";
 /** All of them. */
 export const SOAK_RESOURCES: readonly SoakResource[] = ["v1/configmaps", "v1/pods"];
 
-/** The label that changes now and then; watches can select by it. */
+/** The label that changes occasionally; watches can select by it. */
 export const TEAM = "team";
 
 const TEAMS = ["red", "green", "blue"];
@@ -68,7 +68,7 @@ export class SoakWriter {
     }
   }
 
-  /** Writes until the signal is aborted, and goes on after an outage. What is under way is finished. */
+  /** Writes until the signal is aborted, and continues after an outage. Started writes are finished. */
   async run(signal: AbortSignal): Promise<void> {
     const { random, meanPauseMs } = this.#options;
     let burst = 0;

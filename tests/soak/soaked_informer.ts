@@ -46,7 +46,7 @@ export interface SoakedPaths {
   readonly direct: RestConfig;
 }
 
-/** An informer with two handlers: a quick one that is told everything, and a slow one whose mailbox merges. */
+/** An informer with two handlers: a quick one that receives everything, and a slow one whose mailbox merges. */
 export class SoakedInformer {
   readonly name: string;
   readonly resource: SoakResource;
@@ -126,8 +126,8 @@ export class SoakedInformer {
   }
 
   /** How many notifications its handlers were given. */
-  get told(): number {
-    return this.#folds.reduce((sum, { told }) => sum + told, 0);
+  get received(): number {
+    return this.#folds.reduce((sum, { received }) => sum + received, 0);
   }
 
   /** When it tries again, if it waits; else now. In the system's milliseconds. */
@@ -178,7 +178,7 @@ export class SoakedInformer {
 
 /** A history that keeps what is there, but not the events: it must not grow. */
 class Fold extends History<KubernetesObject> {
-  told = 0;
+  received = 0;
   readonly name: string;
 
   constructor(name: string) {
@@ -204,13 +204,13 @@ class Fold extends History<KubernetesObject> {
   protected take(): void | Promise<void> {}
 
   #forget(): void | Promise<void> {
-    this.told++;
+    this.received++;
     this.events.length = 0;
     return this.take();
   }
 }
 
-/** Takes its time, now and then so much that its mailbox runs over. */
+/** Slow, at times so slow that its mailbox is full. */
 class SlowFold extends Fold {
   readonly #random: () => number;
 

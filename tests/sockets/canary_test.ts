@@ -1,5 +1,5 @@
 /**
- * Credentials with a mark in them go through every way in which something can fail; nothing that is told may hold the
+ * Marked credentials go through every way in which something can fail; nothing that is recorded may hold the
  * mark: errors with all that led to them, logs, `status()`, the page, and whatever is printed.
  * @module
  */
@@ -28,8 +28,8 @@ const BASIC = btoa("jane:CANARY-password");
 const folder = mkdtempSync(join(tmpdir(), "listwatch-canary-"));
 const stop = new AbortController();
 
-/** What was told, in every form in which somebody could look at it. */
-class Told implements Logger {
+/** Records values in every form in which a program could print them. */
+class Recorded implements Logger {
   readonly texts: string[] = [];
   debug(message: string, fields?: LogFields): void {
     this.#line(message, fields);
@@ -63,9 +63,9 @@ class Told implements Logger {
   }
 
   check(): void {
-    assert.ok(this.texts.length > 0, "nothing was told at all");
+    assert.ok(this.texts.length > 0, "nothing was recorded at all");
     for (const text of this.texts) {
-      assert.ok(!text.includes(MARK) && !text.includes(BASIC), `a credential was told: ${text}`);
+      assert.ok(!text.includes(MARK) && !text.includes(BASIC), `a credential was recorded: ${text}`);
     }
   }
 }
@@ -156,58 +156,58 @@ users: [{name: u, user: {${user}}}]
 `;
 }
 
-/** Loads, prints and uses a config; collects all that is told on the way. */
-async function use(told: Told, text: string): Promise<void> {
+/** Loads, prints and uses a config; collects all that is recorded on the way. */
+async function use(recorded: Recorded, text: string): Promise<void> {
   try {
     const kubeconfig = await loadKubeconfig({ path: file(text) });
-    told.add(kubeconfig);
-    for (const user of kubeconfig.users.values()) told.add(user);
-    const config = await restConfigFromKubeconfig(kubeconfig, { logger: told, execTimeoutMs: 500 });
-    told.add(config);
-    told.add({ ...config, userAgent: "mine" });
-    told.add(config.headers);
-    await ask(told, config);
+    recorded.add(kubeconfig);
+    for (const user of kubeconfig.users.values()) recorded.add(user);
+    const config = await restConfigFromKubeconfig(kubeconfig, { logger: recorded, execTimeoutMs: 500 });
+    recorded.add(config);
+    recorded.add({ ...config, userAgent: "mine" });
+    recorded.add(config.headers);
+    await ask(recorded, config);
   } catch (error) {
-    told.add(error);
+    recorded.add(error);
   }
 }
 
-async function ask(told: Told, given: RestConfig): Promise<void> {
-  const config = { ...given, logger: told };
+async function ask(recorded: Recorded, given: RestConfig): Promise<void> {
+  const config = { ...given, logger: recorded };
   let cluster;
   try {
     cluster = newCluster(config);
   } catch (error) {
-    return told.add(error);
+    return recorded.add(error);
   }
   const pods = cluster.resource("v1/pods");
-  const informer = new SharedIndexInformer(pods, { logger: told, clock: new FakeClock() });
-  told.add(cluster);
-  told.add(pods);
-  told.add(informer);
-  const caught = (error: unknown) => told.add(error);
+  const informer = new SharedIndexInformer(pods, { logger: recorded, clock: new FakeClock() });
+  recorded.add(cluster);
+  recorded.add(pods);
+  recorded.add(informer);
+  const caught = (error: unknown) => recorded.add(error);
   await cluster.request("/api").then(() => {}, caught);
   await pods.list().then(() => {}, caught);
   await (async () => {
-    for await (const batch of await pods.watch({ resourceVersion: "1" })) told.add(batch);
+    for await (const batch of await pods.watch({ resourceVersion: "1" })) recorded.add(batch);
   })().catch(caught);
   const failed = new Promise<void>((resolve) => {
     informer.onStatus((status) => {
-      told.add(status);
+      recorded.add(status);
       if (status.lastError !== undefined) resolve();
     });
     setTimeout(resolve, 300);
   });
   const running = informer.start();
   await failed;
-  told.add(informer.status());
+  recorded.add(informer.status());
   await running.stop();
 }
 
-describe("no credential is told", () => {
+describe("no credential is recorded", () => {
   before(async () => {
     const tls = { cert: pem("server.crt"), key: pem("server.key") };
-    server = await serveFetch(echo, { signal: stop.signal, tls, logger: new Told() });
+    server = await serveFetch(echo, { signal: stop.signal, tls, logger: new Recorded() });
   });
 
   after(async () => {
@@ -261,10 +261,10 @@ describe("no credential is told", () => {
   for (const [what, user] of Object.entries(users)) {
     it(`of ${what}`, async () => {
       for (const place of what === "a plugin that never ends" ? ["", "/text"] : Object.values(places)) {
-        const told = new Told();
+        const recorded = new Recorded();
         const url = typeof place === "string" ? server.url + place : place(server.url);
-        await use(told, kubeconfigText(user(), url));
-        told.check();
+        await use(recorded, kubeconfigText(user(), url));
+        recorded.check();
       }
     });
   }
@@ -278,10 +278,10 @@ describe("no credential is told", () => {
         "CANARY@x",
       ]
     ) {
-      const told = new Told();
-      await use(told, kubeconfigText("token: t", url));
-      await ask(told, { server: url });
-      told.check();
+      const recorded = new Recorded();
+      await use(recorded, kubeconfigText("token: t", url));
+      await ask(recorded, { server: url });
+      recorded.check();
     }
   });
 
@@ -294,14 +294,14 @@ describe("no credential is told", () => {
         `- ${TOKEN}: x: y`,
       ]
     ) {
-      const told = new Told();
-      await use(told, text);
-      told.check();
+      const recorded = new Recorded();
+      await use(recorded, text);
+      recorded.check();
     }
   });
 
   it("of a program's own config", async () => {
-    const told = new Told();
+    const recorded = new Recorded();
     const url = `${server.url}/text`;
     const configs: RestConfig[] = [
       { server: url, token: `${TOKEN}\nCANARY` },
@@ -310,12 +310,12 @@ describe("no credential is told", () => {
       { server: url, headers: { Authorization: `Bearer ${TOKEN}\nCANARY` } },
       { server: url, headers: { "X-Api-Key": `${TOKEN}\u0000` } },
     ];
-    for (const config of configs) await ask(told, config);
-    const cluster = newCluster({ server: url, logger: told });
+    for (const config of configs) await ask(recorded, config);
+    const cluster = newCluster({ server: url, logger: recorded });
     await cluster.request("/", { headers: { Authorization: `Bearer ${TOKEN}\n` } }).catch((error) =>
-      told.add(error)
+      recorded.add(error)
     );
-    told.check();
+    recorded.check();
   });
 
   it("by `serve`, whose page and health show a code where credentials fail", async () => {
@@ -332,7 +332,7 @@ describe("no credential is told", () => {
     );
     const answer = `{"apiVersion":"client.authentication.k8s.io/v1","status":{"token":"${TOKEN}"}}`;
     const mode = file(answer);
-    const told = new Told();
+    const recorded = new Recorded();
     const clock = new FakeClock(Date.now());
     const steps: string[] = [];
     const config = kubeconfigText(
@@ -344,9 +344,9 @@ describe("no credential is told", () => {
       resources: ["pods"],
       port: 0,
       clock,
-      logger: told,
+      logger: recorded,
       onStep: (step) => {
-        told.add(step);
+        recorded.add(step);
         steps.push(step.type);
       },
     });
@@ -354,7 +354,7 @@ describe("no credential is told", () => {
     const page = async () => {
       const response = await fetch(`${served.url}/`, { headers: { Accept: "text/html" } });
       const text = await response.text();
-      told.texts.push(text);
+      recorded.texts.push(text);
       return text;
     };
     const until = async (isDone: (text: string) => boolean): Promise<void> => {
@@ -363,7 +363,7 @@ describe("no credential is told", () => {
         await clock.advance(250);
         await new Promise((resolve) => setTimeout(resolve, 5));
       }
-      assert.fail(`the page never showed it: ${told.texts.at(-1)}`);
+      assert.fail(`the page never showed it: ${recorded.texts.at(-1)}`);
     };
     const texts: readonly [string, RegExp][] = [
       [`BROKEN ${MARK}`, /credentials[^"]*\(Kubeconfig\)/],
@@ -376,19 +376,19 @@ describe("no credential is told", () => {
       writeFileSync(mode, content);
       await until((text) => pattern.test(text));
       for (const path of ["/readyz?verbose", "/healthz?verbose", "/metrics", "/version", "/api/v1/pods"]) {
-        told.texts.push(await (await fetch(served.url + path)).text());
+        recorded.texts.push(await (await fetch(served.url + path)).text());
       }
       const events = await fetch(`${served.url}/dashboard/events`);
       const reader = events.body!.getReader();
       // The runtimes cut it into chunks in their own ways.
       for (let text = ""; !text.includes("data: ");) {
         text = new TextDecoder().decode((await reader.read()).value);
-        told.add(text);
+        recorded.add(text);
       }
       await reader.cancel();
     }
     assert.ok(steps.includes("trouble"), steps.join());
-    told.check();
+    recorded.check();
     await served.stop();
     api.close();
   });

@@ -35,7 +35,7 @@ function isAlive(pid: number): boolean {
   } catch {
     return false;
   }
-  // A zombie that nobody has waited for is dead, too.
+  // A zombie is dead, too.
   try {
     return !/^State:\s+Z/m.test(readFileSync(`/proc/${pid}/status`, "utf8"));
   } catch {
@@ -43,8 +43,8 @@ function isAlive(pid: number): boolean {
   }
 }
 
-describe("a credential plugin", () => {
-  it("that does not end in time is killed, with the programs that it started, and a trap does not help it", async () => {
+describe("restConfigFromKubeconfig with a credential plugin", () => {
+  it("kills a plugin that exceeds its time, with its child processes, even if it traps signals", async () => {
     const pids = join(folder, "pids");
     const script = `trap '' TERM HUP\nsleep 300 &\necho $$ $! > ${pids}.new\nmv ${pids}.new ${pids}\nwait`;
     const error = await ask("slow", script, 1_000);
@@ -55,20 +55,20 @@ describe("a credential plugin", () => {
     await eventually(() => !started.some(isAlive));
   });
 
-  it("that ends and leaves a program behind which holds its output is not waited for without end", async () => {
+  it("does not wait for a child process that keeps the output of an ended plugin open", async () => {
     const error = await ask("leaving", "sleep 300 &\nexit 0", 500);
     assert.ok(error instanceof KubeconfigError);
     assert.match(error.message, /did not end within 0.5 s/);
   });
 
-  it("that prints without end is killed", async () => {
+  it("kills a plugin that prints without end", async () => {
     const error = await ask("talking", `echo $$ > ${join(folder, "talker")}\nexec yes`, 20_000);
     assert.ok(error instanceof KubeconfigError);
     assert.match(error.message, /printed more than 1048576 bytes$/);
     await eventually(() => !isAlive(Number(readFileSync(join(folder, "talker"), "utf8"))));
   });
 
-  it("that fails is told by its exit code, and not by its words", async () => {
+  it("reports the exit code of a failed plugin, and not its output", async () => {
     const error = await ask("failing", "echo a secret >&2\nexit 7", 20_000);
     assert.ok(error instanceof KubeconfigError);
     assert.match(error.message, /failing failed: exited with 7; run it by hand to see why$/);

@@ -44,7 +44,7 @@ function commonName(port: number): Promise<string> {
   });
 }
 
-describe("serving a fetch function: a client that does not finish its request", () => {
+describe("serveFetch with a client that does not finish its request", () => {
   const requests = {
     "sends nothing": "",
     "sends half a head": "GET / HTTP/1.1\r\nHost: a",
@@ -52,7 +52,7 @@ describe("serving a fetch function: a client that does not finish its request", 
   };
   for (const isSecure of [false, true]) {
     for (const [what, text] of Object.entries(requests)) {
-      it(`and ${what}${isSecure ? " over TLS" : ""} is let go`, async () => {
+      it(`and ${what}${isSecure ? " over TLS" : ""} disconnects it`, async () => {
         const stop = new AbortController();
         const server = await serveFetch(async (request) => new Response(await request.text()), {
           signal: stop.signal,
@@ -67,7 +67,7 @@ describe("serving a fetch function: a client that does not finish its request", 
     }
   }
 
-  it("and speaks no TLS to a server that does is let go", async () => {
+  it("and sends no TLS to a server with TLS disconnects it", async () => {
     const stop = new AbortController();
     const server = await serveFetch(() => new Response(), {
       signal: stop.signal,
@@ -80,7 +80,7 @@ describe("serving a fetch function: a client that does not finish its request", 
     await server.finished;
   });
 
-  it("does not end the answers of others: a quiet stream outlives every timeout", async () => {
+  it("does not end other responses: a quiet stream outlives every timeout", async () => {
     const stop = new AbortController();
     let controller!: ReadableStreamDefaultController<Uint8Array>;
     const server = await serveFetch(
@@ -98,8 +98,8 @@ describe("serving a fetch function: a client that does not finish its request", 
   });
 });
 
-describe("serving a fetch function over TLS", () => {
-  it("answers who trusts the authority", async () => {
+describe("serveFetch over TLS", () => {
+  it("answers clients that trust the authority", async () => {
     const stop = new AbortController();
     const server = await serveFetch(({ url }) => new Response(url), { signal: stop.signal, tls });
     assert.equal(server.url, `https://127.0.0.1:${server.port}`);
@@ -110,7 +110,7 @@ describe("serving a fetch function over TLS", () => {
     await server.finished;
   });
 
-  it("shows another certificate from one connection to the next, and ends no answer", async () => {
+  it("changes its certificate between two connections, and ends no response", async () => {
     const stop = new AbortController();
     let controller!: ReadableStreamDefaultController<Uint8Array>;
     const server = await serveFetch(
@@ -153,7 +153,7 @@ describe("serving a fetch function over TLS", () => {
     checkServerTls(tls);
   });
 
-  it("cannot be given a certificate where it speaks plain HTTP", async () => {
+  it("refuses a certificate for a server with plain HTTP", async () => {
     const stop = new AbortController();
     const server = await serveFetch(() => new Response(), { signal: stop.signal });
     await assert.rejects(server.setTls(tls), TypeError);
@@ -162,7 +162,7 @@ describe("serving a fetch function over TLS", () => {
   });
 });
 
-describe("the files of a certificate", () => {
+describe("readServerTls and followServerTls", () => {
   const files = { certFile: join(folder, "tls.crt"), keyFile: join(folder, "tls.key") };
   const write = (cert: string, key: string) => {
     writeFileSync(files.certFile, cert);
@@ -170,7 +170,7 @@ describe("the files of a certificate", () => {
   };
   const silent = { debug() {}, info() {}, error() {} };
 
-  it("are named when they cannot be read", async () => {
+  it("name a file that cannot be read", async () => {
     await assert.rejects(readServerTls(files), (error) => {
       assert.ok(error instanceof TlsError);
       assert.ok(error.message.startsWith(`Cannot read the certificate ${files.certFile}: `), error.message);
@@ -178,7 +178,7 @@ describe("the files of a certificate", () => {
     });
   });
 
-  it("are read again when they change; halves of two pairs are waited out, with one warning", async () => {
+  it("read files again when they change, and wait for the second of a pair, with one warning", async () => {
     write(tls.cert, tls.key);
     const clock = new FakeClock();
     const stop = new AbortController();

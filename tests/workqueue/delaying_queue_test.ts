@@ -15,8 +15,8 @@ async function drain(queue: DelayingQueue): Promise<string[]> {
   return items;
 }
 
-describe("a delaying queue", () => {
-  it("adds an item when its time has come, not before", async () => {
+describe("DelayingQueue", () => {
+  it("adds an item when its delay has passed, not before", async () => {
     const clock = new FakeClock();
     const queue = new DelayingQueue({ clock });
     queue.addAfter("a", 50);
@@ -27,7 +27,7 @@ describe("a delaying queue", () => {
     assert.equal(clock.pendingTimers, 0);
   });
 
-  it("adds an item at once for a delay that is not above 0", () => {
+  it("adds an item immediately for a delay that is not above 0", () => {
     const clock = new FakeClock();
     const queue = new DelayingQueue({ clock });
     queue.addAfter("a", 0);
@@ -60,7 +60,7 @@ describe("a delaying queue", () => {
     assert.deepEqual(await drain(queue), ["a", "b", "c"]);
   });
 
-  it("lets an item that waits be added at once, and adds it again when its time comes", async () => {
+  it("accepts an immediate add of a waiting item, and adds it again after its delay", async () => {
     const clock = new FakeClock();
     const queue = new DelayingQueue({ clock });
     queue.addAfter("a", 10);
@@ -70,7 +70,7 @@ describe("a delaying queue", () => {
     assert.deepEqual(await drain(queue), ["a"]);
   });
 
-  it("hands an item straight to the worker who waits for it", async () => {
+  it("gives an item directly to a waiting worker", async () => {
     const clock = new FakeClock();
     const queue = new DelayingQueue({ clock });
     const waiting = queue.get();
@@ -79,7 +79,7 @@ describe("a delaying queue", () => {
     assert.deepEqual(await waiting, { item: "a", shutdown: false });
   });
 
-  it("drops what waits, and its timer, at a shutdown of either kind", async () => {
+  it("drops waiting items and its timer at a shutdown of either kind", async () => {
     for (const shutDown of ["shutDown", "shutDownWithDrain"] as const) {
       const clock = new FakeClock();
       const queue = new DelayingQueue({ clock });
@@ -96,7 +96,7 @@ describe("a delaying queue", () => {
     );
   });
 
-  it("goes on waiting when its timer fires too early, as timers of more than 24 days do", async () => {
+  it("continues to wait when its timer fires too early, as timers of more than 24 days do", async () => {
     const clock = new FakeClock();
     const hasty = {
       now: () => clock.now(),
@@ -142,7 +142,7 @@ describe("a delaying queue", () => {
   });
 });
 
-describe("a rate limiting queue", () => {
+describe("RateLimitingQueue", () => {
   const newLimiter = () => {
     const failures = new Map<string, number>();
     const limiter: RateLimiter<string> = {

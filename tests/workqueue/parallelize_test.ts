@@ -3,7 +3,7 @@ import fc from "fast-check";
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 
-describe("parallelizing", () => {
+describe("parallelizeUntil", () => {
   it("does every piece once, by no more workers than allowed", async () => {
     await fc.assert(
       fc.asyncProperty(
@@ -43,35 +43,35 @@ describe("parallelizing", () => {
     assert.deepEqual(order.slice().sort(), [0, 1, 2, 3, 4, 5]);
   });
 
-  it("stops between pieces when its signal is aborted, and waits for those that have begun", async () => {
+  it("stops between pieces when its signal is aborted, and waits for started ones", async () => {
     const stop = new AbortController();
-    const begun: number[] = [];
+    const started: number[] = [];
     let finished = 0;
     await parallelizeUntil(10, async (piece) => {
-      begun.push(piece);
+      started.push(piece);
       if (piece === 1) stop.abort();
       await Promise.resolve();
       finished++;
     }, { workers: 2, signal: stop.signal });
-    assert.deepEqual([begun, finished], [[0, 1], 2]);
+    assert.deepEqual([started, finished], [[0, 1], 2]);
   });
 
-  it("rejects with the first failure once nothing is running any more, and begins nothing after it", async () => {
-    const begun: number[] = [];
+  it("rejects with the first failure once nothing is running, and starts nothing after it", async () => {
+    const started: number[] = [];
     let finished = false;
     await assert.rejects(
       parallelizeUntil(10, async (piece) => {
-        begun.push(piece);
+        started.push(piece);
         if (piece === 0) throw new Error("piece 0");
         for (let i = 0; i < 5; i++) await Promise.resolve();
         finished = true;
       }, { workers: 2 }),
       /piece 0/,
     );
-    assert.deepEqual([begun, finished], [[0, 1], true]);
+    assert.deepEqual([started, finished], [[0, 1], true]);
   });
 
-  it("refuses numbers with which nothing would be done, instead of doing nothing", async () => {
+  it("refuses numbers with which it would do nothing", async () => {
     for (const workers of [0, -1, NaN]) {
       await assert.rejects(parallelizeUntil(1, () => {}, { workers }), RangeError);
     }

@@ -17,8 +17,8 @@ function ask<T>(limiter: RateLimiter<T>, item: T, times: number): number[] {
   return Array.from({ length: times }, () => limiter.when(item));
 }
 
-describe("the exponential limiter", () => {
-  it("doubles each item's delay up to the largest, until the item is forgotten", () => {
+describe("itemExponentialFailureRateLimiter", () => {
+  it("doubles each item's delay up to the maximum, until forget is called", () => {
     const limiter = itemExponentialFailureRateLimiter({ baseDelayMs: 1, maxDelayMs: 10 });
     assert.deepEqual(ask(limiter, "a", 6), [1, 2, 4, 8, 10, 10]);
     assert.deepEqual(ask(limiter, "b", 2), [1, 2]);
@@ -36,7 +36,7 @@ describe("the exponential limiter", () => {
     assert.equal(ask(limiter, "a", 2_000)[1_999], 1_000);
   });
 
-  it("tells objects apart by what keyOf says", () => {
+  it("distinguishes objects by keyOf", () => {
     const limiter = itemExponentialFailureRateLimiter<{ name: string }>({
       baseDelayMs: 1,
       maxDelayMs: 10,
@@ -49,8 +49,8 @@ describe("the exponential limiter", () => {
   });
 });
 
-describe("the fast-slow limiter", () => {
-  it("is fast for the first failures of an item, then slow, until it is forgotten", () => {
+describe("itemFastSlowRateLimiter", () => {
+  it("is fast for the first failures of an item, then slow, until forget is called", () => {
     const limiter = itemFastSlowRateLimiter({ fastDelayMs: 5, slowDelayMs: 10_000, maxFastAttempts: 3 });
     assert.deepEqual(ask(limiter, "a", 5), [5, 5, 5, 10_000, 10_000]);
     assert.equal(limiter.when("b"), 5);
@@ -59,7 +59,7 @@ describe("the fast-slow limiter", () => {
   });
 });
 
-describe("the bucket limiter", () => {
+describe("bucketRateLimiter", () => {
   it("lets a burst through, then makes each wait for a token of its own", async () => {
     const clock = new FakeClock();
     const limiter = bucketRateLimiter({ qps: 10, burst: 2, clock });
@@ -105,8 +105,8 @@ describe("the bucket limiter", () => {
   });
 });
 
-describe("limiters made of others", () => {
-  it("take the largest answer after asking everyone, and forget everywhere", () => {
+describe("maxOfRateLimiter and withMaxWaitRateLimiter", () => {
+  it("take the longest delay of all limiters, and forget in all", () => {
     const exponential = itemExponentialFailureRateLimiter({ baseDelayMs: 1, maxDelayMs: 100 });
     const fastSlow = itemFastSlowRateLimiter({ fastDelayMs: 3, slowDelayMs: 5, maxFastAttempts: 2 });
     const limiter = maxOfRateLimiter([exponential, fastSlow]);
@@ -130,7 +130,7 @@ describe("limiters made of others", () => {
   });
 });
 
-describe("the default limiters", () => {
+describe("defaultControllerRateLimiter and defaultItemBasedRateLimiter", () => {
   it("for controllers, double from 5 ms to 1000 s, and let 10 a second through after a burst of 100", () => {
     const limiter = defaultControllerRateLimiter({ clock: new FakeClock() });
     assert.deepEqual(ask(limiter, "a", 3), [5, 10, 20]);
@@ -146,7 +146,7 @@ describe("the default limiters", () => {
   });
 });
 
-describe("a limiter", () => {
+describe("RateLimiter", () => {
   it("refuses numbers that make no delay, and never gives NaN", () => {
     for (const wrong of [NaN, -1]) {
       const makers = [

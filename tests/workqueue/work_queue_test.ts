@@ -20,7 +20,7 @@ async function isSettled(promise: Promise<unknown>): Promise<boolean> {
   return settled;
 }
 
-describe("a work queue", () => {
+describe("WorkQueue", () => {
   it("hands out items in the order they were added, each once", async () => {
     const queue = new WorkQueue();
     for (const item of ["a", "b", "a", "", "b"]) queue.add(item);
@@ -108,7 +108,7 @@ describe("a work queue", () => {
     assert.deepEqual(await given, { item: "a", shutdown: false });
   });
 
-  it("tells objects apart by what keyOf says, and passes on the one that was added first", async () => {
+  it("distinguishes objects by keyOf, and returns the one that was added first", async () => {
     const queue = new WorkQueue<{ name: string; attempt: number }>({ keyOf: ({ name }) => name });
     queue.add({ name: "a", attempt: 1 });
     queue.add({ name: "a", attempt: 2 });
@@ -159,7 +159,7 @@ describe("a work queue", () => {
   });
 });
 
-describe("the order of a work queue", () => {
+describe("WorkQueue with an order of its own", () => {
   class ByPriority implements QueueOrder<string> {
     readonly calls: string[] = [];
     readonly #items: string[] = [];
@@ -180,7 +180,7 @@ describe("the order of a work queue", () => {
     }
   }
 
-  it("is told of every push, and of an item that is added again while it waits", async () => {
+  it("calls it with every push, and with an item that is added again while it waits", async () => {
     const order = new ByPriority();
     const queue = new WorkQueue({ order });
     queue.add("a");
@@ -194,8 +194,8 @@ describe("the order of a work queue", () => {
   });
 });
 
-describe("shutting a work queue down", () => {
-  it("refuses new items, hands out what is left, and then tells the workers to end", async () => {
+describe("WorkQueue.shutDown", () => {
+  it("refuses new items, returns the remaining ones, and then ends the workers", async () => {
     const queue = new WorkQueue();
     queue.add("a");
     queue.shutDown();
@@ -222,7 +222,7 @@ describe("shutting a work queue down", () => {
     assert.equal(await take(queue), "a");
   });
 
-  it("happens when the signal of its options is aborted, also if it was before", async () => {
+  it("is called when the signal of the options is aborted, also if it was before", async () => {
     const stop = new AbortController();
     const queue = new WorkQueue({ signal: stop.signal });
     const waiting = queue.get();
@@ -232,7 +232,7 @@ describe("shutting a work queue down", () => {
   });
 });
 
-describe("draining a work queue", () => {
+describe("WorkQueue.shutDownWithDrain", () => {
   it("waits until no worker has an item, however many wait in the queue", async () => {
     const queue = new WorkQueue();
     for (const item of ["a", "b", "c"]) queue.add(item);
@@ -253,7 +253,7 @@ describe("draining a work queue", () => {
     assert.ok(queue.shuttingDown);
   });
 
-  it("ends although the last item was added again meanwhile; the worker who asks next still gets it", async () => {
+  it("ends although the last item was added again meanwhile; the next get still returns it", async () => {
     const queue = new WorkQueue();
     queue.add("a");
     await take(queue);
@@ -287,7 +287,7 @@ describe("draining a work queue", () => {
   });
 });
 
-describe("the metrics of a work queue", () => {
+describe("WorkQueue metrics", () => {
   function record() {
     const log: string[] = [];
     const metric = (name: string) => ({
@@ -310,7 +310,7 @@ describe("the metrics of a work queue", () => {
     return { log, metricsProvider, flush: () => log.splice(0) };
   }
 
-  it("tell how long items wait and are worked on, in seconds", async () => {
+  it("report how long items wait and are processed, in seconds", async () => {
     const { flush, metricsProvider } = record();
     const clock = new FakeClock();
     const queue = new WorkQueue({ name: "pods", metricsProvider, clock });
@@ -329,7 +329,7 @@ describe("the metrics of a work queue", () => {
     assert.deepEqual(flush(), ["pods depth -1", "latency 0.15"], "since it was added, not since it was done");
   });
 
-  it("tell twice a second how long the running work has taken", async () => {
+  it("report twice a second how long the running work has taken", async () => {
     const { flush, metricsProvider } = record();
     const clock = new FakeClock();
     const queue = new WorkQueue({ name: "pods", metricsProvider, clock });

@@ -24,7 +24,7 @@ import {
   withoutOrder,
 } from "./values.ts";
 
-/** What every queue can be told. */
+/** The calls that every queue has. */
 export interface AnyQueue {
   add(object: unknown): void;
   update(object: unknown): void;
@@ -36,7 +36,7 @@ export interface AnyQueue {
   hasSynced(): boolean;
 }
 
-/** What {@linkcode runQueueSteps} is told besides the case and the queue. */
+/** Options of {@linkcode runQueueSteps}. */
 export interface QueueStepsOptions extends Pick<RunStepsOptions, "normalise"> {
   readonly keyFunc: KeyFunc;
   /** What the ops `known.*` change, in the suites that have them. */

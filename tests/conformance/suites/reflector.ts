@@ -69,7 +69,7 @@ export interface ScriptedServer {
   close(): void | Promise<void>;
 }
 
-/** Told of each request as it arrives; says how to answer it. */
+/** Called with each request; returns its response. */
 export type Answer = (url: URL) => ScriptedResponse;
 
 /** Options of {@linkcode runReflectorCase}. */

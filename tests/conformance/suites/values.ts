@@ -125,7 +125,7 @@ export function transform(value: unknown): unknown {
   const { spec: _, ...rest } = value as CaseObject;
   switch (rest.metadata?.labels?.transform) {
     case "fail":
-      throw new Error("the transform was told to fail");
+      throw new Error("the transform fails as the case says");
     case "raw":
       return `raw:${rest.metadata?.name ?? ""}`;
     default:

@@ -53,8 +53,8 @@ async function onSocket(
 leakTest("an informer that synced and was stopped", async () => {
   const server = newServer();
   const informer = informerOf(server);
-  const told: string[] = [];
-  informer.addEventHandler({ onAdd: (object) => void told.push(object.metadata?.name ?? "") });
+  const received: string[] = [];
+  informer.addEventHandler({ onAdd: (object) => void received.push(object.metadata?.name ?? "") });
   const running = informer.start();
   await informer.synced();
   server.create("v1/pods", pod("late", { namespace: "shop" }));

@@ -5,7 +5,7 @@
  * @module
  */
 
-/** What a test may be told about itself. */
+/** Options of a test. */
 export interface TestOptions {
   skip?: boolean | string;
   todo?: boolean | string;
