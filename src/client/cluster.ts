@@ -5,7 +5,12 @@
 
 import { DecodeError } from "../meta/decode_error.ts";
 import type { KubernetesObject } from "../meta/object.ts";
-import { type GroupVersionResource, parseResource, type ResourceOf } from "../meta/resource.ts";
+import {
+  type GroupVersionResource,
+  parseResource,
+  type ResourceName,
+  type ResourceOf,
+} from "../meta/resource.ts";
 import { NetworkError } from "../meta/status.ts";
 import type { Schema } from "../schema/schema.ts";
 import { abortable, linkedAbort } from "../util/abort.ts";
@@ -14,11 +19,12 @@ import { jsonFault } from "../util/json_fault.ts";
 import { consoleLogger } from "../util/logger.ts";
 import { readText } from "../watch/list_decoder.ts";
 import { newNetworkError } from "../watch/network_failure.ts";
+import type { FieldPaths } from "../watch/field_path.ts";
 import type { Projected } from "../watch/projected.ts";
 import { CredentialsError, headerFault, newScrubber, tokenFault } from "./credentials.ts";
 import type { PartialObjectMetadata } from "./metadata_only.ts";
 import { newResourceClient, type ResourceClient } from "./resource_client.ts";
-import type { ResourceOptions } from "./resource_options.ts";
+import type { ResourceOptions, TypedResourceOptions } from "./resource_options.ts";
 import { newResponseError } from "./response_error.ts";
 import { fixedHeaders, type RestConfig, serverUrl } from "./rest_config.ts";
 
@@ -110,12 +116,8 @@ export interface Cluster {
     const Drop extends readonly string[] = [],
     const Keep extends readonly string[] | undefined = undefined,
   >(
-    resource: string | GroupVersionResource,
-    options: ResourceOptions<S> & {
-      readonly schema: Schema<S>;
-      readonly drop?: Drop;
-      readonly keep?: Keep;
-    },
+    resource: ResourceName | GroupVersionResource,
+    options: ResourceOptions<S> & Paths<S & KubernetesObject, Keep, Drop> & { readonly schema: Schema<S> },
   ): ResourceClient<Projected<S & KubernetesObject, Keep, Drop>>;
   /**
    * A client for the objects of one resource, as the reflector needs it, typed without the fields that are left out.
@@ -124,11 +126,11 @@ export interface Cluster {
    */
   resource<
     T extends KubernetesObject,
-    const Drop extends readonly string[] = ["metadata.managedFields"],
+    const Drop extends readonly string[] = [],
     const Keep extends readonly string[] | undefined = undefined,
   >(
     resource: ResourceOf<T>,
-    options?: ResourceOptions<Projected<T, Keep, Drop>> & { readonly drop?: Drop; readonly keep?: Keep },
+    options?: ResourceOptions<Projected<T, Keep, Drop>> & Paths<T, Keep, Drop>,
   ): ResourceClient<Projected<T, Keep, Drop>>;
   /**
    * A client for the metadata of the objects of one resource, as the reflector needs it.
@@ -138,7 +140,7 @@ export interface Cluster {
    * @throws {TypeError} The resource is no such text.
    */
   resource(
-    resource: string | GroupVersionResource,
+    resource: ResourceName | Untyped,
     options: ResourceOptions<PartialObjectMetadata> & { readonly metadataOnly: true },
   ): ResourceClient<PartialObjectMetadata>;
   /**
@@ -149,10 +151,19 @@ export interface Cluster {
    * @throws {TypeError} The resource is no such text.
    */
   resource<T extends KubernetesObject = KubernetesObject>(
-    resource: string | GroupVersionResource,
-    options?: ResourceOptions<T>,
+    resource: ResourceName | Untyped,
+    options?: TypedResourceOptions<T>,
   ): ResourceClient<T>;
 }
+
+/** `keep` and `drop`, with every path checked against the type of the objects. */
+interface Paths<T, Keep extends readonly string[] | undefined, Drop extends readonly string[]> {
+  readonly drop?: Drop & FieldPaths<T, Drop>;
+  readonly keep?: Keep & (Keep extends readonly string[] ? FieldPaths<T, Keep> : unknown);
+}
+
+/** A resource that {@linkcode resourceOf} did not make. */
+type Untyped = GroupVersionResource & { readonly objectType?: undefined };
 
 /**
  * Makes a client for an API server. Nothing is sent until something is asked.

@@ -4,7 +4,8 @@
  *
  * @example
  * ```ts
- * import { parseResource, resourcePath } from "@listwatch/cache/client";
+ * import { parseResource } from "@listwatch/cache";
+ * import { resourcePath } from "@listwatch/cache/client";
  * console.log(resourcePath(parseResource("apps/v1/deployments"), { namespace: "shop" }));
  * // /apis/apps/v1/namespaces/shop/deployments
  * ```
@@ -14,7 +15,7 @@
 
 export type { Query, RequestOptions } from "./cluster.ts";
 export { CredentialsError } from "./credentials.ts";
-export type { DeleteOptions, ObjectRequestOptions } from "./resource_options.ts";
+export type { DeleteOptions, ObjectRequestOptions, TypedResourceOptions } from "./resource_options.ts";
 export type { FetchFunction, Impersonation, TokenSource } from "./rest_config.ts";
 export { DecodeError } from "../meta/decode_error.ts";
 export {
@@ -22,7 +23,7 @@ export {
   groupVersion,
   type GroupVersionKind,
   type GroupVersionResource,
-  parseResource,
+  type ResourceName,
   type ResourceOf,
   resourcePath,
   type ResourcePathOptions,
@@ -56,5 +57,6 @@ export {
   type ValidateFrame,
 } from "../watch/decode_watch.ts";
 export { decodeList, type DecodeListOptions, type ListEnvelope } from "../watch/list_decoder.ts";
+export type { FieldPath, FieldPaths } from "../watch/field_path.ts";
 export type { Dropped, Kept, Projected } from "../watch/projected.ts";
 export { Projection, type ProjectionOptions } from "../watch/projection.ts";

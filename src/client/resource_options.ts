@@ -3,8 +3,10 @@
  * @module
  */
 
+import type { KubernetesObject } from "../meta/object.ts";
 import type { Schema } from "../schema/schema.ts";
 import type { ValidatorOptions } from "../schema/validator.ts";
+import type { Advice } from "../util/advice.ts";
 import type { Query } from "./cluster.ts";
 
 /**
@@ -57,6 +59,28 @@ export interface ResourceOptions<T> {
   /** Sent with every request. */
   readonly headers?: Readonly<Record<string, string>>;
 }
+
+/**
+ * Options of {@linkcode Cluster.resource} where the type of the objects is given by itself (`resource<Pod>("v1/pods")`).
+ * That type cannot follow `keep` and `drop`, so they may name only metadata; {@linkcode resourceOf} has no such limit.
+ *
+ * @example
+ * ```ts
+ * import { type KubernetesObject, newCluster, resourceOf } from "@listwatch/cache";
+ * type Pod = KubernetesObject & { spec?: { nodeName?: string } };
+ * const cluster = newCluster({ server: "http://127.0.0.1:8001" });
+ * cluster.resource<Pod>("v1/pods", { drop: ["metadata.annotations"] });
+ * // @ts-expect-error -- a Pod would have no spec, and its type would not say so
+ * cluster.resource<Pod>("v1/pods", { keep: ["status"] });
+ * cluster.resource(resourceOf<Pod>("v1/pods"), { keep: ["spec.nodeName"] });
+ * ```
+ */
+export type TypedResourceOptions<T> =
+  & ResourceOptions<T>
+  & ([keyof T] extends [keyof KubernetesObject] ? unknown : {
+    readonly keep?: Advice<"write resource(resourceOf<T>(name), { keep }): its type follows keep and drop">;
+    readonly drop?: readonly `metadata.${string}`[];
+  });
 
 /**
  * The fields that lists and watches leave out unless told otherwise: `metadata.managedFields` and kubectl's annotation

@@ -5,7 +5,12 @@
 
 import type { ListOptions } from "../meta/list_watch.ts";
 import type { KubernetesObject } from "../meta/object.ts";
-import { formatResource, type GroupVersionResource, parseResource } from "../meta/resource.ts";
+import {
+  formatResource,
+  type GroupVersionResource,
+  parseResource,
+  type ResourceName,
+} from "../meta/resource.ts";
 import { type ListerWatcher, newListWatch } from "../reflector/lister_watcher.ts";
 import type { FailedTry } from "../reflector/outage.ts";
 import { metaNamespaceIndex } from "../store/index_func.ts";
@@ -152,7 +157,7 @@ export class SharedInformerFactory implements AsyncDisposable {
    * @throws {InformerStateError} The factory was shut down, and the informer is not there.
    */
   forResource<T extends KubernetesObject = KubernetesObject>(
-    resource: GroupVersionResource | string,
+    resource: ResourceName | GroupVersionResource,
   ): ResourceInformer<T> {
     const gvr = typeof resource === "string" ? parseResource(resource) : resource;
     const name = formatResource(gvr);

@@ -39,7 +39,8 @@ export interface GroupVersionKind {
  *
  * @example
  * ```ts
- * import { parseResource, resourcePath, type ResourcePathOptions } from "@listwatch/cache/client";
+ * import { parseResource } from "@listwatch/cache";
+ * import { resourcePath, type ResourcePathOptions } from "@listwatch/cache/client";
  * const options: ResourcePathOptions = { namespace: "shop", name: "web-1" };
  * console.log(resourcePath(parseResource("v1/pods"), options)); // /api/v1/namespaces/shop/pods/web-1
  * ```
@@ -51,6 +52,20 @@ export interface ResourcePathOptions {
   readonly name?: string;
 }
 
+/**
+ * A resource as text: `version/resource` for the core group, otherwise `group/version/resource`. The resource is the
+ * lower-case plural, not the kind. A text that is known only at run time is read by {@linkcode parseResource}.
+ *
+ * @example
+ * ```ts
+ * import type { ResourceName } from "@listwatch/cache/client";
+ * const names: ResourceName[] = ["v1/pods", "apps/v1/deployments"];
+ * // @ts-expect-error -- the kind is no resource
+ * names.push("v1/Pod");
+ * ```
+ */
+export type ResourceName = `${Lowercase<string>}/${Lowercase<string>}`;
+
 const DNS_LABEL = /^[a-z0-9]+(?:-+[a-z0-9]+)*$/;
 const DNS_SUBDOMAIN = /^[a-z0-9]+(?:-+[a-z0-9]+)*(?:\.[a-z0-9]+(?:-+[a-z0-9]+)*)*$/;
 
@@ -61,7 +76,7 @@ const DNS_SUBDOMAIN = /^[a-z0-9]+(?:-+[a-z0-9]+)*(?:\.[a-z0-9]+(?:-+[a-z0-9]+)*)
  *
  * @example
  * ```ts
- * import { parseResource } from "@listwatch/cache/client";
+ * import { parseResource } from "@listwatch/cache";
  * console.log(parseResource("v1/pods").group); // (empty)
  * console.log(parseResource("apps/v1/deployments").group); // apps
  * ```
@@ -99,8 +114,8 @@ export interface ResourceOf<T> extends GroupVersionResource {
 }
 
 /**
- * Reads a resource, as {@linkcode parseResource}, and says of what type its objects are. Where a type is given this way,
- * the others of a call are inferred: which fields are left of it.
+ * Reads a resource, as {@linkcode parseResource}, and gives its objects a type. Use it where `keep` or `drop` changes
+ * the type: the compiler then infers which fields remain.
  *
  * @throws {TypeError} The text has another form.
  *
@@ -114,7 +129,7 @@ export interface ResourceOf<T> extends GroupVersionResource {
  * pods.list().then(({ items }) => items[0].spec?.volumes);
  * ```
  */
-export function resourceOf<T>(text: string): ResourceOf<T> {
+export function resourceOf<T>(text: ResourceName): ResourceOf<T> {
   return parseResource(text) as ResourceOf<T>;
 }
 
@@ -159,7 +174,8 @@ export function groupVersion(of: { readonly group: string; readonly version: str
  *
  * @example
  * ```ts
- * import { parseResource, resourcePath } from "@listwatch/cache/client";
+ * import { parseResource } from "@listwatch/cache";
+ * import { resourcePath } from "@listwatch/cache/client";
  * console.log(resourcePath(parseResource("v1/pods"))); // /api/v1/pods
  * console.log(resourcePath(parseResource("apps/v1/deployments"), { namespace: "shop", name: "web" }));
  * // /apis/apps/v1/namespaces/shop/deployments/web

@@ -96,7 +96,8 @@ export interface ShortTextsOptions {
  *
  * @example
  * ```ts
- * import { type KubernetesObject, metaNamespaceKey, newStore, shortTexts } from "@listwatch/cache";
+ * import { type KubernetesObject, metaNamespaceKey, shortTexts } from "@listwatch/cache";
+ * import { newStore } from "@listwatch/cache/store";
  * const store = newStore<KubernetesObject>(metaNamespaceKey, { storage: shortTexts() });
  * store.add({ metadata: { namespace: "shop", name: "web-1" } });
  * console.log(store.getByKey("shop/web-1")?.metadata?.name); // web-1

@@ -1,11 +1,11 @@
+import { newCluster, parseResource, type ResourceOptions } from "@listwatch/cache";
+import { DecodeError } from "@listwatch/cache/client";
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { after, before, describe, it } from "node:test";
 import { createGzip } from "node:zlib";
-import { newCluster, type ResourceOptions } from "@listwatch/cache";
-import { DecodeError } from "@listwatch/cache/client";
 
 const MIB = 1024 * 1024;
 
@@ -67,7 +67,7 @@ describe("an answer that is longer than it should be", () => {
     let bytes = 0;
     const context = { onBytes: (count: number) => void (bytes += count) };
     try {
-      await newCluster({ server: url }).resource(`v1/${resource}`, options).list({}, context);
+      await newCluster({ server: url }).resource(parseResource(`v1/${resource}`), options).list({}, context);
     } catch (error) {
       assert.ok(error instanceof DecodeError, String(error));
       return { bytes, message: error.message };

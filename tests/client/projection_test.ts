@@ -64,8 +64,8 @@ describe("what lists and watches leave out", () => {
     // @ts-expect-error -- dropped
     assert.equal(item.status, undefined);
     const [slim] = (await cluster.resource(resourceOf<Pod>("v1/pods")).list()).items;
-    // @ts-expect-error -- dropped by default
-    assert.equal(slim.metadata?.managedFields, undefined);
+    const pod: Pod = slim;
+    assert.equal(pod.metadata?.managedFields, undefined);
     assert.equal(slim.metadata?.name, "web-1");
   });
 

@@ -1,18 +1,18 @@
-import assert from "node:assert/strict";
-import { describe, it } from "node:test";
-import * as z from "zod/mini";
 import {
   isConflict,
   isExpired,
   isForbidden,
   type KubernetesObject,
   newCluster,
-  type ResourceOptions,
+  parseResource,
   StatusError,
 } from "@listwatch/cache";
-import { DecodeError, newStatus } from "@listwatch/cache/client";
+import { DecodeError, newStatus, type TypedResourceOptions } from "@listwatch/cache/client";
 import type { ListerWatcher, Quarantined, WatchItem } from "@listwatch/cache/reflector";
 import { InMemoryApiServer, pod } from "@listwatch/cache/testing";
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import * as z from "zod/mini";
 import { podList, recorder } from "./recorder.ts";
 
 const SERVER = "https://api.example";
@@ -21,11 +21,14 @@ type Pod = KubernetesObject & { spec?: { nodeName?: string } };
 
 function client(
   response: Response | (() => Response),
-  options: ResourceOptions<Pod> = {},
+  options: TypedResourceOptions<Pod> = {},
   resource = "v1/pods",
 ) {
   const { fetch, asked } = recorder(response);
-  return { pods: newCluster({ server: SERVER, fetch }).resource<Pod>(resource, options), asked };
+  return {
+    pods: newCluster({ server: SERVER, fetch }).resource<Pod>(parseResource(resource), options),
+    asked,
+  };
 }
 
 function lines(...values: unknown[]): Response {
@@ -105,7 +108,7 @@ describe("a resource's list", () => {
 
   it("says in its error what could not be listed and where", async () => {
     const refused = Response.json(newStatus(403, "Forbidden", "no"), { status: 403 });
-    const text = async (options: ResourceOptions<Pod>, resource?: string) => {
+    const text = async (options: TypedResourceOptions<Pod>, resource?: string) => {
       const error = await client(refused, options, resource).pods.list().catch((error) => error);
       assert.ok(error instanceof StatusError && isForbidden(error));
       return error.message;

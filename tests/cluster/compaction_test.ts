@@ -1,7 +1,13 @@
+import {
+  metaNamespaceKey,
+  NetworkError,
+  newCluster,
+  parseResource,
+  type ResourceClient,
+} from "@listwatch/cache";
+import type { ListerWatcher } from "@listwatch/cache/reflector";
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
-import { metaNamespaceKey, NetworkError, newCluster, type ResourceClient } from "@listwatch/cache";
-import type { ListerWatcher } from "@listwatch/cache/reflector";
 import { type OwnConnection, skipWithoutOwnServer, startOwn } from "./connection.ts";
 import { eventually } from "./eventually.ts";
 import { quickRetries, Reflected, stopAll } from "./reflected.ts";
@@ -89,12 +95,15 @@ async function missChanges(
 ): Promise<void> {
   const { cluster, config, labels } = connection;
   const [namespace] = await connection.createNamespaces("changes");
-  const client = cluster.resource<DataObject>(resource, { namespace });
+  const client = cluster.resource<DataObject>(parseResource(resource), { namespace });
   await createMany(client, COUNT, labels);
   const network = new UnreliableNetwork(config.fetch!);
-  const source = newCluster({ ...config, fetch: network.fetch }).resource<DataObject>(resource, {
-    namespace,
-  });
+  const source = newCluster({ ...config, fetch: network.fetch }).resource<DataObject>(
+    parseResource(resource),
+    {
+      namespace,
+    },
+  );
   const reflect = (name: string, options: { deltaFifo?: boolean; useWatchList?: boolean } = {}) => {
     const { useWatchList, deltaFifo } = options;
     return new Reflected(source, { name, deltaFifo, reflector: { useWatchList, ...quickRetries() } });

@@ -1,7 +1,7 @@
+import { isNotFound, parseResource, SharedIndexInformer, silentLogger } from "@listwatch/cache";
+import type { Quarantined } from "@listwatch/cache/reflector";
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
-import { isNotFound, SharedIndexInformer, silentLogger } from "@listwatch/cache";
-import type { Quarantined } from "@listwatch/cache/reflector";
 import * as z from "zod/mini";
 import { connect, type TestConnection } from "./connection.ts";
 import { eventually } from "./eventually.ts";
@@ -24,7 +24,7 @@ describe("SharedIndexInformer of a custom resource", () => {
     { timeout: 120_000 },
     async () => {
       const { cluster } = connection;
-      const widgets = cluster.resource<Widget>(`${group}/v1/widgets`, { namespace });
+      const widgets = cluster.resource<Widget>(parseResource(`${group}/v1/widgets`), { namespace });
       await using reflected = new Reflected(widgets, { name: "widgets", reflector: quickRetries() });
       await eventually(() => assert.ok(reflected.errors.length > 0));
       assert.ok(isNotFound(reflected.errors[0]), reflected.errors[0].message);
@@ -58,12 +58,12 @@ describe("SharedIndexInformer of a custom resource", () => {
       const { cluster } = connection;
       const judgedGroup = `judged.${group}`;
       await defineWidgets(connection, judgedGroup);
-      const widgets = cluster.resource<Widget>(`${judgedGroup}/v1/widgets`, { namespace });
+      const widgets = cluster.resource<Widget>(parseResource(`${judgedGroup}/v1/widgets`), { namespace });
       await widgets.create(newWidget(judgedGroup, "good", { namespace, size: 1 }));
       await widgets.create(newWidget(judgedGroup, "bad", { namespace, size: "large" }));
 
       const schema = z.looseObject({ spec: z.looseObject({ size: z.number() }) });
-      const judged = cluster.resource(`${judgedGroup}/v1/widgets`, { namespace, schema });
+      const judged = cluster.resource(parseResource(`${judgedGroup}/v1/widgets`), { namespace, schema });
       for (const useWatchList of [true, false]) {
         const quarantined: Quarantined[] = [];
         const informer = new SharedIndexInformer(judged, {

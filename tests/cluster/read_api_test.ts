@@ -1,3 +1,7 @@
+import { type KubernetesObject, newCluster, parseResource, SharedIndexInformer } from "@listwatch/cache";
+import { readApi } from "@listwatch/cache/hono";
+import { serveFetch } from "@listwatch/cache/node";
+import { seededRandom } from "@listwatch/cache/testing";
 import assert from "node:assert/strict";
 import { spawn, spawnSync } from "node:child_process";
 import { mkdtemp, rm } from "node:fs/promises";
@@ -5,10 +9,6 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import process from "node:process";
 import { after, before, describe, it } from "node:test";
-import { type KubernetesObject, newCluster, SharedIndexInformer } from "@listwatch/cache";
-import { readApi } from "@listwatch/cache/hono";
-import { serveFetch } from "@listwatch/cache/node";
-import { seededRandom } from "@listwatch/cache/testing";
 import { connect, type TestConnection } from "./connection.ts";
 import { eventually } from "./eventually.ts";
 import { assertAllReceived, Reflected } from "./reflected.ts";
@@ -40,7 +40,9 @@ describe("readApi in front of a real API server", () => {
     await write(20);
     const resources = RESOURCES.map((resource) => ({
       resource,
-      informer: new SharedIndexInformer(cluster.resource(resource, { labelSelector, drop: [] })),
+      informer: new SharedIndexInformer(
+        cluster.resource(parseResource(resource), { labelSelector, drop: [] }),
+      ),
     }));
     const { signal } = stopping;
     const app = readApi({ resources, allowAnonymous: true, signal });
@@ -73,8 +75,11 @@ describe("readApi in front of a real API server", () => {
       const red = expected.items.filter(({ metadata }) => metadata?.labels?.team === "red");
       assert.deepEqual(some.items.map(withoutType), red.slice(0, 2).map(withoutType), resource);
       const { name, namespace } = expected.items[0].metadata!;
-      const one = await connection.cluster.resource(resource).get(name!, { namespace });
-      assert.deepEqual(await newCluster({ server: url }).resource(resource).get(name!, { namespace }), one);
+      const one = await connection.cluster.resource(parseResource(resource)).get(name!, { namespace });
+      assert.deepEqual(
+        await newCluster({ server: url }).resource(parseResource(resource)).get(name!, { namespace }),
+        one,
+      );
     }
   });
 

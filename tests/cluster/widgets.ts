@@ -3,7 +3,7 @@
  * @module
  */
 
-import type { KubernetesObject, ResourceClient } from "@listwatch/cache";
+import { type KubernetesObject, parseResource, type ResourceClient } from "@listwatch/cache";
 import type { TestConnection } from "./connection.ts";
 import { eventually } from "./eventually.ts";
 
@@ -46,7 +46,7 @@ export async function defineWidgets(
     },
   });
   connection.onClose(() => definitions.delete(name));
-  const widgets = connection.cluster.resource<Widget>(`${group}/v1/widgets`);
+  const widgets = connection.cluster.resource<Widget>(parseResource(`${group}/v1/widgets`));
   const trial = newWidget(group, "trial", { namespace: "default", size: 0 });
   await eventually(() => widgets.create(trial, { query: { dryRun: "All" } }));
   return widgets;

@@ -3,7 +3,6 @@
  * @module
  */
 
-import process from "node:process";
 import {
   type Cluster,
   compareResourceVersions,
@@ -13,9 +12,11 @@ import {
   type KubernetesObject,
   metaNamespaceKey,
   NetworkError,
+  parseResource,
   type ResourceClient,
   StatusError,
 } from "@listwatch/cache";
+import process from "node:process";
 
 /** What ConfigMaps and Secrets have in common. */
 export interface DataObject extends KubernetesObject {
@@ -125,7 +126,7 @@ class Writer {
 
   constructor(options: WriterOptions) {
     this.#options = options;
-    this.#client = options.cluster.resource<DataObject>(options.resource);
+    this.#client = options.cluster.resource<DataObject>(parseResource(options.resource));
   }
 
   async run(writes: number): Promise<boolean> {

@@ -1,7 +1,12 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { type KubernetesObject, labelIndexFunc, metaNamespaceKey, shortTexts } from "@listwatch/cache";
-import { parseResource } from "@listwatch/cache/client";
+import {
+  type KubernetesObject,
+  labelIndexFunc,
+  metaNamespaceKey,
+  parseResource,
+  shortTexts,
+} from "@listwatch/cache";
 import { readApi } from "@listwatch/cache/hono";
 import fc from "fast-check";
 import { EventLog } from "../../src/hono/event_log.ts";

@@ -126,13 +126,13 @@ describe("a factory of informers", () => {
     const { sources, clock, factory } = newFactory({
       transform: (object) => ({ ...object, kind: "Changed" }),
     });
-    for (const resource of ["v1/pods", "v1/nodes"]) {
+    for (const resource of ["v1/pods", "v1/nodes"] as const) {
       sources.of(resource).add(named("a"));
       factory.forResource(resource);
     }
     factory.start();
     await clock.advance(0);
-    for (const resource of ["v1/pods", "v1/nodes"]) {
+    for (const resource of ["v1/pods", "v1/nodes"] as const) {
       assert.equal(factory.forResource(resource).lister.get("a").kind, "Changed");
     }
     await factory.shutdown();
@@ -144,7 +144,7 @@ describe("a factory of informers", () => {
       resyncPeriodsMs: { "v1/nodes": 2_000, "v1/secrets": 0 },
     });
     const updates: Record<string, number> = {};
-    for (const resource of ["v1/pods", "v1/nodes", "v1/secrets"]) {
+    for (const resource of ["v1/pods", "v1/nodes", "v1/secrets"] as const) {
       sources.of(resource).add(named("a"));
       updates[resource] = 0;
       factory.forResource(resource).informer.addEventHandler({
@@ -186,7 +186,7 @@ describe("waiting for a factory", () => {
 
   it("can throw instead, naming what has not synced", async () => {
     const { sources, clock, factory } = newFactory();
-    for (const resource of ["v1/pods", "v1/nodes"]) {
+    for (const resource of ["v1/pods", "v1/nodes"] as const) {
       sources.of(resource).listError = new Error("it broke");
       factory.forResource(resource);
     }
@@ -215,7 +215,9 @@ describe("waiting for a factory", () => {
 describe("shutting a factory down", () => {
   it("stops every informer and waits until they have, as often as one likes", async () => {
     const { sources, clock, factory } = newFactory();
-    const informers = ["v1/pods", "v1/nodes"].map((resource) => factory.forResource(resource).informer);
+    const informers = (["v1/pods", "v1/nodes"] as const).map((resource) =>
+      factory.forResource(resource).informer
+    );
     factory.start();
     await clock.advance(0);
     await Promise.all([factory.shutdown(), factory.shutdown()]);

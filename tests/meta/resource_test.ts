@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { formatResource, groupVersion, parseResource, resourcePath } from "@listwatch/cache/client";
+import { parseResource } from "@listwatch/cache";
+import { formatResource, groupVersion, resourcePath } from "@listwatch/cache/client";
 
 describe("parseResource", () => {
   it("reads resources of the core group and of others", () => {

@@ -3,7 +3,14 @@
  * @module
  */
 
-import { type Logger, NetworkError, newCluster, SharedIndexInformer, shortTexts } from "@listwatch/cache";
+import {
+  type Logger,
+  NetworkError,
+  newCluster,
+  parseResource,
+  SharedIndexInformer,
+  shortTexts,
+} from "@listwatch/cache";
 import type { FetchFunction } from "@listwatch/cache/client";
 import type { StoreEvent } from "@listwatch/cache/informer";
 import { DeltaFIFO } from "@listwatch/cache/queue";
@@ -144,7 +151,7 @@ export class Program {
     this.#stop = this.#signals.make(`informer ${index}`);
     const logger = this.#logger();
     const cluster = newCluster({ server: `http://api.example/${index}`, fetch, clock: time, logger });
-    const source = cluster.resource(`v1/${config.scope.resource}`, {
+    const source = cluster.resource(parseResource(`v1/${config.scope.resource}`), {
       ...(config.scope.namespace !== "" && { namespace: config.scope.namespace }),
       ...(config.scope.app !== "" && { labelSelector: `app=${config.scope.app}` }),
       ...(config.refuses === "schema" && { schema: this.#judge.schema }),

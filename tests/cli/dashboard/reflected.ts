@@ -2,10 +2,10 @@ import {
   type KubernetesObject,
   metaNamespaceIndex,
   newCluster,
+  parseResource,
   SharedIndexInformer,
   silentLogger,
 } from "@listwatch/cache";
-import { parseResource } from "@listwatch/cache/client";
 import { FakeClock, InMemoryApiServer } from "@listwatch/cache/testing";
 import { builtinResource } from "../../../src/protocol/builtin_resources.ts";
 import type { ApiResource } from "../../../src/protocol/api_resource.ts";
