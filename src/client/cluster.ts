@@ -13,6 +13,7 @@ import {
 } from "../meta/resource.ts";
 import { NetworkError } from "../meta/status.ts";
 import type { Schema } from "../schema/schema.ts";
+import type { Advice } from "../util/advice.ts";
 import { abortable, linkedAbort } from "../util/abort.ts";
 import { realClock } from "../util/clock.ts";
 import { jsonFault } from "../util/json_fault.ts";
@@ -162,8 +163,12 @@ interface Paths<T, Keep extends readonly string[] | undefined, Drop extends read
   readonly keep?: Keep & (Keep extends readonly string[] ? FieldPaths<T, Keep> : unknown);
 }
 
-/** A resource that {@linkcode resourceOf} did not make. */
-type Untyped = GroupVersionResource & { readonly objectType?: undefined };
+/** A resource that {@linkcode resourceOf} did not make: what that made comes here only with options that do not fit. */
+type Untyped = GroupVersionResource & {
+  readonly objectType?: Advice<
+    "the options do not fit the type: keep and drop may name only fields that it has"
+  >;
+};
 
 /**
  * Makes a client for an API server. Nothing is sent until something is asked.

@@ -10,6 +10,7 @@ import type { ListerWatcher } from "../reflector/lister_watcher.ts";
 import { Quarantine } from "../reflector/quarantine.ts";
 import type { ReflectorOptions } from "../reflector/reflector_options.ts";
 import type { Indexers } from "../store/index_func.ts";
+import type { Indexers, IndexersOption, NoIndexNames } from "../store/index_func.ts";
 import { newCache } from "../store/cache.ts";
 import type { Indexer } from "../store/indexer.ts";
 import { type TransformFunc, transformOnce } from "../store/transform.ts";
@@ -39,14 +40,14 @@ import type { QueueContext } from "./shared_informer_options.ts";
  * };
  * ```
  */
-export interface InformerOptions<T, I extends string = never> {
+export interface InformerOptions<T, I extends string = NoIndexNames> {
   readonly listerWatcher: ListerWatcher<T>;
   /** Called in the turn of each store write; its promises are not awaited. What it throws is logged. */
   readonly handler: ResourceEventHandler<T>;
   /** How often everything is handed out again, in milliseconds; 0, the default, is never. */
   readonly resyncPeriodMs?: number;
   /** Indices of the store. */
-  readonly indexers?: Indexers<T, I>;
+  readonly indexers?: IndexersOption<T, I>;
   /** Runs once on every object before it is queued, and may change it. */
   readonly transform?: TransformFunc<T>;
   /** Keys; `deletionHandlingMetaNamespaceKey` by default. */
@@ -80,14 +81,14 @@ export interface InformerOptions<T, I extends string = never> {
  * console.log(store.size);
  * ```
  */
-export function newInformer<T, I extends string = never>(
+export function newInformer<T, I extends string = NoIndexNames>(
   options: InformerOptions<T, I>,
 ): [store: Indexer<T, I>, controller: Controller<T>] {
   const { listerWatcher, handler, keyFunc = deletionHandlingMetaNamespaceKey } = options;
   const clock = options.reflector?.clock ?? realClock;
   const logger = options.reflector?.logger ?? consoleLogger;
   const name = options.reflector?.name ?? listerWatcher.description ?? "objects";
-  const store = newCache<T, I>(keyFunc, options.indexers ?? ({} as Indexers<T, I>), {});
+  const store = newCache<T, I>(keyFunc, (options.indexers ?? {}) as Indexers<T, I>, {});
   const quarantine = new Quarantine({ ...options.reflector, name, clock, logger });
   const makeQueue = options.queue ?? newDeltaFIFO<T>;
   const knownObjects = store as unknown as Indexer<T>;

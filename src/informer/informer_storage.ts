@@ -27,7 +27,7 @@ export function newInformerStorage<T, I extends string>(
   keyFunc: KeyFunc,
   options: Pick<SharedIndexInformerOptions<T, I>, "indexers" | "storage" | "freezeObjects">,
 ): InformerStorage<T, I> {
-  const indexer = newCache<T, I>(keyFunc, options.indexers ?? ({} as Indexers<T, I>), {
+  const indexer = newCache<T, I>(keyFunc, (options.indexers ?? {}) as Indexers<T, I>, {
     storage: options.storage,
     ...(options.freezeObjects && { onOpened: freezeObject }),
   });

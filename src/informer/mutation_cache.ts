@@ -7,6 +7,7 @@ import { deletionHandlingMetaNamespaceKey, type KeyFunc } from "../meta/keys.ts"
 import { metaOf } from "../meta/object.ts";
 import { compareResourceVersions } from "../meta/resource_version.ts";
 import type { DeletedObject } from "../meta/tombstone.ts";
+import type { NoIndexNames } from "../store/index_func.ts";
 import type { Indexer } from "../store/indexer.ts";
 import type { Store } from "../store/store.ts";
 import { type Clock, monotonicNow, realClock } from "../util/clock.ts";
@@ -30,7 +31,10 @@ import type { ResourceEventHandler } from "./event_handler.ts";
  * const options: MutationCacheOptions<KubernetesObject, "byApp"> = { indexer, includeAdds: "untilStored", ttlMs: 60_000 };
  * ```
  */
-export interface MutationCacheOptions<T, I extends string = never> {
+export interface MutationCacheOptions<
+  T,
+  I extends string = NoIndexNames<"give `indexer` in the options, and no type arguments">,
+> {
   /** What `byIndex` looks in, usually the informer's; without it `byIndex` throws. */
   readonly indexer?: Indexer<T, I>;
   /** How long a write is remembered, in milliseconds; 300,000 by default. */
@@ -91,7 +95,10 @@ const DEFAULT_MAX_SIZE = 100;
  * console.log(cache.getByKey("shop/settings")?.metadata?.resourceVersion); // 7
  * ```
  */
-export class MutationCache<T, I extends string = never> {
+export class MutationCache<
+  T,
+  I extends string = NoIndexNames<"give `indexer` in the options, and no type arguments">,
+> {
   readonly #store: Pick<Store<T>, "getByKey">;
   readonly #indexer: Indexer<T, I> | undefined;
   readonly #ttlMs: number;

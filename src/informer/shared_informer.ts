@@ -22,7 +22,7 @@ import type { FailedTry } from "../reflector/outage.ts";
 import { Quarantine } from "../reflector/quarantine.ts";
 import type { ReflectorStatus } from "../reflector/status.ts";
 import type { Held } from "../store/holding.ts";
-import type { Indexers } from "../store/index_func.ts";
+import type { Indexers, NoIndexNames } from "../store/index_func.ts";
 import type { Indexer } from "../store/indexer.ts";
 import type { IndexedInSteps } from "../store/store.ts";
 import type { TransformFunc } from "../store/transform.ts";
@@ -80,7 +80,7 @@ import type { StoreEvent } from "./store_event.ts";
  * }
  * ```
  */
-export class SharedIndexInformer<T, I extends string = never> {
+export class SharedIndexInformer<T, I extends string = NoIndexNames> {
   readonly #source: ListerWatcher<T>;
   readonly #options: SharedIndexInformerOptions<T, I>;
   readonly #clock: Clock;

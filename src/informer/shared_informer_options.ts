@@ -6,7 +6,7 @@
 import type { KeyFunc } from "../meta/keys.ts";
 import type { Queue } from "../queue/queue.ts";
 import type { ReflectorOptions } from "../reflector/reflector_options.ts";
-import type { Indexers } from "../store/index_func.ts";
+import type { IndexersOption, NoIndexNames } from "../store/index_func.ts";
 import type { StoreOptions } from "../store/cache.ts";
 import type { Indexer } from "../store/indexer.ts";
 import type { OnTransformRejected, TransformFunc } from "../store/transform.ts";
@@ -57,11 +57,11 @@ export interface QueueContext<T> {
  * };
  * ```
  */
-export interface SharedIndexInformerOptions<T, I extends string = never> {
+export interface SharedIndexInformerOptions<T, I extends string = NoIndexNames> {
   /** For log lines and errors; the source's description by default. */
   readonly name?: string;
   /** Indices that are there from the start. Their names are the ones that lookups accept. */
-  readonly indexers?: Indexers<T, I>;
+  readonly indexers?: IndexersOption<T, I>;
   /** The resync period of handlers that do not ask for their own, in milliseconds; 0, the default, is none. */
   readonly resyncPeriodMs?: number;
   /**

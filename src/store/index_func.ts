@@ -5,6 +5,7 @@
 
 import { type KeyFunc, NoMetaError } from "../meta/keys.ts";
 import { metaOf } from "../meta/object.ts";
+import type { Advice } from "../util/advice.ts";
 import { CacheError } from "../util/errors.ts";
 
 /**
@@ -34,6 +35,45 @@ export type IndexFunc<T> = (object: T) => readonly string[];
  * ```
  */
 export type Indexers<T, I extends string = string> = Readonly<Record<I, IndexFunc<T>>>;
+
+/**
+ * The index names of an informer without `indexers`: no text is one of them, and the compiler's error says what to do.
+ *
+ * @example
+ * ```ts
+ * import { newCluster, SharedIndexInformer } from "@listwatch/cache";
+ * import type { NoIndexNames } from "@listwatch/cache/store";
+ * const pods = newCluster({ server: "http://127.0.0.1:8001" }).resource("v1/pods");
+ * const informer = new SharedIndexInformer(pods);
+ * // @ts-expect-error -- name an index in `indexers`
+ * const name: NoIndexNames = "byNode";
+ * // @ts-expect-error -- name an index in `indexers`
+ * const onNode = () => informer.indexer.byIndex("byNode", "node-1");
+ * console.log(name, typeof onNode);
+ * ```
+ */
+export type NoIndexNames<Text extends string = "name an index in `indexers`"> = string & Advice<Text>;
+
+/**
+ * The `indexers` of an option. Where the type of the objects is given by itself (`new SharedIndexInformer<Pod>(...)`),
+ * the compiler does not infer the names, so it refuses the functions and says what to write.
+ *
+ * @example
+ * ```ts
+ * import { type KubernetesObject, metaNamespaceIndex } from "@listwatch/cache";
+ * import type { IndexersOption } from "@listwatch/cache/store";
+ * const indexers: IndexersOption<KubernetesObject, "namespace"> = { namespace: metaNamespaceIndex };
+ * ```
+ */
+export type IndexersOption<T, I extends string> =
+  | Indexers<T, I>
+  | ([NoIndexNames] extends [I] ? Readonly<
+      Record<
+        string,
+        IndexFunc<T> & Advice<'leave out <T>, which the source gives, or name the indices: <T, "byNode">'>
+      >
+    >
+    : never);
 
 /**
  * A value of each of several indices, or several values of one: what an object must be under all of.

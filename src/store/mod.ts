@@ -31,7 +31,13 @@ export {
 export { type PushFunc, UndeltaStore } from "./undelta_store.ts";
 export type { OnTransformRejected } from "./transform.ts";
 export { Heap, HeapClosedError, NotFoundError } from "./heap.ts";
-export { indexFuncToKeyFunc, IndexKeyError, type IndexValues } from "./index_func.ts";
+export {
+  type IndexersOption,
+  indexFuncToKeyFunc,
+  IndexKeyError,
+  type IndexValues,
+  type NoIndexNames,
+} from "./index_func.ts";
 export {
   IndexerConflictError,
   IndexFuncError,

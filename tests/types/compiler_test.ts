@@ -1,0 +1,199 @@
+/**
+ * What the compiler refuses, and what it says: each program is compiled on its own.
+ * @module
+ */
+
+import assert from "node:assert/strict";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, before, describe, it } from "node:test";
+import { fileURLToPath } from "node:url";
+import { runDeno } from "../../scripts/lib/process.ts";
+
+const root = fileURLToPath(new URL("../../", import.meta.url));
+const isDeno = "Deno" in globalThis;
+
+const PRELUDE = `
+import { type KubernetesObject, newCluster, resourceOf, SharedIndexInformer } from "@listwatch/cache";
+interface Pod extends KubernetesObject {
+  readonly spec?: { readonly nodeName?: string; readonly volumes?: readonly { readonly name: string }[] };
+  readonly status?: { readonly phase?: string };
+}
+const cluster = newCluster({ server: "http://127.0.0.1:8001" });
+const pods = cluster.resource<Pod>("v1/pods");
+export function use(...values: unknown[]): void {
+  console.log(values, cluster, pods, resourceOf, SharedIndexInformer);
+}
+`;
+
+interface Program {
+  readonly title: string;
+  readonly code: string;
+  /** What the compiler says, each in one error, in order; nothing where the program compiles. */
+  readonly errors: readonly RegExp[];
+}
+
+const PROGRAMS: readonly Program[] = [
+  {
+    title: "resource<T> refuses `keep`, as its type cannot follow it, and says to use resourceOf",
+    code: `cluster.resource<Pod>("v1/pods", { keep: ["metadata.labels", "status"] });`,
+    errors: [/not assignable to[^]*Advice<"write resource\(resourceOf<T>\(name\), \{ keep \}\)/],
+  },
+  {
+    title: "resource<T> refuses a `drop` beside metadata",
+    code: `cluster.resource<Pod>("v1/pods", { drop: ["spec.volumes"] });`,
+    errors: [/Type '"spec.volumes"' is not assignable to type '`metadata\.\$\{string\}`'/],
+  },
+  {
+    title: "resource<T> accepts a `drop` of metadata, or of nothing",
+    code: `cluster.resource<Pod>("v1/pods", { drop: [] });
+           cluster.resource<Pod>("v1/pods", { drop: ["metadata.annotations"] });`,
+    errors: [],
+  },
+  {
+    title: "resource accepts any `keep` and `drop` where objects have no type of their own",
+    code: `cluster.resource("v1/pods", { keep: ["spec.nodeName"], drop: ["spec.volumes"] });`,
+    errors: [],
+  },
+  {
+    title: "resource with resourceOf<T> keeps the name of the type where there are no options",
+    code: `const got: number = cluster.resource(resourceOf<Pod>("v1/pods"));`,
+    errors: [/Type 'ResourceClient<Pod>' is not assignable to type 'number'/],
+  },
+  {
+    title: "resource with resourceOf<T> types away what `keep` and `drop` remove",
+    code:
+      `const kept = await cluster.resource(resourceOf<Pod>("v1/pods"), { keep: ["spec.nodeName"] }).get("web-1");
+           use(kept.spec?.nodeName, kept.metadata?.labels);
+           use(kept.spec?.volumes);
+           const lean = await cluster.resource(resourceOf<Pod>("v1/pods"), { drop: ["status"] }).get("web-1");
+           use(lean.spec?.volumes);
+           use(lean.status);`,
+    errors: [/Property 'volumes' does not exist/, /Property 'status' does not exist/],
+  },
+  {
+    title: "resource with resourceOf<T> refuses a typo in a path of `keep` and `drop`",
+    code: `cluster.resource(resourceOf<Pod>("v1/pods"), { keep: ["spec.nodename"] });
+           cluster.resource(resourceOf<Pod>("v1/pods"), { drop: ["spec.volumes.name"] });
+           cluster.resource(resourceOf<Pod>("v1/pods"), { drop: ["stats"] });`,
+    errors: [
+      /keep and drop may name only fields that it has/,
+      /keep and drop may name only fields that it has/,
+      /keep and drop may name only fields that it has/,
+    ],
+  },
+  {
+    title: "FieldPath shows what could be written in place of a typo",
+    code: `import type { FieldPath } from "@listwatch/cache/client";
+           const key: FieldPath<Pod, "spec.nodename"> = "spec.nodename";
+           const element: FieldPath<Pod, "spec.volumes.name"> = "spec.volumes.name";
+           use(key, element);`,
+    errors: [
+      /Did you mean '"spec\.nodeName"'/,
+      /spec\.volumes\. has no fields; write \[\]/,
+    ],
+  },
+  {
+    title: "resource with resourceOf<T> accepts elements, quoted keys, DEFAULT_DROP and paths of run time",
+    code: `import { DEFAULT_DROP } from "@listwatch/cache";
+           const paths: string[] = ["status"];
+           use(
+             cluster.resource(resourceOf<Pod>("v1/pods"), { drop: [...DEFAULT_DROP, "spec.volumes[].name"] }),
+             cluster.resource(resourceOf<Pod>("v1/pods"), { keep: ['metadata.labels["example.com/x.y"]'] }),
+             cluster.resource(resourceOf<Pod>("v1/pods"), { drop: paths }),
+           );`,
+    errors: [],
+  },
+  {
+    title: "resource, resourceOf and forResource refuse a kind, and a resource without its version",
+    code: `import { SharedInformerFactory } from "@listwatch/cache";
+           cluster.resource("v1/Pod");
+           cluster.resource<Pod>("v1/Pod");
+           resourceOf<Pod>("v1/Pod");
+           new SharedInformerFactory(cluster).forResource("apps/v1/Deployment");
+           cluster.resource("pods");`,
+    errors: [
+      /'"v1\/Pod"' is not assignable/,
+      /'"v1\/Pod"' is not assignable/,
+      /'"v1\/Pod"' is not assignable/,
+      /'"apps\/v1\/Deployment"' is not assignable/,
+      /'"pods"' is not assignable/,
+    ],
+  },
+  {
+    title: "resource takes a text of run time through parseResource",
+    code: `import { parseResource } from "@listwatch/cache";
+           const text: string = "v1/pods";
+           cluster.resource<Pod>(parseResource(text));`,
+    errors: [],
+  },
+  {
+    title: "SharedIndexInformer infers the names of its indices, and refuses others",
+    code:
+      `const informer = new SharedIndexInformer(pods, { indexers: { byNode: (pod) => [pod.spec?.nodeName ?? ""] } });
+           use(informer.indexer.byIndex("byNode", "node-1"), informer.indexer.byIndices({ byNode: "node-1" }));
+           informer.indexer.byIndex("byNod", "node-1");`,
+    errors: [/Argument of type '"byNod"' is not assignable to parameter of type '"byNode"'/],
+  },
+  {
+    title: "SharedIndexInformer without indexers refuses every index name, and says to name one",
+    code: `new SharedIndexInformer(pods).indexer.byIndex("byNode", "node-1");
+           new SharedIndexInformer<Pod>(pods, { name: "pods" }).indexer.countByIndex("byNode", "node-1");`,
+    errors: [/name an index in `indexers`/, /name an index in `indexers`/],
+  },
+  {
+    title: "SharedIndexInformer<T> types the objects of index functions, and says how to name the indices",
+    code:
+      `new SharedIndexInformer<Pod>(pods, { indexers: { byNode: (pod) => [pod.spec?.nodeName ?? ""] } });`,
+    errors: [/Type '\(pod: Pod\) => string\[\]' is not assignable[^]*leave out <T>, which the source gives/],
+  },
+  {
+    title: "SharedIndexInformer<T, names> accepts these names",
+    code: `const informer = new SharedIndexInformer<Pod, "byNode">(pods, {
+             indexers: { byNode: (pod) => [pod.spec?.nodeName ?? ""] },
+           });
+           use(informer.indexer.byIndex("byNode", "node-1"));`,
+    errors: [],
+  },
+  {
+    title: "SharedIndexInformer.addIndexers adds to the names, with and without indexers before",
+    code:
+      `const none = new SharedIndexInformer(pods).addIndexers({ byPhase: (pod) => [pod.status?.phase ?? ""] });
+           use(none.indexer.byIndex("byPhase", "Running"));
+           none.indexer.byIndex("byNode", "node-1");`,
+    errors: [/Argument of type '"byNode"' is not assignable[^]*"byPhase"/],
+  },
+];
+
+describe("the compiler", { skip: !isDeno }, () => {
+  if (!isDeno) return;
+  const dir = mkdtempSync(join(tmpdir(), "listwatch-types-"));
+  let said: readonly (readonly string[])[] = [];
+
+  before(async () => {
+    const files = PROGRAMS.map(({ code }, at) => {
+      const file = join(dir, `program_${at}.ts`);
+      writeFileSync(file, `${PRELUDE}\n${code}\n`);
+      return file;
+    });
+    const { output } = await runDeno(["check", "--config", join(root, "deno.json"), ...files], { cwd: root });
+    said = files.map((_, at) => errorsOf(output, `program_${at}.ts`));
+  });
+  after(() => rmSync(dir, { recursive: true }));
+
+  for (const [at, { title, errors }] of PROGRAMS.entries()) {
+    it(title, () => {
+      assert.equal(said[at].length, errors.length, said[at].join("\n"));
+      for (const [which, error] of errors.entries()) assert.match(said[at][which], error);
+    });
+  }
+});
+
+/** The errors that `deno check` reports for a file, each with the lines up to its place. */
+function errorsOf(output: string, file: string): string[] {
+  return output.split(/^(?=TS\d+ \[ERROR\])/m).filter((error) => {
+    const place = /^ {4}at (\S+):\d+:\d+$/m.exec(error);
+    return error.startsWith("TS") && place !== null && place[1].endsWith(`/${file}`);
+  });
+}
