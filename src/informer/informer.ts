@@ -9,7 +9,6 @@ import type { Queue } from "../queue/queue.ts";
 import type { ListerWatcher } from "../reflector/lister_watcher.ts";
 import { Quarantine } from "../reflector/quarantine.ts";
 import type { ReflectorOptions } from "../reflector/reflector_options.ts";
-import type { Indexers } from "../store/index_func.ts";
 import type { Indexers, IndexersOption, NoIndexNames } from "../store/index_func.ts";
 import { newCache } from "../store/cache.ts";
 import type { Indexer } from "../store/indexer.ts";
