@@ -31,15 +31,15 @@ export class HeapClosedError extends CacheError {
  *
  * @example
  * ```ts
- * import { Heap, NotFoundError } from "@listwatch/cache/store";
+ * import { Heap, HeapItemNotFoundError } from "@listwatch/cache/store";
  * try {
  *   new Heap<number>(String, (a, b) => a < b).delete(7);
  * } catch (error) {
- *   if (error instanceof NotFoundError) console.log(error.key); // 7
+ *   if (error instanceof HeapItemNotFoundError) console.log(error.key); // 7
  * }
  * ```
  */
-export class NotFoundError extends CacheError {
+export class HeapItemNotFoundError extends CacheError {
   /** The key that is absent. */
   readonly key: string;
 
@@ -152,11 +152,11 @@ export class Heap<T> {
    * Removes the object with this object's key; also from a closed heap.
    *
    * @throws {KeyError} The key function failed.
-   * @throws {NotFoundError} There is none.
+   * @throws {HeapItemNotFoundError} There is none.
    */
   delete(object: T): void {
     const key = this.#keyOf(object, "delete");
-    if (!this.#items.delete(key)) throw new NotFoundError(key);
+    if (!this.#items.delete(key)) throw new HeapItemNotFoundError(key);
   }
 
   /**

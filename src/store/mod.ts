@@ -30,7 +30,7 @@ export {
 } from "./expiration_cache.ts";
 export { type PushFunc, UndeltaStore } from "./undelta_store.ts";
 export type { OnTransformRejected } from "./transform.ts";
-export { Heap, HeapClosedError, NotFoundError } from "./heap.ts";
+export { Heap, HeapClosedError, HeapItemNotFoundError } from "./heap.ts";
 export {
   type IndexersOption,
   indexFuncToKeyFunc,

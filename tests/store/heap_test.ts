@@ -1,4 +1,4 @@
-import { Heap, HeapClosedError, KeyError, NotFoundError } from "@listwatch/cache/store";
+import { Heap, HeapClosedError, HeapItemNotFoundError, KeyError } from "@listwatch/cache/store";
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 
@@ -42,7 +42,7 @@ describe("a heap", () => {
     heap.delete({ name: "a", priority: 99 });
     assert.deepEqual(heap.list(), [{ name: "b", priority: 2 }]);
     assert.throws(() => heap.delete({ name: "a", priority: 1 }), (error) => {
-      return error instanceof NotFoundError && error.code === "NotFound" && error.key === "a";
+      return error instanceof HeapItemNotFoundError && error.code === "NotFound" && error.key === "a";
     });
   });
 

@@ -164,6 +164,44 @@ const PROGRAMS: readonly Program[] = [
            none.indexer.byIndex("byNode", "node-1");`,
     errors: [/Argument of type '"byNode"' is not assignable[^]*"byPhase"/],
   },
+  {
+    title: "SharedIndexInformer refuses what the informer itself gives its reflector",
+    code: `new SharedIndexInformer(pods, { reflector: { knownObjects: undefined } });
+           new SharedIndexInformer(pods, { reflector: { intake: undefined } });
+           new SharedIndexInformer(pods, { reflector: { acceptIntake: undefined } });
+           new SharedIndexInformer(pods, { reflector: { neverGoesBack: true } });
+           new SharedIndexInformer(pods, { reflector: { keyFunc: () => "" } });
+           new SharedIndexInformer(pods, { reflector: { resyncPeriodMs: 1_000 } });
+           new SharedIndexInformer(pods, { reflector: { shouldResync: () => true } });`,
+    errors: [
+      /'knownObjects' does not exist/,
+      /'intake' does not exist/,
+      /'acceptIntake' does not exist/,
+      /'neverGoesBack' does not exist/,
+      /'keyFunc' does not exist/,
+      /'resyncPeriodMs' does not exist/,
+      /'shouldResync' does not exist/,
+    ],
+  },
+  {
+    title: "Reflector and newInformer refuse what only an informer gives a reflector",
+    code: `import { Reflector } from "@listwatch/cache/reflector";
+           import { newInformer } from "@listwatch/cache/informer";
+           import { metaNamespaceKey } from "@listwatch/cache";
+           import { newStore } from "@listwatch/cache/store";
+           const store = newStore<Pod>(metaNamespaceKey);
+           new Reflector(pods, store, { knownObjects: store });
+           new Reflector(pods, store, { intake: undefined });
+           newInformer({ listerWatcher: pods, handler: {}, reflector: { knownObjects: store } });`,
+    errors: [/'knownObjects' does not exist/, /'intake' does not exist/, /'knownObjects' does not exist/],
+  },
+  {
+    title: "HeapItemNotFoundError is the error of a heap, isNotFound is about the API server",
+    code: `import { isNotFound } from "@listwatch/cache";
+           import { HeapItemNotFoundError, NotFoundError } from "@listwatch/cache/store";
+           use(HeapItemNotFoundError, NotFoundError, isNotFound);`,
+    errors: [/has no exported member 'NotFoundError'|does not provide an export named 'NotFoundError'/],
+  },
 ];
 
 describe("the compiler", { skip: !isDeno }, () => {
