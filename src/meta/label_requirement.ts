@@ -3,6 +3,7 @@
  * @module
  */
 
+import { DNS_SUBDOMAIN } from "./resource.ts";
 import { quoted, SelectorParseError } from "./selector_parse_error.ts";
 
 /**
@@ -158,7 +159,6 @@ const MAX_NAME_LENGTH = 63;
 const MAX_PREFIX_LENGTH = 253;
 
 const NAME = /^[A-Za-z0-9]+(?:[-_.]+[A-Za-z0-9]+)*$/;
-const SUBDOMAIN = /^[a-z0-9]+(?:-+[a-z0-9]+)*(?:\.[a-z0-9]+(?:-+[a-z0-9]+)*)*$/;
 
 const NAME_RULE =
   "must consist of letters, digits, '-', '_' or '.', and start and end with a letter or digit";
@@ -182,7 +182,7 @@ export function labelKeyProblem(key: string): string | undefined {
     if (prefix === "") return `${what} has an empty prefix`;
     // Lengths first: the patterns then never see a long text.
     if (prefix.length > MAX_PREFIX_LENGTH) return `${what} has a prefix longer than ${MAX_PREFIX_LENGTH}`;
-    if (!SUBDOMAIN.test(prefix)) return `the prefix of ${what} ${SUBDOMAIN_RULE}`;
+    if (!DNS_SUBDOMAIN.test(prefix)) return `the prefix of ${what} ${SUBDOMAIN_RULE}`;
   }
   const name = key.slice(slash + 1);
   if (name === "") return `${what} has an empty name`;

@@ -66,8 +66,10 @@ export interface ResourcePathOptions {
  */
 export type ResourceName = `${Lowercase<string>}/${Lowercase<string>}`;
 
-const DNS_LABEL = /^[a-z0-9]+(?:-+[a-z0-9]+)*$/;
-const DNS_SUBDOMAIN = /^[a-z0-9]+(?:-+[a-z0-9]+)*(?:\.[a-z0-9]+(?:-+[a-z0-9]+)*)*$/;
+/** RFC 1123 labels, without their limit of 63 characters. */
+export const DNS_LABEL: RegExp = /^[a-z0-9]+(?:-+[a-z0-9]+)*$/;
+/** RFC 1123 subdomains, without their limit of 253 characters. */
+export const DNS_SUBDOMAIN: RegExp = /^[a-z0-9]+(?:-+[a-z0-9]+)*(?:\.[a-z0-9]+(?:-+[a-z0-9]+)*)*$/;
 
 /**
  * Reads `version/resource` (core group) or `group/version/resource`.

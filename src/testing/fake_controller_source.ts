@@ -8,6 +8,7 @@ import type { KubernetesObject } from "../meta/object.ts";
 import { metaNamespaceKey } from "../meta/keys.ts";
 import { newStatus, StatusError } from "../meta/status.ts";
 import { INITIAL_EVENTS_END_ANNOTATION } from "../meta/watch_event.ts";
+import { watchTooOld } from "../protocol/statuses.ts";
 import { onAbort } from "../util/abort.ts";
 import { FakeWatcher } from "./fake_watcher.ts";
 
@@ -240,7 +241,7 @@ export class FakeControllerSource<T extends KubernetesObject = KubernetesObject>
       throw new Error(`Cannot watch from resourceVersion ${version}: the fake is at ${this.#lastVersion}`);
     }
     if (version < oldest) {
-      throw new StatusError(newStatus(410, "Expired", `too old resource version: ${version} (${oldest})`));
+      throw new StatusError(watchTooOld(resourceVersion, String(oldest)));
     }
     return this.#changes.slice(version - oldest);
   }

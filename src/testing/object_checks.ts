@@ -17,7 +17,7 @@ import {
 import type { StoredObject } from "./cluster_state.ts";
 import { isJsonObject, type JsonObject, parseJson } from "./json.ts";
 import type { ServedResource } from "./served_resources.ts";
-import { groupVersion } from "../meta/resource.ts";
+import { DNS_LABEL, DNS_SUBDOMAIN, groupVersion } from "../meta/resource.ts";
 
 /** Reads the body of a POST or PUT. */
 export function decodeObject(resource: ServedResource, body: string): JsonObject {
@@ -86,9 +86,6 @@ const SUBDOMAIN_TEXT =
   "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or " +
   "'.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is " +
   `'${SUBDOMAIN}')`;
-// The same in a linear form.
-const IS_LABEL = /^[a-z0-9]+(?:-+[a-z0-9]+)*$/;
-const IS_SUBDOMAIN = /^[a-z0-9]+(?:-+[a-z0-9]+)*(?:\.[a-z0-9]+(?:-+[a-z0-9]+)*)*$/;
 const LABEL_NAMES: ReadonlySet<string> = new Set(["namespaces", "services"]);
 
 /** Checks the name of an object that is to be created. */
@@ -101,7 +98,7 @@ export function checkName(resource: ServedResource, name: string): void {
   }
   const isLabel = LABEL_NAMES.has(resource.resource) && resource.group === "";
   const longest = isLabel ? 63 : 253;
-  if (!(isLabel ? IS_LABEL : IS_SUBDOMAIN).test(name)) {
+  if (!(isLabel ? DNS_LABEL : DNS_SUBDOMAIN).test(name)) {
     throw refuse(isLabel ? LABEL_TEXT : SUBDOMAIN_TEXT);
   }
   if (name.length > longest) throw refuse(`must be no more than ${longest} characters`);
