@@ -5,15 +5,15 @@
 
 import { type LabelRequirement, type LabelSet, parseInt64 } from "./label_requirement.ts";
 
-/** Whether labels fulfil what was compiled. */
+/** Whether labels fulfil the compiled requirements. */
 export type LabelTest = (labels: LabelSet | undefined) => boolean;
 
-// With more keys than that it is cheaper to ask of each label which key it is.
+// With more keys it is cheaper to look up each label among the keys.
 const FEW_KEYS = 4;
 
 /**
- * Makes one test of all requirements. What is asked of one key becomes one condition, so that a test costs a look at
- * each key, or at each label where those are fewer, however many requirements there are. It makes nothing while it tests.
+ * Makes one test of all requirements. The requirements on a key become one condition, so that a test costs one look-up per
+ * key, or per label if there are fewer labels, however many requirements there are. A test allocates nothing.
  */
 export function compileLabels(requirements: readonly LabelRequirement[]): LabelTest {
   const conditions = conditionsOf(requirements);
@@ -42,10 +42,10 @@ export function compileLabels(requirements: readonly LabelRequirement[]): LabelT
   };
 }
 
-/** A test of one key. What is inherited (`constructor`) is no label. */
+/** A test of one key. An inherited property (`constructor`) is not a label. */
 function testOf(condition: KeyCondition): LabelTest {
   const { key, mustExist, only, except } = condition;
-  // The two that are asked most.
+  // The two most frequent conditions.
   if (only !== undefined) {
     return (labels) =>
       labels !== undefined && labels !== null && labels[key] === only && Object.hasOwn(labels, key);
@@ -61,21 +61,21 @@ function testOf(condition: KeyCondition): LabelTest {
   };
 }
 
-/** A number where one holds it. */
+/** A `number` if the value fits. */
 type Int64 = bigint | number;
 
-/** All that is asked of the label of one key. */
+/** All requirements on one key. */
 class KeyCondition {
   readonly key: string;
   readonly mustExist: boolean;
-  /** Whether no label can fulfil it, nor its absence. */
+  /** Whether neither a label nor its absence can fulfil it. */
   readonly isImpossible: boolean;
-  /** The one value that it may have, where there is just one. */
+  /** The one value that the label may have, if there is exactly one. */
   readonly only: string | undefined;
-  /** The one value that it may not have, where nothing else is asked of its value. */
+  /** The one value that the label must not have, if there is no other requirement on its value. */
   readonly except: string | undefined;
   readonly #mustNotExist: boolean;
-  /** The values it may have; `undefined`: any. */
+  /** The values that the label may have; `undefined`: any. */
   readonly #allowed: ReadonlySet<string> | undefined;
   readonly #excluded: ReadonlySet<string> = new Set();
   readonly #above: Int64 | undefined;
@@ -116,7 +116,7 @@ class KeyCondition {
     this.mustExist = mustExist;
     this.#mustNotExist = mustNotExist;
     if (allowed !== undefined) {
-      // Then nothing else needs to be asked of a value.
+      // Then membership is the only check left.
       allowed = new Set(Array.from(allowed).filter((value) => this.#passes(value)));
       if (allowed.size === 1) [this.only] = allowed;
     } else if (!mustNotExist && excluded.size === 1 && !this.#isBounded) {

@@ -1,12 +1,12 @@
 /**
- * What was received cannot be read.
+ * The error for answers that cannot be read.
  * @module
  */
 
 import { CacheError } from "../util/errors.ts";
 
 /**
- * A server's answer is not what was asked for: no JSON, or JSON of another shape.
+ * A server's answer cannot be decoded: it is not JSON, or JSON of another shape.
  *
  * @example
  * ```ts

@@ -1,5 +1,5 @@
 /**
- * Failures of requests in words.
+ * Descriptions of failed requests.
  * @module
  */
 
@@ -14,7 +14,7 @@ const NETWORK: Readonly<Record<NetworkFailure, string>> = {
   Unreachable: "the server cannot be reached",
 };
 
-/** What a request failed with: what happened in a few words that are the same everywhere, then the error's own. */
+/** Describes why a request failed: in words that are the same on every runtime, then in those of the error. */
 export function failureInWords(error: unknown): string {
   const status = statusErrorOf(error);
   const network = networkErrorOf(error);

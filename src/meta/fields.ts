@@ -49,8 +49,8 @@ export type FieldGetter = (field: string) => string | undefined;
 export type FieldSet = Readonly<Record<string, string>>;
 
 /**
- * A condition on an object's fields: all of its requirements must hold. Immutable. Which fields can be selected is for
- * the server to say; the selector itself takes any.
+ * A condition on an object's fields: all of its requirements must hold. Immutable. The server decides
+ * which fields can be selected; the selector itself accepts any.
  *
  * Mirrors apimachinery's `fields.Selector`.
  *
@@ -73,12 +73,12 @@ export class FieldSelector {
     this.selectable = options.selectable ?? true;
   }
 
-  /** Whether it lets every object through. */
+  /** Whether it matches every object. */
   get empty(): boolean {
     return this.selectable && this.requirements.length === 0;
   }
 
-  /** Whether fields fulfil every requirement. A getter is asked in the order of the requirements, up to the first that fails. */
+  /** Whether fields fulfil every requirement. A getter is called in the order of the requirements, up to the first that fails. */
   matches(fields: FieldGetter | FieldSet): boolean {
     if (!this.selectable) return false;
     for (const { field, operator, value } of this.requirements) {
@@ -101,8 +101,8 @@ export class FieldSelector {
   }
 
   /**
-   * A selector with every field and value replaced by what `transform` returns for them, as a server does to turn
-   * names of an old API version into new ones. A requirement whose field and value both become empty is dropped.
+   * A selector with every field and value replaced by what `transform` returns for them; a server translates names of an
+   * old API version this way. A requirement whose field and value both become empty is dropped.
    *
    * @throws What `transform` throws.
    */
@@ -117,7 +117,7 @@ export class FieldSelector {
     return new FieldSelector(requirements, { selectable: this.selectable });
   }
 
-  /** The canonical text, which parses to an equal selector; `""` for everything, and for nothing, which has no text. */
+  /** The canonical text, which parses to an equal selector; `""` for everything, and also for nothing, which has no text. */
   toString(): string {
     return this.requirements
       .map(({ field, operator, value }) => `${field}${operator}${escapeFieldValue(value)}`)
@@ -127,7 +127,7 @@ export class FieldSelector {
 
 /**
  * Parses the text of a field selector: terms `field=value`, `field==value` or `field!=value`, separated by commas. A
- * value writes `\`, `,` and `=` with a backslash before them. Empty terms are skipped; the empty text selects everything.
+ * value has a backslash before each `\`, `,` and `=`. Empty terms are skipped; the empty text selects everything.
  *
  * Mirrors apimachinery's `fields.ParseSelector`.
  *
@@ -178,7 +178,7 @@ export function fieldSelectorFromSet(fields: FieldSet): FieldSelector {
 }
 
 /**
- * The selector that lets every object through.
+ * The selector that matches every object.
  *
  * @example
  * ```ts
@@ -191,7 +191,7 @@ export function fieldsEverything(): FieldSelector {
 }
 
 /**
- * The selector that lets no object through.
+ * The selector that matches no object.
  *
  * @example
  * ```ts
@@ -204,7 +204,7 @@ export function fieldsNothing(): FieldSelector {
 }
 
 /**
- * Writes a value so that it can stand in a field selector.
+ * Escapes a value for the text of a field selector.
  *
  * Mirrors apimachinery's `fields.EscapeValue`.
  *
@@ -219,12 +219,12 @@ export function escapeFieldValue(value: string): string {
 }
 
 /**
- * Reads a value as it stands in a field selector.
+ * Reads an escaped value of a field selector.
  *
  * Mirrors apimachinery's `fields.UnescapeValue`.
  *
- * @throws {SelectorParseError} A comma or equals sign has no backslash before it, or a backslash stands before
- * anything else than `\`, `,` or `=`.
+ * @throws {SelectorParseError} A comma or equals sign has no backslash before it, or a backslash is before
+ * anything but `\`, `,` or `=`.
  *
  * @example
  * ```ts
@@ -245,7 +245,7 @@ function unescapeValue(value: string, selector: string): string {
     const special = i < value.length && "\\,=".includes(value[i]);
     if (special !== escaped) {
       const reason = escaped
-        ? `a backslash must stand before "\\", "," or "=" in the value ${quoted(value)}`
+        ? `a backslash must be before "\\", "," or "=" in the value ${quoted(value)}`
         : `"${value[i]}" needs a backslash before it in the value ${quoted(value)}`;
       throw new SelectorParseError("field", selector, { reason });
     }

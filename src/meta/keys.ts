@@ -8,9 +8,9 @@ import { metaOf } from "./object.ts";
 import { DeletedFinalStateUnknown } from "./tombstone.ts";
 
 /**
- * Computes the key of a value; must always give the same key for the same object.
+ * Computes the key of a value; must always return the same key for the same object.
  *
- * @throws Whatever it likes; stores wrap it in a {@linkcode KeyError}.
+ * @throws Anything; stores wrap it in a {@linkcode KeyError}.
  *
  * @example
  * ```ts
@@ -42,8 +42,8 @@ export class NoMetaError extends CacheError {
 }
 
 /**
- * A store or queue could not compute the key of an object: it holds the object and, as `cause`, what the key function
- * threw. Nothing was changed by the call that threw it.
+ * A store or queue could not compute the key of an object. The error has the object and, as `cause`, what the key function
+ * threw. The call that threw it changed nothing.
  *
  * Mirrors client-go's `KeyError`.
  *
@@ -108,8 +108,8 @@ export class UnexpectedKeyFormatError extends CacheError {
 }
 
 /**
- * A value whose key is the given text, whatever the key function would say: for asking a store about a key where it
- * wants an object. A bare string is not one.
+ * A value whose key is the given text: for methods of a store that accept an object, when only its key is known. A plain
+ * string is not a key.
  *
  * Mirrors client-go's `ExplicitKey`.
  *
@@ -156,7 +156,7 @@ export function metaNamespaceKey(value: unknown): string {
 }
 
 /**
- * As {@linkcode metaNamespaceKey}, but a tombstone gives the key it was made with. What informers use.
+ * As {@linkcode metaNamespaceKey}, but the key of a tombstone is the one it was made with. Informers use this one.
  *
  * Mirrors client-go's `DeletionHandlingMetaNamespaceKeyFunc`.
  *
@@ -205,9 +205,9 @@ export function formatObjectName(objectName: ObjectName): string {
 }
 
 /**
- * Splits a key that {@linkcode metaNamespaceKey} made.
+ * Splits a key of {@linkcode metaNamespaceKey}.
  *
- * Mirrors client-go's `SplitMetaNamespaceKey`: `""` gives two empty parts, `"a/"` the namespace `a` and no name.
+ * Mirrors client-go's `SplitMetaNamespaceKey`: `""` has two empty parts, `"a/"` the namespace `a` and no name.
  *
  * @throws {UnexpectedKeyFormatError} There is more than one slash.
  *
@@ -241,7 +241,7 @@ export function parseObjectName(key: string): ObjectName {
 }
 
 /**
- * The name of an object. Unlike {@linkcode metaNamespaceKey} it takes no {@linkcode ExplicitKey}.
+ * The name of an object. Unlike {@linkcode metaNamespaceKey} it does not accept an {@linkcode ExplicitKey}.
  *
  * Mirrors client-go's `ObjectToName`.
  *
@@ -260,7 +260,7 @@ export function objectToName(value: unknown): ObjectName {
 }
 
 /**
- * As {@linkcode objectToName}, but a tombstone gives the name that its key holds.
+ * As {@linkcode objectToName}, but the name of a tombstone is the one in its key.
  *
  * Mirrors client-go's `DeletionHandlingObjectToName`.
  *
@@ -279,7 +279,7 @@ export function deletionHandlingObjectToName(value: unknown): ObjectName {
 }
 
 /**
- * Calls a key function and wraps what it throws, so that every store and queue reports a bad object alike.
+ * Calls a key function and wraps what it throws, so that every store and queue reports it in the same way.
  *
  * @throws {KeyError} The key function threw, or did not return a string.
  */
@@ -298,7 +298,7 @@ export function keyOf(keyFunc: KeyFunc, value: unknown, operation: string): stri
   );
 }
 
-/** A few words that tell which value is meant: kind and name where it has them, else its type. */
+/** A short description of a value for error texts: its kind and name if it has them, else its type. */
 export function describeValue(value: unknown): string {
   if (value instanceof ExplicitKey) return `the key ${JSON.stringify(value.key)}`;
   if (value instanceof DeletedFinalStateUnknown) return `the tombstone of ${JSON.stringify(value.key)}`;

@@ -15,7 +15,7 @@ import { quoted, SelectorParseError } from "./selector_parse_error.ts";
  *             | KEY ( "=" | "==" | "!=" | ">" | "<" ) [ VALUE ]
  * ```
  *
- * Blanks (space, tab, carriage return, newline) may stand between tokens. `in` and `notin` are words like any other
+ * Blanks (space, tab, carriage return, newline) are allowed between tokens. `in` and `notin` are words like any other
  * except right after a key. A missing VALUE is the empty string.
  *
  * Mirrors apimachinery's `labels.ParseToRequirements`, except that it keeps the order of the text.
@@ -45,7 +45,7 @@ const BINARY_OPERATORS: ReadonlyMap<string, LabelOperator> = new Map<string, Lab
   ["<", "lt"],
 ]);
 
-// A NUL is where Go's lexer sees the end: before a token it ends the text, right after one it is dropped.
+// Go's lexer reads a NUL as the end: before a token it ends the text, right after one it is dropped.
 function scan(text: string): Token[] {
   const tokens: Token[] = [];
   let at = 0;
@@ -121,7 +121,7 @@ class Parser {
     if (!isSymbol(open, "(")) this.#fail(open, "'('");
     const values = new Set<string>();
     while (true) {
-      // An empty place between commas or parentheses is the empty value.
+      // Nothing between commas or parentheses is the empty value.
       values.add(this.#peek().kind === "word" ? this.#take().text : "");
       const token = this.#take();
       if (isSymbol(token, ")")) return [...values];

@@ -166,8 +166,8 @@ const SUBDOMAIN_RULE =
   "must consist of lower case letters, digits, '-' or '.', and every part start and end with a letter or digit";
 
 /**
- * Tells what is wrong with a label key: `name` or `dns.subdomain/name`, the name at most 63 and the prefix at most 253
- * characters. `undefined` means it is fine.
+ * What is wrong with a label key: `name` or `dns.subdomain/name`, the name at most 63 and the prefix at most 253
+ * characters. `undefined`: nothing.
  *
  * Mirrors apimachinery's `content.IsLabelKey`.
  */
@@ -191,7 +191,7 @@ export function labelKeyProblem(key: string): string | undefined {
 }
 
 /**
- * Tells what is wrong with a label value: empty, or a name of at most 63 characters. `undefined` means it is fine.
+ * What is wrong with a label value: empty, or a name of at most 63 characters. `undefined`: nothing.
  *
  * Mirrors apimachinery's `content.IsLabelValue`.
  */
@@ -208,8 +208,8 @@ const INT64_MIN = -(2n ** 63n);
 const SAFE_LENGTH = 15;
 
 /**
- * As Go's strconv.ParseInt(text, 10, 64), except that what does not parse is undefined. A number where one holds it, which
- * costs less; the two kinds compare with each other.
+ * As Go's strconv.ParseInt(text, 10, 64); `undefined` if the text does not parse. A `number` if the value fits, which
+ * costs less; a `number` and a `bigint` compare with each other.
  */
 export function parseInt64(text: string): bigint | number | undefined {
   if (typeof text !== "string" || text.length > MAX_NAME_LENGTH) return undefined;

@@ -33,14 +33,14 @@ export class LabelSelector {
     this.selectable = options.selectable ?? true;
   }
 
-  /** Whether it lets every object through. */
+  /** Whether it matches every object. */
   get empty(): boolean {
     return this.selectable && this.requirements.length === 0;
   }
 
   /**
-   * Whether labels fulfil every requirement. `undefined` is the same as no labels. Costs a look at each key that is asked
-   * for, or at each label where those are fewer, however many requirements there are.
+   * Whether labels fulfil every requirement. `undefined` is the same as no labels. The cost is one look-up per key of
+   * the selector, or per label if there are fewer labels; it does not grow with the number of requirements.
    */
   matches(labels: LabelSet | undefined): boolean {
     if (!this.selectable) return false;
@@ -50,7 +50,7 @@ export class LabelSelector {
 
   /**
    * The one value that the label `key` must have, or `undefined` if there is no such value. Only the first requirement
-   * on the key is looked at.
+   * on the key counts.
    */
   requiresExactMatch(key: string): string | undefined {
     const found = this.requirements.find((requirement) => requirement.key === key);
@@ -60,14 +60,14 @@ export class LabelSelector {
       : undefined;
   }
 
-  /** A selector with further requirements; a selector of nothing stays one. */
+  /** A selector with additional requirements; a selector of nothing stays a selector of nothing. */
   add(requirements: readonly LabelRequirement[]): LabelSelector {
     return this.selectable ? new LabelSelector(this.requirements.concat(requirements)) : this;
   }
 
   /**
-   * The canonical text, which parses to an equal selector; `""` for everything, and for nothing, which has no text
-   * ({@linkcode LabelSelector.selectable} tells them apart).
+   * The canonical text, which parses to an equal selector; `""` for everything, and also for nothing, which has no text
+   * ({@linkcode LabelSelector.selectable} distinguishes them).
    */
   toString(): string {
     return this.requirements.join(",");
@@ -76,7 +76,7 @@ export class LabelSelector {
 
 /**
  * Parses the text of a label selector, such as `app=web,tier in (db,cache),!canary,build>41`. The empty text selects
- * everything. It accepts and refuses exactly what the API server does.
+ * everything. It accepts and refuses exactly the texts that the API server does.
  *
  * Mirrors apimachinery's `labels.Parse`.
  *
@@ -145,7 +145,7 @@ const SPEC_OPERATORS: ReadonlyMap<string, LabelOperator> = new Map<string, Label
 ]);
 
 /**
- * The selector that a Kubernetes `LabelSelector` object means: an absent one selects nothing, an empty one everything.
+ * The selector of a Kubernetes `LabelSelector` object: an absent object selects nothing, an empty one everything.
  *
  * Mirrors apimachinery's `metav1.LabelSelectorAsSelector`.
  *
@@ -175,7 +175,7 @@ export function labelSelectorFromSpec(spec: LabelSelectorSpec | null | undefined
 }
 
 /**
- * The selector that lets every object through.
+ * The selector that matches every object.
  *
  * @example
  * ```ts
@@ -188,7 +188,7 @@ export function labelsEverything(): LabelSelector {
 }
 
 /**
- * The selector that lets no object through.
+ * The selector that matches no object.
  *
  * @example
  * ```ts

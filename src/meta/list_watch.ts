@@ -1,5 +1,5 @@
 /**
- * What is asked of an API server in a list or a watch, and what comes back.
+ * Lists and watches: their options, and what an API server returns.
  * @module
  */
 
@@ -20,19 +20,19 @@ export interface ListOptions {
   readonly resourceVersionMatch?: "NotOlderThan" | "Exact";
   /** The largest number of items in one page; 0 or absent: no limit. */
   readonly limit?: number;
-  /** Where a page begins: what the page before it returned. */
+  /** Where a page begins: the token that the previous page returned. */
   readonly continue?: string;
   readonly labelSelector?: string;
   readonly fieldSelector?: string;
   /** After how many seconds the server ends a watch. */
   readonly timeoutSeconds?: number;
   readonly allowWatchBookmarks?: boolean;
-  /** Ask a watch to begin with every present object as ADDED, and a bookmark at their end. */
+  /** Whether a watch begins with every present object as ADDED, and a bookmark after them. */
   readonly sendInitialEvents?: boolean;
 }
 
 /**
- * What goes along with a list or a watch without being sent.
+ * Arguments of a list or a watch that are not sent.
  *
  * @example
  * ```ts
@@ -43,18 +43,18 @@ export interface ListOptions {
 export interface ListWatchContext {
   /** Ends the request, and a watch's stream, at once. */
   readonly signal: AbortSignal;
-  /** Told how many bytes of the answer's body have arrived, chunk by chunk, by sources that know. */
+  /** Called with the number of bytes of each chunk of the answer's body, by sources that count them. */
   readonly onBytes?: (bytes: number) => void;
   /**
-   * Given each item of a list as soon as it is decoded and accepted; what it returns takes its place in the page. For
-   * sources that decode items one by one: then never more than one of them is there in its own form. A source that
-   * looks into the items of another one's pages must not pass this on to it.
+   * Called with each item of a list as soon as it is decoded and accepted; what it returns replaces the item in the page.
+   * For sources that decode items one by one, so that at most one of them is in memory in decoded form. A source that
+   * reads the items of another source's pages must not pass this on.
    */
   readonly intake?: (item: unknown) => unknown;
 }
 
 /**
- * An object that could not be accepted, and why. It is set aside; everything else goes on.
+ * An object that could not be accepted, and why. It is skipped and reported; the others continue.
  *
  * @example
  * ```ts
@@ -65,15 +65,15 @@ export interface ListWatchContext {
  * ```
  */
 export interface Quarantined {
-  /** What is wrong with it, in words. */
+  /** What is wrong with it. */
   readonly reason: string;
-  /** Where in what was received: `object.metadata.name` of an event, `items[3].spec.replicas` of a list; may be empty. */
+  /** The place of the fault: `object.metadata.name` in an event, `items[3].spec.replicas` in a list; may be empty. */
   readonly path: string;
-  /** Its key, where that could be read. */
+  /** Its key, if that could be read. */
   readonly key?: string;
-  /** Its resourceVersion, where that could be read. */
+  /** Its resourceVersion, if that could be read. */
   readonly resourceVersion?: string;
-  /** The type of the event that brought it; absent for an item of a list. */
+  /** The type of its event; absent for an item of a list. */
   readonly eventType?: string;
 }
 
@@ -97,12 +97,12 @@ export interface ListPage<T> {
   readonly kind?: string;
   readonly metadata: ListMeta;
   readonly items: T[];
-  /** Items that were not accepted, and are not in {@linkcode ListPage.items}. */
+  /** Items that could not be accepted; they are not in {@linkcode ListPage.items}. */
   readonly quarantined?: readonly Quarantined[];
 }
 
 /**
- * One thing that came out of a watch: an event, or the report of one that was not accepted.
+ * One item of a watch: an event, or the report of an event that could not be accepted.
  *
  * @example
  * ```ts
@@ -116,9 +116,9 @@ export interface ListPage<T> {
 export type WatchItem<T> = WatchEvent<T> | { readonly type: "INVALID"; readonly quarantined: Quarantined };
 
 /**
- * An open watch: batches of events in the order they came, one batch for what one chunk of bytes held, so that a
- * thousand events cost one turn. It ends when the server ends it, and throws when the connection breaks. Leaving the
- * loop (`break`, `return`) closes the connection.
+ * An open watch: batches of events in the order of arrival, one batch per chunk of bytes, so that a thousand events cost
+ * one turn. The stream ends when the server ends the watch, and throws when the connection breaks. Leaving the loop
+ * (`break`, `return`) closes the connection.
  *
  * @example
  * ```ts

@@ -1,10 +1,10 @@
 /**
- * What a Kubernetes object is, as far as a cache needs to know.
+ * Kubernetes objects: the fields that the cache reads.
  * @module
  */
 
 /**
- * Who owns an object.
+ * A reference to the owner of an object.
  *
  * @example
  * ```ts
@@ -46,20 +46,20 @@ export interface ObjectMeta {
   readonly generation?: number;
   /** RFC 3339. */
   readonly creationTimestamp?: string | null;
-  /** RFC 3339; there as soon as a graceful deletion has begun. */
+  /** RFC 3339; set as soon as a graceful deletion starts. */
   readonly deletionTimestamp?: string | null;
   readonly deletionGracePeriodSeconds?: number;
   readonly labels?: Readonly<Record<string, string>>;
   readonly annotations?: Readonly<Record<string, string>>;
   readonly ownerReferences?: readonly OwnerReference[];
   readonly finalizers?: readonly string[];
-  /** Who owns which field. Clients leave it out unless they are told `drop: []`. */
+  /** Which manager owns which field. Clients drop it unless they are made with `drop: []`. */
   readonly managedFields?: readonly unknown[];
 }
 
 /**
- * Any Kubernetes object: the least that the cache asks of a type. Objects handed out by the cache are shared by all
- * readers and must not be changed.
+ * Any Kubernetes object: the minimum that the cache requires of a type. All readers of the cache share its objects and
+ * must not change them.
  *
  * @example
  * ```ts
@@ -88,15 +88,14 @@ export interface KubernetesObject {
  */
 export interface ListMeta {
   readonly resourceVersion?: string;
-  /** Where the next page begins; absent or empty on the last one. */
+  /** Where the next page begins; absent or empty on the last page. */
   readonly continue?: string;
-  /** How many items come after this page, where the server says so. */
+  /** How many items come after this page, if the server says so. */
   readonly remainingItemCount?: number;
 }
 
 /**
- * The metadata of a value, if it is an object that has some; `undefined` for anything else
- * (a string, a tombstone, an object without `metadata`).
+ * The metadata of a value; `undefined` for a value without metadata (a string, a tombstone).
  */
 export function metaOf(value: unknown): ObjectMeta | undefined {
   if (typeof value !== "object" || value === null) return undefined;
@@ -104,7 +103,7 @@ export function metaOf(value: unknown): ObjectMeta | undefined {
   return typeof metadata === "object" && metadata !== null ? metadata : undefined;
 }
 
-/** The resourceVersion of a value, `""` where it has metadata without one, `undefined` where it has no metadata. */
+/** The resourceVersion of a value; `""` if its metadata has none, `undefined` if it has no metadata. */
 export function resourceVersionOf(value: unknown): string | undefined {
   const metadata = metaOf(value);
   return metadata === undefined ? undefined : metadata.resourceVersion ?? "";

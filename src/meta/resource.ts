@@ -1,5 +1,5 @@
 /**
- * Which resource is meant, and where the API server keeps it.
+ * Resources of the API: their names and paths.
  * @module
  */
 
@@ -35,7 +35,7 @@ export interface GroupVersionKind {
 }
 
 /**
- * What narrows a resource's path.
+ * Options of {@linkcode resourcePath}.
  *
  * @example
  * ```ts
@@ -46,7 +46,7 @@ export interface GroupVersionKind {
  * ```
  */
 export interface ResourcePathOptions {
-  /** Only this namespace; all of them, or a cluster-scoped resource, when absent or empty. */
+  /** Only this namespace; absent or empty: all namespaces, or a cluster-scoped resource. */
   readonly namespace?: string;
   /** One object. */
   readonly name?: string;
@@ -100,7 +100,7 @@ export function parseResource(text: string): GroupVersionResource {
 }
 
 /**
- * A resource whose objects are known to be of type `T`. The type is for the type checker only.
+ * A resource whose objects have type `T`.
  *
  * @example
  * ```ts
@@ -111,7 +111,7 @@ export function parseResource(text: string): GroupVersionResource {
  * ```
  */
 export interface ResourceOf<T> extends GroupVersionResource {
-  /** For the type checker only: it is not there. */
+  /** For the type checker only; the property does not exist at run time. */
   readonly objectType: T;
 }
 
@@ -172,7 +172,7 @@ export function groupVersion(of: { readonly group: string; readonly version: str
  * The path of a resource on an API server, without a query.
  *
  * @throws {TypeError} The namespace or the name cannot be part of a path: `.`, `..`, or anything with a slash or a
- * percent sign. API servers refuse them too, and a URL with dots would lead elsewhere.
+ * percent sign. API servers refuse them too, and a URL with dots has another path.
  *
  * @example
  * ```ts

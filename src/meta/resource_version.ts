@@ -7,7 +7,7 @@
  * Compares two resourceVersions: -1 when `a` is older, 0 when they are the same, 1 when `a` is newer.
  *
  * They are decimal numbers of any length, kept as text: compared by length and then by digits, never parsed to a
- * number. The empty version is older than every other. Leading zeros do not occur and are not considered.
+ * number. The empty version is older than every other. Leading zeros do not occur and are not handled.
  *
  * Mirrors Kubernetes' `CompareResourceVersion` (KEP-5504).
  *
@@ -25,7 +25,7 @@ export function compareResourceVersions(a: string, b: string): -1 | 0 | 1 {
 }
 
 /**
- * Whether a text can be a resourceVersion of today's API servers: decimal digits without a leading zero.
+ * Whether a text is a resourceVersion that can be compared: decimal digits without a leading zero.
  *
  * @example
  * ```ts

@@ -1,15 +1,15 @@
 /**
- * What a selector that does not parse throws.
+ * The error for selectors that do not parse.
  * @module
  */
 
 import { CacheError } from "../util/errors.ts";
 
-// A selector may come from anyone; its error goes into logs and answers.
+// A selector may come from any client; its error is written to logs and answers.
 const MAX_SHOWN = 200;
 
 /**
- * Where a {@linkcode SelectorParseError} comes from.
+ * Options of {@linkcode SelectorParseError}.
  *
  * @example
  * ```ts
@@ -19,14 +19,14 @@ const MAX_SHOWN = 200;
  * ```
  */
 export interface SelectorParseErrorOptions {
-  /** What was wrong, and what would have been right. */
+  /** What is wrong, and what would be right. */
   readonly reason: string;
-  /** Index of the offending character in the selector; left out where there is none. */
+  /** The index of the wrong character in the selector, if there is one. */
   readonly position?: number;
 }
 
 /**
- * A label or field selector does not parse, or holds a key or value that Kubernetes does not allow.
+ * A label or field selector does not parse, or has a key or value that Kubernetes does not allow.
  *
  * @example
  * ```ts
@@ -39,11 +39,11 @@ export interface SelectorParseErrorOptions {
  * ```
  */
 export class SelectorParseError extends CacheError {
-  /** The text that was to be parsed. */
+  /** The selector. */
   readonly selector: string;
-  /** What was wrong, and what would have been right. */
+  /** What is wrong, and what would be right. */
   readonly reason: string;
-  /** Index of the offending character in {@linkcode SelectorParseError.selector}, where there is one. */
+  /** The index of the wrong character in {@linkcode SelectorParseError.selector}, if there is one. */
   readonly position: number | undefined;
 
   /** Makes the error for a selector. */

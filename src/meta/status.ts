@@ -1,5 +1,5 @@
 /**
- * What an API server says when it refuses, and the predicates that decisions hang on.
+ * Refusals of an API server, and predicates that classify errors.
  * @module
  */
 
@@ -28,7 +28,7 @@ export interface StatusCause {
  * ```ts
  * import { newStatus, type StatusDetails } from "@listwatch/cache/client";
  * const details: StatusDetails = { retryAfterSeconds: 5 };
- * console.log(newStatus(429, "TooManyRequests", "come back later", details).details?.retryAfterSeconds); // 5
+ * console.log(newStatus(429, "TooManyRequests", "try again later", details).details?.retryAfterSeconds); // 5
  * ```
  */
 export interface StatusDetails {
@@ -42,7 +42,7 @@ export interface StatusDetails {
 }
 
 /**
- * A `Status` object: what an API server answers, by HTTP or in a watch's ERROR event, when it refuses.
+ * A `Status` object: the answer of an API server that refuses, by HTTP or in a watch's ERROR event.
  *
  * @example
  * ```ts
@@ -64,11 +64,11 @@ export interface Status {
 }
 
 /**
- * Makes a `Status` that says Failure.
+ * Makes a `Status` of a failure.
  *
  * @param code The HTTP status code.
- * @param reason One word that machines read: `NotFound`, `Expired`, `TooManyRequests`; left out where it is `""`.
- * @param message The text that people read.
+ * @param reason One word for programs: `NotFound`, `Expired`, `TooManyRequests`; left out where it is `""`.
+ * @param message The text for people.
  *
  * @example
  * ```ts
@@ -98,20 +98,20 @@ export function newStatus(code: number, reason: string, message: string, details
  * import { StatusError } from "@listwatch/cache";
  * import { newStatus, type StatusErrorOptions } from "@listwatch/cache/client";
  * const options: StatusErrorOptions = { retryAfterMs: 5_000 };
- * console.log(new StatusError(newStatus(429, "TooManyRequests", "come back later"), options).retryAfterMs); // 5000
+ * console.log(new StatusError(newStatus(429, "TooManyRequests", "try again later"), options).retryAfterMs); // 5000
  * ```
  */
 export interface StatusErrorOptions {
-  /** The error's text; the status's own message by default. */
+  /** The error's text; the message of the status by default. */
   readonly message?: string;
-  /** What led to it. */
+  /** The error that caused this one. */
   readonly cause?: unknown;
-  /** The time to wait before the next try, from a `Retry-After` header; milliseconds. */
+  /** How long to wait before the next attempt, in milliseconds, from a `Retry-After` header. */
   readonly retryAfterMs?: number;
 }
 
 /**
- * An API server refused: its answer was not a success, or a watch carried an ERROR event.
+ * An API server refused: its answer was not a success, or a watch brought an ERROR event.
  *
  * @example
  * ```ts
@@ -122,13 +122,13 @@ export interface StatusErrorOptions {
  * ```
  */
 export class StatusError extends CacheError {
-  /** What the server said. */
+  /** The server's answer. */
   readonly status: Status;
-  /** The HTTP status code; 0 where the server named none. */
+  /** The HTTP status code; 0 if the server sent none. */
   readonly httpStatus: number;
-  /** The reason as one word; `""` where the server named none. */
+  /** The reason as one word; `""` if the server sent none. */
   readonly reason: string;
-  /** How long the server asks to wait, in milliseconds, where it does. */
+  /** How long the server asks to wait, in milliseconds, if it does. */
   readonly retryAfterMs: number | undefined;
 
   /** Wraps a `Status`. */
@@ -148,9 +148,9 @@ export class StatusError extends CacheError {
 }
 
 /**
- * The network failed before a whole answer came: refused, reset, cut short, no such host.
+ * The network failed before the answer was complete: refused, reset, cut short, no such host.
  *
- * `reason` is as precise as the runtime allows: some tell nothing but that it failed.
+ * `reason` is as precise as the runtime allows: some report only that the request failed.
  *
  * @example
  * ```ts
@@ -160,7 +160,7 @@ export class StatusError extends CacheError {
  * ```
  */
 export class NetworkError extends CacheError {
-  /** What happened, where that could be told. */
+  /** What happened, as far as the runtime reports it. */
   readonly reason: NetworkFailure;
 
   /** Makes the error. */
@@ -171,15 +171,15 @@ export class NetworkError extends CacheError {
 }
 
 /**
- * How a connection failed. `DeadPeer`: it is open, but nothing comes that should. `Unreachable`: every failure before
- * an answer that is none of the others.
+ * How a connection failed. `DeadPeer`: it is open, but an expected answer does not arrive. `Unreachable`: every other
+ * failure before an answer.
  *
  * @example
  * ```ts
  * import { NetworkError } from "@listwatch/cache";
  * import type { NetworkFailure } from "@listwatch/cache/client";
  * const reason: NetworkFailure = "ConnectionRefused";
- * console.log(new NetworkError(reason, "nobody listens on port 6443").reason); // ConnectionRefused
+ * console.log(new NetworkError(reason, "port 6443 is closed").reason); // ConnectionRefused
  * ```
  */
 export type NetworkFailure =
@@ -219,7 +219,7 @@ export function networkErrorOf(error: unknown): NetworkError | undefined {
   return find(error, NetworkError);
 }
 
-// A reason that is known wins over the HTTP code: a proxy may rewrite the code, and a server may send a finer reason.
+// A known reason wins over the HTTP code: a proxy may rewrite the code, and a server may send a finer reason.
 function hasReason(error: unknown, reason: string, code: number): boolean {
   const found = statusErrorOf(error);
   if (found === undefined) return false;
@@ -249,7 +249,7 @@ const KNOWN_REASONS: ReadonlySet<string> = new Set([
 
 /**
  * The resourceVersion or the continue token is too old: the reason is Expired or Gone, or the answer was an HTTP 410.
- * A list or watch must start afresh.
+ * A new list is due.
  *
  * @example
  * ```ts
@@ -262,7 +262,7 @@ export function isExpired(error: unknown): boolean {
   return hasReason(error, "Expired", 410) || hasReason(error, "Gone", 410);
 }
 
-/** The reason is Expired itself (a continue token that ran out), not a bare 410. */
+/** The reason is Expired itself (an expired continue token), not a plain 410. */
 export function isResourceExpired(error: unknown): boolean {
   return statusErrorOf(error)?.reason === "Expired";
 }
@@ -270,9 +270,8 @@ export function isResourceExpired(error: unknown): boolean {
 const TOO_LARGE = "Too large resource version";
 
 /**
- * The resourceVersion asked for is one that the server has not reached yet.
- * Known in three shapes, as three generations of API servers say it; each has `details`, so that a text without them is
- * none. Mirrors client-go's reflector.
+ * The server has not reached the requested resourceVersion yet. Recognizes the answers of three generations of API
+ * servers; all of them have `details`. Mirrors client-go's reflector.
  *
  * @example
  * ```ts
@@ -286,7 +285,7 @@ export function isResourceVersionTooLarge(error: unknown): boolean {
   const found = statusErrorOf(error);
   if (found === undefined) return false;
   const { details, message = "" } = found.status;
-  // Servers of every generation send details; a text alone may come from anybody on the way.
+  // Servers of every generation send details; a text alone may come from a proxy.
   if (details === undefined) return false;
   const { causes = [] } = details;
   if (causes.some((cause) => cause.reason === "ResourceVersionTooLarge")) return true;
@@ -351,7 +350,7 @@ export function isTimeout(error: unknown): boolean {
 }
 
 /**
- * 401: the server does not know who asks.
+ * 401: the server does not know the caller.
  *
  * @example
  * ```ts
@@ -365,7 +364,7 @@ export function isUnauthorized(error: unknown): boolean {
 }
 
 /**
- * 403: the server knows who asks, and refuses.
+ * 403: the server knows the caller, and refuses.
  *
  * @example
  * ```ts
@@ -407,7 +406,7 @@ export function isConflict(error: unknown): boolean {
 }
 
 /**
- * 409: an object of that name is there.
+ * 409: an object of that name exists.
  *
  * @example
  * ```ts
@@ -421,7 +420,7 @@ export function isAlreadyExists(error: unknown): boolean {
 }
 
 /**
- * 422: the request contradicts itself, or asks for what the server does not know.
+ * 422: the request contradicts itself, or has values that the server does not know.
  *
  * @example
  * ```ts
@@ -449,7 +448,7 @@ export function isBadRequest(error: unknown): boolean {
 }
 
 /**
- * Nobody listens at the server's address.
+ * Nothing listens at the server's address.
  *
  * @example
  * ```ts

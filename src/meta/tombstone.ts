@@ -1,11 +1,11 @@
 /**
- * Deletes: seen, or inferred.
+ * Deletes: seen, or inferred from a list.
  * @module
  */
 
 /**
- * A tombstone: the object is gone, but nobody saw the delete. It was inferred from a list that no longer held it, so
- * {@linkcode DeletedFinalStateUnknown.object} is the last state the cache knew, which may be stale, or `undefined`.
+ * A tombstone: the object was deleted, and the cache did not see the delete. A list no longer had the object, so
+ * {@linkcode DeletedFinalStateUnknown.object} is the last state that the cache knew, which may be stale, or `undefined`.
  *
  * Mirrors client-go's `DeletedFinalStateUnknown`.
  *
@@ -17,11 +17,11 @@
  * ```
  */
 export class DeletedFinalStateUnknown<T> {
-  /** Always true; tells a tombstone from a delete that was seen. */
+  /** Always true; distinguishes a tombstone from a delete that was seen. */
   readonly finalStateUnknown = true as const;
   /** The object's key in the store. */
   readonly key: string;
-  /** The last known state, if there was one. */
+  /** The last known state, if there is one. */
   readonly object: T | undefined;
 
   /** Makes a tombstone for the object that had this key. */
@@ -32,7 +32,7 @@ export class DeletedFinalStateUnknown<T> {
 }
 
 /**
- * A delete that was seen: {@linkcode Deleted.object} is the object's final state, as the server sent it.
+ * A delete that the cache saw: {@linkcode Deleted.object} is the object's final state, as the server sent it.
  *
  * @example
  * ```ts
@@ -54,17 +54,17 @@ export interface Deleted<T> {
 }
 
 /**
- * What a delete handler is given: a delete that was seen, or a tombstone. `finalStateUnknown` tells which, and narrows
- * the type: `object` is surely there only when the delete was seen.
+ * The argument of a delete handler: a delete that was seen, or a tombstone. `finalStateUnknown` distinguishes them and
+ * narrows the type: `object` may be `undefined` in a tombstone only.
  *
- * Mirrors client-go's `DeletedObject`, which replaces a type assertion that was often forgotten.
+ * Mirrors client-go's `DeletedObject`, which replaces a type assertion that many handlers lacked.
  *
  * @example
  * ```ts
  * import type { DeletedObject, KubernetesObject } from "@listwatch/cache";
  * function onDelete(deleted: DeletedObject<KubernetesObject>): string {
  *   return deleted.finalStateUnknown
- *     ? `${deleted.key} is gone (last seen at ${deleted.object?.metadata?.resourceVersion ?? "?"})`
+ *     ? `${deleted.key} was deleted (last seen at ${deleted.object?.metadata?.resourceVersion ?? "?"})`
  *     : `${deleted.key} was deleted at ${deleted.object.metadata?.resourceVersion}`;
  * }
  * ```

@@ -8,7 +8,7 @@ import { type Clock, realClock, type TimerHandle } from "../util/clock.ts";
 import { compareResourceVersions } from "./resource_version.ts";
 
 /**
- * How a wait ended. `stopped`: what is waited for will not move any more.
+ * How a wait ended. `stopped`: the version will not change any more.
  */
 export type WaitEnd = "reached" | "stopped" | "aborted" | "timedOut";
 
@@ -16,7 +16,7 @@ export type WaitEnd = "reached" | "stopped" | "aborted" | "timedOut";
 export interface VersionWaitOptions {
   /** Ends the wait. */
   readonly signal?: AbortSignal | undefined;
-  /** Ends the wait after so many milliseconds; never by default. */
+  /** Ends the wait after this many milliseconds; never by default. */
   readonly timeoutMs?: number;
 }
 
@@ -26,8 +26,8 @@ interface Waiter {
 }
 
 /**
- * Those who wait until something has come to a resourceVersion. Every wait ends, whether its cause lies before it or
- * after, and leaves neither a timer nor an abort listener behind.
+ * Waits for a resourceVersion to be reached. Every wait ends, also when its cause precedes it, and leaves neither a timer
+ * nor an abort listener behind.
  */
 export class VersionWaiters {
   readonly #reached: () => string;
@@ -35,18 +35,18 @@ export class VersionWaiters {
   readonly #waiters = new Set<Waiter>();
   #isStopped = false;
 
-  /** `reached` tells where it stands: `""` before it stands anywhere. */
+  /** `reached` returns the present version; `""` before the first. */
   constructor(reached: () => string, { clock = realClock }: { readonly clock?: Clock } = {}) {
     this.#reached = reached;
     this.#clock = clock;
   }
 
-  /** How many wait. */
+  /** How many waits are open. */
   get size(): number {
     return this.#waiters.size;
   }
 
-  /** Waits for a version that can be compared. Never rejects. What was reached before is reached, stopped or not. */
+  /** Waits for a version that can be compared. Never rejects. A version that was reached before the stop stays reached. */
   wait(resourceVersion: string, options: VersionWaitOptions = {}): Promise<WaitEnd> {
     if (this.#isReached(resourceVersion)) return Promise.resolve("reached");
     if (this.#isStopped) return Promise.resolve("stopped");
@@ -70,7 +70,7 @@ export class VersionWaiters {
     });
   }
 
-  /** It has moved: ends the waits for what it has come to. */
+  /** The version has changed: ends the waits for versions that are now reached. */
   moved(): void {
     if (this.#waiters.size === 0) return; // the ordinary case, on every event
     for (const waiter of this.#waiters) {
@@ -78,7 +78,7 @@ export class VersionWaiters {
     }
   }
 
-  /** It will not move any more: ends every wait, now and from now on. */
+  /** The version will not change any more: ends every present and later wait. */
   stop(): void {
     this.#isStopped = true;
     for (const waiter of this.#waiters) waiter.end("stopped");

@@ -10,7 +10,7 @@ import type { Status } from "./status.ts";
 export const INITIAL_EVENTS_END_ANNOTATION = "k8s.io/initial-events-end";
 
 /**
- * A bookmark's object: of the watched kind, with nothing but metadata.
+ * The object of a bookmark: of the watched kind, with metadata only.
  *
  * @example
  * ```ts

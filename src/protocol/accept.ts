@@ -1,5 +1,5 @@
 /**
- * Which representation a request's `Accept` header asks for.
+ * The `Accept` header of a request.
  * @module
  */
 
@@ -11,15 +11,15 @@ export interface AcceptClause {
   readonly type: string;
   /** `json`, or `*`. */
   readonly subtype: string;
-  /** How much it is wanted, above 0 and at most 1. */
+  /** The preference, above 0 and at most 1. */
   readonly quality: number;
   /** The other parameters; names in lower case. */
   readonly parameters: ReadonlyMap<string, string>;
 }
 
 /**
- * Reads an `Accept` header: the most wanted first, a wildcard after what is named, otherwise in the header's order.
- * A clause with `q=0` is left out, and so is one that is no media type.
+ * Reads an `Accept` header: by falling quality, wildcards after named types, otherwise in the order of the header.
+ * Clauses with `q=0` and clauses that are not media types are left out.
  */
 export function parseAccept(header: string): AcceptClause[] {
   const clauses: AcceptClause[] = [];
@@ -48,11 +48,11 @@ function wildcards(clause: AcceptClause): number {
   return (clause.type === "*" ? 2 : 0) + (clause.subtype === "*" ? 1 : 0);
 }
 
-/** What was agreed on. */
+/** The representation to answer with. */
 export interface Representation {
   /** Such as `application/json`. */
   readonly mediaType: string;
-  /** What kind the answer is to be turned into (`as`, `g` and `v`): a Table, say. `undefined`: as it is. */
+  /** The kind that the answer is converted to (`as`, `g` and `v`), such as a Table. `undefined`: no conversion. */
   readonly convertTo: GroupVersionKind | undefined;
 }
 
@@ -60,14 +60,13 @@ export interface Representation {
 export interface NegotiateOptions {
   /** The media types that can be served, the default first; only `application/json` by default. */
   readonly mediaTypes?: readonly string[];
-  /** Whether the answer can be turned into this kind; never by default. */
+  /** Whether the answer can be converted to this kind; never by default. */
   readonly converts?: (kind: GroupVersionKind, mediaType: string) => boolean;
 }
 
 /**
- * Picks the representation to answer with, or `undefined` if there is none that the client accepts: 406.
- * Without a header the answer is the first media type. `sv` is never accepted, `stream` only as `watch`, any other
- * parameter is ignored.
+ * Chooses the representation to answer with; `undefined` if the client accepts none (406). Without a header it is the
+ * first media type. `sv` is never accepted, `stream` only as `watch`; other parameters are ignored.
  *
  * Mirrors apiserver's `NegotiateMediaTypeOptions`.
  */

@@ -1,5 +1,5 @@
 /**
- * A resource of the API, as discovery describes it.
+ * Descriptions of resources, as discovery has them.
  * @module
  */
 
@@ -32,7 +32,7 @@ export interface ApiResource extends GroupVersionResource {
   readonly shortNames?: readonly string[];
   /** Names for groups of resources on the command line, such as `all`. */
   readonly categories?: readonly string[];
-  /** What can be done with it; `get`, `list` and `watch` by default. */
+  /** `get`, `list` and `watch` by default. */
   readonly verbs?: readonly string[];
   /**
    * The fields that a field selector may name, as dotted paths; `metadata.name` and `metadata.namespace` by default.
@@ -40,12 +40,12 @@ export interface ApiResource extends GroupVersionResource {
   readonly fieldSelectors?: readonly string[];
 }
 
-/** The singular name of a resource: the one it says, else its kind in lower case. */
+/** The singular name of a resource; its kind in lower case by default. */
 export function singularName(resource: ApiResource): string {
   return resource.singularName ?? resource.kind.toLowerCase();
 }
 
-/** Whether a group is one of Kubernetes' own; its resources are not custom ones. */
+/** Whether a group is one of Kubernetes' own, so that its resources are not custom resources. */
 export function isBuiltinGroup(group: string): boolean {
   return BUILTIN_GROUPS.has(group);
 }

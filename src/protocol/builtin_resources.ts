@@ -1,5 +1,5 @@
 /**
- * The resources that Kubernetes itself brings.
+ * The resources of Kubernetes itself.
  * @module
  */
 
@@ -18,7 +18,7 @@ const NAMESPACE = "metadata.namespace";
 const ALL = ["all"];
 const EXTENSIONS = ["api-extensions"];
 
-// As kube-apiserver 1.36 describes them. Fields: what its conversion functions let through.
+// As kube-apiserver 1.36 describes them. Fields: those that its conversion functions accept.
 const TABLE: ReadonlyMap<string, readonly Row[]> = new Map<string, readonly Row[]>([
   ["v1", [
     ["configmaps", "ConfigMap", "Namespaced", { shortNames: ["cm"] }],
@@ -130,7 +130,7 @@ const TABLE: ReadonlyMap<string, readonly Row[]> = new Map<string, readonly Row[
 ]);
 
 /**
- * The description of a resource that Kubernetes brings, or `undefined` for any other.
+ * The description of a built-in resource, or `undefined` for every other.
  */
 export function builtinResource(gvr: GroupVersionResource): ApiResource | undefined {
   const { group, version } = gvr;
@@ -140,7 +140,7 @@ export function builtinResource(gvr: GroupVersionResource): ApiResource | undefi
 }
 
 /**
- * All resources that Kubernetes brings and this library knows, in the order that discovery lists them.
+ * All built-in resources that this library knows, in the order of discovery.
  */
 export function builtinResources(): ApiResource[] {
   const resources: ApiResource[] = [];

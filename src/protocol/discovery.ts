@@ -1,5 +1,5 @@
 /**
- * The documents in which an API server tells what it serves.
+ * The discovery documents of an API server.
  * @module
  */
 
@@ -9,7 +9,7 @@ import { negotiate } from "./accept.ts";
 import { type ApiResource, isBuiltinGroup, singularName } from "./api_resource.ts";
 import { notAcceptable } from "./statuses.ts";
 
-/** What is asked of {@linkcode answerDiscovery}. */
+/** A request for {@linkcode answerDiscovery}. */
 export interface DiscoveryRequest {
   /** The path, without a query. A slash at its end is ignored. */
   readonly path: string;
@@ -25,21 +25,21 @@ export interface DiscoveryRequest {
 export interface DiscoveryAnswer {
   readonly status: 200 | 304 | 406;
   readonly headers: Readonly<Record<string, string>>;
-  /** `null`: no body, and no Content-Type either. */
+  /** `null`: neither a body nor a Content-Type. */
   readonly body: string | null;
 }
 
 const READ_VERBS: readonly string[] = ["get", "list", "watch"];
 const JSON_TYPE = "application/json";
-// Clients decide by these parameters how the body is to be read; without them it is an old-style list.
+// By these parameters clients decide how to read the body; without them it is an old-style list.
 const AGGREGATED_TYPE = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
 
 /**
  * Answers a discovery request: `/api`, `/apis` (both plain and aggregated, as the `Accept` header asks), `/api/v1`,
- * `/apis/GROUP` and `/apis/GROUP/VERSION`. `undefined`: the path is none of them, or the group or version is unknown.
+ * `/apis/GROUP` and `/apis/GROUP/VERSION`. `undefined`: the path is another one, or the group or version is unknown.
  *
  * The order of resources and groups is the one given; versions are in Kubernetes' order of preference. Aggregated
- * documents have an `ETag`; the 304 has no Content-Type, as clients would take it for that of the document they keep.
+ * documents have an `ETag`; the 304 has no Content-Type, as clients would apply it to the document that they keep.
  */
 export function answerDiscovery(
   resources: readonly ApiResource[],
@@ -171,7 +171,7 @@ export function aggregatedDocument(resources: readonly ApiResource[]): unknown {
   };
 }
 
-// Of built-in resources an API server tells the kind only; clients take group and version from where it stands.
+// For built-in resources an API server sends the kind only; clients take group and version from its place.
 function responseKind({ group, version, kind }: ApiResource): GroupVersionKind {
   return isBuiltinGroup(group) ? { group: "", version: "", kind } : { group, version, kind };
 }

@@ -1,5 +1,5 @@
 /**
- * Reading the query of a list or a watch, as an API server does.
+ * The query of a list or a watch.
  * @module
  */
 
@@ -9,10 +9,10 @@ import { type LabelSelector, parseLabelSelector } from "../meta/labels.ts";
 import type { ListOptions } from "../meta/list_watch.ts";
 import { newStatus, type Status, type StatusCause } from "../meta/status.ts";
 
-/** A query that makes sense. */
+/** A valid query. */
 export interface ListQuery {
   readonly ok: true;
-  /** Whether a watch is asked for. */
+  /** Whether the request is a watch. */
   readonly watch: boolean;
   /** The options, without those that are absent, empty or have no effect (`limit=0`, `limit=-1`). */
   readonly options: ListOptions;
@@ -22,7 +22,7 @@ export interface ListQuery {
   readonly fields: FieldSelector | undefined;
 }
 
-/** A query that is refused; the status is the answer. */
+/** A refused query; the status is the answer. */
 export interface ListQueryRefusal {
   readonly ok: false;
   readonly status: Status;
@@ -34,17 +34,17 @@ export interface ListQueryOptions {
   readonly watch?: boolean;
   /** The fields a `fieldSelector` may name; `metadata.name` and `metadata.namespace` by default. */
   readonly selectableFields?: readonly string[];
-  /** What a query may cost; without a limit by default, as an API server has none. */
+  /** Limits of the cost of a query; none by default, as in an API server. */
   readonly limits?: ListQueryLimits;
 }
 
-/** What a query may cost. */
+/** Limits of the cost of a query. */
 export interface ListQueryLimits {
-  /** How many requirements a selector may have. */
+  /** The most requirements of a selector. */
   readonly maxRequirements: number;
-  /** How many values the requirements of a selector may have in all. */
+  /** The most values of all requirements of a selector together. */
   readonly maxValues: number;
-  /** How long the text of a selector may be. */
+  /** The most characters of a selector. */
   readonly maxTextLength: number;
 }
 
@@ -52,12 +52,12 @@ const DEFAULT_FIELDS: readonly string[] = ["metadata.name", "metadata.namespace"
 
 /**
  * Reads and checks the query of a list or watch request. Unknown parameters (`timeout`, `pretty`) are ignored, and of a
- * parameter that is repeated the first one counts. A watch from no resourceVersion or from `0` is given
- * `sendInitialEvents` unless it says otherwise, as API servers do since 1.34.
+ * repeated parameter the first one counts. A watch without a resourceVersion or from `0` gets `sendInitialEvents` unless
+ * the query sets it, as in API servers since 1.34.
  *
  * A malformed number, selector or resourceVersion is refused with 400, options that contradict each other with 422.
- * Mirrors apiserver's decoding and `ValidateListOptions`, and its texts; also in that a malformed resourceVersion of a
- * watch is refused with 500, without a reason.
+ * Mirrors apiserver's decoding and `ValidateListOptions` with their texts, and that a malformed resourceVersion of a watch
+ * is refused with 500, without a reason.
  */
 export function parseListQuery(
   searchParams: URLSearchParams,
@@ -96,7 +96,7 @@ export function parseListQuery(
   }
 }
 
-/** The query as it came, numbers and booleans decoded. */
+/** The query with numbers and booleans decoded. */
 interface RawQuery {
   readonly resourceVersion: string;
   readonly resourceVersionMatch: string;
@@ -140,19 +140,19 @@ function checkCost(
   if (values.length > maxRequirements) {
     throw new RangeError(
       `the ${kind} selector has ${values.length} requirements, and at most ${maxRequirements} are accepted ` +
-        "here; select less narrowly, and filter what comes",
+        "here; select more objects, and filter the answer",
     );
   }
   const count = values.reduce((sum, ofOne) => sum + ofOne, 0);
   if (count > maxValues) {
     throw new RangeError(
       `the ${kind} selector has ${count} values, and at most ${maxValues} are accepted here; ` +
-        "select less narrowly, and filter what comes",
+        "select more objects, and filter the answer",
     );
   }
 }
 
-/** Whether a query asks for a watch, whatever else is wrong with it. */
+/** Whether a query asks for a watch, also if the query is not valid. */
 export function wantsWatch(searchParams: URLSearchParams): boolean {
   return boolean(searchParams, "watch") ?? false;
 }
@@ -174,10 +174,10 @@ function integer(params: URLSearchParams, name: string): number | undefined {
   return Number(number);
 }
 
-// Leading zeros included; to make a number of very many digits takes long.
+// Leading zeros included; it takes long to make a number of very many digits.
 const MAX_DIGITS = 1_000;
 
-/** What is quoted in an answer: of a long text the beginning. */
+/** The beginning of a long text, to quote it in an answer. */
 function shortened(text: string): string {
   return text.length <= MAX_DIGITS ? text : `${text.slice(0, MAX_DIGITS)}...`;
 }
@@ -302,7 +302,7 @@ function checkFields(selector: FieldSelector, selectable: readonly string[], isD
 
 function listOptions(query: RawQuery, watch: boolean): ListOptions {
   const { labelSelector, fieldSelector, continue: token, timeoutSeconds } = query;
-  // Decimal text without leading zeros, so that versions compare as text.
+  // Without leading zeros, so that versions can be compared as text.
   const resourceVersion = query.resourceVersion.replace(/^0+(?=[0-9])/, "");
   const isFromStart = resourceVersion === "" || resourceVersion === "0";
   const isLegacyWatch = watch && isFromStart && query.sendInitialEvents === undefined;

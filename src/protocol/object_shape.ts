@@ -9,7 +9,7 @@ import { newStatus, type Status } from "../meta/status.ts";
 import { negotiate } from "./accept.ts";
 import type { ApiResource } from "./api_resource.ts";
 
-/** What the objects of an answer are turned into. */
+/** What the objects of an answer are converted to. */
 export type ObjectShape =
   | { readonly kind: "object" }
   | { readonly kind: "Table" | "PartialObjectMetadata"; readonly apiVersion: MetaVersion };
@@ -19,7 +19,7 @@ export type MetaVersion = "meta.k8s.io/v1" | "meta.k8s.io/v1beta1";
 
 const META_VERSIONS: ReadonlySet<string> = new Set<MetaVersion>(["meta.k8s.io/v1", "meta.k8s.io/v1beta1"]);
 
-/** What is asked of {@linkcode negotiateShape}. */
+/** A request for {@linkcode negotiateShape}. */
 export interface ShapeRequest {
   /** The `Accept` header. */
   readonly accept: string | null | undefined;

@@ -1,5 +1,5 @@
 /**
- * The values that field selectors look at.
+ * The values of the fields that field selectors name.
  * @module
  */
 
@@ -11,7 +11,7 @@ export type SelectableFields = (object: unknown) => FieldGetter;
 
 type Special = (object: unknown) => string;
 
-// Fields whose selectable value is not simply what stands at their path.
+// Fields whose selectable value is not the value at their path.
 const SPECIAL: ReadonlyMap<string, ReadonlyMap<string, Special>> = new Map([
   ["pods", special({ "spec.hostNetwork": orFalse("spec.hostNetwork"), "status.podIP": podIP })],
   ["nodes", special({ "spec.unschedulable": orFalse("spec.unschedulable") })],
@@ -21,15 +21,15 @@ const SPECIAL: ReadonlyMap<string, ReadonlyMap<string, Special>> = new Map([
 ]);
 
 /**
- * How field selectors read the objects of a resource: a field is a dotted path (`spec.nodeName`), its value a text;
- * absent ones are empty. Some built-in fields have a default or another source, as in the API server.
+ * How field selectors read the objects of a resource: a field is a dotted path (`spec.nodeName`), its value a text; absent
+ * fields are empty. Some built-in fields have a default or another source, as in the API server.
  */
 export function selectableFields(of: GroupVersionResource): SelectableFields {
   const specials = SPECIAL.get(of.group === "" ? of.resource : `${of.group}/${of.resource}`);
   return (object) => (field) => specials?.get(field)?.(object) ?? text(valueAt(object, field));
 }
 
-/** What stands at a dotted path; only own properties count. */
+/** The value at a dotted path; only own properties count. */
 function valueAt(object: unknown, path: string): unknown {
   let value = object;
   for (const name of path.split(".")) {

@@ -1,5 +1,5 @@
 /**
- * Waiting that can be called off.
+ * Waits that an `AbortSignal` ends.
  * @module
  */
 
@@ -38,7 +38,7 @@ export function sleep(ms: number, options: SleepOptions = {}): Promise<void> {
 }
 
 /**
- * Sleeps, and tells whether it slept to the end: `false` if the signal ended it.
+ * Sleeps; returns `false` if the signal ended the sleep.
  */
 export async function sleepUnlessAborted(ms: number, options: SleepOptions): Promise<boolean> {
   try {
@@ -52,7 +52,7 @@ export async function sleepUnlessAborted(ms: number, options: SleepOptions): Pro
 
 /**
  * Settles as `promise` does, or rejects with the signal's reason when it is aborted first.
- * The promise itself goes on; a late rejection of it is swallowed.
+ * The promise itself continues; its later rejection is swallowed.
  */
 export function abortable<T>(promise: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
   if (signal === undefined) return promise;
@@ -68,9 +68,9 @@ export function abortable<T>(promise: Promise<T>, signal: AbortSignal | undefine
 }
 
 /**
- * Calls `callback` once when the signal is aborted, at once if it is already.
+ * Calls `callback` once when the signal is aborted; at once if it already is.
  *
- * @returns A function that takes the callback back.
+ * @returns A function that removes the callback.
  */
 export function onAbort(signal: AbortSignal, callback: () => void): () => void {
   if (signal.aborted) {
@@ -81,7 +81,7 @@ export function onAbort(signal: AbortSignal, callback: () => void): () => void {
   return () => signal.removeEventListener("abort", callback);
 }
 
-/** A controller that follows a parent signal, and lets go of it. */
+/** A controller that follows a parent signal until it is unlinked. */
 export interface LinkedAbort {
   /** Aborted with the parent, or by {@linkcode LinkedAbort.abort}. */
   readonly signal: AbortSignal;
@@ -92,8 +92,8 @@ export interface LinkedAbort {
 }
 
 /**
- * A new abort signal that follows `parent`. Unlike `AbortSignal.any` it can be unlinked, so that a program that opens
- * thousands of watches under one signal does not collect thousands of listeners.
+ * A new abort signal that follows `parent`. Unlike `AbortSignal.any` it can be unlinked, so that thousands of watches under
+ * one signal leave no listeners behind.
  */
 export function linkedAbort(parent: AbortSignal | undefined): LinkedAbort {
   const controller = new AbortController();

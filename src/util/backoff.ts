@@ -20,18 +20,18 @@ import { requireNumbers } from "./require_number.ts";
 export interface BackoffParameters {
   /** The first delay, in milliseconds, before jitter. */
   readonly durationMs: number;
-  /** What the delay is multiplied by at each step; 0, the default, leaves it as it is. */
+  /** The factor of each step; 0, the default, keeps the delay as it is. */
   readonly factor?: number;
   /** Each delay grows by a random part of up to `jitter` times itself; 0 by default. Jitter does not add up. */
   readonly jitter?: number;
-  /** How many steps may change the delay; after them it stays. Without end by default. */
+  /** How many steps may change the delay; after them it is constant. Unlimited by default. */
   readonly steps?: number;
   /** The largest delay, in milliseconds, before jitter; 0, the default, means none. Reaching it uses up the steps. */
   readonly capMs?: number;
 }
 
 /**
- * Where randomness comes from: a number from 0 (included) to 1 (excluded), such as `Math.random` gives.
+ * A source of random numbers from 0 (included) to 1 (excluded), such as `Math.random`.
  *
  * @example
  * ```ts
@@ -41,7 +41,7 @@ export interface BackoffParameters {
  */
 export type Random = () => number;
 
-// What no timer or date survives; keeps an uncapped backoff from becoming infinite, and a jittered one NaN.
+// Longer than any timer or date; keeps an uncapped backoff from becoming infinite, and a jittered one from NaN.
 const LONGEST_MS = Number.MAX_SAFE_INTEGER;
 
 /**
@@ -106,16 +106,16 @@ export class Backoff {
  * ```
  */
 export interface BackoffManagerOptions {
-  /** Tells when to start again. */
+  /** Measures the time until the reset. */
   readonly clock: Clock;
-  /** The randomness of jitter. */
+  /** The random numbers of jitter. */
   readonly random: Random;
   /** After how many milliseconds the delays start again at the first; 0 = the first delay every time. */
   readonly resetMs: number;
   /**
-   * What the time is measured from. `interval`: the start or the last reset, so that it resets every `resetMs` even
-   * while failures go on, as `wait.Backoff.DelayWithReset` does. `quiet`: the last delay asked for, so that it resets
-   * only after nothing failed for that long, as `wait.NewExponentialBackoffManager` did. `interval` by default.
+   * The start of the measured time. `interval`: the start or the last reset, so that the delays reset every `resetMs` even
+   * while failures continue, as in `wait.Backoff.DelayWithReset`. `quiet`: the last delay, so that they reset only after
+   * that time without a failure, as in `wait.NewExponentialBackoffManager`. `interval` by default.
    */
   readonly resetAfter?: "interval" | "quiet";
 }
@@ -167,7 +167,7 @@ export class BackoffManager {
     return this.#backoff.step();
   }
 
-  /** Starts again at the first delay: the caller knows that all is well. */
+  /** Starts again at the first delay, after a success. */
   reset(): void {
     this.#backoff.reset();
     this.#startMs = monotonicNow(this.#options.clock);
@@ -185,9 +185,9 @@ export class BackoffManager {
  * ```
  */
 export interface ReflectorBackoffOptions {
-  /** Tells when to start again. */
+  /** Measures the time until the reset. */
   readonly clock: Clock;
-  /** The randomness of jitter. */
+  /** The random numbers of jitter. */
   readonly random: Random;
   /** Other delays than the default; the reset stays. */
   readonly backoff?: BackoffParameters;
@@ -201,11 +201,11 @@ const REFLECTOR_RESET_MS = 120_000;
 
 /**
  * The delays of a reflector: 0.8, 1.6, 3.2, ... 12.8, 15 seconds, each stretched at random to less than its double, so
- * that none is longer than 30 seconds; from the start again when no delay was asked for in two minutes.
+ * that none is longer than 30 seconds. They start again after two minutes without a failure.
  *
  * Mirrors the backoff of client-go's `NewReflector`. There the delays grow to 30 seconds before they are stretched, so
- * that a server that is back may wait for a minute. Upstream resets every two minutes, quiet or not, since v0.36; this
- * waits for quiet, as it did before, so that a lasting outage is not met with a burst every two minutes.
+ * that a recovered server may wait for a minute. Since v0.36 client-go resets every two minutes even while failures
+ * continue; this backoff resets after two quiet minutes, so that a lasting outage causes no burst every two minutes.
  *
  * @throws {RangeError} A parameter of `backoff` is negative or not a number.
  *

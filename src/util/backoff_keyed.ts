@@ -25,24 +25,24 @@ export interface KeyedBackoffOptions {
   readonly clock: Clock;
   /** Each delay grows by a random part of up to this many times the one before; 0 by default. */
   readonly jitter?: number;
-  /** The randomness of jitter; needed when there is any. */
+  /** The random numbers of jitter; required with `jitter`. */
   readonly random?: Random;
-  /** Whether an entry is too old to count; when the event is more than twice `maxMs` after the last by default. */
+  /** Whether an entry is too old; by default if the event is more than twice `maxMs` after the last one. */
   readonly hasExpired?: (eventTimeMs: number, lastUpdateMs: number, maxMs: number) => boolean;
 }
 
 interface Entry {
   readonly delayMs: number;
-  /** When it failed last, on the monotonic clock. */
+  /** The time of the last failure, on the monotonic clock. */
   readonly lastUpdateMs: number;
 }
 
 /**
- * A growing delay for each of many things: doubled by each failure, forgotten after twice the largest delay.
- * Entries stay until {@linkcode KeyedBackoff.gc} or {@linkcode KeyedBackoff.reset}: call `gc` now and then.
+ * A growing delay per key: doubled by each failure, expired after twice the largest delay. Entries stay until
+ * {@linkcode KeyedBackoff.gc} or {@linkcode KeyedBackoff.reset}: call `gc` regularly.
  *
- * The times of events are the caller's, read from the wall clock (`clock.now()`) shortly before. What lies between a
- * failure and now is measured by the monotonic clock, so that setting the wall clock neither prolongs nor ends a delay.
+ * The caller reads the times of events from the wall clock (`clock.now()`). The time since a failure is measured by the
+ * monotonic clock, so that a change of the wall clock neither prolongs nor ends a delay.
  *
  * Mirrors client-go's `flowcontrol.Backoff`.
  *
@@ -88,7 +88,7 @@ export class KeyedBackoff {
     return this.#entries.get(id)?.delayMs ?? 0;
   }
 
-  /** Takes note of a failure at `eventTimeMs`: the first delay, or double the one before. */
+  /** Records a failure at `eventTimeMs`: the first delay, or double the previous one. */
   next(id: string, eventTimeMs: number): void {
     const { initialMs, maxMs, jitter = 0, random = () => 0, clock } = this.#options;
     const previous = this.#entries.get(id);
@@ -104,7 +104,7 @@ export class KeyedBackoff {
     if (entry === undefined) return false;
     const { clock } = this.#options;
     const sinceMs = clock.now() - eventTimeMs;
-    // An event in the future: the wall clock was set back since. It is no younger than the failure that is known.
+    // An event in the future: the wall clock was set back meanwhile. The event is not younger than the last failure.
     return (sinceMs < 0 ? monotonicNow(clock) - entry.lastUpdateMs : sinceMs) < entry.delayMs;
   }
 
@@ -114,12 +114,12 @@ export class KeyedBackoff {
     return entry !== undefined && eventTimeMs - this.#onWallClock(entry) < entry.delayMs;
   }
 
-  /** Forgets `id`. */
+  /** Removes the entry of `id`. */
   reset(id: string): void {
     this.#entries.delete(id);
   }
 
-  /** Forgets every entry that has expired by now. */
+  /** Removes every expired entry. */
   gc(): void {
     const nowMs = this.#options.clock.now();
     for (const [id, entry] of this.#entries) {
@@ -132,7 +132,7 @@ export class KeyedBackoff {
     return entry === undefined || this.#hasExpired(eventTimeMs, this.#onWallClock(entry)) ? undefined : entry;
   }
 
-  /** When an entry failed last, as the wall clock would have shown it if it had stood then as it stands now. */
+  /** The time of the last failure on the wall clock as it is set now. */
   #onWallClock({ lastUpdateMs }: Entry): number {
     const { clock } = this.#options;
     return lastUpdateMs + clock.now() - monotonicNow(clock);

@@ -1,10 +1,10 @@
 /**
- * Time as an argument: the one place where the library touches timers and the system clock.
+ * Clocks: the only file of the library that uses timers and the system clock.
  * @module
  */
 
 /**
- * What {@linkcode Clock.setTimeout} returns; opaque, to be handed to {@linkcode Clock.clearTimeout}.
+ * What {@linkcode Clock.setTimeout} returns; opaque, an argument of {@linkcode Clock.clearTimeout}.
  *
  * @example
  * ```ts
@@ -16,10 +16,10 @@
 export type TimerHandle = unknown;
 
 /**
- * A source of time. Every part that waits or measures takes one, so that a test can drive time by hand.
+ * A source of time. Every part that waits or measures accepts one, so that a test can control time.
  *
- * It has two clocks, as every operating system has. The wall clock tells people when something happened; it may be set
- * back or forward at any time. The monotonic clock measures durations: timeouts, delays, ages.
+ * It has two clocks, as operating systems have. The wall clock is for timestamps; it may be set back or forward at any
+ * time. The monotonic clock measures durations: timeouts, delays, ages.
  *
  * Mirrors `k8s.io/utils/clock`, where each `time.Time` carries both readings.
  *
@@ -31,10 +31,10 @@ export type TimerHandle = unknown;
  * ```
  */
 export interface Clock {
-  /** The wall clock: milliseconds since the Unix epoch. For timestamps; it may be set back or forward. */
+  /** The wall clock: milliseconds since the Unix epoch. For timestamps. */
   now(): number;
   /**
-   * The monotonic clock: milliseconds since some fixed moment, which never go back. Only differences mean something.
+   * The monotonic clock: milliseconds since a fixed moment, never decreasing. Only differences have a meaning.
    * A clock without it measures durations by {@linkcode Clock.now}.
    */
   monotonicNow?(): number;
@@ -63,7 +63,7 @@ export const realClock: Clock = {
   clearTimeout: (handle) => clearTimeout(handle as number),
 };
 
-/** The monotonic time of a clock, in milliseconds: for durations. Its wall time where it has nothing better. */
+/** The monotonic time of a clock, in milliseconds, for durations; its wall time if it has no monotonic clock. */
 export function monotonicNow(clock: Clock): number {
   return clock.monotonicNow === undefined ? clock.now() : clock.monotonicNow();
 }
@@ -75,10 +75,10 @@ interface FakeTimer {
 }
 
 /**
- * A clock that stands still until it is told to move.
+ * A clock that only a test moves.
  *
  * Timers fire in the order of their due times (ties: in the order they were set), and see `now()` equal to their
- * due time; tasks they start run before the next timer fires. Both clocks of it move together, until
+ * due time; tasks they start run before the next timer fires. Its two clocks move together, until
  * {@linkcode FakeClock.setWallClock} sets one of them.
  *
  * Mirrors `k8s.io/utils/clock/testing.FakeClock`.
@@ -103,7 +103,7 @@ export class FakeClock implements Clock {
   #nextId = 1;
   readonly #timers = new Map<number, FakeTimer>();
 
-  /** @param startMs What both clocks show until time is moved; 0 by default. */
+  /** @param startMs The first time of both clocks; 0 by default. */
   constructor(startMs = 0) {
     this.#nowMs = startMs;
   }
@@ -119,8 +119,8 @@ export class FakeClock implements Clock {
   }
 
   /**
-   * Sets the wall clock, forward or back, as NTP or an administrator does, and as a computer that was suspended does.
-   * The monotonic clock and the timers do not notice.
+   * Sets the wall clock, forward or back, as NTP, an administrator or a resume from suspension does. The monotonic clock
+   * and the timers are not affected.
    */
   setWallClock(nowMs: number): void {
     this.#wallAheadMs = nowMs - this.#nowMs;
@@ -138,7 +138,7 @@ export class FakeClock implements Clock {
     this.#timers.delete(handle as number);
   }
 
-  /** How many timers are set and have not fired: 0 after everything was stopped cleanly. */
+  /** How many timers are pending: 0 after a clean stop. */
   get pendingTimers(): number {
     return this.#timers.size;
   }
@@ -181,8 +181,8 @@ export class FakeClock implements Clock {
 }
 
 /**
- * Gives other tasks a turn: resolves in a later turn of the event loop, whatever clock is in use. For long synchronous
- * work that must not keep timers and the network waiting.
+ * Gives other tasks a turn: resolves in a later turn of the event loop, independent of any clock. For long synchronous work
+ * that must not delay timers and the network.
  */
 export async function nextTurn(): Promise<void> {
   turnsAhead++;
@@ -190,12 +190,12 @@ export async function nextTurn(): Promise<void> {
   turnsAhead--;
 }
 
-/** How many have given way to others and have not gone on. */
+/** How many tasks wait in {@linkcode nextTurn}. */
 let turnsAhead = 0;
 
 function laterTurn(): Promise<void> {
   return new Promise<void>((resolve) => {
-    // A timer costs a millisecond even when it is due at once; Workers have nothing better.
+    // A timer costs a millisecond even when it is due at once; Workers have no alternative.
     const { setImmediate } = globalThis as { setImmediate?: (callback: () => void) => unknown };
     if (setImmediate === undefined) setTimeout(resolve, 0);
     else setImmediate(resolve);
@@ -203,8 +203,8 @@ function laterTurn(): Promise<void> {
 }
 
 /**
- * Lets every task that is ready run: macrotasks, so that streams and fetch in the same process move too, and so many that
- * long work which gives way now and then is over.
+ * Runs every task that is ready. It waits for macrotasks, so that streams and fetch in the same process advance, and for
+ * enough of them that long work in steps is finished.
  */
 export async function settle(): Promise<void> {
   for (let i = 0; i < SETTLING_TURNS || (turnsAhead > 0 && i < MOST_TURNS); i++) await laterTurn();
@@ -213,5 +213,5 @@ export async function settle(): Promise<void> {
 /** A request over a socket of this process takes several turns on its way through the runtime. */
 const SETTLING_TURNS = 8;
 
-/** Others in the same process may have work without end. */
+/** Other work in the process may be endless. */
 const MOST_TURNS = 10_000;

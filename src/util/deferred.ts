@@ -1,5 +1,5 @@
 /**
- * A promise that is settled from outside.
+ * Promises that are settled from outside.
  * @module
  */
 
@@ -39,7 +39,7 @@ export class Latch {
     return this.#deferred.promise;
   }
 
-  /** Opens it; again is fine. */
+  /** Opens it; has no effect if it is open. */
   open(): void {
     if (this.#open) return;
     this.#open = true;

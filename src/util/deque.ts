@@ -1,14 +1,14 @@
 /**
- * An array that is pushed at its end and shifted at its start, both in constant time.
+ * A queue on an array: push and shift in constant time.
  * @module
  */
 
-// Freed slots are given back in one slice once they are this many and more than half of the array.
+// Freed slots are released in one slice once there are this many and they are more than half of the array.
 const COMPACT_AT = 1024;
 
 /**
- * A first-in, first-out buffer. `Array.prototype.shift` moves every element; this moves an index and gives the freed
- * slots back now and then, so that a long queue costs constant time per element (amortised).
+ * A first-in, first-out buffer. `Array.prototype.shift` moves every element; this moves an index and releases the
+ * freed slots from time to time, so that a long queue costs constant time per element (amortized).
  */
 export class Deque<T> {
   #items: (T | undefined)[] = [];
@@ -28,7 +28,7 @@ export class Deque<T> {
   shift(): T | undefined {
     if (this.#head === this.#items.length) return undefined;
     const item = this.#items[this.#head];
-    this.#items[this.#head++] = undefined; // so that it can be collected
+    this.#items[this.#head++] = undefined; // so that it can be garbage-collected
     if (this.#head === this.#items.length) {
       this.#items = [];
       this.#head = 0;
@@ -50,7 +50,7 @@ export class Deque<T> {
     this.#head = 0;
   }
 
-  /** From first to last; changes made meanwhile are seen. */
+  /** From first to last; includes elements that are pushed meanwhile. */
   *[Symbol.iterator](): Iterator<T> {
     for (let i = this.#head; i < this.#items.length; i++) yield this.#items[i] as T;
   }

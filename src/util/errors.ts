@@ -1,5 +1,5 @@
 /**
- * The root of the library's own errors.
+ * The base class of the library's errors.
  * @module
  */
 
@@ -15,13 +15,13 @@
  * ```
  */
 export interface CacheErrorOptions {
-  /** What led to it. */
+  /** The error that caused this one. */
   readonly cause?: unknown;
 }
 
 /**
- * What every error class of this library extends: an `Error` with a stable {@linkcode CacheError.code}.
- * Misuse of an API is a built-in `TypeError` or `RangeError` instead.
+ * The base class of the library's errors: an `Error` with a stable {@linkcode CacheError.code}. Misuse of an API throws a
+ * built-in `TypeError` or `RangeError` instead.
  *
  * @example
  * ```ts
@@ -34,7 +34,7 @@ export interface CacheErrorOptions {
  * ```
  */
 export class CacheError extends Error {
-  /** Names the kind of error; stable across releases, unlike the message. */
+  /** The kind of error; stable across releases, unlike the message. */
   readonly code: string;
 
   /** Makes an error; used by the subclasses. */

@@ -1,16 +1,16 @@
 /**
- * Calling a user's function without being brought down by it.
+ * Calls of users' functions that may throw.
  * @module
  */
 
-/** Whether a value must be awaited: a function that was written without types may return anything. */
+/** Whether a value must be awaited: a function without types may return anything. */
 export function isThenable(value: unknown): value is PromiseLike<unknown> {
   return typeof (value as PromiseLike<unknown> | null | undefined)?.then === "function";
 }
 
 /**
- * Calls a function whose result nobody waits for. What it throws, or what the promise that it returns rejects with, goes
- * to `onError`: an `async` function passes for one that returns nothing, and its rejection would end the program.
+ * Calls a function and ignores its result. `onError` receives what it throws, and the rejection of the promise that it
+ * returns: an `async` function is assignable to one that returns nothing, and its rejection would end the program.
  */
 export function callGuarded(call: () => unknown, onError: (error: unknown) => void): void {
   try {

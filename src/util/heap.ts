@@ -10,8 +10,8 @@ interface Entry<K, T> {
 }
 
 /**
- * Items by key, with the least one at hand. Setting, removing and taking cost the logarithm of the size; finding is
- * constant. Among items of which none is less than the other, any may come first.
+ * Items by key, with access to the least one. Setting, removing and popping cost the logarithm of the size; finding is
+ * constant. Among equal items any may come first.
  */
 export class KeyedHeap<K, T> {
   readonly #less: (a: T, b: T) => boolean;
@@ -23,7 +23,7 @@ export class KeyedHeap<K, T> {
     this.#less = less;
   }
 
-  /** How many items are in it. */
+  /** The number of items. */
   get size(): number {
     return this.#heap.length;
   }
@@ -59,12 +59,12 @@ export class KeyedHeap<K, T> {
     return true;
   }
 
-  /** The least item, which stays. */
+  /** The least item; it is not removed. */
   peek(): T | undefined {
     return this.#heap[0]?.item;
   }
 
-  /** Takes the least item out. */
+  /** Removes and returns the least item. */
   pop(): T | undefined {
     const least = this.#heap[0];
     if (least === undefined) return undefined;

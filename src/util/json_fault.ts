@@ -1,13 +1,13 @@
 /**
- * What is wrong with a text that is no JSON.
+ * Errors of `JSON.parse` without a quote of the text.
  * @module
  */
 
 import { errorMessage } from "./errors.ts";
 
 /**
- * What is wrong with a text that could not be parsed: at which position, or that it ends too early. The runtimes' own
- * words quote the text, which may be a Secret or a token.
+ * What is wrong with a text that is not JSON: the position, or that it ends too early. The runtimes' messages quote the
+ * text, which may be a Secret or a token.
  */
 export function jsonFault(error: unknown): string {
   const message = errorMessage(error).slice(0, 1024);

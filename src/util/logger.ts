@@ -1,12 +1,12 @@
 /**
- * Logging as an argument.
+ * Loggers.
  * @module
  */
 
 import { visibleText } from "./visible_text.ts";
 
 /**
- * Structured fields that go with a log line.
+ * Structured fields of a log line.
  *
  * @example
  * ```ts
@@ -19,7 +19,7 @@ import { visibleText } from "./visible_text.ts";
 export type LogFields = Readonly<Record<string, unknown>>;
 
 /**
- * Where log lines go. Any logger with these four methods will do.
+ * Receives log lines. Any logger with these four methods fits.
  *
  * @example
  * ```ts
@@ -33,17 +33,17 @@ export type LogFields = Readonly<Record<string, unknown>>;
  * ```
  */
 export interface Logger {
-  /** What only someone who looks for a fault wants to read. */
+  /** Details for debugging. */
   debug(message: string, fields?: LogFields): void;
-  /** What happened. */
+  /** An ordinary event. */
   info(message: string, fields?: LogFields): void;
-  /** What went wrong and is being mended. */
+  /** A failure that the library recovers from. */
   warn(message: string, fields?: LogFields): void;
-  /** What went wrong and needs someone. */
+  /** A failure that needs attention. */
   error(message: string, fields?: LogFields): void;
 }
 
-// A console quotes what is in fields, and writes a message as it is: names in it must not draw on a terminal.
+// A console escapes the fields, and writes a message as it is: names in it must not control a terminal.
 function write(method: "warn" | "error", message: string, fields: LogFields | undefined): void {
   const shown = visibleText(message, LONGEST_MESSAGE);
   if (fields === undefined) console[method](shown);
@@ -53,8 +53,8 @@ function write(method: "warn" | "error", message: string, fields: LogFields | un
 const LONGEST_MESSAGE = 8 * 1024;
 
 /**
- * Warnings and errors to the console, the rest nowhere: the default, so that nothing fails in silence. Messages are
- * written with control characters and marks of direction escaped, the first 8,192 characters of them.
+ * Writes warnings and errors to the console and drops the rest: the default, so that no failure is silent. In messages it
+ * escapes control characters and direction marks, and writes at most 8,192 characters.
  *
  * @example
  * ```ts
@@ -70,12 +70,12 @@ export const consoleLogger: Logger = {
 };
 
 /**
- * Drops every line; for tests, and for programs that watch `status()` and metrics instead.
+ * Drops every line; for tests, and for programs that read `status()` and metrics instead.
  *
  * @example
  * ```ts
  * import { silentLogger } from "@listwatch/cache";
- * silentLogger.error("nobody hears this");
+ * silentLogger.error("dropped");
  * ```
  */
 export const silentLogger: Logger = { debug: () => {}, info: () => {}, warn: () => {}, error: () => {} };

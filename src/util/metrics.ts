@@ -1,10 +1,10 @@
 /**
- * Measurements as an argument.
+ * Metrics.
  * @module
  */
 
 /**
- * What a measurement belongs to: label names and values, as Prometheus has them.
+ * The labels of a measurement: names and values, as in Prometheus.
  *
  * @example
  * ```ts
@@ -17,14 +17,14 @@
 export type MetricLabels = Readonly<Record<string, string>>;
 
 /**
- * Where measurements go: three calls that any metrics library can take. Durations are in seconds, sizes in bytes.
- * Calls are made in the turn of what is measured; they must be quick and must not throw.
+ * Receives measurements: three methods that fit any metrics library. Durations are in seconds, sizes in bytes. The
+ * methods are called in the turn of what is measured; they must be fast and must not throw.
  *
- * What is reported, by a reflector (label `name`):
+ * Measurements of a reflector (label `name`):
  *
  * | name | kind | |
  * |---|---|---|
- * | `reflector_lists_total` | counter | lists begun, streamed ones too |
+ * | `reflector_lists_total` | counter | lists started, including streamed ones |
  * | `reflector_list_duration_seconds` | histogram | from the request to the store write |
  * | `reflector_items_per_list` | histogram | objects in a list |
  * | `reflector_list_bytes_total`, `reflector_watch_bytes_total` | counter | bytes of bodies, before they are decoded |
@@ -33,19 +33,19 @@ export type MetricLabels = Readonly<Record<string, string>>;
  * | `reflector_events_total` (`type`) | counter | events applied |
  * | `reflector_relists_total` (`reason`) | counter | cycles after the first, by what ended the one before |
  * | `reflector_reconnects_total` (`reason`) | counter | watches opened again without a list |
- * | `reflector_quarantined_total` | counter | objects set aside |
- * | `reflector_last_contact_timestamp_seconds` | gauge | when the server was last heard of; the lag is the time since |
+ * | `reflector_quarantined_total` | counter | quarantined objects |
+ * | `reflector_last_contact_timestamp_seconds` | gauge | time of the last sign of life from the server; the lag is the time since then |
  *
- * by an informer (label `name`):
+ * Measurements of an informer (label `name`):
  *
  * | name | kind | |
  * |---|---|---|
  * | `informer_sync_duration_seconds` | histogram | from the start to the whole first list in the store |
- * | `informer_repeated_events_total` | counter | events that were sent again, by `type`, and stepped over |
+ * | `informer_repeated_events_total` | counter | events that were sent again and skipped, by `type` |
  * | `informer_objects` | gauge | objects in the store |
- * | `informer_store_resource_version` | gauge | where the store stands: the last 15 digits |
- * | `informer_processing_latency_seconds` | histogram | from a queued delta to its end |
- * | `informer_handler_backlog` (`handler`) | gauge | notifications that wait |
+ * | `informer_store_resource_version` | gauge | the version of the store: its last 15 digits |
+ * | `informer_processing_latency_seconds` | histogram | from the queueing of a delta to its end |
+ * | `informer_handler_backlog` (`handler`) | gauge | waiting notifications |
  * | `informer_handler_duration_seconds` (`handler`) | histogram | one call of a handler |
  *
  * @example

@@ -1,23 +1,23 @@
 /**
- * Numbers among options.
+ * Checks of numbers in options.
  * @module
  */
 
-/** What a number must be. */
+/** What is allowed. */
 export interface NumberRule {
-  /** The least that it may be; 0 by default. */
+  /** The least value; 0 by default. */
   readonly least?: number;
-  /** Whether it may be without end; no by default. */
+  /** Whether `Infinity` is allowed; not by default. */
   readonly mayBeInfinite?: boolean;
 }
 
 /**
- * Refuses numbers that make no sense: `NaN` most of all, which compares as nothing and so turns a limit off, or a loop.
- * What is `undefined` was left out, and is fine.
+ * Refuses invalid numbers: above all `NaN`, which fails every comparison and so turns off a limit or a loop. `undefined` is
+ * allowed.
  *
- * @param what What cannot be done with such a number, such as `parallelize`.
+ * @param what The operation, for the error text, such as `parallelize`.
  *
- * @throws {RangeError} One of them is not a number, less than `least`, or infinite where that has no meaning.
+ * @throws {RangeError} A value is not a number, less than `least`, or infinite where that is not allowed.
  */
 export function requireNumbers(
   what: string,

@@ -1,5 +1,5 @@
 /**
- * Retrying until it has gone on for too long.
+ * Retries with a deadline.
  * @module
  */
 
@@ -33,7 +33,7 @@ export interface RetryWithDeadlineOptions {
 }
 
 /**
- * Says whether to try again, given the errors so far: yes for some time after the first of a series of errors.
+ * Decides whether to retry after errors: yes for some time after the first of a series of errors.
  *
  * Mirrors client-go's `cache.NewRetryWithDeadline`.
  *
@@ -55,7 +55,7 @@ export class RetryWithDeadline {
   #lastErrorMs: number | undefined;
 
   /**
-   * Makes one that has seen no error.
+   * Makes one without errors.
    *
    * @throws {RangeError} A number is `NaN`.
    */
@@ -65,7 +65,7 @@ export class RetryWithDeadline {
     this.#options = options;
   }
 
-  /** Takes note of an error. */
+  /** Records an error. */
   after(error: unknown): void {
     const { isRetryable, clock, minResetMs } = this.#options;
     if (!isRetryable(error)) return;
@@ -78,8 +78,8 @@ export class RetryWithDeadline {
   }
 
   /**
-   * Whether to try again: the series of errors began at most `maxRetryMs` ago. A series that has gone on for longer is
-   * forgotten, so that the next error begins a new one. Without any error the answer is no.
+   * Whether to retry: the series of errors started at most `maxRetryMs` ago. A longer series is dropped, so that the next
+   * error starts a new one. Without an error the result is `false`.
    */
   shouldRetry(): boolean {
     const { maxRetryMs, clock } = this.#options;

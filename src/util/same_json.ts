@@ -1,15 +1,15 @@
 /**
- * Whether two JSON values are the same.
+ * Comparison of JSON values.
  * @module
  */
 
 const MAX_DEPTH = 500;
 
 /**
- * Whether two JSON values have the same content, in whatever order their properties are. A property that is `undefined`
- * is as good as absent. What is no JSON (a `Date`, a `Map`), or nested deeper than 500 levels, is the same as itself only.
+ * Whether two JSON values are equal; the order of properties does not count, and a property that is `undefined` equals an
+ * absent one. Values that are not JSON (a `Date`, a `Map`) or nested deeper than 500 levels are equal to themselves only.
  *
- * Allocates nothing: for comparing many objects that are mostly the same.
+ * Allocates nothing, so that many objects that are mostly equal can be compared.
  */
 export function isSameJson(a: unknown, b: unknown): boolean {
   return isSame(a, b, 0);

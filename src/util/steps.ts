@@ -5,32 +5,32 @@
 
 import { type Clock, monotonicNow, nextTurn } from "./clock.ts";
 
-/** Work that pauses after each step. It is over when the generator is. */
+/** Work that pauses after each step. It is finished when the generator is. */
 export type Steps = Generator<undefined, void, undefined>;
 
-/** How many objects of a list there are to a step, where each costs a few microseconds at most. */
+/** How many objects of a list are one step, if each costs a few microseconds at most. */
 export const STEP_OBJECTS = 128;
 
-/** How much is done at a time by those who give way to others. */
+/** How much work is done per turn. */
 export interface Pace {
-  /** At most so many objects, where the clock stands still while code runs, as in deployed Workers. */
+  /** At most this many objects; for runtimes whose clock is frozen while code runs, as in deployed Workers. */
   readonly turnObjects: number;
   readonly turnMs: number;
 }
 
-/** How many objects there are to a step, so that a turn has whole steps. */
+/** How many objects are one step, so that a turn has whole steps. */
 export function stepObjectsOf({ turnObjects }: Pace): number {
   return Math.min(STEP_OBJECTS, turnObjects);
 }
 
-/** Does all that is left, in this turn. */
+/** Does the remaining work in this turn. */
 export function finish(steps: Steps): void {
   while (!steps.next().done);
 }
 
 /**
- * Does it all, giving others a turn whenever it has worked for `turnMs` on end, or done as many steps as
- * `turnObjects` objects have; in one go once the signal is aborted, so that nothing is left half done.
+ * Does the work, and gives other tasks a turn after each `turnMs`, or after the steps of `turnObjects` objects. Once the
+ * signal is aborted it does the rest in one turn, so that no work is left half done.
  */
 export async function finishInTurns(
   steps: Steps,

@@ -1,5 +1,5 @@
 /**
- * Many who each work for a while, taking turns.
+ * Turns of the event loop, one task at a time.
  * @module
  */
 
@@ -7,19 +7,19 @@ import { nextTurn } from "./clock.ts";
 import { Deque } from "./deque.ts";
 
 /**
- * Gives one after the other a turn of the event loop of its own. Those who just wait for the next turn would all get the
- * same one, and keep timers and the network waiting for the sum of what they do.
+ * Gives each task its own turn of the event loop, one after the other. Tasks that wait for the next turn without it all
+ * continue in the same turn, and delay timers and the network by the sum of their work.
  */
 export class TurnQueue {
   readonly #waiting = new Deque<() => void>();
   #isTurning = false;
 
-  /** Whether others wait for a turn. */
+  /** Whether tasks wait for a turn. */
   get isBusy(): boolean {
     return this.#isTurning;
   }
 
-  /** Resolves in a later turn of the event loop, when all who asked before have had one. */
+  /** Resolves in a later turn of the event loop, after every earlier caller had one. */
   next(): Promise<void> {
     const turn = new Promise<void>((resolve) => this.#waiting.push(resolve));
     if (!this.#isTurning) this.#turn();

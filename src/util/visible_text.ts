@@ -1,20 +1,20 @@
 /**
- * Text from elsewhere, on its way to somebody's eyes.
+ * Escapes for text that is shown to people.
  * @module
  */
 
-// What draws nothing, moves what is drawn, or turns it around: https://www.unicode.org/reports/tr36/#Bidirectional_Text_Spoofing
+// Characters that are invisible, move the cursor or change the direction: https://www.unicode.org/reports/tr36/#Bidirectional_Text_Spoofing
 const INVISIBLE = /[\p{Cc}\p{Cf}\p{Cs}\p{Co}\p{Zl}\p{Zp}\u034f\u115f\u1160\u3164\uffa0]/gu;
 
 /**
- * Text with escapes for what cannot be seen or changes how the rest is seen: control characters, marks of direction,
- * characters of no width, halves of pairs. What is longer than `maxLength` is cut, and ends with "…".
+ * Text with escapes for invisible characters and those that change how the rest is shown: control characters, direction
+ * marks, zero-width characters, unpaired surrogates. Longer text than `maxLength` is cut and ends with "…".
  */
 export function visibleText(text: string, maxLength: number): string {
-  // An escape is longer than what it stands for.
+  // An escape is longer than its character.
   const shown = text.slice(0, maxLength + 1).replace(INVISIBLE, escapeOf);
   if (shown.length <= maxLength && text.length <= maxLength) return shown;
-  // Not between the halves of a pair.
+  // Not within a surrogate pair.
   return `${shown.slice(0, maxLength - 1).replace(/[\ud800-\udbff]$/, "")}…`;
 }
 
