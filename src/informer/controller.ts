@@ -14,6 +14,7 @@ import type { ReflectorWiring } from "../reflector/reflector_wiring.ts";
 import type { ReflectorStatus } from "../reflector/status.ts";
 import { linkedAbort, onAbort } from "../util/abort.ts";
 import { type Clock, monotonicNow, nextTurn, realClock } from "../util/clock.ts";
+import type { SyncedMethod } from "../util/deferred.ts";
 import { errorMessage } from "../util/errors.ts";
 import { consoleLogger, type Logger } from "../util/logger.ts";
 import { finishInTurns, type Pace, type Steps } from "../util/steps.ts";
@@ -165,10 +166,8 @@ export class Controller<T> {
     return this.#config.queue.hasSynced();
   }
 
-  /** Resolves when {@linkcode Controller.hasSynced} becomes true. */
-  get synced(): Promise<void> {
-    return this.#config.queue.synced;
-  }
+  /** Resolves when {@linkcode Controller.hasSynced} becomes true; rejects with the signal's reason. */
+  readonly synced: SyncedMethod = (signal) => this.#config.queue.synced(signal);
 
   /** The last resourceVersion the reflector saw; `""` before the first list. */
   lastSyncResourceVersion(): string {

@@ -15,7 +15,7 @@ import { CacheError } from "../util/errors.ts";
  * import { type KubernetesObject, newCluster, NotFreshError, SharedIndexInformer } from "@listwatch/cache";
  * const pods = newCluster({ server: "http://127.0.0.1:8001" }).resource<KubernetesObject>("v1/pods");
  * const informer = new SharedIndexInformer(pods);
- * await informer.waitFor("42", { signal: AbortSignal.abort() }).catch((error) => {
+ * await informer.waitForVersion("42", { signal: AbortSignal.abort() }).catch((error) => {
  *   if (error instanceof NotFreshError) console.log(error.wanted, error.reached); // 42 (empty)
  * });
  * ```

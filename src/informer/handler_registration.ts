@@ -4,6 +4,7 @@
  */
 
 import type { FailedTry } from "../reflector/outage.ts";
+import type { SyncedMethod } from "../util/deferred.ts";
 import type { MailboxOptions } from "./mailbox.ts";
 import type { ProcessorListener } from "./processor_listener.ts";
 
@@ -46,10 +47,10 @@ export interface HandlerRegistration {
   /** Whether the informer has synced and this handler has handled every object of its initial list. */
   hasSynced(): boolean;
   /**
-   * Resolves when that becomes true; rejects with an `InformerStateError` when it never will, as the handler was taken
-   * away or the informer has stopped before.
+   * Resolves when that becomes true; rejects with the signal's reason, or with an `InformerStateError` when the handler
+   * is removed or the informer stops before.
    */
-  readonly synced: Promise<void>;
+  readonly synced: SyncedMethod;
   /** What its informer's last request failed with, while the server cannot be read: why it has not synced. */
   failure(): FailedTry | undefined;
   /** How many notifications wait for this handler. */
@@ -65,8 +66,8 @@ export function newHandlerRegistration<T>(
 ): HandlerRegistration {
   return {
     name: listener.name,
-    hasSynced: () => listener.hasSynced,
-    synced: listener.synced,
+    hasSynced: () => listener.hasSynced(),
+    synced: (signal) => listener.synced(signal),
     failure: of.failure,
     get backlog() {
       return listener.backlog;

@@ -29,3 +29,4 @@ export type { QueueContext } from "./shared_informer_options.ts";
 export type { StoreChange, StoreEvent } from "./store_event.ts";
 export { AsyncTracker, Lazy, SingleFileTracker } from "./sync_tracking.ts";
 export { type HasSynced, waitFor, type WaitForOptions } from "./wait_for_cache_sync.ts";
+export type { SyncedMethod } from "../util/deferred.ts";

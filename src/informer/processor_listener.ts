@@ -6,7 +6,7 @@
 import type { KeyFunc } from "../meta/keys.ts";
 import { DeletedFinalStateUnknown, type DeletedObject } from "../meta/tombstone.ts";
 import type { Held, Holding } from "../store/holding.ts";
-import { sleepUnlessAborted } from "../util/abort.ts";
+import { abortable, sleepUnlessAborted } from "../util/abort.ts";
 import { type Clock, monotonicNow } from "../util/clock.ts";
 import { Latch } from "../util/deferred.ts";
 import { errorMessage } from "../util/errors.ts";
@@ -71,12 +71,6 @@ export class ProcessorListener<T> {
   readonly #labels: MetricLabels;
   /** For log lines. */
   readonly name: string;
-  /**
-   * Resolves when {@linkcode ProcessorListener.hasSynced} becomes true.
-   *
-   * @throws {InformerStateError} It was stopped before.
-   */
-  readonly synced: Promise<void>;
   readonly requestedResyncPeriodMs: number;
   resyncPeriodMs: number;
   /** Whether the next resync's updates are for this listener. */
@@ -98,11 +92,6 @@ export class ProcessorListener<T> {
     });
     this.name = options.name;
     this.#labels = { name: options.informerName, handler: options.name };
-    this.synced = Promise.race([this.#tracker.synced, this.#stopped.opened]).then(() => {
-      if (this.hasSynced) return;
-      throw new InformerStateError(`Cannot wait for ${this.name}: it was stopped before it had synced`);
-    });
-    this.synced.catch(() => {}); // whoever waits for it hears of it; that nobody does is no fault
     this.requestedResyncPeriodMs = options.requestedResyncPeriodMs;
     this.resyncPeriodMs = options.resyncPeriodMs;
     this.#nextResyncMs = monotonicNow(options.clock) + options.resyncPeriodMs;
@@ -114,8 +103,21 @@ export class ProcessorListener<T> {
   }
 
   /** Whether the informer has synced, and the handler has handled every object of the initial list. */
-  get hasSynced(): boolean {
+  hasSynced(): boolean {
     return this.#tracker.hasSynced();
+  }
+
+  /**
+   * Resolves when {@linkcode ProcessorListener.hasSynced} becomes true.
+   *
+   * @throws {InformerStateError} It was stopped before.
+   * @throws The signal's reason.
+   */
+  async synced(signal?: AbortSignal): Promise<void> {
+    if (this.hasSynced()) return;
+    await abortable(Promise.race([this.#tracker.synced(), this.#stopped.opened]), signal);
+    if (this.hasSynced()) return;
+    throw new InformerStateError(`Cannot wait for ${this.name}: it was stopped before it had synced`);
   }
 
   /** Queues a notification; it is delivered in a later microtask, never in this turn of the caller. */

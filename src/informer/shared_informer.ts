@@ -28,7 +28,7 @@ import type { IndexedInSteps } from "../store/store.ts";
 import type { TransformFunc } from "../store/transform.ts";
 import { abortable, onAbort } from "../util/abort.ts";
 import { type Clock, monotonicNow, realClock } from "../util/clock.ts";
-import { Latch } from "../util/deferred.ts";
+import { Latch, type SyncedMethod } from "../util/deferred.ts";
 import { errorMessage } from "../util/errors.ts";
 import { callGuarded } from "../util/guarded.ts";
 import { consoleLogger, type Logger } from "../util/logger.ts";
@@ -201,7 +201,7 @@ export class SharedIndexInformer<T, I extends string = NoIndexNames> {
         this.#guarded("a status listener", () => listener(status));
       }
     });
-    queue.synced.then(() => {
+    queue.synced().then(() => {
       const seconds = (monotonicNow(this.#clock) - startMs) / 1_000;
       this.#options.metrics?.observe("informer_sync_duration_seconds", seconds, { name: this.#name });
       this.#hasSynced();
@@ -386,7 +386,7 @@ export class SharedIndexInformer<T, I extends string = NoIndexNames> {
    * server refused the connection, 403, 404, ...), or the signal's reason where none has failed.
    * @throws {InformerStateError} It stopped before.
    */
-  async synced(signal?: AbortSignal): Promise<void> {
+  readonly synced: SyncedMethod = async (signal) => {
     if (this.#synced.isOpen) return;
     try {
       await abortable(Promise.race([this.#synced.opened, this.#stopped.opened]), signal);
@@ -399,7 +399,7 @@ export class SharedIndexInformer<T, I extends string = NoIndexNames> {
       `Cannot wait for the informer of ${this.#name}: it stopped before it had synced` +
         (lastError === undefined ? "" : `: ${lastError.message}`),
     );
-  }
+  };
 
   /**
    * What the last request failed with, and how many have failed in this outage; `undefined` unless it runs and the
@@ -419,7 +419,10 @@ export class SharedIndexInformer<T, I extends string = NoIndexNames> {
    * @throws {NotFreshError} The signal was aborted, or the informer stopped, first: before the call or after it.
    * @throws {TypeError} It is no resourceVersion that can be compared.
    */
-  async waitFor(resourceVersion: string, options: { readonly signal?: AbortSignal } = {}): Promise<void> {
+  async waitForVersion(
+    resourceVersion: string,
+    options: { readonly signal?: AbortSignal } = {},
+  ): Promise<void> {
     await this.#reach(resourceVersion, options.signal);
   }
 

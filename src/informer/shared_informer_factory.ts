@@ -15,6 +15,7 @@ import { type ListerWatcher, newListWatch } from "../reflector/lister_watcher.ts
 import type { FailedTry } from "../reflector/outage.ts";
 import { metaNamespaceIndex } from "../store/index_func.ts";
 import type { TransformFunc } from "../store/transform.ts";
+import type { SyncedMethod } from "../util/deferred.ts";
 import { CacheSyncError, InformerStateError } from "./errors.ts";
 import { type Lister, newLister } from "./lister.ts";
 import type { Running } from "./running.ts";
@@ -201,7 +202,7 @@ export class SharedInformerFactory implements AsyncDisposable {
    * @throws {CacheSyncError} The signal was aborted, or an informer stopped, before all had; it names those that had not,
    * and says what their tries fail with.
    */
-  async synced(signal?: AbortSignal): Promise<void> {
+  readonly synced: SyncedMethod = async (signal) => {
     const failures = new Map<string, FailedTry | undefined>();
     for (const [name, hasSynced] of await this.waitForCacheSync(signal)) {
       if (!hasSynced) failures.set(name, this.#informers.get(name)?.informer.failure());
@@ -209,7 +210,7 @@ export class SharedInformerFactory implements AsyncDisposable {
     if (failures.size === 0) return;
     const endedBy = signal?.aborted ? signal.reason : new Error("an informer was stopped");
     throw new CacheSyncError([...failures.keys()].sort(), endedBy, { failures });
-  }
+  };
 
   /** Stops the informers that it started, lets no other start, and resolves when nothing is left running. */
   async shutdown(): Promise<void> {

@@ -3,7 +3,8 @@
  * @module
  */
 
-import { Latch } from "../util/deferred.ts";
+import { abortable } from "../util/abort.ts";
+import { Latch, type SyncedMethod } from "../util/deferred.ts";
 
 /**
  * Tells when an asynchronous consumer of an informer has synced: the informer has, and every item of the initial list
@@ -57,10 +58,8 @@ export class AsyncTracker<K> {
     return this.#synced.isOpen;
   }
 
-  /** Resolves when {@linkcode AsyncTracker.hasSynced} becomes true. */
-  get synced(): Promise<void> {
-    return this.#synced.opened;
-  }
+  /** Resolves when {@linkcode AsyncTracker.hasSynced} becomes true; rejects with the signal's reason. */
+  readonly synced: SyncedMethod = (signal) => abortable(this.#synced.opened, signal);
 }
 
 /**
@@ -119,10 +118,8 @@ export class SingleFileTracker {
     return this.#synced.isOpen;
   }
 
-  /** Resolves when {@linkcode SingleFileTracker.hasSynced} becomes true. */
-  get synced(): Promise<void> {
-    return this.#synced.opened;
-  }
+  /** Resolves when {@linkcode SingleFileTracker.hasSynced} becomes true; rejects with the signal's reason. */
+  readonly synced: SyncedMethod = (signal) => abortable(this.#synced.opened, signal);
 }
 
 /** Opens once the informer has synced and nothing is outstanding, and stays open. */

@@ -5,6 +5,7 @@
 
 import type { FailedTry } from "../reflector/outage.ts";
 import { abortable, linkedAbort } from "../util/abort.ts";
+import type { SyncedMethod } from "../util/deferred.ts";
 import { errorMessage } from "../util/errors.ts";
 import { consoleLogger, type Logger } from "../util/logger.ts";
 import { CacheSyncError } from "./errors.ts";
@@ -26,8 +27,8 @@ export interface HasSynced {
   readonly name?: string;
   /** Whether it has synced. */
   hasSynced(): boolean;
-  /** Resolves when it has; may reject when it never will. */
-  readonly synced: Promise<void> | ((signal?: AbortSignal) => Promise<void>);
+  /** Resolves when it has; rejects when the signal is aborted first, and may when it never will. */
+  readonly synced: SyncedMethod;
   /** What it fails with at present, and how often it has tried, where it knows. */
   failure?(): FailedTry | undefined;
 }
@@ -126,9 +127,7 @@ async function waitForAll(
 ): Promise<{ readonly unsynced: HasSynced[]; readonly cause: unknown }> {
   const link = linkedAbort(signal);
   const wait = async (one: HasSynced): Promise<void> => {
-    if (!one.hasSynced()) {
-      await (typeof one.synced === "function" ? one.synced(link.signal) : abortable(one.synced, link.signal));
-    }
+    if (!one.hasSynced()) await abortable(one.synced(link.signal), link.signal);
     onDone(one);
   };
   let cause: unknown;

@@ -5,7 +5,7 @@
 
 import { abortable } from "../util/abort.ts";
 import { type Clock, monotonicNow, realClock } from "../util/clock.ts";
-import { type Deferred, deferred, Latch } from "../util/deferred.ts";
+import { type Deferred, deferred, Latch, type SyncedMethod } from "../util/deferred.ts";
 import { consoleLogger, type Logger } from "../util/logger.ts";
 import { FIFOClosedError } from "./errors.ts";
 import type { PopOptions, PopProcessFunc, SyncProcessFunc } from "./queue.ts";
@@ -33,19 +33,10 @@ export class Waiters {
  * Whether the items of the first list were popped: populated, and none of them left. Latched once true.
  */
 export class InitialPopulation {
-  readonly #latch = new Latch();
+  /** Open once the first list was popped. */
+  readonly latch: Latch = new Latch();
   #populated = false;
   #remaining = 0;
-
-  /** Whether it has synced. */
-  get hasSynced(): boolean {
-    return this.#latch.isOpen;
-  }
-
-  /** Resolves when it has. */
-  get synced(): Promise<void> {
-    return this.#latch.opened;
-  }
 
   /** How many items of the first list are queued or in process. */
   get remaining(): number {
@@ -74,7 +65,7 @@ export class InitialPopulation {
   }
 
   #check(): void {
-    if (this.#populated && this.#remaining === 0) this.#latch.open();
+    if (this.#populated && this.#remaining === 0) this.latch.open();
   }
 }
 
@@ -337,13 +328,11 @@ export abstract class PoppingQueue<I> {
    * Stays true once it is.
    */
   hasSynced(): boolean {
-    return this.population.hasSynced;
+    return this.population.latch.isOpen;
   }
 
-  /** Resolves when {@linkcode PoppingQueue.hasSynced} becomes true. */
-  get synced(): Promise<void> {
-    return this.population.synced;
-  }
+  /** Resolves when {@linkcode PoppingQueue.hasSynced} becomes true; rejects with the signal's reason. */
+  readonly synced: SyncedMethod = (signal) => abortable(this.population.latch.opened, signal);
 
   /** Closes the queue: what is queued can still be popped, then `pop` throws instead of waiting. */
   close(): void {

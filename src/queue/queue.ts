@@ -5,6 +5,7 @@
 
 import type { DeletedFinalStateUnknown } from "../meta/tombstone.ts";
 import type { TransformFunc } from "../store/transform.ts";
+import type { SyncedMethod } from "../util/deferred.ts";
 import type { Deltas } from "./delta.ts";
 
 /**
@@ -143,8 +144,8 @@ export interface Queue<T> extends ReflectorStore<T> {
   wait(signal?: AbortSignal): Promise<void>;
   /** Whether everything of the first `replace`, or anything before it, was popped. Stays true. */
   hasSynced(): boolean;
-  /** Resolves when {@linkcode Queue.hasSynced} becomes true. */
-  readonly synced: Promise<void>;
+  /** Resolves when {@linkcode Queue.hasSynced} becomes true; rejects with the signal's reason. */
+  readonly synced: SyncedMethod;
   /** Refuses to wait from now on: pops what is there, then throws. */
   close(): void;
   /** Whether {@linkcode Queue.close} was called. */

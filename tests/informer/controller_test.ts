@@ -41,7 +41,7 @@ describe("a controller", () => {
     const running = controller.run(abort.signal);
     assert.equal(controller.hasSynced(), false);
     await clock.advance(0);
-    await controller.synced;
+    await controller.synced();
     source.modify(named("a"));
     source.delete(named("a"));
     await clock.advance(0);

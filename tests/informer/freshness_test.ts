@@ -9,7 +9,7 @@ describe("waiting for a resource version", () => {
     await using rig = newRig();
     await rig.start();
     let reached = false;
-    const wait = rig.informer.waitFor("2").then(() => (reached = true));
+    const wait = rig.informer.waitForVersion("2").then(() => (reached = true));
     rig.source.add(named("a"));
     await rig.settle();
     assert.equal(reached, false);
@@ -22,16 +22,16 @@ describe("waiting for a resource version", () => {
     await using rig = newRig();
     rig.source.add(named("a"));
     await rig.start();
-    await rig.informer.waitFor("1");
+    await rig.informer.waitForVersion("1");
   });
 
   it("compares versions as numbers of any length", async () => {
     await using rig = newRig();
     for (let i = 0; i < 10; i++) rig.source.add(named(`o${i}`));
     await rig.start();
-    await rig.informer.waitFor("9");
+    await rig.informer.waitForVersion("9");
     await assert.rejects(
-      rig.informer.waitFor("100000000000000000000", { signal: AbortSignal.abort() }),
+      rig.informer.waitForVersion("100000000000000000000", { signal: AbortSignal.abort() }),
       NotFreshError,
     );
   });
@@ -41,7 +41,7 @@ describe("waiting for a resource version", () => {
     rig.source.add(named("a"));
     await rig.start();
     const abort = new AbortController();
-    const wait = rig.informer.waitFor("7", { signal: abort.signal });
+    const wait = rig.informer.waitForVersion("7", { signal: abort.signal });
     abort.abort(new Error("too slow"));
     await assert.rejects(wait, (error: NotFreshError) => {
       assert.equal(error.code, "NotFresh");
@@ -54,7 +54,7 @@ describe("waiting for a resource version", () => {
   it("ends with that error when the informer stops", async () => {
     const rig = newRig();
     await rig.start();
-    const wait = assert.rejects(rig.informer.waitFor("7"), NotFreshError);
+    const wait = assert.rejects(rig.informer.waitForVersion("7"), NotFreshError);
     await rig.stop();
     await wait;
   });
@@ -64,13 +64,13 @@ describe("waiting for a resource version", () => {
     rig.source.add(named("a"));
     await rig.start();
     await rig.stop();
-    await assert.rejects(rig.informer.waitFor("7"), (error: NotFreshError) => {
+    await assert.rejects(rig.informer.waitForVersion("7"), (error: NotFreshError) => {
       assert.deepEqual([error.code, error.wanted, error.reached], ["NotFresh", "7", "1"]);
       assert.match(String(error.cause), /the informer has stopped/);
       return true;
     });
     await assert.rejects(rig.informer.get("a", { notOlderThan: "7" }), NotFreshError);
-    await rig.informer.waitFor("1"); // was reached
+    await rig.informer.waitForVersion("1"); // was reached
     assert.equal(text((await rig.informer.get("a", { notOlderThan: "1" }))!), "a@1");
   });
 
@@ -78,8 +78,8 @@ describe("waiting for a resource version", () => {
     const rig = newRig();
     const signal = new CountingSignal();
     await rig.start();
-    const reached = rig.informer.waitFor("1", { signal: signal.signal });
-    const never = assert.rejects(rig.informer.waitFor("7", { signal: signal.signal }), NotFreshError);
+    const reached = rig.informer.waitForVersion("1", { signal: signal.signal });
+    const never = assert.rejects(rig.informer.waitForVersion("7", { signal: signal.signal }), NotFreshError);
     assert.equal(signal.listeners, 2);
     rig.source.add(named("a"));
     await reached;
@@ -91,8 +91,8 @@ describe("waiting for a resource version", () => {
 
   it("refuses what is no resource version", async () => {
     await using rig = newRig();
-    await assert.rejects(rig.informer.waitFor("abc"), TypeError);
-    await assert.rejects(rig.informer.waitFor(""), TypeError);
+    await assert.rejects(rig.informer.waitForVersion("abc"), TypeError);
+    await assert.rejects(rig.informer.waitForVersion(""), TypeError);
   });
 });
 

@@ -13,7 +13,7 @@ describe("a tracker of items that are handled at the same time", () => {
     assert.equal(tracker.hasSynced(), false);
     tracker.finished("a");
     assert.equal(tracker.hasSynced(), true);
-    await tracker.synced;
+    await tracker.synced();
     assert.equal(tracker.name, "writer");
   });
 
@@ -56,7 +56,7 @@ describe("a tracker of items that are handled one after the other", () => {
     assert.equal(tracker.hasSynced(), false);
     tracker.finished();
     assert.equal(tracker.hasSynced(), true);
-    await tracker.synced;
+    await tracker.synced();
     tracker.start();
     assert.equal(tracker.hasSynced(), true);
   });

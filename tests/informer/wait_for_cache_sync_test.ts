@@ -29,7 +29,7 @@ class Thing implements HasSynced {
     return this.#latch.isOpen;
   }
 
-  get synced(): Promise<void> {
+  synced(): Promise<void> {
     return this.#latch.opened;
   }
 

@@ -30,7 +30,7 @@ interface AnyQueue {
   tryPop(process: (item: unknown, isInInitialList: boolean) => void): boolean;
   wait(signal?: AbortSignal): Promise<void>;
   hasSynced(): boolean;
-  readonly synced: Promise<void>;
+  synced(): Promise<void>;
   close(): void;
   readonly isClosed: boolean;
 }
@@ -240,7 +240,7 @@ for (const [kind, make] of Object.entries(kinds)) {
       const queue = make();
       queue.add(thing("a"));
       assert.equal(queue.hasSynced(), true);
-      await queue.synced;
+      await queue.synced();
       let inInitialList: boolean | undefined;
       await queue.pop((_item, isInInitialList) => void (inInitialList = isInInitialList));
       assert.equal(inInitialList, false);
@@ -250,7 +250,7 @@ for (const [kind, make] of Object.entries(kinds)) {
       const queue = make();
       queue.replace([thing("a"), thing("b")], "1");
       let resolved = false;
-      const synced = queue.synced.then(() => void (resolved = true));
+      const synced = queue.synced().then(() => void (resolved = true));
       while (!queue.hasSynced()) {
         await turn();
         assert.equal(resolved, false);

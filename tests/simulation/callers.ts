@@ -10,7 +10,7 @@ import type { VirtualTime } from "./virtual_time.ts";
 
 /** What a caller waits for. */
 export interface Call {
-  readonly how: "synced" | "waitFor" | "get";
+  readonly how: "synced" | "waitForVersion" | "get";
   /** The resourceVersion to wait for, as a distance from the server's present one. */
   readonly ahead: number;
   /** The object that is read. */
@@ -58,8 +58,8 @@ export class Callers {
     const wanted = String(revision);
     const settled: Promise<unknown> = how === "synced"
       ? informer.synced(signal)
-      : how === "waitFor"
-      ? informer.waitFor(wanted, { signal })
+      : how === "waitForVersion"
+      ? informer.waitForVersion(wanted, { signal })
       : informer.get(key, { notOlderThan: wanted, signal }).then((object) => {
         const stored = informer.indexer.getByKey(key);
         // The store may have changed later in this turn.

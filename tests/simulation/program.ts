@@ -262,11 +262,13 @@ export class Program {
       const count = this.#stop.listeners;
       this.#violate(`the signal of its run has ${count} listeners, and had ${this.#fewestListeners}`);
     }
-    for (const how of ["waitFor", "get"] as const) this.call({ how, ahead: NEVER, key: "a/n0" });
+    for (const how of ["waitForVersion", "get"] as const) this.call({ how, ahead: NEVER, key: "a/n0" });
     this.#closed.abort();
     await this.#workers?.stop();
     await this.#end!();
-    for (const how of ["synced", "waitFor", "get"] as const) this.call({ how, ahead: NEVER, key: "a/n0" });
+    for (const how of ["synced", "waitForVersion", "get"] as const) {
+      this.call({ how, ahead: NEVER, key: "a/n0" });
+    }
   }
 
   /** Checks the reports of an outage; `failures`: how many requests failed to connect. */

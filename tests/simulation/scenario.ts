@@ -326,7 +326,7 @@ function newSteps(random: SeededRandom, making: Making): Step[] {
   const write = (): Action => (random.chance(0.7) ? put() : remove());
   const program = () => random.int(0, making.programs.length - 1);
   const call = (): Call => ({
-    how: random.pick(["synced", "waitFor", "waitFor", "get"] as const),
+    how: random.pick(["synced", "waitForVersion", "waitForVersion", "get"] as const),
     ahead: random.int(-2, 4),
     key: key(),
     ...(random.chance(0.6) && { forMs: random.pick([0, 20, 1_000, 30_000]) }),

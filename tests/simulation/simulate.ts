@@ -188,7 +188,7 @@ class World {
     for (const [index, { scope }] of this.#scenario.programs.entries()) {
       const key = `${scope.namespace || "a"}/last-${index}`;
       this.#cluster.put(scope.resource, key, { app: scope.app || "web", node: "node-1", value: 1_000 });
-      this.#programs[index].call({ how: "waitFor", ahead: 0, key }); // a program that reads its own write
+      this.#programs[index].call({ how: "waitForVersion", ahead: 0, key }); // a program that reads its own write
       if (index === 0) this.#cluster.delete(scope.resource, `${scope.namespace || "a"}/n0`);
     }
     if (await this.#converge("after a last write")) return;

@@ -139,7 +139,7 @@ export class SoakedInformer {
   async catchUp(markers: ReadonlyMap<string, string>, signal: AbortSignal): Promise<void> {
     const { namespace } = this.#options;
     const version = namespace === undefined ? newestVersion(markers.values()) : markers.get(namespace) ?? "";
-    await this.informer.waitFor(version, { signal });
+    await this.informer.waitForVersion(version, { signal });
     await eventually(() => {
       for (const { name, backlog } of this.#registrations) {
         if (backlog > 0) throw new Error(`${backlog} notifications wait for ${name}`);

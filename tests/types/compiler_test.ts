@@ -129,6 +129,25 @@ const PROGRAMS: readonly Program[] = [
     errors: [],
   },
   {
+    title:
+      "synced must be called: awaiting the method of an informer, a handler, a factory or a queue is refused",
+    code: `import { SharedInformerFactory } from "@listwatch/cache";
+           import { RealFIFO } from "@listwatch/cache/queue";
+           const informer = new SharedIndexInformer(pods);
+           const queue = new RealFIFO<Pod>({ atomicEvents: true });
+           await Promise.all([informer.synced(), queue.synced(AbortSignal.timeout(1))]);
+           await informer.synced;
+           await informer.addEventHandler({}).synced;
+           await new SharedInformerFactory(cluster).synced;
+           await queue.synced;`,
+    errors: [
+      /Type of 'await' operand/,
+      /Type of 'await' operand/,
+      /Type of 'await' operand/,
+      /Type of 'await' operand/,
+    ],
+  },
+  {
     title: "SharedIndexInformer infers the names of its indices, and refuses others",
     code:
       `const informer = new SharedIndexInformer(pods, { indexers: { byNode: (pod) => [pod.spec?.nodeName ?? ""] } });

@@ -58,7 +58,7 @@ leakTest("an informer that synced and was stopped", async () => {
   const running = informer.start();
   await informer.synced();
   server.create("v1/pods", pod("late", { namespace: "shop" }));
-  await informer.waitFor(server.resourceVersion);
+  await informer.waitForVersion(server.resourceVersion);
   await running.stop();
   assert.equal(informer.indexer.list().length, 4);
   server.close();
