@@ -93,14 +93,14 @@ export const SUITE_MUTATIONS: readonly SuiteMutation[] = [
   },
   {
     name: "store: what was patched in is put in though the store was written to meanwhile",
-    file: "src/store/replacement.ts",
+    file: "src/store/long_writes.ts",
     find: "      if (this.#content.writes !== writes) return false;\n",
     replace: "",
     test: "tests/store/replace_in_steps_test.ts",
   },
   {
     name: "store: an index function is asked about what stands in for a refused object",
-    file: "src/store/replacement.ts",
+    file: "src/store/long_writes.ts",
     find: "return this.#known(key, instead) ??\n      {",
     replace: "return {",
     test: "tests/store/replace_test.ts",

@@ -18,6 +18,8 @@ import {
 import {
   type IndexedInSteps,
   type Keyed,
+  type KeyedTransaction,
+  keyedWrites,
   type OnRejected,
   type ReplacedInSteps,
   type Replacement,
@@ -27,7 +29,6 @@ import {
   type Transaction,
 } from "./store.ts";
 import { ThreadSafeStore } from "./thread_safe_store.ts";
-import { type KeyedTransaction, keyedWrites } from "./transaction.ts";
 import { transformed, type TransformFunc } from "./transform.ts";
 
 /**

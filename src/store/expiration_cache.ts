@@ -5,9 +5,8 @@
 
 import { type KeyFunc, keyOf } from "../meta/keys.ts";
 import { type Clock, monotonicNow, realClock } from "../util/clock.ts";
-import type { Keyed, Store, Transaction } from "./store.ts";
+import { type Keyed, type KeyedTransaction, keyedWrites, type Store, type Transaction } from "./store.ts";
 import { ThreadSafeStore } from "./thread_safe_store.ts";
-import { type KeyedTransaction, keyedWrites } from "./transaction.ts";
 
 /**
  * A stored object and when it was put in.

@@ -1,9 +1,32 @@
 /**
- * What is under one value of an index.
+ * Entries of a store, and those under one value of an index.
  * @module
  */
 
-import type { Entry } from "./store_index.ts";
+/**
+ * A stored object, its key, and where the indices have it. There is one entry per object, shared by the store and all
+ * its indices, so that an update that moves no index value touches nothing but the entry.
+ */
+export interface Entry<T> {
+  readonly key: string;
+  object: T;
+  /** Written by the indices only. Remembered, so that a write asks the index functions about the new object only. */
+  places: Places<T>;
+}
+
+/** Where one index has an entry: under its one value, or under each of several, or (an empty list) nowhere. */
+export type Place<T> = IndexBucket<T> | readonly IndexBucket<T>[];
+
+/** Where each index has an entry, in the order of the indices. Never changed, only replaced. */
+export type Places<T> = readonly Place<T>[];
+
+/** An entry that is in no index yet. */
+export function newEntry<T>(key: string, object: T): Entry<T> {
+  return { key, object, places: NOWHERE };
+}
+
+/** The place of an entry that an index does not have. */
+export const NOWHERE: readonly never[] = [];
 
 /**
  * Up to this many entries a bucket is a list only. Most values of a fine-grained index (by owner, by uid) have one or

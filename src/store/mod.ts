@@ -16,9 +16,8 @@
 export { newIndexer, newStore, type StoreOptions } from "./cache.ts";
 export type { Held, HeldObject, Holding, HoldingOptions, NewHolding } from "./holding.ts";
 export type { ShortTextsOptions } from "./short_texts.ts";
-export type { Keyed, OnRejected, Store, Transaction } from "./store.ts";
+export type { Keyed, KeyedTransaction, OnRejected, Store, Transaction } from "./store.ts";
 export { ThreadSafeStore } from "./thread_safe_store.ts";
-export type { KeyedTransaction } from "./transaction.ts";
 export {
   ExpirationCache,
   type ExpirationCacheOptions,

@@ -3,10 +3,11 @@
  * @module
  */
 
-import type { ExplicitKey } from "../meta/keys.ts";
+import { type ExplicitKey, type KeyFunc, keyOf } from "../meta/keys.ts";
 import type { DeletedFinalStateUnknown } from "../meta/tombstone.ts";
+import { toError } from "../util/errors.ts";
 import { finish, type Steps } from "../util/steps.ts";
-import type { IndexFuncError } from "./errors.ts";
+import { type IndexFuncError, TransactionError } from "./errors.ts";
 import type { Indexers } from "./index_func.ts";
 
 /**
@@ -51,6 +52,25 @@ export type Keyed<T> = T | DeletedFinalStateUnknown<T> | ExplicitKey;
 export type Transaction<T> =
   | { readonly type: "Add" | "Update"; readonly object: T }
   | { readonly type: "Delete"; readonly object: Keyed<T> };
+
+/**
+ * One write of a {@linkcode ThreadSafeStore} transaction.
+ *
+ * The object of a delete is the state that the delete came with, as in {@linkcode ThreadSafeStore.deleteWithObject}.
+ *
+ * @example
+ * ```ts
+ * import { type KeyedTransaction, ThreadSafeStore } from "@listwatch/cache/store";
+ * const writes: KeyedTransaction<string>[] = [
+ *   { type: "Add", key: "a", object: "one" },
+ *   { type: "Delete", key: "b", object: undefined },
+ * ];
+ * new ThreadSafeStore<string>().transaction(writes);
+ * ```
+ */
+export type KeyedTransaction<T> =
+  | { readonly type: "Add" | "Update"; readonly key: string; readonly object: T }
+  | { readonly type: "Delete"; readonly key: string; readonly object: unknown };
 
 /**
  * Objects under the keys that a key function gives them.
@@ -162,4 +182,27 @@ export function replaceNow(replacement: Replacement): void {
 /** An indexer that can be given more indices in steps. */
 export interface IndexedInSteps<T> {
   addIndexersSteps(indexers: Indexers<T>, options?: { readonly stepObjects?: number }): Steps;
+}
+
+/** The writes of a transaction that have a key, with it; and the error to throw, once they are applied, about the others. */
+export function keyedWrites<T>(
+  keyFunc: KeyFunc,
+  writes: readonly Transaction<T>[],
+): { readonly writes: KeyedTransaction<T>[]; readonly error: TransactionError | undefined } {
+  const keyed: KeyedTransaction<T>[] = [];
+  const successfulIndices: number[] = [];
+  const errors: Error[] = [];
+  for (let i = 0; i < writes.length; i++) {
+    const write = writes[i];
+    try {
+      keyed.push({ ...write, key: keyOf(keyFunc, write.object, write.type.toLowerCase()) });
+      successfulIndices.push(i);
+    } catch (error) {
+      errors.push(toError(error));
+    }
+  }
+  const error = errors.length === 0
+    ? undefined
+    : new TransactionError(writes.length, successfulIndices, errors);
+  return { writes: keyed, error };
 }

@@ -4,30 +4,8 @@
  */
 
 import { IndexerConflictError, IndexFuncError, IndexNotFoundError } from "./errors.ts";
-import { IndexBucket } from "./index_bucket.ts";
+import { type Entry, IndexBucket, NOWHERE, type Place, type Places } from "./index_bucket.ts";
 import type { Indexers, IndexFunc, IndexValues } from "./index_func.ts";
-
-/**
- * A stored object, its key, and where the indices have it. There is one entry per object, shared by the store and all
- * its indices, so that an update that moves no index value touches nothing but the entry.
- */
-export interface Entry<T> {
-  readonly key: string;
-  object: T;
-  /** Written by the indices only. Remembered, so that a write asks the index functions about the new object only. */
-  places: Places<T>;
-}
-
-/** Where one index has an entry: under its one value, or under each of several, or (an empty list) nowhere. */
-export type Place<T> = IndexBucket<T> | readonly IndexBucket<T>[];
-
-/** Where each index has an entry, in the order of the indices. Never changed, only replaced. */
-export type Places<T> = readonly Place<T>[];
-
-/** An entry that is in no index yet. */
-export function newEntry<T>(key: string, object: T): Entry<T> {
-  return { key, object, places: NOWHERE };
-}
 
 interface Index<T> {
   readonly name: string;
@@ -321,7 +299,6 @@ export class StoreIndex<T> {
 }
 
 const NO_VALUES: Values = [];
-const NOWHERE: readonly never[] = [];
 
 /** Whether an entry that is at a place has these values. Not where the values repeat one: then it is moved, to nowhere. */
 function isAt<T>(place: Place<T>, values: readonly string[]): boolean {

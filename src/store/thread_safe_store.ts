@@ -5,14 +5,17 @@
 
 import { resourceVersionOf } from "../meta/object.ts";
 import type { Steps } from "../util/steps.ts";
-import { additionSteps } from "./index_addition.ts";
-import { BucketIterator } from "./index_bucket.ts";
+import { BucketIterator, type Entry, newEntry } from "./index_bucket.ts";
 import type { Indexers, IndexFunc, IndexValues } from "./index_func.ts";
-import { ContentReplacement, type NewContent } from "./replacement.ts";
-import { type OnRejected, type Replacement, replaceNow, type ReplaceOptions } from "./store.ts";
-import { StoreContent } from "./store_content.ts";
-import type { Entry, Values } from "./store_index.ts";
-import type { KeyedTransaction } from "./transaction.ts";
+import { additionSteps, ContentReplacement, type NewContent, type StoreContent } from "./long_writes.ts";
+import {
+  type KeyedTransaction,
+  type OnRejected,
+  type Replacement,
+  replaceNow,
+  type ReplaceOptions,
+} from "./store.ts";
+import { StoreIndex, type Values } from "./store_index.ts";
 
 /**
  * Objects by key, with indices and the resourceVersion that the content stands at.
@@ -33,11 +36,11 @@ import type { KeyedTransaction } from "./transaction.ts";
  * ```
  */
 export class ThreadSafeStore<T, I extends string = string> {
-  readonly #content: StoreContent<T>;
+  readonly #content: Content<T>;
 
   /** Makes an empty store with these indices; none by default. */
   constructor(indexers: Indexers<T, I> = {} as Indexers<T, I>) {
-    this.#content = new StoreContent<T>(indexers);
+    this.#content = new Content<T>(indexers);
   }
 
   /** How many objects are stored. */
@@ -290,6 +293,66 @@ export class ThreadSafeStore<T, I extends string = string> {
   #advance(object: unknown): void {
     const resourceVersion = resourceVersionOf(object);
     if (resourceVersion !== undefined) this.#content.resourceVersion = resourceVersion;
+  }
+}
+
+/** The entries of a store, their indices, and the resourceVersion that they have reached. */
+class Content<T> implements StoreContent<T> {
+  entries: ReadonlyMap<string, Entry<T>>;
+  index: StoreIndex<T>;
+  resourceVersion = "";
+  writes = 0;
+  indexChanges = 0;
+  readonly journals: Set<Set<string>> = new Set();
+  /** The same as `entries`. */
+  #entries: Map<string, Entry<T>>;
+
+  constructor(indexers: Indexers<T>) {
+    this.entries = this.#entries = new Map();
+    this.index = new StoreIndex<T>(indexers);
+  }
+
+  put(key: string, object: T, values: Values): T | undefined {
+    this.#wrote(key);
+    const entry = this.#entries.get(key);
+    if (entry === undefined) {
+      const added = newEntry(key, object);
+      this.#entries.set(key, added);
+      this.index.insert(added, values);
+      return undefined;
+    }
+    const old = entry.object;
+    entry.object = object;
+    this.index.move(entry, values);
+    return old;
+  }
+
+  remove(key: string): T | undefined {
+    const entry = this.#entries.get(key);
+    if (entry === undefined) return undefined;
+    this.#wrote(key);
+    this.#entries.delete(key);
+    this.index.remove(entry);
+    return entry.object;
+  }
+
+  /** Adds indices over what is stored. */
+  addIndexers(indexers: Indexers<T>): void {
+    this.index.add(indexers, this.entries);
+    this.writes++;
+    this.indexChanges++;
+  }
+
+  become(entries: Map<string, Entry<T>>, index: StoreIndex<T>): void {
+    if (index.size !== this.index.size) this.indexChanges++;
+    this.writes++;
+    this.entries = this.#entries = entries;
+    this.index = index;
+  }
+
+  #wrote(key: string): void {
+    this.writes++;
+    if (this.journals.size > 0) { for (const journal of this.journals) journal.add(key); }
   }
 }
 

@@ -1,13 +1,34 @@
 /**
- * Replacing the content of a store, in steps.
+ * Writes that take several turns: replacing the content of a store, adding indices to it.
  * @module
  */
 
 import { STEP_OBJECTS, type Steps } from "../util/steps.ts";
 import { IndexFuncError } from "./errors.ts";
+import { type Entry, newEntry } from "./index_bucket.ts";
+import type { Indexers } from "./index_func.ts";
 import type { Replacement, ReplaceOptions } from "./store.ts";
-import type { StoreContent } from "./store_content.ts";
-import { type Entry, newEntry, type Values } from "./store_index.ts";
+import { StoreIndex, type Values } from "./store_index.ts";
+
+/** The content of a store, and what a write of several turns needs to know of the other writes meanwhile. */
+export interface StoreContent<T> {
+  readonly entries: ReadonlyMap<string, Entry<T>>;
+  readonly index: StoreIndex<T>;
+  /** The resourceVersion that the content has reached. */
+  resourceVersion: string;
+  /** Grows with every change of the objects, and of the indices. */
+  readonly writes: number;
+  /** Grows when the indices are others than before. */
+  readonly indexChanges: number;
+  /** Each receives the keys of the objects that are written. */
+  readonly journals: Set<Set<string>>;
+  /** Puts an object in under these values, and returns the one it replaces. */
+  put(key: string, object: T, values: Values): T | undefined;
+  /** Removes an object, and returns it. */
+  remove(key: string): T | undefined;
+  /** Has other entries from now on, in indices of their own. */
+  become(entries: Map<string, Entry<T>>, index: StoreIndex<T>): void;
+}
 
 /** What a content is to be replaced by. */
 export interface NewContent<T> {
@@ -195,5 +216,70 @@ export class ContentReplacement<T> implements Replacement {
     return stored !== undefined && stored.object === object
       ? { object, values: index.valuesAt(stored) }
       : undefined;
+  }
+}
+
+/**
+ * Adds indices to what is stored, in steps. The last one makes them all there is; until then readers and writers find
+ * the store as it was. What is written meanwhile is taken in; if all is replaced, it is begun again.
+ *
+ * It makes a second set of entries, as a `replace` does: for its time it costs the memory of the indices once more.
+ *
+ * @throws {IndexerConflictError} A name is taken; nothing was added.
+ * @throws {IndexFuncError} An index function threw; nothing was added.
+ */
+export function* additionSteps<T>(
+  content: StoreContent<T>,
+  indexers: Indexers<T>,
+  stepObjects: number = STEP_OBJECTS,
+): Steps {
+  const added = new StoreIndex(indexers);
+  for (;;) {
+    const before = content.entries;
+    const { indexChanges } = content;
+    const isOutdated = () => content.entries !== before || content.indexChanges !== indexChanges;
+    const index = content.index.extendedCopy(indexers);
+    const entries = new Map<string, Entry<T>>();
+    const written = new Set<string>();
+    const copy = (stored: Entry<T>) => {
+      const { key, object } = stored;
+      const values = content.index.valuesAt(stored).concat(added.valuesOf(key, object, "addIndexers"));
+      const entry = entries.get(key);
+      if (entry === undefined) {
+        const first = newEntry(key, object);
+        entries.set(key, first);
+        index.insert(first, values);
+      } else {
+        entry.object = object;
+        index.move(entry, values);
+      }
+    };
+    content.journals.add(written);
+    try {
+      let step = 0;
+      for (const stored of before.values()) {
+        copy(stored);
+        if (++step % stepObjects !== 0) continue;
+        yield;
+        if (isOutdated()) break;
+      }
+      while (!isOutdated()) {
+        for (const key of written) {
+          written.delete(key);
+          const stored = before.get(key);
+          const entry = entries.get(key);
+          if (stored !== undefined) copy(stored);
+          else if (entry !== undefined) {
+            index.remove(entry);
+            entries.delete(key);
+          }
+          if (++step % stepObjects === 0) break;
+        }
+        if (written.size === 0) return content.become(entries, index);
+        yield;
+      }
+    } finally {
+      content.journals.delete(written);
+    }
   }
 }
