@@ -149,9 +149,9 @@ export const SUITE_MUTATIONS: readonly SuiteMutation[] = [
   },
   {
     name: "read API: a list shows an object as it was listed before",
-    file: "src/hono/snapshot.ts",
-    find: "  updated(): void {\n    this.#snapshot = undefined;\n  }",
-    replace: "  updated(): void {}",
+    file: "src/hono/event_log.ts",
+    find: '    this.#snapshot = undefined;\n    if (type === "added")',
+    replace: '    if (type !== "updated") this.#snapshot = undefined;\n    if (type === "added")',
     test: "tests/hono/reads_test.ts",
   },
   {
@@ -240,7 +240,7 @@ export const SUITE_MUTATIONS: readonly SuiteMutation[] = [
   },
   {
     name: "read API: a reader that stops in the middle of a list is waited for",
-    file: "src/hono/encoding.ts",
+    file: "src/hono/list.ts",
     find: "      awaitReader(controller);\n      pacer.spendText",
     replace: "      pacer.spendText",
     test: "tests/hono/readers_test.ts",

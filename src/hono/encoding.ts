@@ -1,21 +1,108 @@
 /**
- * Objects and lists as JSON, a piece at a time.
+ * Entries of the log of one resource, and their bytes, made once for all watches.
  * @module
  */
 
 import type { KubernetesObject } from "../meta/object.ts";
 import type { Held, Holding } from "../store/holding.ts";
-import type { Clock, TimerHandle } from "../util/clock.ts";
-import type { Page } from "./list.ts";
-import type { Pacer } from "./pacer.ts";
-import { newStalledError, type Reader, type Readers } from "./readers.ts";
-import { JSON_HEADERS } from "./responses.ts";
 import type { View } from "./view.ts";
 
-const encoder = new TextEncoder();
+/** One entry of the log. */
+export interface LogEntry<T> {
+  readonly type: "ADDED" | "MODIFIED" | "DELETED" | "BOOKMARK";
+  readonly key: string;
+  /** The resourceVersion of the resource once this has happened; the same for all entries of a relist. */
+  readonly position: string;
+  /** It did not move the position: whoever stands there may have seen it, or not. */
+  readonly isLate: boolean;
+  /** The present state; of a deleted object the final one. `undefined` in a bookmark. */
+  readonly object: Held<T> | undefined;
+  readonly oldObject: Held<T> | undefined;
+  /** In the entries of a relist: the position before it. What happened in between is not known. */
+  readonly gapAfter: string | undefined;
+  /** For {@linkcode EntryViews}. */
+  views: Views<T> | undefined;
+}
 
-// The whole of a list that is not larger than that goes out at once.
-const SMALL_LIST = 64 * 1024;
+/** What was made of an entry. */
+interface Views<T> {
+  object?: T;
+  oldObject?: T;
+  /** As bytes, by event type and view. */
+  readonly encoded: Map<string, Uint8Array>;
+}
+
+// Of a store that holds its objects encoded: enough for what several watches are about to read.
+const KEPT_ENTRIES = 256;
+
+/**
+ * Makes of entries what watches read, once for all of them. It is kept as long as the entry is; but where the store
+ * holds objects encoded, for the sake of memory, only that of the last few entries that were read.
+ */
+export class EntryViews<T> {
+  readonly #holding: Holding<T>;
+  /** The entries that something is kept of, the oldest first; only of encoded objects. */
+  readonly #kept = new Set<LogEntry<T>>();
+  #isBurst = false;
+
+  /** @param holding How the entries' objects are held. */
+  constructor(holding: Holding<T>) {
+    this.#holding = holding;
+  }
+
+  /** An object of an entry, to be looked at. */
+  opened(entry: LogEntry<T>, which: "object" | "oldObject"): T | undefined {
+    const held = entry[which];
+    if (held === undefined || this.#holding.holdsAsIs) return held as T | undefined;
+    const known = entry.views?.[which];
+    if (known !== undefined) return known;
+    const object = this.#holding.peek(held);
+    if (this.#kept.size < KEPT_ENTRIES || !this.#isBurst) this.#viewsOf(entry)[which] = object;
+    return object;
+  }
+
+  /** An entry as bytes; what `make` gives the first time, where a name is given for it. */
+  encoded(entry: LogEntry<T>, name: string | undefined, make: () => Uint8Array): Uint8Array {
+    if (name === undefined) return make();
+    const known = entry.views?.encoded.get(name);
+    if (known !== undefined) return known;
+    const bytes = make();
+    this.#viewsOf(entry).encoded.set(name, bytes);
+    return bytes;
+  }
+
+  /** Keeps the bytes of all entries while all watches are given the same. */
+  burst(read: () => void): void {
+    this.#isBurst = true;
+    try {
+      read();
+    } finally {
+      this.#isBurst = false;
+      this.#evict();
+    }
+  }
+
+  #viewsOf(entry: LogEntry<T>): Views<T> {
+    if (entry.views !== undefined) return entry.views;
+    if (!this.#holding.holdsAsIs) {
+      this.#kept.add(entry);
+      if (!this.#isBurst) this.#evict();
+    }
+    return entry.views = { encoded: new Map() };
+  }
+
+  #evict(): void {
+    let excess = this.#kept.size - KEPT_ENTRIES;
+    if (excess <= 0) return;
+    for (const entry of this.#kept) {
+      if (excess-- <= 0) return;
+      this.#kept.delete(entry);
+      entry.views = undefined;
+    }
+  }
+}
+
+const encoder = new TextEncoder();
 
 /** A line of a watch. */
 export function eventText(type: string, object: unknown): string {
@@ -37,114 +124,4 @@ export function heldEventText<T extends KubernetesObject>(
 /** Text as UTF-8. */
 export function encode(text: string): Uint8Array<ArrayBuffer> {
   return encoder.encode(text);
-}
-
-/** The answer to a get. */
-export function objectResponse(
-  object: KubernetesObject,
-  options: { readonly view: View; readonly pretty: boolean },
-): Response {
-  const text = JSON.stringify(options.view.one(object), null, options.pretty ? 2 : undefined);
-  return new Response(text + "\n", { headers: JSON_HEADERS });
-}
-
-/** How a list is written. */
-export interface ListResponseOptions {
-  readonly view: View;
-  readonly pretty: boolean;
-  /** How the page's objects are held. */
-  readonly holding: Holding<KubernetesObject>;
-  readonly reader: Reader;
-  readonly readers: Readers;
-  /** Where all who read take turns. */
-  readonly pacer: Pacer;
-  /** How long a large list waits for its reader. */
-  readonly writeTimeoutMs: number;
-  readonly clock: Clock;
-}
-
-/**
- * The answer to a list. A large one is encoded while it is read, so that it never is in memory as a whole; its objects
- * are those of one snapshot all the same. One that nobody goes on reading is let go.
- */
-export function listResponse(page: Page<KubernetesObject>, options: ListResponseOptions): Response {
-  const pieces = listPieces(page, options, () => SMALL_LIST);
-  const { value: text = "" } = pieces.next();
-  const next = pieces.next();
-  if (next.done) return new Response(text, { headers: JSON_HEADERS });
-  // Begins anew, so that nothing is held for whoever does not read.
-  pieces.return();
-  const { readers } = options;
-  const stream = streamOf(listPieces(page, options, () => readers.pieceLength), options);
-  return new Response(stream, { headers: JSON_HEADERS });
-}
-
-function streamOf(pieces: Generator<string, void>, options: ListResponseOptions): ReadableStream<Uint8Array> {
-  const { clock, writeTimeoutMs, pacer } = options;
-  const release = options.reader.hold();
-  let rest: Generator<string, void> | undefined = pieces;
-  let timer: TimerHandle;
-  const end = () => {
-    rest = undefined;
-    clock.clearTimeout(timer);
-    release();
-  };
-  const awaitReader = (controller: ReadableByteStreamController) => {
-    clock.clearTimeout(timer);
-    timer = clock.setTimeout(() => {
-      end();
-      controller.error(newStalledError("list", writeTimeoutMs));
-    }, writeTimeoutMs);
-  };
-  return new ReadableStream({
-    type: "bytes",
-    start: awaitReader,
-    async pull(controller) {
-      clock.clearTimeout(timer);
-      if (pacer.isDue) await pacer.rest();
-      const next = rest?.next();
-      if (next === undefined) return;
-      if (next.done) {
-        end();
-        return controller.close();
-      }
-      awaitReader(controller);
-      pacer.spendText(next.value.length);
-      controller.enqueue(encode(next.value));
-    },
-    cancel: end,
-  }, { highWaterMark: 0 });
-}
-
-function* listPieces(
-  page: Page<KubernetesObject>,
-  options: ListResponseOptions,
-  pieceLength: () => number,
-): Generator<string, void> {
-  const { view, pretty } = options;
-  const list = JSON.stringify(
-    { ...view.list(page.metadata), [view.itemsField]: [] },
-    null,
-    pretty ? 2 : undefined,
-  );
-  const end = list.lastIndexOf("]");
-  let text = list.slice(0, end);
-  const separator = pretty ? "\n    " : "";
-  const { objects, from, to } = page;
-  for (let i = from; i < to; i++) {
-    if (i > from) text += ",";
-    text += separator + itemText(objects[i], options);
-    if (text.length < pieceLength()) continue;
-    yield text;
-    text = "";
-  }
-  yield text + (pretty && to > from ? "\n  " : "") + list.slice(end) + "\n";
-}
-
-function itemText(held: Held<KubernetesObject>, options: ListResponseOptions): string {
-  const { view, pretty, holding } = options;
-  // JSON has no line breaks within its strings.
-  if (pretty) return JSON.stringify(view.item(holding.peek(held)), null, 2).replaceAll("\n", "\n    ");
-  const json = view.itemText && holding.json(held);
-  return (json && view.itemText?.(json)) ?? JSON.stringify(view.item(holding.peek(held)));
 }

@@ -13,9 +13,9 @@ import { VersionWaiters, type VersionWaitOptions } from "../meta/version_waiters
 import { type Held, heldStoreOf, type Holding } from "../store/holding.ts";
 import { type Clock, monotonicNow, type TimerHandle } from "../util/clock.ts";
 import { Deque } from "../util/deque.ts";
-import { EntryViews, type LogEntry } from "./log_entry.ts";
+import { EntryViews, type LogEntry } from "./encoding.ts";
 import type { ServedInformer, ServedStore } from "./served_informer.ts";
-import { OrderedContent, type Snapshot } from "./snapshot.ts";
+import { OrderedContent, rolledBack, type Snapshot } from "./snapshot.ts";
 
 /** A watch, as the log sees it. */
 export interface LogReader {
@@ -72,6 +72,8 @@ export class EventLog<T extends KubernetesObject> {
   readonly #waiters: VersionWaiters;
   #heartbeatTimer: TimerHandle | undefined;
   #tail = 0;
+  /** The content now, if it was read since the last change. */
+  #snapshot: Snapshot<T> | undefined;
   #position = "";
   /** The position right before the oldest entry whose past is known. */
   #base = "";
@@ -149,7 +151,12 @@ export class EventLog<T extends KubernetesObject> {
 
   /** The content now, in key order. Taken once per change. */
   snapshot(): Snapshot<T> {
-    return this.#ordered.snapshot(this.#position);
+    if (this.#snapshot === undefined) {
+      this.#snapshot = this.#ordered.snapshot(this.#position);
+    } else if (this.#snapshot.resourceVersion !== this.#position) {
+      this.#snapshot = { ...this.#snapshot, resourceVersion: this.#position };
+    }
+    return this.#snapshot;
   }
 
   /**
@@ -181,7 +188,7 @@ export class EventLog<T extends KubernetesObject> {
       before.set(entry.key, entry.oldObject);
     }
     if (before.size === 0) return { ...this.snapshot(), resourceVersion };
-    const snapshot = this.#ordered.rolledBack(resourceVersion, before);
+    const snapshot = rolledBack({ ...this.snapshot(), resourceVersion }, before);
     this.#keepPastState(first, snapshot);
     return snapshot;
   }
@@ -345,9 +352,9 @@ export class EventLog<T extends KubernetesObject> {
   }
 
   #reorder({ type, key }: StoreChange<Held<T>>): void {
+    this.#snapshot = undefined;
     if (type === "added") this.#ordered.added(key);
     else if (type === "deleted") this.#ordered.deleted(key);
-    else this.#ordered.updated();
   }
 
   /** Whether the position moves to a resourceVersion: not back, and not where it is. */

@@ -124,7 +124,7 @@ function isUser(user: unknown): user is UserInfo {
 }
 
 /** Whether a user's credential has ended. */
-export function isOver(user: UserInfo | undefined, clock: Clock): boolean {
+function isOver(user: UserInfo | undefined, clock: Clock): boolean {
   return user?.expiresAtMs !== undefined && user.expiresAtMs <= clock.now();
 }
 

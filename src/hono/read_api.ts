@@ -21,9 +21,8 @@ import { EventLog } from "./event_log.ts";
 import { type Gate, newGate } from "./gate.ts";
 import { alive, ready, unreadiness } from "./health.ts";
 import type { ReadApiOptions, VersionInfo } from "./read_api_options.ts";
-import { Pacer } from "./pacer.ts";
 import { type ReadSettings, readSettings } from "./read_settings.ts";
-import { type Reader, Readers } from "./readers.ts";
+import { Pacer, type Reader, Readers } from "./readers.ts";
 import { answerResource, type ServedResource } from "./resource_handler.ts";
 import { GUARD_HEADERS, readOnly, statusResponse, tooManyRequests } from "./responses.ts";
 

@@ -8,7 +8,6 @@ import { type Clock, realClock } from "../util/clock.ts";
 import { requireNumbers } from "../util/require_number.ts";
 import type { UserInfo } from "./authorization.ts";
 import type { ReadApiOptions } from "./read_api_options.ts";
-import { remoteAddress } from "./readers.ts";
 
 /** The options that requests are answered by, with their defaults. */
 export interface ReadSettings {
@@ -87,4 +86,19 @@ export function readSettings(options: ReadApiOptions): ReadSettings {
 function addressOf(c: Context): string | undefined {
   const address = remoteAddress(c.req.raw, c.env);
   return address && `address ${address}`;
+}
+
+/**
+ * Where a request comes from, as far as the runtime tells: Deno's and Node's servers hand the connection on to hono,
+ * Bun's itself. Headers are not believed.
+ */
+function remoteAddress(request: Request, env: unknown): string | undefined {
+  const { remoteAddr, incoming, requestIP } = (env ?? {}) as {
+    readonly remoteAddr?: { readonly hostname?: unknown };
+    readonly incoming?: { readonly socket?: { readonly remoteAddress?: unknown } };
+    readonly requestIP?: (request: Request) => { readonly address?: unknown } | null;
+  };
+  const address = remoteAddr?.hostname ?? incoming?.socket?.remoteAddress ??
+    (typeof requestIP === "function" ? requestIP.call(env, request)?.address : undefined);
+  return typeof address === "string" ? address : undefined;
 }

@@ -1,8 +1,9 @@
 /**
- * How many may read at a time, and how much may wait for them.
+ * The limits of readers: how many there are, how much waits for them, how long they work in one turn.
  * @module
  */
 
+import type { TurnQueue } from "../util/turn_queue.ts";
 import type { UserInfo } from "./authorization.ts";
 
 // A piece of this size is worth a write.
@@ -125,17 +126,47 @@ export function newStalledError(what: string, timeoutMs: number): Error {
   return error;
 }
 
+// A unit is about 20 nanoseconds: some milliseconds' worth in a turn.
+const UNITS_PER_TURN = 150_000;
+
+// To encode it, and to hand it to the socket.
+const UNITS_PER_CHARACTER = 0.5;
+
+/** What it takes to decode an object. */
+export const OPEN_UNITS = 1_200;
+
 /**
- * Where a request comes from, as far as the runtime tells: Deno's and Node's servers hand the connection on to hono,
- * Bun's itself. Headers are not believed.
+ * Counts work, so that others have a turn after some milliseconds of it. Counted and not timed: the same work gives way
+ * at the same places whatever clock there is.
  */
-export function remoteAddress(request: Request, env: unknown): string | undefined {
-  const { remoteAddr, incoming, requestIP } = (env ?? {}) as {
-    readonly remoteAddr?: { readonly hostname?: unknown };
-    readonly incoming?: { readonly socket?: { readonly remoteAddress?: unknown } };
-    readonly requestIP?: (request: Request) => { readonly address?: unknown } | null;
-  };
-  const address = remoteAddr?.hostname ?? incoming?.socket?.remoteAddress ??
-    (typeof requestIP === "function" ? requestIP.call(env, request)?.address : undefined);
-  return typeof address === "string" ? address : undefined;
+export class Pacer {
+  readonly #turns: TurnQueue;
+  #units = 0;
+
+  /** @param turns Where those who work wait for their turn, one after the other. */
+  constructor(turns: TurnQueue) {
+    this.#turns = turns;
+  }
+
+  /** Some work was done. `true`: it is time for {@linkcode Pacer.rest}. */
+  spend(units: number): boolean {
+    this.#units += units;
+    return this.#units >= UNITS_PER_TURN;
+  }
+
+  /** Text was made for one of the readers, who share this. */
+  spendText(length: number): void {
+    this.#units += length * UNITS_PER_CHARACTER;
+  }
+
+  /** Whether it is time for {@linkcode Pacer.rest}: much was done in this turn, or others wait for theirs. */
+  get isDue(): boolean {
+    return this.#units >= UNITS_PER_TURN || this.#turns.isBusy;
+  }
+
+  /** Gives others a turn. */
+  rest(): Promise<void> {
+    this.#units = 0;
+    return this.#turns.next();
+  }
 }

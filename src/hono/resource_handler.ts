@@ -8,24 +8,31 @@ import type { ApiResource } from "../protocol/api_resource.ts";
 import { listIdentity } from "../protocol/continue_token.ts";
 import { type ListQuery, parseListQuery, wantsWatch } from "../protocol/list_query.ts";
 import type { ResourcePath } from "../protocol/resource_path.ts";
+import { negotiateShape } from "../protocol/object_shape.ts";
 import { wantsPretty } from "../protocol/responses.ts";
-import { isStatus, objectNotFound, tooLargeResourceVersion, watchTooOld } from "../protocol/statuses.ts";
+import {
+  isStatus,
+  notAcceptable,
+  objectNotFound,
+  tooLargeResourceVersion,
+  watchTooOld,
+} from "../protocol/statuses.ts";
 import { formatObjectName } from "../meta/keys.ts";
 import type { KubernetesObject } from "../meta/object.ts";
+import { newStatus, type Status } from "../meta/status.ts";
 import type { VersionWaitOptions } from "../meta/version_waiters.ts";
 import type { TurnQueue } from "../util/turn_queue.ts";
 import { askedOf } from "./authorization.ts";
-import { listResponse, objectResponse } from "./encoding.ts";
 import type { EventLog } from "./event_log.ts";
 import type { Gate, Permission } from "./gate.ts";
-import { readPage } from "./list.ts";
-import { Pacer } from "./pacer.ts";
+import { listResponse, readPage } from "./list.ts";
 import type { ReadSettings } from "./read_settings.ts";
-import type { Reader, Readers } from "./readers.ts";
-import { GUARD_HEADERS, notSynced, statusResponse, tooManyRequests } from "./responses.ts";
+import { Pacer, type Reader, type Readers } from "./readers.ts";
+import { GUARD_HEADERS, JSON_HEADERS, notSynced, statusResponse, tooManyRequests } from "./responses.ts";
 import { newSelection } from "./selection.ts";
 import type { ServedInformer } from "./served_informer.ts";
-import { newView, type View } from "./view.ts";
+import { type IncludeObject, newTableView } from "./table.ts";
+import { newMetadataView, newObjectView, type View } from "./view.ts";
 import { errorStream, openWatch } from "./watch_stream.ts";
 
 /** A resource that is served. */
@@ -92,6 +99,36 @@ export async function answerResource(c: Context, request: ResourceRequest): Prom
   return await answerList(request, query, { ...shape, permission });
 }
 
+/** What decides on the view. */
+interface ViewRequest {
+  readonly accept: string | undefined;
+  /** `get` and `watch` serve single objects, `list` a list. */
+  readonly verb: "get" | "list" | "watch";
+  readonly searchParams: URLSearchParams;
+  readonly nowMs: () => number;
+}
+
+/** The view a request asks for, or the Status that refuses it: 406, or 400 for a wrong `includeObject`. */
+function newView(resource: ApiResource, request: ViewRequest): View | Status {
+  const shape = negotiateShape(resource, { accept: request.accept, isList: request.verb === "list" });
+  if (shape === undefined) return notAcceptable(["application/json"]);
+  if (isStatus(shape)) return shape;
+  if (shape.kind === "object") return newObjectView(resource);
+  const { apiVersion } = shape;
+  if (shape.kind === "PartialObjectMetadata") return newMetadataView(apiVersion);
+  const include = request.searchParams.get("includeObject") || "Metadata";
+  if (include !== "None" && include !== "Metadata" && include !== "Object") {
+    return newStatus(
+      400,
+      "BadRequest",
+      `Unable to convert to Table as requested: includeObject: Invalid value: ${JSON.stringify(include)}: ` +
+        'must be "None", "Metadata" or "Object"',
+    );
+  }
+  const includeObject: IncludeObject = include;
+  return newTableView(resource, { apiVersion, includeObject, nowMs: request.nowMs });
+}
+
 interface Shape {
   readonly view: View;
   readonly pretty: boolean;
@@ -108,6 +145,15 @@ async function answerGet(request: ResourceRequest, query: ListQuery, shape: Shap
   return object === undefined
     ? statusResponse(objectNotFound(target.resource, path.name))
     : objectResponse(object, shape);
+}
+
+/** The answer to a get. */
+function objectResponse(
+  object: KubernetesObject,
+  options: { readonly view: View; readonly pretty: boolean },
+): Response {
+  const text = JSON.stringify(options.view.one(object), null, options.pretty ? 2 : undefined);
+  return new Response(text + "\n", { headers: JSON_HEADERS });
 }
 
 async function answerList(

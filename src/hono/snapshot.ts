@@ -27,7 +27,6 @@ export class OrderedContent<T> {
   #keys: readonly string[] | undefined;
   readonly #added = new Set<string>();
   readonly #deleted = new Set<string>();
-  #snapshot: Snapshot<T> | undefined;
 
   /** @param store With its objects in their held form. */
   constructor(store: ServedStore<Held<T>>) {
@@ -36,31 +35,19 @@ export class OrderedContent<T> {
 
   /** A key came. */
   added(key: string): void {
-    this.#snapshot = undefined;
     if (this.#keys === undefined) return;
     if (!this.#deleted.delete(key)) this.#added.add(key);
   }
 
   /** A key went. */
   deleted(key: string): void {
-    this.#snapshot = undefined;
     if (this.#keys === undefined) return;
     if (!this.#added.delete(key)) this.#deleted.add(key);
   }
 
-  /** An object changed. */
-  updated(): void {
-    this.#snapshot = undefined;
-  }
-
   /** The content now. */
   snapshot(resourceVersion: string): Snapshot<T> {
-    if (this.#snapshot === undefined) {
-      this.#snapshot = this.#snapshotOf(this.#sortedKeys(), resourceVersion);
-    } else if (this.#snapshot.resourceVersion !== resourceVersion) {
-      this.#snapshot = { ...this.#snapshot, resourceVersion };
-    }
-    return this.#snapshot;
+    return this.#snapshotOf(this.#sortedKeys(), resourceVersion);
   }
 
   /**
@@ -73,38 +60,6 @@ export class OrderedContent<T> {
       store.getIndexers !== undefined;
     const keys = isIndexed ? labelCandidateKeys(store as Indexer<Held<T>>, labels) : undefined;
     return keys && this.#snapshotOf(keys, resourceVersion);
-  }
-
-  /**
-   * The content as it was before some changes.
-   *
-   * @param before The objects of all keys that have changed since; `undefined` where there was none.
-   */
-  rolledBack(resourceVersion: string, before: ReadonlyMap<string, Held<T> | undefined>): Snapshot<T> {
-    const { keys, objects } = this.snapshot(resourceVersion);
-    const oldKeys = Array.from(before.keys()).sort();
-    const resultKeys: string[] = [];
-    const resultObjects: Held<T>[] = [];
-    let next = 0;
-    const takeOld = (until: string | undefined) => {
-      while (next < oldKeys.length && (until === undefined || oldKeys[next] < until)) {
-        const object = before.get(oldKeys[next]);
-        if (object !== undefined) {
-          resultKeys.push(oldKeys[next]);
-          resultObjects.push(object);
-        }
-        next++;
-      }
-    };
-    for (let i = 0; i < keys.length; i++) {
-      takeOld(keys[i]);
-      // A key that has changed is taken from `before`, right before the key that follows it.
-      if (before.has(keys[i])) continue;
-      resultKeys.push(keys[i]);
-      resultObjects.push(objects[i]);
-    }
-    takeOld(undefined);
-    return { resourceVersion, keys: resultKeys, objects: resultObjects };
   }
 
   #snapshotOf(keys: readonly string[], resourceVersion: string): Snapshot<T> {
@@ -130,6 +85,40 @@ export class OrderedContent<T> {
     this.#deleted.clear();
     return this.#keys ?? [];
   }
+}
+
+/**
+ * A snapshot of the content as it was before some changes.
+ *
+ * @param before The objects of all keys that have changed since; `undefined` where there was none.
+ */
+export function rolledBack<T>(
+  { resourceVersion, keys, objects }: Snapshot<T>,
+  before: ReadonlyMap<string, Held<T> | undefined>,
+): Snapshot<T> {
+  const oldKeys = Array.from(before.keys()).sort();
+  const resultKeys: string[] = [];
+  const resultObjects: Held<T>[] = [];
+  let next = 0;
+  const takeOld = (until: string | undefined) => {
+    while (next < oldKeys.length && (until === undefined || oldKeys[next] < until)) {
+      const object = before.get(oldKeys[next]);
+      if (object !== undefined) {
+        resultKeys.push(oldKeys[next]);
+        resultObjects.push(object);
+      }
+      next++;
+    }
+  };
+  for (let i = 0; i < keys.length; i++) {
+    takeOld(keys[i]);
+    // A key that has changed is taken from `before`, right before the key that follows it.
+    if (before.has(keys[i])) continue;
+    resultKeys.push(keys[i]);
+    resultObjects.push(objects[i]);
+  }
+  takeOld(undefined);
+  return { resourceVersion, keys: resultKeys, objects: resultObjects };
 }
 
 function merge(

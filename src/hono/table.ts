@@ -7,8 +7,7 @@ import type { ApiResource } from "../protocol/api_resource.ts";
 import type { KubernetesObject, ListMeta } from "../meta/object.ts";
 import { age, type Column, type Printer } from "./table_columns.ts";
 import { printerOf } from "./table_printers.ts";
-import { withType } from "./typed_object.ts";
-import type { View } from "./view.ts";
+import { type View, withType } from "./view.ts";
 
 /** What each row says of its object. */
 export type IncludeObject = "None" | "Metadata" | "Object";

@@ -1,16 +1,13 @@
 /**
- * The shapes that objects are served in: as they are, as metadata only, as a Table.
+ * Views: what an object looks like in an answer. Those of whole objects and of their metadata; table.ts has the third.
  * @module
  */
 
-import type { ApiResource } from "../protocol/api_resource.ts";
-import { negotiateShape, partialMetadata } from "../protocol/object_shape.ts";
-import { isStatus, notAcceptable } from "../protocol/statuses.ts";
 import type { KubernetesObject, ListMeta, ObjectMeta } from "../meta/object.ts";
 import { groupVersion } from "../meta/resource.ts";
-import { newStatus, type Status } from "../meta/status.ts";
-import { type IncludeObject, newTableView } from "./table.ts";
-import { hasTypedItems, withoutTypeText, withType, withTypeText } from "./typed_object.ts";
+import { type ApiResource, isBuiltinGroup } from "../protocol/api_resource.ts";
+import { partialMetadata } from "../protocol/object_shape.ts";
+import { closingQuote } from "../util/json_text.ts";
 
 /** Turns objects of one resource into what a client asked for. Made per request. */
 export interface View {
@@ -33,37 +30,8 @@ export interface View {
   bookmark(metadata: ObjectMeta): unknown;
 }
 
-/** What decides on the view. */
-export interface ViewRequest {
-  readonly accept: string | undefined;
-  /** `get` and `watch` serve single objects, `list` a list. */
-  readonly verb: "get" | "list" | "watch";
-  readonly searchParams: URLSearchParams;
-  readonly nowMs: () => number;
-}
-
-/** The view a request asks for, or the Status that refuses it: 406, or 400 for a wrong `includeObject`. */
-export function newView(resource: ApiResource, request: ViewRequest): View | Status {
-  const shape = negotiateShape(resource, { accept: request.accept, isList: request.verb === "list" });
-  if (shape === undefined) return notAcceptable(["application/json"]);
-  if (isStatus(shape)) return shape;
-  if (shape.kind === "object") return newObjectView(resource);
-  const { apiVersion } = shape;
-  if (shape.kind === "PartialObjectMetadata") return newMetadataView(apiVersion);
-  const include = request.searchParams.get("includeObject") || "Metadata";
-  if (include !== "None" && include !== "Metadata" && include !== "Object") {
-    return newStatus(
-      400,
-      "BadRequest",
-      `Unable to convert to Table as requested: includeObject: Invalid value: ${JSON.stringify(include)}: ` +
-        'must be "None", "Metadata" or "Object"',
-    );
-  }
-  const includeObject: IncludeObject = include;
-  return newTableView(resource, { apiVersion, includeObject, nowMs: request.nowMs });
-}
-
-function newObjectView(resource: ApiResource): View {
+/** Serves objects as they are. */
+export function newObjectView(resource: ApiResource): View {
   const typed = (object: KubernetesObject) => withType(resource, object);
   const typedText = (json: string) => withTypeText(resource, json);
   // JSON leaves out what is undefined.
@@ -87,7 +55,8 @@ function newObjectView(resource: ApiResource): View {
   };
 }
 
-function newMetadataView(apiVersion: string): View {
+/** Serves the metadata of objects. */
+export function newMetadataView(apiVersion: string): View {
   const partial = (object: KubernetesObject) => partialMetadata(object, apiVersion);
   return {
     sharedAs: apiVersion,
@@ -98,4 +67,60 @@ function newMetadataView(apiVersion: string): View {
     event: partial,
     bookmark: (metadata) => partial({ metadata }),
   };
+}
+
+/** An object with its kind and apiVersion, which items of a list come without. */
+export function withType(resource: ApiResource, object: KubernetesObject): KubernetesObject {
+  if (object.kind !== undefined && object.apiVersion !== undefined) return object;
+  return { kind: resource.kind, apiVersion: groupVersion(resource), ...object };
+}
+
+/** As {@linkcode withType}, of an object's JSON text; `undefined` if that needs a look at the object. */
+export function withTypeText(resource: ApiResource, json: string): string | undefined {
+  if (TYPE.test(json)) return json;
+  if (json.length <= 2 || hasTypeField(json)) return undefined;
+  const type = JSON.stringify({ kind: resource.kind, apiVersion: groupVersion(resource) });
+  return `${type.slice(0, -1)},${json.slice(1)}`;
+}
+
+/** An object's JSON text without kind and apiVersion; `undefined` if that needs a look at the object. */
+export function withoutTypeText(json: string): string | undefined {
+  const type = TYPE.exec(json);
+  if (type !== null) return `{${json.slice(type[0].length)}`;
+  return hasTypeField(json) ? undefined : json;
+}
+
+/** Kind and apiVersion where API servers write them: at the beginning. */
+const TYPE = /^\{"(?:kind":"[^"\\]*","apiVersion|apiVersion":"[^"\\]*","kind)":"[^"\\]*"(?:,|(?=\}))/;
+
+/** Whether an object has a kind or an apiVersion, by its JSON text: what lies deeper is stepped over. */
+function hasTypeField(json: string): boolean {
+  let depth = 0;
+  for (let i = 0; i < json.length; i++) {
+    const character = json.charCodeAt(i);
+    if (character === QUOTE) {
+      const start = i + 1;
+      i = closingQuote(json, i);
+      if (depth !== 1 || json.charCodeAt(i + 1) !== COLON) continue;
+      const name = json.slice(start, i);
+      if (name === "kind" || name === "apiVersion") return true;
+    } else if (character === OPEN_BRACE || character === OPEN_BRACKET) {
+      depth++;
+    } else if (character === CLOSE_BRACE || character === CLOSE_BRACKET) {
+      depth--;
+    }
+  }
+  return false;
+}
+
+const QUOTE = 0x22;
+const COLON = 0x3a;
+const OPEN_BRACE = 0x7b;
+const CLOSE_BRACE = 0x7d;
+const OPEN_BRACKET = 0x5b;
+const CLOSE_BRACKET = 0x5d;
+
+/** Whether the items of a list have kind and apiVersion: those of custom resources do. */
+export function hasTypedItems(resource: ApiResource): boolean {
+  return !isBuiltinGroup(resource.group);
 }

@@ -5,7 +5,7 @@
 
 import { type Clock, monotonicNow, type TimerHandle } from "../util/clock.ts";
 import type { UserInfo } from "./authorization.ts";
-import { isOver, type Permission } from "./gate.ts";
+import type { Permission } from "./gate.ts";
 import { isStatus } from "../protocol/statuses.ts";
 
 /** Options of {@linkcode WatchLife}. */
@@ -57,7 +57,7 @@ export class WatchLife {
 
   /** Whether nothing more may be told, as the reader's credential has ended. */
   get isOver(): boolean {
-    return isOver(this.#user, this.#options.clock);
+    return this.#remainingMs() <= 0;
   }
 
   /** The watch has ended. */

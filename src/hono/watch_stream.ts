@@ -10,12 +10,17 @@ import type { Status } from "../meta/status.ts";
 import { INITIAL_EVENTS_END_ANNOTATION } from "../meta/watch_event.ts";
 import type { Clock, TimerHandle } from "../util/clock.ts";
 import type { UserInfo } from "./authorization.ts";
-import { encode, eventText, heldEventText } from "./encoding.ts";
+import { encode, eventText, heldEventText, type LogEntry } from "./encoding.ts";
 import type { EventLog, LogReader } from "./event_log.ts";
-import type { LogEntry } from "./log_entry.ts";
 import type { Permission } from "./gate.ts";
-import { OPEN_UNITS, type Pacer } from "./pacer.ts";
-import { newStalledError, type OpenWatch, type Reader, type Readers } from "./readers.ts";
+import {
+  newStalledError,
+  OPEN_UNITS,
+  type OpenWatch,
+  type Pacer,
+  type Reader,
+  type Readers,
+} from "./readers.ts";
 import { watchTooOld } from "../protocol/statuses.ts";
 import type { Selection } from "./selection.ts";
 import type { Snapshot } from "./snapshot.ts";
