@@ -204,7 +204,7 @@ async function ask(recorded: Recorded, given: RestConfig): Promise<void> {
   await running.stop();
 }
 
-describe("no credential is recorded", () => {
+describe("newCluster, restConfigFromKubeconfig and serve show no credential", () => {
   before(async () => {
     const tls = { cert: pem("server.crt"), key: pem("server.key") };
     server = await serveFetch(echo, { signal: stop.signal, tls, logger: new Recorded() });
