@@ -1,0 +1,113 @@
+/**
+ * README's program for Cloudflare Workers, as it is printed there, in a real workerd without compatibility flags, in front
+ * of an API server in memory.
+ *
+ * @module
+ */
+
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { resolve } from "node:path";
+import process from "node:process";
+import { after, before, describe, it } from "node:test";
+import { InMemoryApiServer, pod } from "@listwatch/cache/testing";
+
+const TOKEN = "a-reader-token-of-enough-length";
+/** The age in README is too long for a test. */
+const MAX_AGE_MS = 300;
+
+/** The parts of miniflare and esbuild that this test uses. Deno does not know them, so they are imported by variables. */
+interface Miniflare {
+  dispatchFetch(url: string, init?: RequestInit): Promise<Response>;
+  dispose(): Promise<void>;
+}
+interface MiniflareModule {
+  Miniflare: new (options: Record<string, unknown>) => Miniflare;
+  Response: typeof Response;
+}
+interface EsbuildModule {
+  build(options: Record<string, unknown>): Promise<{ outputFiles: { text: string }[] }>;
+}
+
+/** The TypeScript block of README that has the Worker. */
+function readmeProgram(): string {
+  // The driver runs this suite in tests/runtimes.
+  const readme = readFileSync(resolve(process.cwd(), "../../README.md"), "utf8");
+  const blocks = [...readme.matchAll(/```ts\n([\s\S]*?)```/g)].map(([, code]) => code);
+  const program = blocks.find((code) => code.includes("context.waitUntil"));
+  assert.ok(program !== undefined, "README has no program for Workers");
+  assert.equal(program.split("isFresh(90_000)").length, 2, "README's Worker has no maximum age of 90 s");
+  return program.replace("isFresh(90_000)", `isFresh(${MAX_AGE_MS})`);
+}
+
+async function bundle(source: string): Promise<string> {
+  const name = "esbuild";
+  const { build } = await import(name) as EsbuildModule;
+  const { outputFiles } = await build({
+    stdin: { contents: source, loader: "ts", resolveDir: process.cwd() },
+    bundle: true,
+    write: false,
+    format: "esm",
+    target: "es2022",
+    conditions: ["workerd", "worker"],
+    logLevel: "silent",
+  });
+  return outputFiles[0].text;
+}
+
+describe("README.md: the Worker", () => {
+  const server = new InMemoryApiServer();
+  let worker: Miniflare;
+  /** How many informers have started: each begins with a list, streamed or not. */
+  const started = () =>
+    server.requests.filter(({ isWatch, query }) => !isWatch || query.sendInitialEvents === "true").length;
+
+  before(async () => {
+    server.create("v1/pods", pod("web-1", { namespace: "shop" }));
+    server.create("v1/pods", pod("dns-1", { namespace: "kube-system" }));
+    const name = "miniflare";
+    const miniflare = await import(name) as MiniflareModule;
+    worker = new miniflare.Miniflare({
+      modules: true,
+      script: await bundle(readmeProgram()),
+      compatibilityDate: "2026-07-01",
+      bindings: { READER_TOKEN: TOKEN },
+      // What the Worker fetches from the API server.
+      outboundService: async ({ url, method, headers, signal }: Request) => {
+        const { status, headers: answered, body } = await server.fetch(url, { method, headers, signal });
+        return new miniflare.Response(body, { status, headers: answered });
+      },
+    });
+  });
+  after(async () => {
+    await worker.dispose();
+    server.close();
+  });
+
+  const read = (path: string, token = TOKEN) =>
+    worker.dispatchFetch(`http://cache.example${path}`, { headers: { Authorization: `Bearer ${token}` } });
+  const names = async (path: string) => {
+    const { items } = await (await read(path)).json() as { items: { metadata: { name: string } }[] };
+    return items.map(({ metadata }) => metadata.name);
+  };
+
+  it("serves lists and objects of the allowed namespace from one copy", async () => {
+    assert.deepEqual(await names("/api/v1/namespaces/shop/pods"), ["web-1"]);
+    assert.equal((await read("/api/v1/namespaces/shop/pods/web-1")).status, 200);
+    assert.equal((await read("/api/v1/namespaces/shop/pods/web-2")).status, 404);
+    assert.equal((await read("/api/v1/namespaces/kube-system/pods")).status, 403);
+    assert.equal((await read("/api/v1/pods")).status, 403);
+    assert.equal((await read("/api/v1/namespaces/shop/pods", "another-token-of-enough-length")).status, 401);
+    const response = await worker.dispatchFetch("http://cache.example/api/v1/namespaces/shop/pods");
+    assert.equal(response.status, 401);
+    await response.text();
+  });
+
+  it("starts a new informer when its copy is older than the maximum age", async () => {
+    const earlier = started();
+    server.create("v1/pods", pod("web-2", { namespace: "shop" }));
+    // Without further events the copy becomes too old soon; no assertion depends on when.
+    while (started() === earlier) await names("/api/v1/namespaces/shop/pods");
+    assert.deepEqual(await names("/api/v1/namespaces/shop/pods"), ["web-1", "web-2"]);
+  });
+});
