@@ -7,16 +7,18 @@
 
 import { resolve } from "node:path";
 import { ROOT } from "../scripts/lib/gate.ts";
-import { installTools } from "../scripts/lib/tools.ts";
+import { run } from "../scripts/lib/process.ts";
+import { installTools, type Tools } from "../scripts/lib/tools.ts";
 import { compareSize } from "./lib/comparison.ts";
 import { type Entrant, entrants } from "./lib/contestants.ts";
 import { measureGrowth } from "./lib/growth.ts";
 import { type BenchOptions, readOptions, USAGE } from "./lib/options.ts";
 import { measureProfile, profiledEntrants } from "./lib/profile.ts";
-import { measureTasks } from "./lib/tasks.ts";
 import { buildPrograms } from "./lib/programs.ts";
 import { sizeReport } from "./lib/report.ts";
 import { circumstances, heading, type Section, sourceState, writeSection } from "./lib/results_file.ts";
+import { measureStart } from "./lib/start.ts";
+import { measureTasks } from "./lib/tasks.ts";
 
 /** Progress; the report alone goes to standard output. */
 const log = (line: string) => console.error(line);
@@ -38,7 +40,6 @@ async function main(): Promise<void> {
     ? profiledEntrants()
     : choose(options);
   const source = await sourceState();
-  await using programs = await buildPrograms(tools, new Set(chosen.map(({ library }) => library)), log);
   const command = ["deno task bench", ...Deno.args].join(" ");
 
   const publish = async (section: Section, versions: readonly string[], report: string) => {
@@ -51,6 +52,10 @@ async function main(): Promise<void> {
     } else log(`\nnot written to a file, because ${options.whyNotWritten} (--out FILE writes it)`);
   };
 
+  if (mode === "start") {
+    return await publish(mode, await runtimeVersions(tools), await measureStart(options, tools, log));
+  }
+  await using programs = await buildPrograms(tools, new Set(chosen.map(({ library }) => library)), log);
   if (mode !== "comparison") {
     const measured = { growth: measureGrowth, profile: measureProfile, tasks: measureTasks }[mode];
     const report = await measured(options, tools, programs, log);
@@ -61,6 +66,17 @@ async function main(): Promise<void> {
     const result = await compareSize(objects, { ...options, entrants: chosen, tools, programs, log });
     await publish(objects, result.versions, sizeReport(result));
   }
+}
+
+/** Such as `Node 24.21.0`. */
+async function runtimeVersions(tools: Tools): Promise<string[]> {
+  const version = async (command: string) =>
+    (await run(command, ["--version"])).stdout.trim().replace(/^v/, "");
+  return [
+    `Node ${await version(tools.node)}`,
+    `Deno ${Deno.version.deno}`,
+    `Bun ${await version(tools.bun)}`,
+  ];
 }
 
 /** Who takes part. */

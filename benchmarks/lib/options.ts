@@ -21,7 +21,7 @@ export interface BenchOptions {
   readonly events: number;
   readonly framing: "event" | "block";
   /** What is measured. */
-  readonly mode: "comparison" | "growth" | "profile" | "tasks";
+  readonly mode: "comparison" | "growth" | "profile" | "tasks" | "start";
   /** Where the report goes; `undefined` for nowhere but standard output. */
   readonly out: string | undefined;
   /** Why the report is not written though nothing was said about it. */
@@ -32,7 +32,7 @@ export interface BenchOptions {
 export const USAGE = `deno task bench [options]
 
   --sizes 1k,20k,100k   how many pods are listed
-  --rounds 5            how often everybody runs; each figure is the median
+  --rounds 5            how often everybody runs; each figure is the median (15 with --start)
   --peers node          none, node (@kubernetes/client-node), or all (client-go and kube-rs too: needs Go and Rust)
   --only TEXT,TEXT      only contestants whose id contains one of these, such as listwatch-node or bare
   --events 50000        how many MODIFIED events follow
@@ -40,6 +40,7 @@ export const USAGE = `deno task bench [options]
   --growth              instead: cost per object against objects, handlers and indices, of ours on Node
   --tasks               instead: the longest turn of the event loop, of ours on Node, in what concerns all objects
   --profile             instead: where the time goes on Node, of ours, the bare loop and client-node
+  --start               instead: what an import of each entry adds to the start of a program
   --out FILE            where the report goes. Default: benchmarks/RESULTS.md for a run with five rounds or more in
                         which nobody is left out, and nowhere for less
 `;
@@ -52,7 +53,11 @@ const DEFAULT_SIZES = {
   growth: "1k,10k,100k,300k",
   profile: "20k",
   tasks: "100k",
+  start: "1",
 };
+
+/** Fewer make a figure that is not worth a place in the results. */
+const LEAST_ROUNDS = { comparison: 5, growth: 5, profile: 5, tasks: 5, start: 15 };
 
 /**
  * Reads the arguments.
@@ -64,7 +69,7 @@ export function readOptions(args: string[]): BenchOptions {
     args,
     options: {
       sizes: { type: "string" },
-      rounds: { type: "string", default: "5" },
+      rounds: { type: "string" },
       peers: { type: "string", default: "node" },
       only: { type: "string" },
       events: { type: "string", default: "50000" },
@@ -72,18 +77,20 @@ export function readOptions(args: string[]): BenchOptions {
       growth: { type: "boolean", default: false },
       profile: { type: "boolean", default: false },
       tasks: { type: "boolean", default: false },
+      start: { type: "boolean", default: false },
       out: { type: "string" },
       help: { type: "boolean", short: "h", default: false },
     },
   });
-  const modes = (["growth", "profile", "tasks"] as const).filter((mode) => values[mode]);
+  const modes = (["growth", "profile", "tasks", "start"] as const).filter((mode) => values[mode]);
   if (modes.length > 1) throw new TypeError(`--${modes.join(" and --")}: give one of them`);
   const [mode = "comparison"] = modes;
   const sizes = (values.sizes ?? DEFAULT_SIZES[mode]).split(",").map(readSize);
-  const rounds = readCount("rounds", values.rounds);
+  const leastRounds = LEAST_ROUNDS[mode];
+  const rounds = values.rounds === undefined ? leastRounds : readCount("rounds", values.rounds);
   const only = values.only?.split(",").filter((word) => word !== "") ?? [];
-  const why = rounds < 5
-    ? "of fewer than five rounds"
+  const why = rounds < leastRounds
+    ? `of fewer than ${leastRounds === 5 ? "five" : leastRounds} rounds`
     : only.length > 0
     ? "of --only"
     : values.peers === "none" && mode === "comparison"

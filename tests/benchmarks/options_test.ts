@@ -28,6 +28,12 @@ describe("the command line of the benchmarks", () => {
     assert.throws(() => readOptions(["--tasks", "--growth"]), /--growth and --tasks: give one of them/);
   });
 
+  it("measures the start in fifteen rounds", () => {
+    const options = readOptions(["--start"]);
+    assert.deepEqual([options.mode, options.rounds, options.out], ["start", 15, "benchmarks/RESULTS.md"]);
+    assert.match(readOptions(["--start", "--rounds", "14"]).whyNotWritten ?? "", /fewer than 15 rounds/);
+  });
+
   const partial: [args: string[], why: RegExp][] = [
     [["--rounds", "4"], /fewer than five rounds/],
     [["--only", "bare"], /--only/],
