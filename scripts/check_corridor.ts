@@ -1,89 +1,75 @@
 /**
  * The gate of the corridor: how many files one MODIFIED event passes through, from the socket to a handler and to an
- * HTTP watcher. Whoever follows an event has to open them all.
+ * HTTP watcher, and how often it enters them. Whoever follows an event has to open them all.
  *
- * Run with `deno task ok corridor`. A program syncs an informer and ends, once without and once with an event after the
- * sync (`scripts/lib/corridor_probe.ts`); a file counts where V8's coverage says that a function was called more often with the
- * event (one that only goes on after an `await` is not called again). `util/` and `meta/` do not count: they are words, not steps. `--list` prints the files.
+ * Run with `deno task ok corridor`. A copy of the source is made in which every function, and every function that
+ * continues after an `await`, records that it runs (`scripts/lib/corridor_trace.ts`). A program syncs an informer, waits
+ * until nothing runs any more, and then receives one event (`scripts/lib/corridor_probe.ts`).
+ *
+ * An **opening** is a call from another file, or a start from the event loop, after something of another file was
+ * opened: calls one after the other into the same file are one opening, and a return to the caller is none. `util/` and
+ * `meta/` do not count: they are words, not steps. `--list` prints the files with their openings, `--steps` each of them.
  *
  * @module
  */
 
-import { join } from "node:path";
-import { fileURLToPath } from "node:url";
 import { ROOT } from "./lib/gate.ts";
-import { runDeno } from "./lib/process.ts";
+import { type Receiver, traceEvent } from "./lib/corridor_trace.ts";
 
-/** Who receives the event, and through how many files it may pass on the way. Only ever lowered. */
-const CEILINGS = { handler: 36, watcher: 45 } as const;
-/** What the house is drawn for. */
-const GOALS = { handler: 20, watcher: 26 } as const;
-
-type Receiver = keyof typeof CEILINGS;
-
-/** What V8 says of one script; `deno run --coverage` writes a file of each. */
-interface ScriptCoverage {
-  readonly url: string;
-  readonly functions: readonly {
-    readonly ranges: readonly {
-      readonly startOffset: number;
-      readonly endOffset: number;
-      readonly count: number;
-    }[];
-  }[];
+interface Corridor {
+  readonly files: number;
+  readonly openings: number;
 }
 
-/** The files that an event passes through on its way to a receiver, in the order of their names. */
-export async function corridorTo(receiver: Receiver): Promise<string[]> {
-  const before = await callsOf(receiver, []);
-  const after = await callsOf(receiver, ["event"]);
-  const files = new Set<string>();
-  for (const [place, count] of after) {
-    if (count > (before.get(place) ?? 0)) files.add(place.slice(0, place.indexOf("#")));
-  }
-  return [...files].filter((path) => !/^src\/(util|meta)\//.test(path)).sort();
-}
+/** What an event may pass through on its way. Only ever lowered. */
+const CEILINGS: Record<Receiver, Corridor> = {
+  handler: { files: 36, openings: 80 },
+  watcher: { files: 45, openings: 108 },
+};
 
-/** How often each function of `src/` was called, by `path#start-end`. */
-async function callsOf(receiver: Receiver, event: string[]): Promise<Map<string, number>> {
-  const folder = await Deno.makeTempDir({ prefix: "listwatch-corridor-" });
-  try {
-    const probe = join(ROOT, "scripts/lib/corridor_probe.ts");
-    const { code, output } = await runDeno([
-      ...["run", "-A", "--no-check", "--no-code-cache", `--coverage=${folder}`, probe, receiver, ...event],
-    ], { timeoutMs: 60_000 });
-    if (code !== 0) throw new Error(`Cannot follow an event to a ${receiver}: the program failed: ${output}`);
-    const calls = new Map<string, number>();
-    for await (const { name } of Deno.readDir(folder)) {
-      if (!name.endsWith(".json")) continue;
-      const { url, functions }: ScriptCoverage = JSON.parse(await Deno.readTextFile(join(folder, name)));
-      if (!url.startsWith("file:")) continue;
-      const path = fileURLToPath(url);
-      if (!path.startsWith(join(ROOT, "src/"))) continue;
-      for (const { ranges } of functions) {
-        const [{ startOffset, endOffset, count }] = ranges;
-        calls.set(`${path.slice(ROOT.length)}#${startOffset}-${endOffset}`, count);
-      }
-    }
-    return calls;
-  } finally {
-    await Deno.remove(folder, { recursive: true });
+/** What the design aims at: each file is opened at most twice. */
+const GOALS: Record<Receiver, Corridor> = {
+  handler: { files: 20, openings: 40 },
+  watcher: { files: 26, openings: 52 },
+};
+const OFTEN = 2;
+
+/** The files of the openings, in order, without `util/` and `meta/`. */
+export function openings(trace: readonly { path: string; caller?: string }[]): string[] {
+  const found: string[] = [];
+  for (const { path, caller } of trace) {
+    if (/^src\/(util|meta)\//.test(path) || caller === path || found.at(-1) === path) continue;
+    found.push(path);
   }
+  return found;
 }
 
 if (import.meta.main) {
   let code = 0;
-  for (const receiver of ["handler", "watcher"] as const) {
-    const files = await corridorTo(receiver);
-    const [count, ceiling, goal] = [files.length, CEILINGS[receiver], GOALS[receiver]];
-    console.log(
-      `corridor: ${count} files from the socket to a ${receiver} (ceiling ${ceiling}, goal ${goal})`,
-    );
-    if (Deno.args.includes("--list")) { for (const path of files) console.log(`  ${path}`); }
-    if (count > ceiling) {
-      console.error(`corridor: ${count} files are more than ${ceiling}: ${files.join(", ")}`);
-      code = 1;
+  const temporary = await Deno.makeTempDir({ prefix: "listwatch-corridor-" });
+  try {
+    for await (const { receiver, trace } of traceEvent(ROOT, temporary)) {
+      const steps = openings(trace);
+      const times = new Map<string, number>();
+      for (const path of steps) times.set(path, (times.get(path) ?? 0) + 1);
+      const often = [...times.values()].filter((count) => count > OFTEN).length;
+      const [ceiling, goal] = [CEILINGS[receiver], GOALS[receiver]];
+      console.log(
+        `corridor to a ${receiver}: ${times.size} files (ceiling ${ceiling.files}, goal ${goal.files}), ` +
+          `${steps.length} openings (ceiling ${ceiling.openings}, goal ${goal.openings}), ` +
+          `${often} files opened more than twice (goal 0)`,
+      );
+      if (Deno.args.includes("--list")) {
+        for (const [path, count] of [...times].sort()) console.log(`  ${count} ${path}`);
+      }
+      if (Deno.args.includes("--steps")) { for (const path of steps) console.log(`  ${path}`); }
+      if (times.size > ceiling.files || steps.length > ceiling.openings) {
+        console.error(`corridor to a ${receiver}: over its ceiling; --list names the files, --steps the way`);
+        code = 1;
+      }
     }
+  } finally {
+    await Deno.remove(temporary, { recursive: true });
   }
   Deno.exit(code);
 }

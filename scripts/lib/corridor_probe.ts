@@ -1,16 +1,17 @@
 /**
- * A program that syncs an informer, lets it settle, and ends, with or without one MODIFIED event before the end:
- * `scripts/check_corridor.ts` runs it under V8's coverage, and subtracts what ran without the event.
+ * A program that syncs an informer, lets it settle, sends it one MODIFIED event, and prints what ran from then on as one
+ * line of JSON: `corridor_trace.ts` runs it on a copy of the source in which every function calls `__corridor`.
  *
- * Arguments: `handler` or `watcher`, how the event is received; then `event` or nothing.
+ * Argument: `handler` or `watcher`, how the event is received.
  *
  * @module
  */
 
+import { recorder } from "./corridor_recorder.ts";
 import { newCluster, SharedIndexInformer } from "@listwatch/cache";
 import { readApi } from "@listwatch/cache/hono";
 
-const [receiver, event] = Deno.args;
+const [receiver] = Deno.args;
 
 const encoder = new TextEncoder();
 const pod = (resourceVersion: string, phase: string) => ({
@@ -47,12 +48,12 @@ if (receiver === "watcher") {
   reader.read().then(() => received.resolve());
 }
 await settled();
-if (event === "event") {
-  upstream.enqueue(frame("MODIFIED", pod("2", "Running")));
-  await received.promise;
-  await settled();
-}
-// Whatever the end runs is not the event's.
+recorder.isRecording = true;
+upstream.enqueue(frame("MODIFIED", pod("2", "Running")));
+await received.promise;
+await settled();
+recorder.isRecording = false;
+console.log(JSON.stringify(recorder.trace));
 Deno.exit(0);
 void running;
 
