@@ -4,7 +4,7 @@
  */
 
 import { metaOf, resourceVersionOf } from "../meta/object.ts";
-import { isOlder } from "../reflector/position.ts";
+import { isOlder } from "../meta/resource_version.ts";
 import type { IsSameState } from "./same_state.ts";
 
 /** An event of one object. */

@@ -36,3 +36,9 @@ export function compareResourceVersions(a: string, b: string): -1 | 0 | 1 {
 export function isComparableResourceVersion(text: string): boolean {
   return /^[1-9][0-9]*$/.test(text);
 }
+
+/** Whether a resourceVersion is known to be older than another: both are numbers, and it is the lesser one. */
+export function isOlder(version: string, than: string): boolean {
+  return compareResourceVersions(version, than) < 0 && isComparableResourceVersion(version) &&
+    isComparableResourceVersion(than);
+}

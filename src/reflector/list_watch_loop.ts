@@ -24,18 +24,19 @@ import { sleepUnlessAborted } from "../util/abort.ts";
 import { newReflectorBackoff } from "../util/backoff.ts";
 import { type Clock, monotonicNow, realClock } from "../util/clock.ts";
 import { errorMessage } from "../util/errors.ts";
-import { refuseTable } from "./events.ts";
-import { followWatch } from "./follow_watch.ts";
-import { BookmarkRhythm } from "./bookmark_rhythm.ts";
 import type { ListerWatcher } from "./lister_watcher.ts";
-import type { OpenWatch } from "./open_watch.ts";
+import { requestList } from "./list_request.ts";
+import { type OpenWatch, openWatch } from "./open_watch.ts";
 import type { FailedTry } from "./outage.ts";
 import { listAllPages, type PagerOptions } from "./pager.ts";
-import { PatientSource } from "./patient_source.ts";
-import { Position } from "./position.ts";
 import { Quarantine } from "./quarantine.ts";
 import { ReflectorMetrics } from "./reflector_metrics.ts";
-import { checkReflectorOptions, type ReflectorOptions, VeryShortWatchError } from "./reflector_options.ts";
+import {
+  checkReflectorOptions,
+  DEFAULTS,
+  type ReflectorOptions,
+  VeryShortWatchError,
+} from "./reflector_options.ts";
 import { ReflectorReports } from "./reflector_reports.ts";
 import type { ReflectorWiring } from "./reflector_wiring.ts";
 import { ResyncTimer } from "./resync_timer.ts";
@@ -51,29 +52,25 @@ import {
   transition,
 } from "./state.ts";
 import { type ReflectorStatus, StatusKeeper } from "./status.ts";
-import { StoreWriter } from "./store_writer.ts";
-import { VERY_SHORT_WATCH_MS, WatchEnds } from "./watch_end.ts";
+import { refuseTable, StoreWriter } from "./store_writer.ts";
+import { BookmarkRhythm, VERY_SHORT_WATCH_MS, WatchEnds } from "./watch_end.ts";
 import { readInitialEvents, StalledStreamError } from "./watch_list.ts";
-
-const DEFAULT_SILENCE_MS = 10_000;
-const DEFAULT_END_MS = 60_000;
-const DEFAULT_BOOKMARK_SILENCE_MS = 90_000;
 
 /** What every reflector runs. `Reflector` is its public face; informers hand it a wiring. */
 export class ListWatchLoop<T> {
-  readonly #source: PatientSource<T>;
+  readonly #source: ListerWatcher<T>;
   readonly #store: ReflectorStore<T>;
   readonly #name: string;
   readonly #options: ReflectorOptions;
   readonly #wiring: ReflectorWiring;
   readonly #clock: Clock;
+  readonly #random: () => number;
   readonly #reports: ReflectorReports;
   readonly #pacing: RetryPacing;
   readonly #quarantine: Quarantine;
-  readonly #metrics: ReflectorMetrics;
+  readonly #metrics: ReflectorMetrics | undefined;
   readonly #ends: WatchEnds;
   readonly #status: StatusKeeper;
-  readonly #position: Position;
   readonly #rhythm: BookmarkRhythm;
   readonly #writer: StoreWriter<T>;
   #state: ReflectorState;
@@ -82,8 +79,8 @@ export class ListWatchLoop<T> {
   /** What ended the last watch or try, if it was an error. */
   #lastEnd: unknown;
   #watchesSinceList = 0;
-  /** Sets when the open watch ends for a list. */
-  #relistAt: ((dueMs: number) => void) | undefined;
+  /** The watch that is read at present. */
+  #followed: OpenWatch<T> | undefined;
   #running = false;
 
   constructor(
@@ -92,31 +89,24 @@ export class ListWatchLoop<T> {
     options: ReflectorOptions,
     wiring: ReflectorWiring = {},
   ) {
+    this.#source = source;
     this.#store = store;
     this.#options = options;
     this.#wiring = wiring;
     this.#name = options.name ?? source.description ?? "objects";
     checkReflectorOptions(this.#name, options);
     this.#clock = options.clock ?? realClock;
-    const random = options.random ?? Math.random;
+    const random = this.#random = options.random ?? Math.random;
     this.#reports = new ReflectorReports(this.#name, { ...options, clock: this.#clock });
     const backoff = options.backoff ??
       newReflectorBackoff({ clock: this.#clock, random, resetMs: Infinity });
     this.#pacing = new RetryPacing(backoff, { clock: this.#clock, random });
     this.#quarantine = wiring.quarantine ??
       new Quarantine({ ...options, name: this.#name, clock: this.#clock });
-    this.#quarantine.onRelistDue((dueMs) => this.#relistAt?.(dueMs));
-    this.#metrics = new ReflectorMetrics(options.metrics, this.#name, this.#clock);
-    this.#source = new PatientSource(source, {
-      ...options,
-      intake: wiring.intake,
-      name: this.#name,
-      clock: this.#clock,
-      random,
-      metrics: this.#metrics,
-    });
+    this.#quarantine.onRelistDue((dueMs) => this.#followed?.relistAt(dueMs));
+    this.#metrics = options.metrics && new ReflectorMetrics(options.metrics, this.#name, this.#clock);
     this.#state = initialState(options.useWatchList ?? true);
-    this.#rhythm = new BookmarkRhythm(options.bookmarkSilenceMs ?? DEFAULT_BOOKMARK_SILENCE_MS);
+    this.#rhythm = new BookmarkRhythm(options.bookmarkSilenceMs ?? DEFAULTS.bookmarkSilenceMs);
     this.#ends = new WatchEnds({
       name: this.#name,
       clock: this.#clock,
@@ -126,9 +116,8 @@ export class ListWatchLoop<T> {
       rhythm: this.#rhythm,
       maxInternalErrorRetryMs: options.maxInternalErrorRetryMs ?? 0,
     });
-    this.#position = new Position({ neverGoesBack: wiring.neverGoesBack ?? false });
     this.#status = new StatusKeeper(this.#clock, {
-      resourceVersion: () => this.#position.resourceVersion,
+      resourceVersion: () => this.#writer.resourceVersion,
       outage: () => this.#reports.outages.outage,
       hasNoBookmarks: () => !this.#rhythm.isExpected,
       quarantined: () => this.#quarantine.count,
@@ -138,8 +127,7 @@ export class ListWatchLoop<T> {
       ...options,
       ...wiring,
       quarantine: this.#quarantine,
-      position: this.#position,
-      status: this.#status,
+      contact: this.#status.contact,
       metrics: this.#metrics,
       reports: this.#reports,
     });
@@ -185,7 +173,7 @@ export class ListWatchLoop<T> {
    * begins is the status's: the same, but where events are sent again and `neverGoesBack` is set.
    */
   lastSyncResourceVersion(): string {
-    return this.#position.lastSeen;
+    return this.#writer.lastSeen;
   }
 
   /** Whether the server refused that resourceVersion last: too old, or not reached yet. */
@@ -234,7 +222,7 @@ export class ListWatchLoop<T> {
   ): Promise<Error | undefined> {
     let watch: OpenWatch<T> | undefined;
     let resync: ResyncTimer | undefined;
-    this.#metrics.cycleBegins(this.#lastEnd);
+    this.#metrics?.cycleBegins(this.#lastEnd);
     let { step, error } = this.#next({ of: "start" }, signal);
     try {
       while (!signal.aborted) {
@@ -249,10 +237,12 @@ export class ListWatchLoop<T> {
             ({ step, error } = this.#next(await this.#list(signal, step), signal));
             break;
           case "watch": {
-            resync ??= new ResyncTimer(this.#store, { ...this.#options, clock: this.#clock });
+            resync ??= this.#newResyncTimer();
             const opened = watch;
             watch = undefined;
-            ({ step, error } = this.#next(await this.#watch(signal, opened, resync), signal));
+            const outcome = await this.#watch(signal, opened);
+            if (outcome === undefined) return undefined;
+            ({ step, error } = this.#next(outcome, signal));
             break;
           }
           case "backOff":
@@ -275,7 +265,7 @@ export class ListWatchLoop<T> {
 
   /** Asks the state machine, and reports the error that ended a cycle. */
   #next(outcome: Outcome, signal: AbortSignal): { step: Step; error: Error | undefined } {
-    const { resourceVersion } = this.#position;
+    const { resourceVersion } = this.#writer;
     const nowMs = monotonicNow(this.#clock);
     const { state, step, report, pause } = transition({ ...this.#state, resourceVersion }, outcome, nowMs);
     this.#state = state;
@@ -283,7 +273,6 @@ export class ListWatchLoop<T> {
       this.#status.streamsPaused(pause);
       this.#reports.streamsPaused(pause);
     }
-    if ("resourceVersion" in outcome) this.#position.listed(state.resourceVersion);
     if (signal.aborted) return { step, error: undefined }; // a request that the caller aborted has not failed
     const failed = report ?? failedTry(outcome, step);
     if (failed === undefined) return { step, error: undefined };
@@ -301,23 +290,23 @@ export class ListWatchLoop<T> {
     let received = false;
     let closed = "it was closed before its end bookmark";
     const lastedMs = () => monotonicNow(this.#clock) - startMs;
-    const listed = this.#metrics.listBegins();
+    const listed = this.#metrics?.listBegins();
     try {
-      watch = await this.#source.watch({
+      watch = await this.#openWatch({
         resourceVersion,
         allowWatchBookmarks: true,
         sendInitialEvents: true,
         resourceVersionMatch: "NotOlderThan",
-      }, signal);
+        signal,
+      });
       const initial = await readInitialEvents({
         watch,
         intake: this.#wiring.intake,
-        signal,
         clock: this.#clock,
         keyFunc: this.#options.keyFunc ?? deletionHandlingMetaNamespaceKey,
         expectedKind: this.#options.expectedKind,
-        silenceMs: this.#options.watchListSilenceMs ?? DEFAULT_SILENCE_MS,
-        endMs: this.#options.watchListEndMs ?? DEFAULT_END_MS,
+        silenceMs: this.#options.watchListSilenceMs ?? DEFAULTS.watchListSilenceMs,
+        endMs: this.#options.watchListEndMs ?? DEFAULTS.watchListEndMs,
         onProgress: (items) => {
           received = true;
           this.#status.enter("streaming", { progress: { items } });
@@ -333,11 +322,12 @@ export class ListWatchLoop<T> {
         if (!received && lastedMs() < VERY_SHORT_WATCH_MS) throw new VeryShortWatchError(this.#name);
         return { outcome: { of: "stream", closed, lastedMs: lastedMs() } };
       }
-      // The next one is a new list, of which nothing is believed.
-      if (!this.#acceptsIntake(initial.resourceVersion)) return { outcome: { of: "start" } };
+      if (!this.#acceptsIntake(initial.resourceVersion)) {
+        return { outcome: { of: "stream", unproven: true } };
+      }
       this.#replace(initial.items, initial.quarantined, initial.resourceVersion, { byBookmark: true });
       this.#status.streamFinished();
-      listed(initial.items.length);
+      listed?.(initial.items.length);
       keep = true;
       return { outcome: { of: "stream", resourceVersion: initial.resourceVersion }, watch };
     } catch (error) {
@@ -356,9 +346,19 @@ export class ListWatchLoop<T> {
     const attempt = step.again ?? listAttempt(this.#state, this.#options.watchListPageSize ?? 0);
     const options = listOptions(attempt, { again: step.again !== undefined });
     this.#status.enter("listing", { progress: { items: 0 } });
-    const stored = this.#metrics.listBegins();
+    const stored = this.#metrics?.listBegins();
     try {
-      const pages = { list: (page: ListOptions) => this.#source.list(page, signal) };
+      const { listTimeoutMs = DEFAULTS.listTimeoutMs } = this.#options;
+      const request = {
+        name: this.#name,
+        clock: this.#clock,
+        listTimeoutMs,
+        intake: this.#wiring.intake,
+        onBytes: this.#metrics?.onListBytes,
+      };
+      const pages = {
+        list: (page: ListOptions) => requestList(this.#source, { ...page, signal }, request),
+      };
       const pager: PagerOptions<T> = {
         signal,
         checkPage: refuseTable,
@@ -374,7 +374,7 @@ export class ListWatchLoop<T> {
       for (const quarantined of list.quarantined) this.#quarantine.add(quarantined);
       const listed = list.metadata.resourceVersion ?? "";
       this.#replace(list.items, list.quarantined, listed, { byBookmark: false });
-      stored(list.items.length);
+      stored?.(list.items.length);
       return { of: "list", resourceVersion: listed, paginated: list.paginated, attempt };
     } catch (error) {
       if (!signal.aborted) this.#fail(error);
@@ -385,7 +385,7 @@ export class ListWatchLoop<T> {
   /** Whether what became of the objects of a list, as they arrived, stands now that its version is known. */
   #acceptsIntake(resourceVersion = ""): boolean {
     const { acceptIntake } = this.#wiring;
-    return acceptIntake?.({ hasAdvanced: this.#position.isAdvance(resourceVersion) }) ?? true;
+    return acceptIntake?.({ hasAdvanced: this.#writer.isAdvance(resourceVersion) }) ?? true;
   }
 
   /** Hands a whole list to the store: with that, all is well. */
@@ -400,21 +400,22 @@ export class ListWatchLoop<T> {
     this.#rhythm.listed({ byBookmark });
     this.#watchesSinceList = 0;
     this.#failure = undefined;
-    this.#status.succeed();
-    this.#metrics.heardOf();
+    this.#succeeded();
   }
 
-  async #watch(signal: AbortSignal, opened: OpenWatch<T> | undefined, resync: ResyncTimer): Promise<Outcome> {
+  /** Follows a watch, opened by a streamed list or here. Returns `undefined` if the signal was aborted meanwhile. */
+  async #watch(signal: AbortSignal, opened: OpenWatch<T> | undefined): Promise<Outcome | undefined> {
     const startMs = monotonicNow(this.#clock);
     let watch = opened;
     if (watch === undefined) {
-      if (this.#watchesSinceList++ > 0) this.#metrics.reconnects(this.#lastEnd);
+      if (this.#watchesSinceList++ > 0) this.#metrics?.reconnects(this.#lastEnd);
       this.#lastEnd = undefined;
       try {
-        watch = await this.#source.watch({
-          resourceVersion: this.#position.resourceVersion,
+        watch = await this.#openWatch({
+          resourceVersion: this.#writer.resourceVersion,
           allowWatchBookmarks: true,
-        }, signal);
+          signal,
+        });
       } catch (error) {
         if (!signal.aborted) this.#fail(error);
         return { of: "watch", refused: error };
@@ -423,30 +424,80 @@ export class ListWatchLoop<T> {
     this.#pacing.healthy();
     this.#failure = undefined;
     if (opened !== undefined) this.#watchesSinceList++;
-    this.#metrics.watchBegins();
-    this.#status.succeed();
-    this.#metrics.heardOf();
+    this.#metrics?.watchBegins();
+    this.#succeeded();
     this.#reports.outages.over();
     this.#status.enter("watching");
-    this.#position.watchBegins({ isFollowing: opened !== undefined });
-    const followed = await followWatch(watch, {
-      signal,
-      clock: this.#clock,
-      writer: this.#writer,
-      quarantine: this.#quarantine,
-      onOpen: (relistAt) => this.#relistAt = relistAt,
-      resync,
+    this.#writer.watchBegins({ isFollowing: opened !== undefined });
+    const error = await this.#follow(watch);
+    if (signal.aborted) return undefined;
+    const { events, bookmarks } = watch;
+    const lastedMs = monotonicNow(this.#clock) - startMs;
+    const end = this.#ends.judge({ events, bookmarks, lastedMs, error });
+    if (end.error !== undefined) this.#fail(end.error);
+    return end.outcome;
+  }
+
+  /** Writes what a watch brings, each batch in one turn, until it ends. Returns the error that ended it, if one did. */
+  async #follow(watch: OpenWatch<T>): Promise<unknown> {
+    watch.guard({
       bookmarkSilenceMs: this.#rhythm.silenceMs,
       expectsBookmarks: this.#rhythm.isExpected,
-      onBatch: () => {
-        this.#status.eventsArrived();
-        this.#metrics.heardOf();
-      },
+      relistDueMs: this.#quarantine.relistDueMs,
     });
-    if (signal.aborted) return { of: "start" }; // the loop sees it
-    const { outcome, error } = this.#ends.judge(followed, monotonicNow(this.#clock) - startMs);
-    if (error !== undefined) this.#fail(error);
-    return outcome;
+    this.#followed = watch;
+    try {
+      for (let batch = await watch.next(); batch !== undefined; batch = await watch.next()) {
+        this.#heard();
+        const { contact } = this.#status;
+        contact.lastEventTimeMs = contact.wallMs;
+        this.#writer.write(batch, watch);
+      }
+      return undefined;
+    } catch (error) {
+      return error;
+    } finally {
+      this.#followed = undefined;
+      watch.close();
+    }
+  }
+
+  /** What a resync throws ends the watch; between two watches, the next period has to do. */
+  #newResyncTimer(): ResyncTimer {
+    const { resyncPeriodMs = 0, shouldResync } = this.#options;
+    return new ResyncTimer({
+      clock: this.#clock,
+      periodMs: resyncPeriodMs,
+      shouldResync,
+      resync: () => this.#store.resync(),
+      onError: (error) => this.#followed?.end(error),
+    });
+  }
+
+  #openWatch(request: ListOptions & { readonly signal: AbortSignal }): Promise<OpenWatch<T>> {
+    const { openTimeoutMs = DEFAULTS.openTimeoutMs, minWatchTimeoutMs = 0 } = this.#options;
+    return openWatch(this.#source, request, {
+      name: this.#name,
+      clock: this.#clock,
+      random: this.#random,
+      openTimeoutMs,
+      minWatchTimeoutMs: Math.max(minWatchTimeoutMs, DEFAULTS.minWatchTimeoutMs),
+      onBytes: this.#metrics?.onWatchBytes,
+    });
+  }
+
+  /** A request was answered. */
+  #succeeded(): void {
+    this.#status.attempt = 0;
+    this.#heard();
+  }
+
+  /** The server was heard of. */
+  #heard(): void {
+    const { contact } = this.#status;
+    contact.wallMs = this.#clock.now();
+    contact.monotonicMs = monotonicNow(this.#clock);
+    this.#metrics?.heardOf();
   }
 
   async #sleep(signal: AbortSignal): Promise<void> {

@@ -1,59 +1,171 @@
 /**
- * A watch that is open, and can change hands.
+ * One watch, from its request to its end.
  * @module
  */
 
-import type { WatchItem, WatchStream } from "../meta/list_watch.ts";
-import { abortable, type LinkedAbort } from "../util/abort.ts";
+import type { ListOptions, WatchItem, WatchStream } from "../meta/list_watch.ts";
+import { NetworkError } from "../meta/status.ts";
+import { abortable, type LinkedAbort, linkedAbort } from "../util/abort.ts";
+import { type Clock, monotonicNow, type TimerHandle } from "../util/clock.ts";
+import type { ListerWatcher } from "./lister_watcher.ts";
+import { inTime, STALL_MS, Watchdog } from "./watchdog.ts";
 
-/** How much of a watch has arrived, and when the last of it did; zeros where the source does not say. */
-export interface Received {
-  readonly bytes: number;
-  /** In the clock's milliseconds. */
-  readonly lastMs: number;
+/** How much later than its timeout a server may end a watch. */
+const DEADLINE_GRACE_MS = 5_000;
+/** How often an open watch looks whether the program stood still. */
+const LOOK_MS = 15_000;
+
+/** Ends a watch because a change was lost, and a relist is due. */
+export class RelistDue extends Error {}
+
+/** Ends a watch because the program stood still: its connection has probably died meanwhile. */
+export class StoodStillError extends NetworkError {
+  constructor(ms: number) {
+    const seconds = Math.round(ms / 1_000);
+    super(
+      "DeadPeer",
+      `the program stood still for ${seconds} s: the watch is opened again from where it was`,
+    );
+  }
+}
+
+/** What {@linkcode openWatch} needs. */
+export interface OpenWatchOptions {
+  /** Of the reflector, for errors. */
+  readonly name: string;
+  readonly clock: Clock;
+  readonly random: () => number;
+  readonly openTimeoutMs: number;
+  /** The server is asked to end the watch between this and twice this. */
+  readonly minWatchTimeoutMs: number;
+  /** Receives the number of bytes of each chunk. */
+  readonly onBytes?: ((bytes: number) => void) | undefined;
+}
+
+/** What {@linkcode OpenWatch.guard} needs. */
+export interface WatchGuardOptions {
+  /** How long a watch on which bookmarks come may be silent, in milliseconds. */
+  readonly bookmarkSilenceMs: number;
+  /** Whether bookmarks are expected before the first one has come. */
+  readonly expectsBookmarks: boolean;
+  /** When the watch ends for a relist, in the clock's milliseconds. */
+  readonly relistDueMs: number | undefined;
 }
 
 /**
- * An open watch, read batch by batch. The streamed list reads it up to the end bookmark, puts the rest of that batch
- * back, and hands it on to the watch loop: one connection serves both.
+ * Opens a watch, which the server is asked to end after a time: a random one, so that the watches of many informers do
+ * not end together.
+ *
+ * @throws {NetworkError} The server did not begin to answer in time.
+ * @throws Whatever the source throws.
+ */
+export async function openWatch<T>(
+  source: ListerWatcher<T>,
+  request: Omit<ListOptions, "timeoutSeconds"> & { readonly signal: AbortSignal },
+  options: OpenWatchOptions,
+): Promise<OpenWatch<T>> {
+  const { name, clock, random, openTimeoutMs, minWatchTimeoutMs, onBytes } = options;
+  const { signal, ...listOptions } = request;
+  const timeoutSeconds = Math.floor((minWatchTimeoutMs / 1000) * (1 + random()));
+  const link = linkedAbort(signal);
+  const watch = new OpenWatch<T>(clock, link, timeoutSeconds * 1_000 + DEADLINE_GRACE_MS);
+  const context = {
+    signal: link.signal,
+    onBytes: (bytes: number) => {
+      watch.receivedBytes += bytes;
+      watch.receivedMs = monotonicNow(clock);
+      onBytes?.(bytes);
+    },
+  };
+  let answer: Promise<WatchStream<T>> | undefined;
+  try {
+    watch.begin(
+      await inTime(() => answer = source.watch({ ...listOptions, timeoutSeconds }, context), {
+        ms: openTimeoutMs,
+        onTimeout: () =>
+          watch.end(
+            new NetworkError("Unreachable", `Cannot watch ${name}: no answer within ${openTimeoutMs} ms`),
+          ),
+        clock,
+        signal: link.signal,
+      }),
+    );
+    return watch;
+  } catch (error) {
+    link.unlink();
+    // A source that ignores the signal may still answer: what it opens is closed unread.
+    answer?.then((late) => (watch.begin(late), watch.close())).catch(() => {});
+    throw error;
+  }
+}
+
+/**
+ * An open watch, read batch by batch. The streamed list reads it up to the end bookmark and puts the rest of that batch
+ * back; then the watch loop reads on: one connection serves both.
+ *
+ * From {@linkcode OpenWatch.guard} on it ends itself where its peer is dead: where the server should have ended it by its
+ * timeout, where nothing comes for longer than bookmarks are apart, or where the program stood still. A connection that
+ * was cut half-open shows no other sign.
  */
 export class OpenWatch<T> {
-  readonly #iterator: AsyncIterator<readonly WatchItem<T>[]>;
+  readonly #clock: Clock;
   readonly #link: LinkedAbort;
-  /** When the server must have ended it, in the clock's milliseconds: later, the other end is dead. */
+  /** When the server must have ended it, in the clock's milliseconds. */
   readonly deadlineMs: number;
-  readonly received: Received;
+  /** How many bytes have arrived; 0 where the source does not count them. */
+  receivedBytes = 0;
+  /** When the last of them arrived, in the clock's milliseconds. */
+  receivedMs = 0;
+  /** How many events reached the store, and how many bookmarks came: counted by the store's writer. */
+  events = 0;
+  bookmarks = 0;
+  #iterator: AsyncIterator<readonly WatchItem<T>[]> | undefined;
   #unread: readonly WatchItem<T>[] | undefined;
   #next: Promise<IteratorResult<readonly WatchItem<T>[]>> | undefined;
-  #closed = false;
+  #isClosed = false;
+  /** Both clocks when the program was last seen to run; `undefined` before {@linkcode OpenWatch.guard}. */
+  #lookedWallMs: number | undefined;
+  #lookedMonotonicMs = 0;
+  #bookmarkSilenceMs = Infinity;
+  #batchMs = 0;
+  #silence: Watchdog | undefined;
+  #lookTimer: TimerHandle;
+  #deadlineTimer: TimerHandle;
+  #relistTimer: TimerHandle;
 
-  constructor(
-    stream: WatchStream<T>,
-    link: LinkedAbort,
-    { deadlineMs, received }: { readonly deadlineMs: number; readonly received: Received },
-  ) {
-    this.deadlineMs = deadlineMs;
-    this.received = received;
-    this.#iterator = stream[Symbol.asyncIterator]();
+  constructor(clock: Clock, link: LinkedAbort, longestMs: number) {
+    this.#clock = clock;
     this.#link = link;
+    this.deadlineMs = monotonicNow(clock) + longestMs;
+  }
+
+  /** The server has answered. */
+  begin(stream: WatchStream<T>): void {
+    this.#iterator = stream[Symbol.asyncIterator]();
   }
 
   /**
    * The next batch; `undefined` at the end.
    *
-   * @throws What the stream throws; the reason of `signal` when it is aborted first: the batch is not lost, the next
-   * call waits for it again.
+   * @throws What the stream throws, or the reason with which the watch was ended first.
    */
-  async next(signal?: AbortSignal): Promise<readonly WatchItem<T>[] | undefined> {
-    if (this.#unread !== undefined) {
-      const batch = this.#unread;
+  async next(): Promise<readonly WatchItem<T>[] | undefined> {
+    let batch = this.#unread;
+    if (batch === undefined) {
+      this.#next ??= this.#iterator!.next();
+      const result = await abortable(this.#next, this.#link.signal);
+      this.#next = undefined;
+      if (result.done) return undefined;
+      batch = result.value;
+    } else {
       this.#unread = undefined;
-      return batch;
     }
-    this.#next ??= this.#iterator.next();
-    const result = await abortable(this.#next, signal);
-    this.#next = undefined;
-    return result.done ? undefined : result.value;
+    if (this.#lookedWallMs !== undefined) {
+      this.#batchMs = monotonicNow(this.#clock);
+      // What the connection held back while the program stood still is older than the stall, and would pass for news.
+      if (this.#stoodStill()) throw this.#link.signal.reason;
+    }
+    return batch;
   }
 
   /** Puts items back: the next call of {@linkcode OpenWatch.next} returns them. */
@@ -61,18 +173,88 @@ export class OpenWatch<T> {
     if (items.length > 0) this.#unread = items;
   }
 
+  /** Ends the watch with this reason: the reader receives it. */
+  end(reason: unknown): void {
+    this.#link.abort(reason);
+  }
+
+  /** From now on the watch ends itself where its peer is dead, or a relist is due. */
+  guard({ bookmarkSilenceMs, expectsBookmarks, relistDueMs }: WatchGuardOptions): void {
+    const clock = this.#clock;
+    this.#bookmarkSilenceMs = bookmarkSilenceMs;
+    this.#deadlineTimer = clock.setTimeout(
+      () => this.#drop("the server did not end it by its timeout"),
+      this.deadlineMs - monotonicNow(clock),
+    );
+    this.#lookedWallMs = clock.now();
+    this.#lookedMonotonicMs = monotonicNow(clock);
+    this.#look();
+    if (expectsBookmarks) this.expectBookmarks();
+    if (relistDueMs !== undefined) this.relistAt(relistDueMs);
+  }
+
+  /** This server sends bookmarks, so a watch without any is dead. */
+  expectBookmarks(): void {
+    const ms = this.#bookmarkSilenceMs;
+    this.#silence ??= new Watchdog(
+      this.#clock,
+      ms,
+      () => this.#drop(`nothing came for ${ms} ms, no bookmark either`),
+      () => this.#batchMs,
+    );
+  }
+
+  /** Ends the watch at that time, in the clock's milliseconds, for a relist. */
+  relistAt(dueMs: number): void {
+    this.#clock.clearTimeout(this.#relistTimer);
+    this.#relistTimer = this.#clock.setTimeout(
+      () => this.end(new RelistDue("a change was lost: list again")),
+      Math.max(0, dueMs - monotonicNow(this.#clock)),
+    );
+  }
+
   /** Ends the connection, whatever state it is in. */
   close(): void {
-    if (this.#closed) return;
-    this.#closed = true;
-    this.#link.abort(new DOMException("the watch is no longer needed", "AbortError"));
+    if (this.#isClosed) return;
+    this.#isClosed = true;
+    this.#clock.clearTimeout(this.#deadlineTimer);
+    this.#clock.clearTimeout(this.#relistTimer);
+    this.#clock.clearTimeout(this.#lookTimer);
+    this.#silence?.stop();
+    this.end(new DOMException("the watch is no longer needed", "AbortError"));
     this.#link.unlink();
     this.#next?.catch(() => {});
-    // return() may wait for a read that never ends; nobody waits for it.
+    // return() may wait for a read that never ends: it is not awaited.
     try {
-      this.#iterator.return?.()?.catch(() => {});
+      this.#iterator?.return?.()?.catch(() => {});
     } catch {
       // a source whose return() throws has nothing left to close
     }
+  }
+
+  #drop(why: string): void {
+    if (this.#stoodStill()) return; // that is why
+    this.end(new NetworkError("DeadPeer", `the watch is taken for dead: ${why}`));
+  }
+
+  #look(): void {
+    this.#lookTimer = this.#clock.setTimeout(() => {
+      if (!this.#stoodStill()) this.#look();
+    }, LOOK_MS);
+  }
+
+  /** Looks whether the program stood still since the last look (see watchdog.ts), and ends the watch if so. */
+  #stoodStill(): boolean {
+    if (this.#link.signal.aborted) return false;
+    const wallMs = this.#clock.now();
+    const monotonicMs = monotonicNow(this.#clock);
+    const passedMs = monotonicMs - this.#lookedMonotonicMs;
+    const leapMs = wallMs - this.#lookedWallMs! - passedMs;
+    this.#lookedWallMs = wallMs;
+    this.#lookedMonotonicMs = monotonicMs;
+    const stalledMs = Math.max(passedMs - LOOK_MS, leapMs);
+    if (stalledMs < STALL_MS) return false;
+    this.end(new StoodStillError(stalledMs));
+    return true;
   }
 }

@@ -4,6 +4,7 @@
  */
 
 import type { Quarantined } from "../meta/list_watch.ts";
+import { statusErrorOf } from "../meta/status.ts";
 import { type Clock, monotonicNow } from "../util/clock.ts";
 import { errorMessage } from "../util/errors.ts";
 import { callGuarded } from "../util/guarded.ts";
@@ -37,12 +38,14 @@ export interface QuarantineOptions {
 export class Quarantine {
   readonly #options: QuarantineOptions;
   readonly #logger: Logger;
-  /**
-   * The keys of objects that were quarantined since the last list, and of which no later state was accepted. The reflector
-   * deletes such an object by its key, as it may be in no store. Whoever applies deltas notifies no handler of the delete
-   * of such an object where the store has none: no handler has received it.
-   */
   readonly #keys = new Set<string>();
+  /**
+   * The ledger: the keys of objects that were quarantined since the last list, and of which no later state was accepted;
+   * empty in the ordinary case. The reflector deletes such an object by its key, as it may be in no store. The code that
+   * applies deltas notifies no handler of the delete of such an object where the store has none: no handler has received
+   * it.
+   */
+  readonly keys: ReadonlySet<string> = this.#keys;
   readonly #brokenFrames = new Set<string>();
   #count = 0;
   #relistDelayMs = FIRST_RELIST_MS;
@@ -74,16 +77,6 @@ export class Quarantine {
     if (isLost) this.lost();
   }
 
-  /** Whether the ledger is empty: the ordinary case. */
-  get isEmpty(): boolean {
-    return this.#keys.size === 0;
-  }
-
-  /** Whether a key is in the ledger. */
-  has(key: string): boolean {
-    return this.#keys.has(key);
-  }
-
   /** Removes a key from the ledger; returns whether it was there. */
   release(key: string): boolean {
     return this.#keys.delete(key);
@@ -93,11 +86,6 @@ export class Quarantine {
   startLedger(quarantined: readonly Quarantined[]): void {
     this.#keys.clear();
     for (const { key } of quarantined) if (key !== undefined) this.#keys.add(key);
-  }
-
-  /** The keys in the ledger. */
-  keys(): Iterable<string> {
-    return this.#keys;
   }
 
   /**
@@ -160,4 +148,26 @@ export class Quarantine {
     if (this.#brokenFrames.size < MOST_CAUSES) this.#brokenFrames.add(cause);
     return true;
   }
+}
+
+/** Whether a watch ended because a frame of it could not be decoded: it was no JSON, or over the size limit. */
+export function isBrokenFrame(error: unknown): boolean {
+  return frameProblem(error) !== undefined;
+}
+
+/**
+ * The report of a frame that could not be decoded, if that is what ended a watch. Nothing is known of the frame, not even
+ * where the next one begins: the watch is over, and a list follows.
+ */
+export function brokenFrame(error: unknown, receivedBytes: number): Quarantined | undefined {
+  const problem = frameProblem(error);
+  if (problem === undefined) return undefined;
+  const where = receivedBytes > 0 ? ` (within the first ${receivedBytes} bytes of the watch)` : "";
+  return { reason: `${problem}${where}`, path: "frame" };
+}
+
+function frameProblem(error: unknown): string | undefined {
+  const causes = statusErrorOf(error)?.status.details?.causes ?? [];
+  for (const { reason, message } of causes) if (reason === "ClientWatchDecoding") return message ?? reason;
+  return undefined;
 }

@@ -7,24 +7,24 @@ import { type Clock, monotonicNow } from "../util/clock.ts";
 import type { MetricLabels, Metrics } from "../util/metrics.ts";
 import { codeOf } from "./status.ts";
 
-/** Reports a reflector's measurements; does nothing where nobody wants them. */
+/** Reports a reflector's measurements. */
 export class ReflectorMetrics {
-  readonly #metrics: Metrics | undefined;
+  readonly #metrics: Metrics;
   readonly #clock: Clock;
   readonly #labels: MetricLabels;
   /** Counts the bytes of lists. */
-  readonly onListBytes: ((bytes: number) => void) | undefined;
+  readonly onListBytes: (bytes: number) => void;
   /** Counts the bytes of watches. */
-  readonly onWatchBytes: ((bytes: number) => void) | undefined;
+  readonly onWatchBytes: (bytes: number) => void;
   #cycles = 0;
 
-  constructor(metrics: Metrics | undefined, name: string, clock: Clock) {
+  constructor(metrics: Metrics, name: string, clock: Clock) {
     this.#metrics = metrics;
     this.#clock = clock;
     this.#labels = { name };
     const counter = (counted: string) => (bytes: number) => this.#count(counted, bytes);
-    this.onListBytes = metrics && counter("reflector_list_bytes_total");
-    this.onWatchBytes = metrics && counter("reflector_watch_bytes_total");
+    this.onListBytes = counter("reflector_list_bytes_total");
+    this.onWatchBytes = counter("reflector_watch_bytes_total");
   }
 
   /** A cycle begins; `error` is what ended the one before, if something did. */
@@ -61,20 +61,20 @@ export class ReflectorMetrics {
 
   /** An event was applied. */
   eventApplied(type: string): void {
-    if (this.#metrics !== undefined) this.#count("reflector_events_total", 1, { type });
+    this.#count("reflector_events_total", 1, { type });
   }
 
   /** The server was heard of: the lag is the time since then. */
   heardOf(): void {
-    this.#metrics?.gauge("reflector_last_contact_timestamp_seconds", this.#clock.now() / 1_000, this.#labels);
+    this.#metrics.gauge("reflector_last_contact_timestamp_seconds", this.#clock.now() / 1_000, this.#labels);
   }
 
   #count(name: string, value: number, labels?: MetricLabels): void {
-    this.#metrics?.count(name, value, labels === undefined ? this.#labels : { ...this.#labels, ...labels });
+    this.#metrics.count(name, value, labels === undefined ? this.#labels : { ...this.#labels, ...labels });
   }
 
   #observe(name: string, value: number): void {
-    this.#metrics?.observe(name, value, this.#labels);
+    this.#metrics.observe(name, value, this.#labels);
   }
 }
 

@@ -130,6 +130,16 @@ export interface ReflectorOptions {
   readonly logger?: Logger;
 }
 
+/** The defaults that the options above name, in milliseconds. */
+export const DEFAULTS = {
+  minWatchTimeoutMs: 300_000,
+  watchListSilenceMs: 10_000,
+  watchListEndMs: 60_000,
+  openTimeoutMs: 30_000,
+  listTimeoutMs: 90_000,
+  bookmarkSilenceMs: 90_000,
+} as const;
+
 /**
  * Refuses options that no reflector can work with. Times may be `Infinity`: that is never.
  *

@@ -1,26 +1,27 @@
 /**
- * The timer that asks a store to hand everything out again.
+ * The timer that asks a store to notify of everything again.
  * @module
  */
 
 import type { Clock, TimerHandle } from "../util/clock.ts";
-import type { ReflectorOptions } from "./reflector_options.ts";
 
-/** Options of {@linkcode ResyncTimer}. */
-export interface ResyncTimerOptions extends Pick<ReflectorOptions, "resyncPeriodMs" | "shouldResync"> {
+/** What a {@linkcode ResyncTimer} needs. */
+export interface ResyncTimerOptions {
   readonly clock: Clock;
+  /** 0 for never. */
+  readonly periodMs: number;
+  readonly shouldResync: (() => boolean) | undefined;
+  readonly resync: () => void;
+  /** Receives what a resync throws. */
+  readonly onError: (error: unknown) => void;
 }
 
 /** Resyncs again and again, from when it is made until it is stopped: while a cycle watches. */
 export class ResyncTimer {
-  readonly #store: { resync(): void };
   readonly #options: ResyncTimerOptions;
   #timer: TimerHandle;
-  /** Told when a resync threw: the watch ends with that error. Without anyone to tell, the next period has to do. */
-  onError: ((error: unknown) => void) | undefined;
 
-  constructor(store: { resync(): void }, options: ResyncTimerOptions) {
-    this.#store = store;
+  constructor(options: ResyncTimerOptions) {
     this.#options = options;
     this.#arm();
   }
@@ -31,18 +32,17 @@ export class ResyncTimer {
   }
 
   #arm(): void {
-    const { clock, resyncPeriodMs = 0 } = this.#options;
-    if (resyncPeriodMs > 0) this.#timer = clock.setTimeout(() => this.#fire(), resyncPeriodMs);
+    const { clock, periodMs } = this.#options;
+    if (periodMs > 0) this.#timer = clock.setTimeout(() => this.#fire(), periodMs);
   }
 
   #fire(): void {
+    const { shouldResync, resync, onError } = this.#options;
+    this.#arm();
     try {
-      const { shouldResync } = this.#options;
-      if (shouldResync === undefined || shouldResync()) this.#store.resync();
-      this.#arm();
+      if (shouldResync === undefined || shouldResync()) resync();
     } catch (error) {
-      if (this.onError === undefined) this.#arm();
-      else this.onError(error);
+      onError(error);
     }
   }
 }

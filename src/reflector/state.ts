@@ -31,7 +31,7 @@ import {
   statusErrorOf,
 } from "../meta/status.ts";
 import { errorMessage } from "../util/errors.ts";
-import { isBrokenFrame } from "./events.ts";
+import { isBrokenFrame } from "./quarantine.ts";
 import { VeryShortWatchError } from "./reflector_options.ts";
 import {
   afterList as trialAfterList,
@@ -92,6 +92,8 @@ export type Outcome =
   | { readonly of: "stream"; readonly closed: string; readonly lastedMs: number }
   /** The stream is open, but the end bookmark does not come, in these words. */
   | { readonly of: "stream"; readonly stalled: string }
+  /** The version of the end bookmark does not prove what the intake assumed of its objects: list again. */
+  | { readonly of: "stream"; readonly unproven: true }
   | {
     readonly of: "list";
     readonly resourceVersion: string;
@@ -210,6 +212,7 @@ function afterStream(
       step: { do: "watch" },
     };
   }
+  if ("unproven" in outcome) return begin(state, nowMs);
   if ("stalled" in outcome) {
     // client-go waits for ever. A server that ignores sendInitialEvents, or a proxy that drops bookmarks, will do so
     // again.

@@ -4,10 +4,9 @@
  */
 
 import { networkErrorOf, statusErrorOf } from "../meta/status.ts";
-import type { Clock } from "../util/clock.ts";
+import { type Clock, monotonicNow } from "../util/clock.ts";
 import { CacheError, errorMessage } from "../util/errors.ts";
 import { callGuarded } from "../util/guarded.ts";
-import { Contact } from "./stall.ts";
 import type { StreamPauseBegin } from "./stream_trial.ts";
 import type { ReflectorOutage } from "./outage.ts";
 
@@ -130,6 +129,28 @@ export interface ReflectorStatus {
   };
 }
 
+/**
+ * When the server was last heard of: a record that the loop and the store's writer keep, event by event, and the status
+ * reads.
+ */
+export interface ContactTimes {
+  /** By the wall clock; `undefined` before the first contact. */
+  wallMs: number | undefined;
+  monotonicMs: number;
+  /** When the last event arrived, and the last bookmark, by the wall clock. */
+  lastEventTimeMs: number | undefined;
+  lastBookmarkTimeMs: number | undefined;
+}
+
+/** How many milliseconds ago a contact was: at least what one of the two clocks says (see watchdog.ts). */
+export function ageMs(
+  contact: { readonly wallMs: number; readonly monotonicMs: number },
+  clock: Clock,
+): number {
+  const monotonicMs = monotonicNow(clock) - contact.monotonicMs;
+  return Math.ceil(Math.max(monotonicMs, clock.now() - contact.wallMs));
+}
+
 /** Options of {@linkcode StatusKeeper}. */
 export interface StatusKeeperOptions {
   /** The resourceVersion to report. */
@@ -154,10 +175,14 @@ export class StatusKeeper {
   readonly #onListenerError: (error: unknown) => void;
   readonly #listeners = new Set<(status: ReflectorStatus) => void>();
   #phase: ReflectorPhase = "idle";
-  #attempt = 0;
-  #lastEventTimeMs: number | undefined;
-  #lastBookmarkTimeMs: number | undefined;
-  #contact: Contact | undefined;
+  /** How many tries in a row have failed. */
+  attempt = 0;
+  readonly contact: ContactTimes = {
+    wallMs: undefined,
+    monotonicMs: 0,
+    lastEventTimeMs: undefined,
+    lastBookmarkTimeMs: undefined,
+  };
   #nextRetryTimeMs: number | undefined;
   #lastError: ReflectorError | undefined;
   #streamPause: StreamPause | undefined;
@@ -175,16 +200,17 @@ export class StatusKeeper {
   /** The status, now. */
   snapshot(): ReflectorStatus {
     const outage = this.#outage();
-    const contact = this.#contact === undefined
+    const { wallMs, monotonicMs, lastEventTimeMs, lastBookmarkTimeMs } = this.contact;
+    const contact = wallMs === undefined
       ? {}
-      : { lastContactTimeMs: this.#contact.timeMs, lagMs: this.#contact.ageMs };
+      : { lastContactTimeMs: wallMs, lagMs: ageMs({ wallMs, monotonicMs }, this.#clock) };
     return {
       phase: this.#phase,
       resourceVersion: this.#resourceVersion(),
-      attempt: this.#attempt,
+      attempt: this.attempt,
       quarantined: this.#quarantined(),
-      ...(this.#lastEventTimeMs === undefined ? {} : { lastEventTimeMs: this.#lastEventTimeMs }),
-      ...(this.#lastBookmarkTimeMs === undefined ? {} : { lastBookmarkTimeMs: this.#lastBookmarkTimeMs }),
+      ...(lastEventTimeMs === undefined ? {} : { lastEventTimeMs }),
+      ...(lastBookmarkTimeMs === undefined ? {} : { lastBookmarkTimeMs }),
       ...contact,
       ...(this.#hasNoBookmarks() ? { hasNoBookmarks: true } : {}),
       ...(this.#nextRetryTimeMs === undefined ? {} : { nextRetryTimeMs: this.#nextRetryTimeMs }),
@@ -211,17 +237,11 @@ export class StatusKeeper {
 
   /** Waits until the next try. */
   backOff(delayMs: number): void {
-    this.#attempt++;
+    this.attempt++;
     this.#phase = "backingOff";
     this.#progress = undefined;
     this.#nextRetryTimeMs = this.#clock.now() + delayMs;
     this.#tell();
-  }
-
-  /** A try succeeded. */
-  succeed(): void {
-    this.#attempt = 0;
-    this.#heardOf();
   }
 
   /** Something went wrong. */
@@ -238,21 +258,6 @@ export class StatusKeeper {
   /** A stream came to its end: they are as good as lists. */
   streamFinished(): void {
     this.#streamPause = undefined;
-  }
-
-  /** Events arrived. */
-  eventsArrived(): void {
-    this.#lastEventTimeMs = this.#heardOf();
-  }
-
-  /** One of them was a bookmark. */
-  bookmarkArrived(): void {
-    this.#lastBookmarkTimeMs = this.#lastEventTimeMs;
-  }
-
-  #heardOf(): number {
-    this.#contact = new Contact(this.#clock);
-    return this.#contact.timeMs;
   }
 
   #tell(): void {

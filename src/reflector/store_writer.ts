@@ -4,48 +4,85 @@
  */
 
 import { deletionHandlingMetaNamespaceKey, type KeyFunc } from "../meta/keys.ts";
-import type { Quarantined } from "../meta/list_watch.ts";
-import { metaOf } from "../meta/object.ts";
+import type { ListPage, Quarantined, WatchItem } from "../meta/list_watch.ts";
+import { type KubernetesObject, metaOf } from "../meta/object.ts";
+import { groupVersion, type GroupVersionKind } from "../meta/resource.ts";
+import { isOlder } from "../meta/resource_version.ts";
+import { StatusError } from "../meta/status.ts";
+import type { WatchEvent } from "../meta/watch_event.ts";
 import type { ReflectorStore } from "../queue/queue.ts";
+import type { Store } from "../store/store.ts";
 import { errorMessage } from "../util/errors.ts";
-import { type DataEvent, eventProblem } from "./events.ts";
-import type { Position } from "./position.ts";
+import type { OpenWatch } from "./open_watch.ts";
+import { brokenFrame, type Quarantine } from "./quarantine.ts";
 import type { ReflectorMetrics } from "./reflector_metrics.ts";
 import type { ReflectorOptions } from "./reflector_options.ts";
-import type { Store } from "../store/store.ts";
-import type { Quarantine } from "./quarantine.ts";
 import type { ReflectorReports } from "./reflector_reports.ts";
 import type { ReflectorWiring } from "./reflector_wiring.ts";
-import type { StatusKeeper } from "./status.ts";
+import type { ContactTimes } from "./status.ts";
 
 /** What a {@linkcode StoreWriter} needs. */
 export interface StoreWriterOptions
-  extends Pick<ReflectorOptions, "expectedKind" | "keyFunc">, Pick<ReflectorWiring, "knownObjects"> {
-  readonly position: Position;
-  readonly status: StatusKeeper;
-  readonly metrics: ReflectorMetrics;
+  extends
+    Pick<ReflectorOptions, "expectedKind" | "keyFunc">,
+    Pick<ReflectorWiring, "knownObjects" | "neverGoesBack"> {
+  readonly contact: ContactTimes;
+  readonly metrics: ReflectorMetrics | undefined;
   readonly reports: ReflectorReports;
   readonly quarantine: Quarantine;
 }
 
+type DataEvent<T> = Exclude<WatchEvent<T>, { type: "ERROR" }>;
+
 /**
- * Writes lists and events to a store, in order; the position moves after the write, never before.
+ * Writes lists and batches of events to a store, in order, and keeps the position: the resourceVersion that the store has
+ * reached. It moves after the write, never before.
  *
  * What cannot be applied (no metadata, another kind, a store that throws) is quarantined; the rest is written. A list
  * leaves the state of such an object that is known; a quarantined change is lost, unless it was a delete, which needs no
  * more than the key.
+ *
+ * With `neverGoesBack` an event of an older version than the position is written, but leaves the position where it is:
+ * what such an event is, decides the reader of the queue (`EventOrder`), which has the store to compare it with.
  */
 export class StoreWriter<T> {
   readonly #store: ReflectorStore<T>;
   readonly #options: StoreWriterOptions;
   readonly #keyFunc: KeyFunc;
   readonly #knownObjects: ReflectorWiring["knownObjects"];
+  readonly #neverGoesBack: boolean;
+  #resourceVersion = "";
+  /** The version of the last event, where that was older than the position. */
+  #olderVersion: string | undefined;
+  /** The version of the last list or bookmark: everything up to it was there. */
+  #completeVersion = "";
+  /**
+   * Whether the position moves with ADDED events. Where a watch began at no particular version, the first of them are the
+   * present objects in any order.
+   */
+  #follows = false;
 
   constructor(store: ReflectorStore<T>, options: StoreWriterOptions) {
     this.#store = store;
     this.#options = options;
     this.#keyFunc = options.keyFunc ?? deletionHandlingMetaNamespaceKey;
     this.#knownObjects = options.knownObjects ?? (isStore(store) ? store : undefined);
+    this.#neverGoesBack = options.neverGoesBack ?? false;
+  }
+
+  /** Where the next watch begins; `""` before the first list. */
+  get resourceVersion(): string {
+    return this.#resourceVersion;
+  }
+
+  /** The version that came last: the position, unless that did not go back with it. */
+  get lastSeen(): string {
+    return this.#olderVersion ?? this.#resourceVersion;
+  }
+
+  /** Whether a list of this version continues the history: both versions are numbers, and it is the greater one. */
+  isAdvance(resourceVersion: string): boolean {
+    return isOlder(this.#resourceVersion, resourceVersion);
   }
 
   /**
@@ -60,38 +97,56 @@ export class StoreWriter<T> {
     } catch (error) {
       throw new Error(`unable to sync list result: ${errorMessage(error)}`, { cause: error });
     }
+    this.#resourceVersion = resourceVersion;
+    this.#completeVersion = resourceVersion;
+    this.#olderVersion = undefined;
   }
 
-  /** What is known of quarantined objects; of each key once, and of none that the list has in another state. */
-  #knownInstead(items: readonly T[], quarantined: readonly Quarantined[]): T[] {
-    const { quarantine } = this.#options;
-    quarantine.startLedger(quarantined);
-    if (quarantine.isEmpty) return [];
-    for (const item of items) {
-      const key = this.#keyOf(item);
-      if (key !== undefined) quarantine.release(key);
+  /** A watch begins; `isFollowing`: after a streamed list, which is at its version, whatever the version. */
+  watchBegins({ isFollowing }: { readonly isFollowing: boolean }): void {
+    this.#follows = isFollowing || (this.#resourceVersion !== "" && this.#resourceVersion !== "0");
+  }
+
+  /**
+   * Writes a batch of a watch, and counts on the watch what reached the store.
+   *
+   * @throws {StatusError} The watch carried an ERROR event.
+   */
+  write(batch: readonly WatchItem<T>[], watch: OpenWatch<T>): void {
+    for (const item of batch) {
+      if (item.type === "INVALID") {
+        this.#quarantine(item.quarantined);
+        continue;
+      }
+      if (item.type === "ERROR") {
+        const error = new StatusError(item.object);
+        const broken = brokenFrame(error, watch.receivedBytes);
+        if (broken !== undefined) this.#options.quarantine.add(broken);
+        throw error;
+      }
+      if (item.type === "BOOKMARK") {
+        watch.bookmarks++;
+        watch.expectBookmarks();
+      }
+      if (this.#apply(item)) watch.events++;
     }
-    const known: T[] = [];
-    for (const key of quarantine.keys()) {
-      const object = this.#knownObjects?.getByKey(key);
-      if (object !== undefined) known.push(object as T);
-    }
-    return known;
   }
 
   /** Writes one event; false if it was quarantined before it reached the store. */
-  apply(event: DataEvent<T>): boolean {
-    const problem = eventProblem(event, this.#options.expectedKind);
+  #apply(event: DataEvent<T>): boolean {
+    const { expectedKind, metrics } = this.#options;
+    const metadata = metaOf(event.object);
+    const problem = metadata === undefined ? "it has no metadata" : objectProblem(event.object, expectedKind);
     if (problem !== undefined) {
-      this.quarantine({ reason: problem, path: "", eventType: event.type });
+      this.#quarantine({ reason: problem, path: "", eventType: event.type });
       return false;
     }
+    const resourceVersion = metadata?.resourceVersion;
     try {
-      this.#write(event);
+      this.#write(event, resourceVersion);
     } catch (error) {
-      const resourceVersion = metaOf(event.object)?.resourceVersion;
       const key = this.#keyOf(event.object);
-      this.quarantine({
+      this.#quarantine({
         reason: errorMessage(error),
         path: "",
         eventType: event.type,
@@ -99,75 +154,113 @@ export class StoreWriter<T> {
         ...(resourceVersion === undefined ? {} : { resourceVersion }),
       });
     }
-    this.#options.metrics.eventApplied(event.type);
-    this.#options.position.passed(event);
+    metrics?.eventApplied(event.type);
+    if (event.type !== "ADDED") this.#follows = true;
+    if (this.#follows) this.#reached(resourceVersion ?? "");
     return true;
   }
 
+  #write(event: DataEvent<T>, resourceVersion: string | undefined): void {
+    switch (event.type) {
+      case "ADDED":
+        this.#store.add(event.object);
+        this.#accepted(event.object, resourceVersion);
+        break;
+      case "MODIFIED":
+        this.#store.update(event.object);
+        this.#accepted(event.object, resourceVersion);
+        break;
+      case "DELETED":
+        if (!this.#deletesQuarantined(event.object, resourceVersion)) this.#store.delete(event.object);
+        break;
+      case "BOOKMARK":
+        this.#bookmark(resourceVersion ?? "");
+        break;
+      default: {
+        const { type } = event as { type: unknown };
+        this.#options.reports.log("warn", `unknown event type ${JSON.stringify(type)}`);
+      }
+    }
+  }
+
+  #bookmark(resourceVersion: string): void {
+    const { contact, quarantine } = this.#options;
+    contact.lastBookmarkTimeMs = contact.lastEventTimeMs;
+    // It was sent again; or the server has begun a new history, of which only later changes would arrive.
+    const goesBack = isOlder(resourceVersion, this.#resourceVersion) ||
+      isOlder(resourceVersion, this.#completeVersion);
+    this.#completeVersion = resourceVersion;
+    if (goesBack) quarantine.lost();
+    this.#store.bookmark?.(resourceVersion);
+  }
+
+  /** Everything up to this version was written. */
+  #reached(resourceVersion: string): void {
+    if (this.#goesBack(resourceVersion)) {
+      this.#olderVersion = resourceVersion;
+      return;
+    }
+    this.#olderVersion = undefined;
+    this.#resourceVersion = resourceVersion;
+  }
+
+  /** Whether an event of this version leaves the position where it is. */
+  #goesBack(resourceVersion: string | undefined): boolean {
+    return this.#neverGoesBack && resourceVersion !== undefined &&
+      isOlder(resourceVersion, this.#resourceVersion);
+  }
+
+  /** What is known of quarantined objects; of each key once, and of none that the list has in another state. */
+  #knownInstead(items: readonly T[], quarantined: readonly Quarantined[]): T[] {
+    const { quarantine } = this.#options;
+    quarantine.startLedger(quarantined);
+    if (quarantine.keys.size === 0) return [];
+    for (const item of items) {
+      const key = this.#keyOf(item);
+      if (key !== undefined) quarantine.release(key);
+    }
+    const known: T[] = [];
+    for (const key of quarantine.keys) {
+      const object = this.#knownObjects?.getByKey(key);
+      if (object !== undefined) known.push(object as T);
+    }
+    return known;
+  }
+
   /** An event cannot be accepted. A delete needs no more than its key; any other change is lost. */
-  quarantine(quarantined: Quarantined): void {
+  #quarantine(quarantined: Quarantined): void {
     const { quarantine } = this.#options;
     const { eventType, key, resourceVersion } = quarantined;
     quarantine.add(quarantined);
     if (eventType !== "DELETED" || !this.#deletesKey(key, resourceVersion)) quarantine.lost();
   }
 
-  #write(event: DataEvent<T>): void {
-    const { position, status, reports, quarantine } = this.#options;
-    switch (event.type) {
-      case "ADDED":
-        this.#store.add(event.object);
-        this.#accepted(event.object);
-        break;
-      case "MODIFIED":
-        this.#store.update(event.object);
-        this.#accepted(event.object);
-        break;
-      case "DELETED":
-        if (!this.#deletesQuarantined(event.object)) this.#store.delete(event.object);
-        break;
-      case "BOOKMARK": {
-        const { resourceVersion = "" } = event.object.metadata;
-        status.bookmarkArrived();
-        // Of a new history nothing would be known but what changes from now on.
-        if (position.bookmarked(resourceVersion)) quarantine.lost();
-        this.#store.bookmark?.(resourceVersion);
-        break;
-      }
-      default:
-        reports.log("warn", `unknown event type ${JSON.stringify((event as { type: unknown }).type)}`);
-    }
-  }
-
   /** A later state of a quarantined object reached the store: its delete will be like any other. */
-  #accepted(object: T): void {
+  #accepted(object: T, resourceVersion: string | undefined): void {
     const { quarantine } = this.#options;
-    if (quarantine.isEmpty) return;
+    if (quarantine.keys.size === 0) return;
     const key = this.#keyOf(object);
-    const isRepeated = this.#options.position.isRepeated(metaOf(object)?.resourceVersion);
-    if (key !== undefined && !isRepeated) quarantine.release(key);
+    if (key !== undefined && !this.#goesBack(resourceVersion)) quarantine.release(key);
   }
 
   /** Deletes a quarantined object by its key, as it may never have reached the store; false if it is not one. */
-  #deletesQuarantined(object: T): boolean {
+  #deletesQuarantined(object: T, resourceVersion: string | undefined): boolean {
     const { quarantine } = this.#options;
-    if (quarantine.isEmpty) return false;
+    if (quarantine.keys.size === 0) return false;
     const key = this.#keyOf(object);
-    return key !== undefined && quarantine.has(key) &&
-      this.#deletesKey(key, metaOf(object)?.resourceVersion);
+    return key !== undefined && quarantine.keys.has(key) && this.#deletesKey(key, resourceVersion);
   }
 
   #deletesKey(key: string | undefined, resourceVersion: string | undefined): boolean {
-    const { position, quarantine } = this.#options;
     if (key === undefined || this.#store.deleteKey === undefined) return false;
-    // What a key alone says cannot be told from a delete that was sent again: the object may be there again.
-    if (position.isRepeated(resourceVersion)) return false;
+    // A key alone does not show whether the delete was sent again: the object may be there again.
+    if (this.#goesBack(resourceVersion)) return false;
     this.#store.deleteKey(key);
     if (resourceVersion) {
       this.#store.bookmark?.(resourceVersion);
-      position.reached(resourceVersion);
+      this.#reached(resourceVersion);
     }
-    quarantine.release(key);
+    this.#options.quarantine.release(key);
     return true;
   }
 
@@ -183,4 +276,32 @@ export class StoreWriter<T> {
 /** Whether it holds objects by key; a queue with that method holds what waits for each key. */
 function isStore<T>(store: ReflectorStore<T>): store is Store<T> {
   return "getByKey" in store && "lastStoreSyncResourceVersion" in store;
+}
+
+/** What is wrong with an event's object, in words; `undefined` if it can be applied. */
+export function eventProblem(object: unknown, expected: GroupVersionKind | undefined): string | undefined {
+  return metaOf(object) === undefined ? "it has no metadata" : objectProblem(object, expected);
+}
+
+function objectProblem(object: unknown, expected: GroupVersionKind | undefined): string | undefined {
+  const { kind, apiVersion } = object as KubernetesObject;
+  if (isTableKind(apiVersion, kind)) return "it is a Table: the server was asked for objects";
+  if (expected !== undefined && (kind !== expected.kind || apiVersion !== groupVersion(expected))) {
+    return `expected ${groupVersion(expected)} ${expected.kind}, got ${apiVersion || "no apiVersion"} ${
+      kind || "and no kind"
+    }`;
+  }
+  return undefined;
+}
+
+/** Whether a list or an object is a server-side Table rather than data. */
+function isTableKind(apiVersion: string | undefined, kind: string | undefined): boolean {
+  return kind === "Table" && (apiVersion === "meta.k8s.io/v1" || apiVersion === "meta.k8s.io/v1beta1");
+}
+
+/** Refuses a list that came as a Table. */
+export function refuseTable(page: ListPage<unknown>): void {
+  if (isTableKind(page.apiVersion, page.kind)) {
+    throw new TypeError("Cannot take a Table for a list: ask the server for objects (unsupported list gvk)");
+  }
 }

@@ -6,14 +6,12 @@
 import { isInternalError, networkErrorOf } from "../meta/status.ts";
 import type { Clock } from "../util/clock.ts";
 import { RetryWithDeadline } from "../util/retry_with_deadline.ts";
-import type { BookmarkRhythm } from "./bookmark_rhythm.ts";
-import type { Followed } from "./follow_watch.ts";
+import { RelistDue, StoodStillError } from "./open_watch.ts";
 import type { Quarantine } from "./quarantine.ts";
 import type { ReflectorMetrics } from "./reflector_metrics.ts";
 import { VeryShortWatchError } from "./reflector_options.ts";
 import type { ReflectorReports } from "./reflector_reports.ts";
 import type { Outcome } from "./state.ts";
-import { RelistDue, StoodStillError } from "./watch_guard.ts";
 
 /** A watch that ends sooner, without any event, has failed. */
 export const VERY_SHORT_WATCH_MS = 1_000;
@@ -27,12 +25,22 @@ const INTERNAL_ERROR_RESET_MS = 60_000;
 export interface WatchEndsOptions {
   readonly name: string;
   readonly clock: Clock;
-  readonly metrics: ReflectorMetrics;
+  readonly metrics: ReflectorMetrics | undefined;
   readonly reports: ReflectorReports;
   readonly quarantine: Quarantine;
   readonly rhythm: BookmarkRhythm;
   /** How long watches that end with an internal error are opened again at once, in milliseconds. */
   readonly maxInternalErrorRetryMs: number;
+}
+
+/** How a watch went. */
+export interface EndedWatch {
+  /** How many events reached the store. */
+  readonly events: number;
+  readonly bookmarks: number;
+  readonly lastedMs: number;
+  /** What ended it; absent where the server did, in good order. */
+  readonly error?: unknown;
 }
 
 /** What came of a watch. */
@@ -57,19 +65,19 @@ export class WatchEnds {
     });
   }
 
-  /** A watch that was open for so long is over. */
-  judge({ eventCount, bookmarks, error }: Followed, lastedMs: number): WatchEnd {
+  /** A watch is over. */
+  judge({ events, bookmarks, lastedMs, error }: EndedWatch): WatchEnd {
     const { name, metrics, reports, rhythm } = this.#options;
     if (error instanceof StoodStillError) {
       reports.log("warn", error.message);
-      metrics.watchEnds(lastedMs, eventCount, false);
+      metrics?.watchEnds(lastedMs, events, false);
       return { outcome: { of: "watch", retriesInternalError: false, isShort: false }, error };
     }
     // A connection that broke is a watch that ended: what it delivered stands, and the next one goes on from there.
     const failure = networkErrorOf(error) === undefined ? error : undefined;
     const isDue = rhythm.ended({ bookmarks, lastedMs });
-    const isVeryShort = failure === undefined && eventCount === 0 && lastedMs < VERY_SHORT_WATCH_MS;
-    metrics.watchEnds(lastedMs, eventCount, isVeryShort);
+    const isVeryShort = failure === undefined && events === 0 && lastedMs < VERY_SHORT_WATCH_MS;
+    metrics?.watchEnds(lastedMs, events, isVeryShort);
     if (failure instanceof RelistDue) return { outcome: { of: "watch", relist: true }, error };
     if (isDue && failure === undefined) {
       reports.log("warn", "bookmarks do not come any more; listing, in case the server was restored");
@@ -94,5 +102,61 @@ export class WatchEnds {
   #wasWell(): void {
     this.#options.reports.watchWasWell();
     this.#options.quarantine.watchWasWell();
+  }
+}
+
+/**
+ * Follows the bookmarks of one watch after another.
+ *
+ * A server that was restored from a backup accepts a watch from a version that it has not reached again, and sends
+ * nothing of what happens up to it, bookmarks neither: https://github.com/kubernetes/kubernetes/issues/107457. So where
+ * bookmarks came, and a new watch that was long enough for one (or several that were together) brings none, everything
+ * is listed, once: a server that
+ * sends no bookmarks any more gives the same list, and its silence means nothing from then on. A single bookmark is no
+ * rhythm yet: then it takes a second silent watch.
+ */
+export class BookmarkRhythm {
+  /** How long a watch lasts that must have brought a bookmark. */
+  readonly silenceMs: number;
+  #isExpected = true;
+  #bookmarks = 0;
+  /** How long watches lasted since a bookmark came, and how often that was long enough for one. */
+  #silentMs = 0;
+  #silentWatches = 0;
+  /** Whether everything was listed as no bookmark came, and none has come since on a watch. */
+  #hasListed = false;
+
+  constructor(silenceMs: number) {
+    this.silenceMs = silenceMs;
+  }
+
+  /** Whether a watch that brings nothing at all for so long is taken for dead: at first, and until a watch had none. */
+  get isExpected(): boolean {
+    return this.#isExpected;
+  }
+
+  /** Everything was listed; `byBookmark`: a bookmark said that it was all. */
+  listed({ byBookmark }: { readonly byBookmark: boolean }): void {
+    this.#silentMs = this.#silentWatches = 0;
+    if (byBookmark && !this.#hasListed) this.#bookmarks++;
+  }
+
+  /** A watch is over; whether everything is to be listed. */
+  ended({ bookmarks, lastedMs }: Pick<EndedWatch, "bookmarks" | "lastedMs">): boolean {
+    if (bookmarks > 0) {
+      this.#isExpected = true;
+      this.#hasListed = false;
+      this.#bookmarks += bookmarks;
+      this.#silentMs = this.#silentWatches = 0;
+      return false;
+    }
+    if (lastedMs >= this.silenceMs) this.#isExpected = false; // a short watch says nothing about bookmarks
+    this.#silentMs += lastedMs;
+    if (this.#silentMs < this.silenceMs) return false;
+    this.#silentMs = 0;
+    if (this.#bookmarks === 0 || ++this.#silentWatches + this.#bookmarks < 3) return false;
+    this.#bookmarks = 0;
+    this.#hasListed = true;
+    return true;
   }
 }

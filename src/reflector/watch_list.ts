@@ -8,12 +8,11 @@ import type { GroupVersionKind } from "../meta/resource.ts";
 import { StatusError } from "../meta/status.ts";
 import { isInitialEventsEnd } from "../meta/watch_event.ts";
 import type { Quarantined, WatchItem } from "../meta/list_watch.ts";
-import { linkedAbort } from "../util/abort.ts";
 import { type Clock, monotonicNow } from "../util/clock.ts";
 import { errorMessage } from "../util/errors.ts";
-import { brokenFrame, eventProblem } from "./events.ts";
 import type { OpenWatch } from "./open_watch.ts";
-import type { Quarantine } from "./quarantine.ts";
+import { brokenFrame, type Quarantine } from "./quarantine.ts";
+import { eventProblem } from "./store_writer.ts";
 import { Watchdog } from "./watchdog.ts";
 
 /** The stream is open, but its end bookmark does not come. */
@@ -21,7 +20,6 @@ export class StalledStreamError extends Error {}
 
 /** What {@linkcode readInitialEvents} needs. */
 export interface InitialEventsOptions<T> {
-  readonly signal: AbortSignal;
   readonly clock: Clock;
   readonly keyFunc: KeyFunc;
   readonly expectedKind: GroupVersionKind | undefined;
@@ -57,14 +55,13 @@ export interface InitialEvents<T> {
 export async function readInitialEvents<T>(
   options: InitialEventsOptions<T>,
 ): Promise<InitialEvents<T> | undefined> {
-  const { watch, clock, silenceMs, endMs, signal } = options;
-  const link = linkedAbort(signal);
-  const stalled = (text: string) => () => link.abort(new StalledStreamError(text));
+  const { watch, clock, silenceMs, endMs } = options;
+  const stalled = (text: string) => () => watch.end(new StalledStreamError(text));
   const silence = new Watchdog(
     clock,
     silenceMs,
     stalled(`no event for ${silenceMs} ms, and no end bookmark`),
-    () => watch.received.lastMs, // a large object on a slow line is on its way
+    () => watch.receivedMs, // a large object on a slow line is on its way
   );
   const end = new Watchdog(clock, endMs, stalled(`no end bookmark ${endMs} ms after the last initial event`));
   const deadline = new Watchdog(
@@ -75,7 +72,7 @@ export async function readInitialEvents<T>(
   const gathered = new GatheredObjects<T>(options);
   try {
     for (;;) {
-      const batch = await watch.next(link.signal);
+      const batch = await watch.next();
       if (batch === undefined) return undefined;
       silence.feed();
       const before = gathered.size;
@@ -93,7 +90,6 @@ export async function readInitialEvents<T>(
     silence.stop();
     end.stop();
     deadline.stop();
-    link.unlink();
   }
 }
 
@@ -124,7 +120,7 @@ class GatheredObjects<T> {
     const { quarantine, keyFunc, expectedKind, intake, watch } = this.#options;
     if (item.type === "ERROR") {
       const error = new StatusError(item.object);
-      const broken = brokenFrame(error, watch.received);
+      const broken = brokenFrame(error, watch.receivedBytes);
       if (broken !== undefined) quarantine.add(broken);
       throw error;
     }
@@ -132,7 +128,7 @@ class GatheredObjects<T> {
       this.#quarantine(item.quarantined);
       return undefined;
     }
-    const problem = eventProblem(item, expectedKind);
+    const problem = eventProblem(item.object, expectedKind);
     if (problem !== undefined) {
       this.#quarantine({ reason: problem, path: "", eventType: item.type });
       return undefined;

@@ -1,17 +1,38 @@
 /**
- * Noticing that nothing happens.
+ * Timeouts, in programs that may stand still: a frozen isolate, a suspended computer, a process that was stopped.
+ *
+ * Two clocks show it, and neither is enough. Where the monotonic clock continues meanwhile (a stopped process, a frozen
+ * isolate), timers fire long after they were due. Where it stands still (a suspended computer with Linux or macOS),
+ * timers notice nothing, but the wall clock has leapt forward against it. A wall clock that is set forward looks the same;
+ * one that is set back has no effect.
+ *
+ * What follows:
+ *
+ * - **Age** (`ageMs` in status.ts): the larger of what both clocks say has passed since the last contact with the server.
+ *   It is worked out on request, by no timer: a program that was frozen reads the right age in its first turn. A wall
+ *   clock that is set back makes nothing young; one that is set forward makes a copy look old until the next contact,
+ *   within a minute where bookmarks come.
+ * - **Silence** ({@linkcode Watchdog}): a limit that is found exceeded long after it was due says nothing about the peer.
+ *   It starts again.
+ * - **An open watch** (`OpenWatch`): its connection has probably died without a sign. It is opened again at once from
+ *   where it was, which costs one request: no list, no delay, no failed try. What the old connection still held back is
+ *   dropped unread: it is older than the stall, and would pass for news of the server.
+ *
  * @module
  */
 
+import { abortable } from "../util/abort.ts";
 import { type Clock, monotonicNow, type TimerHandle } from "../util/clock.ts";
-import { STALL_MS } from "./stall.ts";
+
+/** A delay from this on has another cause than other work of the program. */
+export const STALL_MS = 30_000;
 
 /**
- * Calls back once when it has not been fed for so long. Feeding costs a look at the clock, not a timer: the one timer
- * that is set looks, when it fires, how long the last feeding is ago.
+ * Calls back once when it has not been fed for a time. Feeding costs a look at the clock, not a timer: the one timer
+ * looks, when it fires, how long ago the last feeding was.
  *
- * One that fires long after it was due tells of the program, which stood still, and not of what is watched: it begins
- * anew.
+ * One that fires long after it was due shows that the program stood still, and nothing about what is watched: it starts
+ * again.
  */
 export class Watchdog {
   readonly #clock: Clock;
@@ -22,7 +43,7 @@ export class Watchdog {
   #dueMs = 0;
   #timer: TimerHandle;
 
-  /** Starts to watch. `alsoFedMs` tells of another feeding: when it was last, in the clock's milliseconds. */
+  /** Starts watching. `alsoFedMs` returns the time of another feeding, in the clock's milliseconds. */
   constructor(clock: Clock, limitMs: number, onExpired: () => void, alsoFedMs?: () => number) {
     this.#clock = clock;
     this.#limitMs = limitMs;
@@ -37,7 +58,7 @@ export class Watchdog {
     this.#fedMs = monotonicNow(this.#clock);
   }
 
-  /** Stops to watch. */
+  /** Stops watching. */
   stop(): void {
     this.#clock.clearTimeout(this.#timer);
   }
@@ -54,5 +75,25 @@ export class Watchdog {
   #arm(ms: number): void {
     this.#dueMs = monotonicNow(this.#clock) + ms;
     this.#timer = this.#clock.setTimeout(() => this.#look(), ms);
+  }
+}
+
+/** Options of {@linkcode inTime}. */
+export interface InTimeOptions {
+  readonly ms: number;
+  /** Aborts the signal. */
+  readonly onTimeout: () => void;
+  readonly clock: Clock;
+  readonly signal: AbortSignal;
+}
+
+/** What `ask` returns; calls `onTimeout` if it takes longer, and rejects with the signal's reason when it is aborted. */
+export async function inTime<R>(ask: () => Promise<R>, options: InTimeOptions): Promise<R> {
+  const { ms, onTimeout, clock, signal } = options;
+  const watchdog = new Watchdog(clock, ms, onTimeout);
+  try {
+    return await abortable(ask(), signal);
+  } finally {
+    watchdog.stop();
   }
 }

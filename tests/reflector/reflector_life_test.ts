@@ -522,7 +522,7 @@ describe("the signal that a reflector runs by", () => {
       listeners.push(counting.listeners);
       watcher.error(statuses.expired);
     }
-    assert.deepEqual(new Set(listeners), new Set([2]), listeners.join()); // the open watch, and who follows it
+    assert.deepEqual(new Set(listeners), new Set([1]), listeners.join()); // the open watch
     assert.deepEqual(source.problems, []);
     counting.abort();
     await done;

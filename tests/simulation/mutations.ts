@@ -43,7 +43,7 @@ export const MUTATIONS: readonly Mutation[] = [
   },
   {
     name: "reflector: a list that goes on steadily has to be whole in time",
-    file: "src/reflector/patient_source.ts",
+    file: "src/reflector/list_request.ts",
     find: "if (more > 0) silence.feed();",
     replace: "",
   },
@@ -142,21 +142,20 @@ export const MUTATIONS: readonly Mutation[] = [
   },
   {
     name: "reflector: events that follow a bookmark in its chunk are skipped",
-    file: "src/reflector/follow_watch.ts",
-    find: '        if (item.type === "INVALID") writer.quarantine(item.quarantined);',
-    replace: '        if (item.type === "INVALID") writer.quarantine(item.quarantined);\n' +
-      '        else if (item.type === "BOOKMARK" && writer.apply(item)) break;',
+    file: WRITER,
+    find: "      if (this.#apply(item)) watch.events++;",
+    replace: '      if (this.#apply(item) && item.type === "BOOKMARK") break;',
   },
   {
     name: "reflector: the resourceVersion moves past a delete that was lost",
     file: WRITER,
     find: 'if (eventType !== "DELETED" || !this.#deletesKey(key, resourceVersion)) quarantine.lost();',
-    replace: "if (key !== undefined && resourceVersion) this.#options.position.reached(resourceVersion);",
+    replace: "if (key !== undefined && resourceVersion) this.#reached(resourceVersion);",
   },
   {
     name: "reflector: a watch begins anew at no resourceVersion",
     file: REFLECTOR,
-    find: "resourceVersion: this.#position.resourceVersion,",
+    find: "resourceVersion: this.#writer.resourceVersion,",
     replace: 'resourceVersion: "",',
   },
   {
@@ -175,9 +174,9 @@ export const MUTATIONS: readonly Mutation[] = [
   },
   {
     name: "reflector: its resourceVersion goes back with an event that is sent again",
-    file: "src/reflector/position.ts",
-    find: "      this.#repeatedVersion = resourceVersion;\n      return;",
-    replace: "      this.#repeatedVersion = resourceVersion;",
+    file: "src/reflector/store_writer.ts",
+    find: "      this.#olderVersion = resourceVersion;\n      return;",
+    replace: "      this.#olderVersion = resourceVersion;",
   },
   {
     name: "reflector: every attempt resets the backoff",
@@ -187,20 +186,20 @@ export const MUTATIONS: readonly Mutation[] = [
   },
   {
     name: "reflector: a watch that ended leaves its timer",
-    file: "src/reflector/watch_guard.ts",
-    find: "this.#clock.clearTimeout(this.#deadline);",
+    file: "src/reflector/open_watch.ts",
+    find: "this.#clock.clearTimeout(this.#deadlineTimer);",
     replace: "",
   },
   {
     name: "clock: how old a copy is, is told by the wall clock alone",
-    file: "src/reflector/stall.ts",
-    find: "return Math.ceil(Math.max(monotonicMs, this.#clock.now() - this.#wallMs));",
-    replace: "return Math.ceil(Math.max(0 * monotonicMs, this.#clock.now() - this.#wallMs));",
+    file: "src/reflector/status.ts",
+    find: "return Math.ceil(Math.max(monotonicMs, clock.now() - contact.wallMs));",
+    replace: "return Math.ceil(Math.max(0 * monotonicMs, clock.now() - contact.wallMs));",
   },
   {
     name: "clock: how old a copy is, is told by the monotonic clock alone",
-    file: "src/reflector/stall.ts",
-    find: "return Math.ceil(Math.max(monotonicMs, this.#clock.now() - this.#wallMs));",
+    file: "src/reflector/status.ts",
+    find: "return Math.ceil(Math.max(monotonicMs, clock.now() - contact.wallMs));",
     replace: "return Math.ceil(monotonicMs);",
   },
   {
@@ -212,7 +211,7 @@ export const MUTATIONS: readonly Mutation[] = [
   },
   {
     name: "clock: a watch is trusted although the program stood still",
-    file: "src/reflector/stall.ts",
+    file: "src/reflector/open_watch.ts",
     find: "if (stalledMs < STALL_MS) return false;",
     replace: "if (stalledMs < Infinity) return false;",
   },
@@ -303,13 +302,13 @@ export const MUTATIONS: readonly Mutation[] = [
   },
   {
     name: "reflector: bookmarks that do not come any more mean nothing",
-    file: "src/reflector/bookmark_rhythm.ts",
+    file: "src/reflector/watch_end.ts",
     find: "if (this.#bookmarks === 0 || ++this.#silentWatches + this.#bookmarks < 3) return false;",
     replace: "return false;",
   },
   {
     name: "reflector: a list that went back leaves the position as it was",
-    file: "src/reflector/position.ts",
+    file: "src/reflector/store_writer.ts",
     find: "    this.#resourceVersion = resourceVersion;\n    this.#completeVersion",
     replace:
       "    if (!isOlder(resourceVersion, this.#resourceVersion)) this.#resourceVersion = resourceVersion;\n" +
@@ -426,39 +425,39 @@ export const MUTATIONS: readonly Mutation[] = [
   },
   {
     name: "reflector: a relist that is due is forgotten when the watch reopens",
-    file: "src/reflector/follow_watch.ts",
-    find: "  guard.relistAt(quarantine.relistDueMs);\n",
+    file: "src/reflector/open_watch.ts",
+    find: "    if (relistDueMs !== undefined) this.relistAt(relistDueMs);\n",
     replace: "",
   },
   {
     name: "reflector: a relist that becomes due while a watch is open waits for another watch",
-    file: "src/reflector/follow_watch.ts",
-    find: "onOpen((dueMs) => guard.relistAt(dueMs));",
+    file: REFLECTOR,
+    find: "this.#followed?.relistAt(dueMs)",
     replace: "",
   },
   {
     name: "reflector: a list leaves a listener",
-    file: "src/reflector/patient_source.ts",
-    find: "      silence.stop();\n      link.unlink();",
-    replace: "      silence.stop();",
+    file: "src/reflector/list_request.ts",
+    find: "    silence.stop();\n    link.unlink();",
+    replace: "    silence.stop();",
   },
   {
     name: "reflector: a watch leaves a listener",
-    file: "src/reflector/follow_watch.ts",
-    find: "    link.unlink();\n    watch.close();",
-    replace: "    watch.close();",
+    file: "src/reflector/open_watch.ts",
+    find: "    this.#link.unlink();\n",
+    replace: "",
   },
   {
     name: "reflector: a watch that is not answered is waited for",
-    file: "src/reflector/patient_source.ts",
-    find: "        openTimeoutMs,\n        giveUp,",
-    replace: "        Infinity,\n        giveUp,",
+    file: "src/reflector/open_watch.ts",
+    find: "        ms: openTimeoutMs,",
+    replace: "        ms: Infinity,",
   },
   {
     name: "reflector: a resync comes once",
     file: "src/reflector/resync_timer.ts",
-    find: "      if (shouldResync === undefined || shouldResync()) this.#store.resync();\n      this.#arm();",
-    replace: "      if (shouldResync === undefined || shouldResync()) this.#store.resync();",
+    find: "    this.#arm();\n    try {",
+    replace: "    try {",
   },
   {
     name: "informer: a change that an index function refuses once is lost for good",
