@@ -28,7 +28,7 @@ const USAGE = `deno task test [--only ${RUNTIMES.join("|")}] [--filter TEXT]
 const total = { passed: 0, failed: 0 };
 const failures: string[] = [];
 
-/** Which runtimes and files were asked for. */
+/** The runtimes and files of the command line. */
 function readArguments(): { only: Set<Runtime>; filter: string } {
   try {
     const { values } = parseArgs({

@@ -1,5 +1,5 @@
 /**
- * A queue whose items can be added later.
+ * A queue that can add items after a delay.
  * @module
  */
 
@@ -42,8 +42,8 @@ export class DelayingQueue<T = string> extends WorkQueue<T> {
   }
 
   /**
-   * Adds an item after `delayMs` milliseconds; at once if that is 0 or less. An item that waits already comes at the
-   * earlier of the two times. Waiting does not keep {@linkcode WorkQueue.add} from adding the item at once; it is then
+   * Adds an item after `delayMs` milliseconds; immediately if that is 0 or less. An item that already waits is added at the
+   * earlier of the two times. {@linkcode WorkQueue.add} still adds a waiting item immediately; it is then
    * added again when its time comes. Ignored once the queue is shut down, which also drops everything that waits.
    */
   addAfter(item: T, delayMs: number): void {
@@ -58,7 +58,7 @@ export class DelayingQueue<T = string> extends WorkQueue<T> {
     this.#setTimer();
   }
 
-  /** Drops what waits, and the timer. */
+  /** Drops waiting items and the timer. */
   protected override onShutDown(): void {
     this.#clock.clearTimeout(this.#timer);
     this.#waiting.clear();
@@ -72,7 +72,7 @@ export class DelayingQueue<T = string> extends WorkQueue<T> {
     this.#timer = this.#clock.setTimeout(() => this.#addReady(), first.readyAtMs - monotonicNow(this.#clock));
   }
 
-  // Timers may fire early, so each time is looked at again.
+  // Timers may fire early, so each due time is checked again.
   #addReady(): void {
     this.#timerAtMs = Infinity;
     const nowMs = monotonicNow(this.#clock);

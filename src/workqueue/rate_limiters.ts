@@ -19,11 +19,11 @@ import { identity } from "./work_queue.ts";
  * ```
  */
 export interface RateLimiter<T> {
-  /** Takes note of a failure of `item`, and says how many milliseconds it should wait. */
+  /** Counts a failure of `item`, and returns how many milliseconds it should wait. */
   when(item: T): number;
-  /** Forgets the failures of `item`, which succeeded or was given up. */
+  /** Resets the failures of `item`, which succeeded or is not retried. */
   forget(item: T): void;
-  /** How many failures of `item` are remembered. */
+  /** The number of counted failures of `item`. */
   numRequeues(item: T): number;
 }
 
@@ -141,7 +141,7 @@ export interface BucketOptions {
 }
 
 /**
- * A token bucket for all items together: each `when` takes a token, if need be one that has yet to come, and says how
+ * A token bucket for all items together: each `when` takes a token, or reserves a future one, and returns how
  * long that will take. It does not count failures.
  *
  * Mirrors client-go's `TypedBucketRateLimiter` over `golang.org/x/time/rate`.
@@ -178,7 +178,7 @@ export function bucketRateLimiter<T = string>(options: BucketOptions): RateLimit
 }
 
 /**
- * The largest delay of several limiters, each of which is asked.
+ * The largest delay of several limiters; calls all of them.
  *
  * Mirrors client-go's `NewTypedMaxOfRateLimiter`.
  *

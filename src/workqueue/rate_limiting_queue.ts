@@ -10,8 +10,8 @@ import type { WorkQueueOptions } from "./work_queue.ts";
 /**
  * A {@linkcode DelayingQueue} with a rate limiter: an item that failed is added again when the limiter says so.
  *
- * After success, or when giving up, call {@linkcode RateLimitingQueue.forget}, or the limiter remembers the item for
- * ever; `done` is needed all the same.
+ * After success, or after the last try, call {@linkcode RateLimitingQueue.forget}, or the limiter keeps the item for
+ * ever; `done` is needed as well.
  *
  * Mirrors client-go's `workqueue.TypedRateLimitingInterface`.
  *
@@ -36,7 +36,7 @@ export class RateLimitingQueue<T = string> extends DelayingQueue<T> {
     this.#rateLimiter = rateLimiter;
   }
 
-  /** Adds an item after the delay that the limiter gives it. The limiter is asked even after a shutdown. */
+  /** Adds an item after the delay that the limiter gives it. Calls the limiter even after a shutdown. */
   addRateLimited(item: T): void {
     this.addAfter(item, this.#rateLimiter.when(item));
   }

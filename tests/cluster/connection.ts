@@ -56,7 +56,7 @@ export async function connect(): Promise<TestConnection> {
   return await newConnection(givenKubeconfig);
 }
 
-/** Starts an API server, with more flags of kube-apiserver if need be. */
+/** Starts an API server, with additional flags of kube-apiserver. */
 export async function startOwn(apiServerArgs: readonly string[] = []): Promise<OwnConnection> {
   const server = await startCluster({ apiServerArgs });
   try {

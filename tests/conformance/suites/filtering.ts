@@ -70,7 +70,7 @@ function newRecorder(
   };
 }
 
-/** Passes objects with the label `app=web`; `tombstones` says what becomes of a tombstone. */
+/** Passes objects with the label `app=web`; `tombstones` says how a tombstone is handled. */
 function newFilter(tombstones: "reject" | "accept" | "unwrap"): (value: unknown) => boolean {
   return (value) => {
     if (!(value instanceof DeletedFinalStateUnknown)) return isWeb(value);
