@@ -38,8 +38,8 @@ export {
   type SharedInformerFactoryOptions,
 } from "./src/informer/shared_informer_factory.ts";
 export { FilteringResourceEventHandler, type ResourceEventHandler } from "./src/informer/event_handler.ts";
-export type { HandlerOptions, HandlerRegistration } from "./src/informer/handler_registration.ts";
-export type { Running } from "./src/informer/running.ts";
+export type { HandlerOptions, HandlerRegistration } from "./src/informer/processor.ts";
+export type { Running } from "./src/informer/controller.ts";
 export { waitForCacheSync } from "./src/informer/wait_for_cache_sync.ts";
 export type { ReflectorStatus } from "./src/reflector/status.ts";
 export { type Deleted, DeletedFinalStateUnknown, type DeletedObject } from "./src/meta/tombstone.ts";
@@ -66,8 +66,7 @@ export {
 export type { KubernetesObject, ObjectMeta, OwnerReference } from "./src/meta/object.ts";
 export { compareResourceVersions } from "./src/meta/resource_version.ts";
 
-export { CacheSyncError, InformerStateError } from "./src/informer/errors.ts";
-export { NotFreshError } from "./src/informer/freshness.ts";
+export { CacheSyncError, InformerStateError, NotFreshError } from "./src/informer/errors.ts";
 export {
   isAlreadyExists,
   isConflict,

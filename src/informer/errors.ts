@@ -125,3 +125,34 @@ export class CacheSyncError extends CacheError {
     this.endedBy = endedBy;
   }
 }
+
+/**
+ * A store did not reach a resourceVersion in time.
+ *
+ * @example
+ * ```ts
+ * import { type KubernetesObject, newCluster, NotFreshError, SharedIndexInformer } from "@listwatch/cache";
+ * const pods = newCluster({ server: "http://127.0.0.1:8001" }).resource<KubernetesObject>("v1/pods");
+ * const informer = new SharedIndexInformer(pods);
+ * await informer.waitForVersion("42", { signal: AbortSignal.abort() }).catch((error) => {
+ *   if (error instanceof NotFreshError) console.log(error.wanted, error.reached); // 42 (empty)
+ * });
+ * ```
+ */
+export class NotFreshError extends CacheError {
+  /** The resourceVersion that was waited for. */
+  readonly wanted: string;
+  /** The one that the store stood at. */
+  readonly reached: string;
+
+  /** Makes the error; `cause` is the reason of the signal that ended the wait, or that the informer has stopped. */
+  constructor(name: string, wanted: string, reached: string, cause: unknown) {
+    super(
+      "NotFresh",
+      `Cannot read ${name} at resource version ${wanted}: the store stands at ${reached || "none yet"}`,
+      { cause },
+    );
+    this.wanted = wanted;
+    this.reached = reached;
+  }
+}

@@ -19,7 +19,7 @@
 
 export { Controller, type ControllerConfig } from "./controller.ts";
 export { type CacheSyncErrorOptions, NoIndexerError } from "./errors.ts";
-export { freezeObject } from "./freeze_object.ts";
+export { freezeObject } from "./intake.ts";
 export { type InformerOptions, newInformer } from "./informer.ts";
 export { listAll, listAllByNamespace } from "./lister.ts";
 export type { MailboxOptions } from "./mailbox.ts";

@@ -4,16 +4,69 @@
  */
 
 import { deletionHandlingMetaNamespaceKey, type KeyFunc } from "../meta/keys.ts";
+import type { FailedTry } from "../reflector/outage.ts";
 import type { Held, Holding } from "../store/holding.ts";
 import { type Clock, monotonicNow } from "../util/clock.ts";
+import type { SyncedMethod } from "../util/deferred.ts";
 import type { Logger } from "../util/logger.ts";
 import type { Metrics } from "../util/metrics.ts";
 import type { Steps } from "../util/steps.ts";
 import { TurnQueue } from "../util/turn_queue.ts";
 import type { Notification, ResourceEventHandler } from "./event_handler.ts";
-import type { ListNotifications, NotificationReceiver } from "./list_notifications.ts";
+import { ListNotifications, type NotificationReceiver } from "./list_notifications.ts";
 import type { MailboxOptions } from "./mailbox.ts";
 import { ProcessorListener } from "./processor_listener.ts";
+
+/**
+ * Options of `addEventHandler`.
+ *
+ * @example
+ * ```ts
+ * import type { HandlerOptions } from "@listwatch/cache";
+ * const options: HandlerOptions = { name: "endpoints", resyncPeriodMs: 600_000, mailbox: { limit: 10_000 } };
+ * ```
+ */
+export interface HandlerOptions {
+  /** For log lines; `handler 1` for the first of an informer, and so on, by default. */
+  readonly name?: string;
+  /** This handler's own resync period, in milliseconds; 0 for none. The informer's by default. */
+  readonly resyncPeriodMs?: number;
+  /** How many notifications may wait for this handler, and what becomes of more; merged by object by default. */
+  readonly mailbox?: MailboxOptions;
+}
+
+/**
+ * A handler that was added; what takes it away again.
+ *
+ * Mirrors client-go's `ResourceEventHandlerRegistration`.
+ *
+ * @example
+ * ```ts
+ * import { type KubernetesObject, newCluster, SharedIndexInformer } from "@listwatch/cache";
+ * const pods = newCluster({ server: "http://127.0.0.1:8001" }).resource<KubernetesObject>("v1/pods");
+ * const informer = new SharedIndexInformer(pods);
+ * const registration = informer.addEventHandler({ onAdd: (pod) => console.log(pod.metadata?.name) });
+ * console.log(registration.hasSynced()); // false: the informer has not run
+ * informer.removeEventHandler(registration);
+ * ```
+ */
+export interface HandlerRegistration {
+  /** The handler's name, after that of its informer. */
+  readonly name: string;
+  /** Whether the informer has synced and this handler has handled every object of its initial list. */
+  hasSynced(): boolean;
+  /**
+   * Resolves when that becomes true; rejects with the signal's reason, or with an `InformerStateError` when the handler
+   * is removed or the informer stops before.
+   */
+  readonly synced: SyncedMethod;
+  /** What its informer's last request failed with, while the server cannot be read: why it has not synced. */
+  failure(): FailedTry | undefined;
+  /** How many notifications wait for this handler. */
+  readonly backlog: number;
+  /** Whether the handler was taken away: on request, or because its mailbox overflowed. */
+  readonly isRemoved: boolean;
+}
 
 /** What a processor is made of. */
 export interface ProcessorOptions<T> {
@@ -25,6 +78,8 @@ export interface ProcessorOptions<T> {
   readonly keyFunc?: KeyFunc;
   /** Where measurements go; nowhere by default. */
   readonly metrics?: Metrics | undefined;
+  /** What the informer's last request failed with, while the server cannot be read. */
+  readonly failure?: () => FailedTry | undefined;
   /** How long a stop waits for a call of a handler, in milliseconds; 10,000 by default. */
   readonly stopTimeoutMs?: number;
   readonly clock: Clock;
@@ -40,10 +95,12 @@ const DEFAULT_STOP_TIMEOUT_MS = 10_000;
 export class Processor<T> implements NotificationReceiver<Held<T>> {
   readonly #options: ProcessorOptions<T>;
   readonly #listeners = new Set<ProcessorListener<T>>();
+  readonly #byRegistration = new WeakMap<HandlerRegistration, ProcessorListener<T>>();
   // Removed, and in the middle of a call.
   readonly #leaving = new Map<ProcessorListener<T>, Promise<void>>();
   readonly #turns = new TurnQueue();
   #count = 0;
+  #hasSynced = false;
   #resyncCheckPeriodMs: number;
 
   constructor(options: ProcessorOptions<T>) {
@@ -56,23 +113,55 @@ export class Processor<T> implements NotificationReceiver<Held<T>> {
     return this.#resyncCheckPeriodMs;
   }
 
-  /** The listeners: do not change. */
-  get listeners(): ReadonlySet<ProcessorListener<T>> {
-    return this.#listeners;
-  }
-
   /**
    * Adds a listener. A resync period shorter than the informer's makes the informer look more often, unless it has
-   * started: then the period is lengthened to what it is.
+   * started: then the period is lengthened to the informer's.
+   *
+   * @param present The objects that are in the store of an informer which has started: an add for each of them is queued.
    */
   add(
     handler: ResourceEventHandler<T>,
-    requestedMs: number,
-    { started, name: own, mailbox = {} }: {
-      readonly started: boolean;
-      readonly name?: string;
-      readonly mailbox?: MailboxOptions;
+    options: HandlerOptions & { readonly resyncPeriodMs: number },
+    present?: Held<T>[],
+  ): HandlerRegistration {
+    const listener = this.#newListener(handler, options, { started: present !== undefined });
+    if (present !== undefined) {
+      listener.addList(new ListNotifications({ isInInitialList: true }, present));
+      if (this.#hasSynced) listener.upstreamHasSynced();
+    }
+    const registration = this.#newRegistration(listener);
+    this.#byRegistration.set(registration, listener);
+    return registration;
+  }
+
+  /** The informer has synced: the whole initial list was distributed. */
+  upstreamHasSynced(): void {
+    this.#hasSynced = true;
+    for (const listener of this.#listeners) listener.upstreamHasSynced();
+  }
+
+  #newRegistration(listener: ProcessorListener<T>): HandlerRegistration {
+    const isRemoved = () => !this.#listeners.has(listener);
+    return {
+      name: listener.name,
+      hasSynced: () => listener.hasSynced(),
+      synced: (signal) => listener.synced(signal),
+      failure: () => this.#options.failure?.(),
+      get backlog() {
+        return listener.backlog;
+      },
+      get isRemoved() {
+        return isRemoved();
+      },
+    };
+  }
+
+  #newListener(
+    handler: ResourceEventHandler<T>,
+    { resyncPeriodMs: requestedMs, name: own, mailbox = {} }: HandlerOptions & {
+      readonly resyncPeriodMs: number;
     },
+    { started }: { readonly started: boolean },
   ): ProcessorListener<T> {
     const { clock, holding, logger, name, keyFunc = deletionHandlingMetaNamespaceKey } = this.#options;
     let periodMs = requestedMs;
@@ -111,7 +200,7 @@ export class Processor<T> implements NotificationReceiver<Held<T>> {
           `${listener.name} was removed: more than ${listener.backlog - 1} notifications wait for it, ` +
             "and it wants every one of them",
         );
-        this.remove(listener);
+        this.#remove(listener);
       },
       requestedResyncPeriodMs: periodMs,
       resyncPeriodMs: determineResyncPeriod(periodMs, this.#resyncCheckPeriodMs),
@@ -125,11 +214,16 @@ export class Processor<T> implements NotificationReceiver<Held<T>> {
   }
 
   /**
-   * Takes a listener away, and drops what waits for it; one that is not among these (any more) is fine.
+   * Removes a listener, and drops what waits for it; one that is not there (any more) is fine.
    *
-   * @returns Resolves when its call that is under way has ended, unless that is who asks.
+   * @returns Resolves when its call that is under way has ended, unless it is that call which removes it.
    */
-  async remove(listener: ProcessorListener<T>): Promise<void> {
+  async remove(registration: HandlerRegistration): Promise<void> {
+    const listener = this.#byRegistration.get(registration);
+    if (listener !== undefined) await this.#remove(listener);
+  }
+
+  async #remove(listener: ProcessorListener<T>): Promise<void> {
     if (this.#listeners.delete(listener)) this.#leaving.set(listener, listener.stop());
     await this.#leaving.get(listener);
     this.#leaving.delete(listener);

@@ -11,6 +11,7 @@
 
 import { deletionHandlingMetaNamespaceKey } from "../meta/keys.ts";
 import type { GroupVersionResource } from "../meta/resource.ts";
+import { isComparableResourceVersion } from "../meta/resource_version.ts";
 import { VersionWaiters } from "../meta/version_waiters.ts";
 import type { ListerWatcher } from "../reflector/lister_watcher.ts";
 import {
@@ -19,8 +20,8 @@ import {
   type WatchErrorHandler,
 } from "../reflector/reflector_options.ts";
 import type { FailedTry } from "../reflector/outage.ts";
-import { Quarantine } from "../reflector/quarantine.ts";
 import type { ReflectorStatus } from "../reflector/status.ts";
+import { type Cache, newCache } from "../store/cache.ts";
 import type { Held } from "../store/holding.ts";
 import type { Indexers, NoIndexNames } from "../store/index_func.ts";
 import type { Indexer } from "../store/indexer.ts";
@@ -34,25 +35,14 @@ import { callGuarded } from "../util/guarded.ts";
 import { consoleLogger, type Logger } from "../util/logger.ts";
 import { finishInTurns, type Pace, stepObjectsOf, type Steps } from "../util/steps.ts";
 import { requireNumbers } from "../util/require_number.ts";
-import { type Controller, newWiredController, paceOf } from "./controller.ts";
-import { DeltaApplier } from "./delta_applier.ts";
-import { CacheSyncError, InformerStateError } from "./errors.ts";
+import { type Controller, paceOf, type Running, startRunning } from "./controller.ts";
+import { CacheSyncError, InformerStateError, NotFreshError } from "./errors.ts";
 import type { ResourceEventHandler } from "./event_handler.ts";
-import { reachVersion } from "./freshness.ts";
-import {
-  type HandlerOptions,
-  type HandlerRegistration,
-  newHandlerRegistration,
-} from "./handler_registration.ts";
-import { type InformerQueue, newInformerQueue } from "./informer_queue.ts";
-import { type InformerStorage, newInformerStorage } from "./informer_storage.ts";
-import { ListNotifications } from "./list_notifications.ts";
-import { openedEvent } from "./opened_event.ts";
-import { Processor } from "./processor.ts";
-import type { ProcessorListener } from "./processor_listener.ts";
-import { type Running, startRunning } from "./running.ts";
+import { freezeObject } from "./intake.ts";
+import { newPipeline } from "./pipeline.ts";
+import { type HandlerOptions, type HandlerRegistration, Processor } from "./processor.ts";
 import type { SharedIndexInformerOptions } from "./shared_informer_options.ts";
-import type { StoreEvent } from "./store_event.ts";
+import { openedEvent, type StoreEvent } from "./store_event.ts";
 
 /**
  * Keeps an indexed copy of a resource, and tells any number of handlers what changes in it.
@@ -87,12 +77,11 @@ export class SharedIndexInformer<T, I extends string = NoIndexNames> {
   readonly #logger: Logger;
   readonly #name: string;
   readonly #processor: Processor<T>;
-  readonly #registrations = new WeakMap<HandlerRegistration, ProcessorListener<T>>();
   readonly #observers = new Set<(event: StoreEvent<Held<T>>) => void>();
   readonly #statusListeners = new Set<(status: ReflectorStatus) => void>();
   readonly #synced = new Latch();
   readonly #waiters: VersionWaiters;
-  readonly #storage: InformerStorage<T, I>;
+  readonly #store: Cache<T, I>;
   readonly #stopped = new Latch();
   readonly #pace: Pace;
   #transform: TransformFunc<T> | undefined;
@@ -125,18 +114,23 @@ export class SharedIndexInformer<T, I extends string = NoIndexNames> {
     this.#pace = paceOf(options.turnObjects);
     this.#transform = options.transform;
     this.#watchErrorHandler = options.reflector?.watchErrorHandler;
-    this.#storage = newInformerStorage<T, I>(options.keyFunc ?? deletionHandlingMetaNamespaceKey, options);
-    this.indexer = this.#storage.indexer;
+    const indexers = (options.indexers ?? {}) as Indexers<T, I>;
+    this.#store = newCache<T, I>(options.keyFunc ?? deletionHandlingMetaNamespaceKey, indexers, {
+      storage: options.storage,
+      ...(options.freezeObjects && { onOpened: freezeObject }),
+    });
+    this.indexer = this.#store;
     this.#waiters = new VersionWaiters(() => this.indexer.lastStoreSyncResourceVersion());
     this.#processor = new Processor<T>({
-      holding: this.#storage.holding,
+      holding: this.#store.holding,
       metrics: options.metrics,
-      keyFunc: this.#storage.holding.keyFunc,
+      keyFunc: this.#store.holding.keyFunc,
       resyncCheckPeriodMs: options.resyncPeriodMs ?? 0,
       ...(handlerStopTimeoutMs !== undefined && { stopTimeoutMs: handlerStopTimeoutMs }),
       clock: this.#clock,
       logger: this.#logger,
       name: this.#name,
+      failure: () => this.failure(),
     });
   }
 
@@ -159,41 +153,20 @@ export class SharedIndexInformer<T, I extends string = NoIndexNames> {
     if (this.#controller !== undefined) {
       throw new InformerStateError(`Cannot run the informer of ${this.#name} again: it has been started`);
     }
-    const { held, holding: { keyFunc } } = this.#storage;
-    const reflector: ReflectorOptions = {
-      ...this.#options.reflector,
-      name: this.#name,
-      keyFunc,
-      clock: this.#clock,
-      logger: this.#logger,
-      resyncPeriodMs: this.#processor.resyncCheckPeriodMs,
-      shouldResync: () => this.#processor.shouldResync(),
-      ...(this.#watchErrorHandler === undefined ? {} : { watchErrorHandler: this.#watchErrorHandler }),
-      ...(this.#options.metrics === undefined ? {} : { metrics: this.#options.metrics }),
-    };
-    const quarantine = new Quarantine({ ...reflector, name: this.#name, clock: this.#clock });
-    const { queue, intake, takeIn } = newInformerQueue<T, I>({
-      ...this.#options,
+    this.#controller = newPipeline<T, I>({
+      source: this.#source,
+      store: this.#store,
+      processor: this.#processor,
+      observers: this.#observers,
+      onObserverError: (error) => this.#threw("an observer", error),
+      waiters: this.#waiters,
       transform: this.#transform,
-      storage: this.#storage,
-      quarantine,
+      informer: this.#options,
+      reflector: this.#reflectorOptions(),
+      pace: this.#pace,
       clock: this.#clock,
       logger: this.#logger,
       name: this.#name,
-    });
-    const applier = this.#newApplier({ takeIn, quarantine });
-    this.#controller = newWiredController({
-      listerWatcher: this.#source,
-      queue,
-      process: (deltas, isInInitialList) => applier.apply(deltas, isInInitialList),
-      processList: (delta, isInInitialList) => applier.applyList(delta, isInInitialList),
-      turnObjects: this.#pace.turnObjects,
-      reflector,
-    }, {
-      quarantine,
-      neverGoesBack: this.#keepsOrder,
-      knownObjects: intake === undefined ? this.indexer : held,
-      ...(intake === undefined ? {} : { intake: intake.list, acceptIntake: intake.accepts }),
     });
     const startMs = monotonicNow(this.#clock);
     this.#controller.onStatus((status) => {
@@ -201,10 +174,11 @@ export class SharedIndexInformer<T, I extends string = NoIndexNames> {
         this.#guarded("a status listener", () => listener(status));
       }
     });
-    queue.synced().then(() => {
+    this.#controller.synced().then(() => {
       const seconds = (monotonicNow(this.#clock) - startMs) / 1_000;
       this.#options.metrics?.observe("informer_sync_duration_seconds", seconds, { name: this.#name });
-      this.#hasSynced();
+      this.#synced.open();
+      this.#processor.upstreamHasSynced();
     });
     const unlisten = onAbort(signal, () => this.#processor.stopping());
     try {
@@ -247,21 +221,8 @@ export class SharedIndexInformer<T, I extends string = NoIndexNames> {
     const resyncPeriodMs = options.resyncPeriodMs ?? this.#options.resyncPeriodMs ?? 0;
     requireNumbers("add a handler", { resyncPeriodMs });
     // No await from here to the end: what the store holds now, and every later change, reach the handler once.
-    const listener = this.#processor.add(handler, resyncPeriodMs, {
-      started: this.#controller !== undefined,
-      ...(options.name === undefined ? {} : { name: options.name }),
-      ...(options.mailbox === undefined ? {} : { mailbox: options.mailbox }),
-    });
-    if (this.#controller !== undefined) {
-      listener.addList(new ListNotifications({ isInInitialList: true }, this.#storage.held.list()));
-      if (this.#synced.isOpen) listener.upstreamHasSynced();
-    }
-    const registration = newHandlerRegistration(listener, {
-      isRemoved: () => !this.#processor.listeners.has(listener),
-      failure: () => this.failure(),
-    });
-    this.#registrations.set(registration, listener);
-    return registration;
+    const present = this.#controller === undefined ? undefined : this.#store.held.list();
+    return this.#processor.add(handler, { ...options, resyncPeriodMs }, present);
   }
 
   /**
@@ -271,9 +232,8 @@ export class SharedIndexInformer<T, I extends string = NoIndexNames> {
    * @returns Resolves when a call that is under way has ended, or after `handlerStopTimeoutMs`; at once if it is that
    * call that asks, before its first `await`.
    */
-  async removeEventHandler(registration: HandlerRegistration): Promise<void> {
-    const listener = this.#registrations.get(registration);
-    if (listener !== undefined) await this.#processor.remove(listener);
+  removeEventHandler(registration: HandlerRegistration): Promise<void> {
+    return this.#processor.remove(registration);
   }
 
   /**
@@ -283,7 +243,7 @@ export class SharedIndexInformer<T, I extends string = NoIndexNames> {
    * @returns A function that takes the observer away.
    */
   observe(observer: (event: StoreEvent<T>) => void): () => void {
-    return this.observeHeld((event) => observer(openedEvent(event, this.#storage.holding)));
+    return this.observeHeld((event) => observer(openedEvent(event, this.#store.holding)));
   }
 
   /**
@@ -482,54 +442,31 @@ export class SharedIndexInformer<T, I extends string = NoIndexNames> {
     return () => this.#statusListeners.delete(listener);
   }
 
-  /** Whether the queue keeps the order of events across objects, so that one that is older was seen before. */
-  get #keepsOrder(): boolean {
-    return this.#options.queue === undefined;
+  #reflectorOptions(): ReflectorOptions {
+    const { metrics, reflector } = this.#options;
+    return {
+      ...reflector,
+      name: this.#name,
+      keyFunc: this.#store.holding.keyFunc,
+      clock: this.#clock,
+      logger: this.#logger,
+      resyncPeriodMs: this.#processor.resyncCheckPeriodMs,
+      shouldResync: () => this.#processor.shouldResync(),
+      ...(this.#watchErrorHandler === undefined ? {} : { watchErrorHandler: this.#watchErrorHandler }),
+      ...(metrics === undefined ? {} : { metrics }),
+    };
   }
 
-  #newApplier(
-    { takeIn, quarantine }: {
-      readonly takeIn: InformerQueue<T>["takeIn"];
-      readonly quarantine: Quarantine;
-    },
-  ): DeltaApplier<Held<T>> {
-    const { held, holding, isSame } = this.#storage;
-    const { metrics, notifyUnchanged } = this.#options;
-    return new DeltaApplier<Held<T>>({
-      store: held,
-      keyFunc: holding.keyFunc,
-      isSame,
-      receiver: this.#processor,
-      skipsUnchanged: notifyUnchanged === false,
-      takeIn,
-      onListApplied: () => holding.listStored(),
-      stepObjects: stepObjectsOf(this.#pace),
-      quarantine,
-      order: this.#keepsOrder
-        ? {
-          onUnordered: () =>
-            this.#logger.warn(
-              `${this.#name}: the server sends changes under older versions than before; every event is followed from now on`,
-            ),
-        }
-        : undefined,
-      observation: {
-        observers: this.#observers,
-        onError: (error) => this.#threw("an observer", error),
-        waiters: this.#waiters,
-      },
-      measurement: metrics && { metrics, name: this.#name, clock: this.#clock },
-    });
-  }
-
-  #reach(resourceVersion: string, signal: AbortSignal | undefined): Promise<void> {
-    const reached = () => this.indexer.lastStoreSyncResourceVersion();
-    return reachVersion(this.#waiters, resourceVersion, { name: this.#name, reached, signal });
-  }
-
-  #hasSynced(): void {
-    this.#synced.open();
-    for (const listener of this.#processor.listeners) listener.upstreamHasSynced();
+  async #reach(resourceVersion: string, signal: AbortSignal | undefined): Promise<void> {
+    if (!isComparableResourceVersion(resourceVersion)) {
+      throw new TypeError(
+        `Cannot wait for the resource version ${JSON.stringify(resourceVersion)}: it is no decimal number`,
+      );
+    }
+    const end = await this.#waiters.wait(resourceVersion, { signal });
+    if (end === "reached") return;
+    const cause = end === "aborted" ? signal?.reason : new Error("the informer has stopped");
+    throw new NotFreshError(this.#name, resourceVersion, this.indexer.lastStoreSyncResourceVersion(), cause);
   }
 
   #refuseStarted(what: string): void {

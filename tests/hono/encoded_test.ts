@@ -11,7 +11,7 @@ import { readApi } from "@listwatch/cache/hono";
 import fc from "fast-check";
 import { EventLog } from "../../src/hono/event_log.ts";
 import { withoutTypeText, withType, withTypeText } from "../../src/hono/view.ts";
-import { openedEvent } from "../../src/informer/opened_event.ts";
+import { openedEvent } from "../../src/informer/store_event.ts";
 import { newCache } from "../../src/store/cache.ts";
 import type { Held } from "../../src/store/holding.ts";
 import { EncodedObject } from "../../src/store/short_texts.ts";

@@ -355,7 +355,7 @@ describe("what waits for a handler", () => {
       name: "items",
     });
     const handler = new Handler(true);
-    processor.add(handler, 0, { started: true, mailbox: { limit: 1 } });
+    processor.add(handler, { resyncPeriodMs: 0, mailbox: { limit: 1 } }, []);
     const all = items(1, 5);
     processor.distributeList(new ListNotifications({ isInInitialList: true }, all));
     await clock.advance(0);

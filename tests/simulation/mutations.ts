@@ -24,7 +24,6 @@ const OUTAGE = "src/reflector/outage.ts";
 const APPLIER = "src/informer/delta_applier.ts";
 const HISTORY = "src/informer/event_history.ts";
 const MERGED = "src/informer/merged_notifications.ts";
-const INFORMER = "src/informer/shared_informer.ts";
 const DECODER = "src/watch/decode_watch.ts";
 
 /** The faults, in the order the data walks. */
@@ -323,9 +322,9 @@ export const MUTATIONS: readonly Mutation[] = [
   },
   {
     name: "informer: a handler that joins late misses what is there",
-    file: INFORMER,
-    find: "{ isInInitialList: true }, this.#storage.held.list()",
-    replace: "{ isInInitialList: true }, this.#storage.held.list().slice(1)",
+    file: "src/informer/processor.ts",
+    find: "new ListNotifications({ isInInitialList: true }, present)",
+    replace: "new ListNotifications({ isInInitialList: true }, present.slice(1))",
   },
   {
     name: "informer: a handler that was removed is still told",
@@ -485,7 +484,7 @@ export const MUTATIONS: readonly Mutation[] = [
   },
   {
     name: "informer: what runs in the background listens on when it has stopped",
-    file: "src/informer/running.ts",
+    file: "src/informer/controller.ts",
     find: ".finally(() => link.unlink())",
     replace: "",
   },

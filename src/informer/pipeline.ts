@@ -1,0 +1,146 @@
+/**
+ * The machine behind a shared informer, wired: reflector, intake, queue, applier, store, observers and handlers.
+ *
+ * By default the queue is an atomic `RealFIFO`: it keeps the order of events across objects, so the applier can tell
+ * events that were sent again, and the reflector never goes back. What lists bring is taken in as it is decoded, and
+ * transformed when it is stored. A queue of the user's own gets a transform that runs as an object is queued.
+ *
+ * @module
+ */
+
+import type { VersionWaiters } from "../meta/version_waiters.ts";
+import type { Queue } from "../queue/queue.ts";
+import { RealFIFO } from "../queue/real_fifo.ts";
+import type { ListerWatcher } from "../reflector/lister_watcher.ts";
+import { Quarantine } from "../reflector/quarantine.ts";
+import type { ReflectorOptions } from "../reflector/reflector_options.ts";
+import type { Cache } from "../store/cache.ts";
+import type { Held } from "../store/holding.ts";
+import type { Indexer } from "../store/indexer.ts";
+import { transformer, type TransformFunc, transformOnce } from "../store/transform.ts";
+import type { Clock } from "../util/clock.ts";
+import type { Logger } from "../util/logger.ts";
+import { type Pace, stepObjectsOf } from "../util/steps.ts";
+import { type Controller, newWiredController } from "./controller.ts";
+import { DeltaApplier, type Observation, quarantiner } from "./delta_applier.ts";
+import type { ListApplicationOptions } from "./list_application.ts";
+import { freezeObject, Intake } from "./intake.ts";
+import type { Processor } from "./processor.ts";
+import { newIsSameState } from "./same_state.ts";
+import type { SharedIndexInformerOptions } from "./shared_informer_options.ts";
+
+/** What a pipeline is made from. */
+export interface PipelineOptions<T, I extends string> {
+  readonly source: ListerWatcher<T>;
+  readonly store: Cache<T, I>;
+  readonly processor: Processor<T>;
+  readonly observers: Observation<Held<T>>["observers"];
+  readonly onObserverError: (error: unknown) => void;
+  readonly waiters: VersionWaiters;
+  /** Runs once on every object. */
+  readonly transform: TransformFunc<T> | undefined;
+  /** The informer's own options. */
+  readonly informer: Pick<
+    SharedIndexInformerOptions<T, I>,
+    "queue" | "freezeObjects" | "notifyUnchanged" | "metrics"
+  >;
+  /** The reflector's options, complete. */
+  readonly reflector: ReflectorOptions;
+  readonly pace: Pace;
+  readonly clock: Clock;
+  readonly logger: Logger;
+  readonly name: string;
+}
+
+/** Makes a pipeline; its controller runs it. */
+export function newPipeline<T, I extends string>(options: PipelineOptions<T, I>): Controller<Held<T>> {
+  const { source, store, processor, informer, reflector, pace, clock, logger, name } = options;
+  const { held, holding } = store;
+  const quarantine = new Quarantine({ ...reflector, name, clock });
+  const isSame = newIsSameState(holding);
+  const { queue, intake, takeIn } = newQueue({ ...options, isSame, quarantine });
+  const keepsOrder = informer.queue === undefined;
+  const applier = new DeltaApplier<Held<T>>({
+    store: held,
+    keyFunc: holding.keyFunc,
+    isSame,
+    receiver: processor,
+    skipsUnchanged: informer.notifyUnchanged === false,
+    takeIn,
+    onListApplied: () => holding.listStored(),
+    stepObjects: stepObjectsOf(pace),
+    quarantine,
+    order: keepsOrder
+      ? {
+        onUnordered: () =>
+          logger.warn(
+            `${name}: the server sends changes under older versions than before; from now on every event is applied`,
+          ),
+      }
+      : undefined,
+    observation: {
+      observers: options.observers,
+      onError: options.onObserverError,
+      waiters: options.waiters,
+    },
+    measurement: informer.metrics && { metrics: informer.metrics, name, clock },
+  });
+  return newWiredController({
+    listerWatcher: source,
+    queue,
+    process: (deltas, isInInitialList) => applier.apply(deltas, isInInitialList),
+    processList: (delta, isInInitialList) => applier.applyList(delta, isInInitialList),
+    turnObjects: pace.turnObjects,
+    reflector,
+  }, {
+    quarantine,
+    neverGoesBack: keepsOrder,
+    knownObjects: intake === undefined ? store : held,
+    ...(intake === undefined ? {} : { intake: intake.list, acceptIntake: intake.accepts }),
+  });
+}
+
+/** A queue, and what takes in the objects of lists for it; nothing does for a queue of the user's own. */
+interface WiredQueue<T> {
+  readonly queue: Queue<Held<T>>;
+  readonly intake: Intake<T> | undefined;
+  readonly takeIn: ListApplicationOptions<Held<T>>["takeIn"];
+}
+
+function newQueue<T, I extends string>(
+  { store, transform, informer, isSame, quarantine, clock, logger, name }: PipelineOptions<T, I> & {
+    readonly isSame: ListApplicationOptions<Held<T>>["isSame"];
+    readonly quarantine: Quarantine;
+  },
+): WiredQueue<T> {
+  const { held, holding } = store;
+  const { keyFunc } = holding;
+  const common = { keyFunc, clock, logger, name };
+  const whole = wholeTransform(transform, informer);
+  const once = whole && transformOnce(whole);
+  if (informer.queue !== undefined) {
+    const knownObjects: Indexer<T, I> = store;
+    const onRejected = quarantiner(keyFunc, store, quarantine);
+    const queue = informer.queue({ ...common, knownObjects, transform: once, onRejected });
+    return { queue: queue as Queue<Held<T>>, intake: undefined, takeIn: undefined };
+  }
+  const intake = new Intake<T>({ holding, held, isSame, transform: once });
+  const queue = new RealFIFO<Held<T>>({
+    ...common,
+    ...(intake.queue === undefined ? {} : { transform: intake.queue }),
+    transformsLists: false,
+    atomicEvents: true,
+    emitDeltaTypeBookmark: true,
+  });
+  const takeIn = intake.queue && transformer(intake.queue, quarantiner(keyFunc, held, quarantine));
+  return { queue, intake, takeIn };
+}
+
+/** What runs on every object before it is queued. */
+function wholeTransform<T>(
+  transform: TransformFunc<T> | undefined,
+  { freezeObjects }: { readonly freezeObjects?: boolean },
+): TransformFunc<T> | undefined {
+  if (!freezeObjects) return transform;
+  return (object) => freezeObject(transform === undefined ? object : transform(object));
+}
