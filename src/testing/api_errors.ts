@@ -1,5 +1,5 @@
 /**
- * The refusals of an API server, in its own words.
+ * Refusals of an API server as errors, in its words.
  * @module
  */
 
@@ -9,7 +9,7 @@ import { newStatus, type StatusCause, type StatusDetails, StatusError } from "..
 import { objectNotFound } from "../protocol/statuses.ts";
 import { isJsonObject } from "./json.ts";
 
-/** A refusal; without a reason where it is `""`. */
+/** A refusal; without a reason if that is `""`. */
 export function failure(code: number, reason: string, message: string, details?: StatusDetails): StatusError {
   return new StatusError(newStatus(code, reason, message, details));
 }
@@ -28,7 +28,7 @@ export function badRequest(message: string): StatusError {
   return failure(400, "BadRequest", message);
 }
 
-/** 404: the object is not there. */
+/** 404: there is no such object. */
 export function notFound(of: ApiResource, name: string): StatusError {
   return new StatusError(objectNotFound(of, name));
 }
@@ -40,13 +40,13 @@ export function notAcceptable(): StatusError {
   return failure(406, "NotAcceptable", message, {});
 }
 
-/** 409: an object of that name is there. */
+/** 409: an object of that name exists. */
 export function alreadyExists(of: ApiResource, name: string): StatusError {
   const message = `${formatGroupResource(of)} ${JSON.stringify(name)} already exists`;
   return failure(409, "AlreadyExists", message, details(of, name, of.resource));
 }
 
-/** 409: someone else was faster. */
+/** 409: the object was changed meanwhile. */
 export function conflict(of: ApiResource, name: string): StatusError {
   return conflictBecause(
     of,
@@ -81,7 +81,7 @@ export function invalid(of: ApiResource, name: string, causes: readonly StatusCa
   return invalidAs(qualifiedKind(of), { ...details(of, name, of.kind), causes });
 }
 
-/** 422, with a name for the kind that differs from the resource's. */
+/** 422, with another name for the kind. */
 export function invalidAs(qualified: string, of: StatusDetails): StatusError {
   const texts = (of.causes ?? []).map((cause) => `${cause.field}: ${cause.message}`);
   const text = texts.length === 1 ? texts[0] : `[${texts.join(", ")}]`;

@@ -26,7 +26,7 @@ import { applyPatch } from "./patches.ts";
 import type { ResourceTable, ServedResource } from "./served_resources.ts";
 import type { WatchHub } from "./watch_hub.ts";
 
-/** The parts that answer. */
+/** The parts of the server. */
 export interface ApiParts {
   readonly resources: ResourceTable;
   readonly reader: ObjectReader;
@@ -34,11 +34,11 @@ export interface ApiParts {
   readonly watches: WatchHub;
 }
 
-/** What goes along with a request. */
+/** Values that accompany a request. */
 export interface ApiBindings {
-  /** Calls the request off. */
+  /** Aborts the request. */
   readonly signal?: AbortSignal;
-  /** Whether the client is beyond a socket, where an error of a body is nobody's to catch. */
+  /** Whether the client is behind a socket, where no caller can catch an error of a body. */
   readonly isRemote?: boolean;
 }
 
@@ -49,7 +49,7 @@ interface Call {
   readonly isRemote: boolean;
   readonly resource: ServedResource;
   readonly path: ResourcePath;
-  /** How the client wants the objects. */
+  /** The shape of objects in the answer. */
   readonly shape: ObjectShape;
 }
 
@@ -117,7 +117,7 @@ function noResource(resources: ResourceTable, path: ResourcePath, request: Reque
 
 async function answer(parts: ApiParts, call: Call): Promise<Response> {
   const { request: { method }, path, resource } = call;
-  // A connection that is kept alive must not hold the rest of a body that nobody has read.
+  // A body that was not read would remain on a connection that is kept alive.
   const body = method === "GET" || method === "HEAD" ? "" : await call.request.text();
   if (body !== "" && method !== "PATCH" && !isJson(call.request)) {
     throw unsupportedMediaType(["application/json"]);
@@ -177,7 +177,7 @@ function readQuery(
   const query = parseListQuery(params, { selectableFields: resource.fieldSelectors, watch });
   if (!query.ok) {
     const malformed = /^invalid resource version: (.*)$/s.exec(query.status.message ?? "");
-    // Watches say it in their own way.
+    // Watches have another answer.
     if (malformed !== null && wantsWatch(params)) throw internal(malformed[1]);
     throw new StatusError(query.status);
   }

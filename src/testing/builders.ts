@@ -6,7 +6,7 @@
 import type { KubernetesObject, ObjectMeta, OwnerReference } from "../meta/object.ts";
 
 /**
- * Metadata that every builder takes.
+ * Metadata options of every builder.
  *
  * @example
  * ```ts
@@ -16,7 +16,7 @@ import type { KubernetesObject, ObjectMeta, OwnerReference } from "../meta/objec
  * ```
  */
 export interface BuilderMeta {
-  /** `default` by default, where there are namespaces. */
+  /** `default` by default, for namespaced kinds. */
   readonly namespace?: string;
   readonly labels?: Readonly<Record<string, string>>;
   readonly annotations?: Readonly<Record<string, string>>;
@@ -53,7 +53,7 @@ export interface BuiltObject extends KubernetesObject {
  * ```
  */
 export interface BuiltSpecObject extends BuiltObject {
-  // deno-lint-ignore no-explicit-any -- a test reads and writes what it likes
+  // deno-lint-ignore no-explicit-any -- tests read fields without a type
   readonly spec: Record<string, any>;
   // deno-lint-ignore no-explicit-any
   readonly status: Record<string, any>;
@@ -74,7 +74,7 @@ export interface BuiltDataObject extends BuiltObject {
 }
 
 /**
- * What {@linkcode pod} may be told.
+ * Options of {@linkcode pod}.
  *
  * @example
  * ```ts
@@ -126,7 +126,7 @@ export function pod(name: string, options: PodOptions = {}): BuiltSpecObject {
 }
 
 /**
- * What {@linkcode node} may be told.
+ * Options of {@linkcode node}.
  *
  * @example
  * ```ts
@@ -186,7 +186,7 @@ export function namespace(name: string, options: Omit<BuilderMeta, "namespace"> 
 }
 
 /**
- * What {@linkcode configMap} and {@linkcode secret} may be told.
+ * Options of {@linkcode configMap} and {@linkcode secret}.
  *
  * @example
  * ```ts
@@ -241,7 +241,7 @@ export function secret(name: string, options: DataOptions = {}): BuiltDataObject
 }
 
 /**
- * What {@linkcode service} may be told.
+ * Options of {@linkcode service}.
  *
  * @example
  * ```ts
@@ -278,7 +278,7 @@ export function service(name: string, options: ServiceOptions = {}): BuiltSpecOb
 }
 
 /**
- * What {@linkcode deployment} and {@linkcode replicaSet} may be told.
+ * Options of {@linkcode deployment} and {@linkcode replicaSet}.
  *
  * @example
  * ```ts
@@ -338,7 +338,7 @@ function workload(kind: string, name: string, options: WorkloadOptions): BuiltSp
 }
 
 /**
- * What {@linkcode event} may be told.
+ * Options of {@linkcode event}.
  *
  * @example
  * ```ts
@@ -352,7 +352,7 @@ export interface EventOptions extends BuilderMeta {
   readonly type?: "Normal" | "Warning";
   readonly reason?: string;
   readonly message?: string;
-  /** What it is about. */
+  /** The object of the event. */
   readonly involvedObject?: KubernetesObject;
 }
 
@@ -404,7 +404,7 @@ export function event(name: string, options: EventOptions = {}): BuiltEvent {
 }
 
 /**
- * An object of any kind, such as a custom resource's.
+ * An object of any kind, such as a custom resource.
  *
  * @example
  * ```ts

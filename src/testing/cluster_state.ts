@@ -1,5 +1,5 @@
 /**
- * The objects of a cluster at every revision that is remembered: what etcd is to an API server.
+ * The objects of a cluster with their history, as etcd stores them for an API server.
  * @module
  */
 
@@ -9,7 +9,7 @@ import type { Clock } from "../util/clock.ts";
 import { Deque } from "../util/deque.ts";
 import type { ServedResource } from "./served_resources.ts";
 
-/** The metadata of an object that is stored. */
+/** The metadata of a stored object. */
 export interface StoredMeta extends ObjectMeta {
   readonly name: string;
   readonly uid: string;
@@ -17,7 +17,7 @@ export interface StoredMeta extends ObjectMeta {
   readonly creationTimestamp: string;
 }
 
-/** An object as it is stored: never changed, replaced by a new one with every write. */
+/** A stored object: immutable, and replaced by every write. */
 export interface StoredObject extends KubernetesObject {
   readonly apiVersion: string;
   readonly kind: string;
@@ -25,15 +25,15 @@ export interface StoredObject extends KubernetesObject {
   readonly [field: string]: unknown;
 }
 
-/** One write: the step from the revision before to `revision`. */
+/** One write: the step from the previous revision to `revision`. */
 export interface Change {
   readonly resource: ServedResource;
   /** `namespace/name`, or `name`. */
   readonly key: string;
   readonly revision: bigint;
-  /** The object as it is now; `undefined`: it was deleted. */
+  /** The object after the write; `undefined`: it was deleted. */
   readonly object: StoredObject | undefined;
-  /** The object as it was; `undefined`: it was created. */
+  /** The object before the write; `undefined`: it was created. */
   readonly previous: StoredObject | undefined;
 }
 
@@ -56,13 +56,13 @@ type Listener = (change: Change) => void;
 export interface ClusterStateOptions {
   readonly clock: Clock;
   readonly initialRevision: bigint;
-  /** How many changes are remembered. */
+  /** How many changes the history keeps. */
   readonly historyLimit: number;
 }
 
 /**
- * All objects, one counter of revisions for all of them, and the latest changes. Synchronous; listeners are called
- * within the write, in the order of the writes.
+ * All objects, one revision counter for all of them, and the latest changes. Synchronous; listeners are called within the
+ * write, in the order of the writes.
  */
 export class ClusterState {
   #revision: bigint;
@@ -71,7 +71,7 @@ export class ClusterState {
   readonly #history = new Deque<Change>();
   readonly #collections = new Map<string, Collection>();
   readonly #listeners = new Map<string, Set<Listener>>();
-  /** Those who wait for a revision. */
+  /** Waits for a revision. */
   readonly waiters: VersionWaiters;
 
   constructor(options: ClusterStateOptions) {
@@ -95,7 +95,7 @@ export class ClusterState {
     return this.#collections.get(resource.id)?.objects.get(key);
   }
 
-  /** Creates or replaces an object, which `build` makes for the resourceVersion of this write. */
+  /** Creates or replaces an object; `build` makes it for the resourceVersion of this write. */
   write(
     resource: ServedResource,
     key: string,
@@ -111,7 +111,7 @@ export class ClusterState {
     return object;
   }
 
-  /** Deletes an object, if it is there. */
+  /** Deletes an object, if it exists. */
   remove(resource: ServedResource, key: string): Change | undefined {
     const { objects, keys } = this.#collection(resource);
     const previous = objects.get(key);
@@ -123,13 +123,13 @@ export class ClusterState {
     return change;
   }
 
-  /** The state of a resource, now or at an older revision; `undefined` where that was compacted away. */
+  /** The state of a resource, now or at an older revision; `undefined` if that is compacted. */
   snapshot(resource: ServedResource, revision: bigint = this.#revision): Snapshot | undefined {
     if (revision < this.#compactedRevision) return undefined;
     const { objects, keys } = this.#collection(resource);
     const changes = this.changesAfter(resource, revision) ?? [];
     if (changes.length === 0) return { revision, keys, get: (key) => objects.get(key) };
-    // What the first change after the revision found is what was there at the revision.
+    // The first change of a key after the revision has the object of the revision as `previous`.
     const then = new Map<string, StoredObject | undefined>();
     for (const change of changes) if (!then.has(change.key)) then.set(change.key, change.previous);
     const keysThen = keys.filter((key) => !then.has(key));
@@ -138,7 +138,7 @@ export class ClusterState {
     return { revision, keys: keysThen, get: (key) => then.has(key) ? then.get(key) : objects.get(key) };
   }
 
-  /** The changes of a resource after a revision, oldest first; `undefined` where some were compacted away. */
+  /** The changes of a resource after a revision, oldest first; `undefined` if some are compacted. */
   changesAfter(resource: ServedResource, revision: bigint): Change[] | undefined {
     if (revision < this.#compactedRevision) return undefined;
     const changes: Change[] = [];
@@ -149,14 +149,14 @@ export class ClusterState {
     return changes;
   }
 
-  /** Forgets what came before a revision. */
+  /** Drops the history up to a revision. */
   compact(revision: bigint = this.#revision): void {
     const target = revision < this.#revision ? revision : this.#revision;
     while ((this.#history.at(0)?.revision ?? target + 1n) <= target) this.#history.shift();
     if (target > this.#compactedRevision) this.#compactedRevision = target;
   }
 
-  /** Calls `listener` with every change of a resource; returns how to stop that. */
+  /** Calls `listener` with every change of a resource; returns a function that stops the calls. */
   subscribe(resource: ServedResource, listener: Listener): () => void {
     let listeners = this.#listeners.get(resource.id);
     if (listeners === undefined) this.#listeners.set(resource.id, listeners = new Set());

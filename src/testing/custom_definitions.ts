@@ -1,5 +1,5 @@
 /**
- * CustomResourceDefinitions: objects that bring resources.
+ * CustomResourceDefinitions.
  * @module
  */
 
@@ -8,12 +8,12 @@ import { isJsonObject, type JsonObject } from "./json.ts";
 import { metaText } from "./object_checks.ts";
 import type { CustomResource, ResourceTable } from "./served_resources.ts";
 
-/** Names the resource of the definitions. */
+/** The resource of the definitions. */
 export const CRD_ID = "apiextensions.k8s.io/v1/customresourcedefinitions";
 
 /**
- * Serves what CustomResourceDefinitions define, as long as they are there. Of a definition with several versions only
- * the one it stores is served.
+ * Serves the resources of the present CustomResourceDefinitions; of a definition with several versions only its storage
+ * version.
  */
 export class CustomDefinitions {
   readonly #state: ClusterState;
@@ -30,7 +30,7 @@ export class CustomDefinitions {
     });
   }
 
-  /** Deletes the objects of a definition that is about to go. */
+  /** Deletes the objects of a definition before the definition itself is deleted. */
   deleteObjects(definition: StoredObject): void {
     const described = customResource(definition);
     const resource = described && this.#resources.find(described);
@@ -39,7 +39,7 @@ export class CustomDefinitions {
   }
 }
 
-/** What the status of a definition says once it is served. */
+/** The status of a definition that is served. */
 export function establishedStatus(definition: JsonObject): JsonObject {
   const { names, versions } = specOf(definition);
   return {

@@ -1,25 +1,25 @@
 /**
- * The body of a watch: a byte stream that events are pushed into.
+ * The body of a watch: a byte stream of pushed events.
  * @module
  */
 
-// About what one read from a socket brings.
+// About the size of one read from a socket.
 const CHUNK_BYTES = 65_536;
 
 /** Options of {@linkcode EventStream}. */
 export interface EventStreamOptions {
-  /** How many bytes may wait for a reader before the stream is cut. */
+  /** How many bytes may wait for the reader before the stream is closed. */
   readonly maxBufferBytes: number;
-  /** Called once, when the stream is over: ended, failed, cut, or cancelled by its reader. */
+  /** Called once, when the stream is over: ended, failed, or cancelled by its reader. */
   readonly onClose: () => void;
 }
 
 /**
- * Takes encoded events and gives them to one reader. Events that wait are handed over together, up to 64 KiB in a
- * chunk. The encoded events are shared by all watchers: chunks are copies, as a byte stream takes its chunks away.
+ * Passes encoded events to one reader. Waiting events are passed together, up to 64 KiB in a chunk. All watchers share the
+ * encoded events, so chunks are copies: a byte stream detaches the buffers of its chunks.
  */
 export class EventStream {
-  /** What the reader gets. */
+  /** The stream of the reader. */
   readonly body: ReadableStream<Uint8Array>;
   readonly #options: EventStreamOptions;
   #controller!: ReadableByteStreamController;
@@ -42,19 +42,19 @@ export class EventStream {
     });
   }
 
-  /** Whether everything that was pushed has been handed over. */
+  /** Whether the reader has received all events. */
   get isDrained(): boolean {
     return this.#backlog === undefined && this.#queue.length === 0;
   }
 
-  /** Events that come before everything else; they are made when they are read, and do not count as waiting. */
+  /** Events that come before all others; they are made when they are read, and do not count as waiting. */
   prepend(backlog: Iterator<Uint8Array>): void {
     if (this.#isClosed) return;
     this.#backlog = backlog;
     if (this.#isReaderWaiting) this.#flush();
   }
 
-  /** Hands an event over, now or when the reader asks. */
+  /** Passes an event to the reader, now or when it reads. */
   push(event: Uint8Array): void {
     if (this.#isClosed || this.#isEnding) return;
     this.#queue.push(event);
@@ -63,7 +63,7 @@ export class EventStream {
     else if (this.#queuedBytes > this.#options.maxBufferBytes) this.fail(undefined);
   }
 
-  /** Ends the stream after what was pushed. */
+  /** Ends the stream after the pushed events. */
   end(): void {
     if (this.#isClosed) return;
     this.#isEnding = true;
@@ -71,7 +71,7 @@ export class EventStream {
     else if (this.isDrained) this.#finish();
   }
 
-  /** Breaks the stream off, with an error, or without one as a server does that closes the connection. */
+  /** Breaks the stream with an error, or without one as a server that closes the connection. */
   fail(reason: unknown): void {
     if (this.#isClosed) return;
     this.#backlog = undefined;

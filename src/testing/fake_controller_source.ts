@@ -24,8 +24,8 @@ import { FakeWatcher } from "./fake_watcher.ts";
  */
 export interface FakeControllerSourceOptions {
   /**
-   * Whether a watch with `sendInitialEvents` is served; by default it is refused with 422, as client-go's fake refuses
-   * it in its own way, so that reflectors list.
+   * Whether a watch with `sendInitialEvents` is served. By default it is refused with 422, so that reflectors list;
+   * client-go's fake refuses it too.
    */
   readonly watchList?: boolean;
   /** A name for log lines; `fake` by default. */
@@ -33,7 +33,7 @@ export interface FakeControllerSourceOptions {
 }
 
 /**
- * A request that a {@linkcode FakeControllerSource} got.
+ * A request to a {@linkcode FakeControllerSource}.
  *
  * @example
  * ```ts
@@ -50,13 +50,13 @@ export interface FakeSourceRequest {
 }
 
 /**
- * A `ListerWatcher` that a test fills: every change gets the next resourceVersion and goes to the open watches, unless
- * they are made to miss it. Resetting it makes every watcher list again.
+ * A `ListerWatcher` that a test fills: every change gets the next resourceVersion and is sent to the open watches, except
+ * by the `...DropWatch` methods. {@linkcode FakeControllerSource.resetWatch} makes every watcher list again.
  *
- * Lists are whole: `limit` and selectors are ignored. Everything handed out is a copy, as a transform may change it.
+ * Lists are complete: `limit` and selectors are ignored. All objects are copies, as a transform may change them.
  *
  * Mirrors `FakeControllerSource` of client-go's `tools/cache/testing`, except that a watch from the version just before
- * the oldest known change is served, since nothing is missed.
+ * the oldest known change is served, as no change is lost.
  *
  * @example
  * ```ts
@@ -104,7 +104,7 @@ export class FakeControllerSource<T extends KubernetesObject = KubernetesObject>
     return this.#watchers.size;
   }
 
-  /** The lists and watches that were asked for, oldest first. */
+  /** The lists and watches, oldest first. */
   get requests(): readonly FakeSourceRequest[] {
     return this.#requests;
   }
@@ -124,28 +124,28 @@ export class FakeControllerSource<T extends KubernetesObject = KubernetesObject>
     return this.#change("DELETED", lastState, true);
   }
 
-  /** Adds an object, and no watcher hears of it. */
+  /** Adds an object without an event. */
   addDropWatch(object: T): T {
     return this.#change("ADDED", object, false);
   }
 
-  /** Replaces an object, and no watcher hears of it. */
+  /** Replaces an object without an event. */
   modifyDropWatch(object: T): T {
     return this.#change("MODIFIED", object, false);
   }
 
-  /** Deletes an object, and no watcher hears of it. */
+  /** Deletes an object without an event. */
   deleteDropWatch(lastState: T): T {
     return this.#change("DELETED", lastState, false);
   }
 
-  /** Ends every watch and forgets every change: a watch from an older version than the present one is now expired. */
+  /** Ends every watch and drops the history: a watch from an older version than the present one is now expired. */
   resetWatch(): void {
     this.#changes = [];
     for (const watcher of this.#watchers) watcher.stop();
   }
 
-  /** Ends every watch, with or without an error, and forgets nothing. */
+  /** Ends every watch, with or without an error, and keeps the history. */
   closeWatches(error?: unknown): void {
     for (const watcher of this.#watchers) {
       if (error === undefined) watcher.stop();
@@ -171,8 +171,8 @@ export class FakeControllerSource<T extends KubernetesObject = KubernetesObject>
   /**
    * A watch that begins with the changes after `resourceVersion`.
    *
-   * Rejects with a `StatusError` 410 if those are forgotten, 422 for `sendInitialEvents` unless that is served, and an
-   * `Error` if the version is no number or one that is yet to come.
+   * Rejects with a `StatusError` 410 if the history no longer has them, with 422 for `sendInitialEvents` unless that is
+   * served, and with an `Error` if the version is not a number or in the future.
    */
   watch(options: ListOptions, context: ListWatchContext): Promise<WatchStream<T>> {
     return this.#answer("watch", options, context, () => {
@@ -232,11 +232,11 @@ export class FakeControllerSource<T extends KubernetesObject = KubernetesObject>
   #changesAfter({ resourceVersion = "" }: ListOptions): WatchItem<T>[] {
     if (!/^[0-9]+$/.test(resourceVersion)) {
       throw new Error(
-        `Cannot watch from resourceVersion ${JSON.stringify(resourceVersion)}: it is no number`,
+        `Cannot watch from resourceVersion ${JSON.stringify(resourceVersion)}: it is not a number`,
       );
     }
     const version = Number(resourceVersion);
-    const oldest = this.#lastVersion - this.#changes.length; // from there on everything is known
+    const oldest = this.#lastVersion - this.#changes.length; // the history begins after it
     if (version > this.#lastVersion) {
       throw new Error(`Cannot watch from resourceVersion ${version}: the fake is at ${this.#lastVersion}`);
     }
@@ -246,7 +246,7 @@ export class FakeControllerSource<T extends KubernetesObject = KubernetesObject>
     return this.#changes.slice(version - oldest);
   }
 
-  // Answers in a later turn, as a server does.
+  // Answers in a later turn, like a server.
   async #answer<R>(
     verb: FakeSourceRequest["verb"],
     options: ListOptions,

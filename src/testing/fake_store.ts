@@ -1,5 +1,5 @@
 /**
- * Stores and policies that do what a test says.
+ * Stores and policies that a test defines.
  * @module
  */
 
@@ -14,7 +14,7 @@ interface Write<T> {
 }
 
 /**
- * What a {@linkcode FakeCustomStore} does, method by method.
+ * The methods of a {@linkcode FakeCustomStore}.
  *
  * @example
  * ```ts
@@ -36,7 +36,7 @@ export interface FakeStoreFuncs<T> {
   listKeys?(): string[];
   /** What `get` returns. */
   get?(object: Keyed<T>): T | undefined;
-  /** What `getByKey` returns; `has` goes by it. */
+  /** What `getByKey` returns; `has` uses it. */
   getByKey?(key: string): T | undefined;
   /** What `replace` does. */
   replace?(objects: readonly T[], resourceVersion: string): void;
@@ -51,8 +51,8 @@ export interface FakeStoreFuncs<T> {
 }
 
 /**
- * A `Store` that consists of the functions it is made with: to see what a piece of code does with its store, or to have
- * it fail. A method without a function does nothing, and reads give nothing. `size`, `values` and `has` go by `list` and
+ * A `Store` of the functions that it is made with: to see how code uses its store, or to make the store fail. A method
+ * without a function does nothing, and a read without one returns nothing. `size`, `values` and `has` use `list` and
  * `getByKey`.
  *
  * Mirrors client-go's `FakeCustomStore`.
@@ -82,7 +82,7 @@ export class FakeCustomStore<T> {
     this.#funcs = funcs;
   }
 
-  /** How long the list is. */
+  /** The length of the list. */
   get size(): number {
     return this.list().length;
   }
@@ -127,7 +127,7 @@ export class FakeCustomStore<T> {
     return this.#funcs.getByKey?.(key);
   }
 
-  /** Whether `getByKey` gives something. */
+  /** Whether `getByKey` returns an object. */
   has(key: string): boolean {
     return this.getByKey(key) !== undefined;
   }
@@ -159,7 +159,7 @@ export class FakeCustomStore<T> {
 }
 
 /**
- * An expiration policy under which everything is expired at once, except for some keys.
+ * An expiration policy under which every entry is expired at once, except for some keys.
  *
  * Mirrors client-go's `FakeExpirationPolicy`.
  *

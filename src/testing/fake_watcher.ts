@@ -1,5 +1,5 @@
 /**
- * A watch that a test holds the other end of.
+ * A watch that a test feeds.
  * @module
  */
 
@@ -10,10 +10,10 @@ import type { BookmarkObject } from "../meta/watch_event.ts";
 import { type Deferred, deferred } from "../util/deferred.ts";
 
 /**
- * An open watch, fed by hand: what a `ListerWatcher`'s `watch` returns in a test.
+ * An open watch that a test feeds: what `watch` of a `ListerWatcher` returns in a test.
  *
- * Events wait without limit until they are read; those that wait are read as one batch. It has one reader. Once it is
- * over, what comes is dropped.
+ * Events wait without limit until they are read; the waiting events are read as one batch. It has one reader. After its
+ * end, events are dropped.
  *
  * Mirrors `FakeWatcher` of apimachinery's `watch`, without its blocking.
  *
@@ -35,17 +35,17 @@ export class FakeWatcher<T extends KubernetesObject = KubernetesObject>
   #onClose: (() => void) | undefined;
   #isClosedByReader = false;
 
-  /** Makes an open watch; `onClose` is called once, when it is over or its reader has left. */
+  /** Makes an open watch; `onClose` is called once, at its end or when its reader leaves. */
   constructor(options: { readonly onClose?: () => void } = {}) {
     this.#onClose = options.onClose;
   }
 
-  /** Whether it is over: stopped, failed, or left by its reader. */
+  /** Whether it has ended: stopped, failed, or left by its reader. */
   get isStopped(): boolean {
     return this.#isOver;
   }
 
-  /** Whether the reader left before the watch was over. */
+  /** Whether the reader left before the end. */
   get isClosedByReader(): boolean {
     return this.#isClosedByReader;
   }
@@ -65,7 +65,7 @@ export class FakeWatcher<T extends KubernetesObject = KubernetesObject>
     this.send({ type: "DELETED", object: lastState });
   }
 
-  /** Sends BOOKMARK with a resourceVersion, and with annotations if there are any. */
+  /** Sends BOOKMARK with a resourceVersion and optional annotations. */
   bookmark(resourceVersion: string, annotations?: Readonly<Record<string, string>>): void {
     const object: BookmarkObject = { metadata: { resourceVersion, ...(annotations && { annotations }) } };
     this.send({ type: "BOOKMARK", object });
@@ -83,19 +83,19 @@ export class FakeWatcher<T extends KubernetesObject = KubernetesObject>
     this.#wake?.resolve();
   }
 
-  /** Ends the watch, as the server does at its timeout; what was sent is still read. */
+  /** Ends the watch, as a server does at its timeout; the sent events can still be read. */
   stop(): void {
     this.#end();
   }
 
-  /** Breaks the watch off, as a lost connection does: what was sent is still read, and then this is thrown. */
+  /** Breaks the watch, as a lost connection does: after the sent events the reader receives this error. */
   fail(error: unknown): void {
     if (this.#isOver) return;
     this.#failure = { error };
     this.#end();
   }
 
-  /** Reads it; there may be one reader only. */
+  /** Reads the events; there can be one reader only. */
   [Symbol.asyncIterator](): AsyncIterator<readonly WatchItem<T>[]> {
     return {
       next: async () => {

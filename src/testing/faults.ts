@@ -1,5 +1,5 @@
 /**
- * Ready-made interceptors: what goes wrong between a client and an API server.
+ * Ready-made interceptors: faults between a client and an API server.
  * @module
  */
 
@@ -19,7 +19,7 @@ import { statusResponse } from "../protocol/responses.ts";
  * ```
  */
 export interface AnswerStatusOptions {
-  /** The one-word reason; the usual one of the code by default. */
+  /** The reason as one word; that of the code by default. */
   readonly reason?: string;
   /** The text. */
   readonly message?: string;
@@ -42,7 +42,7 @@ const REASONS: ReadonlyMap<number, string> = new Map([
 ]);
 
 /**
- * Answers with a `Status` instead of asking the server.
+ * Answers with a `Status`; the server does not see the request.
  *
  * @example
  * ```ts
@@ -56,13 +56,13 @@ const REASONS: ReadonlyMap<number, string> = new Map([
  */
 export function answerStatus(code: number, options: AnswerStatusOptions = {}): Interceptor {
   const { reason = REASONS.get(code) ?? "Unknown", retryAfterSeconds } = options;
-  const message = options.message ?? `the in-memory server was told to answer ${code}`;
+  const message = options.message ?? `the in-memory server answers ${code} by a fault`;
   const details = retryAfterSeconds === undefined ? undefined : { retryAfterSeconds };
   return () => statusResponse(newStatus(code, reason, message, details));
 }
 
 /**
- * Never answers: the request ends when the client gives up or the server is closed.
+ * Never answers: the request ends when the client aborts it or the server is closed.
  *
  * @example
  * ```ts
@@ -80,7 +80,7 @@ export function hang(): Interceptor {
 }
 
 /**
- * Answers as if nobody listened at the address.
+ * Fails as if nothing listened at the address.
  *
  * @example
  * ```ts
@@ -133,7 +133,7 @@ export interface CutBodyOptions {
 }
 
 /**
- * Lets so many bytes of an answer's body through, and no more; the cut may go through a character.
+ * Ends an answer's body after this many bytes; the cut may be within a character.
  *
  * @example
  * ```ts
@@ -161,13 +161,13 @@ export function cutBody(afterBytes: number, options: CutBodyOptions = {}): Inter
 }
 
 /**
- * Lets so many bytes of an answer's body through and then goes silent, with the connection open.
+ * Passes this many bytes of an answer's body and then nothing more, with the connection open.
  *
  * @example
  * ```ts
  * import { InMemoryApiServer, stallBody } from "@listwatch/cache/testing";
  * const server = new InMemoryApiServer();
- * server.intercept(stallBody(0), { match: (request) => request.isWatch }); // watches that never say anything
+ * server.intercept(stallBody(0), { match: (request) => request.isWatch }); // watches without any event
  * server.close();
  * ```
  */
@@ -182,8 +182,7 @@ export function stallBody(afterBytes: number): Interceptor {
 }
 
 /**
- * Cuts an answer's body into chunks of the given sizes, in turn and from the start again, wherever that falls: in the
- * middle of an event, or of a character.
+ * Cuts an answer's body into chunks of the given sizes, in turn and repeatedly, also within an event or a character.
  *
  * @throws {RangeError} There is no size, or one below 1.
  *
@@ -214,14 +213,14 @@ export function splitBody(sizes: readonly number[]): Interceptor {
   });
 }
 
-/** What `fetch` rejects with where nobody listens, in Node's shape. */
+/** The rejection of `fetch` where nothing listens, in Node's shape. */
 export function connectionRefused(url: string): TypeError {
   const { host } = new URL(url);
   const cause = Object.assign(new Error(`connect ECONNREFUSED ${host}`), { code: "ECONNREFUSED" });
   return new TypeError("fetch failed", { cause });
 }
 
-/** What a body breaks with when its connection is reset, in Node's shape. */
+/** The error of a body whose connection is reset, in Node's shape. */
 export function connectionReset(): TypeError {
   const cause = Object.assign(new Error("read ECONNRESET"), { code: "ECONNRESET" });
   return new TypeError("terminated", { cause });
@@ -234,7 +233,7 @@ interface Output {
 
 type Rewriter = (chunk: Uint8Array, out: Output) => void;
 
-/** Sends the body through a rewriter, which is made anew for every answer. */
+/** Passes the body through a rewriter; each answer has its own. */
 function rewriteBody(newRewriter: () => Rewriter): Interceptor {
   return async (request, next) => {
     const response = await next(request);
@@ -255,7 +254,7 @@ function rewritten(source: ReadableStream<Uint8Array>, rewrite: Rewriter): Reada
   return new ReadableStream({
     type: "bytes",
     async pull(controller) {
-      // Read on even where nothing comes of it: an error of the source must get through.
+      // Continues to read without output: an error of the source must reach the client.
       while (pending.length === 0 && ending === undefined) {
         const { done, value } = await reader.read();
         if (done) out.close();

@@ -36,19 +36,18 @@ import { ResourceTable, type ServedResource } from "./served_resources.ts";
 import { WatchHub } from "./watch_hub.ts";
 
 /**
- * A Kubernetes API server in memory, for tests: as one function shaped like `fetch`, and as an object that a test can
- * write to.
+ * A Kubernetes API server in memory, for tests: a function shaped like `fetch`, and methods by which a test writes.
  *
- * Over `fetch` it does what kube-apiserver 1.36 does, with its texts: discovery, get, list (pages, resourceVersion and
- * its match, selectors), watch (replay, bookmarks, streamed lists, 410), create, update, patch (JSON, merge, strategic
- * merge), delete, `status`, CustomResourceDefinitions, objects as `PartialObjectMetadata`. There are no controllers, no admission, no defaults, no
- * validation but of names, no authentication, no protobuf, no Tables, no server-side apply.
+ * Over `fetch` it answers as kube-apiserver 1.36 does, with its texts: discovery, get, list (pages, resourceVersion and its
+ * match, selectors), watch (replay, bookmarks, streamed lists, 410), create, update, patch (JSON, merge, strategic merge),
+ * delete, `status`, CustomResourceDefinitions, objects as `PartialObjectMetadata`. It has no controllers, admission,
+ * defaults, authentication, protobuf, Tables or server-side apply, and validates names only.
  *
- * Its own methods are synchronous; watchers have been handed a write when it returns. They take a resource as `v1/pods`
- * or `apps/v1/deployments`, and one object as `namespace/name`, or `name`, or as the object itself. They write objects
- * as given, status included. Objects that come out are shared and must not be changed.
+ * Its methods are synchronous; a write is in the streams of all watchers when it returns. A resource is named `v1/pods` or
+ * `apps/v1/deployments`, an object by `namespace/name`, `name` or the object itself. The methods write objects as given,
+ * including status. Returned objects are shared and must not be changed.
  *
- * It sets timers only while a watch is open or a request waits. {@linkcode InMemoryApiServer.close} ends everything.
+ * It sets timers only while a watch is open or a request waits. {@linkcode InMemoryApiServer.close} ends them.
  *
  * @example
  * ```ts
@@ -91,7 +90,7 @@ export class InMemoryApiServer {
   readonly #closing = new AbortController();
   #requests: RecordedRequest[] = [];
 
-  /** Makes a server with no objects in it. */
+  /** Makes a server without objects. */
   constructor(options: InMemoryApiServerOptions = {}) {
     const { clock = realClock, random = seededRandom(1), requestLogLimit = 1_000 } = options;
     this.#clock = clock;
@@ -129,7 +128,7 @@ export class InMemoryApiServer {
     });
   }
 
-  /** The resourceVersion of the last write, whatever it wrote. */
+  /** The resourceVersion of the last write to any resource. */
   get resourceVersion(): string {
     return String(this.#state.revision);
   }
@@ -139,24 +138,24 @@ export class InMemoryApiServer {
     return this.#watches.size;
   }
 
-  /** The requests that came, oldest first. */
+  /** The received requests, oldest first. */
   get requests(): readonly RecordedRequest[] {
     return this.#requests;
   }
 
-  /** What is served, custom resources included. */
+  /** The served resources, including custom ones. */
   get resources(): readonly ApiResource[] {
     return this.#resources.all;
   }
 
-  /** Forgets the requests that came. */
+  /** Clears {@linkcode InMemoryApiServer.requests}. */
   clearRequests(): void {
     this.#requests = [];
   }
 
   /**
-   * Creates an object. Kind and apiVersion may be left out, `generateName` may stand for a name, and a missing namespace
-   * is `default`; a uid and a creationTimestamp are kept.
+   * Creates an object. Kind and apiVersion may be left out, `generateName` may replace the name, and a missing namespace is
+   * `default`; a uid and a creationTimestamp are kept.
    *
    * @throws {StatusError} As the API server would refuse it: 409 AlreadyExists, 422 Invalid, ...
    * @throws {TypeError} There is no such resource.
@@ -169,8 +168,8 @@ export class InMemoryApiServer {
   }
 
   /**
-   * Replaces an object, status included. If it names a resourceVersion, that must be the present one. An object that
-   * says nothing new is not written, as in the API server: no event comes of it.
+   * Replaces an object, including status. If it has a resourceVersion, that must be the present one. An unchanged object is
+   * not written, as in the API server, and causes no event.
    *
    * @throws {StatusError} 404 NotFound, 409 Conflict, ...
    */
@@ -182,7 +181,7 @@ export class InMemoryApiServer {
   }
 
   /**
-   * Changes an object by a merge patch: `null` removes a field, everything else is merged, lists are replaced.
+   * Changes an object by a merge patch: `null` removes a field, objects are merged, lists are replaced.
    *
    * @throws {StatusError} 404 NotFound, ...
    */
@@ -198,8 +197,8 @@ export class InMemoryApiServer {
   }
 
   /**
-   * Deletes an object and returns it as it was last. One that has finalizers stays, with a deletionTimestamp, until an
-   * update has taken them away.
+   * Deletes an object and returns its last state. An object with finalizers stays, with a deletionTimestamp, until an update
+   * removes them.
    *
    * @throws {StatusError} 404 NotFound.
    */
@@ -209,7 +208,7 @@ export class InMemoryApiServer {
     return last as KubernetesObject as T;
   }
 
-  /** An object, or `undefined` if it is not there. */
+  /** An object, or `undefined` if there is none. */
   get<T extends KubernetesObject>(resource: string, object: string | KubernetesObject): T | undefined {
     const served = this.#resources.named(resource);
     const found: StoredObject | undefined = this.#state.get(
@@ -233,26 +232,26 @@ export class InMemoryApiServer {
   }
 
   /**
-   * Forgets what happened up to a resourceVersion, by default everything so far: watches from an older one and pages of
-   * older lists are answered with 410. Open watches go on.
+   * Drops the history up to a resourceVersion, by default all of it: watches from an older version and pages of older lists
+   * are answered with 410. Open watches continue.
    */
   compact(resourceVersion: string = this.resourceVersion): void {
     this.#state.compact(BigInt(resourceVersion));
   }
 
   /**
-   * Ends every open watch as a server does that shuts down: what was sent can still be read. With `reset`, the
-   * connections break instead.
+   * Ends every open watch, as a server that shuts down: the sent events can still be read. With `reset`, the connections
+   * break instead.
    */
   closeWatches(options: { readonly reset?: boolean } = {}): void {
     this.#watches.closeAll(options.reset ? connectionReset() : undefined);
   }
 
   /**
-   * Puts a function between the clients and this server; see {@linkcode Interceptor}. The first one added is the first
-   * to see a request.
+   * Adds a function between the clients and this server; see {@linkcode Interceptor}. The first one added is the first to
+   * see a request.
    *
-   * @returns How to take it away.
+   * @returns A function that removes it.
    *
    * @example
    * ```ts
@@ -268,7 +267,7 @@ export class InMemoryApiServer {
     return this.#interceptors.add(interceptor, options);
   }
 
-  /** Ends every watch and every waiting request; later requests fail as if nobody listened. No timer is left. */
+  /** Ends every watch and every waiting request; later requests fail as if nothing listened. No timer remains. */
   close(): void {
     this.#closing.abort(connectionReset());
     this.#state.waiters.stop();
@@ -302,7 +301,7 @@ export class InMemoryApiServer {
     try {
       return await abortable(answer, call.signal);
     } catch (error) {
-      if (isRemote && clientSignal?.aborted) return new Response(null, { status: 408 }); // nobody reads it
+      if (isRemote && clientSignal?.aborted) return new Response(null, { status: 408 }); // not read any more
       throw error;
     } finally {
       letGoOfServer();
@@ -311,19 +310,19 @@ export class InMemoryApiServer {
   }
 }
 
-// A Request's own signal stops following the one it was made with once the Request is collected; this holds it.
+// The signal of a Request stops following the one it was made with once the Request is garbage-collected; this keeps it.
 const owners = new WeakMap<AbortSignal, Request>();
 
 function signalOf(request: Request, init: unknown): AbortSignal | undefined {
   if (isRequestInit(init) && init.signal) return init.signal;
-  // Deno.serve warns of whoever listens to its signals; a body's reader that leaves tells enough.
+  // Deno.serve warns about listeners on its signals; the reader of the body that leaves is enough.
   if (typeof init === "object" && init !== null && "completed" in init) return undefined;
   const signal: AbortSignal | undefined = request.signal;
   if (signal !== undefined) owners.set(signal, request);
   return signal;
 }
 
-// The runtimes' own servers pass something else as second argument: an address, a server, an environment.
+// The runtimes' servers pass another second argument: an address, a server, an environment.
 function isRequestInit(value: unknown): value is RequestInit {
   return typeof value === "object" && value !== null &&
     ["signal", "method", "headers", "body"].some((field) => field in value);
@@ -334,13 +333,15 @@ function address(resource: ServedResource, object: string | KubernetesObject): O
     ? parseObjectName(object)
     : { namespace: object.metadata?.namespace, name: object.metadata?.name ?? "" };
   if (name === "") {
-    throw new TypeError(`Cannot tell which ${resource.resource} are meant: the object has no name`);
+    throw new TypeError(`Cannot find an object of ${resource.resource}: the object has no name`);
   }
   if (!resource.namespaced) {
     if (namespace === "") return { namespace: "", name };
     const text = formatObjectName({ namespace, name });
     throw new TypeError(
-      `There are no namespaces in ${resource.resource}: name ${JSON.stringify(text)} without one`,
+      `Cannot find ${
+        JSON.stringify(text)
+      }: ${resource.resource} have no namespaces; name the object without one`,
     );
   }
   return { namespace: namespace || "default", name };

@@ -1,5 +1,5 @@
 /**
- * What an in-memory API server can be told, and what its methods take and return.
+ * Options of the in-memory API server, and types of its methods.
  * @module
  */
 
@@ -19,44 +19,43 @@ import type { InitialEventsPolicy } from "./watch_hub.ts";
  * ```
  */
 export interface InMemoryApiServerOptions {
-  /** Resources beyond those that Kubernetes brings; CustomResourceDefinitions that are created add more. */
+  /** Resources besides the built-in ones; created CustomResourceDefinitions add more. */
   readonly customResources?: readonly CustomResource[];
-  /** Where time comes from: timestamps, timeouts, bookmarks. The system's clock by default. */
+  /** The clock of timestamps, timeouts and bookmarks; the system's by default. */
   readonly clock?: Clock;
-  /** Numbers in [0, 1) for uids and generated names; by default the same ones in every run. */
+  /** Random numbers in [0, 1) for uids and generated names; by default the same in every run. */
   readonly random?: () => number;
-  /** How often a watch that takes bookmarks gets one; 60,000 ms by default. */
+  /** How often a watch with bookmarks gets one; 60,000 ms by default. */
   readonly bookmarkIntervalMs?: number;
-  /** How many changes can be replayed to a watch; older ones are answered with 410. 10,000 by default. */
+  /** How many changes the history keeps for watches; a watch from before them is answered with 410. 10,000 by default. */
   readonly historyLimit?: number;
   /** The resourceVersion of the empty cluster; `"1"` by default, as in etcd. */
   readonly initialResourceVersion?: string;
-  /** The most items in a page of a list that names a `limit`; no limit by default. */
+  /** The most items in a page of a list with a `limit`; unlimited by default. */
   readonly maxPageSize?: number;
   /**
-   * Whether lists at `resourceVersion=0` come whole, whatever their `limit`, as from an API server with its watch cache
-   * on; `true` by default.
+   * Whether lists at `resourceVersion=0` ignore `limit`, as with the watch cache of an API server; `true` by default.
    */
   readonly watchCache?: boolean;
-  /** What becomes of `sendInitialEvents`; `"serve"` by default. */
+  /** How the server treats `sendInitialEvents`; `"serve"` by default. */
   readonly initialEvents?: InitialEventsPolicy;
-  /** How many bytes may wait for a watcher that does not read before it is cut off; 16 MiB by default. */
+  /** How many bytes may wait for a watcher that does not read, before its watch is closed; 16 MiB by default. */
   readonly maxWatchBufferBytes?: number;
-  /** How long a request waits for a resourceVersion from the future; 3,000 ms by default. */
+  /** How long a request waits for a future resourceVersion; 3,000 ms by default. */
   readonly futureWaitMs?: number;
-  /** Whether an object can be created only in a namespace that is there; `false` by default. */
+  /** Whether an object can be created in an existing namespace only; `false` by default. */
   readonly requireNamespaces?: boolean;
   /**
-   * Whether a pod that is deleted over HTTP is marked with a deletionTimestamp first, and stays, if it is on a node,
-   * until it is deleted once more with `gracePeriodSeconds=0`, as a kubelet does; `false` by default: it goes at once.
+   * Whether a pod on a node that is deleted over HTTP first gets a deletionTimestamp, and stays until it is deleted again
+   * with `gracePeriodSeconds=0`, as a kubelet does. `false` by default: it is deleted at once.
    */
   readonly gracefulPodDeletion?: boolean;
-  /** How many requests {@linkcode InMemoryApiServer.requests} remembers; 1,000 by default. */
+  /** How many requests {@linkcode InMemoryApiServer.requests} keeps; 1,000 by default. */
   readonly requestLogLimit?: number;
 }
 
 /**
- * Which objects {@linkcode InMemoryApiServer.list} returns.
+ * Options of {@linkcode InMemoryApiServer.list}.
  *
  * @example
  * ```ts
@@ -72,7 +71,7 @@ export interface InMemoryListOptions {
 }
 
 /**
- * What {@linkcode InMemoryApiServer.list} returns.
+ * A list of {@linkcode InMemoryApiServer.list}.
  *
  * @example
  * ```ts
@@ -90,7 +89,7 @@ export interface InMemoryList<T> {
 }
 
 /**
- * `fetch`, and what the `serve` functions of the runtimes call.
+ * The type of `fetch`, and of the handlers of the runtimes' `serve` functions.
  *
  * @example
  * ```ts

@@ -1,12 +1,12 @@
 /**
- * Functions that stand between a client and a server, to make faults.
+ * Functions between a client and a server that make faults.
  * @module
  */
 
 import type { Clock } from "../util/clock.ts";
 
 /**
- * What an {@linkcode Interceptor} may use.
+ * What an {@linkcode Interceptor} can use.
  *
  * @example
  * ```ts
@@ -20,7 +20,7 @@ import type { Clock } from "../util/clock.ts";
  * ```
  */
 export interface InterceptorContext {
-  /** Aborted when the client gives up, or the server is closed. */
+  /** Aborted when the client aborts the request, or the server is closed. */
   readonly signal: AbortSignal;
   /** The server's clock. */
   readonly clock: Clock;
@@ -28,7 +28,7 @@ export interface InterceptorContext {
 
 /**
  * Sees a request before the server does, and its answer before the client does. It may answer by itself, change what
- * `next` returns, wait, or throw: a throw looks to the client like a connection that failed.
+ * `next` returns, wait, or throw: the client sees a throw as a failed connection.
  *
  * @example
  * ```ts
@@ -53,7 +53,7 @@ export type Interceptor = (
 ) => Response | Promise<Response>;
 
 /**
- * A request, as the server saw it.
+ * A request that the server received.
  *
  * @example
  * ```ts
@@ -68,10 +68,10 @@ export interface RecordedRequest {
   readonly method: string;
   /** The path, without the query. */
   readonly path: string;
-  /** The query's parameters; of a repeated one the last. */
+  /** The parameters of the query; of a repeated one the last. */
   readonly query: Readonly<Record<string, string>>;
   readonly headers: Headers;
-  /** When it came, by the server's clock. */
+  /** The time of arrival, by the server's clock. */
   readonly timeMs: number;
   /** Whether it asks for a watch. */
   readonly isWatch: boolean;
@@ -91,7 +91,7 @@ export interface RecordedRequest {
 export interface InterceptOptions {
   /** Only requests for which this is true; all by default. */
   readonly match?: (request: RecordedRequest) => boolean;
-  /** Only so many of them; no limit by default. */
+  /** At most this many requests; unlimited by default. */
   readonly times?: number;
 }
 
@@ -105,7 +105,7 @@ interface Entry {
 export class InterceptorChain {
   readonly #entries = new Set<Entry>();
 
-  /** Adds one at the end; returns how to take it away. */
+  /** Adds one at the end; returns a function that removes it. */
   add(interceptor: Interceptor, options: InterceptOptions = {}): () => void {
     const { match = () => true, times = Infinity } = options;
     const entry: Entry = { interceptor, match, remaining: times };
@@ -115,7 +115,7 @@ export class InterceptorChain {
     };
   }
 
-  /** Sends a request through those that want it, and then to `serve`. */
+  /** Passes a request through the interceptors that match it, and then to `serve`. */
   run(
     request: Request,
     record: RecordedRequest,
@@ -136,7 +136,7 @@ export class InterceptorChain {
   }
 }
 
-/** Writes down a request. */
+/** Describes a request for the log. */
 export function recordRequest(request: Request, timeMs: number): RecordedRequest {
   const { pathname, searchParams } = new URL(request.url);
   const query = Object.fromEntries(searchParams);

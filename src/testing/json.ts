@@ -1,5 +1,5 @@
 /**
- * Values that came out of JSON.
+ * JSON values.
  * @module
  */
 
@@ -13,15 +13,15 @@ export function isJsonObject(value: unknown): value is JsonObject {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
-// Absent from runtimes that are a year old; numbers lose their last digits there.
+// Older runtimes do not have it; large numbers lose their last digits there.
 const { rawJSON } = JSON as unknown as { rawJSON?: (text: string) => unknown };
 
-// Sixteen digits in a row: the least that a number needs to be beyond 2^53. Most texts have none.
+// Every number beyond 2^53 has sixteen digits in a row; most texts have none.
 const MAY_HOLD_A_LARGE_INTEGER = /[0-9]{16}/;
 
 /**
- * Parses JSON. Integers beyond 2^53 keep all their digits (as `JSON.rawJSON` values, which `JSON.stringify` writes as
- * they were), where the runtime can do that.
+ * Parses JSON. Integers beyond 2^53 keep all their digits, if the runtime has `JSON.rawJSON`: `JSON.stringify` writes such
+ * values as they were.
  *
  * @throws {SyntaxError} The text is not JSON.
  */
@@ -34,7 +34,7 @@ export function parseJson(text: string): unknown {
   });
 }
 
-/** A copy that shares nothing with `value`, as if it had been sent and received. */
+/** A deep copy, as if the value had been sent and received. */
 export function cloneJson<T>(value: T): T {
   return parseJson(JSON.stringify(value)) as T;
 }

@@ -1,5 +1,5 @@
 /**
- * Tools for tests of code that list-watches Kubernetes: an API server in memory, and what it takes to make it fail.
+ * Tools for tests of code that lists and watches Kubernetes: an in-memory API server, faults, fakes and builders.
  *
  * @example
  * ```ts

@@ -1,5 +1,5 @@
 /**
- * What is special about namespaces: they must be there, and take what is in them with them.
+ * Rules of namespaces: objects need theirs, and are deleted with it.
  * @module
  */
 
@@ -28,7 +28,7 @@ export class Namespaces {
     this.#options = options;
   }
 
-  /** Refuses a new object in a namespace that is not there, or is on its way out. */
+  /** Refuses a new object in a namespace that does not exist or is being deleted. */
   checkCreation(resource: ServedResource, name: string): void {
     const namespaces = this.#resources.named("v1/namespaces");
     const namespace = this.#state.get(namespaces, name);
@@ -43,7 +43,7 @@ export class Namespaces {
     }
   }
 
-  /** Adds what the server itself puts into a new namespace; other objects stay as they are. */
+  /** Adds the label that the server sets on a new namespace; other objects stay as they are. */
   complete(resource: ServedResource, object: JsonObject): JsonObject {
     if (resource.id !== "v1/namespaces") return object;
     const metadata = metadataOf(object);
@@ -54,7 +54,7 @@ export class Namespaces {
     return { ...object, metadata: { ...metadata, labels } };
   }
 
-  /** Marks a namespace as Terminating, deletes what is in it, and then itself, once nothing holds anything back. */
+  /** Marks a namespace as Terminating, deletes its objects, and deletes the namespace once it is empty. */
   delete(namespaces: ServedResource, existing: StoredObject): { object: StoredObject; isGone: boolean } {
     const { name, deletionTimestamp } = existing.metadata;
     if (deletionTimestamp) return { object: existing, isGone: false };

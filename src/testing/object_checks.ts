@@ -1,5 +1,5 @@
 /**
- * What an API server checks of an object before it stores it.
+ * Checks of an object before it is stored.
  * @module
  */
 
@@ -41,7 +41,7 @@ export function decodeObject(resource: ServedResource, body: string): JsonObject
   return object;
 }
 
-/** Checks kind and apiVersion, where the object says them. */
+/** Checks kind and apiVersion, if the object has them. */
 export function checkType(resource: ServedResource, object: JsonObject): void {
   const { kind = resource.kind, apiVersion = groupVersion(resource) } = object;
   const cannot = `${kind} in version ${JSON.stringify(apiVersion)} cannot be handled as a ${resource.kind}: `;
@@ -65,12 +65,12 @@ export function checkType(resource: ServedResource, object: JsonObject): void {
   });
 }
 
-/** An object's metadata; empty where it has none. */
+/** An object's metadata; empty if it has none. */
 export function metadataOf(object: JsonObject): JsonObject {
   return isJsonObject(object.metadata) ? object.metadata : {};
 }
 
-/** The text of a metadata field; `""` where it is absent. */
+/** The text of a metadata field; `""` if it is absent. */
 export function metaText(object: JsonObject, field: string): string {
   const value = metadataOf(object)[field];
   return typeof value === "string" ? value : "";
@@ -88,7 +88,7 @@ const SUBDOMAIN_TEXT =
   `'${SUBDOMAIN}')`;
 const LABEL_NAMES: ReadonlySet<string> = new Set(["namespaces", "services"]);
 
-/** Checks the name of an object that is to be created. */
+/** Checks the name of a new object. */
 export function checkName(resource: ServedResource, name: string): void {
   const refuse = (detail: string) => invalid(resource, name, [invalidValue("metadata.name", name, detail)]);
   if (resource.group === "rbac.authorization.k8s.io") {
@@ -104,12 +104,12 @@ export function checkName(resource: ServedResource, name: string): void {
   if (name.length > longest) throw refuse(`must be no more than ${longest} characters`);
 }
 
-/** The refusal of an object that has no name. */
+/** The refusal of an object without a name. */
 export function nameRequired(resource: ServedResource): Error {
   return invalid(resource, "", [required("metadata.name", "name or generateName is required")]);
 }
 
-/** Checks that the object belongs where the request's path says. */
+/** Checks that the object has the namespace of the request's path. */
 export function checkNamespace(object: JsonObject, namespace: string): void {
   const own = metaText(object, "namespace");
   if (own === "" || own === namespace) return;
@@ -129,14 +129,14 @@ export function checkSameName(object: JsonObject, name: string): void {
   }
 }
 
-/** Checks that a text can be a resourceVersion; `""` and `"0"` mean none. */
+/** Checks that a text can be a resourceVersion; `""` and `"0"` are none. */
 export function checkResourceVersionText(resourceVersion: string): void {
   if (!/^[0-9]*$/.test(resourceVersion)) {
     throw internal(`strconv.ParseUint: parsing ${JSON.stringify(resourceVersion)}: invalid syntax`);
   }
 }
 
-/** Checks what a delete takes for granted. */
+/** Checks the preconditions of a delete. */
 export function checkPreconditions(
   resource: ServedResource,
   { metadata }: StoredObject,

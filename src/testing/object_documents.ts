@@ -13,7 +13,7 @@ import type { JsonObject } from "./json.ts";
 import type { Page, Selection } from "./object_reader.ts";
 import type { ServedResource } from "./served_resources.ts";
 
-/** An object in the shape that a client asks for. This server makes no Tables: a client that accepts one accepts the object as well. */
+/** An object in the shape that a client asks for. This server makes no Tables; a client that accepts one accepts the object, too. */
 export function shaped(object: KubernetesObject, shape: ObjectShape): KubernetesObject {
   return shape.kind === "PartialObjectMetadata" ? partialMetadata(object, shape.apiVersion) : object;
 }
@@ -42,12 +42,12 @@ type EventType = "ADDED" | "MODIFIED" | "DELETED";
 
 const encoder = new TextEncoder();
 
-// Each change is encoded once for all watchers; at most three ways for each shape, as selectors may see it differently.
+// Each change is encoded once for all watchers: at most three events per shape, as they depend on the selector.
 const encodedChanges = new WeakMap<Change, Map<string, Uint8Array>>();
 
 /**
- * The event of a change, for those who watch a selection; `undefined` if it is none of their business. An object that
- * enters the selection is ADDED; one that leaves it is DELETED, as it was before, with the change's resourceVersion.
+ * The event of a change for the watchers of a selection; `undefined` if the change is outside of it. An object that enters
+ * the selection is ADDED; one that leaves it is DELETED, with its state before and the resourceVersion of the change.
  */
 export function encodeChange(
   change: Change,
@@ -79,7 +79,7 @@ export function encodeEvent(type: EventType | "BOOKMARK" | "ERROR", object: unkn
   return encoder.encode(`{"type":"${type}","object":${JSON.stringify(object)}}\n`);
 }
 
-/** A bookmark; the one that ends the initial events says so. */
+/** A bookmark; the one after the initial events has an annotation. */
 export function encodeBookmark(
   resource: ServedResource,
   revision: bigint,

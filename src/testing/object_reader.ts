@@ -19,7 +19,7 @@ import type { ServedResource } from "./served_resources.ts";
 /** Objects of one resource: those of a namespace, or of all, that match the selectors. */
 export interface Selection {
   readonly resource: ServedResource;
-  /** What the keys of all of them begin with. */
+  /** The common prefix of their keys. */
   readonly keyPrefix: string;
   /** Whether there is a selector. */
   readonly isNarrowed: boolean;
@@ -27,7 +27,7 @@ export interface Selection {
   matches(object: StoredObject): boolean;
 }
 
-/** What narrows a {@linkcode Selection}. */
+/** Options of {@linkcode newSelection}. */
 export interface SelectionOptions {
   /** `""` or absent: all namespaces, or a cluster-scoped resource. */
   readonly namespace?: string;
@@ -52,9 +52,9 @@ export function newSelection(resource: ServedResource, options: SelectionOptions
 
 /** Options of {@linkcode ObjectReader}. */
 export interface ObjectReaderOptions {
-  /** How long a request may wait for a resourceVersion from the future. */
+  /** How long a request may wait for a future resourceVersion. */
   readonly futureWaitMs: number;
-  /** Whether a list at resourceVersion 0 is answered whole, whatever its `limit`. */
+  /** Whether a list at resourceVersion 0 ignores `limit`. */
   readonly watchCache: boolean;
   /** The most items of a page. */
   readonly maxPageSize: number;
@@ -66,7 +66,7 @@ export interface Page {
   readonly items: readonly StoredObject[];
 }
 
-/** The reading half of an API server, without watches. */
+/** Reads of an API server, without watches. */
 export class ObjectReader {
   readonly #state: ClusterState;
   readonly #options: ObjectReaderOptions;
@@ -118,7 +118,7 @@ export class ObjectReader {
     }
     const revision = BigInt(resourceVersion);
     await this.waitFor(revision, signal);
-    // A limit without resourceVersionMatch has meant an exact version since before there was that option.
+    // A limit without resourceVersionMatch means an exact version, as before that option existed.
     const isExact = options.resourceVersionMatch === "Exact" ||
       (options.resourceVersionMatch === undefined && limit !== undefined);
     if (!isExact) return page(selection, this.#newest(selection.resource), { pageSize });
@@ -132,7 +132,7 @@ export class ObjectReader {
   /**
    * Waits until a revision is reached.
    *
-   * @throws {StatusError} 504: it was not reached in time.
+   * @throws {StatusError} 504: it is not reached in time.
    * @throws The signal's reason.
    */
   async waitFor(revision: bigint, signal: AbortSignal | undefined): Promise<void> {

@@ -37,26 +37,26 @@ import {
 import { randomSuffix, randomUid } from "./random_names.ts";
 import type { ResourceTable, ServedResource } from "./served_resources.ts";
 
-/** What a write may be told. */
+/** Options of a write. */
 export interface WriteOptions {
-  /** Check everything, change nothing. */
+  /** Whether to check only, and change nothing. */
   readonly dryRun?: boolean;
-  /** Write the object as it is given: its status, and on creation its uid and creationTimestamp. */
+  /** Whether to write the object as given: with its status, and a new one with its uid and creationTimestamp. */
   readonly asGiven?: boolean;
 }
 
-/** What a delete may be told. */
+/** Options of a delete. */
 export interface DeleteOptions extends WriteOptions {
   readonly uid?: string;
   readonly resourceVersion?: string;
   readonly gracePeriodSeconds?: number;
 }
 
-/** What came of a delete. */
+/** The result of a delete. */
 export interface Deletion {
-  /** The object as it was last. */
+  /** The last state of the object. */
   readonly object: StoredObject;
-  /** Whether it is gone; if not, finalizers or a grace period hold it. */
+  /** Whether it is deleted; otherwise finalizers or a grace period keep it. */
   readonly isGone: boolean;
 }
 
@@ -69,7 +69,7 @@ export interface ObjectRegistryOptions {
   readonly definitions: CustomDefinitions;
 }
 
-/** The writing half of an API server. Every method is synchronous and throws a `StatusError` where it refuses. */
+/** Writes of an API server. Every method is synchronous and throws a `StatusError` if it refuses the write. */
 export class ObjectRegistry {
   readonly #state: ClusterState;
   readonly #namespaces: Namespaces;
@@ -137,7 +137,7 @@ export class ObjectRegistry {
     return this.#write(resource, key, updated);
   }
 
-  /** Changes an object by what `change` makes of it. */
+  /** Replaces an object by the result of `change`. */
   patch(
     resource: ServedResource,
     address: ObjectName,
@@ -148,7 +148,7 @@ export class ObjectRegistry {
     return this.update(resource, change(existing), address, options);
   }
 
-  /** Deletes an object, or begins to. */
+  /** Deletes an object, or marks it for deletion. */
   delete(resource: ServedResource, address: ObjectName, options: DeleteOptions = {}): Deletion {
     const existing = this.#existing(resource, address);
     checkPreconditions(resource, existing, options);
@@ -163,7 +163,7 @@ export class ObjectRegistry {
     return isHeld || graceSeconds ? { object, isGone: false } : this.#remove(resource, key, object);
   }
 
-  /** Says on an object that it is to go, and when. */
+  /** Sets the deletionTimestamp of an object. */
   #mark(
     resource: ServedResource,
     existing: StoredObject,
@@ -248,7 +248,7 @@ export class ObjectRegistry {
     return typed(resource, { ...body, metadata });
   }
 
-  /** How long an object may take to end; `undefined`: it is of no kind that takes time. */
+  /** The grace period of an object; `undefined`: its kind has none. */
   #graceSeconds(
     resource: ServedResource,
     existing: StoredObject,
@@ -289,7 +289,7 @@ export class ObjectRegistry {
   }
 }
 
-// Metadata that only the server writes, or that it has placed already.
+// Metadata that only the server writes, or that is set already.
 const SERVER_FIELDS: readonly string[] = [
   "name",
   "namespace",
@@ -311,7 +311,7 @@ function withStatus(object: JsonObject, status: unknown): JsonObject {
   return status === undefined ? rest : { ...rest, status };
 }
 
-// A new object's status is the server's to say.
+// The server decides on the status of a new object.
 function withInitialStatus(resource: ServedResource, object: JsonObject): JsonObject {
   if (!resource.statusSubresource) return object;
   if (resource.id === CRD_ID) return withStatus(object, establishedStatus(object));
@@ -330,7 +330,7 @@ function wishesDiffer(resource: ServedResource, a: JsonObject, b: JsonObject): b
   return !isSameJson(without(a, ...aside), without(b, ...aside));
 }
 
-// Nothing holds an object any more that was told to go.
+// Nothing keeps an object that is marked for deletion.
 function isReleased(object: JsonObject): boolean {
   return finalizersOf(object).length === 0 && !metadataOf(object).deletionGracePeriodSeconds;
 }

@@ -14,7 +14,7 @@ const MERGE_PATCH = "application/merge-patch+json";
 const STRATEGIC_PATCH = "application/strategic-merge-patch+json";
 
 /**
- * What a PATCH request does to an object.
+ * The change that a PATCH request makes to an object.
  *
  * @throws {StatusError} 400: the patch cannot be read. 415: the resource takes no patches of this type.
  */
@@ -65,7 +65,7 @@ export function mergePatch(target: unknown, patch: unknown): unknown {
   return Object.fromEntries(result); // keeps a field named __proto__ a field
 }
 
-// By which field the items of a list are told apart, as the struct tags of the built-in types say.
+// The fields that identify the items of a list, by the struct tags of the built-in types.
 const MERGE_KEYS: ReadonlyMap<string, readonly string[]> = new Map([
   ["addresses", ["type"]],
   ["conditions", ["type"]],

@@ -3,7 +3,7 @@
  * @module
  */
 
-// No vowels, so that no words come about; no digits that look like letters.
+// No vowels, so that no words arise, and no digits that look like letters.
 const LETTERS = "bcdfghjklmnpqrstvwxz2456789";
 
 /** Five characters, as an API server appends them to `generateName`. */

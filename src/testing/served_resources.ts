@@ -1,5 +1,5 @@
 /**
- * What an in-memory API server serves.
+ * The resources of an in-memory API server.
  * @module
  */
 
@@ -8,7 +8,7 @@ import type { ApiResource } from "../protocol/api_resource.ts";
 import { formatResource, type GroupVersionResource, parseResource } from "../meta/resource.ts";
 
 /**
- * A resource of one's own, as a CustomResourceDefinition would bring it.
+ * A custom resource, as a CustomResourceDefinition defines it.
  *
  * @example
  * ```ts
@@ -27,18 +27,18 @@ import { formatResource, type GroupVersionResource, parseResource } from "../met
  * ```
  */
 export interface CustomResource extends ApiResource {
-  /** Whether `status` can be written only through its own path; `true` by default. */
+  /** Whether `status` can be written through its own path only; `true` by default. */
   readonly statusSubresource?: boolean;
 }
 
-/** A resource that is served, and what is special about it. */
+/** A served resource and its rules. */
 export interface ServedResource extends ApiResource {
-  /** Names it among all: `apps/v1/deployments`. */
+  /** Its unique name: `apps/v1/deployments`. */
   readonly id: string;
   readonly statusSubresource: boolean;
-  /** Whether `metadata.generation` counts the changes of what is wished for. */
+  /** Whether `metadata.generation` counts the changes of the spec. */
   readonly hasGeneration: boolean;
-  /** Defined by a user: objects in lists carry their kind, an update needs a resourceVersion. */
+  /** Whether it is a custom resource: items of lists have their kind, an update needs a resourceVersion. */
   readonly isCustom: boolean;
   /** Whether a DELETE answers with the object instead of a `Status`. */
   readonly returnsDeleted: boolean;
@@ -130,7 +130,7 @@ function custom(resource: CustomResource): ServedResource {
   };
 }
 
-/** The resources of a server, by name; more can come and go. */
+/** The resources of a server, by name; they can be added and removed. */
 export class ResourceTable {
   readonly #byName = new Map<string, ServedResource>();
   #all: readonly ServedResource[] | undefined;
@@ -155,7 +155,7 @@ export class ResourceTable {
   /**
    * The resource named by a text such as `v1/pods`.
    *
-   * @throws {TypeError} It is not served.
+   * @throws {TypeError} There is no such resource.
    */
   named(name: string): ServedResource {
     const found = this.find(parseResource(name));
@@ -168,7 +168,7 @@ export class ResourceTable {
     throw new TypeError(`This server has no resource ${JSON.stringify(name)}: ${hint}`);
   }
 
-  /** Adds a resource, or describes it anew. */
+  /** Adds a resource, or replaces its description. */
   addCustom(resource: CustomResource): ServedResource {
     const served = custom(resource);
     this.#byName.set(served.id, served);

@@ -1,5 +1,5 @@
 /**
- * Every open watch of a server.
+ * The open watches of a server.
  * @module
  */
 
@@ -16,8 +16,8 @@ import { encodeBookmark, encodeChange, encodeError, encodeEvent, shaped } from "
 import { type ObjectReader, select, type Selection } from "./object_reader.ts";
 
 /**
- * What becomes of a watch's `sendInitialEvents`: `serve` it, as API servers do since 1.34; `refuse` it with 422, as
- * those do that have the feature turned off; or `ignore` it, as those did that had never heard of it.
+ * How a server treats `sendInitialEvents` of a watch: it can `serve` it, as API servers do since 1.34; `refuse` it with 422,
+ * as servers without the feature gate; or `ignore` it, as servers older than the option.
  *
  * @example
  * ```ts
@@ -37,22 +37,22 @@ export interface WatchHubOptions {
   readonly initialEvents: InitialEventsPolicy;
 }
 
-/** What a request for a watch says. */
+/** A request for a watch. */
 export interface WatchRequest {
   readonly selection: Selection;
   readonly options: ListOptions;
-  /** Whether the query itself named `sendInitialEvents`. */
+  /** Whether the query has `sendInitialEvents`. */
   readonly asksForInitialEvents: boolean;
-  /** Ends the watch: with its reason as an error, or quietly for a client that is gone with its socket. */
+  /** Ends the watch: with its reason as an error, or without one if the client's socket is closed. */
   readonly signal: AbortSignal | undefined;
   readonly isRemote: boolean;
-  /** How the watcher wants the objects. */
+  /** The shape of the objects. */
   readonly shape: ObjectShape;
 }
 
-// How long a watch lasts that names no timeoutSeconds: this, up to twice as long.
+// A watch without timeoutSeconds lasts this long, or up to twice as long.
 const MIN_REQUEST_TIMEOUT_MS = 1_800_000;
-// A watcher that takes bookmarks gets one shortly before the end, to go on from.
+// A watcher with bookmarks gets one shortly before the end, to continue from.
 const LAST_BOOKMARK_MS = 2_000;
 
 /** Opens watches, feeds them, and ends them. */
@@ -74,7 +74,7 @@ export class WatchHub {
   }
 
   /**
-   * Opens a watch; the stream begins with what is to be replayed.
+   * Opens a watch; the stream begins with the replayed events.
    *
    * @throws {StatusError} 422: `sendInitialEvents` is not supported.
    */
@@ -92,7 +92,7 @@ export class WatchHub {
     return watch.stream.body;
   }
 
-  /** Ends every watch: as a server does that shuts down, or with an error, as if the connections were reset. */
+  /** Ends every watch: as a server that shuts down, or with an error, as if the connections were reset. */
   closeAll(error?: unknown): void {
     for (const watch of this.#watches) {
       if (error === undefined) watch.end();
@@ -125,7 +125,7 @@ class Watch {
   readonly #cleanups: (() => void)[] = [];
   #bookmarkTimer: TimerHandle;
   #letGoOfSignal = () => {};
-  // From where it follows the changes; undefined until it does.
+  // The revision after which it follows the changes; undefined until it does.
   #start: bigint | undefined;
 
   constructor(request: WatchRequest, context: WatchContext) {
@@ -150,7 +150,7 @@ class Watch {
     const wantsState = initialEvents === "ignore" ? isFromStart : options.sendInitialEvents ?? false;
     if (options.allowWatchBookmarks) this.#armBookmark(monotonicNow(clock) + timeoutMs);
     if (wantsState) {
-      // Up to the deadline a newer state than the present one may be waited for.
+      // A future state may be reached before the deadline.
       if (BigInt(resourceVersion) <= state.revision) this.#beginWithState();
       else this.#beginWhenReached(BigInt(resourceVersion));
     } else {
@@ -167,7 +167,7 @@ class Watch {
     this.#letGoOfSignal = onAbort(signal, () => this.stream.fail(isRemote ? undefined : signal.reason));
   }
 
-  /** Sends nothing more; what was sent can still be read. */
+  /** Sends no more events; the sent ones can still be read. */
   end(): void {
     this.#stop();
     this.stream.end();
@@ -198,7 +198,7 @@ class Watch {
     const { selection, shape } = this.#request;
     this.#start = after;
     this.#cleanups.push(this.#context.state.subscribe(selection.resource, (change: Change) => {
-      // A watch from a version that is yet to come is silent until then.
+      // A watch from a future version is silent until then.
       const event = change.revision > after ? encodeChange(change, selection, shape) : undefined;
       if (event !== undefined) this.stream.push(event);
     }));
@@ -215,7 +215,7 @@ class Watch {
     const lastMs = deadlineMs - LAST_BOOKMARK_MS;
     const nextMs = lastMs > nowMs ? Math.min(nowMs + bookmarkIntervalMs, lastMs) : nowMs + bookmarkIntervalMs;
     this.#bookmarkTimer = clock.setTimeout(() => {
-      // One that does not read needs no bookmarks; one whose state has not begun must not have them.
+      // A watcher that does not read needs no bookmarks; before its state is reached it must not get any.
       const hasBegun = this.#start !== undefined && state.revision >= this.#start;
       const isDue = hasBegun && this.stream.isDrained;
       const { selection: { resource }, shape } = this.#request;

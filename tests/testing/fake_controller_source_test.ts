@@ -82,7 +82,7 @@ describe("a fake controller source", () => {
 
   it("refuses a version that is no number, or that is yet to come", async () => {
     const source = new FakeControllerSource();
-    await assert.rejects(source.watch({}, context), /it is no number/);
+    await assert.rejects(source.watch({}, context), /it is not a number/);
     await assert.rejects(source.watch({ resourceVersion: "1" }, context), /the fake is at 0/);
   });
 
