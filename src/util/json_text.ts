@@ -1,5 +1,5 @@
 /**
- * Stepping over JSON text without parsing it.
+ * Skipping JSON text without parsing it.
  * @module
  */
 

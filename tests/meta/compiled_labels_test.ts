@@ -56,8 +56,8 @@ const labelSet: fc.Arbitrary<LabelSet | undefined> = fc.option(
   { nil: undefined },
 );
 
-describe("a label selector", () => {
-  it("says of any labels what its requirements say one by one, however many there are of a key", () => {
+describe("compileLabels", () => {
+  it("agrees with its requirements one by one, however many there are of a key", () => {
     fc.assert(
       fc.property(
         fc.array(requirement, { maxLength: 12 }),
@@ -73,7 +73,7 @@ describe("a label selector", () => {
     );
   });
 
-  it("sees no labels that are inherited, with few keys and with many", () => {
+  it("ignores inherited labels, with few keys and with many", () => {
     const inherited = Object.create({ a: "x" }) as LabelSet;
     const few = new LabelSelector([new LabelRequirement("a", { operator: "=", values: ["x"] })]);
     const many = few.add(
@@ -83,7 +83,7 @@ describe("a label selector", () => {
     assert.deepEqual([few.matches({ a: "x" }), many.matches({ a: "x" })], [true, true]);
   });
 
-  it("looks at each label once, not at each requirement", () => {
+  it("looks up each label once, not once per requirement", () => {
     const keys = Array.from({ length: 1_000 }, (_, i) => `key-${i}`);
     const selector = new LabelSelector(
       keys.map((key) => new LabelRequirement(key, { operator: "!=", values: ["x"] })),

@@ -13,7 +13,7 @@ import { describe, it } from "node:test";
 
 const parseError = (error: unknown) => error instanceof SelectorParseError && error.code === "ParseError";
 
-describe("parsing a field selector", () => {
+describe("parseFieldSelector", () => {
   it("sorts its terms by their text and writes == as =", () => {
     const selector = parseFieldSelector("status.phase!=Failed,metadata.name==web-1");
     assert.equal(`${selector}`, "metadata.name=web-1,status.phase!=Failed");
@@ -100,15 +100,15 @@ describe("parsing a field selector", () => {
   });
 });
 
-describe("matching fields", () => {
-  it("takes an absent field for an empty one", () => {
+describe("FieldSelector.matches", () => {
+  it("reads an absent field as empty", () => {
     assert.ok(parseFieldSelector("spec.nodeName=").matches({}));
     assert.ok(parseFieldSelector("spec.nodeName!=n1").matches({}));
     assert.equal(parseFieldSelector("spec.nodeName!=").matches({}), false);
     assert.ok(parseFieldSelector("constructor=").matches({}), "only own properties count");
   });
 
-  it("asks a getter in the order of the requirements, up to the first that fails", () => {
+  it("calls a getter in the order of the requirements, up to the first that fails", () => {
     const asked: string[] = [];
     const get = (field: string) => {
       asked.push(field);
@@ -132,13 +132,13 @@ describe("matching fields", () => {
     }));
   });
 
-  it("tells everything from nothing by what they select", () => {
+  it("fieldsEverything matches every object, fieldsNothing none", () => {
     assert.ok(fieldsEverything().empty && fieldsEverything().matches({}));
     assert.ok(!fieldsNothing().empty && !fieldsNothing().selectable && !fieldsNothing().matches({}));
   });
 });
 
-describe("transforming a field selector", () => {
+describe("FieldSelector.transform", () => {
   it("replaces fields and values, keeps operators, and drops what becomes empty", () => {
     const selector = parseFieldSelector("a=1,b!=2,c=3");
     const transformed = selector.transform((field, value) =>
@@ -150,8 +150,8 @@ describe("transforming a field selector", () => {
   });
 });
 
-describe("escaping field values", () => {
-  it("gives back what was escaped", () => {
+describe("escapeFieldValue", () => {
+  it("is undone by unescapeFieldValue", () => {
     assert.equal(escapeFieldValue("a\\,="), "a\\\\\\,\\=");
     fc.assert(
       fc.property(

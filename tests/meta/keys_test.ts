@@ -29,12 +29,12 @@ describe("metaNamespaceKey", () => {
     assert.equal(metaNamespaceKey({ metadata: {} }), "");
   });
 
-  it("returns an explicit key as it is, but takes no bare string", () => {
+  it("returns an explicit key as it is, but refuses a plain string", () => {
     assert.equal(metaNamespaceKey(new ExplicitKey("a/b/c")), "a/b/c");
     assert.throws(() => metaNamespaceKey("a/b"), NoMetaError);
   });
 
-  it("says of which value it is that there is no metadata", () => {
+  it("describes the value that has no metadata", () => {
     for (
       const [value, words] of [
         [null, /null/],
@@ -66,8 +66,8 @@ describe("metaNamespaceKey", () => {
   });
 });
 
-describe("object names", () => {
-  it("survive being formatted and parsed", () => {
+describe("ObjectName", () => {
+  it("is the same after formatObjectName and parseObjectName", () => {
     for (const key of ["", "a", "a/b"]) {
       assert.equal(formatObjectName(parseObjectName(key)), key);
       assert.deepEqual(splitMetaNamespaceKey(key), parseObjectName(key));
@@ -77,7 +77,7 @@ describe("object names", () => {
     assert.deepEqual(parseObjectName(""), { namespace: "", name: "" });
   });
 
-  it("have one slash at most", () => {
+  it("has one slash at most", () => {
     for (const key of ["a/b/c", "//", "a//b"]) {
       assert.throws(() => splitMetaNamespaceKey(key), (error) => {
         assert.ok(error instanceof UnexpectedKeyFormatError);
@@ -88,12 +88,12 @@ describe("object names", () => {
     }
   });
 
-  it("of cluster-scoped objects have no slash", () => {
+  it("has no slash for a cluster-scoped object", () => {
     assert.equal(formatObjectName({ namespace: "", name: "node-1" }), "node-1");
     assert.deepEqual(objectToName({ metadata: { name: "node-1" } }), { namespace: "", name: "node-1" });
   });
 
-  it("are read from objects and, where deletes are handled, tombstones", () => {
+  it("objectToName reads objects, deletionHandlingObjectToName also tombstones", () => {
     assert.deepEqual(objectToName({ metadata: { namespace: "shop", name: "web-1" } }), {
       namespace: "shop",
       name: "web-1",
@@ -111,12 +111,12 @@ describe("object names", () => {
   });
 });
 
-describe("a key function out of an index function", () => {
-  it("gives the one value of the index function", () => {
+describe("indexFuncToKeyFunc", () => {
+  it("returns the one value of the index function", () => {
     assert.equal(indexFuncToKeyFunc<string>((text) => [text.toUpperCase()])("a"), "A");
   });
 
-  it("refuses none and several, with a code for each", () => {
+  it("refuses no value and several values, each with a code", () => {
     const refuses = (values: string[], code: string) =>
       assert.throws(
         () => indexFuncToKeyFunc(() => values)({}),
@@ -138,8 +138,8 @@ describe("a key function out of an index function", () => {
   });
 });
 
-describe("a KeyError", () => {
-  it("tells kind and name of the object, the operation and the cause", () => {
+describe("KeyError", () => {
+  it("has the kind and name of the object, the operation and the cause", () => {
     const store = newStore<unknown>(() => {
       throw new Error("out of keys");
     });

@@ -24,7 +24,7 @@ function refused(make: () => unknown): SelectorParseError {
   throw new assert.AssertionError({ message: "nothing was thrown" });
 }
 
-describe("parsing a label selector", () => {
+describe("parseLabelSelector", () => {
   it("sorts requirements by key and values in themselves, and writes blanks only around in and notin", () => {
     const selector = parseLabelSelector(" z>5 ,tier  notin( web,api ),!canary,\tapp == x,env");
     assert.equal(`${selector}`, "app==x,!canary,env,tier notin (api,web),z>5");
@@ -41,11 +41,11 @@ describe("parsing a label selector", () => {
     assert.equal(`${parseLabelSelector("b,a!=2,a=1")}`, "a!=2,a=1,b");
   });
 
-  it("takes in and notin for words except right after a key", () => {
+  it("reads in and notin as words except right after a key", () => {
     assert.equal(`${parseLabelSelector("in in (notin,in),notin=in")}`, "in in (in,notin),notin=in");
   });
 
-  it("takes an empty place in a list, and nothing after an operator, for the empty value", () => {
+  it("reads nothing in a list or after an operator as the empty value", () => {
     for (const text of ["a in ()", "a in (,)", "a in (, ,)"]) {
       assert.deepEqual(parseLabelSelector(text).requirements[0].values, [""], text);
     }
@@ -68,7 +68,7 @@ describe("parsing a label selector", () => {
     );
   });
 
-  it("refuses keys that are no qualified names", () => {
+  it("refuses keys that are not qualified names", () => {
     for (const key of ["a/b/c", "/a", "a/", "-a", "a-", "é", "Upper.case/a", "a..b/c", "x".repeat(64)]) {
       refused(() => parseLabelSelector(key));
     }
@@ -87,14 +87,14 @@ describe("parsing a label selector", () => {
     }
   });
 
-  it("refuses to compare with what is not a 64-bit integer", () => {
+  it("refuses to compare with anything but a 64-bit integer", () => {
     assert.ok(parseLabelSelector("a>9223372036854775807"));
     for (const bound of ["9223372036854775808", "1.5", "a", "", "+1", "-1"]) {
       refused(() => parseLabelSelector(`a>${bound}`));
     }
   });
 
-  it("refuses a very long text soon, and does not repeat all of it", () => {
+  it("refuses a very long text fast, and does not repeat all of it", () => {
     assert.ok(refused(() => parseLabelSelector(`${"a-".repeat(200_000)}/x`)).message.length < 1_000);
     refused(() => parseLabelSelector(`a=${"a.".repeat(200_000)}`));
     refused(() => parseLabelSelector(`a in (${",".repeat(200_000)}`));
@@ -122,15 +122,15 @@ describe("parsing a label selector", () => {
   });
 });
 
-describe("matching labels", () => {
-  it("lets an absent label pass != and notin, and fail everything else but !", () => {
+describe("LabelSelector.matches", () => {
+  it("is true of an absent label for !=, notin and !, and false for every other operator", () => {
     const passing = ["a!=1", "a notin (1)", "!a"];
     const failing = ["a=1", "a==1", "a in (1)", "a", "a>0", "a<9"];
     for (const text of passing) assert.ok(parseLabelSelector(text).matches(undefined), text);
     for (const text of failing) assert.equal(parseLabelSelector(text).matches({}), false, text);
   });
 
-  it("looks only at an object's own properties", () => {
+  it("ignores inherited properties", () => {
     for (const key of ["constructor", "toString", "hasOwnProperty", "valueOf"]) {
       assert.equal(parseLabelSelector(key).matches({}), false, key);
       assert.ok(parseLabelSelector(`!${key}`).matches({ a: "b" }), key);
@@ -142,7 +142,7 @@ describe("matching labels", () => {
 
   it("compares whole 64-bit integers, with a sign if there is one", () => {
     const above = parseLabelSelector("v>9007199254740992");
-    assert.ok(above.matches({ v: "9007199254740993" }), "beyond what a double can tell apart");
+    assert.ok(above.matches({ v: "9007199254740993" }), "beyond the precision of a double");
     assert.equal(above.matches({ v: "9223372036854775808" }), false, "out of range");
     const small = parseLabelSelector("v<5");
     for (const v of ["4", "+4", "-9223372036854775808", "004"]) {
@@ -153,7 +153,7 @@ describe("matching labels", () => {
     }
   });
 
-  it("agrees with a set of labels that it was made from", () => {
+  it("is true of the set of labels that it was made from", () => {
     const word = fc.stringMatching(/^[a-z]([a-z0-9.-]{0,5}[a-z0-9])?$/);
     fc.assert(fc.property(fc.dictionary(word, word), fc.dictionary(word, word), (wanted, more) => {
       const selector = labelSelectorFromSet(wanted);
@@ -167,8 +167,8 @@ describe("matching labels", () => {
   });
 });
 
-describe("selectors without text", () => {
-  it("tells everything from nothing by what they select, not by their text", () => {
+describe("LabelSelector", () => {
+  it("of everything and of nothing differ in `selectable`, not in their text", () => {
     const everything = labelsEverything();
     const nothing = labelsNothing();
     assert.deepEqual([`${everything}`, everything.empty, everything.selectable], ["", true, true]);
@@ -177,7 +177,7 @@ describe("selectors without text", () => {
     assert.equal(nothing.matches({ a: "b" }), false);
   });
 
-  it("adds requirements to a copy, and leaves a selector of nothing what it is", () => {
+  it("adds requirements to a copy; a selector of nothing stays the same", () => {
     const more = [new LabelRequirement("a", { operator: "exists" })];
     const selector = parseLabelSelector("b");
     assert.equal(`${selector.add(more)}`, "a,b");
@@ -206,7 +206,7 @@ describe("selectors without text", () => {
     refused(() => new LabelRequirement("a", { operator: "~" as "=", values: ["b"] }));
   });
 
-  it("asks for one exact value only where the first requirement on the key has one", () => {
+  it("has one exact value only if the first requirement on the key has one", () => {
     const exact = (text: string) => parseLabelSelector(text).requiresExactMatch("a");
     assert.equal(exact("a=1"), "1");
     assert.equal(exact("a==1"), "1");
@@ -218,7 +218,7 @@ describe("selectors without text", () => {
   });
 });
 
-describe("the selector of a Kubernetes LabelSelector object", () => {
+describe("labelSelectorFromSpec", () => {
   it("selects nothing when absent and everything when empty", () => {
     assert.equal(labelSelectorFromSpec(undefined).selectable, false);
     assert.equal(labelSelectorFromSpec(null).selectable, false);
@@ -226,7 +226,7 @@ describe("the selector of a Kubernetes LabelSelector object", () => {
     assert.ok(labelSelectorFromSpec({ matchLabels: null, matchExpressions: [] }).empty);
   });
 
-  it("holds its labels and its expressions", () => {
+  it("has the labels and the expressions", () => {
     const spec: LabelSelectorSpec = {
       matchLabels: { app: "web" },
       matchExpressions: [

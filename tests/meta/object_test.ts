@@ -4,7 +4,7 @@ import { metaOf, resourceVersionOf } from "../../src/meta/object.ts";
 import { DeletedFinalStateUnknown } from "../../src/meta/tombstone.ts";
 
 describe("metaOf", () => {
-  it("is the metadata of an object that has some, and of nothing else", () => {
+  it("is the metadata of an object, and `undefined` for every other value", () => {
     const metadata = { name: "a" };
     assert.equal(metaOf({ metadata }), metadata);
     const tombstone = new DeletedFinalStateUnknown("a", { metadata });
@@ -28,7 +28,7 @@ describe("metaOf", () => {
 });
 
 describe("resourceVersionOf", () => {
-  it("tells metadata without a resourceVersion from no metadata", () => {
+  it("distinguishes metadata without a resourceVersion from no metadata", () => {
     assert.equal(resourceVersionOf({ metadata: { resourceVersion: "7" } }), "7");
     assert.equal(resourceVersionOf({ metadata: {} }), "");
     assert.equal(resourceVersionOf({}), undefined);

@@ -24,7 +24,7 @@ describe("parseResource", () => {
     }
   });
 
-  it("refuses everything else, and says what it wants", () => {
+  it("refuses every other text, with the form that it accepts", () => {
     for (
       const text of [
         "",
@@ -57,7 +57,7 @@ describe("resourcePath", () => {
     assert.equal(resourcePath(parseResource("apps/v1/deployments")), "/apis/apps/v1/deployments");
   });
 
-  it("takes a namespace and a name, and ignores empty ones", () => {
+  it("accepts a namespace and a name, and ignores empty ones", () => {
     const deployments = parseResource("apps/v1/deployments");
     assert.equal(
       resourcePath(deployments, { namespace: "shop", name: "web" }),
@@ -67,7 +67,7 @@ describe("resourcePath", () => {
     assert.equal(resourcePath(parseResource("v1/nodes"), { name: "node-1" }), "/api/v1/nodes/node-1");
   });
 
-  it("lets no namespace or name leave its place in the path", () => {
+  it("refuses a namespace or name that would change the rest of the path", () => {
     const pods = parseResource("v1/pods");
     assert.equal(resourcePath(pods, { name: "x?watch=1#y" }), "/api/v1/pods/x%3Fwatch%3D1%23y");
     for (const text of [".", "..", "a/b", "../nodes", "%2e%2e"]) {

@@ -36,7 +36,7 @@ describe("StatusError", () => {
     assert.equal(error.retryAfterMs, undefined);
   });
 
-  it("says something also where the server said little", () => {
+  it("has a message also if the server sent none", () => {
     assert.equal(new StatusError({ reason: "Expired" }).message, "Expired");
     assert.equal(new StatusError({ code: 500 }).message, "the server answered 500");
     const empty = new StatusError({});
@@ -44,7 +44,7 @@ describe("StatusError", () => {
     assert.deepEqual([empty.httpStatus, empty.reason], [0, ""]);
   });
 
-  it("knows how long to wait: from the header, else from the body", () => {
+  it("has the time to wait from the header, else from the body", () => {
     const status = newStatus(429, "TooManyRequests", "slow down", { retryAfterSeconds: 2 });
     assert.equal(new StatusError(status).retryAfterMs, 2_000);
     assert.equal(new StatusError(status, { retryAfterMs: 500 }).retryAfterMs, 500);
@@ -80,20 +80,20 @@ const table: Record<string, { reasons: string[]; code?: number }> = {
   isResourceExpired: { reasons: ["Expired"] },
 };
 
-describe("the predicates of status errors", () => {
+describe("isExpired and the other predicates", () => {
   const allReasons = new Set(Object.values(table).flatMap(({ reasons }) => reasons));
 
   for (const [name, { reasons, code }] of Object.entries(table)) {
     const predicate = (predicates as unknown as Record<string, (error: unknown) => boolean>)[name];
 
-    it(`${name} goes by the reason, whatever the HTTP code`, () => {
+    it(`${name} uses the reason, whatever the HTTP code`, () => {
       for (const reason of allReasons) {
         assert.equal(predicate(statusError(599, reason)), reasons.includes(reason), reason);
       }
       assert.equal(predicate(new Error("outer", { cause: statusError(599, reasons[0]) })), true);
     });
 
-    it(`${name} goes by the HTTP code where the reason says nothing`, () => {
+    it(`${name} uses the HTTP code if the reason is unknown`, () => {
       if (code === undefined) {
         for (const other of [409, 410]) assert.equal(predicate(statusError(other, "")), false);
         return;
@@ -104,7 +104,7 @@ describe("the predicates of status errors", () => {
       assert.equal(predicate(statusError(code, code === 500 ? "NotFound" : "InternalError")), false);
     });
 
-    it(`${name} is false of anything else`, () => {
+    it(`${name} is false for every other error`, () => {
       for (
         const other of [
           undefined,
@@ -123,7 +123,7 @@ describe("the predicates of status errors", () => {
 describe("isResourceVersionTooLarge", () => {
   const { isResourceVersionTooLarge } = predicates;
 
-  it("knows the three shapes that servers have said it in", () => {
+  it("recognizes the answers of three generations of servers", () => {
     const cause = (cause: { reason?: string; message?: string }) => ({ details: { causes: [cause] } });
     assert.equal(
       isResourceVersionTooLarge(
@@ -145,14 +145,14 @@ describe("isResourceVersionTooLarge", () => {
     );
   });
 
-  it("is no text without details, as servers never send it: client-go asks again at the same version", () => {
+  it("is false for a text without details, which servers never send", () => {
     assert.equal(
       isResourceVersionTooLarge(statusError(504, "Timeout", "Too large resource version: 20, current: 10")),
       false,
     );
   });
 
-  it("is not every timeout, and nothing but a timeout by its text", () => {
+  it("is false for other timeouts, and for the text of another refusal", () => {
     assert.equal(isResourceVersionTooLarge(statusError(504, "Timeout", "too slow")), false);
     assert.equal(
       isResourceVersionTooLarge(statusError(500, "InternalError", "Too large resource version: 20")),
@@ -162,9 +162,9 @@ describe("isResourceVersionTooLarge", () => {
   });
 });
 
-describe("network errors", () => {
-  it("are told from refusals, also as a cause", () => {
-    const refused = new NetworkError("ConnectionRefused", "nobody there");
+describe("NetworkError", () => {
+  it("is distinguished from refusals, also as a cause", () => {
+    const refused = new NetworkError("ConnectionRefused", "connection refused");
     assert.equal(predicates.isConnectionRefused(new Error("outer", { cause: refused })), true);
     assert.equal(predicates.isConnectionRefused(new NetworkError("Unreachable", "no")), false);
     assert.equal(predicates.isConnectionRefused(statusError(503, "ServiceUnavailable")), false);

@@ -15,7 +15,7 @@ function newWaiters(): { waiters: VersionWaiters; clock: FakeClock; move: (versi
   return { waiters, clock, move };
 }
 
-describe("a wait for a resource version", () => {
+describe("VersionWaiters.wait", () => {
   it("ends when it is reached, before the call or after, also if it is passed", async () => {
     const { waiters, move } = newWaiters();
     const waits = ["5", "9", "10"].map((version) => waiters.wait(version));
@@ -47,7 +47,7 @@ describe("a wait for a resource version", () => {
     assert.equal(waiters.size, 0);
   });
 
-  it("ends when nothing moves any more, before the call or after", async () => {
+  it("ends at the stop, before the call or after", async () => {
     const { waiters, move } = newWaiters();
     move("4");
     const wait = waiters.wait("5");
@@ -57,7 +57,7 @@ describe("a wait for a resource version", () => {
     assert.equal(await waiters.wait("4"), "reached", "what was reached stays so");
   });
 
-  it("ends after its time", async () => {
+  it("ends after its timeout", async () => {
     const { waiters, clock } = newWaiters();
     const wait = waiters.wait("5", { timeoutMs: 3_000 });
     await clock.advance(3_000);

@@ -15,7 +15,7 @@ function refused(query: string, options: ListQueryOptions = {}) {
 }
 
 describe("parseListQuery", () => {
-  it("reads what clients send, and ignores what it does not know", () => {
+  it("reads the parameters of clients, and ignores unknown ones", () => {
     const { watch, options } = accepted(
       "&watch=true&timeoutSeconds=290&allowWatchBookmarks=true&resourceVersion=42&timeout=6m21s&pretty=1",
     );
@@ -24,7 +24,7 @@ describe("parseListQuery", () => {
     assert.deepEqual(accepted("?&limit=500".slice(1)).options, { limit: 500 });
   });
 
-  it("takes everything but 0 and false for true", () => {
+  it("reads everything but 0 and false as true", () => {
     for (const value of ["1", "true", "abc", "", "FALSE "]) {
       assert.equal(accepted(`watch=${value}`).watch, true, value);
     }
@@ -37,7 +37,7 @@ describe("parseListQuery", () => {
     assert.equal(accepted("", { watch: true }).watch, true);
   });
 
-  it("takes the first of several values", () => {
+  it("reads the first of several values", () => {
     assert.equal(accepted("limit=3&limit=x").options.limit, 3);
   });
 
@@ -45,7 +45,7 @@ describe("parseListQuery", () => {
     for (const limit of ["0", "-1"]) assert.equal(accepted(`limit=${limit}`).options.limit, undefined);
   });
 
-  it("refuses numbers that are none with 400", () => {
+  it("refuses malformed numbers with 400", () => {
     assert.equal(refused("limit=ten").message, 'strconv.ParseInt: parsing "ten": invalid syntax');
     assert.equal(refused("limit=").code, 400);
     assert.equal(refused("limit=1e3").code, 400);
@@ -53,7 +53,7 @@ describe("parseListQuery", () => {
     assert.match(refused("limit=9223372036854775808").message ?? "", /value out of range/);
   });
 
-  it("refuses selectors that do not parse, and fields that are not known, with 400", () => {
+  it("refuses selectors that do not parse, and unknown fields, with 400", () => {
     assert.equal(refused("labelSelector=app in").code, 400);
     assert.equal(refused("fieldSelector=status.phase").code, 400);
     assert.equal(
@@ -71,7 +71,7 @@ describe("parseListQuery", () => {
     );
   });
 
-  it("gives parsed selectors, and none where everything is selected", () => {
+  it("returns parsed selectors, and none if everything is selected", () => {
     const { labels, fields } = accepted("labelSelector=app in (web,api)&fieldSelector=metadata.name=x");
     assert.equal(labels?.matches({ app: "web" }), true);
     assert.equal(fields?.matches({ "metadata.name": "y" }), false);
@@ -143,7 +143,7 @@ describe("parseListQuery", () => {
     }
   });
 
-  it("refuses continue with a resourceVersion, but for 0", () => {
+  it("refuses continue with a resourceVersion other than 0", () => {
     assert.equal(refused("continue=x&resourceVersion=5").code, 400);
     assert.deepEqual(accepted("continue=x&resourceVersion=0").options, {
       continue: "x",
@@ -151,7 +151,7 @@ describe("parseListQuery", () => {
     });
   });
 
-  it("lets a watch from nowhere begin with what is there, unless it says otherwise", () => {
+  it("adds sendInitialEvents to a watch without a resourceVersion, unless the query sets it", () => {
     assert.equal(accepted("watch=1").options.sendInitialEvents, true);
     assert.equal(accepted("watch=1&resourceVersion=0").options.sendInitialEvents, true);
     assert.equal(accepted("watch=1&resourceVersion=7").options.sendInitialEvents, undefined);

@@ -15,7 +15,7 @@ import {
   service,
 } from "@listwatch/cache/testing";
 
-it("every built object is one that the server in memory takes", () => {
+it("InMemoryApiServer accepts every object of the builders", () => {
   const server = new InMemoryApiServer();
   const web = server.create("v1/pods", pod("web-1", { namespace: "shop" }));
   server.create("v1/nodes", node("n1", { unschedulable: true }));
@@ -31,7 +31,7 @@ it("every built object is one that the server in memory takes", () => {
   server.close();
 });
 
-it("a pod is running where it is on a node, and says what it is told", () => {
+it("pod() is Running on a node, and has the given status", () => {
   assert.deepEqual(pod("a").status, { phase: "Pending", conditions: [{ type: "Ready", status: "False" }] });
   const running = pod("a", { nodeName: "n1", labels: { app: "web" }, resourceVersion: "7", image: "i:2" });
   assert.deepEqual([running.status.phase, running.spec.nodeName, running.spec.containers[0].image], [
@@ -47,7 +47,7 @@ it("a pod is running where it is on a node, and says what it is told", () => {
   });
 });
 
-it("a secret's data is base64, and a custom object is of any kind", () => {
+it("secret() encodes its data in base64, and customObject() makes any kind", () => {
   assert.deepEqual(secret("s", { data: { k: "ü" } }).data, { k: "w7w=" });
   const dial = customObject({ apiVersion: "x.io/v1", kind: "Dial" }, {
     name: "d",
@@ -61,7 +61,7 @@ it("a secret's data is base64, and a custom object is of any kind", () => {
   });
 });
 
-it("seeded random numbers are the same for a seed, and lie in [0, 1)", () => {
+it("seededRandom returns the same numbers for a seed, in [0, 1)", () => {
   const [a, b, c] = [seededRandom(1), seededRandom(1), seededRandom(2)];
   const first = Array.from({ length: 1_000 }, a);
   assert.deepEqual(Array.from({ length: 1_000 }, b), first);

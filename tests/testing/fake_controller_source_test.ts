@@ -5,7 +5,7 @@ import { newStatus } from "@listwatch/cache/client";
 import type { WatchItem } from "@listwatch/cache/reflector";
 import { FakeControllerSource, FakeWatcher, pod } from "@listwatch/cache/testing";
 
-// Made when it is asked for: workerd makes no signals while a module is loaded.
+// Made on demand: workerd makes no signals while a module is loaded.
 const context = {
   get signal(): AbortSignal {
     return new AbortController().signal;
@@ -29,8 +29,8 @@ async function take(
   return seen;
 }
 
-describe("a fake controller source", () => {
-  it("counts resourceVersions, and lists what is there", async () => {
+describe("FakeControllerSource", () => {
+  it("counts resourceVersions, and lists its objects", async () => {
     const source = new FakeControllerSource();
     assert.deepEqual(await source.list({}, context), { metadata: { resourceVersion: "0" }, items: [] });
     source.add(pod("b"));
@@ -42,7 +42,7 @@ describe("a fake controller source", () => {
     assert.equal(items[0].metadata?.resourceVersion, "3");
   });
 
-  it("replays from a resourceVersion on, and goes on with what comes", async () => {
+  it("replays from a resourceVersion, and continues with new events", async () => {
     const source = new FakeControllerSource();
     for (const phase of ["Pending", "Running", "Failed"] as const) source.modify(pod("a", { phase }));
     const stream = await source.watch({ resourceVersion: "1" }, context);
@@ -51,7 +51,7 @@ describe("a fake controller source", () => {
     assert.equal(source.openWatches, 0, "leaving the loop closes the watch");
   });
 
-  it("lets watchers miss a change, which a list then shows", async () => {
+  it("hides a change from watchers, which a list then shows", async () => {
     const source = new FakeControllerSource();
     source.add(pod("a"));
     const stream = await source.watch({ resourceVersion: "1" }, context);
@@ -64,7 +64,7 @@ describe("a fake controller source", () => {
     assert.deepEqual(items.map((item) => item.metadata?.name), ["b", "c"]);
   });
 
-  it("ends every watch at a reset, and answers 410 to those that are behind", async () => {
+  it("ends every watch at a reset, and answers 410 to older versions", async () => {
     const source = new FakeControllerSource();
     source.add(pod("a"));
     const stream = await source.watch({ resourceVersion: "1" }, context);
@@ -80,13 +80,13 @@ describe("a fake controller source", () => {
     assert.deepEqual(await take(present, 1), ["ADDED c@3"]);
   });
 
-  it("refuses a version that is no number, or that is yet to come", async () => {
+  it("refuses a version that is not a number, or in the future", async () => {
     const source = new FakeControllerSource();
     await assert.rejects(source.watch({}, context), /it is not a number/);
     await assert.rejects(source.watch({ resourceVersion: "1" }, context), /the fake is at 0/);
   });
 
-  it("refuses sendInitialEvents, or serves it where it is told to", async () => {
+  it("refuses sendInitialEvents, or serves it by option", async () => {
     const options = { sendInitialEvents: true, allowWatchBookmarks: true } as const;
     await assert.rejects(new FakeControllerSource().watch(options, context), isInvalid);
     const source = new FakeControllerSource({ watchList: true });
@@ -96,7 +96,7 @@ describe("a fake controller source", () => {
     assert.deepEqual(await take(stream, 3), ["ADDED a@1", "BOOKMARK @1", "ADDED b@2"]);
   });
 
-  it("fails lists and watches as it is told", async () => {
+  it("fails lists and watches with the given errors", async () => {
     const source = new FakeControllerSource();
     source.listError = new Error("no lists");
     source.watchError = new Error("no watches");
@@ -111,7 +111,7 @@ describe("a fake controller source", () => {
     ]);
   });
 
-  it("hands out copies, which a transform may change", async () => {
+  it("returns copies, which a transform may change", async () => {
     const source = new FakeControllerSource();
     const given = pod("a");
     source.add(given);
@@ -134,7 +134,7 @@ describe("a fake controller source", () => {
     await assert.rejects(source.list({}, { signal: stop.signal }), { message: "stop" });
   });
 
-  it("breaks its watches off where it is told to, and is over after its shutdown", async () => {
+  it("closeWatches breaks its watches, and shutdown refuses later requests", async () => {
     const source = new FakeControllerSource();
     const stream = await source.watch({ resourceVersion: "0" }, context);
     source.closeWatches(new TypeError("reset"));
@@ -145,8 +145,8 @@ describe("a fake controller source", () => {
   });
 });
 
-describe("a fake watcher", () => {
-  it("hands over what waits as one batch, in order", async () => {
+describe("FakeWatcher", () => {
+  it("passes waiting events as one batch, in order", async () => {
     const watcher = new FakeWatcher();
     watcher.add(pod("a", { resourceVersion: "1" }));
     watcher.modify(pod("a", { resourceVersion: "2" }));
@@ -162,7 +162,7 @@ describe("a fake watcher", () => {
     ]);
   });
 
-  it("wakes a reader that waits", async () => {
+  it("wakes a waiting reader", async () => {
     const watcher = new FakeWatcher();
     const reader = watcher[Symbol.asyncIterator]();
     const next = reader.next();
@@ -173,7 +173,7 @@ describe("a fake watcher", () => {
     assert.equal((await end).done, true);
   });
 
-  it("throws once what it failed with, after what was sent", async () => {
+  it("throws its error once, after the sent events", async () => {
     const watcher = new FakeWatcher();
     watcher.add(pod("a"));
     watcher.fail(new Error("lost"));
@@ -183,7 +183,7 @@ describe("a fake watcher", () => {
     assert.equal((await reader.next()).done, true);
   });
 
-  it("tells who closed it", async () => {
+  it("reports whether its reader closed it", async () => {
     let closes = 0;
     const left = new FakeWatcher({ onClose: () => closes++ });
     left.add(pod("a"));

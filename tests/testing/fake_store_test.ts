@@ -5,8 +5,8 @@ import { Reflector } from "@listwatch/cache/reflector";
 import { type ExpirationPolicy, newExpirationStore, type Store } from "@listwatch/cache/store";
 import { FakeControllerSource, FakeCustomStore, FakeExpirationPolicy, pod } from "@listwatch/cache/testing";
 
-describe("a store of functions", () => {
-  it("does nothing and holds nothing where it has none", () => {
+describe("FakeCustomStore", () => {
+  it("does nothing and is empty without functions", () => {
     const store: Store<string> = new FakeCustomStore<string>();
     store.replace(["a"], "1");
     store.transaction([{ type: "Add", object: "a" }]);
@@ -18,7 +18,7 @@ describe("a store of functions", () => {
     assert.deepEqual([store.size, store.has("a"), store.lastStoreSyncResourceVersion()], [0, false, ""]);
   });
 
-  it("does with each method what its function does", () => {
+  it("calls the function of each method", () => {
     const calls: unknown[][] = [];
     const record = (name: string) => (...args: unknown[]) => (calls.push([name, ...args]), undefined);
     const store = new FakeCustomStore<string>({
@@ -61,7 +61,7 @@ describe("a store of functions", () => {
     ]);
   });
 
-  it("can be what a reflector writes to, and fail", async () => {
+  it("can be the failing store of a reflector", async () => {
     const source = new FakeControllerSource();
     source.add(pod("web-1"));
     const reflector = new Reflector<KubernetesObject>(
@@ -77,7 +77,7 @@ describe("a store of functions", () => {
   });
 });
 
-it("under the fake policy everything is expired but what it is told to keep", () => {
+it("FakeExpirationPolicy expires every entry except those of its keys", () => {
   const policy = new FakeExpirationPolicy(["default/web-1"]);
   const asPolicy: ExpirationPolicy<KubernetesObject> = policy;
   const store = newExpirationStore<KubernetesObject>(metaNamespaceKey, asPolicy);

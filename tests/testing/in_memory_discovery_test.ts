@@ -5,7 +5,7 @@ import { call, type Json, patch, summary, watch, withServer } from "./helpers.ts
 
 const AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
 
-describe("discovery", () => {
+describe("InMemoryApiServer: discovery", () => {
   it("lists resources with all verbs, names and scopes", () =>
     withServer({}, async (server) => {
       const { body } = await call(server, "GET", "/api/v1");
@@ -25,7 +25,7 @@ describe("discovery", () => {
       assert.equal((await call(server, "GET", "/apis/apps/v9")).status, 404);
     }));
 
-  it("comes aggregated where that is asked for, and with 304 and no Content-Type when nothing changed", () =>
+  it("is aggregated on request, and answers 304 without a Content-Type if nothing changed", () =>
     withServer({}, async (server) => {
       const first = await server.fetch("http://in-memory/apis", { headers: { Accept: AGGREGATED } });
       assert.equal(first.headers.get("Content-Type"), AGGREGATED);
@@ -42,7 +42,7 @@ describe("discovery", () => {
       ]);
     }));
 
-  it("holds custom resources", () =>
+  it("has custom resources", () =>
     withServer({
       customResources: [{
         group: "x.io",
@@ -60,7 +60,7 @@ describe("discovery", () => {
       assert.equal((await call(server, "GET", "/apis/x.io/v1/gizmos")).body, "404 page not found\n");
     }));
 
-  it("is told beside version and health", () =>
+  it("is served beside version and health", () =>
     withServer({}, async (server) => {
       assert.equal((await call(server, "GET", "/version")).body.gitVersion, "v1.36.3");
       for (const path of ["/healthz", "/livez", "/readyz"]) {
@@ -95,8 +95,8 @@ const DEFINITION = {
 const DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 const WIDGETS = "/apis/example.com/v1/namespaces/shop/widgets";
 
-describe("a CustomResourceDefinition", () => {
-  it("is established at once, and brings its resource", () =>
+describe("InMemoryApiServer: a CustomResourceDefinition", () => {
+  it("is established at once, and adds its resource", () =>
     withServer({}, async (server) => {
       assert.equal((await call(server, "GET", WIDGETS)).status, 404);
       const { body } = await call(server, "POST", DEFINITIONS, { body: DEFINITION });
@@ -120,7 +120,7 @@ describe("a CustomResourceDefinition", () => {
       );
     }));
 
-  it("takes its objects with it", () =>
+  it("deletes its objects with itself", () =>
     withServer({}, async (server) => {
       server.create("apiextensions.k8s.io/v1/customresourcedefinitions", DEFINITION);
       server.create("example.com/v1/widgets", { metadata: { name: "w", namespace: "shop" } });
@@ -130,7 +130,7 @@ describe("a CustomResourceDefinition", () => {
       assert.equal((await call(server, "GET", WIDGETS)).status, 404);
     }));
 
-  it("makes for stricter writes: a kind on creation, a resourceVersion on update, no strategic patches", () =>
+  it("requires a kind on creation and a resourceVersion on update, and refuses strategic patches", () =>
     withServer({}, async (server) => {
       server.create("apiextensions.k8s.io/v1/customresourcedefinitions", DEFINITION);
       const kindless = await call(server, "POST", WIDGETS, { body: { metadata: { name: "w" } } });
@@ -151,9 +151,9 @@ describe("a CustomResourceDefinition", () => {
         "update",
       ]);
       assert.equal((await patch(server, `${WIDGETS}/w`, { spec: {} }, "strategic-merge")).status, 415);
-      const missing = await call(server, "GET", `${WIDGETS}/nobody`);
-      assert.deepEqual(missing.body.details, { name: "nobody", group: "example.com", kind: "widgets" });
-      assert.equal(missing.body.message, 'widgets.example.com "nobody" not found');
+      const missing = await call(server, "GET", `${WIDGETS}/unknown`);
+      assert.deepEqual(missing.body.details, { name: "unknown", group: "example.com", kind: "widgets" });
+      assert.equal(missing.body.message, 'widgets.example.com "unknown" not found');
     }));
 
   it("keeps labels out of a status update, as kube-apiserver does for custom resources", () =>
@@ -168,8 +168,8 @@ describe("a CustomResourceDefinition", () => {
     }));
 });
 
-describe("a namespace", () => {
-  it("carries its name as a label, and is Active", () =>
+describe("InMemoryApiServer: a namespace", () => {
+  it("has its name as a label, and is Active", () =>
     withServer({}, async (server) => {
       const { body } = await call(server, "POST", "/api/v1/namespaces", {
         body: { metadata: { name: "shop" } },
@@ -180,7 +180,7 @@ describe("a namespace", () => {
       ]);
     }));
 
-  it("is Terminating, then takes what is in it, and then goes", () =>
+  it("is Terminating first, then loses its objects, and then is deleted", () =>
     withServer({}, async (server) => {
       server.create("v1/namespaces", { metadata: { name: "shop" } });
       server.create("v1/pods", { metadata: { name: "p", namespace: "shop" } });
@@ -192,7 +192,7 @@ describe("a namespace", () => {
       assert.deepEqual(server.list("v1/pods").items.map(({ metadata }) => metadata?.namespace), ["shop-2"]);
     }));
 
-  it("stays as long as a finalizer holds something in it, and takes in nothing new", () =>
+  it("stays as long as a finalizer keeps an object in it, and refuses new objects", () =>
     withServer({}, async (server) => {
       server.create("v1/namespaces", { metadata: { name: "shop" } });
       server.create("v1/pods", { metadata: { name: "p", namespace: "shop", finalizers: ["a.b/c"] } });
@@ -207,7 +207,7 @@ describe("a namespace", () => {
     }));
 });
 
-it("a server that is closed is one that nobody reaches", async () => {
+it("InMemoryApiServer.close refuses later connections", async () => {
   const server = new InMemoryApiServer();
   const hanging = server.fetch("http://in-memory/api/v1/pods?resourceVersion=99");
   server.close();

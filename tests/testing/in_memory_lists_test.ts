@@ -16,7 +16,7 @@ function seed(server: InMemoryApiServer): void {
   server.create("v1/pods", pod("x", { namespace: "a-2" }));
 }
 
-describe("a list", () => {
+describe("InMemoryApiServer: a list", () => {
   it("is in the order of storage keys, byte by byte", () =>
     withServer({}, async (server) => {
       seed(server);
@@ -24,7 +24,7 @@ describe("a list", () => {
       assert.deepEqual(names(body), ["a-2/x", "a/web-1", "a/web-10", "a/web-2", "a/web.1"]);
     }));
 
-  it("says kind and apiVersion once, and for custom resources with every item", () =>
+  it("has kind and apiVersion once, and for custom resources in every item", () =>
     withServer({
       customResources: [{ group: "x.io", version: "v1", resource: "dials", kind: "Dial", namespaced: false }],
     }, async (server) => {
@@ -48,7 +48,7 @@ describe("a list", () => {
       assert.deepEqual([status, body.items, body.metadata], [200, [], { resourceVersion: "6" }]);
     }));
 
-  it("is narrowed by labels and fields", () =>
+  it("is selected by labels and fields", () =>
     withServer({}, async (server) => {
       server.create("v1/pods", pod("a", { labels: { app: "web", tier: "front" }, nodeName: "n1" }));
       server.create("v1/pods", pod("b", { labels: { app: "web" }, nodeName: "n2" }));
@@ -64,7 +64,7 @@ describe("a list", () => {
       assert.deepEqual(await list("fieldSelector=spec.hostNetwork=false,spec.nodeName="), ["default/c"]);
     }));
 
-  it("refuses selectors that it cannot read, and fields that cannot be selected", () =>
+  it("refuses malformed selectors, and fields that cannot be selected", () =>
     withServer({}, async (server) => {
       assert.equal((await call(server, "GET", `${PODS}?labelSelector=app+in`)).status, 400);
       const unknown = await call(server, "GET", `${PODS}?fieldSelector=spec.priority%3D1`);
@@ -81,8 +81,8 @@ describe("a list", () => {
     }));
 });
 
-describe("a paged list", () => {
-  it("is one snapshot, whatever is written meanwhile", () =>
+describe("InMemoryApiServer: a paged list", () => {
+  it("is one snapshot, also if objects are written meanwhile", () =>
     withServer({}, async (server) => {
       for (const name of ["b", "d", "f", "h"]) server.create("v1/pods", pod(name));
       const first = (await call(server, "GET", `${PODS}?limit=2`)).body;
@@ -110,7 +110,7 @@ describe("a paged list", () => {
       ]);
     }));
 
-  it("fits in one page where the limit is not reached", () =>
+  it("is one page if the limit is not reached", () =>
     withServer({}, async (server) => {
       seed(server);
       for (const query of ["limit=5", "limit=500", "limit=0", "limit=-1"]) {
@@ -120,7 +120,7 @@ describe("a paged list", () => {
       }
     }));
 
-  it("does not count what remains where there is a selector", () =>
+  it("does not count the remaining items with a selector", () =>
     withServer({}, async (server) => {
       for (let i = 0; i < 6; i++) server.create("v1/pods", pod(`p${i}`, { labels: { odd: String(i % 2) } }));
       const seen: string[] = [];
@@ -144,7 +144,7 @@ describe("a paged list", () => {
       assert.deepEqual(names(rest.body), ["a/web.1"]);
     }));
 
-  it("shows nothing of another namespace to one who goes on there with a token of somewhere else", () =>
+  it("shows no other namespace with a token of that namespace", () =>
     withServer({}, async (server) => {
       for (const namespace of ["a", "b", "c"]) {
         for (const name of ["x", "y"]) server.create("v1/pods", pod(name, { namespace }));
@@ -160,7 +160,7 @@ describe("a paged list", () => {
       }
     }));
 
-  it("ends with 410 once its version is compacted, with a token to go on at the newest", () =>
+  it("ends with 410 once its version is compacted, with a token that continues at the newest", () =>
     withServer({}, async (server) => {
       for (const name of ["b", "d", "f"]) server.create("v1/pods", pod(name));
       const first = (await call(server, "GET", `${PODS}?limit=1`)).body;
@@ -179,7 +179,7 @@ describe("a paged list", () => {
       ], "5"]);
     }));
 
-  it("is refused for a token that is none, or one with a resourceVersion beside it", () =>
+  it("is refused for a malformed token, and for a token with a resourceVersion", () =>
     withServer({}, async (server) => {
       seed(server);
       const token = (await call(server, "GET", `${PODS}?limit=1`)).body.metadata.continue;
@@ -207,8 +207,8 @@ describe("a paged list", () => {
     }));
 });
 
-describe("a list at a resourceVersion", () => {
-  it("of 0 comes whole from the watch cache, and in pages where that is off", async () => {
+describe("InMemoryApiServer: a list at a resourceVersion", () => {
+  it("of 0 is complete from the watch cache, and in pages without it", async () => {
     for (const [watchCache, count] of [[true, 5], [false, 2]] as const) {
       // deno-lint-ignore no-await-in-loop
       await withServer({ watchCache }, async (server) => {
@@ -219,7 +219,7 @@ describe("a list at a resourceVersion", () => {
     }
   });
 
-  it("is the newest, exactly that one, or not older, as it is matched", () =>
+  it("is the newest, exactly that one, or not older, by resourceVersionMatch", () =>
     withServer({}, async (server) => {
       server.create("v1/pods", pod("a"));
       server.create("v1/pods", pod("b"));
@@ -238,7 +238,7 @@ describe("a list at a resourceVersion", () => {
       assert.deepEqual(await at("resourceVersion=1&resourceVersionMatch=Exact"), ["1"]);
     }));
 
-  it("that is compacted is 410 where exactly that one is asked for", () =>
+  it("that is compacted is 410 for an exact match", () =>
     withServer({}, async (server) => {
       server.create("v1/pods", pod("a"));
       server.create("v1/pods", pod("b"));
@@ -256,7 +256,7 @@ describe("a list at a resourceVersion", () => {
       );
     }));
 
-  it("forgets old versions by itself once the history is full", () =>
+  it("drops old versions once the history is full", () =>
     withServer({ historyLimit: 2 }, async (server) => {
       for (const name of ["a", "b", "c"]) server.create("v1/pods", pod(name));
       const status = async (version: number) =>
@@ -308,7 +308,7 @@ describe("a list at a resourceVersion", () => {
     });
   });
 
-  it("from the future leaves nothing behind when the client gives up", async () => {
+  it("from the future leaves nothing behind when the client aborts", async () => {
     const clock = new FakeClock();
     await withServer({ clock }, async (server) => {
       const stop = new AbortController();
@@ -322,7 +322,7 @@ describe("a list at a resourceVersion", () => {
     });
   });
 
-  it("is refused with 400 or 422 where the options make no sense, and by a get with 500", () =>
+  it("is refused with 400 or 422 for contradicting options, and by a get with 500", () =>
     withServer({}, async (server) => {
       seed(server);
       const refusals: [path: string, status: number, message: string][] = [
@@ -364,14 +364,14 @@ describe("a list at a resourceVersion", () => {
     }));
 });
 
-it("a get is not a watch, whatever its query says", () =>
+it("InMemoryApiServer ignores `watch` in the query of a get", () =>
   withServer({}, async (server) => {
     seed(server);
     const { body } = await call(server, "GET", "/api/v1/namespaces/a/pods/web-1?watch=1");
     assert.equal(body.kind, "Pod");
   }));
 
-it("people who read with curl or ?pretty=true get an indented answer", () =>
+it("InMemoryApiServer indents its answers for curl and ?pretty=true", () =>
   withServer({}, async (server) => {
     const text = async (query: string, headers: Record<string, string>) =>
       await (await server.fetch(`http://in-memory${PODS}${query}`, { headers })).text();

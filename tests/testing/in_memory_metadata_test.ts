@@ -13,8 +13,8 @@ function isPartial(object: Json, apiVersion = "meta.k8s.io/v1"): void {
   assert.deepEqual([object.kind, object.apiVersion], ["PartialObjectMetadata", apiVersion]);
 }
 
-describe("a server that is asked for metadata", () => {
-  it("answers a get with it, in the version that is asked for", () =>
+describe("InMemoryApiServer: PartialObjectMetadata", () => {
+  it("answers a get, in the requested version", () =>
     withServer({}, async (server) => {
       server.create("v1/pods", pod("web-1", { labels: { app: "web" } }));
       const path = "/api/v1/namespaces/default/pods/web-1";
@@ -25,7 +25,7 @@ describe("a server that is asked for metadata", () => {
       isPartial(beta.body, "meta.k8s.io/v1beta1");
     }));
 
-  it("answers a list with a list of it, whose items say what they are", () =>
+  it("answers a list, whose items have kind and apiVersion", () =>
     withServer({}, async (server) => {
       server.create("v1/pods", pod("web-1"));
       server.create("v1/pods", pod("web-2"));
@@ -37,7 +37,7 @@ describe("a server that is asked for metadata", () => {
       isPartial(body.items[0]);
     }));
 
-  it("sends it in every event of a watch, bookmarks too, and the whole object to others", () =>
+  it("is sent in every event of a watch, including bookmarks; other watches get whole objects", () =>
     withServer({}, async (server) => {
       server.create("v1/pods", pod("web-1"));
       const path = `/api/v1/pods?${INITIAL_EVENTS}`;
@@ -59,7 +59,7 @@ describe("a server that is asked for metadata", () => {
       await Promise.all([partial.cancel(), whole.cancel()]);
     }));
 
-  it("replays it, and sends errors as they are", () =>
+  it("is replayed, and errors are sent as they are", () =>
     withServer({}, async (server) => {
       const { metadata } = server.create("v1/pods", pod("web-1"));
       server.create("v1/pods", pod("web-2"));
@@ -74,7 +74,7 @@ describe("a server that is asked for metadata", () => {
       assert.deepEqual([error.type, error.object.kind, error.object.code], ["ERROR", "Status", 410]);
     }));
 
-  it("answers a patch with it, and a delete with it or a Status", () =>
+  it("answers a patch, and a delete unless that is answered with a Status", () =>
     withServer({}, async (server) => {
       server.create("v1/pods", pod("web-1"));
       server.create("v1/configmaps", { metadata: { name: "settings" } });

@@ -6,8 +6,8 @@ import { call, INITIAL_EVENTS, summary, watch, withServer } from "./helpers.ts";
 const CONFIG_MAPS = "/api/v1/namespaces/shop/configmaps";
 const inShop = { namespace: "shop" };
 
-describe("a watch from a resourceVersion", () => {
-  it("replays what came after it, and goes on with what comes", () =>
+describe("InMemoryApiServer: a watch from a resourceVersion", () => {
+  it("replays the events after it, and continues with new ones", () =>
     withServer({}, async (server) => {
       server.create("v1/configmaps", configMap("a", inShop));
       const list = (await call(server, "GET", CONFIG_MAPS)).body;
@@ -26,7 +26,7 @@ describe("a watch from a resourceVersion", () => {
       assert.deepEqual([event.object.kind, event.object.apiVersion], ["ConfigMap", "v1"]);
     }));
 
-  it("sees its own resource and namespace only", () =>
+  it("receives its own resource and namespace only", () =>
     withServer({}, async (server) => {
       const reader = await watch(server, `${CONFIG_MAPS}?watch=1&resourceVersion=1`);
       server.create("v1/pods", pod("a", inShop));
@@ -35,7 +35,7 @@ describe("a watch from a resourceVersion", () => {
       assert.deepEqual(summary(await reader.take(1)), ["ADDED shop/a 4"]);
     }));
 
-  it("that is compacted gets one ERROR event with status 200, and the end", () =>
+  it("that is compacted gets one ERROR event with status 200, and ends", () =>
     withServer({}, async (server) => {
       server.create("v1/configmaps", configMap("a", inShop));
       server.compact();
@@ -58,7 +58,7 @@ describe("a watch from a resourceVersion", () => {
       assert.deepEqual(summary(await present.take(1)), ["ADDED shop/b 3"]);
     }));
 
-  it("goes on over a compaction while it is open", () =>
+  it("continues over a compaction while it is open", () =>
     withServer({}, async (server) => {
       server.create("v1/configmaps", configMap("a", inShop));
       const reader = await watch(server, `${CONFIG_MAPS}?watch=1&resourceVersion=1`);
@@ -74,7 +74,7 @@ describe("a watch from a resourceVersion", () => {
       assert.deepEqual(summary(await reader.take(1)), ["ADDED shop/c 4"]);
     }));
 
-  it("that is none is refused", () =>
+  it("that is malformed is refused", () =>
     withServer({}, async (server) => {
       const { status, body } = await call(server, "GET", `${CONFIG_MAPS}?watch=1&resourceVersion=abc`);
       assert.deepEqual([status, body.message], [
@@ -84,8 +84,8 @@ describe("a watch from a resourceVersion", () => {
     }));
 });
 
-describe("a watch without a resourceVersion, or from 0", () => {
-  it("begins with what is there, and then follows", () =>
+describe("InMemoryApiServer: a watch without a resourceVersion, or from 0", () => {
+  it("begins with the present objects, and then follows", () =>
     withServer({}, async (server) => {
       server.create("v1/configmaps", configMap("b", inShop));
       server.create("v1/configmaps", configMap("a", inShop));
@@ -108,8 +108,8 @@ describe("a watch without a resourceVersion, or from 0", () => {
     }));
 });
 
-describe("a watch with selectors", () => {
-  it("sees an object that leaves as DELETED, as it was before, at the version of the change", () =>
+describe("InMemoryApiServer: a watch with selectors", () => {
+  it("receives an object that leaves as DELETED, with its state before, at the version of the change", () =>
     withServer({}, async (server) => {
       const reader = await watch(
         server,
@@ -137,7 +137,7 @@ describe("a watch with selectors", () => {
       }]);
     }));
 
-  it("sees the same when it replays", () =>
+  it("receives the same events by replay", () =>
     withServer({}, async (server) => {
       server.create("v1/pods", pod("p", { namespace: "shop", phase: "Running" }));
       server.patch("v1/pods", "shop/p", { status: { phase: "Failed" } });
@@ -158,8 +158,8 @@ describe("a watch with selectors", () => {
     }));
 });
 
-describe("a streamed list", () => {
-  it("is the objects, a bookmark that says so, and then the events", () =>
+describe("InMemoryApiServer: a streamed list", () => {
+  it("is the objects, a bookmark that ends them, and then the events", () =>
     withServer({}, async (server) => {
       for (const name of ["a", "b"]) server.create("v1/configmaps", configMap(name, inShop));
       server.create("v1/pods", pod("p"));
@@ -175,14 +175,14 @@ describe("a streamed list", () => {
       assert.deepEqual(summary(await reader.take(1)), ["DELETED shop/b 5"]);
     }));
 
-  it("has a bookmark even where nothing matches", () =>
+  it("has a bookmark even if no object matches", () =>
     withServer({}, async (server) => {
       server.create("v1/configmaps", configMap("a", inShop));
       const reader = await watch(server, `${CONFIG_MAPS}?${INITIAL_EVENTS}&labelSelector=none`);
       assert.deepEqual(summary(await reader.take(1)), ["BOOKMARK 2"]);
     }));
 
-  it("has no bookmark where none are allowed", () =>
+  it("has no bookmark if none are allowed", () =>
     withServer({}, async (server) => {
       server.create("v1/configmaps", configMap("a", inShop));
       const reader = await watch(
@@ -227,7 +227,7 @@ describe("a streamed list", () => {
     });
   });
 
-  it("can be refused, as servers do that have it turned off", () =>
+  it("can be refused, as by servers without the feature", () =>
     withServer({ initialEvents: "refuse" }, async (server) => {
       const { status, body } = await call(server, "GET", `${CONFIG_MAPS}?${INITIAL_EVENTS}`);
       assert.deepEqual([status, body.reason], [422, "Invalid"]);
@@ -240,7 +240,7 @@ describe("a streamed list", () => {
       assert.deepEqual(summary(await plain.take(1)), ["ADDED shop/a 2"]);
     }));
 
-  it("can be ignored, as servers do that have never heard of it", () =>
+  it("can be ignored, as by servers older than the option", () =>
     withServer({ initialEvents: "ignore" }, async (server) => {
       server.create("v1/configmaps", configMap("a", inShop));
       const fromStart = await watch(server, `${CONFIG_MAPS}?${INITIAL_EVENTS}`);
@@ -250,7 +250,7 @@ describe("a streamed list", () => {
       assert.deepEqual(summary(await fromThere.take(1)), ["ADDED shop/b 3"]);
     }));
 
-  it("is refused where the options contradict each other", () =>
+  it("is refused if the options contradict each other", () =>
     withServer({}, async (server) => {
       const refusals: [query: string, status: number][] = [
         ["watch=1&sendInitialEvents=true", 422],
@@ -270,10 +270,10 @@ describe("a streamed list", () => {
     }));
 });
 
-describe("bookmarks", () => {
+describe("InMemoryApiServer: bookmarks", () => {
   const BOOKMARKED = `${CONFIG_MAPS}?watch=1&resourceVersion=1&allowWatchBookmarks=true`;
 
-  it("come every so often, with the newest resourceVersion of all", async () => {
+  it("come at the interval, with the newest resourceVersion of all resources", async () => {
     const clock = new FakeClock();
     await withServer({ clock, bookmarkIntervalMs: 10_000 }, async (server) => {
       const reader = await watch(server, BOOKMARKED);
@@ -292,7 +292,7 @@ describe("bookmarks", () => {
     });
   });
 
-  it("do not come uninvited", async () => {
+  it("do not come unless they are allowed", async () => {
     const clock = new FakeClock();
     await withServer({ clock, bookmarkIntervalMs: 1_000 }, async (server) => {
       const reader = await watch(server, `${CONFIG_MAPS}?watch=1&resourceVersion=1&timeoutSeconds=60`);
@@ -322,7 +322,7 @@ describe("bookmarks", () => {
   });
 });
 
-describe("the end of a watch", () => {
+describe("InMemoryApiServer: the end of a watch", () => {
   it("comes after timeoutSeconds", async () => {
     const clock = new FakeClock();
     await withServer({ clock }, async (server) => {
@@ -337,7 +337,7 @@ describe("the end of a watch", () => {
     });
   });
 
-  it("comes after half an hour to an hour where no time is named", async () => {
+  it("comes after half an hour to an hour without timeoutSeconds", async () => {
     const clock = new FakeClock();
     await withServer({ clock, random: () => 0.5 }, async (server) => {
       await watch(server, `${CONFIG_MAPS}?watch=1`);
@@ -348,7 +348,7 @@ describe("the end of a watch", () => {
     });
   });
 
-  it("leaves no timer, whoever brings it about", async () => {
+  it("leaves no timer, whatever its cause", async () => {
     const clock = new FakeClock();
     await withServer({ clock }, async (server) => {
       const path = `${CONFIG_MAPS}?watch=1&allowWatchBookmarks=true`;
@@ -375,7 +375,7 @@ describe("the end of a watch", () => {
     });
   });
 
-  it("by the server leaves what was sent to be read", () =>
+  it("by the server leaves the sent events readable", () =>
     withServer({}, async (server) => {
       const reader = await watch(server, `${CONFIG_MAPS}?watch=1&resourceVersion=1`);
       server.create("v1/configmaps", configMap("a", inShop));
@@ -397,7 +397,7 @@ describe("the end of a watch", () => {
       );
     }));
 
-  it("comes to a watcher that does not read once too much waits for it", () =>
+  it("comes to a watcher that does not read once too many bytes wait", () =>
     withServer({ maxWatchBufferBytes: 1_000 }, async (server) => {
       const slow = await watch(server, `${CONFIG_MAPS}?watch=1&resourceVersion=1`);
       const quick = await watch(server, `${CONFIG_MAPS}?watch=1&resourceVersion=1`);
@@ -412,8 +412,8 @@ describe("the end of a watch", () => {
     }));
 });
 
-describe("the bytes of a watch", () => {
-  it("are the same for all watchers, and none can spoil them for another", () =>
+describe("InMemoryApiServer: the bytes of a watch", () => {
+  it("are the same for all watchers, and no watcher can change them for another", () =>
     withServer({}, async (server) => {
       const path = `http://in-memory${CONFIG_MAPS}?watch=1&resourceVersion=1`;
       const readers = [];
@@ -433,7 +433,7 @@ describe("the bytes of a watch", () => {
       assert.deepEqual([chunks[1], chunks[2]], [chunks[0], chunks[0]]);
     }));
 
-  it("of events that wait come together", () =>
+  it("of waiting events come together", () =>
     withServer({}, async (server) => {
       const reader = await watch(server, `${CONFIG_MAPS}?watch=1&resourceVersion=1`);
       for (let i = 0; i < 100; i++) server.create("v1/configmaps", configMap(`c${i}`, inShop));
@@ -441,7 +441,7 @@ describe("the bytes of a watch", () => {
       assert.ok(reader.chunkSizes.length < 10, "workerd reads 4 KiB at a time, the others all at once");
     }));
 
-  it("can be read into a buffer of one's own", () =>
+  it("can be read into the reader's own buffer", () =>
     withServer({}, async (server) => {
       const { body } = await server.fetch(`http://in-memory${CONFIG_MAPS}?watch=1&resourceVersion=1`);
       const reader = body!.getReader({ mode: "byob" });

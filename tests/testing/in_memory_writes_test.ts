@@ -6,8 +6,8 @@ import { call, patch, withServer } from "./helpers.ts";
 
 const CONFIG_MAPS = "/api/v1/namespaces/shop/configmaps";
 
-describe("creating over HTTP", () => {
-  it("gives an object its uid, resourceVersion, creationTimestamp and namespace", () =>
+describe("InMemoryApiServer: POST", () => {
+  it("sets uid, resourceVersion, creationTimestamp and namespace of an object", () =>
     withServer({ clock: new FakeClock(Date.UTC(2026, 0, 2, 3, 4, 5, 678)) }, async (server) => {
       const { status, body } = await call(server, "POST", CONFIG_MAPS, {
         body: { metadata: { name: "a" }, data: { k: "v" } },
@@ -63,7 +63,7 @@ describe("creating over HTTP", () => {
     assert.equal(names[0], names[1]);
   });
 
-  it("refuses what a kube-apiserver refuses, in its words", () =>
+  it("refuses the objects that kube-apiserver refuses, with its texts", () =>
     withServer({ requireNamespaces: true }, async (server) => {
       server.create("v1/namespaces", { metadata: { name: "shop" } });
       server.create("v1/configmaps", configMap("taken", { namespace: "shop" }));
@@ -134,8 +134,8 @@ describe("creating over HTTP", () => {
     }));
 });
 
-describe("replacing over HTTP", () => {
-  it("lets only one of two writers win who read the same version", () =>
+describe("InMemoryApiServer: PUT", () => {
+  it("lets only one of two writers of the same version win", () =>
     withServer({}, async (server) => {
       server.create("v1/configmaps", configMap("a", { namespace: "shop", data: { n: "0" } }));
       const read = (await call(server, "GET", `${CONFIG_MAPS}/a`)).body;
@@ -159,14 +159,14 @@ describe("replacing over HTTP", () => {
       assert.equal(server.resourceVersion, "3");
     }));
 
-  it("writes without a resourceVersion whatever was there before", () =>
+  it("overwrites any state without a resourceVersion", () =>
     withServer({}, async (server) => {
       server.create("v1/configmaps", configMap("a", { namespace: "shop" }));
       const { status } = await call(server, "PUT", `${CONFIG_MAPS}/a`, { body: { metadata: { name: "a" } } });
       assert.equal(status, 200);
     }));
 
-  it("makes no new version of an object that says nothing new", () =>
+  it("makes no new version of an unchanged object", () =>
     withServer({}, async (server) => {
       const { metadata } = server.create("v1/configmaps", configMap("a", { namespace: "shop" }));
       const body = { data: {}, metadata: { name: "a" }, kind: "ConfigMap", apiVersion: "v1" };
@@ -175,7 +175,7 @@ describe("replacing over HTTP", () => {
       assert.equal(server.resourceVersion, "2");
     }));
 
-  it("keeps uid, creationTimestamp and generation the server's own", () =>
+  it("keeps the server's uid, creationTimestamp and generation", () =>
     withServer({}, async (server) => {
       const before = server.create("apps/v1/deployments", deployment("web", { namespace: "shop" }));
       const metadata = { ...before.metadata, creationTimestamp: "2000-01-01T00:00:00Z", generation: 99 };
@@ -193,7 +193,7 @@ describe("replacing over HTTP", () => {
       );
     }));
 
-  it("refuses another name, an unknown object, and a resourceVersion that is none", () =>
+  it("refuses another name, an unknown object, and a malformed resourceVersion", () =>
     withServer({}, async (server) => {
       server.create("v1/configmaps", configMap("a", { namespace: "shop" }));
       const put = (name: string, metadata: unknown) =>
@@ -202,7 +202,7 @@ describe("replacing over HTTP", () => {
         (await put("a", { name: "b" })).body.message,
         "the name of the object (b) does not match the name on the URL (a)",
       );
-      assert.equal((await put("nobody", { name: "nobody" })).status, 404);
+      assert.equal((await put("unknown", { name: "unknown" })).status, 404);
       const malformed = await put("a", { name: "a", resourceVersion: "abc" });
       assert.deepEqual(
         [malformed.status, malformed.body.message],
@@ -211,10 +211,10 @@ describe("replacing over HTTP", () => {
     }));
 });
 
-describe("the status subresource", () => {
+describe("InMemoryApiServer: the status subresource", () => {
   const POD = "/api/v1/namespaces/shop/pods/web-1";
 
-  it("takes the status and nothing of the spec", () =>
+  it("changes the status and nothing of the spec", () =>
     withServer({}, async (server) => {
       server.create("v1/pods", pod("web-1", { namespace: "shop", nodeName: "n1", phase: "Pending" }));
       const { body } = await patch(server, `${POD}/status`, {
@@ -247,7 +247,7 @@ describe("the status subresource", () => {
       assert.deepEqual(generations, [[1, 1], [2, 2], [2, 2]]);
     }));
 
-  it("is not there for a ConfigMap", () =>
+  it("does not exist for a ConfigMap", () =>
     withServer({}, async (server) => {
       server.create("v1/configmaps", configMap("a", { namespace: "shop" }));
       const { status, body } = await call(server, "GET", `${CONFIG_MAPS}/a/status`);
@@ -255,7 +255,7 @@ describe("the status subresource", () => {
     }));
 });
 
-describe("deleting over HTTP", () => {
+describe("InMemoryApiServer: DELETE", () => {
   it("answers with a Status, and for pods with the pod", () =>
     withServer({}, async (server) => {
       const { metadata } = server.create("v1/configmaps", configMap("a", { namespace: "shop" }));
@@ -275,7 +275,7 @@ describe("deleting over HTTP", () => {
       assert.deepEqual([again.status, again.body.message], [404, 'configmaps "a" not found']);
     }));
 
-  it("keeps to preconditions", () =>
+  it("checks preconditions", () =>
     withServer({}, async (server) => {
       const { metadata } = server.create("v1/configmaps", configMap("a", { namespace: "shop" }));
       const remove = (preconditions: unknown) =>
@@ -290,7 +290,7 @@ describe("deleting over HTTP", () => {
       assert.equal((await remove({ uid: metadata.uid, resourceVersion: "2" })).status, 200);
     }));
 
-  it("waits for finalizers, and ends with the last of them", () =>
+  it("waits for finalizers, and removes the object with the last of them", () =>
     withServer({ clock: new FakeClock(0) }, async (server) => {
       server.create("v1/configmaps", configMap("a", { namespace: "shop", finalizers: ["a.b/c"] }));
       const marked = await call(server, "DELETE", `${CONFIG_MAPS}/a`);
@@ -318,7 +318,7 @@ describe("deleting over HTTP", () => {
       assert.equal((await call(server, "DELETE", "/api/v1/configmaps")).status, 405);
     }));
 
-  it("lets a pod on a node end in grace, where that is asked for", () =>
+  it("deletes a pod on a node gracefully, by option", () =>
     withServer({ gracefulPodDeletion: true, clock: new FakeClock(0) }, async (server) => {
       server.create("v1/pods", pod("p", { nodeName: "n1" }));
       const path = "/api/v1/namespaces/default/pods/p";
@@ -331,11 +331,11 @@ describe("deleting over HTTP", () => {
       assert.equal(again.body.metadata.resourceVersion, first.body.metadata.resourceVersion);
       await call(server, "DELETE", path, { body: { gracePeriodSeconds: 0 } });
       assert.equal((await call(server, "GET", path)).status, 404);
-      assert.equal(server.resourceVersion, "5"); // marked anew, then gone
+      assert.equal(server.resourceVersion, "5"); // marked again, then deleted
     }));
 });
 
-describe("methods and paths that are not there", () => {
+describe("InMemoryApiServer: unknown methods and paths", () => {
   it("are answered as kube-apiserver answers them", () =>
     withServer({}, async (server) => {
       const answers: [method: string, path: string, status: number, text: string][] = [
@@ -362,7 +362,7 @@ describe("methods and paths that are not there", () => {
       assert.equal(head.status, 405);
     }));
 
-  it("refuse a media type that cannot be served", () =>
+  it("refuse a media type that the server does not have", () =>
     withServer({}, async (server) => {
       const html = await call(server, "GET", "/api/v1/pods", { headers: { Accept: "text/html" } });
       assert.deepEqual([html.status, html.body.reason], [406, "NotAcceptable"]);
@@ -383,8 +383,8 @@ describe("methods and paths that are not there", () => {
     }));
 });
 
-describe("the server's own methods", () => {
-  it("write an object as it is given, status and all", () =>
+describe("InMemoryApiServer methods", () => {
+  it("write an object as given, including status", () =>
     withServer({}, (server) => {
       const given = pod("web-1", { namespace: "shop", uid: "u-1", phase: "Failed" });
       const created = server.create("v1/pods", given);
@@ -400,7 +400,7 @@ describe("the server's own methods", () => {
       assert.equal(server.get("v1/pods", "shop/web-1"), undefined);
     }));
 
-  it("share nothing with what they were given", () =>
+  it("share nothing with their arguments", () =>
     withServer({}, (server) => {
       const given = configMap("a", { data: { k: "v" } });
       server.create("v1/configmaps", given);
@@ -418,7 +418,7 @@ describe("the server's own methods", () => {
         error instanceof StatusError && error.reason === "AlreadyExists");
     }));
 
-  it("say which resource a mistyped name may have meant", () =>
+  it("suggest a resource for a mistyped name", () =>
     withServer({}, (server) => {
       assert.throws(() => server.list("v1/deployments"), {
         name: "TypeError",
@@ -444,7 +444,7 @@ describe("the server's own methods", () => {
     }));
 });
 
-it("keeps every digit of an integer beyond 2^53", () =>
+it("InMemoryApiServer keeps every digit of an integer beyond 2^53", () =>
   withServer({}, async (server) => {
     const text = '{"metadata":{"name":"a"},"mass":1898130000000000000000000000}';
     await call(server, "POST", CONFIG_MAPS, { body: text });

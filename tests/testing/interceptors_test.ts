@@ -16,8 +16,8 @@ import { call, summary, watch, withServer } from "./helpers.ts";
 
 const CONFIG_MAPS = "/api/v1/namespaces/shop/configmaps";
 
-describe("interceptors", () => {
-  it("see a request in the order they were added, and its answer in the opposite order", () =>
+describe("InMemoryApiServer.intercept", () => {
+  it("passes a request to interceptors in the order of addition, and its answer in the opposite order", () =>
     withServer({}, async (server) => {
       const seen: string[] = [];
       for (const name of ["a", "b"]) {
@@ -32,7 +32,7 @@ describe("interceptors", () => {
       assert.deepEqual(seen, ["a in", "b in", "b out", "a out"]);
     }));
 
-  it("see only what they match, only so often, and only until they are taken away", () =>
+  it("passes only matching requests, `times` of them, until the interceptor is removed", () =>
     withServer({}, async (server) => {
       server.intercept(answerStatus(503), { times: 2, match: ({ path }) => path === "/version" });
       const remove = server.intercept(answerStatus(500), { match: ({ method }) => method === "POST" });
@@ -46,7 +46,7 @@ describe("interceptors", () => {
       assert.equal(await status("POST", CONFIG_MAPS), 422);
     }));
 
-  it("can change what the server sees", () =>
+  it("lets an interceptor change the request", () =>
     withServer({}, async (server) => {
       server.create("v1/configmaps", configMap("a", { namespace: "shop" }));
       server.intercept((request, next) =>
@@ -55,7 +55,7 @@ describe("interceptors", () => {
       assert.equal((await call(server, "GET", "/api/v1/namespaces/other/configmaps")).body.items.length, 1);
     }));
 
-  it("that throw look like a connection that failed", () =>
+  it("turns a throw into a failed connection", () =>
     withServer({}, async (server) => {
       server.intercept(() => {
         throw new TypeError("no route");
@@ -64,7 +64,7 @@ describe("interceptors", () => {
     }));
 });
 
-describe("faults", () => {
+describe("InMemoryApiServer: faults", () => {
   it("answer with a Status", () =>
     withServer({}, async (server) => {
       server.intercept(answerStatus(429, { retryAfterSeconds: 7, message: "slow down" }));
@@ -81,7 +81,7 @@ describe("faults", () => {
       }]);
     }));
 
-  it("hang until the client gives up or the server is closed", async () => {
+  it("hang until the client aborts or the server is closed", async () => {
     const server = new InMemoryApiServer();
     server.intercept(hang());
     const stop = new AbortController();
@@ -123,10 +123,10 @@ describe("faults", () => {
       const reset = await watch(server, `${CONFIG_MAPS}?watch=1`);
       await assert.rejects(reset.rest(), TypeError);
       await new Promise((resolve) => setTimeout(resolve, 0));
-      assert.equal(server.openWatches, 0, "the server hears of it");
+      assert.equal(server.openWatches, 0, "the server receives the cancellation");
     }));
 
-  it("let a watch go silent, which the client can still leave", () =>
+  it("silence a watch, which the client can still leave", () =>
     withServer({}, async (server) => {
       server.create("v1/configmaps", configMap("a", { namespace: "shop" }));
       server.intercept(stallBody(5));
@@ -155,8 +155,8 @@ describe("faults", () => {
     }));
 });
 
-describe("the log of requests", () => {
-  it("tells what came, oldest first", async () => {
+describe("InMemoryApiServer.requests", () => {
+  it("has the received requests, oldest first", async () => {
     const clock = new FakeClock(1_000);
     await withServer({ clock }, async (server) => {
       await call(server, "GET", `${CONFIG_MAPS}?limit=5&labelSelector=a%3Db`, {
@@ -185,8 +185,8 @@ describe("the log of requests", () => {
     }));
 });
 
-describe("fetch", () => {
-  it("takes a Request, an address with options, and whatever a runtime's server passes along", () =>
+describe("InMemoryApiServer.fetch", () => {
+  it("accepts a Request, an address with options, and the second argument of the runtimes' servers", () =>
     withServer({}, async (server) => {
       const request = new Request("http://in-memory/version");
       const answers = [
@@ -199,7 +199,7 @@ describe("fetch", () => {
       assert.deepEqual(answers.map(({ status }) => status), [200, 200, 200, 200, 200]);
     }));
 
-  it("rejects at once where the signal is aborted already", () =>
+  it("rejects at once if the signal is already aborted", () =>
     withServer({}, async (server) => {
       const signal = AbortSignal.abort(new Error("too late"));
       await assert.rejects(server.fetch("http://in-memory/version", { signal }), { message: "too late" });

@@ -16,8 +16,8 @@ async function patched(spec: Json, body: unknown, type: Parameters<typeof patch>
   return result;
 }
 
-describe("a merge patch", () => {
-  it("merges objects, replaces lists, and removes what is null", async () => {
+describe("applyPatch: a merge patch", () => {
+  it("merges objects, replaces lists, and removes fields that are null", async () => {
     const spec = { a: { b: 1, c: 2 }, list: [1, 2], gone: true };
     const body = { spec: { a: { c: 3, d: { e: null } }, list: [3], gone: null } };
     assert.deepEqual(await patched(spec, body, "merge"), { a: { b: 1, c: 3, d: {} }, list: [3] });
@@ -47,13 +47,13 @@ describe("a merge patch", () => {
   });
 });
 
-describe("a strategic merge patch", () => {
+describe("applyPatch: a strategic merge patch", () => {
   const spec = {
     containers: [{ name: "a", image: "a:1" }, { name: "b", image: "b:1", env: [{ name: "X", value: "1" }] }],
     args: ["1", "2"],
   };
 
-  it("merges lists of named things by their key", async () => {
+  it("merges lists of named items by their key", async () => {
     const body = {
       spec: {
         containers: [{ name: "b", image: "b:2", env: [{ name: "Y", value: "2" }] }, {
@@ -101,7 +101,7 @@ describe("a strategic merge patch", () => {
   });
 });
 
-describe("a JSON patch", () => {
+describe("applyPatch: a JSON patch", () => {
   it("adds, removes, replaces, moves, copies and tests", async () => {
     const spec = { list: [1, 3], a: { "b/c": 1, "d~e": 2 }, old: "x" };
     const body = [
@@ -149,7 +149,7 @@ describe("a JSON patch", () => {
   });
 });
 
-it("any other patch is an unsupported media type", () =>
+it("applyPatch refuses every other media type with 415", () =>
   withServer({}, async (server) => {
     server.create("v1/pods", pod("p"));
     const { status } = await server.fetch(`http://in-memory${POD}`, {

@@ -6,7 +6,7 @@ import { serve } from "@hono/node-server";
 import { configMap, InMemoryApiServer } from "@listwatch/cache/testing";
 import { summary, WatchReader } from "./helpers.ts";
 
-it("serves on a socket: lists, watches that end with their client, and refusals of bodies nobody reads", async () => {
+it("InMemoryApiServer.fetch serves on a socket: lists, watches that end with their client, and refusals of unread bodies", async () => {
   const server = new InMemoryApiServer();
   const listener = serve({ fetch: server.fetch, port: 0, hostname: "127.0.0.1" });
   await once(listener, "listening");
@@ -28,7 +28,7 @@ it("serves on a socket: lists, watches that end with their client, and refusals 
     const rest = reader.rest();
     stop.abort();
     await assert.rejects(rest);
-    // The server hears of it by the network, in its own time.
+    // The server receives the cancellation over the network, later.
     while (server.openWatches > 0) await new Promise((resolve) => setTimeout(resolve, 1));
   } finally {
     server.close();

@@ -17,7 +17,7 @@ function take(count: number, next: () => number): number[] {
   return Array.from({ length: count }, next);
 }
 
-describe("a backoff", () => {
+describe("Backoff", () => {
   const steps = (parameters: BackoffParameters, count = 5) => {
     const backoff = new Backoff(parameters, { random: noJitter });
     return take(count, () => backoff.step());
@@ -38,7 +38,7 @@ describe("a backoff", () => {
     assert.deepEqual(take(3, () => backoff.step()), [12.5, 25, 50]);
   });
 
-  it("starts again when told to", () => {
+  it("reset starts again at the first delay", () => {
     const backoff = new Backoff({ durationMs: 10, factor: 2, steps: 1 }, { random: noJitter });
     take(3, () => backoff.step());
     backoff.reset();
@@ -68,10 +68,10 @@ describe("a backoff", () => {
   });
 });
 
-describe("a backoff manager", () => {
+describe("BackoffManager", () => {
   const parameters = { durationMs: 10, factor: 2 };
 
-  it("starts again every interval, even while it is being asked", async () => {
+  it("starts again every interval, even while failures continue", async () => {
     const clock = new FakeClock();
     const manager = new BackoffManager(parameters, { clock, random: noJitter, resetMs: 100 });
     assert.deepEqual(take(3, () => manager.nextDelayMs()), [10, 20, 40]);
@@ -83,7 +83,7 @@ describe("a backoff manager", () => {
     assert.equal(manager.nextDelayMs(), 10);
   });
 
-  it("starts again only after quiet where that is chosen", async () => {
+  it("starts again only after a quiet time, if `resetAfter` is quiet", async () => {
     const clock = new FakeClock();
     const manager = new BackoffManager(parameters, {
       clock,
@@ -101,12 +101,12 @@ describe("a backoff manager", () => {
     assert.equal(manager.nextDelayMs(), 10);
   });
 
-  it("gives the first delay every time without a reset time", () => {
+  it("returns the first delay every time without a reset time", () => {
     const manager = new BackoffManager(parameters, { clock: new FakeClock(), random: noJitter, resetMs: 0 });
     assert.deepEqual(take(3, () => manager.nextDelayMs()), [10, 10, 10]);
   });
 
-  it("starts again when told to, and counts the interval from then", async () => {
+  it("reset starts again at the first delay, and the interval from then", async () => {
     const clock = new FakeClock();
     const manager = new BackoffManager(parameters, { clock, random: noJitter, resetMs: 100 });
     take(3, () => manager.nextDelayMs());
@@ -117,7 +117,7 @@ describe("a backoff manager", () => {
   });
 });
 
-describe("a reflector's backoff", () => {
+describe("newReflectorBackoff", () => {
   it("doubles from 800 ms to 15 s, each stretched to less than its double, so that none exceeds 30 s", () => {
     const base = [800, 1600, 3200, 6400, 12_800, 15_000, 15_000, 15_000];
     const delays = (random: number) => {
@@ -129,7 +129,7 @@ describe("a reflector's backoff", () => {
     assert.ok(Math.max(...delays(1 - Number.EPSILON)) <= 30_000);
   });
 
-  it("goes on growing through a long outage, and starts again after two quiet minutes", async () => {
+  it("continues to grow through a long outage, and starts again after two quiet minutes", async () => {
     const clock = new FakeClock();
     const backoff = newReflectorBackoff({ clock, random: noJitter });
     let delayMs = 0;
@@ -142,7 +142,7 @@ describe("a reflector's backoff", () => {
     assert.equal(backoff.nextDelayMs(), 800);
   });
 
-  it("takes other delays and keeps the reset", async () => {
+  it("accepts other delays and keeps the reset", async () => {
     const clock = new FakeClock();
     const backoff = newReflectorBackoff({ clock, random: noJitter, backoff: { durationMs: 10, factor: 10 } });
     assert.deepEqual(take(2, () => backoff.nextDelayMs()), [10, 100]);
@@ -151,8 +151,8 @@ describe("a reflector's backoff", () => {
   });
 });
 
-describe("a keyed backoff", () => {
-  it("doubles the delay of each key for itself, up to the largest", () => {
+describe("KeyedBackoff", () => {
+  it("doubles the delay of each key separately, up to the largest", () => {
     const clock = new FakeClock();
     const backoff = new KeyedBackoff({ initialMs: 100, maxMs: 350, clock });
     const delays = take(4, () => {
@@ -178,7 +178,7 @@ describe("a keyed backoff", () => {
     assert.equal(backoff.isInBackOffSince("b", 1_000), false);
   });
 
-  it("starts again and forgets after more than twice the largest delay", async () => {
+  it("starts again after more than twice the largest delay, and gc removes the entry", async () => {
     const clock = new FakeClock();
     const backoff = new KeyedBackoff({ initialMs: 100, maxMs: 350, clock });
     backoff.next("a", 0);
@@ -193,7 +193,7 @@ describe("a keyed backoff", () => {
     assert.equal(backoff.size, 0);
   });
 
-  it("adds jitter when it has randomness, and refuses to without", () => {
+  it("adds jitter with random numbers, and refuses jitter without them", () => {
     const clock = new FakeClock();
     const backoff = new KeyedBackoff({ initialMs: 100, maxMs: 1_000, clock, jitter: 0.5, random: () => 0.5 });
     backoff.next("a", 0);
@@ -203,7 +203,7 @@ describe("a keyed backoff", () => {
     assert.throws(() => new KeyedBackoff({ initialMs: 100, maxMs: 1_000, clock, jitter: 0.5 }), TypeError);
   });
 
-  it("refuses numbers that make no delay", () => {
+  it("refuses numbers that are not delays", () => {
     for (const wrong of [NaN, -1, Infinity]) {
       assert.throws(
         () => new KeyedBackoff({ initialMs: wrong, maxMs: 1, clock: new FakeClock() }),
@@ -237,7 +237,7 @@ describe("a keyed backoff", () => {
     }
   });
 
-  it("lets the caller say what has expired", () => {
+  it("uses hasExpired of the caller", () => {
     const clock = new FakeClock();
     const backoff = new KeyedBackoff({ initialMs: 100, maxMs: 1_000, clock, hasExpired: () => true });
     backoff.next("a", 0);
@@ -248,10 +248,10 @@ describe("a keyed backoff", () => {
   });
 });
 
-describe("retrying with a deadline", () => {
+describe("RetryWithDeadline", () => {
   const retryable = (error: unknown) => error === "retryable";
 
-  it("goes on for the time after the first of a series of errors, then begins anew", async () => {
+  it("retries for the time after the first of a series of errors, then starts a new series", async () => {
     const clock = new FakeClock();
     const retry = new RetryWithDeadline({
       maxRetryMs: 1_000,
@@ -286,7 +286,7 @@ describe("retrying with a deadline", () => {
     assert.equal(retry.shouldRetry(), true);
   });
 
-  it("begins a new series after a long enough pause between errors", async () => {
+  it("starts a new series after a long enough pause between errors", async () => {
     const clock = new FakeClock();
     const retry = new RetryWithDeadline({
       maxRetryMs: 1_000,

@@ -8,7 +8,7 @@ import { monotonicNow } from "../../src/util/clock.ts";
 const HOUR_MS = 3_600_000;
 
 describe("Clock", () => {
-  it("monotonicNow does not go back, and is the wall clock of a clock that has nothing better", () => {
+  it("monotonicNow does not go back, and is the wall clock of a clock without a monotonic one", () => {
     const before = monotonicNow(realClock);
     assert.ok(monotonicNow(realClock) >= before);
     assert.equal(monotonicNow({ now: () => 42, setTimeout: () => {}, clearTimeout: () => {} }), 42);

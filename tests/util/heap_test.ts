@@ -3,8 +3,8 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { KeyedHeap } from "../../src/util/heap.ts";
 
-describe("a keyed heap", () => {
-  it("gives the least item first, and moves an item that is set again", () => {
+describe("KeyedHeap", () => {
+  it("returns the least item first, and moves an item that is set again", () => {
     const heap = new KeyedHeap<string, number>((a, b) => a < b);
     heap.set("a", 3);
     heap.set("b", 2);
@@ -14,7 +14,7 @@ describe("a keyed heap", () => {
     assert.deepEqual([heap.pop(), heap.pop(), heap.pop(), heap.pop()], [0, 1, 2, undefined]);
   });
 
-  it("is empty after it was cleared", () => {
+  it("is empty after clear", () => {
     const heap = new KeyedHeap<string, number>((a, b) => a < b);
     heap.set("a", 1);
     heap.clear();
@@ -26,7 +26,7 @@ describe("a keyed heap", () => {
     ]);
   });
 
-  it("does what a sorted list of its items would do, whatever is set, deleted and popped", () => {
+  it("agrees with a sorted list of its items, whatever is set, deleted and popped", () => {
     const step = fc.oneof(
       fc.record({ op: fc.constant("set" as const), key: fc.nat(12), value: fc.integer({ min: 0, max: 30 }) }),
       fc.record({ op: fc.constant("delete" as const), key: fc.nat(12) }),

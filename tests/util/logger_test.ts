@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { it } from "node:test";
 import { consoleLogger } from "@listwatch/cache";
 
-it("consoleLogger writes names so that they cannot draw on the terminal, and no more than anybody reads", () => {
+it("consoleLogger escapes control characters in names, and cuts long messages", () => {
   const written: unknown[][] = [];
   const { warn, error } = console;
   try {

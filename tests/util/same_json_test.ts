@@ -40,14 +40,14 @@ describe("isSameJson", () => {
     [NaN, NaN],
     [nested(600), nested(600)],
   ];
-  it("is true for the same content, in whatever order its properties are", () => {
+  it("is true for the same content, in any order of properties", () => {
     for (const [a, b] of same) {
       assert.ok(isSameJson(a, b), `${JSON.stringify(a)} ${JSON.stringify(b)}`);
       assert.ok(isSameJson(b, a));
     }
   });
 
-  it("is false for anything else, also for what is no JSON", () => {
+  it("is false for different content, and for values that are not JSON", () => {
     for (const [a, b] of different) {
       assert.ok(!isSameJson(a, b), `${JSON.stringify(a)} ${JSON.stringify(b)}`);
       assert.ok(!isSameJson(b, a));

@@ -3,8 +3,8 @@ import { describe, it } from "node:test";
 import { nextTurn } from "../../src/util/clock.ts";
 import { TurnQueue } from "../../src/util/turn_queue.ts";
 
-describe("a queue of turns", () => {
-  it("gives each a turn of its own, in the order they asked", async () => {
+describe("TurnQueue", () => {
+  it("gives each caller its own turn, in the order of the calls", async () => {
     const turns = new TurnQueue();
     const log: string[] = [];
     let turn = 0;

@@ -3,13 +3,13 @@ import { describe, it } from "node:test";
 import { visibleText } from "../../src/util/visible_text.ts";
 
 describe("visibleText", () => {
-  it("leaves ordinary text of every script alone", () => {
+  it("does not change ordinary text of any script", () => {
     for (const text of ["", "web-1", "größe 数量 מספר 🚀", "a\u0301"]) {
       assert.equal(visibleText(text, 100), text);
     }
   });
 
-  it("escapes what cannot be seen, and what turns other text around", () => {
+  it("escapes invisible characters and direction marks", () => {
     assert.equal(
       visibleText("a\x1b[2J\u202eb\u2066\ufeff\x9b\n\0", 100),
       "a\\x1b[2J\\u202eb\\u2066\\ufeff\\x9b\\x0a\\x00",
@@ -17,7 +17,7 @@ describe("visibleText", () => {
     assert.equal(visibleText("\u{e0041}\ud800", 100), "\\u{e0041}\\ud800");
   });
 
-  it("cuts what is too long, and no pair in two", () => {
+  it("cuts long text, and not within a surrogate pair", () => {
     assert.equal(visibleText("x".repeat(500), 10), "xxxxxxxxx…");
     assert.equal(visibleText("x".repeat(10), 10), "xxxxxxxxxx");
     assert.equal(visibleText("\u202e".repeat(10), 10), "\\u202e\\u2…");
