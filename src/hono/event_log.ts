@@ -3,7 +3,6 @@
  * @module
  */
 
-import { type IsSameState, newIsSameState } from "../informer/same_state.ts";
 import type { StoreChange, StoreEvent } from "../informer/store_event.ts";
 import type { LabelSelector } from "../meta/labels.ts";
 import type { KubernetesObject } from "../meta/object.ts";
@@ -65,7 +64,6 @@ export class EventLog<T extends KubernetesObject> {
   readonly #options: EventLogOptions;
   readonly #entries = new Deque<LogEntry<T>>();
   readonly #ordered: OrderedContent<T>;
-  readonly #isSame: IsSameState<Held<T>>;
   readonly #readers = new Set<LogReader>();
   readonly #unobserve: () => void;
   readonly #unlisten: (() => void) | undefined;
@@ -102,7 +100,6 @@ export class EventLog<T extends KubernetesObject> {
     const { holding, held } = heldStoreOf<T, ServedStore<Held<T>>>(informer.indexer);
     this.holding = holding;
     this.views = new EntryViews(holding);
-    this.#isSame = newIsSameState(holding);
     this.#ordered = new OrderedContent(held);
     const observer = (event: StoreEvent<Held<T>>) => this.#observe(event);
     this.#unobserve = informer.observeHeld?.(observer) ?? informer.observe(observer);
@@ -288,10 +285,16 @@ export class EventLog<T extends KubernetesObject> {
 
   #changed(change: StoreChange<Held<T>>): void {
     const version = resourceVersionOf(change.object) ?? "";
-    if (change.type === "updated" && this.#isSame(change.oldObject, change.object)) return;
+    if (change.type === "updated" && this.#isUnchanged(change.oldObject, change.object)) return;
     const isLate = !this.#advance(version);
     this.#append(change, { position: this.#position, isLate });
     this.#afterAppend();
+  }
+
+  /** Whether two states of one object are the same state: of two versions the content differs. */
+  #isUnchanged(oldObject: Held<T>, object: Held<T>): boolean {
+    return resourceVersionOf(oldObject) === resourceVersionOf(object) &&
+      this.holding.isSameContent(oldObject, object);
   }
 
   #replaced(resourceVersion: string, changes: readonly StoreChange<Held<T>>[]): void {

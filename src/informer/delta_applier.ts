@@ -32,6 +32,7 @@ import type { VersionWaiters } from "../meta/version_waiters.ts";
 import type { Delta, Deltas } from "../queue/delta.ts";
 import { isComparableResourceVersion, isOlder } from "../meta/resource_version.ts";
 import type { Quarantine } from "../reflector/quarantine.ts";
+import type { KeyedStore } from "../store/cache.ts";
 import { IndexFuncError } from "../store/errors.ts";
 import type { OnTransformRejected } from "../store/transform.ts";
 import { type Clock, monotonicNow } from "../util/clock.ts";
@@ -84,7 +85,8 @@ export interface ApplierMeasurement {
 /** Applies deltas to a store, oldest first, and passes them on. See the module's description. */
 export class DeltaApplier<T> {
   readonly #options: DeltaApplierOptions<T>;
-  readonly #store: DeltaApplierOptions<T>["store"];
+  readonly #store: KeyedStore<T>["keyed"];
+  readonly #holding: KeyedStore<T>["holding"];
   readonly #receiver: DeltaApplierOptions<T>["receiver"];
   readonly #observers: ReadonlySet<(event: StoreEvent<T>) => void>;
   readonly #history: EventHistory<T> | undefined;
@@ -100,7 +102,8 @@ export class DeltaApplier<T> {
   constructor(options: DeltaApplierOptions<T>) {
     const { store, receiver, isSame, order, observation, measurement } = options;
     this.#options = options;
-    this.#store = store;
+    this.#store = store.keyed;
+    this.#holding = store.holding;
     this.#quarantine = options.quarantine;
     this.#receiver = receiver;
     this.#observers = observation?.observers ?? NO_OBSERVERS;
@@ -190,28 +193,27 @@ export class DeltaApplier<T> {
     isLate: boolean,
   ): void {
     const store = this.#store;
+    const key = this.#keyOf(object, "update");
     const reached = isLate ? store.lastStoreSyncResourceVersion() : "";
-    const oldObject = store.update(object);
+    const oldObject = store.update(key, this.#holding.hold(object, key));
     if (isLate) store.bookmark(reached);
     const isObserved = this.#observers.size > 0;
     if (oldObject === undefined) {
       this.#receiver.distribute({ type: "add", object, isInInitialList }, false);
-      if (isObserved) this.#observe({ type: "added", key: this.#keyOf(object, "add"), object });
+      if (isObserved) this.#observe({ type: "added", key, object });
       return;
     }
     const isUnchanged = this.#isUnchanged(oldObject, object);
     if (!isUnchanged || type === "Sync" || !this.#options.skipsUnchanged) {
       this.#receiver.distribute({ type: "update", oldObject, object }, isUnchanged);
     }
-    if (isObserved && type !== "Sync") {
-      this.#observe({ type: "updated", key: this.#keyOf(object, "update"), object, oldObject });
-    }
+    if (isObserved && type !== "Sync") this.#observe({ type: "updated", key, object, oldObject });
   }
 
   /** The stored state was sent again: handlers receive it as in client-go, and the store stays as it is. */
   #resent(object: T): void {
     if (this.#options.skipsUnchanged) return;
-    const stored = this.#store.getByKey(this.#keyOf(object, "update"));
+    const stored = this.#store.get(this.#keyOf(object, "update"));
     if (stored === undefined) return;
     this.#receiver.distribute({ type: "update", oldObject: stored, object: stored }, true);
   }
@@ -223,10 +225,10 @@ export class DeltaApplier<T> {
       : this.#standingOf(this.#history, { type: "Deleted", object: deleted });
     if (standing === "seen" || standing === "doubtful") return this.#skipped("Deleted", standing);
     const store = this.#store;
-    const reached = standing === "late" ? store.lastStoreSyncResourceVersion() : "";
-    const oldObject = store.delete(deleted);
-    if (standing === "late") store.bookmark(reached);
     const key = this.#keyOf(deleted, "delete");
+    const reached = standing === "late" ? store.lastStoreSyncResourceVersion() : "";
+    const oldObject = store.deleteWithObject(key, deleted);
+    if (standing === "late") store.bookmark(reached);
     if (oldObject === undefined && this.#quarantine.release(key)) {
       // Nothing was deleted after all, but the store has reached a later version.
       const resourceVersion = resourceVersionOf(deleted);
@@ -243,7 +245,7 @@ export class DeltaApplier<T> {
 
   #deleteTombstone(deleted: DeletedFinalStateUnknown<T>): void {
     this.#hasPosition = true;
-    const oldObject = this.#store.delete(deleted);
+    const oldObject = this.#options.store.delete(deleted);
     const { key, object = oldObject } = deleted;
     this.#quarantine.release(key);
     if (object === undefined) return; // it was never stored
@@ -279,7 +281,7 @@ export class DeltaApplier<T> {
       return "next";
     }
     const key = this.#keyOf(change.object, "look at");
-    return history.judge(change, key, this.#store.getByKey(key));
+    return history.judge(change, key, this.#store.get(key));
   }
 
   #skipped(type: "Added" | "Updated" | "Deleted" | "Bookmark", standing: "seen" | "doubtful"): void {

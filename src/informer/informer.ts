@@ -11,6 +11,7 @@ import { Quarantine } from "../reflector/quarantine.ts";
 import type { ReflectorOptions } from "../reflector/reflector_options.ts";
 import type { Indexers, IndexersOption, NoIndexNames } from "../store/index_func.ts";
 import { newCache } from "../store/cache.ts";
+import type { Held } from "../store/holding.ts";
 import type { Indexer } from "../store/indexer.ts";
 import { type TransformFunc, transformOnce } from "../store/transform.ts";
 import { realClock } from "../util/clock.ts";
@@ -100,8 +101,8 @@ export function newInformer<T, I extends string = NoIndexNames>(
     logger,
     name,
   });
-  const applier = new DeltaApplier<T>({
-    store,
+  const applier = new DeltaApplier<Held<T>>({
+    store: store.held,
     keyFunc,
     isSame: isSameState,
     receiver: new OneHandler(

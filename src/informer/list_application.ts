@@ -10,6 +10,7 @@
 import { type KeyFunc, keyOf } from "../meta/keys.ts";
 import { DeletedFinalStateUnknown } from "../meta/tombstone.ts";
 import type { ReplacedAllInfo } from "../queue/delta.ts";
+import type { KeyedStore } from "../store/cache.ts";
 import type { OnRejected, ReplacedInSteps, Replacement, ReplaceOptions, Store } from "../store/store.ts";
 import type { Taken } from "../store/transform.ts";
 import { toError } from "../util/errors.ts";
@@ -21,8 +22,8 @@ import type { StoreChange, StoreEvent } from "./store_event.ts";
 
 /** What a {@linkcode ListApplication} needs. */
 export interface ListApplicationOptions<T> {
-  /** The store, as it holds objects. */
-  readonly store: Store<T>;
+  /** The store, with its objects in their held form. */
+  readonly store: KeyedStore<T>;
   readonly keyFunc: KeyFunc;
   readonly isSame: IsSameState<T>;
   readonly receiver: NotificationReceiver<T>;

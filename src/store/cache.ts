@@ -113,6 +113,19 @@ export function newCache<T, I extends string>(
   );
 }
 
+/** A store whose objects can be written by key, for a writer that knows the keys. */
+export interface KeyedStore<T> extends Store<T> {
+  /** What is below the key function: objects in their held form. */
+  readonly keyed: Pick<
+    ThreadSafeStore<T>,
+    "size" | "get" | "update" | "deleteWithObject" | "bookmark" | "lastStoreSyncResourceVersion"
+  >;
+  readonly holding: {
+    /** The held form of an object of this key. */
+    hold(object: T, key: string): T;
+  };
+}
+
 /** A key function and a holding over a {@linkcode ThreadSafeStore}: client-go's `cache`. */
 export class Cache<T, I extends string> implements Indexer<T, I>, ReplacedInSteps<T>, IndexedInSteps<T> {
   readonly #keyFunc: KeyFunc;
@@ -138,6 +151,11 @@ export class Cache<T, I extends string> implements Indexer<T, I>, ReplacedInStep
     const held = holding.heldIndexers(indexers);
     this.#storage = new ThreadSafeStore<Held<T>, I>(held);
     holding.indexersAdded(held);
+  }
+
+  /** What is below the key function: objects in their held form. */
+  get keyed(): ThreadSafeStore<Held<T>, I> {
+    return this.#storage;
   }
 
   /** The same store with its objects in their held form. */

@@ -7,9 +7,10 @@ import {
   metaNamespaceKey,
 } from "@listwatch/cache";
 import { type Delta, RealFIFO } from "@listwatch/cache/queue";
-import { newIndexer, newStore, type Store } from "@listwatch/cache/store";
+import type { Store } from "@listwatch/cache/store";
 import { FakeClock } from "@listwatch/cache/testing";
 import { DeltaApplier } from "../../src/informer/delta_applier.ts";
+import { type KeyedStore, newCache } from "../../src/store/cache.ts";
 import type { Notification } from "../../src/informer/event_handler.ts";
 import type { ListNotifications, NotificationReceiver } from "../../src/informer/list_notifications.ts";
 import { isSameState } from "../../src/informer/same_state.ts";
@@ -65,7 +66,9 @@ class Lines implements NotificationReceiver<KubernetesObject> {
   dropPrepared(): void {}
 }
 
-function newApplier(store = newStore<KubernetesObject>(deletionHandlingMetaNamespaceKey)) {
+function newApplier(
+  store: KeyedStore<KubernetesObject> = newCache(deletionHandlingMetaNamespaceKey, {}, {}),
+) {
   const receiver = new Lines(store);
   const quarantined: string[] = [];
   const quarantine = new Quarantine({
@@ -178,7 +181,7 @@ describe("DeltaApplier.apply of a delta that cannot be applied", () => {
     },
   };
 
-  const newIndexed = () => newApplier(newIndexer<KubernetesObject, "byUid">(metaNamespaceKey, indexers));
+  const newIndexed = () => newApplier(newCache<KubernetesObject, "byUid">(metaNamespaceKey, indexers, {}));
   const notIndexed = /index func broke/;
 
   it("is quarantined and lost, leaves the state before it, and the others are applied", () => {
@@ -207,6 +210,6 @@ describe("DeltaApplier.apply of a delta that cannot be applied", () => {
     assert.ok(!relistIsDue());
     assert.deepEqual(store.list().map(text).sort(), ["a@1", "b@7"]);
     assert.deepEqual(lines, ["tombstone gone@2 (gone)", "update a@1>a@1 (a@1)", "add b@7 (b@7)"]);
-    assert.deepEqual((store as Indexer<KubernetesObject, "byUid">).indexKeys("byUid", "a"), ["a"]);
+    assert.deepEqual((store as unknown as Indexer<KubernetesObject, "byUid">).indexKeys("byUid", "a"), ["a"]);
   });
 });

@@ -316,9 +316,9 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     name: "informer: handlers are told before the store is written",
     file: APPLIER,
-    find: "const oldObject = store.update(object);",
-    replace: 'const oldObject = store.getByKey(this.#keyOf(object, ""));\n' +
-      "    queueMicrotask(() => store.update(object));",
+    find: "const oldObject = store.update(key, this.#holding.hold(object, key));",
+    replace: "const oldObject = store.get(key);\n" +
+      "    queueMicrotask(() => store.update(key, this.#holding.hold(object, key)));",
   },
   {
     name: "informer: a handler that joins late misses what is there",
