@@ -205,8 +205,8 @@ const PROGRAMS: readonly Program[] = [
   {
     title: "Reflector and newInformer refuse what only an informer gives a reflector",
     code: `import { Reflector } from "@listwatch/cache/reflector";
-           import { newInformer } from "@listwatch/cache/informer";
            import { metaNamespaceKey } from "@listwatch/cache";
+           import { newInformer } from "@listwatch/cache/informer";
            import { newStore } from "@listwatch/cache/store";
            const store = newStore<Pod>(metaNamespaceKey);
            new Reflector(pods, store, { knownObjects: store });
@@ -215,9 +215,21 @@ const PROGRAMS: readonly Program[] = [
     errors: [/'knownObjects' does not exist/, /'intake' does not exist/, /'knownObjects' does not exist/],
   },
   {
+    title: "synced is a method everywhere: to await it without calling it does not compile",
+    code: `import { SharedInformerFactory } from "@listwatch/cache";
+           const informer = new SharedIndexInformer(pods);
+           await informer.synced();
+           await informer.addEventHandler({}).synced();
+           await new SharedInformerFactory(cluster).synced();
+           await informer.synced;
+           await informer.addEventHandler({}).synced;
+           await new SharedInformerFactory(cluster).synced;`,
+    errors: [/'await' operand must/, /'await' operand must/, /'await' operand must/],
+  },
+  {
     title: "HeapItemNotFoundError is the error of a heap, isNotFound is about the API server",
     code: `import { isNotFound } from "@listwatch/cache";
-           import { HeapItemNotFoundError, NotFoundError } from "@listwatch/cache/store";
+           import { HeapItemNotFoundError, HeapItemNotFoundError } from "@listwatch/cache/store";
            use(HeapItemNotFoundError, NotFoundError, isNotFound);`,
     errors: [/has no exported member 'NotFoundError'|does not provide an export named 'NotFoundError'/],
   },
