@@ -1,10 +1,10 @@
 /**
  * `deno task build:npm`: builds the npm package into `npm/dist` and checks it.
  *
- * - `lib/` holds the code: esbuild bundles it from the source, one module for each entry and some shared ones. An import
- *   of a few modules starts several times faster than one of the 200 source files. Names and lines stay as they are in the
- *   source, and a comment names the source file of each part, so that a stack trace can be read without a source map;
- *   maps with the sources in them would be twice the size of the package.
+ * - `lib/` holds the code: esbuild bundles one module for each room, and one for each entry that re-exports its public
+ *   names. An import of a few modules takes a fraction of the time of 100 and more source files. Names and lines stay as
+ *   in the source, and a comment names the source file of each part, so that a stack trace can be read without a source
+ *   map; maps with the sources in them would double the size of the package.
  * - The part of zod that the schemas use is bundled, for the same reason: `zod/mini` opens 92 modules. Schemas of users
  *   are called through Standard Schema, so a second copy of zod beside the user's does no harm.
  * - `types/` holds the declarations that the entries reach, written by `deno pack`.
@@ -18,6 +18,7 @@
 import { dirname, join } from "node:path";
 import { ROOT } from "./lib/gate.ts";
 import { run, runDeno } from "./lib/process.ts";
+import { bundleRooms, entryModule } from "./lib/room_modules.ts";
 import { installTools, type Tools } from "./lib/tools.ts";
 import { BIN_SOURCE, BUNDLED, NPM_PACKAGE } from "./npm_package.ts";
 
@@ -90,37 +91,21 @@ async function pack(temporary: string): Promise<string> {
   return join(temporary, "package");
 }
 
-/** Bundles one module per entry; what several entries use becomes shared modules. Packages stay imports. */
+/** Writes the code into `outdir`. */
 export async function bundleEntries(
   tools: Tools,
-  exports: DenoJson["exports"],
+  entries: DenoJson["exports"],
   outdir: string,
 ): Promise<void> {
   const external = [...NPM_PACKAGE.dependencies, ...NPM_PACKAGE.optionalPeers];
-  const result = await run(tools.esbuild, [
-    ...Object.entries(exports).map(([subpath, path]) => `${moduleName(subpath)}=${path}`),
-    `--outdir=${outdir}`,
-    "--chunk-names=shared/[hash]",
-    "--bundle",
-    "--splitting",
-    "--format=esm",
-    "--platform=neutral",
-    "--main-fields=module,main",
-    "--target=es2024",
-    "--charset=utf8",
-    "--tsconfig-raw={}",
-    "--log-level=warning",
-    "--external:node:*",
-    ...external.flatMap((name) => [`--external:${name}`, `--external:${name}/*`]),
-  ], { env: { NODE_PATH: join(tools.dir, "node_modules") } });
-  if (result.code !== 0) throw new Error(`esbuild cannot bundle the package:\n${result.output}`);
+  await bundleRooms({ tools, entries, external, outdir });
 }
 
 /** Where an entry's declarations and code are in the package. */
 function targetsOf(subpath: string, path: string): { types: string; default: string } {
   return {
     types: declarationOf(`./types/${path.replace(/^\.\//, "")}`),
-    default: `./lib/${moduleName(subpath)}.js`,
+    default: `./lib/${entryModule(subpath)}`,
   };
 }
 
@@ -131,11 +116,6 @@ export function packageExports(
   return Object.fromEntries(
     Object.entries(entries).map(([subpath, path]) => [subpath, targetsOf(subpath, path)]),
   );
-}
-
-/** The module of an entry in `lib/`, without its ending: `mod` for ".", `hono` for "./hono". */
-function moduleName(subpath: string): string {
-  return subpath === "." ? "mod" : subpath.slice(2);
 }
 
 /** Copies the declarations that the entries reach. */
