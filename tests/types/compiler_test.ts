@@ -229,9 +229,10 @@ const PROGRAMS: readonly Program[] = [
   {
     title: "HeapItemNotFoundError is the error of a heap, isNotFound is about the API server",
     code: `import { isNotFound } from "@listwatch/cache";
-           import { HeapItemNotFoundError, HeapItemNotFoundError } from "@listwatch/cache/store";
-           use(HeapItemNotFoundError, NotFoundError, isNotFound);`,
-    errors: [/has no exported member 'NotFoundError'|does not provide an export named 'NotFoundError'/],
+           import * as store from "@listwatch/cache/store";
+           use(isNotFound, store.HeapItemNotFoundError);
+           use(store.NotFoundError);`,
+    errors: [/Property 'NotFoundError' does not exist/],
   },
 ];
 
