@@ -10,7 +10,6 @@ import { type Clock, monotonicNow } from "../util/clock.ts";
 import { errorMessage } from "../util/errors.ts";
 import { type ExecConfig, type KubeconfigCluster, KubeconfigError } from "./kubeconfig.ts";
 import { toBase64 } from "./base64.ts";
-import { runProgram } from "./run_program.ts";
 import { createTlsFetch } from "./tls_fetch.ts";
 import type { TlsOptions } from "./tls_options.ts";
 
@@ -110,6 +109,7 @@ export class ExecCredentials {
     const info = { apiVersion, kind: "ExecCredential", spec: { interactive: false, ...this.#clusterInfo() } };
     const variables = Object.fromEntries((env ?? []).map(({ name, value }) => [name, value]));
     const { clock, timeoutMs = TIMEOUT_MS } = this.#options;
+    const { runProgram } = await import("./run_program.ts");
     let output: string;
     try {
       output = await runProgram(command, args ?? [], {

@@ -4,7 +4,6 @@
  */
 
 import type { FetchFunction } from "../client/rest_config.ts";
-import { newNodeFetch } from "./node_fetch.ts";
 import type { TlsOptions } from "./tls_options.ts";
 
 interface DenoLike {
@@ -66,5 +65,10 @@ export function createTlsFetch(options: TlsOptions = {}): FetchFunction {
     };
     return (url, init) => fetch(url, { ...init, tls, timeout: false } as RequestInit);
   }
-  return newNodeFetch(options);
+  // Loaded with the first request: node:https costs 20 ms, and the other runtimes rarely use it.
+  let nodeFetch: Promise<FetchFunction> | undefined;
+  return async (url, init) => {
+    nodeFetch ??= import("./node_fetch.ts").then(({ newNodeFetch }) => newNodeFetch(options));
+    return await (await nodeFetch)(url, init);
+  };
 }
