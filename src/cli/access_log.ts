@@ -1,5 +1,5 @@
 /**
- * Who asked for what.
+ * The log of requests.
  * @module
  */
 
@@ -9,7 +9,7 @@ import { type Clock, monotonicNow } from "../util/clock.ts";
 import { visibleText } from "../util/visible_text.ts";
 
 /**
- * One request and its answer, told when the answer ended. Headers are not told: they hold credentials.
+ * One request and its response, after the response has ended. Without headers, which contain credentials.
  *
  * @example
  * ```ts
@@ -20,33 +20,33 @@ import { visibleText } from "../util/visible_text.ts";
  * ```
  */
 export interface AccessLogEntry {
-  /** When the request came, in milliseconds since the epoch. */
+  /** When the request arrived, in milliseconds since the epoch. */
   readonly timeMs: number;
-  /** The address that it came from, where the runtime tells. */
+  /** The address of the client, if known. */
   readonly client?: string;
-  /** Who asked, where readers have names. */
+  /** The authenticated reader, if any. */
   readonly user?: string;
   readonly method: string;
   /** The path with its query. */
   readonly path: string;
   readonly status: number;
-  /** How much of the body was sent. */
+  /** The number of body bytes that were sent. */
   readonly bytes: number;
-  /** How long it took, to the end of the body. */
+  /** The time to the end of the body. */
   readonly durationMs: number;
 }
 
-/** Tells every request. */
+/** Logs every request. */
 export interface AccessLog {
-  /** Comes before everything else. */
+  /** Must be the first middleware. */
   readonly middleware: MiddlewareHandler;
-  /** Notes whom a hook finds. */
+  /** Notes the readers that a hook authenticates. */
   noting(authenticate: Authenticate): Authenticate;
 }
 
 const LONGEST_PATH = 2048;
 
-/** Makes the log. */
+/** Makes the log; `tell` receives every entry. */
 export function newAccessLog(clock: Clock, tell: (entry: AccessLogEntry) => void): AccessLog {
   const users = new WeakMap<Request, string>();
   return {
@@ -76,14 +76,14 @@ export function newAccessLog(clock: Clock, tell: (entry: AccessLogEntry) => void
       const { body } = c.res;
       if (body === null) return end(0);
       const res = c.res;
-      // Set anew: hono would else copy the headers of the one into the other.
+      // Reset first: hono would copy the headers of the old response into the new one.
       c.res = undefined;
       c.res = new Response(counted(body, end), res);
     },
   };
 }
 
-/** A body that tells how much of it was read, once it has ended or nobody reads it any more. */
+/** A body that reports its number of bytes when it has ended, failed or was cancelled. */
 function counted(
   body: ReadableStream<Uint8Array>,
   tell: (bytes: number) => void,
@@ -125,7 +125,7 @@ function clientOf(c: Context): string | undefined {
 /** An entry as one line: `2026-01-01T00:00:00.000Z 10.0.0.7 jane GET /api/v1/pods 200 5120 12ms`. */
 export function accessLogLine(entry: AccessLogEntry): string {
   const { timeMs, client = "-", user = "-", method, path, status, bytes, durationMs } = entry;
-  // One word each, so that nobody's name is taken for more than a name.
+  // Without spaces, so that no name can look like several fields.
   const word = (text: string) => visibleText(text, LONGEST_PATH).replaceAll(" ", "\\x20");
   const time = new Date(timeMs).toISOString();
   return `${time} ${client} ${word(user)} ${word(method)} ${word(path)} ${status} ${bytes} ${durationMs}ms`;

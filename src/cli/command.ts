@@ -1,5 +1,5 @@
 /**
- * The command line program.
+ * Runs the command line.
  * @module
  */
 
@@ -7,12 +7,11 @@ import process from "node:process";
 import { realClock } from "../util/clock.ts";
 import { consoleLogger, type Logger, silentLogger } from "../util/logger.ts";
 import { visibleText } from "../util/visible_text.ts";
-import { MIN_TOKEN_LENGTH } from "../hono/bearer_tokens.ts";
-import { isLoopback } from "./access.ts";
 import { type AccessLogEntry, accessLogJson, accessLogLine } from "./access_log.ts";
 import { parseCommandLine } from "./command_line.ts";
-import { CommandError, explainError, oneLine, UsageError } from "./errors.ts";
+import { CommandError, explainError, oneLine } from "./errors.ts";
 import { listenForSignals } from "./process_signals.ts";
+import { checkToken } from "./reader_token.ts";
 import { serve } from "./serve.ts";
 import type { ServeOptions, ServeStep, SyncProgress } from "./serve_options.ts";
 import { type OutputStream, Terminal } from "./terminal.ts";
@@ -31,22 +30,23 @@ import { VERSION } from "./version.ts";
  * ```
  */
 export interface MainOptions {
-  /** Ends the program, as Ctrl-C does. Without it, SIGINT and SIGTERM of this process are listened to. */
+  /** Stops the program, like Ctrl-C; SIGINT and SIGTERM of this process by default. */
   readonly signal?: AbortSignal;
-  /** Where what was asked for goes; the process's own by default. */
+  /** Receives results; the stdout of this process by default. */
   readonly stdout?: OutputStream;
-  /** Where errors and progress go; the process's own by default. */
+  /** Receives errors and progress; the stderr of this process by default. */
   readonly stderr?: OutputStream;
-  /** The environment; the process's own by default. */
+  /** The environment variables; those of this process by default. */
   readonly env?: Readonly<Record<string, string | undefined>>;
 }
 
 /**
- * Runs the program with the words after its name, and resolves with its exit code: 0 when it ended as asked, 1 when it
- * could not start or go on, 2 when the command was wrong. Never rejects; errors are one line each on stderr.
+ * Runs the program with the arguments after its name, and resolves with its exit code: 0 when it was stopped or has
+ * finished, 1 when it could not start or continue, 2 when the command line was wrong. Never rejects; each error is one
+ * line on stderr.
  *
- * The first Ctrl-C (SIGINT) or SIGTERM is such an end as asked, also while it starts. An end that takes longer
- * than 0.9 s is forced, with 130.
+ * The first Ctrl-C (SIGINT) or SIGTERM stops it, also while it starts. If that takes longer than 0.9 s, the process exits
+ * with 130.
  *
  * @example
  * ```ts
@@ -70,7 +70,7 @@ export async function main(args: readonly string[], options: MainOptions = {}): 
         return 0;
       case "serve":
         isVerbose = command.verbose;
-        checkToken(command.options, env);
+        checkTokenSource(command.options, env);
         await runServe(terminal, {
           ...command.options,
           signal,
@@ -80,7 +80,7 @@ export async function main(args: readonly string[], options: MainOptions = {}): 
         return 0;
     }
   } catch (error) {
-    // Ended while it was starting: as asked.
+    // Stopped while it was starting.
     if (signal.aborted && !(error instanceof CommandError)) {
       terminal.print("Stopped.");
       return 0;
@@ -98,7 +98,7 @@ async function runServe(terminal: Terminal, options: ServeOptions): Promise<void
   let listening: Listening | undefined;
   const onStep = (step: ServeStep): void => {
     if (step.type === "listening") listening = step;
-    tell(terminal, step);
+    printStep(terminal, step);
     if (step.type === "synced" && listening !== undefined) printNext(terminal, listening, options);
   };
   const served = await serve({ ...options, onStep });
@@ -106,18 +106,10 @@ async function runServe(terminal: Terminal, options: ServeOptions): Promise<void
   terminal.print("Stopped.");
 }
 
-/** A token that is short can be guessed by whoever reaches the server. */
-function checkToken({ token, host = "127.0.0.1" }: ServeOptions, env: NonNullable<MainOptions["env"]>): void {
-  if (token === undefined || token.length >= MIN_TOKEN_LENGTH) return;
-  // One of the environment may be short where only this machine can guess.
-  const isOfFlag = token !== env["LISTWATCH_TOKEN"];
-  if (!isOfFlag && isLoopback(host)) return;
-  throw new UsageError(
-    `The token of ${
-      isOfFlag ? "--token" : "LISTWATCH_TOKEN"
-    } is shorter than ${MIN_TOKEN_LENGTH} characters, and ` +
-      "could be guessed: `openssl rand -hex 16` makes one",
-  );
+/** Checks the token here, too: the message then says where the token comes from. */
+function checkTokenSource({ token }: ServeOptions, env: NonNullable<MainOptions["env"]>): void {
+  if (token === undefined) return;
+  checkToken(token, `The token of ${token === env["LISTWATCH_TOKEN"] ? "LISTWATCH_TOKEN" : "--token"}`);
 }
 
 function accessLogTo(terminal: Terminal, format: "line" | "json"): (entry: AccessLogEntry) => void {
@@ -126,13 +118,13 @@ function accessLogTo(terminal: Terminal, format: "line" | "json"): (entry: Acces
 
 type Listening = Extract<ServeStep, { type: "listening" }>;
 
-function tell(terminal: Terminal, step: ServeStep): void {
+function printStep(terminal: Terminal, step: ServeStep): void {
   switch (step.type) {
     case "connected":
       return terminal.print(`Cluster    ${shown(step.cluster)} (${shown(step.server)})`);
     case "skipped":
       return terminal.warn(
-        `${terminal.styleError("yellow", "Left out")}   ${
+        `${terminal.styleError("yellow", "Skipped")}    ${
           shownAll(step.resources)
         }: the server refuses to list them`,
       );
@@ -153,14 +145,14 @@ function tell(terminal: Terminal, step: ServeStep): void {
         `${terminal.styleError("yellow", "Trouble")}    ${shown(step.resource)} cannot be read: ${
           oneLine(step.message)
         }. ` +
-          "Trying again until it can; what is known is served meanwhile.",
+          "Retrying; the last known state is served.",
       );
     case "recovered":
-      return terminal.warn(`${terminal.styleError("green", "Recovered")}  every resource is followed again.`);
+      return terminal.warn(`${terminal.styleError("green", "Recovered")}  all resources are watched again.`);
   }
 }
 
-// Names of resources and contexts come from servers and files: they must not draw on the terminal.
+// Names of resources and contexts come from servers and files: they must not control the terminal.
 function shown(name: string): string {
   return visibleText(name, 200);
 }
@@ -186,7 +178,7 @@ function printNext(terminal: Terminal, { url, resources }: Listening, options: S
   const variable = clusterRbac ? "$TOKEN" : "$LISTWATCH_TOKEN";
   const ca = tlsCert === undefined ? "" : " --certificate-authority=CA.crt";
   const cacert = tlsCert === undefined ? "" : " --cacert CA.crt";
-  // Where it listens on every address, this machine's own is the one to try.
+  // An address that means every interface is replaced by loopback.
   const base = url.replace("//0.0.0.0:", "//127.0.0.1:").replace("//[::]:", "//[::1]:");
   terminal.print();
   terminal.print(`Open ${terminal.style("cyan", `${base}/`)} in a browser, or try:`);
@@ -200,11 +192,11 @@ function printNext(terminal: Terminal, { url, resources }: Listening, options: S
   } else {
     terminal.print(`  curl -H "Authorization: Bearer ${variable}" ${base}/api`);
     terminal.print(
-      "kubectl sends tokens over https only, and so should others: --tls-cert and --tls-key, or a TLS proxy in front.",
+      "kubectl sends tokens over https only: use --tls-cert and --tls-key, or a TLS proxy.",
     );
   }
   terminal.print();
-  terminal.print("Ctrl-C ends it.");
+  terminal.print("Press Ctrl-C to stop.");
 }
 
 function verboseLogger(terminal: Terminal): Logger {
@@ -215,7 +207,7 @@ function verboseLogger(terminal: Terminal): Logger {
   return { ...consoleLogger, debug: () => {}, info: line, warn: line, error: line };
 }
 
-/** What is said where nobody asked for more: what needs somebody. */
+/** Prints errors only. */
 function quietLogger(terminal: Terminal): Logger {
   return { ...silentLogger, error: (message) => terminal.warn(oneLine(message)) };
 }
@@ -226,7 +218,7 @@ function text(fields: Readonly<Record<string, unknown>>): string {
   ).join(" ");
 }
 
-/** An error with all that led to it. */
+/** The stacks of an error and its causes. */
 function chain(error: Error): string {
   const stacks: string[] = [];
   let e: unknown = error;

@@ -1,5 +1,5 @@
 /**
- * The command line: words in, a typed command out.
+ * Parses the command line.
  * @module
  */
 
@@ -9,7 +9,7 @@ import { nearNames } from "./near_names.ts";
 import type { ClusterSource, ServeOptions } from "./serve_options.ts";
 
 /**
- * What the words of a command line ask for.
+ * A parsed command line.
  *
  * @example
  * ```ts
@@ -24,7 +24,7 @@ export type Command =
   | {
     readonly name: "serve";
     readonly verbose: boolean;
-    /** How requests are told: as lines, or as JSON. */
+    /** The format of the access log; no log by default. */
     readonly accessLog?: "line" | "json";
     readonly options: ServeOptions;
   };
@@ -65,12 +65,12 @@ type FlagName = keyof typeof FLAGS;
 const COMMANDS = ["serve", "help", "version"] as const;
 
 /**
- * Reads the words after the program's name.
+ * Parses the arguments after the program's name.
  *
- * @param args The words, such as `["serve", "--port", "8080"]`.
- * @param env The environment: `LISTWATCH_TOKEN` stands in for `--token`.
- * @throws {UsageError} A command or flag that is not known (with the nearest that is), a value that is missing or
- * wrong, or flags that contradict each other.
+ * @param args The arguments, such as `["serve", "--port", "8080"]`.
+ * @param env The environment: `LISTWATCH_TOKEN` is the default of `--token`.
+ * @throws {UsageError} An unknown command or flag (the message has the nearest known one), a missing or wrong value, or
+ * flags that contradict each other.
  *
  * @example
  * ```ts
@@ -83,7 +83,7 @@ export function parseCommandLine(
   args: readonly string[],
   env: Readonly<Record<string, string | undefined>>,
 ): Command {
-  // Not strict: parseArgs only splits the words; its own errors differ from runtime to runtime.
+  // Not strict: the error texts of parseArgs differ between runtimes.
   const { tokens } = parseArgs({ args: [...args], options: FLAGS, strict: false, tokens: true });
   const words: string[] = [];
   const values = new Map<FlagName, string[]>();
@@ -95,12 +95,12 @@ export function parseCommandLine(
     const flag: Flag = FLAGS[name];
     if (flag.type === "boolean") {
       if (token.value !== undefined) {
-        throw new UsageError(`Flag ${token.rawName} takes no value, and was given ${quote(token.value)}`);
+        throw new UsageError(`Flag ${token.rawName} takes no value, but has ${quote(token.value)}`);
       }
       values.set(name, []);
       continue;
     }
-    // `--context --port 1`: parseArgs takes the next flag for the value.
+    // In `--context --port 1`, parseArgs takes the next flag as the value.
     if (
       token.value === undefined || token.value === "" || (!token.inlineValue && token.value.startsWith("-"))
     ) {
@@ -110,7 +110,7 @@ export function parseCommandLine(
     }
     const given = values.get(name) ?? [];
     if (given.length > 0 && !flag.multiple) {
-      throw new UsageError(`Flag --${name} is given twice: ${quote(given[0])} and ${quote(token.value)}`);
+      throw new UsageError(`Flag --${name} is repeated: ${quote(given[0])} and ${quote(token.value)}`);
     }
     given.push(token.value);
     values.set(name, given);
@@ -121,7 +121,7 @@ export function parseCommandLine(
     const near = nearNames(word, COMMANDS)[0];
     throw new UsageError(
       `Unknown command ${quote(word)}: ${
-        near ? `did you mean ${near}?` : "there is serve"
+        near ? `did you mean ${near}?` : "the commands are serve, version and help."
       } See listwatch --help`,
     );
   }
@@ -129,16 +129,16 @@ export function parseCommandLine(
     return { name: "help", topic: words.includes("serve") ? "serve" : "listwatch" };
   }
   if (word === "version" || values.has("version")) return { name: "version" };
-  if (word === undefined) throw new UsageError("No command given: try listwatch serve, or listwatch --help");
+  if (word === undefined) throw new UsageError("Missing command: try listwatch serve, or listwatch --help");
   if (words.length > 1) {
     throw new UsageError(
-      `serve takes flags only, and was given ${quote(words[1])}: ` +
-        `name resources with --resource ${words.slice(1).join(",")}`,
+      `serve takes only flags, but has the argument ${quote(words[1])}: ` +
+        `resources are named with --resource ${words.slice(1).join(",")}`,
     );
   }
   const accessLog = values.get("access-log")?.[0];
   if (accessLog !== undefined && accessLog !== "line" && accessLog !== "json") {
-    throw new UsageError(`Flag --access-log takes line or json, and was given ${quote(accessLog)}`);
+    throw new UsageError(`Flag --access-log must be line or json, not ${quote(accessLog)}`);
   }
   return {
     name: "serve",
@@ -150,14 +150,14 @@ export function parseCommandLine(
 
 const EXAMPLES: Partial<Record<FlagName, string>> = {
   kubeconfig: "--kubeconfig ~/.kube/config",
-  context: "--context NAME, one that `kubectl config get-contexts` lists",
+  context: "--context NAME, which `kubectl config get-contexts` lists",
   resource: "--resource pods,nodes,deployments.apps",
   namespace: "--namespace default",
   host: "--host 127.0.0.1",
-  port: "--port 8787, or --port 0 for any free one",
-  token: "--token TEXT, which readers must then present",
+  port: "--port 8787, or --port 0 for any free port",
+  token: "--token TEXT, which readers must present",
   seed: "--seed 42",
-  "token-file": "--token-file FILE, which holds the token that readers must present",
+  "token-file": "--token-file FILE, which contains the token that readers must present",
   "reader-namespaces": "--reader-namespaces shop,blog",
   "reader-resources": "--reader-resources pods,deployments.apps",
   "allow-host": "--allow-host cache.example.com",
@@ -179,19 +179,19 @@ function serveOptions(
   env: Readonly<Record<string, string | undefined>>,
 ): ServeOptions {
   const value = (name: FlagName): string | undefined => values.get(name)?.[0];
-  const list = (name: FlagName, what = "nothing"): string[] | undefined => {
+  const list = (name: FlagName): string[] | undefined => {
     const given = values.get(name);
     const items = given?.flatMap((text) => text.split(",")).map((item) => item.trim()).filter((item) =>
       item !== ""
     );
-    if (items?.length === 0) throw new UsageError(`Flag --${name} names ${what}: ${EXAMPLES[name]}`);
+    if (items?.length === 0) throw new UsageError(`Flag --${name} has an empty list: ${EXAMPLES[name]}`);
     return items;
   };
   const [kubeconfig, context] = [value("kubeconfig"), value("context")];
   const real = kubeconfig !== undefined || context !== undefined;
   if (real && values.has("seed")) {
     throw new UsageError(
-      "Flag --seed is for the embedded cluster, and --kubeconfig or --context asks for a real one",
+      "Flag --seed is only for the embedded cluster: remove it, or --kubeconfig and --context",
     );
   }
   const source: ClusterSource = real
@@ -199,7 +199,7 @@ function serveOptions(
     : { kind: "embedded", seed: integer("seed", value("seed"), 0, 2 ** 32 - 1) };
   return {
     source,
-    resources: list("resource", "no resource"),
+    resources: list("resource"),
     namespace: value("namespace"),
     host: value("host"),
     port: integer("port", value("port"), 0, 65_535),
@@ -222,7 +222,7 @@ function serveOptions(
   };
 }
 
-/** What is not said is left out. */
+/** The options without those that are undefined. */
 function definedOnly<T extends object>(options: T): Partial<T> {
   return Object.fromEntries(Object.entries(options).filter(([, value]) => value !== undefined)) as Partial<T>;
 }
@@ -232,7 +232,7 @@ function integer(name: FlagName, text: string | undefined, min: number, max: num
   const number = /^[0-9]{1,10}$/.test(text) ? Number(text) : NaN;
   if (!(number >= min && number <= max)) {
     throw new UsageError(
-      `Flag --${name} needs a whole number from ${min} to ${max}, and was given ${quote(text)}`,
+      `Flag --${name} must be a whole number from ${min} to ${max}, not ${quote(text)}`,
     );
   }
   return number;

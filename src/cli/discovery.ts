@@ -1,12 +1,12 @@
 /**
- * Which resources an API server has.
+ * Discovers the resources of an API server.
  * @module
  */
 
 import type { Cluster } from "../client/cluster.ts";
 import type { ApiResource } from "../protocol/api_resource.ts";
 
-/** One resource in one version, as a server's discovery tells it. */
+/** One resource in one version, from the discovery documents. */
 export interface DiscoveredResource extends ApiResource {
   readonly singularName: string;
   readonly shortNames: readonly string[];
@@ -14,14 +14,14 @@ export interface DiscoveredResource extends ApiResource {
   readonly verbs: readonly string[];
 }
 
-/** What discovery found. */
+/** The result of {@linkcode discover}. */
 export interface Discovery {
   /**
-   * Core group first, then the groups in the server's order; in a group the preferred version first.
-   * So the first match is the one that kubectl takes.
+   * The core group first, then the groups in the server's order; in a group, the preferred version first.
+   * kubectl takes the first match, too.
    */
   readonly resources: readonly DiscoveredResource[];
-  /** Group versions that did not answer: an aggregated API server that is down, as a rule. */
+  /** Group versions without a response; usually an aggregated API server is down. */
   readonly unavailable: readonly string[];
 }
 
@@ -29,11 +29,11 @@ const AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDisco
   "application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList,application/json";
 
 /**
- * Asks an API server for its resources: with two requests where it has aggregated discovery, else with one more per
- * group version.
+ * Discovers the resources of an API server: with two requests if it has aggregated discovery, else with one more for
+ * each group version.
  *
  * @throws {StatusError} The server refused `/api` or `/apis`.
- * @throws {NetworkError} No answer came.
+ * @throws {NetworkError} The server did not respond.
  */
 export async function discover(cluster: Pick<Cluster, "request">, signal?: AbortSignal): Promise<Discovery> {
   const get = (path: string): Promise<unknown> =>
@@ -47,7 +47,7 @@ export async function discover(cluster: Pick<Cluster, "request">, signal?: Abort
     if (kind === "APIGroupDiscoveryList") readAggregated(items ?? [], resources, unavailable);
     else plain.push(...groupVersions(answer as PlainGroups));
   }
-  // In the order of `plain`, whichever answers first.
+  // In the order of `plain`, not of the responses.
   const answers = await Promise.allSettled(
     plain.map((groupVersion) =>
       get(groupVersion.includes("/") ? `/apis/${groupVersion}` : `/api/${groupVersion}`)
@@ -142,7 +142,7 @@ function readPlain(groupVersion: string, answer: PlainResources, resources: Disc
   const group = slash < 0 ? "" : groupVersion.slice(0, slash);
   const version = groupVersion.slice(slash + 1);
   for (const resource of answer.resources ?? []) {
-    // "pods/status" and its like are subresources.
+    // Subresources, such as "pods/status".
     if (resource.name.includes("/")) continue;
     resources.push({
       group,

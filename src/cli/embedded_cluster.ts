@@ -1,5 +1,5 @@
 /**
- * The cluster that this program brings along: an API server in memory, and the life in it.
+ * The embedded cluster: an in-memory API server, and a simulated cluster that changes its objects.
  * @module
  */
 
@@ -17,14 +17,14 @@ export interface EmbeddedClusterOptions {
   readonly seed: number;
 }
 
-/** An API server, and what lets its cluster live. */
+/** An API server with a simulated cluster. */
 export interface EmbeddedCluster {
   readonly server: InMemoryApiServer;
-  /** Lets it live until the signal is aborted; the server is closed then. */
+  /** Changes the cluster until the signal is aborted, then closes the server. */
   run(signal: AbortSignal): Promise<void>;
 }
 
-/** What the embedded cluster holds: the resources that are reflected when none are named. */
+/** The resources of the embedded cluster; reflected by default. */
 export const EMBEDDED_RESOURCES: readonly string[] = [
   "namespaces",
   "nodes",
@@ -36,7 +36,7 @@ export const EMBEDDED_RESOURCES: readonly string[] = [
   "events",
 ];
 
-/** Makes the cluster with its whole population; it stands still until it is run. */
+/** Makes the cluster with all its objects; nothing changes until it is run. */
 export function newEmbeddedCluster(options: EmbeddedClusterOptions): EmbeddedCluster {
   const { clock, seed } = options;
   const random = seededRandom(seed);
@@ -68,12 +68,12 @@ const RESOURCES: Readonly<Record<string, string>> = {
   Event: "v1/events",
 };
 
-/** Writes the changes of a living cluster to an API server in memory. */
+/** Writes the changes of a living cluster to an in-memory API server. */
 export class ServerWriter implements ClusterWriter {
   readonly #server: InMemoryApiServer;
   readonly #ending = new Map<string, Promise<void>>();
 
-  /** Makes a writer to this server, which must delete pods gracefully. */
+  /** @param server Must delete pods gracefully. */
   constructor(server: InMemoryApiServer) {
     this.#server = server;
   }
@@ -83,7 +83,7 @@ export class ServerWriter implements ClusterWriter {
     this.#server.create(RESOURCES[object.kind], object);
   }
 
-  /** Replaces an object; one that has a deletionTimestamp is deleted gracefully first, soon after this call. */
+  /** Replaces an object; one with a deletionTimestamp is first deleted gracefully, after this call. */
   update(object: ClusterObject): void {
     const { uid, deletionTimestamp } = object.metadata;
     if (!deletionTimestamp) {
@@ -93,22 +93,22 @@ export class ServerWriter implements ClusterWriter {
     }
   }
 
-  /** Takes an object away at once. */
+  /** Deletes an object at once. */
   delete(object: ClusterObject): void {
     const wasEnding = this.#ending.delete(object.metadata.uid ?? "");
-    // A pod that was on no node yet had nothing to end: it was gone when it was told to.
+    // The server deletes a pod without a node at once.
     if (wasEnding && this.#server.get(RESOURCES[object.kind], object) === undefined) return;
     this.#server.delete(RESOURCES[object.kind], object);
   }
 
-  /** Resolves when no write is under way. */
+  /** Resolves when no write is pending. */
   async idle(): Promise<void> {
     await Promise.all(this.#ending.values());
   }
 
   /**
-   * No client can write a deletionTimestamp: the server sets it when a pod is deleted over HTTP and given time. What
-   * the pod looks like while it ends comes after that. Fails only when the server is closed, or the pod gone, first.
+   * Only the server sets a deletionTimestamp, for a DELETE request with a grace period. The terminating state of the pod
+   * is written after that. Rejects only when the server is closed, or the pod deleted, first.
    */
   async #end(pod: ClusterObject): Promise<void> {
     const { name, namespace, deletionGracePeriodSeconds } = pod.metadata;

@@ -1,5 +1,5 @@
 /**
- * What the command line says when it cannot do what it was asked: one line, and an exit code.
+ * The errors of the command line: one line of text and an exit code.
  * @module
  */
 
@@ -9,7 +9,7 @@ import { CacheError, errorMessage } from "../util/errors.ts";
 import { visibleText } from "../util/visible_text.ts";
 
 /**
- * A command could not be carried out. The message is one line that says what, where, and what to do.
+ * A command failed. The message is one line: what failed, where, and what to do.
  *
  * @example
  * ```ts
@@ -19,7 +19,7 @@ import { visibleText } from "../util/visible_text.ts";
  * ```
  */
 export class CommandError extends CacheError {
-  /** What the process should end with: 1, or 2 for a {@linkcode UsageError}. */
+  /** The exit code of the process: 1, or 2 for a {@linkcode UsageError}. */
   readonly exitCode: 1 | 2 = 1;
 
   /** Makes an error of one line. */
@@ -50,18 +50,18 @@ export class UsageError extends CommandError {
   }
 }
 
-/** Where a request went, for the words of an error about it. */
+/** The server of a request, for error texts. */
 export interface ServerName {
   /** The server's URL. */
   readonly server: string;
-  /** The kubeconfig context that named it, if one did. */
+  /** The kubeconfig context, if it comes from one. */
   readonly context?: string;
 }
 
 /**
- * Puts a failed request to a cluster's API server into one line: what failed, with which answer, and what to do.
+ * Describes a failed request to a cluster's API server in one line: what failed, the response, and what to do.
  *
- * @param what The attempt as a clause, such as `list pods`.
+ * @param what The operation, such as `list pods`.
  */
 export function explainServerError(error: unknown, what: string, name: ServerName): CommandError {
   if (error instanceof CommandError) return error;
@@ -73,19 +73,19 @@ export function explainServerError(error: unknown, what: string, name: ServerNam
     const message = refused.status.message || refused.message;
     if (httpStatus === 401) {
       return new CommandError(
-        `Cannot ${what} at ${where}: it answered 401 Unauthorized. The credentials are missing, wrong or expired: ` +
-          `try \`${kubectl} get --raw /version\`, and log in again`,
+        `Cannot ${what} at ${where}: 401 Unauthorized. The credentials are missing, wrong or expired: ` +
+          `try \`${kubectl} get --raw /version\`, then log in again`,
         { cause: error },
       );
     }
     if (httpStatus === 403) {
       return new CommandError(
-        `Cannot ${what} at ${where}: it answered 403 Forbidden: ${message}. ` +
-          `Ask for the right to get, list and watch, or choose other resources with --resource or --namespace`,
+        `Cannot ${what} at ${where}: 403 Forbidden: ${message}. ` +
+          `The user needs the verbs get, list and watch; or choose others with --resource or --namespace`,
         { cause: error },
       );
     }
-    return new CommandError(`Cannot ${what} at ${where}: it answered ${httpStatus} ${message}`, {
+    return new CommandError(`Cannot ${what} at ${where}: ${httpStatus} ${message}`, {
       cause: error,
     });
   }
@@ -93,7 +93,7 @@ export function explainServerError(error: unknown, what: string, name: ServerNam
   if (network !== undefined || error instanceof TypeError) {
     return new CommandError(
       `Cannot reach ${where}: ${networkReason(error, network)}. ` +
-        `Check that the server runs and the address is right, then start again`,
+        `Check that the server runs and that the address is right`,
       { cause: error },
     );
   }
@@ -102,18 +102,18 @@ export function explainServerError(error: unknown, what: string, name: ServerNam
 
 const NETWORK_CAUSES: readonly (readonly [RegExp, string])[] = [
   [/ECONNREFUSED|connection refused|ConnectionRefused/i, "connection refused"],
-  [/ENOTFOUND|EAI_AGAIN|dns error|getaddrinfo|failed to lookup/i, "there is no host of that name"],
-  [/ECONNRESET|connection reset/i, "the connection was reset"],
-  [/ETIMEDOUT|timed out|TimeoutError/i, "no answer in time"],
+  [/ENOTFOUND|EAI_AGAIN|dns error|getaddrinfo|failed to lookup/i, "no such host"],
+  [/ECONNRESET|connection reset/i, "connection reset"],
+  [/ETIMEDOUT|timed out|TimeoutError/i, "timeout"],
   [
     /UNABLE_TO_VERIFY|UNABLE_TO_GET_ISSUER|SELF_SIGNED|UnknownIssuer|self.signed|unknown authority/i,
-    "its certificate is not signed by the authority that the kubeconfig names",
+    "its certificate is not signed by the kubeconfig's certificate authority",
   ],
   [/CERT_HAS_EXPIRED|certificate.{0,64}expired/i, "its certificate has expired"],
-  [/ALTNAME_INVALID|NotValidForName/i, "its certificate is for another host name"],
+  [/ALTNAME_INVALID|NotValidForName/i, "its certificate is for another host"],
 ];
 
-/** Every runtime words a failed connection in its own way, some only in a cause: looks through all of them. */
+/** The reason of a failed connection; runtimes word it differently, some only in a cause. */
 function networkReason(error: unknown, network: NetworkError | undefined): string {
   const texts: string[] = [];
   let e: unknown = error;
@@ -123,27 +123,27 @@ function networkReason(error: unknown, network: NetworkError | undefined): strin
   }
   const all = texts.map((text) => text.slice(0, 1024)).join(" ");
   for (const [pattern, words] of NETWORK_CAUSES) if (pattern.test(all)) return words;
-  // The innermost says what happened; the others say again what was tried.
+  // The innermost error has the reason; the others repeat the operation.
   return texts[texts.length - 2] || network?.message || errorMessage(error);
 }
 
-/** Puts a failure to listen into one line. */
+/** Describes a failure to listen in one line. */
 export function explainListenError(error: unknown, host: string, port: number): CommandError {
   const code = error instanceof ListenError ? error.code : "";
   if (code === "AddressInUse") {
     return new CommandError(
-      `Port ${port} on ${host} is in use: choose another with --port, or any free one with --port 0`,
+      `Port ${port} on ${host} is in use: choose another with --port, or --port 0 for any free port`,
       { cause: error },
     );
   }
   if (code === "PermissionDenied") {
-    return new CommandError(`Not allowed to listen on port ${port}: choose one from 1024 up with --port`, {
+    return new CommandError(`Not allowed to listen on port ${port}: choose a port from 1024 with --port`, {
       cause: error,
     });
   }
   if (code === "AddressNotAvailable") {
     return new CommandError(
-      `Cannot listen on ${host}: it is no address of this machine; --host 127.0.0.1 is`,
+      `Cannot listen on ${host}: it is not an address of this machine; try --host 127.0.0.1`,
       { cause: error },
     );
   }
@@ -152,16 +152,16 @@ export function explainListenError(error: unknown, host: string, port: number): 
 
 const BRIEF: Readonly<Record<string, string>> = {
   ConnectionRefused: "connection refused",
-  ConnectionReset: "the connection was reset",
-  UnexpectedEOF: "the connection ended in the middle of an answer",
-  // Of credentials a code is enough for whoever looks; what is wrong with them stands in the log.
+  ConnectionReset: "connection reset",
+  UnexpectedEOF: "the connection ended in the middle of a response",
+  // Only the code: readers of the page see it, and the log has the details.
   Credentials: "the credentials cannot be used (Credentials)",
   Kubeconfig: "the credentials cannot be read (Kubeconfig)",
-  Unauthorized: "the server does not take the credentials (Unauthorized)",
+  Unauthorized: "the server refuses the credentials (Unauthorized)",
 };
 const BRIEF_LENGTH = 200;
 
-/** What went wrong last with a reflector, in few words: runtimes add URLs and layers of causes to a refused connection. */
+/** A short text for a reflector's last error: runtimes add URLs and causes to a refused connection. */
 export function briefReason(error: { readonly message: string; readonly code: string }): string {
   const known = BRIEF[error.code];
   if (known !== undefined) return known;
@@ -169,10 +169,10 @@ export function briefReason(error: { readonly message: string; readonly code: st
   return line.length > BRIEF_LENGTH ? `${line.slice(0, BRIEF_LENGTH - 1)}…` : line;
 }
 
-/** The exit code and the one line for anything thrown. */
+/** The exit code and the line for any thrown value. */
 export function explainError(error: unknown): { readonly line: string; readonly exitCode: 1 | 2 } {
   const exitCode = error instanceof CommandError ? error.exitCode : 1;
-  return { line: oneLine(errorMessage(error)) || "failed for an unknown reason", exitCode };
+  return { line: oneLine(errorMessage(error)) || "unknown error", exitCode };
 }
 
 /** A name in quotes, with control characters escaped. */
@@ -180,12 +180,12 @@ export function quote(text: string): string {
   return visibleText(JSON.stringify(text), LONGEST_LINE);
 }
 
-// Nobody reads more in a line, and what is said here may come from anywhere.
+// Texts may come from servers and files.
 const LONGEST_LINE = 1024;
 
 /**
- * Text without line ends and control characters, the first 1,024 characters of it: what a server or a file said must not
- * draw on the terminal.
+ * The first 1,024 characters of a text without line ends and control characters: text of a server or a file must not
+ * control the terminal.
  */
 export function oneLine(text: string): string {
   const lines = text.slice(0, LONGEST_LINE).split(/[\r\n]/).map((line) => line.trim());

@@ -1,5 +1,5 @@
 /**
- * The entry of the command line program: `deno run -A src/cli/main.ts serve`. The npm package has it as `listwatch`.
+ * The entry point of the command line program: `deno run -A src/cli/main.ts serve`; `listwatch` in the npm package.
  *
  * @module
  */
@@ -7,5 +7,5 @@
 import process from "node:process";
 import { main } from "./command.ts";
 
-// The exit is explicit: a connection that somebody keeps alive must not hold the program.
+// Explicit, as a connection that is kept alive would keep the process running.
 process.exit(await main(process.argv.slice(2)));

@@ -1,12 +1,12 @@
 /**
- * The command line program as a library: `serve` a cluster's state from a program of your own, or run `main`.
+ * The command line program as a library: `serve` a cluster's state from your own program, or run `main`.
  *
  * For Deno, Node and Bun.
  *
  * @example
  * ```ts
  * import { serve } from "@listwatch/cache/cli";
- * await using served = await serve({ port: 0 }); // a small living cluster; name yours with `source`
+ * await using served = await serve({ port: 0 }); // a small simulated cluster; `source` selects a real one
  * console.log(served.url);
  * ```
  *

@@ -1,11 +1,11 @@
 /**
- * "Did you mean": the known names nearest to a mistyped one.
+ * Finds the known names that are nearest to a mistyped one.
  * @module
  */
 
 /**
- * The known names that are likely meant by `name`: few letters differ, or one holds the other. Best first, at most
- * `limit` (3 by default). Costs |name| x |known name| per known name.
+ * The known names that are similar to `name`: few letters differ, or one contains the other. Best first, at most `limit`
+ * (3 by default). Costs |name| x |known name| per known name.
  */
 export function nearNames(name: string, known: Iterable<string>, limit: number = 3): string[] {
   const wanted = name.toLowerCase();
@@ -28,7 +28,7 @@ export function nearNames(name: string, known: Iterable<string>, limit: number =
   return found.slice(0, limit).map((candidate) => candidate.name);
 }
 
-/** Insertions, deletions, replacements and swaps of neighbours that turn one text into the other. */
+/** The number of insertions, deletions, replacements and swaps of neighbours (Damerau-Levenshtein distance). */
 function editDistance(a: string, b: string): number {
   let beforeLast: number[] = [];
   let last: number[] = Array.from({ length: b.length + 1 }, (_, j) => j);

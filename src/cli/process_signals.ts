@@ -1,33 +1,33 @@
 /**
- * Ctrl-C.
+ * SIGINT (Ctrl-C) and SIGTERM.
  * @module
  */
 
 import process from "node:process";
 import { realClock, type TimerHandle } from "../util/clock.ts";
 
-/** A clean end takes some milliseconds; whoever pressed Ctrl-C waits no longer than this. */
+/** A clean stop takes some milliseconds; after this time the process is ended. */
 const STOP_LIMIT_MS = 900;
-/** What a shell reports of a program that was ended by SIGINT. */
+/** The exit code that shells give to a program ended by SIGINT. */
 const EXIT_FORCED = 130;
 
-/** What {@linkcode listenForSignals} returns. */
+/** The result of {@linkcode listenForSignals}. */
 export interface ProcessSignals {
   /** Aborted by the first SIGINT or SIGTERM. */
   readonly signal: AbortSignal;
-  /** Stops listening: from then on the signals do what they do by default. */
+  /** Restores the default behaviour of the signals. */
   release(): void;
 }
 
 /**
- * Turns the first SIGINT or SIGTERM of this process into an abort; further ones change nothing. An end that takes longer
- * than it may is forced.
+ * Turns the first SIGINT or SIGTERM of this process into an abort; further ones are ignored. If the stop takes too long,
+ * the process exits.
  */
 export function listenForSignals(): ProcessSignals {
   const controller = new AbortController();
   let timer: TimerHandle | undefined;
   const listener = (): void => {
-    // Task runners pass on the Ctrl-C that the terminal has sent to everybody: one comes as two.
+    // The terminal sends Ctrl-C to every process, and task runners forward it: it arrives twice.
     if (controller.signal.aborted) return;
     timer = realClock.setTimeout(() => process.exit(EXIT_FORCED), STOP_LIMIT_MS);
     controller.abort();

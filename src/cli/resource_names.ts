@@ -1,5 +1,5 @@
 /**
- * The names that people type for resources, resolved as kubectl does.
+ * Resolves the names of resources as kubectl does.
  * @module
  */
 
@@ -8,7 +8,7 @@ import type { DiscoveredResource, Discovery } from "./discovery.ts";
 import { quote, UsageError } from "./errors.ts";
 import { nearNames } from "./near_names.ts";
 
-/** The resources that are reflected when none are named; those the server does not have are left out. */
+/** The resources that are reflected by default; those that the server does not have are skipped. */
 export const DEFAULT_RESOURCES: readonly string[] = [
   "namespaces",
   "nodes",
@@ -21,21 +21,21 @@ export const DEFAULT_RESOURCES: readonly string[] = [
   "configmaps",
 ];
 
-/** What {@linkcode resolveResources} considers. */
+/** Options of {@linkcode resolveResources}. */
 export interface ResolveOptions {
-  /** Lets Secrets be named; `false` by default. */
+  /** Allows Secrets; `false` by default. */
   readonly allowSecrets?: boolean;
 }
 
 /**
- * Resolves names to resources of the server, in the order given, each resource once.
+ * Resolves names to resources of the server, in the order of the names, each resource once.
  *
  * A name is a plural, singular, short name or kind, in any case (`pods`, `pod`, `po`, `Pod`), optionally followed by
  * `.group` or `.version.group` (`deployments.apps`, `deploy.v1.apps`), or `group/version/resource`, or a category
- * (`all`). Where several groups have the name, the core group wins, then the server's order, as with kubectl.
+ * (`all`). If several groups have the name, the first one in the order of {@linkcode Discovery} is taken, as by kubectl.
  *
- * @throws {UsageError} No resource has the name (with the nearest that do), it cannot be listed and watched, or it is
- * Secrets without `allowSecrets`.
+ * @throws {UsageError} No resource has the name (the message has the nearest ones), it cannot be listed and watched, or
+ * it is Secrets without `allowSecrets`.
  */
 export function resolveResources(
   names: readonly string[],
@@ -47,8 +47,8 @@ export function resolveResources(
     for (const resource of resolve(name, discovery)) {
       if (isSecrets(resource) && !options.allowSecrets) {
         throw new UsageError(
-          "Secrets are not served unless you say so: add --allow-secrets, and mind that whoever reaches this " +
-            "server can then read them",
+          "Secrets are refused by default: pass --allow-secrets, and note that every reader of this server can then " +
+            "read them",
         );
       }
       resolved.set(formatResource(resource), resource);
@@ -73,10 +73,8 @@ function resolve(name: string, discovery: Discovery): DiscoveredResource[] {
   if (resource !== undefined) {
     if (isWatchable(resource)) return [resource];
     throw new UsageError(
-      `Resource ${quote(name)} (${
-        formatResource(resource)
-      }) cannot be listed and watched: the server offers ` +
-        (resource.verbs.join(", ") || "no verbs"),
+      `Resource ${quote(name)} (${formatResource(resource)}) cannot be listed and watched: its verbs are ` +
+        (resource.verbs.join(", ") || "none"),
     );
   }
   const category = name.toLowerCase();
@@ -92,7 +90,7 @@ function unknownResource(name: string, { resources, unavailable }: Discovery): U
   );
   const dot = name.indexOf(".");
   const bare = dot < 0 ? name : name.slice(0, dot);
-  // The name may be right and the group wrong.
+  // The group may be wrong and the name right.
   const near = watchable.filter((r) => names(r).includes(bare.toLowerCase())).map(formatGroupResource);
   for (const candidate of nearNames(bare, known, 6)) {
     const resource = find(candidate, watchable);
@@ -101,8 +99,8 @@ function unknownResource(name: string, { resources, unavailable }: Discovery): U
   const nearest = [...new Set(near)].slice(0, 4);
   const hint = nearest.length > 0
     ? `did you mean ${nearest.join(", ")}?`
-    : "`kubectl api-resources --verbs=list,watch` lists those it has";
-  const down = unavailable.length > 0 ? ` (${unavailable.join(", ")} did not answer)` : "";
+    : "`kubectl api-resources --verbs=list,watch` lists its resources";
+  const down = unavailable.length > 0 ? ` (${unavailable.join(", ")} did not respond)` : "";
   return new UsageError(`The server has no resource ${quote(name)}: ${hint}${down}`);
 }
 
@@ -118,7 +116,7 @@ function find(name: string, resources: readonly DiscoveredResource[]): Discovere
   const bare = text.slice(0, dot);
   const rest = text.slice(dot + 1);
   const named = resources.filter((r) => names(r).includes(bare));
-  // As kubectl: first as resource.version.group, then as resource.group.
+  // As kubectl: resource.version.group first, then resource.group.
   return named.find((r) => rest === `${r.version}.${r.group}` || rest === `${r.version}.`) ??
     named.find((r) => r.group === rest);
 }
@@ -127,7 +125,7 @@ function names(resource: DiscoveredResource): string[] {
   return [resource.resource, resource.singularName, resource.kind.toLowerCase(), ...resource.shortNames];
 }
 
-/** Each resource of a group once, in the version that comes first. */
+/** Each resource of a group once, in its first version. */
 function firstVersions(resources: readonly DiscoveredResource[]): DiscoveredResource[] {
   const seen = new Map<string, DiscoveredResource>();
   for (const resource of resources) {

@@ -1,5 +1,5 @@
 /**
- * What `serve` can be told.
+ * The options and steps of `serve`.
  * @module
  */
 
@@ -8,7 +8,7 @@ import type { Logger } from "../util/logger.ts";
 import type { AccessLogEntry } from "./access_log.ts";
 
 /**
- * Which cluster to reflect: the small living one that this program brings along, or the one that a kubeconfig names.
+ * Which cluster to reflect: the small simulated one in this process, or the one of a kubeconfig.
  *
  * @example
  * ```ts
@@ -20,19 +20,19 @@ import type { AccessLogEntry } from "./access_log.ts";
 export type ClusterSource =
   | {
     readonly kind: "embedded";
-    /** The seed of everything random in it; 1 by default, so that every start looks alike. */
+    /** The seed of its random choices; 1 by default, so that every start is alike. */
     readonly seed?: number;
   }
   | {
     readonly kind: "kubeconfig";
-    /** The file; by default those of the `KUBECONFIG` variable, else `~/.kube/config`. */
+    /** The file; by default the files in the `KUBECONFIG` variable, else `~/.kube/config`. */
     readonly path?: string;
-    /** The context; the file's current one by default. */
+    /** The context; the current one by default. */
     readonly context?: string;
   };
 
 /**
- * Options of {@linkcode serve}. Every one may be left out: the embedded cluster, at `http://127.0.0.1:8787`.
+ * Options of {@linkcode serve}. All are optional; the default is the embedded cluster at `http://127.0.0.1:8787`.
  *
  * @example
  * ```ts
@@ -49,55 +49,55 @@ export interface ServeOptions {
   /** The cluster; the embedded one by default. */
   readonly source?: ClusterSource;
   /**
-   * The resources to reflect, by the names that kubectl knows: plural, singular, short name or kind, with a version
-   * and group if need be (`deploy`, `deployments.apps`, `deployments.v1.apps`). By default the usual ones.
+   * The resources to reflect, by the names that kubectl accepts: plural, singular, short name or kind, optionally with
+   * version and group (`deploy`, `deployments.apps`, `deployments.v1.apps`). By default the most common ones.
    */
   readonly resources?: readonly string[];
-  /** Only this namespace's objects (and those of resources that have no namespace); all of them by default. */
+  /** The only namespace to reflect; all by default. Cluster-scoped resources are not affected. */
   readonly namespace?: string;
   /** The address to listen on; `127.0.0.1` by default. */
   readonly host?: string;
-  /** The port to listen on; 8787 by default, 0 for any free one. */
+  /** The port to listen on; 8787 by default, 0 for any free port. */
   readonly port?: number;
-  /** What readers must present as a bearer token (a browser asks for it as a password); none by default. */
+  /** The bearer token of readers, 16 characters or more; none by default. A browser asks for it as a password. */
   readonly token?: string;
-  /** A file that holds the token instead; it is read again about every minute. */
+  /** A file with the token instead; it is read again about every minute. */
   readonly tokenFile?: string;
   /**
-   * Asks readers for tokens of the reflected cluster (`TokenReview`), and lets each read what the cluster's own RBAC lets
-   * them read (`SubjectAccessReview`); `false` by default. The page is for whoever may list all that is reflected.
+   * Authenticates readers by tokens of the reflected cluster (`TokenReview`), and authorizes them by its RBAC
+   * (`SubjectAccessReview`); `false` by default. The page then needs the right to list everything that is reflected.
    */
   readonly clusterRbac?: boolean;
-  /** The only namespaces that may be read; all by default. The page, which shows all, is then for nobody. */
+  /** The only namespaces that may be read; all by default. The page, which shows all of them, is refused then. */
   readonly readerNamespaces?: readonly string[];
-  /** With `readerNamespaces`: the only resources that may be read, by the names that {@linkcode Served.resources} has. */
+  /** With `readerNamespaces`: the only resources that may be read, by the names in {@linkcode Served.resources}. */
   readonly readerResources?: readonly string[];
-  /** The names by which readers may call this server where no token is asked for, besides addresses and `host`. */
+  /** Host names of requests that need no token, besides loopback, addresses and `host`; none by default. */
   readonly allowedHosts?: readonly string[];
-  /** Serves over TLS with this certificate, a PEM file that is read again when it changes; plain HTTP by default. */
+  /** Serves over TLS with this certificate, a PEM file that is reloaded when it changes; plain HTTP by default. */
   readonly tlsCert?: string;
-  /** The file of the certificate's key. */
+  /** The file of the certificate's private key. */
   readonly tlsKey?: string;
-  /** Is told every request when its answer has ended; nobody by default. */
+  /** Receives every request when its response has ended. */
   readonly accessLog?: (entry: AccessLogEntry) => void;
-  /** Fields that are not held, and so not served, such as `spec.containers[].env`; none by default. */
+  /** Fields that are neither stored nor served, such as `spec.containers[].env`; none by default. */
   readonly drop?: readonly string[];
-  /** Lets anyone who reaches a `host` beyond this machine read without a token; `false` by default. */
+  /** Allows a `host` other than loopback without a token: everyone who can reach it may read; `false` by default. */
   readonly allowAnonymous?: boolean;
-  /** Lets Secrets be among `resources`; `false` by default. */
+  /** Allows Secrets among `resources`; `false` by default. */
   readonly allowSecrets?: boolean;
-  /** Ends everything; the promise of {@linkcode Served.finished} then resolves. */
+  /** Stops everything; {@linkcode Served.finished} then resolves. */
   readonly signal?: AbortSignal;
-  /** Is told what happens, step by step; nobody by default. */
+  /** Receives each step. */
   readonly onStep?: (step: ServeStep) => void;
-  /** Where the parts below report; nowhere by default. */
+  /** Receives warnings and errors of the parts; none by default. */
   readonly logger?: Logger;
-  /** Where time comes from; the system's clock by default. */
+  /** The clock; the system's by default. */
   readonly clock?: Clock;
 }
 
 /**
- * What {@linkcode serve} tells while it starts and runs, in this order.
+ * A step of {@linkcode serve} while it starts and runs, in this order.
  *
  * @example
  * ```ts
@@ -109,29 +109,29 @@ export interface ServeOptions {
  * ```
  */
 export type ServeStep =
-  /** The cluster answered. */
+  /** The cluster responded. */
   | { readonly type: "connected"; readonly cluster: string; readonly server: string }
-  /** Default resources are left out, as the server refuses to list them. */
+  /** Default resources were skipped, as the server refuses to list them. */
   | { readonly type: "skipped"; readonly resources: readonly string[] }
-  /** Readers are answered from now on; nothing may have synced yet. */
+  /** The server listens; the first lists may be incomplete. */
   | {
     readonly type: "listening";
     readonly url: string;
     readonly resources: readonly string[];
-    /** Who may read, in words. */
+    /** Who may read, as text for people. */
     readonly access: string;
   }
-  /** The first lists go on. Told often; `remaining` where the server says so. */
+  /** Progress of the first lists; reported often. */
   | { readonly type: "syncing"; readonly progress: readonly SyncProgress[] }
-  /** Every resource holds its whole first list. */
+  /** Every resource has its first list. */
   | { readonly type: "synced"; readonly objects: number; readonly durationMs: number }
-  /** A resource (and maybe others) cannot be read at present, and why; it is tried again until it can. */
+  /** A resource, and perhaps others, cannot be read at present; it is retried until it can. */
   | { readonly type: "trouble"; readonly resource: string; readonly message: string }
-  /** Every resource is read again; `resource` is the last that was not. */
+  /** No resource fails any more; `resource` is the last one that did. */
   | { readonly type: "recovered"; readonly resource: string };
 
 /**
- * How far one resource's first list has come.
+ * The progress of one resource's first list.
  *
  * @example
  * ```ts
@@ -143,5 +143,6 @@ export interface SyncProgress {
   readonly resource: string;
   readonly synced: boolean;
   readonly items: number;
+  /** The number of items to come, if the server reports it. */
   readonly remaining?: number;
 }

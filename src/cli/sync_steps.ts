@@ -1,5 +1,5 @@
 /**
- * What is worth telling about informers while they sync and run.
+ * Reports the progress and outages of informers.
  * @module
  */
 
@@ -9,25 +9,24 @@ import type { ReflectedResource } from "./dashboard/reflected_resource.ts";
 import { briefReason } from "./errors.ts";
 import type { ServeStep, SyncProgress } from "./serve_options.ts";
 
-// One failed try is an API server that restarts; it is not worth a line.
+// A single failed attempt, such as while an API server restarts, is not reported.
 const TRIES_BEFORE_TROUBLE = 2;
 
 /**
- * Tells the steps `syncing`, `synced`, `trouble` and `recovered` of informers that are about to run.
+ * Reports the steps `syncing`, `synced`, `trouble` and `recovered` of informers that will run.
  *
- * An outage is one trouble, however many resources suffer of it: it is told once per kind of error, and over when every
- * resource is read again.
+ * An outage is reported once per error code for all resources together, and is over when no resource fails.
  *
- * @returns How to stop.
+ * @returns A function that stops the reports.
  */
-export function tellSteps(
+export function reportSteps(
   resources: readonly ReflectedResource[],
   clock: Clock,
-  tell: (step: ServeStep) => void,
+  report: (step: ServeStep) => void,
 ): () => void {
   const startMs = monotonicNow(clock);
   const inTrouble = new Set<ReflectedResource>();
-  const told = new Set<string>();
+  const reported = new Set<string>();
   let isOver = false;
   let isSynced = false;
 
@@ -42,16 +41,16 @@ export function tellSteps(
       };
     });
   const onStatus = (resource: ReflectedResource, status: ReflectorStatus): void => {
-    if (!isSynced) tell({ type: "syncing", progress: progress() });
+    if (!isSynced) report({ type: "syncing", progress: progress() });
     const { outage, lastError } = status;
     if (outage !== undefined && outage.failedTries >= TRIES_BEFORE_TROUBLE && lastError !== undefined) {
       inTrouble.add(resource);
-      if (told.has(lastError.code)) return;
-      told.add(lastError.code);
-      tell({ type: "trouble", resource: resource.name, message: briefReason(lastError) });
+      if (reported.has(lastError.code)) return;
+      reported.add(lastError.code);
+      report({ type: "trouble", resource: resource.name, message: briefReason(lastError) });
     } else if (outage === undefined && inTrouble.delete(resource) && inTrouble.size === 0) {
-      told.clear();
-      tell({ type: "recovered", resource: resource.name });
+      reported.clear();
+      report({ type: "recovered", resource: resource.name });
     }
   };
   const unlisten = resources.map((resource) =>
@@ -61,9 +60,9 @@ export function tellSteps(
     if (isOver) return;
     isSynced = true;
     const objects = resources.reduce((sum, { informer }) => sum + informer.indexer.size, 0);
-    tell({ type: "synced", objects, durationMs: Math.round(monotonicNow(clock) - startMs) });
+    report({ type: "synced", objects, durationMs: Math.round(monotonicNow(clock) - startMs) });
   };
-  // Rejected when an informer is stopped before: there is nothing to tell then.
+  // Rejects when an informer is stopped first: there is nothing to report then.
   Promise.all(resources.map(({ informer }) => informer.synced())).then(onSynced, () => {});
   return () => {
     isOver = true;

@@ -1,18 +1,18 @@
 /**
- * What the command line writes: lines, and one line that updates itself.
+ * Writes lines, and a progress line that is redrawn.
  * @module
  */
 
 import { styleText } from "node:util";
 import { oneLine } from "./errors.ts";
 
-/** A stream to write to, as `process.stdout` is one. */
+/** A writable stream, such as `process.stdout`. */
 export interface OutputStream {
-  /** Writes text as it is. */
+  /** Writes text. */
   write(text: string): unknown;
-  /** Whether a person watches. */
+  /** Whether it is a terminal. */
   readonly isTTY?: boolean;
-  /** How many characters fit in a line. */
+  /** The width of the terminal in characters. */
   readonly columns?: number;
 }
 
@@ -21,23 +21,21 @@ export type Style = "bold" | "dim" | "red" | "green" | "yellow" | "cyan";
 
 /** Options of {@linkcode Terminal}. */
 export interface TerminalOptions {
-  /** Where what was asked for goes. */
+  /** Receives results. */
   readonly stdout: OutputStream;
-  /** Where errors and progress go. */
+  /** Receives errors and progress. */
   readonly stderr: OutputStream;
-  /** The environment: `NO_COLOR` (any text but none) and `TERM=dumb` turn colours off. */
+  /** The environment: a non-empty `NO_COLOR` and `TERM=dumb` disable colours. */
   readonly env?: Readonly<Record<string, string | undefined>>;
-  /** Milliseconds since the epoch; paces the progress lines. */
+  /** The time in milliseconds; limits the rate of progress lines. */
   readonly now: () => number;
 }
 
-// On a terminal the line is redrawn at most this often; elsewhere a new line is written at most that often.
+// The shortest time between two progress lines: redrawn on a terminal, appended elsewhere.
 const REDRAW_INTERVAL_MS = 100;
 const LINE_INTERVAL_MS = 3_000;
 
-/**
- * Writes lines and progress. Colours and the updating line appear on a terminal only.
- */
+/** Writes lines and progress. Colours and the redrawn line appear only on a terminal. */
 export class Terminal {
   readonly #out: OutputStream;
   readonly #err: OutputStream;
@@ -46,13 +44,12 @@ export class Terminal {
   #progressShown = false;
   #progressTimeMs: number;
 
-  /** Makes a terminal of two streams. */
   constructor(options: TerminalOptions) {
     this.#out = options.stdout;
     this.#err = options.stderr;
     this.#env = options.env ?? {};
     this.#now = options.now;
-    // A line that will not be redrawn is worth it only for what takes a while.
+    // Appended lines start after the first interval.
     this.#progressTimeMs = this.#err.isTTY ? -Infinity : this.#now();
   }
 
@@ -68,14 +65,14 @@ export class Terminal {
     this.#err.write(`${line}\n`);
   }
 
-  /** Writes the one line of an error to stderr. */
+  /** Writes an error to stderr, in one line. */
   error(message: string): void {
     this.warn(`${this.styleError("red", "listwatch:")} ${oneLine(message)}`);
   }
 
   /**
-   * Shows how far something has come: on a terminal in one line that updates itself, elsewhere as a line every few
-   * seconds, the first one after as long. What comes too soon after the last one is not shown.
+   * Shows progress: on a terminal in one redrawn line, elsewhere as a new line every few seconds, the first one after
+   * that time. A text that comes too soon after the last one is skipped.
    */
   progress(text: string): void {
     const elapsedMs = this.#now() - this.#progressTimeMs;
@@ -91,26 +88,26 @@ export class Terminal {
     this.#progressShown = true;
   }
 
-  /** Takes the updating line away, if there is one. */
+  /** Erases the redrawn line, if there is one. */
   clearProgress(): void {
     if (!this.#progressShown) return;
     this.#progressShown = false;
     this.#err.write("\r\x1b[2K");
   }
 
-  /** Styles text that goes to stdout; unchanged where colours are off. */
+  /** Styles text for stdout; unchanged if colours are disabled. */
   style(style: Style, text: string): string {
     return this.#styled(this.#out, style, text);
   }
 
-  /** Styles text that goes to stderr; unchanged where colours are off. */
+  /** Styles text for stderr; unchanged if colours are disabled. */
   styleError(style: Style, text: string): string {
     return this.#styled(this.#err, style, text);
   }
 
   #styled(stream: OutputStream, style: Style, text: string): string {
     if (!stream.isTTY || this.#env["NO_COLOR"] || this.#env["TERM"] === "dumb") return text;
-    // The stream was looked at above; styleText would look at the process's own.
+    // The stream was checked above; styleText would check the stdout of the process.
     return styleText(style, text, { validateStream: false });
   }
 }

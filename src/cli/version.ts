@@ -1,7 +1,7 @@
 /**
- * The version that the command line tells.
+ * The version of the command line program.
  * @module
  */
 
-/** The package's version; a test holds it equal to the one in `deno.json`. */
+/** The package's version; a test compares it with `deno.json`. */
 export const VERSION: string = "0.1.0";

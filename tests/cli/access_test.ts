@@ -1,8 +1,13 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { Hono } from "hono";
-import { type AccessOptions, isLoopback, newAccess } from "../../src/cli/access.ts";
+import { type AccessOptions, newAccess } from "../../src/cli/access.ts";
+import { checkServeOptions } from "../../src/cli/check_options.ts";
 import { UsageError } from "../../src/cli/errors.ts";
+import { isLoopback } from "../../src/cli/host_guard.ts";
+import type { ServeOptions } from "../../src/cli/serve_options.ts";
+
+const TOKEN = "a-token-of-some-length";
 
 function newApp(options: AccessOptions): Hono {
   const access = newAccess(options);
@@ -16,29 +21,72 @@ async function status(app: Hono, headers: Record<string, string>): Promise<numbe
   return (await app.request("http://127.0.0.1:8787/", { headers })).status;
 }
 
-describe("access", () => {
-  it("to this machine's own address needs no token; to any other a token or an explicit yes", () => {
-    for (const host of ["127.0.0.1", "127.9.9.9", "localhost", "::1", "[::1]"]) newAccess({ host });
+describe("checkServeOptions", () => {
+  const real = { kind: "kubeconfig" } as const;
+
+  it("needs a token or an explicit yes for a host other than loopback", () => {
+    for (const host of ["127.0.0.1", "127.9.9.9", "localhost", "::1", "[::1]"]) checkServeOptions({ host });
     for (const host of ["0.0.0.0", "::", "10.0.0.7", "example.com", "127.0.0.1.example.com"]) {
-      assert.throws(() => newAccess({ host }), (error) => {
+      assert.throws(() => checkServeOptions({ host }), (error) => {
         assert.ok(error instanceof UsageError);
         assert.match(error.message, /^Refusing to listen on .*--token.*--allow-anonymous$/);
         return true;
       });
-      newAccess({ host, token: "t" });
-      newAccess({ host, allowAnonymous: true });
+      checkServeOptions({ host, token: TOKEN });
+      checkServeOptions({ host, tokenFile: "/run/token" });
+      checkServeOptions({ host, allowAnonymous: true });
+      checkServeOptions({ host, source: real, clusterRbac: true });
     }
   });
 
-  it("cannot both ask for a token and let everybody in, nor ask for a token that no header can carry", () => {
-    assert.throws(
-      () => newAccess({ host: "::1", token: "t", allowAnonymous: true }),
-      /leave one of them out/,
-    );
-    assert.throws(() => newAccess({ host: "::1", token: "two words" }), /must be one word/);
+  it("refuses a token that can be guessed or that no header can carry, without showing it", () => {
+    for (const host of ["127.0.0.1", "0.0.0.0"]) {
+      for (
+        const token of [
+          "",
+          "s3cret",
+          "fifteen-letters",
+          "sixteen or more letters",
+          "sixteen-lettérs-and-more",
+        ]
+      ) {
+        assert.throws(() => checkServeOptions({ host, token }), (error) => {
+          assert.ok(error instanceof UsageError);
+          assert.match(
+            error.message,
+            /^The token (is shorter than 16|must consist of printable ASCII) characters/,
+          );
+          assert.ok(token === "" || !error.message.includes(token));
+          return true;
+        });
+      }
+    }
   });
 
-  it("is refused to requests under another name, with which a web page elsewhere could reach this machine", async () => {
+  it("refuses options that contradict each other", () => {
+    const refused = (options: ServeOptions, message: RegExp) =>
+      assert.throws(() => checkServeOptions(options), (error) => {
+        assert.ok(error instanceof UsageError);
+        assert.match(error.message, message);
+        return true;
+      });
+    refused({ token: TOKEN, allowAnonymous: true }, /--allow-anonymous contradict each other/);
+    refused({ tokenFile: "/run/token", allowAnonymous: true }, /--allow-anonymous contradict each other/);
+    refused({ token: TOKEN, tokenFile: "/run/token" }, /--token-file contradict each other/);
+    refused({ source: real, clusterRbac: true, token: TOKEN }, /remove --token/);
+    refused({ source: real, clusterRbac: true, allowAnonymous: true }, /remove .*--allow-anonymous/);
+    refused({ clusterRbac: true }, /needs a real cluster/);
+    refused({ readerResources: ["pods"] }, /needs --reader-namespaces/);
+    refused({ readerNamespaces: ["team-*"] }, /team-\*/);
+    refused({ readerNamespaces: [] }, /no namespace/);
+    refused({ host: "0.0.0.0", allowAnonymous: "false" as unknown as boolean }, /must be true or false/);
+    refused({ drop: ["metadata.name"] }, /Cannot drop "metadata.name"/);
+    refused({ tlsCert: "/run/tls.crt" }, /needs its key/);
+  });
+});
+
+describe("newAccess", () => {
+  it("refuses requests with an unknown host name on loopback, against DNS rebinding", async () => {
     const app = newApp({ host: "127.0.0.1" });
     assert.equal(await status(app, { Host: "127.0.0.1:8787" }), 200);
     assert.equal(await status(app, { Host: "localhost:8787" }), 200);
@@ -47,8 +95,8 @@ describe("access", () => {
     assert.equal(await status(app, { Host: "127.0.0.1.evil.example" }), 403);
   });
 
-  it("is refused under names that nobody named, wherever no token is asked for; addresses cannot be rebound", async () => {
-    const app = newApp({ host: "0.0.0.0", allowAnonymous: true, allowedHosts: ["cache.example"] });
+  it("refuses unknown host names wherever no token is needed, and accepts addresses", async () => {
+    const app = newApp({ host: "0.0.0.0", allowedHosts: ["cache.example"] });
     for (const host of ["Cache.example:8787", "10.0.0.7:8787", "[fd00::7]", "localhost:1"]) {
       assert.equal(await status(app, { Host: host }), 200, host);
     }
@@ -57,13 +105,13 @@ describe("access", () => {
     ) {
       assert.equal(await status(app, { Host: host }), 403, host);
     }
-    const named = newApp({ host: "cache.internal", allowAnonymous: true });
+    const named = newApp({ host: "cache.internal" });
     assert.equal(await status(named, { Host: "cache.internal:1" }), 200);
     const withToken = newApp({ host: "0.0.0.0", token: "s3cret" });
     assert.equal(await status(withToken, { Host: "any.example", Authorization: "Bearer s3cret" }), 200);
   });
 
-  it("is refused on this machine to what a page of another site asks for, another port's too", async () => {
+  it("refuses requests from pages of other sites on loopback, also of another port", async () => {
     const app = newApp({ host: "127.0.0.1" });
     for (const site of ["cross-site", "same-site", "odd"]) {
       assert.equal(await status(app, { Host: "127.0.0.1:8787", "Sec-Fetch-Site": site }), 403, site);
@@ -73,7 +121,7 @@ describe("access", () => {
     }
   });
 
-  it("is given by a token that changes, as soon as it has", async () => {
+  it("accepts a changed token at once, and the old one no longer", async () => {
     let token = "first";
     const app = newApp({ host: "0.0.0.0", token: () => Promise.resolve(token) });
     assert.equal(await status(app, { Authorization: "Bearer first" }), 200);
@@ -82,19 +130,7 @@ describe("access", () => {
     assert.equal(await status(app, { Authorization: "Bearer second" }), 200);
   });
 
-  it("says what contradicts itself", () => {
-    const reviewedBy = () => ({ request: () => Promise.resolve({}) });
-    assert.throws(() => newAccess({ host: "::1", reviewedBy, token: "t" }), /leave out --token/);
-    assert.throws(() => newAccess({ host: "::1", reviewedBy, allowAnonymous: true }), /--allow-anonymous/);
-    assert.throws(() => newAccess({ host: "::1", readerResources: ["pods"] }), /name the namespaces, too/);
-    assert.throws(
-      () => newAccess({ host: "0.0.0.0", allowAnonymous: "false" as unknown as boolean }),
-      /must be true or false/,
-    );
-    newAccess({ host: "0.0.0.0", reviewedBy });
-  });
-
-  it("is given for the token, as bearer or as a password, and for nothing else", async () => {
+  it("accepts the token as bearer token or as password, and nothing else", async () => {
     const app = newApp({ host: "0.0.0.0", token: "s3cret" });
     assert.equal(await status(app, {}), 401);
     assert.equal(await status(app, { Authorization: "Bearer s3cret" }), 200);
@@ -107,9 +143,9 @@ describe("access", () => {
     const refused = await app.request("http://127.0.0.1/");
     assert.match(refused.headers.get("WWW-Authenticate") ?? "", /^Basic /);
   });
+});
 
-  it("knows the names of this machine", () => {
-    assert.ok(isLoopback("LOCALHOST.") && isLoopback("127.0.0.1"));
-    assert.ok(!isLoopback("localhost.evil.example") && !isLoopback("128.0.0.1") && !isLoopback(""));
-  });
+it("isLoopback knows the names and addresses of this machine", () => {
+  assert.ok(isLoopback("LOCALHOST.") && isLoopback("127.0.0.1"));
+  assert.ok(!isLoopback("localhost.evil.example") && !isLoopback("128.0.0.1") && !isLoopback(""));
 });

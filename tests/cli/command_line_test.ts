@@ -24,8 +24,8 @@ function refuses(args: string[], message: RegExp): void {
   });
 }
 
-describe("the command line", () => {
-  it("serves the embedded cluster when no kubeconfig flag is given, whatever KUBECONFIG says", () => {
+describe("parseCommandLine", () => {
+  it("selects the embedded cluster without a kubeconfig flag, also when KUBECONFIG is set", () => {
     assert.deepEqual(serveOptions([], { KUBECONFIG: "/somewhere" }).source, {
       kind: "embedded",
       seed: undefined,
@@ -33,7 +33,7 @@ describe("the command line", () => {
     assert.deepEqual(serveOptions(["--seed", "7"]).source, { kind: "embedded", seed: 7 });
   });
 
-  it("serves a real cluster when a kubeconfig or a context is named", () => {
+  it("selects a real cluster with a kubeconfig or a context", () => {
     assert.deepEqual(serveOptions(["--kubeconfig", "a.yaml"]).source, {
       kind: "kubeconfig",
       path: "a.yaml",
@@ -46,13 +46,13 @@ describe("the command line", () => {
     });
   });
 
-  it("takes resources separated by commas, and the flag more than once", () => {
+  it("accepts resources separated by commas, and repeated flags", () => {
     const options = serveOptions(["--resource", "pods, nodes,", "-r", "deploy", "--resource=jobs.batch"]);
     assert.deepEqual(options.resources, ["pods", "nodes", "deploy", "jobs.batch"]);
     assert.equal(serveOptions([]).resources, undefined);
   });
 
-  it("takes every other flag, long and short", () => {
+  it("accepts every other flag, long and short", () => {
     const options = serveOptions([
       "-n",
       "shop",
@@ -73,7 +73,7 @@ describe("the command line", () => {
     assert.equal(serveOptions(["--allow-anonymous"]).allowAnonymous, true);
   });
 
-  it("reads who may read, how it is served, and what is left out", () => {
+  it("accepts the flags of readers, TLS and dropped fields", () => {
     const options = serveOptions([
       "--token-file=/t",
       "--reader-namespaces=shop,blog",
@@ -94,17 +94,17 @@ describe("the command line", () => {
     assert.equal(serveOptions(["--cluster-rbac"], { LISTWATCH_TOKEN: "e" }).token, undefined);
     const command = parseCommandLine(["serve", "--access-log", "json"], {});
     assert.equal(command.name === "serve" && command.accessLog, "json");
-    refuses(["serve", "--access-log", "xml"], /takes line or json, and was given "xml"/);
-    refuses(["serve", "--drop", ","], /--drop names nothing: --drop 'spec/);
+    refuses(["serve", "--access-log", "xml"], /must be line or json, not "xml"/);
+    refuses(["serve", "--drop", ","], /--drop has an empty list: --drop 'spec/);
   });
 
-  it("takes the token from the environment when no flag names one", () => {
+  it("takes the token from the environment without a flag", () => {
     assert.equal(serveOptions([], { LISTWATCH_TOKEN: "e" }).token, "e");
     assert.equal(serveOptions(["--token", "f"], { LISTWATCH_TOKEN: "e" }).token, "f");
     assert.equal(serveOptions([], { LISTWATCH_TOKEN: "" }).token, undefined);
   });
 
-  it("tells help and version, by word and by flag", () => {
+  it("accepts help and version, as command and as flag", () => {
     assert.deepEqual(parse("--help"), { name: "help", topic: "listwatch" });
     assert.deepEqual(parse("help", "serve"), { name: "help", topic: "serve" });
     assert.deepEqual(parse("serve", "-h"), { name: "help", topic: "serve" });
@@ -112,7 +112,7 @@ describe("the command line", () => {
     assert.deepEqual(parse("--version"), { name: "version" });
   });
 
-  it("refuses a flag nobody knows, and names the one that is likely meant", () => {
+  it("refuses an unknown flag, and suggests the nearest one", () => {
     refuses(["serve", "--prot", "80"], /^Unknown flag --prot: did you mean --port\?/);
     refuses(["serve", "--kubeconf", "x"], /did you mean --kubeconfig\?/);
     refuses(["serve", "--resources=pods"], /did you mean --resource\?/);
@@ -120,28 +120,28 @@ describe("the command line", () => {
     refuses(["serve", "-x"], /^Unknown flag -x/);
   });
 
-  it("refuses a flag without its value, with one it does not take, and given twice", () => {
+  it("refuses a missing value, an unexpected value, and a repeated flag", () => {
     refuses(["serve", "--port"], /--port needs a value: --port 8787/);
     refuses(["serve", "--context", "--port", "1"], /--context needs a value/);
     refuses(["serve", "--kubeconfig="], /--kubeconfig needs a value/);
-    refuses(["serve", "--allow-secrets=yes"], /--allow-secrets takes no value, and was given "yes"/);
-    refuses(["serve", "--port", "1", "--port", "2"], /--port is given twice: "1" and "2"/);
-    refuses(["serve", "--resource", ","], /names no resource/);
+    refuses(["serve", "--allow-secrets=yes"], /--allow-secrets takes no value, but has "yes"/);
+    refuses(["serve", "--port", "1", "--port", "2"], /--port is repeated: "1" and "2"/);
+    refuses(["serve", "--resource", ","], /--resource has an empty list/);
   });
 
-  it("refuses a port that is none", () => {
+  it("refuses a port that is not a port number", () => {
     for (const port of ["80a", "-1", "65536", "1.5", "1e3"]) {
-      refuses(["serve", `--port=${port}`], /--port needs a whole number from 0 to 65535, and was given/);
+      refuses(["serve", `--port=${port}`], /--port must be a whole number from 0 to 65535, not/);
     }
   });
 
-  it("refuses words that are no flags, a command nobody knows, and none at all", () => {
-    refuses(["serve", "pods", "nodes"], /serve takes flags only.*--resource pods,nodes/);
+  it("refuses arguments, an unknown command and a missing command", () => {
+    refuses(["serve", "pods", "nodes"], /serve takes only flags.*--resource pods,nodes/);
     refuses(["sevre"], /Unknown command "sevre": did you mean serve\?/);
-    refuses([], /No command given: try listwatch serve/);
+    refuses([], /Missing command: try listwatch serve/);
   });
 
   it("refuses a seed for a real cluster", () => {
-    refuses(["serve", "--context", "prod", "--seed", "3"], /--seed is for the embedded cluster/);
+    refuses(["serve", "--context", "prod", "--seed", "3"], /--seed is only for the embedded cluster/);
   });
 });

@@ -8,15 +8,15 @@ function ask(server: InMemoryApiServer): Promise<Discovery> {
   return discover(newCluster({ server: "http://in-memory", fetch: server.fetch }));
 }
 
-/** As a server from before aggregated discovery: it does not understand what the Accept header asks for first. */
+/** Like a server without aggregated discovery: it ignores the first types of the Accept header. */
 const plainOnly: Interceptor = (request, next) => {
   const headers = new Headers(request.headers);
   headers.set("Accept", "application/json");
   return next(new Request(request.url, { headers, signal: request.signal }));
 };
 
-describe("discovery", () => {
-  it("takes two requests where it is aggregated", async () => {
+describe("discover", () => {
+  it("sends two requests to a server with aggregated discovery", async () => {
     const server = new InMemoryApiServer();
     const { resources, unavailable } = await ask(server);
     assert.equal(server.requests.length, 2);
@@ -29,7 +29,7 @@ describe("discovery", () => {
     assert.ok(pods?.verbs.includes("watch"));
   });
 
-  it("finds the same resources, in the same order, where it is not", async () => {
+  it("finds the same resources in the same order without aggregated discovery", async () => {
     const server = new InMemoryApiServer();
     const aggregated = await ask(server);
     server.intercept(plainOnly);
@@ -39,7 +39,7 @@ describe("discovery", () => {
     assert.deepEqual(plain, aggregated);
   });
 
-  it("leaves out a group that does not answer, and says which", async () => {
+  it("skips a group that does not respond, and names it", async () => {
     const server = new InMemoryApiServer();
     server.intercept(plainOnly);
     server.intercept(answerStatus(503), { match: ({ path }) => path === "/apis/apps/v1" });
@@ -49,7 +49,7 @@ describe("discovery", () => {
     assert.ok(!resources.some(({ group }) => group === "apps"));
   });
 
-  it("says which group of an aggregated document is stale", async () => {
+  it("names the stale groups of an aggregated document", async () => {
     const items = [{
       metadata: { name: "metrics.k8s.io" },
       versions: [{ version: "v1beta1", freshness: "Stale" }],
@@ -60,7 +60,7 @@ describe("discovery", () => {
     assert.deepEqual(unavailable, ["metrics.k8s.io/v1beta1"]);
   });
 
-  it("throws what the server refuses with", async () => {
+  it("rejects with the error of the server", async () => {
     const server = new InMemoryApiServer();
     server.intercept(answerStatus(403));
     await assert.rejects(ask(server), isForbidden);

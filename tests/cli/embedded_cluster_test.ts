@@ -4,8 +4,8 @@ import type { KubernetesObject } from "@listwatch/cache";
 import { FakeClock, InMemoryApiServer, pod } from "@listwatch/cache/testing";
 import { EMBEDDED_RESOURCES, newEmbeddedCluster, ServerWriter } from "../../src/cli/embedded_cluster.ts";
 
-describe("the embedded cluster", () => {
-  it("lives in an API server: its pods come, end gracefully and go, and no write is refused", async () => {
+describe("newEmbeddedCluster", () => {
+  it("writes pods that start and end gracefully, and the API server refuses no write", async () => {
     for (const seed of [1, 2]) {
       const clock = new FakeClock(Date.UTC(2026, 0, 1));
       const { server, run } = newEmbeddedCluster({ clock, seed });
@@ -37,7 +37,7 @@ describe("the embedded cluster", () => {
     }
   });
 
-  it("ends a pod on a node when its time is over, and one that waits for a node at once", async () => {
+  it("deletes a pod after its grace period, and a pod without a node at once", async () => {
     const server = new InMemoryApiServer({ gracefulPodDeletion: true });
     const writer = new ServerWriter(server);
     for (const nodeName of ["worker-1", undefined]) {
@@ -62,7 +62,7 @@ describe("the embedded cluster", () => {
     server.close();
   });
 
-  it("keeps creation times, so that it looks days old", () => {
+  it("keeps creation times of days ago", () => {
     const nowMs = Date.UTC(2026, 0, 20);
     const { server } = newEmbeddedCluster({ clock: new FakeClock(nowMs), seed: 1 });
     const [node] = server.list<KubernetesObject>("v1/nodes").items;
@@ -70,7 +70,7 @@ describe("the embedded cluster", () => {
     server.close();
   });
 
-  it("holds something of every resource that is reflected by default", () => {
+  it("has objects of every default resource", () => {
     const { server } = newEmbeddedCluster({ clock: new FakeClock(), seed: 1 });
     for (const name of EMBEDDED_RESOURCES) {
       const [resource, group] = name.split(".");

@@ -2,11 +2,11 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { briefReason, explainServerError, oneLine, quote } from "../../src/cli/errors.ts";
 
-// What took 14 s for each state of the page, and more for each twice as long.
+// A text that once took a regular expression 14 s.
 const BLANKS = " ".repeat(8_000_000);
 
-describe("what the command line says", () => {
-  it("is one line of at most 1,024 characters, whatever a server said, and takes no time for that", () => {
+describe("errors", () => {
+  it("oneLine and briefReason return one line of at most 1,024 characters, in linear time", () => {
     assert.equal(oneLine(`a  \r\n\n  b\n`), "a b");
     assert.equal(oneLine(`a${BLANKS}b`), "a…");
     assert.equal(oneLine(`${"a\n".repeat(4_000_000)}`).length, 1024);
@@ -17,12 +17,12 @@ describe("what the command line says", () => {
     assert.ok(error.message.length <= 1024);
   });
 
-  it("cannot draw on the terminal, nor turn text around", () => {
+  it("oneLine removes terminal control characters and text direction marks", () => {
     assert.equal(oneLine("a\u202eb\x1b[2J\u2066"), "a\\u202eb�[2J\\u2066");
     assert.equal(quote("a\u202e\x9b"), '"a\\u202e\\x9b"');
   });
 
-  it("gives a code for credentials that fail, and not what is said of them", () => {
+  it("briefReason returns only the code of credential errors", () => {
     for (const code of ["Credentials", "Kubeconfig", "Unauthorized"]) {
       const text = briefReason({ code, message: "the token is abc" });
       assert.ok(text.includes(code) && !text.includes("abc"), text);

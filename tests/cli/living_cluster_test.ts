@@ -7,8 +7,8 @@ import type { ClusterObject } from "../../src/cli/living_cluster/objects.ts";
 import { seededRandom } from "@listwatch/cache/testing";
 
 /**
- * A clock that jumps from timer to timer in one turn. FakeClock lets tasks run between timers, which for the tens of
- * thousands of timers of an hour takes minutes, and the living cluster has no tasks: it is synchronous.
+ * A clock that runs all timers in one turn. FakeClock yields between timers, which takes minutes for the tens of
+ * thousands of timers of an hour; the living cluster is synchronous and needs no turns.
  */
 class StepClock implements Clock {
   #nowMs: number;
@@ -57,7 +57,7 @@ interface Write {
   readonly key: string;
 }
 
-/** Keeps what was written, and refuses what an API server would refuse. */
+/** Records the objects, and refuses writes that an API server would refuse. */
 class RecordingWriter implements ClusterWriter {
   readonly objects = new Map<string, ClusterObject>();
   readonly writes: Write[] = [];
@@ -67,7 +67,7 @@ class RecordingWriter implements ClusterWriter {
     assert.ok(!this.objects.has(key), `${key} is created twice`);
     for (const owner of object.metadata.ownerReferences ?? []) {
       const found = [...this.objects.values()].find((o) => o.metadata.uid === owner.uid);
-      assert.equal(found?.metadata.name, owner.name, `${key} has an owner that is not there`);
+      assert.equal(found?.metadata.name, owner.name, `${key} has an owner that does not exist`);
     }
     this.objects.set(key, object);
   }
@@ -75,7 +75,7 @@ class RecordingWriter implements ClusterWriter {
   update(object: ClusterObject): void {
     const key = this.#log("update", object);
     const old = this.objects.get(key);
-    assert.ok(old, `${key} is updated and not there`);
+    assert.ok(old, `${key} is updated and does not exist`);
     assert.equal(object.metadata.uid, old.metadata.uid);
     assert.equal(object.metadata.creationTimestamp, old.metadata.creationTimestamp);
     this.objects.set(key, object);
@@ -83,7 +83,7 @@ class RecordingWriter implements ClusterWriter {
 
   delete(object: ClusterObject): void {
     const key = this.#log("delete", object);
-    assert.ok(this.objects.delete(key), `${key} is deleted and not there`);
+    assert.ok(this.objects.delete(key), `${key} is deleted and does not exist`);
   }
 
   all(kind: string): ClusterObject[] {
@@ -134,8 +134,8 @@ async function live(seed: number, forMs: number): Promise<RecordingWriter> {
   return writer;
 }
 
-describe("the living cluster", () => {
-  it("begins with about 300 objects, all of its pods ready", () => {
+describe("LivingCluster", () => {
+  it("starts with about 300 objects, all pods ready", () => {
     const writer = new RecordingWriter();
     const clock = new StepClock(Date.UTC(2026, 0, 1));
     const cluster = new LivingCluster(writer, { clock, random: seededRandom(1) });
@@ -154,7 +154,7 @@ describe("the living cluster", () => {
     assert.equal(clock.pendingTimers, 0);
   });
 
-  it("stays at about 300 objects, with a few changes a second, for an hour", async () => {
+  it("keeps about 300 objects for an hour, with a few changes a second", async () => {
     for (const seed of [1, 2, 3]) {
       const writer = await live(seed, 3_600_000);
       assert.ok(
@@ -166,7 +166,7 @@ describe("the living cluster", () => {
     }
   });
 
-  it("keeps the pods of each deployment near what it wants, through crashes, rollouts and drained nodes", async () => {
+  it("keeps the pods of each deployment near its replicas, through crashes, rollouts and drained nodes", async () => {
     for (const seed of [4, 5]) {
       const writer = await live(seed, 1_800_000);
       let apart = 0;
@@ -219,7 +219,7 @@ describe("the living cluster", () => {
     ]);
   });
 
-  it("gives no address to two pods, and puts no pod on a node that is not there", async () => {
+  it("gives every pod its own address and an existing node", async () => {
     const writer = await live(7, 7_200_000);
     const addresses = writer.all("Pod").map((pod) => parts(pod).status.podIP).filter((ip) =>
       ip !== undefined
@@ -232,13 +232,13 @@ describe("the living cluster", () => {
     }
   });
 
-  it("is the same for the same seed, and another for another", async () => {
+  it("is equal for equal seeds, and differs for different seeds", async () => {
     const [a, b, c] = [await live(8, 60_000), await live(8, 60_000), await live(9, 60_000)];
     assert.deepEqual(a.writes, b.writes);
     assert.notDeepEqual(a.writes, c.writes);
   });
 
-  it("rejects, and leaves no timer, when a write fails", async () => {
+  it("rejects when a write fails, and leaves no timer", async () => {
     const clock = new StepClock();
     const writer = new RecordingWriter();
     const cluster = new LivingCluster(writer, { clock, random: seededRandom(1) });
@@ -252,7 +252,7 @@ describe("the living cluster", () => {
     assert.equal(clock.pendingTimers, 0);
   });
 
-  it("ends at once under a signal that is aborted already", async () => {
+  it("ends at once when the signal is already aborted", async () => {
     const clock = new StepClock();
     const cluster = new LivingCluster(new RecordingWriter(), { clock, random: seededRandom(1) });
     await cluster.run(AbortSignal.abort());

@@ -24,7 +24,7 @@ class Stream {
     this.#onText?.();
   }
 
-  /** Resolves when the text so far has something in it; rejects when it ends without. */
+  /** Resolves when the text matches; rejects when it ends without a match. */
   async shows(pattern: RegExp): Promise<RegExpExecArray> {
     for (;;) {
       const found = pattern.exec(this.text);
@@ -43,7 +43,7 @@ function start(args: string[], env: Record<string, string> = {}) {
   return { stdout, stderr, stop, exitCode };
 }
 
-/** Runs the program to its end; every error must be one line on stderr, and nothing else. */
+/** Runs the program to its end; the error must be the only line on stderr. */
 async function fails(args: string[], exitCode: number, message: RegExp): Promise<void> {
   const run = start(args);
   assert.equal(await run.exitCode, exitCode, run.stderr.text);
@@ -52,8 +52,8 @@ async function fails(args: string[], exitCode: number, message: RegExp): Promise
   assert.doesNotMatch(run.stderr.text, /\bat .*\.ts:\d/);
 }
 
-describe("the program", () => {
-  it("tells its version and its flags", async () => {
+describe("main", () => {
+  it("prints its version and its flags", async () => {
     const version = start(["--version"]);
     assert.equal(await version.exitCode, 0);
     assert.equal(version.stdout.text, `${VERSION}\n`);
@@ -69,10 +69,10 @@ describe("the program", () => {
     for (const line of help.stdout.text.split("\n")) assert.ok(line.length <= 120, line);
   });
 
-  it("says what it did and what to try next, serves until it is ended, and ends with 0", async () => {
+  it("prints what it serves and what to try next, serves until it is stopped, and returns 0", async () => {
     const run = start(["serve", "--port", "0"]);
     const [, url] = await run.stdout.shows(/Serving +(http:\S+)/);
-    await run.stdout.shows(/Ctrl-C ends it/);
+    await run.stdout.shows(/Press Ctrl-C to stop/);
     assert.match(run.stdout.text, /Synced +\d+ objects in/);
     assert.ok(run.stdout.text.includes(`kubectl --server=${url} get pods -A`));
     assert.ok(run.stdout.text.includes(`Open ${url}/`));
@@ -82,9 +82,9 @@ describe("the program", () => {
     assert.match(run.stdout.text, /Stopped\.\n$/);
   });
 
-  it("does not tell kubectl to send a token over http, which it would not do", async () => {
+  it("does not suggest kubectl with a token over http, which kubectl does not send", async () => {
     const run = start(["serve", "--port", "0"], { LISTWATCH_TOKEN: "a-token-of-some-length" });
-    await run.stdout.shows(/Ctrl-C ends it/);
+    await run.stdout.shows(/Press Ctrl-C to stop/);
     assert.doesNotMatch(run.stdout.text, /kubectl --server/);
     assert.match(run.stdout.text, /Bearer \$LISTWATCH_TOKEN/);
     assert.doesNotMatch(run.stdout.text, /a-token-of/);
@@ -92,26 +92,28 @@ describe("the program", () => {
     assert.equal(await run.exitCode, 0);
   });
 
-  it("refuses a token that can be guessed, without saying it", async () => {
+  it("refuses a short token from any source, without showing it", async () => {
     await fails(
       ["serve", "--port", "0", "--token", "fifteen-letters"],
       2,
       /of --token is shorter than 16 characters/,
     );
-    const run = start(["serve", "--port", "0", "--host", "0.0.0.0"], { LISTWATCH_TOKEN: "s3cret" });
-    assert.equal(await run.exitCode, 2);
-    assert.match(run.stderr.text, /of LISTWATCH_TOKEN is shorter/);
-    assert.doesNotMatch(run.stderr.text, /s3cret/);
+    for (const host of ["0.0.0.0", "127.0.0.1"]) {
+      const run = start(["serve", "--port", "0", "--host", host], { LISTWATCH_TOKEN: "s3cret" });
+      assert.equal(await run.exitCode, 2);
+      assert.match(run.stderr.text, /of LISTWATCH_TOKEN is shorter/);
+      assert.doesNotMatch(run.stderr.text, /s3cret/);
+    }
   });
 
-  it("refuses a certificate without its key, and a field that every object needs", async () => {
+  it("refuses wrong options of TLS, dropped fields and RBAC", async () => {
     await fails(
       ["serve", "--port", "0", "--tls-cert", "/c"],
       2,
-      /go together: --tls-cert FILE --tls-key FILE/,
+      /needs its key, .*: --tls-cert FILE --tls-key FILE/,
     );
     await fails(["serve", "--port", "0", "--drop", "metadata.name"], 2, /Cannot drop "metadata.name"/);
-    await fails(["serve", "--port", "0", "--cluster-rbac"], 2, /asks a real cluster/);
+    await fails(["serve", "--port", "0", "--cluster-rbac"], 2, /needs a real cluster/);
     await fails(
       ["serve", "--port", "0", "--tls-cert", "/no/c", "--tls-key", "/no/k"],
       1,
@@ -119,7 +121,7 @@ describe("the program", () => {
     );
   });
 
-  it("tells each request when it has ended, as lines or as JSON, without credentials", async () => {
+  it("prints each request when it has ended, as line or JSON, without credentials", async () => {
     for (const format of ["line", "json"]) {
       const run = start([
         "serve",
@@ -130,7 +132,7 @@ describe("the program", () => {
         "--token",
         "a-token-of-some-length",
       ]);
-      await run.stdout.shows(/Ctrl-C ends it/);
+      await run.stdout.shows(/Press Ctrl-C to stop/);
       const url = /Serving +(\S+)/.exec(run.stdout.text)![1];
       const headers = { Authorization: "Bearer a-token-of-some-length" };
       await (await fetch(`${url}/api/v1/nodes?limit=2`, { headers })).text();
@@ -157,14 +159,14 @@ describe("the program", () => {
     }
   });
 
-  it("ends a wrong command with 2 and one line", async () => {
+  it("returns 2 and prints one line for a wrong command line", async () => {
     await fails(["serve", "--prot", "1"], 2, /Unknown flag --prot: did you mean --port\?/);
     await fails(["serve", "--port", "0", "--resource", "pdos"], 2, /no resource "pdos"/);
     await fails(["serve", "--port", "0", "--host", "0.0.0.0"], 2, /Refusing to listen/);
-    await fails([], 2, /No command given/);
+    await fails([], 2, /Missing command/);
   });
 
-  it("ends what it cannot do with 1 and one line", async () => {
+  it("returns 1 and prints one line for a failure", async () => {
     await using cluster = await RealCluster.start();
     const serve = ["serve", "--port", "0", "--kubeconfig"];
     await fails([...serve, "/no/such/file"], 1, /\/no\/such\/file/);
@@ -177,14 +179,14 @@ describe("the program", () => {
     await fails([...serve, cluster.kubeconfig], 1, /Cannot reach .*connection refused/);
   });
 
-  it("shows errors with where they came from when it is asked to be verbose", async () => {
+  it("prints stacks and causes with --verbose", async () => {
     const run = start(["serve", "--verbose", "--port", "0", "--host", "256.0.0.1", "--allow-anonymous"]);
     assert.equal(await run.exitCode, 1);
     assert.match(run.stderr.text, /^listwatch: Cannot listen on 256\.0\.0\.1/);
     assert.match(run.stderr.text, /\bat .*\.(ts|js)/);
   });
 
-  it("ends with 0 while it still waits for its first lists, or for the cluster's first answer", async () => {
+  it("returns 0 when it is stopped before the first lists or the first response", async () => {
     await using cluster = await RealCluster.start();
     for (const match of [{ match: ({ isWatch }: { isWatch: boolean }) => isWatch }, {}]) {
       const restore = cluster.server.intercept(hang(), match);
@@ -227,12 +229,12 @@ function runDeno(
   return { child, stdout, ended };
 }
 
-describe("the process", { skip: "deno" in process.versions ? false : "it is started with Deno here" }, () => {
-  it("ends with 0 on Ctrl-C and on SIGTERM, with watches and pages open", async () => {
+describe("main.ts", { skip: "deno" in process.versions ? false : "the test starts it with Deno" }, () => {
+  it("exits with 0 on SIGINT and SIGTERM, with open watches and pages", async () => {
     for (const signal of ["SIGINT", "SIGTERM"] as const) {
       const { child, stdout, ended } = runDeno([MAIN, "serve", "--port", "0"]);
       const [, url] = await stdout.shows(/Serving +(http:\S+)/);
-      await stdout.shows(/Ctrl-C ends it/);
+      await stdout.shows(/Press Ctrl-C to stop/);
       const open: Promise<string>[] = [];
       for (
         const path of [
@@ -244,9 +246,9 @@ describe("the process", { skip: "deno" in process.versions ? false : "it is star
       ) {
         open.push((await fetch(url + path)).text().catch(() => "cut off"));
       }
-      // Not child.kill(), after which Deno tells this signal as the end, however the process ended.
+      // Not child.kill(): Deno then reports this signal, however the process ended.
       process.kill(child.pid as number, signal);
-      // `deno task` and `npx` pass it on a second time.
+      // `deno task` and `npx` forward it a second time.
       process.kill(child.pid as number, signal);
       assert.equal(await ended, 0, signal);
       await Promise.all(open);
@@ -254,7 +256,7 @@ describe("the process", { skip: "deno" in process.versions ? false : "it is star
     }
   });
 
-  it("leaves nothing open that would keep a program alive after stop()", async () => {
+  it("leaves nothing open after stop() that would keep the process running", async () => {
     const { stdout, ended } = runDeno([ENDS_BY_ITSELF]);
     assert.equal(await ended, 0);
     assert.equal(stdout.text, "stopped\n");

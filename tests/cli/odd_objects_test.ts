@@ -1,5 +1,5 @@
 /**
- * Objects of any shape from an API server: `serve` goes on, and so do its page, its Tables and its feed.
+ * Objects of any shape from an API server: `serve` continues, with its page, its Tables and its feed.
  * @module
  */
 
@@ -137,7 +137,7 @@ function oddObject([, kind, example]: (typeof RESOURCES)[number]): object {
   };
 }
 
-/** An API server that has what it likes, and sends more of it when it is told to. */
+/** An API server with any objects, which sends more on demand. */
 class OddServer {
   readonly watches = new Map<string, Set<ReadableStreamDefaultController<Uint8Array>>>();
   readonly fetch = (request: Request): Response => {
@@ -258,9 +258,9 @@ it(`serve shows ${OBJECTS} objects of any shape, with a page, Tables and watches
     }
   }
   assert.ok(bytes > 0);
-  // A line of the feed may lack its note, which is told once; nothing else may fail.
+  // A line of the feed may lack its note, which is logged once; nothing else may fail.
   const failed = log.of("error").filter((line) =>
-    !line.startsWith("error: The page's changes cannot be shown")
+    !line.startsWith("error: The page cannot show all changes")
   );
   assert.deepEqual(failed, []);
   assert.ok(log.of("error").length <= 1);

@@ -22,7 +22,7 @@ async function ask(served: Served, path: string, token?: string, scheme = "Beare
   return response.status;
 }
 
-/** A cluster with pods in two namespaces, and the reviews of an API server. */
+/** A cluster with pods in two namespaces, and the review APIs of an API server. */
 async function newCluster(): Promise<RealCluster> {
   const cluster = await RealCluster.start();
   for (const namespace of ["shop", "kube-system"]) {
@@ -57,8 +57,8 @@ function on(cluster: RealCluster, options: ServeOptions): ServeOptions {
   };
 }
 
-describe("the readers of serve", () => {
-  it("are let see what the cluster's own RBAC lets them see, with a token of the cluster", async () => {
+describe("serve, readers", () => {
+  it("clusterRbac authorizes readers by the RBAC of the cluster, with a token of the cluster", async () => {
     await using cluster = await newCluster();
     await using served = await serve(on(cluster, { clusterRbac: true }));
     await served.synced();
@@ -78,7 +78,7 @@ describe("the readers of serve", () => {
     await assert.rejects(serve({ port: 0, clusterRbac: true }), UsageError);
   });
 
-  it("are let see some namespaces and resources only, and the page, which shows all, to nobody", async () => {
+  it("readerNamespaces and readerResources limit the read API, and refuse the page", async () => {
     await using cluster = await newCluster();
     const options = { readerNamespaces: ["shop"], readerResources: ["pods", "nodes"] };
     await using served = await serve(on(cluster, options));
@@ -102,18 +102,18 @@ describe("the readers of serve", () => {
     }
     await assert.rejects(
       serve(on(cluster, { ...options, readerResources: ["pod"] })),
-      /--reader-resources names "pod", and there are pods, nodes, namespaces/,
+      /--reader-resources has "pod", which is not among the resources: pods, nodes, namespaces/,
     );
   });
 
-  it("are told on the page who may read", async () => {
+  it("the page shows who may read", async () => {
     await using served = await serve({ port: 0 });
     const page = await (await fetch(served.url, { headers: { Accept: "text/html" } })).text();
-    assert.match(page, /"readers":"this machine only; whoever uses it may read"/);
+    assert.match(page, /"readers":"everyone on this machine \(loopback only\)"/);
     assert.match(page, /Readers: <span id="readers">/);
   });
 
-  it("present a token that stands in a file, and the one that is written there later", async () => {
+  it("tokenFile accepts the token in the file, and the one that is written later", async () => {
     const tokenFile = join(folder, "token");
     await writeFile(tokenFile, "the-first-token-of-all\n");
     const clock = new FakeClock(Date.now());
@@ -125,10 +125,10 @@ describe("the readers of serve", () => {
     assert.equal(await ask(served, "/api", "the-first-token-of-all"), 401);
     await writeFile(tokenFile, "short");
     await assert.rejects(serve({ port: 0, tokenFile }), /shorter than 16 characters/);
-    await assert.rejects(serve({ port: 0, tokenFile, token: "x" }), /leave one of them out/);
+    await assert.rejects(serve({ port: 0, tokenFile, token: "x" }), /contradict each other/);
   });
 
-  it("are served over TLS, with the certificate that is in its files now", async () => {
+  it("tlsCert serves over TLS with the present certificate of its files", async () => {
     const [tlsCert, tlsKey] = [join(folder, "tls.crt"), join(folder, "tls.key")];
     const write = async (name: string) => {
       await writeFile(tlsCert, await readFile(fixture(`${name}.crt`)));
@@ -150,7 +150,7 @@ describe("the readers of serve", () => {
     assert.equal(await isTrusted(), false);
   });
 
-  it("see no field that is dropped: it is not held at all", async () => {
+  it("drop removes a field from the store and from every response", async () => {
     await using cluster = await RealCluster.start();
     const containers = [{ name: "main", env: [{ name: "PASSWORD", value: "s3cret" }] }];
     const secretive = { ...pod("web-1", { namespace: "shop" }), spec: { containers } };

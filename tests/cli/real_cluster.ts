@@ -42,7 +42,7 @@ export class RealCluster {
     return cluster;
   }
 
-  /** From now on connections are refused. */
+  /** Refuses connections from now on. */
   async stopListening(): Promise<void> {
     this.server.closeWatches();
     this.server.close();
@@ -56,7 +56,7 @@ export class RealCluster {
   }
 }
 
-/** For requests that still wait when the server is closed: Deno would log what they reject with. */
+/** Ignores the rejections of requests that are open when the server is closed: Deno would log them. */
 function closed(): Response {
   return new Response(null, { status: 503 });
 }

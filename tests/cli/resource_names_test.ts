@@ -48,14 +48,14 @@ function refuses(name: string, message: RegExp): void {
   });
 }
 
-describe("resource names", () => {
-  it("are plurals, singulars, short names and kinds, in any case", () => {
+describe("resolveResources", () => {
+  it("accepts plurals, singulars, short names and kinds, in any case", () => {
     for (const name of ["pods", "pod", "po", "Pod", "PODS"]) assert.deepEqual(resolve(name), ["/v1/pods"]);
     assert.deepEqual(resolve("deploy"), ["apps/v1/deployments"]);
     assert.deepEqual(resolve("cert"), ["cert-manager.io/v1/certificates"]);
   });
 
-  it("may name their group, or their version and group, or be a path", () => {
+  it("accepts a group, a version and group, or a path", () => {
     const deployments = ["apps/v1/deployments"];
     for (const name of ["deployments.apps", "deploy.apps", "deployment.v1.apps", "apps/v1/deployments"]) {
       assert.deepEqual(resolve(name), deployments);
@@ -64,37 +64,37 @@ describe("resource names", () => {
     assert.deepEqual(resolve("v1/pods"), ["/v1/pods"]);
   });
 
-  it("mean the core group first, and the preferred version of another", () => {
+  it("prefers the core group, then the preferred version of another group", () => {
     assert.deepEqual(resolve("services"), ["/v1/services"]);
     assert.deepEqual(resolve("services.example.com"), ["example.com/v1/services"]);
     assert.deepEqual(resolve("services.v1beta1.example.com"), ["example.com/v1beta1/services"]);
   });
 
-  it("that mean the same give it once, in the order given", () => {
+  it("returns each resource once, in the order of the names", () => {
     assert.deepEqual(resolve("nodes", "po", "pods", "no"), ["/v1/nodes", "/v1/pods"]);
   });
 
-  it("may be a category", () => {
+  it("accepts a category", () => {
     const all = resolve("all");
     assert.ok(all.includes("/v1/pods") && all.includes("apps/v1/deployments"));
     assert.ok(!all.includes("/v1/configmaps"));
   });
 
-  it("that nobody has are refused, with the nearest that are there", () => {
+  it("throws for an unknown name, with the nearest names", () => {
     refuses("pdos", /^The server has no resource "pdos": did you mean pods/);
     refuses("deployment.extensions", /"deployment.extensions": did you mean deployments.apps/);
     refuses("certificate.acme.io", /did you mean certificates.cert-manager.io/);
     refuses("ing.v2", /did you mean ingresses.networking.k8s.io/);
-    refuses("zzzzzzzz", /`kubectl api-resources --verbs=list,watch` lists those it has/);
+    refuses("zzzzzzzz", /`kubectl api-resources --verbs=list,watch` lists its resources/);
   });
 
-  it("are not those of Secrets, unless that is allowed", () => {
-    refuses("secrets", /Secrets are not served unless you say so: add --allow-secrets/);
-    refuses("v1/secrets", /Secrets are not served/);
+  it("throws for Secrets unless they are allowed", () => {
+    refuses("secrets", /Secrets are refused by default: pass --allow-secrets/);
+    refuses("v1/secrets", /Secrets are refused by default/);
     assert.equal(resolveResources(["secret"], discovery, { allowSecrets: true }).length, 1);
   });
 
-  it("of what cannot be watched are refused", () => {
+  it("throws for a resource that cannot be watched", () => {
     const reviews = {
       ...certificates,
       resource: "reviews",
@@ -105,18 +105,21 @@ describe("resource names", () => {
     const narrow: Discovery = { resources: [{ ...reviews, categories: [] }], unavailable: [] };
     assert.throws(
       () => resolveResources(["reviews"], narrow),
-      /cannot be listed and watched: the server offers create/,
+      /cannot be listed and watched: its verbs are create/,
     );
   });
 
-  it("tell which API groups did not answer, as the name may be theirs", () => {
+  it("names the API groups that did not respond, which may have the name", () => {
     const partial: Discovery = { ...discovery, unavailable: ["metrics.k8s.io/v1beta1"] };
-    assert.throws(() => resolveResources(["qqqqqqq"], partial), /\(metrics.k8s.io\/v1beta1 did not answer\)/);
+    assert.throws(
+      () => resolveResources(["qqqqqqq"], partial),
+      /\(metrics.k8s.io\/v1beta1 did not respond\)/,
+    );
   });
 });
 
-describe("the default resources", () => {
-  it("are the usual ones that the server has, and never Secrets", () => {
+describe("defaultResources", () => {
+  it("returns the common resources that the server has, and never Secrets", () => {
     const names = defaultResources(discovery).map(formatGroupResource);
     assert.deepEqual(names.slice(0, 4), ["namespaces", "nodes", "pods", "deployments.apps"]);
     assert.ok(!names.includes("secrets"));

@@ -1,4 +1,4 @@
-/** A program that serves, is read, stops, and must end by itself: started by main_test.ts. */
+/** Serves, reads and stops; the process must then exit by itself. Started by main_test.ts. */
 
 import { serve } from "@listwatch/cache/cli";
 

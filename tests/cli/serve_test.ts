@@ -40,8 +40,8 @@ async function refuses(options: ServeOptions, message: RegExp, errorClass = Comm
   });
 }
 
-describe("serving the embedded cluster", () => {
-  it("shows what it holds to programs, by the paths of Kubernetes", async () => {
+describe("serve, the embedded cluster", () => {
+  it("serves its objects at the paths of Kubernetes", async () => {
     await using served = await serve({ port: 0 });
     await served.synced();
     assert.deepEqual(served.resources.slice(0, 4), ["namespaces", "nodes", "pods", "deployments.apps"]);
@@ -57,7 +57,7 @@ describe("serving the embedded cluster", () => {
     assert.ok(root.paths.includes("/api/v1"));
   });
 
-  it("shows it to people, on a page with a strict policy that updates itself", async () => {
+  it("serves a page with a strict content security policy that updates itself", async () => {
     await using served = await serve({ port: 0 });
     await served.synced();
     const page = await fetch(`${served.url}/`, { headers: { Accept: "text/html,*/*;q=0.8" } });
@@ -79,13 +79,13 @@ describe("serving the embedded cluster", () => {
     assert.equal(state.nodes.rows.length, 6);
     assert.ok(state.namespaces.rows.some((row: { name: string }) => row.name === "shop"));
     assert.ok(state.resources.every((resource: { synced: boolean }) => resource.synced));
-    // It goes on by itself.
+    // It updates itself.
     text = "";
     while (!/data: .*\n\n/.test(text)) text += (await reader.read()).value;
     await reader.cancel();
   });
 
-  it("tells its steps in order", async () => {
+  it("reports its steps in order", async () => {
     const steps: ServeStep[] = [];
     await using served = await serve({ port: 0, onStep: (step) => steps.push(step) });
     await served.synced();
@@ -94,7 +94,7 @@ describe("serving the embedded cluster", () => {
     assert.deepEqual(types, ["connected", "listening", "syncing", "synced"]);
   });
 
-  it("ends streams and stops listening when its signal is aborted", async () => {
+  it("ends streams and closes the socket when its signal is aborted", async () => {
     const stop = new AbortController();
     const served = await serve({ port: 0, signal: stop.signal });
     await served.synced();
@@ -107,24 +107,25 @@ describe("serving the embedded cluster", () => {
     await assert.rejects(fetch(`${served.url}/readyz`));
   });
 
-  it("resolves names of resources, and refuses those that are not there", async () => {
+  it("resolves resource names, and refuses unknown ones", async () => {
     await using served = await serve({ port: 0, resources: ["po", "deploy"] });
     assert.deepEqual(served.resources, ["pods", "deployments.apps"]);
     await refuses({ resources: ["pdos"] }, /no resource "pdos": did you mean pods/, UsageError);
     await refuses({ resources: ["secrets"] }, /--allow-secrets/, UsageError);
   });
 
-  it("asks readers for the token, everywhere but where health is told", async () => {
-    await using served = await serve({ port: 0, token: "t0ken" });
+  it("requires the token everywhere except for health checks", async () => {
+    await using served = await serve({ port: 0, token: "a-token-of-some-length" });
     await served.synced();
     for (const path of ["/", "/api", "/api/v1/pods", "/dashboard/events", "/dashboard/script.js"]) {
       assert.equal(await status(served, path), 401, path);
-      assert.equal(await status(served, path, { Authorization: "Bearer t0ken" }), 200, path);
+      assert.equal(await status(served, path, { Authorization: "Bearer a-token-of-some-length" }), 200, path);
     }
     assert.equal(await status(served, "/readyz"), 200);
+    await assert.rejects(serve({ port: 0, token: "s3cret" }), /The token is shorter than 16 characters/);
   });
 
-  it("refuses a port that is in use, a host that is not this machine's, and one that others reach", async () => {
+  it("refuses a port in use, a foreign address, and a public host without a token", async () => {
     await using served = await serve({ port: 0 });
     const port = Number(new URL(served.url).port);
     await refuses({ port }, new RegExp(`^Port ${port} on 127.0.0.1 is in use: choose another with --port`));
@@ -133,8 +134,8 @@ describe("serving the embedded cluster", () => {
   });
 });
 
-describe("serving a cluster that a kubeconfig names", () => {
-  it("shows what it holds, and what changes in it", async () => {
+describe("serve, the cluster of a kubeconfig", () => {
+  it("serves its objects and their changes", async () => {
     await using cluster = await RealCluster.start();
     cluster.server.create("v1/pods", pod("web-1", { namespace: "shop" }));
     await using served = await serve(on(cluster));
@@ -149,7 +150,7 @@ describe("serving a cluster that a kubeconfig names", () => {
     assert.equal((await list(served, fresh)).items.length, 2);
   });
 
-  it("serves Secrets only when they are named and allowed", async () => {
+  it("serves Secrets only if they are named and allowed", async () => {
     await using cluster = await RealCluster.start();
     cluster.server.create("v1/secrets", secret("s", { namespace: "shop" }));
     await using served = await serve(on(cluster, { resources: ["secrets"], allowSecrets: true }));
@@ -157,7 +158,7 @@ describe("serving a cluster that a kubeconfig names", () => {
     assert.equal((await list(served, "/api/v1/secrets")).items.length, 1);
   });
 
-  it("reflects one namespace, and refuses questions about others", async () => {
+  it("reflects one namespace, and refuses requests for others", async () => {
     await using cluster = await RealCluster.start();
     for (const namespace of ["shop", "other"]) {
       cluster.server.create("v1/configmaps", configMap("c", { namespace }));
@@ -171,7 +172,7 @@ describe("serving a cluster that a kubeconfig names", () => {
     assert.ok(!cluster.server.requests.some(({ path }) => path === "/api/v1/configmaps"));
   });
 
-  it("leaves out a usual resource that it may not list, and fails on one that was named", async () => {
+  it("skips a default resource that it may not list, and rejects for a named one", async () => {
     await using cluster = await RealCluster.start();
     cluster.server.intercept(answerStatus(403, { message: "not you" }), {
       match: ({ path }) => path === "/api/v1/configmaps",
@@ -189,7 +190,7 @@ describe("serving a cluster that a kubeconfig names", () => {
     );
   });
 
-  it("says in one line that it is refused, and that there is no such context", async () => {
+  it("rejects with one line for a refusal and for an unknown context", async () => {
     await using cluster = await RealCluster.start();
     const unauthorized = cluster.server.intercept(answerStatus(401));
     await refuses(
@@ -214,13 +215,13 @@ describe("serving a cluster that a kubeconfig names", () => {
     await assert.rejects(serve({ port: 0, source: missing }), /prod/);
   });
 
-  it("gives up at once when nobody listens", async () => {
+  it("rejects at once when the connection is refused", async () => {
     await using cluster = await RealCluster.start();
     await cluster.stopListening();
     await refuses(on(cluster), /^Cannot reach http:.*context "test".*: connection refused/);
   });
 
-  it("survives an outage: what is known is served, and the trouble is told once", async () => {
+  it("serves the last known state during an outage, and reports it once", async () => {
     await using cluster = await RealCluster.start();
     cluster.server.create("v1/pods", pod("web-1", { namespace: "shop" }));
     const clock = new FakeClock(Date.now());
@@ -243,7 +244,7 @@ describe("serving a cluster that a kubeconfig names", () => {
     assert.equal(clock.pendingTimers, 0);
   });
 
-  it("can be ended while its first lists do not come", async () => {
+  it("stops while its first lists are missing", async () => {
     await using cluster = await RealCluster.start();
     const never = cluster.server.intercept(hang(), { match: ({ isWatch }) => isWatch });
     await using served = await serve(on(cluster, { resources: ["pods"] }));

@@ -21,8 +21,8 @@ function newTerminal(isTTY: boolean, env: Record<string, string> = {}) {
   return { time, stdout, stderr, terminal: new Terminal({ stdout, stderr, env, now: () => time.nowMs }) };
 }
 
-describe("the terminal", () => {
-  it("has colours where a person looks, and nowhere else", () => {
+describe("Terminal", () => {
+  it("uses colours only on a terminal", () => {
     assert.notEqual(newTerminal(true).terminal.style("red", "x"), "x");
     assert.equal(newTerminal(false).terminal.style("red", "x"), "x");
     assert.equal(newTerminal(true, { NO_COLOR: "1" }).terminal.style("red", "x"), "x");
@@ -30,7 +30,7 @@ describe("the terminal", () => {
     assert.notEqual(newTerminal(true, { NO_COLOR: "" }).terminal.style("red", "x"), "x");
   });
 
-  it("draws progress in one line on a terminal, and takes it away before it writes another", () => {
+  it("redraws progress in one line on a terminal, and erases it before another line", () => {
     const { terminal, stderr, stdout, time } = newTerminal(true, { NO_COLOR: "1" });
     terminal.progress("one");
     terminal.progress("too soon");
@@ -42,13 +42,13 @@ describe("the terminal", () => {
     assert.equal(stdout.text, "done\n");
   });
 
-  it("cuts progress to the width of the terminal, which would wrap and not be taken away", () => {
+  it("cuts progress to the width of the terminal, as a wrapped line cannot be erased", () => {
     const { terminal, stderr } = newTerminal(true, { NO_COLOR: "1" });
     terminal.progress("x".repeat(100));
     assert.equal(stderr.text, `\r\x1b[2K${"x".repeat(38)}…`);
   });
 
-  it("writes progress as a line every few seconds where nobody looks", () => {
+  it("appends a progress line every few seconds without a terminal", () => {
     const { terminal, stderr, time } = newTerminal(false);
     for (let second = 0; second <= 6; second++) {
       time.nowMs = second * 1_000;
@@ -57,7 +57,7 @@ describe("the terminal", () => {
     assert.equal(stderr.text, "at 3\nat 6\n");
   });
 
-  it("writes an error in one line, without what could move the cursor", () => {
+  it("writes an error in one line, without control characters", () => {
     const { terminal, stderr } = newTerminal(false);
     terminal.error("a server said:\n  \x1b[2Jboo");
     assert.equal(stderr.text, "listwatch: a server said: �[2Jboo\n");

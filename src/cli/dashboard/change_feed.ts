@@ -1,5 +1,5 @@
 /**
- * What changed lately, for people to read.
+ * The latest changes, as lines for people.
  * @module
  */
 
@@ -12,48 +12,48 @@ import { isCore, type ReflectedResource } from "./reflected_resource.ts";
 
 /** One line of the feed. */
 export interface FeedEntry {
-  /** Counts up by one from 1. */
+  /** Consecutive numbers from 1. */
   readonly seq: number;
   readonly timeMs: number;
-  /** `listed`: a whole list came; `key` then says how much changed with it. */
+  /** `listed` is a list or relist; `key` is then the number of changes. */
   readonly type: "added" | "updated" | "deleted" | "listed";
   readonly resource: string;
   readonly key: string;
-  /** A few words on how the object is now. */
+  /** A short description of the object's state. */
   readonly note?: string;
 }
 
 /** Options of {@linkcode ChangeFeed}. */
 export interface ChangeFeedOptions {
   readonly clock: Clock;
-  /** How many entries are kept; 100 by default. */
+  /** The number of entries that are kept; 100 by default. */
   readonly limit?: number;
-  /** Called in the turn of every change; must be quick. */
+  /** Called synchronously with every change; must be fast. */
   readonly onChange?: (resource: ReflectedResource) => void;
-  /** Told what an object of another shape than its kind's made fail; nobody by default. */
+  /** Receives the error when an object of an unexpected shape cannot be described. */
   readonly onError?: (error: unknown) => void;
 }
 
 const LONGEST_KEY = 200;
 const LONGEST_NOTE = 200;
 
-// A relist after an outage may bring thousands: more than a person reads are not made into lines.
+// A relist after an outage may have thousands of changes, more than a person reads.
 const MAX_LINES_OF_A_LIST = 30;
 
-/** How many seconds {@linkcode ChangeFeed.changesPerSecond} looks back. */
+/** The number of seconds that {@linkcode ChangeFeed.changesPerSecond} covers. */
 export const RATE_WINDOW_SECONDS = 60;
 
-/** Observes informers, and keeps the last changes and how many there were in each of the last seconds. */
+/** Observes informers, and keeps the last changes and the number of changes in each of the last seconds. */
 export class ChangeFeed {
   readonly #clock: Clock;
   readonly #limit: number;
   readonly #onChange: (resource: ReflectedResource) => void;
   readonly #onError: (error: unknown) => void;
   readonly #unobserve: (() => void)[] = [];
-  // The oldest comes first; cut to the limit when it is twice as long, so that a change costs O(1).
+  // Oldest first; cut to the limit when it is twice as long, so that a change costs O(1).
   #entries: FeedEntry[] = [];
   #seq = 0;
-  /** The number of changes in second `s` stands at `s % RATE_WINDOW_SECONDS`. */
+  /** The number of changes in second `s` is at index `s % RATE_WINDOW_SECONDS`. */
   readonly #rates: number[] = new Array<number>(RATE_WINDOW_SECONDS).fill(0);
   #rateSecond = 0;
 
@@ -74,7 +74,7 @@ export class ChangeFeed {
     return this.#seq;
   }
 
-  /** The entries after number `seq`, oldest first; as many as are kept. */
+  /** The kept entries after number `seq`, oldest first. */
   since(seq: number): readonly FeedEntry[] {
     const missing = Math.min(this.#seq - seq, this.#limit, this.#entries.length);
     return missing <= 0 ? [] : this.#entries.slice(-missing);
@@ -112,7 +112,7 @@ export class ChangeFeed {
     }
     if (!isFirst) this.#count(changes.length);
     const count = `${changes.length} ${changes.length === 1 ? "object" : "objects"}`;
-    this.#add({ type: "listed", resource: resource.name, key: isFirst ? count : `again, ${count} changed` });
+    this.#add({ type: "listed", resource: resource.name, key: isFirst ? count : `relist, ${count} changed` });
   }
 
   #addChange(resource: ReflectedResource, change: StoreChange<KubernetesObject>): void {
@@ -121,7 +121,7 @@ export class ChangeFeed {
     this.#add(note === undefined ? line : { ...line, note: visibleText(note, LONGEST_NOTE) });
   }
 
-  /** A line without a note is better than no line. */
+  /** Returns no note if the object cannot be described. */
   #describe(resource: ReflectedResource, object: KubernetesObject): string | undefined {
     try {
       return describe(resource, object, this.#clock.now());
@@ -146,7 +146,7 @@ export class ChangeFeed {
     const passed = Math.min(second - this.#rateSecond, RATE_WINDOW_SECONDS);
     for (let i = 1; i <= passed; i++) this.#rates[modulo(this.#rateSecond + i)] = 0;
     if (second > this.#rateSecond) this.#rateSecond = second;
-    // After a long silence the loop above has cleared every second, whichever one it began with.
+    // After a long silence the loop above has cleared every second.
   }
 }
 
@@ -154,7 +154,7 @@ function modulo(second: number): number {
   return second % RATE_WINDOW_SECONDS;
 }
 
-// What an API server sends is what it likes: nothing of it is taken for granted.
+// The fields may have any type: the body of an object is not validated.
 interface Described extends KubernetesObject {
   readonly spec?: { readonly replicas?: unknown; readonly unschedulable?: unknown } | null;
   readonly status?: { readonly readyReplicas?: unknown } | null;
@@ -162,16 +162,16 @@ interface Described extends KubernetesObject {
   readonly message?: unknown;
 }
 
-/** A few words on how an object is; `undefined` where there is nothing short to say. */
+/** A short description of an object's state, `undefined` if there is none. */
 function describe(resource: ReflectedResource, object: KubernetesObject, nowMs: number): string | undefined {
   const { spec, status, reason, message } = object as Described;
   const { group, resource: plural } = resource.resource;
   if (isCore(resource, "pods")) {
-    // The words of `kubectl get pods`.
+    // As `kubectl get pods` prints it.
     const [, ready, word] = podPrinter.cells(object, nowMs);
     return `${word} ${ready}`;
   }
-  if (isCore(resource, "nodes")) return spec?.unschedulable === true ? "closed to new pods" : undefined;
+  if (isCore(resource, "nodes")) return spec?.unschedulable === true ? "cordoned" : undefined;
   if (isCore(resource, "events")) {
     const parts = [reason, message].filter((part) => typeof part === "string");
     return parts.length === 0 ? undefined : parts.map((part) => part.slice(0, 120)).join(": ");

@@ -1,5 +1,5 @@
 /**
- * What the page shows, as data.
+ * The state that the page shows.
  * @module
  */
 
@@ -12,9 +12,9 @@ import { isCore, type ReflectedResource } from "./reflected_resource.ts";
 
 /** Everything the page shows, at one moment. */
 export interface DashboardState {
-  /** When; by this server's clock, as every time in here. */
+  /** The time of the state; every time here is by this server's clock. */
   readonly nowMs: number;
-  /** When this server started: another number means another server, and another feed. */
+  /** When this server started: it identifies the server and its feed. */
   readonly startedMs: number;
   readonly cluster: ClusterInfo;
   readonly resources: readonly ResourceState[];
@@ -26,54 +26,54 @@ export interface DashboardState {
   readonly changesPerSecond: readonly number[];
 }
 
-/** What a page is sent: the state, and the lines of the feed that it does not have. */
+/** A message to a page: the state, and the lines of the feed that the page does not have. */
 export interface DashboardMessage extends DashboardState {
   /** Oldest first. */
   readonly changes: readonly FeedEntry[];
 }
 
-/** Which cluster is shown. */
+/** The cluster that is shown. */
 export interface ClusterInfo {
-  /** What a person calls it: a context's name. */
+  /** The name for people, such as a context's name. */
   readonly name: string;
   readonly server: string;
   readonly version?: string;
-  /** The one namespace that is reflected, if it is not all. */
+  /** The only namespace that is reflected; all if absent. */
   readonly namespace?: string;
-  /** Who may read, in words. */
+  /** Who may read, as text for people. */
   readonly readers?: string;
 }
 
-/** How one resource is. */
+/** The state of one resource. */
 export interface ResourceState extends Omit<ReflectorStatus, "resourceVersion"> {
   readonly name: string;
   /** The path of its list. */
   readonly path: string;
   readonly objects: number;
   readonly synced: boolean;
-  /** The resourceVersion that the store stands at. */
+  /** The resourceVersion of the store. */
   readonly resourceVersion: string;
 }
 
-/** How many objects each namespace has of each resource. */
+/** The number of objects in each namespace, by resource. */
 export interface NamespaceCounts {
   /** The resources' names. */
   readonly columns: readonly string[];
   /** By name. */
   readonly rows: readonly { readonly name: string; readonly counts: readonly number[] }[];
-  /** What stands for the namespaces beyond those with the most objects. */
+  /** The sums of the namespaces that are not among the rows. */
   readonly others: { readonly namespaces: number; readonly counts: readonly number[] } | undefined;
 }
 
-/** How many pods each node has. */
+/** The number of pods on each node. */
 export interface NodeCounts {
   /** By name. */
   readonly rows: readonly NodeCount[];
-  /** How many nodes there are beyond those with the most pods. */
+  /** The number of nodes that are not among the rows. */
   readonly others: number;
-  /** Pods that are on no node yet. */
+  /** The number of pods without a node. */
   readonly unassigned: number;
-  /** Of all pods. */
+  /** The number of all pods. */
   readonly pods: number;
   readonly ready: number;
 }
@@ -83,17 +83,17 @@ export interface NodeCount {
   readonly name: string;
   readonly pods: number;
   readonly ready: number;
-  /** How many pods it has room for, where nodes are reflected. */
+  /** The number of pods it has room for, if nodes are reflected. */
   readonly room?: number;
-  /** Whether it takes no new pods. */
+  /** Whether it is unschedulable. */
   readonly closed?: boolean;
 }
 
 const MAX_ROWS = 40;
 
 /**
- * Counts what informers hold. What did not change since the last time is not counted again: call
- * {@linkcode DashboardCounter.changed} for what did.
+ * Counts the objects of informers. Only resources that changed are counted again: call
+ * {@linkcode DashboardCounter.changed} for each.
  */
 export class DashboardCounter {
   readonly #resources: readonly ReflectedResource[];
@@ -103,7 +103,6 @@ export class DashboardCounter {
   #namespaces: NamespaceCounts | undefined;
   #nodes: NodeCounts | undefined;
 
-  /** Counts these resources. */
   constructor(
     resources: readonly ReflectedResource[],
     options: { readonly onError?: (view: string, error: unknown) => void } = {},
@@ -113,12 +112,12 @@ export class DashboardCounter {
     for (const resource of resources) this.#changed.add(resource);
   }
 
-  /** Says that a resource's objects are others now. */
+  /** Must be called when a resource has changed. */
   changed(resource: ReflectedResource): void {
     this.#changed.add(resource);
   }
 
-  /** The counts as they are now. Costs as much as the objects of the resources that changed. */
+  /** Returns the present counts. The cost is proportional to the objects of the changed resources. */
   count(): Pick<DashboardState, "resources" | "namespaces" | "nodes"> {
     if (this.#changed.size > 0) {
       this.#namespaces = this.#guarded("namespaces", () => this.#countNamespaces());
@@ -132,7 +131,7 @@ export class DashboardCounter {
     };
   }
 
-  /** One part that cannot be counted leaves the others. */
+  /** Returns `undefined` for a part that cannot be counted, so that the others are shown. */
   #guarded<R>(view: string, count: () => R): R | undefined {
     try {
       return count();
@@ -147,7 +146,7 @@ export class DashboardCounter {
     if (columns.length === 0) return undefined;
     const totals = new Map<string, number>();
     for (const reflected of this.#resources) {
-      // A namespace without objects is a row too.
+      // An empty namespace is a row, too.
       if (!isCore(reflected, "namespaces")) continue;
       for (const name of reflected.informer.indexer.listKeys()) totals.set(name, 0);
     }
@@ -204,7 +203,7 @@ export class DashboardCounter {
   }
 }
 
-/** The names with the highest counts, by name, and those of all others. */
+/** The names with the highest counts, sorted by name, and all other names. */
 function fullest(
   counts: ReadonlyMap<string, number>,
 ): { readonly shown: string[]; readonly others: string[] } {
@@ -236,7 +235,7 @@ function resourceState({ name, resource, informer }: ReflectedResource): Resourc
   };
 }
 
-// What an API server sends is what it likes: nothing of it is taken for granted.
+// The fields may have any type: the body of an object is not validated.
 interface Node extends KubernetesObject {
   readonly spec?: { readonly unschedulable?: unknown } | null;
   readonly status?: { readonly allocatable?: { readonly pods?: unknown } | null } | null;
@@ -246,7 +245,7 @@ interface Pod extends KubernetesObject {
   readonly status?: { readonly conditions?: unknown } | null;
 }
 
-/** For how many pods a node has room; `NaN` if it does not say so. */
+/** The number of pods that a node has room for; `NaN` if unknown. */
 function roomOf(node: Node): number {
   const pods = node.status?.allocatable?.pods;
   const room = typeof pods === "string" || typeof pods === "number" ? Number(pods) : NaN;
@@ -260,10 +259,10 @@ function isReady(pod: Pod): boolean {
   return ready?.status === "True";
 }
 
-// What a namespace may be long, and most names of nodes are.
+// The longest namespace has 63 characters.
 const LONGEST_NAME = 64;
 
-/** A name as it is shown. */
+/** A name with control characters escaped, cut to a readable length. */
 export function shownName(name: string): string {
   return visibleText(name, LONGEST_NAME);
 }

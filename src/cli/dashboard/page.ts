@@ -1,13 +1,13 @@
 /**
- * The page's document.
+ * The HTML of the page.
  * @module
  */
 
 import type { DashboardMessage } from "./dashboard_state.ts";
 
 /**
- * Nothing from elsewhere, no inline script, no inline style, in no frame. The state in the document is data: a script
- * element of a type that is not run.
+ * Allows no other origin, no inline script or style, and no frame. The state in the document is data: a script element
+ * of a type that is not executed.
  */
 export const CONTENT_SECURITY_POLICY: string = [
   "default-src 'none'",
@@ -20,12 +20,12 @@ export const CONTENT_SECURITY_POLICY: string = [
   "frame-ancestors 'none'",
 ].join("; ");
 
-// Two sheets, one behind the other: the cluster and its copy.
+// Two overlapping sheets: the cluster and its copy.
 const ICON = "data:image/svg+xml,%3Csvg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 32 32'%3E" +
   "%3Crect x='3' y='3' width='18' height='18' rx='4' fill='%239db4d6'/%3E" +
   "%3Crect x='11' y='11' width='18' height='18' rx='4' fill='%232f6fd0'/%3E%3C/svg%3E";
 
-/** The document with the state of this moment in it, so that the first picture is whole. */
+/** Renders the document with the present state, so that the first paint is complete. */
 export function renderPage(message: DashboardMessage): string {
   return `<!doctype html>
 <html lang="en">
@@ -44,7 +44,7 @@ export function renderPage(message: DashboardMessage): string {
   <p id="cluster" class="muted">&nbsp;</p>
   <p id="connection" class="pill" role="status"><span class="dot" aria-hidden="true"></span><span id="connection-text">Live</span></p>
 </header>
-<noscript><p class="notice">This page shows what happens as it happens, and needs JavaScript for that. The same is at <a href="/api">/api</a>.</p></noscript>
+<noscript><p class="notice">This page needs JavaScript. The same data is at <a href="/api">/api</a>.</p></noscript>
 <main id="main" class="waiting">
   <p id="summary" class="summary">&nbsp;</p>
   <section class="tiles" aria-label="At a glance">
@@ -81,7 +81,7 @@ export function renderPage(message: DashboardMessage): string {
   </section>
   </div>
 </main>
-<footer class="muted"><p>Readers: <span id="readers"></span>.</p><p>The same, for programs: <code>kubectl --server=<span id="origin"></span> get pods -A</code></p></footer>
+<footer class="muted"><p>Readers: <span id="readers"></span>.</p><p>With kubectl: <code>kubectl --server=<span id="origin"></span> get pods -A</code></p></footer>
 <script type="application/json" id="state">${inScript(message)}</script>
 <script src="/dashboard/script.js"></script>
 </body>
@@ -89,7 +89,7 @@ export function renderPage(message: DashboardMessage): string {
 `;
 }
 
-/** JSON that cannot end the script element it stands in, nor begin a comment there. */
+/** JSON that can neither end its script element nor start a comment in it. */
 function inScript(value: unknown): string {
   return JSON.stringify(value).replace(/</g, "\\u003c").replace(/\u2028/g, "\\u2028").replace(
     /\u2029/g,

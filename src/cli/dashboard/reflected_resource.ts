@@ -1,5 +1,5 @@
 /**
- * One resource that is reflected, as the page sees it.
+ * A reflected resource.
  * @module
  */
 
@@ -7,18 +7,18 @@ import type { SharedIndexInformer } from "../../informer/shared_informer.ts";
 import type { ApiResource } from "../../protocol/api_resource.ts";
 import type { KubernetesObject } from "../../meta/object.ts";
 
-/** The indices that the page reads: `namespace` of every resource, `byNode` of pods only. */
+/** The indices that the page reads: `namespace` for every resource, `byNode` for pods only. */
 export type ReflectedIndex = "namespace" | "byNode";
 
 /** A resource and the informer that reflects it. */
 export interface ReflectedResource {
-  /** The name that people know: `pods`, `deployments.apps`. */
+  /** The display name: `pods`, `deployments.apps`. */
   readonly name: string;
   readonly resource: ApiResource;
   readonly informer: SharedIndexInformer<KubernetesObject, ReflectedIndex>;
 }
 
-/** Whether a resource is one of the core group. */
+/** Whether it is this resource of the core group. */
 export function isCore(reflected: Pick<ReflectedResource, "resource">, plural: string): boolean {
   return reflected.resource.group === "" && reflected.resource.resource === plural;
 }

@@ -1,5 +1,5 @@
 /**
- * The page's paths.
+ * The routes of the page.
  * @module
  */
 
@@ -9,27 +9,27 @@ import { SCRIPT } from "./script.ts";
 import type { StateStream } from "./state_stream.ts";
 import { STYLE } from "./style.ts";
 
-/** Where the page's own files are; Kubernetes has no such path. */
+/** The path of the page's files; Kubernetes does not use it. */
 export const DASHBOARD_PATH: string = "/dashboard";
 
-/** Options of {@linkcode dashboard}. */
-export interface DashboardOptions {
+/** Options of {@linkcode dashboardRoutes}. */
+export interface DashboardRoutesOptions {
   readonly stream: StateStream;
-  /** Runs before every answer; refuses by answering itself. */
+  /** Runs before every response; refuses a request by responding itself. */
   readonly guard: MiddlewareHandler;
-  /** What a program that asks for `/` is told: the paths there are. */
+  /** The paths that programs receive at `/`. */
   readonly paths: readonly string[];
 }
 
-/** Makes the app that serves the page: `/` for browsers, and its files below {@linkcode DASHBOARD_PATH}. */
-export function dashboard(options: DashboardOptions): Hono {
+/** Makes the routes: the page at `/` for browsers, and its files below {@linkcode DASHBOARD_PATH}. */
+export function dashboardRoutes(options: DashboardRoutesOptions): Hono {
   const { stream, guard, paths } = options;
   const app = new Hono();
   app.use("/", guard);
   app.use(`${DASHBOARD_PATH}/*`, guard);
   app.get("/", (c) => {
     c.header("Vary", "Accept");
-    // As an API server: programs get the list of paths.
+    // Programs receive the list of paths, as from an API server.
     if (!wantsPage(c)) return c.json({ paths });
     return secured(c, renderPage(stream.message()), "text/html; charset=utf-8");
   });

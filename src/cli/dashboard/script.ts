@@ -1,22 +1,21 @@
 /**
- * The page's script.
+ * The script of the page.
  * @module
  */
 
 /**
- * Shows the state in the document, then every state that the server sends. Names are data: they reach the document as
- * text only, never as markup.
+ * Shows the state in the document, then every state that the server sends. Names become text, never markup.
  */
 export const SCRIPT: string = String.raw`"use strict";
 (() => {
-  const SILENCE_MS = 12000; // The server speaks at least every 5 s.
+  const SILENCE_MS = 12000; // The server sends a message at least every 5 s.
   const RETRY_MS = 2000;
   const MAX_LINES = 100;
 
   const byId = (id) => document.getElementById(id);
   const number = (value) => value.toLocaleString("en");
   let state;
-  let clockOffsetMs = 0; // This clock less the server's.
+  let clockOffsetMs = 0; // This clock minus the server's.
   let lastMessageMs = 0;
   let isLost = false;
   let lastSeq = 0;
@@ -27,7 +26,7 @@ export const SCRIPT: string = String.raw`"use strict";
     if (text !== undefined) element.textContent = text;
     return element;
   }
-  // Only what differs is written, so that selections and scrolling stay.
+  // Only differences are written, so that selections and scroll positions stay.
   function setText(element, text) {
     if (element.textContent !== text) element.textContent = text;
   }
@@ -38,14 +37,14 @@ export const SCRIPT: string = String.raw`"use strict";
     return number(count) + " " + (count === 1 ? one : many);
   }
 
-  /** Makes the children of an element those of the items, and keeps the ones that are there. */
+  /** Makes one child for each item, and keeps the existing ones. */
   function keyed(parent, items, keyOf, create, update) {
     const old = parent.children_ || new Map();
     const now = new Map();
     let next = parent.firstChild;
     for (const item of items) {
       let key = keyOf(item);
-      while (now.has(key)) key += " "; // Names that are cut may be the same.
+      while (now.has(key)) key += " "; // Shortened names may be equal.
       const child = old.get(key) || create(item);
       old.delete(key);
       now.set(key, child);
@@ -79,7 +78,7 @@ export const SCRIPT: string = String.raw`"use strict";
 
   // The summary and the tiles
 
-  /** Why resources cannot be read, if it is the same for all that cannot. */
+  /** The reason why resources cannot be read, if it is the same for all of them. */
   function commonReason() {
     const reasons = new Set();
     for (const { attempt, lastError } of state.resources) if (attempt > 0 && lastError) reasons.add(lastError.message);
@@ -91,19 +90,19 @@ export const SCRIPT: string = String.raw`"use strict";
     const waiting = state.resources.filter((resource) => !resource.synced);
     let text;
     if (isLost) {
-      text = "Shown is the state of " + since(lastMessageMs - clockOffsetMs) + ". This page reconnects by itself.";
+      text = "This is the state of " + since(lastMessageMs - clockOffsetMs) + ". The page reconnects automatically.";
     } else if (failing.length > 0) {
       const isAll = failing.length === state.resources.length;
       const which = failing.length === 1 ? failing[0].name : failing.length + " of " + state.resources.length + " resources";
       const reason = commonReason();
-      text = (isAll ? "Nothing can" : which + " cannot") + " be read at present" + (reason ? ": " + reason : "") + ". " +
-        (waiting.length > 0 ? "Trying again." : "Shown is what was known.");
+      text = (isAll ? "No resource can" : which + " cannot") + " be read at present" + (reason ? ": " + reason : "") + ". " +
+        (waiting.length > 0 ? "Retrying." : "The last known state is shown.");
     } else if (waiting.length > 0) {
       text = "Syncing: " + (state.resources.length - waiting.length) + " of " + state.resources.length +
         " resources have their first list.";
     } else {
-      text = (state.resources.length === 1 ? "The copy follows" : "All " + state.resources.length + " resources follow") +
-        " the server.";
+      text = (state.resources.length === 1 ? "The resource is" : "All " + state.resources.length + " resources are") +
+        " up to date with the server.";
     }
     if (state.cluster.namespace && !isLost) text += " Only namespace " + state.cluster.namespace + " is reflected.";
     setText(byId("summary"), text);
@@ -127,7 +126,7 @@ export const SCRIPT: string = String.raw`"use strict";
         figure.replaceChildren(number(nodes.ready) + " ", make("small", "", nodes.pods === 0 ? "" : "of " + number(nodes.pods)));
       }
       const rest = nodes.pods - nodes.ready;
-      setText(byId("detail-pods"), nodes.pods === 0 ? "there are none" : rest === 0 ? "all of them" : number(rest) + " not ready");
+      setText(byId("detail-pods"), nodes.pods === 0 ? "none" : rest === 0 ? "all ready" : number(rest) + " not ready");
     } else {
       figure.dataset.text = "";
       setText(figure, "–");
@@ -137,13 +136,13 @@ export const SCRIPT: string = String.raw`"use strict";
     if (nodes && knows("nodes")) {
       const closed = nodes.rows.filter((node) => node.closed).length;
       setText(byId("figure-nodes"), number(nodes.rows.length + nodes.others));
-      setText(byId("detail-nodes"), nodes.rows.length === 0 ? "there are none" : closed === 0 ? "all take new pods" : number(closed) + " closed to new pods");
+      setText(byId("detail-nodes"), nodes.rows.length === 0 ? "none" : closed === 0 ? "all schedulable" : number(closed) + " cordoned");
     } else {
       setText(byId("figure-nodes"), "–");
       setText(byId("detail-nodes"), state.resources.some((r) => r.name === "nodes") ? "\u00a0" : "not reflected");
     }
 
-    const rates = state.changesPerSecond.slice(0, -1); // The last second is not over.
+    const rates = state.changesPerSecond.slice(0, -1); // The last second is incomplete.
     const mean = rates.slice(-10).reduce((sum, rate) => sum + rate, 0) / 10;
     setText(byId("figure-rate"), mean >= 100 ? number(Math.round(mean)) : mean.toFixed(1));
     const highest = Math.max(8, ...rates);
@@ -160,7 +159,7 @@ export const SCRIPT: string = String.raw`"use strict";
     if (resource.phase === "backingOff") {
       const inMs = (resource.nextRetryTimeMs || 0) - (Date.now() - clockOffsetMs);
       const failed = resource.attempt > 0 ? " · " + number(resource.attempt) + " failed" : "";
-      return (inMs > 900 ? "next try in " + duration(inMs) : "trying again") + failed;
+      return (inMs > 900 ? "retry in " + duration(inMs) : "retrying") + failed;
     }
     const { progress } = resource;
     if (!progress) return PHASES[resource.phase] || resource.phase;
@@ -168,17 +167,17 @@ export const SCRIPT: string = String.raw`"use strict";
     return "listing: " + number(progress.items) + total;
   }
 
-  /** What went wrong with a resource, and whether it still does. */
+  /** The last problem of a resource, and whether it is over. */
   function problemOf(resource) {
     const error = resource.lastError;
-    const aside = resource.quarantined > 0 ? plural(resource.quarantined, "object", "objects") + " set aside as invalid. " : "";
+    const quarantined = resource.quarantined > 0 ? plural(resource.quarantined, "invalid object", "invalid objects") + " quarantined. " : "";
     if (error && resource.attempt > 0) {
-      // What the summary says already need not stand in every row.
-      return { isOver: false, text: aside + (error.message === commonReason() ? "" : error.message) };
+      // The summary has the common reason.
+      return { isOver: false, text: quarantined + (error.message === commonReason() ? "" : error.message) };
     }
-    // A server that refuses to stream its lists is asked for plain ones: no trouble at all.
+    // A server without streaming lists answers with an Invalid error, which is no problem.
     const isOld = !error || error.code === "Invalid" || Date.now() - clockOffsetMs - error.timeMs > 600000;
-    return { isOver: true, text: isOld ? aside : aside + "Recovered; " + since(error.timeMs) + ": " + error.message };
+    return { isOver: true, text: isOld ? quarantined : quarantined + "Recovered; " + since(error.timeMs) + ": " + error.message };
   }
 
   function showResources() {
@@ -228,7 +227,7 @@ export const SCRIPT: string = String.raw`"use strict";
     const list = byId("nodes");
     const note = byId("nodes-note");
     if (!nodes || nodes.rows.length === 0) {
-      keyed(list, [nodes ? "No pod is on a node yet." : "Pods are not reflected: name them with --resource."], (text) => "empty:" + text,
+      keyed(list, [nodes ? "No pods on nodes." : "Pods are not reflected: add them with --resource."], (text) => "empty:" + text,
         (text) => make("li", "empty", text), () => {});
       setText(note, "\u00a0");
       return;
@@ -240,7 +239,7 @@ export const SCRIPT: string = String.raw`"use strict";
       const name = make("span", "name");
       const track = make("span", "track");
       track.append(make("span", "ready"), make("span", "unready"));
-      name.append(make("span", "", node.name), make("span", "tag", "closed"));
+      name.append(make("span", "", node.name), make("span", "tag", "cordoned"));
       row.append(name, make("span", "value"), track);
       return row;
     }, (row, node) => {
@@ -251,11 +250,11 @@ export const SCRIPT: string = String.raw`"use strict";
       track.children[0].style.width = (100 * node.ready / whole) + "%";
       track.children[1].style.width = (100 * (node.pods - node.ready) / whole) + "%";
     });
-    if (!isKnown) return setText(note, "The pods are being listed.");
+    if (!isKnown) return setText(note, "Listing pods.");
     const notes = [];
-    if (nodes.others > 0) notes.push("Shown are the fullest " + nodes.rows.length + "; " + plural(nodes.others, "node has", "nodes have") + " fewer pods.");
+    if (nodes.others > 0) notes.push("Only the " + nodes.rows.length + " nodes with the most pods are shown; " + plural(nodes.others, "node has", "nodes have") + " fewer.");
     const rest = nodes.pods - nodes.ready;
-    notes.push(rest === 0 ? "Every pod is ready." : plural(rest, "pod is", "pods are") + " not ready" + (nodes.unassigned > 0 ? ", " + number(nodes.unassigned) + " of them on no node yet." : "."));
+    notes.push(rest === 0 ? "Every pod is ready." : plural(rest, "pod is", "pods are") + " not ready" + (nodes.unassigned > 0 ? ", " + number(nodes.unassigned) + " of them without a node." : "."));
     setText(note, notes.join(" "));
   }
 
@@ -264,7 +263,7 @@ export const SCRIPT: string = String.raw`"use strict";
   function showNamespaces() {
     const { namespaces } = state;
     const all = namespaces ? [...namespaces.rows, ...(namespaces.others ? [namespaces.others] : [])] : [];
-    // A column without a single object would only take room.
+    // Empty columns are not shown.
     const shown = (namespaces ? namespaces.columns : []).map((_, i) => i).filter((i) => all.some((row) => row.counts[i] > 0));
     const columns = shown.map((i) => namespaces.columns[i]);
     keyed(byId("namespaces-head"), ["Namespace", ...columns], (name) => name, (name) => {
@@ -274,14 +273,14 @@ export const SCRIPT: string = String.raw`"use strict";
       return cell;
     }, () => {});
     const rows = namespaces ? namespaces.rows.map((row) => ({ ...row, id: "row:" + row.name })) : [];
-    // Other columns make other rows.
+    // Other columns need other rows.
     const shape = columns.join(",") + ":";
     if (namespaces && namespaces.others) {
       const name = plural(namespaces.others.namespaces, "more", "more");
       rows.push({ id: "others", name, counts: namespaces.others.counts });
     }
     if (rows.length === 0) {
-      keyed(byId("namespaces"), ["No objects in namespaces yet."], () => "empty", (text) => {
+      keyed(byId("namespaces"), ["No namespaced objects."], () => "empty", (text) => {
         const row = make("tr");
         const cell = make("td", "empty", text);
         cell.colSpan = columns.length + 1;
@@ -315,7 +314,7 @@ export const SCRIPT: string = String.raw`"use strict";
   function addChanges(changes, isFirst) {
     const list = byId("changes");
     if (lastSeq === 0 && changes.length === 0 && !list.firstChild) {
-      list.append(make("li", "empty", "No changes yet. They appear here as they happen."));
+      list.append(make("li", "empty", "No changes yet."));
     }
     for (const change of changes) {
       if (change.seq <= lastSeq) continue;
@@ -385,7 +384,7 @@ export const SCRIPT: string = String.raw`"use strict";
     };
     mine.onerror = () => {
       setConnection("lost");
-      // The browser tries again by itself unless it was told off.
+      // The browser reconnects unless the server refused.
       if (mine.readyState === EventSource.CLOSED && mine === source) {
         source = undefined;
         setTimeout(connect, RETRY_MS);

@@ -1,5 +1,5 @@
 /**
- * The state of the page as a stream of server-sent events.
+ * Sends the state of the page as server-sent events.
  * @module
  */
 
@@ -10,36 +10,36 @@ import type { DashboardMessage, DashboardState } from "./dashboard_state.ts";
 
 /** Options of {@linkcode StateStream}. */
 export interface StateStreamOptions {
-  /** The state as it is now; called at most twice a second, and only while somebody looks. */
+  /** Returns the present state; called at most twice a second, and only while a page is open. */
   readonly state: () => DashboardState;
   readonly feed: ChangeFeed;
   readonly clock: Clock;
-  /** Ends every stream, and every one that is opened later. */
+  /** Ends every stream, also those that are opened later. */
   readonly signal: AbortSignal;
-  /** Told when the state cannot be made; pages are sent nothing then. Nobody by default. */
+  /** Receives the error when the state cannot be computed; pages receive no message then. */
   readonly onError?: (error: unknown) => void;
 }
 
-/** The most often that a page is sent something. */
+/** The shortest time between two messages. */
 const TICK_MS = 500;
-/** The least often: silence for longer means that the connection is lost. The page's script knows this number. */
+/** The longest time between two messages: after more, the page's script treats the connection as lost. */
 export const HEARTBEAT_MS = 5_000;
-/** How long a page may leave everything unread before it is let go. */
+/** The time after which a page that reads nothing is disconnected. */
 const STALLED_MS = 60_000;
 
 interface Page {
   readonly controller: ReadableStreamDefaultController<Uint8Array>;
-  /** The last entry of the feed that it was sent. */
+  /** The last entry of the feed that was sent to it. */
   seq: number;
-  /** Whether something was not sent to it, as it did not read. */
+  /** Whether it missed a message, as it did not read. */
   isBehind: boolean;
   readMs: number;
 }
 
 /**
- * Sends the state to any number of pages: whole, when something changed, and with the lines of the feed that the page
- * does not have. Nothing is queued for a page that does not read: it gets the latest state when it reads again. No
- * timer runs while no page is open.
+ * Sends the whole state to any number of pages when it has changed, with the lines of the feed that the page does not
+ * have. No messages are queued for a page that does not read: it receives the latest state when it reads again. No timer
+ * runs while no page is open.
  */
 export class StateStream {
   readonly #options: StateStreamOptions;
@@ -49,7 +49,6 @@ export class StateStream {
   #isDirty = true;
   #sentMs = 0;
 
-  /** Makes a stream that nobody looks at yet. */
   constructor(options: StateStreamOptions) {
     this.#options = options;
     onAbort(options.signal, () => {
@@ -57,22 +56,22 @@ export class StateStream {
     });
   }
 
-  /** How many pages are open. */
+  /** The number of open pages. */
   get size(): number {
     return this.#pages.size;
   }
 
-  /** Says that the state is another one now. */
+  /** Must be called when the state has changed. */
   changed(): void {
     this.#isDirty = true;
   }
 
-  /** What a page is sent that has the feed up to `seq`. */
+  /** The message for a page that has the feed up to `seq`. */
   message(seq: number = 0): DashboardMessage {
     return { ...this.#options.state(), changes: this.#options.feed.since(seq) };
   }
 
-  /** Opens the stream of one page; its first event comes at once. */
+  /** Opens the stream of one page, with its first message. */
   open(): ReadableStream<Uint8Array> {
     let page: Page | undefined;
     return new ReadableStream<Uint8Array>({
@@ -112,7 +111,7 @@ export class StateStream {
     }
   }
 
-  /** A state that cannot be made must not end the program: a timer asks for it. */
+  /** Returns `undefined` if the state cannot be computed: a timer calls this, and must not end the process. */
   #state(): DashboardState | undefined {
     try {
       return this.#options.state();
@@ -127,7 +126,7 @@ export class StateStream {
     if (state === undefined) return;
     const message: DashboardMessage = { ...state, changes: feed.since(page.seq) };
     page.seq = feed.lastSeq;
-    // JSON has no line ends of its own, so it is one line of an event.
+    // JSON.stringify makes no line ends, so it is one line of an event.
     page.controller.enqueue(this.#encoder.encode(`data: ${JSON.stringify(message)}\n\n`));
   }
 

@@ -3,7 +3,7 @@
  * @module
  */
 
-/** Light and dark by the reader's preference; one column on a phone, two on a desk. */
+/** Light or dark by the preference of the browser; one column on a phone, two on a wide screen. */
 export const STYLE: string = String.raw`
 :root {
   color-scheme: light dark;
@@ -60,7 +60,7 @@ h1 { grid-area: title; align-self: end; }
 main { display: grid; gap: 16px; grid-template-columns: minmax(0, 7fr) minmax(0, 5fr); }
 .column { display: flex; flex-direction: column; gap: 16px; min-width: 0; }
 main.waiting, main.waiting + footer { visibility: hidden; }
-/* What is shown while the connection is lost is old. */
+/* The state is old while the connection is lost. */
 main.stale .tile, main.stale .card { opacity: 0.65; }
 .summary, .tiles { grid-column: 1 / -1; }
 .summary { min-height: 21px; overflow-wrap: anywhere; }
@@ -128,7 +128,7 @@ th:last-child, td:last-child { padding-right: 16px; }
 .nodes .scroll { max-height: 560px; padding: 2px 0; }
 .namespaces .scroll { max-height: 760px; padding-top: 2px; border-radius: 0 0 10px 10px; }
 .changes .scroll { flex: 1 1 0; min-height: 380px; max-height: 800px; border-top: 1px solid var(--row); border-radius: 0 0 10px 10px; }
-/* Every line is of one height: names of any length come and go without a jolt. */
+/* Every line has the same height, so that the layout does not move. */
 .feed li {
   display: grid; grid-template-columns: 64px minmax(0, 1fr) auto; gap: 0 10px; padding: 6px 16px; align-items: baseline;
   height: 51px; border-bottom: 1px solid var(--row);
@@ -156,7 +156,7 @@ footer { padding: 18px 2px 0; font-size: 13px; overflow-wrap: anywhere; }
 @media (max-width: 900px) {
   body { padding: 0 16px 20px; }
   main { grid-template-columns: minmax(0, 1fr); }
-  /* What moves comes first. */
+  /* The parts that change come first. */
   .column { display: contents; }
   .nodes { order: 1; }
   .changes { order: 2; }
@@ -173,7 +173,7 @@ footer { padding: 18px 2px 0; font-size: 13px; overflow-wrap: anywhere; }
   .figure { font-size: 24px; }
   .figure small { font-size: 14px; }
   .tile { padding: 10px 14px; min-height: 92px; }
-  /* Tables become lists: a row is a block, a cell brings its heading along. */
+  /* Tables become lists: a row is a block, and a cell has its heading. */
   thead { position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%); }
   table, tbody, tr, td { display: block; }
   .resources tr.problem { display: block; padding: 0 16px 10px; border: 0; }

@@ -3,8 +3,8 @@ import { describe, it } from "node:test";
 import { ChangeFeed } from "../../../src/cli/dashboard/change_feed.ts";
 import { podOn, Reflection } from "./reflected.ts";
 
-describe("the feed of changes", () => {
-  it("tells the first list in one line, and every change after it in one line each", async () => {
+describe("ChangeFeed", () => {
+  it("has one entry for the first list, and one for every later change", async () => {
     await using reflection = new Reflection(["v1/pods"]);
     reflection.server.create("v1/pods", podOn("a", "shop", "n1", true));
     reflection.server.create("v1/pods", podOn("b", "shop", "n1", true));
@@ -29,7 +29,7 @@ describe("the feed of changes", () => {
     feed.close();
   });
 
-  it("keeps the last ones only", async () => {
+  it("keeps only the last entries", async () => {
     await using reflection = new Reflection(["v1/configmaps"]);
     const feed = new ChangeFeed(reflection.resources, { clock: reflection.clock, limit: 3 });
     await reflection.sync();
@@ -42,7 +42,7 @@ describe("the feed of changes", () => {
     feed.close();
   });
 
-  it("tells what a relist changed, but not thousands of lines of it", async () => {
+  it("has an entry for each change of a relist, up to a limit", async () => {
     await using reflection = new Reflection(["v1/configmaps"]);
     const feed = new ChangeFeed(reflection.resources, { clock: reflection.clock });
     await reflection.sync();
@@ -51,7 +51,7 @@ describe("the feed of changes", () => {
       reflection.server.closeWatches();
       await reflection.clock.advance(120_000);
     };
-    // Closed first: what is created now is seen by the next list only.
+    // The watch is closed first, so that only the next list has the new objects.
     reflection.server.closeWatches();
     reflection.server.create("v1/configmaps", { metadata: { name: "one", namespace: "shop" } });
     await relist();
@@ -64,7 +64,7 @@ describe("the feed of changes", () => {
     }
     await relist();
     const lines = feed.since(before);
-    assert.deepEqual(lines.map(({ type, key }) => [type, key]), [["listed", "again, 500 objects changed"]]);
+    assert.deepEqual(lines.map(({ type, key }) => [type, key]), [["listed", "relist, 500 objects changed"]]);
     feed.close();
   });
 
@@ -89,7 +89,7 @@ describe("the feed of changes", () => {
     feed.close();
   });
 
-  it("calls back in the turn of a change, and never after it was closed", async () => {
+  it("calls onChange synchronously, and never after close", async () => {
     await using reflection = new Reflection(["v1/configmaps"]);
     let calls = 0;
     const feed = new ChangeFeed(reflection.resources, { clock: reflection.clock, onChange: () => calls++ });

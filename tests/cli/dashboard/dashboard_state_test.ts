@@ -8,8 +8,8 @@ function node(name: string, pods: string, unschedulable = false) {
   return { metadata: { name }, spec: { unschedulable }, status: { allocatable: { pods } } };
 }
 
-describe("the counts of the page", () => {
-  it("take nothing of what a server sends for granted, and show names as text that can be seen", async () => {
+describe("DashboardCounter.count", () => {
+  it("accepts objects of any shape, and escapes invisible characters of names", async () => {
     await using reflection = new Reflection(["v1/pods", "v1/nodes"]);
     const counter = new DashboardCounter(reflection.resources, {
       onError: (_, error) => assert.fail(String(error)),
@@ -32,7 +32,7 @@ describe("the counts of the page", () => {
     assert.ok(shown?.rows.every(({ name }) => name.length <= 128 && !name.includes("\u202e")));
   });
 
-  it("are those of each resource in each namespace, empty namespaces included", async () => {
+  it("counts each resource in each namespace, also empty namespaces", async () => {
     await using reflection = new Reflection(["v1/namespaces", "v1/pods", "v1/configmaps"]);
     for (const name of ["shop", "empty"]) reflection.server.create("v1/namespaces", { metadata: { name } });
     reflection.server.create("v1/pods", podOn("a", "shop", "n1", true));
@@ -56,7 +56,7 @@ describe("the counts of the page", () => {
     assert.equal(resources[1].path, "/api/v1/pods");
   });
 
-  it("follow what changed, once they are told of it", async () => {
+  it("counts a resource again after `changed`", async () => {
     await using reflection = new Reflection(["v1/configmaps"]);
     const counter = new DashboardCounter(reflection.resources);
     await reflection.sync();
@@ -67,7 +67,7 @@ describe("the counts of the page", () => {
     assert.deepEqual(counter.count().namespaces?.rows, [{ name: "shop", counts: [1] }]);
   });
 
-  it("are those of the pods on each node, by the index, with nodes that have none", async () => {
+  it("counts the pods of each node, also nodes without pods", async () => {
     await using reflection = new Reflection(["v1/nodes", "v1/pods"]);
     reflection.server.create("v1/nodes", node("n2", "110"));
     reflection.server.create("v1/nodes", node("n10", "32", true));
@@ -88,7 +88,7 @@ describe("the counts of the page", () => {
     });
   });
 
-  it("of nodes come from the pods alone where nodes are not reflected, and from nothing without pods", async () => {
+  it("counts nodes by their pods if nodes are not reflected, and nothing without pods", async () => {
     await using reflection = new Reflection(["v1/pods"]);
     reflection.server.create("v1/pods", podOn("a", "shop", "n1", true));
     await reflection.sync();
@@ -102,7 +102,7 @@ describe("the counts of the page", () => {
     assert.equal(namespaces, undefined);
   });
 
-  it("name the 40 fullest namespaces, and add up the others", async () => {
+  it("has the 40 largest namespaces, and the sum of the others", async () => {
     await using reflection = new Reflection(["v1/configmaps"]);
     for (let i = 1; i <= 43; i++) {
       const objects = i <= 3 ? 1 : 2;

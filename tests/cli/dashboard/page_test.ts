@@ -21,8 +21,8 @@ function message(name: string): DashboardMessage {
 
 const EVIL = `</script><script>alert(1)</script><!-- <img src=x onerror=alert(1)> "' \u2028`;
 
-describe("the page", () => {
-  it("holds the state as data that no name can break out of", () => {
+describe("renderPage", () => {
+  it("embeds the state as data that no name can escape from", () => {
     const page = renderPage(message(EVIL));
     const plain = renderPage(message("harmless"));
     assert.equal(page.match(/<script/g)?.length, plain.match(/<script/g)?.length);
@@ -33,7 +33,7 @@ describe("the page", () => {
     assert.deepEqual(JSON.parse(data), JSON.parse(JSON.stringify(message(EVIL))));
   });
 
-  it("has a policy that runs nothing inline and loads nothing from elsewhere, and keeps to it", () => {
+  it("has a policy without inline code and other origins, and complies with it", () => {
     assert.match(CONTENT_SECURITY_POLICY, /^default-src 'none'; script-src 'self'; style-src 'self'/);
     assert.doesNotMatch(CONTENT_SECURITY_POLICY, /unsafe|\*|https?:/);
     const page = renderPage(message("harmless"));
@@ -45,14 +45,14 @@ describe("the page", () => {
     }
   });
 
-  it("has a script that is JavaScript, writes text and never markup, and knows how long silence may last", () => {
+  it("has a valid script that writes text, never markup, and knows the heartbeat interval", () => {
     assert.doesNotThrow(() => new Function(SCRIPT));
     assert.doesNotMatch(SCRIPT, /innerHTML|outerHTML|insertAdjacentHTML|document\.write|eval\(|new Function/);
     const silenceMs = Number(/SILENCE_MS = ([0-9]+)/.exec(SCRIPT)?.[1]);
     assert.ok(silenceMs >= 2 * HEARTBEAT_MS);
   });
 
-  it("has every element that its script looks for", () => {
+  it("has every element that its script uses", () => {
     const page = renderPage(message("harmless"));
     const wanted = [...SCRIPT.matchAll(/byId\("([^"]+)"\)/g)].map(([, id]) => id);
     assert.ok(wanted.length > 10);

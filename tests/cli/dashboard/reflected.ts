@@ -15,7 +15,7 @@ interface Pod extends KubernetesObject {
   spec?: { nodeName?: string };
 }
 
-/** Informers of an in-memory API server, for the tests of the page's model. */
+/** Informers of an in-memory API server. */
 export class Reflection {
   readonly clock: FakeClock = new FakeClock(Date.UTC(2026, 0, 1));
   readonly server: InMemoryApiServer = new InMemoryApiServer({ clock: this.clock });
@@ -46,7 +46,7 @@ export class Reflection {
     await this.settle();
   }
 
-  /** Lets what the server sent arrive. */
+  /** Waits until the events of the server have arrived. */
   async settle(): Promise<void> {
     await this.clock.advance(0);
     await this.clock.advance(0);

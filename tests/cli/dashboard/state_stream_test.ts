@@ -5,7 +5,7 @@ import type { ChangeFeed, FeedEntry } from "../../../src/cli/dashboard/change_fe
 import type { DashboardMessage, DashboardState } from "../../../src/cli/dashboard/dashboard_state.ts";
 import { HEARTBEAT_MS, StateStream } from "../../../src/cli/dashboard/state_stream.ts";
 
-/** A stream over a feed and a state that the test writes. */
+/** A stream of a feed and a state that the test writes. */
 function newStream() {
   const clock = new FakeClock(1_000_000);
   const stop = new AbortController();
@@ -64,8 +64,8 @@ function keys(message: DashboardMessage | undefined): string[] | undefined {
   return message?.changes.map(({ key }) => key);
 }
 
-describe("the stream of states", () => {
-  it("outlives a state that cannot be made: nothing is sent meanwhile, and nothing ends", async () => {
+describe("StateStream", () => {
+  it("sends nothing while the state cannot be computed, and continues later", async () => {
     const { stream, clock, add, stop, counts } = newStream();
     counts.isBroken = true;
     const page = new Reader(stream.open());
@@ -80,7 +80,7 @@ describe("the stream of states", () => {
     assert.equal(clock.pendingTimers, 0);
   });
 
-  it("begins with everything, and then sends only the lines that a page does not have", async () => {
+  it("sends everything first, then only the entries that a page does not have", async () => {
     const { stream, clock, add, stop } = newStream();
     add("a");
     add("b");
@@ -114,7 +114,7 @@ describe("the stream of states", () => {
     stop.abort();
   });
 
-  it("speaks when nothing happens, too, so that a page can tell silence from a lost connection", async () => {
+  it("sends heartbeats, so that a page detects a lost connection", async () => {
     const { stream, clock, stop, counts } = newStream();
     const reader = new Reader(stream.open());
     await reader.next();
@@ -128,7 +128,7 @@ describe("the stream of states", () => {
     stop.abort();
   });
 
-  it("counts nothing and sets no timer while nobody looks", async () => {
+  it("computes no state and sets no timer without an open page", async () => {
     const { stream, clock, add, counts } = newStream();
     add("a");
     await clock.advance(60_000);
@@ -142,7 +142,7 @@ describe("the stream of states", () => {
     assert.equal(clock.pendingTimers, 0);
   });
 
-  it("queues nothing for a page that does not read, gives it the latest later, and lets it go after a minute", async () => {
+  it("queues nothing for a page that does not read, sends it the latest state later, and closes it after a minute", async () => {
     const { stream, clock, add, stop } = newStream();
     const slow = new Reader(stream.open());
     for (let i = 0; i < 40; i++) {
@@ -150,7 +150,7 @@ describe("the stream of states", () => {
       await clock.advance(500);
     }
     const seen: string[] = [];
-    // What was queued is a few messages, not 40; after them come all the lines that were left out.
+    // A few messages were queued, not 40; the next one has all missing entries.
     for (let messages = 0; messages < 6 && seen.length < 40; messages++) {
       await clock.advance(500);
       seen.push(...keys(await slow.next()) ?? []);
@@ -167,7 +167,7 @@ describe("the stream of states", () => {
     stop.abort();
   });
 
-  it("ends at once when it is opened after the end", async () => {
+  it("ends at once when it is opened after the signal was aborted", async () => {
     const { stream, clock, stop } = newStream();
     stop.abort();
     assert.equal(await new Reader(stream.open()).next(), undefined);

@@ -1,0 +1,70 @@
+/**
+ * The app that `serve` serves: the page and the read API.
+ * @module
+ */
+
+import { Hono } from "hono";
+import { readApi } from "../hono/read_api.ts";
+import type { Clock } from "../util/clock.ts";
+import type { Logger } from "../util/logger.ts";
+import type { Access } from "./access.ts";
+import type { AccessLog } from "./access_log.ts";
+import type { Dashboard } from "./dashboard/dashboard.ts";
+import type { ReflectedResource } from "./dashboard/reflected_resource.ts";
+import { dashboardRoutes } from "./dashboard/routes.ts";
+import type { Selection } from "./select_resources.ts";
+
+/** Options of {@linkcode newApp}. */
+export interface AppOptions {
+  readonly access: Access;
+  /** Logs every request; none by default. */
+  readonly accessLog?: AccessLog;
+  readonly dashboard: Dashboard;
+  /** The version of the reflected cluster's API server, if known. */
+  readonly version: Selection["version"];
+  /** Allows Secrets among the resources; `false` by default. */
+  readonly allowSecrets?: boolean;
+  /** Ends open watches. */
+  readonly signal: AbortSignal;
+  readonly clock: Clock;
+  readonly logger: Logger;
+}
+
+/** Makes the app. */
+export function newApp(resources: readonly ReflectedResource[], options: AppOptions): Hono {
+  const { access, accessLog, dashboard, version, allowSecrets = false, signal, clock, logger } = options;
+  const app = new Hono();
+  if (accessLog !== undefined) app.use("*", accessLog.middleware);
+  app.use("*", access.hostGuard);
+  app.route(
+    "/",
+    dashboardRoutes({ stream: dashboard.stream, guard: access.pageGuard, paths: pathsOf(resources) }),
+  );
+  app.route(
+    "/",
+    readApi({
+      resources: resources.map(({ informer, resource }) => ({ informer, resource })),
+      ...access.readApi,
+      ...(allowSecrets && { allowSecrets }),
+      ...(version && { version }),
+      signal,
+      clock,
+      logger,
+    }),
+  );
+  app.onError((error, c) => {
+    logger.error(`${c.req.method} ${c.req.path} failed: ${error.message}`, { error });
+    return c.text("Internal error\n", 500);
+  });
+  return app;
+}
+
+function pathsOf(resources: readonly ReflectedResource[]): string[] {
+  const groupVersions = new Set(
+    resources.map(({ resource: { group, version } }) =>
+      group === "" ? `/api/${version}` : `/apis/${group}/${version}`
+    ),
+  );
+  return ["/api", "/apis", ...groupVersions, "/dashboard/events", "/healthz", "/livez", "/readyz", "/version"]
+    .sort();
+}

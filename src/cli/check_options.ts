@@ -1,0 +1,72 @@
+/**
+ * Refuses options of `serve` that are wrong or contradict each other.
+ * @module
+ */
+
+import { allowNamespaces } from "../hono/allow_namespaces.ts";
+import { errorMessage } from "../util/errors.ts";
+import { fieldTree } from "../watch/field_tree.ts";
+import { UsageError } from "./errors.ts";
+import { isLoopback } from "./host_guard.ts";
+import { checkToken } from "./reader_token.ts";
+import type { ServeOptions } from "./serve_options.ts";
+
+/**
+ * Checks what can be checked without files and without the cluster.
+ *
+ * @throws {UsageError} An option is wrong, two contradict each other, or everyone on the network could read.
+ */
+export function checkServeOptions(options: ServeOptions): void {
+  for (const name of ["allowAnonymous", "allowSecrets", "clusterRbac"] as const) {
+    const value: unknown = options[name];
+    if (value !== undefined && typeof value !== "boolean") {
+      throw new UsageError(`${name} must be true or false`);
+    }
+  }
+  if ((options.tlsCert === undefined) !== (options.tlsKey === undefined)) {
+    throw new UsageError(
+      "A certificate needs its key, and a key its certificate: --tls-cert FILE --tls-key FILE",
+    );
+  }
+  if (options.clusterRbac && (options.source?.kind ?? "embedded") === "embedded") {
+    throw new UsageError("--cluster-rbac needs a real cluster: add --kubeconfig or --context");
+  }
+  checkReaders(options);
+  orUsageError(() => fieldTree(undefined, options.drop ?? []));
+}
+
+function checkReaders(options: ServeOptions): void {
+  const { host = "127.0.0.1", token, tokenFile, allowAnonymous, clusterRbac } = options;
+  const { readerNamespaces, readerResources } = options;
+  const needsToken = token !== undefined || tokenFile !== undefined;
+  if (token !== undefined && tokenFile !== undefined) {
+    throw new UsageError("--token and --token-file contradict each other: remove one of them");
+  }
+  if (needsToken && allowAnonymous) {
+    throw new UsageError("A token and --allow-anonymous contradict each other: remove one of them");
+  }
+  if (clusterRbac && (needsToken || allowAnonymous)) {
+    throw new UsageError(
+      "With --cluster-rbac, readers present tokens of the cluster: remove --token, --token-file and --allow-anonymous",
+    );
+  }
+  if (token !== undefined) checkToken(token);
+  if (!isLoopback(host) && !needsToken && !clusterRbac && !allowAnonymous) {
+    throw new UsageError(
+      `Refusing to listen on ${host}: everyone who can reach it could read the whole cache. ` +
+        "Set a token with --token, use --cluster-rbac, or pass --allow-anonymous",
+    );
+  }
+  if (readerResources !== undefined && readerNamespaces === undefined) {
+    throw new UsageError("--reader-resources needs --reader-namespaces");
+  }
+  if (readerNamespaces !== undefined) orUsageError(() => allowNamespaces(readerNamespaces));
+}
+
+function orUsageError(check: () => void): void {
+  try {
+    check();
+  } catch (error) {
+    throw new UsageError(errorMessage(error));
+  }
+}

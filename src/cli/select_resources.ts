@@ -1,0 +1,159 @@
+/**
+ * Selects the resources to reflect.
+ * @module
+ */
+
+import type { ApiResource } from "../protocol/api_resource.ts";
+import { builtinResource } from "../protocol/builtin_resources.ts";
+import { isForbidden } from "../meta/status.ts";
+import { formatGroupResource } from "../meta/resource.ts";
+import { linkedAbort } from "../util/abort.ts";
+import type { Clock } from "../util/clock.ts";
+import type { Connection } from "./connect.ts";
+import { discover, type DiscoveredResource, type Discovery } from "./discovery.ts";
+import { CommandError, explainServerError, type ServerName } from "./errors.ts";
+import { defaultResources, resolveResources } from "./resource_names.ts";
+import type { ServeStep } from "./serve_options.ts";
+
+/** The time limit of the first requests. */
+const FIRST_RESPONSE_MS = 15_000;
+
+/** The resources to reflect. */
+export interface Selection {
+  readonly resources: readonly DiscoveredResource[];
+  /** The server's version, such as `v1.36.3`, if known. */
+  readonly version:
+    | { readonly major: string; readonly minor: string; readonly gitVersion: string }
+    | undefined;
+}
+
+/** Options of {@linkcode selectResources}. */
+export interface SelectOptions {
+  /** The names of the resources; the default ones if absent. */
+  readonly resources?: readonly string[];
+  readonly namespace?: string;
+  readonly allowSecrets?: boolean;
+  /** Fields that are dropped. */
+  readonly drop?: readonly string[];
+  readonly clock: Clock;
+  readonly signal: AbortSignal;
+  readonly onStep: (step: ServeStep) => void;
+}
+
+/**
+ * Discovers the cluster's resources, resolves names, and tries to list each resource. The first responses must arrive
+ * within 15 seconds: later, a server that cannot be reached is retried for ever.
+ *
+ * A named resource that the server refuses to list is an error; a default one is skipped and reported.
+ *
+ * @throws {CommandError} The server cannot be reached or refuses (401, 403), or has no such resource.
+ * @throws The signal's reason, once it is aborted.
+ */
+export async function selectResources(connection: Connection, options: SelectOptions): Promise<Selection> {
+  const { clock, signal } = options;
+  const { cluster } = connection;
+  const deadline = linkedAbort(signal);
+  const timer = clock.setTimeout(
+    () =>
+      deadline.abort(
+        new CommandError(
+          `Cannot reach ${whereIs(connection)}: no response within ${FIRST_RESPONSE_MS / 1_000} s`,
+        ),
+      ),
+    FIRST_RESPONSE_MS,
+  );
+  try {
+    const discovery = await asking(
+      "discover the resources",
+      connection,
+      signal,
+      () => discover(cluster, deadline.signal),
+    );
+    const version = await cluster.request("/version", { signal: deadline.signal }).catch(() => undefined);
+    const resources = choose(discovery, connection, options);
+    // The embedded cluster refuses nothing.
+    const allowed = connection.context === undefined
+      ? resources
+      : await onlyAllowed(resources, connection, options, deadline.signal);
+    return { resources: allowed, version: versionOf(version) };
+  } finally {
+    clock.clearTimeout(timer);
+    deadline.unlink();
+  }
+}
+
+function choose(discovery: Discovery, connection: Connection, options: SelectOptions): DiscoveredResource[] {
+  const names = options.resources ?? connection.defaultNames;
+  return names === undefined ? defaultResources(discovery) : resolveResources(names, discovery, options);
+}
+
+async function onlyAllowed(
+  resources: readonly DiscoveredResource[],
+  connection: Connection,
+  options: SelectOptions,
+  signal: AbortSignal,
+): Promise<DiscoveredResource[]> {
+  const { resources: names, namespace, drop } = options;
+  const answers = await Promise.allSettled(resources.map((resource) => {
+    const client = connection.cluster.resource(resource, clientOptions(resource, { namespace, drop }));
+    return client.list({ limit: 1 }, { signal });
+  }));
+  const allowed: DiscoveredResource[] = [];
+  const skipped: string[] = [];
+  let refusal: CommandError | undefined;
+  for (const [i, answer] of answers.entries()) {
+    const name = formatGroupResource(resources[i]);
+    if (answer.status === "fulfilled") {
+      allowed.push(resources[i]);
+      continue;
+    }
+    options.signal.throwIfAborted();
+    refusal = explainServerError(answer.reason, `list ${name}`, connection);
+    if (names !== undefined || !isForbidden(answer.reason)) throw refusal;
+    skipped.push(name);
+  }
+  if (allowed.length === 0 && refusal !== undefined) throw refusal;
+  if (skipped.length > 0) options.onStep({ type: "skipped", resources: skipped });
+  return allowed;
+}
+
+/** The client options of a resource; a namespace applies only to namespaced resources. */
+export function clientOptions(
+  resource: ApiResource,
+  options: { readonly namespace?: string | undefined; readonly drop?: readonly string[] | undefined },
+): { readonly namespace?: string; readonly drop: readonly string[] } {
+  const { namespace, drop = [] } = options;
+  // Explicit, as the client drops managedFields by default: readers receive what the server has.
+  return { drop, ...(resource.namespaced && namespace !== undefined && { namespace }) };
+}
+
+/** A resource as this program serves it: read-only. */
+export function servedResource(resource: DiscoveredResource): ApiResource {
+  const fields = builtinResource(resource)?.fieldSelectors;
+  return { ...resource, verbs: ["get", "list", "watch"], ...(fields && { fieldSelectors: fields }) };
+}
+
+async function asking<R>(
+  what: string,
+  name: ServerName,
+  signal: AbortSignal,
+  ask: () => Promise<R>,
+): Promise<R> {
+  try {
+    return await ask();
+  } catch (error) {
+    signal.throwIfAborted();
+    throw explainServerError(error, what, name);
+  }
+}
+
+function whereIs({ server, context }: ServerName): string {
+  return context === undefined ? server : `${server} (context ${JSON.stringify(context)})`;
+}
+
+function versionOf(answer: unknown): Selection["version"] {
+  const { major, minor, gitVersion } = (answer ?? {}) as Record<string, unknown>;
+  return typeof major === "string" && typeof minor === "string" && typeof gitVersion === "string"
+    ? { major, minor, gitVersion }
+    : undefined;
+}
