@@ -1,6 +1,6 @@
 /**
  * `deno task bench`: how long this library and its peers take to sync, how many events they take in, and how much
- * memory they need; in one run on one machine, so that the ratios mean something. `docs/benchmarks.md` tells how.
+ * memory they need; in one run on one machine, so that the ratios mean something. `docs/benchmarks.md` explains how.
  *
  * @module
  */
@@ -85,7 +85,7 @@ function choose({ only, peers }: BenchOptions): Entrant[] {
   const chosen = known.filter(({ id }) => only.length === 0 || only.some((word) => id.includes(word)));
   if (chosen.length > 0) return chosen;
   console.error(
-    `Nobody's id contains ${only.join(" or ")}; there are ${known.map(({ id }) => id).join(", ")}`,
+    `No contestant's id contains ${only.join(" or ")}; the ids are ${known.map(({ id }) => id).join(", ")}`,
   );
   Deno.exit(2);
 }

@@ -44,7 +44,7 @@ interface DenoJson {
 }
 
 /**
- * Builds into `npm/dist`, replacing what was there.
+ * Builds into `npm/dist`, replacing an earlier build.
  *
  * @throws {Error} If `deno pack` or esbuild fails.
  */

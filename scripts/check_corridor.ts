@@ -1,6 +1,6 @@
 /**
  * The gate of the corridor: how many files one MODIFIED event passes through, from the socket to a handler and to an
- * HTTP watcher, and how often it enters them. Whoever follows an event has to open them all.
+ * HTTP watcher, and how often it enters them. A reader of the source who follows an event opens them all.
  *
  * Run with `deno task ok corridor`. A copy of the source is made in which every function, and every function that
  * continues after an `await`, records that it runs (`scripts/lib/corridor_trace.ts`). A program syncs an informer, waits

@@ -229,7 +229,7 @@ async function main(): Promise<number> {
     CASES.map(({ name, ceiling, target }) => {
       const { gzip, minified } = sizes[name];
       const before = baseline[name]?.gzip;
-      const verdict = target === undefined ? "" : gzip <= target ? " met" : " not met";
+      const verdict = target === undefined ? "" : gzip <= target ? " met" : " missed";
       return [
         name,
         kilobytes(gzip),

@@ -17,7 +17,7 @@ export interface Contestant {
   readonly version?: string;
   /**
    * Starts listing and watching, with nothing awaited before. Resolves when the store is filled; `handled` when the
-   * handlers were told of everything, where that is later.
+   * handlers were notified of everything, where that is later.
    */
   start(hooks: Hooks): Promise<{ handled?: Promise<unknown> } | void>;
   /** How many objects are stored. */
@@ -32,7 +32,7 @@ export interface Contestant {
 
 /** What a contestant reports while it runs. */
 export interface Hooks {
-  /** A handler was told of an update. */
+  /** A handler received an update. */
   onUpdate(resourceVersion: string): void;
 }
 
@@ -60,7 +60,7 @@ async function measurePhases(
   const isMeasured = (phase: Phase) => task.phases.includes(phase);
   // Only where the heap is the question: a collection at the wrong time changes how a runtime sizes its heap later.
   const isWeighed = isMeasured("heap") || isMeasured("relist");
-  // The first fetch loads most of the runtime's HTTP client; that is nobody's merit.
+  // The first fetch loads most of the runtime's HTTP client; that is no contestant's cost.
   await (await fetch(`${task.server}/control/stats`)).json();
   const emptyBytes = isWeighed ? await settledHeapBytes() : 0;
 
@@ -95,7 +95,7 @@ async function measurePhases(
     const peak = new HeapPeak();
     peak.start();
     await post(`${task.server}/control/relist`);
-    // The watch may be open before the list is applied and everybody was told.
+    // The watch may be open before the list is applied and every handler was notified.
     await updates.settled(Math.max(300, task.objects * 0.02));
     result.relistPeakBytes = peak.stop() - emptyBytes;
     result.relistSamples = peak.samples;
@@ -134,7 +134,7 @@ class UpdateCounter {
     this.count = 0;
   }
 
-  /** Resolves when none has come for so long: handlers are told in their own time. */
+  /** Resolves when none has arrived for so long: handlers are notified in turns of their own. */
   async settled(quietMs: number): Promise<void> {
     for (let before = -1; before !== this.count;) {
       before = this.count;

@@ -1,5 +1,5 @@
 /**
- * Times for which something went on.
+ * Intervals of time, and their overlap.
  *
  * @module
  */

@@ -1,7 +1,7 @@
 /**
  * The contestant that is ours. Runs on Deno from source, and bundled on Node and Bun.
  *
- * Its variants: `all` keeps every field, `default` drops what the library drops unless it is told otherwise
+ * Its variants: `all` keeps every field, `default` drops what the library drops by default
  * (managedFields and the last-applied annotation), `encoded` holds the objects as bytes besides.
  *
  * @module

@@ -78,7 +78,7 @@ export class CollectorProbe {
     this.#observer.observe({ entryTypes: ["gc"] });
   }
 
-  /** The pauses since a time; `undefined` if the runtime does not tell. Waits: a pause is told in a later turn. */
+  /** The pauses since a time; `undefined` if the runtime does not report them. Waits: a pause is reported in a later turn. */
   async since(startMs: number): Promise<readonly Interval[] | undefined> {
     if (this.#observer === undefined) return undefined;
     const endMs = performance.now();
@@ -101,7 +101,7 @@ export class CollectorProbe {
   }
 }
 
-/** How long this thread has worked, where the runtime tells; time as it passes otherwise. */
+/** How long this thread has worked, where the runtime reports it; elapsed time otherwise. */
 function threadCpuMs(): number {
   const { threadCpuUsage } = process as { threadCpuUsage?: () => { user: number; system: number } };
   if (threadCpuUsage === undefined) return performance.now();

@@ -44,7 +44,7 @@ interface Scenario {
 interface World {
   readonly objects: number;
   /** How many notifications the handlers took. */
-  readonly told: () => number;
+  readonly notified: () => number;
   readonly post: (path: string) => Promise<unknown>;
   readonly until: (isSo: () => boolean) => Promise<void>;
   readonly release: () => void;
@@ -81,8 +81,8 @@ const SCENARIOS: Readonly<Record<string, Scenario>> = {
     // Handlers that have each encoded object decoded are busy for a while.
     options: { resyncPeriodMs: 15_000 },
     handlers: 3,
-    act: async (_informer, { objects, told, until }) => {
-      await until(() => told() > 3 * objects);
+    act: async (_informer, { objects, notified, until }) => {
+      await until(() => notified() > 3 * objects);
       await later(1_500);
     },
   },
@@ -141,11 +141,11 @@ async function measureScenario(
     logger: silentLogger,
     ...scenario.options,
   });
-  let told = 0;
+  let notified = 0;
   let release = () => {};
   const gate = scenario.stalls ? new Promise<void>((resolve) => release = resolve) : undefined;
   const took = (): void | Promise<void> => {
-    told++;
+    notified++;
     return gate;
   };
   const registrations: HandlerRegistration[] = [];
@@ -167,7 +167,7 @@ async function measureScenario(
   }
   await scenario.act?.(informer, {
     objects,
-    told: () => told,
+    notified: () => notified,
     post: async (path) => await (await fetch(`${server}${path}`, { method: "POST" })).json(),
     until,
     release: () => release(),

@@ -16,7 +16,7 @@ export class TimeProfile {
   #startMs = 0;
   #utilization = performance.eventLoopUtilization();
 
-  /** Replaces `JSON.parse`: to be called before anybody has taken hold of it. */
+  /** Replaces `JSON.parse`: call it before any code has kept a reference to it. */
   constructor() {
     const parse = JSON.parse;
     JSON.parse = (text, reviver) => {

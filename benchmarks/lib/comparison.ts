@@ -1,5 +1,5 @@
 /**
- * Everybody with so many objects: the rounds, and what they came to.
+ * All contestants with one number of objects: the rounds, and their results.
  *
  * @module
  */
@@ -28,7 +28,7 @@ export interface ComparisonOptions extends Pick<BenchOptions, "rounds" | "events
   readonly log: (line: string) => void;
 }
 
-/** Lets everybody run in every round, with so many objects. */
+/** Runs every contestant in every round, with so many objects. */
 export async function compareSize(objects: number, options: ComparisonOptions): Promise<Comparison> {
   const { rounds, events, entrants, tools, programs, log } = options;
   const ready = entrants.filter((entrant) => commandOf(entrant, tools, programs) !== undefined);

@@ -1,5 +1,5 @@
 /**
- * What a contestant is told, and what it measures. The programs in Go and Rust print the same fields.
+ * The task of a contestant, and its measurements. The programs in Go and Rust print the same fields.
  *
  * @module
  */
@@ -17,9 +17,9 @@ export interface Task {
   readonly lastResourceVersion: string;
   readonly variant: string;
   readonly phases: readonly Phase[];
-  /** Event handlers; 1 unless the growth with their number is asked. */
+  /** Event handlers; 1 unless the growth with their number is measured. */
   readonly handlers: number;
-  /** Indices; 2 unless the growth with their number is asked. */
+  /** Indices; 2 unless the growth with their number is measured. */
   readonly indices: number;
 }
 
@@ -42,7 +42,7 @@ export interface Measurement {
   readonly stored?: number;
   /** From `run` to synced. */
   readonly syncMs?: number;
-  /** From `run` to when the handlers were told of the last object. */
+  /** From `run` to when the handlers were notified of the last object. */
   readonly handledMs?: number;
   /** The peak of resident memory before `run`, with everything loaded. */
   readonly startRssBytes?: number;
@@ -68,7 +68,7 @@ export interface Measurement {
   readonly burstMs?: number;
   /** How many events that were. */
   readonly burstEvents?: number;
-  /** Updates that handlers were told of in a relist of what they know. */
+  /** Updates that handlers received in a relist without changes. */
   readonly relistUpdates?: number;
   /** The highest heap while it listed again, sampled after collections, less the same before `run`. */
   readonly relistPeakBytes?: number;
@@ -76,7 +76,7 @@ export interface Measurement {
   readonly relistSamples?: number;
   /** Whether the objects are still the same ones. */
   readonly relistKeepsIdentity?: boolean;
-  /** Where the time until all handlers were told went. */
+  /** Where the time went until all handlers were notified. */
   readonly syncTime?: TimeSpent | undefined;
   /** The same for the events. */
   readonly burstTime?: TimeSpent | undefined;

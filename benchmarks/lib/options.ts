@@ -9,7 +9,7 @@ import { parseArgs } from "node:util";
 /** Who takes part besides ours and the bare loops. */
 export type Peers = "none" | "node" | "all";
 
-/** What was asked for. */
+/** The options of a run. */
 export interface BenchOptions {
   readonly isHelp: boolean;
   /** Numbers of objects. */
@@ -32,17 +32,17 @@ export interface BenchOptions {
 export const USAGE = `deno task bench [options]
 
   --sizes 1k,20k,100k   how many pods are listed
-  --rounds 5            how often everybody runs; each figure is the median (15 with --start)
+  --rounds 5            runs of each contestant; each figure is the median (15 with --start)
   --peers node          none, node (@kubernetes/client-node), or all (client-go and kube-rs too: needs Go and Rust)
   --only TEXT,TEXT      only contestants whose id contains one of these, such as listwatch-node or bare
   --events 50000        how many MODIFIED events follow
   --framing event       each event is a chunk of the HTTP body (event) or they are packed into blocks (block)
   --growth              instead: cost per object against objects, handlers and indices, of ours on Node
   --tasks               instead: the longest turn of the event loop, of ours on Node, in what concerns all objects
-  --profile             instead: where the time goes on Node, of ours, the bare loop and client-node
+  --profile             instead: where the time is spent on Node, of ours, the bare loop and client-node
   --start               instead: what an import of each entry adds to the start of a program
   --out FILE            where the report goes. Default: benchmarks/RESULTS.md for a run with five rounds or more in
-                        which nobody is left out, and nowhere for less
+                        which no contestant is left out, and nowhere for less
 `;
 
 /** Where the report goes by default. */

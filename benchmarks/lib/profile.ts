@@ -63,7 +63,7 @@ export async function measureProfile(
         ]),
       );
     parts.push(
-      `${count(objects)} pods, until all handlers were told, in us per pod:`,
+      `${count(objects)} pods, until all handlers were notified, in us per pod:`,
       table("syncTime", objects),
       `${count(options.events)} events over them, in us per event:`,
       table("burstTime", options.events),

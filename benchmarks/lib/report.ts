@@ -10,7 +10,7 @@ import { digits, eventsPerSecond, heapPerObject, median, medianOf, type Metric }
 import { markdownTable } from "./table.ts";
 import { isMet, type Reference, REFERENCE_LABELS, REFERENCES, TARGET_SIZE, TARGETS } from "./targets.ts";
 
-/** Everybody's runs with so many objects. */
+/** The runs of all contestants with one number of objects. */
 export interface SizeResult {
   readonly objects: number;
   readonly events: number;
@@ -47,7 +47,7 @@ const COLUMNS: readonly Column[] = [
 ];
 
 const RELIST_COLUMNS: readonly Column[] = [
-  { title: "updates told", metric: (run) => run.relistUpdates, unit: 1 },
+  { title: "updates received", metric: (run) => run.relistUpdates, unit: 1 },
   {
     title: "peak heap / settled",
     metric: ({ relistPeakBytes, settledBytes }) =>
@@ -132,7 +132,7 @@ export function targetTable(result: SizeResult): string {
         const theirs = medianOf(runsOf(reference), target.metric);
         if (ours === undefined || theirs === undefined) return `not measured (${sign} ${limit})`;
         const ratio = ours / theirs;
-        const verdict = isMet(target, limit, ratio) ? "met" : "not met";
+        const verdict = isMet(target, limit, ratio) ? "met" : "missed";
         return `${digits(ratio)} (${sign} ${limit}) ${verdict}`;
       }),
     ]),
@@ -175,9 +175,11 @@ function remarks({ runs, events }: SizeResult): string[] {
         : ` in ${reasons.length} of ${measurements.length} runs`;
       lines.push(`- ${entrant.label} did not take part${often}: ${reasons[0]}`);
     }
-    const told = median(measurements.flatMap(({ burstEvents }) => burstEvents ?? []));
-    if (told !== undefined && told !== events) {
-      lines.push(`- ${entrant.label}: its handler was told of ${count(told)} of the ${count(events)} events`);
+    const received = median(measurements.flatMap(({ burstEvents }) => burstEvents ?? []));
+    if (received !== undefined && received !== events) {
+      lines.push(
+        `- ${entrant.label}: its handler received ${count(received)} of the ${count(events)} events`,
+      );
     }
   }
   return lines;

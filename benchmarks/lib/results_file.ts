@@ -24,7 +24,7 @@ const TITLES = {
 
 const HEAD = `# Results
 
-Written by \`deno task bench\`; [docs/benchmarks.md](../docs/benchmarks.md) tells how each figure is measured.
+Written by \`deno task bench\`; [docs/benchmarks.md](../docs/benchmarks.md) says how each figure is measured.
 Each section names the run that it comes from; compare figures within one, not across them.
 `;
 

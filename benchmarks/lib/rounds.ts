@@ -43,7 +43,7 @@ export async function startServer(
   }
   let isStopping = false;
   child.status.then(({ code, signal }) => {
-    // Nobody has anything to measure then: better no figures than strange ones.
+    // Contestants have nothing to measure then: no figures are better than wrong ones.
     if (!isStopping) console.error(`The benchmark's server ended by itself (${signal ?? `code ${code}`})`);
     if (!isStopping) Deno.exit(1);
   });

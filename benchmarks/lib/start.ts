@@ -149,7 +149,7 @@ function report(
     ...RUNTIMES.map((runtime) => {
       const ms = added(runtime, entry);
       if (entry !== ".") return ms.toFixed(1);
-      return `${ms.toFixed(1)} (≤ ${GOALS[runtime]}) ${ms <= GOALS[runtime] ? "met" : "not met"}`;
+      return `${ms.toFixed(1)} (≤ ${GOALS[runtime]}) ${ms <= GOALS[runtime] ? "met" : "missed"}`;
     }),
     count("node", entry),
     count("deno", entry),

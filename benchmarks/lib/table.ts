@@ -4,7 +4,7 @@
  * @module
  */
 
-/** A table: the first column is text, the others are numbers and stand to the right. */
+/** A table: the first column is text, the others are numbers aligned to the right. */
 export function markdownTable(header: readonly string[], rows: readonly (readonly string[])[]): string {
   const all = [header, ...rows];
   const widths = header.map((_, column) => Math.max(3, ...all.map((row) => (row[column] ?? "").length)));

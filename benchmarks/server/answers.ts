@@ -1,5 +1,5 @@
 /**
- * What the server sends, encoded before anybody asks: the items of the list, and the events of the burst.
+ * What the server sends, encoded before the first request: the items of the list, and the events of the burst.
  *
  * @module
  */

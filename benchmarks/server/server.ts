@@ -4,7 +4,7 @@
  *
  * It answers what informers ask: lists (a page where there is a `limit` and the resourceVersion is not 0, all in one
  * otherwise, as kube-apiserver does) and watches. It is like a server without the WatchList feature: `sendInitialEvents`
- * is refused with 422, so that everybody lists. It never compresses. Bookmarks are not due in so short a time.
+ * is refused with 422, so that every contestant lists. It never compresses. Bookmarks are not due in so short a time.
  *
  * Three more paths drive it:
  *

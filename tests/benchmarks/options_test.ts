@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { readOptions } from "../../benchmarks/lib/options.ts";
 
-describe("the command line of the benchmarks", () => {
+describe("readOptions", () => {
   it("measures three sizes in five rounds beside client-node, and writes the results", () => {
     const options = readOptions([]);
     assert.deepEqual(options.sizes, [1_000, 20_000, 100_000]);

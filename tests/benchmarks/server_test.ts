@@ -38,35 +38,35 @@ function unchunk(body: string): string[] {
   return chunks;
 }
 
-describe("the pods of the benchmarks", () => {
+describe("podJson", () => {
   const population = populationOf(1_000);
   const pods = Array.from({ length: 1_000 }, (_, i) => {
     const json = podJson(population, i, { resourceVersion: String(i), revision: 0, isTyped: false });
     return { json, pod: JSON.parse(json) as Pod };
   });
 
-  it("are about 4.5 KB each, of which managedFields are about 40 %", () => {
+  it("makes pods of about 4.5 KB, of which managedFields are about 40 %", () => {
     const bytes = pods.reduce((sum, { json }) => sum + json.length, 0);
     const managed = pods.reduce((sum, { pod }) => sum + JSON.stringify(pod.metadata.managedFields).length, 0);
     assert.ok(bytes / 1_000 > 4_300 && bytes / 1_000 < 4_800, `${bytes / 1_000} bytes`);
     assert.ok(managed / bytes > 0.37 && managed / bytes < 0.43, `${managed / bytes}`);
   });
 
-  it("have names and uids of their own, and share namespaces and nodes", () => {
+  it("gives pods names and uids of their own, and shared namespaces and nodes", () => {
     const distinct = (value: (pod: Pod) => string) => new Set(pods.map(({ pod }) => value(pod))).size;
     assert.equal(distinct(({ metadata: { namespace, name } }) => `${namespace}/${name}`), 1_000);
     assert.equal(distinct(({ metadata: { uid } }) => uid), 1_000);
     assert.equal(distinct(({ spec: { nodeName } }) => nodeName), population.nodes);
   });
 
-  it("carry a last-applied annotation where they were applied", () => {
+  it("adds a last-applied annotation to pods that were applied", () => {
     const applied = pods.filter(({ pod }) =>
       "kubectl.kubernetes.io/last-applied-configuration" in pod.metadata.annotations
     );
     assert.equal(applied.length, 100);
   });
 
-  it("are written as Go writes JSON: metadata first, managedFields last in it, < > & escaped", () => {
+  it("writes JSON as Go does: metadata first, managedFields last in it, < > & escaped", () => {
     const [{ json, pod }] = pods;
     assert.deepEqual(Object.keys(pod), ["metadata", "spec", "status"]);
     assert.equal(Object.keys(pod.metadata).at(-1), "managedFields");
@@ -74,13 +74,13 @@ describe("the pods of the benchmarks", () => {
     assert.match(json, /\\u0026/);
   });
 
-  it("are the same whenever they are made", () => {
+  it("makes the same pod every time", () => {
     assert.equal(podJson(population, 7, { resourceVersion: "7", revision: 0, isTyped: false }), pods[7].json);
   });
 });
 
-describe("what the server of the benchmarks sends", () => {
-  it("is a list in one piece, or in pages that make up the same list", () => {
+describe("encodeList and encodeEvents", () => {
+  it("encodeList makes one whole list, or pages of the same list", () => {
     const list = encodeList(25);
     const body = text(list.page(0, Infinity));
     assert.equal(new TextEncoder().encode(body).length, list.bytes);

@@ -6,7 +6,7 @@ function size(files: Record<string, number>, gzip: number = 0): Size {
   return { gzip, minified: Object.values(files).reduce((sum, bytes) => sum + bytes, 0), files };
 }
 
-describe("the gate of the bundle's size", () => {
+describe("tooLarge and changes", () => {
   it("names what grew, by room and by file, the largest growth first", () => {
     const before = size({
       "src/store/store.ts": 100,

@@ -4,7 +4,7 @@ import { entrants } from "../../benchmarks/lib/contestants.ts";
 import { runJob, startServer } from "../../benchmarks/lib/rounds.ts";
 import { installTools } from "../../scripts/lib/tools.ts";
 
-it("the server, the bare loop and our own contestants understand each other", async () => {
+it("runJob runs the bare loop and our own contestants against the server", async () => {
   const tools = await installTools();
   await using server = await startServer(tools, { objects: 50, events: 100, framing: "event" });
   const programs = { bundles: "not needed on Deno", [Symbol.asyncDispose]: () => Promise.resolve() };

@@ -6,34 +6,34 @@ const A = "src/queue/a.ts";
 const B = "src/store/b.ts";
 const C = "src/store/c.ts";
 
-describe("the gate of the corridor", () => {
-  it("openings counts calls from one file into another, in order", () => {
+describe("openings", () => {
+  it("counts calls from one file into another, in order", () => {
     assert.deepEqual(openings([{ path: A }, { path: B, caller: A }, { path: C, caller: B }]), [A, B, C]);
   });
 
-  it("openings takes calls within a file, and returns to it, for none", () => {
+  it("takes calls within a file, and returns to it, for none", () => {
     assert.deepEqual(
       openings([{ path: A }, { path: A, caller: A }, { path: B, caller: A }, { path: A, caller: A }]),
       [A, B],
     );
   });
 
-  it("openings takes calls into the same file, one after the other, for one", () => {
+  it("takes calls into the same file, one after the other, for one", () => {
     assert.deepEqual(openings([{ path: A }, { path: B, caller: A }, { path: B, caller: A }]), [A, B]);
   });
 
-  it("openings counts a file again when something else was opened in between", () => {
+  it("counts a file again when something else was opened in between", () => {
     assert.deepEqual(
       openings([{ path: A }, { path: B, caller: A }, { path: C, caller: A }, { path: B, caller: A }]),
       [A, B, C, B],
     );
   });
 
-  it("openings counts a file that continues after something else ran", () => {
+  it("counts a file that continues after something else ran", () => {
     assert.deepEqual(openings([{ path: A }, { path: B }, { path: A }]), [A, B, A]);
   });
 
-  it("openings leaves util and meta out", () => {
+  it("leaves util and meta out", () => {
     const trace = [{ path: A }, { path: "src/util/deque.ts", caller: A }, {
       path: "src/meta/keys.ts",
       caller: A,
