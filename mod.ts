@@ -73,6 +73,7 @@ export { CacheSyncError, InformerStateError, NotFreshError } from "./src/informe
 export {
   isAlreadyExists,
   isConflict,
+  isConnectionRefused,
   isExpired,
   isForbidden,
   isInvalid,

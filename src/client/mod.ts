@@ -30,7 +30,6 @@ export {
 } from "../meta/resource.ts";
 export {
   isBadRequest,
-  isConnectionRefused,
   isInternalError,
   isResourceVersionTooLarge,
   isServiceUnavailable,

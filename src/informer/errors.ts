@@ -88,8 +88,7 @@ export interface CacheSyncErrorOptions {
  *
  * @example
  * ```ts
- * import { CacheSyncError, newCluster, SharedInformerFactory } from "@listwatch/cache";
- * import { isConnectionRefused } from "@listwatch/cache/client";
+ * import { CacheSyncError, isConnectionRefused, newCluster, SharedInformerFactory } from "@listwatch/cache";
  * await using factory = new SharedInformerFactory(newCluster({ server: "http://127.0.0.1:1" }));
  * factory.forResource("v1/pods");
  * factory.start();

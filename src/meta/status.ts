@@ -452,8 +452,7 @@ export function isBadRequest(error: unknown): boolean {
  *
  * @example
  * ```ts
- * import { NetworkError } from "@listwatch/cache";
- * import { isConnectionRefused } from "@listwatch/cache/client";
+ * import { isConnectionRefused, NetworkError } from "@listwatch/cache";
  * console.log(isConnectionRefused(new NetworkError("ConnectionRefused", "Cannot reach the server"))); // true
  * ```
  */

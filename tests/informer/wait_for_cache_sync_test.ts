@@ -2,13 +2,14 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import {
   CacheSyncError,
+  isConnectionRefused,
   isForbidden,
   isNotFound,
   NetworkError,
   StatusError,
   waitForCacheSync,
 } from "@listwatch/cache";
-import { isConnectionRefused, newStatus } from "@listwatch/cache/client";
+import { newStatus } from "@listwatch/cache/client";
 import { type HasSynced, waitFor } from "@listwatch/cache/informer";
 import { FakeClock } from "@listwatch/cache/testing";
 import { sleep } from "../../src/util/abort.ts";

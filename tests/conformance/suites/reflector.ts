@@ -7,6 +7,7 @@
  */
 
 import {
+  isConnectionRefused,
   isExpired,
   isForbidden,
   isInvalid,
@@ -21,7 +22,6 @@ import {
 } from "@listwatch/cache";
 import {
   isBadRequest,
-  isConnectionRefused,
   isInternalError,
   isResourceVersionTooLarge,
   isServiceUnavailable,
