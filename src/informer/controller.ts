@@ -208,7 +208,7 @@ export class Controller<T> {
 
   #isLongNext(): boolean {
     const { queue, processList } = this.#config;
-    if (processList === undefined || !(queue instanceof RealFIFO)) return false;
+    if (processList === undefined || !(queue instanceof RealFIFO) || queue.listsQueued === 0) return false;
     const delta = queue.peek();
     if (delta?.type === "ReplacedAll") return delta.object.objects.length > this.#pace.turnObjects;
     return delta?.type === "SyncAll";
@@ -236,19 +236,26 @@ export class Controller<T> {
 
   #processNext(): boolean {
     const { queue, process, retryOnError } = this.#config;
-    let taken: Deltas<T> | undefined;
     try {
-      return queue.tryPop((deltas, isInInitialList) => {
-        taken = deltas;
-        process(deltas, isInInitialList);
-      });
+      return retryOnError ? this.#processOrPutBack() : queue.tryPop(process);
     } catch (error) {
       this.#logger.error(`${this.#reflector.name}: could not process a change: ${errorMessage(error)}`, {
         error,
       });
-      if (retryOnError && taken !== undefined && hasAddIfNotPresent(queue)) queue.addIfNotPresent(taken);
       return true;
     }
+  }
+
+  #processOrPutBack(): boolean {
+    const { queue, process } = this.#config;
+    return queue.tryPop((deltas, isInInitialList) => {
+      try {
+        process(deltas, isInInitialList);
+      } catch (error) {
+        if (hasAddIfNotPresent(queue)) queue.addIfNotPresent(deltas);
+        throw error;
+      }
+    });
   }
 }
 

@@ -119,7 +119,7 @@ export class DeltaApplier<T> {
   }
 
   /** Applies deltas of the queue, in this turn. */
-  apply(deltas: Deltas<T>, isInInitialList: boolean): void {
+  readonly apply = (deltas: Deltas<T>, isInInitialList: boolean): void => {
     const startMs = this.#begins();
     for (const delta of deltas) {
       try {
@@ -130,7 +130,7 @@ export class DeltaApplier<T> {
       }
     }
     this.#ends(startMs);
-  }
+  };
 
   /**
    * Applies a list or a resync, in steps. The last step writes the store and notifies; until then readers see the content

@@ -116,7 +116,7 @@ export function newInformer<T, I extends string = NoIndexNames>(
   const controller = newWiredController<T>({
     listerWatcher,
     queue,
-    process: (deltas, isInInitialList) => applier.apply(deltas, isInInitialList),
+    process: applier.apply,
     reflector: {
       ...options.reflector,
       name,

@@ -88,7 +88,7 @@ export function newPipeline<T, I extends string>(options: PipelineOptions<T, I>)
   return newWiredController({
     listerWatcher: source,
     queue,
-    process: (deltas, isInInitialList) => applier.apply(deltas, isInInitialList),
+    process: applier.apply,
     processList: (delta, isInInitialList) => applier.applyList(delta, isInInitialList),
     turnObjects: pace.turnObjects,
     reflector,

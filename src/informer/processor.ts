@@ -71,7 +71,7 @@ export interface HandlerRegistration {
 /** What a processor is made of. */
 export interface ProcessorOptions<T> {
   /** Opens the objects of notifications. */
-  readonly holding: Pick<Holding<T>, "open">;
+  readonly holding: Pick<Holding<T>, "holdsAsIs" | "open">;
   /** How often the informer looks whether a resync is due, in milliseconds; 0 for never. */
   readonly resyncCheckPeriodMs: number;
   /** Keys of objects, where notifications are merged; `deletionHandlingMetaNamespaceKey` by default. */

@@ -39,7 +39,7 @@ export interface ProcessorListenerOptions<T> {
   /** For log lines. */
   readonly name: string;
   /** Decodes what notifications hold, where that is encoded. */
-  readonly holding: Pick<Holding<T>, "open">;
+  readonly holding: Pick<Holding<T>, "holdsAsIs" | "open">;
   /** Keys of objects, where notifications are merged. */
   readonly keyFunc: KeyFunc;
   /** How long a stop waits for a call that is under way, in milliseconds. */
@@ -266,8 +266,9 @@ export class ProcessorListener<T> {
 export function callHandler<T>(
   handler: ResourceEventHandler<T>,
   notification: Notification<Held<T>>,
-  holding: Pick<Holding<T>, "open">,
+  holding: Pick<Holding<T>, "holdsAsIs" | "open">,
 ): void | Promise<void> {
+  if (holding.holdsAsIs) return callWith(handler, notification as Notification<T>);
   switch (notification.type) {
     case "add":
       return handler.onAdd?.(holding.open(notification.object), notification.isInInitialList);
@@ -278,9 +279,23 @@ export function callHandler<T>(
   }
 }
 
+function callWith<T>(
+  handler: ResourceEventHandler<T>,
+  notification: Notification<T>,
+): void | Promise<void> {
+  switch (notification.type) {
+    case "add":
+      return handler.onAdd?.(notification.object, notification.isInInitialList);
+    case "update":
+      return handler.onUpdate?.(notification.oldObject, notification.object);
+    case "delete":
+      return handler.onDelete?.(notification.deleted);
+  }
+}
+
 function openDeleted<T>(
   deleted: DeletedObject<Held<T>>,
-  holding: Pick<Holding<T>, "open">,
+  holding: Pick<Holding<T>, "holdsAsIs" | "open">,
 ): DeletedObject<T> {
   const { key, object: held } = deleted;
   const object = held === undefined ? held : holding.open(held);

@@ -20,7 +20,6 @@ import {
   transformedAll,
   type TransformFunc,
 } from "../store/transform.ts";
-import { Deque } from "../util/deque.ts";
 import { newest, type ObjectDelta } from "./delta.ts";
 import { ErrRequeue, NotDeltasError, ZeroLengthDeltasError } from "./errors.ts";
 import { type Failure, NOTHING, PoppingQueue, type SlowTraceOptions } from "./popping.ts";
@@ -84,12 +83,11 @@ export type ObjectDeltas<T> = readonly ObjectDelta<T>[];
  * console.log(deltas.map((delta) => delta.type)); // ["Added", "Updated"]
  * ```
  */
-export class DeltaFIFO<T> extends PoppingQueue<ObjectDeltas<T>> implements Queue<T> {
+export class DeltaFIFO<T> extends PoppingQueue<ObjectDeltas<T>, string> implements Queue<T> {
   readonly #keyFunc: KeyFunc;
   readonly #knownObjects: KeyListerGetter<T> | undefined;
   readonly #replaceType: "Replaced" | "Sync";
   readonly #items = new Map<string, ObjectDelta<T>[]>();
-  readonly #queue = new Deque<string>();
   readonly #onRejected: OnTransformRejected<T> | undefined;
   /** What runs on objects as they are queued. */
   readonly transform: TransformFunc<T> | undefined;
@@ -211,7 +209,7 @@ export class DeltaFIFO<T> extends PoppingQueue<ObjectDeltas<T>> implements Queue
 
   /** The queued keys, in the order they will be popped: a new array. */
   listKeys(): string[] {
-    return [...this.#queue];
+    return [...this.places];
   }
 
   /**
@@ -268,35 +266,30 @@ export class DeltaFIFO<T> extends PoppingQueue<ObjectDeltas<T>> implements Queue
     const deltas = this.#items.get(key);
     const delta = { type, object } as ObjectDelta<T>;
     if (deltas === undefined) {
-      this.#queue.push(key);
+      this.places.push(key);
       this.#items.set(key, [delta]);
     } else {
       pushDeduplicated(deltas, delta);
     }
-    this.wake();
+    this.consumers.wakeAll();
   }
 
   #putIfNotPresent(key: string, deltas: ObjectDeltas<T>): void {
     this.population.populate();
     if (this.#items.has(key)) return;
-    this.#queue.push(key);
+    this.places.push(key);
     this.#items.set(key, deltas.slice());
-    this.wake();
+    this.consumers.wakeAll();
   }
 
   /** @internal */
   protected override take(): ObjectDeltas<T> | typeof NOTHING {
-    const key = this.#queue.shift();
+    const key = this.places.shift();
     if (key === undefined) return NOTHING;
     this.population.popped(1); // before it is processed, unlike in the other queues
     const deltas = this.#items.get(key)!;
     this.#items.delete(key);
     return deltas;
-  }
-
-  /** @internal */
-  protected override depth(): number {
-    return this.#queue.length;
   }
 
   /** @internal */

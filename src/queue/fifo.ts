@@ -5,7 +5,6 @@
 
 import { type KeyFunc, keyOf } from "../meta/keys.ts";
 import type { Keyed } from "../store/store.ts";
-import { Deque } from "../util/deque.ts";
 import { ErrRequeue } from "./errors.ts";
 import { type Failure, NOTHING, PoppingQueue, type SlowTraceOptions } from "./popping.ts";
 
@@ -40,10 +39,9 @@ export type FIFOOptions = SlowTraceOptions;
  * console.log(popped.metadata.name, popped.n); // a 2
  * ```
  */
-export class FIFO<T> extends PoppingQueue<T> {
+export class FIFO<T> extends PoppingQueue<T, string> {
   readonly #keyFunc: KeyFunc;
   #items = new Map<string, T>();
-  readonly #queue = new Deque<string>();
 
   /** Makes an empty queue. */
   constructor(keyFunc: KeyFunc, options: FIFOOptions = {}) {
@@ -96,16 +94,16 @@ export class FIFO<T> extends PoppingQueue<T> {
     for (const object of objects) items.set(keyOf(this.#keyFunc, object, "replace"), object);
     this.population.populateWith(() => items.size);
     this.#items = items;
-    this.#queue.clear();
-    for (const key of items.keys()) this.#queue.push(key);
-    if (items.size > 0) this.wake();
+    this.places.clear();
+    for (const key of items.keys()) this.places.push(key);
+    if (items.size > 0) this.consumers.wakeAll();
   }
 
   /** Queues every object again that has no place in the queue. */
   resync(): void {
-    const queued = new Set(this.#queue);
-    for (const key of this.#items.keys()) if (!queued.has(key)) this.#queue.push(key);
-    if (this.#queue.length > 0) this.wake();
+    const queued = new Set(this.places);
+    for (const key of this.#items.keys()) if (!queued.has(key)) this.places.push(key);
+    if (this.places.length > 0) this.consumers.wakeAll();
   }
 
   /** The queued objects: a new array, in no order that may be relied on. */
@@ -134,22 +132,22 @@ export class FIFO<T> extends PoppingQueue<T> {
 
   #put(key: string, object: T): void {
     this.population.populate();
-    if (!this.#items.has(key)) this.#queue.push(key);
+    if (!this.#items.has(key)) this.places.push(key);
     this.#items.set(key, object);
-    this.wake();
+    this.consumers.wakeAll();
   }
 
   #putIfNotPresent(key: string, object: T): void {
     this.population.populate();
     if (this.#items.has(key)) return;
-    this.#queue.push(key);
+    this.places.push(key);
     this.#items.set(key, object);
-    this.wake();
+    this.consumers.wakeAll();
   }
 
   /** @internal */
   protected override take(): T | typeof NOTHING {
-    for (let key = this.#queue.shift(); key !== undefined; key = this.#queue.shift()) {
+    for (let key = this.places.shift(); key !== undefined; key = this.places.shift()) {
       if (this.#items.has(key)) {
         const item = this.#items.get(key) as T;
         this.#items.delete(key);
@@ -161,18 +159,8 @@ export class FIFO<T> extends PoppingQueue<T> {
   }
 
   /** @internal */
-  protected override depth(): number {
-    return this.#queue.length;
-  }
-
-  /** @internal */
   protected override labelOf(item: T): string {
     return keyOf(this.#keyFunc, item, "pop");
-  }
-
-  /** @internal */
-  protected override finished(_item: T): void {
-    this.population.popped(1);
   }
 
   /** @internal */

@@ -5,29 +5,11 @@
 
 import { abortable } from "../util/abort.ts";
 import { type Clock, monotonicNow, realClock } from "../util/clock.ts";
-import { type Deferred, deferred, Latch, type SyncedMethod } from "../util/deferred.ts";
+import { Latch, type SyncedMethod, Wakeup } from "../util/deferred.ts";
+import { Deque } from "../util/deque.ts";
 import { consoleLogger, type Logger } from "../util/logger.ts";
 import { FIFOClosedError } from "./errors.ts";
 import type { PopOptions, PopProcessFunc, SyncProcessFunc } from "./queue.ts";
-
-/** Those who wait for a queue to have something. */
-export class Waiters {
-  #next: Deferred<void> | undefined;
-
-  /** Resolves at the next {@linkcode Waiters.wakeAll}. */
-  wait(signal: AbortSignal | undefined): Promise<void> {
-    this.#next ??= deferred();
-    return abortable(this.#next.promise, signal);
-  }
-
-  /** Wakes everyone who waits; each looks again whether there is something for it. */
-  wakeAll(): void {
-    if (this.#next === undefined) return; // the ordinary case on a busy queue
-    const waiting = this.#next;
-    this.#next = undefined;
-    waiting.resolve();
-  }
-}
 
 /**
  * Whether the items of the first list were popped: populated, and none of them left. Latched once true.
@@ -35,7 +17,8 @@ export class Waiters {
 export class InitialPopulation {
   /** Open once the first list was popped. */
   readonly latch: Latch = new Latch();
-  #populated = false;
+  /** Whether anything was added. */
+  isPopulated = false;
   #remaining = 0;
 
   /** How many items of the first list are queued or in process. */
@@ -45,14 +28,14 @@ export class InitialPopulation {
 
   /** Something was added before any list: there is no first list to wait for. */
   populate(): void {
-    if (this.#populated) return;
-    this.#populated = true;
+    if (this.isPopulated) return;
+    this.isPopulated = true;
     this.#check();
   }
 
   /** A list came; if it is the first, so many items must be popped. `count` is called only then. */
   populateWith(count: () => number): void {
-    if (this.#populated) return;
+    if (this.isPopulated) return;
     this.#remaining = count();
     this.populate();
   }
@@ -65,7 +48,7 @@ export class InitialPopulation {
   }
 
   #check(): void {
-    if (this.#populated && this.#remaining === 0) this.latch.open();
+    if (this.isPopulated && this.#remaining === 0) this.latch.open();
   }
 }
 
@@ -149,7 +132,7 @@ interface Trace {
   readonly startMs: number;
 }
 
-/** What {@linkcode PoppingQueue.take} returns when there is nothing to take. */
+/** What {@linkcode PoppingQueue.take} returns if the objects of all places were deleted. */
 export const NOTHING: unique symbol = Symbol("nothing");
 
 /**
@@ -170,8 +153,19 @@ export const NOTHING: unique symbol = Symbol("nothing");
  * console.log(drain(queue).length); // 1
  * ```
  */
-export abstract class PoppingQueue<I> {
-  readonly #waiters = new Waiters();
+export abstract class PoppingQueue<I, P = unknown> {
+  /**
+   * The places of the queue, in order: its items, or their keys.
+   *
+   * @internal
+   */
+  protected readonly places: Deque<P> = new Deque<P>();
+  /**
+   * The callers that wait for something to pop.
+   *
+   * @internal
+   */
+  protected readonly consumers: Wakeup = new Wakeup();
   /** @internal */
   protected readonly population: InitialPopulation = new InitialPopulation();
   readonly #slow: SlowTrace;
@@ -183,17 +177,11 @@ export abstract class PoppingQueue<I> {
   }
 
   /**
-   * Removes and returns the next item, or {@linkcode NOTHING}.
+   * Removes and returns the next item, or {@linkcode NOTHING}. Called only if there is a place.
    *
    * @internal
    */
   protected abstract take(): I | typeof NOTHING;
-  /**
-   * How many items wait.
-   *
-   * @internal
-   */
-  protected abstract depth(): number;
   /**
    * A key for log lines.
    *
@@ -205,7 +193,9 @@ export abstract class PoppingQueue<I> {
    *
    * @internal
    */
-  protected abstract finished(item: I): void;
+  protected finished(_item: I): void {
+    this.population.popped(1);
+  }
   /**
    * How many things an item is, for judging how long its processing took.
    *
@@ -224,15 +214,6 @@ export abstract class PoppingQueue<I> {
   }
 
   /**
-   * Wakes those who wait: there is something to pop.
-   *
-   * @internal
-   */
-  protected wake(): void {
-    this.#waiters.wakeAll();
-  }
-
-  /**
    * Waits for an item, takes it out and hands it to `process`, whose promise is awaited.
    *
    * @returns What was popped.
@@ -242,7 +223,7 @@ export abstract class PoppingQueue<I> {
   async pop(process: PopProcessFunc<I>, options: PopOptions = {}): Promise<I> {
     for (;;) {
       const isInInitialList = !this.hasSynced();
-      const item = this.take();
+      const item = this.places.length === 0 ? NOTHING : this.take();
       if (item !== NOTHING) return await this.process(item, process, isInInitialList);
       await this.waitOrThrow(options.signal);
     }
@@ -255,6 +236,7 @@ export abstract class PoppingQueue<I> {
    * @throws What `process` threw.
    */
   tryPop(process: SyncProcessFunc<I>): boolean {
+    if (this.places.length === 0) return false;
     const isInInitialList = !this.hasSynced();
     const item = this.take();
     if (item === NOTHING) return false;
@@ -269,7 +251,7 @@ export abstract class PoppingQueue<I> {
    */
   protected async waitOrThrow(signal: AbortSignal | undefined): Promise<void> {
     if (this.#closed) throw new FIFOClosedError();
-    await this.#waiters.wait(signal);
+    await this.consumers.wait(signal);
   }
 
   /**
@@ -308,7 +290,7 @@ export abstract class PoppingQueue<I> {
   }
 
   #trace(): Trace | undefined {
-    const depth = this.depth();
+    const depth = this.places.length;
     return this.#slow.applies(depth) ? { depth, startMs: this.#slow.start() } : undefined;
   }
 
@@ -320,7 +302,7 @@ export abstract class PoppingQueue<I> {
 
   /** Resolves once there is something to pop, or the queue is closed; rejects with the signal's reason. */
   async wait(signal?: AbortSignal): Promise<void> {
-    while (this.depth() === 0 && !this.#closed) await this.#waiters.wait(signal);
+    while (this.places.length === 0 && !this.#closed) await this.consumers.wait(signal);
   }
 
   /**
@@ -337,7 +319,7 @@ export abstract class PoppingQueue<I> {
   /** Closes the queue: what is queued can still be popped, then `pop` throws instead of waiting. */
   close(): void {
     this.#closed = true;
-    this.#waiters.wakeAll();
+    this.consumers.wakeAll();
   }
 
   /** Whether {@linkcode PoppingQueue.close} was called. */

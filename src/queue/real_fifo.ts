@@ -17,7 +17,6 @@ import {
   transformedAll,
   type TransformFunc,
 } from "../store/transform.ts";
-import { Deque } from "../util/deque.ts";
 import type { Delta, Deltas } from "./delta.ts";
 import { NOTHING, PoppingQueue, type SlowTraceOptions } from "./popping.ts";
 import type { KeyListerGetter, PopOptions, PopProcessFunc, Queue, Queued, SyncProcessFunc } from "./queue.ts";
@@ -102,14 +101,19 @@ const DEFAULT_BATCH_SIZE = 1_000;
  * queue.tryPop(([delta]) => console.log(delta.type)); // Updated
  * ```
  */
-export class RealFIFO<T> extends PoppingQueue<Deltas<T>> implements Queue<T> {
+export class RealFIFO<T> extends PoppingQueue<Deltas<T>, Delta<T>> implements Queue<T> {
   readonly #keyFunc: KeyFunc;
   readonly #knownObjects: KeyListerGetter<T> | undefined;
   readonly #emitBookmarks: boolean;
   readonly #batchSize: number;
   readonly #transformsLists: boolean;
-  readonly #items = new Deque<Delta<T>>();
   readonly #onRejected: OnTransformRejected<T> | undefined;
+  /**
+   * How many `ReplacedAll` and `SyncAll` deltas are queued.
+   *
+   * @internal
+   */
+  listsQueued = 0;
   /** What runs on objects as they are queued. */
   readonly transform: TransformFunc<T> | undefined;
 
@@ -144,7 +148,7 @@ export class RealFIFO<T> extends PoppingQueue<Deltas<T>> implements Queue<T> {
 
   /** How many deltas are queued. */
   get length(): number {
-    return this.#items.length;
+    return this.places.length;
   }
 
   /**
@@ -154,7 +158,7 @@ export class RealFIFO<T> extends PoppingQueue<Deltas<T>> implements Queue<T> {
    * @throws {TransformError} The transform threw.
    */
   add(object: T): void {
-    this.population.populate();
+    this.#populate();
     this.#queueDelta("Added", object, "add");
   }
 
@@ -165,7 +169,7 @@ export class RealFIFO<T> extends PoppingQueue<Deltas<T>> implements Queue<T> {
    * @throws {TransformError} The transform threw.
    */
   update(object: T): void {
-    this.population.populate();
+    this.#populate();
     this.#queueDelta("Updated", object, "update");
   }
 
@@ -176,16 +180,16 @@ export class RealFIFO<T> extends PoppingQueue<Deltas<T>> implements Queue<T> {
    * @throws {TransformError} The transform threw.
    */
   delete(object: Queued<T>): void {
-    this.population.populate();
+    this.#populate();
     this.#queueDelta("Deleted", object, "delete");
   }
 
   /** Queues a `Deleted` delta of a tombstone, whether or not the object is known. */
   deleteKey(key: string): void {
-    this.population.populate();
+    this.#populate();
     if (this.#knownObjects === undefined) return this.#queueTombstone(key, undefined); // the consumer knows
     let lastKnown = this.#knownObjects.getByKey(key);
-    for (const delta of this.#items) {
+    for (const delta of this.places) {
       if (delta.type !== "Deleted" && this.#keyOfDelta(delta) === key) lastKnown = delta.object as T;
     }
     this.#queueTombstone(key, lastKnown);
@@ -202,7 +206,7 @@ export class RealFIFO<T> extends PoppingQueue<Deltas<T>> implements Queue<T> {
   replace(objects: readonly T[], resourceVersion: string): void {
     if (this.#knownObjects === undefined) this.#replaceAll(objects, resourceVersion);
     else this.#replaceEach(objects, this.#knownObjects);
-    this.population.populateWith(() => this.#items.length);
+    this.population.populateWith(() => this.places.length);
   }
 
   /**
@@ -216,7 +220,7 @@ export class RealFIFO<T> extends PoppingQueue<Deltas<T>> implements Queue<T> {
       return;
     }
     const queued = new Set<string>();
-    for (const delta of this.#items) queued.add(this.#keyOfDelta(delta));
+    for (const delta of this.places) queued.add(this.#keyOfDelta(delta));
     for (const key of this.#knownObjects.listKeys()) {
       if (queued.has(key)) continue;
       const object = this.#knownObjects.getByKey(key);
@@ -226,7 +230,7 @@ export class RealFIFO<T> extends PoppingQueue<Deltas<T>> implements Queue<T> {
 
   /** The delta that is popped next; it stays in the queue. */
   peek(): Delta<T> | undefined {
-    return this.#items.at(0);
+    return this.places.at(0);
   }
 
   /** Queues a `Bookmark` delta, if the queue was made with `emitDeltaTypeBookmark`. */
@@ -249,9 +253,10 @@ export class RealFIFO<T> extends PoppingQueue<Deltas<T>> implements Queue<T> {
     processSingle: PopProcessFunc<Deltas<T>>,
     options: PopOptions = {},
   ): Promise<Deltas<T>> {
-    while (this.#items.length === 0) await this.waitOrThrow(options.signal);
+    while (this.places.length === 0) await this.waitOrThrow(options.signal);
     const isInInitialList = !this.hasSynced();
     const batch = this.#takeBatch();
+    this.population.popped(batch.length - 1); // the last one counts when it was processed
     return await this.process(batch, batch.length === 1 ? processSingle : processBatch, isInInitialList);
   }
 
@@ -265,9 +270,10 @@ export class RealFIFO<T> extends PoppingQueue<Deltas<T>> implements Queue<T> {
     processBatch: SyncProcessFunc<Deltas<T>>,
     processSingle: SyncProcessFunc<Deltas<T>>,
   ): boolean {
-    if (this.#items.length === 0) return false;
+    if (this.places.length === 0) return false;
     const isInInitialList = !this.hasSynced();
     const batch = this.#takeBatch();
+    this.population.popped(batch.length - 1); // the last one counts when it was processed
     this.processNow(batch, batch.length === 1 ? processSingle : processBatch, isInInitialList);
     return true;
   }
@@ -277,22 +283,22 @@ export class RealFIFO<T> extends PoppingQueue<Deltas<T>> implements Queue<T> {
     const limit = initial > 0 ? Math.min(this.#batchSize, initial) : this.#batchSize;
     const batch: Delta<T>[] = [];
     const keys = new Set<string>();
-    while (batch.length < limit && this.#items.length > 0) {
-      const delta = this.#items.at(0)!;
+    while (batch.length < limit && this.places.length > 0) {
+      const delta = this.places.at(0)!;
       if (!isBatchable(delta)) {
-        if (batch.length === 0) batch.push(this.#items.shift()!);
+        if (batch.length === 0) batch.push(this.#shift()!);
         break;
       }
       let key: string;
       try {
         key = this.#keyOfDelta(delta);
       } catch {
-        batch.push(this.#items.shift()!); // whoever processes it reports it
+        batch.push(this.#shift()!); // whoever processes it reports it
         break;
       }
       if (keys.has(key)) break;
       keys.add(key);
-      batch.push(this.#items.shift()!);
+      batch.push(this.#shift()!);
     }
     return batch;
   }
@@ -308,7 +314,7 @@ export class RealFIFO<T> extends PoppingQueue<Deltas<T>> implements Queue<T> {
     const keys = new Set<string>();
     for (const object of objects) keys.add(this.#keyIn(object, "replace"));
     const lastQueued = new Map<string, Delta<T>>();
-    for (const delta of this.#items) lastQueued.set(this.#keyOfDelta(delta), delta);
+    for (const delta of this.places) lastQueued.set(this.#keyOfDelta(delta), delta);
     for (const [key, delta] of lastQueued) {
       if (keys.has(key) || delta.type === "Deleted") continue;
       this.#queueTombstone(key, delta.object as T);
@@ -342,9 +348,20 @@ export class RealFIFO<T> extends PoppingQueue<Deltas<T>> implements Queue<T> {
     this.#push({ type, object } as Delta<T>);
   }
 
+  #populate(): void {
+    if (!this.population.isPopulated) this.population.populate();
+  }
+
+  #shift(): Delta<T> | undefined {
+    const delta = this.places.shift();
+    if (delta !== undefined && isList(delta)) this.listsQueued--;
+    return delta;
+  }
+
   #push(delta: Delta<T>): void {
-    this.#items.push(delta);
-    this.wake();
+    if (isList(delta)) this.listsQueued++;
+    this.places.push(delta);
+    this.consumers.wakeAll();
   }
 
   #keyIn(object: Queued<T>, operation: string): string {
@@ -357,13 +374,8 @@ export class RealFIFO<T> extends PoppingQueue<Deltas<T>> implements Queue<T> {
 
   /** @internal */
   protected override take(): Deltas<T> | typeof NOTHING {
-    const delta = this.#items.shift();
+    const delta = this.#shift();
     return delta === undefined ? NOTHING : [delta];
-  }
-
-  /** @internal */
-  protected override depth(): number {
-    return this.#items.length;
   }
 
   /** @internal */
@@ -375,13 +387,12 @@ export class RealFIFO<T> extends PoppingQueue<Deltas<T>> implements Queue<T> {
   protected override countOf(deltas: Deltas<T>): number {
     return deltas.length;
   }
+}
 
-  /** @internal */
-  protected override finished(deltas: Deltas<T>): void {
-    this.population.popped(deltas.length);
-  }
+function isList(delta: Delta<unknown>): boolean {
+  return delta.type === "ReplacedAll" || delta.type === "SyncAll";
 }
 
 function isBatchable(delta: Delta<unknown>): boolean {
-  return delta.type !== "ReplacedAll" && delta.type !== "SyncAll" && delta.type !== "Bookmark";
+  return !isList(delta) && delta.type !== "Bookmark";
 }

@@ -3,6 +3,8 @@
  * @module
  */
 
+import { abortable } from "./abort.ts";
+
 /** A promise and the functions that settle it. */
 export interface Deferred<T> {
   readonly promise: Promise<T>;
@@ -44,6 +46,25 @@ export class Latch {
     if (this.#open) return;
     this.#open = true;
     this.#deferred.resolve();
+  }
+}
+
+/** Callers that wait for something to happen, which may happen again. */
+export class Wakeup {
+  #next: Deferred<void> | undefined;
+
+  /** Resolves at the next {@linkcode Wakeup.wakeAll}; rejects with the signal's reason. */
+  wait(signal: AbortSignal | undefined): Promise<void> {
+    this.#next ??= deferred();
+    return abortable(this.#next.promise, signal);
+  }
+
+  /** Wakes every caller that waits now; each looks again whether there is something for it. */
+  wakeAll(): void {
+    if (this.#next === undefined) return; // the ordinary case on a busy queue
+    const waiting = this.#next;
+    this.#next = undefined;
+    waiting.resolve();
   }
 }
 

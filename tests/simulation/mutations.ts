@@ -254,8 +254,8 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     name: "queue: a bookmark is dropped while something is queued (RealFIFO)",
     file: "src/queue/real_fifo.ts",
-    find: "this.#items.push(delta);",
-    replace: 'if (delta.type === "Bookmark" && this.#items.length > 0) return;\n    this.#items.push(delta);',
+    find: "this.places.push(delta);",
+    replace: 'if (delta.type === "Bookmark" && this.places.length > 0) return;\n    this.places.push(delta);',
   },
   {
     name: "informer: a relist tells nobody of what is gone",
