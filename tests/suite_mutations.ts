@@ -157,15 +157,15 @@ export const SUITE_MUTATIONS: readonly SuiteMutation[] = [
   {
     name: "read API: a bookmark comes while initial events wait",
     file: "src/hono/watch_stream.ts",
-    find: "return this.#initialDone && this.#cursor === this.#log.head;",
-    replace: "return this.#cursor === this.#log.head;",
+    find: "return this.#initialDone && this.#cursor === this.#head();",
+    replace: "return this.#cursor === this.#head();",
     test: "tests/hono/watch_test.ts",
   },
   {
     name: "read API: a delete of which only the key was known takes a watch back",
-    file: "src/hono/watch_stream.ts",
-    find: "      if (isOld) {",
-    replace: "      if (isOld && entry.position === undefined) {",
+    file: "src/hono/encoding.ts",
+    find: "    return isOld\n",
+    replace: "    return isOld && entry.position === undefined\n",
     test: "tests/hono/watch_test.ts",
   },
   {

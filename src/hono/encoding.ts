@@ -3,7 +3,8 @@
  * @module
  */
 
-import type { KubernetesObject } from "../meta/object.ts";
+import { type KubernetesObject, resourceVersionOf } from "../meta/object.ts";
+import { compareResourceVersions } from "../meta/resource_version.ts";
 import type { Held, Holding } from "../store/holding.ts";
 import type { View } from "./view.ts";
 
@@ -24,6 +25,9 @@ export interface LogEntry<T> {
   views: Views<T> | undefined;
 }
 
+/** What an entry is to a watch; `LEFT`: the object is not selected any more, and is shown as it was. */
+export type EntryChange = "ADDED" | "MODIFIED" | "DELETED" | "LEFT";
+
 /** What was made of an entry. */
 interface Views<T> {
   object?: T;
@@ -39,7 +43,7 @@ const KEPT_ENTRIES = 256;
  * Makes of entries what watches read, once for all of them. It is kept as long as the entry is; but where the store
  * holds objects encoded, for the sake of memory, only that of the last few entries that were read.
  */
-export class EntryViews<T> {
+export class EntryViews<T extends KubernetesObject> {
   readonly #holding: Holding<T>;
   /** The entries that something is kept of, the oldest first; only of encoded objects. */
   readonly #kept = new Set<LogEntry<T>>();
@@ -61,21 +65,39 @@ export class EntryViews<T> {
     return object;
   }
 
-  /** An entry as bytes; what `make` gives the first time, where a name is given for it. */
-  encoded(entry: LogEntry<T>, name: string | undefined, make: () => Uint8Array): Uint8Array {
-    if (name === undefined) return make();
+  /** The event that a watch of a view sends about an entry, as bytes. Made once for all views of one name. */
+  bytes(entry: LogEntry<T>, change: EntryChange, view: View): Uint8Array {
+    if (view.sharedAs === undefined) return encode(this.#text(entry, change, view));
+    const name = `${change} ${view.sharedAs}`;
     const known = entry.views?.encoded.get(name);
     if (known !== undefined) return known;
-    const bytes = make();
+    const bytes = encode(this.#text(entry, change, view));
     this.#viewsOf(entry).encoded.set(name, bytes);
     return bytes;
   }
 
-  /** Keeps the bytes of all entries while all watches are given the same. */
-  burst(read: () => void): void {
+  #text(entry: LogEntry<T>, change: EntryChange, view: View): string {
+    const resourceVersion = resourceVersionOf(entry.object) || entry.position;
+    if (change === "LEFT") {
+      return eventText(
+        "DELETED",
+        view.event(atVersion(this.opened(entry, "oldObject")!, resourceVersion)),
+      );
+    }
+    // If only the fact of a delete was known, the object's version is an old one: with it, readers that resume from the
+    // last event they have read would go back.
+    const isOld = change === "DELETED" && entry.gapAfter === undefined &&
+      compareResourceVersions(resourceVersion, entry.position) < 0;
+    return isOld
+      ? eventText(change, view.event(atVersion(this.opened(entry, "object")!, entry.position)))
+      : heldEventText(change, entry.object!, { view, holding: this.#holding });
+  }
+
+  /** Wakes all watches, and keeps the bytes of all entries meanwhile: every watch reads the same ones. */
+  burst(readers: Iterable<{ wake(): void }>): void {
     this.#isBurst = true;
     try {
-      read();
+      for (const reader of Array.from(readers)) reader.wake();
     } finally {
       this.#isBurst = false;
       this.#evict();
@@ -124,4 +146,8 @@ export function heldEventText<T extends KubernetesObject>(
 /** Text as UTF-8. */
 export function encode(text: string): Uint8Array<ArrayBuffer> {
   return encoder.encode(text);
+}
+
+function atVersion(object: KubernetesObject, resourceVersion: string): KubernetesObject {
+  return { ...object, metadata: { ...object.metadata, resourceVersion } };
 }

@@ -32,6 +32,12 @@ export interface LogReader {
   end(): void;
 }
 
+/** The entries that a log keeps, by their sequence numbers from `tail` on. */
+export interface LogWindow<T> {
+  readonly tail: number;
+  readonly entries: Pick<Deque<LogEntry<T>>, "length" | "at">;
+}
+
 /** Options of {@linkcode EventLog}. */
 export interface EventLogOptions {
   readonly clock: Clock;
@@ -62,14 +68,13 @@ const PAST_STATE_MS = 30_000;
 export class EventLog<T extends KubernetesObject> {
   readonly #informer: ServedInformer<T>;
   readonly #options: EventLogOptions;
-  readonly #entries = new Deque<LogEntry<T>>();
+  readonly #window = { tail: 0, entries: new Deque<LogEntry<T>>() };
   readonly #ordered: OrderedContent<T>;
   readonly #readers = new Set<LogReader>();
   readonly #unobserve: () => void;
   readonly #unlisten: (() => void) | undefined;
   readonly #waiters: VersionWaiters;
   #heartbeatTimer: TimerHandle | undefined;
-  #tail = 0;
   /** The content now, if it was read since the last change. */
   #snapshot: Snapshot<T> | undefined;
   #position = "";
@@ -87,6 +92,8 @@ export class EventLog<T extends KubernetesObject> {
   #flushScheduled = false;
   #closed = false;
 
+  /** The entries that are kept. */
+  readonly window: LogWindow<T> = this.#window;
   /** How the store holds its objects; snapshots and entries keep them in that form. */
   readonly holding: Holding<T>;
   /** What watches read of entries. */
@@ -128,12 +135,7 @@ export class EventLog<T extends KubernetesObject> {
 
   /** The sequence number of the next entry. */
   get head(): number {
-    return this.#tail + this.#entries.length;
-  }
-
-  /** The sequence number of the oldest entry. */
-  get tail(): number {
-    return this.#tail;
+    return this.#window.tail + this.#window.entries.length;
   }
 
   /** How many watches read the log. */
@@ -141,9 +143,9 @@ export class EventLog<T extends KubernetesObject> {
     return this.#readers.size;
   }
 
-  /** The entry of a sequence number from `tail` to before `head`. */
+  /** The entry of a sequence number from `window.tail` to before `head`. */
   entry(sequence: number): LogEntry<T> | undefined {
-    return this.#entries.at(sequence - this.#tail);
+    return this.#window.entries.at(sequence - this.#window.tail);
   }
 
   /** The content now, in key order. Taken once per change. */
@@ -308,7 +310,7 @@ export class EventLog<T extends KubernetesObject> {
     const relist = { position: resourceVersion, gapAfter: previous, isLate };
     const sequence = isLate ? this.#firstUnseen(resourceVersion) : undefined;
     for (const change of inWatchOrder(changes)) this.#append(change, relist);
-    this.#entries.push({ ...BOOKMARK, ...relist, views: undefined });
+    this.#window.entries.push({ ...BOOKMARK, ...relist, views: undefined });
     this.#resumeFrom = { position: resourceVersion, sequence: sequence ?? this.head };
     this.#waiters.moved();
     this.#afterAppend();
@@ -320,10 +322,10 @@ export class EventLog<T extends KubernetesObject> {
    */
   #restarted(resourceVersion: string, changes: readonly StoreChange<Held<T>>[]): void {
     const readers = Array.from(this.#readers);
-    this.views.burst(() => readers.forEach((reader) => reader.wake()));
+    this.views.burst(readers);
     for (const change of changes) this.#reorder(change);
-    this.#tail = this.head;
-    this.#entries.clear();
+    this.#window.tail = this.head;
+    this.#window.entries.clear();
     this.#pastStates.clear();
     this.#position = resourceVersion;
     this.#base = resourceVersion;
@@ -343,13 +345,13 @@ export class EventLog<T extends KubernetesObject> {
     const common = { gapAfter: undefined, ...at, key, object, views: undefined };
     switch (change.type) {
       case "added":
-        this.#entries.push({ ...common, type: "ADDED", oldObject: undefined });
+        this.#window.entries.push({ ...common, type: "ADDED", oldObject: undefined });
         break;
       case "updated":
-        this.#entries.push({ ...common, type: "MODIFIED", oldObject: change.oldObject });
+        this.#window.entries.push({ ...common, type: "MODIFIED", oldObject: change.oldObject });
         break;
       case "deleted":
-        this.#entries.push({ ...common, type: "DELETED", oldObject: change.oldObject ?? object });
+        this.#window.entries.push({ ...common, type: "DELETED", oldObject: change.oldObject ?? object });
         break;
     }
   }
@@ -381,25 +383,27 @@ export class EventLog<T extends KubernetesObject> {
 
   #flush(): void {
     this.#flushScheduled = false;
-    const readers = Array.from(this.#readers);
-    this.views.burst(() => readers.forEach((reader) => reader.wake()));
+    this.views.burst(this.#readers);
     this.#trim();
   }
 
   #trim(): void {
-    while (this.#entries.length > this.#options.capacity) {
-      const evicted = this.#entries.shift();
-      this.#tail++;
+    const { entries } = this.#window;
+    if (entries.length <= this.#options.capacity) return;
+    while (entries.length > this.#options.capacity) {
+      const evicted = entries.shift();
+      this.#window.tail++;
       if (evicted?.isLate) this.#lastLateGone = evicted.position;
-      if (evicted !== undefined && this.#tail > this.#historyFrom) this.#base = evicted.position;
+      if (evicted !== undefined && this.#window.tail > this.#historyFrom) this.#base = evicted.position;
     }
-    if (this.#historyFrom < this.#tail) this.#historyFrom = this.#tail;
-    for (const reader of Array.from(this.#readers)) if (reader.cursor < this.#tail) reader.cut();
+    const { tail } = this.#window;
+    if (this.#historyFrom < tail) this.#historyFrom = tail;
+    for (const reader of Array.from(this.#readers)) if (reader.cursor < tail) reader.cut();
   }
 
   /** The first entry from `from` on whose position is after a resourceVersion; by bisection. */
   #firstAfter(resourceVersion: string, from: number): number {
-    let low = Math.max(from, this.#tail);
+    let low = Math.max(from, this.#window.tail);
     let high = this.head;
     while (low < high) {
       const middle = (low + high) >>> 1;
@@ -412,7 +416,7 @@ export class EventLog<T extends KubernetesObject> {
 
   /** The first entry that somebody who stands at a resourceVersion may not have seen: after it, or late. */
   #firstUnseen(resourceVersion: string): number {
-    const from = Math.max(this.#resumeFrom.sequence, this.#tail);
+    const from = Math.max(this.#resumeFrom.sequence, this.#window.tail);
     let first = this.#firstAfter(resourceVersion, from);
     const isUnseen = (entry?: LogEntry<T>) =>
       entry?.isLate === true && compareResourceVersions(entry.position, resourceVersion) === 0;

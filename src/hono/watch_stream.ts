@@ -4,7 +4,6 @@
  */
 
 import type { KubernetesObject } from "../meta/object.ts";
-import { resourceVersionOf } from "../meta/object.ts";
 import { compareResourceVersions } from "../meta/resource_version.ts";
 import type { Status } from "../meta/status.ts";
 import { INITIAL_EVENTS_END_ANNOTATION } from "../meta/watch_event.ts";
@@ -148,13 +147,13 @@ class Watch<T extends KubernetesObject> implements LogReader, OpenWatch {
     this.#detach = this.#log.attach(this);
   }
 
-  /** Hands on as much as there is and the stream has room for. */
+  /** There is more to read. */
   wake(): void {
     this.#countQueue();
-    while (this.#controller !== undefined && !this.#isPaused) {
+    while (this.#controller !== undefined && !this.#isPaused && !this.#isCaughtUp()) {
       if (this.#life?.isOver) return this.stop();
-      if (!this.#hasRoom()) return this.#isCaughtUp() ? undefined : this.#awaitReader();
-      if (this.#cursor < this.#log.tail) return this.cut();
+      if (!this.#hasRoom()) return this.#awaitReader();
+      if (this.#cursor < this.#log.window.tail) return this.cut();
       const chunk = this.#nextChunk();
       if (chunk === undefined) return;
       const { readersPacer } = this.#request;
@@ -216,6 +215,7 @@ class Watch<T extends KubernetesObject> implements LogReader, OpenWatch {
   #countQueue(): void {
     if (this.#controller === undefined) return;
     const queuedBytes = this.#request.bufferBytes - (this.#controller.desiredSize ?? 0);
+    if (queuedBytes === this.#queuedBytes) return;
     this.#request.readers.buffered(queuedBytes - this.#queuedBytes);
     this.#queuedBytes = queuedBytes;
   }
@@ -247,20 +247,27 @@ class Watch<T extends KubernetesObject> implements LogReader, OpenWatch {
     this.#stallTimer = undefined;
   }
 
+  /** The sequence number of the next entry of the log. */
+  #head(): number {
+    const { tail, entries } = this.#log.window;
+    return tail + entries.length;
+  }
+
   #isCaughtUp(): boolean {
-    return this.#initialDone && this.#cursor === this.#log.head;
+    return this.#initialDone && this.#cursor === this.#head();
   }
 
   #nextChunk(): Uint8Array | undefined {
     if (!this.#initialDone) return this.#initialChunk();
     const { pacer, selection, readers } = this.#request;
     const length = readers.pieceLength;
-    while (this.#cursor < this.#log.head && (this.#length < length || this.#isWithinRelist)) {
+    const { tail, entries } = this.#log.window;
+    while (this.#cursor < tail + entries.length && (this.#length < length || this.#isWithinRelist)) {
       // In the middle of a relist the log would move on past its place.
       if (selection !== undefined && pacer.spend(2 * selection.units) && !this.#isWithinRelist) {
         return this.#pause(pacer);
       }
-      const entry = this.#log.entry(this.#cursor);
+      const entry = entries.at(this.#cursor - tail);
       this.#cursor++;
       if (entry === undefined) continue;
       // The changes of a relist go out together.
@@ -338,38 +345,16 @@ class Watch<T extends KubernetesObject> implements LogReader, OpenWatch {
     if (this.#request.selection?.mayHave(entry.key) === false) return undefined;
     const was = oldObject !== undefined && this.#isSelected(entry, "oldObject");
     const is = entry.type !== "DELETED" && this.#isSelected(entry, "object");
-    if (is) return this.#event(entry, was ? "MODIFIED" : "ADDED");
+    const { view } = this.#request;
+    if (is) return this.#log.views.bytes(entry, was ? "MODIFIED" : "ADDED", view);
     if (!was) return undefined;
-    return this.#event(entry, entry.type === "DELETED" ? "DELETED" : "LEFT");
+    return this.#log.views.bytes(entry, entry.type === "DELETED" ? "DELETED" : "LEFT", view);
   }
 
   #isSelected(entry: LogEntry<T>, which: "object" | "oldObject"): boolean {
     const { hasLabels, hasFields } = this.#request.selection ?? {};
     return hasLabels?.(entry[which]) !== false &&
       (hasFields === undefined || hasFields(this.#log.views.opened(entry, which)!));
-  }
-
-  #event(entry: LogEntry<T>, change: "ADDED" | "MODIFIED" | "DELETED" | "LEFT"): Uint8Array {
-    const { view } = this.#request;
-    const { views, holding } = this.#log;
-    const name = view.sharedAs === undefined ? undefined : `${change} ${view.sharedAs}`;
-    return views.encoded(entry, name, () => {
-      const resourceVersion = resourceVersionOf(entry.object) || entry.position;
-      // A deleted object is shown as it went. One of which no more was known than that it is gone was last seen long
-      // ago: it must not take those back who go on from the last event that they have read.
-      const isOld = change === "DELETED" && entry.gapAfter === undefined &&
-        compareResourceVersions(resourceVersion, entry.position) < 0;
-      if (isOld) {
-        return encode(
-          eventText(change, view.event(atVersion(views.opened(entry, "object")!, entry.position))),
-        );
-      }
-      if (change !== "LEFT") return encode(heldEventText(change, entry.object!, { view, holding }));
-      // One that left the selection is shown as it was, with the change's resourceVersion.
-      return encode(
-        eventText("DELETED", view.event(atVersion(views.opened(entry, "oldObject")!, resourceVersion))),
-      );
-    });
   }
 
   #bookmark(): string {
@@ -387,10 +372,6 @@ class Watch<T extends KubernetesObject> implements LogReader, OpenWatch {
 }
 
 const NOTHING: Pick<Snapshot<never>, "keys" | "objects"> = { keys: [], objects: [] };
-
-function atVersion(object: KubernetesObject, resourceVersion: string): KubernetesObject {
-  return { ...object, metadata: { ...object.metadata, resourceVersion } };
-}
 
 // A chunk of its own for each reader, as some runtimes take the buffer away when it is sent.
 function concatenate(parts: readonly Uint8Array[], length: number): Uint8Array {

@@ -10,7 +10,7 @@ import {
 import { readApi } from "@listwatch/cache/hono";
 import fc from "fast-check";
 import { EventLog } from "../../src/hono/event_log.ts";
-import { withoutTypeText, withType, withTypeText } from "../../src/hono/view.ts";
+import { newObjectView, withoutTypeText, withType, withTypeText } from "../../src/hono/view.ts";
 import { openedEvent } from "../../src/informer/store_event.ts";
 import { newCache } from "../../src/store/cache.ts";
 import type { Held } from "../../src/store/holding.ts";
@@ -190,30 +190,32 @@ describe("a served store of encoded objects", () => {
 
   it("keeps its past encoded, and the bytes of few events", async () => {
     const { informer, put, clock } = counting([], 10);
+    const view = newObjectView({ ...parseResource("v1/pods"), kind: "Pod", namespaced: true });
     const log = new EventLog<KubernetesObject>(informer, { clock, capacity: 2_000, heartbeatMs: 1_000 });
     for (let i = 0; i < 1_000; i++) put(object("shop/a", 11 + i, { labels: { i: String(i) } }));
-    for (let sequence = log.tail; sequence < log.head; sequence++) {
+    for (let sequence = log.window.tail; sequence < log.head; sequence++) {
       const entry = log.entry(sequence)!;
       assert.ok(entry.object instanceof EncodedObject);
       log.views.opened(entry, "object");
-      log.views.encoded(entry, "ADDED object", () => new Uint8Array(1));
+      log.views.bytes(entry, "ADDED", view);
     }
     const kept = () => {
       let count = 0;
-      for (let i = log.tail; i < log.head; i++) if (log.entry(i)!.views !== undefined) count++;
+      for (let i = log.window.tail; i < log.head; i++) if (log.entry(i)!.views !== undefined) count++;
       return count;
     };
     assert.equal(kept(), 256);
     assert.ok(log.entry(log.head - 1)!.views, "those that were read last");
     const all = () => {
-      for (let i = log.tail; i < log.head; i++) {
-        log.views.encoded(log.entry(i)!, "DELETED object", () => new Uint8Array(1));
+      for (let i = log.window.tail; i < log.head; i++) {
+        log.views.bytes(log.entry(i)!, "DELETED", view);
       }
     };
-    log.views.burst(() => {
+    const wake = () => {
       all();
       assert.equal(kept(), 1_000); // every watch is about to read them
-    });
+    };
+    log.views.burst([{ wake }]);
     assert.equal(kept(), 256);
     assert.equal(log.snapshot().objects[0] instanceof EncodedObject, true);
     log.close();
