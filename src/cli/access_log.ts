@@ -46,8 +46,8 @@ export interface AccessLog {
 
 const LONGEST_PATH = 2048;
 
-/** Makes the log; `tell` receives every entry. */
-export function newAccessLog(clock: Clock, tell: (entry: AccessLogEntry) => void): AccessLog {
+/** Makes the log; `write` receives every entry. */
+export function newAccessLog(clock: Clock, write: (entry: AccessLogEntry) => void): AccessLog {
   const users = new WeakMap<Request, string>();
   return {
     noting: (authenticate) => async (c) => {
@@ -61,7 +61,7 @@ export function newAccessLog(clock: Clock, tell: (entry: AccessLogEntry) => void
       const end = (bytes: number): void => {
         const [client, user] = [clientOf(c), users.get(request)];
         const url = new URL(request.url);
-        tell({
+        write({
           timeMs,
           ...(client !== undefined && { client }),
           ...(user !== undefined && { user }),
@@ -86,13 +86,13 @@ export function newAccessLog(clock: Clock, tell: (entry: AccessLogEntry) => void
 /** A body that reports its number of bytes when it has ended, failed or was cancelled. */
 function counted(
   body: ReadableStream<Uint8Array>,
-  tell: (bytes: number) => void,
+  report: (bytes: number) => void,
 ): ReadableStream<Uint8Array> {
   const reader = body.getReader();
   let bytes = 0;
   let isOver = false;
   const end = (): void => {
-    if (!isOver) tell(bytes);
+    if (!isOver) report(bytes);
     isOver = true;
   };
   return new ReadableStream<Uint8Array>({

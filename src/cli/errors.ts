@@ -29,7 +29,7 @@ export class CommandError extends CacheError {
 }
 
 /**
- * The command itself was wrong: a flag, a value, a resource nobody knows. Its exit code is 2.
+ * The command line is wrong: a flag, a value, or an unknown resource. The exit code is 2.
  *
  * @example
  * ```ts

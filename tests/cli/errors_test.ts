@@ -5,8 +5,8 @@ import { briefReason, explainServerError, oneLine, quote } from "../../src/cli/e
 // A text that once took a regular expression 14 s.
 const BLANKS = " ".repeat(8_000_000);
 
-describe("errors", () => {
-  it("oneLine and briefReason return one line of at most 1,024 characters, in linear time", () => {
+describe("oneLine and briefReason", () => {
+  it("return one line of at most 1,024 characters, in linear time", () => {
     assert.equal(oneLine(`a  \r\n\n  b\n`), "a b");
     assert.equal(oneLine(`a${BLANKS}b`), "a…");
     assert.equal(oneLine(`${"a\n".repeat(4_000_000)}`).length, 1024);
@@ -17,12 +17,12 @@ describe("errors", () => {
     assert.ok(error.message.length <= 1024);
   });
 
-  it("oneLine removes terminal control characters and text direction marks", () => {
+  it("remove terminal control characters and text direction marks", () => {
     assert.equal(oneLine("a\u202eb\x1b[2J\u2066"), "a\\u202eb�[2J\\u2066");
     assert.equal(quote("a\u202e\x9b"), '"a\\u202e\\x9b"');
   });
 
-  it("briefReason returns only the code of credential errors", () => {
+  it("return only the code of credential errors (briefReason)", () => {
     for (const code of ["Credentials", "Kubeconfig", "Unauthorized"]) {
       const text = briefReason({ code, message: "the token is abc" });
       assert.ok(text.includes(code) && !text.includes("abc"), text);

@@ -64,7 +64,7 @@ describe("main", () => {
     for (
       const flag of ["--kubeconfig", "--context", "--resource", "--namespace", "--port", "--host", "--token"]
     ) {
-      assert.ok(help.stdout.text.includes(flag), `the help does not tell ${flag}`);
+      assert.ok(help.stdout.text.includes(flag), `the help lacks ${flag}`);
     }
     for (const line of help.stdout.text.split("\n")) assert.ok(line.length <= 120, line);
   });

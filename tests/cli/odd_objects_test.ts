@@ -202,7 +202,7 @@ class OddServer {
   }
 }
 
-it(`serve shows ${OBJECTS} objects of any shape, with a page, Tables and watches open (seed ${SEED})`, async () => {
+it(`serve() shows ${OBJECTS} objects of any shape, with a page, Tables and watches open (seed ${SEED})`, async () => {
   const folder = await mkdtemp(join(tmpdir(), "listwatch-odd-"));
   const stop = new AbortController();
   const odd = new OddServer();

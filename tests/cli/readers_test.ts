@@ -57,7 +57,7 @@ function on(cluster: RealCluster, options: ServeOptions): ServeOptions {
   };
 }
 
-describe("serve, readers", () => {
+describe("`serve` to readers", () => {
   it("clusterRbac authorizes readers by the RBAC of the cluster, with a token of the cluster", async () => {
     await using cluster = await newCluster();
     await using served = await serve(on(cluster, { clusterRbac: true }));

@@ -40,7 +40,7 @@ async function refuses(options: ServeOptions, message: RegExp, errorClass = Comm
   });
 }
 
-describe("serve, the embedded cluster", () => {
+describe("`serve` of the embedded cluster", () => {
   it("serves its objects at the paths of Kubernetes", async () => {
     await using served = await serve({ port: 0 });
     await served.synced();
@@ -134,7 +134,7 @@ describe("serve, the embedded cluster", () => {
   });
 });
 
-describe("serve, the cluster of a kubeconfig", () => {
+describe("`serve` of the cluster of a kubeconfig", () => {
   it("serves its objects and their changes", async () => {
     await using cluster = await RealCluster.start();
     cluster.server.create("v1/pods", pod("web-1", { namespace: "shop" }));
@@ -225,21 +225,21 @@ describe("serve, the cluster of a kubeconfig", () => {
     await using cluster = await RealCluster.start();
     cluster.server.create("v1/pods", pod("web-1", { namespace: "shop" }));
     const clock = new FakeClock(Date.now());
-    const told: string[] = [];
+    const steps: string[] = [];
     await using served = await serve(on(cluster, {
       resources: ["pods", "nodes", "services"],
       clock,
-      onStep: ({ type }) => void (/trouble|recovered/.test(type) && told.push(type)),
+      onStep: ({ type }) => void (/trouble|recovered/.test(type) && steps.push(type)),
     }));
     await served.synced();
     const restore = cluster.server.intercept(answerStatus(500));
     cluster.server.closeWatches();
-    while (told.length < 1) await clock.advance(500);
+    while (steps.length < 1) await clock.advance(500);
     assert.equal((await list(served, "/api/v1/pods")).items.length, 1);
     assert.equal(await status(served, "/readyz"), 200);
     restore();
-    while (told.length < 2) await clock.advance(500);
-    assert.deepEqual(told, ["trouble", "recovered"]);
+    while (steps.length < 2) await clock.advance(500);
+    assert.deepEqual(steps, ["trouble", "recovered"]);
     await served.stop();
     assert.equal(clock.pendingTimers, 0);
   });

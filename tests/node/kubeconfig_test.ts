@@ -294,9 +294,9 @@ describe("ExecCredentials", () => {
       provideClusterInfo: true,
     }, { ...options, tls: { ca: "CÄ" } });
     assert.equal(await credentials.token(), "t");
-    const told = readFileSync(seen, "utf8");
-    assert.ok(told.endsWith("minearg\n"), told);
-    assert.deepEqual(JSON.parse(told.slice(0, -"minearg\n".length)), {
+    const written = readFileSync(seen, "utf8");
+    assert.ok(written.endsWith("minearg\n"), written);
+    assert.deepEqual(JSON.parse(written.slice(0, -"minearg\n".length)), {
       apiVersion: "client.authentication.k8s.io/v1beta1",
       kind: "ExecCredential",
       spec: {

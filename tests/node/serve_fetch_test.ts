@@ -43,7 +43,7 @@ describe("serveFetch", () => {
     await server.finished;
     await read;
     for (let i = 0; i < 100 && !isCancelled; i++) await new Promise((resolve) => setTimeout(resolve, 5));
-    assert.ok(isCancelled, "nobody writes to a stream that nobody reads");
+    assert.ok(isCancelled, "a stream without a reader is cancelled");
   });
 
   it("frees the chunks of a byte stream once they are sent, and keeps the chunks of other streams", async () => {
