@@ -14,8 +14,8 @@ import { FakeClock, FakeControllerSource, pod } from "@listwatch/cache/testing";
 
 const reflector = { useWatchList: false, backoff: { nextDelayMs: () => 1 } };
 
-describe("a list in which the transform throws for an object", () => {
-  it("is taken without it; upstream, the whole list fails", async () => {
+describe("SharedIndexInformer with a transform that throws for an object of a list", () => {
+  it("takes the list without the object; upstream the whole list fails", async () => {
     const clock = new FakeClock();
     const source = new FakeControllerSource();
     source.add(pod("good"));
@@ -38,7 +38,7 @@ describe("a list in which the transform throws for an object", () => {
   });
 });
 
-describe("a controller that stops", () => {
+describe("Controller.run when its signal is aborted", () => {
   it("leaves what is queued unprocessed, as today's client-go does", async () => {
     const source = new FakeControllerSource();
     const stop = new AbortController();
@@ -61,8 +61,8 @@ describe("a controller that stops", () => {
   });
 });
 
-describe("a mutation cache that meets a resourceVersion which is no number", () => {
-  it("goes on; upstream it panics", () => {
+describe("MutationCache with a resourceVersion that is not a number", () => {
+  it("continues; upstream panics", () => {
     const store = newStore<KubernetesObject>(metaNamespaceKey);
     store.add(pod("web-1", { resourceVersion: "7" }));
     const cache = new MutationCache<KubernetesObject>(store);
@@ -71,8 +71,8 @@ describe("a mutation cache that meets a resourceVersion which is no number", () 
   });
 });
 
-describe("the measurements of an informer", () => {
-  it("go to one argument: where the store stands, how many objects it has, what waits for each handler", async () => {
+describe("Metrics of a SharedIndexInformer", () => {
+  it("use one argument: the store's resourceVersion, its number of objects, the backlog of each handler", async () => {
     const clock = new FakeClock();
     const source = new FakeControllerSource();
     source.add(pod("web-1"));
@@ -105,8 +105,8 @@ describe("the measurements of an informer", () => {
   });
 });
 
-describe("a plain informer", () => {
-  it("is over a DeltaFIFO as in the 1.24 generation, and over an ordered queue where one is given", async () => {
+describe("newInformer", () => {
+  it("uses a DeltaFIFO as client-go 1.24, and an ordered queue where one is given", async () => {
     const clock = new FakeClock();
     for (const ordered of [false, true]) {
       const source = new FakeControllerSource();

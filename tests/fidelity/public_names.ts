@@ -1,5 +1,5 @@
 /**
- * What the package exports, types included, as `deno doc` tells it.
+ * What the package exports, types included, as `deno doc` lists it.
  * @module
  */
 

@@ -21,8 +21,8 @@ function heldSource() {
   return { source, watches };
 }
 
-describe("the backoff of a reflector", () => {
-  it("is not reset by the time that passes, nor by a watch that opens, but by two minutes on an open one", async () => {
+describe("Reflector's backoff", () => {
+  it("is reset by two minutes of an open watch, not by the passage of time or by a watch that opens", async () => {
     const clock = new FakeClock();
     const { source, watches } = heldSource();
     let resets = 0;
@@ -50,8 +50,8 @@ describe("the backoff of a reflector", () => {
   });
 });
 
-describe("the measurements of a reflector", () => {
-  it("are made, while upstream's provider is never called", async () => {
+describe("Metrics of a Reflector", () => {
+  it("are written; upstream's provider is never called", async () => {
     const clock = new FakeClock();
     const { source, watches } = heldSource();
     const counted = new Map<string, number>();
@@ -77,8 +77,8 @@ describe("the measurements of a reflector", () => {
   });
 });
 
-describe("a reflector's target", () => {
-  it("may leave out bookmarks, and needs no other optional part", async () => {
+describe("ReflectorStore", () => {
+  it("may lack bookmark, and needs no other optional method", async () => {
     const clock = new FakeClock();
     const { source, watches } = heldSource();
     const calls: string[] = [];
@@ -104,8 +104,8 @@ describe("a reflector's target", () => {
   });
 });
 
-describe("a list that the server refuses for good", () => {
-  it("is asked for again for ever: nothing but the signal ends a reflector", async () => {
+describe("Reflector with a list that the server always refuses", () => {
+  it("repeats the list for ever: only the signal ends a reflector", async () => {
     const clock = new FakeClock();
     const errors: Error[] = [];
     const source: ListerWatcher<KubernetesObject> = {

@@ -1,6 +1,6 @@
 /**
  * Holds `docs/fidelity.md` against client-go's names, the package's exports, and the tests. Needs the sources and
- * `deno doc`, so it has nothing to say on other runtimes.
+ * `deno doc`, so other runtimes skip it.
  * @module
  */
 
@@ -33,7 +33,7 @@ describe("docs/fidelity.md", { skip: !isDeno }, () => {
     assert.deepEqual([...packages].sort(), Object.keys(CLIENT_GO_NAMES).sort());
   });
 
-  it("says of every name what became of it: what it is here, or why it is not", () => {
+  it("gives every name its counterpart here, or the reason why there is none", () => {
     for (const { theirs, ours, verdict, why } of page.names) {
       assert.ok(["same", "better", "left out"].includes(verdict), `${theirs}: ${verdict}`);
       assert.equal(ours.length > 0, verdict !== "left out", `${theirs}`);

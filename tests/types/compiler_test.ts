@@ -236,7 +236,7 @@ const PROGRAMS: readonly Program[] = [
   },
 ];
 
-describe("the compiler", { skip: !isDeno }, () => {
+describe("newCluster, SharedIndexInformer and the parts, under `deno check`", { skip: !isDeno }, () => {
   if (!isDeno) return;
   const dir = mkdtempSync(join(tmpdir(), "listwatch-types-"));
   let said: readonly (readonly string[])[] = [];
