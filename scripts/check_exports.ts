@@ -6,6 +6,9 @@
  * - `doc`: every public name has a doc comment, and so has every method of a public interface, and of a public class
  *   unless it inherits or implements something (editors then show the doc of what it implements);
  * - `example`: every public function, class and constant shows an `@example`;
+ * - `category`: every public name has one `@category` of {@linkcode CATEGORIES};
+ * - `twice`: no name is exported by two entries;
+ * - `front-door`: `.` has at most {@linkcode MAX_FRONT_DOOR_NAMES} names;
  * - `side-effect`: importing the entry calls no timer, clock, fetch or console, asks for no permission, listens to
  *   nothing, and adds nothing to the globals or to the prototypes of built-in classes.
  *
@@ -47,6 +50,28 @@ interface DocFile {
   symbols?: { name: string; declarations: Declaration[] }[];
 }
 
+/** The categories of the documentation, in the order of the entries. */
+export const CATEGORIES: readonly string[] = [
+  "Cluster",
+  "Informers",
+  "Keys, indices, listers",
+  "Objects and errors",
+  "Tools",
+  "Reflector",
+  "Queues",
+  "Stores",
+  "Selectors",
+  "Decoding",
+  "Work queues",
+  "HTTP adapter",
+  "Testing",
+  "Node",
+  "Command line",
+];
+
+/** How many names `.` may have: what most programs use. The parts belong to the other entries. */
+export const MAX_FRONT_DOOR_NAMES = 68;
+
 /** Kinds of declarations that a caller runs, and so wants to see run. */
 const NEEDS_EXAMPLE = new Set(["function", "class", "variable"]);
 
@@ -58,11 +83,11 @@ export async function readExports(root: string): Promise<Record<string, string>>
   return config.exports;
 }
 
-/** The doc rules on one entry (`file` is relative to `root`); counts the names it saw. */
+/** The doc rules on one entry (`file` is relative to `root`), and the names it exports. */
 export async function checkDocs(
   root: string,
   file: string,
-): Promise<{ violations: Violation[]; names: number }> {
+): Promise<{ violations: Violation[]; names: string[] }> {
   const violations: Violation[] = [];
   const refuse = (location: { filename: string; line: number }, rule: string, message: string) => {
     const path = relative(root, fileURLToPath(location.filename)).replaceAll("\\", "/");
@@ -70,10 +95,10 @@ export async function checkDocs(
   };
   const doc = await runDeno(["doc", "--json", file], { cwd: root });
   if (doc.code !== 0) {
-    return { violations: [{ path: file, line: 1, rule: "doc", message: doc.stderr.trim() }], names: 0 };
+    return { violations: [{ path: file, line: 1, rule: "doc", message: doc.stderr.trim() }], names: [] };
   }
   const files = Object.entries((JSON.parse(doc.stdout) as { nodes: Record<string, DocFile> }).nodes);
-  let names = 0;
+  const names: string[] = [];
   for (const [filename, { module_doc, symbols }] of files) {
     if (!module_doc?.tags?.some((tag) => tag.kind === "module")) {
       refuse({ filename, line: 0 }, "module-doc", "the entry has no doc comment with @module");
@@ -83,7 +108,7 @@ export async function checkDocs(
         declaration.declarationKind === "export"
       );
       if (declarations.length === 0) continue;
-      names++;
+      names.push(symbol.name);
       const [first] = declarations;
       if (!declarations.some((declaration) => hasText(declaration.jsDoc))) {
         refuse(first.location, "doc", `${symbol.name} has no doc comment`);
@@ -92,6 +117,10 @@ export async function checkDocs(
         !declarations.some(({ jsDoc }) => jsDoc?.tags?.some((tag) => tag.kind === "example"))
       ) {
         refuse(first.location, "example", `${symbol.name} has no @example`);
+      }
+      const problem = categoryProblem(declarations);
+      if (problem !== undefined && declarations.some(({ jsDoc }) => hasText(jsDoc))) {
+        refuse(first.location, "category", `${symbol.name} ${problem}`);
       }
       for (const declaration of declarations) {
         for (const method of undocumentedMethods(declaration)) {
@@ -105,6 +134,18 @@ export async function checkDocs(
 
 function hasText(jsDoc: JsDoc | undefined): boolean {
   return (jsDoc?.doc ?? "").trim() !== "";
+}
+
+/** Overloads need the category once. */
+function categoryProblem(declarations: Declaration[]): string | undefined {
+  const given = declarations.flatMap(({ jsDoc }) =>
+    jsDoc?.tags?.filter(({ kind }) => kind === "category").map(({ doc }) => doc?.trim() ?? "") ?? []
+  );
+  if (given.length === 0) return "has no @category";
+  if (given.length > 1) return `has ${given.length} categories: ${given.join("; ")}`;
+  return CATEGORIES.includes(given[0])
+    ? undefined
+    : `has the category ${JSON.stringify(given[0])}; there are ${CATEGORIES.join("; ")}`;
 }
 
 function undocumentedMethods({ kind, def }: Declaration): Method[] {
@@ -145,6 +186,7 @@ export async function importEffects(root: string, file: string): Promise<string[
 /** Checks every entry of `exports` below `root`. */
 export async function checkExports(root: string): Promise<{ violations: Violation[]; names: number }> {
   const violations: Violation[] = [];
+  const homes = new Map<string, string>();
   let names = 0;
   for (const [subpath, entry] of Object.entries(await readExports(root))) {
     const file = entry.replace(/^\.\//, "");
@@ -158,7 +200,23 @@ export async function checkExports(root: string): Promise<{ violations: Violatio
       continue;
     }
     const [docs, effects] = await Promise.all([checkDocs(root, file), importEffects(root, file)]);
-    names += docs.names;
+    names += docs.names.length;
+    for (const name of docs.names) {
+      const home = homes.get(name);
+      if (home !== undefined) {
+        violations.push({
+          path: file,
+          line: 1,
+          rule: "twice",
+          message: `${name} is exported by ${home} too`,
+        });
+      } else homes.set(name, subpath);
+    }
+    if (subpath === "." && docs.names.length > MAX_FRONT_DOOR_NAMES) {
+      const message = `exports ${docs.names.length} names, more than ${MAX_FRONT_DOOR_NAMES}; ` +
+        "what few programs use belongs to another entry";
+      violations.push({ path: file, line: 1, rule: "front-door", message });
+    }
     violations.push(...docs.violations);
     for (const message of effects) violations.push({ path: file, line: 1, rule: "side-effect", message });
   }

@@ -18,6 +18,8 @@ import { visibleText } from "../util/visible_text.ts";
  *   return `${user ?? "-"} ${method} ${path} ${status}`;
  * }
  * ```
+ *
+ * @category Command line
  */
 export interface AccessLogEntry {
   /** When the request arrived, in milliseconds since the epoch. */

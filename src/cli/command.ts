@@ -28,6 +28,8 @@ import { VERSION } from "./version.ts";
  * await main(["serve", "--help"], { stdout: { write: (more) => (text += more) } });
  * console.log(text.split("\n")[0]);
  * ```
+ *
+ * @category Command line
  */
 export interface MainOptions {
   /** Stops the program, like Ctrl-C; SIGINT and SIGTERM of this process by default. */
@@ -53,6 +55,8 @@ export interface MainOptions {
  * import { main } from "@listwatch/cache/cli";
  * console.log(await main(["version"])); // 0
  * ```
+ *
+ * @category Command line
  */
 export async function main(args: readonly string[], options: MainOptions = {}): Promise<number> {
   const { stdout = process.stdout, stderr = process.stderr, env = process.env } = options;

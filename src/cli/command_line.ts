@@ -17,6 +17,8 @@ import type { ClusterSource, ServeOptions } from "./serve_options.ts";
  * const command: Command = parseCommandLine(["help", "serve"], {});
  * console.log(command.name); // help
  * ```
+ *
+ * @category Command line
  */
 export type Command =
   | { readonly name: "help"; readonly topic: "listwatch" | "serve" }
@@ -78,6 +80,8 @@ const COMMANDS = ["serve", "help", "version"] as const;
  * const command = parseCommandLine(["serve", "--context", "prod", "--resource", "pods,nodes"], {});
  * if (command.name === "serve") console.log(command.options.resources); // ["pods", "nodes"]
  * ```
+ *
+ * @category Command line
  */
 export function parseCommandLine(
   args: readonly string[],

@@ -17,6 +17,8 @@ import { visibleText } from "../util/visible_text.ts";
  * const error = new CommandError("Port 8787 on 127.0.0.1 is in use: choose another with --port");
  * console.log(error.code, error.exitCode); // Command 1
  * ```
+ *
+ * @category Command line
  */
 export class CommandError extends CacheError {
   /** The exit code of the process: 1, or 2 for a {@linkcode UsageError}. */
@@ -40,6 +42,8 @@ export class CommandError extends CacheError {
  *   if (error instanceof UsageError) console.log(error.message); // Unknown flag --prot: did you mean --port? ...
  * }
  * ```
+ *
+ * @category Command line
  */
 export class UsageError extends CommandError {
   override readonly exitCode = 2 as const;

@@ -32,6 +32,8 @@ import { reportSteps } from "./sync_steps.ts";
  * console.log(served.url, served.resources);
  * await served.stop();
  * ```
+ *
+ * @category Command line
  */
 export interface Served extends AsyncDisposable {
   /** The URL, such as `http://127.0.0.1:8787`. */
@@ -70,6 +72,8 @@ export interface Served extends AsyncDisposable {
  * const pods = await (await fetch(`${served.url}/api/v1/pods`)).json();
  * console.log(pods.items.length > 0); // true
  * ```
+ *
+ * @category Command line
  */
 export async function serve(options: ServeOptions = {}): Promise<Served> {
   checkServeOptions(options);

@@ -16,6 +16,8 @@ import type { AccessLogEntry } from "./access_log.ts";
  * const embedded: ClusterSource = { kind: "embedded", seed: 42 };
  * const production: ClusterSource = { kind: "kubeconfig", context: "prod" };
  * ```
+ *
+ * @category Command line
  */
 export type ClusterSource =
   | {
@@ -44,6 +46,8 @@ export type ClusterSource =
  *   onStep: (step) => console.log(step.type),
  * };
  * ```
+ *
+ * @category Command line
  */
 export interface ServeOptions {
   /** The cluster; the embedded one by default. */
@@ -107,6 +111,8 @@ export interface ServeOptions {
  *   if (step.type === "synced") console.log(`${step.objects} objects`);
  * }
  * ```
+ *
+ * @category Command line
  */
 export type ServeStep =
   /** The cluster responded. */
@@ -138,6 +144,8 @@ export type ServeStep =
  * import type { SyncProgress } from "@listwatch/cache/cli";
  * const progress: SyncProgress = { resource: "pods", synced: false, items: 4_500, remaining: 7_500 };
  * ```
+ *
+ * @category Command line
  */
 export interface SyncProgress {
   readonly resource: string;

@@ -40,6 +40,8 @@ import { fixedHeaders, type RestConfig, serverUrl } from "./rest_config.ts";
  * const cluster = newCluster({ server: "http://127.0.0.1:8001", fetch: () => new Response("started\n") });
  * console.log(await cluster.request("/api/v1/namespaces/shop/pods/web-1/log", { query })); // started
  * ```
+ *
+ * @category Cluster
  */
 export type Query = Readonly<Record<string, string | number | boolean | undefined>>;
 
@@ -51,6 +53,8 @@ export type Query = Readonly<Record<string, string | number | boolean | undefine
  * import type { RequestOptions } from "@listwatch/cache/client";
  * const options: RequestOptions = { method: "POST", body: { kind: "TokenRequest" }, action: "ask for a token" };
  * ```
+ *
+ * @category Cluster
  */
 export interface RequestOptions {
   /** `GET` by default. */
@@ -77,6 +81,8 @@ export interface RequestOptions {
  * const cluster = newCluster({ server: "http://127.0.0.1:8001", fetch });
  * console.log(await cluster.request("/version")); // { gitVersion: "v1.36.3" }
  * ```
+ *
+ * @category Cluster
  */
 export interface Cluster {
   /** The server's URL, without a slash at its end. */
@@ -182,6 +188,8 @@ type Untyped = GroupVersionResource & {
  * const pods = cluster.resource("v1/pods", { namespace: "shop", labelSelector: "app=web" });
  * console.log(cluster.server, pods.resource.resource); // https://10.0.0.1:6443 pods
  * ```
+ *
+ * @category Cluster
  */
 export function newCluster(config: RestConfig): Cluster {
   return new RestCluster(config);

@@ -17,6 +17,8 @@ import { CacheError } from "../util/errors.ts";
  *   console.log(error instanceof CredentialsError, error.code); // true Credentials
  * });
  * ```
+ *
+ * @category Objects and errors
  */
 export class CredentialsError extends CacheError {
   /** Makes the error. */

@@ -24,6 +24,8 @@ const API_VERSION = "meta.k8s.io/v1";
  *   metadata: { namespace: "shop", name: "web-1", labels: { app: "web" } },
  * };
  * ```
+ *
+ * @category Cluster
  */
 export interface PartialObjectMetadata extends KubernetesObject {
   readonly kind: "PartialObjectMetadata";

@@ -42,6 +42,8 @@ import {
  * const { items } = await pods.list();
  * console.log(items[0].kind, items[0].metadata?.name); // Pod web-1
  * ```
+ *
+ * @category Cluster
  */
 export interface ResourceClient<T extends KubernetesObject> {
   /** Which resource. */

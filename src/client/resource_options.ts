@@ -21,6 +21,8 @@ import type { Query } from "./cluster.ts";
  *   fieldSelector: "status.phase=Running",
  * };
  * ```
+ *
+ * @category Cluster
  */
 export interface ResourceOptions<T> {
   /** Only objects of this namespace; all of them, or a cluster-scoped resource, by default. */
@@ -74,6 +76,8 @@ export interface ResourceOptions<T> {
  * cluster.resource<Pod>("v1/pods", { keep: ["status"] });
  * cluster.resource(resourceOf<Pod>("v1/pods"), { keep: ["spec.nodeName"] });
  * ```
+ *
+ * @category Cluster
  */
 export type TypedResourceOptions<T> =
   & ResourceOptions<T>
@@ -92,6 +96,8 @@ export type TypedResourceOptions<T> =
  * const cluster = newCluster({ server: "http://127.0.0.1:8001" });
  * const pods = cluster.resource("v1/pods", { drop: [...DEFAULT_DROP, "spec.volumes"] });
  * ```
+ *
+ * @category Cluster
  */
 export const DEFAULT_DROP: readonly [
   "metadata.managedFields",
@@ -109,6 +115,8 @@ export const DEFAULT_DROP: readonly [
  * import type { ObjectRequestOptions } from "@listwatch/cache/client";
  * const options: ObjectRequestOptions = { namespace: "shop", subresource: "status", query: { dryRun: "All" } };
  * ```
+ *
+ * @category Cluster
  */
 export interface ObjectRequestOptions {
   /** The object's namespace; the client's by default. */
@@ -129,6 +137,8 @@ export interface ObjectRequestOptions {
  * import type { DeleteOptions } from "@listwatch/cache/client";
  * const options: DeleteOptions = { namespace: "shop", gracePeriodSeconds: 0, propagationPolicy: "Foreground" };
  * ```
+ *
+ * @category Cluster
  */
 export interface DeleteOptions extends ObjectRequestOptions {
   /** How long the object may take to go. */

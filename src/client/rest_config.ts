@@ -20,6 +20,8 @@ import type { Logger } from "../util/logger.ts";
  * };
  * const cluster = newCluster({ server: "http://127.0.0.1:8001", fetch: logged });
  * ```
+ *
+ * @category Cluster
  */
 export type FetchFunction = (url: string, init?: RequestInit) => Promise<Response> | Response;
 
@@ -34,6 +36,8 @@ export type FetchFunction = (url: string, init?: RequestInit) => Promise<Respons
  * const token: TokenSource = () => Promise.resolve("read me from where tokens are renewed");
  * const cluster = newCluster({ server: "https://10.0.0.1:6443", token });
  * ```
+ *
+ * @category Cluster
  */
 export type TokenSource = string | (() => string | Promise<string>);
 
@@ -47,6 +51,8 @@ export type TokenSource = string | (() => string | Promise<string>);
  * const impersonate: Impersonation = { user: "jane", groups: ["developers"] };
  * const cluster = newCluster({ server: "https://10.0.0.1:6443", token: "secret", impersonate });
  * ```
+ *
+ * @category Cluster
  */
 export interface Impersonation {
   /** The user's name. */
@@ -75,6 +81,8 @@ export interface Impersonation {
  * import type { RestConfig } from "@listwatch/cache";
  * const config: RestConfig = { server: "https://10.0.0.1:6443", token: () => "read me from a secret" };
  * ```
+ *
+ * @category Cluster
  */
 export interface RestConfig {
   /** The server's URL; a path in it comes before every request's path. Query and fragment are dropped. */

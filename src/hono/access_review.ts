@@ -18,6 +18,8 @@ import { bearerTokenOf, digestOf } from "./bearer_tokens.ts";
  * import type { ReviewCluster } from "@listwatch/cache/hono";
  * const cluster: ReviewCluster = newCluster({ server: "http://127.0.0.1:8001" });
  * ```
+ *
+ * @category HTTP adapter
  */
 export interface ReviewCluster {
   /** Sends a review, and gives the answer's JSON as a value. */
@@ -40,6 +42,8 @@ export interface ReviewCluster {
  * import type { ReviewOptions } from "@listwatch/cache/hono";
  * const options: ReviewOptions = { allowedTtlMs: 10_000, maxInFlight: 8 };
  * ```
+ *
+ * @category HTTP adapter
  */
 export interface ReviewOptions {
   /** How long a yes is good for; 60 s by default. A permission that is taken away is still good for so long. */
@@ -66,6 +70,8 @@ export interface ReviewOptions {
  * import type { TokenReviewOptions } from "@listwatch/cache/hono";
  * const options: TokenReviewOptions = { audiences: ["listwatch.example.com"] };
  * ```
+ *
+ * @category HTTP adapter
  */
 export interface TokenReviewOptions extends ReviewOptions {
   /** Whom tokens must be for; the API server itself by default. */
@@ -92,6 +98,8 @@ export interface TokenReviewOptions extends ReviewOptions {
  * });
  * console.log((await api.request("/api/v1/pods")).status); // 401
  * ```
+ *
+ * @category HTTP adapter
  */
 export function tokenReview(cluster: ReviewCluster, options: TokenReviewOptions = {}): Authenticate {
   const { audiences = [] } = options;
@@ -132,6 +140,8 @@ export function tokenReview(cluster: ReviewCluster, options: TokenReviewOptions 
  * const cluster = newCluster({ server: "http://127.0.0.1:8001" });
  * const authorize: Authorize = subjectAccessReview(cluster, { allowedTtlMs: 10_000 });
  * ```
+ *
+ * @category HTTP adapter
  */
 export function subjectAccessReview(cluster: ReviewCluster, options: ReviewOptions = {}): Authorize {
   const settings = settingsOf(options);

@@ -14,6 +14,8 @@ import { formatGroupResource } from "../meta/resource.ts";
  * import type { AllowNamespacesOptions } from "@listwatch/cache/hono";
  * const options: AllowNamespacesOptions = { resources: ["pods", "deployments.apps"], verbs: ["get", "list"] };
  * ```
+ *
+ * @category HTTP adapter
  */
 export interface AllowNamespacesOptions {
   /** Which resources, as `pods` or `deployments.apps`; all that are served by default. */
@@ -46,6 +48,8 @@ const VERBS: readonly string[] = ["get", "list", "watch"];
  * });
  * console.log((await api.request("/api/v1/pods")).status); // 403
  * ```
+ *
+ * @category HTTP adapter
  */
 export function allowNamespaces(
   namespaces: readonly string[],
@@ -94,6 +98,8 @@ export function allowNamespaces(
  * const byDay: Authorize = () => new Date().getHours() < 18 || "come back tomorrow";
  * const authorize = allOf(allowNamespaces(["shop"]), byDay);
  * ```
+ *
+ * @category HTTP adapter
  */
 export function allOf(...rules: readonly Authorize[]): Authorize {
   if (rules.length === 0 || rules.some((rule) => typeof rule !== "function")) {

@@ -15,6 +15,8 @@ import type { ResourcePath } from "../protocol/resource_path.ts";
  * import type { UserInfo } from "@listwatch/cache/hono";
  * const user: UserInfo = { name: "jane", groups: ["developers"], expiresAtMs: Date.now() + 3_600_000 };
  * ```
+ *
+ * @category HTTP adapter
  */
 export interface UserInfo {
   readonly name: string;
@@ -66,6 +68,8 @@ interface ResourceAttributes extends CommonAttributes {
  *   return request.scope === "namespace" && request.namespace === request.user?.name;
  * }
  * ```
+ *
+ * @category HTTP adapter
  */
 export type RequestAttributes =
   | ResourceAttributes & { readonly scope: "namespace"; readonly namespace: string }
@@ -84,6 +88,8 @@ export type RequestAttributes =
  *   return name === undefined ? undefined : { name };
  * };
  * ```
+ *
+ * @category HTTP adapter
  */
 export type Authenticate = (c: Context) => UserInfo | undefined | Promise<UserInfo | undefined>;
 
@@ -100,6 +106,8 @@ export type Authenticate = (c: Context) => UserInfo | undefined | Promise<UserIn
  * const authorize: Authorize = ({ scope, namespace }) =>
  *   scope === "path" || namespace === "shop" || "only the namespace shop may be read";
  * ```
+ *
+ * @category HTTP adapter
  */
 export type Authorize = (
   attributes: RequestAttributes,

@@ -14,6 +14,8 @@ import type { Authenticate, UserInfo } from "./authorization.ts";
  * import type { BearerToken } from "@listwatch/cache/hono";
  * const ci: BearerToken = { token: crypto.randomUUID(), user: { name: "ci", groups: ["robots"] } };
  * ```
+ *
+ * @category HTTP adapter
  */
 export interface BearerToken {
   /** At least 16 printable ASCII characters. */
@@ -41,6 +43,8 @@ const MAX_TOKEN_LENGTH = 16_384;
  * import { bearerTokens } from "@listwatch/cache/hono";
  * const authenticate = bearerTokens([{ token: "a-long-and-random-secret", user: { name: "ci" } }]);
  * ```
+ *
+ * @category HTTP adapter
  */
 export function bearerTokens(tokens: Iterable<BearerToken>): Authenticate {
   const known = Array.from(tokens);

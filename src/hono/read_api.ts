@@ -35,6 +35,8 @@ import { GUARD_HEADERS, readOnly, statusResponse, tooManyRequests } from "./resp
  * const api: ReadApi = readApi({ resources: [], allowAnonymous: true });
  * console.log(api.endWatches((user) => user?.name === "jane")); // 0
  * ```
+ *
+ * @category HTTP adapter
  */
 export interface ReadApi extends Hono {
   /**
@@ -100,6 +102,8 @@ export interface ReadApi extends Hono {
  * await running.stop();
  * server.close();
  * ```
+ *
+ * @category HTTP adapter
  */
 export function readApi(options: ReadApiOptions): ReadApi {
   checkAccess(options);

@@ -20,6 +20,8 @@ import type { ServedInformer } from "./served_informer.ts";
  * const informer = new SharedIndexInformer(newCluster({ server: "http://127.0.0.1:8001" }).resource("v1/pods"));
  * const pods: ReadApiResource = { informer, resource: "v1/pods" };
  * ```
+ *
+ * @category HTTP adapter
  */
 export interface ReadApiResource {
   /** The informer; it need not run yet. */
@@ -36,6 +38,8 @@ export interface ReadApiResource {
  * import type { VersionInfo } from "@listwatch/cache/hono";
  * const version: VersionInfo = { major: "1", minor: "36", gitVersion: "v1.36.3", platform: "linux/amd64" };
  * ```
+ *
+ * @category HTTP adapter
  */
 export interface VersionInfo {
   readonly major: string;
@@ -55,6 +59,8 @@ export interface VersionInfo {
  *   authorize: allowNamespaces(["shop"]),
  * };
  * ```
+ *
+ * @category HTTP adapter
  */
 export interface ReadApiOptions {
   /** What is served, in the order that discovery tells it. */

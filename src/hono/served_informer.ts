@@ -18,6 +18,8 @@ import type { Held } from "../store/holding.ts";
  * import { newStore } from "@listwatch/cache/store";
  * const store: ServedStore<KubernetesObject> = newStore<KubernetesObject>(metaNamespaceKey);
  * ```
+ *
+ * @category HTTP adapter
  */
 export interface ServedStore<T> {
   /** All keys, in any order. */
@@ -39,6 +41,8 @@ export interface ServedStore<T> {
  * const pods = newCluster({ server: "http://127.0.0.1:8001" }).resource("v1/pods");
  * const informer: ServedInformer = new SharedIndexInformer(pods);
  * ```
+ *
+ * @category HTTP adapter
  */
 export interface ServedInformer<T extends KubernetesObject = KubernetesObject> {
   /** What it lists at the API server, where that is known: Secrets are recognised by it. */

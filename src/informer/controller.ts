@@ -34,6 +34,8 @@ import { InformerStateError } from "./errors.ts";
  *   process: (deltas) => console.log(deltas[0].type),
  * };
  * ```
+ *
+ * @category Informers
  */
 export interface ControllerConfig<T> {
   /** Where objects come from. */
@@ -106,6 +108,8 @@ function newLoop<T>(
  * });
  * await controller.run(AbortSignal.abort());
  * ```
+ *
+ * @category Informers
  */
 export class Controller<T> {
   readonly #config: ControllerConfig<T>;
@@ -275,6 +279,8 @@ function hasAddIfNotPresent<T>(
  * const running = new SharedIndexInformer(pods).start();
  * await running.stop();
  * ```
+ *
+ * @category Informers
  */
 export interface Running extends AsyncDisposable {
   /** Resolves when nothing is left running, but for a call of a handler that is not waited for. */

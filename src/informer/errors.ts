@@ -24,6 +24,8 @@ import { CacheError, errorMessage } from "../util/errors.ts";
  * await informer.run(AbortSignal.abort());
  * await informer.run(AbortSignal.abort()).catch((error) => console.log(error instanceof InformerStateError)); // true
  * ```
+ *
+ * @category Objects and errors
  */
 export class InformerStateError extends CacheError {
   /** Makes the error. */
@@ -47,6 +49,8 @@ export class InformerStateError extends CacheError {
  *   if (error instanceof NoIndexerError) console.log(error.code); // NoIndexer
  * }
  * ```
+ *
+ * @category Objects and errors
  */
 export class NoIndexerError extends CacheError {
   /** Makes the error; `indexName` is what was asked for. */
@@ -72,6 +76,8 @@ export class NoIndexerError extends CacheError {
  * console.log(new CacheSyncError(["v1/pods"], new Error("too late"), options).message);
  * // Cannot sync v1/pods: pods is forbidden, attempt 7
  * ```
+ *
+ * @category Objects and errors
  */
 export interface CacheSyncErrorOptions {
   /** What the tries of those that have not synced fail with, by name, where they do. */
@@ -97,6 +103,8 @@ export interface CacheSyncErrorOptions {
  *   console.log(isConnectionRefused(error)); // true
  * });
  * ```
+ *
+ * @category Objects and errors
  */
 export class CacheSyncError extends CacheError {
   /** The names of those that have not, ascending. */
@@ -137,6 +145,8 @@ export class CacheSyncError extends CacheError {
  *   if (error instanceof NotFreshError) console.log(error.wanted, error.reached); // 42 (empty)
  * });
  * ```
+ *
+ * @category Objects and errors
  */
 export class NotFreshError extends CacheError {
   /** The resourceVersion that was waited for. */

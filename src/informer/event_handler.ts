@@ -24,6 +24,8 @@ import type { DeletedFinalStateUnknown, DeletedObject } from "../meta/tombstone.
  *   onDelete: (deleted) => console.log("delete", deleted.key, deleted.finalStateUnknown),
  * };
  * ```
+ *
+ * @category Informers
  */
 export interface ResourceEventHandler<T> {
   /**
@@ -72,6 +74,8 @@ export type Notification<T> =
  * );
  * web.onAdd({ metadata: { name: "db-1", labels: { app: "db" } } }, false); // nothing
  * ```
+ *
+ * @category Informers
  */
 export class FilteringResourceEventHandler<T> implements ResourceEventHandler<T> {
   readonly #filter: (object: T | DeletedFinalStateUnknown<T>) => boolean;

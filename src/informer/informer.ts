@@ -39,6 +39,8 @@ import type { QueueContext } from "./shared_informer_options.ts";
  *   handler: { onAdd: (pod) => console.log(pod.metadata?.name) },
  * };
  * ```
+ *
+ * @category Informers
  */
 export interface InformerOptions<T, I extends string = NoIndexNames> {
   readonly listerWatcher: ListerWatcher<T>;
@@ -80,6 +82,8 @@ export interface InformerOptions<T, I extends string = NoIndexNames> {
  * await controller.run(AbortSignal.abort());
  * console.log(store.size);
  * ```
+ *
+ * @category Informers
  */
 export function newInformer<T, I extends string = NoIndexNames>(
   options: InformerOptions<T, I>,

@@ -32,6 +32,8 @@ import type { Store } from "../store/store.ts";
  * const shop: NamespaceLister<KubernetesObject> = newLister(indexer, "v1/pods").byNamespace("shop");
  * console.log(shop.list().length); // 0
  * ```
+ *
+ * @category Keys, indices, listers
  */
 export interface NamespaceLister<T> {
   /**
@@ -62,6 +64,8 @@ export interface NamespaceLister<T> {
  * const nodes: Lister<KubernetesObject> = newLister(indexer, "v1/nodes");
  * console.log(nodes.list("!node-role.kubernetes.io/control-plane").length); // 0
  * ```
+ *
+ * @category Keys, indices, listers
  */
 export interface Lister<T> extends NamespaceLister<T> {
   /** The objects of all namespaces that carry the labels selected; as {@linkcode NamespaceLister.list}. */
@@ -107,6 +111,8 @@ export interface Lister<T> extends NamespaceLister<T> {
  *   console.log(isNotFound(error), `${error}`); // true StatusError: pods "web-2" not found
  * }
  * ```
+ *
+ * @category Keys, indices, listers
  */
 export function newLister<T, I extends string>(
   indexer: Indexer<T, I>,
@@ -147,6 +153,8 @@ export function newLister<T, I extends string>(
  * store.add({ metadata: { name: "a", labels: { app: "web" } } });
  * console.log(listAll(store, parseLabelSelector("app in (web, api)")).length); // 1
  * ```
+ *
+ * @category Keys, indices, listers
  */
 export function listAll<T>(store: Store<T>, selector?: LabelSelector): T[] {
   if (selector?.selectable === false) return [];
@@ -172,6 +180,8 @@ export function listAll<T>(store: Store<T>, selector?: LabelSelector): T[] {
  * indexer.add({ metadata: { namespace: "shop", name: "web-1" } });
  * console.log(listAllByNamespace(indexer, "shop").length, listAllByNamespace(indexer, "other").length); // 1 0
  * ```
+ *
+ * @category Keys, indices, listers
  */
 export function listAllByNamespace<T, I extends string>(
   indexer: Indexer<T, I>,

@@ -31,6 +31,8 @@ import { MergedNotifications } from "./merged_notifications.ts";
  * import type { MailboxOptions } from "@listwatch/cache/informer";
  * const everyChange: MailboxOptions = { limit: 100_000, onOverflow: "remove" };
  * ```
+ *
+ * @category Informers
  */
 export interface MailboxOptions {
   /**

@@ -30,6 +30,8 @@ import type { ResourceEventHandler } from "./event_handler.ts";
  * });
  * const options: MutationCacheOptions<KubernetesObject, "byApp"> = { indexer, includeAdds: "untilStored", ttlMs: 60_000 };
  * ```
+ *
+ * @category Informers
  */
 export interface MutationCacheOptions<
   T,
@@ -94,6 +96,8 @@ const DEFAULT_MAX_SIZE = 100;
  * cache.mutation(await configMaps.create({ metadata: { namespace: "shop", name: "settings" } }));
  * console.log(cache.getByKey("shop/settings")?.metadata?.resourceVersion); // 7
  * ```
+ *
+ * @category Informers
  */
 export class MutationCache<
   T,

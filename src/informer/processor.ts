@@ -25,6 +25,8 @@ import { ProcessorListener } from "./processor_listener.ts";
  * import type { HandlerOptions } from "@listwatch/cache";
  * const options: HandlerOptions = { name: "endpoints", resyncPeriodMs: 600_000, mailbox: { limit: 10_000 } };
  * ```
+ *
+ * @category Informers
  */
 export interface HandlerOptions {
   /** For log lines; `handler 1` for the first of an informer, and so on, by default. */
@@ -49,6 +51,8 @@ export interface HandlerOptions {
  * console.log(registration.hasSynced()); // false: the informer has not run
  * informer.removeEventHandler(registration);
  * ```
+ *
+ * @category Informers
  */
 export interface HandlerRegistration {
   /** The handler's name, after that of its informer. */

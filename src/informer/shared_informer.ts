@@ -69,6 +69,8 @@ import { openedEvent, type StoreEvent } from "./store_event.ts";
  *   console.log(node, informer.indexer.byIndex("byNode", node).length);
  * }
  * ```
+ *
+ * @category Informers
  */
 export class SharedIndexInformer<T, I extends string = NoIndexNames> {
   readonly #source: ListerWatcher<T>;

@@ -32,6 +32,8 @@ import { waitFor } from "./wait_for_cache_sync.ts";
  * import type { ResourceSource } from "@listwatch/cache/informer";
  * const source: ResourceSource = newCluster({ server: "http://127.0.0.1:8001" });
  * ```
+ *
+ * @category Informers
  */
 export interface ResourceSource {
   /** The source of a resource's objects, of one namespace or of all. */
@@ -49,6 +51,8 @@ export interface ResourceSource {
  * import type { FactoryInformerOptions, KubernetesObject } from "@listwatch/cache";
  * const informer: FactoryInformerOptions<KubernetesObject> = { reflector: { useWatchList: false }, freezeObjects: true };
  * ```
+ *
+ * @category Informers
  */
 export type FactoryInformerOptions<T> = Omit<
   SharedIndexInformerOptions<T, "namespace">,
@@ -67,6 +71,8 @@ export type FactoryInformerOptions<T> = Omit<
  *   resyncPeriodsMs: { "v1/nodes": 600_000 },
  * };
  * ```
+ *
+ * @category Informers
  */
 export interface SharedInformerFactoryOptions {
   /** Only objects of this namespace; all of them by default. */
@@ -100,6 +106,8 @@ export interface SharedInformerFactoryOptions {
  * const pods: ResourceInformer<KubernetesObject> = factory.forResource("v1/pods");
  * console.log(pods.informer.name, pods.lister.list().length); // v1/pods 0
  * ```
+ *
+ * @category Informers
  */
 export interface ResourceInformer<T> {
   /** Which resource. */
@@ -131,6 +139,8 @@ export interface ResourceInformer<T> {
  * await factory.synced(AbortSignal.timeout(30_000)).catch((error) => console.log(error.message));
  * console.log(nodes.lister.list("node-role.kubernetes.io/control-plane").length);
  * ```
+ *
+ * @category Informers
  */
 export class SharedInformerFactory implements AsyncDisposable {
   readonly #source: ResourceSource;

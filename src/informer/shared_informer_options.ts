@@ -26,6 +26,8 @@ import type { Metrics } from "../util/metrics.ts";
  *   return new DeltaFIFO({ ...context, emitDeltaTypeReplaced: true });
  * }
  * ```
+ *
+ * @category Informers
  */
 export interface QueueContext<T> {
   readonly keyFunc: KeyFunc;
@@ -56,6 +58,8 @@ export interface QueueContext<T> {
  *   queue: (context) => new DeltaFIFO({ ...context, emitDeltaTypeReplaced: true }),
  * };
  * ```
+ *
+ * @category Informers
  */
 export interface SharedIndexInformerOptions<T, I extends string = NoIndexNames> {
   /** For log lines and errors; the source's description by default. */

@@ -16,6 +16,8 @@ import type { Held, Holding } from "../store/holding.ts";
  *   return `${change.type} ${change.key} at ${change.object.metadata?.resourceVersion}`;
  * }
  * ```
+ *
+ * @category Informers
  */
 export type StoreChange<T> =
   | { readonly type: "added"; readonly key: string; readonly object: T }
@@ -51,6 +53,8 @@ export type StoreChange<T> =
  *   }
  * }
  * ```
+ *
+ * @category Informers
  */
 export type StoreEvent<T> =
   | StoreChange<T>

@@ -25,6 +25,8 @@ import { Latch, type SyncedMethod } from "../util/deferred.ts";
  * tracker.finished("shop/web-1");
  * console.log(tracker.hasSynced()); // true
  * ```
+ *
+ * @category Informers
  */
 export class AsyncTracker<K> {
   /** For log lines. */
@@ -77,6 +79,8 @@ export class AsyncTracker<K> {
  * tracker.finished();
  * console.log(tracker.hasSynced()); // true
  * ```
+ *
+ * @category Informers
  */
 export class SingleFileTracker {
   /** For log lines. */
@@ -169,6 +173,8 @@ class SyncedLatch {
  * informer.observe(() => names.notify());
  * console.log(await names.get()); // []
  * ```
+ *
+ * @category Informers
  */
 export class Lazy<V> {
   readonly #evaluate: () => V | Promise<V>;

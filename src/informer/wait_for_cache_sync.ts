@@ -21,6 +21,8 @@ import { CacheSyncError } from "./errors.ts";
  * const writer: HasSynced = new SingleFileTracker("endpoints writer");
  * console.log(writer.name, writer.hasSynced()); // endpoints writer false
  * ```
+ *
+ * @category Informers
  */
 export interface HasSynced {
   /** For log lines and errors. */
@@ -46,6 +48,8 @@ export interface HasSynced {
  *   logger: consoleLogger,
  * };
  * ```
+ *
+ * @category Informers
  */
 export interface WaitForOptions {
   /** What is waited for, in words, such as `caches of the endpoints controller`. Nothing is logged without it. */
@@ -79,6 +83,8 @@ export interface WaitForOptions {
  * const informer = new SharedIndexInformer(pods);
  * console.log(await waitForCacheSync([informer], AbortSignal.abort())); // false
  * ```
+ *
+ * @category Informers
  */
 export async function waitForCacheSync(what: readonly HasSynced[], signal?: AbortSignal): Promise<boolean> {
   const { unsynced, cause } = await waitForAll(what, signal);
@@ -102,6 +108,8 @@ export async function waitForCacheSync(what: readonly HasSynced[], signal?: Abor
  * await waitFor(trackers, { what: "the caches", signal: AbortSignal.abort(new Error("shutting down")) });
  * // warns: stopped waiting for the caches: nodes, pods have not synced: shutting down
  * ```
+ *
+ * @category Informers
  */
 export async function waitFor(what: readonly HasSynced[], options: WaitForOptions = {}): Promise<boolean> {
   const { signal, logger = consoleLogger } = options;

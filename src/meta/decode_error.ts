@@ -14,6 +14,8 @@ import { CacheError } from "../util/errors.ts";
  * const error = new DecodeError('Cannot list "pods": the answer is a page of HTML');
  * console.log(error.code); // Decode
  * ```
+ *
+ * @category Objects and errors
  */
 export class DecodeError extends CacheError {
   /** Makes the error. */

@@ -14,6 +14,8 @@ import { quoted, SelectorParseError } from "./selector_parse_error.ts";
  * const [first]: readonly FieldRequirement[] = parseFieldSelector("status.phase!=Running").requirements;
  * console.log(first.field, first.operator, first.value); // status.phase != Running
  * ```
+ *
+ * @category Selectors
  */
 export interface FieldRequirement {
   /** The field's path, such as `spec.nodeName`; any text without `=` is allowed. */
@@ -33,6 +35,8 @@ export interface FieldRequirement {
  * const get: FieldGetter = (field) => field === "spec.nodeName" ? "node-1" : undefined;
  * console.log(parseFieldSelector("spec.nodeName=node-1").matches(get)); // true
  * ```
+ *
+ * @category Selectors
  */
 export type FieldGetter = (field: string) => string | undefined;
 
@@ -45,6 +49,8 @@ export type FieldGetter = (field: string) => string | undefined;
  * const fields: FieldSet = { "spec.nodeName": "node-1" };
  * console.log(`${fieldSelectorFromSet(fields)}`); // spec.nodeName=node-1
  * ```
+ *
+ * @category Selectors
  */
 export type FieldSet = Readonly<Record<string, string>>;
 
@@ -60,6 +66,8 @@ export type FieldSet = Readonly<Record<string, string>>;
  * const selector: FieldSelector = parseFieldSelector("spec.nodeName=n1,status.phase!=Failed");
  * console.log(selector.matches({ "spec.nodeName": "n1" })); // true
  * ```
+ *
+ * @category Selectors
  */
 export class FieldSelector {
   /** In the order of the canonical text. */
@@ -139,6 +147,8 @@ export class FieldSelector {
  * const selector = parseFieldSelector("metadata.name==web-1");
  * console.log(`${selector}`, selector.requiresExactMatch("metadata.name")); // metadata.name=web-1 web-1
  * ```
+ *
+ * @category Selectors
  */
 export function parseFieldSelector(selector: string): FieldSelector {
   const requirements: FieldRequirement[] = [];
@@ -171,6 +181,8 @@ export function parseFieldSelector(selector: string): FieldSelector {
  * import { fieldSelectorFromSet } from "@listwatch/cache/selectors";
  * console.log(`${fieldSelectorFromSet({ "metadata.name": "web-1" })}`); // metadata.name=web-1
  * ```
+ *
+ * @category Selectors
  */
 export function fieldSelectorFromSet(fields: FieldSet): FieldSelector {
   const names = Object.keys(fields).sort(compareUtf8);
@@ -185,6 +197,8 @@ export function fieldSelectorFromSet(fields: FieldSet): FieldSelector {
  * import { fieldsEverything } from "@listwatch/cache/selectors";
  * console.log(fieldsEverything().empty); // true
  * ```
+ *
+ * @category Selectors
  */
 export function fieldsEverything(): FieldSelector {
   return new FieldSelector([]);
@@ -198,6 +212,8 @@ export function fieldsEverything(): FieldSelector {
  * import { fieldsNothing } from "@listwatch/cache/selectors";
  * console.log(fieldsNothing().matches({})); // false
  * ```
+ *
+ * @category Selectors
  */
 export function fieldsNothing(): FieldSelector {
   return new FieldSelector([], { selectable: false });
@@ -213,6 +229,8 @@ export function fieldsNothing(): FieldSelector {
  * import { escapeFieldValue } from "@listwatch/cache/selectors";
  * console.log(escapeFieldValue("a=b,c")); // a\=b\,c
  * ```
+ *
+ * @category Selectors
  */
 export function escapeFieldValue(value: string): string {
   return value.replace(/[\\,=]/g, "\\$&");
@@ -231,6 +249,8 @@ export function escapeFieldValue(value: string): string {
  * import { unescapeFieldValue } from "@listwatch/cache/selectors";
  * console.log(unescapeFieldValue("a\\=b")); // a=b
  * ```
+ *
+ * @category Selectors
  */
 export function unescapeFieldValue(value: string): string {
   return unescapeValue(value, value);

@@ -17,6 +17,8 @@ import { DeletedFinalStateUnknown } from "./tombstone.ts";
  * import { type KeyFunc, metaNamespaceKey } from "@listwatch/cache";
  * const keyFunc: KeyFunc = (value) => metaNamespaceKey(value);
  * ```
+ *
+ * @category Keys, indices, listers
  */
 export type KeyFunc = (value: unknown) => string;
 
@@ -33,6 +35,8 @@ export type KeyFunc = (value: unknown) => string;
  *   console.log(error instanceof NoMetaError); // true
  * }
  * ```
+ *
+ * @category Keys, indices, listers
  */
 export class NoMetaError extends CacheError {
   /** Makes the error for the value that lacks metadata. */
@@ -58,6 +62,8 @@ export class NoMetaError extends CacheError {
  *   if (error instanceof KeyError) console.log(error.operation, error.object); // add no object
  * }
  * ```
+ *
+ * @category Keys, indices, listers
  */
 export class KeyError extends CacheError {
   /** The object whose key could not be computed. */
@@ -92,6 +98,8 @@ export class KeyError extends CacheError {
  *   if (error instanceof UnexpectedKeyFormatError) console.log(error.key); // a/b/c
  * }
  * ```
+ *
+ * @category Keys, indices, listers
  */
 export class UnexpectedKeyFormatError extends CacheError {
   /** The key that does not parse. */
@@ -119,6 +127,8 @@ export class UnexpectedKeyFormatError extends CacheError {
  * import { ExplicitKey } from "@listwatch/cache/store";
  * console.log(metaNamespaceKey(new ExplicitKey("shop/web-1"))); // shop/web-1
  * ```
+ *
+ * @category Keys, indices, listers
  */
 export class ExplicitKey {
   /** The key. */
@@ -144,6 +154,8 @@ export class ExplicitKey {
  * console.log(metaNamespaceKey({ metadata: { namespace: "shop", name: "web-1" } })); // shop/web-1
  * console.log(metaNamespaceKey({ metadata: { name: "node-1" } })); // node-1
  * ```
+ *
+ * @category Keys, indices, listers
  */
 export function metaNamespaceKey(value: unknown): string {
   const metadata = metaOf(value);
@@ -167,6 +179,8 @@ export function metaNamespaceKey(value: unknown): string {
  * import { DeletedFinalStateUnknown, deletionHandlingMetaNamespaceKey } from "@listwatch/cache";
  * console.log(deletionHandlingMetaNamespaceKey(new DeletedFinalStateUnknown("shop/web-1", undefined))); // shop/web-1
  * ```
+ *
+ * @category Keys, indices, listers
  */
 export function deletionHandlingMetaNamespaceKey(value: unknown): string {
   return value instanceof DeletedFinalStateUnknown ? value.key : metaNamespaceKey(value);
@@ -184,6 +198,8 @@ export function deletionHandlingMetaNamespaceKey(value: unknown): string {
  * const node: ObjectName = { namespace: "", name: "node-1" };
  * console.log(formatObjectName(node)); // node-1
  * ```
+ *
+ * @category Keys, indices, listers
  */
 export interface ObjectName {
   /** Empty for a cluster-scoped object. */
@@ -199,6 +215,8 @@ export interface ObjectName {
  * import { formatObjectName } from "@listwatch/cache/store";
  * console.log(formatObjectName({ namespace: "shop", name: "web-1" })); // shop/web-1
  * ```
+ *
+ * @category Keys, indices, listers
  */
 export function formatObjectName(objectName: ObjectName): string {
   return objectName.namespace === "" ? objectName.name : `${objectName.namespace}/${objectName.name}`;
@@ -217,6 +235,8 @@ export function formatObjectName(objectName: ObjectName): string {
  * const { namespace, name } = splitMetaNamespaceKey("shop/web-1");
  * console.log(namespace, name); // shop web-1
  * ```
+ *
+ * @category Keys, indices, listers
  */
 export function splitMetaNamespaceKey(key: string): ObjectName {
   const slash = key.indexOf("/");
@@ -235,6 +255,8 @@ export function splitMetaNamespaceKey(key: string): ObjectName {
  * import { formatObjectName, parseObjectName } from "@listwatch/cache/store";
  * console.log(formatObjectName(parseObjectName("shop/web-1"))); // shop/web-1
  * ```
+ *
+ * @category Keys, indices, listers
  */
 export function parseObjectName(key: string): ObjectName {
   return splitMetaNamespaceKey(key);
@@ -252,6 +274,8 @@ export function parseObjectName(key: string): ObjectName {
  * import { objectToName } from "@listwatch/cache/store";
  * console.log(objectToName({ metadata: { namespace: "shop", name: "web-1" } }).name); // web-1
  * ```
+ *
+ * @category Keys, indices, listers
  */
 export function objectToName(value: unknown): ObjectName {
   const metadata = metaOf(value);
@@ -273,6 +297,8 @@ export function objectToName(value: unknown): ObjectName {
  * import { deletionHandlingObjectToName } from "@listwatch/cache/store";
  * console.log(deletionHandlingObjectToName(new DeletedFinalStateUnknown("shop/web-1", undefined)).namespace); // shop
  * ```
+ *
+ * @category Keys, indices, listers
  */
 export function deletionHandlingObjectToName(value: unknown): ObjectName {
   return value instanceof DeletedFinalStateUnknown ? parseObjectName(value.key) : objectToName(value);

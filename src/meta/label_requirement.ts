@@ -17,6 +17,8 @@ import { quoted, SelectorParseError } from "./selector_parse_error.ts";
  * const operator: LabelOperator = "notin";
  * console.log(`${new LabelRequirement("tier", { operator, values: ["back", "front"] })}`); // tier notin (back,front)
  * ```
+ *
+ * @category Selectors
  */
 export type LabelOperator = "=" | "==" | "!=" | "in" | "notin" | "exists" | "!" | "gt" | "lt";
 
@@ -29,6 +31,8 @@ export type LabelOperator = "=" | "==" | "!=" | "in" | "notin" | "exists" | "!" 
  * const labels: LabelSet = { app: "web", tier: "front" };
  * console.log(parseLabelSelector("app=web").matches(labels)); // true
  * ```
+ *
+ * @category Selectors
  */
 export type LabelSet = Readonly<Record<string, string>>;
 
@@ -43,6 +47,8 @@ export type LabelSet = Readonly<Record<string, string>>;
  * const requirement = new LabelRequirement("tier", { operator: "notin", values: ["web", "api"] });
  * console.log(`${requirement}`, requirement.matches({ tier: "db" })); // tier notin (api,web) true
  * ```
+ *
+ * @category Selectors
  */
 export class LabelRequirement {
   /** The label's key. */

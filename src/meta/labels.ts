@@ -19,6 +19,8 @@ import { SelectorParseError } from "./selector_parse_error.ts";
  * const selector: LabelSelector = parseLabelSelector("app=web,tier notin (db)");
  * console.log(selector.matches({ app: "web" }), selector.empty); // true false
  * ```
+ *
+ * @category Selectors
  */
 export class LabelSelector {
   /** Sorted by key; those of one key in the order they were given. Empty for a selector of everything or nothing. */
@@ -89,6 +91,8 @@ export class LabelSelector {
  * console.log(`${selector}`); // !canary,tier in (api,web)
  * console.log(selector.matches({ tier: "api" })); // true
  * ```
+ *
+ * @category Selectors
  */
 export function parseLabelSelector(selector: string): LabelSelector {
   return new LabelSelector(parseLabelRequirements(selector));
@@ -106,6 +110,8 @@ export function parseLabelSelector(selector: string): LabelSelector {
  * import { labelSelectorFromSet } from "@listwatch/cache/selectors";
  * console.log(`${labelSelectorFromSet({ tier: "db", app: "shop" })}`); // app=shop,tier=db
  * ```
+ *
+ * @category Selectors
  */
 export function labelSelectorFromSet(labels: LabelSet): LabelSelector {
   return new LabelSelector(requirementsOfSet(labels));
@@ -123,6 +129,8 @@ export function labelSelectorFromSet(labels: LabelSet): LabelSelector {
  * };
  * console.log(`${labelSelectorFromSpec(spec)}`); // app=web,tier in (front)
  * ```
+ *
+ * @category Selectors
  */
 export interface LabelSelectorSpec {
   /** Labels that an object must carry. */
@@ -157,6 +165,8 @@ const SPEC_OPERATORS: ReadonlyMap<string, LabelOperator> = new Map<string, Label
  * const deployment = { spec: { selector: { matchLabels: { app: "web" } } } };
  * console.log(labelSelectorFromSpec(deployment.spec.selector).matches({ app: "web" })); // true
  * ```
+ *
+ * @category Selectors
  */
 export function labelSelectorFromSpec(spec: LabelSelectorSpec | null | undefined): LabelSelector {
   if (spec === null || spec === undefined) return labelsNothing();
@@ -182,6 +192,8 @@ export function labelSelectorFromSpec(spec: LabelSelectorSpec | null | undefined
  * import { labelsEverything } from "@listwatch/cache/selectors";
  * console.log(labelsEverything().matches(undefined)); // true
  * ```
+ *
+ * @category Selectors
  */
 export function labelsEverything(): LabelSelector {
   return new LabelSelector([]);
@@ -195,6 +207,8 @@ export function labelsEverything(): LabelSelector {
  * import { labelsNothing } from "@listwatch/cache/selectors";
  * console.log(labelsNothing().matches({ app: "web" }), labelsNothing().selectable); // false false
  * ```
+ *
+ * @category Selectors
  */
 export function labelsNothing(): LabelSelector {
   return new LabelSelector([], { selectable: false });

@@ -14,6 +14,8 @@ import type { WatchEvent } from "./watch_event.ts";
  * import type { ListOptions } from "@listwatch/cache/reflector";
  * const options: ListOptions = { limit: 500, resourceVersion: "0", labelSelector: "app=web" };
  * ```
+ *
+ * @category Reflector
  */
 export interface ListOptions {
   readonly resourceVersion?: string;
@@ -39,6 +41,8 @@ export interface ListOptions {
  * import type { ListWatchContext } from "@listwatch/cache/reflector";
  * const context: ListWatchContext = { signal: AbortSignal.timeout(30_000) };
  * ```
+ *
+ * @category Reflector
  */
 export interface ListWatchContext {
   /** Ends the request, and a watch's stream, at once. */
@@ -63,6 +67,8 @@ export interface ListWatchContext {
  *   return `${key}: ${path} ${reason}`; // shop/web-1: items[3].metadata.labels must be an object
  * }
  * ```
+ *
+ * @category Reflector
  */
 export interface Quarantined {
   /** What is wrong with it. */
@@ -91,6 +97,8 @@ export interface Quarantined {
  *   items: [{ metadata: { namespace: "shop", name: "web-1" } }],
  * };
  * ```
+ *
+ * @category Reflector
  */
 export interface ListPage<T> {
   readonly apiVersion?: string;
@@ -112,6 +120,8 @@ export interface ListPage<T> {
  *   return item.type === "INVALID" ? item.quarantined.reason : item.type;
  * }
  * ```
+ *
+ * @category Reflector
  */
 export type WatchItem<T> = WatchEvent<T> | { readonly type: "INVALID"; readonly quarantined: Quarantined };
 
@@ -130,5 +140,7 @@ export type WatchItem<T> = WatchEvent<T> | { readonly type: "INVALID"; readonly 
  *   return items;
  * }
  * ```
+ *
+ * @category Reflector
  */
 export type WatchStream<T> = AsyncIterable<readonly WatchItem<T>[]>;

@@ -17,6 +17,8 @@
  *   controller: true,
  * };
  * ```
+ *
+ * @category Objects and errors
  */
 export interface OwnerReference {
   readonly apiVersion: string;
@@ -35,6 +37,8 @@ export interface OwnerReference {
  * import type { ObjectMeta } from "@listwatch/cache";
  * const metadata: ObjectMeta = { name: "web-1", namespace: "shop", labels: { app: "web" } };
  * ```
+ *
+ * @category Objects and errors
  */
 export interface ObjectMeta {
   readonly name?: string;
@@ -70,6 +74,8 @@ export interface ObjectMeta {
  * }
  * const pod: Pod = { metadata: { name: "web-1", namespace: "shop" }, status: { phase: "Running" } };
  * ```
+ *
+ * @category Objects and errors
  */
 export interface KubernetesObject {
   readonly apiVersion?: string;
@@ -85,6 +91,8 @@ export interface KubernetesObject {
  * import type { ListMeta } from "@listwatch/cache/reflector";
  * const metadata: ListMeta = { resourceVersion: "42", continue: "eyJ2Ijo", remainingItemCount: 1_500 };
  * ```
+ *
+ * @category Objects and errors
  */
 export interface ListMeta {
   readonly resourceVersion?: string;

@@ -11,6 +11,8 @@
  * import type { GroupVersionResource } from "@listwatch/cache/client";
  * const deployments: GroupVersionResource = { group: "apps", version: "v1", resource: "deployments" };
  * ```
+ *
+ * @category Cluster
  */
 export interface GroupVersionResource {
   readonly group: string;
@@ -27,6 +29,8 @@ export interface GroupVersionResource {
  * import type { GroupVersionKind } from "@listwatch/cache/client";
  * const pod: GroupVersionKind = { group: "", version: "v1", kind: "Pod" };
  * ```
+ *
+ * @category Cluster
  */
 export interface GroupVersionKind {
   readonly group: string;
@@ -44,6 +48,8 @@ export interface GroupVersionKind {
  * const options: ResourcePathOptions = { namespace: "shop", name: "web-1" };
  * console.log(resourcePath(parseResource("v1/pods"), options)); // /api/v1/namespaces/shop/pods/web-1
  * ```
+ *
+ * @category Cluster
  */
 export interface ResourcePathOptions {
   /** Only this namespace; absent or empty: all namespaces, or a cluster-scoped resource. */
@@ -63,6 +69,8 @@ export interface ResourcePathOptions {
  * // @ts-expect-error -- the kind is no resource
  * names.push("v1/Pod");
  * ```
+ *
+ * @category Cluster
  */
 export type ResourceName = `${Lowercase<string>}/${Lowercase<string>}`;
 
@@ -82,6 +90,8 @@ export const DNS_SUBDOMAIN: RegExp = /^[a-z0-9]+(?:-+[a-z0-9]+)*(?:\.[a-z0-9]+(?
  * console.log(parseResource("v1/pods").group); // (empty)
  * console.log(parseResource("apps/v1/deployments").group); // apps
  * ```
+ *
+ * @category Cluster
  */
 export function parseResource(text: string): GroupVersionResource {
   const parts = text.split("/");
@@ -109,6 +119,8 @@ export function parseResource(text: string): GroupVersionResource {
  * type Pod = KubernetesObject & { spec?: { nodeName?: string } };
  * const pods: ResourceOf<Pod> = resourceOf<Pod>("v1/pods");
  * ```
+ *
+ * @category Cluster
  */
 export interface ResourceOf<T> extends GroupVersionResource {
   /** For the type checker only; the property does not exist at run time. */
@@ -130,6 +142,8 @@ export interface ResourceOf<T> extends GroupVersionResource {
  * // @ts-expect-error -- it is not there
  * pods.list().then(({ items }) => items[0].spec?.volumes);
  * ```
+ *
+ * @category Cluster
  */
 export function resourceOf<T>(text: ResourceName): ResourceOf<T> {
   return parseResource(text) as ResourceOf<T>;
@@ -143,6 +157,8 @@ export function resourceOf<T>(text: ResourceName): ResourceOf<T> {
  * import { formatResource } from "@listwatch/cache/client";
  * console.log(formatResource({ group: "apps", version: "v1", resource: "deployments" })); // apps/v1/deployments
  * ```
+ *
+ * @category Cluster
  */
 export function formatResource(gvr: GroupVersionResource): string {
   return `${groupVersion(gvr)}/${gvr.resource}`;
@@ -163,6 +179,8 @@ export function formatGroupResource(of: { readonly group: string; readonly resou
  * import { groupVersion } from "@listwatch/cache/client";
  * console.log(groupVersion({ group: "apps", version: "v1" })); // apps/v1
  * ```
+ *
+ * @category Cluster
  */
 export function groupVersion(of: { readonly group: string; readonly version: string }): string {
   return of.group === "" ? of.version : `${of.group}/${of.version}`;
@@ -182,6 +200,8 @@ export function groupVersion(of: { readonly group: string; readonly version: str
  * console.log(resourcePath(parseResource("apps/v1/deployments"), { namespace: "shop", name: "web" }));
  * // /apis/apps/v1/namespaces/shop/deployments/web
  * ```
+ *
+ * @category Cluster
  */
 export function resourcePath(gvr: GroupVersionResource, options: ResourcePathOptions = {}): string {
   const { namespace, name } = options;

@@ -17,6 +17,8 @@
  * console.log(compareResourceVersions("9", "10")); // -1
  * console.log(compareResourceVersions("18446744073709551616", "18446744073709551615")); // 1
  * ```
+ *
+ * @category Objects and errors
  */
 export function compareResourceVersions(a: string, b: string): -1 | 0 | 1 {
   if (a === b) return 0;
@@ -32,6 +34,8 @@ export function compareResourceVersions(a: string, b: string): -1 | 0 | 1 {
  * import { isComparableResourceVersion } from "@listwatch/cache/store";
  * console.log(isComparableResourceVersion("42"), isComparableResourceVersion("abc")); // true false
  * ```
+ *
+ * @category Objects and errors
  */
 export function isComparableResourceVersion(text: string): boolean {
   return /^[1-9][0-9]*$/.test(text);

@@ -17,6 +17,8 @@ const MAX_SHOWN = 200;
  * const options: SelectorParseErrorOptions = { reason: "expected a value after =", position: 4 };
  * const error = new SelectorParseError("label", "app=,", options);
  * ```
+ *
+ * @category Selectors
  */
 export interface SelectorParseErrorOptions {
   /** What is wrong, and what would be right. */
@@ -37,6 +39,8 @@ export interface SelectorParseErrorOptions {
  *   if (error instanceof SelectorParseError) console.log(error.code, error.position); // ParseError 7
  * }
  * ```
+ *
+ * @category Selectors
  */
 export class SelectorParseError extends CacheError {
   /** The selector. */

@@ -14,6 +14,8 @@ import { CacheError } from "../util/errors.ts";
  * const cause: StatusCause = { reason: "FieldValueInvalid", field: "spec.replicas", message: "must be 0 or more" };
  * const status = newStatus(422, "Invalid", "Deployment \"web\" is invalid", { name: "web", causes: [cause] });
  * ```
+ *
+ * @category Objects and errors
  */
 export interface StatusCause {
   readonly reason?: string;
@@ -30,6 +32,8 @@ export interface StatusCause {
  * const details: StatusDetails = { retryAfterSeconds: 5 };
  * console.log(newStatus(429, "TooManyRequests", "try again later", details).details?.retryAfterSeconds); // 5
  * ```
+ *
+ * @category Objects and errors
  */
 export interface StatusDetails {
   readonly name?: string;
@@ -50,6 +54,8 @@ export interface StatusDetails {
  * const status = newStatus(404, "NotFound", 'pods "web-1" not found', { name: "web-1", kind: "pods" });
  * console.log(status.code, status.reason); // 404 NotFound
  * ```
+ *
+ * @category Objects and errors
  */
 export interface Status {
   readonly apiVersion?: string;
@@ -76,6 +82,8 @@ export interface Status {
  * import { newStatus } from "@listwatch/cache/client";
  * throw new StatusError(newStatus(410, "Expired", "too old resource version: 1 (310)"));
  * ```
+ *
+ * @category Objects and errors
  */
 export function newStatus(code: number, reason: string, message: string, details?: StatusDetails): Status {
   return {
@@ -100,6 +108,8 @@ export function newStatus(code: number, reason: string, message: string, details
  * const options: StatusErrorOptions = { retryAfterMs: 5_000 };
  * console.log(new StatusError(newStatus(429, "TooManyRequests", "try again later"), options).retryAfterMs); // 5000
  * ```
+ *
+ * @category Objects and errors
  */
 export interface StatusErrorOptions {
   /** The error's text; the message of the status by default. */
@@ -120,6 +130,8 @@ export interface StatusErrorOptions {
  * const error = new StatusError(newStatus(404, "NotFound", 'pods "web-1" not found'));
  * console.log(isNotFound(error), error.message); // true pods "web-1" not found
  * ```
+ *
+ * @category Objects and errors
  */
 export class StatusError extends CacheError {
   /** The server's answer. */
@@ -158,6 +170,8 @@ export class StatusError extends CacheError {
  * const error = new NetworkError("ConnectionRefused", "Cannot reach http://127.0.0.1:1: connection refused");
  * console.log(error.reason); // ConnectionRefused
  * ```
+ *
+ * @category Objects and errors
  */
 export class NetworkError extends CacheError {
   /** What happened, as far as the runtime reports it. */
@@ -181,6 +195,8 @@ export class NetworkError extends CacheError {
  * const reason: NetworkFailure = "ConnectionRefused";
  * console.log(new NetworkError(reason, "port 6443 is closed").reason); // ConnectionRefused
  * ```
+ *
+ * @category Objects and errors
  */
 export type NetworkFailure =
   | "ConnectionRefused"
@@ -209,6 +225,8 @@ function find<E>(error: unknown, errorClass: abstract new (...args: never[]) => 
  * const inner = new StatusError(newStatus(410, "Expired", "too old"));
  * console.log(statusErrorOf(new Error("failed to list pods", { cause: inner })) === inner); // true
  * ```
+ *
+ * @category Objects and errors
  */
 export function statusErrorOf(error: unknown): StatusError | undefined {
   return find(error, StatusError);
@@ -257,6 +275,8 @@ const KNOWN_REASONS: ReadonlySet<string> = new Set([
  * import { newStatus } from "@listwatch/cache/client";
  * console.log(isExpired(new StatusError(newStatus(410, "Expired", "too old resource version")))); // true
  * ```
+ *
+ * @category Objects and errors
  */
 export function isExpired(error: unknown): boolean {
   return hasReason(error, "Expired", 410) || hasReason(error, "Gone", 410);
@@ -280,6 +300,8 @@ const TOO_LARGE = "Too large resource version";
  * const details = { causes: [{ reason: "ResourceVersionTooLarge", message: "Too large resource version" }] };
  * console.log(isResourceVersionTooLarge(new StatusError(newStatus(504, "Timeout", "Too large", details)))); // true
  * ```
+ *
+ * @category Objects and errors
  */
 export function isResourceVersionTooLarge(error: unknown): boolean {
   const found = statusErrorOf(error);
@@ -302,6 +324,8 @@ export function isResourceVersionTooLarge(error: unknown): boolean {
  * import { newStatus } from "@listwatch/cache/client";
  * console.log(isTooManyRequests(new StatusError(newStatus(429, "TooManyRequests", "slow down")))); // true
  * ```
+ *
+ * @category Objects and errors
  */
 export function isTooManyRequests(error: unknown): boolean {
   return hasReason(error, "TooManyRequests", 429);
@@ -316,6 +340,8 @@ export function isTooManyRequests(error: unknown): boolean {
  * import { isInternalError, newStatus } from "@listwatch/cache/client";
  * console.log(isInternalError(new StatusError(newStatus(500, "InternalError", "etcdserver: leader changed")))); // true
  * ```
+ *
+ * @category Objects and errors
  */
 export function isInternalError(error: unknown): boolean {
   return hasReason(error, "InternalError", 500);
@@ -330,6 +356,8 @@ export function isInternalError(error: unknown): boolean {
  * import { isServiceUnavailable, newStatus } from "@listwatch/cache/client";
  * console.log(isServiceUnavailable(new StatusError(newStatus(503, "ServiceUnavailable", "no endpoints")))); // true
  * ```
+ *
+ * @category Objects and errors
  */
 export function isServiceUnavailable(error: unknown): boolean {
   return hasReason(error, "ServiceUnavailable", 503);
@@ -344,6 +372,8 @@ export function isServiceUnavailable(error: unknown): boolean {
  * import { isTimeout, newStatus } from "@listwatch/cache/client";
  * console.log(isTimeout(new StatusError(newStatus(504, "Timeout", "the server took too long")))); // true
  * ```
+ *
+ * @category Objects and errors
  */
 export function isTimeout(error: unknown): boolean {
   return hasReason(error, "Timeout", 504);
@@ -358,6 +388,8 @@ export function isTimeout(error: unknown): boolean {
  * import { newStatus } from "@listwatch/cache/client";
  * console.log(isUnauthorized(new StatusError(newStatus(401, "Unauthorized", "Unauthorized")))); // true
  * ```
+ *
+ * @category Objects and errors
  */
 export function isUnauthorized(error: unknown): boolean {
   return hasReason(error, "Unauthorized", 401);
@@ -372,6 +404,8 @@ export function isUnauthorized(error: unknown): boolean {
  * import { newStatus } from "@listwatch/cache/client";
  * console.log(isForbidden(new StatusError(newStatus(403, "Forbidden", "pods is forbidden")))); // true
  * ```
+ *
+ * @category Objects and errors
  */
 export function isForbidden(error: unknown): boolean {
   return hasReason(error, "Forbidden", 403);
@@ -386,6 +420,8 @@ export function isForbidden(error: unknown): boolean {
  * import { newStatus } from "@listwatch/cache/client";
  * console.log(isNotFound(new StatusError(newStatus(404, "NotFound", 'pods "web-1" not found')))); // true
  * ```
+ *
+ * @category Objects and errors
  */
 export function isNotFound(error: unknown): boolean {
   return hasReason(error, "NotFound", 404);
@@ -400,6 +436,8 @@ export function isNotFound(error: unknown): boolean {
  * import { newStatus } from "@listwatch/cache/client";
  * console.log(isConflict(new StatusError(newStatus(409, "Conflict", "the object has been modified")))); // true
  * ```
+ *
+ * @category Objects and errors
  */
 export function isConflict(error: unknown): boolean {
   return hasReason(error, "Conflict", 409);
@@ -414,6 +452,8 @@ export function isConflict(error: unknown): boolean {
  * import { newStatus } from "@listwatch/cache/client";
  * console.log(isAlreadyExists(new StatusError(newStatus(409, "AlreadyExists", 'pods "web-1" already exists')))); // true
  * ```
+ *
+ * @category Objects and errors
  */
 export function isAlreadyExists(error: unknown): boolean {
   return statusErrorOf(error)?.reason === "AlreadyExists";
@@ -428,6 +468,8 @@ export function isAlreadyExists(error: unknown): boolean {
  * import { newStatus } from "@listwatch/cache/client";
  * console.log(isInvalid(new StatusError(newStatus(422, "Invalid", "metadata.name: Required value")))); // true
  * ```
+ *
+ * @category Objects and errors
  */
 export function isInvalid(error: unknown): boolean {
   return hasReason(error, "Invalid", 422);
@@ -442,6 +484,8 @@ export function isInvalid(error: unknown): boolean {
  * import { isBadRequest, newStatus } from "@listwatch/cache/client";
  * console.log(isBadRequest(new StatusError(newStatus(400, "BadRequest", "invalid label selector")))); // true
  * ```
+ *
+ * @category Objects and errors
  */
 export function isBadRequest(error: unknown): boolean {
   return hasReason(error, "BadRequest", 400);
@@ -455,6 +499,8 @@ export function isBadRequest(error: unknown): boolean {
  * import { isConnectionRefused, NetworkError } from "@listwatch/cache";
  * console.log(isConnectionRefused(new NetworkError("ConnectionRefused", "Cannot reach the server"))); // true
  * ```
+ *
+ * @category Objects and errors
  */
 export function isConnectionRefused(error: unknown): boolean {
   return networkErrorOf(error)?.reason === "ConnectionRefused";

@@ -15,6 +15,8 @@
  * const tombstone = new DeletedFinalStateUnknown("shop/web-1", { metadata: { name: "web-1", namespace: "shop" } });
  * console.log(tombstone.key, tombstone.finalStateUnknown); // shop/web-1 true
  * ```
+ *
+ * @category Informers
  */
 export class DeletedFinalStateUnknown<T> {
   /** Always true; distinguishes a tombstone from a delete that was seen. */
@@ -43,6 +45,8 @@ export class DeletedFinalStateUnknown<T> {
  *   object: { metadata: { namespace: "shop", name: "web-1", resourceVersion: "42" } },
  * };
  * ```
+ *
+ * @category Informers
  */
 export interface Deleted<T> {
   /** Always false. */
@@ -68,5 +72,7 @@ export interface Deleted<T> {
  *     : `${deleted.key} was deleted at ${deleted.object.metadata?.resourceVersion}`;
  * }
  * ```
+ *
+ * @category Informers
  */
 export type DeletedObject<T> = Deleted<T> | DeletedFinalStateUnknown<T>;

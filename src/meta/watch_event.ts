@@ -17,6 +17,8 @@ export const INITIAL_EVENTS_END_ANNOTATION = "k8s.io/initial-events-end";
  * import type { BookmarkObject } from "@listwatch/cache/reflector";
  * const bookmark: BookmarkObject = { kind: "Pod", apiVersion: "v1", metadata: { resourceVersion: "42" } };
  * ```
+ *
+ * @category Reflector
  */
 export interface BookmarkObject extends KubernetesObject {
   readonly metadata: ObjectMeta;
@@ -33,6 +35,8 @@ export interface BookmarkObject extends KubernetesObject {
  *   return event.type === "ERROR" ? undefined : event.object.metadata?.resourceVersion;
  * }
  * ```
+ *
+ * @category Reflector
  */
 export type WatchEvent<T> =
   | { readonly type: "ADDED" | "MODIFIED" | "DELETED"; readonly object: T }

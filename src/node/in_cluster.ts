@@ -25,6 +25,8 @@ const SERVICE_ACCOUNT = "/var/run/secrets/kubernetes.io/serviceaccount";
  *   env: { KUBERNETES_SERVICE_HOST: "10.96.0.1", KUBERNETES_SERVICE_PORT: "443" },
  * };
  * ```
+ *
+ * @category Node
  */
 export interface InClusterOptions {
   /** Environment variables; those of the process by default. */
@@ -50,6 +52,8 @@ export interface InClusterOptions {
  *   return newCluster(await inClusterConfig());
  * }
  * ```
+ *
+ * @category Node
  */
 export async function inClusterConfig(options: InClusterOptions = {}): Promise<NamespacedRestConfig> {
   const { env = process.env, serviceAccountPath = SERVICE_ACCOUNT, clock = realClock } = options;

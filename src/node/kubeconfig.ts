@@ -16,6 +16,8 @@ import { CacheError } from "../util/errors.ts";
  *   "certificate-authority": "/etc/kubernetes/ca.crt",
  * };
  * ```
+ *
+ * @category Node
  */
 export interface KubeconfigCluster {
   readonly server: string;
@@ -42,6 +44,8 @@ export interface KubeconfigCluster {
  *   args: ["eks", "get-token", "--cluster-name", "prod"],
  * };
  * ```
+ *
+ * @category Node
  */
 export interface ExecConfig {
   readonly apiVersion?: string;
@@ -63,6 +67,8 @@ export interface ExecConfig {
  * import type { KubeconfigUser } from "@listwatch/cache/node";
  * const user: KubeconfigUser = { tokenFile: "/var/run/secrets/kubernetes.io/serviceaccount/token" };
  * ```
+ *
+ * @category Node
  */
 export interface KubeconfigUser {
   readonly "client-certificate"?: string;
@@ -89,6 +95,8 @@ export interface KubeconfigUser {
  * import type { KubeconfigContext } from "@listwatch/cache/node";
  * const context: KubeconfigContext = { cluster: "prod", user: "jane", namespace: "shop" };
  * ```
+ *
+ * @category Node
  */
 export interface KubeconfigContext {
   readonly cluster: string;
@@ -110,6 +118,8 @@ export interface KubeconfigContext {
  *   contexts: new Map([["dev", { cluster: "dev" }]]),
  * };
  * ```
+ *
+ * @category Node
  */
 export interface Kubeconfig {
   /** The files that were read. */
@@ -132,6 +142,8 @@ export interface Kubeconfig {
  *   console.log(error instanceof KubeconfigError, error.message);
  * });
  * ```
+ *
+ * @category Node
  */
 export class KubeconfigError extends CacheError {
   /** Makes the error. */

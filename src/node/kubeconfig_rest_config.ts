@@ -33,6 +33,8 @@ import type { TlsOptions } from "./tls_options.ts";
  * import type { RestConfigOptions } from "@listwatch/cache/node";
  * const options: RestConfigOptions = { context: "prod" };
  * ```
+ *
+ * @category Node
  */
 export interface RestConfigOptions {
   /** The context; the current one by default. */
@@ -59,6 +61,8 @@ export interface RestConfigOptions {
  *   return newCluster(await restConfigFromKubeconfig(await loadKubeconfig()));
  * }
  * ```
+ *
+ * @category Node
  */
 export async function restConfigFromKubeconfig(
   kubeconfig: Kubeconfig,

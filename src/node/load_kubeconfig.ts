@@ -27,6 +27,8 @@ import { parseKubeconfigYaml } from "./kubeconfig_yaml.ts";
  * import type { LoadKubeconfigOptions } from "@listwatch/cache/node";
  * const options: LoadKubeconfigOptions = { path: "/home/jane/.kube/config" };
  * ```
+ *
+ * @category Node
  */
 export interface LoadKubeconfigOptions {
   /** The only file to read; it must exist. By default the files in `KUBECONFIG`, or `~/.kube/config`. */
@@ -50,6 +52,8 @@ export interface LoadKubeconfigOptions {
  *   return newCluster(await restConfigFromKubeconfig(await loadKubeconfig(), { context }));
  * }
  * ```
+ *
+ * @category Node
  */
 export async function loadKubeconfig(options: LoadKubeconfigOptions = {}): Promise<Kubeconfig> {
   const { path, env = process.env } = options;

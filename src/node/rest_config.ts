@@ -17,6 +17,8 @@ import { hideSecrets, REDACTED, redactedHeaders } from "./hidden_secrets.ts";
  *   return newCluster(config).resource("v1/pods", { namespace: config.namespace ?? "default" });
  * }
  * ```
+ *
+ * @category Node
  */
 export interface NamespacedRestConfig extends RestConfig {
   /** The namespace of the context or the service account; absent if it has none. */

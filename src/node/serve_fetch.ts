@@ -18,6 +18,8 @@ import { checkServerTls, type ServerTls } from "./server_tls.ts";
  * import type { ServeFetchOptions } from "@listwatch/cache/node";
  * const options: ServeFetchOptions = { host: "::1", port: 8787, signal: AbortSignal.timeout(60_000) };
  * ```
+ *
+ * @category Node
  */
 export interface ServeFetchOptions {
   /** The address to listen on; `127.0.0.1` by default. */
@@ -47,6 +49,8 @@ export interface ServeFetchOptions {
  *   await served.finished;
  * }
  * ```
+ *
+ * @category Node
  */
 export interface ServedFetch {
   /** Its URL: `http://127.0.0.1:8787`. */
@@ -77,6 +81,8 @@ export interface ServedFetch {
  * stop.abort();
  * await first.finished;
  * ```
+ *
+ * @category Node
  */
 export class ListenError extends CacheError {
   /** Makes the error; its code is `AddressInUse`, `AddressNotAvailable`, `PermissionDenied` or `Listen`. */
@@ -112,6 +118,8 @@ type Handler = (request: Request, env: ServeFetchEnv) => Response | Promise<Resp
  * stop.abort();
  * await finished;
  * ```
+ *
+ * @category Node
  */
 export async function serveFetch(fetch: Handler, options: ServeFetchOptions = {}): Promise<ServedFetch> {
   const { host = "127.0.0.1", port = 0, signal, tls } = options;

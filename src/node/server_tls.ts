@@ -18,6 +18,8 @@ import { consoleLogger, type Logger } from "../util/logger.ts";
  * import type { ServerTls } from "@listwatch/cache/node";
  * const tls: ServerTls = { cert: "-----BEGIN CERTIFICATE-----\n...", key: "-----BEGIN PRIVATE KEY-----\n..." };
  * ```
+ *
+ * @category Node
  */
 export interface ServerTls {
   /** The certificate, followed by intermediate certificates, PEM. */
@@ -38,6 +40,8 @@ export interface ServerTls {
  *   if (error instanceof TlsError) console.log(error.code); // Tls
  * }
  * ```
+ *
+ * @category Node
  */
 export class TlsError extends CacheError {
   /** Makes the error. */
@@ -59,6 +63,8 @@ export class TlsError extends CacheError {
  *   checkServerTls({ cert: readFileSync(certFile, "utf8"), key: readFileSync(keyFile, "utf8") });
  * }
  * ```
+ *
+ * @category Node
  */
 export function checkServerTls({ cert, key }: ServerTls): void {
   let certificate: X509Certificate;
@@ -89,6 +95,8 @@ export function checkServerTls({ cert, key }: ServerTls): void {
  * import type { ServerTlsFiles } from "@listwatch/cache/node";
  * const files: ServerTlsFiles = { certFile: "/etc/tls/tls.crt", keyFile: "/etc/tls/tls.key" };
  * ```
+ *
+ * @category Node
  */
 export interface ServerTlsFiles {
   readonly certFile: string;
@@ -108,6 +116,8 @@ export interface ServerTlsFiles {
  *   return await serveFetch(() => new Response("hello"), { tls });
  * }
  * ```
+ *
+ * @category Node
  */
 export async function readServerTls({ certFile, keyFile }: ServerTlsFiles): Promise<ServerTls> {
   const read = async (file: string, what: string): Promise<string> => {
@@ -141,6 +151,8 @@ export async function readServerTls({ certFile, keyFile }: ServerTlsFiles): Prom
  *   signal: AbortSignal.timeout(60_000),
  * };
  * ```
+ *
+ * @category Node
  */
 export interface FollowServerTlsOptions {
   /** The certificate in use. */
@@ -171,6 +183,8 @@ export interface FollowServerTlsOptions {
  *   return served;
  * }
  * ```
+ *
+ * @category Node
  */
 export function followServerTls(files: ServerTlsFiles, options: FollowServerTlsOptions): void {
   const { onChange, signal, intervalMs = 10_000, clock = realClock, logger = consoleLogger } = options;

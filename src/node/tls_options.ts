@@ -11,6 +11,8 @@
  * import type { TlsOptions } from "@listwatch/cache/node";
  * const tls: TlsOptions = { ca: "-----BEGIN CERTIFICATE-----\n...", serverName: "kubernetes.default.svc" };
  * ```
+ *
+ * @category Node
  */
 export interface TlsOptions {
   /** The trusted certificate authorities, PEM; the runtime's own roots by default. */

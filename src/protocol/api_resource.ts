@@ -20,6 +20,8 @@ import type { GroupVersionResource } from "../meta/resource.ts";
  *   shortNames: ["wd"],
  * };
  * ```
+ *
+ * @category HTTP adapter
  */
 export interface ApiResource extends GroupVersionResource {
   /** The kind of its objects, such as `Pod`. */

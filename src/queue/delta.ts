@@ -14,6 +14,8 @@ import type { DeletedFinalStateUnknown } from "../meta/tombstone.ts";
  * import type { ReplacedAllInfo } from "@listwatch/cache/queue";
  * const info: ReplacedAllInfo<KubernetesObject> = { resourceVersion: "42", objects: [{ metadata: { name: "web-1" } }] };
  * ```
+ *
+ * @category Queues
  */
 export interface ReplacedAllInfo<T> {
   /** The resourceVersion of the list. */
@@ -31,6 +33,8 @@ export interface ReplacedAllInfo<T> {
  * const info: BookmarkInfo = { resourceVersion: "42" };
  * const delta: Delta<unknown> = { type: "Bookmark", object: info };
  * ```
+ *
+ * @category Queues
  */
 export interface BookmarkInfo {
   /** The resourceVersion of the bookmark. */
@@ -45,6 +49,8 @@ export interface BookmarkInfo {
  * import type { DeltaType } from "@listwatch/cache/queue";
  * const types: DeltaType[] = ["Added", "Updated", "Deleted"];
  * ```
+ *
+ * @category Queues
  */
 export type DeltaType = Delta<unknown>["type"];
 
@@ -65,6 +71,8 @@ export type DeltaType = Delta<unknown>["type"];
  * import type { Delta } from "@listwatch/cache/queue";
  * const delta: Delta<KubernetesObject> = { type: "Added", object: { metadata: { name: "web-1" } } };
  * ```
+ *
+ * @category Queues
  */
 export type Delta<T> =
   | { readonly type: "Added" | "Updated"; readonly object: T }
@@ -83,6 +91,8 @@ export type Delta<T> =
  * const info: SyncAllInfo = {};
  * const delta: Delta<unknown> = { type: "SyncAll", object: info };
  * ```
+ *
+ * @category Queues
  */
 export type SyncAllInfo = Readonly<Record<never, never>>;
 
@@ -95,6 +105,8 @@ export type SyncAllInfo = Readonly<Record<never, never>>;
  * import type { ObjectDelta } from "@listwatch/cache/queue";
  * const delta: ObjectDelta<KubernetesObject> = { type: "Updated", object: { metadata: { name: "web-1" } } };
  * ```
+ *
+ * @category Queues
  */
 export type ObjectDelta<T> = Extract<
   Delta<T>,
@@ -110,6 +122,8 @@ export type ObjectDelta<T> = Extract<
  * const deltas: Deltas<string> = [{ type: "Added", object: "a1" }, { type: "Updated", object: "a2" }];
  * console.log(oldest(deltas)?.object, newest(deltas)?.object); // a1 a2
  * ```
+ *
+ * @category Queues
  */
 export type Deltas<T> = readonly Delta<T>[];
 
@@ -121,6 +135,8 @@ export type Deltas<T> = readonly Delta<T>[];
  * import { oldest } from "@listwatch/cache/queue";
  * console.log(oldest([{ type: "Added", object: "a1" }])?.type); // Added
  * ```
+ *
+ * @category Queues
  */
 export function oldest<D>(deltas: readonly D[]): D | undefined {
   return deltas[0];
@@ -134,6 +150,8 @@ export function oldest<D>(deltas: readonly D[]): D | undefined {
  * import { newest } from "@listwatch/cache/queue";
  * console.log(newest([{ type: "Added", object: "a1" }, { type: "Updated", object: "a2" }])?.type); // Updated
  * ```
+ *
+ * @category Queues
  */
 export function newest<D>(deltas: readonly D[]): D | undefined {
   return deltas[deltas.length - 1];

@@ -35,6 +35,8 @@ import type { KeyListerGetter, Queue, Queued } from "./queue.ts";
  * import { newStore } from "@listwatch/cache/store";
  * const options: DeltaFIFOOptions<unknown> = { knownObjects: newStore(metaNamespaceKey), emitDeltaTypeReplaced: true };
  * ```
+ *
+ * @category Queues
  */
 export interface DeltaFIFOOptions<T> extends SlowTraceOptions {
   /** Computes keys; `metaNamespaceKey` by default. Tombstones and deltas are unwrapped before it is called. */
@@ -64,6 +66,8 @@ export interface DeltaFIFOOptions<T> extends SlowTraceOptions {
  * const deltas: ObjectDeltas<KubernetesObject> | undefined = queue.getByKey("web-1");
  * console.log(deltas?.length); // 1
  * ```
+ *
+ * @category Queues
  */
 export type ObjectDeltas<T> = readonly ObjectDelta<T>[];
 
@@ -82,6 +86,8 @@ export type ObjectDeltas<T> = readonly ObjectDelta<T>[];
  * const deltas = await queue.pop(() => {});
  * console.log(deltas.map((delta) => delta.type)); // ["Added", "Updated"]
  * ```
+ *
+ * @category Queues
  */
 export class DeltaFIFO<T> extends PoppingQueue<ObjectDeltas<T>, string> implements Queue<T> {
   readonly #keyFunc: KeyFunc;

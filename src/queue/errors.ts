@@ -17,6 +17,8 @@ import { CacheError, errorMessage } from "../util/errors.ts";
  * queue.close();
  * await queue.pop(() => {}).catch((error) => console.log(error instanceof FIFOClosedError)); // true
  * ```
+ *
+ * @category Queues
  */
 export class FIFOClosedError extends CacheError {
   /** Makes the error. */
@@ -42,6 +44,8 @@ export class FIFOClosedError extends CacheError {
  * });
  * console.log(queue.listKeys()); // ["a"]
  * ```
+ *
+ * @category Queues
  */
 export class ErrRequeue extends CacheError {
   /** Makes the error; with a `cause`, `pop` reports that one. */
@@ -66,6 +70,8 @@ export class ErrRequeue extends CacheError {
  *   console.log(error instanceof KeyError && error.cause instanceof ZeroLengthDeltasError); // true
  * }
  * ```
+ *
+ * @category Queues
  */
 export class ZeroLengthDeltasError extends CacheError {
   /** Makes the error. */
@@ -86,6 +92,8 @@ export class ZeroLengthDeltasError extends CacheError {
  *   console.log(error instanceof NotDeltasError); // true
  * }
  * ```
+ *
+ * @category Queues
  */
 export class NotDeltasError extends CacheError {
   /** Makes the error for a value. */

@@ -18,6 +18,8 @@ import { type Failure, NOTHING, PoppingQueue, type SlowTraceOptions } from "./po
  * const options: FIFOOptions = { name: "pods" };
  * const queue = new FIFO(metaNamespaceKey, options);
  * ```
+ *
+ * @category Queues
  */
 export type FIFOOptions = SlowTraceOptions;
 
@@ -38,6 +40,8 @@ export type FIFOOptions = SlowTraceOptions;
  * const popped = await queue.pop(() => {});
  * console.log(popped.metadata.name, popped.n); // a 2
  * ```
+ *
+ * @category Queues
  */
 export class FIFO<T> extends PoppingQueue<T, string> {
   readonly #keyFunc: KeyFunc;

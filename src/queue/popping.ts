@@ -63,6 +63,8 @@ export class InitialPopulation {
  * const options: SlowTraceOptions = { name: "pods", logger: silentLogger };
  * const queue = new DeltaFIFO(options);
  * ```
+ *
+ * @category Queues
  */
 export interface SlowTraceOptions {
   /** The queue's name in log lines. */
@@ -152,6 +154,8 @@ export const NOTHING: unique symbol = Symbol("nothing");
  * queue.add({ metadata: { name: "a" } });
  * console.log(drain(queue).length); // 1
  * ```
+ *
+ * @category Queues
  */
 export abstract class PoppingQueue<I, P = unknown> {
   /**

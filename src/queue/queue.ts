@@ -22,6 +22,8 @@ import type { Deltas } from "./delta.ts";
  * import { newStore } from "@listwatch/cache/store";
  * const target: ReflectorStore<KubernetesObject> = newStore<KubernetesObject>(metaNamespaceKey);
  * ```
+ *
+ * @category Queues
  */
 export interface ReflectorStore<T> {
   /** An ADDED event. */
@@ -56,6 +58,8 @@ export interface ReflectorStore<T> {
  * const knownObjects: KeyListerGetter<unknown> = newStore(metaNamespaceKey);
  * const queue = new DeltaFIFO({ knownObjects });
  * ```
+ *
+ * @category Queues
  */
 export interface KeyListerGetter<T> {
   /** The known keys. */
@@ -79,6 +83,8 @@ export interface KeyListerGetter<T> {
  *   for (const delta of deltas) await Promise.resolve(console.log(delta.type, isInInitialList));
  * };
  * ```
+ *
+ * @category Queues
  */
 export type PopProcessFunc<I> = (item: I, isInInitialList: boolean) => void | Promise<void>;
 
@@ -91,6 +97,8 @@ export type PopProcessFunc<I> = (item: I, isInInitialList: boolean) => void | Pr
  * import type { Deltas, SyncProcessFunc } from "@listwatch/cache/queue";
  * const process: SyncProcessFunc<Deltas<KubernetesObject>> = (deltas) => console.log(deltas.length);
  * ```
+ *
+ * @category Queues
  */
 export type SyncProcessFunc<I> = (item: I, isInInitialList: boolean) => void;
 
@@ -104,6 +112,8 @@ export type SyncProcessFunc<I> = (item: I, isInInitialList: boolean) => void;
  * const options: PopOptions = { signal: AbortSignal.abort(new Error("enough")) };
  * await new FIFO(metaNamespaceKey).pop(() => {}, options).catch((error) => console.log(error.message)); // enough
  * ```
+ *
+ * @category Queues
  */
 export interface PopOptions {
   /** Ends the wait for an item; `pop` then rejects with its reason, and nothing was popped. */
@@ -123,6 +133,8 @@ export interface PopOptions {
  * queue.add({ metadata: { name: "a" } });
  * await queue.pop((deltas) => console.log(deltas[0].type)); // Added
  * ```
+ *
+ * @category Queues
  */
 export interface Queue<T> extends ReflectorStore<T> {
   /**
@@ -163,5 +175,7 @@ export interface Queue<T> extends ReflectorStore<T> {
  * import type { Queued } from "@listwatch/cache/queue";
  * const gone: Queued<KubernetesObject> = new DeletedFinalStateUnknown<KubernetesObject>("shop/web-1", undefined);
  * ```
+ *
+ * @category Queues
  */
 export type Queued<T> = T | DeletedFinalStateUnknown<T>;

@@ -30,6 +30,8 @@ import type { KeyListerGetter, PopOptions, PopProcessFunc, Queue, Queued, SyncPr
  * const options: RealFIFOCommonOptions<unknown> = { name: "pods", batchSize: 100 };
  * const queue = new RealFIFO<unknown>({ ...options, atomicEvents: true });
  * ```
+ *
+ * @category Queues
  */
 export interface RealFIFOCommonOptions<T> extends SlowTraceOptions {
   /** Computes keys; `metaNamespaceKey` by default. Tombstones are unwrapped before it is called. */
@@ -54,6 +56,8 @@ export interface RealFIFOCommonOptions<T> extends SlowTraceOptions {
  * import { RealFIFO } from "@listwatch/cache/queue";
  * const queue = new RealFIFO<KubernetesObject>({ atomicEvents: true, emitDeltaTypeBookmark: true });
  * ```
+ *
+ * @category Queues
  */
 export type RealFIFOOptions<T> =
   & RealFIFOCommonOptions<T>
@@ -100,6 +104,8 @@ const DEFAULT_BATCH_SIZE = 1_000;
  * queue.tryPop(([delta]) => console.log(delta.type)); // ReplacedAll
  * queue.tryPop(([delta]) => console.log(delta.type)); // Updated
  * ```
+ *
+ * @category Queues
  */
 export class RealFIFO<T> extends PoppingQueue<Deltas<T>, Delta<T>> implements Queue<T> {
   readonly #keyFunc: KeyFunc;

@@ -17,6 +17,8 @@ import type { ListerWatcher } from "./lister_watcher.ts";
  * import type { EachListItemOptions } from "@listwatch/cache/reflector";
  * const options: EachListItemOptions = { signal: AbortSignal.timeout(60_000), pageBufferSize: 1 };
  * ```
+ *
+ * @category Reflector
  */
 export interface EachListItemOptions extends Partial<ListWatchContext> {
   /** How many pages may wait to be read; 5 by default, 1 for as little memory as can be. */
@@ -53,6 +55,8 @@ const DEFAULT_PAGE_BUFFER_SIZE = 5;
  *   console.log(pod.metadata?.name); // web-1
  * }
  * ```
+ *
+ * @category Reflector
  */
 export async function* eachListItem<T>(
   source: Pick<ListerWatcher<T>, "list">,

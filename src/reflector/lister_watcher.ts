@@ -22,6 +22,8 @@ import type { GroupVersionResource } from "../meta/resource.ts";
  * };
  * const reflector = new Reflector(one, newStore<KubernetesObject>(metaNamespaceKey));
  * ```
+ *
+ * @category Reflector
  */
 export interface ListerWatcher<T> {
   /**
@@ -58,6 +60,8 @@ export interface ListerWatcher<T> {
  * const pods = newCluster({ server: "http://127.0.0.1:8001" }).resource<KubernetesObject>("v1/pods");
  * const web = newListWatch(pods, (options) => ({ ...options, labelSelector: "app=web" }));
  * ```
+ *
+ * @category Reflector
  */
 export function newListWatch<T>(
   source: ListerWatcher<T>,

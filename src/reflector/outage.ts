@@ -23,6 +23,8 @@ import { type Clock, monotonicNow } from "../util/clock.ts";
  *   return `lost since ${new Date(sinceTimeMs).toISOString()}: ${failedTries} tries failed`;
  * }
  * ```
+ *
+ * @category Reflector
  */
 export interface ReflectorOutage {
   /** When the first request failed, in milliseconds since the epoch. */
@@ -43,6 +45,8 @@ type Kind = "away" | "refuses";
  * import type { FailedTry } from "@listwatch/cache/reflector";
  * const isWorthWaiting = ({ error, failedTries }: FailedTry) => !isForbidden(error) && failedTries < 10;
  * ```
+ *
+ * @category Reflector
  */
 export interface FailedTry {
   /** What it failed with: a `StatusError` or a `NetworkError`, or an error that has one among its causes. */

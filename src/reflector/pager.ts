@@ -19,6 +19,8 @@ import type { ListerWatcher } from "./lister_watcher.ts";
  *   return `${list.items.length} objects at ${list.metadata.resourceVersion}, ${list.quarantined.length} set aside`;
  * }
  * ```
+ *
+ * @category Reflector
  */
 export interface PagedList<T> {
   readonly items: T[];
@@ -42,6 +44,8 @@ export interface PagedList<T> {
  *   onPage: (items, remaining) => console.log(`${items} so far, ${remaining ?? "?"} to come`),
  * };
  * ```
+ *
+ * @category Reflector
  */
 export interface PagerOptions<T> extends ListWatchContext {
   /** Called after each page, with the number of items so far and how many are still to come, where the server says. */
@@ -72,6 +76,8 @@ export interface PagerOptions<T> extends ListWatchContext {
  * ```
  *
  * @throws Whatever the source throws.
+ *
+ * @category Reflector
  */
 export async function listAllPages<T>(
   source: Pick<ListerWatcher<T>, "list">,

@@ -32,6 +32,8 @@ import type { ReflectorStatus } from "./status.ts";
  * stop.abort();
  * await done;
  * ```
+ *
+ * @category Reflector
  */
 export class Reflector<T> {
   readonly #loop: ListWatchLoop<T>;

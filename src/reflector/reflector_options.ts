@@ -23,6 +23,8 @@ import type { RetryBackoff } from "./retry_pacing.ts";
  * import { VeryShortWatchError } from "@listwatch/cache/reflector";
  * console.log(new VeryShortWatchError("pods").code); // VeryShortWatch
  * ```
+ *
+ * @category Reflector
  */
 export class VeryShortWatchError extends CacheError {
   /** Makes the error for a reflector's name. */
@@ -48,6 +50,8 @@ export class VeryShortWatchError extends CacheError {
  *   if (isForbidden(error)) console.error("the service account may not list pods");
  * };
  * ```
+ *
+ * @category Reflector
  */
 export type WatchErrorHandler = (error: Error) => void;
 
@@ -59,6 +63,8 @@ export type WatchErrorHandler = (error: Error) => void;
  * import type { ReflectorOptions } from "@listwatch/cache/reflector";
  * const options: ReflectorOptions = { name: "pods", resyncPeriodMs: 30_000, watchListPageSize: 500 };
  * ```
+ *
+ * @category Reflector
  */
 export interface ReflectorOptions {
   /** For log lines and errors; the source's description by default. */

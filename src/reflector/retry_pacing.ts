@@ -14,6 +14,8 @@ import { type Clock, monotonicNow } from "../util/clock.ts";
  * import type { RetryBackoff } from "@listwatch/cache/reflector";
  * const everySecond: RetryBackoff = { nextDelayMs: () => 1_000 };
  * ```
+ *
+ * @category Reflector
  */
 export interface RetryBackoff {
   /** The delay before the next try, in milliseconds. */

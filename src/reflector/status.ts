@@ -25,6 +25,8 @@ import type { ReflectorOutage } from "./outage.ts";
  * import type { ReflectorPhase } from "@listwatch/cache/reflector";
  * const working: readonly ReflectorPhase[] = ["listing", "streaming", "watching"];
  * ```
+ *
+ * @category Reflector
  */
 export type ReflectorPhase = "idle" | "listing" | "streaming" | "watching" | "backingOff" | "stopped";
 
@@ -38,6 +40,8 @@ export type ReflectorPhase = "idle" | "listing" | "streaming" | "watching" | "ba
  *   return `${new Date(timeMs).toISOString()} ${code}: ${message}`;
  * }
  * ```
+ *
+ * @category Reflector
  */
 export interface ReflectorError {
   readonly message: string;
@@ -58,6 +62,8 @@ export interface ReflectorError {
  *   return `streamed lists: ${cause} (${message}); listing until ${new Date(untilTimeMs).toISOString()}`;
  * }
  * ```
+ *
+ * @category Reflector
  */
 export interface StreamPause {
   /**
@@ -84,6 +90,8 @@ export interface StreamPause {
  *   return `${status.phase} at ${status.resourceVersion || "nothing yet"}, attempt ${status.attempt}`;
  * }
  * ```
+ *
+ * @category Informers
  */
 export interface ReflectorStatus {
   readonly phase: ReflectorPhase;

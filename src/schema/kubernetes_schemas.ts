@@ -21,6 +21,8 @@ import type { Schema } from "./schema.ts";
  * import { type LooseList, validateList } from "@listwatch/cache/client";
  * const list: LooseList = validateList({ kind: "PodList", metadata: { resourceVersion: "7" }, items: [] }, '"pods"');
  * ```
+ *
+ * @category Decoding
  */
 export interface LooseList {
   readonly apiVersion?: string;

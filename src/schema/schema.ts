@@ -36,6 +36,8 @@
  * };
  * console.log(Widget["~standard"].vendor); // mine
  * ```
+ *
+ * @category Decoding
  */
 export interface Schema<T> {
   /** The properties that Standard Schema asks for. */
@@ -55,6 +57,8 @@ export interface Schema<T> {
  * };
  * const text: Schema<string> = { "~standard": properties };
  * ```
+ *
+ * @category Decoding
  */
 export interface SchemaProperties<T> {
   /** The version of the Standard Schema contract. */
@@ -75,6 +79,8 @@ export interface SchemaProperties<T> {
  * import type { SchemaResult } from "@listwatch/cache/client";
  * const bad: SchemaResult = { issues: [{ message: "must be 0 or more", path: ["spec", "replicas"] }] };
  * ```
+ *
+ * @category Decoding
  */
 export type SchemaResult =
   | { readonly value: unknown; readonly issues?: undefined }
@@ -88,6 +94,8 @@ export type SchemaResult =
  * import type { SchemaIssue } from "@listwatch/cache/client";
  * const issue: SchemaIssue = { message: "must be 0 or more", path: ["spec", "replicas"] };
  * ```
+ *
+ * @category Decoding
  */
 export interface SchemaIssue {
   /** What is wrong. */

@@ -30,6 +30,8 @@ import { formatPath, issuesOf, joinPath, type Schema, type SchemaIssue } from ".
  *   onInvalid: ({ path, reason }, value) => console.warn(path, reason, JSON.stringify(value)),
  * };
  * ```
+ *
+ * @category Decoding
  */
 export interface ValidatorOptions<T> {
   /** What objects of the kind must look like, beyond the metadata that every kind has. */
@@ -57,6 +59,8 @@ export interface ValidatorOptions<T> {
  * ```
  *
  * @throws {TypeError} (by the judge) The schema is asynchronous.
+ *
+ * @category Decoding
  */
 export function newEventValidator<T>(options: ValidatorOptions<T> = {}): (frame: unknown) => WatchItem<T> {
   const { schema, onInvalid } = options;
@@ -83,6 +87,8 @@ export function newEventValidator<T>(options: ValidatorOptions<T> = {}): (frame:
  * ```
  *
  * @throws {TypeError} (by the judge) The schema is asynchronous.
+ *
+ * @category Decoding
  */
 export function newObjectValidator<T>(
   options: ValidatorOptions<T> = {},
@@ -111,6 +117,8 @@ export function newObjectValidator<T>(
  *
  * @throws {StatusError} It is a Status that says Failure.
  * @throws {DecodeError} It is a Table, or no list.
+ *
+ * @category Decoding
  */
 export function validateList(list: Readonly<Record<string, unknown>>, subject: string): LooseList {
   if (isTable(list)) {

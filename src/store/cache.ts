@@ -41,6 +41,8 @@ import { transformed, type TransformFunc } from "./transform.ts";
  * const options: StoreOptions<KubernetesObject> = { transform: ({ metadata }) => ({ metadata }) };
  * const names = newStore<KubernetesObject>(metaNamespaceKey, options);
  * ```
+ *
+ * @category Stores
  */
 export interface StoreOptions<T> {
   /** Runs on every object of `add`, `update` and `replace`, after its key was computed. None by default. */
@@ -65,6 +67,8 @@ export interface StoreOptions<T> {
  * store.add({ metadata: { name: "a" } });
  * console.log(store.listKeys()); // ["a"]
  * ```
+ *
+ * @category Stores
  */
 export function newStore<T>(keyFunc: KeyFunc, options: StoreOptions<T> = {}): Store<T> {
   return newIndexer<T, never>(keyFunc, {}, options);
@@ -87,6 +91,8 @@ export function newStore<T>(keyFunc: KeyFunc, options: StoreOptions<T> = {}): St
  * pods.add({ metadata: { name: "web-1" }, spec: { nodeName: "node-1" } });
  * console.log(pods.listIndexFuncValues("byNode")); // ["node-1"]
  * ```
+ *
+ * @category Stores
  */
 export function newIndexer<T, I extends string = string>(
   keyFunc: KeyFunc,

@@ -20,6 +20,8 @@ import { CacheError, errorMessage } from "../util/errors.ts";
  *   if (error instanceof IndexNotFoundError) console.log(error.indexName); // byNode
  * }
  * ```
+ *
+ * @category Stores
  */
 export class IndexNotFoundError extends CacheError {
   /** The name that was asked for. */
@@ -47,6 +49,8 @@ export class IndexNotFoundError extends CacheError {
  *   if (error instanceof IndexerConflictError) console.log(error.indexNames); // ["namespace"]
  * }
  * ```
+ *
+ * @category Stores
  */
 export class IndexerConflictError extends CacheError {
   /** The names that are taken. */
@@ -80,6 +84,8 @@ export class IndexerConflictError extends CacheError {
  *   if (error instanceof IndexFuncError) console.log(error.indexName, error.key, indexer.list().length); // byNode no-spec 0
  * }
  * ```
+ *
+ * @category Stores
  */
 export class IndexFuncError extends CacheError {
   /** The index whose function failed. */
@@ -121,6 +127,8 @@ export class IndexFuncError extends CacheError {
  *   console.log(error instanceof TransformError, store.list().length); // true 0
  * }
  * ```
+ *
+ * @category Stores
  */
 export class TransformError extends CacheError {
   /** The object that the transform was given. */
@@ -152,6 +160,8 @@ export class TransformError extends CacheError {
  *   if (error instanceof TransactionError) console.log(error.successfulIndices, store.listKeys()); // [0] ["a"]
  * }
  * ```
+ *
+ * @category Stores
  */
 export class TransactionError extends CacheError {
   /** Which entries were applied: indices into the transaction, ascending. */

@@ -16,6 +16,8 @@ import { ThreadSafeStore } from "./thread_safe_store.ts";
  * import type { TimestampedEntry } from "@listwatch/cache/store";
  * const entry: TimestampedEntry<string> = { key: "a", object: "an object", timestampMs: 1_000 };
  * ```
+ *
+ * @category Stores
  */
 export interface TimestampedEntry<T> {
   /** The key in the store. */
@@ -36,6 +38,8 @@ export interface TimestampedEntry<T> {
  * import type { ExpirationPolicy } from "@listwatch/cache/store";
  * const never: ExpirationPolicy<unknown> = { isExpired: () => false };
  * ```
+ *
+ * @category Stores
  */
 export interface ExpirationPolicy<T> {
   /** Whether an entry is expired at `nowMs`; called with every entry that is read. */
@@ -54,6 +58,8 @@ export interface ExpirationPolicy<T> {
  * console.log(policy.isExpired({ key: "a", object: {}, timestampMs: 0 }, 1_000)); // false
  * console.log(policy.isExpired({ key: "a", object: {}, timestampMs: 0 }, 1_001)); // true
  * ```
+ *
+ * @category Stores
  */
 export class TTLPolicy implements ExpirationPolicy<unknown> {
   /** The time to live, in milliseconds; entries never expire where it is 0 or less. */
@@ -90,6 +96,8 @@ export class TTLPolicy implements ExpirationPolicy<unknown> {
  * const options: ExpirationCacheOptions = { clock: new FakeClock() };
  * const store = newTTLStore(metaNamespaceKey, 30_000, options);
  * ```
+ *
+ * @category Stores
  */
 export interface ExpirationCacheOptions {
   /** Where time comes from; the system's clock by default. */
@@ -115,6 +123,8 @@ export interface ExpirationCacheOptions {
  * drafts.add({ metadata: { name: "a" }, draft: true });
  * console.log(drafts.list().length); // 1
  * ```
+ *
+ * @category Stores
  */
 export class ExpirationCache<T> implements Store<T> {
   readonly #keyFunc: KeyFunc;
@@ -279,6 +289,8 @@ export class ExpirationCache<T> implements Store<T> {
  * recent.add({ metadata: { name: "a" } });
  * console.log(recent.has("a")); // true, for half a minute
  * ```
+ *
+ * @category Stores
  */
 export function newTTLStore<T>(
   keyFunc: KeyFunc,
@@ -300,6 +312,8 @@ export function newTTLStore<T>(
  * const store = newExpirationStore(metaNamespaceKey, new TTLPolicy(30_000));
  * store.add({ metadata: { name: "a" } });
  * ```
+ *
+ * @category Stores
  */
 export function newExpirationStore<T>(
   keyFunc: KeyFunc,

@@ -18,6 +18,8 @@ import { KeyedHeap } from "../util/heap.ts";
  * heap.close();
  * await heap.pop().catch((error) => console.log(error instanceof HeapClosedError)); // true
  * ```
+ *
+ * @category Stores
  */
 export class HeapClosedError extends CacheError {
   /** Makes the error. */
@@ -38,6 +40,8 @@ export class HeapClosedError extends CacheError {
  *   if (error instanceof HeapItemNotFoundError) console.log(error.key); // 7
  * }
  * ```
+ *
+ * @category Stores
  */
 export class HeapItemNotFoundError extends CacheError {
   /** The key that is absent. */
@@ -69,6 +73,8 @@ export class HeapItemNotFoundError extends CacheError {
  * heap.bulkAdd([{ name: "later", priority: 2 }, { name: "first", priority: 1 }]);
  * console.log((await heap.pop()).name, heap.listKeys()); // first ["later"]
  * ```
+ *
+ * @category Stores
  */
 export class Heap<T> {
   readonly #keyFunc: (object: T) => string;

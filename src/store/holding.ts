@@ -10,6 +10,8 @@ import type { Indexers, IndexFunc } from "./index_func.ts";
 /**
  * An object in another form than its own: immutable, and as good as the object where only its key and this metadata
  * matter (`metaOf` and `resourceVersionOf` read it).
+ *
+ * @category Stores
  */
 export interface HeldObject {
   /** What the key function returns for the object. */
@@ -23,12 +25,18 @@ export interface HeldObject {
   } | undefined;
 }
 
-/** An object as a store holds it. */
+/**
+ * An object as a store holds it.
+ *
+ * @category Stores
+ */
 export type Held<T> = T | HeldObject;
 
 /**
  * How one store holds its objects: their form, and everything that depends on it. Made by a {@linkcode NewHolding},
  * and handed from the store to whoever passes its objects on (queue, handlers' mailboxes, the read API).
+ *
+ * @category Stores
  */
 export interface Holding<T> {
   /** Whether objects are held as they are: `hold` and `open` return their argument. */
@@ -70,7 +78,11 @@ export interface Holding<T> {
   ownIndexers<I extends string>(held: Indexers<Held<T>, I>): Record<I, IndexFunc<T>>;
 }
 
-/** Options of {@linkcode NewHolding}. */
+/**
+ * Options of {@linkcode NewHolding}.
+ *
+ * @category Stores
+ */
 export interface HoldingOptions {
   /** Receives every object that was opened, before anyone else has it. */
   readonly onOpened?: (object: unknown) => void;
@@ -79,6 +91,8 @@ export interface HoldingOptions {
 /**
  * Makes the holding of one store, whose objects have the keys that `keyFunc` returns. Stores and informers take one as
  * their `storage`, such as that of `shortTexts()`.
+ *
+ * @category Stores
  */
 export type NewHolding = <T>(keyFunc: KeyFunc, options?: HoldingOptions) => Holding<T>;
 

@@ -22,6 +22,8 @@ import { CacheError } from "../util/errors.ts";
  * }
  * const byNode: IndexFunc<Pod> = (pod) => pod.spec?.nodeName ? [pod.spec.nodeName] : [];
  * ```
+ *
+ * @category Keys, indices, listers
  */
 export type IndexFunc<T> = (object: T) => readonly string[];
 
@@ -33,6 +35,8 @@ export type IndexFunc<T> = (object: T) => readonly string[];
  * import { type Indexers, type KubernetesObject, metaNamespaceIndex } from "@listwatch/cache";
  * const indexers: Indexers<KubernetesObject, "namespace"> = { namespace: metaNamespaceIndex };
  * ```
+ *
+ * @category Keys, indices, listers
  */
 export type Indexers<T, I extends string = string> = Readonly<Record<I, IndexFunc<T>>>;
 
@@ -51,6 +55,8 @@ export type Indexers<T, I extends string = string> = Readonly<Record<I, IndexFun
  * const onNode = () => informer.indexer.byIndex("byNode", "node-1");
  * console.log(name, typeof onNode);
  * ```
+ *
+ * @category Stores
  */
 export type NoIndexNames<Text extends string = "name an index in `indexers`"> = string & Advice<Text>;
 
@@ -64,6 +70,8 @@ export type NoIndexNames<Text extends string = "name an index in `indexers`"> = 
  * import type { IndexersOption } from "@listwatch/cache/store";
  * const indexers: IndexersOption<KubernetesObject, "namespace"> = { namespace: metaNamespaceIndex };
  * ```
+ *
+ * @category Stores
  */
 export type IndexersOption<T, I extends string> =
   | Indexers<T, I>
@@ -83,6 +91,8 @@ export type IndexersOption<T, I extends string> =
  * import type { IndexValues } from "@listwatch/cache/store";
  * const onNode: IndexValues<"byNode" | "namespace" | "labels"> = { byNode: "node-1", labels: ["app=web", "tier=front"] };
  * ```
+ *
+ * @category Stores
  */
 export type IndexValues<I extends string = string> = { readonly [K in I]?: string | readonly string[] };
 
@@ -96,6 +106,8 @@ export type IndexValues<I extends string = string> = { readonly [K in I]?: strin
  * const indexer = newIndexer<unknown, "namespace">(metaNamespaceKey, { [NAMESPACE_INDEX]: metaNamespaceIndex });
  * console.log(indexer.byIndex(NAMESPACE_INDEX, "shop").length); // 0
  * ```
+ *
+ * @category Keys, indices, listers
  */
 export const NAMESPACE_INDEX = "namespace";
 
@@ -111,6 +123,8 @@ export const NAMESPACE_INDEX = "namespace";
  * import { metaNamespaceIndex } from "@listwatch/cache";
  * console.log(metaNamespaceIndex({ metadata: { namespace: "shop", name: "web-1" } })); // ["shop"]
  * ```
+ *
+ * @category Keys, indices, listers
  */
 export function metaNamespaceIndex(object: unknown): string[] {
   const metadata = metaOf(object);
@@ -143,6 +157,8 @@ export function readsLiveMetadata(indexFunc: IndexFunc<never>): boolean {
  *   if (error instanceof IndexKeyError) console.log(error.code); // EmptyIndexKeys
  * }
  * ```
+ *
+ * @category Stores
  */
 export class IndexKeyError extends CacheError {
   /** Makes the error for the values that the index function returned. */
@@ -167,6 +183,8 @@ export class IndexKeyError extends CacheError {
  * const byUid = indexFuncToKeyFunc<{ metadata: { uid: string } }>((object) => [object.metadata.uid]);
  * console.log(byUid({ metadata: { uid: "u-1" } })); // u-1
  * ```
+ *
+ * @category Stores
  */
 export function indexFuncToKeyFunc<T>(indexFunc: IndexFunc<T>): KeyFunc {
   return (value) => {

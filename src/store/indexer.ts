@@ -22,6 +22,8 @@ import type { Store } from "./store.ts";
  * indexer.add({ metadata: { namespace: "shop", name: "web-1" } });
  * console.log(indexer.byIndex("namespace", "shop").length); // 1
  * ```
+ *
+ * @category Keys, indices, listers
  */
 export interface Indexer<T, I extends string = string> extends Store<T> {
   /**

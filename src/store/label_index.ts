@@ -19,6 +19,8 @@ import type { Indexer } from "./indexer.ts";
  * const indexer = newIndexer<unknown, "labels">(metaNamespaceKey, { [LABEL_INDEX]: labelIndexFunc() });
  * console.log(indexer.countByIndex(LABEL_INDEX, "app=web")); // 0
  * ```
+ *
+ * @category Keys, indices, listers
  */
 export const LABEL_INDEX = "labels";
 
@@ -51,6 +53,8 @@ export const LABEL_INDEX = "labels";
  * console.log(newLister(indexer, "v1/pods").list("app=web,tier!=back").length); // 1
  * console.log(indexer.countByIndex("labels", "app=web"), indexer.countByIndex("labels", "tier")); // 1 1
  * ```
+ *
+ * @category Keys, indices, listers
  */
 export function labelIndexFunc(labelKeys?: readonly string[]): IndexFunc<unknown> {
   const only = labelKeys === undefined ? undefined : new Set(labelKeys);

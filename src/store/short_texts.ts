@@ -79,7 +79,11 @@ interface LiveMetadata {
 
 type Labels = Readonly<Record<string, string>>;
 
-/** Options of {@linkcode shortTexts}. */
+/**
+ * Options of {@linkcode shortTexts}.
+ *
+ * @category Stores
+ */
 export interface ShortTextsOptions {
   /** How many objects are kept decoded; 128 by default. */
   readonly hotObjects?: number;
@@ -102,6 +106,8 @@ export interface ShortTextsOptions {
  * store.add({ metadata: { namespace: "shop", name: "web-1" } });
  * console.log(store.getByKey("shop/web-1")?.metadata?.name); // web-1
  * ```
+ *
+ * @category Informers
  */
 export function shortTexts(options: ShortTextsOptions = {}): NewHolding {
   return <T>(keyFunc: KeyFunc, { onOpened }: HoldingOptions = {}) =>

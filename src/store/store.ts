@@ -22,6 +22,8 @@ import type { Indexers } from "./index_func.ts";
  *   return undefined;
  * };
  * ```
+ *
+ * @category Stores
  */
 export type OnRejected<T> = (error: IndexFuncError, object: T) => T | undefined;
 
@@ -36,6 +38,8 @@ export type OnRejected<T> = (error: IndexFuncError, object: T) => T | undefined;
  * const which: Keyed<KubernetesObject> = new ExplicitKey("shop/web-1");
  * console.log(store.get(which)); // undefined
  * ```
+ *
+ * @category Stores
  */
 export type Keyed<T> = T | DeletedFinalStateUnknown<T> | ExplicitKey;
 
@@ -48,6 +52,8 @@ export type Keyed<T> = T | DeletedFinalStateUnknown<T> | ExplicitKey;
  * import type { Transaction } from "@listwatch/cache/store";
  * const write: Transaction<KubernetesObject> = { type: "Update", object: { metadata: { name: "web-1" } } };
  * ```
+ *
+ * @category Stores
  */
 export type Transaction<T> =
   | { readonly type: "Add" | "Update"; readonly object: T }
@@ -67,6 +73,8 @@ export type Transaction<T> =
  * ];
  * new ThreadSafeStore<string>().transaction(writes);
  * ```
+ *
+ * @category Stores
  */
 export type KeyedTransaction<T> =
   | { readonly type: "Add" | "Update"; readonly key: string; readonly object: T }
@@ -88,6 +96,8 @@ export type KeyedTransaction<T> =
  * store.add({ metadata: { name: "a" } });
  * console.log(store.getByKey("a")?.metadata.name); // a
  * ```
+ *
+ * @category Stores
  */
 export interface Store<T> {
   /** How many objects are stored. */

@@ -18,6 +18,8 @@ import { TransformError } from "./errors.ts";
  *   return { ...object, metadata };
  * };
  * ```
+ *
+ * @category Informers
  */
 export type TransformFunc<T> = (object: T) => T;
 
@@ -33,6 +35,8 @@ export type TransformFunc<T> = (object: T) => T;
  *   return undefined;
  * };
  * ```
+ *
+ * @category Stores
  */
 export type OnTransformRejected<T> = (error: TransformError, object: T) => T | undefined;
 

@@ -16,6 +16,8 @@ import type { Keyed, Store, Transaction } from "./store.ts";
  * import type { PushFunc } from "@listwatch/cache/store";
  * const push: PushFunc<{ metadata: { name: string } }> = (objects) => console.log(objects.length);
  * ```
+ *
+ * @category Stores
  */
 export type PushFunc<T> = (objects: T[]) => void;
 
@@ -41,6 +43,8 @@ export type PushFunc<T> = (objects: T[]) => void;
  * store.add({ metadata: { name: "a" } }); // ["a"]
  * store.replace([{ metadata: { name: "b" } }, { metadata: { name: "c" } }], "10"); // ["b", "c"]
  * ```
+ *
+ * @category Stores
  */
 export class UndeltaStore<T> implements Store<T> {
   readonly #push: PushFunc<T>;

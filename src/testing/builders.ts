@@ -14,6 +14,8 @@ import type { KubernetesObject, ObjectMeta, OwnerReference } from "../meta/objec
  * const meta: BuilderMeta = { namespace: "shop", labels: { app: "web" } };
  * const web = pod("web-1", meta);
  * ```
+ *
+ * @category Testing
  */
 export interface BuilderMeta {
   /** `default` by default, for namespaced kinds. */
@@ -35,6 +37,8 @@ export interface BuilderMeta {
  * const widget: BuiltObject = customObject({ apiVersion: "example.com/v1", kind: "Widget" }, { name: "w-1" });
  * console.log(widget.metadata.name); // w-1
  * ```
+ *
+ * @category Testing
  */
 export interface BuiltObject extends KubernetesObject {
   readonly apiVersion: string;
@@ -51,6 +55,8 @@ export interface BuiltObject extends KubernetesObject {
  * const web: BuiltSpecObject = pod("web-1", { nodeName: "node-1" });
  * console.log(web.spec.nodeName, web.status.phase); // node-1 Running
  * ```
+ *
+ * @category Testing
  */
 export interface BuiltSpecObject extends BuiltObject {
   // deno-lint-ignore no-explicit-any -- tests read fields without a type
@@ -68,6 +74,8 @@ export interface BuiltSpecObject extends BuiltObject {
  * const settings: BuiltDataObject = configMap("settings", { data: { color: "red" } });
  * console.log(settings.data.color); // red
  * ```
+ *
+ * @category Testing
  */
 export interface BuiltDataObject extends BuiltObject {
   readonly data: Record<string, string>;
@@ -82,6 +90,8 @@ export interface BuiltDataObject extends BuiltObject {
  * const options: PodOptions = { namespace: "shop", nodeName: "node-1", ready: false };
  * const web = pod("web-1", options);
  * ```
+ *
+ * @category Testing
  */
 export interface PodOptions extends BuilderMeta {
   readonly nodeName?: string;
@@ -103,6 +113,8 @@ export interface PodOptions extends BuilderMeta {
  * const web = pod("web-1", { namespace: "shop", labels: { app: "web" }, nodeName: "node-1" });
  * console.log(web.spec.nodeName, web.status.phase); // node-1 Running
  * ```
+ *
+ * @category Testing
  */
 export function pod(name: string, options: PodOptions = {}): BuiltSpecObject {
   const { nodeName, image = "registry.example/app:1" } = options;
@@ -134,6 +146,8 @@ export function pod(name: string, options: PodOptions = {}): BuiltSpecObject {
  * const options: NodeOptions = { ready: false, labels: { zone: "a" } };
  * const broken = node("node-1", options);
  * ```
+ *
+ * @category Testing
  */
 export interface NodeOptions extends Omit<BuilderMeta, "namespace"> {
   /** `true` by default. */
@@ -149,6 +163,8 @@ export interface NodeOptions extends Omit<BuilderMeta, "namespace"> {
  * import { node } from "@listwatch/cache/testing";
  * console.log(node("n1", { ready: false }).status.conditions[0].status); // False
  * ```
+ *
+ * @category Testing
  */
 export function node(name: string, options: NodeOptions = {}): BuiltSpecObject {
   const { ready = true, unschedulable } = options;
@@ -174,6 +190,8 @@ export function node(name: string, options: NodeOptions = {}): BuiltSpecObject {
  * import { namespace } from "@listwatch/cache/testing";
  * console.log(namespace("shop", { labels: { team: "blue" } }).metadata.labels); // { team: "blue" }
  * ```
+ *
+ * @category Testing
  */
 export function namespace(name: string, options: Omit<BuilderMeta, "namespace"> = {}): BuiltSpecObject {
   return {
@@ -194,6 +212,8 @@ export function namespace(name: string, options: Omit<BuilderMeta, "namespace"> 
  * const options: DataOptions = { namespace: "shop", data: { password: "hunter2" } };
  * const login = secret("login", options);
  * ```
+ *
+ * @category Testing
  */
 export interface DataOptions extends BuilderMeta {
   readonly data?: Readonly<Record<string, string>>;
@@ -207,6 +227,8 @@ export interface DataOptions extends BuilderMeta {
  * import { configMap } from "@listwatch/cache/testing";
  * console.log(configMap("settings", { data: { mode: "fast" } }).data.mode); // fast
  * ```
+ *
+ * @category Testing
  */
 export function configMap(name: string, options: DataOptions = {}): BuiltDataObject {
   return {
@@ -225,6 +247,8 @@ export function configMap(name: string, options: DataOptions = {}): BuiltDataObj
  * import { secret } from "@listwatch/cache/testing";
  * console.log(secret("login", { data: { user: "me" } }).data.user); // bWU=
  * ```
+ *
+ * @category Testing
  */
 export function secret(name: string, options: DataOptions = {}): BuiltDataObject & { readonly type: string } {
   const data: Record<string, string> = {};
@@ -249,6 +273,8 @@ export function secret(name: string, options: DataOptions = {}): BuiltDataObject
  * const options: ServiceOptions = { namespace: "shop", selector: { app: "web" }, port: 8080 };
  * const web = service("web", options);
  * ```
+ *
+ * @category Testing
  */
 export interface ServiceOptions extends BuilderMeta {
   /** The labels of its pods; `app` = its name by default. */
@@ -265,6 +291,8 @@ export interface ServiceOptions extends BuilderMeta {
  * import { service } from "@listwatch/cache/testing";
  * console.log(service("web", { port: 8080 }).spec.selector); // { app: "web" }
  * ```
+ *
+ * @category Testing
  */
 export function service(name: string, options: ServiceOptions = {}): BuiltSpecObject {
   const { selector = { app: name }, port = 80 } = options;
@@ -286,6 +314,8 @@ export function service(name: string, options: ServiceOptions = {}): BuiltSpecOb
  * const options: WorkloadOptions = { namespace: "shop", replicas: 3, readyReplicas: 2 };
  * const web = deployment("web", options);
  * ```
+ *
+ * @category Testing
  */
 export interface WorkloadOptions extends BuilderMeta {
   /** 1 by default. */
@@ -303,6 +333,8 @@ export interface WorkloadOptions extends BuilderMeta {
  * import { deployment } from "@listwatch/cache/testing";
  * console.log(deployment("web", { replicas: 3, readyReplicas: 1 }).status.readyReplicas); // 1
  * ```
+ *
+ * @category Testing
  */
 export function deployment(name: string, options: WorkloadOptions = {}): BuiltSpecObject {
   return workload("Deployment", name, options);
@@ -316,6 +348,8 @@ export function deployment(name: string, options: WorkloadOptions = {}): BuiltSp
  * import { replicaSet } from "@listwatch/cache/testing";
  * console.log(replicaSet("web-5d9c7b").spec.replicas); // 1
  * ```
+ *
+ * @category Testing
  */
 export function replicaSet(name: string, options: WorkloadOptions = {}): BuiltSpecObject {
   return workload("ReplicaSet", name, options);
@@ -346,6 +380,8 @@ function workload(kind: string, name: string, options: WorkloadOptions): BuiltSp
  * const options: EventOptions = { type: "Warning", reason: "BackOff", involvedObject: pod("web-1") };
  * const backOff = event("web-1.17a", options);
  * ```
+ *
+ * @category Testing
  */
 export interface EventOptions extends BuilderMeta {
   /** `Normal` by default. */
@@ -365,6 +401,8 @@ export interface EventOptions extends BuilderMeta {
  * const started: BuiltEvent = event("web-1.17a", { reason: "Started" });
  * console.log(started.type, started.reason); // Normal Started
  * ```
+ *
+ * @category Testing
  */
 export interface BuiltEvent extends BuiltObject {
   readonly involvedObject: Readonly<Record<string, string | undefined>>;
@@ -382,6 +420,8 @@ export interface BuiltEvent extends BuiltObject {
  * const killed = event("e-1", { type: "Warning", reason: "OOMKilled", involvedObject: pod("web-1") });
  * console.log(killed.involvedObject.name); // web-1
  * ```
+ *
+ * @category Testing
  */
 export function event(name: string, options: EventOptions = {}): BuiltEvent {
   const { type = "Normal", reason = "Tested", message = "", involvedObject: about } = options;
@@ -413,6 +453,8 @@ export function event(name: string, options: EventOptions = {}): BuiltEvent {
  * const widget = customObject(type, { name: "w-1", namespace: "shop", fields: { spec: { color: "red" } } });
  * console.log(widget.spec.color); // red
  * ```
+ *
+ * @category Testing
  */
 export function customObject<Fields extends object>(
   type: { readonly apiVersion: string; readonly kind: string },

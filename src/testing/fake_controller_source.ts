@@ -21,6 +21,8 @@ import { FakeWatcher } from "./fake_watcher.ts";
  * const options: FakeControllerSourceOptions = { watchList: true, description: "pods" };
  * const source = new FakeControllerSource(options);
  * ```
+ *
+ * @category Testing
  */
 export interface FakeControllerSourceOptions {
   /**
@@ -43,6 +45,8 @@ export interface FakeControllerSourceOptions {
  * const [request]: readonly FakeSourceRequest[] = source.requests;
  * console.log(request.verb, request.options.limit); // list 500
  * ```
+ *
+ * @category Testing
  */
 export interface FakeSourceRequest {
   readonly verb: "list" | "watch";
@@ -72,6 +76,8 @@ export interface FakeSourceRequest {
  * stop.abort();
  * await running;
  * ```
+ *
+ * @category Testing
  */
 export class FakeControllerSource<T extends KubernetesObject = KubernetesObject> {
   /** Thrown by every list while it is set. */

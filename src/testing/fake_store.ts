@@ -22,6 +22,8 @@ interface Write<T> {
  * const funcs: FakeStoreFuncs<string> = { list: () => ["a", "b"] };
  * console.log(new FakeCustomStore(funcs).size); // 2
  * ```
+ *
+ * @category Testing
  */
 export interface FakeStoreFuncs<T> {
   /** What `add` does. */
@@ -73,6 +75,8 @@ export interface FakeStoreFuncs<T> {
  * });
  * await new Reflector(source, store, { logger: silentLogger }).run(stop.signal);
  * ```
+ *
+ * @category Testing
  */
 export class FakeCustomStore<T> {
   readonly #funcs: FakeStoreFuncs<T>;
@@ -173,6 +177,8 @@ export class FakeCustomStore<T> {
  * store.add(pod("web-2"));
  * console.log(store.has("default/web-1"), store.has("default/web-2")); // true false
  * ```
+ *
+ * @category Testing
  */
 export class FakeExpirationPolicy {
   /** The keys that never expire; may be changed at any time. */

@@ -25,6 +25,8 @@ import { type Deferred, deferred } from "../util/deferred.ts";
  * watcher.stop();
  * for await (const batch of watcher) console.log(batch[0].type); // ADDED
  * ```
+ *
+ * @category Testing
  */
 export class FakeWatcher<T extends KubernetesObject = KubernetesObject>
   implements AsyncIterable<readonly WatchItem<T>[]> {

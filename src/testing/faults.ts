@@ -17,6 +17,8 @@ import { statusResponse } from "../protocol/responses.ts";
  * const options: AnswerStatusOptions = { message: "too many requests", retryAfterSeconds: 5 };
  * const busy = answerStatus(429, options);
  * ```
+ *
+ * @category Testing
  */
 export interface AnswerStatusOptions {
   /** The reason as one word; that of the code by default. */
@@ -53,6 +55,8 @@ const REASONS: ReadonlyMap<number, string> = new Map([
  * console.log((await response.json()).reason); // ServiceUnavailable
  * server.close();
  * ```
+ *
+ * @category Testing
  */
 export function answerStatus(code: number, options: AnswerStatusOptions = {}): Interceptor {
   const { reason = REASONS.get(code) ?? "Unknown", retryAfterSeconds } = options;
@@ -73,6 +77,8 @@ export function answerStatus(code: number, options: AnswerStatusOptions = {}): I
  * await answer.catch((error) => console.log(error.name)); // TimeoutError
  * server.close();
  * ```
+ *
+ * @category Testing
  */
 export function hang(): Interceptor {
   return (_request, _next, { signal }) =>
@@ -90,6 +96,8 @@ export function hang(): Interceptor {
  * await server.fetch("http://in-memory/version").catch((error) => console.log(error.message)); // fetch failed
  * server.close();
  * ```
+ *
+ * @category Testing
  */
 export function refuseConnection(): Interceptor {
   return (request) => Promise.reject(connectionRefused(request.url));
@@ -109,6 +117,8 @@ export function refuseConnection(): Interceptor {
  * console.log((await answer).status); // 200
  * server.close();
  * ```
+ *
+ * @category Testing
  */
 export function delayRequest(delayMs: number): Interceptor {
   return async (request, next, { signal, clock }) => {
@@ -126,6 +136,8 @@ export function delayRequest(delayMs: number): Interceptor {
  * const options: CutBodyOptions = { how: "reset" };
  * const broken = cutBody(100, options);
  * ```
+ *
+ * @category Testing
  */
 export interface CutBodyOptions {
   /** `end`: the body ends as if it were complete, the default. `reset`: it breaks with an error. */
@@ -144,6 +156,8 @@ export interface CutBodyOptions {
  * console.log((await response.text()).length); // 10
  * server.close();
  * ```
+ *
+ * @category Testing
  */
 export function cutBody(afterBytes: number, options: CutBodyOptions = {}): Interceptor {
   const { how = "end" } = options;
@@ -170,6 +184,8 @@ export function cutBody(afterBytes: number, options: CutBodyOptions = {}): Inter
  * server.intercept(stallBody(0), { match: (request) => request.isWatch }); // watches without any event
  * server.close();
  * ```
+ *
+ * @category Testing
  */
 export function stallBody(afterBytes: number): Interceptor {
   return rewriteBody(() => {
@@ -196,6 +212,8 @@ export function stallBody(afterBytes: number): Interceptor {
  * console.log(value!.byteLength); // 1
  * server.close();
  * ```
+ *
+ * @category Testing
  */
 export function splitBody(sizes: readonly number[]): Interceptor {
   if (sizes.length === 0 || sizes.some((size) => !(size >= 1))) {

@@ -75,6 +75,8 @@ import { WatchHub } from "./watch_hub.ts";
  * const server = new InMemoryApiServer();
  * Deno.serve({ port: 8001 }, server.fetch); // kubectl --server http://127.0.0.1:8001 get pods
  * ```
+ *
+ * @category Testing
  */
 export class InMemoryApiServer {
   /** Answers a request. Rejects when the request is aborted, or the server is closed. */

@@ -17,6 +17,8 @@ import type { InitialEventsPolicy } from "./watch_hub.ts";
  * const server = new InMemoryApiServer(options);
  * server.close();
  * ```
+ *
+ * @category Testing
  */
 export interface InMemoryApiServerOptions {
   /** Resources besides the built-in ones; created CustomResourceDefinitions add more. */
@@ -62,6 +64,8 @@ export interface InMemoryApiServerOptions {
  * import type { InMemoryListOptions } from "@listwatch/cache/testing";
  * const options: InMemoryListOptions = { namespace: "shop", labelSelector: "app=web" };
  * ```
+ *
+ * @category Testing
  */
 export interface InMemoryListOptions {
   /** Only this namespace; all by default. */
@@ -81,6 +85,8 @@ export interface InMemoryListOptions {
  * const pods: InMemoryList<KubernetesObject> = server.list("v1/pods");
  * console.log(pods.resourceVersion, pods.items.length); // 1 0
  * ```
+ *
+ * @category Testing
  */
 export interface InMemoryList<T> {
   readonly resourceVersion: string;
@@ -98,6 +104,8 @@ export interface InMemoryList<T> {
  * const fetch: ServerFetch = server.fetch;
  * console.log((await fetch("http://in-memory/healthz")).status); // 200
  * ```
+ *
+ * @category Testing
  */
 export interface ServerFetch {
   (request: Request, info?: unknown): Promise<Response>;

@@ -18,6 +18,8 @@ import type { Clock } from "../util/clock.ts";
  * using server = new InMemoryApiServer();
  * server.intercept(stamp);
  * ```
+ *
+ * @category Testing
  */
 export interface InterceptorContext {
   /** Aborted when the client aborts the request, or the server is closed. */
@@ -45,6 +47,8 @@ export interface InterceptorContext {
  * console.log(logged); // [ "GET 200" ]
  * server.close();
  * ```
+ *
+ * @category Testing
  */
 export type Interceptor = (
   request: Request,
@@ -63,6 +67,8 @@ export type Interceptor = (
  * const [request]: readonly RecordedRequest[] = server.requests;
  * console.log(request.method, request.path, request.query.limit); // GET /api/v1/pods 5
  * ```
+ *
+ * @category Testing
  */
 export interface RecordedRequest {
   readonly method: string;
@@ -87,6 +93,8 @@ export interface RecordedRequest {
  * using server = new InMemoryApiServer();
  * server.intercept(hang(), firstWatch);
  * ```
+ *
+ * @category Testing
  */
 export interface InterceptOptions {
   /** Only requests for which this is true; all by default. */

@@ -25,6 +25,8 @@ import { formatResource, type GroupVersionResource, parseResource } from "../met
  * server.create("example.com/v1/widgets", { metadata: { name: "w-1", namespace: "shop" }, spec: { color: "red" } });
  * server.close();
  * ```
+ *
+ * @category Testing
  */
 export interface CustomResource extends ApiResource {
   /** Whether `status` can be written through its own path only; `true` by default. */

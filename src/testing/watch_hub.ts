@@ -25,6 +25,8 @@ import { type ObjectReader, select, type Selection } from "./object_reader.ts";
  * const initialEvents: InitialEventsPolicy = "ignore"; // as a server of Kubernetes 1.26 does
  * using server = new InMemoryApiServer({ initialEvents });
  * ```
+ *
+ * @category Testing
  */
 export type InitialEventsPolicy = "serve" | "refuse" | "ignore";
 

@@ -16,6 +16,8 @@ import { requireNumbers } from "./require_number.ts";
  * import type { BackoffParameters } from "@listwatch/cache/reflector";
  * const parameters: BackoffParameters = { durationMs: 100, factor: 2, capMs: 5_000, jitter: 0.5 };
  * ```
+ *
+ * @category Tools
  */
 export interface BackoffParameters {
   /** The first delay, in milliseconds, before jitter. */
@@ -38,6 +40,8 @@ export interface BackoffParameters {
  * import type { Random } from "@listwatch/cache/reflector";
  * const noJitter: Random = () => 0;
  * ```
+ *
+ * @category Tools
  */
 export type Random = () => number;
 
@@ -55,6 +59,8 @@ const LONGEST_MS = Number.MAX_SAFE_INTEGER;
  * const backoff = new Backoff({ durationMs: 100, factor: 2, capMs: 300 }, { random: Math.random });
  * console.log(backoff.step(), backoff.step(), backoff.step(), backoff.step()); // 100 200 300 300
  * ```
+ *
+ * @category Tools
  */
 export class Backoff {
   readonly #parameters: Required<BackoffParameters>;
@@ -104,6 +110,8 @@ export class Backoff {
  * import { type BackoffManagerOptions, realClock } from "@listwatch/cache/reflector";
  * const options: BackoffManagerOptions = { clock: realClock, random: Math.random, resetMs: 120_000, resetAfter: "quiet" };
  * ```
+ *
+ * @category Tools
  */
 export interface BackoffManagerOptions {
   /** Measures the time until the reset. */
@@ -135,6 +143,8 @@ export interface BackoffManagerOptions {
  * await clock.advance(60_001);
  * console.log(manager.nextDelayMs()); // 100
  * ```
+ *
+ * @category Tools
  */
 export class BackoffManager {
   readonly #backoff: Backoff;
@@ -183,6 +193,8 @@ export class BackoffManager {
  * const backoff = { durationMs: 100, factor: 2, capMs: 5_000, jitter: 1 };
  * const options: ReflectorBackoffOptions = { clock: realClock, random: Math.random, backoff };
  * ```
+ *
+ * @category Tools
  */
 export interface ReflectorBackoffOptions {
   /** Measures the time until the reset. */
@@ -215,6 +227,8 @@ const REFLECTOR_RESET_MS = 120_000;
  * const backoff = newReflectorBackoff({ clock: realClock, random: () => 0.5 });
  * console.log(backoff.nextDelayMs(), backoff.nextDelayMs()); // 1200 2400
  * ```
+ *
+ * @category Tools
  */
 export function newReflectorBackoff(options: ReflectorBackoffOptions): BackoffManager {
   const { clock, random, backoff = REFLECTOR_BACKOFF, resetMs = REFLECTOR_RESET_MS } = options;

@@ -15,6 +15,8 @@ import { requireNumbers } from "./require_number.ts";
  * import { type KeyedBackoffOptions, realClock } from "@listwatch/cache/reflector";
  * const options: KeyedBackoffOptions = { initialMs: 100, maxMs: 10_000, clock: realClock };
  * ```
+ *
+ * @category Tools
  */
 export interface KeyedBackoffOptions {
   /** The delay after the first failure, in milliseconds. */
@@ -55,6 +57,8 @@ interface Entry {
  * backoff.next("web-1", nowMs);
  * console.log(backoff.get("web-1"), backoff.get("web-2")); // 200 0
  * ```
+ *
+ * @category Tools
  */
 export class KeyedBackoff {
   readonly #options: KeyedBackoffOptions;

@@ -12,6 +12,8 @@
  * const timer: TimerHandle = realClock.setTimeout(() => {}, 1_000);
  * realClock.clearTimeout(timer);
  * ```
+ *
+ * @category Tools
  */
 export type TimerHandle = unknown;
 
@@ -29,6 +31,8 @@ export type TimerHandle = unknown;
  * const timer = realClock.setTimeout(() => {}, 1_000);
  * realClock.clearTimeout(timer);
  * ```
+ *
+ * @category Tools
  */
 export interface Clock {
   /** The wall clock: milliseconds since the Unix epoch. For timestamps. */
@@ -55,6 +59,8 @@ const MAX_TIMER_MS = 2 ** 31 - 1;
  * import { realClock } from "@listwatch/cache/reflector";
  * console.log(new Date(realClock.now()).toISOString());
  * ```
+ *
+ * @category Tools
  */
 export const realClock: Clock = {
   now: () => Date.now(),
@@ -94,6 +100,8 @@ interface FakeTimer {
  * await clock.advance(1);
  * console.log(rang, clock.pendingTimers); // true 0
  * ```
+ *
+ * @category Testing
  */
 export class FakeClock implements Clock {
   /** The monotonic time, by which timers fire. */

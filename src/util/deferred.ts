@@ -80,6 +80,8 @@ export class Wakeup {
  * const synced: SyncedMethod = new SharedIndexInformer(pods).synced;
  * await synced(AbortSignal.timeout(100)).catch((error) => console.log(error.name)); // CacheSyncError
  * ```
+ *
+ * @category Tools
  */
 export interface SyncedMethod {
   /** Resolves when it has synced; rejects when the signal is aborted first. */

@@ -13,6 +13,8 @@
  * const options: CacheErrorOptions = { cause: new Error("disk full") };
  * console.log(new CacheError("NotSaved", "Cannot save", options).cause); // Error: disk full
  * ```
+ *
+ * @category Objects and errors
  */
 export interface CacheErrorOptions {
   /** The error that caused this one. */
@@ -32,6 +34,8 @@ export interface CacheErrorOptions {
  *   if (error instanceof CacheError) console.log(error.code); // NoMeta
  * }
  * ```
+ *
+ * @category Objects and errors
  */
 export class CacheError extends Error {
   /** The kind of error; stable across releases, unlike the message. */

@@ -15,6 +15,8 @@ import { visibleText } from "./visible_text.ts";
  * const fields: LogFields = { reflector: "pods", attempt: 3 };
  * consoleLogger.warn("the list failed", fields);
  * ```
+ *
+ * @category Tools
  */
 export type LogFields = Readonly<Record<string, unknown>>;
 
@@ -31,6 +33,8 @@ export type LogFields = Readonly<Record<string, unknown>>;
  *   error: (message, fields) => console.error(JSON.stringify({ message, ...fields })),
  * };
  * ```
+ *
+ * @category Tools
  */
 export interface Logger {
   /** Details for debugging. */
@@ -61,6 +65,8 @@ const LONGEST_MESSAGE = 8 * 1024;
  * import { consoleLogger } from "@listwatch/cache";
  * consoleLogger.warn("watch closed early", { resource: "pods" });
  * ```
+ *
+ * @category Tools
  */
 export const consoleLogger: Logger = {
   debug: () => {},
@@ -77,5 +83,7 @@ export const consoleLogger: Logger = {
  * import { silentLogger } from "@listwatch/cache";
  * silentLogger.error("dropped");
  * ```
+ *
+ * @category Tools
  */
 export const silentLogger: Logger = { debug: () => {}, info: () => {}, warn: () => {}, error: () => {} };

@@ -13,6 +13,8 @@
  *   return `${name}{${Object.entries(labels).map(([label, value]) => `${label}="${value}"`).join(",")}}`;
  * }
  * ```
+ *
+ * @category Tools
  */
 export type MetricLabels = Readonly<Record<string, string>>;
 
@@ -57,6 +59,8 @@ export type MetricLabels = Readonly<Record<string, string>>;
  *   observe: (name, value, labels) => console.log(name, labels, value),
  * };
  * ```
+ *
+ * @category Tools
  */
 export interface Metrics {
   /** Adds to a counter. */

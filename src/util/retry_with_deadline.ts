@@ -20,6 +20,8 @@ import { requireNumbers } from "./require_number.ts";
  *   clock: realClock,
  * };
  * ```
+ *
+ * @category Tools
  */
 export interface RetryWithDeadlineOptions {
   /** How long after the first error of a series to retry, in milliseconds; 0 or less = never. */
@@ -48,6 +50,8 @@ export interface RetryWithDeadlineOptions {
  * await clock.advance(1_001);
  * console.log(retry.shouldRetry()); // false
  * ```
+ *
+ * @category Tools
  */
 export class RetryWithDeadline {
   readonly #options: RetryWithDeadlineOptions;

@@ -24,6 +24,8 @@ import { newNetworkError } from "./network_failure.ts";
  * const validate: ValidateFrame<KubernetesObject> = newEventValidator<KubernetesObject>();
  * console.log(validate({ type: "ADDED", object: { metadata: { name: "" } } }).type); // INVALID
  * ```
+ *
+ * @category Decoding
  */
 export type ValidateFrame<T> = (frame: unknown) => WatchItem<T>;
 
@@ -36,6 +38,8 @@ export type ValidateFrame<T> = (frame: unknown) => WatchItem<T>;
  * import { type DecodeWatchOptions, newEventValidator } from "@listwatch/cache/client";
  * const options: DecodeWatchOptions<KubernetesObject> = { validate: newEventValidator(), subject: '"pods"' };
  * ```
+ *
+ * @category Decoding
  */
 export interface DecodeWatchOptions<T> {
   /** Judges each frame. */
@@ -60,6 +64,8 @@ export interface DecodeWatchOptions<T> {
  * import { DEFAULT_MAX_FRAME_BYTES } from "@listwatch/cache/client";
  * console.log(DEFAULT_MAX_FRAME_BYTES); // 16777216
  * ```
+ *
+ * @category Decoding
  */
 export const DEFAULT_MAX_FRAME_BYTES: number = 16 * 1024 * 1024;
 
@@ -89,6 +95,8 @@ export const DEFAULT_MAX_FRAME_BYTES: number = 16 * 1024 * 1024;
  *
  * @throws {TypeError} Somebody else reads the body already.
  * @throws {RangeError} `maxFrameBytes` is no positive number.
+ *
+ * @category Decoding
  */
 export function decodeWatch<T>(
   body: ReadableStream<Uint8Array>,

@@ -22,6 +22,8 @@ import type { Advice } from "../util/advice.ts";
  * const typo: FieldPath<Pod, "spec.node"> = "spec.node";
  * console.log(path, typo);
  * ```
+ *
+ * @category Decoding
  */
 export type FieldPath<T, Path extends string> = PathBelow<T, Path, "">;
 
@@ -36,6 +38,8 @@ export type FieldPath<T, Path extends string> = PathBelow<T, Path, "">;
  * const paths: FieldPaths<Pod, ["spec.nodeName", "metadata.labels"]> = ["spec.nodeName", "metadata.labels"];
  * console.log(paths.length); // 2
  * ```
+ *
+ * @category Decoding
  */
 export type FieldPaths<T, Paths extends readonly string[]> = {
   readonly [I in keyof Paths]: FieldPath<T, Paths[I]>;

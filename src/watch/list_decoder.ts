@@ -23,6 +23,8 @@ import type { Projection } from "./projection.ts";
  * import type { ListEnvelope } from "@listwatch/cache/client";
  * const envelope: ListEnvelope = { apiVersion: "v1", kind: "PodList", metadata: { resourceVersion: "42" } };
  * ```
+ *
+ * @category Decoding
  */
 export interface ListEnvelope {
   readonly apiVersion?: string;
@@ -42,6 +44,8 @@ export interface ListEnvelope {
  *   validateItem: (item, index) => validate(item, `items[${index}]`),
  * };
  * ```
+ *
+ * @category Decoding
  */
 export interface DecodeListOptions {
   /**
@@ -95,6 +99,8 @@ export interface DecodeListOptions {
  * @throws {DecodeError} The body is no JSON, or no list, or it or one of its items is longer than it may be.
  * @throws {NetworkError} The connection broke before the body's end.
  * @throws {RangeError} `maxItemBytes` or `maxListBytes` is no number of 1 or more.
+ *
+ * @category Decoding
  */
 export async function decodeList<T>(
   body: ReadableStream<Uint8Array>,

@@ -17,6 +17,8 @@
  * // @ts-expect-error -- it is not there
  * pod.spec?.volumes;
  * ```
+ *
+ * @category Decoding
  */
 export type Dropped<T, Path extends string> = [Path] extends [never] ? T : string extends Path ? T : {
   [K in keyof T as K extends Path ? never : K]: Elsewhere<T[K], Below<K, Path>, "drop">;
@@ -35,6 +37,8 @@ export type Dropped<T, Path extends string> = [Path] extends [never] ? T : strin
  * // @ts-expect-error -- it is not there
  * pod.spec?.volumes;
  * ```
+ *
+ * @category Decoding
  */
 export type Kept<T, Path extends string> = string extends Path ? T
   : KeptFields<T, Path | "apiVersion" | "kind" | "metadata">;
@@ -76,6 +80,8 @@ type Beginning<Path extends string> = Path extends `${infer Head}.${string}`
  * type Pod = KubernetesObject & { spec?: { nodeName?: string; volumes?: unknown[] } };
  * const pod: Projected<Pod, undefined, ["spec.volumes"]> = { spec: { nodeName: "node-1" } };
  * ```
+ *
+ * @category Decoding
  */
 export type Projected<T, Keep extends readonly string[] | undefined, Drop extends readonly string[]> =
   Dropped<

@@ -35,6 +35,8 @@ const SCALAR = /^(?:true|false|null|-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][-+]?\d+)?)
  * import type { ProjectionOptions } from "@listwatch/cache/client";
  * const options: ProjectionOptions = { keep: ["spec.nodeName", "status.phase"], drop: ["metadata.managedFields"] };
  * ```
+ *
+ * @category Decoding
  */
 export interface ProjectionOptions {
   /** The only fields that are kept, besides `apiVersion`, `kind` and `metadata`; everything by default. */
@@ -54,6 +56,8 @@ export interface ProjectionOptions {
  * const text = '{"metadata":{"name":"web-1","managedFields":[]}}';
  * console.log(projection.parse(text, 0, text.length)); // { metadata: { name: "web-1" } }
  * ```
+ *
+ * @category Decoding
  */
 export class Projection {
   readonly #root: Branch;

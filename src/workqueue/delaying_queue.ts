@@ -26,6 +26,8 @@ interface Waiting<T> {
  * queue.addAfter("shop/web-1", 20);
  * console.log(await queue.get()); // after 20 ms
  * ```
+ *
+ * @category Work queues
  */
 export class DelayingQueue<T = string> extends WorkQueue<T> {
   readonly #waiting: KeyedHeap<unknown, Waiting<T>> = new KeyedHeap((a, b) => a.readyAtMs < b.readyAtMs);

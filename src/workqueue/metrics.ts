@@ -25,6 +25,8 @@ import { type Clock, monotonicNow, type TimerHandle } from "../util/clock.ts";
  *   retries: gauge,
  * };
  * ```
+ *
+ * @category Work queues
  */
 export interface QueueMetrics {
   /** Items that were added and not handed out since. */
@@ -64,6 +66,8 @@ export interface QueueMetrics {
  * const queue = new WorkQueue<string>({ name: "pods", metricsProvider });
  * queue.shutDown(); // ends its timer
  * ```
+ *
+ * @category Work queues
  */
 export interface MetricsProvider {
   /** The metrics of the queue with this name. */

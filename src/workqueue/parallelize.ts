@@ -13,6 +13,8 @@ import { requireNumbers } from "../util/require_number.ts";
  * import type { ParallelizeOptions } from "@listwatch/cache/workqueue";
  * const options: ParallelizeOptions = { workers: 8, chunkSize: 10, signal: AbortSignal.timeout(60_000) };
  * ```
+ *
+ * @category Work queues
  */
 export interface ParallelizeOptions {
   /** How many pieces may be worked on at a time. */
@@ -40,6 +42,8 @@ export interface ParallelizeOptions {
  * const names = ["a", "b", "c"];
  * await parallelizeUntil(names.length, async (piece) => console.log(names[piece]), { workers: 2 });
  * ```
+ *
+ * @category Work queues
  */
 export async function parallelizeUntil(
   pieces: number,

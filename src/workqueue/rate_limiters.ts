@@ -17,6 +17,8 @@ import { identity } from "./work_queue.ts";
  * import type { RateLimiter } from "@listwatch/cache/workqueue";
  * const everySecond: RateLimiter<string> = { when: () => 1_000, forget: () => {}, numRequeues: () => 0 };
  * ```
+ *
+ * @category Work queues
  */
 export interface RateLimiter<T> {
   /** Counts a failure of `item`, and returns how many milliseconds it should wait. */
@@ -36,6 +38,8 @@ export interface RateLimiter<T> {
  * const byName: KeyOfOption<{ name: string }> = { keyOf: ({ name }) => name };
  * console.log(defaultItemBasedRateLimiter(byName).when({ name: "web-1" })); // 1
  * ```
+ *
+ * @category Work queues
  */
 export interface KeyOfOption<T> {
   /** What makes two items the same; by default the item itself, as in a `Map`: right for strings, not for objects. */
@@ -50,6 +54,8 @@ export interface KeyOfOption<T> {
  * import type { ExponentialFailureOptions } from "@listwatch/cache/workqueue";
  * const options: ExponentialFailureOptions<string> = { baseDelayMs: 5, maxDelayMs: 60_000 };
  * ```
+ *
+ * @category Work queues
  */
 export interface ExponentialFailureOptions<T> extends KeyOfOption<T> {
   /** The delay after an item's first failure. */
@@ -71,6 +77,8 @@ export interface ExponentialFailureOptions<T> extends KeyOfOption<T> {
  * const limiter = itemExponentialFailureRateLimiter<string>({ baseDelayMs: 1, maxDelayMs: 1_000 });
  * console.log(limiter.when("a"), limiter.when("a"), limiter.when("b")); // 1 2 1
  * ```
+ *
+ * @category Work queues
  */
 export function itemExponentialFailureRateLimiter<T = string>(
   options: ExponentialFailureOptions<T>,
@@ -92,6 +100,8 @@ export function itemExponentialFailureRateLimiter<T = string>(
  * import type { FastSlowOptions } from "@listwatch/cache/workqueue";
  * const options: FastSlowOptions<string> = { fastDelayMs: 5, slowDelayMs: 10_000, maxFastAttempts: 3 };
  * ```
+ *
+ * @category Work queues
  */
 export interface FastSlowOptions<T> extends KeyOfOption<T> {
   /** The delay after each of the first failures of an item. */
@@ -115,6 +125,8 @@ export interface FastSlowOptions<T> extends KeyOfOption<T> {
  * const limiter = itemFastSlowRateLimiter<string>({ fastDelayMs: 5, slowDelayMs: 1_000, maxFastAttempts: 2 });
  * console.log(limiter.when("a"), limiter.when("a"), limiter.when("a")); // 5 5 1000
  * ```
+ *
+ * @category Work queues
  */
 export function itemFastSlowRateLimiter<T = string>(options: FastSlowOptions<T>): RateLimiter<T> {
   const { fastDelayMs, slowDelayMs, maxFastAttempts, keyOf } = options;
@@ -130,6 +142,8 @@ export function itemFastSlowRateLimiter<T = string>(options: FastSlowOptions<T>)
  * import type { BucketOptions } from "@listwatch/cache/workqueue";
  * const options: BucketOptions = { qps: 10, burst: 100 };
  * ```
+ *
+ * @category Work queues
  */
 export interface BucketOptions {
   /** How many tokens come back per second; `Infinity` = no limit. */
@@ -154,6 +168,8 @@ export interface BucketOptions {
  * const limiter = bucketRateLimiter<string>({ qps: 10, burst: 2 });
  * console.log(limiter.when("a"), limiter.when("b")); // 0 0; the next would wait for 100 ms
  * ```
+ *
+ * @category Work queues
  */
 export function bucketRateLimiter<T = string>(options: BucketOptions): RateLimiter<T> {
   const { qps, burst, clock = realClock } = options;
@@ -191,6 +207,8 @@ export function bucketRateLimiter<T = string>(options: BucketOptions): RateLimit
  * ]);
  * console.log(limiter.when("a")); // 5
  * ```
+ *
+ * @category Work queues
  */
 export function maxOfRateLimiter<T = string>(limiters: readonly RateLimiter<T>[]): RateLimiter<T> {
   const largest = (of: (limiter: RateLimiter<T>) => number) =>
@@ -215,6 +233,8 @@ export function maxOfRateLimiter<T = string>(limiters: readonly RateLimiter<T>[]
  * const limiter = withMaxWaitRateLimiter(bucketRateLimiter<string>({ qps: 1, burst: 1 }), 500);
  * console.log(limiter.when("a"), limiter.when("b")); // 0 500
  * ```
+ *
+ * @category Work queues
  */
 export function withMaxWaitRateLimiter<T = string>(
   limiter: RateLimiter<T>,
@@ -236,6 +256,8 @@ export function withMaxWaitRateLimiter<T = string>(
  * import type { ControllerRateLimiterOptions } from "@listwatch/cache/workqueue";
  * const options: ControllerRateLimiterOptions<{ name: string }> = { keyOf: ({ name }) => name };
  * ```
+ *
+ * @category Work queues
  */
 export interface ControllerRateLimiterOptions<T> extends KeyOfOption<T> {
   /** Where time comes from; the system's clock by default. */
@@ -253,6 +275,8 @@ export interface ControllerRateLimiterOptions<T> extends KeyOfOption<T> {
  * import { defaultControllerRateLimiter, RateLimitingQueue } from "@listwatch/cache/workqueue";
  * const queue = new RateLimitingQueue<string>(defaultControllerRateLimiter());
  * ```
+ *
+ * @category Work queues
  */
 export function defaultControllerRateLimiter<T = string>(
   options: ControllerRateLimiterOptions<T> = {},
@@ -274,6 +298,8 @@ export function defaultControllerRateLimiter<T = string>(
  * import { defaultItemBasedRateLimiter, RateLimitingQueue } from "@listwatch/cache/workqueue";
  * const queue = new RateLimitingQueue<string>(defaultItemBasedRateLimiter());
  * ```
+ *
+ * @category Work queues
  */
 export function defaultItemBasedRateLimiter<T = string>(options: KeyOfOption<T> = {}): RateLimiter<T> {
   return itemExponentialFailureRateLimiter({ baseDelayMs: 1, maxDelayMs: 1_000_000, keyOf: options.keyOf });

@@ -26,6 +26,8 @@ import type { WorkQueueOptions } from "./work_queue.ts";
  *   queue.done(item);
  * }
  * ```
+ *
+ * @category Work queues
  */
 export class RateLimitingQueue<T = string> extends DelayingQueue<T> {
   readonly #rateLimiter: RateLimiter<T>;

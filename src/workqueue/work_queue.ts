@@ -33,6 +33,8 @@ import { type MetricsProvider, QueueMonitor } from "./metrics.ts";
  * }
  * const queue = new WorkQueue<string>({ order: new LastInFirstOut() });
  * ```
+ *
+ * @category Work queues
  */
 export interface QueueOrder<T> {
   /** How many items are in it. */
@@ -56,6 +58,8 @@ export interface QueueOrder<T> {
  * const result: GetResult<string> = await queue.get();
  * if (result.shutdown) console.log("no more work");
  * ```
+ *
+ * @category Work queues
  */
 export type GetResult<T> =
   | { readonly shutdown: false; readonly item: T }
@@ -74,6 +78,8 @@ export type GetResult<T> =
  * const options: WorkQueueOptions<Request> = { keyOf: ({ namespace, name }) => `${namespace}/${name}` };
  * const queue = new WorkQueue<Request>(options);
  * ```
+ *
+ * @category Work queues
  */
 export interface WorkQueueOptions<T> {
   /** What makes two items the same; by default the item itself, as in a `Set`: right for strings, not for objects. */
@@ -111,6 +117,8 @@ export interface WorkQueueOptions<T> {
  *   queue.done(next.item);
  * }
  * ```
+ *
+ * @category Work queues
  */
 export class WorkQueue<T = string> {
   readonly #keyOf: (item: T) => unknown;

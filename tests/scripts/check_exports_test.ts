@@ -1,16 +1,19 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { join } from "node:path";
-import { checkExports } from "../../scripts/check_exports.ts";
+import { checkExports, MAX_FRONT_DOOR_NAMES } from "../../scripts/check_exports.ts";
 
 const DOC = "/**\n * What it is.\n *\n * @module\n */\n";
-const NAME = "\n/**\n * Adds one.\n *\n * @example\n * ```ts\n * addOne(1);\n * ```\n */\n" +
+const NAME =
+  "\n/**\n * Adds one.\n *\n * @example\n * ```ts\n * addOne(1);\n * ```\n *\n * @category Tools\n */\n" +
   "export function addOne(x: number): number {\n  return x + 1;\n}\n";
 
-async function violationsOf(source: string | undefined): Promise<string[]> {
+async function violationsOf(source: string | undefined, second?: string): Promise<string[]> {
   const root = await Deno.makeTempDir({ prefix: "listwatch-exports-" });
   try {
-    await Deno.writeTextFile(join(root, "deno.json"), JSON.stringify({ exports: { ".": "./mod.ts" } }));
+    const exports = { ".": "./mod.ts", ...(second !== undefined && { "./second": "./second.ts" }) };
+    await Deno.writeTextFile(join(root, "deno.json"), JSON.stringify({ exports }));
+    if (second !== undefined) await Deno.writeTextFile(join(root, "second.ts"), second);
     if (source !== undefined) await Deno.writeTextFile(join(root, "mod.ts"), source);
     const { violations } = await checkExports(root);
     return violations.map(({ path, line, rule, message }) => `${path}:${line} ${rule} ${message}`);
@@ -23,28 +26,52 @@ describe("checkExports", () => {
   it("accepts a documented entry without effects", async () => {
     assert.deepEqual(
       await violationsOf(
-        `${DOC}${NAME}\n/** A shape. */\nexport interface Shape {\n  /** Its area. */\n  area(): number;\n}\n` +
+        `${DOC}${NAME}\n/**\n * A shape.\n * @category Tools\n */\nexport interface Shape {\n  /** Its area. */\n  area(): number;\n}\n` +
           "const started = new Date(0);\nconst table = new Map([[1, started]]);\n" +
-          "/**\n * Round.\n *\n * @example\n * ```ts\n * new Circle();\n * ```\n */\n" +
+          "/**\n * Round.\n *\n * @example\n * ```ts\n * new Circle();\n * ```\n *\n * @category Tools\n */\n" +
           "export class Circle implements Shape {\n  area(): number {\n    return table.size;\n  }\n}\n",
       ),
       [],
     );
   });
 
+  it("refuses a name that two entries export", async () => {
+    assert.deepEqual(await violationsOf(`${DOC}${NAME}`, `${DOC}export { addOne } from "./mod.ts";\n`), [
+      "second.ts:1 twice addOne is exported by . too",
+    ]);
+  });
+
   const refused: [what: string, source: string | undefined, expected: RegExp][] = [
     ["a missing file", undefined, /^deno\.json:1 missing \.: there is no mod\.ts$/],
     ["an entry without a module doc", NAME, /^mod\.ts:1 module-doc /],
-    ["a name without a doc", `${DOC}${NAME}export type A = 1;\n`, /^mod\.ts:18 doc A has no doc comment$/],
+    ["a name without a doc", `${DOC}${NAME}export type A = 1;\n`, /^mod\.ts:20 doc A has no doc comment$/],
     [
       "a function without an example",
-      `${DOC}/** Two. */\nexport function two(): number {\n  return 2;\n}\n`,
-      /^mod\.ts:7 example two has no @example$/,
+      `${DOC}/**\n * Two.\n * @category Tools\n */\nexport function two(): number {\n  return 2;\n}\n`,
+      /^mod\.ts:10 example two has no @example$/,
     ],
     [
       "an interface method without a doc",
-      `${DOC}/** A shape. */\nexport interface Shape {\n  area(): number;\n}\n`,
-      /^mod\.ts:8 doc Shape\.area has no doc comment$/,
+      `${DOC}/**\n * A shape.\n * @category Tools\n */\nexport interface Shape {\n  area(): number;\n}\n`,
+      /^mod\.ts:11 doc Shape\.area has no doc comment$/,
+    ],
+    [
+      "a name without a category",
+      `${DOC}/** A shape. */\nexport interface Shape {\n  area: number;\n}\n`,
+      /^mod\.ts:7 category Shape has no @category$/,
+    ],
+    [
+      "a category that no other name has",
+      `${DOC}/**\n * A shape.\n * @category Shapes\n */\nexport type Shape = 1;\n`,
+      /^mod\.ts:10 category Shape has the category "Shapes"; there are Cluster;/,
+    ],
+    [
+      "more names at the front door than it may have",
+      DOC + Array.from(
+        { length: MAX_FRONT_DOOR_NAMES + 1 },
+        (_, at) => `/**\n * One of many.\n * @category Tools\n */\nexport type T${at} = ${at};\n`,
+      ).join(""),
+      /^mod\.ts:1 front-door exports 69 names, more than 68/,
     ],
     ["a timer", `${DOC}setTimeout(() => {}, 60_000);\n`, /^mod\.ts:1 side-effect calls setTimeout \(/],
     ["a look at the clock", `${DOC}export {};\nvoid Date.now();\n`, /side-effect calls Date\.now \(/],
