@@ -7,7 +7,7 @@
  * @module
  */
 
-import * as z from "zod/mini";
+import * as z from "zod/v4/core";
 import type { BookmarkObject } from "../meta/watch_event.ts";
 import type { KubernetesObject, ListMeta } from "../meta/object.ts";
 import type { Status } from "../meta/status.ts";
@@ -45,18 +45,18 @@ export function objectSchema(): Schema<KubernetesObject> {
 export function bookmarkSchema(): Schema<BookmarkObject> {
   return built.bookmark ??= object({
     ...typeMeta(),
-    metadata: object({ resourceVersion: nonEmptyText(), annotations: z.optional(texts()) }),
+    metadata: object({ resourceVersion: nonEmptyText(), annotations: optional(texts()) }),
   });
 }
 
 /** What an ERROR event carries, and the body of a refusal. */
 export function statusSchema(): Schema<Status> {
   return built.status ??= object({
-    status: z.optional(text()),
-    message: z.optional(text()),
-    reason: z.optional(text()),
-    code: z.optional(number()),
-    details: z.optional(statusDetails()),
+    status: optional(text()),
+    message: optional(text()),
+    reason: optional(text()),
+    code: optional(number()),
+    details: optional(statusDetails()),
   });
 }
 
@@ -82,40 +82,61 @@ const built: {
 const objectMeta = () =>
   object({
     name: nonEmptyText(),
-    namespace: z.optional(text()),
-    uid: z.optional(text()),
-    resourceVersion: z.optional(text()),
-    creationTimestamp: z.optional(z.nullable(text())),
-    deletionTimestamp: z.optional(z.nullable(text())),
-    labels: z.optional(texts()),
-    annotations: z.optional(texts()),
+    namespace: optional(text()),
+    uid: optional(text()),
+    resourceVersion: optional(text()),
+    creationTimestamp: optional(nullable(text())),
+    deletionTimestamp: optional(nullable(text())),
+    labels: optional(texts()),
+    annotations: optional(texts()),
   });
 
 const listMeta = () =>
   object({
-    resourceVersion: z.optional(text()),
-    continue: z.optional(text()),
-    remainingItemCount: z.optional(number()),
+    resourceVersion: optional(text()),
+    continue: optional(text()),
+    remainingItemCount: optional(number()),
   });
 
 const statusDetails = () =>
   object({
-    name: z.optional(text()),
-    group: z.optional(text()),
-    kind: z.optional(text()),
-    uid: z.optional(text()),
-    causes: z.optional(z.array(statusCause(), "must be an array")),
-    retryAfterSeconds: z.optional(number()),
+    name: optional(text()),
+    group: optional(text()),
+    kind: optional(text()),
+    uid: optional(text()),
+    causes: optional(array(statusCause())),
+    retryAfterSeconds: optional(number()),
   });
 
 const statusCause = () =>
-  object({ reason: z.optional(text()), message: z.optional(text()), field: z.optional(text()) });
+  object({ reason: optional(text()), message: optional(text()), field: optional(text()) });
 
-const typeMeta = () => ({ apiVersion: z.optional(text()), kind: z.optional(text()) });
+const typeMeta = () => ({ apiVersion: optional(text()), kind: optional(text()) });
 
-// The messages are given here, as zod/mini comes without any.
-const object = <S extends z.core.$ZodLooseShape>(shape: S) => z.looseObject(shape, "must be an object");
-const text = () => z.string("must be a string");
-const nonEmptyText = () => text().check(z.minLength(1, "must not be empty"));
-const texts = () => z.record(z.string(), text(), "must be an object");
-const number = () => z.number("must be a number");
+// Of zod's core, which has neither messages nor the locales of `zod/mini`: a program opens 70 modules less. Its
+// constructors are not generic.
+const object = <S extends z.$ZodLooseShape>(shape: S) =>
+  new z.$ZodObject({
+    type: "object",
+    shape,
+    catchall: new z.$ZodUnknown({ type: "unknown" }),
+    error: () => "must be an object",
+  }) as z.$ZodObject<S, z.$loose>;
+const text = (...checks: z.$ZodCheck<string>[]) =>
+  new z.$ZodString({ type: "string", checks, error: () => "must be a string" }) as z.$ZodString<string>;
+const nonEmptyText = () => text(z._minLength(1, "must not be empty"));
+const number = () =>
+  new z.$ZodNumber({ type: "number", error: () => "must be a number" }) as z.$ZodNumber<number>;
+const texts = () =>
+  new z.$ZodRecord({
+    type: "record",
+    keyType: text(),
+    valueType: text(),
+    error: () => "must be an object",
+  }) as z.$ZodRecord<z.$ZodString<string>, z.$ZodString<string>>;
+const array = <E extends z.$ZodType>(element: E) =>
+  new z.$ZodArray({ type: "array", element, error: () => "must be an array" }) as z.$ZodArray<E>;
+const optional = <T extends z.$ZodType>(innerType: T) =>
+  new z.$ZodOptional({ type: "optional", innerType }) as z.$ZodOptional<T>;
+const nullable = <T extends z.$ZodType>(innerType: T) =>
+  new z.$ZodNullable({ type: "nullable", innerType }) as z.$ZodNullable<T>;

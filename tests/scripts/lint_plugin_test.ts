@@ -28,7 +28,8 @@ describe("deno task ok lint", () => {
     ["no-runtime-global", "const v = globalThis.process;"],
     ["no-runtime-global", "const v = Buffer.from('a');"],
     ["no-console", "console.log(1);"],
-    ["zod-namespace", "import { z } from 'zod/mini';"],
+    ["zod-namespace", "import { z } from 'zod/v4/core';"],
+    ["zod-namespace", "import * as z from 'zod/mini';"],
     ["zod-namespace", "import * as z from 'zod';"],
     ["no-default-export", "export default 1;"],
     ["no-enum", "enum Phase { Listing }"],
@@ -63,7 +64,7 @@ describe("deno task ok lint", () => {
     "const shape = { setTimeout: 1, Deno: 2 };",
     "// Deno.version and setTimeout() in a comment\nconst text = 'Date.now()';",
     "const random = options.random ?? Math.random;",
-    "import * as z from 'zod/mini';",
+    "import * as z from 'zod/v4/core';",
     "export const phase: 'listing' | 'stopped' = 'listing';",
   ];
   for (const source of allowed) {
