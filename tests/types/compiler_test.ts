@@ -184,6 +184,31 @@ const PROGRAMS: readonly Program[] = [
     errors: [/Argument of type '"byNode"' is not assignable[^]*"byPhase"/],
   },
   {
+    title: "newInformer and MutationCache refuse index names that do not exist, and say what to do",
+    code: `import { MutationCache, newInformer } from "@listwatch/cache/informer";
+           const indexers = { byNode: (pod: Pod) => [pod.spec?.nodeName ?? ""] };
+           const [store] = newInformer({ listerWatcher: pods, handler: {}, indexers });
+           use(store.byIndex("byNode", "node-1"));
+           const [plain] = newInformer({ listerWatcher: pods, handler: {} });
+           plain.byIndex("byNode", "node-1");
+           const informer = new SharedIndexInformer(pods, { indexers });
+           const cache = new MutationCache(informer.indexer, { indexer: informer.indexer });
+           use(cache.byIndex("byNode", "node-1"));
+           new MutationCache<Pod>(informer.indexer).byIndex("byNode", "node-1");`,
+    errors: [/name an index in `indexers`/, /give `indexer` in the options, and no type arguments/],
+  },
+  {
+    title: "resource with a schema types away what `keep` removes, and refuses typos and an explicit <T>",
+    code: `import type { Schema } from "@listwatch/cache/client";
+           declare const schema: Schema<Pod>;
+           const kept = await cluster.resource("v1/pods", { schema, keep: ["spec.nodeName"] }).get("web-1");
+           use(kept.spec?.nodeName);
+           use(kept.spec?.volumes);
+           cluster.resource("v1/pods", { schema, keep: ["spec.node"] });
+           cluster.resource<Pod>("v1/pods", { schema, keep: ["spec.nodeName"] });`,
+    errors: [/Property 'volumes' does not exist/, /not assignable/, /not assignable/],
+  },
+  {
     title: "SharedIndexInformer refuses what the informer itself gives its reflector",
     code: `new SharedIndexInformer(pods, { reflector: { knownObjects: undefined } });
            new SharedIndexInformer(pods, { reflector: { intake: undefined } });
