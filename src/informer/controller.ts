@@ -1,5 +1,5 @@
 /**
- * A reflector on one end of a queue, and the one who works it off on the other.
+ * A reflector that fills a queue, and the loop that drains it.
  * @module
  */
 
@@ -40,7 +40,7 @@ import { InformerStateError } from "./errors.ts";
 export interface ControllerConfig<T> {
   /** Where objects come from. */
   readonly listerWatcher: ListerWatcher<T>;
-  /** What the reflector fills and `process` empties. */
+  /** The reflector fills it and `process` drains it. */
   readonly queue: Queue<T>;
   /**
    * Called with what is popped, in order, within the turn it is popped. What it throws is logged; the item is lost
@@ -49,11 +49,11 @@ export interface ControllerConfig<T> {
   readonly process: (deltas: Deltas<T>, isInInitialList: boolean) => void;
   /**
    * Takes the place of `process` for a list of many objects in an atomic `RealFIFO`, and for its resyncs, if given: the
-   * steps of a long piece of work, between which others get a turn.
+   * steps of long work, between which other tasks get a turn.
    */
   readonly processList?: (delta: ListDelta<T>, isInInitialList: boolean) => Steps;
   /**
-   * At most so many objects of a list, or other changes, are processed before others get a turn; 1,000 by default. It
+   * At most so many objects of a list, or other changes, are processed before other tasks get a turn; 1,000 by default. It
    * is less where they take longer than 4 ms.
    */
   readonly turnObjects?: number;
@@ -68,7 +68,7 @@ export interface ControllerConfig<T> {
 
 type ListDelta<T> = Extract<Delta<T>, { type: "ReplacedAll" | "SyncAll" }>;
 
-/** Processing gives way to timers and the network after so much. */
+/** After so much, timers and the network get a turn. */
 const PACE: Pace = { turnObjects: 1_000, turnMs: 4 };
 
 /** The pace at which so many objects are processed in a turn; the usual one by default. */
@@ -92,7 +92,7 @@ function newLoop<T>(
 }
 
 /**
- * Runs a reflector into a queue, and works the queue off.
+ * Runs a reflector into a queue, and drains the queue.
  *
  * Mirrors client-go's `Controller`.
  *
@@ -183,7 +183,7 @@ export class Controller<T> {
     return this.#reflector.failure();
   }
 
-  /** What the reflector is at. */
+  /** The reflector's status. */
   status(): ReflectorStatus {
     return this.#reflector.status();
   }
@@ -283,11 +283,11 @@ function hasAddIfNotPresent<T>(
  * @category Informers
  */
 export interface Running extends AsyncDisposable {
-  /** Resolves when nothing is left running, but for a call of a handler that is not waited for. */
+  /** Resolves when nothing is left running, except a handler's call that is not awaited. */
   readonly done: Promise<void>;
   /**
-   * Stops it, and resolves when nothing is left running. A handler may await it: its own call, which goes on, is not
-   * waited for then.
+   * Stops it, and resolves when nothing is left running. A handler may await it: its own call, which continues, is
+   * not awaited then.
    */
   stop(): Promise<void>;
 }

@@ -1,5 +1,5 @@
 /**
- * What informers throw.
+ * Errors that informers throw.
  * @module
  */
 
@@ -8,8 +8,8 @@ import type { FailedTry } from "../reflector/outage.ts";
 import { CacheError, errorMessage } from "../util/errors.ts";
 
 /**
- * An informer was asked for something that its state does not allow: to run twice, to take a handler after it stopped,
- * to change its transform after it started.
+ * An informer's state does not allow a call: to run twice, to add a handler after the stop, to change the transform
+ * after the start.
  *
  * @example
  * ```ts
@@ -35,7 +35,7 @@ export class InformerStateError extends CacheError {
 }
 
 /**
- * A `MutationCache` was asked by index, and was made without an indexer.
+ * A `MutationCache` without an indexer was queried by index.
  *
  * @example
  * ```ts
@@ -53,7 +53,7 @@ export class InformerStateError extends CacheError {
  * @category Objects and errors
  */
 export class NoIndexerError extends CacheError {
-  /** Makes the error; `indexName` is what was asked for. */
+  /** Makes the error; `indexName` is the index that was queried. */
   constructor(indexName: string) {
     super(
       "NoIndexer",
@@ -85,7 +85,7 @@ export interface CacheSyncErrorOptions {
 }
 
 /**
- * Not every cache has synced in the time it was given.
+ * Not every cache has synced in the given time.
  *
  * The message and the cause say why, where that is known: that the server refused the connection, or what it answered.
  * `isForbidden`, `isNotFound`, `isConnectionRefused` and the like look at the cause.
@@ -151,14 +151,14 @@ export class CacheSyncError extends CacheError {
 export class NotFreshError extends CacheError {
   /** The resourceVersion that was waited for. */
   readonly wanted: string;
-  /** The one that the store stood at. */
+  /** The one that the store had reached. */
   readonly reached: string;
 
   /** Makes the error; `cause` is the reason of the signal that ended the wait, or that the informer has stopped. */
   constructor(name: string, wanted: string, reached: string, cause: unknown) {
     super(
       "NotFresh",
-      `Cannot read ${name} at resource version ${wanted}: the store stands at ${reached || "none yet"}`,
+      `Cannot read ${name} at resource version ${wanted}: the store has reached ${reached || "none yet"}`,
       { cause },
     );
     this.wanted = wanted;

@@ -1,5 +1,5 @@
 /**
- * Those who want to know what changed.
+ * Handlers of changes.
  * @module
  */
 
@@ -7,7 +7,7 @@ import { deletionHandlingMetaNamespaceKey, type KeyFunc } from "../meta/keys.ts"
 import type { DeletedFinalStateUnknown, DeletedObject } from "../meta/tombstone.ts";
 
 /**
- * Told of every change, one at a time and in order; every method may be missing. A method that returns a promise is
+ * Receives every change, one at a time and in order; every method may be missing. A method that returns a promise is
  * awaited before the next call. One that throws, or rejects, is logged and has handled its notification.
  *
  * Objects are shared with the store and all other handlers: read-only.
@@ -34,9 +34,9 @@ export interface ResourceEventHandler<T> {
    * @param isInInitialList Whether it was there when the informer (or this handler) started.
    */
   onAdd?(object: T, isInInitialList: boolean): void | Promise<void>;
-  /** An object changed, was replaced by another of the same name, or is handed out again (a resync: both are one). */
+  /** An object changed, was replaced by another of the same name, or is sent again (by a resync; both states are the same). */
   onUpdate?(oldObject: T, newObject: T): void | Promise<void>;
-  /** An object is gone. */
+  /** An object was deleted. */
   onDelete?(deleted: DeletedObject<T>): void | Promise<void>;
 }
 
@@ -55,8 +55,8 @@ export type Notification<T> =
  * Passes on to a handler only what concerns the objects that a filter accepts: an object that begins to be accepted is
  * an add, one that ceases is a delete.
  *
- * A delete is passed on if the filter accepts the object's final state; where that is unknown, the filter is asked
- * about the tombstone.
+ * A delete is passed on if the filter accepts the object's final state; if that is unknown, the filter receives
+ * the tombstone.
  *
  * Mirrors client-go's `FilteringResourceEventHandler`.
  *
@@ -83,7 +83,7 @@ export class FilteringResourceEventHandler<T> implements ResourceEventHandler<T>
   readonly #keyFunc: KeyFunc;
 
   /**
-   * Makes a handler that asks `filter` before it calls `handler`.
+   * Makes a handler that calls `filter` before it calls `handler`.
    *
    * @param options `keyFunc` gives the key of an object that is no longer accepted; `deletionHandlingMetaNamespaceKey`
    * by default.

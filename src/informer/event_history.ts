@@ -34,7 +34,7 @@ export interface EventHistoryOptions<T> {
 }
 
 /**
- * Tells new events from those that a proxy sends again: events under an older resourceVersion than the store has
+ * Distinguishes new events from those that a proxy sends again: events under an older resourceVersion than the store has
  * reached. Versions ascend in a watch, also across objects; a version that is missing or no number is always new, and
  * so is one that several objects got from the same write. A list says what is there, whatever its version.
  *

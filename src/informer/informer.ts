@@ -67,7 +67,7 @@ export interface InformerOptions<T, I extends string = NoIndexNames> {
  * `SharedIndexInformer`.
  *
  * Mirrors client-go's `NewInformer` and `NewIndexerInformer`, over a `DeltaFIFO` as in its 1.24 generation. There a
- * handler that panics ends the program; here an error is logged, and the informer goes on.
+ * handler that panics ends the program; here an error is logged, and the informer continues.
  *
  * @returns The store, for reading only, and the controller, to be run.
  *

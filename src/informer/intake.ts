@@ -113,8 +113,8 @@ function isSameVersion(a: unknown, b: unknown): boolean {
 }
 
 /**
- * Freezes an object and everything in it, so that whoever changes it gets a `TypeError` where they do it. Returns the
- * same object. For development: `freezeObjects` of an informer runs it on everything it hands out.
+ * Freezes an object and everything in it, so that code which changes it gets a `TypeError` there. Returns the same
+ * object. For development: `freezeObjects` of an informer runs it on every object.
  *
  * Stands where client-go has its `MutationDetector`, which compares copies once a second and panics.
  *

@@ -150,7 +150,7 @@ export class ListApplication<T> {
     }
     for (const key of known) {
       if (!keys.has(key)) {
-        list.pushGone(new DeletedFinalStateUnknown(key, store.getByKey(key)));
+        list.pushDeleted(new DeletedFinalStateUnknown(key, store.getByKey(key)));
         history?.listed(key, undefined);
       }
       if (++step % stepObjects === 0) yield;
@@ -164,7 +164,7 @@ export class ListApplication<T> {
     accepted: ListNotifications<T>,
   ): Steps {
     const { keyFunc, stepObjects } = this.#options;
-    for (const deleted of list.gone) accepted.pushGone(deleted);
+    for (const deleted of list.deleted) accepted.pushDeleted(deleted);
     for (let i = 0; i < list.objects.length; i++) {
       const object = list.objects[i];
       const oldObject = list.oldObjects[i];
@@ -178,7 +178,7 @@ export class ListApplication<T> {
   *#collectChanges(list: ListNotifications<T>, changes: StoreChange<T>[]): Steps {
     const { keyFunc, stepObjects } = this.#options;
     let step = 0;
-    for (const { key, object } of list.gone) {
+    for (const { key, object } of list.deleted) {
       changes.push({ type: "deleted", key, object: object as T, oldObject: object });
       if (++step % stepObjects === 0) yield;
     }

@@ -1,5 +1,5 @@
 /**
- * What handlers are told of a list, in one piece.
+ * The notifications of a list, as one unit.
  *
  * A list of many objects is many notifications. Made one by one for every handler they would take a long turn, and more
  * memory than an unchanged list should; so what the list brought is kept once, and a mailbox makes each notification
@@ -31,20 +31,20 @@ export interface NotificationReceiver<T> {
 export interface ListNotificationsOptions {
   /** Whether the objects are those that a handler begins with. */
   readonly isInInitialList: boolean;
-  /** Whether nobody is told of a state that was stored already. */
+  /** Whether handlers receive no update for a state that was stored already. */
   readonly skipsUnchanged?: boolean;
 }
 
-/** One notification for each object that a list did not bring any more, then one for each that it brought. */
+/** One notification for each object that a list lacks, then one for each that it has. */
 export class ListNotifications<T> {
   readonly #options: ListNotificationsOptions;
-  readonly #gone: DeletedFinalStateUnknown<T>[] = [];
+  readonly #deleted: DeletedFinalStateUnknown<T>[] = [];
   readonly #objects: T[];
   readonly #oldObjects: (T | undefined)[] = [];
   #adds = 0;
-  /** Where the updates are that nobody is told of. */
+  /** The places of the updates that no handler receives. */
   readonly #skipped = new Places();
-  /** Where the others are that say nothing new, for those whose resync is due. */
+  /** The places of the other updates whose states are the same, for handlers whose resync is due. */
   readonly #syncs = new Places();
 
   /** Makes one without notifications, or with an add for each of these objects. */
@@ -64,9 +64,9 @@ export class ListNotifications<T> {
     return this.#oldObjects;
   }
 
-  /** What the store held and the list did not bring. */
-  get gone(): readonly DeletedFinalStateUnknown<T>[] {
-    return this.#gone;
+  /** What the store held and the list lacks. */
+  get deleted(): readonly DeletedFinalStateUnknown<T>[] {
+    return this.#deleted;
   }
 
   /** How many objects of an initial list there are in it. */
@@ -84,12 +84,12 @@ export class ListNotifications<T> {
     }
   }
 
-  /** Adds what it did not bring. */
-  pushGone(deleted: DeletedFinalStateUnknown<T>): void {
-    this.#gone.push(deleted);
+  /** Adds an object that the list lacks. */
+  pushDeleted(deleted: DeletedFinalStateUnknown<T>): void {
+    this.#deleted.push(deleted);
   }
 
-  /** The notifications one after the other; with updates that say nothing new, if `isSyncing`. */
+  /** The notifications one after the other; with the updates of unchanged objects, if `isSyncing`. */
   cursor(isSyncing: boolean): ListCursor<T> {
     const silent = isSyncing ? [this.#skipped] : [this.#skipped, this.#syncs];
     return new ListCursor(this, silent.filter(({ count }) => count > 0));
@@ -97,17 +97,17 @@ export class ListNotifications<T> {
 
   /** How many places there are, of notifications that are made or not. */
   get places(): number {
-    return this.#gone.length + this.#objects.length;
+    return this.#deleted.length + this.#objects.length;
   }
 
   /** The notification at a place. */
   at(place: number): Notification<T> {
-    if (place < this.#gone.length) {
-      const deleted = this.#gone[place];
+    if (place < this.#deleted.length) {
+      const deleted = this.#deleted[place];
       return { type: "delete", deleted, oldObject: deleted.object };
     }
-    const object = this.#objects[place - this.#gone.length];
-    const oldObject = this.#oldObjects[place - this.#gone.length];
+    const object = this.#objects[place - this.#deleted.length];
+    const oldObject = this.#oldObjects[place - this.#deleted.length];
     return oldObject === undefined
       ? { type: "add", object, isInInitialList: this.#options.isInInitialList }
       : { type: "update", oldObject, object };
@@ -140,7 +140,7 @@ class Places {
 /** A place in the notifications of a list. */
 export class ListCursor<T> {
   readonly #list: ListNotifications<T>;
-  /** What is stepped over, and the run of each that comes next. */
+  /** The places that are skipped, and the next run of each. */
   readonly #silent: readonly Places[];
   readonly #runs: number[];
   #next = 0;
@@ -173,19 +173,19 @@ export class ListCursor<T> {
   shift(): Notification<T> | undefined {
     if (this.#length === 0) return undefined;
     this.#length--;
-    if (this.#silent.length > 0) this.#stepOver();
+    if (this.#silent.length > 0) this.#skip();
     return this.#list.at(this.#next++);
   }
 
-  /** O(1) for each run of what is stepped over. */
-  #stepOver(): void {
-    const gone = this.#list.gone.length;
+  /** O(1) for each run of skipped places. */
+  #skip(): void {
+    const count = this.#list.deleted.length;
     for (let isMoved = true; isMoved;) {
       isMoved = false;
       for (let i = 0; i < this.#silent.length; i++) {
         const places = this.#silent[i];
-        if (places.begin(this.#runs[i]) !== this.#next - gone) continue;
-        this.#next = gone + places.end(this.#runs[i]++);
+        if (places.begin(this.#runs[i]) !== this.#next - count) continue;
+        this.#next = count + places.end(this.#runs[i]++);
         isMoved = true;
       }
     }

@@ -52,7 +52,7 @@ export interface NamespaceLister<T> {
 }
 
 /**
- * The objects of a store, read as an API is read; nothing is asked of a server. Objects are shared: read-only.
+ * The objects of a store, read as an API is read; no server is contacted. Objects are shared: read-only.
  *
  * Mirrors client-go's `GenericLister`.
  *
@@ -169,7 +169,7 @@ export function listAll<T>(store: Store<T>, selector?: LabelSelector): T[] {
  *
  * Mirrors client-go's `ListAllByNamespace`.
  *
- * @throws {NoMetaError} An object has no metadata, and it is asked for.
+ * @throws {NoMetaError} An object has no metadata, and the call needs it.
  *
  * @example
  * ```ts

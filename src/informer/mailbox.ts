@@ -1,5 +1,5 @@
 /**
- * What waits for a handler.
+ * The notifications that wait for a handler.
  *
  * How it works. As long as few notifications wait they are kept one by one, in order. When there are more than the
  * limit, they are merged: one entry for each object, at the place of its first notification, which holds what the
@@ -10,8 +10,8 @@
  *
  * What a list says is one entry of the queue, whose notifications are made when they are taken. It may pass the limit as
  * long as it is alone: it has each object once. Changes that come behind a list which was not taken yet are merged among
- * themselves, and each is merged into what the list says of its object when that is taken: nobody walks the list for
- * them. A list that comes while much waits is merged with that, one object after the other, in steps before it is pushed.
+ * themselves, and each is merged into what the list says of its object when that is taken: the list is not
+ * walked for them. A list that comes while much waits is merged with that, one object after the other, in steps before it is pushed.
  *
  * @module
  */
@@ -24,7 +24,7 @@ import { ListCursor } from "./list_notifications.ts";
 import { MergedNotifications } from "./merged_notifications.ts";
 
 /**
- * How many notifications may wait for a handler, and what becomes of more.
+ * How many notifications may wait for a handler, and what happens when more do.
  *
  * @example
  * ```ts
@@ -44,18 +44,18 @@ export interface MailboxOptions {
    *
    * - `coalesce`, the default: from then on those of one object are merged, so that at most one an object waits.
    * - `grow`: nothing, as in client-go. A handler that stalls takes memory without end.
-   * - `remove`: the handler is taken away, with an error in the log: for those who need every change or none.
+   * - `remove`: the handler is removed, with an error in the log: for handlers that need every change or none.
    */
   readonly onOverflow?: "coalesce" | "grow" | "remove";
 }
 
 const DEFAULT_LIMIT = 1_000;
 
-/** Who is told what a mailbox does. */
+/** Called when a mailbox merges or overflows. */
 export interface MailboxCallbacks {
-  /** An object of the initial list will not be delivered as one: it was merged, or is gone again. */
+  /** An object of the initial list will not be delivered as one: it was merged, or deleted again. */
   onInitialMerged(): void;
-  /** The limit was passed, and the handler is to be taken away. */
+  /** The limit was passed, and the handler is to be removed. */
   onRemove(): void;
 }
 
@@ -160,7 +160,7 @@ export class Mailbox<T> {
     this.resume();
   }
 
-  /** Lets notifications be taken out again; a list that was prepared and not pushed is forgotten. */
+  /** Lets notifications be taken out again; drops a list that was prepared and not pushed. */
   resume(): void {
     this.#prepared = undefined;
     this.#isPaused = false;
@@ -190,7 +190,7 @@ export class Mailbox<T> {
     return this.length + more > this.#limit;
   }
 
-  /** For a handler that wants every change; one list is too much for nobody. */
+  /** For a handler that needs every change; a single list is never too much. */
   #removeIfTooMuch(): void {
     if (this.#onOverflow !== "remove" || !this.#isTooLong(0)) return;
     if (this.#lists > 1 || this.#list.length - this.#lists > this.#limit) this.#callbacks.onRemove();

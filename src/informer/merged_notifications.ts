@@ -26,9 +26,9 @@ interface Merged<T> {
 export class MergedNotifications<T> {
   readonly #keyFunc: KeyFunc;
   readonly #entries = new Map<string, Merged<T>>();
-  // One iterator as long as there are entries: a new one would step over everything that was taken from the front.
+  // One iterator as long as there are entries: a new one would skip over everything that was taken from the front.
   #next: Iterator<[string, Merged<T>]> | undefined;
-  /** Told of an object of an initial list that will not be delivered as one. */
+  /** Called for an object of an initial list that will not be delivered as one. */
   onInitialMerged: () => void;
 
   constructor(keyFunc: KeyFunc, onInitialMerged: () => void) {
@@ -65,7 +65,7 @@ export class MergedNotifications<T> {
 
   /**
    * Takes out what is here of the object of a notification that comes before, and merges it into that; `undefined` if
-   * there is nothing to tell of both.
+   * both together change nothing.
    */
   mergedInto(earlier: Notification<T>): Notification<T> | undefined {
     const key = this.#keyOf(earlier);

@@ -46,7 +46,7 @@ export interface MutationCacheOptions<
    * watch will bring it) or be deleted since.
    *
    * - `true`: as client-go does it, where `getByKey` returns such an object once and forgets it; `byIndex` does not.
-   * - `"untilStored"`: as often as it is asked for, until the store has caught up or `ttlMs` are over.
+   * - `"untilStored"`: on every read, until the store has caught up or `ttlMs` are over.
    *
    * With {@linkcode MutationCache.handler} registered at the informer, a delete that it saw is known; of one that it
    * never saw, the object shows for up to `ttlMs`.
@@ -60,7 +60,7 @@ export interface MutationCacheOptions<
   readonly logger?: Logger;
 }
 
-/** An object that was written here, or the news that one is gone. */
+/** An object that was written here, or a mark that one was deleted. */
 interface Entry<T> {
   /** `undefined` once the object was deleted: what is left is a tombstone that keeps late news of it out. */
   readonly object: T | undefined;
@@ -80,7 +80,7 @@ const DEFAULT_MAX_SIZE = 100;
  * Hand it what each create or update returned ({@linkcode MutationCache.mutation}); reads return the newer of that and
  * the store's object, by resourceVersion. It is an overlay that may forget (after `ttlMs`, or when there were too many
  * writes), not a store: then the store's object is returned. It does not look at the world by itself; registering
- * {@linkcode MutationCache.handler} keeps it small and tells it of deletes.
+ * {@linkcode MutationCache.handler} keeps it small and informs it of deletes.
  *
  * Mirrors client-go's `MutationCache` with integer resourceVersions.
  *
@@ -115,8 +115,8 @@ export class MutationCache<
   readonly #entries = new Map<string, Entry<T>>();
 
   /**
-   * Tells it what the informer sees: register it with `addEventHandler`. Writes that have arrived in the store are
-   * forgotten, and so are those to objects that are deleted.
+   * Receives the informer's changes: register it with `addEventHandler`. It drops writes that have arrived in the store, and
+   * writes to objects that are deleted.
    */
   readonly handler: ResourceEventHandler<T> = {
     onAdd: (object) => this.onAddOrUpdate(object),
@@ -185,7 +185,7 @@ export class MutationCache<
 
   /**
    * Remembers what a create or an update returned. Older news than it has of the object is dropped, and so is any of an
-   * object instance that it knows to be deleted. An object without a key is logged and dropped: reads just go on
+   * object instance that it knows to be deleted. An object without a key is logged and dropped: reads continue
    * without it.
    */
   mutation(object: T): void {
@@ -201,7 +201,7 @@ export class MutationCache<
     this.#put(key, entry);
   }
 
-  /** The store holds this object now: a write that is not newer is forgotten. */
+  /** The store holds this object now: drop a write that is not newer. */
   onAddOrUpdate(object: T): void {
     const key = this.#keyOf(object);
     if (key === undefined) return;
@@ -213,13 +213,13 @@ export class MutationCache<
   }
 
   /**
-   * The store holds this object no more: writes to it are forgotten, and from now on refused. A write to a newer object
+   * The store holds this object no more: drop writes to it, and refuse them from now on. A write to a newer object
    * of the same name is kept.
    */
   onDelete(deleted: DeletedObject<T>): void {
     const { key, object } = deleted;
     const entry = this.#entryOf(object as T);
-    if (!isComparable(entry)) return; // nobody knows which instance it was
+    if (!isComparable(entry)) return; // the instance is unknown
     const held = this.#get(key);
     if (held !== undefined && isComparable(held) && compare(entry, held) < 0 && entry.uid !== held.uid) {
       return;

@@ -1,5 +1,5 @@
 /**
- * All handlers of an informer.
+ * The handlers of an informer.
  * @module
  */
 
@@ -33,12 +33,12 @@ export interface HandlerOptions {
   readonly name?: string;
   /** This handler's own resync period, in milliseconds; 0 for none. The informer's by default. */
   readonly resyncPeriodMs?: number;
-  /** How many notifications may wait for this handler, and what becomes of more; merged by object by default. */
+  /** How many notifications may wait for this handler, and what happens when more do; merged by object by default. */
   readonly mailbox?: MailboxOptions;
 }
 
 /**
- * A handler that was added; what takes it away again.
+ * A handler that was added; pass it to `removeEventHandler`.
  *
  * Mirrors client-go's `ResourceEventHandlerRegistration`.
  *
@@ -68,7 +68,7 @@ export interface HandlerRegistration {
   failure(): FailedTry | undefined;
   /** How many notifications wait for this handler. */
   readonly backlog: number;
-  /** Whether the handler was taken away: on request, or because its mailbox overflowed. */
+  /** Whether the handler was removed: on request, or because its mailbox overflowed. */
   readonly isRemoved: boolean;
 }
 
@@ -112,7 +112,7 @@ export class Processor<T> implements NotificationReceiver<Held<T>> {
     this.#resyncCheckPeriodMs = options.resyncCheckPeriodMs;
   }
 
-  /** How often the informer looks whether a resync is due: the shortest period that was asked for before it started. */
+  /** How often the informer looks whether a resync is due: the shortest period that was requested before it started. */
   get resyncCheckPeriodMs(): number {
     return this.#resyncCheckPeriodMs;
   }
@@ -270,12 +270,12 @@ export class Processor<T> implements NotificationReceiver<Held<T>> {
     for (const listener of this.#listeners) listener.dropPrepared();
   }
 
-  /** Queues what a list says for every listener; updates that say nothing new, for those that are syncing. */
+  /** Queues what a list says for every listener; updates of unchanged objects, for those that are syncing. */
   distributeList(list: ListNotifications<Held<T>>): void {
     for (const listener of this.#listeners) listener.addList(list);
   }
 
-  /** Whether a resync is due for anyone; from now on updates that say nothing new go to those only. */
+  /** Whether a resync is due for any listener; from now on updates of unchanged objects are for those only. */
   shouldResync(): boolean {
     const nowMs = monotonicNow(this.#options.clock);
     let due = false;

@@ -1,5 +1,5 @@
 /**
- * One handler and what waits for it.
+ * One handler, its queue and its pump.
  * @module
  */
 
@@ -24,7 +24,7 @@ import { SingleFileTracker } from "./sync_tracking.ts";
 /** What a listener is made of. */
 export interface ProcessorListenerOptions<T> {
   readonly handler: ResourceEventHandler<T>;
-  /** The resync period that was asked for, in milliseconds; 0 for none. */
+  /** The resync period that was requested, in milliseconds; 0 for none. */
   readonly requestedResyncPeriodMs: number;
   /** The resync period that it gets. */
   readonly resyncPeriodMs: number;
@@ -44,22 +44,22 @@ export interface ProcessorListenerOptions<T> {
   readonly keyFunc: KeyFunc;
   /** How long a stop waits for a call that is under way, in milliseconds. */
   readonly stopTimeoutMs: number;
-  /** How many notifications may wait, and what becomes of more. */
+  /** How many notifications may wait, and what happens when more do. */
   readonly mailbox: MailboxOptions;
-  /** Called when more wait than may, and the handler is to be taken away. */
+  /** Called when too many wait, and the handler is to be removed. */
   readonly onOverflow: () => void;
 }
 
 // A handler that throws is given a pause, as in client-go, so that it does not flood the log.
 const PAUSE_AFTER_ERROR_MS = 1_000;
-// Longer than the queue's, so that handlers keep up with it and are told of what is decoded still.
+// Longer than the queue's, so that handlers keep up with it, and receive objects that are still decoded.
 const BUDGET_MS = 8;
 const BUDGET_CALLS = 1_000;
 
 const IN_WORDS = { add: "an add", update: "an update", delete: "a delete" } as const;
 
 /**
- * One handler, the notifications that wait for it, and the one pump that hands them out: strictly in order, one at a
+ * One handler, the notifications that wait for it, and the one pump that delivers them: strictly in order, one at a
  * time, awaiting the handler's promises. Handlers do not wait for each other.
  */
 export class ProcessorListener<T> {
@@ -79,7 +79,7 @@ export class ProcessorListener<T> {
   #pump: Promise<void> | undefined;
   /** Whether the handler's own code is on the stack: up to its first `await`. */
   #isInHandler = false;
-  /** The call under way has asked for the stop itself: whoever waits for its end may be that very call. */
+  /** The call under way has requested the stop itself: it may be the one that waits for its end. */
   #stopsItself = false;
   /** The list that was prepared last. */
   #prepared: { readonly list: ListNotifications<Held<T>>; readonly cursor: ListCursor<Held<T>> } | undefined;
@@ -143,14 +143,14 @@ export class ProcessorListener<T> {
     this.#prepared = { list, cursor };
   }
 
-  /** What was prepared is not queued: what waits is handed out as it is. */
+  /** What was prepared is not queued: what waits is delivered as it is. */
   dropPrepared(): void {
     this.#prepared = undefined;
     this.#pending.resume();
     if (this.#pending.length > 0) this.#queued();
   }
 
-  /** Queues what a list says; updates that say nothing new only if it is syncing. */
+  /** Queues what a list says; updates of unchanged objects only if it is syncing. */
   addList(list: ListNotifications<Held<T>>): void {
     if (this.#stop.signal.aborted) return;
     const cursor = this.#prepared?.list === list ? this.#prepared.cursor : list.cursor(this.isSyncing);
@@ -165,15 +165,15 @@ export class ProcessorListener<T> {
     this.#tracker.upstreamHasSynced();
   }
 
-  /** Somebody stops it, or what it belongs to: takes note if that is its own handler, in the call under way. */
+  /** It is being stopped, or its informer is: records whether its own handler does it, in the call under way. */
   stopping(): void {
     this.#stopsItself ||= this.#isInHandler;
   }
 
   /**
-   * Drops what waits, and resolves when a call that is under way has ended. Not if that call itself asked for the stop:
-   * it would wait for its own end. A call that asks after its first `await` cannot be told from any other; so no call is
-   * waited for longer than `stopTimeoutMs`, and the log names the one that was not.
+   * Drops what waits, and resolves when a call that is under way has ended. Not if that call itself requested the stop:
+   * it would wait for its own end. A request after the call's first `await` cannot be distinguished from any other; so no
+   * call is awaited longer than `stopTimeoutMs`, and the log names one that was not.
    */
   stop(): Promise<void> {
     this.stopping();
@@ -208,7 +208,7 @@ export class ProcessorListener<T> {
     pump.then(() => hasEnded.abort());
     if (await sleepUnlessAborted(stopTimeoutMs, { clock, signal: hasEnded.signal })) {
       logger.warn(
-        `${name}: a call has not ended ${stopTimeoutMs} ms after the stop, and is not waited for any longer ` +
+        `${name}: a call has not ended ${stopTimeoutMs} ms after the stop, and is no longer awaited ` +
           "(a call that awaits the stop of what called it waits for itself)",
       );
     }
@@ -257,7 +257,7 @@ export class ProcessorListener<T> {
 
   #report({ type }: Notification<Held<T>>, error: unknown): true {
     const { logger, name } = this.#options;
-    logger.error(`${name} threw when told of ${IN_WORDS[type]}: ${errorMessage(error)}`, { error });
+    logger.error(`${name} threw when notified of ${IN_WORDS[type]}: ${errorMessage(error)}`, { error });
     return true;
   }
 }

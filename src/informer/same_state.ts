@@ -1,5 +1,5 @@
 /**
- * Whether two states of an object are one.
+ * Whether two states of an object are the same.
  * @module
  */
 
@@ -11,10 +11,10 @@ import { isSameJson } from "../util/same_json.ts";
 export type IsSameState<T> = (a: T, b: T) => boolean;
 
 /**
- * Makes what tells whether two states, as a store holds them, are the same: by their content. The same uid and
+ * Makes the function that compares two states, as a store holds them, by their content. The same uid and
  * resourceVersion do not prove it: a server that was restored from a backup gives versions twice, and one that makes its
  * objects up (`metrics.k8s.io`) may leave the version as it is while they change. Another resourceVersion does prove that
- * it is another state; only where both are the same, the content is looked at.
+ * it is another state; the content is compared only if both are the same.
  *
  * @param holding Of states in their held form.
  */

@@ -1,10 +1,10 @@
 /**
  * The shared informer: one reflector, one queue, one indexed store, any number of handlers.
  *
- * How it works. The reflector fills the queue; the controller takes deltas out, and for each one `processDeltas` writes
- * the store and then - in the same turn, with nothing awaited in between - tells the observers and queues one
- * notification for every handler. Each handler has its own pump, so they run in their own time. A handler that joins
- * late is given everything that is in the store in the turn it registers: no change can fall between, none comes twice.
+ * How it works. The reflector fills the queue; the controller takes deltas out, and for each one the applier
+ * (delta_applier.ts) writes the store and then - in the same turn, with nothing awaited in between - queues one notification
+ * for every handler and calls the observers. Each handler has its own pump, so they run in their own time. A handler that joins
+ * late receives everything that is in the store in the turn it registers: it misses no change, and receives none twice.
  *
  * @module
  */
@@ -45,11 +45,11 @@ import type { SharedIndexInformerOptions } from "./shared_informer_options.ts";
 import { openedEvent, type StoreEvent } from "./store_event.ts";
 
 /**
- * Keeps an indexed copy of a resource, and tells any number of handlers what changes in it.
+ * Keeps an indexed copy of a resource, and notifies any number of handlers of its changes.
  *
- * Objects in the store and in notifications are shared: read-only. The store is written before anyone is told, so a
- * handler that looks up what it was told of finds that, or something newer. Handlers are told of everything in order,
- * each in its own time.
+ * Objects in the store and in notifications are shared: read-only. The store is written before handlers are notified,
+ * so a handler that looks up an object finds the state that it received, or a newer one. Each handler receives everything
+ * in order, in its own time.
  *
  * Mirrors client-go's `SharedIndexInformer`.
  *
@@ -92,7 +92,7 @@ export class SharedIndexInformer<T, I extends string = NoIndexNames> {
 
   /** The store, with its indices; for reading only. */
   readonly indexer: Indexer<T, I>;
-  /** What its source lists, where that is known. */
+  /** The resource that its source lists, if that is known. */
   readonly resource: GroupVersionResource | undefined;
 
   /**
@@ -146,8 +146,8 @@ export class SharedIndexInformer<T, I extends string = NoIndexNames> {
    * A call of a handler that is under way is awaited, for `handlerStopTimeoutMs` at most; what waited for it is dropped.
    * It cannot be run again.
    *
-   * A handler may stop its informer and await that: its own call is not waited for then, if it asks before its first
-   * `await`, and otherwise until that time is over.
+   * A handler may stop its informer and await that: its own call is not awaited then, if it stops it before its
+   * first `await`, and otherwise until that time is over.
    *
    * @throws {InformerStateError} It was run before.
    */
@@ -207,7 +207,7 @@ export class SharedIndexInformer<T, I extends string = NoIndexNames> {
   }
 
   /**
-   * Adds a handler; at any time before the informer has stopped. One that joins a running informer is first told of
+   * Adds a handler; at any time before the informer has stopped. One that joins a running informer first receives
    * everything in the store, with `isInInitialList` true. The same handler may be added several times.
    *
    * @throws {InformerStateError} The informer has stopped.
@@ -228,11 +228,11 @@ export class SharedIndexInformer<T, I extends string = NoIndexNames> {
   }
 
   /**
-   * Takes a handler away: it gets nothing any more, and what waited for it is dropped. A handler that is not there
+   * Removes a handler: it receives nothing any more, and what waited for it is dropped. A handler that is not there
    * (any more) is fine.
    *
-   * @returns Resolves when a call that is under way has ended, or after `handlerStopTimeoutMs`; at once if it is that
-   * call that asks, before its first `await`.
+   * @returns Resolves when a call that is under way has ended, or after `handlerStopTimeoutMs`; at once if that
+   * call removes it, before its first `await`.
    */
   removeEventHandler(registration: HandlerRegistration): Promise<void> {
     return this.#processor.remove(registration);
@@ -240,9 +240,9 @@ export class SharedIndexInformer<T, I extends string = NoIndexNames> {
 
   /**
    * Calls `observer` with everything that happens to the store, within the turn that it happens, right after the write.
-   * For those who must keep in step with the store; it must be quick and must not write. What it throws is logged.
+   * For code that must keep in step with the store; it must be quick and must not write. What it throws is logged.
    *
-   * @returns A function that takes the observer away.
+   * @returns A function that removes the observer.
    */
   observe(observer: (event: StoreEvent<T>) => void): () => void {
     return this.observeHeld((event) => observer(openedEvent(event, this.#store.holding)));
@@ -261,8 +261,8 @@ export class SharedIndexInformer<T, I extends string = NoIndexNames> {
 
   /**
    * Adds indices, at any time before the informer has stopped: what is stored already is indexed at once, within this
-   * turn. Where much is stored, or it is stored encoded, {@linkcode SharedIndexInformer.addIndexersInTurns} does not keep
-   * others waiting.
+   * turn. Where much is stored, or it is stored encoded, {@linkcode SharedIndexInformer.addIndexersInTurns} does not block
+   * the event loop.
    *
    * @throws {InformerStateError} The informer has stopped.
    * @throws {IndexerConflictError} A name is taken; nothing was added.
@@ -327,7 +327,7 @@ export class SharedIndexInformer<T, I extends string = NoIndexNames> {
   }
 
   /**
-   * Sets who is told when a list fails or a watch is refused; the last one counts.
+   * Sets the handler of failed lists and refused watches; the last one counts.
    *
    * @throws {InformerStateError} The informer has started.
    */
@@ -336,7 +336,7 @@ export class SharedIndexInformer<T, I extends string = NoIndexNames> {
     this.#watchErrorHandler = handler;
   }
 
-  /** Whether the store holds the whole first list. Says nothing about the handlers: ask their registrations. */
+  /** Whether the store holds the whole first list. For the handlers see their registrations. */
   hasSynced(): boolean {
     return this.#synced.isOpen;
   }
@@ -344,7 +344,7 @@ export class SharedIndexInformer<T, I extends string = NoIndexNames> {
   /**
    * Resolves when the store holds the whole first list.
    *
-   * @throws {CacheSyncError} The signal was aborted first. Its message and its cause are what the tries fail with (the
+   * @throws {CacheSyncError} The signal was aborted first. Its message and its cause are what the requests fail with (the
    * server refused the connection, 403, 404, ...), or the signal's reason where none has failed.
    * @throws {InformerStateError} It stopped before.
    */
@@ -375,7 +375,7 @@ export class SharedIndexInformer<T, I extends string = NoIndexNames> {
    * Resolves when the store has reached a resourceVersion: after it, a read sees the write that returned that version,
    * also if the object was deleted and created again since. A relist, an event of any object and a bookmark all count.
    *
-   * Needs the default queue: with a `DeltaFIFO`, which mixes the order of objects, the store stands at no one version.
+   * Needs the default queue: with a `DeltaFIFO`, which mixes the order of objects, the store has no single version.
    *
    * @param options `signal` bounds the wait; without one it lasts as long as the informer runs.
    * @throws {NotFreshError} The signal was aborted, or the informer stopped, first: before the call or after it.
@@ -403,8 +403,8 @@ export class SharedIndexInformer<T, I extends string = NoIndexNames> {
   }
 
   /**
-   * Whether the store has synced, and the server was heard of - a list, an event or a bookmark - at most so many
-   * milliseconds ago: its status' `lagMs`. A quiet resource is heard of when its bookmarks come, about once a minute.
+   * Whether the store has synced, and something came from the server - a list, an event or a bookmark - at most so
+   * many milliseconds ago: its status' `lagMs`. Of a quiet resource bookmarks come, about once a minute.
    */
   isFresh(maxAgeMs: number): boolean {
     const { lagMs } = this.status();
@@ -422,14 +422,14 @@ export class SharedIndexInformer<T, I extends string = NoIndexNames> {
   }
 
   /**
-   * The last resourceVersion the reflector saw, also in an event that was sent again; `""` before the first list. Where
-   * the store stands is `indexer.lastStoreSyncResourceVersion()`.
+   * The last resourceVersion the reflector saw, also in an event that was sent again; `""` before the first list. The
+   * store's version is `indexer.lastStoreSyncResourceVersion()`.
    */
   lastSyncResourceVersion(): string {
     return this.#controller?.lastSyncResourceVersion() ?? "";
   }
 
-  /** What the reflector is at. */
+  /** The reflector's status. */
   status(): ReflectorStatus {
     return this.#controller?.status() ?? { phase: "idle", resourceVersion: "", attempt: 0, quarantined: 0 };
   }
@@ -437,7 +437,7 @@ export class SharedIndexInformer<T, I extends string = NoIndexNames> {
   /**
    * Calls `listener` whenever the reflector's phase changes or a list progresses, in the turn it happens.
    *
-   * @returns A function that takes the listener away.
+   * @returns A function that removes the listener.
    */
   onStatus(listener: (status: ReflectorStatus) => void): () => void {
     this.#statusListeners.add(listener);

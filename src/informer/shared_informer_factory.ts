@@ -119,8 +119,8 @@ export interface ResourceInformer<T> {
 }
 
 /**
- * Makes informers, one for each resource, when they are first asked for; starts and stops them together. Whoever needs
- * pods asks the factory, and all share one watch and one store.
+ * Makes informers, one for each resource, when they are first requested; starts and stops them together. All parts of a
+ * program that need pods share one watch and one store.
  *
  * Mirrors client-go's `SharedInformerFactory` and, as objects need no types here, its `DynamicSharedInformerFactory`.
  * It differs in `shutdown`, which stops the informers before it waits for them.
@@ -156,11 +156,11 @@ export class SharedInformerFactory implements AsyncDisposable {
   }
 
   /**
-   * The informer of a resource: made when it is first asked for, the same one from then on. One that was made after
+   * The informer of a resource: made when it is first requested, the same one from then on. One that was made after
    * {@linkcode SharedInformerFactory.start} runs from the next `start` on.
    *
-   * `T` is what the caller knows of the objects; nobody checks it. Who asks for one resource with two types gets one
-   * informer with two views.
+   * `T` is what the caller knows of the objects; it is not checked. One resource requested with two types is
+   * one informer with two views.
    *
    * @param resource `"v1/pods"`, `"apps/v1/deployments"`, or its parts.
    *
@@ -197,8 +197,7 @@ export class SharedInformerFactory implements AsyncDisposable {
   /**
    * Waits until the informers that were started by now have synced.
    *
-   * @returns Which have, by resource (`v1/pods`): all, unless the signal was aborted or one was stopped before. Why one
-   * has not is told by {@linkcode SharedInformerFactory.synced}, and by the informer's `failure()`.
+   * @returns Which have, by resource (`v1/pods`): all, unless the signal was aborted or one was stopped before. {@linkcode SharedInformerFactory.synced} and the informer's `failure()` say why one has not.
    */
   async waitForCacheSync(signal?: AbortSignal): Promise<ReadonlyMap<string, boolean>> {
     const started = [...this.#informers].filter(([, { informer }]) => informer.isStarted());
@@ -210,7 +209,7 @@ export class SharedInformerFactory implements AsyncDisposable {
    * Resolves when the informers that were started by now have synced.
    *
    * @throws {CacheSyncError} The signal was aborted, or an informer stopped, before all had; it names those that had not,
-   * and says what their tries fail with.
+   * and says what their requests fail with.
    */
   readonly synced: SyncedMethod = async (signal) => {
     const failures = new Map<string, FailedTry | undefined>();

@@ -1,5 +1,5 @@
 /**
- * What a shared informer may be told.
+ * Options of a shared informer.
  * @module
  */
 
@@ -15,7 +15,7 @@ import type { Logger } from "../util/logger.ts";
 import type { Metrics } from "../util/metrics.ts";
 
 /**
- * What a queue of an informer is made from.
+ * What an informer's queue is made from.
  *
  * @example
  * ```ts
@@ -70,7 +70,7 @@ export interface SharedIndexInformerOptions<T, I extends string = NoIndexNames> 
   readonly resyncPeriodMs?: number;
   /**
    * How long a stop, and the removal of a handler, wait for a call of a handler that is under way, in milliseconds;
-   * 10,000 by default, `Infinity` for as long as it takes. What is not waited for is named in the log.
+   * 10,000 by default, `Infinity` for as long as it takes. The log names a call that is no longer awaited.
    */
   readonly handlerStopTimeoutMs?: number;
   /** Runs once on every object before it is queued, and may change it. */
@@ -79,13 +79,13 @@ export interface SharedIndexInformerOptions<T, I extends string = NoIndexNames> 
   readonly keyFunc?: KeyFunc;
   /**
    * Makes the queue; an atomic `RealFIFO` by default, which keeps the order of events across objects. With that one,
-   * events that are sent again (an older resourceVersion than the store stands at) are stepped over; with any other
-   * they are followed, as client-go does.
+   * events that are sent again (an older resourceVersion than the store has reached) are skipped; with any other
+   * they are applied, as client-go does.
    */
   readonly queue?: (context: QueueContext<T>) => Queue<T>;
   /**
-   * Whether handlers are told of objects that a relist brings unchanged (the same uid and resourceVersion), or that are
-   * sent again as they are stored, by an update whose old and new object are the same state. `true` by default, as
+   * Whether handlers receive an update, whose old and new object are the same state, for objects that a relist brings
+   * unchanged or that are sent again as they are stored. `true` by default, as
    * client-go does; with `false` an update that is no resync is always a change.
    */
   readonly notifyUnchanged?: boolean;
@@ -100,9 +100,9 @@ export interface SharedIndexInformerOptions<T, I extends string = NoIndexNames> 
    */
   readonly freezeObjects?: boolean;
   /**
-   * At most so many objects of a list, a resync or an index, or so many changes, are worked off before others in the
-   * program get a turn of the event loop; 1,000 by default, and fewer where they take longer than 4 ms. For runtimes whose
-   * clock stands still while code runs, as deployed Workers do, and for tests. Readers, observers and handlers see all
+   * At most so many objects of a list, a resync or an index, or so many changes, are processed before other tasks
+   * get a turn of the event loop; 1,000 by default, and fewer where they take longer than 4 ms. For runtimes whose
+   * clock does not advance while code runs, as deployed Workers do, and for tests. Readers, observers and handlers see all
    * of a list as one step, however many turns it took.
    */
   readonly turnObjects?: number;

@@ -1,5 +1,5 @@
 /**
- * Knowing when what follows an informer has caught up with it.
+ * Whether the consumers of an informer have caught up with it.
  * @module
  */
 
@@ -7,7 +7,7 @@ import { abortable } from "../util/abort.ts";
 import { Latch, type SyncedMethod } from "../util/deferred.ts";
 
 /**
- * Tells when an asynchronous consumer of an informer has synced: the informer has, and every item of the initial list
+ * Tracks whether an asynchronous consumer of an informer has synced: the informer has, and every item of the initial list
  * that was started is finished. Items have keys, may be handled at the same time and finish in any order.
  *
  * Start every item of the initial list before the call of {@linkcode AsyncTracker.upstreamHasSynced}; a handler does so
@@ -155,11 +155,11 @@ class SyncedLatch {
 }
 
 /**
- * A value that is worked out when somebody asks, and again only after somebody said that it changed: for what is
- * derived from a whole store and needed now and then.
+ * A value that is computed when it is read, and again only after a `notify`: for values that are derived from a whole
+ * store and needed occasionally.
  *
- * Those who ask while it is being worked out share one evaluation. One that fails is not remembered: the next who asks
- * has it tried again. Someone who asks after a `notify` never gets a value whose evaluation began before it.
+ * Reads during an evaluation share it. One that fails is not remembered: the next read tries again. A read after a
+ * `notify` never returns a value whose evaluation started before it.
  *
  * Mirrors client-go's `synctrack.Lazy`.
  *
@@ -180,12 +180,12 @@ export class Lazy<V> {
   readonly #evaluate: () => V | Promise<V>;
   #value: Promise<V> | undefined;
 
-  /** Makes one that was not worked out yet. */
+  /** Makes one that was not computed yet. */
   constructor(evaluate: () => V | Promise<V>) {
     this.#evaluate = evaluate;
   }
 
-  /** What it is worked out from has changed. */
+  /** Its source has changed. */
   notify(): void {
     this.#value = undefined;
   }

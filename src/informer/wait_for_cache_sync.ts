@@ -11,7 +11,7 @@ import { consoleLogger, type Logger } from "../util/logger.ts";
 import { CacheSyncError } from "./errors.ts";
 
 /**
- * What can be waited for: an informer, a controller, a handler's registration, a tracker.
+ * Something that syncs: an informer, a controller, a handler's registration, a tracker.
  *
  * Mirrors client-go's `DoneChecker`, with a promise for its channel.
  *
@@ -31,7 +31,7 @@ export interface HasSynced {
   hasSynced(): boolean;
   /** Resolves when it has; rejects when the signal is aborted first, and may when it never will. */
   readonly synced: SyncedMethod;
-  /** What it fails with at present, and how often it has tried, where it knows. */
+  /** What it fails with at present, and how often it has tried, if it knows. */
   failure?(): FailedTry | undefined;
 }
 
@@ -56,7 +56,7 @@ export interface WaitForOptions {
   readonly what?: string;
   /** Ends the wait. */
   readonly signal?: AbortSignal;
-  /** Told (info) of everyone who is done, in the order of their being done, and (warn) of those who are not at the end. */
+  /** Receives each one that has synced (info), in that order, and at the end those that have not (warn). */
   readonly logger?: Logger;
 }
 
@@ -94,7 +94,7 @@ export async function waitForCacheSync(what: readonly HasSynced[], signal?: Abor
 }
 
 /**
- * As {@linkcode waitForCacheSync}, but logs who is done and, at the end, who is not and why, instead of throwing.
+ * As {@linkcode waitForCacheSync}, but logs which have synced and, at the end, which have not and why, instead of throwing.
  *
  * Mirrors client-go's `WaitFor`.
  *
@@ -127,7 +127,7 @@ export async function waitFor(what: readonly HasSynced[], options: WaitForOption
   return false;
 }
 
-/** Waits for all, and for none any more once one of them will never sync. */
+/** Waits for all; stops waiting once one of them will never sync. */
 async function waitForAll(
   what: readonly HasSynced[],
   signal: AbortSignal | undefined,

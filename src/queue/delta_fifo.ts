@@ -50,7 +50,7 @@ export interface DeltaFIFOOptions<T> extends SlowTraceOptions {
   readonly emitDeltaTypeReplaced?: boolean;
   /** Runs on every object as it is queued, but not on tombstones and resyncs. */
   readonly transform?: TransformFunc<T>;
-  /** Told of each object of a `replace` that the transform throws for, instead of the call being refused. */
+  /** Called for each object of a `replace` that the transform throws for, instead of the call being refused. */
   readonly onRejected?: OnTransformRejected<T>;
 }
 
@@ -202,7 +202,7 @@ export class DeltaFIFO<T> extends PoppingQueue<ObjectDeltas<T>, string> implemen
     if (this.#knownObjects === undefined) return;
     for (const key of this.#knownObjects.listKeys()) {
       const object = this.#knownObjects.getByKey(key);
-      if (object === undefined) continue; // gone meanwhile
+      if (object === undefined) continue; // deleted meanwhile
       if (this.#items.has(this.#keyIn(object, "resync"))) continue;
       this.#queueDelta("Sync", object, "resync");
     }

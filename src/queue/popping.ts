@@ -1,5 +1,5 @@
 /**
- * The part that all queues share: waiting, closing, and knowing when the first list has been worked off.
+ * The part that all queues share: waiting, closing, and whether the first list was processed.
  * @module
  */
 
@@ -53,7 +53,7 @@ export class InitialPopulation {
 }
 
 /**
- * Who reports a slow consumer, and how: one that takes longer than 100 ms for an item (1 s at most for a batch) while
+ * How a slow consumer is reported: one that takes longer than 100 ms for an item (1 s at most for a batch) while
  * more than 10 others wait.
  *
  * @example
@@ -80,7 +80,7 @@ const SLOW_MS = 100;
 const SLOW_MAX_MS = 1_000;
 
 /**
- * Says so when processing took longer than 100 ms an item (1 s at most for a batch) while more than 10 others waited,
+ * Logs when processing took longer than 100 ms an item (1 s at most for a batch) while more than 10 others waited,
  * as client-go does: the consumer of a queue must not block.
  */
 export class SlowTrace {

@@ -1,5 +1,5 @@
 /**
- * What every queue between a reflector and a store can do.
+ * The interface of every queue between a reflector and a store.
  * @module
  */
 
@@ -11,7 +11,7 @@ import type { Deltas } from "./delta.ts";
 /**
  * Where a reflector writes: a queue, or a store.
  *
- * Calls are synchronous. One that throws has not taken the object: the reflector reports it and steps over it.
+ * Calls are synchronous. One that throws has not taken the object: the reflector quarantines it and continues.
  *
  * Mirrors client-go's `ReflectorStore` with its optional parts.
  *
@@ -33,11 +33,11 @@ export interface ReflectorStore<T> {
   /** A DELETED event. */
   delete(object: T): unknown;
   /**
-   * A DELETED event whose object cannot be accepted: what has this key is gone. Without it the delete is reported as
-   * lost, and a later list makes up for it.
+   * A DELETED event whose object cannot be accepted: deletes the object of this key. Without it the delete is lost, and a
+   * relist is due.
    */
   deleteKey?(key: string): void;
-  /** A whole list, which stands at `resourceVersion`. */
+  /** A whole list, at `resourceVersion`. */
   replace(objects: readonly T[], resourceVersion: string): void;
   /** The time for a resync has come. */
   resync(): void;
@@ -46,7 +46,7 @@ export interface ReflectorStore<T> {
 }
 
 /**
- * The objects that are known to whoever pops: lets a queue notice what a list no longer holds.
+ * The objects that the consumer knows: lets a queue notice what a list no longer has.
  *
  * Mirrors client-go's `KeyListerGetter`. Every `Store` is one.
  *
@@ -121,7 +121,7 @@ export interface PopOptions {
 }
 
 /**
- * A queue of changes: what a `Controller` works off.
+ * A queue of changes, which a `Controller` drains.
  *
  * Mirrors client-go's `Queue`.
  *
@@ -158,7 +158,7 @@ export interface Queue<T> extends ReflectorStore<T> {
   hasSynced(): boolean;
   /** Resolves when {@linkcode Queue.hasSynced} becomes true; rejects with the signal's reason. */
   readonly synced: SyncedMethod;
-  /** Refuses to wait from now on: pops what is there, then throws. */
+  /** Closes the queue: what is queued can still be popped, then `pop` throws instead of waiting. */
   close(): void;
   /** Whether {@linkcode Queue.close} was called. */
   readonly isClosed: boolean;

@@ -1,10 +1,10 @@
 /**
- * The queue that keeps everything in the order it happened.
+ * The queue that keeps all events in order.
  *
  * How it works. `items` is one list of deltas; nothing is merged. A relist has two forms. In atomic mode it is one
  * `ReplacedAll` delta (and a resync one `SyncAll`): the consumer compares it with its store and applies it as one
- * step, so that the store always stands at one resourceVersion. Otherwise the queue itself works out what the list no
- * longer holds, from what is queued and what the consumer knows, and queues tombstones before the new objects.
+ * step, so that the store is always at one resourceVersion. Otherwise the queue itself computes what the list no
+ * longer has, from what is queued and what the consumer knows, and queues tombstones before the new objects.
  *
  * @module
  */
@@ -38,7 +38,7 @@ export interface RealFIFOCommonOptions<T> extends SlowTraceOptions {
   readonly keyFunc?: KeyFunc;
   /** Runs on every object as it is queued, but not on tombstones and resyncs. */
   readonly transform?: TransformFunc<T>;
-  /** Told of each object of a `replace` that the transform throws for, instead of the call being refused as a whole. */
+  /** Called for each object of a `replace` that the transform throws for, instead of the whole call being refused. */
   readonly onRejected?: OnTransformRejected<T>;
   /** The largest batch of {@linkcode RealFIFO.popBatch}; 1000 by default. */
   readonly batchSize?: number;
@@ -88,7 +88,7 @@ const DEFAULT_BATCH_SIZE = 1_000;
 /**
  * A queue of deltas in the order they happened, across all keys.
  *
- * Every `delete` is queued, also of an object that nobody knows; two are two. `pop` hands out one delta at a time.
+ * Every `delete` is queued, also of an unknown object; two are two. `pop` returns one delta at a time.
  *
  * Mirrors client-go's `RealFIFO`, today's default.
  *
@@ -245,7 +245,7 @@ export class RealFIFO<T> extends PoppingQueue<Deltas<T>, Delta<T>> implements Qu
   }
 
   /**
-   * Waits, and pops as many deltas as may be worked off together: of different keys, all within or all after the first
+   * Waits, and pops as many deltas as may be processed together: of different keys, all within or all after the first
    * list, at most `batchSize`; a `ReplacedAll`, `SyncAll` or `Bookmark` comes alone.
    *
    * @param processBatch Called with two or more deltas.
@@ -299,7 +299,7 @@ export class RealFIFO<T> extends PoppingQueue<Deltas<T>, Delta<T>> implements Qu
       try {
         key = this.#keyOfDelta(delta);
       } catch {
-        batch.push(this.#shift()!); // whoever processes it reports it
+        batch.push(this.#shift()!); // its processing reports it
         break;
       }
       if (keys.has(key)) break;

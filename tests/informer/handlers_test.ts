@@ -430,7 +430,7 @@ describe("handlers", () => {
     assert.deepEqual(
       rig.log.of("error"),
       ["a", "b", "c", "d", "e"].map((name) =>
-        `error: pods: clumsy threw when told of an add: cannot take ${name}`
+        `error: pods: clumsy threw when notified of an add: cannot take ${name}`
       ),
     );
   });
@@ -447,7 +447,7 @@ describe("handlers", () => {
     await rig.clock.advance(1_000);
     assert.deepEqual(handler.calls, ["begin a@1", "begin b@2"]);
     assert.deepEqual(rig.log.of("error"), [
-      "error: fake: handler 1 threw when told of an add: it broke later",
+      "error: fake: handler 1 threw when notified of an add: it broke later",
     ]);
     handler.end();
   });

@@ -18,7 +18,7 @@ function newList(options: { isInInitialList?: boolean; skipsUnchanged?: boolean 
   for (const unchanged of [versioned("same", 1), versioned("again", 2)]) list.push(unchanged, unchanged);
   list.push(versioned("changed", 4), versioned("changed", 3));
   list.push(versioned("new", 5), undefined);
-  list.pushGone(new DeletedFinalStateUnknown("gone", versioned("gone", 1)));
+  list.pushDeleted(new DeletedFinalStateUnknown("gone", versioned("gone", 1)));
   return list;
 }
 

@@ -49,7 +49,7 @@ class Changes {
     for (const [name, object] of this.store) {
       if (names.includes(name)) continue;
       this.store.delete(name);
-      list.pushGone(new DeletedFinalStateUnknown(name, object));
+      list.pushDeleted(new DeletedFinalStateUnknown(name, object));
     }
     for (const name of names) {
       const oldObject = this.store.get(name);

@@ -244,7 +244,7 @@ describe("a shared informer", () => {
     });
     await rig.start();
     assert.equal(rig.informer.indexer.getByKey("a")?.metadata?.labels?.app, "web");
-    assert.match(rig.log.of("error")[0], /handler 1 threw when told of an add: .*read.?only/i);
+    assert.match(rig.log.of("error")[0], /handler 1 threw when notified of an add: .*read.?only/i);
   });
 
   it("does not freeze anything by default", async () => {

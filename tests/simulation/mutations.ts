@@ -260,7 +260,7 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     name: "informer: a relist notifies of no deletes",
     file: "src/informer/list_application.ts",
-    find: "        list.pushGone(new DeletedFinalStateUnknown(key, store.getByKey(key)));",
+    find: "        list.pushDeleted(new DeletedFinalStateUnknown(key, store.getByKey(key)));",
     replace: "",
   },
   {
