@@ -70,17 +70,16 @@ export type { KubernetesObject, ObjectMeta, OwnerReference } from "./src/meta/ob
 export { compareResourceVersions } from "./src/meta/resource_version.ts";
 
 export { CacheSyncError, InformerStateError, NotFreshError } from "./src/informer/errors.ts";
+export { isConnectionRefused, NetworkError } from "./src/meta/request_failure.ts";
 export {
   isAlreadyExists,
   isConflict,
-  isConnectionRefused,
   isExpired,
   isForbidden,
   isInvalid,
   isNotFound,
   isTooManyRequests,
   isUnauthorized,
-  NetworkError,
   type Status,
   StatusError,
 } from "./src/meta/status.ts";

@@ -4,7 +4,8 @@
  */
 
 import { ListenError } from "../node/serve_fetch.ts";
-import { type NetworkError, networkErrorOf, statusErrorOf } from "../meta/status.ts";
+import { type NetworkError, networkErrorOf } from "../meta/request_failure.ts";
+import { statusErrorOf } from "../meta/status.ts";
 import { CacheError, errorMessage } from "../util/errors.ts";
 import { visibleText } from "../util/visible_text.ts";
 

@@ -3,7 +3,7 @@
  * @module
  */
 
-import { DecodeError } from "../meta/decode_error.ts";
+import { DecodeError, NetworkError } from "../meta/request_failure.ts";
 import type { KubernetesObject } from "../meta/object.ts";
 import {
   type GroupVersionResource,
@@ -11,7 +11,6 @@ import {
   type ResourceName,
   type ResourceOf,
 } from "../meta/resource.ts";
-import { NetworkError } from "../meta/status.ts";
 import type { Schema } from "../schema/schema.ts";
 import type { Advice } from "../util/advice.ts";
 import { abortable, linkedAbort } from "../util/abort.ts";

@@ -17,7 +17,7 @@ export type { Query, RequestOptions } from "./cluster.ts";
 export { CredentialsError } from "./credentials.ts";
 export type { DeleteOptions, ObjectRequestOptions, TypedResourceOptions } from "./resource_options.ts";
 export type { FetchFunction, Impersonation, TokenSource } from "./rest_config.ts";
-export { DecodeError } from "../meta/decode_error.ts";
+export { DecodeError, type NetworkFailure } from "../meta/request_failure.ts";
 export {
   formatResource,
   groupVersion,
@@ -34,7 +34,6 @@ export {
   isResourceVersionTooLarge,
   isServiceUnavailable,
   isTimeout,
-  type NetworkFailure,
   newStatus,
   type StatusCause,
   type StatusDetails,

@@ -3,7 +3,7 @@
  * @module
  */
 
-import { DecodeError } from "../meta/decode_error.ts";
+import { DecodeError } from "../meta/request_failure.ts";
 import type { ListOptions, ListPage, ListWatchContext, WatchStream } from "../meta/list_watch.ts";
 import type { KubernetesObject } from "../meta/object.ts";
 import { formatGroupResource, type GroupVersionResource, resourcePath } from "../meta/resource.ts";

@@ -3,7 +3,7 @@
  * @module
  */
 
-import { CacheError } from "../util/errors.ts";
+import { CacheError, findCause } from "../util/errors.ts";
 
 /**
  * One cause of a refusal.
@@ -160,62 +160,6 @@ export class StatusError extends CacheError {
 }
 
 /**
- * The network failed before the answer was complete: refused, reset, cut short, no such host.
- *
- * `reason` is as precise as the runtime allows: some report only that the request failed.
- *
- * @example
- * ```ts
- * import { NetworkError } from "@listwatch/cache";
- * const error = new NetworkError("ConnectionRefused", "Cannot reach http://127.0.0.1:1: connection refused");
- * console.log(error.reason); // ConnectionRefused
- * ```
- *
- * @category Objects and errors
- */
-export class NetworkError extends CacheError {
-  /** What happened, as far as the runtime reports it. */
-  readonly reason: NetworkFailure;
-
-  /** Makes the error. */
-  constructor(reason: NetworkFailure, message: string, options: { readonly cause?: unknown } = {}) {
-    super("Network", message, options);
-    this.reason = reason;
-  }
-}
-
-/**
- * How a connection failed. `DeadPeer`: it is open, but an expected answer does not arrive. `Unreachable`: every other
- * failure before an answer.
- *
- * @example
- * ```ts
- * import { NetworkError } from "@listwatch/cache";
- * import type { NetworkFailure } from "@listwatch/cache/client";
- * const reason: NetworkFailure = "ConnectionRefused";
- * console.log(new NetworkError(reason, "port 6443 is closed").reason); // ConnectionRefused
- * ```
- *
- * @category Objects and errors
- */
-export type NetworkFailure =
-  | "ConnectionRefused"
-  | "ConnectionReset"
-  | "UnexpectedEOF"
-  | "DeadPeer"
-  | "Unreachable";
-
-/** Finds the first error of a class in an error and its causes. */
-function find<E>(error: unknown, errorClass: abstract new (...args: never[]) => E): E | undefined {
-  let next = error;
-  for (let depth = 0; next instanceof Error && depth < 16; depth++) {
-    if (next instanceof errorClass) return next as E;
-    next = next.cause;
-  }
-  return undefined;
-}
-
-/**
  * The {@linkcode StatusError} in an error or one of its causes.
  *
  * @example
@@ -229,12 +173,7 @@ function find<E>(error: unknown, errorClass: abstract new (...args: never[]) => 
  * @category Objects and errors
  */
 export function statusErrorOf(error: unknown): StatusError | undefined {
-  return find(error, StatusError);
-}
-
-/** The {@linkcode NetworkError} in an error or one of its causes. */
-export function networkErrorOf(error: unknown): NetworkError | undefined {
-  return find(error, NetworkError);
+  return findCause(error, StatusError);
 }
 
 // A known reason wins over the HTTP code: a proxy may rewrite the code, and a server may send a finer reason.
@@ -489,19 +428,4 @@ export function isInvalid(error: unknown): boolean {
  */
 export function isBadRequest(error: unknown): boolean {
   return hasReason(error, "BadRequest", 400);
-}
-
-/**
- * Nothing listens at the server's address.
- *
- * @example
- * ```ts
- * import { isConnectionRefused, NetworkError } from "@listwatch/cache";
- * console.log(isConnectionRefused(new NetworkError("ConnectionRefused", "Cannot reach the server"))); // true
- * ```
- *
- * @category Objects and errors
- */
-export function isConnectionRefused(error: unknown): boolean {
-  return networkErrorOf(error)?.reason === "ConnectionRefused";
 }

@@ -4,7 +4,7 @@
  */
 
 import type { ListOptions, ListPage, ListWatchContext } from "../meta/list_watch.ts";
-import { NetworkError } from "../meta/status.ts";
+import { NetworkError } from "../meta/request_failure.ts";
 import { linkedAbort } from "../util/abort.ts";
 import type { Clock } from "../util/clock.ts";
 import type { ListerWatcher } from "./lister_watcher.ts";

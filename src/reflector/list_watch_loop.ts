@@ -18,7 +18,7 @@
 
 import { deletionHandlingMetaNamespaceKey } from "../meta/keys.ts";
 import type { ListOptions, Quarantined } from "../meta/list_watch.ts";
-import { networkErrorOf } from "../meta/status.ts";
+import { networkErrorOf } from "../meta/request_failure.ts";
 import type { ReflectorStore } from "../queue/queue.ts";
 import { sleepUnlessAborted } from "../util/abort.ts";
 import { newReflectorBackoff } from "../util/backoff.ts";

@@ -4,7 +4,7 @@
  */
 
 import type { ListOptions, WatchItem, WatchStream } from "../meta/list_watch.ts";
-import { NetworkError } from "../meta/status.ts";
+import { NetworkError } from "../meta/request_failure.ts";
 import { abortable, type LinkedAbort, linkedAbort } from "../util/abort.ts";
 import { type Clock, monotonicNow, type TimerHandle } from "../util/clock.ts";
 import type { ListerWatcher } from "./lister_watcher.ts";

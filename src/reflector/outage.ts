@@ -9,8 +9,8 @@
  * @module
  */
 
-import { failureInWords } from "../meta/failure_words.ts";
-import { isExpired, isTooManyRequests, networkErrorOf, statusErrorOf } from "../meta/status.ts";
+import { failureInWords, networkErrorOf } from "../meta/request_failure.ts";
+import { isExpired, isTooManyRequests, statusErrorOf } from "../meta/status.ts";
 import { type Clock, monotonicNow } from "../util/clock.ts";
 
 /**

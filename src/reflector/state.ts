@@ -21,13 +21,12 @@
  */
 
 import type { ListOptions } from "../meta/list_watch.ts";
+import { isConnectionRefused, networkErrorOf } from "../meta/request_failure.ts";
 import {
-  isConnectionRefused,
   isExpired,
   isInternalError,
   isResourceVersionTooLarge,
   isTooManyRequests,
-  networkErrorOf,
   statusErrorOf,
 } from "../meta/status.ts";
 import { errorMessage } from "../util/errors.ts";

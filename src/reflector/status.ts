@@ -3,7 +3,8 @@
  * @module
  */
 
-import { networkErrorOf, statusErrorOf } from "../meta/status.ts";
+import { networkErrorOf } from "../meta/request_failure.ts";
+import { statusErrorOf } from "../meta/status.ts";
 import { type Clock, monotonicNow } from "../util/clock.ts";
 import { CacheError, errorMessage } from "../util/errors.ts";
 import { callGuarded } from "../util/guarded.ts";

@@ -3,7 +3,8 @@
  * @module
  */
 
-import { isInternalError, networkErrorOf } from "../meta/status.ts";
+import { networkErrorOf } from "../meta/request_failure.ts";
+import { isInternalError } from "../meta/status.ts";
 import type { Clock } from "../util/clock.ts";
 import { RetryWithDeadline } from "../util/retry_with_deadline.ts";
 import { RelistDue, StoodStillError } from "./open_watch.ts";

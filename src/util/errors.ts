@@ -58,3 +58,16 @@ export function errorMessage(error: unknown): string {
 export function toError(error: unknown): Error {
   return error instanceof Error ? error : new Error(String(error));
 }
+
+/** Finds the first error of a class in an error and its causes. */
+export function findCause<E>(
+  error: unknown,
+  errorClass: abstract new (...args: never[]) => E,
+): E | undefined {
+  let next = error;
+  for (let depth = 0; next instanceof Error && depth < 16; depth++) {
+    if (next instanceof errorClass) return next as E;
+    next = next.cause;
+  }
+  return undefined;
+}

@@ -3,7 +3,7 @@
  * @module
  */
 
-import { DecodeError } from "../meta/decode_error.ts";
+import { DecodeError } from "../meta/request_failure.ts";
 import type { ListPage, Quarantined } from "../meta/list_watch.ts";
 import type { ListMeta } from "../meta/object.ts";
 import { onAbort } from "../util/abort.ts";

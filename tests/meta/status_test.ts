@@ -1,7 +1,8 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import * as predicates from "../../src/meta/status.ts";
-import { NetworkError, newStatus, type Status, StatusError, statusErrorOf } from "../../src/meta/status.ts";
+import { newStatus, type Status, StatusError, statusErrorOf } from "../../src/meta/status.ts";
+import { CacheError } from "../../src/util/errors.ts";
 
 function statusError(code: number, reason: string, message = "no", rest: Partial<Status> = {}): StatusError {
   return new StatusError({ ...newStatus(code, reason, message), ...rest });
@@ -111,7 +112,7 @@ describe("isExpired and the other predicates", () => {
           null,
           "410",
           new Error("Expired"),
-          new NetworkError("ConnectionReset", "no"),
+          new CacheError("Network", "no"),
         ]
       ) {
         assert.equal(predicate(other), false);
@@ -159,16 +160,5 @@ describe("isResourceVersionTooLarge", () => {
       false,
     );
     assert.equal(isResourceVersionTooLarge(new Error("Too large resource version")), false);
-  });
-});
-
-describe("NetworkError", () => {
-  it("is distinguished from refusals, also as a cause", () => {
-    const refused = new NetworkError("ConnectionRefused", "connection refused");
-    assert.equal(predicates.isConnectionRefused(new Error("outer", { cause: refused })), true);
-    assert.equal(predicates.isConnectionRefused(new NetworkError("Unreachable", "no")), false);
-    assert.equal(predicates.isConnectionRefused(statusError(503, "ServiceUnavailable")), false);
-    assert.equal(predicates.networkErrorOf(new Error("outer", { cause: refused })), refused);
-    assert.equal(refused.code, "Network");
   });
 });

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import fc from "fast-check";
 import type { WatchItem } from "../../src/meta/list_watch.ts";
-import { NetworkError } from "../../src/meta/status.ts";
+import { NetworkError } from "../../src/meta/request_failure.ts";
 import { decodeWatch, type DecodeWatchOptions } from "../../src/watch/decode_watch.ts";
 import { propertyOptions } from "../property.ts";
 import { bodyOf, byteBodyOf, bytes, openBody, splitAt } from "./bodies.ts";

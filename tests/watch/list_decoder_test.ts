@@ -1,7 +1,6 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { DecodeError } from "../../src/meta/decode_error.ts";
-import { NetworkError } from "../../src/meta/status.ts";
+import { DecodeError, NetworkError } from "../../src/meta/request_failure.ts";
 import { nextTurn, realClock } from "../../src/util/clock.ts";
 import { decodeList, type DecodeListOptions, type ListEnvelope } from "../../src/watch/list_decoder.ts";
 import { Projection } from "../../src/watch/projection.ts";

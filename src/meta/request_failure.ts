@@ -1,0 +1,112 @@
+/**
+ * Failures of requests: the network, and answers that cannot be read.
+ * @module
+ */
+
+import { CacheError, errorMessage, findCause } from "../util/errors.ts";
+import { statusErrorOf } from "./status.ts";
+
+/**
+ * The network failed before the answer was complete: refused, reset, cut short, no such host.
+ *
+ * `reason` is as precise as the runtime allows: some report only that the request failed.
+ *
+ * @example
+ * ```ts
+ * import { NetworkError } from "@listwatch/cache";
+ * const error = new NetworkError("ConnectionRefused", "Cannot reach http://127.0.0.1:1: connection refused");
+ * console.log(error.reason); // ConnectionRefused
+ * ```
+ *
+ * @category Objects and errors
+ */
+export class NetworkError extends CacheError {
+  /** What happened, as far as the runtime reports it. */
+  readonly reason: NetworkFailure;
+
+  /** Makes the error. */
+  constructor(reason: NetworkFailure, message: string, options: { readonly cause?: unknown } = {}) {
+    super("Network", message, options);
+    this.reason = reason;
+  }
+}
+
+/**
+ * How a connection failed. `DeadPeer`: it is open, but an expected answer does not arrive. `Unreachable`: every other
+ * failure before an answer.
+ *
+ * @example
+ * ```ts
+ * import { NetworkError } from "@listwatch/cache";
+ * import type { NetworkFailure } from "@listwatch/cache/client";
+ * const reason: NetworkFailure = "ConnectionRefused";
+ * console.log(new NetworkError(reason, "port 6443 is closed").reason); // ConnectionRefused
+ * ```
+ *
+ * @category Objects and errors
+ */
+export type NetworkFailure =
+  | "ConnectionRefused"
+  | "ConnectionReset"
+  | "UnexpectedEOF"
+  | "DeadPeer"
+  | "Unreachable";
+
+/**
+ * A server's answer cannot be decoded: it is not JSON, or JSON of another shape.
+ *
+ * @example
+ * ```ts
+ * import { DecodeError } from "@listwatch/cache/client";
+ * const error = new DecodeError('Cannot list "pods": the answer is a page of HTML');
+ * console.log(error.code); // Decode
+ * ```
+ *
+ * @category Objects and errors
+ */
+export class DecodeError extends CacheError {
+  /** Makes the error. */
+  constructor(message: string, options: { readonly cause?: unknown } = {}) {
+    super("Decode", message, options);
+  }
+}
+
+/** The {@linkcode NetworkError} in an error or one of its causes. */
+export function networkErrorOf(error: unknown): NetworkError | undefined {
+  return findCause(error, NetworkError);
+}
+
+/**
+ * Nothing listens at the server's address.
+ *
+ * @example
+ * ```ts
+ * import { isConnectionRefused, NetworkError } from "@listwatch/cache";
+ * console.log(isConnectionRefused(new NetworkError("ConnectionRefused", "Cannot reach the server"))); // true
+ * ```
+ *
+ * @category Objects and errors
+ */
+export function isConnectionRefused(error: unknown): boolean {
+  return networkErrorOf(error)?.reason === "ConnectionRefused";
+}
+
+const NETWORK: Readonly<Record<NetworkFailure, string>> = {
+  ConnectionRefused: "the server refused the connection",
+  ConnectionReset: "the connection was reset",
+  UnexpectedEOF: "the connection ended in the middle of an answer",
+  DeadPeer: "the connection is dead",
+  Unreachable: "the server cannot be reached",
+};
+
+/** Describes why a request failed: in words that are the same on every runtime, then in those of the error. */
+export function failureInWords(error: unknown): string {
+  const status = statusErrorOf(error);
+  const network = networkErrorOf(error);
+  const message = errorMessage(error);
+  if (status !== undefined) {
+    const answer = [status.httpStatus || "", status.reason].filter((part) => part !== "").join(" ");
+    return answer === "" ? message : `the server answered ${answer} (${message})`;
+  }
+  return network === undefined ? message : `${NETWORK[network.reason]} (${message})`;
+}
