@@ -23,52 +23,11 @@ import type { FieldPaths } from "../watch/field_path.ts";
 import type { Projected } from "../watch/projected.ts";
 import { CredentialsError, headerFault, newScrubber, tokenFault } from "./credentials.ts";
 import type { PartialObjectMetadata } from "./metadata_only.ts";
+import type { Query, RequestOptions } from "./requests.ts";
 import { newResourceClient, type ResourceClient } from "./resource_client.ts";
 import type { ResourceOptions, TypedResourceOptions } from "./resource_options.ts";
 import { newResponseError } from "./response_error.ts";
 import { fixedHeaders, type RestConfig, serverUrl } from "./rest_config.ts";
-
-/**
- * The parameters of a query. Those that are `undefined`, `""` or `false` are not sent; `true` is sent as `true`.
- *
- * @example
- * ```ts
- * import { newCluster } from "@listwatch/cache";
- * import type { Query } from "@listwatch/cache/client";
- * const query: Query = { tailLines: 10, previous: true };
- * const cluster = newCluster({ server: "http://127.0.0.1:8001", fetch: () => new Response("started\n") });
- * console.log(await cluster.request("/api/v1/namespaces/shop/pods/web-1/log", { query })); // started
- * ```
- *
- * @category Cluster
- */
-export type Query = Readonly<Record<string, string | number | boolean | undefined>>;
-
-/**
- * Options of {@linkcode Cluster.request} and {@linkcode Cluster.open}.
- *
- * @example
- * ```ts
- * import type { RequestOptions } from "@listwatch/cache/client";
- * const options: RequestOptions = { method: "POST", body: { kind: "TokenRequest" }, action: "ask for a token" };
- * ```
- *
- * @category Cluster
- */
-export interface RequestOptions {
-  /** `GET` by default. */
-  readonly method?: string;
-  /** What goes behind the question mark. */
-  readonly query?: Query;
-  /** Text and bytes are sent as they are, anything else as JSON. */
-  readonly body?: unknown;
-  /** Sent beside the headers of the cluster; they win over those. */
-  readonly headers?: Readonly<Record<string, string>>;
-  /** Ends the request, and the reading of its answer. */
-  readonly signal?: AbortSignal;
-  /** What is being done, for error texts, as it goes on after "Cannot": `list "pods"`. Method and path by default. */
-  readonly action?: string;
-}
 
 /**
  * One API server, and how to ask it.

@@ -13,7 +13,7 @@
  * @module
  */
 
-export type { Query, RequestOptions } from "./cluster.ts";
+export type { Query, RequestOptions } from "./requests.ts";
 export { CredentialsError } from "./credentials.ts";
 export type { DeleteOptions, ObjectRequestOptions, TypedResourceOptions } from "./resource_options.ts";
 export type { FetchFunction, Impersonation, TokenSource } from "./rest_config.ts";

@@ -12,7 +12,7 @@ import type { Clock } from "../util/clock.ts";
 import { decodeWatch } from "../watch/decode_watch.ts";
 import { decodeList } from "../watch/list_decoder.ts";
 import { Projection } from "../watch/projection.ts";
-import type { Cluster, RequestOptions } from "./cluster.ts";
+import type { RequestOptions, Requests } from "./requests.ts";
 import { acceptMetadata, metadataOf, metadataOfEvent } from "./metadata_only.ts";
 import {
   DEFAULT_DROP,
@@ -93,7 +93,7 @@ export interface RequestContext {
 
 /** Makes the client of a resource; what {@linkcode Cluster.resource} returns. */
 export function newResourceClient<T extends KubernetesObject>(
-  cluster: Cluster,
+  cluster: Requests,
   resource: GroupVersionResource,
   options: ResourceOptions<T>,
   context: RequestContext,
@@ -105,7 +105,7 @@ class RestResource<T extends KubernetesObject> implements ResourceClient<T> {
   readonly resource: GroupVersionResource;
   readonly namespace: string;
   readonly description: string;
-  readonly #cluster: Cluster;
+  readonly #cluster: Requests;
   readonly #options: ResourceOptions<T>;
   readonly #withTimeout: WithTimeout;
   readonly #clock: Clock;
@@ -113,7 +113,7 @@ class RestResource<T extends KubernetesObject> implements ResourceClient<T> {
   readonly #title: string;
 
   constructor(
-    cluster: Cluster,
+    cluster: Requests,
     resource: GroupVersionResource,
     options: ResourceOptions<T>,
     { withTimeout, clock }: RequestContext,

@@ -1,0 +1,53 @@
+/**
+ * Requests to an API server: their options, and what sends them.
+ * @module
+ */
+
+/**
+ * The parameters of a query. Those that are `undefined`, `""` or `false` are not sent; `true` is sent as `true`.
+ *
+ * @example
+ * ```ts
+ * import { newCluster } from "@listwatch/cache";
+ * import type { Query } from "@listwatch/cache/client";
+ * const query: Query = { tailLines: 10, previous: true };
+ * const cluster = newCluster({ server: "http://127.0.0.1:8001", fetch: () => new Response("started\n") });
+ * console.log(await cluster.request("/api/v1/namespaces/shop/pods/web-1/log", { query })); // started
+ * ```
+ *
+ * @category Cluster
+ */
+export type Query = Readonly<Record<string, string | number | boolean | undefined>>;
+
+/**
+ * Options of {@linkcode Cluster.request} and {@linkcode Cluster.open}.
+ *
+ * @example
+ * ```ts
+ * import type { RequestOptions } from "@listwatch/cache/client";
+ * const options: RequestOptions = { method: "POST", body: { kind: "TokenRequest" }, action: "ask for a token" };
+ * ```
+ *
+ * @category Cluster
+ */
+export interface RequestOptions {
+  /** `GET` by default. */
+  readonly method?: string;
+  /** What goes behind the question mark. */
+  readonly query?: Query;
+  /** Text and bytes are sent as they are, anything else as JSON. */
+  readonly body?: unknown;
+  /** Sent beside the headers of the cluster; they win over those. */
+  readonly headers?: Readonly<Record<string, string>>;
+  /** Ends the request, and the reading of its answer. */
+  readonly signal?: AbortSignal;
+  /** What is being done, for error texts, as it goes on after "Cannot": `list "pods"`. Method and path by default. */
+  readonly action?: string;
+}
+
+/** The part of a `Cluster` that its resource clients use. */
+export interface Requests {
+  readonly server: string;
+  request(path: string, options?: RequestOptions): Promise<unknown>;
+  open(path: string, options?: RequestOptions): Promise<Response>;
+}
