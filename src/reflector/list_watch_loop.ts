@@ -17,7 +17,7 @@
  */
 
 import { deletionHandlingMetaNamespaceKey } from "../meta/keys.ts";
-import type { ListOptions, Quarantined } from "../meta/list_watch.ts";
+import type { ListOptions, Quarantined, WatchItem } from "../meta/list_watch.ts";
 import { networkErrorOf } from "../meta/request_failure.ts";
 import type { ReflectorStore } from "../queue/queue.ts";
 import { sleepUnlessAborted } from "../util/abort.ts";
@@ -429,7 +429,13 @@ export class ListWatchLoop<T> {
     this.#reports.outages.over();
     this.#status.enter("watching");
     this.#writer.watchBegins({ isFollowing: opened !== undefined });
-    const error = await this.#follow(watch);
+    const followed = this.#followed = watch;
+    const error = await followed.follow((batch) => this.#write(batch, followed), {
+      bookmarkSilenceMs: this.#rhythm.silenceMs,
+      expectsBookmarks: this.#rhythm.isExpected,
+      relistDueMs: this.#quarantine.relistDueMs,
+    });
+    this.#followed = undefined;
     if (signal.aborted) return undefined;
     const { events, bookmarks } = watch;
     const lastedMs = monotonicNow(this.#clock) - startMs;
@@ -438,28 +444,11 @@ export class ListWatchLoop<T> {
     return end.outcome;
   }
 
-  /** Writes what a watch brings, each batch in one turn, until it ends. Returns the error that ended it, if one did. */
-  async #follow(watch: OpenWatch<T>): Promise<unknown> {
-    watch.guard({
-      bookmarkSilenceMs: this.#rhythm.silenceMs,
-      expectsBookmarks: this.#rhythm.isExpected,
-      relistDueMs: this.#quarantine.relistDueMs,
-    });
-    this.#followed = watch;
-    try {
-      for (let batch = await watch.next(); batch !== undefined; batch = await watch.next()) {
-        this.#heard();
-        const { contact } = this.#status;
-        contact.lastEventTimeMs = contact.wallMs;
-        this.#writer.write(batch, watch);
-      }
-      return undefined;
-    } catch (error) {
-      return error;
-    } finally {
-      this.#followed = undefined;
-      watch.close();
-    }
+  #write(batch: readonly WatchItem<T>[], watch: OpenWatch<T>): void {
+    this.#heard();
+    const { contact } = this.#status;
+    contact.lastEventTimeMs = contact.wallMs;
+    this.#writer.write(batch, watch);
   }
 
   /** What a resync throws ends the watch; between two watches, the next period has to do. */

@@ -42,8 +42,8 @@ export interface OpenWatchOptions {
   readonly onBytes?: ((bytes: number) => void) | undefined;
 }
 
-/** What {@linkcode OpenWatch.guard} needs. */
-export interface WatchGuardOptions {
+/** Options of {@linkcode OpenWatch.follow}. */
+export interface FollowOptions {
   /** How long a watch on which bookmarks come may be silent, in milliseconds. */
   readonly bookmarkSilenceMs: number;
   /** Whether bookmarks are expected before the first one has come. */
@@ -101,9 +101,9 @@ export async function openWatch<T>(
 
 /**
  * An open watch, read batch by batch. The streamed list reads it up to the end bookmark and puts the rest of that batch
- * back; then the watch loop reads on: one connection serves both.
+ * back; then it is followed: one connection serves both.
  *
- * From {@linkcode OpenWatch.guard} on it ends itself where its peer is dead: where the server should have ended it by its
+ * While it is followed, it ends itself where its peer is dead: where the server should have ended it by its
  * timeout, where nothing comes for longer than bookmarks are apart, or where the program stood still. A connection that
  * was cut half-open shows no other sign.
  */
@@ -123,8 +123,8 @@ export class OpenWatch<T> {
   #unread: readonly WatchItem<T>[] | undefined;
   #next: Promise<IteratorResult<readonly WatchItem<T>[]>> | undefined;
   #isClosed = false;
-  /** Both clocks when the program was last seen to run; `undefined` before {@linkcode OpenWatch.guard}. */
-  #lookedWallMs: number | undefined;
+  /** Both clocks when the program was last seen to run. */
+  #lookedWallMs = 0;
   #lookedMonotonicMs = 0;
   #bookmarkSilenceMs = Infinity;
   #batchMs = 0;
@@ -150,22 +150,15 @@ export class OpenWatch<T> {
    * @throws What the stream throws, or the reason with which the watch was ended first.
    */
   async next(): Promise<readonly WatchItem<T>[] | undefined> {
-    let batch = this.#unread;
-    if (batch === undefined) {
-      this.#next ??= this.#iterator!.next();
-      const result = await abortable(this.#next, this.#link.signal);
-      this.#next = undefined;
-      if (result.done) return undefined;
-      batch = result.value;
-    } else {
+    if (this.#unread !== undefined) {
+      const batch = this.#unread;
       this.#unread = undefined;
+      return batch;
     }
-    if (this.#lookedWallMs !== undefined) {
-      this.#batchMs = monotonicNow(this.#clock);
-      // What the connection held back while the program stood still is older than the stall, and would pass for news.
-      if (this.#stoodStill()) throw this.#link.signal.reason;
-    }
-    return batch;
+    this.#next ??= this.#iterator!.next();
+    const result = await abortable(this.#next, this.#link.signal);
+    this.#next = undefined;
+    return result.done ? undefined : result.value;
   }
 
   /** Puts items back: the next call of {@linkcode OpenWatch.next} returns them. */
@@ -178,8 +171,30 @@ export class OpenWatch<T> {
     this.#link.abort(reason);
   }
 
-  /** From now on the watch ends itself where its peer is dead, or a relist is due. */
-  guard({ bookmarkSilenceMs, expectsBookmarks, relistDueMs }: WatchGuardOptions): void {
+  /**
+   * Hands each batch to `write`, within the turn it arrives, until the watch ends; then it is closed. Meanwhile the watch
+   * ends itself where its peer is dead, or a relist is due.
+   *
+   * @returns The error that ended it, also one that `write` threw; `undefined` where the server ended it in good order.
+   */
+  async follow(write: (batch: readonly WatchItem<T>[]) => void, options: FollowOptions): Promise<unknown> {
+    this.#guard(options);
+    try {
+      for (let batch = await this.next(); batch !== undefined; batch = await this.next()) {
+        this.#batchMs = monotonicNow(this.#clock);
+        // What the connection held back while the program stood still is older than the stall, and would pass for news.
+        if (this.#stoodStill()) throw this.#link.signal.reason;
+        write(batch);
+      }
+      return undefined;
+    } catch (error) {
+      return error;
+    } finally {
+      this.close();
+    }
+  }
+
+  #guard({ bookmarkSilenceMs, expectsBookmarks, relistDueMs }: FollowOptions): void {
     const clock = this.#clock;
     this.#bookmarkSilenceMs = bookmarkSilenceMs;
     this.#deadlineTimer = clock.setTimeout(
@@ -249,7 +264,7 @@ export class OpenWatch<T> {
     const wallMs = this.#clock.now();
     const monotonicMs = monotonicNow(this.#clock);
     const passedMs = monotonicMs - this.#lookedMonotonicMs;
-    const leapMs = wallMs - this.#lookedWallMs! - passedMs;
+    const leapMs = wallMs - this.#lookedWallMs - passedMs;
     this.#lookedWallMs = wallMs;
     this.#lookedMonotonicMs = monotonicMs;
     const stalledMs = Math.max(passedMs - LOOK_MS, leapMs);
