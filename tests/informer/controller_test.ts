@@ -33,7 +33,7 @@ function newController(config: Partial<ControllerConfig<KubernetesObject>> = {})
   return { source, clock, log, processed, controller };
 }
 
-describe("a controller", () => {
+describe("Controller", () => {
   it("processes what the reflector queues, in order", async () => {
     const { source, clock, processed, controller } = newController();
     source.add(named("a"));
@@ -74,7 +74,7 @@ describe("a controller", () => {
     await assert.rejects(controller.run(abort.signal), InformerStateError);
   });
 
-  it("logs what processing throws, and goes on with the next", async () => {
+  it("logs what processing throws, and continues with the next", async () => {
     const seen: string[] = [];
     const { source, clock, log, controller } = newController({
       process: ([{ type }]) => {
@@ -93,7 +93,7 @@ describe("a controller", () => {
     await running;
   });
 
-  it("puts an item back whose processing threw, where it is told to, unless something newer came", async () => {
+  it("puts back an item whose processing threw, with retryOnError, unless something newer came", async () => {
     const attempts: string[] = [];
     let failures = 2;
     const { source, clock, controller } = newController({
@@ -135,7 +135,7 @@ describe("a controller", () => {
   });
 });
 
-describe("a plain informer", () => {
+describe("newInformer", () => {
   function newPlain(options: Partial<InformerOptions<KubernetesObject>> = {}) {
     const source = new FakeControllerSource();
     const clock = new FakeClock();
@@ -158,7 +158,7 @@ describe("a plain informer", () => {
     };
   }
 
-  it("keeps a store, and tells its handler in the turn of each write", async () => {
+  it("keeps a store, and calls its handler in the turn of each write", async () => {
     await using plain = newPlain();
     plain.source.add(named("a"));
     await plain.start();
@@ -170,7 +170,7 @@ describe("a plain informer", () => {
     assert.deepEqual(plain.store.list().map(text), ["a@3"]);
   });
 
-  it("tells of what it missed: changes first, then what is gone", async () => {
+  it("reports what it missed: changes first, then deletes", async () => {
     await using plain = newPlain();
     for (const name of ["a", "b"]) plain.source.add(named(name));
     await plain.start();
@@ -205,7 +205,7 @@ describe("a plain informer", () => {
     assert.deepEqual(plain.store.list(), []);
   });
 
-  it("has indices where it is told to, and hands everything out again at its resync period", async () => {
+  it("has the indices of its options, and sends everything again at its resync period", async () => {
     const source = new FakeControllerSource();
     const clock = new FakeClock();
     const recorder = new Recorder();
@@ -227,7 +227,7 @@ describe("a plain informer", () => {
     assert.equal(clock.pendingTimers, 0);
   });
 
-  it("logs what its handler throws or rejects with, and goes on", async () => {
+  it("logs what its handler throws or rejects with, and continues", async () => {
     await using plain = newPlain({
       handler: {
         onAdd: () => {
@@ -248,7 +248,7 @@ describe("a plain informer", () => {
   });
 });
 
-describe("objects that a transform turns into something without metadata", () => {
+describe("newInformer with a transform that removes the metadata", () => {
   it("leave the store at the resourceVersion of the last list", async () => {
     const source = new FakeControllerSource();
     source.add(named("a"));

@@ -25,7 +25,7 @@ function at(name: string, resourceVersion: string, uid = name): KubernetesObject
 function line(notification: Notification<KubernetesObject>, store: Store<KubernetesObject>): string {
   const stored = (name: string) => {
     const object = store.getByKey(name);
-    return object === undefined ? "gone" : text(object);
+    return object === undefined ? "absent" : text(object);
   };
   switch (notification.type) {
     case "add": {
@@ -92,7 +92,7 @@ function newApplier(
 }
 
 describe("DeltaApplier.apply", () => {
-  it("tells the same of a relist that comes as one delta and of one that comes as many", () => {
+  it("notifies alike of a relist that comes as one delta and of one that comes as many", () => {
     for (const atomicEvents of [true, false]) {
       const { store, lines, process } = newApplier();
       const queue = new RealFIFO<KubernetesObject>(
@@ -109,7 +109,7 @@ describe("DeltaApplier.apply", () => {
         "add 1@1 initial (1@1)",
         "add 2@2 initial (2@2)",
         "add 3@3 initial (3@3)",
-        "tombstone 3@3 (gone)",
+        "tombstone 3@3 (absent)",
         "update 1@1>1@5 (1@5)",
         "update 2@2>2@6 (2@6)",
         "add 4@7 (4@7)",
@@ -132,10 +132,10 @@ describe("DeltaApplier.apply", () => {
     ]);
   });
 
-  it("tells of the deletion of what is not stored as well", () => {
+  it("notifies of the delete of an object that is not stored as well", () => {
     const { lines, process } = newApplier();
     process([{ type: "Deleted", object: at("a", "9") }]);
-    assert.deepEqual(lines, ["delete a@9 (gone)"]);
+    assert.deepEqual(lines, ["delete a@9 (absent)"]);
   });
 
   it("takes several deltas of one object oldest first", () => {
@@ -145,7 +145,7 @@ describe("DeltaApplier.apply", () => {
       { type: "Updated", object: at("a", "2") },
       { type: "Deleted", object: at("a", "3") },
     ]);
-    assert.deepEqual(lines, ["add a@1 (a@1)", "update a@1>a@2 (a@2)", "delete a@3 (gone)"]);
+    assert.deepEqual(lines, ["add a@1 (a@1)", "update a@1>a@2 (a@2)", "delete a@3 (absent)"]);
   });
 
   it("keeps the stored object when a list brings the same state again", () => {
@@ -201,7 +201,7 @@ describe("DeltaApplier.apply of a delta that cannot be applied", () => {
 
   it("in a list is quarantined, leaves the state before it, and the others are applied", () => {
     const { store, lines, quarantined, relistIsDue, process } = newIndexed();
-    process([{ type: "Added", object: at("a", "1") }, { type: "Added", object: at("gone", "2") }]);
+    process([{ type: "Added", object: at("a", "1") }, { type: "Added", object: at("absent", "2") }]);
     lines.length = 0;
     const objects = [at("a", "5", "bad"), "no object" as never, at("new", "6", "bad"), at("b", "7")];
     process([{ type: "ReplacedAll", object: { resourceVersion: "7", objects } }]);
@@ -209,7 +209,7 @@ describe("DeltaApplier.apply of a delta that cannot be applied", () => {
     assert.equal(quarantined.filter((text) => notIndexed.test(text)).length, 2);
     assert.ok(!relistIsDue());
     assert.deepEqual(store.list().map(text).sort(), ["a@1", "b@7"]);
-    assert.deepEqual(lines, ["tombstone gone@2 (gone)", "update a@1>a@1 (a@1)", "add b@7 (b@7)"]);
+    assert.deepEqual(lines, ["tombstone absent@2 (absent)", "update a@1>a@1 (a@1)", "add b@7 (b@7)"]);
     assert.deepEqual((store as unknown as Indexer<KubernetesObject, "byUid">).indexKeys("byUid", "a"), ["a"]);
   });
 });

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { freezeObject } from "@listwatch/cache/informer";
 
-describe("freezing an object", () => {
+describe("freezeObject", () => {
   it("freezes all that is in it, and returns it", () => {
     const pod = { metadata: { labels: { app: "web" } }, spec: { containers: [{ name: "main" }] } };
     assert.equal(freezeObject(pod), pod);

@@ -4,7 +4,7 @@ import { CountingSignal } from "../counting_signal.ts";
 import { named, newRig, text } from "./rig.ts";
 import { describe, it } from "./storages.ts";
 
-describe("waiting for a resource version", () => {
+describe("SharedIndexInformer.waitForVersion", () => {
   it("ends when the store has reached it, by an event of any object", async () => {
     await using rig = newRig();
     await rig.start();
@@ -96,7 +96,7 @@ describe("waiting for a resource version", () => {
   });
 });
 
-describe("reading no older than a write", () => {
+describe("SharedIndexInformer.get no older than a write", () => {
   it("sees the write, also across a delete and another create", async () => {
     await using rig = newRig();
     rig.source.add(named("a"));
@@ -107,7 +107,7 @@ describe("reading no older than a write", () => {
     assert.equal(text((await read)!), "a@3");
   });
 
-  it("sees that an object is gone", async () => {
+  it("sees that an object was deleted", async () => {
     await using rig = newRig();
     rig.source.add(named("a"));
     await rig.start();
@@ -116,7 +116,7 @@ describe("reading no older than a write", () => {
     assert.equal(await read, undefined);
   });
 
-  it("answers at once when nothing is asked for", async () => {
+  it("answers at once without notOlderThan", async () => {
     await using rig = newRig();
     rig.source.add(named("a"));
     await rig.start();
@@ -124,8 +124,8 @@ describe("reading no older than a write", () => {
   });
 });
 
-describe("freshness", () => {
-  it("is told by when the server was last heard of", async () => {
+describe("SharedIndexInformer.isFresh", () => {
+  it("depends on when something last came from the server", async () => {
     await using rig = newRig();
     assert.equal(rig.informer.isFresh(1_000), false);
     await rig.start();

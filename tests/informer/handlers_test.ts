@@ -41,13 +41,13 @@ const BROKEN: ResourceEventHandler<KubernetesObject> = {
   },
 };
 
-describe("a handler that joins late", () => {
-  it("is told first of everything that is there, as initial, and then of what changes", async () => {
+describe("SharedIndexInformer.addEventHandler of a running informer", () => {
+  it("notifies first of everything that is stored, as initial, and then of changes", async () => {
     await using rig = newRig();
     for (const name of ["a", "b"]) rig.source.add(named(name));
     await rig.start();
     const { recorder, registration } = rig.record();
-    assert.equal(registration.hasSynced(), false, "it was not told of anything yet");
+    assert.equal(registration.hasSynced(), false, "it has received nothing yet");
     rig.source.modify(named("a"));
     await rig.settle();
     assert.deepEqual(recorder.calls, ["add a@1 initial", "add b@2 initial", "update a@1>3"]);
@@ -62,7 +62,7 @@ describe("a handler that joins late", () => {
     await registration.synced();
   });
 
-  it("that waits for its sync hears that it never comes, where it is taken away or the informer stops before", async () => {
+  it("synced() rejects if the handler is removed or the informer stops before", async () => {
     const rig = newRig();
     const [removed, waiting] = [rig.record().registration, rig.record().registration];
     await rig.informer.removeEventHandler(removed);
@@ -84,7 +84,7 @@ describe("a handler that joins late", () => {
     await waits;
   });
 
-  it("is told nothing in the turn that it joins", async () => {
+  it("notifies of nothing in the turn of the call", async () => {
     await using rig = newRig();
     rig.source.add(named("a"));
     await rig.start();
@@ -125,7 +125,7 @@ describe("a handler that joins late", () => {
     assert.deepEqual(late.calls, ["add a@1 initial", "add b@2"]);
   });
 
-  it("at any moment misses nothing and is told of nothing twice", async () => {
+  it("at any moment misses nothing and repeats nothing", async () => {
     const change = fc.record({
       what: fc.constantFrom("add" as const, "modify" as const, "delete" as const),
       name: fc.constantFrom("a", "b", "c"),
@@ -157,7 +157,7 @@ describe("a handler that joins late", () => {
           else rig.source[`${todo.what}${todo.missed ? "DropWatch" : ""}`](named(todo.name));
         }
         await started;
-        rig.source.addDropWatch(named("last")); // so that the watch cannot go on from where it was
+        rig.source.addDropWatch(named("last")); // so that the watch cannot continue from its version
         rig.source.resetWatch();
         await rig.clock.advance(10);
         await rig.settle();
@@ -174,7 +174,7 @@ describe("a handler that joins late", () => {
   });
 });
 
-/** What a handler knows from what it was told, and what was wrong with that. */
+/** What a handler knows from its notifications, and what was wrong with them. */
 function newView() {
   const objects = new Map<string, string>();
   const problems: string[] = [];
@@ -198,7 +198,7 @@ function newView() {
   return { objects, problems, handler };
 }
 
-describe("a handler's registration", () => {
+describe("HandlerRegistration", () => {
   it("has synced when the handler has handled the last object of the first list", async () => {
     await using rig = newRig();
     for (const name of ["a", "b"]) rig.source.add(named(name));
@@ -259,7 +259,7 @@ describe("a handler's registration", () => {
   });
 });
 
-describe("removing a handler", () => {
+describe("SharedIndexInformer.removeEventHandler", () => {
   it("drops what waits for it, and resolves when the call under way has ended", async () => {
     await using rig = newRig();
     for (const name of ["a", "b", "c"]) rig.source.add(named(name));
@@ -279,7 +279,7 @@ describe("removing a handler", () => {
     assert.deepEqual(handler.calls, ["begin a@1", "end a@1"]);
   });
 
-  it("that is idle resolves at once, and it is told of nothing any more", async () => {
+  it("of an idle handler resolves at once, and it receives nothing any more", async () => {
     await using rig = newRig();
     const { recorder, registration } = rig.record();
     await rig.start();
@@ -377,7 +377,7 @@ describe("removing a handler", () => {
   });
 });
 
-describe("stopping the informer", () => {
+describe("SharedIndexInformer.run after its signal", () => {
   it("waits for the calls under way, and drops what waits", async () => {
     const rig = newRig();
     for (const name of ["a", "b"]) rig.source.add(named(name));
@@ -395,8 +395,8 @@ describe("stopping the informer", () => {
   });
 });
 
-describe("handlers", () => {
-  it("that are added twice are told twice, and removing one leaves the other", async () => {
+describe("ResourceEventHandler", () => {
+  it("added twice receives twice, and removing one leaves the other", async () => {
     await using rig = newRig();
     const recorder = new Recorder();
     const first = rig.informer.addEventHandler(recorder);
@@ -411,7 +411,7 @@ describe("handlers", () => {
     assert.deepEqual(recorder.take(), ["update a@1>2"]);
   });
 
-  it("that throw are logged by name and given a second, while the others go on", async () => {
+  it("that throws is logged by name and paused for a second, while the others continue", async () => {
     await using rig = newRig({ name: "pods" });
     for (const name of ["a", "b", "c", "d", "e"]) rig.source.add(named(name));
     const called: number[] = [];
@@ -525,7 +525,7 @@ describe("handlers", () => {
   });
 });
 
-describe("a filtering handler", () => {
+describe("FilteringResourceEventHandler", () => {
   it("makes adds and deletes of objects that begin and cease to be accepted", async () => {
     await using rig = newRig();
     const recorder = new Recorder();

@@ -18,7 +18,7 @@ function newList(options: { isInInitialList?: boolean; skipsUnchanged?: boolean 
   for (const unchanged of [versioned("same", 1), versioned("again", 2)]) list.push(unchanged, unchanged);
   list.push(versioned("changed", 4), versioned("changed", 3));
   list.push(versioned("new", 5), undefined);
-  list.pushDeleted(new DeletedFinalStateUnknown("gone", versioned("gone", 1)));
+  list.pushDeleted(new DeletedFinalStateUnknown("missing", versioned("missing", 1)));
   return list;
 }
 
@@ -32,10 +32,10 @@ function drain(cursor: ListCursor<KubernetesObject>): string[] {
   return recorder.calls;
 }
 
-describe("the notifications of a list", () => {
-  it("are of what is gone, then of what is there, in the order of the list", () => {
+describe("ListNotifications", () => {
+  it("are deletes, then adds and updates in the order of the list", () => {
     assert.deepEqual(drain(newList().cursor(true)), [
-      "tombstone gone@1",
+      "tombstone missing@1",
       "update same@1>1",
       "update again@2>2",
       "update changed@3>4",
@@ -44,14 +44,18 @@ describe("the notifications of a list", () => {
   });
 
   it("leave out updates that say nothing new for those whose resync is not due", () => {
-    assert.deepEqual(drain(newList().cursor(false)), ["tombstone gone@1", "update changed@3>4", "add new@5"]);
+    assert.deepEqual(drain(newList().cursor(false)), [
+      "tombstone missing@1",
+      "update changed@3>4",
+      "add new@5",
+    ]);
   });
 
   it("leave them out for everyone where that is wanted", () => {
     const list = newList({ skipsUnchanged: true });
     for (const isSyncing of [true, false]) {
       assert.deepEqual(drain(list.cursor(isSyncing)), [
-        "tombstone gone@1",
+        "tombstone missing@1",
         "update changed@3>4",
         "add new@5",
       ]);

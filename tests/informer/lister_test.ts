@@ -93,7 +93,7 @@ for (
   });
 }
 
-describe("a lister", () => {
+describe("Lister", () => {
   const lister = newLister(newPods(), "v1/pods");
 
   it("gets an object by namespace and name, or by its key", () => {
@@ -111,11 +111,11 @@ describe("a lister", () => {
   });
 
   it("says what it did not find as the API server does", () => {
-    assert.throws(() => lister.byNamespace("shop").get("gone"), (error: unknown) => {
+    assert.throws(() => lister.byNamespace("shop").get("absent"), (error: unknown) => {
       assert.ok(error instanceof StatusError && isNotFound(error));
-      assert.equal(error.message, 'pods "gone" not found');
+      assert.equal(error.message, 'pods "absent" not found');
       assert.equal(error.httpStatus, 404);
-      assert.deepEqual(error.status.details, { name: "gone", kind: "pods" });
+      assert.deepEqual(error.status.details, { name: "absent", kind: "pods" });
       return true;
     });
     const deployments = newLister(newPods(), { group: "apps", version: "v1", resource: "deployments" });
@@ -137,7 +137,7 @@ describe("a lister", () => {
   });
 });
 
-describe("a lister with an index by labels", () => {
+describe("Lister with an index by labels", () => {
   function newWatched(indexers: Record<string, (object: KubernetesObject) => readonly string[]>) {
     const indexer = newIndexer<KubernetesObject>(metaNamespaceKey, indexers);
     indexer.replace([...pods, pod("canary", { namespace: "shop", labels: { build: "7" } })], "1");
@@ -158,7 +158,7 @@ describe("a lister with an index by labels", () => {
     ["tier,app in (db, web)", ["shop/web-1"]],
     ["app,app!=web", ["shop/db-1"]],
     ["build>6", ["shop/canary"]],
-    ["app=gone", []],
+    ["app=absent", []],
   ];
 
   it("looks through no other objects for a selector that requires a label", () => {
@@ -207,8 +207,8 @@ describe("a lister with an index by labels", () => {
   });
 });
 
-describe("listing a store", () => {
-  it("without metadata works until labels or namespaces are asked for", () => {
+describe("listAll and listAllByNamespace", () => {
+  it("without metadata work until labels or namespaces are needed", () => {
     const store = newStore<unknown>(String);
     store.add("bare");
     assert.deepEqual(listAll(store), ["bare"]);

@@ -63,7 +63,7 @@ function sourceOf(pages: Item[][]): ListerWatcher<Item> & { endWatch(): void; re
   };
 }
 
-describe("a list of many objects", () => {
+describe("SharedIndexInformer with a list of many objects", () => {
   for (const storage of ["objects", "encoded"] as const) {
     it(`is stored in several turns, and seen as one step (${storage})`, async () => {
       const source = sourceOf([items(1)]);
@@ -87,7 +87,7 @@ describe("a list of many objects", () => {
       assert.deepEqual(
         [...sizes].filter((size) => size !== 0 && size < MANY),
         [],
-        "nobody has seen a part of it",
+        "no reader has seen a part of it",
       );
       assert.equal(informer.indexer.size, MANY);
       assert.equal(informer.indexer.countByIndex("byNode", "node-3"), 714);
@@ -202,7 +202,7 @@ describe("a list of many objects", () => {
   });
 });
 
-describe("work in steps", () => {
+describe("finishInTurns", () => {
   function* counting(to: number, done: number[]): Steps {
     for (let i = 0; i < to; i++) {
       done.push(i);

@@ -87,7 +87,7 @@ function drain(mailbox: Mailbox<KubernetesObject>): string[] {
   return recorder.calls;
 }
 
-describe("a mailbox", () => {
+describe("Mailbox", () => {
   it("keeps every notification in order while no more wait than may", () => {
     const { mailbox } = newBox({ limit: 4 });
     const changes = new Changes();
@@ -216,7 +216,7 @@ describe("a mailbox", () => {
   it("merges changes behind a list into what the list says when that is taken, and walks the list for none of them", () => {
     const { mailbox } = newBox({ limit: 3 });
     const changes = new Changes();
-    for (const name of ["gone", "known", "changed", "twice"]) changes.add(name);
+    for (const name of ["removed", "known", "changed", "twice"]) changes.add(name);
     const names = ["known", "changed", "twice", "new", "short"];
     const list = changes.list(names, ["changed", "twice", "new", "short"]);
     const asked: number[] = [];
@@ -228,7 +228,7 @@ describe("a mailbox", () => {
     mailbox.pushList(list.cursor(false)); // "known" is unchanged, and not among them
     mailbox.push(changes.delete("changed"));
     mailbox.push(changes.delete("short"));
-    mailbox.push(changes.add("gone"));
+    mailbox.push(changes.add("removed"));
     mailbox.push(changes.update("new"));
     mailbox.push(changes.delete("twice"));
     mailbox.push(changes.add("twice"));
@@ -239,7 +239,7 @@ describe("a mailbox", () => {
     assert.deepEqual(
       drain(mailbox),
       [
-        "update gone@1>11",
+        "update removed@1>11",
         "delete changed@9",
         "update twice@4>14",
         "add new@12",
@@ -250,7 +250,7 @@ describe("a mailbox", () => {
     assert.equal(mailbox.length, 0);
   });
 
-  it("counts the objects of a first list as handled that are gone before it is taken", () => {
+  it("counts the objects of a first list as handled that are deleted before it is taken", () => {
     const box = newBox({ limit: 1 });
     const changes = new Changes();
     const list = new ListNotifications<KubernetesObject>({ isInInitialList: true });
@@ -373,7 +373,7 @@ function fold(seen: Map<string, string>, notification: Notification<KubernetesOb
   }
 }
 
-describe("a handler that does not keep up", () => {
+describe("MailboxOptions of a handler that does not keep up", () => {
   it("holds one notification an object, however many changes there are, and catches up", async () => {
     await using rig = newRig();
     let release = () => {};
@@ -403,7 +403,7 @@ describe("a handler that does not keep up", () => {
     assert.deepEqual([...seen].sort(), stored.sort());
   });
 
-  it("is taken away with an error in the log if it wants every change, and the others go on", async () => {
+  it("remove the handler with an error in the log if it needs every change, and the others continue", async () => {
     await using rig = newRig();
     let release = () => {};
     const gate = new Promise<void>((resolve) => (release = resolve));

@@ -44,7 +44,7 @@ function newCache(options: MutationCacheOptions<KubernetesObject, "byApp"> = {})
   return { store, clock, log, cache, get };
 }
 
-describe("a mutation cache", () => {
+describe("MutationCache", () => {
   it("returns the newer of what is stored and what was written", () => {
     const { store, cache, get } = newCache();
     store.add(at("5"));
@@ -103,14 +103,14 @@ describe("a mutation cache", () => {
     assert.throws(() => newCache({ maxSize: 0 }), RangeError);
   });
 
-  it("does not return what is not stored, unless it is told to", () => {
+  it("does not return what is not stored, without includeAdds", () => {
     const { cache, get } = newCache({ includeAdds: false });
     cache.mutation(at("9"));
     assert.equal(get(), undefined);
     assert.deepEqual(cache.byIndex("byApp", ""), []);
   });
 
-  it("returns what is not stored once, as client-go does, when it is told to", () => {
+  it("returns what is not stored once, as client-go does, with includeAdds", () => {
     const { cache, get } = newCache({ includeAdds: true });
     cache.mutation(at("9"));
     assert.deepEqual(cache.byIndex("byApp", "").map(text), ["a@9"]);
@@ -118,7 +118,7 @@ describe("a mutation cache", () => {
     assert.equal(get(), undefined);
   });
 
-  it("returns what is not stored until it is, when it is told so", () => {
+  it("returns what is not stored until it is, with includeAdds untilStored", () => {
     const { store, cache, get } = newCache();
     cache.mutation(at("9"));
     assert.deepEqual([get(), get()], ["a@9", "a@9"]);
@@ -168,7 +168,7 @@ describe("a mutation cache", () => {
     assert.throws(() => cache.byIndex("nope" as "byApp", "web"), { code: "IndexNotFound" });
   });
 
-  it("logs an object that has no key, and goes on", () => {
+  it("logs an object that has no key, and continues", () => {
     const { cache, log } = newCache();
     cache.mutation("no object" as never);
     cache.onAddOrUpdate("no object" as never);
@@ -177,7 +177,7 @@ describe("a mutation cache", () => {
   });
 });
 
-describe("a mutation cache that is told of what the store sees", () => {
+describe("MutationCache.handler", () => {
   it("forgets a write that is not newer, and keeps one that is", () => {
     for (const [version, kept] of [["8", true], ["9", false], ["10", false]] as const) {
       const { cache, get } = newCache();
@@ -236,7 +236,7 @@ describe("a mutation cache that is told of what the store sees", () => {
     assert.equal(get(), undefined);
   });
 
-  it("is told by the informer that its handler is added to", async () => {
+  it("receives the changes of the informer that it is added to", async () => {
     await using rig = newRig();
     const cache = new MutationCache<KubernetesObject>(rig.informer.indexer, {
       includeAdds: "untilStored",

@@ -75,7 +75,7 @@ async function watching(options: Partial<SharedIndexInformerOptions<KubernetesOb
   };
 }
 
-describe("a real event with an older version than one before", () => {
+describe("SharedIndexInformer: a real event with an older version than one before", () => {
   it("of an object that is not stored ends in a list", async () => {
     await using world = await watching();
     await world.send((watch) => watch.modify(project("b@15")), ["a@3", "b@15", "granted@4"], "15");
@@ -146,7 +146,7 @@ describe("a real event with an older version than one before", () => {
   });
 });
 
-describe("a delete of another object than the stored one, with an older version", () => {
+describe("SharedIndexInformer: a delete of another object than the stored one, with an older version", () => {
   it("ends in a list, where nothing says that it was sent again", async () => {
     await using world = await watching();
     await world.send((watch) => watch.modify(project("b@15")), ["a@3"], "15");
@@ -175,7 +175,7 @@ describe("a delete of another object than the stored one, with an older version"
   });
 });
 
-describe("an event that was sent again", () => {
+describe("SharedIndexInformer: an event that was sent again", () => {
   it("costs no list, in an hour, where the store has what came after it", async () => {
     await using world = await watching();
     await world.send((watch) => {
@@ -194,7 +194,7 @@ describe("an event that was sent again", () => {
         watch.modify(project("a@11"));
         watch.delete(project("c/first@14"));
         watch.delete(project("b@16"));
-        watch.add(project("c/second@15")); // as it is stored: told as upstream tells it
+        watch.add(project("c/second@15")); // as it is stored: an update as upstream
       });
       await world.clock.advance(6 * MINUTE_MS);
     }
@@ -203,7 +203,7 @@ describe("an event that was sent again", () => {
     assert.deepEqual(world.told().filter((call) => call !== "update c@15>15"), []);
   });
 
-  it("costs few lists where it cannot be told from a real one: an object that has been deleted since", async () => {
+  it("costs few lists where it cannot be distinguished from a real one: an object that has been deleted since", async () => {
     await using world = await watching();
     await world.send(
       (watch) => {
@@ -224,7 +224,7 @@ describe("an event that was sent again", () => {
   });
 });
 
-describe("a server whose versions do not ascend", () => {
+describe("SharedIndexInformer with a server whose versions do not ascend", () => {
   it("is noticed after two lists; then every event is followed, and nothing is listed any more", async () => {
     await using world = await watching();
     await world.send((watch) => watch.modify(project("b@15")), ["a@3", "b@15", "c@4"], "15");

@@ -15,9 +15,9 @@ function at(name: string, resourceVersion: string, label?: string): KubernetesOb
 interface Result {
   readonly calls: readonly string[];
   readonly keys: readonly string[];
-  /** Where the store stands. */
+  /** The store's resourceVersion. */
   readonly version: string;
-  /** Where the reflector stands. */
+  /** The reflector's resourceVersion. */
   readonly lastSync: string;
   readonly observed: readonly string[];
   readonly quarantined: number;
@@ -62,7 +62,7 @@ const indexers = {
   byLabel: (object: KubernetesObject) => [refuseBad(object).metadata?.labels?.is ?? ""],
 };
 
-describe("a delete that cannot be accepted as it is", () => {
+describe("SharedIndexInformer: a delete that cannot be accepted as it is", () => {
   it("deletes by its key where the source refused its object", async () => {
     const quarantined = {
       reason: "no text",
@@ -78,7 +78,7 @@ describe("a delete that cannot be accepted as it is", () => {
     assert.equal(result.quarantined, 1);
   });
 
-  it("tells the last state that was seen, also where that still waits in the queue", async () => {
+  it("brings the last state that was seen, also if that still waits in the queue", async () => {
     const quarantined = {
       reason: "no text",
       path: "",
@@ -113,13 +113,13 @@ describe("a delete that cannot be accepted as it is", () => {
   }
 });
 
-describe("the delete of an object that was refused when it came", () => {
+describe("SharedIndexInformer: the delete of an object that was quarantined", () => {
   const items: readonly Item[] = [
     { type: "ADDED", object: at("new", "11", "bad") },
     { type: "DELETED", object: at("new", "12") },
   ];
 
-  it("is told to nobody where the transform refused it", async () => {
+  it("notifies no handler if the transform threw for it", async () => {
     const result = await after(items, { transform: refuseBad });
     assert.deepEqual(result.calls, []);
     assert.deepEqual(result.keys, ["old"]);
@@ -127,14 +127,14 @@ describe("the delete of an object that was refused when it came", () => {
     assert.equal(result.version, "12");
   });
 
-  it("is told to nobody where an index function refused it", async () => {
+  it("notifies no handler if an index function threw for it", async () => {
     const result = await after(items, { indexers });
     assert.deepEqual(result.calls, []);
     assert.deepEqual(result.observed, ["bookmark"]);
     assert.equal(result.version, "12");
   });
 
-  it("is told to all if a later state of it was accepted", async () => {
+  it("notifies all if a later state of it was accepted", async () => {
     const [added, deleted] = items;
     const accepted: Item = { type: "MODIFIED", object: at("new", "11") };
     for (const options of [{ transform: refuseBad }, { indexers }]) {
@@ -144,8 +144,8 @@ describe("the delete of an object that was refused when it came", () => {
     }
   });
 
-  it("is still one of an object that nobody knows, where nothing was refused", async () => {
-    const result = await after([{ type: "DELETED", object: at("nobody", "12") }]);
-    assert.deepEqual(result.calls, ["delete nobody@12"]);
+  it("is still one of an unknown object, if nothing was quarantined", async () => {
+    const result = await after([{ type: "DELETED", object: at("unknown", "12") }]);
+    assert.deepEqual(result.calls, ["delete unknown@12"]);
   });
 });

@@ -4,7 +4,7 @@ import { DeltaFIFO } from "@listwatch/cache/queue";
 import { named, newRig, type RigOptions, text } from "./rig.ts";
 import { describe, it } from "./storages.ts";
 
-/** Throws for the next object that it sees, when it is told to. */
+/** Throws for the next object that it sees, when it is set to. */
 function newDoubter() {
   const doubter = {
     throwsNext: false,

@@ -54,8 +54,8 @@ async function watching(options: SharedIndexInformerOptions<KubernetesObject> = 
   return { ...world, watcher, send };
 }
 
-describe("events that a proxy sends again", () => {
-  it("change nothing, are told to nobody, and the next watch begins where this one had come to", async () => {
+describe("SharedIndexInformer: events that a proxy sends again", () => {
+  it("change nothing, notify no handler, and the next watch begins at the version that this one had reached", async () => {
     await using world = await watching();
     const { send, recorder, observed, source, informer } = world;
     await send((watch) => {
@@ -86,7 +86,7 @@ describe("events that a proxy sends again", () => {
     assert.equal(informer.lastSyncResourceVersion(), "9");
   });
 
-  it("are told of where they bring the state that is stored, as upstream tells it", async () => {
+  it("are updates if they bring the stored state, as upstream", async () => {
     await using world = await watching();
     const { send, recorder, informer } = world;
     await send((watch) => watch.modify(at("a@11")));
@@ -102,7 +102,7 @@ describe("events that a proxy sends again", () => {
     assert.equal(world.version(), "12");
   });
 
-  it("are not told of where nobody wants to hear of what did not change", async () => {
+  it("notify no handler with notifyUnchanged: false", async () => {
     await using world = await watching({ notifyUnchanged: false });
     await world.send((watch) => watch.modify(at("a@11")));
     await world.send((watch) => watch.modify(at("b@12")));
@@ -126,7 +126,7 @@ describe("events that a proxy sends again", () => {
     assert.equal(world.stored(), "a@12 b@5");
   });
 
-  it("do not delete it either where the object of the delete is refused; a list tells what became of it", async () => {
+  it("do not delete it either if the object of the delete is quarantined; a list decides", async () => {
     await using world = await watching();
     const { send, source, clock, informer } = world;
     const refused = (eventType: "ADDED" | "DELETED", resourceVersion: string) => ({
@@ -139,7 +139,7 @@ describe("events that a proxy sends again", () => {
       watch.send(refused("DELETED", "11"));
     });
     assert.equal(world.stored(), "a@12 b@5");
-    // A refused state that is sent again does not make its delete one of something that nobody ever saw.
+    // A refused state that is sent again does not make its delete one of an object that no handler received.
     await send((watch) => {
       watch.send(refused("ADDED", "10"));
       watch.delete(at("a@11"));
@@ -181,7 +181,7 @@ describe("events that a proxy sends again", () => {
   });
 });
 
-describe("events that are not sent again, although their versions look like it", () => {
+describe("SharedIndexInformer: events that are not sent again, although their versions look like it", () => {
   it("are several objects of one write", async () => {
     await using world = await watching();
     await world.send((watch) => {
@@ -224,7 +224,7 @@ describe("events that are not sent again, although their versions look like it",
     }
   });
 
-  it("are deletes under the version at which an object was last seen; the store stays where it stands", async () => {
+  it("are deletes under the version at which an object was last seen; the store keeps its version", async () => {
     await using world = await watching();
     await world.send((watch) => {
       watch.bookmark("20");
@@ -246,7 +246,7 @@ describe("events that are not sent again, although their versions look like it",
   });
 });
 
-describe("an informer that is fed by a cache of our own", () => {
+describe("SharedIndexInformer over a served cache of another", () => {
   /** An informer of what `readApi` serves of a cache that a test fills. */
   async function downstream() {
     const clock = new FakeClock();
@@ -277,7 +277,7 @@ describe("an informer that is fed by a cache of our own", () => {
     };
   }
 
-  it("hears of what that one's relist found to be gone, which carries old versions", async () => {
+  it("receives the deletes that the other one's relist found, which carry old versions", async () => {
     await using world = await downstream();
     world.upstream.put(object("c", 101));
     world.upstream.relist([object("d", 140), object("b", 120)], 150);
@@ -289,7 +289,7 @@ describe("an informer that is fed by a cache of our own", () => {
     assert.equal(world.stored(), "b@120 d@140 e@151");
   });
 
-  it("follows it to a restored server, whose history begins anew, within a minute and a half", async () => {
+  it("follows it to a restored server, whose history starts again, within a minute and a half", async () => {
     await using world = await downstream();
     world.upstream.put(object("b", 101));
     world.upstream.relist([object("a", 5), object("d", 40)], 50);

@@ -5,7 +5,7 @@ import { describe, it } from "./storages.ts";
 const SECOND = 1_000;
 const HOUR = 3_600_000;
 
-describe("the resync of an informer", () => {
+describe("SharedIndexInformer: its resync", () => {
   it("comes to each handler at its own period", async () => {
     await using rig = newRig({ resyncPeriodMs: SECOND });
     for (const name of ["a", "b"]) rig.source.add(named(name));
@@ -91,7 +91,7 @@ describe("the resync of an informer", () => {
   });
 });
 
-describe("the resync periods that handlers ask for", () => {
+describe("HandlerOptions.resyncPeriodMs", () => {
   it("before the start make the informer look as often as the shortest needs", async () => {
     await using rig = newRig({ resyncPeriodMs: 12 * HOUR });
     rig.source.add(named("a"));

@@ -36,7 +36,7 @@ export class Recorder implements ResourceEventHandler<KubernetesObject> {
     );
   };
 
-  /** What it was told since the last call of this. */
+  /** What it received since the last call of this. */
   take(): string[] {
     return this.calls.splice(0);
   }
@@ -107,7 +107,7 @@ export function newRig<I extends string = never>(options: RigOptions<I> = {}): R
 }
 
 /**
- * Starts an informer over any source, with a handler and an observer that write down what they are told; resolves when
+ * Starts an informer over any source, with a handler and an observer that write down what they receive; resolves when
  * it has come as far as it can without time passing.
  */
 export async function startObserved<I extends string = never>(

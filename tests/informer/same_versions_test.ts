@@ -43,7 +43,7 @@ class ArrivingSource extends ScriptedSource {
   }
 }
 
-/** What an informer holds after each of two lists, and what handler and observer are told of the second one. */
+/** What an informer holds after each of two lists, and what handler and observer receive of the second one. */
 async function relisted(first: Answer, second: readonly Answer[], options: Options = {}) {
   const watcher = openWatch();
   const source = new ArrivingSource(first, { watch: watcher });
@@ -56,11 +56,11 @@ async function relisted(first: Answer, second: readonly Answer[], options: Optio
   watcher.error(statuses.expired);
   await clock.advance(5_000);
   const after = stored();
-  const told = recorder.take();
+  const received = recorder.take();
   await stop();
   assert.deepEqual(source.problems, []);
   assert.equal(source.left, 0);
-  return { values: [before, after], told, observed, requests: source.requests };
+  return { values: [before, after], received, observed, requests: source.requests };
 }
 
 const settings: Readonly<Record<string, Options>> = {
@@ -79,37 +79,37 @@ for (const [setting, options] of Object.entries(settings)) {
     return options.transform === undefined ? answers : answers.concat(answers);
   };
 
-  describe(`a version that is given twice${setting}`, () => {
+  describe(`SharedIndexInformer: a version that is given twice${setting}`, () => {
     it("is another state after a restore, as a list that went back says", async () => {
-      const { values, told, observed } = await relisted(
+      const { values, received, observed } = await relisted(
         { list: listOf(metric("95", 1, "u"), "100") },
         lists(listOf(metric("95", 2, "u"), "97")),
         options,
       );
       assert.deepEqual(values, [1, 2]);
-      assert.deepEqual(told, ["update a@95>95"]);
+      assert.deepEqual(received, ["update a@95>95"]);
       assert.equal(observed.length, 1);
     });
 
     it("is another state where the list's version stays as it is", async () => {
-      const { values, told } = await relisted(
+      const { values, received } = await relisted(
         { list: listOf(metric("1", 1, "u"), "1") },
         lists(listOf(metric("1", 2, "u"), "1")),
         options,
       );
       assert.deepEqual(values, [1, 2]);
-      assert.deepEqual(told, ["update a@1>1"]);
+      assert.deepEqual(received, ["update a@1>1"]);
     });
 
     for (const version of ["0", "", undefined]) {
       it(`is another state where it is ${JSON.stringify(version)}, also in a list that advances`, async () => {
-        const { values, told } = await relisted(
+        const { values, received } = await relisted(
           { list: listOf(metric(version, 1, "u"), "10") },
           [{ list: listOf(metric(version, 2, "u"), "11") }],
           options,
         );
         assert.deepEqual(values, [1, 2]);
-        assert.equal(told.length, 1);
+        assert.equal(received.length, 1);
       });
     }
 
@@ -123,8 +123,8 @@ for (const [setting, options] of Object.entries(settings)) {
     });
   });
 
-  describe(`an event of the stored version with another content${setting}`, () => {
-    it("is told as an update", async () => {
+  describe(`SharedIndexInformer: an event of the stored version with another content${setting}`, () => {
+    it("is an update", async () => {
       const watcher = openWatch();
       const source = new ScriptedSource({ list: listOf(metric("10", 1, "u"), "10") }, { watch: watcher });
       const { informer, recorder, clock, stop } = await startObserved(source, options);
@@ -138,7 +138,7 @@ for (const [setting, options] of Object.entries(settings)) {
   });
 }
 
-describe("a server that can only be polled, and whose version stays as it is,", () => {
+describe("SharedIndexInformer with a server that can only be polled, and whose version stays as it is,", () => {
   for (const version of ["1", "0", ""]) {
     for (const transformed of [false, true]) {
       it(`shows what changes: version ${JSON.stringify(version)}${transformed ? ", transformed" : ""}`, async () => {

@@ -49,7 +49,7 @@ function newFactory(options: SharedInformerFactoryOptions = {}) {
   return { sources, clock, factory };
 }
 
-describe("a factory of informers", () => {
+describe("SharedInformerFactory", () => {
   it("makes one informer for each resource, when it is first asked for", () => {
     const { sources, factory } = newFactory();
     assert.deepEqual(sources.asked, []);
@@ -78,7 +78,7 @@ describe("a factory of informers", () => {
     await factory.shutdown();
   });
 
-  it("leaves an informer alone that somebody else has started", async () => {
+  it("leaves an informer alone that was started directly", async () => {
     const { sources, clock, factory } = newFactory();
     const { informer } = factory.forResource("v1/pods");
     await using _running = informer.start();
@@ -103,13 +103,13 @@ describe("a factory of informers", () => {
     await factory.shutdown();
   });
 
-  it("asks for one namespace where it is told to", () => {
+  it("requests only its namespace option", () => {
     const { sources, factory } = newFactory({ namespace: "shop" });
     factory.forResource("v1/pods");
     assert.deepEqual(sources.asked, ["v1/pods in shop"]);
   });
 
-  it("changes the options of every list and watch where it is told to", async () => {
+  it("changes the options of every list and watch by tweakListOptions", async () => {
     const { sources, clock, factory } = newFactory({
       tweakListOptions: (options, { resource }) => ({ ...options, labelSelector: `for=${resource}` }),
     });
@@ -122,7 +122,7 @@ describe("a factory of informers", () => {
     await factory.shutdown();
   });
 
-  it("transforms the objects of every resource where it is told to", async () => {
+  it("transforms the objects of every resource by its transform", async () => {
     const { sources, clock, factory } = newFactory({
       transform: (object) => ({ ...object, kind: "Changed" }),
     });
@@ -161,8 +161,8 @@ describe("a factory of informers", () => {
   });
 });
 
-describe("waiting for a factory", () => {
-  it("tells of each resource that was started whether it has synced", async () => {
+describe("SharedInformerFactory.waitForCacheSync and synced", () => {
+  it("return for each started resource whether it has synced", async () => {
     const { sources, clock, factory } = newFactory();
     factory.forResource("v1/pods");
     sources.of("v1/nodes").listError = new Error("it broke");
@@ -212,7 +212,7 @@ describe("waiting for a factory", () => {
   });
 });
 
-describe("shutting a factory down", () => {
+describe("SharedInformerFactory.shutdown", () => {
   it("stops every informer and waits until they have, as often as one likes", async () => {
     const { sources, clock, factory } = newFactory();
     const informers = (["v1/pods", "v1/nodes"] as const).map((resource) =>
@@ -265,7 +265,7 @@ describe("shutting a factory down", () => {
   });
 });
 
-describe("a factory over a cluster", () => {
+describe("SharedInformerFactory over a cluster", () => {
   it("follows what the API server holds", async () => {
     const server = new InMemoryApiServer();
     server.create("v1/pods", pod("web-1", { namespace: "shop" }));

@@ -14,8 +14,8 @@ import { FakeClock, FakeControllerSource, pod } from "@listwatch/cache/testing";
 import { named, newRig, Recorder, text } from "./rig.ts";
 import { describe, it, storage } from "./storages.ts";
 
-describe("a shared informer", () => {
-  it("tells of what was there, and then of every change in order", async () => {
+describe("SharedIndexInformer", () => {
+  it("notifies of the objects at the start, and then of every change in order", async () => {
     await using rig = newRig();
     const { source, informer } = rig;
     source.add(named("a"));
@@ -29,12 +29,12 @@ describe("a shared informer", () => {
     assert.deepEqual(informer.indexer.list().map(text), ["a@3"]);
   });
 
-  it("has written the store before it tells of a change", async () => {
+  it("writes the store before it notifies of a change", async () => {
     await using rig = newRig();
     const seen: string[] = [];
     const look = (what: string, name: string) => {
       const stored = rig.informer.indexer.getByKey(name);
-      seen.push(`${what}: ${stored === undefined ? "gone" : text(stored)}`);
+      seen.push(`${what}: ${stored === undefined ? "absent" : text(stored)}`);
     };
     rig.informer.addEventHandler({
       onAdd: (object) => look("add", object.metadata!.name!),
@@ -46,10 +46,10 @@ describe("a shared informer", () => {
       rig.source[change](named("a"));
       await rig.settle();
     }
-    assert.deepEqual(seen, ["add: a@1", "update: a@2", "delete: gone"]);
+    assert.deepEqual(seen, ["add: a@1", "update: a@2", "delete: absent"]);
   });
 
-  it("tells of an object that vanished unseen by a tombstone with its last known state", async () => {
+  it("notifies of an object that vanished unseen by a tombstone with its last known state", async () => {
     await using rig = newRig();
     rig.source.add(named("a"));
     const { recorder } = rig.record();
@@ -78,7 +78,7 @@ describe("a shared informer", () => {
     assert.deepEqual(plain.take(), ["update pod2@2>4", "add pod3@3"]);
   });
 
-  it("flags as initial what was there at the start, and nothing after it", async () => {
+  it("flags the objects at the start as initial, and nothing after them", async () => {
     await using rig = newRig();
     rig.source.add(named("pod-1"));
     const { recorder } = rig.record();
@@ -90,7 +90,7 @@ describe("a shared informer", () => {
     assert.deepEqual(recorder.calls, ["add pod-1@1 initial", "update pod-1@1>2", "add pod-2@3"]);
   });
 
-  it("knows at which resourceVersion its store stands", async () => {
+  it("knows the resourceVersion of its store", async () => {
     await using rig = newRig();
     rig.source.add(named("a"));
     assert.equal(rig.informer.lastSyncResourceVersion(), "");
@@ -111,7 +111,7 @@ describe("a shared informer", () => {
     await rig.informer.synced();
   });
 
-  it("has not synced while the list fails, and tells the watch error handler", async () => {
+  it("has not synced while the list fails, and calls the watch error handler", async () => {
     const errors: Error[] = [];
     await using rig = newRig();
     rig.informer.setWatchErrorHandler((error) => errors.push(error));
@@ -209,7 +209,7 @@ describe("a shared informer", () => {
     assert.deepEqual(rig.informer.indexer.listKeys(), ["last"]);
   });
 
-  it("sets an object aside that its indices cannot take, and goes on with the others", async () => {
+  it("quarantines an object that its indices cannot take, and continues with the others", async () => {
     await using rig = newRig({
       indexers: {
         byApp: (object: KubernetesObject) => {
@@ -231,7 +231,7 @@ describe("a shared informer", () => {
     assert.equal(rig.informer.hasSynced(), true);
   });
 
-  it("freezes what it hands out when told to, so that a handler that writes to it fails where it does", async () => {
+  it("with freezeObjects freezes objects, so that a handler that changes one fails there", async () => {
     await using rig = newRig({
       freezeObjects: true,
       transform: (object) => ({ ...object, metadata: { ...object.metadata, labels: { app: "web" } } }),
@@ -255,7 +255,7 @@ describe("a shared informer", () => {
   });
 });
 
-describe("a shared informer's indices", () => {
+describe("SharedIndexInformer.addIndexers", () => {
   const indexers = { byApp: (object: KubernetesObject) => [object.metadata?.labels?.app ?? "none"] };
 
   it("answer when they are there from the start, are added before it, or after it", async () => {
@@ -287,7 +287,7 @@ describe("a shared informer's indices", () => {
   });
 });
 
-describe("a shared informer's life", () => {
+describe("SharedIndexInformer.run, start and stop", () => {
   it("goes from made to started to stopped", async () => {
     const rig = newRig();
     assert.deepEqual([rig.informer.isStarted(), rig.informer.isStopped()], [false, false]);
@@ -308,7 +308,7 @@ describe("a shared informer's life", () => {
     assert.equal(rig.clock.pendingTimers, 0);
   });
 
-  it("cannot be run or started twice, and goes on when that is tried", async () => {
+  it("cannot be run or started twice, and continues when that is tried", async () => {
     await using rig = newRig();
     await rig.start();
     await assert.rejects(rig.informer.run(new AbortController().signal), InformerStateError);
@@ -367,7 +367,7 @@ describe("a shared informer's life", () => {
     assert.equal(clock.pendingTimers, 0);
   });
 
-  it("ends when the signal that it was started with is aborted, and when it is told to stop", async () => {
+  it("ends when the signal of start is aborted, and by stop()", async () => {
     for (const how of ["signal", "stop"] as const) {
       const informer = new SharedIndexInformer<KubernetesObject>(new FakeControllerSource(), {
         storage: storage(),
@@ -382,7 +382,7 @@ describe("a shared informer's life", () => {
     }
   });
 
-  it("lets go of those who wait for it to sync when it stops before", async () => {
+  it("rejects synced() when it stops before", async () => {
     const rig = newRig();
     rig.source.listError = new Error("it broke");
     const synced = rig.informer.synced();
@@ -392,12 +392,12 @@ describe("a shared informer's life", () => {
     await assert.rejects(rig.informer.synced(), InformerStateError);
   });
 
-  it("lets go of those who wait for it to sync when their signal is aborted", async () => {
+  it("rejects synced() when its signal is aborted", async () => {
     const rig = newRig();
     await assert.rejects(rig.informer.synced(AbortSignal.abort(new Error("too late"))), /too late/);
   });
 
-  it("has synced for those who ask after it stopped, if it had", async () => {
+  it("has synced after its stop, if it had before", async () => {
     const rig = newRig();
     await rig.start();
     await rig.stop();
@@ -405,8 +405,8 @@ describe("a shared informer's life", () => {
   });
 });
 
-describe("a shared informer's observers", () => {
-  it("are told of everything in the turn of the write, in order", async () => {
+describe("SharedIndexInformer.observe", () => {
+  it("calls observers with everything in the turn of the write, in order", async () => {
     await using rig = newRig();
     rig.source.add(named("a"));
     const seen: string[] = [];
@@ -419,7 +419,7 @@ describe("a shared informer's observers", () => {
         default: {
           const stored = rig.informer.indexer.getByKey(event.key);
           return `${event.type} ${text(event.object)} (store: ${
-            stored === undefined ? "gone" : text(stored)
+            stored === undefined ? "absent" : text(stored)
           })`;
         }
       }
@@ -434,20 +434,20 @@ describe("a shared informer's observers", () => {
       "replaced 1: added a@1 (store: a@1)",
       "added b@2 (store: b@2)",
       "updated a@3 (store: a@3)",
-      "deleted b@4 (store: gone)",
+      "deleted b@4 (store: absent)",
     ]);
     rig.source.addDropWatch(named("c"));
     rig.source.deleteDropWatch(named("a"));
     rig.source.resetWatch();
     await rig.retry();
-    assert.deepEqual(seen.splice(0), ["replaced 6: deleted a@3 (store: gone), added c@5 (store: c@5)"]);
+    assert.deepEqual(seen.splice(0), ["replaced 6: deleted a@3 (store: absent), added c@5 (store: c@5)"]);
     leave();
     rig.source.add(named("d"));
     await rig.settle();
     assert.deepEqual(seen, []);
   });
 
-  it("are not told of what did not change, in a relist or a resync", async () => {
+  it("does not call observers for unchanged objects, in a relist or a resync", async () => {
     await using rig = newRig({ resyncPeriodMs: 10_000 });
     rig.source.add(named("a"));
     rig.record();
@@ -463,7 +463,7 @@ describe("a shared informer's observers", () => {
     assert.deepEqual(seen, [{ type: "replaced", resourceVersion: "3", changes: [] }]);
   });
 
-  it("that throw are logged, and hinder nobody", async () => {
+  it("logs observers that throw, and calls the others", async () => {
     await using rig = newRig();
     rig.informer.observe(() => {
       throw new Error("observer broke");
@@ -480,8 +480,8 @@ describe("a shared informer's observers", () => {
   });
 });
 
-describe("a shared informer among asynchronous callbacks that reject", () => {
-  it("logs that, and goes on", async () => {
+describe("SharedIndexInformer with asynchronous callbacks that reject", () => {
+  it("logs that, and continues", async () => {
     await using rig = newRig();
     const rejecting = () => Promise.reject(new Error("it broke later"));
     rig.informer.observe(rejecting);
@@ -496,8 +496,8 @@ describe("a shared informer among asynchronous callbacks that reject", () => {
   });
 });
 
-describe("a shared informer over a DeltaFIFO", () => {
-  it("tells the same story", async () => {
+describe("SharedIndexInformer over a DeltaFIFO", () => {
+  it("notifies alike", async () => {
     await using rig = newRig({
       queue: (context) => new DeltaFIFO({ ...context, emitDeltaTypeReplaced: true }),
       transform: (object) => object,
@@ -524,7 +524,7 @@ describe("a shared informer over a DeltaFIFO", () => {
   });
 });
 
-describe("two informers over one source", () => {
+describe("SharedIndexInformer: two over one source", () => {
   it("do not share anything that one could change under the other", async () => {
     const source = new FakeControllerSource();
     source.add(named("a"));

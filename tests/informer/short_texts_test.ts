@@ -113,13 +113,17 @@ for (const useWatchList of [true, false]) {
       const { informer, names, server } = world;
       assert.deepEqual(transformed.splice(0).sort(), [...names].sort());
       assert.deepEqual(indexed.splice(0).sort(), [...names].sort());
-      const told: string[] = [];
-      informer.addEventHandler({ onUpdate: (_, object) => void told.push(nameOf(object)) });
+      const received: string[] = [];
+      informer.addEventHandler({ onUpdate: (_, object) => void received.push(nameOf(object)) });
       server.update("v1/pods", pod("web-7", { nodeName: "node-x" }));
       await world.settle();
-      assert.deepEqual([transformed.splice(0), indexed.splice(0), told.splice(0)], [["web-7"], ["web-7"], [
-        "web-7",
-      ]]);
+      assert.deepEqual([transformed.splice(0), indexed.splice(0), received.splice(0)], [
+        ["web-7"],
+        ["web-7"],
+        [
+          "web-7",
+        ],
+      ]);
       await world.relist(() => server.create("v1/pods", pod("late", { nodeName: "node-x" })));
       assert.deepEqual([transformed, indexed], [["late"], ["late"]]);
       assert.deepEqual(informer.indexer.byIndex("byNode", "node-x").map(nameOf).sort(), ["late", "web-7"]);
@@ -139,7 +143,7 @@ for (const useWatchList of [true, false]) {
       for (const object of world.informer.indexer.values()) assert.ok(object.spec.at instanceof Date);
     });
 
-    it("sets aside what the transform throws for, once", async () => {
+    it("quarantines what the transform throws for, once", async () => {
       await using world = await newWorld({
         reflector,
         transform: (object) => {
@@ -160,7 +164,7 @@ for (const useWatchList of [true, false]) {
   });
 }
 
-describe("a list of an informer with encoded storage", () => {
+describe("SharedIndexInformer with encoded storage: a list", () => {
   it("is encoded item by item while it arrives, and unchanged items are the ones that are held", async () => {
     const pages: unknown[][] = [];
     const clock = new FakeClock();
@@ -191,7 +195,7 @@ describe("a list of an informer with encoded storage", () => {
   });
 });
 
-describe("the storage of an informer", () => {
+describe("SharedIndexInformerOptions.storage", () => {
   it("is what the options of a factory say", async () => {
     const clock = new FakeClock();
     const server = new InMemoryApiServer({ clock });

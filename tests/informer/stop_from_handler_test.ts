@@ -6,7 +6,7 @@ import { LogRecorder } from "../log_recorder.ts";
 import { named, newRig } from "./rig.ts";
 import { describe, it } from "./storages.ts";
 
-describe("a handler that awaits the stop of its own informer", () => {
+describe("Running.stop awaited by a handler of the informer", () => {
   it("gets it, as its own call is not waited for", async () => {
     const rig = newRig();
     const ends: string[] = [];
@@ -87,18 +87,18 @@ describe("a handler that awaits the stop of its own informer", () => {
 
   it("may take itself away, and await that", async () => {
     await using rig = newRig();
-    const told: string[] = [];
+    const received: string[] = [];
     const registration: HandlerRegistration = rig.informer.addEventHandler({
       onAdd: async (object) => {
-        told.push(object.metadata!.name!);
+        received.push(object.metadata!.name!);
         await rig.informer.removeEventHandler(registration);
-        told.push("removed");
+        received.push("removed");
       },
     });
     rig.source.add(named("a"));
     rig.source.add(named("b"));
     await rig.start();
-    assert.deepEqual(told, ["a", "removed"]);
+    assert.deepEqual(received, ["a", "removed"]);
     assert.equal(registration.isRemoved, true);
   });
 
@@ -123,7 +123,7 @@ describe("a handler that awaits the stop of its own informer", () => {
   });
 });
 
-describe("a stop", () => {
+describe("Running.stop", () => {
   it("waits for a call for as long as its options say", async () => {
     for (const handlerStopTimeoutMs of [1_000, Infinity]) {
       const rig = newRig({ handlerStopTimeoutMs });

@@ -3,7 +3,7 @@ import { describe, it } from "node:test";
 import { AsyncTracker, Lazy, SingleFileTracker } from "@listwatch/cache/informer";
 import { type Deferred, deferred } from "../../src/util/deferred.ts";
 
-describe("a tracker of items that are handled at the same time", () => {
+describe("AsyncTracker", () => {
   it("has synced when the informer has and every item that was started is finished, in any order", async () => {
     const tracker = new AsyncTracker<string>("writer");
     for (const key of ["a", "b", "c"]) tracker.start(key);
@@ -46,7 +46,7 @@ describe("a tracker of items that are handled at the same time", () => {
   });
 });
 
-describe("a tracker of items that are handled one after the other", () => {
+describe("SingleFileTracker", () => {
   it("has synced when the informer has and all that were started are finished", async () => {
     const tracker = new SingleFileTracker();
     tracker.start();
@@ -79,8 +79,8 @@ describe("a tracker of items that are handled one after the other", () => {
   });
 });
 
-describe("a lazy value", () => {
-  it("is worked out when it is asked for, and again only after a notice", async () => {
+describe("Lazy", () => {
+  it("is computed when it is read, and again only after a notify", async () => {
     let evaluations = 0;
     const lazy = new Lazy(() => ++evaluations);
     assert.equal(evaluations, 0);
@@ -91,7 +91,7 @@ describe("a lazy value", () => {
     assert.equal(await lazy.get(), 2);
   });
 
-  it("is worked out once for all who ask meanwhile", async () => {
+  it("is computed once for all reads meanwhile", async () => {
     const end = deferred<string>();
     let evaluations = 0;
     const lazy = new Lazy(() => {
@@ -104,7 +104,7 @@ describe("a lazy value", () => {
     assert.equal(evaluations, 1);
   });
 
-  it("that was asked for after a notice is not the one that was begun before", async () => {
+  it("read after a notify is not from the evaluation that started before", async () => {
     const ends: Deferred<string>[] = [];
     const lazy = new Lazy(() => {
       ends.push(deferred());

@@ -72,7 +72,7 @@ function newSource(refuser: Refuser) {
 
 type Options = SharedIndexInformerOptions<Item>;
 
-describe("a transform that is not idempotent", () => {
+describe("SharedIndexInformerOptions.transform that is not idempotent", () => {
   const queues: Record<string, Options> = {
     "the usual queue": {},
     "objects encoded": { storage: shortTexts() },

@@ -1,6 +1,6 @@
 /**
  * No turn of the event loop works on more than so many objects, whatever happens to a long list. Nothing here measures
- * time: the clock stands still, so a turn is over after `turnObjects` objects, and what is done in it is counted.
+ * time: the clock does not advance, so a turn is over after `turnObjects` objects, and what is done in it is counted.
  * @module
  */
 
@@ -24,7 +24,7 @@ import { finish } from "../../src/util/steps.ts";
 
 const MANY = 3_000;
 const TURN_OBJECTS = 50;
-/** A turn may ask for an object's key more than once: to compare, to look it up, to tell. */
+/** A turn may ask for an object's key more than once: to compare, to look it up, to notify. */
 const MOST_PER_TURN = 8 * TURN_OBJECTS;
 
 interface Item extends KubernetesObject {
@@ -38,7 +38,7 @@ function items(version: number, count = MANY): Item[] {
   }));
 }
 
-/** Lists what it is told to, and hands out the events it is given. Knows nothing of an intake: all of it is raw. */
+/** Lists the given objects, and sends the given events. Knows nothing of an intake: all of it is raw. */
 class Source implements ListerWatcher<Item> {
   items: Item[] = items(1);
   version = 10_000;
@@ -98,7 +98,7 @@ class TurnCounter {
     this.most = Math.max(this.most, ++this.#now);
   }
 
-  /** Waits until something is so, and begins to count anew in every turn. */
+  /** Waits until something is so, and starts to count again in every turn. */
   async until(isSo: () => boolean, what: string): Promise<void> {
     for (let turns = 0; !isSo(); turns++) {
       assert.ok(turns < 20_000, `${what} does not come`);
@@ -132,7 +132,7 @@ function newRig(options: Partial<SharedIndexInformerOptions<Item, "byNode">> = {
   return { counter, clock, source, informer };
 }
 
-/** Folds what it is told, and stops taking at the first call until it is let go. */
+/** Folds what it receives, and blocks in the first call until it is released. */
 class Handler {
   readonly known = new Map<string, Item>();
   readonly #gate: Promise<void>;
@@ -170,7 +170,7 @@ function releasing(handlers: Handler[]): Disposable {
   return { [Symbol.dispose]: () => handlers.forEach(({ release }) => release()) };
 }
 
-describe("no turn is long", () => {
+describe("SharedIndexInformer: no turn is long", () => {
   for (const storage of ["objects", "encoded"] as const) {
     it(`when a list is stored that a transform changes (${storage})`, async () => {
       const { counter, informer } = newRig({
@@ -237,7 +237,7 @@ describe("no turn is long", () => {
     for (const { release } of handlers) release();
     await counter.until(() => registrations.every(({ backlog }) => backlog === 0), "the end");
     for (const { known } of handlers) assert.equal(known.size, MANY - 10);
-    // An add or an update of each object that was there; the one that it had been told of was deleted; four came and went.
+    // An add or an update of each stored object; the one that it had received was deleted; four came and went.
     assert.equal(handlers[0].calls, 1 + (MANY - 10) + 1);
     await counter.until(() => registrations.every((registration) => registration.hasSynced()), "synced");
   });
@@ -317,7 +317,7 @@ describe("no turn is long", () => {
   }
 });
 
-describe("indices that are added in turns", () => {
+describe("SharedIndexInformer.addIndexersInTurns", () => {
   it("are not added where a name is taken, one throws, or the informer stops", async () => {
     const { counter, informer } = newRig();
     const running = informer.start();
@@ -339,7 +339,7 @@ describe("indices that are added in turns", () => {
   });
 });
 
-describe("what waits for a handler", () => {
+describe("Processor.prepareList", () => {
   it("is handed out as it is where a list that was to be merged with it cannot be", async () => {
     const clock = new FakeClock();
     let isBroken = false;

@@ -13,16 +13,16 @@ const queues: Readonly<Record<string, RigOptions<never>>> = {
   },
 };
 
-/** What a handler is told of a relist that brings two objects as they are, one changed, one new, and misses one. */
+/** What a handler receives of a relist with two unchanged objects, one changed, one new, and one missing. */
 async function toldOfRelist(options: RigOptions<never>): Promise<string[]> {
   await using rig = newRig(options);
-  for (const name of ["a", "b", "c", "gone"]) rig.source.add(named(name));
+  for (const name of ["a", "b", "c", "missing"]) rig.source.add(named(name));
   const { recorder } = rig.record();
   await rig.start();
   recorder.take();
   rig.source.modifyDropWatch(named("c"));
   rig.source.addDropWatch(named("d"));
-  rig.source.deleteDropWatch(named("gone"));
+  rig.source.deleteDropWatch(named("missing"));
   rig.source.resetWatch();
   await rig.retry();
   return recorder.take().sort();
@@ -30,14 +30,14 @@ async function toldOfRelist(options: RigOptions<never>): Promise<string[]> {
 
 for (const [queue, options] of Object.entries(queues)) {
   describe(`objects that did not change, with ${queue},`, () => {
-    it("are told of in a relist, as upstream does, unless the informer was asked not to", async () => {
-      const changes = ["add d@6", "tombstone gone@4", "update c@3>5"];
+    it("are updates in a relist, as upstream, unless notifyUnchanged is false", async () => {
+      const changes = ["add d@6", "tombstone missing@4", "update c@3>5"];
       const unchanged = ["update a@1>1", "update b@2>2"];
       assert.deepEqual(await toldOfRelist(options), [...changes, ...unchanged].sort());
       assert.deepEqual(await toldOfRelist({ ...options, notifyUnchanged: false }), changes);
     });
 
-    it("are told of in a resync all the same", async () => {
+    it("are updates in a resync nevertheless", async () => {
       await using rig = newRig({ ...options, resyncPeriodMs: 10_000, notifyUnchanged: false });
       rig.source.add(named("a"));
       const { recorder } = rig.record();
@@ -49,7 +49,7 @@ for (const [queue, options] of Object.entries(queues)) {
   });
 }
 
-describe("an object that was deleted and created again between two lists", () => {
+describe("SharedIndexInformer: an object that was deleted and created again between two lists", () => {
   it("has changed, even if its resourceVersion has not", async () => {
     await using rig = newRig({ notifyUnchanged: false });
     rig.source.add({ metadata: { name: "a", uid: "first" } });

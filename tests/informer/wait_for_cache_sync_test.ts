@@ -45,7 +45,7 @@ function synced(name: string): Thing {
   return thing;
 }
 
-describe("waiting for caches", () => {
+describe("waitForCacheSync and waitFor", () => {
   it("for nothing is over at once", async () => {
     assert.equal(await waitForCacheSync([]), true);
     assert.equal(await waitForCacheSync([], AbortSignal.abort()), true);
@@ -74,7 +74,7 @@ describe("waiting for caches", () => {
     assert.equal(await waiting, false);
   });
 
-  it("logs those who are done in the order that they are", async () => {
+  it("logs each one that has synced, in that order", async () => {
     const clock = new FakeClock();
     const log = new LogRecorder();
     const delays = [["slow", 10_000], ["quick", 5_000], ["ready", 0]] as const;
@@ -94,7 +94,7 @@ describe("waiting for caches", () => {
     ]);
   });
 
-  it("logs those who are not done, by name, and why nobody waits any more", async () => {
+  it("logs the ones that have not synced, by name, and why the wait ended", async () => {
     const log = new LogRecorder();
     const things = [new Thing("pods"), synced("services"), new Thing("nodes")];
     const signal = AbortSignal.abort(new Error("the program ends"));
@@ -104,7 +104,7 @@ describe("waiting for caches", () => {
     ]);
   });
 
-  it("logs nothing when it is not told what it waits for", async () => {
+  it("logs nothing without the option what", async () => {
     const log = new LogRecorder();
     await waitFor([synced("a"), new Thing("b")], { signal: AbortSignal.abort(), logger: log });
     assert.deepEqual(log.lines, []);
@@ -128,7 +128,7 @@ describe("waiting for caches", () => {
   });
 });
 
-describe("waiting for a cache whose server cannot be read", () => {
+describe("waitForCacheSync for a cache whose server cannot be read", () => {
   const failures: [Error, RegExp, (error: unknown) => boolean][] = [
     [
       new NetworkError("ConnectionRefused", "connect ECONNREFUSED 10.0.0.1:6443"),

@@ -61,7 +61,7 @@ describe("DeltaFIFO", () => {
     assert.deepEqual(drain(queue), [["foo", "Added 10, Added 11"], ["bar", "Added 1"], ["zab", "Added 30"]]);
   });
 
-  it("does not queue the delete of an object that nobody knows", () => {
+  it("does not queue the delete of an unknown object", () => {
     const queue = new DeltaFIFO<Thing>();
     queue.delete(thing("foo", 1));
     assert.deepEqual(drain(queue), []);
@@ -157,7 +157,7 @@ describe("DeltaFIFO", () => {
     });
   }
 
-  it("makes a tombstone without an object for a known key whose object is gone", () => {
+  it("makes a tombstone without an object for a known key without an object", () => {
     const queue = new DeltaFIFO<Thing>({
       knownObjects: { listKeys: () => ["foo"], getByKey: () => undefined },
     });
@@ -165,7 +165,7 @@ describe("DeltaFIFO", () => {
     assert.deepEqual(drain(queue), [["foo", "Deleted ?()"]]);
   });
 
-  it("calls what a list brings Sync, or Replaced where it is told to", () => {
+  it("calls what a list brings Sync, or Replaced with emitDeltaTypeReplaced", () => {
     for (
       const [emitDeltaTypeReplaced, type] of [[undefined, "Sync"], [false, "Sync"], [
         true,
@@ -272,14 +272,14 @@ describe("DeltaFIFO", () => {
     assert.deepEqual(queue.listKeys(), ["foo"]);
   });
 
-  it("tells the key of an object, a tombstone and some deltas", () => {
+  it("returns the key of an object, a tombstone and some deltas", () => {
     const queue = new DeltaFIFO<Thing>({ keyFunc: metaNamespaceKey });
     assert.equal(queue.keyOf(foo), "foo");
-    assert.equal(queue.keyOf(new DeletedFinalStateUnknown<Thing>("gone", undefined)), "gone");
+    assert.equal(queue.keyOf(new DeletedFinalStateUnknown<Thing>("deleted", undefined)), "deleted");
     assert.equal(queue.keyOf([{ type: "Added", object: foo }, { type: "Updated", object: bar }]), "bar");
     assert.equal(
-      queue.keyOf([{ type: "Deleted", object: new DeletedFinalStateUnknown<Thing>("gone", undefined) }]),
-      "gone",
+      queue.keyOf([{ type: "Deleted", object: new DeletedFinalStateUnknown<Thing>("deleted", undefined) }]),
+      "deleted",
     );
     assert.throws(
       () => queue.keyOf([]),

@@ -63,7 +63,7 @@ describe("FIFO", () => {
 
   it("replaces everything, in the order of the list and with the last of several", async () => {
     const queue = new FIFO<Thing>(metaNamespaceKey);
-    queue.add(thing("gone"));
+    queue.add(thing("deleted"));
     queue.replace([thing("foo", 15), thing("bar", 1), thing("foo", 16)], "0");
     assert.deepEqual(await pop(queue), ["foo", 16]);
     assert.deepEqual(await pop(queue), ["bar", 1]);

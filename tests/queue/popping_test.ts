@@ -98,7 +98,7 @@ for (const [kind, make] of Object.entries(kinds)) {
       assert.deepEqual((await popped).map(nameOf).sort(), ["a", "b", "c"]);
     });
 
-    it("goes on waiting where another pop took the item", async () => {
+    it("continues to wait if another pop took the item", async () => {
       const queue = make();
       const served: string[] = [];
       const popped = [0, 1].map((i) => queue.pop((item) => void served.push(`${i}: ${nameOf(item)}`)));
@@ -136,7 +136,7 @@ for (const [kind, make] of Object.entries(kinds)) {
       assert.equal(nameOf(await queue.pop(() => {})), "a");
     });
 
-    it("lets one wait end and the others go on", async () => {
+    it("ends one wait while the others continue", async () => {
       const queue = make();
       const controller = new AbortController();
       const ended = queue.pop(() => {}, { signal: controller.signal });

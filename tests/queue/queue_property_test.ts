@@ -53,7 +53,7 @@ function sequenceOf(...kinds: [weight: number, arbitrary: fc.Arbitrary<Step>][])
   return fc.array(step, { maxLength: 25, size: "max" });
 }
 
-/** Makes objects that can be told from each other. */
+/** Makes objects that can be distinguished. */
 function maker(): (name: string) => Thing {
   let id = 0;
   return (name) => ({ metadata: { name }, id: id++ });
@@ -106,13 +106,13 @@ class Population {
   }
 }
 
-/** Pops once without waiting; what was thrown must be what the callback was told to throw. */
+/** Pops once without waiting; what was thrown must be what the callback was to throw. */
 function tryPop<I>(
   queue: { tryPop(process: (item: I, isInInitialList: boolean) => void): boolean },
   how: How,
   seen: (item: I, isInInitialList: boolean) => void,
 ): boolean {
-  const thrown = how === "error" ? new Error("told to fail") : new ErrRequeue();
+  const thrown = how === "error" ? new Error("is to fail") : new ErrRequeue();
   let processed = false;
   try {
     const popped = queue.tryPop((item, isInInitialList) => {
@@ -218,7 +218,7 @@ class DeltaFIFOModel {
   }
 }
 
-describe("a FIFO under random writes and pops", () => {
+describe("FIFO under random writes and pops", () => {
   it("does what its model does", () => {
     const sequence = sequenceOf([8, writes], [2, rareWrites], [2, lists], [1, resyncs], [6, pops]);
     fc.assert(
@@ -277,7 +277,7 @@ describe("a FIFO under random writes and pops", () => {
   });
 });
 
-describe("a DeltaFIFO under random writes and pops", () => {
+describe("DeltaFIFO under random writes and pops", () => {
   it("does what its model does", () => {
     const sequence = sequenceOf([10, writes], [2, rareWrites], [3, lists], [1, resyncs], [5, pops], [
       2,
@@ -365,7 +365,7 @@ describe("a DeltaFIFO under random writes and pops", () => {
   });
 });
 
-describe("a RealFIFO under random writes and pops", () => {
+describe("RealFIFO under random writes and pops", () => {
   const sequence = sequenceOf([10, writes], [3, lists], [1, resyncs], [3, pops], [3, batches], [2, knowns]);
 
   for (const isAtomic of [true, false]) {

@@ -85,7 +85,7 @@ describe("RealFIFO", () => {
     queue.add(thing("bar", 1));
     queue.delete(thing("foo", 15));
     queue.delete(thing("foo", 15));
-    queue.delete(thing("nobody knows it", 1));
+    queue.delete(thing("unknown", 1));
     assert.equal(queue.length, 6);
     assert.deepEqual(drain(queue), [
       "Added foo=10",
@@ -93,7 +93,7 @@ describe("RealFIFO", () => {
       "Added bar=1",
       "Deleted foo=15",
       "Deleted foo=15",
-      "Deleted nobody knows it=1",
+      "Deleted unknown=1",
     ]);
   });
 
@@ -139,7 +139,7 @@ describe("RealFIFO", () => {
   });
 });
 
-describe("an atomic RealFIFO", () => {
+describe("RealFIFO, atomic", () => {
   it("queues a list as one delta with its resourceVersion, behind what came before it", () => {
     const queue = atomic();
     queue.add(thing("foo", 1));
@@ -174,7 +174,7 @@ describe("an atomic RealFIFO", () => {
     assert.equal(queue.length, 1);
   });
 
-  it("queues a resync as one delta, and a bookmark where it is told to", () => {
+  it("queues a resync as one delta, and a bookmark with emitDeltaTypeBookmark", () => {
     const queue = atomic({ emitDeltaTypeBookmark: true });
     queue.resync();
     queue.bookmark("7");
@@ -203,7 +203,7 @@ describe("an atomic RealFIFO", () => {
   });
 });
 
-describe("a RealFIFO with known objects", () => {
+describe("RealFIFO with known objects", () => {
   const madeDeletes: Record<string, [operations: (queue: RealFIFO<Thing>) => void, deltas: string[]]> = {
     "an added object": [(queue) => {
       queue.add(thing("foo", 1));
@@ -273,7 +273,7 @@ describe("a RealFIFO with known objects", () => {
     ]);
   });
 
-  it("makes a tombstone without an object for a known key whose object is gone", () => {
+  it("makes a tombstone without an object for a known key without an object", () => {
     const queue = new RealFIFO<Thing>({
       knownObjects: { listKeys: () => ["foo"], getByKey: () => undefined },
     });
@@ -318,8 +318,8 @@ describe("a RealFIFO with known objects", () => {
   }
 });
 
-describe("a batch of a RealFIFO", () => {
-  it("holds all that may be worked off together", () => {
+describe("RealFIFO.popBatch", () => {
+  it("has all that may be processed together", () => {
     const queue = atomic();
     for (const name of ["a", "b", "c"]) queue.add(thing(name));
     assert.deepEqual(drainBatches(queue), ["batch: Added a=, Added b=, Added c="]);
