@@ -113,8 +113,7 @@ const statusCause = () =>
 
 const typeMeta = () => ({ apiVersion: optional(text()), kind: optional(text()) });
 
-// Of zod's core, which has neither messages nor the locales of `zod/mini`: a program opens 70 modules less. Its
-// constructors are not generic.
+// Of zod's core: 1 KB less in a bundle than `zod/mini`, and 10 modules less to open. Its constructors are not generic.
 const object = <S extends z.$ZodLooseShape>(shape: S) =>
   new z.$ZodObject({
     type: "object",
