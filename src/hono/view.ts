@@ -7,7 +7,15 @@ import type { KubernetesObject, ListMeta, ObjectMeta } from "../meta/object.ts";
 import { groupVersion } from "../meta/resource.ts";
 import { type ApiResource, isBuiltinGroup } from "../protocol/api_resource.ts";
 import { partialMetadata } from "../protocol/object_shape.ts";
-import { closingQuote } from "../util/json_text.ts";
+import {
+  CLOSE_BRACE,
+  CLOSE_BRACKET,
+  closingQuote,
+  COLON,
+  OPEN_BRACE,
+  OPEN_BRACKET,
+  QUOTE,
+} from "../util/json_text.ts";
 
 /** Turns objects of one resource into what a client asked for. Made per request. */
 export interface View {
@@ -112,13 +120,6 @@ function hasTypeField(json: string): boolean {
   }
   return false;
 }
-
-const QUOTE = 0x22;
-const COLON = 0x3a;
-const OPEN_BRACE = 0x7b;
-const CLOSE_BRACE = 0x7d;
-const OPEN_BRACKET = 0x5b;
-const CLOSE_BRACKET = 0x5d;
 
 /** Whether the items of a list have kind and apiVersion: those of custom resources do. */
 export function hasTypedItems(resource: ApiResource): boolean {

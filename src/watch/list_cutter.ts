@@ -17,14 +17,17 @@
  * @module
  */
 
-const QUOTE = 0x22;
-const BACKSLASH = 0x5c;
-const COMMA = 0x2c;
-const COLON = 0x3a;
-const OPEN_BRACKET = 0x5b;
-const CLOSE_BRACKET = 0x5d;
-const OPEN_BRACE = 0x7b;
-const CLOSE_BRACE = 0x7d;
+import {
+  BACKSLASH,
+  CLOSE_BRACE,
+  CLOSE_BRACKET,
+  COLON,
+  COMMA,
+  endsScalar,
+  OPEN_BRACE,
+  OPEN_BRACKET,
+  QUOTE,
+} from "../util/json_text.ts";
 
 /** What a list is cut for. */
 export interface ListCutterOptions<T> {
@@ -308,8 +311,4 @@ function separatorAfter(text: string, start: number, end: number): string {
   const metadata = beginning.indexOf('"metadata":{');
   // Copied letter by letter: a slice would keep the whole text.
   return metadata < 0 ? "" : `},${[...beginning.slice(0, metadata + 12)].join("")}`;
-}
-
-function endsScalar(code: number): boolean {
-  return code === COMMA || code === CLOSE_BRACKET || code === CLOSE_BRACE || code <= 0x20;
 }

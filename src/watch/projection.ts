@@ -13,16 +13,21 @@
  * @module
  */
 
-import { closingQuote } from "../util/json_text.ts";
+import {
+  afterBrackets,
+  CLOSE_BRACE,
+  CLOSE_BRACKET,
+  closingQuote,
+  COLON,
+  COMMA,
+  endsScalar,
+  OPEN_BRACE,
+  OPEN_BRACKET,
+  QUOTE,
+  SPACE,
+} from "../util/json_text.ts";
 import { type Branch, type FieldNode, fieldTree, WHOLE } from "./field_tree.ts";
 
-const QUOTE = 0x22;
-const COMMA = 0x2c;
-const COLON = 0x3a;
-const OPEN_BRACKET = 0x5b;
-const CLOSE_BRACKET = 0x5d;
-const OPEN_BRACE = 0x7b;
-const CLOSE_BRACE = 0x7d;
 // What is skipped is never parsed: half a value, of a frame that lost bytes, must not pass for a whole one.
 const SCALAR = /^(?:true|false|null|-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][-+]?\d+)?)$/;
 
@@ -231,7 +236,7 @@ class Walk {
     const text = this.#text;
     let i = this.#position;
     // Nearly always there is none.
-    while (text.charCodeAt(i) <= 0x20) i++;
+    while (text.charCodeAt(i) <= SPACE) i++;
     this.#position = i;
   }
 
@@ -241,10 +246,7 @@ class Walk {
     if (code === QUOTE) return this.#skipString();
     if (code === OPEN_BRACE || code === OPEN_BRACKET) return this.#skipNested();
     let i = this.#position;
-    for (; i < this.#end; i++) {
-      const code = text.charCodeAt(i);
-      if (code === COMMA || code === CLOSE_BRACE || code === CLOSE_BRACKET || code <= 0x20) break;
-    }
+    while (i < this.#end && !endsScalar(text.charCodeAt(i))) i++;
     const isScalar = SCALAR.test(text.slice(this.#position, i));
     this.#position = i;
     return isScalar;
@@ -258,22 +260,10 @@ class Walk {
   }
 
   #skipNested(): boolean {
-    const text = this.#text;
-    const end = this.#end;
-    let depth = 0;
-    for (let i = this.#position; i < end; i++) {
-      const code = text.charCodeAt(i);
-      if (code === QUOTE) {
-        i = closingQuote(text, i);
-        if (i < 0) return false;
-      } else if (code === OPEN_BRACE || code === OPEN_BRACKET) {
-        depth++;
-      } else if ((code === CLOSE_BRACE || code === CLOSE_BRACKET) && --depth === 0) {
-        this.#position = i + 1;
-        return true;
-      }
-    }
-    return false;
+    const after = afterBrackets(this.#text, this.#position, this.#end);
+    if (after < 0) return false;
+    this.#position = after;
+    return true;
   }
 
   #skipFlatArray(): boolean {
