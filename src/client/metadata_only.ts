@@ -50,7 +50,7 @@ export function metadataOf(object: KubernetesObject): KubernetesObject {
 
 /** As {@linkcode metadataOf}, for the object of a watch event. */
 export function metadataOfEvent<T extends KubernetesObject>(item: WatchItem<T>): WatchItem<T> {
-  if (item.type === "INVALID" || item.type === "ERROR" || item.type === "BOOKMARK") return item;
+  if (item.type === "QUARANTINED" || item.type === "ERROR" || item.type === "BOOKMARK") return item;
   const object = metadataOf(item.object);
   return object === item.object ? item : { type: item.type, object: object as T };
 }

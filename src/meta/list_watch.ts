@@ -117,13 +117,16 @@ export interface ListPage<T> {
  * import type { KubernetesObject } from "@listwatch/cache";
  * import type { WatchItem } from "@listwatch/cache/reflector";
  * function line(item: WatchItem<KubernetesObject>): string {
- *   return item.type === "INVALID" ? item.quarantined.reason : item.type;
+ *   return item.type === "QUARANTINED" ? item.quarantined.reason : item.type;
  * }
  * ```
  *
  * @category Reflector
  */
-export type WatchItem<T> = WatchEvent<T> | { readonly type: "INVALID"; readonly quarantined: Quarantined };
+export type WatchItem<T> = WatchEvent<T> | {
+  readonly type: "QUARANTINED";
+  readonly quarantined: Quarantined;
+};
 
 /**
  * An open watch: batches of events in the order of arrival, one batch per chunk of bytes, so that a thousand events cost

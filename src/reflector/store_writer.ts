@@ -114,7 +114,7 @@ export class StoreWriter<T> {
    */
   write(batch: readonly WatchItem<T>[], watch: OpenWatch<T>): void {
     for (const item of batch) {
-      if (item.type === "INVALID") {
+      if (item.type === "QUARANTINED") {
         this.#quarantine(item.quarantined);
         continue;
       }

@@ -124,7 +124,7 @@ class GatheredObjects<T> {
       if (broken !== undefined) quarantine.add(broken);
       throw error;
     }
-    if (item.type === "INVALID") {
+    if (item.type === "QUARANTINED") {
       this.#quarantine(item.quarantined);
       return undefined;
     }

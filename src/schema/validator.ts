@@ -41,7 +41,7 @@ export interface ValidatorOptions<T> {
 
 /**
  * Makes the judge of a watch's events. What it accepts is the decoded frame itself, never a copy of it, with all its
- * fields; what it refuses becomes an `INVALID` item that says what is wrong and where (`object.metadata.name`).
+ * fields; what it refuses becomes an `QUARANTINED` item that says what is wrong and where (`object.metadata.name`).
  *
  * - ADDED, MODIFIED: the metadata, then the user's schema.
  * - DELETED: the metadata alone. A delete that was held back would leave a ghost in the cache.
@@ -54,7 +54,7 @@ export interface ValidatorOptions<T> {
  * import { newEventValidator } from "@listwatch/cache/client";
  * const validate = newEventValidator();
  * const item = validate({ type: "ADDED", object: { metadata: { name: 42 } } });
- * if (item.type === "INVALID") console.log(item.quarantined.path); // object.metadata.name
+ * if (item.type === "QUARANTINED") console.log(item.quarantined.path); // object.metadata.name
  * ```
  *
  * @throws {TypeError} (by the judge) The schema is asynchronous.
@@ -69,7 +69,7 @@ export function newEventValidator<T>(options: ValidatorOptions<T> = {}): (frame:
     if (isErrorEvent(frame)) return { type: "ERROR", object: unreadableStatus(fault) };
     const quarantined = report(fault, isObject(frame) ? frame.object : undefined, eventTypeOf(frame));
     onInvalid?.(quarantined, frame);
-    return { type: "INVALID", quarantined };
+    return { type: "QUARANTINED", quarantined };
   };
 }
 

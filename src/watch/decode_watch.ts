@@ -22,7 +22,7 @@ import { newNetworkError } from "./network_failure.ts";
  * import type { KubernetesObject } from "@listwatch/cache";
  * import { newEventValidator, type ValidateFrame } from "@listwatch/cache/client";
  * const validate: ValidateFrame<KubernetesObject> = newEventValidator<KubernetesObject>();
- * console.log(validate({ type: "ADDED", object: { metadata: { name: "" } } }).type); // INVALID
+ * console.log(validate({ type: "ADDED", object: { metadata: { name: "" } } }).type); // QUARANTINED
  * ```
  *
  * @category Decoding

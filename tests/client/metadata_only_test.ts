@@ -119,7 +119,7 @@ describe("a client for metadata only", () => {
     const cluster = newCluster({ server: "http://in-memory", fetch: () => new Response(body) });
     const stream = await cluster.resource("v1/pods", { metadataOnly: true }).watch();
     const items = (await Array.fromAsync(stream)).flat();
-    assert.deepEqual(items.map(({ type }) => type), ["ADDED", "INVALID", "BOOKMARK"]);
+    assert.deepEqual(items.map(({ type }) => type), ["ADDED", "QUARANTINED", "BOOKMARK"]);
     assert.deepEqual(items[0], { type: "ADDED", object: { ...KIND, metadata: { name: "a" } } });
   });
 });

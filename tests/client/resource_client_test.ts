@@ -177,8 +177,8 @@ describe("a resource's watch", () => {
       { type: "ADDED", object: pod("b") },
     ));
     const items = await all(await pods.watch());
-    assert.deepEqual(items.map((item) => item.type), ["ADDED", "INVALID", "ADDED"]);
-    const { quarantined } = items[1] as Extract<WatchItem<Pod>, { type: "INVALID" }>;
+    assert.deepEqual(items.map((item) => item.type), ["ADDED", "QUARANTINED", "ADDED"]);
+    const { quarantined } = items[1] as Extract<WatchItem<Pod>, { type: "QUARANTINED" }>;
     assert.equal(quarantined.path, "object.metadata.name");
   });
 

@@ -71,7 +71,7 @@ describe("SharedIndexInformer: a delete that cannot be accepted as it is", () =>
       resourceVersion: "11",
       eventType: "DELETED",
     };
-    const result = await after([{ type: "INVALID", quarantined }]);
+    const result = await after([{ type: "QUARANTINED", quarantined }]);
     assert.deepEqual(result.calls, ["tombstone old@9"]);
     assert.deepEqual(result.keys, []);
     assert.deepEqual([result.version, result.lastSync], ["11", "11"]);
@@ -94,7 +94,7 @@ describe("SharedIndexInformer: a delete that cannot be accepted as it is", () =>
     for (const queue of queues) {
       const result = await after([
         { type: "MODIFIED", object: at("old", "11") },
-        { type: "INVALID", quarantined },
+        { type: "QUARANTINED", quarantined },
       ], queue === undefined ? {} : { queue });
       assert.deepEqual(result.calls, ["update old@9>11", "tombstone old@11"]);
     }

@@ -130,7 +130,7 @@ describe("SharedIndexInformer: events that a proxy sends again", () => {
     await using world = await watching();
     const { send, source, clock, informer } = world;
     const refused = (eventType: "ADDED" | "DELETED", resourceVersion: string) => ({
-      type: "INVALID" as const,
+      type: "QUARANTINED" as const,
       quarantined: { reason: "no text", path: "object.metadata", key: "a", resourceVersion, eventType },
     });
     await send((watch) => {

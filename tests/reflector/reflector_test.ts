@@ -303,7 +303,7 @@ describe("a reflector's watches", () => {
   it("report what the source set aside, and go on", async () => {
     const quarantined = { reason: "labels: expected a string", path: "metadata.labels", key: "a" };
     await using run = await watching((watcher) => {
-      watcher.send({ type: "INVALID", quarantined });
+      watcher.send({ type: "QUARANTINED", quarantined });
       watcher.add(at("b@20"));
     });
     assert.deepEqual(run.quarantined, [quarantined]);

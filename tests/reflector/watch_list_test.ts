@@ -100,7 +100,7 @@ describe("a streamed list", () => {
     const first = openWatch((one) => {
       one.add({ ...at("other@1"), kind: "Service" });
       one.send({
-        type: "INVALID",
+        type: "QUARANTINED",
         quarantined: { reason: "labels: expected a string", path: "x", key: "bad" },
       });
       one.add(at("a@1"));
@@ -122,7 +122,7 @@ describe("a streamed list", () => {
 
   describe("of which objects are set aside", () => {
     const refused = (eventType: string, key: string) => ({
-      type: "INVALID" as const,
+      type: "QUARANTINED" as const,
       quarantined: { reason: "bad", path: "object", key, eventType },
     });
     const known = { getByKey: (key: string) => at(`${key}@0`) };

@@ -17,8 +17,8 @@ const pod = {
 
 function refusal(frame: unknown, schema?: Schema<KubernetesObject>): Quarantined {
   const item = newEventValidator(schema === undefined ? {} : { schema })(frame);
-  assert.equal(item.type, "INVALID", JSON.stringify(item));
-  return (item as Extract<WatchItem<unknown>, { type: "INVALID" }>).quarantined;
+  assert.equal(item.type, "QUARANTINED", JSON.stringify(item));
+  return (item as Extract<WatchItem<unknown>, { type: "QUARANTINED" }>).quarantined;
 }
 
 describe("newEventValidator", () => {

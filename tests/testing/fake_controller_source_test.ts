@@ -20,7 +20,7 @@ async function take(
   const seen: string[] = [];
   for await (const batch of stream) {
     for (const item of batch) {
-      if (item.type === "INVALID") continue;
+      if (item.type === "QUARANTINED") continue;
       const { metadata } = item.object as KubernetesObject;
       seen.push(`${item.type} ${metadata?.name ?? ""}@${metadata?.resourceVersion}`);
     }
