@@ -132,14 +132,14 @@ describe("serveFetch over TLS", () => {
     await server.finished;
   });
 
-  it("refuses a certificate and a key that cannot be read or do not belong together, and quotes neither", async () => {
+  it("rejects a certificate and a key that are not PEM or do not match, and quotes neither", async () => {
     const canary = "-----BEGIN PRIVATE KEY-----\nCANARY\n-----END PRIVATE KEY-----\n";
     for (
       const [bad, text] of [
-        [{ cert: "CANARY", key: tls.key }, /it is no certificate in PEM/],
-        [{ cert: tls.cert, key: canary }, /it is no private key in PEM/],
-        [{ cert: tls.cert, key: "CANARY" }, /it is no private key in PEM/],
-        [{ cert: tls.cert, key: other.key }, /the key is not its own/],
+        [{ cert: "CANARY", key: tls.key }, /it is not a PEM certificate/],
+        [{ cert: tls.cert, key: canary }, /it is not a PEM private key/],
+        [{ cert: tls.cert, key: "CANARY" }, /it is not a PEM private key/],
+        [{ cert: tls.cert, key: other.key }, /the key does not match it/],
       ] as const
     ) {
       await assert.rejects(serveFetch(() => new Response(), { tls: bad }), (error) => {
@@ -200,7 +200,7 @@ describe("readServerTls and followServerTls", () => {
     };
     writeFileSync(files.certFile, other.cert);
     await look(() => warnings.length > 0);
-    assert.match(warnings[0], /the key is not its own.*tls.crt.*; the certificate read before is used/);
+    assert.match(warnings[0], /the key does not match it.*tls.crt.*; the last certificate stays in use/);
     assert.deepEqual(seen, []);
     writeFileSync(files.keyFile, other.key);
     await look(() => seen.length > 0);
