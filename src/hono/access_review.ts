@@ -1,5 +1,5 @@
 /**
- * Readers whose permissions the cluster itself tells.
+ * Readers whose permissions the cluster itself decides.
  * @module
  */
 
@@ -52,7 +52,7 @@ export interface ReviewOptions {
   readonly deniedTtlMs?: number;
   /** How many answers are kept; 4096 by default. */
   readonly maxEntries?: number;
-  /** How many questions the API server is asked at a time; 16 by default. */
+  /** How many reviews are in flight at a time; 16 by default. */
   readonly maxInFlight?: number;
   /** How many questions may wait for that; 256 by default. A reader beyond is answered with 429. */
   readonly maxWaiting?: number;
@@ -126,11 +126,11 @@ export function tokenReview(cluster: ReviewCluster, options: TokenReviewOptions 
 }
 
 /**
- * Makes an `authorize` hook that asks an API server whether a user may do what is asked (`SubjectAccessReview`): each
+ * Makes an `authorize` hook that sends each request for review to an API server (`SubjectAccessReview`): each
  * reader is let see what the cluster's own RBAC lets them see.
  *
  * What asks must be allowed to `create subjectaccessreviews.authorization.k8s.io` (the ClusterRole
- * `system:auth-delegator`). Without an `authenticate` hook everybody is `system:anonymous`. Answers are kept by user and
+ * `system:auth-delegator`). Without an `authenticate` hook every user is `system:anonymous`. Answers are kept by user and
  * request, for a while and a bounded number of them.
  *
  * @example

@@ -31,7 +31,7 @@ const VERBS: readonly string[] = ["get", "list", "watch"];
 /**
  * Makes an `authorize` hook that lets read what is in some namespaces, and discovery, and nothing else.
  *
- * A request for all namespaces, and one for objects that live in none, is refused, as an API server refuses it to whoever
+ * A request for all namespaces, and one for objects that live in none, is refused, as an API server refuses it to users that
  * has Roles and no ClusterRole; it is not narrowed, since an informer would take a part for the whole. The namespaces
  * themselves can be read by name (`kubectl get namespace shop`), and other resources as `clusterResources` says.
  *
@@ -87,7 +87,7 @@ export function allowNamespaces(
 }
 
 /**
- * Makes an `authorize` hook that lets through what all the given ones let through. They are asked in order, up to the
+ * Makes an `authorize` hook that lets through what all the given ones let through. They run in order, up to the
  * first that does not say `true`.
  *
  * @throws {TypeError} There is none, or one is no function.

@@ -13,7 +13,7 @@ export interface AnswerCacheOptions {
   readonly clock: Clock;
   /** How many answers are kept; those that were not used for the longest time go first. */
   readonly maxEntries: number;
-  /** How many questions are asked at a time. */
+  /** How many questions are in flight at a time. */
   readonly maxInFlight: number;
   /** How many wait for that; further ones are refused with a `StatusError` of 429. */
   readonly maxWaiting: number;
@@ -41,7 +41,7 @@ export class AnswerCache<T> {
     this.#options = options;
   }
 
-  /** The answer to a question, which is asked unless it is known or being asked. */
+  /** The answer to a question: the known one, the one in flight, or a new one. */
   get(key: string, ask: (signal: AbortSignal) => Promise<Answer<T>>): Promise<T> {
     const known = this.#answers.get(key);
     if (known !== undefined) {

@@ -8,7 +8,7 @@ import { newStatus, type Status } from "../meta/status.ts";
 import type { ResourcePath } from "../protocol/resource_path.ts";
 
 /**
- * Who asks, as an `authenticate` hook found out.
+ * The user of a request, as an `authenticate` hook found it.
  *
  * @example
  * ```ts
@@ -25,8 +25,8 @@ export interface UserInfo {
   /** Anything else that the `authorize` hook wants to know. */
   readonly extra?: unknown;
   /**
-   * When the credential ends, in milliseconds since the Unix epoch. The hooks are asked again shortly before, for each
-   * open watch; a watch that they do not clearly let go on ends then.
+   * When the credential ends, in milliseconds since the Unix epoch. The hooks run again shortly before, for each
+   * open watch; unless they permit it, the watch ends then.
    */
   readonly expiresAtMs?: number;
 }
@@ -36,7 +36,7 @@ interface CommonAttributes {
   readonly verb: "get" | "list" | "watch";
   /** The request's path, without what the app is mounted under. */
   readonly path: string;
-  /** Who asks; `undefined` where there is no `authenticate` hook. */
+  /** The user; `undefined` if there is no `authenticate` hook. */
   readonly user: UserInfo | undefined;
 }
 
@@ -52,13 +52,13 @@ interface ResourceAttributes extends CommonAttributes {
 }
 
 /**
- * What is asked for, in Kubernetes' words. `scope` says how far the request reaches:
+ * The attributes of a request, in Kubernetes' words. `scope` says how far the request reaches:
  *
  * - `"namespace"`: one namespace, which `namespace` names. The object `namespaces/shop` is in the namespace `shop`, as
  *   for an API server.
  * - `"cluster"`: all namespaces, or objects that live in none. `namespace` is `undefined`: a rule that lists what may be
  *   read refuses, one that lists what may not (`namespace !== "kube-system"`) would show everything.
- * - `"path"`: no resource but discovery, or an unknown path. `resource` is empty, and `path` tells.
+ * - `"path"`: no resource but discovery, or an unknown path. `resource` is empty; see `path`.
  *
  * @example
  * ```ts
@@ -77,14 +77,14 @@ export type RequestAttributes =
   | ResourceAttributes & { readonly scope: "path"; readonly resource: ""; readonly namespace: undefined };
 
 /**
- * Finds out who asks: an object with a name. Anything else (nobody that is known), a failure, and an answer that does
+ * Finds the user of a request: an object with a name. Anything else (no known user), a failure, and an answer that does
  * not come within `hookTimeoutMs` are answered with 401.
  *
  * @example
  * ```ts
  * import type { Authenticate } from "@listwatch/cache/hono";
  * const authenticate: Authenticate = (c) => {
- *   const name = c.req.header("X-Remote-User"); // set by a proxy that nobody can go around
+ *   const name = c.req.header("X-Remote-User"); // set by a proxy that no client can bypass
  *   return name === undefined ? undefined : { name };
  * };
  * ```
@@ -94,7 +94,7 @@ export type RequestAttributes =
 export type Authenticate = (c: Context) => UserInfo | undefined | Promise<UserInfo | undefined>;
 
 /**
- * Decides on one request. Only `true` lets it through. `false`, a text that tells why, and whatever else is answered
+ * Decides on one request. Only `true` lets it through. `false`, a text that says why, and any other answer
  * with 403. What it throws, or not answering within `hookTimeoutMs`, is answered with 500, and a `StatusError` of 429 as
  * that; nothing is served.
  *
@@ -114,7 +114,7 @@ export type Authorize = (
   c: Context,
 ) => boolean | string | Promise<boolean | string>;
 
-/** A request's attributes but for who asks. */
+/** A request's attributes without the user. */
 export type Asked = RequestAttributes extends infer Each ? Each extends unknown ? Omit<Each, "user"> : never
   : never;
 
@@ -138,7 +138,7 @@ export function askedOfPath(path: string): Asked {
   return { ...nothing, verb: "get", scope: "path", namespace: undefined, path };
 }
 
-/** 401: nobody that is known. */
+/** 401: no known user. */
 export function unauthorized(): Status {
   return newStatus(401, "Unauthorized", "Unauthorized");
 }

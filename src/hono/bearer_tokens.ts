@@ -26,7 +26,7 @@ export interface BearerToken {
 /** The shortest token that {@linkcode bearerTokens} takes: whatever is shorter can be guessed. */
 export const MIN_TOKEN_LENGTH = 16;
 
-// Longer ones are nobody's; JSON web tokens have one or two thousand characters.
+// Longer ones belong to no user; JSON web tokens have one or two thousand characters.
 const MAX_TOKEN_LENGTH = 16_384;
 
 /**
@@ -102,7 +102,7 @@ function isPrintable(token: string): boolean {
   return token !== "";
 }
 
-/** Whether two digests are the same, in a time that does not tell where they differ. */
+/** Whether two digests are the same, in a time that does not depend on where they differ. */
 function isSame(a: Uint8Array, b: Uint8Array): boolean {
   let difference = a.length ^ b.length;
   for (let i = 0; i < a.length; i++) difference |= a[i] ^ b[i];

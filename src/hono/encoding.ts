@@ -14,7 +14,7 @@ export interface LogEntry<T> {
   readonly key: string;
   /** The resourceVersion of the resource once this has happened; the same for all entries of a relist. */
   readonly position: string;
-  /** It did not move the position: whoever stands there may have seen it, or not. */
+  /** It did not move the position: a reader at that position may have seen it, or not. */
   readonly isLate: boolean;
   /** The present state; of a deleted object the final one. `undefined` in a bookmark. */
   readonly object: Held<T> | undefined;
@@ -36,16 +36,16 @@ interface Views<T> {
   readonly encoded: Map<string, Uint8Array>;
 }
 
-// Of a store that holds its objects encoded: enough for what several watches are about to read.
+// If objects are opened: enough for what several watches are about to read.
 const KEPT_ENTRIES = 256;
 
 /**
- * Makes of entries what watches read, once for all of them. It is kept as long as the entry is; but where the store
- * holds objects encoded, for the sake of memory, only that of the last few entries that were read.
+ * Makes the bytes and the opened objects of entries, once for all watches. They are kept as long as the entry; if the store
+ * holds objects in a form of their own, to save memory, only those of the last few entries that were read.
  */
 export class EntryViews<T extends KubernetesObject> {
   readonly #holding: Holding<T>;
-  /** The entries that something is kept of, the oldest first; only of encoded objects. */
+  /** The entries with something kept, the oldest first; none if objects are held as they are. */
   readonly #kept = new Set<LogEntry<T>>();
   #isBurst = false;
 
@@ -54,7 +54,7 @@ export class EntryViews<T extends KubernetesObject> {
     this.#holding = holding;
   }
 
-  /** An object of an entry, to be looked at. */
+  /** An object of an entry, opened. */
   opened(entry: LogEntry<T>, which: "object" | "oldObject"): T | undefined {
     const held = entry[which];
     if (held === undefined || this.#holding.holdsAsIs) return held as T | undefined;
@@ -131,7 +131,7 @@ export function eventText(type: string, object: unknown): string {
   return `{"type":"${type}","object":${JSON.stringify(object)}}\n`;
 }
 
-/** A line of a watch, about an object as the store holds it. */
+/** A line of a watch, for an object in its held form. */
 export function heldEventText<T extends KubernetesObject>(
   type: string,
   held: Held<T>,

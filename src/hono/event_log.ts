@@ -26,7 +26,7 @@ export interface LogReader {
   wake(): void;
   /** Time for a sign of life. */
   heartbeat(): void;
-  /** What it would read next is gone. */
+  /** The entries that it would read next were dropped. */
   cut(): void;
   /** The log is closed: end in good order. */
   end(): void;
@@ -47,7 +47,7 @@ export interface EventLogOptions {
   readonly heartbeatMs: number;
 }
 
-/** A state of the past, kept for those who go on reading it. */
+/** A state of the past, kept for the next pages of lists. */
 interface PastState<T> {
   readonly snapshot: Snapshot<T>;
   readonly untilMs: number;
@@ -60,10 +60,10 @@ const PAST_STATE_MS = 30_000;
 /**
  * Keeps the last entries of an informer's history, and wakes the watches that read it.
  *
- * Positions never decrease, but for a relist at an older resourceVersion (a restored server), from which history starts
- * anew. What comes late - under an older resourceVersion, or in a list at the same one - does not move the position. Who
- * goes on from there may have seen it or not, and gets it, once more if need be. An entry costs two references, to objects as the store holds them; its bytes are made when a watch first needs
- * them.
+ * Positions never decrease, except at a relist at an older resourceVersion (a restored server), which starts a new history.
+ * A late change - under an older resourceVersion, or in a list at the same one - does not move the position. A watch that
+ * resumes from there may have seen it or not, and receives it, a second time if necessary. An entry costs two references
+ * to objects in their held form; its bytes are made when a watch first needs them.
  */
 export class EventLog<T extends KubernetesObject> {
   readonly #informer: ServedInformer<T>;
@@ -82,7 +82,7 @@ export class EventLog<T extends KubernetesObject> {
   #base = "";
   /** The oldest entry that states may be rolled back to. */
   #historyFrom = 0;
-  /** The position of the last late entry that is gone. */
+  /** The position of the last late entry that was dropped. */
   #lastLateGone = "";
   /** Watches may not start before this. */
   #resumeFrom: { readonly position: string; readonly sequence: number } = { position: "", sequence: 0 };
@@ -122,7 +122,7 @@ export class EventLog<T extends KubernetesObject> {
     return true;
   }
 
-  /** The resourceVersion that the content stands at. */
+  /** The resourceVersion that the content has reached. */
   get resourceVersion(): string {
     return this.#position;
   }
@@ -169,8 +169,8 @@ export class EventLog<T extends KubernetesObject> {
 
   /**
    * The content as it was at a resourceVersion that is not in the future, or `undefined` if that is not known any more.
-   * Costs a walk over the entries since, and over all keys; the state is kept for a moment, so that whoever reads it page
-   * by page pays once.
+   * Costs a walk over the entries since, and over all keys; the state is kept for a moment, so that a list
+   * in pages costs it once.
    */
   stateAt(resourceVersion: string): Snapshot<T> | undefined {
     if (compareResourceVersions(resourceVersion, this.#base) < 0) return undefined;
@@ -209,7 +209,7 @@ export class EventLog<T extends KubernetesObject> {
     }
   }
 
-  /** Lets go of what was not read for a moment. There is no timer: what is there when nothing happens stays. */
+  /** Drops states that were not read for a moment. Without a timer: they stay while nothing happens. */
   #dropPastStates(): void {
     if (this.#pastStates.size === 0) return;
     const nowMs = monotonicNow(this.#options.clock);
@@ -217,9 +217,9 @@ export class EventLog<T extends KubernetesObject> {
   }
 
   /**
-   * Where a watch that has seen everything up to a resourceVersion goes on; the end for one from the future;
-   * `undefined` if entries it has not seen are gone, or if it stands before or within a relist. Where more has come late
-   * at the present position than is kept, that is not known: whoever is sent away from there could not come back.
+   * Where a watch that has seen everything up to a resourceVersion resumes; the end for one from the future; `undefined`
+   * if entries it has not seen were dropped, or if its version is before or within a relist. At the present position, late
+   * entries may have been dropped unseen: a watch that was refused there would have nowhere to resume.
    */
   resume(resourceVersion: string): number | undefined {
     if (compareResourceVersions(resourceVersion, this.oldestResourceVersion) < 0) return undefined;
@@ -247,7 +247,7 @@ export class EventLog<T extends KubernetesObject> {
     };
   }
 
-  /** Stops following the informer, ends every watch, lets every waiter go. */
+  /** Stops following the informer, ends every watch and every wait. */
   close(): void {
     if (this.#closed) return;
     this.#closed = true;
@@ -259,7 +259,7 @@ export class EventLog<T extends KubernetesObject> {
     this.#waiters.stop();
   }
 
-  /** An informer that has stopped comes to no other version. */
+  /** An informer that has stopped reaches no other version. */
   #letGoIfStopped({ phase }: { readonly phase: string }): void {
     if (phase === "stopped") this.#waiters.stop();
   }
@@ -305,7 +305,7 @@ export class EventLog<T extends KubernetesObject> {
       return this.#restarted(resourceVersion, changes);
     }
     this.#position = resourceVersion;
-    // Whoever has read all of it is at the end; whoever stops in its middle stands before it and may not resume.
+    // A watch that has read all of it is at the end; one that stops in its middle is before it and may not resume.
     const isLate = resourceVersion === previous;
     const relist = { position: resourceVersion, gapAfter: previous, isLate };
     const sequence = isLate ? this.#firstUnseen(resourceVersion) : undefined;
@@ -318,7 +318,7 @@ export class EventLog<T extends KubernetesObject> {
 
   /**
    * The server went back in time. There is no way from what watches have seen to what is there: the same resourceVersion
-   * may mean another state. They get what came before, and then have to list again.
+   * may mean another state. They receive what came before, and then have to list again.
    */
   #restarted(resourceVersion: string, changes: readonly StoreChange<Held<T>>[]): void {
     const readers = Array.from(this.#readers);
@@ -414,7 +414,7 @@ export class EventLog<T extends KubernetesObject> {
     return low;
   }
 
-  /** The first entry that somebody who stands at a resourceVersion may not have seen: after it, or late. */
+  /** The first entry that a reader at a resourceVersion may not have seen: after it, or late. */
   #firstUnseen(resourceVersion: string): number {
     const from = Math.max(this.#resumeFrom.sequence, this.#window.tail);
     let first = this.#firstAfter(resourceVersion, from);

@@ -33,18 +33,18 @@ export interface GateOptions {
 
 /** The yes to one request. */
 export interface Permission {
-  /** Who asks; `undefined` where there is no `authenticate` hook. */
+  /** The user; `undefined` if there is no `authenticate` hook. */
   readonly user: UserInfo | undefined;
-  /** Asks the hooks again, about the same request. */
+  /** Runs the hooks again for the same request. */
   readonly renew: () => Promise<Permission | Status>;
 }
 
-/** Lets a request through, or says why not. */
+/** Lets a request through, or returns the Status that refuses it. */
 export type Gate = (asked: Asked, c: Context) => Promise<Permission | Status>;
 
 /**
- * Makes the gate. It opens for a clear yes only: where there is an `authenticate` hook it must name somebody, where
- * there is an `authorize` hook it must say `true`, and where there is none `allowAnonymous` must be `true`.
+ * Makes the gate. It is fail-closed: an `authenticate` hook must return a user with a name, an `authorize` hook must
+ * return `true`, and without one `allowAnonymous` must be `true`.
  */
 export function newGate(options: GateOptions): Gate {
   const { authenticate, authorize, allowAnonymous, clock, logger } = options;
@@ -59,7 +59,7 @@ export function newGate(options: GateOptions): Gate {
       return unauthorized();
     } catch (error) {
       if (isTooManyRequests(error)) return tooManyRequests();
-      logger.error(`Cannot tell who asks for ${path}: ${errorMessage(error)}`, { error });
+      logger.error(`Cannot authenticate the request for ${path}: ${errorMessage(error)}`, { error });
       return unauthorized();
     }
   }
@@ -74,7 +74,7 @@ export function newGate(options: GateOptions): Gate {
         log(
           "authorize",
           decision,
-          "only true lets a request through; false, or a text that tells why, refuses it",
+          "only true lets a request through; false, or a text that says why, refuses it",
         );
       }
       return forbidden(attributes, "");
@@ -94,7 +94,7 @@ export function newGate(options: GateOptions): Gate {
   return gate;
 }
 
-/** What a hook answers, if it does in time. */
+/** What a hook returns, if it does in time. */
 async function answerOf(
   ask: () => unknown,
   { clock, hookTimeoutMs }: Pick<GateOptions, "clock" | "hookTimeoutMs">,
@@ -130,10 +130,10 @@ function isOver(user: UserInfo | undefined, clock: Clock): boolean {
 
 /** Says once of each hook that it answered with something that is no decision. */
 function newDecisionLog(logger: Logger): (hook: string, answer: unknown, rule: string) => void {
-  const told = new Set<string>();
+  const logged = new Set<string>();
   return (hook, answer, rule) => {
-    if (told.has(hook)) return;
-    told.add(hook);
+    if (logged.has(hook)) return;
+    logged.add(hook);
     const what = answer === null
       ? "null"
       : Array.isArray(answer)
@@ -143,7 +143,7 @@ function newDecisionLog(logger: Logger): (hook: string, answer: unknown, rule: s
       `The ${hook} hook answered with ${
         answer === undefined ? "undefined" : what
       }, which is no decision: ${rule}. ` +
-        "The request was refused; this is told once",
+        "The request was refused; this is logged once",
       { hook },
     );
   };

@@ -20,12 +20,12 @@ export function alive(): Response {
 
 // Bookmarks come about once a minute; a watch without any for 90 s is opened again, which counts as a contact.
 const MAX_LAG_MS = 120_000;
-// Without bookmarks a quiet watch is heard of when it ends, after 5 to 10 minutes.
+// Without bookmarks a quiet watch has news when it ends, after 5 to 10 minutes.
 const MAX_LAG_WITHOUT_BOOKMARKS_MS = 660_000;
 
 /**
- * Why an informer's copy must not be relied on, at this moment: it has not synced, it has stopped, or its server was not
- * heard of for too long. `undefined` if it may be. By no timer: a program that was frozen meanwhile is found out by whoever asks.
+ * Why an informer's copy must not be relied on, at this moment: it has not synced, it has stopped, or its server has been silent
+ * for too long. `undefined` if it may be. Computed at each request, without a timer: so it is true after a program was frozen.
  */
 export function unreadiness(informer: ServedInformer, maxLagMs: number | undefined): string | undefined {
   const { phase, lagMs, hasNoBookmarks } = informer.status();
@@ -33,12 +33,12 @@ export function unreadiness(informer: ServedInformer, maxLagMs: number | undefin
   if (phase === "stopped") return "stopped";
   const mostMs = maxLagMs ?? (hasNoBookmarks ? MAX_LAG_WITHOUT_BOOKMARKS_MS : MAX_LAG_MS);
   if (lagMs === undefined || lagMs <= mostMs) return undefined;
-  return `API server not heard of for ${Math.round(lagMs / 1_000)} s, ${phase}`;
+  return `no news from the API server for ${Math.round(lagMs / 1_000)} s, ${phase}`;
 }
 
 /**
- * 200 `ok` while every informer has synced and its server was heard of lately; otherwise 503, and which ones fail. With
- * `?verbose` each is named anyway. Names are told to those who may read them. What is not ready is served all the same.
+ * 200 `ok` while every informer has synced and has recent news of its server; otherwise 503, with those that fail. With
+ * `?verbose` all are named. Names are only for users that may read them. What is not ready is served nevertheless.
  */
 export function ready(
   served: Iterable<{
@@ -47,8 +47,8 @@ export function ready(
   }>,
   options: {
     readonly verbose: boolean;
-    readonly mayTell: boolean;
-    /** How long ago a server may have been heard of. */
+    readonly mayName: boolean;
+    /** How old the last news of a server may be. */
     readonly maxLagMs: number | undefined;
   },
 ): Response {
@@ -64,6 +64,6 @@ export function ready(
     const text = options.verbose ? `${lines.join("\n")}\nreadyz check passed\n` : "ok";
     return new Response(text, { headers: HEADERS });
   }
-  if (!options.mayTell) return new Response("readyz check failed\n", { status: 503, headers: HEADERS });
+  if (!options.mayName) return new Response("readyz check failed\n", { status: 503, headers: HEADERS });
   return new Response(`${lines.join("\n")}\nreadyz check failed\n`, { status: 503, headers: HEADERS });
 }

@@ -36,7 +36,7 @@ export interface ListRequest {
   readonly pacer: Pacer;
 }
 
-/** One page: its objects stand in an array, which may be that of a snapshot, shared by many pages. */
+/** One page: a range of an array, which may be that of a snapshot, shared by many pages. */
 export interface Page<T> {
   readonly metadata: ListMeta;
   /** As the store holds them. */
@@ -48,7 +48,7 @@ export interface Page<T> {
 }
 
 /**
- * The page that was asked for, or the Status that refuses it.
+ * The requested page, or the Status that refuses it.
  *
  * @throws The signal's reason, once it is aborted.
  */
@@ -66,7 +66,7 @@ export async function readPage<T extends KubernetesObject>(
       return newStatus(
         400,
         "BadRequest",
-        "invalid continue token: it is of another list; go on with the same path, selectors and user as before",
+        "invalid continue token: it is of another list; continue with the same path, selectors and user",
       );
     }
     if (token.start > start) start = token.start;
@@ -141,7 +141,7 @@ async function cut<T extends KubernetesObject>(
     metadata: {
       resourceVersion,
       continue: encodeContinue({ resourceVersion, start: keys[i - 1] + "\0", list: at.identity }),
-      // Told only where it is known without looking at every object.
+      // Only if it is known without looking at every object.
       ...(selection === undefined && { remainingItemCount: end - i }),
     },
     ...page,
@@ -159,7 +159,7 @@ export interface ListResponseOptions {
   readonly holding: Holding<KubernetesObject>;
   readonly reader: Reader;
   readonly readers: Readers;
-  /** Where all who read take turns. */
+  /** Where all readers take turns. */
   readonly pacer: Pacer;
   /** How long a large list waits for its reader. */
   readonly writeTimeoutMs: number;
@@ -168,14 +168,14 @@ export interface ListResponseOptions {
 
 /**
  * The answer to a list. A large one is encoded while it is read, so that it never is in memory as a whole; its objects
- * are those of one snapshot all the same. One that nobody goes on reading is let go.
+ * are those of one snapshot nevertheless. If the client stops reading, the stream ends with an error.
  */
 export function listResponse(page: Page<KubernetesObject>, options: ListResponseOptions): Response {
   const pieces = listPieces(page, options, () => SMALL_LIST);
   const { value: text = "" } = pieces.next();
   const next = pieces.next();
   if (next.done) return new Response(text, { headers: JSON_HEADERS });
-  // Begins anew, so that nothing is held for whoever does not read.
+  // Starts again, so that nothing is kept for a client that does not read.
   pieces.return();
   const { readers } = options;
   const stream = streamOf(listPieces(page, options, () => readers.pieceLength), options);

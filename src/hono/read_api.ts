@@ -40,8 +40,8 @@ import { GUARD_HEADERS, readOnly, statusResponse, tooManyRequests } from "./resp
  */
 export interface ReadApi extends Hono {
   /**
-   * Ends open watches at once: those of the users for which `which` is true, all without it. What their readers ask for
-   * next is decided anew. For a user whose permission was taken away.
+   * Ends open watches at once: those of the users for which `which` is true, all without it. Their readers'
+   * next requests are decided again. For a user whose permission was taken away.
    *
    * @returns How many there were.
    */
@@ -55,12 +55,12 @@ export interface ReadApi extends Hono {
  * `app.route("/", api)` or under any path.
  *
  * - Nothing is served without `authorize`, or `allowAnonymous: true`; Secrets need `allowSecrets: true` besides.
- *   `/healthz`, `/livez`, `/readyz` and `/version` are open, as an API server's are; which informers are not ready is told
- *   to whoever may read `/readyz`.
- * - A hook that answers with anything but a clear yes, fails or does not answer in time has refused.
+ *   `/healthz`, `/livez`, `/readyz` and `/version` are open, as an API server's are; the informers that are not ready are named
+ *   for users that may read `/readyz`.
+ * - Hooks are fail-closed: one that returns anything but `true` (or a user), fails or does not answer in time refuses.
  * - A watch ends after an hour or less, when its reader's credential ends, and when the hooks, asked again, refuse.
  * - Selectors, readers, what waits for them and the time that they take to read have limits; see the options.
- * - A continue token goes on with the list that it is of: the same path, selectors and user.
+ * - A continue token continues its own list only: the same path, selectors and user.
  * - Reads come from the cache: a list without a resourceVersion is as fresh as the informer is. A read at a
  *   resourceVersion waits until the cache has come to it, and is answered 504 if it does not.
  * - Objects are encoded as they are in the store, one by one. A number that `JSON.parse` could not hold (beyond 2^53)
@@ -166,7 +166,7 @@ async function answer(c: Context, state: ReadApiState): Promise<Response> {
   try {
     return await route(c, state, reader);
   } catch (error) {
-    // Nobody reads this.
+    // No client reads this.
     if (c.req.raw.signal.aborted) return new Response(null, { status: 499 });
     throw error;
   } finally {
@@ -181,7 +181,7 @@ async function route(c: Context, state: ReadApiState, reader: Reader): Promise<R
   const pathname = new URL(c.req.url).pathname.slice(0, MAX_PATH + 1);
   const segments = pathname.length > MAX_PATH ? undefined : pathSegments(unmounted(c, pathname));
   const path = segments && parseResourcePath(segments);
-  // As Hono turns HEAD into GET, which would open a watch that nobody reads.
+  // As Hono turns HEAD into GET, which would open a watch that no client reads.
   const { method } = c.req.raw;
   // Subresources are not served.
   if (path === undefined || path.subresource !== "") {
@@ -195,14 +195,14 @@ async function route(c: Context, state: ReadApiState, reader: Reader): Promise<R
   if (target !== undefined && method === "GET") {
     const wait = {
       timeoutMs: state.settings.freshnessTimeoutMs,
-      // Not before it is needed: Deno prints a warning about the signal of a request to whoever touches it.
+      // Not before it is needed: Deno prints a warning when the signal of a request is read.
       get signal() {
         return c.req.raw.signal;
       },
     };
     return await answerResource(c, { target, path, wait, reader, ...state });
   }
-  // What is served here is told only to those who may read it.
+  // The names of what is served are only for users that may read them.
   const { name } = path;
   const refusal = await refusalOf(
     c,
@@ -230,9 +230,9 @@ async function refusalOf(
 async function answerReady(c: Context, { served, gate, settings }: ReadApiState): Promise<Response> {
   const { maxLagMs } = settings;
   const isVerbose = c.req.query("verbose") !== undefined;
-  const isTold = isVerbose || served.some(({ informer }) => unreadiness(informer, maxLagMs) !== undefined);
-  const mayTell = isTold && !isStatus(await gate(askedOfPath("/readyz"), c));
-  return ready(served, { verbose: isVerbose && mayTell, mayTell, maxLagMs });
+  const isNamed = isVerbose || served.some(({ informer }) => unreadiness(informer, maxLagMs) !== undefined);
+  const mayName = isNamed && !isStatus(await gate(askedOfPath("/readyz"), c));
+  return ready(served, { verbose: isVerbose && mayName, mayName, maxLagMs });
 }
 
 function discovery(c: Context, { resources }: ReadApiState, path: string): Response {
@@ -246,7 +246,7 @@ function discovery(c: Context, { resources }: ReadApiState, path: string): Respo
   return new Response(found.body, { status: found.status, headers: { ...found.headers, ...GUARD_HEADERS } });
 }
 
-// An object that is written may have 1.5 MB in etcd; whoever sends more is not waited for.
+// An object that is written may have 1.5 MB in etcd; a longer body is not read.
 const DRAINED_BYTES = 2 * 1024 * 1024;
 
 /**
@@ -276,7 +276,7 @@ async function drain(body: ReadableStream<Uint8Array> | null): Promise<boolean> 
       }
     }
   } catch {
-    return true; // The client is gone, or broke off: there is nothing left to read.
+    return true; // The client disconnected: there is nothing left to read.
   }
 }
 
@@ -323,18 +323,18 @@ function checkAccess(options: ReadApiOptions): void {
   for (const [name, value] of Object.entries({ allowAnonymous, allowSecrets })) {
     if (value === undefined || typeof value === "boolean") continue;
     throw new TypeError(
-      `Cannot tell what is meant by \`${name}\`: it is ${typeOf(value)}, and must be true or false`,
+      `Cannot use the option \`${name}\`: it is ${typeOf(value)}, and must be true or false`,
     );
   }
   if (authorize === undefined && allowAnonymous !== true) {
     throw new TypeError(
-      "Cannot serve a cache to everybody by accident: give readApi an `authorize` hook that decides who may read " +
-        "what, or say `allowAnonymous: true` if whoever can reach the server may read everything",
+      "Cannot serve a cache without an access decision: give readApi an `authorize` hook that decides who may read " +
+        "what, or say `allowAnonymous: true` if every client that can reach the server may read everything",
     );
   }
   if (authorize !== undefined && allowAnonymous === true) {
     throw new TypeError(
-      "Cannot tell what is meant: readApi has both `authorize` and `allowAnonymous: true`; leave one out",
+      "Cannot combine the options: readApi has both `authorize` and `allowAnonymous: true`; leave one out",
     );
   }
 }

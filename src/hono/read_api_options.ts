@@ -1,5 +1,5 @@
 /**
- * What the read API can be told.
+ * The options of the read API.
  * @module
  */
 
@@ -63,14 +63,14 @@ export interface VersionInfo {
  * @category HTTP adapter
  */
 export interface ReadApiOptions {
-  /** What is served, in the order that discovery tells it. */
+  /** What is served, in the order of discovery. */
   readonly resources: readonly ReadApiResource[];
-  /** Finds out who asks. Without it nobody has a name. */
+  /** Finds the user of a request. Without it no user has a name. */
   readonly authenticate?: Authenticate;
   /** Decides who may read what. Either this or {@linkcode ReadApiOptions.allowAnonymous} must be given. */
   readonly authorize?: Authorize;
   /**
-   * Whoever can reach the server may read everything it serves (or whoever `authenticate` knows, if that is given). Only
+   * Every client that can reach the server may read everything it serves (or every user that `authenticate` returns, if that is given). Only
    * `true` says so.
    */
   readonly allowAnonymous?: boolean;
@@ -89,11 +89,11 @@ export interface ReadApiOptions {
   /** How many bytes may wait in a watch's stream; 64 KiB by default. A watch that reads too slowly is cut off. */
   readonly watchBufferBytes?: number;
   /**
-   * How long a watch may go on, less a random part of up to a fifth; an hour by default. It ends in good order, as at its
+   * How long a watch may last, less a random part of up to a fifth; an hour by default. It ends in good order, as at its
    * `timeoutSeconds`, and its reader opens the next one. `Infinity`: for as long as it likes.
    */
   readonly watchLifetimeMs?: number;
-  /** How often the hooks are asked whether an open watch may still go on; 5 minutes by default. */
+  /** How often the hooks run again for an open watch; 5 minutes by default. */
   readonly watchRecheckMs?: number;
   /** How long a watch or a large list waits for a reader that reads nothing of it; 30 s by default. */
   readonly writeTimeoutMs?: number;
@@ -102,7 +102,7 @@ export interface ReadApiOptions {
   /** How many of those may be one client's; 100 by default. More, where all clients come through one proxy. */
   readonly maxReadersPerClient?: number;
   /**
-   * Tells clients apart, for that limit: by the user's name or else the address that the connection comes from, by
+   * Distinguishes clients, for that limit: by the user's name or else the address that the connection comes from, by
    * default. `undefined`: no client that is known.
    */
   readonly clientOf?: (c: Context, user: UserInfo | undefined) => string | undefined;
@@ -118,15 +118,15 @@ export interface ReadApiOptions {
   /** How long a read waits for a resourceVersion that the cache has not come to yet; 3 s by default. */
   readonly freshnessTimeoutMs?: number;
   /**
-   * How long ago an informer may have heard of its API server for `/readyz` to be ok; `Infinity` for any time, as long
+   * How old the last answer of an informer's API server may be for `/readyz` to be ok; `Infinity` for any time, as long
    * as it has synced. By default 120 s, which fits bookmarks once a minute, and 11 minutes for an API server that sends
-   * none. Measured when `/readyz` is asked, so that an informer that was frozen meanwhile is not ready.
+   * none. Measured when `/readyz` is requested, so that an informer that was frozen meanwhile is not ready.
    */
   readonly maxLagMs?: number;
   /** Where time comes from; the system's clock by default. */
   readonly clock?: Clock;
   /** Where randomness comes from; `Math.random` by default. */
   readonly random?: () => number;
-  /** Where failures of the hooks are told; the console by default. */
+  /** Where failures of the hooks are logged; the console by default. */
   readonly logger?: Logger;
 }

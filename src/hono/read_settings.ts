@@ -25,7 +25,7 @@ export interface ReadSettings {
   readonly maxBufferedBytes: number;
   readonly maxSelectorRequirements: number;
   readonly maxSelectorValues: number;
-  /** How long the next watch may go on. */
+  /** How long the next watch may last. */
   watchLimitMs(): number;
   /** Whose request it is, for the limit per client. */
   clientOf(c: Context, user: UserInfo | undefined): string | undefined;

@@ -17,14 +17,14 @@ export interface ReadersOptions {
   readonly maxBufferedBytes: number;
 }
 
-/** An open watch, as those who end watches see it. */
+/** An open watch, for callers that end watches. */
 export interface OpenWatch {
   readonly user: UserInfo | undefined;
-  /** Ends it; nothing more is told. */
+  /** Ends it, and sends nothing more. */
   stop(): void;
 }
 
-/** Counts who reads, and the bytes that wait to be read. */
+/** Counts the readers, and the bytes that wait to be read. */
 export class Readers {
   readonly #options: ReadersOptions;
   readonly #byClient = new Map<string, number>();
@@ -103,7 +103,7 @@ export class Reader {
     return true;
   }
 
-  /** A stream goes on when the request is answered. Returns how to end that, which may be called more than once. */
+  /** A stream continues after the request is answered. Returns how to end that, which may be called more than once. */
   hold(): () => void {
     this.#holds++;
     let isHeld = true;
@@ -119,9 +119,9 @@ export class Reader {
   }
 }
 
-/** What ends the stream of a reader that reads nothing. Without a stack: some runtimes print it, and it is nobody's fault. */
+/** What ends the stream of a reader that reads nothing. Without a stack: some runtimes print it, and it is no defect. */
 export function newStalledError(what: string, timeoutMs: number): Error {
-  const error = new Error(`nobody has read the ${what} for ${timeoutMs} ms`);
+  const error = new Error(`the client has read nothing of the ${what} for ${timeoutMs} ms`);
   error.stack = `${error.name}: ${error.message}`;
   return error;
 }
@@ -136,14 +136,14 @@ const UNITS_PER_CHARACTER = 0.5;
 export const OPEN_UNITS = 1_200;
 
 /**
- * Counts work, so that others have a turn after some milliseconds of it. Counted and not timed: the same work gives way
+ * Counts work, so that other work gets a turn after some milliseconds. Counted and not timed: the same work gives way
  * at the same places whatever clock there is.
  */
 export class Pacer {
   readonly #turns: TurnQueue;
   #units = 0;
 
-  /** @param turns Where those who work wait for their turn, one after the other. */
+  /** @param turns Where all work waits for its turn, one after the other. */
   constructor(turns: TurnQueue) {
     this.#turns = turns;
   }
@@ -164,7 +164,7 @@ export class Pacer {
     return this.#units >= UNITS_PER_TURN || this.#turns.isBusy;
   }
 
-  /** Gives others a turn. */
+  /** Gives other work a turn. */
   rest(): Promise<void> {
     this.#units = 0;
     return this.#turns.next();

@@ -42,7 +42,7 @@ export interface ServedResource {
   readonly log: EventLog<KubernetesObject>;
 }
 
-/** What is asked for, and of what. */
+/** A request for a served resource. */
 export interface ResourceRequest {
   readonly target: ServedResource;
   readonly path: ResourcePath;
@@ -51,7 +51,7 @@ export interface ResourceRequest {
   readonly wait: VersionWaitOptions;
   readonly reader: Reader;
   readonly readers: Readers;
-  /** Where all who read take turns. */
+  /** Where all readers take turns. */
   readonly readersPacer: Pacer;
   readonly turns: TurnQueue;
   readonly settings: ReadSettings;
@@ -108,7 +108,7 @@ interface ViewRequest {
   readonly nowMs: () => number;
 }
 
-/** The view a request asks for, or the Status that refuses it: 406, or 400 for a wrong `includeObject`. */
+/** The requested view, or the Status that refuses it: 406, or 400 for a wrong `includeObject`. */
 function newView(resource: ApiResource, request: ViewRequest): View | Status {
   const shape = negotiateShape(resource, { accept: request.accept, isList: request.verb === "list" });
   if (shape === undefined) return notAcceptable(["application/json"]);
@@ -238,7 +238,7 @@ async function answerWatch(
   );
 }
 
-// `no-transform`, or a compressing middleware would hold events back; the last one tells nginx not to buffer.
+// `no-transform`, or a compressing middleware would hold events back; the last one keeps nginx from buffering.
 const WATCH_HEADERS: Readonly<Record<string, string>> = {
   "Content-Type": "application/json",
   "Cache-Control": "no-cache, private, no-transform",

@@ -17,13 +17,13 @@ export interface Selectors {
   readonly fields: FieldSelector | undefined;
 }
 
-/** Tells which objects are among those that were asked for: those whose key and content are. */
+/** Selects objects, by their keys and their content. */
 export interface Selection {
-  /** Whether the object of a key can be. To be asked first: it needs no look at the object. */
+  /** Whether the object of a key can be selected. Call it first: it does not open the object. */
   mayHave(key: string): boolean;
   /**
-   * Whether the labels are those asked for; `undefined` where any are. Takes an object as a store holds it, too: what it
-   * looks at is live.
+   * Whether the labels are selected; `undefined` if all are. Takes an object in its held form, too: labels are live
+   * metadata.
    */
   readonly hasLabels: ((held: unknown) => boolean) | undefined;
   /** Whether the fields are; the same, but it needs the object itself. */

@@ -26,7 +26,7 @@ export interface ServedStore<T> {
   listKeys(): string[];
   /** The object of a key. */
   getByKey(key: string): T | undefined;
-  /** The resourceVersion that the content stands at; `""` before the first list. */
+  /** The resourceVersion that the content has reached; `""` before the first list. */
   lastStoreSyncResourceVersion(): string;
 }
 
@@ -51,7 +51,7 @@ export interface ServedInformer<T extends KubernetesObject = KubernetesObject> {
   readonly indexer: ServedStore<T>;
   /** Whether the first list is in the store. */
   hasSynced(): boolean;
-  /** Tells an observer of every write to the store, in order and in the same turn, until the returned function is called. */
+  /** Calls an observer with every write to the store, in order and in the same turn, until the returned function is called. */
   observe(observer: (event: StoreEvent<T>) => void): () => void;
   /**
    * The same, with the objects in the form in which the store holds them; if it is absent, they are held as they are.
@@ -64,9 +64,9 @@ export interface ServedInformer<T extends KubernetesObject = KubernetesObject> {
   /** What the reflector is at. */
   status(): {
     readonly phase: string;
-    /** How many milliseconds ago its API server was heard of; where it is absent, `/readyz` does not look at it. */
+    /** How many milliseconds ago its API server sent something; if it is absent, `/readyz` does not use it. */
     readonly lagMs?: number;
-    /** The API server sends no bookmarks, so that a quiet resource is heard of each 5 to 10 minutes only. */
+    /** The API server sends no bookmarks, so that a quiet resource has news each 5 to 10 minutes only. */
     readonly hasNoBookmarks?: boolean;
     readonly lastError?: { readonly message: string } | undefined;
   };

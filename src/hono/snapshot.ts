@@ -19,7 +19,7 @@ export interface Snapshot<T> {
 }
 
 /**
- * Keeps the order of a store's keys, so that a list does not sort them anew: a change costs a note, the next snapshot a
+ * Keeps the order of a store's keys, so that a list does not sort them again: a change costs a note, the next snapshot a
  * walk over all keys.
  */
 export class OrderedContent<T> {
@@ -33,13 +33,13 @@ export class OrderedContent<T> {
     this.#store = store;
   }
 
-  /** A key came. */
+  /** A key was added. */
   added(key: string): void {
     if (this.#keys === undefined) return;
     if (!this.#deleted.delete(key)) this.#added.add(key);
   }
 
-  /** A key went. */
+  /** A key was deleted. */
   deleted(key: string): void {
     if (this.#keys === undefined) return;
     if (!this.#added.delete(key)) this.#deleted.add(key);
@@ -51,7 +51,7 @@ export class OrderedContent<T> {
   }
 
   /**
-   * Of the content now a part in which is all that a selector matches; `undefined` if no index tells. Costs what is in
+   * A part of the content now that includes all matches of a selector; `undefined` if no index has it. Costs the size of
    * that part.
    */
   candidates(resourceVersion: string, labels: LabelSelector): Snapshot<T> | undefined {

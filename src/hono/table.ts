@@ -48,7 +48,7 @@ export function newTableView(resource: ApiResource, options: TableViewOptions): 
     return { ...table(versionOf(object), columns), rows: [row(object)] };
   };
   return {
-    // A row tells the age, and the first one of a watch comes with columns.
+    // A row has the age, and the first one of a watch comes with columns.
     sharedAs: undefined,
     one: (object) => ({ ...table(versionOf(object), printer.columns), rows: [row(object)] }),
     list: (metadata) => table(metadata, printer.columns),

@@ -35,7 +35,7 @@ export const NAME_COLUMN: Column = {
   format: "name",
 };
 
-/** The column that tells an object's age. */
+/** The column of an object's age. */
 export const AGE_COLUMN: Column = column(
   "Age",
   "The time since the object was created; it is set by the server, in UTC.",

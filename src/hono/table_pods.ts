@@ -142,7 +142,7 @@ interface Restarts {
   lastRestart: string | undefined;
 }
 
-/** Tells whether an init container is still at work, or has failed. */
+/** Whether an init container still runs, or has failed. */
 function addInitContainers(
   pod: Pod,
   into: {

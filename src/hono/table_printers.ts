@@ -9,7 +9,7 @@ import type { KubernetesObject } from "../meta/object.ts";
 import { age, AGE_COLUMN, column, NAME_COLUMN, type Printer } from "./table_columns.ts";
 import { podPrinter } from "./table_pods.ts";
 
-/** The printer of a resource; one that tells name and age where its kind is not known. */
+/** The printer of a resource; one with name and age for unknown kinds. */
 export function printerOf(resource: ApiResource): Printer {
   const name = resource.group === "" ? resource.resource : `${resource.group}/${resource.resource}`;
   return PRINTERS.get(name) ?? NAME_AND_AGE;

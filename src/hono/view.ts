@@ -31,7 +31,7 @@ export interface View {
   item(object: KubernetesObject): unknown;
   /** The object of a watch event. */
   event(object: KubernetesObject): unknown;
-  /** As `item` and `event`, from and to JSON text, where the view can tell without a look at the object. */
+  /** As `item` and `event`, from and to JSON text, if the view needs no look at the object. */
   readonly itemText?: (json: string) => string | undefined;
   readonly eventText?: (json: string) => string | undefined;
   /** The object of a bookmark. */
@@ -101,7 +101,7 @@ export function withoutTypeText(json: string): string | undefined {
 /** Kind and apiVersion where API servers write them: at the beginning. */
 const TYPE = /^\{"(?:kind":"[^"\\]*","apiVersion|apiVersion":"[^"\\]*","kind)":"[^"\\]*"(?:,|(?=\}))/;
 
-/** Whether an object has a kind or an apiVersion, by its JSON text: what lies deeper is stepped over. */
+/** Whether an object has a kind or an apiVersion, by its JSON text: deeper levels are skipped. */
 function hasTypeField(json: string): boolean {
   let depth = 0;
   for (let i = 0; i < json.length; i++) {

@@ -1,5 +1,5 @@
 /**
- * How long a watch may go on.
+ * How long a watch may last.
  * @module
  */
 
@@ -11,7 +11,7 @@ import { isStatus } from "../protocol/statuses.ts";
 /** Options of {@linkcode WatchLife}. */
 export interface WatchLifeOptions {
   readonly clock: Clock;
-  /** The yes that the watch was opened with. */
+  /** The permission that the watch was opened with. */
   readonly permission: Permission;
   /** Ends the watch in good order after this time. */
   readonly limitMs: number;
@@ -21,7 +21,7 @@ export interface WatchLifeOptions {
 
 /** A watch, as its life sees it. */
 export interface Mortal {
-  /** Its time is over: tell what is left to tell, then end. */
+  /** Its time is over: send the remaining events, then end. */
   end(): void;
   /** The reader may see nothing more. */
   stop(): void;
@@ -55,7 +55,7 @@ export class WatchLife {
     return this.#user;
   }
 
-  /** Whether nothing more may be told, as the reader's credential has ended. */
+  /** Whether nothing more may be sent, as the reader's credential has ended. */
   get isOver(): boolean {
     return this.#remainingMs() <= 0;
   }
@@ -107,7 +107,7 @@ export class WatchLife {
     const known = this.#user;
     const answer = await this.#options.permission.renew();
     if (this.#isClosed) return;
-    // Another user is somebody else's watch.
+    // A watch belongs to one user.
     if (isStatus(answer) || answer.user?.name !== known?.name) return this.#watch.stop();
     this.#user = answer.user;
     // A credential without a successor is good until its end, which needs no further question.

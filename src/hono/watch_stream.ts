@@ -38,11 +38,11 @@ export interface WatchRequest<T> {
   /** What to begin with, as ADDED events. */
   readonly initial?: Snapshot<T>;
   readonly allowBookmarks: boolean;
-  /** The yes that it was opened with. */
+  /** The permission that it was opened with. */
   readonly permission: Permission;
   /** Ends the watch after this time. */
   readonly limitMs: number;
-  /** How often the permission is asked for again. */
+  /** How often the permission is renewed. */
   readonly recheckMs: number;
   /** How many bytes may wait to be read. */
   readonly bufferBytes: number;
@@ -52,7 +52,7 @@ export interface WatchRequest<T> {
   readonly readers: Readers;
   /** Counts what the selection costs. */
   readonly pacer: Pacer;
-  /** Where all who read take turns. */
+  /** Where all readers take turns. */
   readonly readersPacer: Pacer;
   readonly clock: Clock;
 }
@@ -65,7 +65,7 @@ const RELIST_BYTES = 4 * 1024 * 1024;
  *
  * Nothing is queued for a reader: it has a place in the log, and what its stream has room for is taken from there.
  * A reader so slow that the log moves past its place gets a 410 ERROR event and is cut off; one that leaves the next
- * bytes waiting for too long is let go without a word.
+ * bytes waiting for too long is disconnected.
  */
 export function openWatch<T extends KubernetesObject>(
   log: EventLog<T>,
@@ -80,7 +80,7 @@ export function openWatch<T extends KubernetesObject>(
   }, { highWaterMark: request.bufferBytes });
 }
 
-/** A watch that only says why it cannot go on: 200, and one ERROR event. */
+/** A watch that only says why it cannot continue: 200, and one ERROR event. */
 export function errorStream(status: Status): ReadableStream<Uint8Array> {
   return new ReadableStream<Uint8Array>({
     start(controller) {
@@ -187,13 +187,13 @@ class Watch<T extends KubernetesObject> implements LogReader, OpenWatch {
     this.stop();
   }
 
-  /** Ends it, without what is left to tell. */
+  /** Ends it, without the remaining events. */
   stop(): void {
     this.#controller?.close();
     this.close();
   }
 
-  /** The reader has gone. */
+  /** The reader disconnected. */
   close(): void {
     this.#controller = undefined;
     this.#detach();
@@ -226,7 +226,7 @@ class Watch<T extends KubernetesObject> implements LogReader, OpenWatch {
       (this.#queuedBytes < this.#request.bufferBytes && this.#request.readers.hasRoom);
   }
 
-  /** There is more to tell, and the stream is full: lets go of a reader that reads nothing of it. */
+  /** There is more to send, and the stream is full: disconnects a reader that reads nothing of it. */
   #awaitReader(): void {
     if (this.#stallTimer !== undefined) return;
     const { clock, writeTimeoutMs } = this.#request;
@@ -339,7 +339,7 @@ class Watch<T extends KubernetesObject> implements LogReader, OpenWatch {
     const { position, object, oldObject } = entry;
     if (!entry.isLate && compareResourceVersions(position, this.#skipThrough) <= 0) return undefined;
     const isRelist = entry.gapAfter !== undefined;
-    // In the middle of a relist a reader stands nowhere.
+    // In the middle of a relist a reader has no position.
     if (!isRelist || entry.type === "BOOKMARK") this.#resourceVersion = position;
     if (object === undefined) return this.wantsHeartbeat ? encode(this.#bookmark()) : undefined;
     if (this.#request.selection?.mayHave(entry.key) === false) return undefined;

@@ -270,7 +270,7 @@ export class Cache<T, I extends string> implements Indexer<T, I>, ReplacedInStep
     return { held, keys };
   }
 
-  /** Pairs are made when they are asked for: a long list of them would be the most that a `replace` needs. */
+  /** Pairs are made one by one: a long list of them would be the most memory that a `replace` needs. */
   *#keyed(
     held: readonly Held<T>[],
     keys: readonly string[] | undefined,

@@ -24,7 +24,7 @@ import { CacheError, errorMessage } from "../util/errors.ts";
  * @category Stores
  */
 export class IndexNotFoundError extends CacheError {
-  /** The name that was asked for. */
+  /** The name that was looked up. */
   readonly indexName: string;
 
   /** Makes the error; `known` are the names that would have done. */

@@ -211,7 +211,7 @@ export class ExpirationCache<T> implements Store<T> {
   }
 
   /**
-   * Replaces the whole content, which then stands at `resourceVersion`; of several objects with one key the last counts.
+   * Replaces the whole content, which has then reached `resourceVersion`; of several objects with one key the last counts.
    *
    * @throws {KeyError} The key function threw; nothing was changed.
    */
@@ -245,7 +245,7 @@ export class ExpirationCache<T> implements Store<T> {
   /** Does nothing. */
   resync(): void {}
 
-  /** Records that the content also stands at a later resourceVersion. */
+  /** Records that the content has reached a later resourceVersion. */
   bookmark(resourceVersion: string): void {
     this.#storage.bookmark(resourceVersion);
   }

@@ -140,7 +140,7 @@ export class Heap<T> {
   }
 
   /**
-   * Adds many objects, and only then wakes whoever waits to pop.
+   * Adds many objects, and only then wakes the waiting calls of `pop`.
    *
    * @throws {KeyError} The key function failed; the objects before that one were added.
    * @throws {HeapClosedError} The heap is closed.

@@ -34,7 +34,7 @@ export type Held<T> = T | HeldObject;
 
 /**
  * How one store holds its objects: their form, and everything that depends on it. Made by a {@linkcode NewHolding},
- * and handed from the store to whoever passes its objects on (queue, handlers' mailboxes, the read API).
+ * and handed from the store to all that pass its objects on (queue, handlers' mailboxes, the read API).
  *
  * @category Stores
  */
@@ -171,7 +171,7 @@ export class UnopenedHolding<T> extends ObjectHolding<Held<T>> {
 
 /**
  * A store with its objects in their held form: as `newStore` and `newIndexer` make it, or any other, which holds objects
- * as they are. For those who keep what they read.
+ * as they are. For readers that keep what they read.
  */
 export function heldStoreOf<T, S extends object>(
   store: S,

@@ -37,12 +37,12 @@ const MAX_LISTED = 8;
 /**
  * The entries under one value. Adding, removing and asking for one entry cost O(1).
  *
- * Lists that were handed out are never changed: whoever walks one is not disturbed by writes.
+ * Lists that were handed out are never changed: writes do not disturb a walk.
  */
 export class IndexBucket<T> {
   /** The value of the index. */
   readonly value: string;
-  /** Of a large bucket it is made when it is asked for, and kept until the bucket changes. */
+  /** In a large bucket it is made when it is read, and kept until the bucket changes. */
   #list: readonly Entry<T>[] | undefined = NO_ENTRIES;
   /** Only of a bucket that was large. */
   #set: Set<Entry<T>> | undefined = undefined;
@@ -77,7 +77,7 @@ export class IndexBucket<T> {
     return this.#list === list;
   }
 
-  /** Puts an entry in, and tells whether it was not here before. */
+  /** Puts an entry in; returns whether it was not here before. */
   add(entry: Entry<T>): boolean {
     const set = this.#set;
     if (set !== undefined) {

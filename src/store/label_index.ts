@@ -87,8 +87,8 @@ interface Condition {
 }
 
 /**
- * Objects among which are all that a selector matches in a namespace, each once: as few as the indices can tell without
- * a look at objects. `undefined` where no index can.
+ * Objects among which are all that a selector matches in a namespace, each once: as few as the indices can find without
+ * opening objects. `undefined` if no index can.
  *
  * @param what.namespace Only this one, as the index by namespace has it; without one, `undefined`.
  */
@@ -120,7 +120,7 @@ export function labelCandidates<T>(
 
 /**
  * The keys of objects among which are all that a selector matches, ascending and each once: those under the rarest of
- * what it requires, without a look at objects. `undefined` where no index can tell, or where that is most of them.
+ * what it requires, without opening objects. `undefined` if no index can, or if that is most of them.
  */
 export function labelCandidateKeys<T>(indexer: Indexer<T>, selector: LabelSelector): string[] | undefined {
   let rarest: Condition | undefined;

@@ -51,23 +51,23 @@ interface Differences<T> {
   /** Objects that are not stored, or not so. */
   readonly changed: ReadonlyMap<string, T>;
   /** Keys that the new content does not have. */
-  readonly gone: string[];
+  readonly removed: string[];
 }
 
 /**
- * What is not much different from the content is put in one by one; otherwise the content is made anew. So a list of
+ * What is not much different from the content is put in one by one; otherwise new content is made. So a list of
  * what is known needs next to no memory, and neither way takes long in one turn.
  *
  * Nothing is changed before `commit`. What was prepared holds for the content that it was compared with: if that was
- * written to since, all of it is made anew, which holds whatever is written, as long as the indices are the same.
+ * written to since, all of it is made again, which holds whatever is written, as long as the indices are the same.
  */
 export class ContentReplacement<T> implements Replacement {
   readonly #content: StoreContent<T>;
   readonly #next: NewContent<T>;
   readonly #options: ReplaceOptions<T>;
   readonly #stepObjects: number;
-  /** What was refused, and what takes its place: asked once, however often it is prepared. */
-  readonly #refusals = new Map<string, { readonly object: T; readonly instead: T | undefined }>();
+  /** Objects that could not be indexed, and what takes their place: one call of `onRejected` each, however often it is prepared. */
+  readonly #unindexed = new Map<string, { readonly object: T; readonly instead: T | undefined }>();
   #isAgain = false;
   /** Puts in what was prepared; `undefined` if it does not hold any more. */
   #apply: () => boolean = () => false;
@@ -83,7 +83,7 @@ export class ContentReplacement<T> implements Replacement {
     const { writes } = this.#content;
     const differences = this.#isAgain ? undefined : yield* this.#differences();
     this.#isAgain = true;
-    if (differences === undefined) return yield* this.#makeAnew();
+    if (differences === undefined) return yield* this.#makeAll();
     const put = yield* this.#patch(differences);
     this.#apply = () => {
       if (this.#content.writes !== writes) return false;
@@ -98,7 +98,7 @@ export class ContentReplacement<T> implements Replacement {
     return true;
   }
 
-  /** Where the content differs; `undefined` if that is at so many places that it is made anew. */
+  /** Where the content differs; `undefined` if that is at so many places that new content is made. */
   *#differences(): Generator<undefined, Differences<T> | undefined, undefined> {
     const { entries } = this.#content;
     const most = Math.min(MOST_DIFFERENCES, entries.size >> 1);
@@ -112,36 +112,36 @@ export class ContentReplacement<T> implements Replacement {
       else if (changed.set(key, object).size > most) return undefined;
       if (++step % this.#stepObjects === 0) yield;
     }
-    const gone: string[] = [];
+    const removed: string[] = [];
     if (entries.size - present.size > most) return undefined;
     if (present.size < entries.size) {
       for (const entry of entries.values()) {
-        if (!present.has(entry)) gone.push(entry.key);
+        if (!present.has(entry)) removed.push(entry.key);
         if (++step % this.#stepObjects === 0) yield;
       }
     }
-    return { changed, gone };
+    return { changed, removed };
   }
 
   /** Returns what puts a few differences into the content. */
-  *#patch({ changed, gone }: Differences<T>): Generator<undefined, () => void, undefined> {
+  *#patch({ changed, removed }: Differences<T>): Generator<undefined, () => void, undefined> {
     const content = this.#content;
     const puts: [key: string, accepted: Accepted<T>][] = [];
     let step = 0;
     for (const [key, object] of changed) {
       const accepted = this.#accepted(key, object);
       if (accepted !== undefined) puts.push([key, accepted]);
-      else if (content.entries.has(key)) gone.push(key);
+      else if (content.entries.has(key)) removed.push(key);
       if (++step % this.#stepObjects === 0) yield;
     }
     return () => {
-      for (const key of gone) content.remove(key);
+      for (const key of removed) content.remove(key);
       for (const [key, { object, values }] of puts) content.put(key, object, values);
     };
   }
 
-  /** All of the content anew: again from the beginning if an index comes in between. */
-  *#makeAnew(): Steps {
+  /** All of the content: again from the beginning if an index comes in between. */
+  *#makeAll(): Steps {
     const content = this.#content;
     let { indexChanges } = content;
     const isOutdated = () => content.indexChanges !== indexChanges;
@@ -190,15 +190,15 @@ export class ContentReplacement<T> implements Replacement {
   #accepted(key: string, object: T): Accepted<T> | undefined {
     const known = this.#known(key, object);
     if (known !== undefined) return known;
-    const refusal = this.#refusals.get(key);
-    if (refusal !== undefined && refusal.object === object) return this.#standIn(key, refusal.instead);
+    const unindexed = this.#unindexed.get(key);
+    if (unindexed !== undefined && unindexed.object === object) return this.#standIn(key, unindexed.instead);
     try {
       return { object, values: this.#content.index.valuesOf(key, object, "replace") };
     } catch (error) {
       const { onRejected } = this.#options;
       if (onRejected === undefined || !(error instanceof IndexFuncError)) throw error;
       const instead = onRejected(error, object);
-      this.#refusals.set(key, { object, instead });
+      this.#unindexed.set(key, { object, instead });
       return this.#standIn(key, instead);
     }
   }
@@ -221,7 +221,7 @@ export class ContentReplacement<T> implements Replacement {
 
 /**
  * Adds indices to what is stored, in steps. The last one makes them all there is; until then readers and writers find
- * the store as it was. What is written meanwhile is taken in; if all is replaced, it is begun again.
+ * the store as it was. Writes meanwhile are included; if all is replaced, the addition starts again.
  *
  * It makes a second set of entries, as a `replace` does: for its time it costs the memory of the indices once more.
  *

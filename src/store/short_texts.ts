@@ -1,7 +1,7 @@
 /**
  * Stored objects as short texts.
  *
- * 50,000 Pods of 4.6 KB take 466 MB as objects. Most of that is said again and again: Pods have the same fields, and
+ * 50,000 Pods of 4.6 KB take 466 MB as objects. Most of that is repetition: Pods have the same fields, and
  * many of them the same values. With `storage: shortTexts()` a store holds each object as an {@linkcode EncodedObject}: its
  * key, some of its metadata, and a string of one byte a character that holds all of it, a seventh as long as the
  * object's JSON text. That is 68 MB, indices included. A read decodes it.
@@ -10,12 +10,12 @@
  *   they have in common. So decoding is `JSON.parse` and a third more (25 us a Pod), encoding `JSON.stringify`, a check
  *   and as much again (35 us). A string, rather than bytes in an array: it has 16 bytes of overhead instead of 150, and
  *   needs no owner that frees or compacts.
- * - **What stays live** is what is asked without need for the object: its key, in the map and the indices; what a relist
+ * - **What stays live** is what is read without the object: its key, in the map and the indices; what a relist
  *   compares first, `metadata.uid` and `metadata.resourceVersion`; and what objects are selected by, `metadata.namespace`
  *   and `metadata.labels`. An object that did not change is kept as it is; that a relist finds out from its text, without
  *   parsing it. The indices know their values without asking; and a selector costs the decoding of what it selects.
- * - **Hot objects**, those that were written or looked up last, are kept decoded as well: whoever asks twice gets the
- *   same object twice. Walks through the whole store use what is hot, but do not replace it.
+ * - **Hot objects**, those that were written or looked up last, are kept decoded as well: two reads return the
+ *   same object. Walks through the whole store use what is hot, but do not replace it.
  * - **Only plain JSON values are encoded**: objects made of objects, arrays, strings, finite numbers, booleans and null,
  *   as a server sends them. Anything else (a Date, a class, a function, a hole in an array, -0, more than 500 levels) and
  *   whatever holds it is stored as it is, so that nothing is changed. One thing is: a property that is `undefined` is
@@ -23,9 +23,9 @@
  *   object (a symbol, a field of an array) is not looked for.
  * - **Early**: an informer encodes before the store does, so that a first list never stands in memory as objects. Each
  *   item of a list is encoded as it comes out of the decoder (or the stream), and its index values are worked out then;
- *   reflector, queue, store, mailboxes pass the encoded object on as if it were the object. What they ask it for is its
- *   key and what is live. It is decoded for whoever is not of the cache: handlers, observers,
- *   readers. See informer/intake.ts.
+ *   reflector, queue, store, mailboxes pass the encoded object on as if it were the object. They use its
+ *   key and its live metadata. It is decoded for handlers, observers and readers. See
+ *   informer/intake.ts.
  *
  * @module
  */
@@ -122,11 +122,11 @@ export class ShortTextHolding<T> implements Holding<T> {
   readonly #options: ShortTextsOptions & HoldingOptions;
   /** In the order they were used, the latest last. */
   readonly #hot = new Map<EncodedObject, T>();
-  /** The index functions that are asked early. */
+  /** The index functions that run early. */
   readonly #early: IndexFunc<T>[] = [];
   /** What {@linkcode Holding.heldIndexers} made of which. */
   readonly #wrappers = new WeakMap<IndexFunc<Held<T>>, Wrapper<T>>();
-  /** What was decoded last for an index function: there may be several, and each is asked about it. */
+  /** What was decoded last for an index function: there may be several, and each reads it. */
   #indexed: { readonly held: EncodedObject; readonly object: T } | undefined;
   /** Of the object encoded last. Objects that were made alike come one after the other in a list, and have the same. */
   #namespace: string | undefined;
@@ -160,7 +160,7 @@ export class ShortTextHolding<T> implements Holding<T> {
     try {
       key ??= this.#keyFunc(object);
     } catch {
-      return object; // whoever needs the key gets to see why there is none
+      return object; // whatever needs the key throws why there is none
     }
     const encoded = new EncodedObject(key, live, this.#texts.encode(JSON.stringify(object)));
     this.#heat(encoded, own);
@@ -178,7 +178,7 @@ export class ShortTextHolding<T> implements Holding<T> {
         try {
           return indexFunc(object);
         } catch {
-          return undefined; // it is asked again when the object is stored
+          return undefined; // it runs again when the object is stored
         }
       });
       this.#indexValues.set(held, values);
@@ -268,7 +268,7 @@ export class ShortTextHolding<T> implements Holding<T> {
     });
   }
 
-  /** From now on these index functions, which were wrapped, are asked when an object is encoded early. */
+  /** From now on these wrapped index functions run when an object is encoded early. */
   indexersAdded(wrapped: Indexers<Held<T>>): void {
     for (const one of Object.values(wrapped)) {
       const wrapper = this.#wrappers.get(one);
@@ -312,7 +312,7 @@ export class ShortTextHolding<T> implements Holding<T> {
   }
 }
 
-/** An index function, and which of those that are asked early it is. */
+/** An index function, and its place among those that run early. */
 interface Wrapper<T> {
   readonly indexFunc: IndexFunc<T>;
   early: number | undefined;

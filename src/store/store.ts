@@ -11,7 +11,7 @@ import { type IndexFuncError, TransactionError } from "./errors.ts";
 import type { Indexers } from "./index_func.ts";
 
 /**
- * Decides what becomes of an object of a `replace` that cannot be indexed.
+ * Decides what is stored in place of an object of a `replace` that cannot be indexed.
  *
  * @example
  * ```ts
@@ -135,9 +135,9 @@ export interface Store<T> {
   /** Whether a key is there. */
   has(key: string): boolean;
   /**
-   * Replaces the whole content, which then stands at `resourceVersion`; of several objects with one key the last counts.
+   * Replaces the whole content, which has then reached `resourceVersion`; of several objects with one key the last counts.
    *
-   * @param onRejected Told of each object for which an index function throws, instead of throwing. What it returns, an
+   * @param onRejected Receives each object for which an index function throws, instead of throwing. What it returns, an
    * object that was stored before, is kept in its place; the key is left out if that is `undefined`.
    * @throws {KeyError} The key function threw; nothing was changed.
    * @throws {TransformError} The transform threw; nothing was changed.
@@ -153,9 +153,9 @@ export interface Store<T> {
   transaction(writes: readonly Transaction<T>[]): void;
   /** Does nothing in a store; queues resend what is known. */
   resync(): void;
-  /** Records that the content also stands at a later resourceVersion. */
+  /** Records that the content has reached a later resourceVersion. */
   bookmark(resourceVersion: string): void;
-  /** The resourceVersion that the content stands at; `""` before the first write. */
+  /** The resourceVersion that the content has reached; `""` before the first write. */
   lastStoreSyncResourceVersion(): string;
 }
 

@@ -13,7 +13,7 @@
  * How it works. JSON text holds no characters below 0x20, and what is not ASCII is escaped here, so those 32 are free
  * for references. One says how many characters are the same as those so far back, in the text or, further back, in the
  * vocabulary before it. 16-31 begin a reference with a distance, 0-15 one with the distance of the one before: past
- * whatever differed (two Pods of one Deployment differ in little) the same text goes on. The low four bits are the
+ * whatever differed (two Pods of one Deployment differ in little) the same text continues. The low four bits are the
  * length, with the rest of it behind if they are all set; then comes the distance. Both are written in sixes of bits,
  * lowest first, 0x40 set where more follow. So all is ASCII: a string of one byte a character in every engine, which
  * costs little more than its length, and is collected as any string is.

@@ -18,7 +18,7 @@ import {
 import { StoreIndex, type Values } from "./store_index.ts";
 
 /**
- * Objects by key, with indices and the resourceVersion that the content stands at.
+ * Objects by key, with indices and the resourceVersion that the content has reached.
  *
  * Every call is synchronous and either happens whole or, when it throws, not at all; so readers never see a store
  * whose indices disagree with its objects. Objects are handed out as they were put in: shared, and read-only.
@@ -89,7 +89,7 @@ export class ThreadSafeStore<T, I extends string = string> {
     return this.#content.entries.get(key)?.object;
   }
 
-  /** Whether a key is there: tells an absent object from a stored `undefined`. */
+  /** Whether a key is there: an absent object differs from a stored `undefined`. */
   has(key: string): boolean {
     return this.#content.entries.has(key);
   }
@@ -116,7 +116,7 @@ export class ThreadSafeStore<T, I extends string = string> {
    * Replaces the whole content; of several objects with one key the last counts. Index functions are not asked again
    * about an object that is stored already.
    *
-   * @param onRejected Told of each object for which an index function throws, instead of throwing: what it returns is
+   * @param onRejected Receives each object for which an index function throws, instead of throwing: what it returns is
    * stored in its place if that is an object, and the key is left out if it is `undefined`. An object it returns must
    * have been stored before.
    * @throws {IndexFuncError} An index function threw; nothing was changed.
@@ -131,7 +131,7 @@ export class ThreadSafeStore<T, I extends string = string> {
   }
 
   /**
-   * A {@linkcode ThreadSafeStore.replace} in steps, for those who give way to others between them. Nothing is changed
+   * A {@linkcode ThreadSafeStore.replace} in steps, so that other work gets a turn between them. Nothing is changed
    * before it is committed.
    *
    * @internal
@@ -166,13 +166,13 @@ export class ThreadSafeStore<T, I extends string = string> {
   /** Does nothing, as in client-go. */
   resync(): void {}
 
-  /** Records that the content also stands at a later resourceVersion. */
+  /** Records that the content has reached a later resourceVersion. */
   bookmark(resourceVersion: string): void {
     this.#content.resourceVersion = resourceVersion;
   }
 
   /**
-   * The resourceVersion that the content stands at: of the last object written, the last
+   * The resourceVersion that the content has reached: of the last object written, the last
    * {@linkcode ThreadSafeStore.replace} or {@linkcode ThreadSafeStore.bookmark}; `""` before. Versions are not compared.
    */
   lastStoreSyncResourceVersion(): string {
@@ -279,7 +279,7 @@ export class ThreadSafeStore<T, I extends string = string> {
   }
 
   /**
-   * {@linkcode ThreadSafeStore.addIndexers} in steps, for those who give way to others between them. The indices are
+   * {@linkcode ThreadSafeStore.addIndexers} in steps, so that other work gets a turn between them. The indices are
    * there from the last step on.
    *
    * @internal

@@ -6,7 +6,7 @@
 import { TransformError } from "./errors.ts";
 
 /**
- * Changes an object before it is stored; may change it in place, as long as nobody else holds it.
+ * Changes an object before it is stored; may change it in place, as long as nothing else holds it.
  *
  * @throws Whatever it likes: the write fails with a `TransformError`.
  *
@@ -24,7 +24,7 @@ import { TransformError } from "./errors.ts";
 export type TransformFunc<T> = (object: T) => T;
 
 /**
- * Decides what becomes of an object that a transform throws for: what takes its place, or nothing.
+ * Decides what takes the place of an object that a transform throws for, if anything.
  *
  * @example
  * ```ts
@@ -55,7 +55,7 @@ export function transformed<T>(transform: TransformFunc<T>, object: T): T {
 
 /**
  * Makes a transform that runs once on an object: what it has returned is returned as it is from then on. For what comes
- * to be queued again, as the known state does that stands in for a refused object.
+ * to be queued again, as the known state is that takes the place of a quarantined object.
  */
 export function transformOnce<T>(transform: TransformFunc<T>): TransformFunc<T> {
   const results = new WeakSet<WeakKey>();
@@ -70,7 +70,7 @@ export function transformOnce<T>(transform: TransformFunc<T>): TransformFunc<T> 
 /**
  * Runs a transform on every object.
  *
- * @param onRejected Told of each one it throws for, instead of throwing; what it returns takes the object's place.
+ * @param onRejected Receives each one it throws for, instead of throwing; what it returns takes the object's place.
  * @throws {TransformError} It threw, and there is no `onRejected`.
  */
 export function transformedAll<T>(

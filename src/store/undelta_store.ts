@@ -1,5 +1,5 @@
 /**
- * A store that tells its whole content after every write.
+ * A store that passes on its whole content after every write.
  * @module
  */
 
@@ -155,12 +155,12 @@ export class UndeltaStore<T> implements Store<T> {
   /** Does nothing. */
   resync(): void {}
 
-  /** Records that the content also stands at a later resourceVersion. */
+  /** Records that the content has reached a later resourceVersion. */
   bookmark(resourceVersion: string): void {
     this.#store.bookmark(resourceVersion);
   }
 
-  /** The resourceVersion that the content stands at. */
+  /** The resourceVersion that the content has reached. */
   lastStoreSyncResourceVersion(): string {
     return this.#store.lastStoreSyncResourceVersion();
   }

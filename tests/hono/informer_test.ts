@@ -32,7 +32,7 @@ const version = (one: KubernetesObject) =>
 const isInitial = ({ isWatch, query }: RecordedRequest) => !isWatch || query.sendInitialEvents === "true";
 
 describe("a served SharedIndexInformer", () => {
-  it("is not ready while its API server was not heard of for two minutes, by whichever clock", async () => {
+  it("is not ready after two minutes without news from its API server, by whichever clock", async () => {
     const { informer, api, clock } = chain();
     const readyz = async () => (await api.request("/readyz")).status;
     await using _running = informer.start();
@@ -45,7 +45,7 @@ describe("a served SharedIndexInformer", () => {
     assert.equal(await readyz(), 503);
     assert.match(
       await (await api.request("/readyz")).text(),
-      /informer\/pods failed: API server not heard of for 121 s, watching/,
+      /informer\/pods failed: no news from the API server for 121 s, watching/,
     );
     await clock.advance(15_000); // it notices, and opens its watch again
     assert.equal(await readyz(), 200);

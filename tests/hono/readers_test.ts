@@ -127,13 +127,13 @@ describe("a reader that reads nothing", () => {
     }
     assert.ok(length > 1_000_000);
     assert.equal(clock.pendingTimers, 0);
-    await assert.rejects(never.text(), /nobody has read the list for 5000 ms/);
+    await assert.rejects(never.text(), /the client has read nothing of the list for 5000 ms/);
     const stops = (await api.request("/api/v1/pods")).body!.getReader();
     await stops.read();
     assert.equal(clock.pendingTimers, 1);
     await clock.advance(5_000);
     assert.equal(clock.pendingTimers, 0);
-    await assert.rejects(stops.read(), /nobody has read the list for 5000 ms/);
+    await assert.rejects(stops.read(), /the client has read nothing of the list for 5000 ms/);
     assert.equal((await api.request("/api/v1/pods?limit=1")).status, 200);
   });
 
@@ -153,7 +153,7 @@ describe("a reader that reads nothing", () => {
       if (version % 2 === 0) await reader.read();
       await clock.advance(2_000);
     }
-    await assert.rejects(never.text(), /nobody has read the watch for 5000 ms/);
+    await assert.rejects(never.text(), /the client has read nothing of the watch for 5000 ms/);
     await reader.cancel();
     assert.equal(clock.pendingTimers, 0);
   });
