@@ -305,8 +305,8 @@ export abstract class PoppingQueue<I, P = unknown> {
   }
 
   /** Resolves once there is something to pop, or the queue is closed; rejects with the signal's reason. */
-  async wait(signal?: AbortSignal): Promise<void> {
-    while (this.places.length === 0 && !this.#closed) await this.consumers.wait(signal);
+  wait(signal?: AbortSignal): Promise<void> {
+    return this.places.length > 0 || this.#closed ? Promise.resolve() : this.consumers.wait(signal);
   }
 
   /**
