@@ -135,7 +135,7 @@ type Untyped = GroupVersionResource & {
 };
 
 /**
- * Makes a client for an API server. Nothing is sent until something is asked.
+ * Makes a client for an API server. Nothing is sent before the first request.
  *
  * @throws {TypeError} The server is no http or https URL, or a header or the token is nothing that can be sent.
  *

@@ -10,7 +10,7 @@ const KIND = "PartialObjectMetadata";
 const API_VERSION = "meta.k8s.io/v1";
 
 /**
- * An object of which only the metadata was asked for: what a client with `metadataOnly` hands out. Its kind says so,
+ * An object of which only the metadata was requested: what a client with `metadataOnly` returns. Its kind says so,
  * and not what the object is.
  *
  * Mirrors apimachinery's `PartialObjectMetadata`.

@@ -41,7 +41,7 @@ export interface RequestOptions {
   readonly headers?: Readonly<Record<string, string>>;
   /** Ends the request, and the reading of its answer. */
   readonly signal?: AbortSignal;
-  /** What is being done, for error texts, as it goes on after "Cannot": `list "pods"`. Method and path by default. */
+  /** The action, for error texts, as it follows "Cannot": `list "pods"`. Method and path by default. */
   readonly action?: string;
 }
 

@@ -25,8 +25,8 @@ import {
  * One resource of an API server. It has the shape of a `ListerWatcher`: give it to an informer.
  *
  * Objects of a list and events of a watch that are broken (no name, labels that are no text, or refused by the schema)
- * are set aside and reported, the others go on; see {@linkcode ListPage.quarantined} and {@linkcode WatchItem}. All
- * other objects are as the server sent them, fields that nobody knows included, less what `keep` and `drop` leave out of
+ * are quarantined and reported, the others are accepted; see {@linkcode ListPage.quarantined} and {@linkcode WatchItem}. All
+ * other objects are as the server sent them, unknown fields included, less what `keep` and `drop` leave out of
  * lists and watches; list items are given the list's `apiVersion` and `kind` where they lack them. The verbs that go to
  * one object leave out nothing: to replace an object, `get` it first.
  *
@@ -57,7 +57,7 @@ export interface ResourceClient<T extends KubernetesObject> {
   list(options?: ListOptions, context?: Partial<ListWatchContext>): Promise<ListPage<T>>;
 
   /**
-   * Opens a watch; resolves when the server has begun to answer. The stream is as {@linkcode decodeWatch} says; aborting
+   * Opens a watch; resolves when the server starts to answer. The stream is as {@linkcode decodeWatch} says; aborting
    * the signal ends it too. Selectors given here take the place of the client's own.
    */
   watch(options?: ListOptions, context?: Partial<ListWatchContext>): Promise<WatchStream<T>>;

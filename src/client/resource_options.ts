@@ -1,5 +1,5 @@
 /**
- * What the client of a resource may be told.
+ * Options of the client of a resource.
  * @module
  */
 
@@ -31,12 +31,12 @@ export interface ResourceOptions<T> {
   readonly labelSelector?: string;
   /** Only objects with these fields: `spec.nodeName=node-1`. */
   readonly fieldSelector?: string;
-  /** What objects must look like; any Standard Schema, such as one of zod. Objects that differ are set aside. */
+  /** What objects must look like; any Standard Schema, such as one of zod. Objects that differ are quarantined. */
   readonly schema?: Schema<T>;
-  /** Told of each object that is set aside, with the value itself; must not throw. */
+  /** Receives each quarantined object, with the value itself; must not throw. */
   readonly onInvalid?: ValidatorOptions<T>["onInvalid"];
   /**
-   * Whether the server is asked for the objects' metadata and nothing else, which is a fraction of the bytes; `false` by
+   * Whether only the objects' metadata is requested, which is a fraction of the bytes; `false` by
    * default. Such a client cannot create or replace. From a server that cannot leave out the rest it is left out here.
    *
    * Mirrors client-go's `metadata` client.
@@ -87,8 +87,8 @@ export type TypedResourceOptions<T> =
   });
 
 /**
- * The fields that lists and watches leave out unless told otherwise: `metadata.managedFields` and kubectl's annotation
- * of the last applied configuration. They are a third to a half of most objects' bytes, and hardly anybody reads them.
+ * The fields that lists and watches leave out by default: `metadata.managedFields` and kubectl's annotation
+ * of the last applied configuration. They are a third to a half of most objects' bytes, and few programs read them.
  *
  * @example
  * ```ts
@@ -143,7 +143,7 @@ export interface ObjectRequestOptions {
 export interface DeleteOptions extends ObjectRequestOptions {
   /** How long the object may take to go. */
   readonly gracePeriodSeconds?: number;
-  /** What becomes of its dependents. */
+  /** How its dependents are deleted. */
   readonly propagationPolicy?: "Orphan" | "Background" | "Foreground";
   /** Delete only this very object, in this very version. */
   readonly preconditions?: { readonly uid?: string; readonly resourceVersion?: string };

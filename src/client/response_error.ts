@@ -41,7 +41,7 @@ export async function newResponseError(
 
 /**
  * A `Retry-After` header in milliseconds: seconds, or a date; `undefined` if it is neither. The date is by the clock of
- * whoever sent it: where the answer says what time that was (`Date`), one's own clock does not matter.
+ * its sender: where the answer says what time that was (`Date`), one's own clock does not matter.
  */
 export function retryAfterMs(headers: Headers, clock: Clock): number | undefined {
   const header = headers.get("Retry-After");
@@ -84,12 +84,12 @@ function generic(response: Response, said: string): [reason: string, message: st
     case 406:
       return [
         "NotAcceptable",
-        said || "the server was unable to respond with a content type that was asked for",
+        said || "the server was unable to respond with a content type that the client supports",
       ];
     case 409:
       return ["Conflict", said || "the server reported a conflict"];
     case 410:
-      return ["Gone", said || "the resource is gone, or the resource version is too old"];
+      return ["Gone", said || "the resource no longer exists, or the resource version is too old"];
     case 413:
       return ["RequestEntityTooLarge", said || "the request is too large"];
     case 415:

@@ -26,7 +26,7 @@ import type { Logger } from "../util/logger.ts";
 export type FetchFunction = (url: string, init?: RequestInit) => Promise<Response> | Response;
 
 /**
- * A bearer token: fixed, or asked for anew before each request, so that a token that rotates is never stale.
+ * A bearer token: fixed, or read again before each request, so that a token that rotates is never stale.
  * An empty one is not sent.
  *
  * @example
@@ -95,11 +95,11 @@ export interface RestConfig {
   readonly headers?: Readonly<Record<string, string>>;
   /** `listwatch-cache` by default. */
   readonly userAgent?: string;
-  /** Makes requests in somebody else's name; the server must allow it. */
+  /** Makes requests as another user; the server must allow it. */
   readonly impersonate?: Impersonation;
   /** How long any request but a watch may take, answer included, in milliseconds; without limit by default. */
   readonly requestTimeoutMs?: number;
-  /** Told of the server's warnings, each text once; the console by default. */
+  /** Receives the server's warnings, each text once; the console by default. */
   readonly logger?: Logger;
   /** Where time comes from; the system's clock by default. */
   readonly clock?: Clock;

@@ -23,7 +23,7 @@ import type { ListerWatcher } from "./lister_watcher.ts";
 export interface EachListItemOptions extends Partial<ListWatchContext> {
   /** How many pages may wait to be read; 5 by default, 1 for as little memory as can be. */
   readonly pageBufferSize?: number;
-  /** Told of each item that was not accepted, when the reading comes to its page; nobody by default. */
+  /** Receives each item that was not accepted, when its page is read; they are dropped by default. */
   readonly onQuarantined?: (quarantined: Quarantined) => void;
 }
 
@@ -32,7 +32,7 @@ const DEFAULT_PAGE_BUFFER_SIZE = 5;
 
 /**
  * The items of a list, one after the other, without ever holding the whole list: pages of `options.limit` items (500 by
- * default) are asked for while those before them are read, and at most `pageBufferSize` wait. Leaving the loop ends the
+ * default) are requested while those before them are read, and at most `pageBufferSize` wait. Leaving the loop ends the
  * request that is under way.
  *
  * The pages after the first name no resourceVersion: their continue token holds it. A token that has run out is an
@@ -106,7 +106,7 @@ async function fill<T>(
   }
 }
 
-/** Pages between the one who asks for them and the one who reads them. */
+/** Pages between their requests and their reader. */
 class PageBuffer<T> {
   readonly #size: number;
   readonly #pages = new Deque<ListPage<T>>();
@@ -119,7 +119,7 @@ class PageBuffer<T> {
     this.#size = size;
   }
 
-  /** Whether nobody reads any more. */
+  /** Whether the reader has left. */
   get isClosed(): boolean {
     return this.#closed;
   }
@@ -134,7 +134,7 @@ class PageBuffer<T> {
     }
   }
 
-  /** No page will follow, for good or because of an error. */
+  /** No page will follow: it was the last one, or a request failed. */
   end(end: { readonly error?: unknown } = {}): void {
     this.#end = end;
     this.#reader?.resolve();
@@ -157,7 +157,7 @@ class PageBuffer<T> {
     }
   }
 
-  /** Nobody reads any more. */
+  /** The reader has left. */
   close(): void {
     this.#closed = true;
     this.#room?.resolve();

@@ -2,11 +2,11 @@
  * The reflector: keeps a store equal to what a server holds.
  *
  * One loop, one owner of all I/O. It asks `transition` (state.ts) what to do, does that one step - stream, list, watch,
- * or wait - and tells `transition` what came of it. So what the reflector decides can be read in one file, and what it
+ * or wait - and passes the outcome to `transition`. So what the reflector decides can be read in one file, and what it
  * does in this one:
  *
  * - **stream** (watch_list.ts): a watch that begins with every present object. Objects are gathered aside until the end
- *   bookmark, then replace the store in one call; the same connection goes on as the watch.
+ *   bookmark, then replace the store in one call; the same connection continues as the watch.
  * - **list** (pager.ts): page by page, then one `replace`.
  * - **watch** (follow_watch.ts): batches of events are applied as they come, in one turn each; the resourceVersion
  *   advances after the store write, never before (store_writer.ts). The resync timer runs only here.
@@ -153,7 +153,7 @@ export class ListWatchLoop<T> {
   }
 
   /**
-   * Runs one cycle: streams or lists, then watches until something ends it. For those who write their own loop.
+   * Runs one cycle: streams or lists, then watches until something ends it. For callers with a loop of their own.
    *
    * @returns When the cycle is over; at once if the signal is aborted.
    * @throws The error that ended the cycle, if it was a failed list or a refused watch.
@@ -276,7 +276,7 @@ export class ListWatchLoop<T> {
     if (signal.aborted) return { step, error: undefined }; // a request that the caller aborted has not failed
     const failed = report ?? failedTry(outcome, step);
     if (failed === undefined) return { step, error: undefined };
-    // client-go keeps requests to itself that it repeats: a server that is gone should not go unnoticed.
+    // client-go keeps requests to itself that it repeats: a server that is lost should be noticed.
     const error = this.#reports.tryFailed(failed, { endsCycle: report !== undefined });
     return { step, error: report === undefined ? undefined : error };
   }
@@ -382,7 +382,7 @@ export class ListWatchLoop<T> {
     }
   }
 
-  /** Whether what became of the objects of a list, as they arrived, stands now that its version is known. */
+  /** Whether what the intake made of the objects of a list is valid, now that its version is known. */
   #acceptsIntake(resourceVersion = ""): boolean {
     const { acceptIntake } = this.#wiring;
     return acceptIntake?.({ hasAdvanced: this.#writer.isAdvance(resourceVersion) }) ?? true;
@@ -481,7 +481,7 @@ export class ListWatchLoop<T> {
     this.#heard();
   }
 
-  /** The server was heard of. */
+  /** Something came from the server. */
   #heard(): void {
     const { contact } = this.#status;
     contact.wallMs = this.#clock.now();
@@ -505,7 +505,7 @@ export class ListWatchLoop<T> {
   }
 }
 
-/** What a streamed list came to, and its connection if it goes on as the watch. */
+/** The outcome of a streamed list, and its connection if it continues as the watch. */
 interface Streamed<T> {
   readonly outcome: Outcome;
   readonly watch?: OpenWatch<T>;

@@ -12,19 +12,19 @@ import { inTime, STALL_MS, Watchdog } from "./watchdog.ts";
 
 /** How much later than its timeout a server may end a watch. */
 const DEADLINE_GRACE_MS = 5_000;
-/** How often an open watch looks whether the program stood still. */
+/** How often an open watch looks whether the program was suspended. */
 const LOOK_MS = 15_000;
 
 /** Ends a watch because a change was lost, and a relist is due. */
 export class RelistDue extends Error {}
 
-/** Ends a watch because the program stood still: its connection has probably died meanwhile. */
-export class StoodStillError extends NetworkError {
+/** Ends a watch because the program was suspended: its connection has probably died meanwhile. */
+export class SuspendedError extends NetworkError {
   constructor(ms: number) {
     const seconds = Math.round(ms / 1_000);
     super(
       "DeadPeer",
-      `the program stood still for ${seconds} s: the watch is opened again from where it was`,
+      `the program was suspended for ${seconds} s: the watch is opened again from where it was`,
     );
   }
 }
@@ -36,7 +36,7 @@ export interface OpenWatchOptions {
   readonly clock: Clock;
   readonly random: () => number;
   readonly openTimeoutMs: number;
-  /** The server is asked to end the watch between this and twice this. */
+  /** The timeout sent to the server is between this and twice this. */
   readonly minWatchTimeoutMs: number;
   /** Receives the number of bytes of each chunk. */
   readonly onBytes?: ((bytes: number) => void) | undefined;
@@ -53,7 +53,7 @@ export interface FollowOptions {
 }
 
 /**
- * Opens a watch, which the server is asked to end after a time: a random one, so that the watches of many informers do
+ * Opens a watch, with a timeout for the server: a random one, so that the watches of many informers do
  * not end together.
  *
  * @throws {NetworkError} The server did not begin to answer in time.
@@ -104,7 +104,7 @@ export async function openWatch<T>(
  * back; then it is followed: one connection serves both.
  *
  * While it is followed, it ends itself where its peer is dead: where the server should have ended it by its
- * timeout, where nothing comes for longer than bookmarks are apart, or where the program stood still. A connection that
+ * timeout, where nothing comes for longer than bookmarks are apart, or where the program was suspended. A connection that
  * was cut half-open shows no other sign.
  */
 export class OpenWatch<T> {
@@ -182,8 +182,8 @@ export class OpenWatch<T> {
     try {
       for (let batch = await this.next(); batch !== undefined; batch = await this.next()) {
         this.#batchMs = monotonicNow(this.#clock);
-        // What the connection held back while the program stood still is older than the stall, and would pass for news.
-        if (this.#stoodStill()) throw this.#link.signal.reason;
+        // What the connection held back while the program was suspended is older than the stall, and would look like news.
+        if (this.#wasSuspended()) throw this.#link.signal.reason;
         write(batch);
       }
       return undefined;
@@ -248,18 +248,18 @@ export class OpenWatch<T> {
   }
 
   #drop(why: string): void {
-    if (this.#stoodStill()) return; // that is why
+    if (this.#wasSuspended()) return; // that is why
     this.end(new NetworkError("DeadPeer", `the watch is taken for dead: ${why}`));
   }
 
   #look(): void {
     this.#lookTimer = this.#clock.setTimeout(() => {
-      if (!this.#stoodStill()) this.#look();
+      if (!this.#wasSuspended()) this.#look();
     }, LOOK_MS);
   }
 
-  /** Looks whether the program stood still since the last look (see watchdog.ts), and ends the watch if so. */
-  #stoodStill(): boolean {
+  /** Looks whether the program was suspended since the last look (see watchdog.ts), and ends the watch if so. */
+  #wasSuspended(): boolean {
     if (this.#link.signal.aborted) return false;
     const wallMs = this.#clock.now();
     const monotonicMs = monotonicNow(this.#clock);
@@ -269,7 +269,7 @@ export class OpenWatch<T> {
     this.#lookedMonotonicMs = monotonicMs;
     const stalledMs = Math.max(passedMs - LOOK_MS, leapMs);
     if (stalledMs < STALL_MS) return false;
-    this.end(new StoodStillError(stalledMs));
+    this.end(new SuspendedError(stalledMs));
     return true;
   }
 }

@@ -2,8 +2,8 @@
  * Times in which a server cannot be read.
  *
  * An outage begins with the first request that fails, and is over when a watch is open again: a list alone does not end
- * it, as a server that lets its clients list and not watch would otherwise be lost and found each minute. It is told
- * once at each end. In between, the log hears only of a failure of another kind: that a server which was away is back,
+ * it, as a server that lets its clients list and not watch would otherwise be lost and found each minute. It is logged
+ * once at each end. In between, only a failure of another kind is logged: that a server which was away is back,
  * and refuses, is news.
  *
  * @module
@@ -69,17 +69,17 @@ export class OutageTeller {
     this.#warn = warn;
   }
 
-  /** The outage that goes on. */
+  /** The present outage. */
   get outage(): ReflectorOutage | undefined {
     return this.#outage;
   }
 
-  /** How long it has gone on, in milliseconds; 0 where there is none. */
+  /** How long it has lasted, in milliseconds; 0 where there is none. */
   get lastedMs(): number {
     return this.#outage === undefined ? 0 : monotonicNow(this.#clock) - this.#startMs;
   }
 
-  /** What the last request failed with, while an outage goes on. */
+  /** What the last request failed with, during an outage. */
   get lastTry(): FailedTry | undefined {
     if (this.#outage === undefined || this.#last === undefined) return undefined;
     return { error: this.#last, failedTries: this.#outage.failedTries };

@@ -16,7 +16,7 @@ import type { ListerWatcher } from "./lister_watcher.ts";
  * import type { KubernetesObject } from "@listwatch/cache";
  * import type { PagedList } from "@listwatch/cache/reflector";
  * function line(list: PagedList<KubernetesObject>): string {
- *   return `${list.items.length} objects at ${list.metadata.resourceVersion}, ${list.quarantined.length} set aside`;
+ *   return `${list.items.length} objects at ${list.metadata.resourceVersion}, ${list.quarantined.length} quarantined`;
  * }
  * ```
  *
@@ -24,7 +24,7 @@ import type { ListerWatcher } from "./lister_watcher.ts";
  */
 export interface PagedList<T> {
   readonly items: T[];
-  /** The metadata of the first page: the whole list stands at its resourceVersion. */
+  /** The metadata of the first page: its resourceVersion is that of the whole list. */
   readonly metadata: ListMeta;
   /** Items that were not accepted. */
   readonly quarantined: readonly Quarantined[];

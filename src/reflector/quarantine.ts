@@ -32,8 +32,8 @@ export interface QuarantineOptions {
  * controller, or a reflector on its own) makes it and hands it to the reflector and to the code that applies deltas;
  * both add to it, and neither knows the other.
  *
- * It counts, measures, and reports each object; keeps the ledger of their keys; and schedules the relist that makes up
- * for lost changes.
+ * It counts, measures, and reports each object; keeps the ledger of their keys; and schedules the relist that
+ * repairs lost changes.
  */
 export class Quarantine {
   readonly #options: QuarantineOptions;
@@ -90,7 +90,7 @@ export class Quarantine {
 
   /**
    * A change on a watch was lost, or may have been: a relist is due after a minute; twice as long each time that losses
-   * go on, up to 30 minutes.
+   * continue, up to 30 minutes.
    */
   lost(): void {
     const nowMs = monotonicNow(this.#options.clock);

@@ -54,7 +54,7 @@ export class ReflectorMetrics {
     if (isVeryShort) this.#count("reflector_short_watches_total", 1);
   }
 
-  /** A watch is asked for again, without a list; `error` is what ended the one before. */
+  /** A watch is requested again, without a list; `error` is what ended the one before. */
   reconnects(error: unknown): void {
     this.#count("reflector_reconnects_total", 1, { reason: reasonOf(error) });
   }
@@ -64,7 +64,7 @@ export class ReflectorMetrics {
     this.#count("reflector_events_total", 1, { type });
   }
 
-  /** The server was heard of: the lag is the time since then. */
+  /** Something came from the server: the lag is the time since then. */
   heardOf(): void {
     this.#metrics.gauge("reflector_last_contact_timestamp_seconds", this.#clock.now() / 1_000, this.#labels);
   }

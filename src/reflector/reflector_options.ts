@@ -1,5 +1,5 @@
 /**
- * What a reflector can be told, and what it tells.
+ * Options and errors of a reflector.
  * @module
  */
 
@@ -14,7 +14,7 @@ import { requireNumbers } from "../util/require_number.ts";
 import type { RetryBackoff } from "./retry_pacing.ts";
 
 /**
- * A watch was closed less than a second after it was asked for, without a single event.
+ * A watch was closed less than a second after its request, without a single event.
  *
  * Mirrors client-go's `VeryShortWatchError`.
  *
@@ -37,10 +37,10 @@ export class VeryShortWatchError extends CacheError {
 }
 
 /**
- * Told of each try that failed: a list, and a watch or streamed list that the server refused or that did not reach it.
+ * Receives the error of each failed try: a list, and a watch or streamed list that the server refused or that did not reach it.
  *
- * client-go keeps connections that are refused to itself. As there, a watch that is answered 429 is repeated without a
- * word, and so is a resourceVersion that expired during a watch.
+ * client-go keeps connections that are refused to itself. As there, a watch that is answered 429 is repeated
+ * silently, and so is a resourceVersion that expired during a watch.
  *
  * @example
  * ```ts
@@ -96,7 +96,7 @@ export interface ReflectorOptions {
   readonly openTimeoutMs?: number;
   /**
    * How long nothing of a list's page may come before it is given up, in milliseconds; 90,000 by default. Bytes and items
-   * that arrive are progress, but no page may take longer than ten times this; one from a source that tells of neither
+   * that arrive are progress, but no page may take longer than ten times this; one from a source that reports neither
    * (`ListWatchContext.onBytes`, `ListWatchContext.intake`), no longer than this.
    */
   readonly listTimeoutMs?: number;
@@ -109,17 +109,17 @@ export interface ReflectorOptions {
   readonly bookmarkSilenceMs?: number;
   /** How long ERROR events of code 500 are answered by watching again instead of listing, in milliseconds; 0 by default. */
   readonly maxInternalErrorRetryMs?: number;
-  /** What every object must be; others are set aside. Not checked by default. */
+  /** What every object must be; others are quarantined. Not checked by default. */
   readonly expectedKind?: GroupVersionKind;
   /** Keys of a streamed list; `deletionHandlingMetaNamespaceKey` by default. */
   readonly keyFunc?: KeyFunc;
   /**
-   * Told of each try that failed, as it fails. What it throws is logged. Apart from that, the log has one warning when
+   * Receives the error of each failed try, at once. What it throws is logged. Apart from that, the log has one warning when
    * the server is lost (why, and when the next try comes) and one when it is back, however many tries lie between.
    */
   readonly watchErrorHandler?: WatchErrorHandler;
   /**
-   * Told of each object that was set aside, and of each frame of a watch that could not be decoded (its `path` is
+   * Receives each quarantined object, and a report of each frame of a watch that could not be decoded (its `path` is
    * `frame`; no more is known of it, so everything is listed again); logs a warning by default, of a
    * frame one for each cause until a watch is well again. What it throws is logged.
    */

@@ -1,5 +1,5 @@
 /**
- * Who is told what a reflector meets with.
+ * What a reflector reports to callbacks and to the log.
  * @module
  */
 
@@ -12,10 +12,10 @@ import { OutageTeller } from "./outage.ts";
 import type { ReflectorOptions } from "./reflector_options.ts";
 import type { StreamPauseBegin } from "./stream_trial.ts";
 
-/** So long a server may ask for patience, and only the log hears of it. */
+/** For so long, requests for patience (429) appear only in the log. */
 const PATIENCE_MS = 30_000;
 
-/** So many causes of failed watches are told apart; more are more than one server has. */
+/** The most causes of failed watches that are distinguished: more than one server has. */
 const MOST_CAUSES = 100;
 
 const PAUSE_IN_WORDS: Readonly<Record<StreamPauseBegin["cause"], string>> = {
@@ -24,14 +24,14 @@ const PAUSE_IN_WORDS: Readonly<Record<StreamPauseBegin["cause"], string>> = {
   refused: "streamed lists are refused, and lists are not",
 };
 
-/** Tells the user's functions, and the log where there are none. What those functions throw is logged. */
+/** Calls the user's callbacks, or logs where there are none. What callbacks throw is logged. */
 export class ReflectorReports {
   readonly #name: string;
   readonly #options: Pick<ReflectorOptions, "watchErrorHandler">;
   readonly #logger: Logger;
   /** What the log was warned of since a watch was well. */
   readonly #warned = new Set<string>();
-  /** Tells of a server that is lost, and of its return. */
+  /** Logs that a server is lost, and its return. */
   readonly outages: OutageTeller;
 
   constructor(
@@ -47,8 +47,8 @@ export class ReflectorReports {
   }
 
   /**
-   * A try failed: the user's function hears of it. Of a server that asks for patience (429) it hears only where that
-   * goes on, or where it ended a cycle: what a repeated request makes up for, client-go keeps to itself.
+   * A try failed: the user's callback receives the error; one of a server that asks for patience (429) only where that
+   * continues, or where it ended a cycle: client-go does not report what a repeated request repairs.
    */
   tryFailed(cause: unknown, { endsCycle }: { readonly endsCycle: boolean }): Error {
     const error = toError(cause);

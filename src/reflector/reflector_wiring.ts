@@ -12,8 +12,8 @@ export interface ReflectorWiring {
   /** What the store holds: a quarantined object of a list leaves the state before it, instead of a delete. */
   readonly knownObjects?: { getByKey(key: string): unknown };
   /**
-   * Whether an event whose resourceVersion is older than one before it is taken for one that was sent again: it is written
-   * all the same, but the next watch begins where this one had come to. For a store that skips such events. `false` by
+   * Whether an event whose resourceVersion is older than one before it is taken for one that was sent again: it is written,
+   * but the next watch begins where this one had come to. For a store that skips such events. `false` by
    * default: every event is followed, as client-go does.
    */
   readonly neverGoesBack?: boolean;

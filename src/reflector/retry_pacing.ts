@@ -26,7 +26,7 @@ export interface RetryBackoff {
 
 const HEALTH_RESETS_AFTER_MS = 120_000;
 const EXPIRED_MS = 800;
-/** A server that asks for more is asked again every ten minutes: it may be wrong, and nobody should wait for days. */
+/** Where a server asks for more, requests are repeated every ten minutes: it may be wrong by days. */
 const LONGEST_ASKED_MS = 600_000;
 // A list in pages may bring the very version that expired, and only the next one something newer.
 const SOON_EXPIRIES = 3;

@@ -51,7 +51,7 @@ export type Step =
   | { readonly do: "list"; readonly again?: ListAttempt }
   /** Watch from the last resourceVersion, on the stream that is open if there is one. */
   | { readonly do: "watch" }
-  /** Wait, then go on. */
+  /** Wait, then continue. */
   | { readonly do: "backOff"; readonly then: "stream" | "list" | "watch" | "start" };
 
 /** The first list of a cycle, which a second one repeats without its resourceVersion. */
@@ -76,7 +76,7 @@ export interface ReflectorState {
   readonly streams: boolean;
   /** Whether they are. */
   readonly trial: StreamTrial;
-  /** The floor that a list in pages asked for, and was given exactly; or one from which a watch cannot go on. */
+  /** The floor that a list in pages asked for, and was given exactly; or one from which a watch cannot continue. */
   readonly exactResourceVersion?: string;
 }
 
@@ -116,7 +116,7 @@ export type Outcome =
 export interface Transition {
   readonly state: ReflectorState;
   readonly step: Step;
-  /** The cycle ended with this error: the watch error handler is told. */
+  /** The cycle ended with this error: the watch error handler receives it. */
   readonly report?: unknown;
   /** Streams are at fault: from now on lists take their place. */
   readonly pause?: StreamPauseBegin;
@@ -137,7 +137,7 @@ const DEFAULT_PAGE_SIZE = 500;
 
 /**
  * What a cycle's list asks for: the last resourceVersion as a floor, `"0"` (anything the server's cache holds) at
- * first, and the most recent data when that floor is unavailable. A floor is asked for without a limit, so that the
+ * first, and the most recent data when that floor is unavailable. A floor is requested without a limit, so that the
  * server's cache can answer; unless a page size was set.
  *
  * To a server, a limit makes a version an exact one. Where a list in pages only brought what was known, and has to be
@@ -188,7 +188,7 @@ function begin(state: ReflectorState, nowMs: number): Transition {
 /**
  * The server is away, or asks for patience: the same request may well be answered in a while, without another list.
  * client-go knows a refused connection here and retries the other failures of a connection below the reflector; some
- * runtimes do not tell one from the other.
+ * runtimes do not distinguish the two.
  */
 function isRetriable(error: unknown): boolean {
   return networkErrorOf(error) !== undefined || isTooManyRequests(error);

@@ -102,18 +102,18 @@ export interface ReflectorStatus {
   readonly lastEventTimeMs?: number;
   /** When the last bookmark arrived. */
   readonly lastBookmarkTimeMs?: number;
-  /** When the server was last heard of: a list, an event, a bookmark, or a watch that it opened. */
+  /** The time of the last contact with the server: a list, an event, a bookmark, or a watch that it opened. */
   readonly lastContactTimeMs?: number;
   /**
-   * How many milliseconds ago that was, when this status was taken; absent before the first contact. A quiet resource is
-   * heard of when its bookmarks come, about once a minute: up to that, a lag is ordinary.
+   * How many milliseconds ago that was, when this status was taken; absent before the first contact. On a quiet resource,
+   * contacts are bookmarks, which come, about once a minute: up to that, a lag is ordinary.
    *
-   * Measured by both clocks, of which the larger answer counts: the monotonic one stands still while a computer is
+   * Measured by both clocks, of which the larger answer counts: the monotonic one stops while a computer is
    * suspended, and the wall clock may be set back. Set forward, it makes the lag too large until the next contact.
    */
   readonly lagMs?: number;
   /**
-   * The server sends no bookmarks, as a watch has shown: a quiet resource is heard of when its watch ends, after five to
+   * The server sends no bookmarks, as a watch has shown: a quiet resource has no contact until its watch ends, after five to
    * ten minutes. Absent while bookmarks are expected.
    */
   readonly hasNoBookmarks?: true;
@@ -125,7 +125,7 @@ export interface ReflectorStatus {
   readonly lastError?: ReflectorError;
   /** Since when the server cannot be read, from the first request that failed until a watch is open; absent if it can. */
   readonly outage?: ReflectorOutage;
-  /** How many objects were set aside since the start, and frames of a watch that could not be decoded. */
+  /** How many objects were quarantined since the start, and frames of a watch that could not be decoded. */
   readonly quarantined: number;
   /** Why lists take the place of streamed ones, while they do. */
   readonly streamPause?: StreamPause;
@@ -139,7 +139,7 @@ export interface ReflectorStatus {
 }
 
 /**
- * When the server was last heard of: a record that the loop and the store's writer keep, event by event, and the status
+ * The last contacts with the server: a record that the loop and the store's writer keep, event by event, and the status
  * reads.
  */
 export interface ContactTimes {
@@ -170,11 +170,11 @@ export interface StatusKeeperOptions {
   readonly hasNoBookmarks: () => boolean;
   /** How many objects were quarantined. */
   readonly quarantined: () => number;
-  /** Told when a listener threw. */
+  /** Receives what a listener threw. */
   readonly onListenerError: (error: unknown) => void;
 }
 
-/** Keeps a reflector's status, and tells those who listen. */
+/** Keeps a reflector's status, and calls its listeners. */
 export class StatusKeeper {
   readonly #clock: Clock;
   readonly #resourceVersion: () => string;

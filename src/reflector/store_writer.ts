@@ -186,7 +186,7 @@ export class StoreWriter<T> {
   #bookmark(resourceVersion: string): void {
     const { contact, quarantine } = this.#options;
     contact.lastBookmarkTimeMs = contact.lastEventTimeMs;
-    // It was sent again; or the server has begun a new history, of which only later changes would arrive.
+    // It was sent again; or the server has started a new history, of which only later changes would arrive.
     const goesBack = isOlder(resourceVersion, this.#resourceVersion) ||
       isOlder(resourceVersion, this.#completeVersion);
     this.#completeVersion = resourceVersion;
@@ -285,7 +285,7 @@ export function eventProblem(object: unknown, expected: GroupVersionKind | undef
 
 function objectProblem(object: unknown, expected: GroupVersionKind | undefined): string | undefined {
   const { kind, apiVersion } = object as KubernetesObject;
-  if (isTableKind(apiVersion, kind)) return "it is a Table: the server was asked for objects";
+  if (isTableKind(apiVersion, kind)) return "it is a Table: objects were requested";
   if (expected !== undefined && (kind !== expected.kind || apiVersion !== groupVersion(expected))) {
     return `expected ${groupVersion(expected)} ${expected.kind}, got ${apiVersion || "no apiVersion"} ${
       kind || "and no kind"

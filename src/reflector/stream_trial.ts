@@ -3,8 +3,8 @@
  *
  * A stream that does not finish may be a passing fault of the network, or a trap: a proxy that drops bookmarks, ends
  * every answer after seconds, or resets requests that it does not know, and will do so for ever. A stream that is refused
- * may mean that the server is away or busy; or that it never has the room for a stream that it has for a list. What tells
- * one from the other is a list: where that succeeds after streams have failed, the server is well, and the streams are at
+ * may mean that the server is away or busy; or that it never has the room for a stream that it has for a list. What distinguishes
+ * the two is a list: where that succeeds after streams have failed, the server is well, and the streams are at
  * fault. Then lists take their place for a time, which doubles each time that a stream fails again.
  *
  * @module
@@ -82,7 +82,7 @@ export function afterUnfinished(
   return isSuspect ? { ...failing, suspicion: { cause: "unfinished", message } } : failing;
 }
 
-/** A stream was refused, as lists may be as well: streams are suspected only where that goes on. */
+/** A stream was refused, as lists may be as well: streams are suspected only where that continues. */
 export function afterRefused(trial: StreamTrial, nowMs: number, message: string): StreamTrial {
   return afterFailure(trial, nowMs, { cause: "refused", message });
 }

@@ -7,7 +7,7 @@ import { networkErrorOf } from "../meta/request_failure.ts";
 import { isInternalError } from "../meta/status.ts";
 import type { Clock } from "../util/clock.ts";
 import { RetryWithDeadline } from "../util/retry_with_deadline.ts";
-import { RelistDue, StoodStillError } from "./open_watch.ts";
+import { RelistDue, SuspendedError } from "./open_watch.ts";
 import type { Quarantine } from "./quarantine.ts";
 import type { ReflectorMetrics } from "./reflector_metrics.ts";
 import { VeryShortWatchError } from "./reflector_options.ts";
@@ -51,7 +51,7 @@ export interface WatchEnd {
   readonly error?: unknown;
 }
 
-/** Tells what came of watches, one after another; reports and measures it. */
+/** Judges the end of each watch; reports and measures it. */
 export class WatchEnds {
   readonly #options: WatchEndsOptions;
   readonly #internalErrors: RetryWithDeadline;
@@ -69,12 +69,12 @@ export class WatchEnds {
   /** A watch is over. */
   judge({ events, bookmarks, lastedMs, error }: EndedWatch): WatchEnd {
     const { name, metrics, reports, rhythm } = this.#options;
-    if (error instanceof StoodStillError) {
+    if (error instanceof SuspendedError) {
       reports.log("warn", error.message);
       metrics?.watchEnds(lastedMs, events, false);
       return { outcome: { of: "watch", retriesInternalError: false, isShort: false }, error };
     }
-    // A connection that broke is a watch that ended: what it delivered stands, and the next one goes on from there.
+    // A connection that broke is a watch that ended: what it delivered is valid, and the next one continues from there.
     const failure = networkErrorOf(error) === undefined ? error : undefined;
     const isDue = rhythm.ended({ bookmarks, lastedMs });
     const isVeryShort = failure === undefined && events === 0 && lastedMs < VERY_SHORT_WATCH_MS;

@@ -1,8 +1,8 @@
 /**
- * Timeouts, in programs that may stand still: a frozen isolate, a suspended computer, a process that was stopped.
+ * Timeouts, in programs that may be suspended: a frozen isolate, a suspended computer, a process that was stopped.
  *
  * Two clocks show it, and neither is enough. Where the monotonic clock continues meanwhile (a stopped process, a frozen
- * isolate), timers fire long after they were due. Where it stands still (a suspended computer with Linux or macOS),
+ * isolate), timers fire long after they were due. Where it stops (a suspended computer with Linux or macOS),
  * timers notice nothing, but the wall clock has leapt forward against it. A wall clock that is set forward looks the same;
  * one that is set back has no effect.
  *
@@ -31,7 +31,7 @@ export const STALL_MS = 30_000;
  * Calls back once when it has not been fed for a time. Feeding costs a look at the clock, not a timer: the one timer
  * looks, when it fires, how long ago the last feeding was.
  *
- * One that fires long after it was due shows that the program stood still, and nothing about what is watched: it starts
+ * One that fires long after it was due shows that the program was suspended, and nothing about what is watched: it starts
  * again.
  */
 export class Watchdog {

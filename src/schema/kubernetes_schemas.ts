@@ -1,9 +1,9 @@
 /**
- * The schemas of what every Kubernetes API server sends, whatever the kind. All objects are loose: fields that nobody
- * here knows are kept, and not looked at.
+ * The schemas of what every Kubernetes API server sends, whatever the kind. All objects are loose: unknown fields are
+ * kept unchecked.
  *
- * Each is built when it is first asked for: building them costs more than a thousand validations, and a cache that never
- * meets a broken object needs none.
+ * Each is built at its first use: building them costs more than a thousand validations, and a cache that never receives a
+ * broken object needs none.
  * @module
  */
 

@@ -7,7 +7,7 @@
  * What can say whether a value is a `T`: any [Standard Schema](https://standardschema.dev) version 1, such as a schema
  * of zod, Valibot or ArkType, or an object of your own with this one property.
  *
- * It is asked for a verdict only. The value itself is passed on, never what the schema made of it, so `T` is what the
+ * It only gives a verdict. The value itself is passed on, never what the schema made of it, so `T` is what the
  * schema takes in: defaults are not filled in, unknown fields are kept. It must answer at once, without a promise.
  *
  * @example A schema of zod
@@ -65,7 +65,7 @@ export interface SchemaProperties<T> {
   readonly version: 1;
   /** Who made the schema. */
   readonly vendor: string;
-  /** Judges a value. A promise is refused by whoever calls it here. */
+  /** Judges a value. A promise is refused. */
   readonly validate: (value: unknown) => SchemaResult | PromiseLike<SchemaResult>;
   /** For the type checker only. */
   readonly types?: { readonly input: T; readonly output: unknown } | undefined;

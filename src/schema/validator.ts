@@ -35,7 +35,7 @@ import { formatPath, issuesOf, joinPath, type Schema, type SchemaIssue } from ".
 export interface ValidatorOptions<T> {
   /** What objects of the kind must look like, beyond the metadata that every kind has. */
   readonly schema?: Schema<T>;
-  /** Told of each refusal, with the value that was refused, in the turn it happens; must not throw. */
+  /** Receives each quarantined value and its report, within that turn; must not throw. */
   readonly onInvalid?: (quarantined: Quarantined, value: unknown) => void;
 }
 

@@ -26,14 +26,14 @@ export interface ByteReader {
  * it has been read: chunks that wait for the garbage collector are memory outside of the heap, and V8 answers to many of
  * them by collecting the whole heap again and again, which at 100,000 objects is a quarter of the time of a list.
  *
- * @param onBytes Told the size of each chunk.
- * @throws {TypeError} Somebody else reads the body already.
+ * @param onBytes Receives the size of each chunk.
+ * @throws {TypeError} The body has another reader.
  */
 export function openByteReader(
   body: ReadableStream<Uint8Array>,
   onBytes: ((bytes: number) => void) | undefined,
 ): ByteReader {
-  if (body.locked) throw new TypeError("Cannot read the body: somebody else is reading it already");
+  if (body.locked) throw new TypeError("Cannot read the body: it has another reader");
   let reader: ByteReader;
   try {
     const bytes = body.getReader({ mode: "byob" });
@@ -97,7 +97,7 @@ function isNode(): boolean {
 
 class ChunkReader implements ByteReader {
   readonly #reader: ReadableStreamDefaultReader<Uint8Array>;
-  /** Whether a chunk's memory is nobody else's: a byte stream takes it away from whoever wrote it. */
+  /** Whether a chunk's memory has no other owner: a byte stream takes it from the writer. */
   readonly #ownsChunks: boolean;
   #last: (ArrayBufferLike & { transfer?(length: number): unknown }) | undefined;
 
@@ -127,11 +127,11 @@ function release(
   reader: ReadableStreamBYOBReader | ReadableStreamDefaultReader<Uint8Array>,
   reason: unknown,
 ): void {
-  // Not awaited: a source whose cancel hangs must not hang whoever leaves the loop.
+  // Not awaited: a source whose cancel hangs must not hang the reader that leaves the loop.
   reader.cancel(reason).catch(() => {});
   try {
     reader.releaseLock();
   } catch {
-    // Runtimes that still follow the old rule refuse while a read is pending; the stream is cancelled all the same.
+    // Runtimes that still follow the old rule refuse while a read is pending; the stream is cancelled nevertheless.
   }
 }

@@ -48,7 +48,7 @@ export interface DecodeWatchOptions<T> {
   readonly maxFrameBytes?: number;
   /** Ends the watch: the body is cancelled at once, and waiting for the next batch rejects with the signal's reason. */
   readonly signal?: AbortSignal;
-  /** Told how many bytes have arrived, chunk by chunk. */
+  /** Receives the size of each chunk, in bytes. */
   readonly onBytes?: (bytes: number) => void;
   /** What is watched, for error texts: `"pods" in "default"`. */
   readonly subject?: string;
@@ -57,7 +57,7 @@ export interface DecodeWatchOptions<T> {
 }
 
 /**
- * The longest frame that a watch accepts when it is not told otherwise, in bytes: 16 MiB, as client-go.
+ * The longest frame that a watch accepts by default, in bytes: 16 MiB, as client-go.
  *
  * @example
  * ```ts
@@ -73,7 +73,7 @@ export const DEFAULT_MAX_FRAME_BYTES: number = 16 * 1024 * 1024;
  * Decodes the body of a watch: newline-delimited JSON, split anywhere.
  *
  * Each batch holds, in order, the frames that one chunk of bytes completed; a chunk that completes none gives no batch.
- * The body is read only as fast as batches are asked for. The stream can be iterated once.
+ * The body is read only as fast as batches are requested. The stream can be iterated once.
  *
  * - The server ends the body: the stream ends. A last frame without a newline is decoded if it is whole, else dropped.
  * - The connection breaks: the stream throws a {@linkcode NetworkError} after the batches that arrived.
@@ -93,7 +93,7 @@ export const DEFAULT_MAX_FRAME_BYTES: number = 16 * 1024 * 1024;
  * }
  * ```
  *
- * @throws {TypeError} Somebody else reads the body already.
+ * @throws {TypeError} The body has another reader.
  * @throws {RangeError} `maxFrameBytes` is no positive number.
  *
  * @category Decoding

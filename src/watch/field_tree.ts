@@ -20,7 +20,7 @@ export interface Branch {
 /** Of a field that stays whole. */
 export const WHOLE: Branch = { names: [], nodes: [], keepsOthers: true };
 
-/** What no object can be without: a cache needs it to tell objects and their versions apart. */
+/** What no object can be without: a cache needs it to distinguish objects and their versions. */
 const NEEDED = [
   "apiVersion",
   "kind",
@@ -45,7 +45,7 @@ export function fieldTree(keep: readonly string[] | undefined, drop: readonly st
     for (const needed of NEEDED) {
       if (needed === path || needed.startsWith(`${path}.`)) {
         throw new TypeError(
-          `Cannot drop ${JSON.stringify(path)}: a cache needs ${needed} to tell objects apart`,
+          `Cannot drop ${JSON.stringify(path)}: a cache needs ${needed} to distinguish objects`,
         );
       }
     }
@@ -82,7 +82,7 @@ function dropPath(root: Branch, path: readonly Segment[]): void {
       continue;
     }
     const found = branch.nodes[branch.names.indexOf(segment)];
-    if (found === "drop" || found === undefined && !branch.keepsOthers) return; // gone already
+    if (found === "drop" || found === undefined && !branch.keepsOthers) return; // dropped already
     if (isLast) {
       setNode(branch, segment, "drop");
     } else if (found === undefined || found === WHOLE) {

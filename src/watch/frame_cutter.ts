@@ -18,7 +18,7 @@ export class FrameTooLargeError extends RangeError {
  * Cuts pieces of text into frames at newlines, wherever the pieces were split: {@linkcode FrameCutter.feed} a piece,
  * then ask for {@linkcode FrameCutter.next} until there is none.
  *
- * Only a frame that goes on in the next piece is put together, once, when its end is there: a frame of any size in any
+ * Only a frame that continues in the next piece is put together, once, when its end is there: a frame of any size in any
  * number of pieces costs time in proportion to its length. Lines of nothing but white space (heartbeats, the `\r` of a
  * CRLF) are skipped.
  */

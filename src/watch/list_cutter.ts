@@ -122,7 +122,7 @@ export class ListCutter<T> {
         if (this.#escaped) this.#escaped = false;
         else if (code === BACKSLASH) this.#escaped = true;
         else if (code === QUOTE) this.#inString = false;
-        // As much of it as tells whether it is "items", each letter of which may be written with six.
+        // As much of it as shows whether it is "items", each letter of which may be written with six.
         if (this.#depth === 1 && this.#inString && this.#string.length <= 30) this.#string += text[i];
         continue;
       }
@@ -274,7 +274,7 @@ export class ListCutter<T> {
   #endItem(text: string, start: number, end: number): void {
     this.#place = "items";
     this.#expected = "commaOrEnd";
-    // Back to where the envelope stands, for when the last item is through.
+    // Back to the state of the envelope, for when the last item is through.
     this.#depth = 1;
     this.#inString = false;
     if (this.#rest.length > 0) {

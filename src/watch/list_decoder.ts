@@ -59,7 +59,7 @@ export interface DecodeListOptions {
   readonly intake?: (item: unknown) => unknown;
   /** Ends the reading: the body is cancelled, and the promise rejects with the signal's reason. */
   readonly signal?: AbortSignal;
-  /** Told how many bytes have arrived, chunk by chunk. */
+  /** Receives the size of each chunk, in bytes. */
   readonly onBytes?: (bytes: number) => void;
   /** What is listed, for error texts: `"pods" in "default"`. */
   readonly subject?: string;
@@ -69,12 +69,12 @@ export interface DecodeListOptions {
   readonly maxItemBytes?: number;
   /** The longest list that is accepted, in bytes once it is decompressed; 2 GiB by default. */
   readonly maxListBytes?: number;
-  /** Tells when it is time to give others a turn; without one they get it when the body makes the reader wait. */
+  /** Measures when to give others a turn; without one they get it when the body makes the reader wait. */
   readonly clock?: Clock;
 }
 
 /**
- * Decodes the body of a list. Items that are refused are set aside and reported in the page; the others are the decoded
+ * Decodes the body of a list. Invalid items are quarantined and reported in the page; the others are the decoded
  * objects themselves.
  *
  * The items of a built-in list come without `apiVersion` and `kind` (a `PodList` says it once for all): items that lack
@@ -218,7 +218,7 @@ class ItemCollector<T> {
 }
 
 /**
- * Reads a body to its end as text. The bytes of each chunk are let go as soon as they are decoded.
+ * Reads a body to its end as text. The bytes of each chunk are released as soon as they are decoded.
  *
  * @throws {NetworkError} The connection broke before the body's end.
  * @throws {DecodeError} The text is longer than 64 MiB, or the runtime's longest string.
@@ -290,7 +290,7 @@ async function readBody(
   }
 }
 
-/** How long to go on without a turn for others. */
+/** How long to decode without a turn for others. */
 const TURN_MS = 4;
 
 /**

@@ -1,5 +1,5 @@
 /**
- * Telling how a connection failed from what `fetch` threw.
+ * How a connection failed, from what `fetch` threw.
  * @module
  */
 
@@ -9,7 +9,7 @@ import { errorMessage } from "../util/errors.ts";
 /**
  * Wraps what a `fetch`, or the body it returned, failed with. A {@linkcode NetworkError} is given back as it is.
  *
- * Every runtime says it in its own way, and some do not tell a reset from an end that came too early: Node by the
+ * Every runtime says it in its own way, and some do not distinguish a reset from an end that came too early: Node by the
  * `code` of a cause, Bun by the `code` of the error itself, Deno by text alone, workerd hardly at all.
  *
  * @param text What could not be done, such as `Cannot list "pods"`; the failure's own words follow it.

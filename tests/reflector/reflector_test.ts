@@ -286,7 +286,7 @@ describe("a reflector's watches", () => {
     assert.deepEqual(run.quarantined.map(({ reason }) => reason), [
       "expected v1 Pod, got v1 Service",
       "expected v1 Pod, got v2 Pod",
-      "it is a Table: the server was asked for objects",
+      "it is a Table: objects were requested",
       "it has no metadata",
     ]);
   });

@@ -8,7 +8,7 @@ import { at, newRun, openWatch, page } from "./scripted_source.ts";
 
 const HOUR_MS = 3_600_000;
 const STOOD_STILL =
-  /^warn: pods: the program stood still for \d+ s: the watch is opened again from where it was$/;
+  /^warn: pods: the program was suspended for \d+ s: the watch is opened again from where it was$/;
 
 /** A reflector that watches from version 10, and whose next watch is scripted. */
 async function watching(): Promise<ReturnType<typeof newRun> & { first: ReturnType<typeof openWatch> }> {
