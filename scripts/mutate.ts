@@ -1,19 +1,14 @@
 /**
- * Shows that the tests can fail: puts deliberate faults into a copy of the source, one at a time, and looks who notices.
- * `deno task mutate`.
+ * Shows that the tests can fail: makes mutants, copies of the source with one deliberate defect each, and runs the tests
+ * on them. `deno task mutate`; `--help` prints the options.
  *
- * Faults that a simulated world can have must go wrong in one of the first worlds (tests/simulation/mutations.ts), all
- * others in the test file that is named with them (tests/suite_mutations.ts).
- *
- * - `--seeds N`: how many worlds a fault may survive; 2,000 by default.
- * - `--only TEXT`: only faults with this in their name.
- * - `--worlds`, `--suite`: only those of the one kind.
- *
- * Prints a table and `N caught, N survived`; the exit code is 1 if one survived.
+ * Defects that a simulated world can have must be caught in one of the first worlds (tests/simulation/mutations.ts), all
+ * others by the test file that is named with them (tests/suite_mutations.ts).
  *
  * @module
  */
 
+import { parseArgs } from "node:util";
 import { type Mutation, MUTATIONS } from "../tests/simulation/mutations.ts";
 import { SUITE_MUTATIONS, type SuiteMutation } from "../tests/suite_mutations.ts";
 
@@ -39,28 +34,40 @@ const COPIED_TESTS = [
   "workqueue",
 ];
 
+const USAGE = `deno task mutate [options]: makes mutants, one at a time, and checks that the tests catch them
+
+  --seeds N     how many simulated worlds a mutant may survive; 2,000 by default
+  --only TEXT   only mutants with this text in their name
+  --worlds      only mutants for the simulation
+  --suite       only mutants for test files
+
+Prints a table and \`N caught, N survived\`; the exit code is 1 if one survived..
+`;
+
 interface Verdict {
   readonly name: string;
   /** What caught it; absent if it survived. */
   readonly caughtBy?: string;
-  /** What went wrong then. */
+  /** What failed then. */
   readonly text: string;
 }
 
 async function main(args: readonly string[]): Promise<number> {
-  const seeds = valueOf(args, "--seeds") ?? "2000";
-  const only = valueOf(args, "--only") ?? "";
-  const chosen = [
-    ...(args.includes("--worlds") ? [] : SUITE_MUTATIONS),
-    ...(args.includes("--suite") ? [] : MUTATIONS),
-  ].filter(({ name }) => name.includes(only));
+  const options = parse(args);
+  if (typeof options === "number") return options;
+  const { seeds, only, kinds } = options;
+  const chosen = kinds.filter(({ name }) => name.includes(only));
+  if (chosen.length === 0) {
+    console.error(`Cannot mutate: no mutant has ${JSON.stringify(only)} in its name`);
+    return 2;
+  }
   const copy = await Deno.makeTempDir({ prefix: "listwatch-mutate-" });
   try {
     for (const path of COPIED) await copyAll(`${ROOT}${path}`, `${copy}/${path}`);
     for (const path of COPIED_TESTS) await copyAll(`${ROOT}tests/${path}`, `${copy}/tests/${path}`);
     const unsound = await findUnsound(copy, chosen, seeds);
     if (unsound !== undefined) {
-      console.error(`Cannot mutate: without any fault ${unsound.caughtBy} fails: ${unsound.text}`);
+      console.error(`Cannot mutate: ${unsound.caughtBy} fails without a mutant: ${unsound.text}`);
       return 2;
     }
     let caught = 0;
@@ -77,7 +84,7 @@ async function main(args: readonly string[]): Promise<number> {
   }
 }
 
-/** What fails without a fault, of all that is to notice one. */
+/** The first test that fails without a mutant. */
 async function findUnsound(
   copy: string,
   mutations: readonly (Mutation | SuiteMutation)[],
@@ -85,11 +92,11 @@ async function findUnsound(
 ): Promise<Verdict | undefined> {
   const tests = new Set(mutations.flatMap((mutation) => "test" in mutation ? [mutation.test] : []));
   for (const test of tests) {
-    const verdict = await runTest(copy, "no fault", test);
+    const verdict = await runTest(copy, "no mutant", test);
     if (verdict.caughtBy !== undefined) return verdict;
   }
   if (mutations.every((mutation) => "test" in mutation)) return undefined;
-  const verdict = await simulate(copy, "no fault", seeds);
+  const verdict = await simulate(copy, "no mutant", seeds);
   return verdict.caughtBy === undefined ? undefined : verdict;
 }
 
@@ -102,7 +109,7 @@ async function tryMutation(
   const sound = await Deno.readTextFile(path);
   if (sound.split(mutation.find).length !== 2) {
     throw new Error(
-      `Cannot put in the fault "${mutation.name}": ${mutation.file} does not have this exactly once: ${mutation.find}`,
+      `Cannot make the mutant "${mutation.name}": ${mutation.file} does not have this exactly once: ${mutation.find}`,
     );
   }
   await Deno.writeTextFile(path, sound.replace(mutation.find, () => mutation.replace));
@@ -160,9 +167,31 @@ async function copyAll(from: string, to: string): Promise<void> {
   for await (const { name } of Deno.readDir(from)) await copyAll(`${from}/${name}`, `${to}/${name}`);
 }
 
-function valueOf(args: readonly string[], name: string): string | undefined {
-  const at = args.indexOf(name);
-  return at < 0 ? undefined : args[at + 1];
+/** The options, or the exit code where there is nothing to do. */
+function parse(
+  args: readonly string[],
+): { seeds: string; only: string; kinds: readonly (Mutation | SuiteMutation)[] } | number {
+  try {
+    const { values } = parseArgs({
+      args: [...args],
+      options: {
+        seeds: { type: "string", default: "2000" },
+        only: { type: "string", default: "" },
+        worlds: { type: "boolean" },
+        suite: { type: "boolean" },
+        help: { type: "boolean", short: "h" },
+      },
+    });
+    if (values.help) {
+      console.log(USAGE);
+      return 0;
+    }
+    const kinds = [...(values.worlds ? [] : SUITE_MUTATIONS), ...(values.suite ? [] : MUTATIONS)];
+    return { seeds: values.seeds, only: values.only, kinds };
+  } catch (error) {
+    console.error(`${error instanceof Error ? error.message : error}\n\n${USAGE}`);
+    return 2;
+  }
 }
 
 if (import.meta.main) Deno.exit(await main(Deno.args));
