@@ -37,7 +37,7 @@ async function failure(
   return error;
 }
 
-describe("a cluster's address", () => {
+describe("newCluster: the address", () => {
   it("may have a path, which comes before every request's; query, fragment and the last slash are dropped", async () => {
     const { fetch, urls } = recorder(Response.json({}));
     const cluster = newCluster({ server: "https://rancher.example/k8s/clusters/c-1/?x=1#y", fetch });
@@ -66,7 +66,7 @@ describe("a cluster's address", () => {
   });
 });
 
-describe("a cluster's requests", () => {
+describe("newCluster: requests", () => {
   it("send what was asked: method, query, body, and headers that win over the cluster's", async () => {
     const { fetch, asked } = recorder(Response.json({}));
     const cluster = newCluster({ server: SERVER, fetch, headers: { "X-Mine": "1", accept: "text/plain" } });
@@ -118,7 +118,7 @@ describe("a cluster's requests", () => {
     assert.equal(asked[0].redirect, "manual");
   });
 
-  it("show the token, asked for anew each time, without the newline of its file", async () => {
+  it("show the token, read again each time, without the newline of its file", async () => {
     const { fetch, asked } = recorder(Response.json({}));
     const tokens = ["one\n", "two", ""];
     const cluster = newCluster({ server: SERVER, fetch, token: () => Promise.resolve(tokens.shift()!) });
@@ -140,7 +140,7 @@ describe("a cluster's requests", () => {
     assert.equal(asked.length, 0);
   });
 
-  it("are made in somebody else's name, with a header for each group", async () => {
+  it("are made in another user's name, with a header for each group", async () => {
     const { fetch, asked } = recorder(Response.json({}));
     const impersonate = { user: "ann", uid: "7", groups: ["a", "b"], extra: { "acme.com/Team": ["x", "y"] } };
     await newCluster({ server: SERVER, fetch, impersonate }).request("/a");
@@ -182,7 +182,7 @@ describe("a cluster's requests", () => {
   });
 });
 
-describe("a refusal", () => {
+describe("StatusError of a response", () => {
   it("carries the server's Status as it is, and says what could not be done", async () => {
     const status = newStatus(404, "NotFound", 'pods "web-1" not found', { name: "web-1", kind: "pods" });
     const error = await failure(Response.json(status, { status: 404 }));
@@ -231,7 +231,7 @@ describe("a refusal", () => {
     assert.equal((await failure(Response.json(status, { status: 403 }))).httpStatus, 403);
   });
 
-  it("tells when to come again, in seconds or by a date", async () => {
+  it("reports when to come again, in seconds or by a date", async () => {
     const clock = new FakeClock(Date.parse("2026-11-21T00:00:00Z"));
     const after = async (value: string) =>
       (await failure(new Response("", { status: 429, headers: { "Retry-After": value } }), { clock }))
@@ -261,7 +261,7 @@ describe("a refusal", () => {
     assert.ok(error.message.length < 2000);
   });
 
-  it("is told even when its body breaks off", async () => {
+  it("is reported even when its body breaks off", async () => {
     const broken = new ReadableStream<Uint8Array>({
       start: (controller) => controller.error(new TypeError("terminated")),
     });
@@ -269,7 +269,7 @@ describe("a refusal", () => {
   });
 });
 
-describe("a failure of the network", () => {
+describe("NetworkError of a request", () => {
   it("is a NetworkError with what failed, of this runtime's own fetch too", async () => {
     const server = createServer();
     await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
@@ -306,7 +306,7 @@ describe("a failure of the network", () => {
   });
 });
 
-describe("ending a request", () => {
+describe("newCluster: ending a request", () => {
   it("rejects with the signal's reason, before, while waiting and while reading", async () => {
     const reason = new Error("enough");
     const body = new ReadableStream<Uint8Array>({});

@@ -32,7 +32,7 @@ const BOMBS: Record<string, readonly [head: string, zeros: number, tail: string]
   "/api/v1/blanks": ['{"kind":"BlankList"', 0, ',"apiVersion":"v1","metadata":{},"items":[]}'],
 };
 
-describe("an answer that is longer than it should be", () => {
+describe("newCluster: a response that is too long", () => {
   const server = createServer(async (request, response) => {
     response.on("error", () => {});
     const [head, megabytes, tail] = BOMBS[new URL(request.url ?? "", "http://x").pathname] ?? ["", 0, ""];
@@ -83,7 +83,7 @@ describe("an answer that is longer than it should be", () => {
     }
   });
 
-  it("is given up at 16 MiB unless told otherwise", async () => {
+  it("is given up at 16 MiB by default", async () => {
     const { bytes, message } = await listed("items");
     assert.match(message, /items\[0\] is longer than 16777216 bytes/);
     assert.ok(bytes < 18 * MIB, `${bytes} bytes`);

@@ -38,7 +38,7 @@ function told(informer: SharedIndexInformer<KubernetesObject>, count: number): P
   });
 }
 
-describe("a client for metadata only", () => {
+describe("ResourceClient for metadata only", () => {
   it("asks for metadata, and hands out nothing else", async () => {
     using server = serverWithPod();
     const pods = clusterOf(server).resource("v1/pods", { metadataOnly: true });
@@ -109,7 +109,7 @@ describe("a client for metadata only", () => {
     assert.deepEqual(lister.list("app=web").map(({ kind }) => kind), ["PartialObjectMetadata"]);
   });
 
-  it("still reads bookmarks, errors and what is set aside", async () => {
+  it("still reads bookmarks, errors and what is quarantined", async () => {
     const lines = [
       { type: "ADDED", object: { kind: "Pod", metadata: { name: "a" }, spec: {} } },
       { type: "ADDED", object: { kind: "Pod", metadata: {} } },

@@ -35,8 +35,8 @@ async function watched<T>(watching: Promise<AsyncIterable<readonly { object?: T 
   return undefined;
 }
 
-describe("what lists and watches leave out", () => {
-  it("is what nobody reads, unless told otherwise", async () => {
+describe("ResourceClient: fields that lists and watches leave out", () => {
+  it("are rarely read ones by default", async () => {
     const pods = cluster.resource<Pod>("v1/pods");
     const [item] = (await pods.list()).items;
     assert.deepEqual(item, { ...POD, metadata: METADATA, apiVersion: "v1", kind: "Pod" });

@@ -43,7 +43,7 @@ async function all<T>(stream: AsyncIterable<readonly T[]>): Promise<T[]> {
   return items;
 }
 
-describe("a resource's list", () => {
+describe("ResourceClient.list", () => {
   it("asks for just what was given: unset, empty, zero and false options are absent", async () => {
     const { pods, asked } = client(podList());
     await pods.list();
@@ -144,7 +144,7 @@ describe("a resource's list", () => {
   });
 });
 
-describe("a resource's watch", () => {
+describe("ResourceClient.watch", () => {
   it("asks with watch=true, and gives the events as they came", async () => {
     const events = [
       { type: "ADDED", object: pod("a", { namespace: "shop" }) },
@@ -170,7 +170,7 @@ describe("a resource's watch", () => {
     assert.equal(asked[0].target.split("?")[0], "/api/v1/namespaces/shop/pods");
   });
 
-  it("goes on after an object that is broken, and reports it with its place", async () => {
+  it("continues after an object that is broken, and reports it with its place", async () => {
     const { pods } = client(lines(
       { type: "ADDED", object: pod("a") },
       { type: "ADDED", object: { metadata: { name: 1 } } },
@@ -228,7 +228,7 @@ describe("a resource's watch", () => {
   });
 });
 
-describe("a resource's verbs", () => {
+describe("ResourceClient: verbs", () => {
   const kept = () => Response.json(pod("a", { namespace: "shop" }));
 
   it("go to one object, by its own namespace, the call's or the client's", async () => {
@@ -309,7 +309,7 @@ describe("a resource's verbs", () => {
   });
 });
 
-describe("a resource", () => {
+describe("ResourceClient", () => {
   it("that is no resource's text is refused", () => {
     assert.throws(() => client(podList(), {}, "pods"), /Cannot read "pods" as a resource/);
   });

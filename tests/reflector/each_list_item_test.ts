@@ -34,7 +34,7 @@ async function names(items: AsyncIterable<KubernetesObject>): Promise<string[]> 
   return found;
 }
 
-describe("the items of a list, one by one", () => {
+describe("eachListItem", () => {
   it("are those of all pages, in order", async () => {
     using server = new InMemoryApiServer();
     for (let i = 0; i < 7; i++) server.create("v1/pods", pod(`web-${i}`));
@@ -57,7 +57,7 @@ describe("the items of a list, one by one", () => {
     ]);
   });
 
-  it("are asked for while others are read, so many pages ahead and no more", async () => {
+  it("are requested while others are read, so many pages ahead and no more", async () => {
     const source = new Pages(10);
     const items = eachListItem(source, {}, { pageBufferSize: 2 });
     await items.next();
@@ -109,7 +109,7 @@ describe("the items of a list, one by one", () => {
     assert.ok(found.length >= 1 && found.length < 6, `${found}`);
   });
 
-  it("leave out what was not accepted, and tell of it", async () => {
+  it("leave out what was not accepted, and report it", async () => {
     const reports: Quarantined[] = [];
     const broken: Quarantined = { reason: "no name", path: "items[0]" };
     const source = { list: () => Promise.resolve({ metadata: {}, items: ["b"], quarantined: [broken] }) };

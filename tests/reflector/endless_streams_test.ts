@@ -111,7 +111,7 @@ const changing: Stream = (clock, signal) => {
   return Promise.resolve(watcher);
 };
 
-describe("streamed lists that never come to their end", () => {
+describe("Reflector, where streamed lists never end,", () => {
   const traps: readonly (readonly [string, Stream, number])[] = [
     ["as changes go on and no end bookmark comes", changing, 70_000],
     ["as a middlebox resets their requests", reset, 10_000],
@@ -261,7 +261,7 @@ describe("streamed lists that never come to their end", () => {
   });
 });
 
-describe("streamed lists that are refused for ever, while lists are well", () => {
+describe("Reflector, where streamed lists are always refused and lists succeed,", () => {
   const busy = (code: number, retryAfterMs?: number) =>
     new StatusError(newStatus(code, code === 429 ? "TooManyRequests" : "ServiceUnavailable", "busy"), {
       ...(retryAfterMs === undefined ? {} : { retryAfterMs }),
@@ -323,7 +323,7 @@ describe("streamed lists that are refused for ever, while lists are well", () =>
   });
 });
 
-describe("streamed lists that do not come to their end for another reason", () => {
+describe("Reflector, where streamed lists do not end for another reason,", () => {
   it("are not given up where the server is away: its refusals say nothing about them", async () => {
     let isAway = true;
     const refused = () => Promise.reject(new NetworkError("ConnectionRefused", "connection refused"));

@@ -33,8 +33,8 @@ async function until(clock: FakeClock, condition: () => boolean): Promise<void> 
   assert.ok(condition());
 }
 
-describe("the metrics of an informer", () => {
-  it("tell of lists, watches, events by type, reconnects, what was set aside, and where the store stands", async () => {
+describe("Metrics of an informer", () => {
+  it("report lists, watches, events by type, reconnects, what was quarantined, and the position of the store", async () => {
     const clock = new FakeClock(1_000_000);
     const server = new InMemoryApiServer({ clock });
     for (const name of ["a", "b", "c"]) server.create("v1/pods", pod(name, { namespace: "shop" }));

@@ -4,7 +4,7 @@ import { newCluster, silentLogger } from "@listwatch/cache";
 import { newNamespaceKeyedIndexerAndReflector } from "@listwatch/cache/reflector";
 import { FakeClock, InMemoryApiServer, pod } from "@listwatch/cache/testing";
 
-it("a store keyed by namespace and name, and indexed by namespace, follows what its reflector sees", async () => {
+it("newNamespaceKeyedIndexerAndReflector makes a store keyed by namespace and name, indexed by namespace, which its reflector fills", async () => {
   const clock = new FakeClock();
   using server = new InMemoryApiServer({ clock });
   server.create("v1/pods", pod("web-1", { namespace: "shop" }));

@@ -9,10 +9,10 @@ const LOST =
   "warn: pods: lost the server: the server refused the connection (connect ECONNREFUSED 127.0.0.1:1); " +
   "next try in 0.8 s, and so on until it is back";
 
-describe("a server that cannot be reached", () => {
+describe("Reflector, while its server cannot be reached,", () => {
   for (const useWatchList of [false, true]) {
     const name = useWatchList ? "a streamed list" : "a list";
-    it(`by ${name} is one warning at once and one when it is back; the handler hears of each try`, async () => {
+    it(`by ${name} is one warning at once and one when it is back; the handler receives each try`, async () => {
       const failure: Answer = useWatchList ? { watch: refused } : { list: refused };
       const heard: Error[] = [];
       const watchErrorHandler: WatchErrorHandler = (error) => heard.push(error);
@@ -44,7 +44,7 @@ describe("a server that cannot be reached", () => {
     const [first, name]: [Answer[], string] = useWatchList
       ? [[], "a streamed list"]
       : [[{ list: page("", "10") }], "a watch"];
-    it(`but asks for patience with ${name} is told of where it does so for half a minute`, async () => {
+    it(`but asks for patience with ${name} is reported where it does so for half a minute`, async () => {
       const tooMany = refusal("tooMany");
       await using run = newRun([...first, ...Array(7).fill({ watch: tooMany })], { useWatchList });
       await run.start();
@@ -55,7 +55,7 @@ describe("a server that cannot be reached", () => {
     });
   }
 
-  it("but names a time for a streamed list is told of with each try as well", async () => {
+  it("but names a time for a streamed list is reported with each try as well", async () => {
     const busy = new StatusError(statuses.internal, { retryAfterMs: 1_000 });
     await using run = newRun(Array(4).fill({ watch: busy }), { useWatchList: true });
     await run.start();
@@ -64,7 +64,7 @@ describe("a server that cannot be reached", () => {
     assert.deepEqual(run.errors, Array(4).fill(busy));
   });
 
-  it("in the middle of a watch is told the same way, and again the next time", async () => {
+  it("in the middle of a watch is reported the same way, and again the next time", async () => {
     const first = openWatch();
     const second = openWatch();
     await using run = newRun([

@@ -53,7 +53,7 @@ function list(source: Pages, options: ListOptions, pager: Partial<PagerOptions<K
   return listAllPages(source, options, { signal, ...pager });
 }
 
-describe("a list in pages", () => {
+describe("listAllPages", () => {
   it("that fits into one page is that page", async () => {
     const source = new Pages(page("abc", "10"));
     const list = await listAllPages(source, { resourceVersion: "0", limit: 500 }, { signal });
@@ -76,12 +76,12 @@ describe("a list in pages", () => {
     ]);
   });
 
-  it("stands at the resourceVersion of its first page", async () => {
+  it("has the resourceVersion of its first page", async () => {
     const result = await list(new Pages(page("a", "10", "C1"), page("b", "12")), { limit: 1 });
     assert.equal(result.metadata.resourceVersion, "10");
   });
 
-  it("begins anew in one page when the continue token has run out", async () => {
+  it("starts again in one page when the continue token has run out", async () => {
     const source = new Pages(page("ab", "10", "C1"), expired, page("xyz", "20"));
     const result = await list(source, { resourceVersion: "5", limit: 2 });
     assert.equal(names(result.items), "xyz");
@@ -94,18 +94,18 @@ describe("a list in pages", () => {
     ]);
   });
 
-  it("fails when the list that begins anew fails", async () => {
+  it("fails when the list that starts again fails", async () => {
     const broken = new Error("it broke");
     await assert.rejects(list(new Pages(page("ab", "10", "C1"), expired, broken), { limit: 2 }), broken);
   });
 
-  it("fails when the continue token has run out and beginning anew is not wanted", async () => {
+  it("fails when the continue token has run out and starting again is not wanted", async () => {
     const source = new Pages(page("ab", "10", "C1"), expired);
     await assert.rejects(list(source, { limit: 2 }, { fullListIfExpired: false }), expired);
     assert.equal(source.requests.length, 2);
   });
 
-  it("fails when a later page is gone for another reason", async () => {
+  it("fails when a later page is lost for another reason", async () => {
     await assert.rejects(list(new Pages(page("ab", "10", "C1"), gone), { limit: 2 }), gone);
   });
 
@@ -120,12 +120,12 @@ describe("a list in pages", () => {
     assert.equal((await list(source, {})).paginated, false);
   });
 
-  it("goes on after a page without items", async () => {
+  it("continues after a page without items", async () => {
     const source = new Pages(page("", "10", "C1"), page("a", "10"));
     assert.equal(names((await list(source, { limit: 2 })).items), "a");
   });
 
-  it("collects what was set aside on every page", async () => {
+  it("collects what was quarantined on every page", async () => {
     const bad = (path: string) => [{ reason: "it has no name", path }];
     const source = new Pages(
       { ...page("a", "10", "C1"), quarantined: bad("items[1]") },
@@ -135,7 +135,7 @@ describe("a list in pages", () => {
     assert.deepEqual(quarantined.map((one) => one.path), ["items[1]", "items[0]"]);
   });
 
-  it("forgets what was set aside when it begins anew", async () => {
+  it("forgets what was quarantined when it starts again", async () => {
     const source = new Pages(
       { ...page("a", "10", "C1"), quarantined: [{ reason: "it has no name", path: "items[1]" }] },
       expired,
@@ -144,7 +144,7 @@ describe("a list in pages", () => {
     assert.deepEqual((await list(source, { limit: 2 })).quarantined, []);
   });
 
-  it("tells after each page how far it has come", async () => {
+  it("reports after each page how far it has come", async () => {
     const progress: (number | undefined)[][] = [];
     const source = new Pages(page("ab", "10", "C1"), page("c", "10"));
     await list(source, { limit: 2 }, { onPage: (items, remaining) => progress.push([items, remaining]) });

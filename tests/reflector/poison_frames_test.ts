@@ -69,7 +69,7 @@ async function afterWatches(watches: readonly string[], { useWatchList = false }
   return { requests, quarantined, total, counted, keys: informer.indexer.listKeys() };
 }
 
-describe("a frame of a watch that could not be decoded", () => {
+describe("Quarantine of a frame that could not be decoded", () => {
   const poisons: Readonly<Record<string, { readonly text: string; readonly reason: RegExp }>> = {
     "no JSON": {
       text: "<html>502</html>\n",

@@ -52,7 +52,7 @@ describe("Quarantine.add", () => {
 });
 
 describe("Quarantine.lost", () => {
-  it("makes a relist due after a minute, and twice as long each time that losses go on, up to half an hour", async () => {
+  it("makes a relist due after a minute, and twice as long each time that losses continue, up to half an hour", async () => {
     const clock = new FakeClock();
     const quarantine = new Quarantine({ name: "pods", clock });
     const delays: (number | undefined)[] = [];

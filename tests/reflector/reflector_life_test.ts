@@ -21,8 +21,8 @@ import {
 const refused = new NetworkError("ConnectionRefused", "connection refused");
 const END = { "k8s.io/initial-events-end": "true" };
 
-describe("a reflector's status", () => {
-  it("goes through its phases, and tells those who listen in the turn of the change", async () => {
+describe("Reflector.status", () => {
+  it("goes through its phases, and notifies listeners in the turn of the change", async () => {
     const watcher = openWatch();
     const run = newRun([{ list: page("a@1", "10") }, { watch: watcher }, { watch: refused }, {
       watch: openWatch(),
@@ -74,7 +74,7 @@ describe("a reflector's status", () => {
     });
   });
 
-  it("tells when the last event and the last bookmark came", async () => {
+  it("reports when the last event and the last bookmark came", async () => {
     const watcher = openWatch();
     await using run = newRun([{ list: page("", "10") }, { watch: watcher }]);
     await run.start();
@@ -87,7 +87,7 @@ describe("a reflector's status", () => {
     assert.deepEqual([lastEventTimeMs, lastBookmarkTimeMs], [2_000, 1_000]);
   });
 
-  it("tells how far a list has come", async () => {
+  it("reports how far a list has come", async () => {
     const first = page("a@1 b@2", "10", "C1");
     await using run = newRun([
       { list: { ...first, metadata: { ...first.metadata, remainingItemCount: 1 } } },
@@ -111,12 +111,12 @@ describe("a reflector's status", () => {
   });
 });
 
-describe("a reflector among callbacks that throw", () => {
+describe("Reflector, among callbacks that throw,", () => {
   const broken = () => {
     throw new Error("callback broke");
   };
 
-  it("goes on when the watch error handler throws", async () => {
+  it("continues when the watch error handler throws", async () => {
     await using run = newRun([{ list: refusal("forbidden") }, { list: page("", "10") }, {
       watch: openWatch(),
     }], {
@@ -128,7 +128,7 @@ describe("a reflector among callbacks that throw", () => {
     assert.deepEqual(run.log.of("error"), ["error: pods: watchErrorHandler threw: callback broke"]);
   });
 
-  it("goes on when a status listener throws", async () => {
+  it("continues when a status listener throws", async () => {
     await using run = newRun([{ list: page("", "10") }, { watch: openWatch() }]);
     run.reflector.onStatus(broken);
     await run.start();
@@ -136,7 +136,7 @@ describe("a reflector among callbacks that throw", () => {
     assert.match(run.log.of("error")[0], /a status listener threw: callback broke/);
   });
 
-  it("goes on when the one who is told of what was set aside throws", async () => {
+  it("continues when onQuarantined throws", async () => {
     const watcher = openWatch((one) => {
       one.add({ kind: "Pod" });
       one.add(at("a@20"));
@@ -147,7 +147,7 @@ describe("a reflector among callbacks that throw", () => {
     assert.match(run.log.of("error")[0], /onQuarantined threw: callback broke/);
   });
 
-  it("goes on when they are asynchronous and reject", async () => {
+  it("continues when they are asynchronous and reject", async () => {
     const rejecting = () => Promise.reject(new Error("it broke later"));
     const watcher = openWatch((one) => one.add({ kind: "Pod" }));
     await using run = newRun([{ list: refusal("forbidden") }, { list: page("", "10") }, { watch: watcher }], {
@@ -164,7 +164,7 @@ describe("a reflector among callbacks that throw", () => {
     }
   });
 
-  it("goes on when the source throws something that is no error", async () => {
+  it("continues when the source throws something that is no error", async () => {
     await using run = newRun([{ list: "text" as never }, { list: page("", "10") }, { watch: openWatch() }]);
     const list = run.source.list.bind(run.source);
     let failures = 1;
@@ -180,7 +180,7 @@ describe("a reflector among callbacks that throw", () => {
   });
 });
 
-describe("a reflector that is run", () => {
+describe("Reflector.run", () => {
   it("cannot be run a second time meanwhile, but again afterwards, from where it was", async () => {
     const run = newRun([
       { list: page("", "10") },
@@ -221,7 +221,7 @@ describe("a reflector that is run", () => {
   });
 });
 
-describe("a reflector that is stopped", () => {
+describe("Reflector.run, when its signal is aborted,", () => {
   it("closes its watch once and leaves no timer, whatever it is at", async () => {
     const scripts: Record<string, () => Answer[]> = {
       listing: () => [{ list: "hang" }],
@@ -318,8 +318,8 @@ describe("a reflector that is stopped", () => {
   });
 });
 
-describe("a reflector over a source that does not heed the signal", () => {
-  it("ends all the same, and closes the stream that comes too late", async () => {
+describe("Reflector, over a source that ignores the signal,", () => {
+  it("ends nevertheless, and closes the stream that comes too late", async () => {
     const run = newRun([{ list: page("", "10") }]);
     const answer = deferred<FakeWatcher>();
     run.source.watch = () => answer.promise;
@@ -367,7 +367,7 @@ async function stopAfter(turns: number, { reflector }: Run): Promise<void> {
   await running;
 }
 
-describe("a reflector with a dead peer", () => {
+describe("Reflector, with a dead peer,", () => {
   async function watching(watcher: FakeWatcher) {
     const run = newRun([{ list: page("", "10") }, { watch: watcher }, { watch: openWatch() }]);
     await run.start();
@@ -470,7 +470,7 @@ describe("a reflector with a dead peer", () => {
   });
 });
 
-describe("the numbers of a reflector's options", () => {
+describe("ReflectorOptions: numbers", () => {
   it("are refused where they make no sense, when it is made", () => {
     const names = [
       "resyncPeriodMs",
@@ -495,7 +495,7 @@ describe("the numbers of a reflector's options", () => {
   });
 });
 
-describe("the signal that a reflector runs by", () => {
+describe("Reflector.run: its signal", () => {
   it("collects no listeners, however many lists, streams, watches and delays there are", async () => {
     const script: Answer[] = [];
     const watchers: FakeWatcher[] = [];

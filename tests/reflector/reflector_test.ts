@@ -7,7 +7,7 @@ import { at, newRun, openWatch, page, refusal, statuses } from "./scripted_sourc
 
 const refused = new NetworkError("ConnectionRefused", "connection refused");
 
-describe("a reflector's lists", () => {
+describe("Reflector: lists", () => {
   it("come from the server's cache at first, in pages; a watch follows from the list's version", async () => {
     await using run = newRun([{ list: page("a@1 b@2", "10") }, { watch: openWatch() }]);
     await run.start();
@@ -49,7 +49,7 @@ describe("a reflector's lists", () => {
     assert.deepEqual(run.source.requests, ['list "0" limit 500', 'watch "10"', 'list "10"', 'watch "11"']);
   });
 
-  it("go on in pages where the server pages although it was asked for its cache", async () => {
+  it("continue in pages where the server pages although it was asked for its cache", async () => {
     await using run = newRun([
       { list: page("a@1", "10", "C1") },
       { list: page("b@2", "10") },
@@ -99,7 +99,7 @@ describe("a reflector's lists", () => {
     assert.deepEqual(run.errors.map((error) => error.message), [statuses.expired.message]);
   });
 
-  it("begin anew in one page, from the version first asked for, when a continue token ran out", async () => {
+  it("start again in one page, from the version first requested, when a continue token ran out", async () => {
     await using run = newRun([
       { list: page("a@1", "10") },
       { watch: refusal("expired") },
@@ -197,7 +197,7 @@ describe("a reflector's lists", () => {
     assert.deepEqual(run.store.operations, ["replace 11: a@1"]);
   });
 
-  it("report what the source set aside, and keep the state of it that is known", async () => {
+  it("report what the source quarantined, and keep the state of it that is known", async () => {
     const known = at("bad@3");
     await using run = newRun(
       [
@@ -221,7 +221,7 @@ describe("a reflector's lists", () => {
     assert.equal(run.reflector.status().quarantined, 2);
   });
 
-  it("bring no key twice where a key was set aside more than once, or is there in a state that was accepted", async () => {
+  it("bring no key twice where a key was quarantined more than once, or is there in a state that was accepted", async () => {
     const refused = (key: string) => ({ reason: "bad", path: "items[0]", key });
     await using run = newRun(
       [
@@ -237,7 +237,7 @@ describe("a reflector's lists", () => {
   });
 });
 
-describe("a reflector's watches", () => {
+describe("Reflector: watches", () => {
   /** A reflector that has listed up to 10 and reads a watch; what the watch brings is in the store's operations. */
   async function watching(fill: (watcher: FakeWatcher) => void, options: Parameters<typeof newRun>[1] = {}) {
     const watcher = openWatch(fill);
@@ -247,7 +247,7 @@ describe("a reflector's watches", () => {
     return { ...run, watcher };
   }
 
-  it("write each event to the store and go on to its version, in order", async () => {
+  it("write each event to the store and continue to its version, in order", async () => {
     await using run = await watching(() => {});
     const versions: string[] = [];
     run.store.check = () => versions.push(run.reflector.lastSyncResourceVersion());
@@ -266,7 +266,7 @@ describe("a reflector's watches", () => {
     assert.equal(run.reflector.lastSyncResourceVersion(), "50");
   });
 
-  it("stand at the version of the last event, not at the highest", async () => {
+  it("are at the version of the last event, not at the highest", async () => {
     await using run = await watching((watcher) => {
       watcher.modify(at("bar@55"));
       watcher.add(at("baz@32"));
@@ -274,7 +274,7 @@ describe("a reflector's watches", () => {
     assert.equal(run.reflector.lastSyncResourceVersion(), "32");
   });
 
-  it("set aside what is of another kind, a Table, or without metadata: it moves nothing", async () => {
+  it("quarantine what is of another kind, a Table, or without metadata: it moves nothing", async () => {
     await using run = await watching((watcher) => {
       watcher.add({ ...at("other@20"), kind: "Service" });
       watcher.add({ ...at("other@21"), apiVersion: "v2" });
@@ -300,7 +300,7 @@ describe("a reflector's watches", () => {
     assert.equal(run.quarantined.length, 1);
   });
 
-  it("report what the source set aside, and go on", async () => {
+  it("report what the source quarantined, and continue", async () => {
     const quarantined = { reason: "labels: expected a string", path: "metadata.labels", key: "a" };
     await using run = await watching((watcher) => {
       watcher.send({ type: "QUARANTINED", quarantined });
@@ -310,7 +310,7 @@ describe("a reflector's watches", () => {
     assert.deepEqual(run.store.operations, ["add b@20"]);
   });
 
-  it("log an event of a type that nobody knows, and move on to its version", async () => {
+  it("log an event of an unknown type, and move on to its version", async () => {
     await using run = await watching((watcher) => {
       watcher.send({ type: "RENAMED", object: at("a@20") } as never);
     });
@@ -333,7 +333,7 @@ describe("a reflector's watches", () => {
     assert.equal(run.reflector.lastSyncResourceVersion(), "61");
   });
 
-  it("set aside what the store refuses, go on, and list again after a minute", async () => {
+  it("quarantine what the store refuses, continue, and list again after a minute", async () => {
     await using run = await watching(() => {});
     run.store.check = (operation) => {
       if (operation === "add bad@20") throw new Error("store broke");
@@ -417,7 +417,7 @@ describe("a reflector's watches", () => {
     assert.deepEqual(run.errors, []);
   });
 
-  it("that break off are followed by the next as well: what they brought stands", async () => {
+  it("that break off are followed by the next as well: what they brought is valid", async () => {
     await using run = await watching((watcher) => watcher.add(at("a@20")));
     run.source.then({ watch: openWatch() });
     await run.clock.advance(10_000);
@@ -440,7 +440,7 @@ describe("a reflector's watches", () => {
     assert.deepEqual(run.source.requests.slice(2), ['watch "20"']);
   });
 
-  it("that end within a second without any event are an error: list again after a delay, tell nobody", async () => {
+  it("that end within a second without any event are an error: list again after a delay, report nothing", async () => {
     await using run = await watching(() => {});
     run.source.then({ list: page("", "10") }, { watch: openWatch() });
     await run.clock.advance(999);
@@ -462,7 +462,7 @@ describe("a reflector's watches", () => {
     assert.deepEqual(run.source.requests.slice(2), ['watch "10"']);
   });
 
-  it("are asked for again after a delay, without a list, when the server is away or asks for patience", async () => {
+  it("are requested again after a delay, without a list, when the server is away or asks for patience", async () => {
     for (const refusal429 of [new StatusError(statuses.tooMany), refused]) {
       await using run = newRun([
         { list: page("", "10") },
@@ -546,7 +546,7 @@ describe("a reflector's watches", () => {
   });
 
   describe("that carry an ERROR event", () => {
-    it("410: list again from the last version after a delay, and tell nobody", async () => {
+    it("410: list again from the last version after a delay, and report nothing", async () => {
       await using run = await watching((watcher) => {
         watcher.add(at("a@20"));
         watcher.error(statuses.expired);
@@ -610,13 +610,13 @@ describe("a reflector's watches", () => {
       assert.equal(await watchesBeforeList(1_000, 0, 40), 1);
     });
 
-    it("begin to count anew after a minute without such an error", async () => {
+    it("start to count again after a minute without such an error", async () => {
       assert.equal(await watchesBeforeList(60_000, 30_000, 40), 41);
     });
   });
 });
 
-describe("a reflector's resync timer", () => {
+describe("ResyncTimer", () => {
   it("asks the store to resync again and again, while it watches", async () => {
     const watcher = openWatch();
     await using run = newRun([{ list: "hang" }], { resyncPeriodMs: 10_000 });
@@ -634,7 +634,7 @@ describe("a reflector's resync timer", () => {
     assert.deepEqual(other.store.take(), ["resync"]);
   });
 
-  it("begins anew with every list, and does not run while it backs off to list again", async () => {
+  it("starts again with every list, and does not run while it backs off to list again", async () => {
     const watcher = openWatch();
     await using run = newRun([
       { list: page("", "10") },
@@ -653,7 +653,7 @@ describe("a reflector's resync timer", () => {
     assert.deepEqual(run.store.take(), ["resync"]);
   });
 
-  it("goes on while one watch follows the other", async () => {
+  it("continues while one watch follows the other", async () => {
     const watcher = openWatch((one) => one.add(at("a@20")));
     await using run = newRun([{ list: page("", "10") }, { watch: watcher }, { watch: refused }, {
       watch: openWatch(),
@@ -704,8 +704,8 @@ describe("a reflector's resync timer", () => {
   });
 });
 
-describe("a reflector without options", () => {
-  it("names itself after its source, and logs what nobody else is told", async () => {
+describe("Reflector without options", () => {
+  it("names itself after its source, and logs what no callback receives", async () => {
     await using run = newRun(
       [{ list: refusal("forbidden") }, { list: refusal("expired") }, { list: "hang" }],
       {

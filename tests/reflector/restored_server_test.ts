@@ -26,7 +26,7 @@ async function bookmarkThenEnd(run: Run, watcher: FakeWatcher, bookmarks: number
 /** What heals: the version is too large for the server, and the most recent list is asked for. */
 const HEALING: readonly Answer[] = [{ list: tooLarge }, { list: page("a@3", "40") }];
 
-describe("a server that was restored from a backup, and sends nothing up to the version it had,", () => {
+describe("Reflector, where a restored server sends nothing up to its old version,", () => {
   it("is listed once a watch after bookmarks brought none", async () => {
     const before = openWatch();
     await using run = newRun([{ list: page("a@3 b@90", "100") }, { watch: before }, { watch: openWatch() }]);
@@ -66,7 +66,7 @@ describe("a server that was restored from a backup, and sends nothing up to the 
   });
 });
 
-describe("a server that was restored from a backup, and whose bookmarks go back,", () => {
+describe("Reflector, where bookmarks of a restored server have older versions,", () => {
   for (const neverGoesBack of [false, true]) {
     const how = neverGoesBack ? "are stepped over where they are older" : "are followed wherever they lead";
     it(`is listed once, after a minute, where events ${how}`, async () => {
@@ -102,7 +102,7 @@ describe("a server that was restored from a backup, and whose bookmarks go back,
   });
 });
 
-describe("a server that stops sending bookmarks", () => {
+describe("Reflector, where a server stops sending bookmarks,", () => {
   it("is listed once, and again only after bookmarks have come again", async () => {
     const [first, second] = [openWatch(), openWatch()];
     const silent = (count: number) => Array.from({ length: count }, () => ({ watch: openWatch() }));

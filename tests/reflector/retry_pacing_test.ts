@@ -14,7 +14,7 @@ function newPacing(): RetryPacing {
   return new RetryPacing(backoff, { clock: new FakeClock(), random: () => 0 });
 }
 
-describe("the delays of a reflector", () => {
+describe("RetryPacing.delayAfter: delays", () => {
   it("are short after a 410, however long they have grown: the server is well, and waits for a list", () => {
     const pacing = newPacing();
     for (let i = 0; i < 5; i++) pacing.delayAfter(unavailable);
@@ -22,7 +22,7 @@ describe("the delays of a reflector", () => {
     assert.equal(pacing.delayAfter(unavailable), 51_200);
   });
 
-  it("are short for three 410 in a row, and grow when it goes on", () => {
+  it("are short for three 410 in a row, and grow when it continues", () => {
     const pacing = newPacing();
     for (let i = 0; i < 5; i++) pacing.delayAfter(unavailable);
     const delays = [1, 2, 3, 4].map(() => pacing.delayAfter(expired));

@@ -64,7 +64,7 @@ async function steadily(clock: FakeClock, times: number, act: () => void): Promi
   }
 }
 
-describe("a list that takes long", () => {
+describe("requestList: a list that takes long", () => {
   it("is waited for as long as its bytes come", async () => {
     const run = await listing(({ onBytes }, clock) => steadily(clock, 60, () => onBytes!(1_000)));
     await run.pass(600_000);
@@ -73,7 +73,7 @@ describe("a list that takes long", () => {
     await run.stop();
   });
 
-  it("is waited for as long as its items come, from a source that does not tell of bytes", async () => {
+  it("is waited for as long as its items come, from a source that does not report bytes", async () => {
     const run = await listing(
       ({ intake }, clock) => steadily(clock, 60, () => void intake!(at("a@1"))),
       { intake: (item) => item },
@@ -104,7 +104,7 @@ describe("a list that takes long", () => {
     await run.stop();
   });
 
-  it("has a minute and a half where its source tells of nothing", async () => {
+  it("has a minute and a half where its source reports nothing", async () => {
     const run = await listing((_, clock) => steadily(clock, 60, () => {}));
     await run.pass(90_000);
     assert.match(run.errors[0].message, /no whole page within 90000 ms/);

@@ -19,7 +19,7 @@ async function watching(): Promise<ReturnType<typeof newRun> & { first: ReturnTy
   return Object.assign(run, { first });
 }
 
-describe("a program that stood still", () => {
+describe("Reflector, in a program that was suspended,", () => {
   const stalls: Record<string, (clock: FakeClock) => Promise<void>> = {
     "while the monotonic clock went on": (clock) => clock.jump(153_000),
     "while the monotonic clock stood still, too": async (clock) => {
@@ -77,8 +77,8 @@ describe("a program that stood still", () => {
   });
 });
 
-describe("a wall clock that is set back", () => {
-  it("disturbs no watch, and makes nobody blind for one that died", async () => {
+describe("Reflector, where the wall clock is set back,", () => {
+  it("disturbs no watch, and hides no dead peer", async () => {
     const run = await watching();
     run.first.bookmark("12");
     await run.clock.advance(0);
@@ -92,7 +92,7 @@ describe("a wall clock that is set back", () => {
   });
 });
 
-describe("the age of a contact", () => {
+describe("ageMs", () => {
   it("is the larger of what both clocks say, at the time of asking", async () => {
     const clock = new FakeClock(10 * HOUR_MS);
     const contact = { wallMs: clock.now(), monotonicMs: clock.monotonicNow() };
@@ -106,8 +106,8 @@ describe("the age of a contact", () => {
   });
 });
 
-describe("a watchdog that barks late", () => {
-  it("begins anew, as nobody was there to hear; one that barks in time does not", async () => {
+describe("Watchdog that fires late", () => {
+  it("starts again, as the program was suspended; one that fires in time does not", async () => {
     const clock = new FakeClock();
     let barks = 0;
     new Watchdog(clock, 10_000, () => barks++);

@@ -112,7 +112,7 @@ const rows: readonly Row[] = [
     pause: { cause: "stalled", message: "silence", ms: 24 * HOUR_MS, isRepeated: true },
   },
   {
-    name: "a stream that is closed before its end bookmark is asked for again after a delay",
+    name: "a stream that is closed before its end bookmark is requested again after a delay",
     state: at10,
     outcome: { of: "stream", closed: "it was closed", lastedMs: 5_000 },
     step: { do: "backOff", then: "stream" },
@@ -199,7 +199,7 @@ const rows: readonly Row[] = [
     report: broken,
   },
   {
-    name: "a list that nobody waited for says nothing about streams",
+    name: "a list that was not expected says nothing about streams",
     state: { ...at10, trial: { ...trial, unfinished: 3, unfinishedMs: 9 } },
     outcome: { of: "list", resourceVersion: "42", paginated: false, attempt },
     step: { do: "watch" },
@@ -233,35 +233,35 @@ const rows: readonly Row[] = [
     changes: { trial: { ...trial, unfinished: 1, unfinishedMs: 10, failingSinceMs: NOW_MS } },
   },
   {
-    name: "a stream is asked for again after a delay when the server names one, whatever its error",
+    name: "a stream is requested again after a delay when the server names one, whatever its error",
     state: at10,
     outcome: { of: "stream", error: busy, lastedMs: 90_000 },
     step: { do: "backOff", then: "stream" },
     changes: { trial: { ...trial, failingSinceMs: NOW_MS } },
   },
   {
-    name: "a stream is asked for again after a delay when the server says 429",
+    name: "a stream is requested again after a delay when the server says 429",
     state: at10,
     outcome: { of: "stream", error: tooMany, lastedMs: 90_000 },
     step: { do: "backOff", then: "stream" },
     changes: { trial: { ...trial, failingSinceMs: NOW_MS } },
   },
   {
-    name: "a stream is asked for again after a delay when nobody listens",
+    name: "a stream is requested again after a delay when the connection is refused",
     state: at10,
     outcome: { of: "stream", error: refused, lastedMs: 90_000 },
     step: { do: "backOff", then: "stream" },
     changes: { trial: { ...trial, failingSinceMs: NOW_MS } },
   },
   {
-    name: "a stream whose resourceVersion expired is asked for at once without one",
+    name: "a stream whose resourceVersion expired is requested at once without one",
     state: at10,
     outcome: { of: "stream", error: expired, lastedMs: 90_000 },
     step: { do: "stream" },
     changes: { isResourceVersionUnavailable: true, trial: { ...trial, failingSinceMs: NOW_MS } },
   },
   {
-    name: "a stream whose resourceVersion the server has not reached is asked for at once without one",
+    name: "a stream whose resourceVersion the server has not reached is requested at once without one",
     state: at10,
     outcome: { of: "stream", error: tooLarge, lastedMs: 90_000 },
     step: { do: "stream" },
@@ -275,7 +275,7 @@ const rows: readonly Row[] = [
     changes: { trial: { ...trial, failingSinceMs: NOW_MS } },
   },
   {
-    name: "a server that knows no streams is asked for a list, and nobody is told",
+    name: "a server that knows no streams receives a list request, and nothing is reported",
     state: at10,
     outcome: { of: "stream", error: invalid, lastedMs: 90_000 },
     step: { do: "list" },
@@ -296,7 +296,7 @@ const rows: readonly Row[] = [
     changes: { resourceVersion: "42", isResourceVersionUnavailable: false },
   },
   {
-    name: "a list from the cache that came in pages tells that there is no cache",
+    name: "a list from the cache that came in pages shows that there is no cache",
     state: fresh,
     outcome: {
       of: "list",
@@ -308,7 +308,7 @@ const rows: readonly Row[] = [
     changes: { resourceVersion: "42", paginatedResult: true },
   },
   {
-    name: "a list of the most recent data that came in pages tells nothing",
+    name: "a list of the most recent data that came in pages shows nothing",
     state: unavailable,
     outcome: {
       of: "list",
@@ -320,14 +320,14 @@ const rows: readonly Row[] = [
     changes: { resourceVersion: "42", isResourceVersionUnavailable: false },
   },
   {
-    name: "a list whose resourceVersion expired is asked for at once without one",
+    name: "a list whose resourceVersion expired is requested at once without one",
     state: at10,
     outcome: { of: "list", error: expired, attempt, again: false },
     step: { do: "list", again: attempt },
     changes: { isResourceVersionUnavailable: true },
   },
   {
-    name: "a list whose resourceVersion the server has not reached is asked for at once without one",
+    name: "a list whose resourceVersion the server has not reached is requested at once without one",
     state: at10,
     outcome: { of: "list", error: tooLarge, attempt, again: false },
     step: { do: "list", again: attempt },
@@ -376,19 +376,19 @@ const rows: readonly Row[] = [
 
   // watch, refused
   {
-    name: "a watch is asked for again after a delay when nobody listens, without a list",
+    name: "a watch is requested again after a delay when the connection is refused, without a list",
     state: at10,
     outcome: { of: "watch", refused },
     step: { do: "backOff", then: "watch" },
   },
   {
-    name: "a watch is asked for again after a delay when the network fails in a way that has no name",
+    name: "a watch is requested again after a delay when the network fails in a way that has no name",
     state: at10,
     outcome: { of: "watch", refused: unreachable },
     step: { do: "backOff", then: "watch" },
   },
   {
-    name: "a watch is asked for again after a delay when the server says 429, without a list",
+    name: "a watch is requested again after a delay when the server says 429, without a list",
     state: at10,
     outcome: { of: "watch", refused: tooMany },
     step: { do: "backOff", then: "watch" },
@@ -441,7 +441,7 @@ const rows: readonly Row[] = [
     step: { do: "backOff", then: "watch" },
   },
   {
-    name: "a watch that ends with 410 ends the cycle, and nobody is told",
+    name: "a watch that ends with 410 ends the cycle, and nothing is reported",
     state: at10,
     outcome: { of: "watch", error: expired, retriesInternalError: false, isShort: false },
     step: { do: "backOff", then: "start" },
@@ -459,14 +459,14 @@ const rows: readonly Row[] = [
     step: { do: "watch" },
   },
   {
-    name: "a watch that ends with any other error ends the cycle, and nobody is told",
+    name: "a watch that ends with any other error ends the cycle, and nothing is reported",
     state: at10,
     outcome: { of: "watch", error: broken, retriesInternalError: true, isShort: false },
     step: { do: "backOff", then: "start" },
   },
 ];
 
-describe("the reflector's state machine", () => {
+describe("transition", () => {
   for (const { name, state, outcome, step, changes = {}, report, pause } of rows) {
     it(name, () => {
       const before = structuredClone(state);
@@ -490,7 +490,7 @@ describe("the reflector's state machine", () => {
   });
 });
 
-describe("what a cycle's list asks for", () => {
+describe("listAttempt", () => {
   const cases = [
     ["anything from the cache at first, in pages", fresh, 0, "0", 500],
     ["nothing older than what it has, without a limit so that the cache can answer", at10, 0, "10", 0],

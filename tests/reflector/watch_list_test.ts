@@ -34,8 +34,8 @@ function newStreaming(
   return newRun(script, { useWatchList: true, ...options }, wiring);
 }
 
-describe("a streamed list", () => {
-  it("takes one request, and goes on as the watch on the same connection", async () => {
+describe("Reflector: a streamed list", () => {
+  it("takes one request, and continues as the watch on the same connection", async () => {
     const watcher = fullStream();
     await using run = newStreaming([{ watch: watcher }]);
     await run.start();
@@ -95,7 +95,7 @@ describe("a streamed list", () => {
     assert.equal(run.reflector.lastSyncResourceVersion(), "");
   });
 
-  it("sets aside what is of another kind or broken, and goes on", async () => {
+  it("quarantines what is of another kind or broken, and continues", async () => {
     const watcher = fullStream();
     const first = openWatch((one) => {
       one.add({ ...at("other@1"), kind: "Service" });
@@ -120,7 +120,7 @@ describe("a streamed list", () => {
     ]);
   });
 
-  describe("of which objects are set aside", () => {
+  describe("of which objects are quarantined", () => {
     const refused = (eventType: string, key: string) => ({
       type: "QUARANTINED" as const,
       quarantined: { reason: "bad", path: "object", key, eventType },
@@ -166,7 +166,7 @@ describe("a streamed list", () => {
     });
   });
 
-  it("is asked for again after a delay when it is closed before its end; what it brought is dropped", async () => {
+  it("is requested again after a delay when it is closed before its end; what it brought is dropped", async () => {
     const watcher = openWatch((one) => one.add(at("gone@1")));
     await using run = newStreaming([{ watch: watcher }, { watch: fullStream() }]);
     await run.start();
@@ -179,7 +179,7 @@ describe("a streamed list", () => {
     assert.deepEqual(run.errors, []);
   });
 
-  it("is asked for again after a delay when it breaks off", async () => {
+  it("is requested again after a delay when it breaks off", async () => {
     const watcher = openWatch((one) => one.add(at("gone@1")));
     await using run = newStreaming([{ watch: watcher }, { watch: fullStream() }]);
     await run.start();
@@ -195,7 +195,7 @@ describe("a streamed list", () => {
     assert.deepEqual(run.source.requests, ['stream ""', 'list "0" limit 500', 'watch "10"']);
   });
 
-  it("is asked for again after delays when the server is away or asks for patience", async () => {
+  it("is requested again after delays when the server is away or asks for patience", async () => {
     const refused = new NetworkError("ConnectionRefused", "connection refused");
     await using run = newStreaming([
       { watch: refusal("tooMany") },
@@ -210,7 +210,7 @@ describe("a streamed list", () => {
     assert.deepEqual(run.errors, [refused]);
   });
 
-  it("gives way to a list for this time when the server refuses or fails it, and nobody is told", async () => {
+  it("gives way to a list for this time when the server refuses or fails it, and nothing is reported", async () => {
     const fails = [
       refusal("invalid"),
       new Error("it broke"),
@@ -285,7 +285,7 @@ describe("a streamed list", () => {
     assert.equal(run.source.closed[0], 1);
   });
 
-  it("tells how many items it has so far", async () => {
+  it("reports how many items it has so far", async () => {
     const watcher = openWatch();
     await using run = newStreaming([{ watch: watcher }]);
     const items: (number | undefined)[] = [];
@@ -301,7 +301,7 @@ describe("a streamed list", () => {
   });
 });
 
-describe("a streamed list that stalls", () => {
+describe("Reflector: a streamed list that stalls", () => {
   it("in silence gives way to a list, for an hour", async () => {
     const watcher = openWatch((one) => one.add(at("a@1")));
     const plain = openWatch();
@@ -377,7 +377,7 @@ describe("a streamed list that stalls", () => {
   });
 });
 
-describe("a list that follows a streamed one that was refused", () => {
+describe("Reflector: a list that follows a refused streamed list", () => {
   it("is reported when it fails, and the next cycle begins with a stream", async () => {
     await using run = newStreaming([
       { watch: refusal("invalid") },

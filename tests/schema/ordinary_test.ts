@@ -54,7 +54,7 @@ function agree(isOrdinary: (value: unknown) => boolean, schema: Schema<unknown>)
   assert.ok(accepted > 100 && refused > 100, `both were tried: ${accepted} accepted, ${refused} refused`);
 }
 
-describe("the quick check", () => {
+describe("isOrdinaryObject", () => {
   it("of an object says what its schema says", () => agree(isOrdinaryObject, objectSchema()));
   it("of a bookmark says what its schema says", () => agree(isOrdinaryBookmark, bookmarkSchema()));
 

@@ -22,7 +22,7 @@ function refusal(frame: unknown, schema?: Schema<KubernetesObject>): Quarantined
 }
 
 describe("newEventValidator", () => {
-  it("hands on the very frame it was given, with fields that nobody knows", () => {
+  it("hands on the very frame it was given, with unknown fields", () => {
     const validate = newEventValidator();
     for (const type of ["ADDED", "MODIFIED", "DELETED"]) {
       const frame = { type, object: { ...pod, spec: { unknown: [1, { a: null }] }, extra: 1 }, more: true };
@@ -120,7 +120,7 @@ describe("newEventValidator", () => {
     assert.equal(refusal({ type: 1, object: pod }).key, "shop/web-1");
   });
 
-  it("refuses a Table, whose rows are no objects, but not a Table of somebody's own", () => {
+  it("refuses a Table, whose rows are no objects, but not a Table of another group", () => {
     const table = (apiVersion: string) => ({ type: "ADDED", object: { ...pod, kind: "Table", apiVersion } });
     assert.equal(refusal(table("meta.k8s.io/v1")).path, "object.kind");
     assert.equal(refusal(table("meta.k8s.io/v1beta1")).reason, "is Table, whose rows are no objects");
@@ -277,7 +277,7 @@ describe("newEventValidator", () => {
     });
   });
 
-  it("tells onInvalid of each refusal, with the frame itself", () => {
+  it("calls onInvalid for each refusal, with the frame itself", () => {
     const told: unknown[] = [];
     const frame = { type: "ADDED", object: { metadata: {} } };
     const validate = newEventValidator({
@@ -359,7 +359,7 @@ describe("validateList", () => {
   });
 });
 
-describe("the types", () => {
+describe("newEventValidator: types", () => {
   it("follow the schema of zod, and refuse objects of another kind", () => {
     const Widget = z.looseObject({ spec: z.looseObject({ replicas: z.number() }) });
     const validate = newEventValidator({ schema: Widget });

@@ -142,7 +142,7 @@ describe("decodeWatch", () => {
     assert.equal(source.body.locked, false);
   });
 
-  it("reports an event type that nobody knows in the same way", async () => {
+  it("reports an unknown event type in the same way", async () => {
     const items = await itemsOf(
       bodyOf([bytes(line(event("a")) + line(event("b", "WEIRD")) + line(event("c")))]),
     );
@@ -228,7 +228,7 @@ describe("decodeWatch", () => {
     assert.equal((await itemsOf(bodyOf(splitAt(bytes(text), cuts)), { maxFrameBytes: 60 })).length, 1000);
   });
 
-  it("refuses a limit that is no positive number, and a body that somebody else reads", () => {
+  it("refuses a limit that is no positive number, and a body that has another reader", () => {
     assert.throws(() => decode(bodyOf([]), { maxFrameBytes: 0 }), RangeError);
     assert.throws(() => decode(bodyOf([]), { maxFrameBytes: NaN }), /must be a positive number, not NaN/);
     const body = bodyOf([]);
@@ -349,7 +349,7 @@ describe("decodeWatch", () => {
     assert.ok(source.cancelled);
   });
 
-  it("reads no more of the body than is asked for", async () => {
+  it("reads no more of the body than is requested", async () => {
     let pulled = 0;
     const body = new ReadableStream<Uint8Array>({
       pull(controller) {
@@ -411,7 +411,7 @@ describe("decodeWatch", () => {
     assert.deepEqual(chunks.map(({ byteLength }) => byteLength), lines.map(() => 0));
   });
 
-  it("leaves chunks alone that may be somebody else's", async () => {
+  it("leaves chunks alone that may belong to another owner", async () => {
     const chunk = bytes(line(event("pod")));
     const items = await runningOn("Node.js/24", () => itemsOf(bodyOf([chunk, chunk, chunk])));
     assert.equal(items.length, 3);

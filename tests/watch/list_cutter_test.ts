@@ -30,7 +30,7 @@ function cut(text: string, splits: readonly number[] = []): Cut {
   return { items, envelope: cutter.envelope, prefix };
 }
 
-describe("cutting a list", () => {
+describe("ListCutter", () => {
   it("hands out the items, and keeps what is around them", () => {
     const { items, envelope, prefix } = cut(
       '{"kind":"PodList","items":[{"a":[1,"]"]}, {"b":{}}],"metadata":{}}',

@@ -91,7 +91,7 @@ describe("decodeList", () => {
     assert.equal("quarantined" in await decode(podList([{}])), false);
   });
 
-  it("shows the list without its items to whoever judges it, and throws what that throws", async () => {
+  it("shows the list without its items to its validator, and throws what that throws", async () => {
     const seen: unknown[] = [];
     await decode(podList([{}, {}]), {
       validateList: (list) => {

@@ -159,7 +159,7 @@ describe("newNetworkError", () => {
       throw new Error("it did not fail");
     }
 
-    it("tells a refused connection", async () => {
+    it("distinguishes a refused connection", async () => {
       const server = createServer();
       await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
       const { port } = server.address() as { port: number };
@@ -168,7 +168,7 @@ describe("newNetworkError", () => {
       assert.equal(newNetworkError("x", error).reason, "ConnectionRefused");
     });
 
-    it("tells a connection that was closed without an answer, or in its middle, from one that failed to open", async () => {
+    it("distinguishes a connection that was closed without an answer, or in its middle, from one that failed to open", async () => {
       const lost = ["UnexpectedEOF", "ConnectionReset"];
       const without = await failureOf((socket) => socket.end());
       assert.ok(lost.includes(without.reason), without.message);

@@ -24,7 +24,7 @@ const POD = {
   status: { phase: "Running", conditions: [] },
 };
 
-describe("a projection", () => {
+describe("Projection", () => {
   it("leaves out the fields that are dropped, and keeps the others as they are", () => {
     const { managedFields: _, ...metadata } = POD.metadata;
     assert.deepEqual(project(POD, { drop: ["metadata.managedFields"] }), { ...POD, metadata });
@@ -47,7 +47,7 @@ describe("a projection", () => {
     assert.deepEqual(annotations, { team: "shop" });
   });
 
-  it("keeps nothing but what is asked for, the type and the metadata", () => {
+  it("keeps nothing but what is requested, the type and the metadata", () => {
     const options = { keep: ["spec.nodeName", "spec.containers[].name"], drop: ["metadata.managedFields"] };
     const { managedFields: _, ...metadata } = POD.metadata;
     assert.deepEqual(project({ apiVersion: "v1", kind: "Pod", ...POD }, options), {
@@ -83,7 +83,7 @@ describe("a projection", () => {
     }
   });
 
-  it("is not misled by two texts that make up for each other", () => {
+  it("is not misled by two texts that hide each other", () => {
     const container = { args: ["]},{", ":["], name: "app" };
     const object = { metadata: { name: "web-1" }, spec: { containers: [container, { name: "side" }] } };
     assert.deepEqual(project(object, { keep: ["spec.containers[].name"] }), {
@@ -112,7 +112,7 @@ describe("a projection", () => {
     }
   });
 
-  it("tells a quote that ends a text from one that is in it, however many backslashes are before it", () => {
+  it("distinguishes a quote that ends a text from one that is in it, however many backslashes are before it", () => {
     for (
       const text of ['"', "\\", '\\"', '\\\\"', '"\\', "\\\\", '"}', '\\"},"b":{"', '","a":"', '\\","a":0,"']
     ) {
