@@ -41,7 +41,7 @@ const USAGE = `deno task mutate [options]: makes mutants, one at a time, and che
   --worlds      only mutants for the simulation
   --suite       only mutants for test files
 
-Prints a table and \`N caught, N survived\`; the exit code is 1 if one survived..
+Prints a table and \`N caught, N survived\`; the exit code is 1 if one survived.
 `;
 
 interface Verdict {
