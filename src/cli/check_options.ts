@@ -53,8 +53,8 @@ function checkReaders(options: ServeOptions): void {
   if (token !== undefined) checkToken(token);
   if (!isLoopback(host) && !needsToken && !clusterRbac && !allowAnonymous) {
     throw new UsageError(
-      `Refusing to listen on ${host}: everyone who can reach it could read the whole cache. ` +
-        "Set a token with --token, use --cluster-rbac, or pass --allow-anonymous",
+      `Cannot listen on ${host}: every client that reaches it could read the whole cache; ` +
+        "set a token with --token, use --cluster-rbac, or pass --allow-anonymous",
     );
   }
   if (readerResources !== undefined && readerNamespaces === undefined) {

@@ -15,7 +15,7 @@ import { visibleText } from "../util/visible_text.ts";
  * @example
  * ```ts
  * import { CommandError } from "@listwatch/cache/cli";
- * const error = new CommandError("Port 8787 on 127.0.0.1 is in use: choose another with --port");
+ * const error = new CommandError("Cannot listen on port 8787 of 127.0.0.1: it is in use");
  * console.log(error.code, error.exitCode); // Command 1
  * ```
  *
@@ -137,14 +137,17 @@ export function explainListenError(error: unknown, host: string, port: number): 
   const code = error instanceof ListenError ? error.code : "";
   if (code === "AddressInUse") {
     return new CommandError(
-      `Port ${port} on ${host} is in use: choose another with --port, or --port 0 for any free port`,
+      `Cannot listen on port ${port} of ${host}: it is in use; choose another with --port, or --port 0 for any free port`,
       { cause: error },
     );
   }
   if (code === "PermissionDenied") {
-    return new CommandError(`Not allowed to listen on port ${port}: choose a port from 1024 with --port`, {
-      cause: error,
-    });
+    return new CommandError(
+      `Cannot listen on port ${port}: it needs more rights; choose a port from 1024 with --port`,
+      {
+        cause: error,
+      },
+    );
   }
   if (code === "AddressNotAvailable") {
     return new CommandError(

@@ -101,7 +101,7 @@ function unknownResource(name: string, { resources, unavailable }: Discovery): U
     ? `did you mean ${nearest.join(", ")}?`
     : "`kubectl api-resources --verbs=list,watch` lists its resources";
   const down = unavailable.length > 0 ? ` (${unavailable.join(", ")} did not respond)` : "";
-  return new UsageError(`The server has no resource ${quote(name)}: ${hint}${down}`);
+  return new UsageError(`Cannot reflect ${quote(name)}: the server has no such resource${down}; ${hint}`);
 }
 
 function find(name: string, resources: readonly DiscoveredResource[]): DiscoveredResource | undefined {
@@ -116,7 +116,8 @@ function find(name: string, resources: readonly DiscoveredResource[]): Discovere
   const bare = text.slice(0, dot);
   const rest = text.slice(dot + 1);
   const named = resources.filter((r) => names(r).includes(bare));
-  // As kubectl: resource.version.group first, then resource.group.
+  // As kubectl: resource.version.group first, then resource.group, see ParseResourceArg in
+  // https://github.com/kubernetes/apimachinery/blob/master/pkg/runtime/schema/group_version.go
   return named.find((r) => rest === `${r.version}.${r.group}` || rest === `${r.version}.`) ??
     named.find((r) => r.group === rest);
 }

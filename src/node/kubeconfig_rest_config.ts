@@ -78,7 +78,9 @@ export async function restConfigFromKubeconfig(
   }
   const context = kubeconfig.contexts.get(name);
   if (context === undefined) {
-    throw new KubeconfigError(`There is no context ${JSON.stringify(name)} in ${files}; ${known}`);
+    throw new KubeconfigError(
+      `Cannot use the context ${JSON.stringify(name)}: ${files} has no such context; ${known}`,
+    );
   }
   const cluster = kubeconfig.clusters.get(context.cluster);
   if (typeof cluster?.server !== "string" || cluster.server === "") {

@@ -167,7 +167,9 @@ export class ResourceTable {
     const hint = similar.length > 0
       ? `did you mean ${similar.map((id) => JSON.stringify(id)).join(" or ")}?`
       : "name it in the option customResources";
-    throw new TypeError(`This server has no resource ${JSON.stringify(name)}: ${hint}`);
+    throw new TypeError(
+      `Cannot find the resource ${JSON.stringify(name)}: this server does not serve it; ${hint}`,
+    );
   }
 
   /** Adds a resource, or replaces its description. */

@@ -29,7 +29,7 @@ describe("checkServeOptions", () => {
     for (const host of ["0.0.0.0", "::", "10.0.0.7", "example.com", "127.0.0.1.example.com"]) {
       assert.throws(() => checkServeOptions({ host }), (error) => {
         assert.ok(error instanceof UsageError);
-        assert.match(error.message, /^Refusing to listen on .*--token.*--allow-anonymous$/);
+        assert.match(error.message, /^Cannot listen on .*--token.*--allow-anonymous$/);
         return true;
       });
       checkServeOptions({ host, token: TOKEN });

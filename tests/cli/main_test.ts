@@ -161,8 +161,16 @@ describe("main", () => {
 
   it("returns 2 and prints one line for a wrong command line", async () => {
     await fails(["serve", "--prot", "1"], 2, /Unknown flag --prot: did you mean --port\?/);
-    await fails(["serve", "--port", "0", "--resource", "pdos"], 2, /no resource "pdos"/);
-    await fails(["serve", "--port", "0", "--host", "0.0.0.0"], 2, /Refusing to listen/);
+    await fails(
+      ["serve", "--port", "0", "--resource", "pdos"],
+      2,
+      /Cannot reflect "pdos": the server has no such resource/,
+    );
+    await fails(
+      ["serve", "--port", "0", "--host", "0.0.0.0"],
+      2,
+      /Cannot listen on 0\.0\.0\.0: every client/,
+    );
     await fails([], 2, /Missing command/);
   });
 

@@ -81,8 +81,11 @@ describe("resolveResources", () => {
   });
 
   it("throws for an unknown name, with the nearest names", () => {
-    refuses("pdos", /^The server has no resource "pdos": did you mean pods/);
-    refuses("deployment.extensions", /"deployment.extensions": did you mean deployments.apps/);
+    refuses("pdos", /^Cannot reflect "pdos": the server has no such resource; did you mean pods/);
+    refuses(
+      "deployment.extensions",
+      /"deployment.extensions": the server has no such resource; did you mean deployments.apps/,
+    );
     refuses("certificate.acme.io", /did you mean certificates.cert-manager.io/);
     refuses("ing.v2", /did you mean ingresses.networking.k8s.io/);
     refuses("zzzzzzzz", /`kubectl api-resources --verbs=list,watch` lists its resources/);

@@ -110,7 +110,11 @@ describe("`serve` of the embedded cluster", () => {
   it("resolves resource names, and refuses unknown ones", async () => {
     await using served = await serve({ port: 0, resources: ["po", "deploy"] });
     assert.deepEqual(served.resources, ["pods", "deployments.apps"]);
-    await refuses({ resources: ["pdos"] }, /no resource "pdos": did you mean pods/, UsageError);
+    await refuses(
+      { resources: ["pdos"] },
+      /"pdos": the server has no such resource; did you mean pods/,
+      UsageError,
+    );
     await refuses({ resources: ["secrets"] }, /--allow-secrets/, UsageError);
   });
 
@@ -128,9 +132,12 @@ describe("`serve` of the embedded cluster", () => {
   it("refuses a port in use, a foreign address, and a public host without a token", async () => {
     await using served = await serve({ port: 0 });
     const port = Number(new URL(served.url).port);
-    await refuses({ port }, new RegExp(`^Port ${port} on 127.0.0.1 is in use: choose another with --port`));
+    await refuses(
+      { port },
+      new RegExp(`^Cannot listen on port ${port} of 127.0.0.1: it is in use; choose another with --port`),
+    );
     await refuses({ host: "192.0.2.1", allowAnonymous: true }, /^Cannot listen on 192\.0\.2\.1/);
-    await refuses({ host: "0.0.0.0" }, /^Refusing to listen on 0\.0\.0\.0/, UsageError);
+    await refuses({ host: "0.0.0.0" }, /^Cannot listen on 0\.0\.0\.0: every client/, UsageError);
   });
 });
 

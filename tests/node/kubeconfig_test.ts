@@ -80,7 +80,7 @@ describe("restConfigFromKubeconfig", () => {
     const kubeconfig = await loadKubeconfig({ path: file("c2", config("c2")) });
     await assert.rejects(
       restConfigFromKubeconfig(kubeconfig, { context: "prod" }),
-      /There is no context "prod" in .*c2; its contexts: c2/,
+      /Cannot use the context "prod": .*c2 has no such context; its contexts: c2/,
     );
   });
 

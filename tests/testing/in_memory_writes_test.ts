@@ -422,7 +422,8 @@ describe("InMemoryApiServer methods", () => {
     withServer({}, (server) => {
       assert.throws(() => server.list("v1/deployments"), {
         name: "TypeError",
-        message: 'This server has no resource "v1/deployments": did you mean "apps/v1/deployments"?',
+        message:
+          'Cannot find the resource "v1/deployments": this server does not serve it; did you mean "apps/v1/deployments"?',
       });
       assert.throws(() => server.get("v1/nodes", "shop/n1"), TypeError);
       assert.throws(() => server.get("v1/nodes", { metadata: {} }), TypeError);
