@@ -17,7 +17,8 @@ import type { EventLog } from "./event_log.ts";
 import { newStalledError, OPEN_UNITS, type Pacer, type Reader, type Readers } from "./readers.ts";
 import { JSON_HEADERS, stateTooOld } from "./responses.ts";
 import type { Selection } from "./selection.ts";
-import { lowerBound, type Snapshot } from "./snapshot.ts";
+import { lowerBound } from "../util/lower_bound.ts";
+import type { Snapshot } from "./snapshot.ts";
 import type { View } from "./view.ts";
 
 /** What is listed. */

@@ -136,15 +136,3 @@ function merge(
   while (next < added.length) result.push(added[next++]);
   return result;
 }
-
-/** The index of the first key that is not before `bound`. */
-export function lowerBound(keys: readonly string[], bound: string): number {
-  let low = 0;
-  let high = keys.length;
-  while (low < high) {
-    const middle = (low + high) >>> 1;
-    if (keys[middle] < bound) low = middle + 1;
-    else high = middle;
-  }
-  return low;
-}

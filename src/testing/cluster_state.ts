@@ -7,6 +7,7 @@ import type { KubernetesObject, ObjectMeta } from "../meta/object.ts";
 import { VersionWaiters } from "../meta/version_waiters.ts";
 import type { Clock } from "../util/clock.ts";
 import { Deque } from "../util/deque.ts";
+import { lowerBound } from "../util/lower_bound.ts";
 import type { ServedResource } from "./served_resources.ts";
 
 /** The metadata of a stored object. */
@@ -194,18 +195,6 @@ export class ClusterState {
     }
     return low;
   }
-}
-
-/** The index of the first key that is not before `key`. */
-export function lowerBound(keys: readonly string[], key: string): number {
-  let low = 0;
-  let high = keys.length;
-  while (low < high) {
-    const middle = (low + high) >> 1;
-    if (keys[middle] < key) low = middle + 1;
-    else high = middle;
-  }
-  return low;
 }
 
 function compareKeys(a: string, b: string): number {

@@ -5,7 +5,8 @@
 
 import type { Clock } from "../util/clock.ts";
 import { failure, notFound } from "./api_errors.ts";
-import { type ClusterState, lowerBound, type StoredObject } from "./cluster_state.ts";
+import { lowerBound } from "../util/lower_bound.ts";
+import type { ClusterState, StoredObject } from "./cluster_state.ts";
 import { isJsonObject, type JsonObject } from "./json.ts";
 import { finalizersOf, metadataOf, metaText, timestamp } from "./object_checks.ts";
 import type { ResourceTable, ServedResource } from "./served_resources.ts";

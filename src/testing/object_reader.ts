@@ -13,7 +13,8 @@ import { decodeContinue, encodeContinue, LATEST } from "../protocol/continue_tok
 import { selectableFields } from "../protocol/selectable_fields.ts";
 import { continueTooOld, isStatus, tooLargeResourceVersion } from "../protocol/statuses.ts";
 import { failure, internal, notFound } from "./api_errors.ts";
-import { type ClusterState, lowerBound, type Snapshot, type StoredObject } from "./cluster_state.ts";
+import { lowerBound } from "../util/lower_bound.ts";
+import type { ClusterState, Snapshot, StoredObject } from "./cluster_state.ts";
 import type { ServedResource } from "./served_resources.ts";
 
 /** Objects of one resource: those of a namespace, or of all, that match the selectors. */

@@ -43,7 +43,7 @@ describe("statusResponse", () => {
 });
 
 describe("jsonResponse", () => {
-  it("is indented only where that is asked for, and ends with a line break", async () => {
+  it("is indented only by option, and ends with a line break", async () => {
     assert.equal(await jsonResponse({ a: [1] }).text(), '{"a":[1]}\n');
     assert.equal(await jsonResponse({ a: [1] }, { pretty: true }).text(), '{\n  "a": [\n    1\n  ]\n}\n');
   });
