@@ -50,7 +50,8 @@ export interface ProcessorListenerOptions<T> {
   readonly onOverflow: () => void;
 }
 
-// A handler that throws is given a pause, as in client-go, so that it does not flood the log.
+// A pause after a handler throws, so that it does not flood the log: `processorListener.run` of
+// https://github.com/kubernetes/client-go/blob/master/tools/cache/shared_informer.go
 const PAUSE_AFTER_ERROR_MS = 1_000;
 // Longer than the queue's, so that handlers keep up with it, and receive objects that are still decoded.
 const BUDGET_MS = 8;

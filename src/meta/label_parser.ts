@@ -45,7 +45,8 @@ const BINARY_OPERATORS: ReadonlyMap<string, LabelOperator> = new Map<string, Lab
   ["<", "lt"],
 ]);
 
-// Go's lexer reads a NUL as the end: before a token it ends the text, right after one it is dropped.
+// Go's lexer reads a NUL as the end: before a token it ends the text, right after one it is dropped. See `Lexer` in
+// https://github.com/kubernetes/apimachinery/blob/master/pkg/labels/selector.go
 function scan(text: string): Token[] {
   const tokens: Token[] = [];
   let at = 0;

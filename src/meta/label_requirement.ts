@@ -214,7 +214,7 @@ const INT64_MIN = -(2n ** 63n);
 const SAFE_LENGTH = 15;
 
 /**
- * As Go's strconv.ParseInt(text, 10, 64); `undefined` if the text does not parse. A `number` if the value fits, which
+ * As Go's strconv.ParseInt(text, 10, 64), https://pkg.go.dev/strconv#ParseInt; `undefined` if the text does not parse. A `number` if the value fits, which
  * costs less; a `number` and a `bigint` compare with each other.
  */
 export function parseInt64(text: string): bigint | number | undefined {

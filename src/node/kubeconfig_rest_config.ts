@@ -243,7 +243,8 @@ interface CredentialsOptions extends ExecCredentialsOptions {
 
 async function credentials(user: KubeconfigUser, options: CredentialsOptions): Promise<Credentials> {
   const { context, cluster, tls, clock, logger } = options;
-  // As client-go: credentials are sent over TLS only.
+  // Credentials are sent over TLS only, as by client-go: see `ClientConfig` in
+  // https://github.com/kubernetes/client-go/blob/master/tools/clientcmd/client_config.go
   if (!/^https:/i.test(cluster.server)) return { fetch: createTlsFetch({}) };
   if (user.token) {
     const fault = tokenFault(user.token.trim());

@@ -155,7 +155,8 @@ const CHECK_MS = 5_000;
 
 /**
  * Node's server, which Deno and Bun have too. Their own servers have no timeout for requests, and Bun's sends the head of
- * a response only with the first byte of the body: the reader of a silent watch would receive no status.
+ * a response only with the first byte of the body (https://github.com/oven-sh/bun/pull/33660): the reader of a silent
+ * watch would receive no status.
  */
 class Listening {
   readonly #fetch: Handler;
@@ -246,7 +247,7 @@ class Listening {
       setSecureContext?: (options: ServerTls) => void;
     };
     if (server.setSecureContext !== undefined) return server.setSecureContext(tls);
-    // Bun has no such method: a new server takes over the port.
+    // Bun has no https://nodejs.org/api/tls.html#serversetsecurecontextoptions: a new server takes over the port.
     server.once("close", () => this.#servers.splice(this.#servers.indexOf(server), 1));
     server.close();
     await this.listen(tls, this.port);

@@ -18,7 +18,8 @@ const NAMESPACE = "metadata.namespace";
 const ALL = ["all"];
 const EXTENSIONS = ["api-extensions"];
 
-// As kube-apiserver 1.36 describes them. Fields: those that its conversion functions accept.
+// As kube-apiserver 1.36 describes them. Fields: those that its conversion functions accept, such as
+// https://github.com/kubernetes/kubernetes/blob/master/pkg/apis/core/v1/conversion.go
 const TABLE: ReadonlyMap<string, readonly Row[]> = new Map<string, readonly Row[]>([
   ["v1", [
     ["configmaps", "ConfigMap", "Namespaced", { shortNames: ["cm"] }],

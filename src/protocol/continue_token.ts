@@ -34,7 +34,10 @@ export function listIdentity(parts: readonly string[]): string {
   return textHash(JSON.stringify(parts));
 }
 
-/** Writes a token, in the form of kube-apiserver. */
+/**
+ * Writes a token, in the form of kube-apiserver:
+ * https://github.com/kubernetes/apiserver/blob/master/pkg/storage/continue.go
+ */
 export function encodeContinue({ resourceVersion, start, list }: ContinueToken): string {
   const rest = JSON.stringify({ start, list }).slice(1);
   // The digits as they are: a revision may be beyond 2^53.

@@ -40,7 +40,8 @@ export function statusResponse(status: Status, options: ResponseOptions = {}): R
 /**
  * Whether the client wants indented JSON: the query's `pretty`, else whether the client is a browser, curl or Wget.
  *
- * Mirrors apiserver's `negotiation.isPrettyPrint`.
+ * Mirrors `isPrettyPrint` of
+ * https://github.com/kubernetes/apiserver/blob/master/pkg/endpoints/handlers/negotiation/negotiate.go
  */
 export function wantsPretty(searchParams: URLSearchParams, userAgent: string | null | undefined): boolean {
   const pretty = searchParams.get("pretty");

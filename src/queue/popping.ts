@@ -81,7 +81,8 @@ const SLOW_MAX_MS = 1_000;
 
 /**
  * Logs when processing took longer than 100 ms an item (1 s at most for a batch) while more than 10 others waited,
- * as client-go does: the consumer of a queue must not block.
+ * as client-go does (https://github.com/kubernetes/client-go/blob/master/tools/cache/delta_fifo.go): the consumer of a
+ * queue must not block.
  */
 export class SlowTrace {
   readonly #name: string;
