@@ -7,7 +7,6 @@ import { DecodeError } from "../meta/request_failure.ts";
 import type { ListOptions, ListPage, ListWatchContext, WatchStream } from "../meta/list_watch.ts";
 import type { KubernetesObject } from "../meta/object.ts";
 import { formatGroupResource, type GroupVersionResource, resourcePath } from "../meta/resource.ts";
-import { newEventValidator, newObjectValidator, validateList } from "../schema/validator.ts";
 import type { Clock } from "../util/clock.ts";
 import { decodeWatch } from "../watch/decode_watch.ts";
 import { decodeList } from "../watch/list_decoder.ts";
@@ -20,6 +19,7 @@ import {
   type ObjectRequestOptions,
   type ResourceOptions,
 } from "./resource_options.ts";
+import { loadValidators } from "./validators.ts";
 
 /**
  * One resource of an API server. It has the shape of a `ListerWatcher`: give it to an informer.
@@ -137,7 +137,10 @@ class RestResource<T extends KubernetesObject> implements ResourceClient<T> {
     const subject = this.#subject(this.namespace);
     const action = `list ${subject}`;
     return this.#withTimeout(action, context.signal, async (signal) => {
-      const response = await this.#open(options, false, action, signal);
+      const [response, { newObjectValidator, validateList }] = await Promise.all([
+        this.#open(options, false, action, signal),
+        loadValidators(),
+      ]);
       const validate = newObjectValidator<T>(this.#options);
       const { intake = (item: unknown) => item } = context;
       return await decodeList<T>(response.body ?? emptyBody(), {
@@ -158,7 +161,10 @@ class RestResource<T extends KubernetesObject> implements ResourceClient<T> {
   async watch(options: ListOptions = {}, context: Partial<ListWatchContext> = {}): Promise<WatchStream<T>> {
     const { signal } = context;
     const subject = this.#subject(this.namespace);
-    const response = await this.#open(options, true, `watch ${subject}`, signal);
+    const [response, { newEventValidator }] = await Promise.all([
+      this.#open(options, true, `watch ${subject}`, signal),
+      loadValidators(),
+    ]);
     const validate = newEventValidator<T>(this.#options);
     return decodeWatch<T>(response.body ?? emptyBody(), {
       validate: this.#options.metadataOnly ? (frame) => metadataOfEvent(validate(frame)) : validate,
@@ -250,6 +256,7 @@ class RestResource<T extends KubernetesObject> implements ResourceClient<T> {
     }
     const headers = { ...(metadataOnly && acceptMetadata("")), ...init.headers };
     const object = await this.#request(verb, name, options, { ...init, headers });
+    const { newObjectValidator } = await loadValidators();
     const fault = newObjectValidator<T>(this.#options)(object, "");
     if (fault === undefined) return (metadataOnly ? metadataOf(object as T) : object) as T;
     throw new DecodeError(

@@ -4,8 +4,8 @@
  */
 
 import { newStatus, type Status, StatusError } from "../meta/status.ts";
-import { isStatus } from "../schema/validator.ts";
 import type { Clock } from "../util/clock.ts";
+import { loadValidators, type Validators } from "./validators.ts";
 
 // Enough for any Status; what a proxy says beyond that is of no use.
 const MAX_BODY_BYTES = 1024 * 1024;
@@ -32,7 +32,8 @@ export async function newResponseError(
 ): Promise<StatusError> {
   const { clock, scrub } = options;
   const body = scrub(await readSome(response));
-  const status = statusOf(response, body);
+  const { isStatus } = await loadValidators();
+  const status = statusOf(response, body, isStatus);
   return new StatusError(status, {
     message: `${text}: the server answered ${status.code}: ${status.message || status.reason}`,
     retryAfterMs: retryAfterMs(response.headers, clock),
@@ -53,7 +54,7 @@ export function retryAfterMs(headers: Headers, clock: Clock): number | undefined
   return Math.max(0, timeMs - (Number.isNaN(sentMs) ? clock.now() : sentMs));
 }
 
-function statusOf(response: Response, body: string): Status {
+function statusOf(response: Response, body: string, isStatus: Validators["isStatus"]): Status {
   if (body.trimStart().startsWith("{")) {
     try {
       const value: unknown = JSON.parse(body);
