@@ -408,8 +408,8 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     name: "store: a replace that changes little keeps deleted objects",
     file: "src/store/long_writes.ts",
-    find: "for (const key of gone) content.remove(key);",
-    replace: "for (const key of gone.slice(1)) content.remove(key);",
+    find: "for (const key of removed) content.remove(key);",
+    replace: "for (const key of removed.slice(1)) content.remove(key);",
   },
   {
     name: "store: a replace that changes little misses changed objects",
