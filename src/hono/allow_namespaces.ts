@@ -32,7 +32,7 @@ const VERBS: readonly string[] = ["get", "list", "watch"];
  * Makes an `authorize` hook that lets read what is in some namespaces, and discovery, and nothing else.
  *
  * A request for all namespaces, and one for objects that live in none, is refused, as an API server refuses it to users that
- * has Roles and no ClusterRole; it is not narrowed, since an informer would take a part for the whole. The namespaces
+ * have Roles and no ClusterRole; it is not narrowed, since an informer would take a part for the whole. The namespaces
  * themselves can be read by name (`kubectl get namespace shop`), and other resources as `clusterResources` says.
  *
  * @throws {TypeError} There is no namespace, or a name is empty, a pattern or no text, or a verb is not known.

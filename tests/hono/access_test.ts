@@ -60,7 +60,7 @@ describe("readApi's numbers", () => {
   });
 });
 
-describe("authorization", () => {
+describe("Authorize", () => {
   function recorded(options: Partial<ReadApiOptions> = {}) {
     const seen: RequestAttributes[] = [];
     const api = readApi({
@@ -158,7 +158,7 @@ describe("authorization", () => {
 
   it("says nothing of what is there to one who may not read: 403 before 404 and before 400", async () => {
     const api = readApi({ resources: [pods()], authorize: () => Promise.resolve(false) });
-    await get(api, "/api/v1/namespaces/shop/pods/nobody", { status: 403 });
+    await get(api, "/api/v1/namespaces/shop/pods/absent", { status: 403 });
     await get(api, "/api/v1/pods?limit=ten", { status: 403 });
     await get(api, "/api/v1/gizmos", { status: 403 });
     await get(api, "/api/v1/pods?watch=1", { status: 403 });
@@ -187,12 +187,12 @@ describe("authorization", () => {
     assert.match(await list.text(), /User \\"ann\\" cannot list/);
   });
 
-  it("asks authenticate even where whoever is known may read everything", async () => {
+  it("calls authenticate even if every known user may read everything", async () => {
     const api = readApi({ resources: [pods()], authenticate: () => undefined, allowAnonymous: true });
     await get(api, "/api/v1/pods", { status: 401 });
   });
 
-  it("serves nothing when a hook throws: 500, without telling why", async () => {
+  it("serves nothing when a hook throws: 500, without the reason", async () => {
     const api = readApi({
       resources: [pods()],
       authorize: () => Promise.reject(new Error("the database at 10.0.0.1 is down")),

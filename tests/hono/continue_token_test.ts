@@ -28,8 +28,8 @@ function apiOf(options: Partial<ReadApiOptions> = {}) {
   return { api, pods, clock };
 }
 
-describe("a continue token", () => {
-  it("goes on with the list that it is of only: elsewhere it is 400 and no data", async () => {
+describe("readPage with a continue token", () => {
+  it("continues its own list only: elsewhere it is 400 and no data", async () => {
     const { api } = apiOf();
     const lists = [
       "/api/v1/pods?limit=2",
@@ -71,7 +71,7 @@ describe("a continue token", () => {
     assert.deepEqual(names(next), ["a/p-01", "a/p-02", "a/p-03"]);
   });
 
-  it("made up by somebody gives what the request may have anyway", async () => {
+  it("that a client made up gives what the request may have anyway", async () => {
     const { api } = apiOf();
     const { metadata } = await get(api, "/api/v1/namespaces/b/pods?limit=1");
     const claims = JSON.parse(atob(metadata.continue.replaceAll("-", "+").replaceAll("_", "/")));
@@ -89,7 +89,7 @@ describe("a continue token", () => {
     }
   });
 
-  it("of a list whose state is gone is 410 with a token for the same list only", async () => {
+  it("of a list whose state was dropped is 410 with a token for the same list only", async () => {
     const { api, pods } = apiOf({ eventWindow: 2 });
     const { metadata } = await get(api, "/api/v1/namespaces/a/pods?limit=1");
     for (let version = 101; version < 110; version++) pods.put(object("a/p-00", version));
@@ -102,8 +102,8 @@ describe("a continue token", () => {
   });
 });
 
-describe("a state of the past", () => {
-  /** Counts the walks over all keys, by the keys that a snapshot is asked for. */
+describe("EventLog.stateAt", () => {
+  /** Counts the walks over all keys, by the keys that a snapshot reads. */
   async function walksOf(work: (chain: ReturnType<typeof apiOf>) => Promise<unknown>) {
     const chain = apiOf();
     for (let version = 101; version <= 140; version++) chain.pods.put(object(`a/p-${version}`, version));
@@ -121,7 +121,7 @@ describe("a state of the past", () => {
     return looks;
   }
 
-  it("is walked for once by whoever reads it again and again, page by page or at its resourceVersion", async () => {
+  it("is computed once for repeated reads, page by page or at its resourceVersion", async () => {
     const once = await walksOf(({ api }) => get(api, "/api/v1/pods?resourceVersion=110&limit=5"));
     assert.ok(once >= 60, `${once} keys`);
     const pages = await walksOf(async ({ api }) => {
@@ -147,7 +147,7 @@ describe("a state of the past", () => {
     assert.equal(exact, once);
   });
 
-  it("is let go after a while, is of few, and is never another's", async () => {
+  it("is dropped after a while, of few versions, and never another version's", async () => {
     const { api, pods, clock } = apiOf();
     for (let version = 101; version <= 130; version++) pods.put(object(`a/p-${version}`, version));
     for (let round = 0; round < 3; round++) {

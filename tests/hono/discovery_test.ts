@@ -32,7 +32,7 @@ function api() {
   });
 }
 
-describe("plain discovery", () => {
+describe("readApi discovery, plain", () => {
   it("lists the core version and the groups, the preferred version first", async () => {
     const versions = await get(api(), "/api");
     assert.deepEqual([versions.kind, versions.versions], ["APIVersions", ["v1"]]);
@@ -89,7 +89,7 @@ describe("plain discovery", () => {
   });
 });
 
-describe("aggregated discovery", () => {
+describe("readApi discovery, aggregated", () => {
   it("has the Content-Type by which clients know it", async () => {
     for (const [path, accept] of [["/api", AGGREGATED], ["/apis", KUBECTL]]) {
       const response = await api().request(path, { headers: { Accept: accept } });
@@ -140,10 +140,10 @@ describe("aggregated discovery", () => {
 });
 
 describe("/version", () => {
-  it("says what it is told, or the Kubernetes that this is made for", async () => {
+  it("is the one given, or the Kubernetes that this is made for", async () => {
     assert.equal((await get(api(), "/version")).gitVersion, "v1.36.0");
     const version = { major: "1", minor: "34", gitVersion: "v1.34.2+edge" };
-    const told = readApi({ resources: [], allowAnonymous: true, version });
-    assert.deepEqual({ ...await get(told, "/version"), ...version }, await get(told, "/version"));
+    const given = readApi({ resources: [], allowAnonymous: true, version });
+    assert.deepEqual({ ...await get(given, "/version"), ...version }, await get(given, "/version"));
   });
 });

@@ -64,7 +64,7 @@ const manyPods = (count: number) =>
       spec: { nodeName: `n-${i % 20}`, text: "x".repeat(2_000) },
     }));
 
-describe("a served store of encoded objects", () => {
+describe("readApi over short texts", () => {
   it("decodes nothing for lists and watches of everything, or of a namespace", async () => {
     const { api, put, count } = counting(manyPods(1_000), 1_000);
     assert.equal((await get(api, "/api/v1/pods")).items.length, 1_000);
@@ -223,7 +223,7 @@ describe("a served store of encoded objects", () => {
   });
 });
 
-describe("kind and apiVersion in a JSON text", () => {
+describe("withTypeText and withoutTypeText", () => {
   const resource = { ...parseResource("v1/pods"), kind: "Pod", namespaced: true };
   const bare = {
     metadata: {

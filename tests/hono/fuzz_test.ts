@@ -1,5 +1,5 @@
 /**
- * The read API under requests that nobody would send by accident: seeded, so that a failure can be repeated with
+ * The read API under requests that no client sends by accident: seeded, so that a failure can be repeated with
  * `LISTWATCH_FUZZ_SEED`.
  * @module
  */
@@ -74,7 +74,7 @@ function newFuzzedApi(clock: FakeClock) {
 /** Makes requests out of pieces, some of them of earlier answers. */
 class RequestMaker {
   readonly #random: () => number;
-  /** Tokens and versions of earlier answers, whoever they were for. */
+  /** Tokens and versions of earlier answers to any user. */
   readonly tokens: string[] = ["zzz", btoa("{}"), ""];
   #version = 100;
 
@@ -282,7 +282,7 @@ const SELECTORS = [
 
 const STATUSES = new Set([200, 304, 400, 401, 403, 404, 405, 406, 410, 422, 500, 503, 504]);
 
-/** What a user may see of an answer, whatever was asked. */
+/** What a user may see of an answer to any request. */
 function assertFits(text: string, user: string | undefined): void {
   for (const [, where] of text.matchAll(/<in ([^>]*)>/g)) {
     assert.ok(
@@ -292,11 +292,11 @@ function assertFits(text: string, user: string | undefined): void {
   }
   // Tables and metadata have no marker, but the namespace.
   for (const [, where] of text.matchAll(/"namespace":\s*"([^"]*)"/g)) {
-    assert.ok(user === "admin" || (user !== undefined && ALLOWED[user].includes(where)), `tells of ${where}`);
+    assert.ok(user === "admin" || (user !== undefined && ALLOWED[user].includes(where)), `shows ${where}`);
   }
 }
 
-/** The answer, after a wait for a resourceVersion that does not come, if need be. */
+/** The answer, if necessary after a wait for a resourceVersion that does not come. */
 async function answered(answer: Response | Promise<Response>, clock: FakeClock): Promise<Response> {
   let isThere = false;
   const settled = Promise.resolve(answer).finally(() => isThere = true);
@@ -332,8 +332,8 @@ async function readSome(response: Response): Promise<string> {
   return text;
 }
 
-describe("the read API", () => {
-  it(`answers ${REQUESTS} odd requests properly, and shows nobody what they may not see`, async () => {
+describe("readApi under fuzzing", () => {
+  it(`answers ${REQUESTS} odd requests properly, and shows no user what they may not see`, async () => {
     const seed = Number(process.env.LISTWATCH_FUZZ_SEED ?? Math.floor(Math.random() * 2 ** 31));
     console.log(`LISTWATCH_FUZZ_SEED=${seed}`);
     const random = seededRandom(seed);

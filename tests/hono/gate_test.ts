@@ -41,7 +41,7 @@ async function statusesOf(options: Partial<ReadApiOptions>): Promise<Set<number>
   return statuses;
 }
 
-describe("the authorize hook", () => {
+describe("Authorize, the hook,", () => {
   const NO_YES: unknown[] = [
     undefined,
     null,
@@ -89,7 +89,7 @@ describe("the authorize hook", () => {
     assert.equal(clock.pendingTimers, 0);
   });
 
-  it("has a text that it answers with told to the reader", async () => {
+  it("sends the text that it returns to the reader", async () => {
     const why = "only the namespace shop may be read";
     const api = readApi({
       resources: [pods()],
@@ -99,7 +99,7 @@ describe("the authorize hook", () => {
     assert.match((await get(api, "/api/v1/pods", { status: 403 })).message, new RegExp(`: ${why}$`));
   });
 
-  it("is told of once in the log if it answers with something that is no decision", async () => {
+  it("is logged once if it returns something that is no decision", async () => {
     const lines: string[] = [];
     const logger = { ...silentLogger, error: (message: string) => void lines.push(message) };
     const api = readApi({ resources: [pods()], authorize: untyped(() => undefined), logger });
@@ -109,9 +109,9 @@ describe("the authorize hook", () => {
   });
 });
 
-describe("the authenticate hook", () => {
+describe("Authenticate, the hook,", () => {
   it("knows an object with a name only: whatever else it answers is 401, for every path and method", async () => {
-    const nobody: unknown[] = [
+    const strangers: unknown[] = [
       undefined,
       null,
       false,
@@ -129,7 +129,7 @@ describe("the authenticate hook", () => {
       { name: "jane", expiresAtMs: NaN },
       () => ({ name: "jane" }),
     ];
-    for (const user of nobody) {
+    for (const user of strangers) {
       for (const answer of [user, Promise.resolve(user)]) {
         for (const rule of [{ authorize: () => true }, { allowAnonymous: true }]) {
           const statuses = await statusesOf({ authenticate: untyped(() => answer), ...rule });
@@ -139,7 +139,7 @@ describe("the authenticate hook", () => {
     }
   });
 
-  it("that fails or never answers knows nobody: 401, and authorize is not asked", async () => {
+  it("that fails or never answers knows no user: 401, and authorize is not called", async () => {
     const clock = new FakeClock();
     let asked = 0;
     const options = (authenticate: unknown): ReadApiOptions => ({
@@ -161,7 +161,7 @@ describe("the authenticate hook", () => {
     assert.equal(asked, 0);
   });
 
-  it("names nobody any more once the credential has ended", async () => {
+  it("returns no user once the credential has ended", async () => {
     const clock = new FakeClock(1_000_000);
     const api = readApi({
       resources: [pods()],
@@ -199,8 +199,8 @@ describe("readApi's switches", () => {
   });
 });
 
-describe("a refused request", () => {
-  it("tells a stranger nothing of what is served: writes and unknown methods are refused as reads are", async () => {
+describe("readApi refusing a request", () => {
+  it("shows a stranger nothing of what is served: writes and unknown methods are refused as reads are", async () => {
     const api = readApi({ resources: [pods()], authenticate: () => undefined, authorize: () => true });
     const answers = new Set<string>();
     for (const path of ["/api/v1/pods", "/api/v1/gizmos", "/api/v1/namespaces/shop/pods/web-1", "/apis/x"]) {
@@ -239,7 +239,7 @@ describe("a refused request", () => {
     assert.ok(pulled <= 34, `${pulled} pieces`);
   });
 
-  it("is told on /readyz which informers wait only if it may read that", async () => {
+  it("names the informers that wait on /readyz only for users that may read it", async () => {
     const informer = new FakeInformer();
     for (const allowed of [true, false]) {
       const api = readApi({ resources: [{ informer, resource: "v1/pods" }], authorize: () => allowed });
@@ -252,7 +252,7 @@ describe("a refused request", () => {
   });
 });
 
-describe("every answer", () => {
+describe("readApi, in every answer,", () => {
   it("says what it is, and keeps itself from pages of other sites", async () => {
     const api = readApi({ resources: [pods()], allowAnonymous: true });
     const paths = [...PATHS, "/version", "/healthz", "/livez", "/readyz", "/api/v1/pods?limit=ten"];
@@ -266,7 +266,7 @@ describe("every answer", () => {
   });
 });
 
-describe("Secrets", () => {
+describe("ReadApiOptions.allowSecrets", () => {
   it("are recognised by what their informer lists, whatever they are called", () => {
     const listed = { group: "", version: "v1", resource: "secrets" };
     const informer = Object.assign(FakeInformer.with([object("shop/key", 5)], 10), { resource: listed });

@@ -139,7 +139,7 @@ describe("allowNamespaces", () => {
 describe("bearerTokens", () => {
   const tokens = [{ token: SHOP, user: { name: "shop" } }, { token: ADMIN, user: { name: "admin" } }];
 
-  it("knows each by its token, and nobody else", async () => {
+  it("knows each user by its token, and no other", async () => {
     const seen: (string | undefined)[] = [];
     const authorize: Authorize = ({ user }) => {
       seen.push(user?.name);
@@ -160,7 +160,7 @@ describe("bearerTokens", () => {
     assert.deepEqual(seen, []);
   });
 
-  it("refuses tokens that can be guessed or not be sent, without a word of them", () => {
+  it("refuses tokens that can be guessed or not be sent, without quoting them", () => {
     for (
       const token of [
         "short-password",
@@ -256,7 +256,7 @@ describe("tokenReview and subjectAccessReview", () => {
     assert.equal(await read(), 200);
   });
 
-  it("take nothing but a clear yes of the API server", async () => {
+  it("permit only what the API server clearly permits", async () => {
     const { api, control, clock } = cluster();
     for (const answer of ["true", 1, null, undefined, {}]) {
       control.allowed = answer;
@@ -294,8 +294,8 @@ describe("tokenReview and subjectAccessReview", () => {
 
   it("ask few questions at a time, and send readers away with 429 when too many wait", async () => {
     const { client, control, reviews, clock } = cluster();
-    let go = () => {};
-    control.waiting = new Promise((resolve) => go = resolve);
+    let release = () => {};
+    control.waiting = new Promise((resolve) => release = resolve);
     const limits = { maxInFlight: 2, maxWaiting: 3, clock };
     const api = apiOf({ authorize: subjectAccessReview(client, limits), clock });
     const answers = Array.from(
@@ -305,7 +305,7 @@ describe("tokenReview and subjectAccessReview", () => {
     await until(() => reviews.length === 2);
     await settle();
     assert.equal(reviews.length, 2);
-    go();
+    release();
     const statuses = (await Promise.all(answers)).map(({ status }) => status);
     assert.deepEqual(statuses, [404, 200, 200, 404, 404, 429, 429, 429]);
     const late = await api.request("/api/v1/namespaces/shop/pods/web-1");

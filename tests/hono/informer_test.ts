@@ -31,7 +31,7 @@ const version = (one: KubernetesObject) =>
 
 const isInitial = ({ isWatch, query }: RecordedRequest) => !isWatch || query.sendInitialEvents === "true";
 
-describe("a served SharedIndexInformer", () => {
+describe("SharedIndexInformer behind readApi", () => {
   it("is not ready after two minutes without news from its API server, by whichever clock", async () => {
     const { informer, api, clock } = chain();
     const readyz = async () => (await api.request("/readyz")).status;
@@ -63,7 +63,7 @@ describe("a served SharedIndexInformer", () => {
     await stopping;
     assert.equal((await waiting).status, 504);
     assert.match(await (await api.request("/readyz")).text(), /informer\/pods failed: stopped/);
-    // The clock stands still: nothing that waits would ever end.
+    // The clock does not move: nothing that waits would ever end.
     assert.equal((await api.request("/api/v1/pods?resourceVersion=999999")).status, 504);
   });
 
@@ -119,7 +119,7 @@ describe("a served SharedIndexInformer", () => {
     server.close();
   });
 
-  it("stands, once synced, at a resourceVersion from which a watch can go on", async () => {
+  it("is, once synced, at a resourceVersion from which a watch can resume", async () => {
     const { server, informer, api, clock } = chain();
     server.create("v1/pods", pod("a", { namespace: "shop" }));
     await using _running = informer.start();
@@ -159,7 +159,7 @@ describe("a served SharedIndexInformer", () => {
     await clock.advance(1_000);
     same();
 
-    // The API server forgets its past and drops its watches: the first informer lists again, the second hears of it.
+    // The API server compacts its history and closes its watches: the first informer lists again, the second receives that.
     server.closeWatches({ reset: true });
     server.create("v1/pods", pod("unseen", { namespace: "shop" }));
     server.delete("v1/pods", "shop/p-1");

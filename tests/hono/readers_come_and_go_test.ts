@@ -11,8 +11,8 @@ const MAX_READERS = 60;
 const STEPS = 3_000;
 const USERS = ["jane", "joe", "ann"];
 
-describe("readers who read slowly, vanish, and lose their permission", () => {
-  it("leave nothing behind: no timer, no place taken, nothing told that is not allowed", async () => {
+describe("Readers that read slowly, vanish, and lose their permission", () => {
+  it("leave nothing behind: no timer, no place taken, nothing sent that is not allowed", async () => {
     const seed = Number(process.env.LISTWATCH_FUZZ_SEED ?? Math.floor(Math.random() * 2 ** 31));
     console.log(`LISTWATCH_FUZZ_SEED=${seed}`);
     const random = seededRandom(seed);
@@ -82,7 +82,7 @@ describe("readers who read slowly, vanish, and lose their permission", () => {
           api.endWatches(() => random() < 0.3);
         }
       }
-      // Nobody reads any more: by and by everybody is let go.
+      // No client reads any more: all are disconnected in time.
       await clock.advance(300_000);
       assert.equal(clock.pendingTimers, 0);
       assert.equal(api.endWatches(), 0);

@@ -31,8 +31,8 @@ function manyPods(count: number): TestObject[] {
 
 const from = (hostname: string) => ({ remoteAddr: { hostname } });
 
-describe("readers", () => {
-  it("beyond maxReaders get 429 with Retry-After, and are answered again once others have gone", async () => {
+describe("Readers", () => {
+  it("beyond maxReaders get 429 with Retry-After, and are answered again once others have left", async () => {
     const { api } = apiOf([], { maxReaders: 3 });
     const watches = await Promise.all([1, 2, 3].map(() => api.request(WATCH)));
     assert.deepEqual(watches.map(({ status }) => status), [200, 200, 200]);
@@ -72,7 +72,7 @@ describe("readers", () => {
     assert.equal(await watch(known, "10.0.0.2", "joe"), 200);
   });
 
-  it("are told apart as one says", async () => {
+  it("are distinguished by clientOf", async () => {
     const { api } = apiOf([], {
       maxReadersPerClient: 1,
       clientOf: (c) => c.req.header("X-Client"),
@@ -113,8 +113,8 @@ describe("readers", () => {
   });
 });
 
-describe("a reader that reads nothing", () => {
-  it("of a large list, or stops in its middle, is let go after writeTimeoutMs, and one that reads slowly is not", async () => {
+describe("Reader, one that reads nothing", () => {
+  it("of a large list, or stops in its middle, is disconnected after writeTimeoutMs, and one that reads slowly is not", async () => {
     const { api, clock } = apiOf(manyPods(1_000), { writeTimeoutMs: 5_000, maxReaders: 2 });
     const never = await api.request("/api/v1/pods");
     const slow = await api.request("/api/v1/pods");
@@ -137,7 +137,7 @@ describe("a reader that reads nothing", () => {
     assert.equal((await api.request("/api/v1/pods?limit=1")).status, 200);
   });
 
-  it("of a watch is let go once more waits than fits into its stream, and one that reads slowly is not", async () => {
+  it("of a watch is disconnected once more waits than fits into its stream, and one that reads slowly is not", async () => {
     const options = { writeTimeoutMs: 5_000, watchLifetimeMs: Infinity, watchBufferBytes: 2_000 };
     const { api, informer, clock } = apiOf([], options);
     const idle = await api.request(WATCH);
@@ -159,8 +159,8 @@ describe("a reader that reads nothing", () => {
   });
 });
 
-describe("what waits for readers", () => {
-  /** The bytes that are made for readers who read nothing, as the streams' own queues hold them. */
+describe("Readers, the bytes that wait for them,", () => {
+  /** The bytes that are made for readers that read nothing, as the streams' own queues hold them. */
   async function waiting(responses: readonly Response[]): Promise<number> {
     let bytes = 0;
     for (const { body } of responses) {
@@ -204,7 +204,7 @@ describe("what waits for readers", () => {
     assert.ok((await few.text()).length > 1_000_000);
   });
 
-  it("is made in turns: timers and the network go on while many read", async () => {
+  it("is made in turns: timers and the network continue while many read", async () => {
     for (const path of ["/api/v1/pods", "/api/v1/pods?watch=1&allowWatchBookmarks=1"]) {
       const { api } = apiOf(manyPods(3_000), { maxReadersPerClient: Infinity });
       let bytes = 0;
@@ -256,7 +256,7 @@ describe("what waits for readers", () => {
     }
   });
 
-  it("is one chunk each where all together have too much, and nobody waits for another to read", async () => {
+  it("is one chunk each where all together have too much, and no reader waits for another", async () => {
     const { api } = apiOf(manyPods(500), { maxBufferedBytes: 1, watchBufferBytes: 1_000_000 });
     const open = () => api.request("/api/v1/pods?watch=1&allowWatchBookmarks=1");
     const never = await open();

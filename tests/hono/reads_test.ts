@@ -37,9 +37,9 @@ describe("get", () => {
 
   it("answers 404 with the message that kubectl shows", async () => {
     const { api } = apiOf(THREE, 10);
-    const status = await get(api, "/api/v1/namespaces/shop/pods/nobody", { status: 404 });
-    assert.equal(status.message, 'pods "nobody" not found');
-    assert.deepEqual(status.details, { name: "nobody", kind: "pods" });
+    const status = await get(api, "/api/v1/namespaces/shop/pods/absent", { status: 404 });
+    assert.equal(status.message, 'pods "absent" not found');
+    assert.deepEqual(status.details, { name: "absent", kind: "pods" });
   });
 
   it("ignores watch", async () => {
@@ -131,7 +131,7 @@ describe("list", () => {
     assert.deepEqual(names(await get(api, "/api/v1/pods")), ["shop/web-2", "zoo/new"]);
   });
 
-  it("stands at a bookmark's resourceVersion once one came", async () => {
+  it("is at a bookmark's resourceVersion once one came", async () => {
     const { api, informer } = apiOf(THREE, 10);
     informer.bookmark(99);
     assert.equal((await get(api, "/api/v1/pods")).metadata.resourceVersion, "99");
@@ -192,7 +192,7 @@ describe("list", () => {
   });
 });
 
-describe("pages", () => {
+describe("readPage", () => {
   const TEN = Array.from({ length: 10 }, (_, i) => object(`shop/p-${i}`, i + 1));
 
   async function walk(api: Hono, path: string, between: () => void = () => {}): Promise<Json[]> {
@@ -205,7 +205,7 @@ describe("pages", () => {
     return pages;
   }
 
-  it("hold limit objects each, and tell how many come after", async () => {
+  it("hold limit objects each, and the number that come after", async () => {
     const { api } = apiOf(TEN, 20);
     const pages = await walk(api, "/api/v1/pods?limit=4");
     assert.deepEqual(pages.map(({ items }) => items.length), [4, 4, 2]);
@@ -247,7 +247,7 @@ describe("pages", () => {
     assert.ok(pages.every(({ metadata }) => !("remainingItemCount" in metadata)));
   });
 
-  it("may go on with another limit, or with none", async () => {
+  it("may continue with another limit, or with none", async () => {
     const { api } = apiOf(TEN, 20);
     const token = (await get(api, "/api/v1/pods?limit=2")).metadata.continue;
     assert.equal((await get(api, `/api/v1/pods?limit=5&continue=${token}`)).items.length, 5);
@@ -262,7 +262,7 @@ describe("pages", () => {
     }
   });
 
-  it("that are too old are 410, with a token for going on inconsistently", async () => {
+  it("that are too old are 410, with a token to continue inconsistently", async () => {
     const { api, informer } = apiOf(TEN, 20, { eventWindow: 2 });
     const token = (await get(api, "/api/v1/pods?limit=4")).metadata.continue;
     for (let i = 0; i < 4; i++) informer.put(object("shop/p-9", 21 + i));
@@ -273,7 +273,7 @@ describe("pages", () => {
     assert.equal(rest.metadata.resourceVersion, "24");
   });
 
-  it("shows nothing of another namespace to one who goes on there with a token of somewhere else", async () => {
+  it("shows nothing of another namespace to a request there with a token of another namespace", async () => {
     const { api } = apiOf(["a/x", "a/y", "b/x", "b/y", "c/x"].map((name, i) => object(name, i + 1)), 10);
     const of = (namespace: string) => `/api/v1/${namespace && `namespaces/${namespace}/`}pods`;
     for (const from of ["a", "b", ""]) {
@@ -307,7 +307,7 @@ describe("pages", () => {
     assert.deepEqual(await versions(), ["13", "6"]);
   });
 
-  it("stay in the namespace of the request, whatever place somebody writes into a token", async () => {
+  it("stay in the namespace of the request, whatever place a client writes into a token", async () => {
     const { api } = apiOf(["a/x", "a/y", "b/x", "b/y", "c/x"].map((name, i) => object(name, i + 1)), 10);
     const path = "/api/v1/namespaces/b/pods";
     const token = (await get(api, `${path}?limit=1`)).metadata.continue;
@@ -347,7 +347,7 @@ describe("pages", () => {
   });
 });
 
-describe("a list at a resourceVersion", () => {
+describe("readPage at a resourceVersion", () => {
   it("is at least as new by default, exactly that with Exact", async () => {
     const { api, informer } = apiOf([object("shop/a", 5)], 10);
     informer.put(object("shop/b", 11));
@@ -360,7 +360,7 @@ describe("a list at a resourceVersion", () => {
     assert.equal(exact.metadata.resourceVersion, "11");
   });
 
-  it("that nobody remembers is 410", async () => {
+  it("that is not kept any more is 410", async () => {
     const { api, informer } = apiOf([object("shop/a", 5)], 10);
     await get(api, "/api/v1/pods?resourceVersion=9&resourceVersionMatch=Exact", { status: 410 });
     informer.relist([object("shop/a", 15)], 20);
@@ -393,7 +393,7 @@ describe("a list at a resourceVersion", () => {
   });
 });
 
-describe("what is not served", () => {
+describe("readApi, for what it does not serve,", () => {
   const NOT_FOUND = "the server could not find the requested resource";
 
   it("is 404 as a Status", async () => {
@@ -456,7 +456,7 @@ describe("what is not served", () => {
   });
 });
 
-describe("a mounted app", () => {
+describe("readApi, mounted,", () => {
   it("serves under a path, with parameters in it", async () => {
     const { api } = apiOf(THREE, 10);
     const app = new Hono().route("/clusters/:name", api);
@@ -466,7 +466,7 @@ describe("a mounted app", () => {
   });
 });
 
-describe("readyz", () => {
+describe("/readyz", () => {
   it("is 503 and names the informers that have not synced", async () => {
     const pods = FakeInformer.with([], 10);
     const deployments = new FakeInformer();

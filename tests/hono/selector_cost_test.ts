@@ -32,7 +32,7 @@ const list = (what: { labels?: string; fields?: string }, more = "") =>
 const repeated = (count: number, one: (i: number) => string) =>
   Array.from({ length: count }, (_, i) => one(i)).join();
 
-describe("a selector", () => {
+describe("Selection", () => {
   it("with too many requirements or values, or too long, is 400 and says how many are accepted", async () => {
     const { api } = apiOf(1);
     const refused = [
@@ -99,7 +99,7 @@ describe("a selector", () => {
     assert.ok(replayTurns >= 4, `${replayTurns} turns for a replay`);
   });
 
-  it("is not looked for any longer once the client has gone", async () => {
+  it("stops once the client has disconnected", async () => {
     const { api, informer } = apiOf(50_000);
     let looks = 0;
     const counting = (version: number) => ({
@@ -153,7 +153,7 @@ describe("a selector", () => {
   });
 });
 
-describe("texts in a query", () => {
+describe("parseListQuery, the limits of texts", () => {
   it("that are very long are refused soon, with a short answer", async () => {
     const { api } = apiOf(1);
     const long = "9".repeat(100_000);

@@ -32,7 +32,7 @@ async function cells(resource: string, path: string, one: TestObject): Promise<u
   return table.rows[0].cells;
 }
 
-describe("a Table", () => {
+describe("newTableView", () => {
   it("has the columns of its kind, and the metadata of each object", async () => {
     const { api } = apiOf("v1/namespaces", [aged("shop", 90, { status: { phase: "Active" } })]);
     const table = await get(api, "/api/v1/namespaces", { accept: TABLE });
@@ -117,8 +117,8 @@ describe("a Table", () => {
   });
 });
 
-describe("ages", () => {
-  it("are told in two or three figures", async () => {
+describe("age", () => {
+  it("has two or three figures", async () => {
     const minute = 60;
     const hour = 60 * minute;
     const day = 24 * hour;
@@ -147,13 +147,13 @@ describe("ages", () => {
   });
 });
 
-describe("the Table of pods", () => {
+describe("newTableView of pods", () => {
   const shown = async (fields: Record<string, unknown>) =>
     (await cells("v1/pods", "/api/v1/pods", aged("shop/p", 60, fields))).slice(1, 4);
   const running = { ready: true, restartCount: 0, state: { running: {} } };
   const containers = (count: number) => Array.from({ length: count }, (_, i) => ({ name: `c${i}` }));
 
-  it("tells how many containers are ready, and the phase", async () => {
+  it("shows how many containers are ready, and the phase", async () => {
     assert.deepEqual(
       await shown({
         spec: { containers: containers(2) },
@@ -171,7 +171,7 @@ describe("the Table of pods", () => {
     ]);
   });
 
-  it("tells why a container waits, and when it was last restarted", async () => {
+  it("shows why a container waits, and when it was last restarted", async () => {
     const finishedAt = new Date(NOW - 180_000).toISOString();
     const status = {
       phase: "Running",
@@ -190,7 +190,7 @@ describe("the Table of pods", () => {
     ]);
   });
 
-  it("tells how an ended container ended", async () => {
+  it("shows how an ended container ended", async () => {
     const ended = (terminated: object) =>
       shown({
         spec: { containers: containers(1) },
@@ -239,7 +239,7 @@ describe("the Table of pods", () => {
     );
   });
 
-  it("tells that a pod is being deleted, or may not be scheduled yet", async () => {
+  it("shows that a pod is being deleted, or may not be scheduled yet", async () => {
     const pod = aged("shop/p", 60, { spec: { containers: containers(1) }, status: { phase: "Running" } });
     const deleted = { ...pod, metadata: { ...pod.metadata, deletionTimestamp: "2026-11-21T11:59:00Z" } };
     assert.equal((await cells("v1/pods", "/api/v1/pods", deleted))[2], "Terminating");
@@ -257,7 +257,7 @@ describe("the Table of pods", () => {
   });
 });
 
-describe("Tables of other kinds", () => {
+describe("newTableView of other kinds", () => {
   it("show nodes", async () => {
     const node = aged("n1", 60, {
       labels: { "node-role.kubernetes.io/worker": "", "kubernetes.io/role": "gpu" },
@@ -335,7 +335,7 @@ describe("Tables of other kinds", () => {
   });
 });
 
-describe("metadata only", () => {
+describe("newMetadataView", () => {
   const LIST = "application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io";
   const ONE = "application/json;g=meta.k8s.io;v=v1;as=PartialObjectMetadata";
 
@@ -384,7 +384,7 @@ describe("metadata only", () => {
   });
 });
 
-describe("the Accept header", () => {
+describe("readApi and the Accept header", () => {
   it("is answered with JSON where that is acceptable, and with 406 where it is not", async () => {
     const { api } = apiOf("v1/pods", []);
     const acceptable = [

@@ -36,8 +36,8 @@ async function open(api: ReturnType<typeof apiOf>["api"], path = WATCH, token = 
   return state;
 }
 
-describe("the life of a watch", () => {
-  it("ends after an hour, in good order: what happened is told, with a last bookmark for who asked", async () => {
+describe("WatchLife", () => {
+  it("ends after an hour, in good order: with the remaining events, and a last bookmark if requested", async () => {
     const { api, informer, clock } = apiOf();
     const plain = await open(api);
     const asked = await open(api, `${WATCH}&allowWatchBookmarks=1&timeoutSeconds=90000`);
@@ -52,7 +52,7 @@ describe("the life of a watch", () => {
     assert.equal(clock.pendingTimers, 0);
   });
 
-  it("is as long as one is told, but for a random fifth; timeoutSeconds only shortens it", async () => {
+  it("is as long as the option says, less up to a random fifth; timeoutSeconds only shortens it", async () => {
     const values = [0, 0.5, 0.999];
     const { api, clock } = apiOf({ watchLifetimeMs: 100_000, random: () => values.shift() ?? 0 });
     const watches = [
@@ -70,7 +70,7 @@ describe("the life of a watch", () => {
     assert.equal(clock.pendingTimers, 0);
   });
 
-  it("has no end of its own where that is asked for", async () => {
+  it("has no end of its own if the option says so", async () => {
     const { api, clock } = apiOf({ watchLifetimeMs: Infinity });
     const watch = await open(api);
     assert.equal(clock.pendingTimers, 0);
@@ -79,7 +79,7 @@ describe("the life of a watch", () => {
   });
 });
 
-describe("the permission of a watch", () => {
+describe("Permission of a watch", () => {
   /** One user, whose credential and permission a test changes. */
   function guarded(user: UserInfo = { name: "jane" }, options: Partial<ReadApiOptions> = {}) {
     const control: { user: UserInfo | undefined; allowed: unknown; asked: number; waiting?: Promise<void> } =
@@ -101,7 +101,7 @@ describe("the permission of a watch", () => {
     return { ...chain, control };
   }
 
-  it("ends with the credential, at the millisecond, and nothing that comes later is told", async () => {
+  it("ends with the credential, at the millisecond, and nothing is sent later", async () => {
     const { api, informer, clock, control } = guarded({ name: "jane", expiresAtMs: START_MS + 60_000 });
     const watch = await open(api);
     await clock.advance(59_999);
@@ -116,7 +116,7 @@ describe("the permission of a watch", () => {
     assert.equal(clock.pendingTimers, 0);
   });
 
-  it("is asked for again before the credential ends, and goes on with its successor", async () => {
+  it("is renewed before the credential ends, and the watch continues with its successor", async () => {
     const { api, informer, clock, control } = guarded({ name: "jane", expiresAtMs: START_MS + 60_000 });
     const watch = await open(api);
     control.user = { name: "jane", expiresAtMs: START_MS + 120_000 };
@@ -149,7 +149,7 @@ describe("the permission of a watch", () => {
     assert.deepEqual([watch.ended, watch.lines], [true, []]);
   });
 
-  it("is asked for every five minutes, and the watch ends without a clear yes of the same user", async () => {
+  it("is renewed every five minutes, and the watch ends unless the same user is permitted again", async () => {
     const changes: ((control: ReturnType<typeof guarded>["control"]) => void)[] = [
       (control) => control.allowed = false,
       (control) => control.allowed = undefined,
@@ -175,7 +175,7 @@ describe("the permission of a watch", () => {
     }
   });
 
-  it("leaves no timer when the reader goes while it is asked for", async () => {
+  it("leaves no timer when the reader disconnects while it is renewed", async () => {
     const { api, clock, control } = guarded();
     const response = await api.request(WATCH);
     let answer = () => {};
@@ -189,7 +189,7 @@ describe("the permission of a watch", () => {
   });
 });
 
-describe("endWatches", () => {
+describe("ReadApi.endWatches", () => {
   it("ends the watches of one user now, and no others; without an argument all", async () => {
     const { api, informer, clock } = apiOf({
       authenticate: (c) => ({ name: c.req.header("Authorization") ?? "" }),

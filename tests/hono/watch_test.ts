@@ -21,8 +21,8 @@ function apiOf(
   return { clock, informer, api: readApi({ resources, allowAnonymous: true, clock, ...options }) };
 }
 
-describe("a watch from a resourceVersion", () => {
-  it("tells what comes, changes and goes, as it happens", async () => {
+describe("openWatch from a resourceVersion", () => {
+  it("sends what is added, changed and deleted, as it happens", async () => {
     const { api, informer } = apiOf([object("shop/a", 5)], 10);
     const watch = await WatchReader.open(api, `${WATCH}&resourceVersion=10`);
     informer.put(object("shop/b", 11));
@@ -57,17 +57,17 @@ describe("a watch from a resourceVersion", () => {
     assert.ok(await (await WatchReader.open(api, `${WATCH}&resourceVersion=15`)).isSilent());
   });
 
-  it("tells what changes although its resourceVersion does not, and nothing of what does not change", async () => {
+  it("sends what changes although its resourceVersion does not, and nothing that does not change", async () => {
     const { api, informer } = apiOf([object("shop/a", 5, { spec: 1 })], 10);
     const watch = await WatchReader.open(api, `${WATCH}&resourceVersion=10`);
     informer.put(object("shop/a", 5, { spec: 2 }));
     informer.put(object("shop/a", 5, { spec: 2 }));
-    const [{ type, object: told }] = await watch.events(1);
-    assert.deepEqual([type, told.spec], ["MODIFIED", 2]);
+    const [{ type, object: sent }] = await watch.events(1);
+    assert.deepEqual([type, sent.spec], ["MODIFIED", 2]);
     assert.ok(await watch.isSilent());
   });
 
-  it("tells what came late, under an older resourceVersion, to whoever goes on from right before it", async () => {
+  it("sends what came late, under an older resourceVersion, to a watch that resumes right before it", async () => {
     const { api, informer } = apiOf([object("shop/a", 5), object("shop/b", 6)], 10);
     informer.put(object("shop/a", 12));
     const reader = await WatchReader.open(api, `${WATCH}&resourceVersion=12`);
@@ -84,14 +84,14 @@ describe("a watch from a resourceVersion", () => {
     assert.deepEqual(await reader.lines(3), [...late, "MODIFIED shop/a 13"]);
   });
 
-  it("tells what came late even where it stands in the future", async () => {
+  it("sends what came late even to a watch from the future", async () => {
     const { api, informer } = apiOf([object("shop/a", 5)], 10);
     const watch = await WatchReader.open(api, `${WATCH}&resourceVersion=20`);
     informer.put(object("shop/granted", 7));
     assert.deepEqual(await watch.lines(1), ["ADDED shop/granted 7"]);
   });
 
-  it("tells what a list at the same resourceVersion brought", async () => {
+  it("sends what a list at the same resourceVersion brought", async () => {
     const { api, informer } = apiOf([object("shop/a", 5), object("shop/b", 6)], 10);
     informer.put(object("shop/granted", 7));
     informer.relist([object("shop/a", 5), object("shop/granted", 7), object("shop/found", 8)], 10);
@@ -103,7 +103,7 @@ describe("a watch from a resourceVersion", () => {
     ]);
   });
 
-  it("is too old where what came late is gone", async () => {
+  it("is too old if what came late was dropped", async () => {
     const { api, informer } = apiOf([object("shop/a", 5)], 10, { eventWindow: 2 });
     informer.put(object("shop/granted", 7));
     for (let version = 11; version <= 12; version++) informer.put(object("shop/a", version));
@@ -183,7 +183,7 @@ describe("a watch from a resourceVersion", () => {
     assert.deepEqual(await watch.lines(1), ["MODIFIED shop/a 11"]);
   });
 
-  it("is JSON that nobody may transform or keep", async () => {
+  it("is JSON that no proxy may transform or keep", async () => {
     const { api } = apiOf([], 10);
     const { response } = await WatchReader.open(api, `${WATCH}&resourceVersion=10`);
     assert.equal(response.headers.get("Content-Type"), "application/json");
@@ -191,7 +191,7 @@ describe("a watch from a resourceVersion", () => {
   });
 });
 
-describe("a watch with selectors", () => {
+describe("openWatch with selectors", () => {
   const red = (name: string, version: number) => object(name, version, { labels: { color: "red" } });
   const blue = (name: string, version: number) => object(name, version, { labels: { color: "blue" } });
 
@@ -231,7 +231,7 @@ describe("a watch with selectors", () => {
     assert.deepEqual(await blues.lines(1), ["ADDED shop/a 11"]);
   });
 
-  it("replays the same as it would have told live", async () => {
+  it("replays the same as it would have sent live", async () => {
     const { api, informer } = apiOf([red("shop/a", 5)], 10);
     informer.put(blue("shop/a", 11));
     informer.put(red("shop/a", 12));
@@ -240,8 +240,8 @@ describe("a watch with selectors", () => {
   });
 });
 
-describe("a watch without a resourceVersion", () => {
-  it("begins with what is there, then goes on", async () => {
+describe("openWatch without a resourceVersion", () => {
+  it("starts with what is stored, then continues", async () => {
     const { api, informer } = apiOf([object("shop/b", 7), object("shop/a", 5)], 10);
     for (const query of ["", "&resourceVersion=0", "&resourceVersion="]) {
       const watch = await WatchReader.open(api, WATCH + query);
@@ -264,7 +264,7 @@ describe("a watch without a resourceVersion", () => {
   });
 });
 
-describe("a streamed list", () => {
+describe("openWatch with initial events", () => {
   it("ends its initial events with an annotated bookmark of the right kind", async () => {
     const { api, informer } = apiOf([object("shop/a", 5)], 10);
     const watch = await WatchReader.open(api, WATCH_LIST);
@@ -339,7 +339,7 @@ describe("a streamed list", () => {
   });
 });
 
-describe("a relist", () => {
+describe("EventLog at a relist", () => {
   it("reaches connected watches as one chunk: deletes, then changes by resourceVersion, then a bookmark", async () => {
     const { api, informer } = apiOf([object("shop/a", 5), object("shop/b", 6), object("shop/c", 7)], 10);
     const watch = await WatchReader.open(api, `${WATCH}&resourceVersion=10&allowWatchBookmarks=true`);
@@ -357,7 +357,7 @@ describe("a relist", () => {
     assert.deepEqual(await watch.lines(1), ["ADDED shop/e 51"]);
   });
 
-  it("of many objects is one chunk all the same, even beyond the event window", async () => {
+  it("of many objects is one chunk nevertheless, even beyond the event window", async () => {
     const { api, informer } = apiOf([], 10, { eventWindow: 5 });
     const watch = await WatchReader.open(api, `${WATCH}&resourceVersion=10`);
     informer.relist(
@@ -380,12 +380,12 @@ describe("a relist", () => {
     assert.deepEqual(await watch.lines(1), ["ADDED shop/c 21"]);
   });
 
-  it("at an older resourceVersion, of a restored server, cuts off connected watches and starts history anew", async () => {
+  it("at an older resourceVersion, of a restored server, cuts off connected watches and starts a new history", async () => {
     const { api, informer } = apiOf([object("shop/a", 5), object("shop/b", 6)], 100);
     const watch = await WatchReader.open(api, `${WATCH}&resourceVersion=100`);
     informer.put(object("shop/b", 101));
     informer.relist([object("shop/a", 5), object("shop/z", 49)], 50);
-    // What came before is told; what is there now can only be listed.
+    // What came before is sent; what is stored now can only be listed.
     assert.deepEqual(await watch.toEnd(), ["MODIFIED shop/b 101", "ERROR 410 Expired"]);
     informer.put(object("shop/c", 51));
     assert.deepEqual(await (await WatchReader.open(api, `${WATCH}&resourceVersion=50`)).lines(1), [
@@ -414,8 +414,8 @@ describe("a relist", () => {
   });
 });
 
-describe("bookmarks", () => {
-  it("come at an interval to those who asked, at the latest resourceVersion, and are the only timer", async () => {
+describe("openWatch, its bookmarks,", () => {
+  it("come at an interval to watches that requested them, at the latest resourceVersion, and are the only timer", async () => {
     const { api, informer, clock } = apiOf([object("shop/a", 5)], 10, {
       bookmarkIntervalMs: 10_000,
       watchLifetimeMs: Infinity,
@@ -445,15 +445,15 @@ describe("bookmarks", () => {
       informer.put(object("shop/a", version, { spec: "x".repeat(200) }));
       await settle();
     }
-    await clock.advance(5_000); // nobody reads
+    await clock.advance(5_000); // no client reads
     assert.deepEqual(await watch.lines(3), ["ADDED shop/a 11", "MODIFIED shop/a 12", "MODIFIED shop/a 13"]);
     await clock.advance(1_000);
     assert.deepEqual(await watch.lines(1), ["BOOKMARK 13"]);
   });
 });
 
-describe("the end of a watch", () => {
-  it("comes after timeoutSeconds, with a last bookmark for those who asked", async () => {
+describe("openWatch, its end,", () => {
+  it("comes after timeoutSeconds, with a last bookmark if requested", async () => {
     const { api, informer, clock } = apiOf([], 10);
     const plain = await WatchReader.open(api, `${WATCH}&resourceVersion=10&timeoutSeconds=5`);
     const asked = await WatchReader.open(
@@ -502,8 +502,8 @@ describe("the end of a watch", () => {
   });
 });
 
-describe("a slow watch", () => {
-  it("is cut off with 410 once the events it has not read are gone, while others go on", async () => {
+describe("openWatch, when slow,", () => {
+  it("is cut off with 410 once the events it has not read were dropped, while others continue", async () => {
     const { api, informer } = apiOf([], 10, { eventWindow: 20, watchBufferBytes: 2_000 });
     const slow = await WatchReader.open(api, `${WATCH}&resourceVersion=10`);
     const quick = await WatchReader.open(api, `${WATCH}&resourceVersion=10`);
@@ -521,7 +521,7 @@ describe("a slow watch", () => {
     assert.deepEqual(await quick.lines(1), ["MODIFIED shop/a 111"]);
   });
 
-  it("gets everything, in order, if it reads before they are gone", async () => {
+  it("gets everything, in order, if it reads before they are dropped", async () => {
     const { api, informer } = apiOf([], 10, { eventWindow: 100, watchBufferBytes: 2_000 });
     const slow = await WatchReader.open(api, `${WATCH}&resourceVersion=10`);
     for (let version = 11; version <= 110; version++) {
@@ -536,7 +536,7 @@ describe("a slow watch", () => {
   });
 });
 
-describe("encoding", () => {
+describe("EntryViews", () => {
   it("happens once for all watches, and only if there is one", async () => {
     const { api, informer } = apiOf([], 10);
     let encoded = 0;
@@ -563,7 +563,7 @@ describe("encoding", () => {
   });
 });
 
-describe("a watch that is refused", () => {
+describe("openWatch, refused,", () => {
   it("is answered by HTTP status: 400 for what does not parse, 422 for contradictions, 500 as by an API server", async () => {
     const { api } = apiOf([], 10);
     for (

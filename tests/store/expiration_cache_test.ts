@@ -13,7 +13,7 @@ function thing(name: string, value = ""): Thing {
   return { metadata: { name, resourceVersion: "7" }, value };
 }
 
-describe("a store with a time to live", () => {
+describe("newTTLStore", () => {
   it("neither sees nor keeps an object that is older", async () => {
     const clock = new FakeClock(1_000);
     const store = newTTLStore<Thing>(metaNamespaceKey, 100, { clock });
@@ -109,7 +109,7 @@ describe("a store with a time to live", () => {
   });
 });
 
-describe("a store with an expiration policy", () => {
+describe("newExpirationStore", () => {
   it("asks it with the key, the object and both times", async () => {
     const clock = new FakeClock(500);
     const asked: unknown[] = [];

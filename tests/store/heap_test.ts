@@ -16,7 +16,7 @@ function newHeap(): Heap<Item> {
 
 const bad = {} as Item;
 
-describe("a heap", () => {
+describe("Heap", () => {
   it("pops by priority, and gives an updated object its new place", async () => {
     const heap = newHeap();
     heap.bulkAdd([{ name: "a", priority: 3 }, { name: "b", priority: 2 }, { name: "c", priority: 1 }]);
@@ -56,7 +56,7 @@ describe("a heap", () => {
     }
   });
 
-  it("keeps what a bulk add had added before it failed, and hands it to who waits", async () => {
+  it("keeps what a bulk add had added before it failed, and hands it to the waiting calls", async () => {
     const heap = newHeap();
     const popped = heap.pop();
     assert.throws(
@@ -67,7 +67,7 @@ describe("a heap", () => {
     assert.deepEqual(heap.listKeys(), []);
   });
 
-  it("wakes who waits to pop in the order they came, and only after a whole bulk add", async () => {
+  it("wakes the waiting calls of pop in the order they came, and only after a whole bulk add", async () => {
     const heap = newHeap();
     const popped = [heap.pop(), heap.pop(), heap.pop()];
     heap.bulkAdd([{ name: "a", priority: 3 }, { name: "b", priority: 1 }, { name: "c", priority: 2 }]);
@@ -88,7 +88,7 @@ describe("a heap", () => {
     assert.equal(heap.size, 1);
   });
 
-  it("hands out what is left after it was closed, and then fails, as it does for who waits", async () => {
+  it("hands out what is left after it was closed, and then fails, as it does for waiting calls", async () => {
     const heap = newHeap();
     const waiting = heap.pop();
     heap.close();

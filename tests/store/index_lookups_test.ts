@@ -37,8 +37,8 @@ function podsOnNode(count: number): Pod[] {
   return Array.from({ length: count }, (_, i) => pod(`p${String(i).padStart(2, "0")}`, { node: "1" }));
 }
 
-describe("counting by an index", () => {
-  it("tells how many objects a value has, and follows writes", () => {
+describe("Indexer.countByIndex", () => {
+  it("returns how many objects a value has, and follows writes", () => {
     for (const size of SIZES) {
       const indexer = newPods(...podsOnNode(size));
       assert.equal(indexer.countByIndex("byNode", "1"), size);
@@ -51,7 +51,7 @@ describe("counting by an index", () => {
     }
   });
 
-  it("tells all values with their counts, in a map of the caller's own", () => {
+  it("returns all values with their counts, in a map of the caller's own", () => {
     const indexer = newPods(
       pod("a", { users: ["ernie", "bert"] }),
       pod("b", { users: ["bert", "bert"] }),
@@ -65,7 +65,7 @@ describe("counting by an index", () => {
   });
 });
 
-describe("walking an index", () => {
+describe("Indexer.eachByIndex", () => {
   it("gives the same objects as byIndex", () => {
     for (const size of SIZES) {
       const indexer = newPods(...podsOnNode(size), pod("other", { node: "2" }));
@@ -76,7 +76,7 @@ describe("walking an index", () => {
     assert.deepEqual([...newPods().eachByIndex("byNode", "1")], []);
   });
 
-  it("can be left early, and ends for good then", () => {
+  it("can be left early, and has ended then", () => {
     const indexer = newPods(...podsOnNode(9));
     const walk = indexer.eachByIndex("byNode", "1");
     for (const _ of walk) break;
@@ -91,7 +91,7 @@ describe("walking an index", () => {
       let i = 0;
       for (const { metadata } of indexer.eachByIndex("byNode", "1")) {
         seen.push(metadata.name);
-        indexer.update(pod(metadata.name, { node: "1", users: ["somebody"] }));
+        indexer.update(pod(metadata.name, { node: "1", users: ["another"] }));
         indexer.add(pod(`new-${i++}`, { node: "1" }));
         indexer.add(pod(`elsewhere-${i}`, { node: "2" }));
       }
@@ -127,7 +127,7 @@ describe("walking an index", () => {
   });
 });
 
-describe("the intersection of indices", () => {
+describe("Indexer.byIndices", () => {
   const pods = [
     pod("a", { node: "1", users: ["ernie", "bert"] }),
     pod("b", { node: "1", users: ["bert"] }),
@@ -178,7 +178,7 @@ describe("the intersection of indices", () => {
   });
 });
 
-describe("the newer lookups", () => {
+describe("Indexer lookups", () => {
   it("refuse an index that does not exist, at once, and so does the compiler", () => {
     const indexer = newPods();
     // @ts-expect-error -- there is no such index
@@ -194,8 +194,8 @@ describe("the newer lookups", () => {
   });
 });
 
-describe("an index function", () => {
-  it("is asked once for each object that is written, and never again for one that is replaced or deleted", () => {
+describe("IndexFunc", () => {
+  it("is called once for each object that is written, and never again for one that is replaced or deleted", () => {
     const asked: string[] = [];
     const indexer = newIndexer<Pod, "byNode">(metaNamespaceKey, {
       byNode: (object) => {

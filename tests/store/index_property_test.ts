@@ -78,7 +78,7 @@ function assertLookups(indexer: Indexer<Thing, "one" | "many">, model: ReadonlyM
   }
 }
 
-describe("an index under random writes", () => {
+describe("StoreIndex under random writes", () => {
   it("finds, walks, counts and intersects what a scan finds", () => {
     fc.assert(
       fc.property(fc.array(write, { maxLength: 40, size: "max" }), (writes) => {
@@ -176,7 +176,7 @@ const INDEXERS: Readonly<Record<string, Readonly<Record<string, IndexFunc<Kubern
   "an index of the name that is none by labels": { [LABEL_INDEX]: () => ["app=web"] },
 };
 
-describe("listing by a selector", () => {
+describe("listAll under random writes", () => {
   for (const [name, indexers] of Object.entries(INDEXERS)) {
     it(`finds with ${name} what a scan finds`, () => {
       const change = fc.record({

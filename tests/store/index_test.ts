@@ -42,7 +42,7 @@ function contentOf(indexer: Indexer<Pod>): unknown {
   };
 }
 
-describe("an index", () => {
+describe("StoreIndex", () => {
   it("finds objects by value, keys in order, and its values", () => {
     const indexer = newIndexer<Pod, "byNode">(metaNamespaceKey, { byNode });
     for (const object of [pod("b", { node: "1" }), pod("c", { node: "2" }), pod("a", { node: "1" })]) {
@@ -76,7 +76,7 @@ describe("an index", () => {
     indexer.add(pod("one", { users: ["ernie", "bert"] }));
     indexer.add(pod("two", { users: ["bert", "oscar"] }));
     indexer.add(pod("tre", { users: ["elmo"] }));
-    const like = pod("not stored", { users: ["ernie", "bert", "bert", "nobody"] });
+    const like = pod("not stored", { users: ["ernie", "bert", "bert", "no user"] });
     assert.deepEqual(namesOf(indexer.index("byUser", like)), ["one", "two"]);
     assert.deepEqual(indexer.index("byUser", pod("no users")), []);
   });
@@ -120,7 +120,7 @@ describe("an index", () => {
     assertSameObject(indexer.byIndex("byNode", "1")[0], newer);
   });
 
-  it("is built anew by replace", () => {
+  it("is built again by replace", () => {
     const indexer = newIndexer<Pod, "byNode">(metaNamespaceKey, { byNode });
     indexer.add(pod("a", { node: "1" }));
     indexer.replace([pod("b", { node: "2" }), pod("b", { node: "3" })], "9");
@@ -148,11 +148,11 @@ describe("an index", () => {
   });
 });
 
-describe("an unknown index", () => {
+describe("IndexNotFoundError", () => {
   const indexer = newIndexer<Pod, "byNode" | "byUser">(metaNamespaceKey, { byNode, byUser });
   const unknown = indexer as unknown as Indexer<Pod, string>;
 
-  it("is an error that tells the known ones, to every lookup but listIndexFuncValues", () => {
+  it("names the known ones, in every lookup but listIndexFuncValues", () => {
     for (
       const lookup of [
         () => unknown.byIndex("byZone", "a"),
@@ -194,7 +194,7 @@ describe("an unknown index", () => {
   });
 });
 
-describe("addIndexers", () => {
+describe("Indexer.addIndexers", () => {
   it("indexes what is stored at once, and what is stored later", () => {
     const indexer = newIndexer<Pod, "byNode">(metaNamespaceKey, { byNode });
     indexer.add(pod("a", { node: "1", users: ["ernie"] }));
@@ -244,7 +244,7 @@ describe("addIndexers", () => {
   });
 });
 
-describe("an index function that throws", () => {
+describe("IndexFunc that throws", () => {
   function filled(): Indexer<Pod, "byNode" | "byUser"> {
     const indexer = newIndexer<Pod, "byNode" | "byUser">(metaNamespaceKey, {
       byNode,

@@ -110,7 +110,7 @@ function* replaceSteps(replacement: Replacement): Steps {
   do yield* replacement.prepare(); while (!replacement.commit());
 }
 
-describe("a store that is worked on in steps", () => {
+describe("ContentReplacement and additionSteps", () => {
   it("is what a plain map is, whatever is written, added and replaced in between", () => {
     fc.assert(
       fc.property(
@@ -240,7 +240,7 @@ describe("a store that is worked on in steps", () => {
     });
   }
 
-  it("asks about a refused object once, however often it begins again, and keeps what stands in for it", () => {
+  it("reports a quarantined object once, however often it starts again, and keeps what takes its place", () => {
     for (let at = 0; at < 40; at++) {
       const store = new ThreadSafeStore<Thing, string>({
         byNode: ({ node }) => {

@@ -42,7 +42,7 @@ function contentOf(store: ThingStore): unknown {
   };
 }
 
-describe("a store that is replaced", () => {
+describe("Store.replace", () => {
   it("holds what a new store would, whatever was there before", () => {
     const thing = fc.record({
       name: fc.integer({ min: 0, max: 11 }).map((i) => `thing-${i}`),

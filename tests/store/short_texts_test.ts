@@ -51,7 +51,7 @@ function objectOf(fields: [string, unknown][]): Record<string, unknown> {
 
 const keyFunc = () => "key";
 
-describe("a TextCodec", () => {
+describe("TextCodec", () => {
   it("restores every JSON text, after whatever it was given before", () => {
     fc.assert(
       fc.property(
@@ -118,7 +118,7 @@ describe("a TextCodec", () => {
   });
 });
 
-describe("the index functions of an encoded store", () => {
+describe("ShortTextHolding, its index functions,", () => {
   interface Pod extends KubernetesObject {
     readonly node: string;
   }
@@ -127,7 +127,7 @@ describe("the index functions of an encoded store", () => {
     node: `node-${i % 3}`,
   }));
 
-  it("are forgotten where addIndexers fails, and are asked about nothing from then on", () => {
+  it("are dropped if addIndexers fails, and are not called from then on", () => {
     const indexer = newCache<Pod, never>(metaNamespaceKey, {}, { storage: shortTexts() });
     const { held, holding } = indexer;
     indexer.replace(pods, "1");
@@ -278,14 +278,14 @@ describe("ShortTextHolding", () => {
     assert.deepEqual([one.namespace, one.labels], ["shop", { app: "web", tier: "front" }]);
   });
 
-  it("keeps an object without a key as it is, for whoever asks for the key to find out", () => {
+  it("keeps an object without a key as it is, so that the key function throws", () => {
     const holding = new ShortTextHolding<KubernetesObject>(metaNamespaceKey);
     const keyless = { kind: "Pod" };
     assert.equal(holding.hold(keyless), keyless);
     assert.throws(() => holding.keyFunc(holding.hold(keyless)), /metadata/);
   });
 
-  it("gives the same object to whoever asks twice, as long as it is hot", () => {
+  it("returns the same object twice, as long as it is hot", () => {
     const holding = new ShortTextHolding<KubernetesObject>(metaNamespaceKey);
     const object = pod("web");
     const held = holding.hold(object);

@@ -1,5 +1,5 @@
 /**
- * Random writes to an indexer, compared after each with a plain map from which everything is computed anew.
+ * Random writes to an indexer, compared after each with a plain map from which everything is computed again.
  * @module
  */
 
@@ -85,7 +85,7 @@ function keyFunc(value: unknown): string {
 
 function indexFuncOf(name: IndexName): (object: Thing) => string[] {
   return (object) => {
-    if (object.fails.includes(name)) throw new Error(`the function of ${name} was told to fail`);
+    if (object.fails.includes(name)) throw new Error(`the function of ${name} was made to fail`);
     return object.values[name] ?? [];
   };
 }
@@ -213,7 +213,7 @@ function assertSame(indexer: Indexer<Thing>, model: Model): void {
   }
 }
 
-describe("an indexer under random writes", () => {
+describe("Indexer under random writes", () => {
   it("has the indices that its objects say, also where key and index functions throw", () => {
     fc.assert(
       fc.property(fc.array(write, { maxLength: 25, size: "max" }), (writes) => {

@@ -83,7 +83,7 @@ for (const [kind, make] of Object.entries(kinds)) {
 
     it("replaces the whole content; of two objects with one key the last counts", () => {
       const store = make();
-      store.add(thing("gone"));
+      store.add(thing("removed"));
       store.replace([thing("foo", "older"), thing("bar"), thing("foo", "newer")], "7");
       assert.deepEqual(names(store), ["bar", "foo"]);
       assert.equal(store.getByKey("foo")?.value, "newer");
@@ -158,7 +158,7 @@ for (const [kind, make] of Object.entries(kinds)) {
       assert.equal(store.getByKey("a")?.value, "2");
     });
 
-    it("applies the entries of a transaction that have a key, and tells which", () => {
+    it("applies the entries of a transaction that have a key, and names them", () => {
       const store = make();
       assert.throws(
         () =>
@@ -184,7 +184,7 @@ for (const [kind, make] of Object.entries(kinds)) {
   });
 }
 
-describe("a store with a transform", () => {
+describe("newStore with a transform", () => {
   function upperCase(): Store<Thing> {
     return newStore<Thing>(metaNamespaceKey, {
       transform: (object) => {
@@ -249,7 +249,7 @@ describe("a store with a transform", () => {
   });
 });
 
-describe("the resourceVersion of a store", () => {
+describe("Store.lastStoreSyncResourceVersion", () => {
   it("is that of the last object written, without comparing", () => {
     const store = newStore<Thing>(metaNamespaceKey);
     assert.equal(store.lastStoreSyncResourceVersion(), "");
@@ -285,7 +285,7 @@ describe("the resourceVersion of a store", () => {
     assert.equal(forgiving.lastStoreSyncResourceVersion(), "10");
   });
 
-  it("moves when an absent object is deleted, since the content stands there too", () => {
+  it("moves when an absent object is deleted, since the content has reached that too", () => {
     const store = newStore<Thing>(metaNamespaceKey);
     store.delete(thing("absent", "1", "30"));
     assert.equal(store.lastStoreSyncResourceVersion(), "30");
@@ -324,7 +324,7 @@ describeOnce("ThreadSafeStore", () => {
     assert.equal(store.size, 0);
   });
 
-  it("tells an absent key from one that holds undefined", () => {
+  it("distinguishes an absent key from one that holds undefined", () => {
     const store = new ThreadSafeStore<string | undefined>();
     store.add("a", undefined);
     assert.equal(store.get("a"), undefined);
@@ -342,7 +342,7 @@ describeOnce("ThreadSafeStore", () => {
     assert.deepEqual(store.byIndex("self", "y"), ["y"]);
   });
 
-  it("asks index functions only about what a replace brings anew", () => {
+  it("calls index functions only for what a replace brings newly", () => {
     const asked: string[] = [];
     const store = new ThreadSafeStore<{ users: string[] }, "byUser">({
       byUser: ({ users }) => {

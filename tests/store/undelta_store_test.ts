@@ -74,9 +74,9 @@ describe("UndeltaStore", () => {
 
   it("keeps the write where the push throws, and throws that", () => {
     const store = new UndeltaStore<Thing>(() => {
-      throw new Error("nobody there");
+      throw new Error("no receiver");
     }, metaNamespaceKey);
-    assert.throws(() => store.add(thing("a")), /nobody there/);
+    assert.throws(() => store.add(thing("a")), /no receiver/);
     assert.equal(store.has("a"), true);
   });
 
