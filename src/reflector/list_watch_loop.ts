@@ -1,17 +1,13 @@
 /**
- * The reflector: keeps a store equal to what a server holds.
+ * The loop of a reflector, and the owner of its I/O. `transition` (state.ts) decides on each step; the loop does it, and
+ * passes the outcome back:
  *
- * One loop, one owner of all I/O. It asks `transition` (state.ts) what to do, does that one step - stream, list, watch,
- * or wait - and passes the outcome to `transition`. So what the reflector decides can be read in one file, and what it
- * does in this one:
- *
- * - **stream** (watch_list.ts): a watch that begins with every present object. Objects are gathered aside until the end
- *   bookmark, then replace the store in one call; the same connection continues as the watch.
+ * - **stream** (watch_list.ts): a watch that begins with every present object. They are gathered until the end bookmark,
+ *   then replace the store in one call; the same connection continues as the watch.
  * - **list** (pager.ts): page by page, then one `replace`.
- * - **watch** (follow_watch.ts): batches of events are applied as they come, in one turn each; the resourceVersion
- *   advances after the store write, never before (store_writer.ts). The resync timer runs only here.
- * - **back off**: jittered, abortable. Everything that ends a cycle leads here, so a server that is in trouble is not
- *   hammered, and nothing but the signal ends the loop.
+ * - **watch** (open_watch.ts): each batch of events is written in one turn; the position moves after the write, never
+ *   before (store_writer.ts). The resync timer runs only here.
+ * - **back off**: jittered, abortable. Everything that ends a cycle leads here; only the signal ends the loop.
  *
  * @module
  */
@@ -138,11 +134,7 @@ export class ListWatchLoop<T> {
     return this.#name;
   }
 
-  /**
-   * Runs until the signal is aborted; resolves when nothing is left running. Never rejects because of the server.
-   *
-   * @throws {TypeError} It is running already.
-   */
+  /** As `Reflector.run`. */
   async run(signal: AbortSignal): Promise<void> {
     this.#start();
     try {
@@ -152,12 +144,7 @@ export class ListWatchLoop<T> {
     }
   }
 
-  /**
-   * Runs one cycle: streams or lists, then watches until something ends it. For callers with a loop of their own.
-   *
-   * @returns When the cycle is over; at once if the signal is aborted.
-   * @throws The error that ended the cycle, if it was a failed list or a refused watch.
-   */
+  /** As `Reflector.listAndWatch`. */
   async listAndWatch(signal: AbortSignal): Promise<void> {
     this.#start();
     try {
@@ -168,37 +155,27 @@ export class ListWatchLoop<T> {
     }
   }
 
-  /**
-   * The last resourceVersion seen, in a list, an event or a bookmark; `""` before the first list. Where the next watch
-   * begins is the status's: the same, but where events are sent again and `neverGoesBack` is set.
-   */
+  /** As `Reflector.lastSyncResourceVersion`. */
   lastSyncResourceVersion(): string {
     return this.#writer.lastSeen;
   }
 
-  /** Whether the server refused that resourceVersion last: too old, or not reached yet. */
+  /** As `Reflector.isLastSyncResourceVersionUnavailable`. */
   isLastSyncResourceVersionUnavailable(): boolean {
     return this.#state.isResourceVersionUnavailable;
   }
 
-  /** What it is at, now. */
+  /** As `Reflector.status`. */
   status(): ReflectorStatus {
     return this.#status.snapshot();
   }
 
-  /**
-   * What the last request failed with, and how many have failed in this outage; `undefined` unless it runs and the
-   * server cannot be read at present.
-   */
+  /** As `Reflector.failure`. */
   failure(): FailedTry | undefined {
     return this.#running ? this.#reports.outages.lastTry : undefined;
   }
 
-  /**
-   * Calls `listener` whenever the phase changes or a list progresses, in the turn it happens; not for single events.
-   *
-   * @returns A function that takes the listener away.
-   */
+  /** As `Reflector.onStatus`. */
   onStatus(listener: (status: ReflectorStatus) => void): () => void {
     return this.#status.listen(listener);
   }
