@@ -36,7 +36,7 @@ export const SUITE_MUTATIONS: readonly SuiteMutation[] = [
     test: "tests/watch/decode_watch_test.ts",
   },
   {
-    name: "projection: one wrong guess makes up for another",
+    name: "projection: one wrong guess hides another",
     file: "src/watch/projection.ts",
     find: "        if (this.#hasGuessed) return false;\n",
     replace: "",
@@ -57,7 +57,7 @@ export const SUITE_MUTATIONS: readonly SuiteMutation[] = [
     test: "tests/reflector/quarantine_test.ts",
   },
   {
-    name: "reflector: a relist that is due is forgotten when the watch reopens",
+    name: "reflector: a relist that is due is dropped when the watch reopens",
     file: "src/reflector/open_watch.ts",
     find: "    if (relistDueMs !== undefined) this.relistAt(relistDueMs);\n",
     replace: "",
@@ -78,7 +78,7 @@ export const SUITE_MUTATIONS: readonly SuiteMutation[] = [
     test: "tests/reflector/reflector_life_test.ts",
   },
   {
-    name: "informer: a change that an index function refuses once is lost for good",
+    name: "informer: a change that an index function refuses once is lost permanently",
     file: "src/informer/delta_applier.ts",
     find: 'delta.type !== "Replaced" && delta.type !== "Sync"',
     replace: 'delta.type === "Deleted"',
@@ -99,7 +99,7 @@ export const SUITE_MUTATIONS: readonly SuiteMutation[] = [
     test: "tests/store/replace_in_steps_test.ts",
   },
   {
-    name: "store: an index function is asked about what stands in for a refused object",
+    name: "store: the index functions run on the state that replaces a quarantined object",
     file: "src/store/long_writes.ts",
     find: "return this.#known(key, instead) ??\n      {",
     replace: "return {",
@@ -141,7 +141,7 @@ export const SUITE_MUTATIONS: readonly SuiteMutation[] = [
     test: "tests/hono/reads_test.ts",
   },
   {
-    name: "read API: a list goes on in the next namespace",
+    name: "read API: a list continues in the next namespace",
     file: "src/hono/list.ts",
     find: "lowerBound(keys, `${at.namespace}0`)",
     replace: "lowerBound(keys, `${at.namespace}1`)",
@@ -218,14 +218,14 @@ export const SUITE_MUTATIONS: readonly SuiteMutation[] = [
     test: "tests/hono/hooks_test.ts",
   },
   {
-    name: "read API: a watch goes on for another user",
+    name: "read API: a watch continues for another user",
     file: "src/hono/watch_life.ts",
     find: "if (isStatus(answer) || answer.user?.name !== known?.name) return",
     replace: "if (isStatus(answer)) return",
     test: "tests/hono/watch_life_test.ts",
   },
   {
-    name: "read API: a watch tells on after its credential has ended",
+    name: "read API: a watch sends events after its credential has ended",
     file: "src/hono/watch_stream.ts",
     find: "      if (this.#life?.isOver) return this.stop();\n",
     replace: "",
@@ -274,21 +274,21 @@ export const SUITE_MUTATIONS: readonly SuiteMutation[] = [
     test: "tests/reflector/restored_server_test.ts",
   },
   {
-    name: "read API: what came late is not told to whoever goes on from right before it",
+    name: "read API: a late event is not sent to readers that continue from the version before it",
     file: "src/hono/event_log.ts",
     find: "while (first > from && isUnseen(this.entry(first - 1))) first--;",
     replace: "void isUnseen;",
     test: "tests/hono/watch_test.ts",
   },
   {
-    name: "read API: what came late and is gone is not missed",
+    name: "read API: a late event that was dropped is not noticed",
     file: "src/hono/event_log.ts",
     find: "if (evicted?.isLate) this.#lastLateGone = evicted.position;",
     replace: "",
     test: "tests/hono/watch_test.ts",
   },
   {
-    name: "read API: a list at the same resourceVersion is not told to who stands there",
+    name: "read API: a list at the same resourceVersion is not sent to readers at that version",
     file: "src/hono/event_log.ts",
     find: "sequence: sequence ?? this.head };",
     replace: "sequence: Math.max(sequence ?? 0, this.head) };",
@@ -323,7 +323,7 @@ export const SUITE_MUTATIONS: readonly SuiteMutation[] = [
     test: "tests/meta/compiled_labels_test.ts",
   },
   {
-    name: "clock: a wall clock that is set back is taken for a program that stood still",
+    name: "clock: a wall clock that is set back looks like a suspended program",
     file: "src/reflector/open_watch.ts",
     find: "const stalledMs = Math.max(passedMs - LOOK_MS, leapMs);",
     replace: "const stalledMs = Math.max(passedMs - LOOK_MS, Math.abs(leapMs));",

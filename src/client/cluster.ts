@@ -290,7 +290,8 @@ function initOf(options: RequestOptions, headers: [string, string][]): RequestIn
   return {
     method,
     headers,
-    // "manual", as workerd knows no "error": a redirect becomes an answer that is refused.
+    // "manual", as workerd has no "error" (https://github.com/cloudflare/workerd/blob/main/src/workerd/api/http.c%2B%2B): a
+    // redirect becomes a response that is refused.
     redirect: "manual",
     ...(body !== undefined && { body: encode(body) }),
     ...(signal && { signal }),

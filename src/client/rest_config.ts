@@ -58,7 +58,8 @@ export interface Impersonation {
   /** The user's name. */
   readonly user: string;
   /**
-   * The user's groups. More than one is sent as a repeated header, which Deno and the `createTlsFetch` of
+   * The user's groups. Each is sent as a header of its own
+   * (https://kubernetes.io/docs/reference/access-authn-authz/authentication/#user-impersonation), which Deno and the `createTlsFetch` of
    * `@listwatch/cache/node` on Node can send; the `fetch` of Node and Bun joins them to one, which the server refuses.
    */
   readonly groups?: readonly string[];

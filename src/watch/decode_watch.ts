@@ -189,7 +189,7 @@ class WatchBatches<T> implements AsyncIterableIterator<Batch<T>> {
     try {
       return await this.#reader.read();
     } catch (error) {
-      this.#fail(newNetworkError(`The watch of ${this.#subject} was cut off`, error));
+      this.#fail(newNetworkError(`Cannot read the watch of ${this.#subject}: it was cut off`, error));
       return undefined;
     }
   }

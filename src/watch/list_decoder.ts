@@ -150,7 +150,7 @@ export async function decodeList<T>(
   return collector.end(list as Record<string, unknown>, subject);
 }
 
-// As an event of a watch. An object in etcd has 1.5 MB at most.
+// As an event of a watch. A request to etcd has at most 1.5 MiB: https://etcd.io/docs/v3.5/dev-guide/limit/
 const MAX_ITEM_BYTES = 16 * 1024 * 1024;
 // What is far beyond a cluster of 100,000 pods; some kilobytes of gzip can pretend to be more.
 const MAX_LIST_BYTES = 2 * 1024 * 1024 * 1024;
@@ -235,7 +235,7 @@ export async function readText(
     return parts.join("");
   } catch (error) {
     throw new DecodeError(
-      `Cannot read the answer for ${subject}: it is longer than this runtime's longest text; ask for pages (limit)`,
+      `Cannot read the answer for ${subject}: it is longer than this runtime's longest text; request pages (limit)`,
       { cause: error },
     );
   }
@@ -269,13 +269,15 @@ async function readBody(
         chunk = await reader.read();
       } catch (error) {
         if (signal?.aborted) throw signal.reason;
-        throw newNetworkError(`The answer for ${subject} was cut off`, error);
+        throw newNetworkError(`Cannot read the answer for ${subject}: it was cut off`, error);
       }
       signal?.throwIfAborted();
       if (chunk === undefined) return onText(decoder.decode());
       bytes += chunk.byteLength;
       if (bytes > maxBytes) {
-        throw new DecodeError(`The answer for ${subject} is longer than ${maxBytes} bytes; ${hint}`);
+        throw new DecodeError(
+          `Cannot read the answer for ${subject}: it is longer than ${maxBytes} bytes; ${hint}`,
+        );
       }
       onText(decoder.decode(chunk, { stream: true }));
       if (clock !== undefined && monotonicNow(clock) - turnStartMs >= TURN_MS) {

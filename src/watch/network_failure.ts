@@ -55,7 +55,8 @@ function classify(failures: readonly Failure[]): NetworkFailure {
       failure.code === code || pattern.test(failure.message) || pattern.test(failure.code)
     );
   if (any(REFUSED, "ConnectionRefused")) return "ConnectionRefused";
-  // Before RESET: Node's http calls an early end a reset, and says "socket hang up".
+  // Before RESET: Node's http calls an early end a reset, and says "socket hang up":
+  // https://nodejs.org/api/http.html#httprequesturl-options-callback
   if (failures.some((failure) => CUT_SHORT.test(failure.message))) return "UnexpectedEOF";
   if (any(RESET, "ConnectionReset")) return "ConnectionReset";
   return "Unreachable";

@@ -60,7 +60,7 @@ describe("newCluster: the address", () => {
     );
   });
 
-  it("is asked for paths only", async () => {
+  it("accepts paths only", async () => {
     const cluster = newCluster({ server: SERVER, fetch: recorder(Response.json({})).fetch });
     await assert.rejects(cluster.request("version"), /Cannot ask for "version": a path begins with a slash/);
   });
@@ -132,7 +132,7 @@ describe("newCluster: requests", () => {
 
   it("are not made when the token cannot be had", async () => {
     const { fetch, asked } = recorder(Response.json({}));
-    const lost = new Error("the secret is gone");
+    const lost = new Error("the secret is missing");
     await assert.rejects(
       newCluster({ server: SERVER, fetch, token: () => Promise.reject(lost) }).request("/a"),
       lost,
@@ -296,7 +296,7 @@ describe("NetworkError of a request", () => {
         newCluster({ server: `http://127.0.0.1:${port}` }).request("/version"),
         (error) => {
           assert.ok(error instanceof NetworkError);
-          assert.match(error.message, /^The answer for GET \/version was cut off: /);
+          assert.match(error.message, /^Cannot read the answer for GET \/version: it was cut off: /);
           return true;
         },
       );

@@ -9,7 +9,7 @@ import { createGzip } from "node:zlib";
 
 const MIB = 1024 * 1024;
 
-/** What is written around zeros, of which there are as many as is asked for: some kilobytes of gzip. */
+/** Text around a number of zeros: some kilobytes of gzip. */
 const BOMBS: Record<string, readonly [head: string, zeros: number, tail: string]> = {
   "/api/v1/items": [
     '{"kind":"ItemList","apiVersion":"v1","metadata":{},"items":[{"metadata":{"name":"',
@@ -62,7 +62,7 @@ describe("newCluster: a response that is too long", () => {
     server.close();
   });
 
-  /** Lists, and tells how many bytes were read before it failed. */
+  /** Lists, and counts the bytes that were read before it failed. */
   async function listed(resource: string, options: ResourceOptions<{ metadata?: object }> = {}) {
     let bytes = 0;
     const context = { onBytes: (count: number) => void (bytes += count) };

@@ -22,7 +22,7 @@ function clusterOf(server: InMemoryApiServer) {
   return newCluster({ server: "http://in-memory", fetch: server.fetch });
 }
 
-/** Resolves when a handler of the informer was told of so many things. */
+/** Resolves when a handler of the informer has received so many notifications. */
 function told(informer: SharedIndexInformer<KubernetesObject>, count: number): Promise<string[]> {
   const seen: string[] = [];
   return new Promise((resolve) => {

@@ -1,5 +1,5 @@
 /**
- * A fetch function that answers as the test says, and remembers what it was asked.
+ * A fetch function that answers as the test says, and records its requests.
  * @module
  */
 
@@ -44,7 +44,7 @@ export function recorder(...answers: (Response | (() => Response | Promise<Respo
     });
     const answer = pending.length > 1 ? pending.shift()! : pending[0];
     if (typeof answer === "function") return await answer();
-    answer.headers.get("Content-Type"); // Deno 2.9 gives a clone no headers if nobody has looked at them yet
+    answer.headers.get("Content-Type"); // Deno 2.9 gives a clone no headers unless they were read before
     return answer.clone();
   };
   return { fetch, asked, urls };

@@ -89,21 +89,21 @@ describe("ResourceClient.list", () => {
   });
 
   it("gives the page with each item's kind filled in, and sets broken items aside", async () => {
-    const told: Quarantined[] = [];
+    const received: Quarantined[] = [];
     const response = Response.json({
       kind: "PodList",
       apiVersion: "v1",
       metadata: { resourceVersion: "7", continue: "more", remainingItemCount: 3 },
       items: [{ metadata: { name: "a" }, extra: 1 }, { metadata: { name: "" } }],
     });
-    const { pods } = client(response, { onInvalid: (quarantined) => told.push(quarantined) });
+    const { pods } = client(response, { onInvalid: (quarantined) => received.push(quarantined) });
     const page = await pods.list();
     assert.deepEqual(page.metadata, { resourceVersion: "7", continue: "more", remainingItemCount: 3 });
     assert.deepEqual(page.items, [
       { metadata: { name: "a" }, extra: 1, apiVersion: "v1", kind: "Pod" } as Pod,
     ]);
     assert.deepEqual(page.quarantined, [{ reason: "must not be empty", path: "items[1].metadata.name" }]);
-    assert.deepEqual(told, page.quarantined);
+    assert.deepEqual(received, page.quarantined);
   });
 
   it("says in its error what could not be listed and where", async () => {

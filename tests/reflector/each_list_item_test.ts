@@ -4,7 +4,7 @@ import { isExpired, type KubernetesObject, newCluster } from "@listwatch/cache";
 import { eachListItem, type ListOptions, type Quarantined } from "@listwatch/cache/reflector";
 import { InMemoryApiServer, pod } from "@listwatch/cache/testing";
 
-/** A source of so many pages, one item on each; tells what was asked, and when. */
+/** A source of so many pages, one item on each; records its requests and their times. */
 class Pages {
   readonly requests: ListOptions[] = [];
   readonly #count: number;

@@ -19,7 +19,7 @@ const HOUR_MS = 3_600_000;
 const DAY_MS = 24 * HOUR_MS;
 const END = { "k8s.io/initial-events-end": "true" };
 
-/** What becomes of a streamed list; everything else is answered as it should be. */
+/** How a streamed list is answered; everything else is answered as usual. */
 type Stream = (clock: FakeClock, signal: AbortSignal) => Promise<FakeWatcher>;
 
 /** A reflector whose source answers lists and watches, and streams as `stream` does. */
@@ -83,7 +83,7 @@ async function pass(clock: FakeClock, ms: number, stepMs = 1_000): Promise<void>
   for (let passed = 0; passed < ms; passed += stepMs) await clock.advance(stepMs);
 }
 
-/** A stream that goes on until its signal is aborted, or `ms` have passed. */
+/** A stream that lasts until its signal is aborted, or `ms` have passed. */
 function endedAfter(ms: number): Stream {
   return (clock, signal) => {
     const watcher = openWatch((one) => one.add(at("a@1")));
@@ -113,7 +113,7 @@ const changing: Stream = (clock, signal) => {
 
 describe("Reflector, where streamed lists never end,", () => {
   const traps: readonly (readonly [string, Stream, number])[] = [
-    ["as changes go on and no end bookmark comes", changing, 70_000],
+    ["as changes continue and no end bookmark comes", changing, 70_000],
     ["as a middlebox resets their requests", reset, 10_000],
     ["as a middlebox never answers their requests", unanswered, 31_000],
     ["as a proxy ends every response after 5 s", endedAfter(5_000), 30_000],
@@ -132,7 +132,7 @@ describe("Reflector, where streamed lists never end,", () => {
       const { streamPause } = world.reflector.status();
       assert.equal(streamPause?.untilTimeMs, streamPause!.sinceTimeMs + HOUR_MS);
       assert.equal(streamPause.cause, stream === changing ? "stalled" : "unfinished");
-      // Requests that found nobody are told of; streams that were answered, and came to nothing, are not.
+      // Failed connections are reported; streams that were answered, and brought nothing, are not.
       const isUnanswered = stream === reset || stream === unanswered;
       assert.equal(world.errors.length > 0, isUnanswered);
       assert.ok(world.errors.every((error) => error instanceof NetworkError));
@@ -172,7 +172,7 @@ describe("Reflector, where streamed lists never end,", () => {
     assert.deepEqual(store.listKeys(), ["a"]);
     await pass(clock, 20 * 60_000);
     assert.equal(requests.filter((one) => one === "stream").length, 3);
-    assert.ok(requests.filter((one) => one === "list").length > 20, "it goes on by lists");
+    assert.ok(requests.filter((one) => one === "list").length > 20, "it continues with lists");
     assert.match(
       reflector.status().streamPause?.message ?? "",
       /got invalid watch event type: undefined/,

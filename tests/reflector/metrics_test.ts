@@ -3,7 +3,7 @@ import { describe, it } from "node:test";
 import { type Metrics, newCluster, SharedIndexInformer, silentLogger } from "@listwatch/cache";
 import { FakeClock, InMemoryApiServer, pod } from "@listwatch/cache/testing";
 
-/** Metrics that are kept: counters added up, gauges as they stand, histograms as all their values. */
+/** Metrics that are kept: sums of counters, last values of gauges, all values of histograms. */
 class Kept implements Metrics {
   readonly counters = new Map<string, number>();
   readonly gauges = new Map<string, number>();

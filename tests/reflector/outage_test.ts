@@ -14,16 +14,16 @@ describe("Reflector, while its server cannot be reached,", () => {
     const name = useWatchList ? "a streamed list" : "a list";
     it(`by ${name} is one warning at once and one when it is back; the handler receives each try`, async () => {
       const failure: Answer = useWatchList ? { watch: refused } : { list: refused };
-      const heard: Error[] = [];
-      const watchErrorHandler: WatchErrorHandler = (error) => heard.push(error);
+      const received: Error[] = [];
+      const watchErrorHandler: WatchErrorHandler = (error) => received.push(error);
       await using run = newRun(Array(6).fill(failure), { useWatchList, watchErrorHandler });
       await run.start();
       assert.deepEqual(run.log.of("warn"), [LOST]);
-      assert.equal(heard.length, 1);
+      assert.equal(received.length, 1);
       await run.clock.advance(800 + 1_600 + 3_200 + 6_400 + 12_800 - 1);
-      assert.equal(heard.length, 5);
+      assert.equal(received.length, 5);
       await run.clock.advance(1);
-      assert.deepEqual(heard, Array(6).fill(refused));
+      assert.deepEqual(received, Array(6).fill(refused));
       assert.deepEqual(run.log.of("warn"), [LOST]);
       const { outage } = run.reflector.status();
       assert.deepEqual(outage, { sinceTimeMs: 0, failedTries: 6 });

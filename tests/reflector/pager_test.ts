@@ -11,7 +11,7 @@ import {
 } from "@listwatch/cache/reflector";
 
 const expired = new StatusError(newStatus(410, "Expired", "the provided continue parameter is too old"));
-const gone = new StatusError(newStatus(410, "Gone", "gone"));
+const tooOld = new StatusError(newStatus(410, "Gone", "too old"));
 
 /** A source that answers lists one after the other; an error is thrown. */
 class Pages implements ListerWatcher<KubernetesObject> {
@@ -106,7 +106,7 @@ describe("listAllPages", () => {
   });
 
   it("fails when a later page is lost for another reason", async () => {
-    await assert.rejects(list(new Pages(page("ab", "10", "C1"), gone), { limit: 2 }), gone);
+    await assert.rejects(list(new Pages(page("ab", "10", "C1"), tooOld), { limit: 2 }), tooOld);
   });
 
   it("fails when the first page has expired: that is for the reflector to answer", async () => {

@@ -59,7 +59,7 @@ describe("Quarantine.lost", () => {
     for (let i = 0; i < 7; i++) {
       const startMs = clock.monotonicNow();
       quarantine.lost();
-      quarantine.lost(); // one list makes up for all
+      quarantine.lost(); // one list replaces all
       delays.push((quarantine.relistDueMs ?? 0) - startMs);
       await clock.advance(1_000);
       quarantine.recovered();

@@ -249,7 +249,7 @@ describe("Reflector.run, when its signal is aborted,", () => {
         { list: page("b@2", "10") },
         { watch: openWatch((one) => one.add(at("c@11"))) },
       ],
-      "a stream that goes on as a watch": () => [
+      "a stream that continues as a watch": () => [
         {
           watch: openWatch((one) => {
             one.add(at("a@1"));
@@ -414,7 +414,7 @@ describe("Reflector, with a dead peer,", () => {
     await run.clock.advance(304_999);
     assert.equal(run.source.requests.length, 3);
     await run.clock.advance(1);
-    assert.equal(run.source.requests.length, 4, "its timeout counts all the same");
+    assert.equal(run.source.requests.length, 4, "its timeout counts too");
   });
 
   it("lets a first watch live that is slow, or whose server sends no bookmarks while something happens", async () => {

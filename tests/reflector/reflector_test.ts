@@ -49,7 +49,7 @@ describe("Reflector: lists", () => {
     assert.deepEqual(run.source.requests, ['list "0" limit 500', 'watch "10"', 'list "10"', 'watch "11"']);
   });
 
-  it("continue in pages where the server pages although it was asked for its cache", async () => {
+  it("continue in pages where the server sends pages of its cache", async () => {
     await using run = newRun([
       { list: page("a@1", "10", "C1") },
       { list: page("b@2", "10") },
@@ -473,7 +473,7 @@ describe("Reflector: watches", () => {
       await run.start();
       await run.clock.advance(800 + 1_600);
       assert.deepEqual(run.source.requests, ['list "0" limit 500', 'watch "10"', 'watch "10"', 'watch "10"']);
-      // As upstream, a 429 is between the reflector and the server; that the server is gone is not.
+      // As upstream, a 429 is between the reflector and the server; an unreachable server is not.
       assert.deepEqual(run.errors, refusal429 === refused ? [refused, refused] : []);
       assert.equal(run.source.left, 0);
     }

@@ -23,7 +23,7 @@ async function bookmarkThenEnd(run: Run, watcher: FakeWatcher, bookmarks: number
   await run.clock.advance(0);
 }
 
-/** What heals: the version is too large for the server, and the most recent list is asked for. */
+/** The repair: the version is too large for the server, so the most recent list is requested. */
 const HEALING: readonly Answer[] = [{ list: tooLarge }, { list: page("a@3", "40") }];
 
 describe("Reflector, where a restored server sends nothing up to its old version,", () => {
@@ -68,7 +68,7 @@ describe("Reflector, where a restored server sends nothing up to its old version
 
 describe("Reflector, where bookmarks of a restored server have older versions,", () => {
   for (const neverGoesBack of [false, true]) {
-    const how = neverGoesBack ? "are stepped over where they are older" : "are followed wherever they lead";
+    const how = neverGoesBack ? "are skipped if they are older" : "are applied";
     it(`is listed once, after a minute, where events ${how}`, async () => {
       const watch = openWatch();
       await using run = newRun([{ list: page("a@3 b@90", "100") }, { watch }], {}, { neverGoesBack });

@@ -1,5 +1,5 @@
 /**
- * A source that answers as a test wrote down beforehand, and a store that writes down what it is told.
+ * A source that answers from a script, and a store that records its calls.
  * @module
  */
 
@@ -35,7 +35,7 @@ export class ScriptedSource implements ListerWatcher<KubernetesObject> {
   readonly requests: string[] = [];
   /** The options of the requests so far. */
   readonly options: ListOptions[] = [];
-  /** What was asked for and not in the script. */
+  /** Requests that are not in the script. */
   readonly problems: string[] = [];
   /** How often each stream that was handed out was closed by its reader. */
   readonly closed: number[] = [];
@@ -145,7 +145,7 @@ export class StoreRecorder implements ReflectorStore<KubernetesObject> {
     this.#write(`bookmark ${resourceVersion}`);
   }
 
-  /** What it was told since the last call of this. */
+  /** Its calls since the last call of this. */
   take(): string[] {
     return this.operations.splice(0);
   }
@@ -204,9 +204,9 @@ export interface Run extends AsyncDisposable {
   readonly store: StoreRecorder;
   readonly clock: FakeClock;
   readonly log: LogRecorder;
-  /** What the watch error handler was told. */
+  /** The errors that the watch error handler received. */
   readonly errors: Error[];
-  /** What was set aside. */
+  /** The quarantined objects. */
   readonly quarantined: Quarantined[];
   readonly reflector: Reflector<KubernetesObject> | ListWatchLoop<KubernetesObject>;
   /** Runs it, and lets everything happen that can without time passing. */

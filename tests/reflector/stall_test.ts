@@ -21,8 +21,8 @@ async function watching(): Promise<ReturnType<typeof newRun> & { first: ReturnTy
 
 describe("Reflector, in a program that was suspended,", () => {
   const stalls: Record<string, (clock: FakeClock) => Promise<void>> = {
-    "while the monotonic clock went on": (clock) => clock.jump(153_000),
-    "while the monotonic clock stood still, too": async (clock) => {
+    "while the monotonic clock continued": (clock) => clock.jump(153_000),
+    "while the monotonic clock stopped, too": async (clock) => {
       clock.setWallClock(clock.now() + 8 * HOUR_MS);
       await clock.advance(15_000);
     },
@@ -101,7 +101,7 @@ describe("ageMs", () => {
     clock.setWallClock(clock.now() - HOUR_MS);
     assert.equal(ageMs(contact, clock), 5_000, "the wall clock was set back");
     clock.setWallClock(contact.wallMs + HOUR_MS);
-    assert.equal(ageMs(contact, clock), HOUR_MS, "the monotonic clock stood still");
+    assert.equal(ageMs(contact, clock), HOUR_MS, "the monotonic clock was stopped");
     assert.equal(ageMs({ wallMs: clock.now(), monotonicMs: clock.monotonicNow() }, clock), 0);
   });
 });

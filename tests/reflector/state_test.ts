@@ -13,7 +13,7 @@ import type { StreamPauseBegin } from "../../src/reflector/stream_trial.ts";
 import { newDecodingStatus } from "../../src/watch/decode_watch.ts";
 
 const expired = new StatusError(newStatus(410, "Expired", "too old resource version: 1 (310)"));
-const gone = new StatusError(newStatus(410, "Gone", "gone"));
+const tooOld = new StatusError(newStatus(410, "Gone", "too old"));
 const tooLarge = new StatusError(
   newStatus(504, "Timeout", "Timeout: Too large resource version: 20, current: 10", {
     causes: [{ reason: "ResourceVersionTooLarge", message: "Too large resource version" }],
@@ -225,8 +225,7 @@ const rows: readonly Row[] = [
     changes: { trial: { ...trial, unfinished: 1, unfinishedMs: 10, failingSinceMs: NOW_MS } },
   },
   {
-    name:
-      "a stream is asked for again after a delay when the network fails, and that is held against streams",
+    name: "a stream is requested again after a delay when the network fails, which counts against streams",
     state: at10,
     outcome: { of: "stream", error: unreachable, lastedMs: 10 },
     step: { do: "backOff", then: "stream" },
@@ -270,7 +269,7 @@ const rows: readonly Row[] = [
   {
     name: "a stream that expires without a resourceVersion is given time",
     state: unavailable,
-    outcome: { of: "stream", error: gone, lastedMs: 90_000 },
+    outcome: { of: "stream", error: tooOld, lastedMs: 90_000 },
     step: { do: "backOff", then: "stream" },
     changes: { trial: { ...trial, failingSinceMs: NOW_MS } },
   },
@@ -338,7 +337,7 @@ const rows: readonly Row[] = [
     state: at10,
     outcome: {
       of: "list",
-      error: new Error("failed to list pods", { cause: gone }),
+      error: new Error("failed to list pods", { cause: tooOld }),
       attempt,
       again: false,
     },

@@ -135,8 +135,8 @@ describe("Reflector: a streamed list", () => {
         one.modify(at("corrected@4"));
         one.send(refused("ADDED", "deleted"));
         one.delete(at("deleted@5"));
-        one.add(at("gone@6"));
-        one.send(refused("DELETED", "gone"));
+        one.add(at("deleted@6"));
+        one.send(refused("DELETED", "deleted"));
         one.send(refused("ADDED", "never"));
         one.send(refused("DELETED", "never"));
         one.add(at("spoilt@7"));
@@ -167,7 +167,7 @@ describe("Reflector: a streamed list", () => {
   });
 
   it("is requested again after a delay when it is closed before its end; what it brought is dropped", async () => {
-    const watcher = openWatch((one) => one.add(at("gone@1")));
+    const watcher = openWatch((one) => one.add(at("deleted@1")));
     await using run = newStreaming([{ watch: watcher }, { watch: fullStream() }]);
     await run.start();
     watcher.stop();
@@ -180,7 +180,7 @@ describe("Reflector: a streamed list", () => {
   });
 
   it("is requested again after a delay when it breaks off", async () => {
-    const watcher = openWatch((one) => one.add(at("gone@1")));
+    const watcher = openWatch((one) => one.add(at("deleted@1")));
     await using run = newStreaming([{ watch: watcher }, { watch: fullStream() }]);
     await run.start();
     watcher.fail(new NetworkError("UnexpectedEOF", "cut off"));

@@ -278,23 +278,23 @@ describe("newEventValidator", () => {
   });
 
   it("calls onInvalid for each refusal, with the frame itself", () => {
-    const told: unknown[] = [];
+    const received: unknown[] = [];
     const frame = { type: "ADDED", object: { metadata: {} } };
     const validate = newEventValidator({
-      onInvalid: (quarantined, value) => told.push(quarantined.path, value),
+      onInvalid: (quarantined, value) => received.push(quarantined.path, value),
     });
     validate(frame);
     validate({ type: "ADDED", object: pod });
-    assert.deepEqual(told, ["object.metadata.name", frame]);
-    assert.equal(told[1], frame);
+    assert.deepEqual(received, ["object.metadata.name", frame]);
+    assert.equal(received[1], frame);
   });
 });
 
 describe("newObjectValidator", () => {
   it("judges a list's items, and puts their place before the path", () => {
-    const told: unknown[] = [];
+    const received: unknown[] = [];
     const item = { metadata: { name: "a", namespace: "n", resourceVersion: "3", uid: 1 } };
-    const validate = newObjectValidator({ onInvalid: (_, value) => told.push(value) });
+    const validate = newObjectValidator({ onInvalid: (_, value) => received.push(value) });
     assert.equal(validate(pod, "items[0]"), undefined);
     assert.deepEqual(validate(item, "items[1]"), {
       reason: "must be a string, is of type number",
@@ -302,7 +302,7 @@ describe("newObjectValidator", () => {
       key: "n/a",
       resourceVersion: "3",
     });
-    assert.deepEqual(told, [item]);
+    assert.deepEqual(received, [item]);
     assert.equal(validate(null, "items[2]")?.path, "items[2]");
     assert.equal(validate({ metadata: {} }, "")?.path, "metadata.name");
   });

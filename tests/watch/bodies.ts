@@ -37,7 +37,7 @@ export function byteBodyOf(chunks: readonly Uint8Array[]): ReadableStream<Uint8A
   });
 }
 
-/** A body that is written to from outside, and tells when it was cancelled. */
+/** A body that is written to from outside, and records its cancellation. */
 export interface OpenBody {
   readonly body: ReadableStream<Uint8Array>;
   write(text: string): void;

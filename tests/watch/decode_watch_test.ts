@@ -255,7 +255,7 @@ describe("decodeWatch", () => {
     }, (error) => {
       assert.ok(error instanceof NetworkError);
       assert.equal(error.reason, "ConnectionReset");
-      assert.equal(error.message, 'The watch of "pods" was cut off: read ECONNRESET');
+      assert.equal(error.message, 'Cannot read the watch of "pods": it was cut off: read ECONNRESET');
       assert.equal(error.cause, reset);
       return true;
     });

@@ -130,7 +130,7 @@ describe("decodeList", () => {
     await assert.rejects(decodeList(body, trusting), (error) => {
       assert.ok(error instanceof NetworkError);
       assert.equal(error.reason, "UnexpectedEOF");
-      assert.equal(error.message, 'The answer for "pods" was cut off: other side closed');
+      assert.equal(error.message, 'Cannot read the answer for "pods": it was cut off: other side closed');
       return true;
     });
     assert.equal(body.locked, false);
