@@ -41,6 +41,7 @@ const GATES: Gate[] = [
   { name: "types", args: ["check", ...code] },
   { name: "layers", args: ["run", "-A", "scripts/check_layers.ts"] },
   { name: "exports", args: ["run", "-A", "scripts/check_exports.ts"] },
+  { name: "language", args: ["run", "-A", "scripts/check_language.ts"] },
   // The examples of doc comments and of the Markdown files, as a reader would paste them.
   { name: "examples", args: ["check", "--doc-only", ...documented] },
   // Bundles with esbuild, which it installs where `deno task test` has not done so yet.

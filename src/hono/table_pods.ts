@@ -64,7 +64,7 @@ export const podPrinter: Printer = {
     column("IP", "The pod's first address.", 1),
     column("Node", "The node the pod runs on.", 1),
     column("Nominated Node", "The node where the pod may run once others have made room.", 1),
-    column("Readiness Gates", "How many of the further conditions for readiness are met.", 1),
+    column("Readiness Gates", "How many of the further conditions for readiness are true.", 1),
   ],
   cells(object, nowMs) {
     const pod = object as Pod;
