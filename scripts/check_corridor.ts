@@ -14,7 +14,7 @@
  */
 
 import { ROOT } from "./lib/gate.ts";
-import { type Receiver, traceEvent } from "./lib/corridor_trace.ts";
+import { prepareTrace, type Receiver, traceEvent } from "./lib/corridor_trace.ts";
 
 interface Corridor {
   readonly files: number;
@@ -23,16 +23,21 @@ interface Corridor {
 
 /** What an event may pass through on its way. Only ever lowered. */
 const CEILINGS: Record<Receiver, Corridor> = {
-  handler: { files: 20, openings: 36 },
-  watcher: { files: 25, openings: 42 },
+  handler: { files: 18, openings: 30 },
+  watcher: { files: 22, openings: 35 },
 };
 
-/** What the design aims at: each file is opened at most twice. */
+/** What the design aims at. */
 const GOALS: Record<Receiver, Corridor> = {
   handler: { files: 20, openings: 40 },
   watcher: { files: 26, openings: 52 },
 };
+
+/** How often an event may open a file. */
 const OFTEN = 2;
+
+/** A run may catch something else in passing, such as a timer: it counts only if it comes back. */
+const RUNS = 3;
 
 /** The files of the openings, in order, without `util/` and `meta/`. */
 export function openings(trace: readonly { path: string; caller?: string }[]): string[] {
@@ -44,27 +49,50 @@ export function openings(trace: readonly { path: string; caller?: string }[]): s
   return found;
 }
 
+/** How often each file is opened, and what is over its ceiling. */
+function judge(
+  receiver: Receiver,
+  steps: readonly string[],
+): { times: Map<string, number>; faults: string[] } {
+  const times = new Map<string, number>();
+  for (const path of steps) times.set(path, (times.get(path) ?? 0) + 1);
+  const ceiling = CEILINGS[receiver];
+  const faults: string[] = [];
+  if (times.size > ceiling.files) faults.push(`${times.size} files are more than ${ceiling.files}`);
+  if (steps.length > ceiling.openings) {
+    faults.push(`${steps.length} openings are more than ${ceiling.openings}`);
+  }
+  for (const [path, count] of times) if (count > OFTEN) faults.push(`${path} is opened ${count} times`);
+  return { times, faults };
+}
+
 if (import.meta.main) {
   let code = 0;
   const temporary = await Deno.makeTempDir({ prefix: "listwatch-corridor-" });
   try {
-    for await (const { receiver, trace } of traceEvent(ROOT, temporary)) {
-      const steps = openings(trace);
-      const times = new Map<string, number>();
-      for (const path of steps) times.set(path, (times.get(path) ?? 0) + 1);
+    await prepareTrace(ROOT, temporary);
+    for (const receiver of ["handler", "watcher"] as const) {
+      let steps = openings(await traceEvent(temporary, receiver));
+      let { times, faults } = judge(receiver, steps);
+      for (let run = 1; run < RUNS && faults.length > 0; run++) {
+        steps = openings(await traceEvent(temporary, receiver));
+        ({ times, faults } = judge(receiver, steps));
+      }
       const often = [...times.values()].filter((count) => count > OFTEN).length;
       const [ceiling, goal] = [CEILINGS[receiver], GOALS[receiver]];
       console.log(
         `corridor to a ${receiver}: ${times.size} files (ceiling ${ceiling.files}, goal ${goal.files}), ` +
           `${steps.length} openings (ceiling ${ceiling.openings}, goal ${goal.openings}), ` +
-          `${often} files opened more than twice (goal 0)`,
+          `${often} files opened more than twice (ceiling 0)`,
       );
       if (Deno.args.includes("--list")) {
         for (const [path, count] of [...times].sort()) console.log(`  ${count} ${path}`);
       }
       if (Deno.args.includes("--steps")) { for (const path of steps) console.log(`  ${path}`); }
-      if (times.size > ceiling.files || steps.length > ceiling.openings) {
-        console.error(`corridor to a ${receiver}: over its ceiling; --list names the files, --steps the way`);
+      if (faults.length > 0) {
+        console.error(
+          `corridor to a ${receiver}: ${faults.join("; ")} (--list names the files, --steps the way)`,
+        );
         code = 1;
       }
     }

@@ -24,11 +24,8 @@ export interface TraceEntry {
 /** A place where the source is changed, as the plugin reports it: offsets in UTF-16 units. */
 type Place = readonly [kind: "block" | "expression" | "await", start: number, end: number];
 
-/** What one event runs in the source below `root`, in order, for each receiver. `folder` is empty, and is written to. */
-export async function* traceEvent(
-  root: string,
-  folder: string,
-): AsyncGenerator<{ receiver: Receiver; trace: TraceEntry[] }> {
+/** Makes the copy of the source below `root` in `folder`, which is empty. */
+export async function prepareTrace(root: string, folder: string): Promise<void> {
   await copyTree(join(root, "src"), join(folder, "src"));
   await Deno.copyFile(join(root, "mod.ts"), join(folder, "mod.ts"));
   for (const name of ["corridor_probe.ts", "corridor_recorder.ts", "corridor_plugin.ts"]) {
@@ -39,16 +36,15 @@ export async function* traceEvent(
   const config = { name, version, exports, imports, lint, lock: false, nodeModulesDir: "none" };
   await Deno.writeTextFile(join(folder, "deno.json"), JSON.stringify(config));
   await instrument(folder);
-  for (const receiver of ["handler", "watcher"] as const) {
-    const args = ["run", "-A", "--no-check", "--quiet", "corridor_probe.ts", receiver];
-    const { code, stdout, output } = await runDeno(args, { cwd: folder, timeoutMs: 60_000 });
-    if (code !== 0) throw new Error(`Cannot follow an event to a ${receiver}: the program failed: ${output}`);
-    const recorded = JSON.parse(stdout.slice(stdout.lastIndexOf("\n[") + 1)) as [string, string | null][];
-    yield {
-      receiver,
-      trace: recorded.map(([path, caller]) => ({ path, ...(caller !== null && { caller }) })),
-    };
-  }
+}
+
+/** What one event runs in the copy, in order. */
+export async function traceEvent(folder: string, receiver: Receiver): Promise<TraceEntry[]> {
+  const args = ["run", "-A", "--no-check", "--quiet", "corridor_probe.ts", receiver];
+  const { code, stdout, output } = await runDeno(args, { cwd: folder, timeoutMs: 60_000 });
+  if (code !== 0) throw new Error(`Cannot follow an event to a ${receiver}: the program failed: ${output}`);
+  const recorded = JSON.parse(stdout.slice(stdout.lastIndexOf("\n[") + 1)) as [string, string | null][];
+  return recorded.map(([path, caller]) => ({ path, ...(caller !== null && { caller }) }));
 }
 
 /** Writes the calls into every file of `src/`. */
