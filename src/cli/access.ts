@@ -1,5 +1,5 @@
 /**
- * Who may read what this program serves.
+ * Access rules of `serve`: authentication and authorization of readers.
  * @module
  */
 

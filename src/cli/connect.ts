@@ -1,5 +1,5 @@
 /**
- * Connects to the cluster of the options.
+ * Connects to the cluster that the options name.
  * @module
  */
 

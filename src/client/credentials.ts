@@ -1,5 +1,5 @@
 /**
- * Credentials on their way into a request, and out of what is reported of it.
+ * Adds credentials to requests, and removes them from reports.
  * @module
  */
 

@@ -1,5 +1,5 @@
 /**
- * Objects without anything but their metadata.
+ * Objects with metadata only.
  * @module
  */
 

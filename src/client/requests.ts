@@ -1,5 +1,5 @@
 /**
- * Requests to an API server: their options, and what sends them.
+ * Requests to an API server: their options and their sender.
  * @module
  */
 

@@ -1,5 +1,5 @@
 /**
- * List, watch, and the small verbs of one resource.
+ * The client of one resource: list, watch, and requests for single objects.
  * @module
  */
 

@@ -1,5 +1,5 @@
 /**
- * From a refusing answer to an error.
+ * Makes errors of refusing responses.
  * @module
  */
 

@@ -1,5 +1,5 @@
 /**
- * How to reach an API server.
+ * The connection settings of an API server.
  * @module
  */
 

@@ -1,5 +1,5 @@
 /**
- * Readers whose permissions the cluster itself decides.
+ * Authentication and authorization by the cluster: TokenReview and SubjectAccessReview.
  * @module
  */
 

@@ -1,5 +1,5 @@
 /**
- * Rules that say what may be read.
+ * Ready-made authorization rules.
  * @module
  */
 

@@ -1,5 +1,5 @@
 /**
- * Answers that are good for a while.
+ * A cache of access decisions with a time to live.
  * @module
  */
 

@@ -1,5 +1,5 @@
 /**
- * Who may read what.
+ * The types of the access hooks, and the attributes of a request.
  * @module
  */
 

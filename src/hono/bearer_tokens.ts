@@ -1,5 +1,5 @@
 /**
- * Readers who are known by tokens.
+ * Authentication of readers by bearer tokens.
  * @module
  */
 

@@ -1,5 +1,5 @@
 /**
- * The recent past of one resource: what watches are replayed from, and old states are read from.
+ * The recent events of one resource, for watches to replay and for reads of earlier versions.
  * @module
  */
 

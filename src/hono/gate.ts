@@ -1,5 +1,5 @@
 /**
- * The gate that every request passes.
+ * The access check of every request.
  * @module
  */
 

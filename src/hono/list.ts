@@ -1,5 +1,5 @@
 /**
- * Lists: pages of one snapshot, written a piece at a time.
+ * Lists: pages of one snapshot, written in chunks.
  * @module
  */
 

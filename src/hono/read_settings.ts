@@ -1,5 +1,5 @@
 /**
- * The numbers among the options.
+ * Checks and defaults of the options.
  * @module
  */
 

@@ -1,5 +1,5 @@
 /**
- * The limits of readers: how many there are, how much waits for them, how long they work in one turn.
+ * The limits of readers: their number, their queued bytes, their time per turn.
  * @module
  */
 

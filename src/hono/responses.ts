@@ -1,5 +1,5 @@
 /**
- * Answers in the API server's shapes.
+ * Responses in the API server's forms.
  * @module
  */
 

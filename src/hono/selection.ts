@@ -1,5 +1,5 @@
 /**
- * Which objects a list or a watch is about.
+ * The selection of a list or a watch: namespace, name, labels and fields.
  * @module
  */
 

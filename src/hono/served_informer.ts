@@ -1,5 +1,5 @@
 /**
- * What the adapter needs of an informer.
+ * The informer interface that the adapter needs.
  * @module
  */
 

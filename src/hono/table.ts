@@ -1,5 +1,5 @@
 /**
- * Tables: what command-line clients show.
+ * Tables, as command-line clients show them.
  * @module
  */
 

@@ -1,5 +1,5 @@
 /**
- * What Tables of all kinds have in common: columns, and ages as people read them.
+ * The shared parts of Tables: columns and readable ages.
  * @module
  */
 

@@ -1,5 +1,5 @@
 /**
- * What a Table shows of pods.
+ * The Table columns of pods.
  * @module
  */
 

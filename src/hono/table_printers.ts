@@ -1,5 +1,5 @@
 /**
- * What a Table shows of each kind, as kube-apiserver shows it.
+ * The Table columns of each kind, as in kube-apiserver.
  * @module
  */
 

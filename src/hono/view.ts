@@ -1,5 +1,5 @@
 /**
- * Views: what an object looks like in an answer. Those of whole objects and of their metadata; table.ts has the third.
+ * Views: the form of an object in a response. Whole objects and metadata are here, Tables in table.ts.
  * @module
  */
 

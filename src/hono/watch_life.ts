@@ -1,5 +1,5 @@
 /**
- * How long a watch may last.
+ * The maximum life of a watch.
  * @module
  */
 

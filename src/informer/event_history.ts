@@ -1,5 +1,5 @@
 /**
- * Events under older versions: which of them were applied before.
+ * Events with older versions: which of them were applied before.
  * @module
  */
 

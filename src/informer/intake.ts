@@ -1,5 +1,5 @@
 /**
- * Objects on their way into an informer.
+ * The intake of an informer: encoding, transform and quarantine of decoded objects.
  * @module
  */
 

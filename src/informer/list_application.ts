@@ -1,5 +1,5 @@
 /**
- * A list, applied to a store in steps: compared, indexed aside, then written and passed on in one turn.
+ * Applies a list to a store in steps: compares, prepares the indices, then writes and notifies in one turn.
  *
  * As client-go's `processReplacedAllInfo`, where the comparison and the write are one turn:
  * https://github.com/kubernetes/client-go/blob/master/tools/cache/controller.go

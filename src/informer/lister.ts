@@ -1,5 +1,5 @@
 /**
- * Reading an informer's store as one reads an API: by namespace, name and labels.
+ * Listers: reads of an informer's store by namespace, name and labels.
  * @module
  */
 

@@ -1,5 +1,5 @@
 /**
- * Notifications of which there is one for each object.
+ * A queue of notifications that are merged by object.
  * @module
  */
 

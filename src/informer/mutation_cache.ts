@@ -1,5 +1,5 @@
 /**
- * Reading one's own writes before the watch brings them.
+ * Reads of a program's own writes before the watch brings them.
  * @module
  */
 

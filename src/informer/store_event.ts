@@ -1,5 +1,5 @@
 /**
- * What happened to a store.
+ * The events of a store.
  * @module
  */
 

@@ -1,5 +1,5 @@
 /**
- * Whether the consumers of an informer have caught up with it.
+ * Tracks whether the handlers of an informer have received its first list.
  * @module
  */
 

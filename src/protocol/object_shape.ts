@@ -1,5 +1,5 @@
 /**
- * The shapes in which a client can ask for objects: as they are, as a Table, or their metadata only.
+ * The forms in which a client can request objects: whole, as a Table, or metadata only.
  * @module
  */
 

@@ -1,5 +1,5 @@
 /**
- * What a queue holds: changes.
+ * Deltas: the changes that a queue holds.
  * @module
  */
 

@@ -1,5 +1,5 @@
 /**
- * The queue that keeps, for each key, what happened to it.
+ * The queue that keeps the changes of each key.
  *
  * How it works. `items` holds the deltas of each key, oldest first; `queue` holds each such key once, in the order in
  * which it first got one. Popping takes the first key with all its deltas. So nothing that happens to one object is

@@ -1,5 +1,5 @@
 /**
- * What queues throw.
+ * The errors of queues.
  * @module
  */
 

@@ -1,5 +1,5 @@
 /**
- * The part that all queues share: waiting, closing, and whether the first list was processed.
+ * The shared part of all queues: waiting, closing, and the sync state.
  * @module
  */
 

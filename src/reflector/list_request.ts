@@ -1,5 +1,5 @@
 /**
- * One page of a list, within a time.
+ * The request of one page of a list, with a timeout.
  * @module
  */
 

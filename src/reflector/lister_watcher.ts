@@ -1,5 +1,5 @@
 /**
- * What a reflector needs of a source.
+ * The interface of a reflector's source.
  * @module
  */
 

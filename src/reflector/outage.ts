@@ -1,5 +1,5 @@
 /**
- * Times in which a server cannot be read.
+ * Outages of a server, as a reflector reports them.
  *
  * An outage begins with the first request that fails, and is over when a watch is open again: a list alone does not end
  * it, as a server that lets its clients list and not watch would otherwise be lost and found each minute. It is logged

@@ -1,5 +1,5 @@
 /**
- * Objects and events that could not be accepted.
+ * The quarantine: counts and reports objects and events that cannot be accepted, and schedules their relist.
  * @module
  */
 

@@ -1,5 +1,5 @@
 /**
- * What a reflector measures.
+ * The metrics of a reflector.
  * @module
  */
 

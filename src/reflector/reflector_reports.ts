@@ -1,5 +1,5 @@
 /**
- * What a reflector reports to callbacks and to the log.
+ * The reports of a reflector to callbacks and to the log.
  * @module
  */
 

@@ -1,5 +1,5 @@
 /**
- * What an informer hands to its reflector.
+ * The options of a reflector that only an informer sets.
  * @module
  */
 

@@ -1,5 +1,5 @@
 /**
- * The timer that asks a store to notify of everything again.
+ * The timer of resyncs.
  * @module
  */
 

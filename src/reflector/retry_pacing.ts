@@ -1,5 +1,5 @@
 /**
- * How long to wait after a failure.
+ * The delays after failures.
  * @module
  */
 

@@ -1,5 +1,5 @@
 /**
- * How a reflector is doing, as data.
+ * The status of a reflector.
  * @module
  */
 

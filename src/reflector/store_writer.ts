@@ -1,5 +1,5 @@
 /**
- * From what a server sends into the store.
+ * Writes lists and events of a server to the store.
  * @module
  */
 

@@ -1,5 +1,5 @@
 /**
- * Whether streamed lists are worth asking for. Pure: no I/O, no clock.
+ * Decides whether to use streamed lists. Pure: no I/O, no clock.
  *
  * A stream that does not finish may be a passing fault of the network, or a trap: a proxy that drops bookmarks, ends
  * every answer after seconds, or resets requests that it does not know, and will do so for ever. A stream that is refused

@@ -1,5 +1,5 @@
 /**
- * What it means that a watch has ended.
+ * Classifies the end of a watch.
  * @module
  */
 

@@ -1,5 +1,5 @@
 /**
- * Judging what a list or a watch brings.
+ * Validates lists, events and objects.
  * @module
  */
 

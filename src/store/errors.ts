@@ -1,5 +1,5 @@
 /**
- * What stores and indices throw.
+ * The errors of stores and indices.
  * @module
  */
 

@@ -1,5 +1,5 @@
 /**
- * A store that forgets.
+ * A store whose objects expire.
  * @module
  */
 

@@ -1,5 +1,5 @@
 /**
- * Entries of a store, and those under one value of an index.
+ * The entries of a store, and the sets of entries under index values.
  * @module
  */
 

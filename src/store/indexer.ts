@@ -1,5 +1,5 @@
 /**
- * What an indexer is: a store with lookups.
+ * The indexer interface: a store with indices.
  * @module
  */
 

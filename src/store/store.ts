@@ -1,5 +1,5 @@
 /**
- * What a store is: objects that know their own key.
+ * The store interface: objects by their keys.
  * @module
  */
 

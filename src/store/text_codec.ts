@@ -1,5 +1,5 @@
 /**
- * Short forms of JSON texts that resemble each other.
+ * A codec that shortens similar JSON texts.
  * @module
  */
 

@@ -1,5 +1,5 @@
 /**
- * What is done to objects before they are stored.
+ * Transforms: changes of objects before they are stored.
  * @module
  */
 

@@ -1,5 +1,5 @@
 /**
- * A store that passes on its whole content after every write.
+ * A store that calls a function with its whole content after every write.
  * @module
  */
 

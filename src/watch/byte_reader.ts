@@ -1,5 +1,5 @@
 /**
- * Reading a body's bytes, a chunk at a time.
+ * Reads the bytes of a body in chunks.
  * @module
  */
 

@@ -1,5 +1,5 @@
 /**
- * From the bytes of a watch to batches of events.
+ * Decodes the bytes of a watch to batches of events.
  * @module
  */
 

@@ -1,5 +1,5 @@
 /**
- * Which fields of an object stay, as a tree of the paths that say so.
+ * The fields to keep, as a tree of paths.
  * @module
  */
 

@@ -1,5 +1,5 @@
 /**
- * Cutting a stream of text into lines.
+ * Splits a stream of text into lines.
  * @module
  */
 

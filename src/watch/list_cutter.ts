@@ -1,5 +1,5 @@
 /**
- * Cutting the items out of a list while its text arrives.
+ * Splits a list into items while its text arrives.
  *
  * How it works. A list is one JSON object with an array `items` in it. What is inside the array is handed out item by
  * item, as soon as an item's last character is there; everything else is the envelope, which is small and parsed at the

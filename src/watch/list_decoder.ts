@@ -1,5 +1,5 @@
 /**
- * From the bytes of a list to its items.
+ * Decodes the bytes of a list to its items.
  * @module
  */
 

@@ -1,5 +1,5 @@
 /**
- * How a connection failed, from what `fetch` threw.
+ * Classifies the errors of `fetch`.
  * @module
  */
 

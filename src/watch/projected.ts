@@ -1,5 +1,5 @@
 /**
- * What is left of a type when fields are left out.
+ * The type of an object without dropped fields.
  * @module
  */
 

@@ -1,5 +1,5 @@
 /**
- * Leaving fields out of objects before they are parsed.
+ * Removes fields from objects before they are parsed.
  *
  * How it works. The paths make a tree. The text of an object is walked along that tree: a member that is dropped is cut
  * out of the text, one that nothing below is dropped from is skipped, and when every path was found the rest is

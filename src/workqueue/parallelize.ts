@@ -1,5 +1,5 @@
 /**
- * Numbered pieces of work, several at a time.
+ * Runs numbered pieces of work in parallel.
  * @module
  */
 

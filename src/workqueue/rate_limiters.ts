@@ -1,5 +1,5 @@
 /**
- * How long a failed item waits.
+ * Rate limiters: the delays of failed items.
  * @module
  */
 

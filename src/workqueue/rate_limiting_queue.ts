@@ -1,5 +1,5 @@
 /**
- * A queue that decides by itself how long a failed item waits.
+ * A queue that delays failed items by a rate limiter.
  * @module
  */
 

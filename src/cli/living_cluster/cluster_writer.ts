@@ -1,5 +1,5 @@
 /**
- * Where the living cluster writes.
+ * The interface through which the living cluster writes objects.
  * @module
  */
 

@@ -1,5 +1,5 @@
 /**
- * What the parts of the living cluster share.
+ * The shared context of the living cluster's parts.
  * @module
  */
 
