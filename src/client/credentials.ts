@@ -1,5 +1,5 @@
 /**
- * Adds credentials to requests, and removes them from reports.
+ * Checks credentials before they are sent, and removes them from error texts.
  * @module
  */
 
