@@ -283,7 +283,7 @@ export const SUITE_MUTATIONS: readonly SuiteMutation[] = [
   {
     name: "read API: a late event that was dropped is not noticed",
     file: "src/hono/event_log.ts",
-    find: "if (evicted?.isLate) this.#lastLateGone = evicted.position;",
+    find: "if (evicted?.isLate) this.#lastLateEvicted = evicted.position;",
     replace: "",
     test: "tests/hono/watch_test.ts",
   },

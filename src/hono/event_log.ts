@@ -83,7 +83,7 @@ export class EventLog<T extends KubernetesObject> {
   /** The oldest entry that states may be rolled back to. */
   #historyFrom = 0;
   /** The position of the last late entry that was dropped. */
-  #lastLateGone = "";
+  #lastLateEvicted = "";
   /** Watches may not start before this. */
   #resumeFrom: { readonly position: string; readonly sequence: number } = { position: "", sequence: 0 };
   /** By the sequence number of the first entry that came after; the least recently used first. */
@@ -224,7 +224,7 @@ export class EventLog<T extends KubernetesObject> {
   resume(resourceVersion: string): number | undefined {
     if (compareResourceVersions(resourceVersion, this.oldestResourceVersion) < 0) return undefined;
     const isBehind = compareResourceVersions(resourceVersion, this.#position) < 0;
-    if (isBehind && compareResourceVersions(resourceVersion, this.#lastLateGone) <= 0) return undefined;
+    if (isBehind && compareResourceVersions(resourceVersion, this.#lastLateEvicted) <= 0) return undefined;
     return this.#firstUnseen(resourceVersion);
   }
 
@@ -329,7 +329,7 @@ export class EventLog<T extends KubernetesObject> {
     this.#pastStates.clear();
     this.#position = resourceVersion;
     this.#base = resourceVersion;
-    this.#lastLateGone = "";
+    this.#lastLateEvicted = "";
     this.#historyFrom = this.head;
     this.#resumeFrom = { position: resourceVersion, sequence: this.head };
     for (const reader of readers) if (this.#readers.has(reader)) reader.cut();
@@ -393,7 +393,7 @@ export class EventLog<T extends KubernetesObject> {
     while (entries.length > this.#options.capacity) {
       const evicted = entries.shift();
       this.#window.tail++;
-      if (evicted?.isLate) this.#lastLateGone = evicted.position;
+      if (evicted?.isLate) this.#lastLateEvicted = evicted.position;
       if (evicted !== undefined && this.#window.tail > this.#historyFrom) this.#base = evicted.position;
     }
     const { tail } = this.#window;

@@ -34,7 +34,7 @@ import { isComparableResourceVersion, isOlder } from "../meta/resource_version.t
 import type { Quarantine } from "../reflector/quarantine.ts";
 import type { KeyedStore } from "../store/cache.ts";
 import { IndexFuncError } from "../store/errors.ts";
-import type { OnTransformRejected } from "../store/transform.ts";
+import type { OnTransformFailure } from "../store/transform.ts";
 import { type Clock, monotonicNow } from "../util/clock.ts";
 import { toError } from "../util/errors.ts";
 import { callGuarded } from "../util/guarded.ts";
@@ -350,7 +350,7 @@ export function quarantiner<T>(
   keyFunc: KeyFunc,
   store: { getByKey(key: string): T | undefined },
   quarantine: Quarantine,
-): OnTransformRejected<T> {
+): OnTransformFailure<T> {
   return (error, object) => {
     let key: string | undefined;
     try {

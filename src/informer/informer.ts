@@ -100,7 +100,7 @@ export function newInformer<T, I extends string = NoIndexNames>(
     keyFunc,
     knownObjects,
     transform: options.transform && transformOnce(options.transform),
-    onRejected: quarantiner(keyFunc, knownObjects, quarantine),
+    onTransformFailure: quarantiner(keyFunc, knownObjects, quarantine),
     clock,
     logger,
     name,

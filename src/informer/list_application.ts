@@ -11,7 +11,7 @@ import { type KeyFunc, keyOf } from "../meta/keys.ts";
 import { DeletedFinalStateUnknown } from "../meta/tombstone.ts";
 import type { ReplacedAllInfo } from "../queue/delta.ts";
 import type { KeyedStore } from "../store/cache.ts";
-import type { OnRejected, ReplacedInSteps, Replacement, ReplaceOptions, Store } from "../store/store.ts";
+import type { OnIndexFailure, ReplacedInSteps, Replacement, ReplaceOptions, Store } from "../store/store.ts";
 import type { Taken } from "../store/transform.ts";
 import { toError } from "../util/errors.ts";
 import { finish, type Steps } from "../util/steps.ts";
@@ -70,12 +70,12 @@ export class ListApplication<T> {
     yield* this.#compare(objects, list);
 
     const notIndexed = new Set<string>();
-    const onRejected: OnRejected<T> = (error, object) => {
+    const onIndexFailure: OnIndexFailure<T> = (error, object) => {
       notIndexed.add(error.key);
       quarantine(error, object);
       return store.getByKey(error.key); // still the state before: a replace takes effect as a whole
     };
-    const replacement = replacementOf(store, list.objects, resourceVersion, { stepObjects, onRejected });
+    const replacement = replacementOf(store, list.objects, resourceVersion, { stepObjects, onIndexFailure });
     let accepted = list;
     let changes: StoreChange<T>[] | undefined;
     try {
@@ -206,7 +206,7 @@ function replacementOf<T>(
   }
   return {
     *prepare() {
-      store.replace(objects, resourceVersion, options.onRejected);
+      store.replace(objects, resourceVersion, options.onIndexFailure);
       yield;
     },
     commit: () => true,

@@ -120,8 +120,8 @@ function newQueue<T, I extends string>(
   const once = whole && transformOnce(whole);
   if (informer.queue !== undefined) {
     const knownObjects: Indexer<T, I> = store;
-    const onRejected = quarantiner(keyFunc, store, quarantine);
-    const queue = informer.queue({ ...common, knownObjects, transform: once, onRejected });
+    const onTransformFailure = quarantiner(keyFunc, store, quarantine);
+    const queue = informer.queue({ ...common, knownObjects, transform: once, onTransformFailure });
     return { queue: queue as Queue<Held<T>>, intake: undefined, takeIn: undefined };
   }
   const intake = new Intake<T>({ holding, held, isSame, transform: once });

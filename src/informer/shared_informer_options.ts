@@ -9,7 +9,7 @@ import type { ReflectorOptions } from "../reflector/reflector_options.ts";
 import type { IndexersOption, NoIndexNames } from "../store/index_func.ts";
 import type { StoreOptions } from "../store/cache.ts";
 import type { Indexer } from "../store/indexer.ts";
-import type { OnTransformRejected, TransformFunc } from "../store/transform.ts";
+import type { OnTransformFailure, TransformFunc } from "../store/transform.ts";
 import type { Clock } from "../util/clock.ts";
 import type { Logger } from "../util/logger.ts";
 import type { Metrics } from "../util/metrics.ts";
@@ -35,7 +35,7 @@ export interface QueueContext<T> {
   readonly knownObjects: Indexer<T>;
   readonly transform: TransformFunc<T> | undefined;
   /** Reports an object of a list that the transform throws for, and gives the state that is known in its place. */
-  readonly onRejected: OnTransformRejected<T>;
+  readonly onTransformFailure: OnTransformFailure<T>;
   readonly clock: Clock;
   readonly logger: Logger;
   readonly name: string;

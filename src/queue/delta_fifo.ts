@@ -15,7 +15,7 @@
 import { deletionHandlingMetaNamespaceKey, KeyError, type KeyFunc, keyOf } from "../meta/keys.ts";
 import { DeletedFinalStateUnknown } from "../meta/tombstone.ts";
 import {
-  type OnTransformRejected,
+  type OnTransformFailure,
   transformed,
   transformedAll,
   type TransformFunc,
@@ -51,7 +51,7 @@ export interface DeltaFIFOOptions<T> extends SlowTraceOptions {
   /** Runs on every object as it is queued, but not on tombstones and resyncs. */
   readonly transform?: TransformFunc<T>;
   /** Called for each object of a `replace` that the transform throws for, instead of the call being refused. */
-  readonly onRejected?: OnTransformRejected<T>;
+  readonly onTransformFailure?: OnTransformFailure<T>;
 }
 
 /**
@@ -94,7 +94,7 @@ export class DeltaFIFO<T> extends PoppingQueue<ObjectDeltas<T>, string> implemen
   readonly #knownObjects: KeyListerGetter<T> | undefined;
   readonly #replaceType: "Replaced" | "Sync";
   readonly #items = new Map<string, ObjectDelta<T>[]>();
-  readonly #onRejected: OnTransformRejected<T> | undefined;
+  readonly #onTransformFailure: OnTransformFailure<T> | undefined;
   /** What runs on objects as they are queued. */
   readonly transform: TransformFunc<T> | undefined;
 
@@ -104,7 +104,7 @@ export class DeltaFIFO<T> extends PoppingQueue<ObjectDeltas<T>, string> implemen
     this.#keyFunc = options.keyFunc ?? deletionHandlingMetaNamespaceKey;
     this.#knownObjects = options.knownObjects;
     this.#replaceType = options.emitDeltaTypeReplaced ? "Replaced" : "Sync";
-    this.#onRejected = options.onRejected;
+    this.#onTransformFailure = options.onTransformFailure;
     this.transform = options.transform;
   }
 
@@ -172,8 +172,10 @@ export class DeltaFIFO<T> extends PoppingQueue<ObjectDeltas<T>, string> implemen
    */
   replace(objects: readonly T[], _resourceVersion?: string): void {
     const keys = new Set<string>();
-    const isTransformed = this.transform !== undefined && this.#onRejected !== undefined;
-    const accepted = isTransformed ? transformedAll(this.transform!, objects, this.#onRejected) : objects;
+    const isTransformed = this.transform !== undefined && this.#onTransformFailure !== undefined;
+    const accepted = isTransformed
+      ? transformedAll(this.transform!, objects, this.#onTransformFailure)
+      : objects;
     for (const object of accepted) {
       keys.add(this.#keyIn(object, "replace"));
       this.#queueDelta(this.#replaceType, object, "replace", { transforms: !isTransformed });

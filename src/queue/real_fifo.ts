@@ -12,7 +12,7 @@
 import { deletionHandlingMetaNamespaceKey, type KeyFunc, keyOf } from "../meta/keys.ts";
 import { DeletedFinalStateUnknown } from "../meta/tombstone.ts";
 import {
-  type OnTransformRejected,
+  type OnTransformFailure,
   transformed,
   transformedAll,
   type TransformFunc,
@@ -39,7 +39,7 @@ export interface RealFIFOCommonOptions<T> extends SlowTraceOptions {
   /** Runs on every object as it is queued, but not on tombstones and resyncs. */
   readonly transform?: TransformFunc<T>;
   /** Called for each object of a `replace` that the transform throws for, instead of the whole call being refused. */
-  readonly onRejected?: OnTransformRejected<T>;
+  readonly onTransformFailure?: OnTransformFailure<T>;
   /** The largest batch of {@linkcode RealFIFO.popBatch}; 1000 by default. */
   readonly batchSize?: number;
 }
@@ -113,7 +113,7 @@ export class RealFIFO<T> extends PoppingQueue<Deltas<T>, Delta<T>> implements Qu
   readonly #emitBookmarks: boolean;
   readonly #batchSize: number;
   readonly #transformsLists: boolean;
-  readonly #onRejected: OnTransformRejected<T> | undefined;
+  readonly #onTransformFailure: OnTransformFailure<T> | undefined;
   /**
    * How many `ReplacedAll` and `SyncAll` deltas are queued.
    *
@@ -148,7 +148,7 @@ export class RealFIFO<T> extends PoppingQueue<Deltas<T>, Delta<T>> implements Qu
     this.#emitBookmarks = options.emitDeltaTypeBookmark ?? false;
     this.#batchSize = batchSize;
     this.#transformsLists = options.transformsLists ?? true;
-    this.#onRejected = options.onRejected;
+    this.#onTransformFailure = options.onTransformFailure;
     this.transform = options.transform;
   }
 
@@ -312,7 +312,7 @@ export class RealFIFO<T> extends PoppingQueue<Deltas<T>, Delta<T>> implements Qu
   #replaceAll(objects: readonly T[], resourceVersion: string): void {
     const kept = this.transform === undefined || !this.#transformsLists
       ? objects.slice()
-      : transformedAll(this.transform, objects, this.#onRejected);
+      : transformedAll(this.transform, objects, this.#onTransformFailure);
     this.#push({ type: "ReplacedAll", object: { resourceVersion, objects: kept } });
   }
 
@@ -329,11 +329,11 @@ export class RealFIFO<T> extends PoppingQueue<Deltas<T>, Delta<T>> implements Qu
       if (keys.has(key) || lastQueued.has(key)) continue;
       this.#queueTombstone(key, knownObjects.getByKey(key));
     }
-    if (this.transform === undefined || this.#onRejected === undefined) {
+    if (this.transform === undefined || this.#onTransformFailure === undefined) {
       for (const object of objects) this.#queueDelta("Replaced", object, "replace");
       return;
     }
-    for (const object of transformedAll(this.transform, objects, this.#onRejected)) {
+    for (const object of transformedAll(this.transform, objects, this.#onTransformFailure)) {
       this.#push({ type: "Replaced", object });
     }
   }

@@ -422,7 +422,7 @@ export class ListWatchLoop<T> {
   }
 
   #write(batch: readonly WatchItem<T>[], watch: OpenWatch<T>): void {
-    this.#heard();
+    this.#noteContact();
     const { contact } = this.#status;
     contact.lastEventTimeMs = contact.wallMs;
     this.#writer.write(batch, watch);
@@ -455,15 +455,15 @@ export class ListWatchLoop<T> {
   /** A request was answered. */
   #succeeded(): void {
     this.#status.attempt = 0;
-    this.#heard();
+    this.#noteContact();
   }
 
   /** Something came from the server. */
-  #heard(): void {
+  #noteContact(): void {
     const { contact } = this.#status;
     contact.wallMs = this.#clock.now();
     contact.monotonicMs = monotonicNow(this.#clock);
-    this.#metrics?.heardOf();
+    this.#metrics?.contact();
   }
 
   async #sleep(signal: AbortSignal): Promise<void> {

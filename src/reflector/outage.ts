@@ -56,13 +56,13 @@ export interface FailedTry {
 }
 
 /** Follows the outages of one reflector's server, and writes the lines about them. */
-export class OutageTeller {
+export class OutageReporter {
   readonly #clock: Clock;
   readonly #warn: (text: string) => void;
   #outage: ReflectorOutage | undefined;
   #startMs = 0;
   #last: Error | undefined;
-  readonly #told = new Set<Kind>();
+  readonly #reported = new Set<Kind>();
 
   constructor(clock: Clock, warn: (text: string) => void) {
     this.#clock = clock;
@@ -101,8 +101,8 @@ export class OutageTeller {
     const error = this.#last;
     if (this.#outage === undefined || error === undefined) return;
     const kind = kindOf(error);
-    if (this.#told.has(kind)) return;
-    this.#told.add(kind);
+    if (this.#reported.has(kind)) return;
+    this.#reported.add(kind);
     const what = kind === "away" ? "lost the server" : "the server refuses";
     const next = delayMs === undefined
       ? ""
@@ -117,9 +117,9 @@ export class OutageTeller {
     const { lastedMs } = this;
     this.#outage = undefined;
     this.#last = undefined;
-    const wasTold = this.#told.size > 0;
-    this.#told.clear();
-    if (!wasTold) return;
+    const wasReported = this.#reported.size > 0;
+    this.#reported.clear();
+    if (!wasReported) return;
     const tries = failedTries === 1 ? "1 failed try" : `${failedTries} failed tries`;
     this.#warn(`the server is back after ${inSeconds(lastedMs)} and ${tries}`);
   }

@@ -65,7 +65,7 @@ export class ReflectorMetrics {
   }
 
   /** Something came from the server: the lag is the time since then. */
-  heardOf(): void {
+  contact(): void {
     this.#metrics.gauge("reflector_last_contact_timestamp_seconds", this.#clock.now() / 1_000, this.#labels);
   }
 

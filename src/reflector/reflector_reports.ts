@@ -8,7 +8,7 @@ import { errorMessage, toError } from "../util/errors.ts";
 import type { Clock } from "../util/clock.ts";
 import { callGuarded } from "../util/guarded.ts";
 import { consoleLogger, type Logger } from "../util/logger.ts";
-import { OutageTeller } from "./outage.ts";
+import { OutageReporter } from "./outage.ts";
 import type { ReflectorOptions } from "./reflector_options.ts";
 import type { StreamPauseBegin } from "./stream_trial.ts";
 
@@ -32,7 +32,7 @@ export class ReflectorReports {
   /** What the log was warned of since a watch was well. */
   readonly #warned = new Set<string>();
   /** Logs that a server is lost, and its return. */
-  readonly outages: OutageTeller;
+  readonly outages: OutageReporter;
 
   constructor(
     name: string,
@@ -43,7 +43,7 @@ export class ReflectorReports {
     this.#name = name;
     this.#options = options;
     this.#logger = options.logger ?? consoleLogger;
-    this.outages = new OutageTeller(options.clock, (text) => this.log("warn", text));
+    this.outages = new OutageReporter(options.clock, (text) => this.log("warn", text));
   }
 
   /**
@@ -55,8 +55,8 @@ export class ReflectorReports {
     const { watchErrorHandler } = this.#options;
     this.outages.failed(error);
     this.log("debug", error.message);
-    const isTold = endsCycle || !isTooManyRequests(error) || this.outages.lastedMs >= PATIENCE_MS;
-    if (isTold && watchErrorHandler !== undefined) {
+    const isReported = endsCycle || !isTooManyRequests(error) || this.outages.lastedMs >= PATIENCE_MS;
+    if (isReported && watchErrorHandler !== undefined) {
       this.#guarded("watchErrorHandler", () => watchErrorHandler(error));
     }
     return error;

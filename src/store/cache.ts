@@ -20,7 +20,7 @@ import {
   type Keyed,
   type KeyedTransaction,
   keyedWrites,
-  type OnRejected,
+  type OnIndexFailure,
   type ReplacedInSteps,
   type Replacement,
   replaceNow,
@@ -218,14 +218,16 @@ export class Cache<T, I extends string> implements Indexer<T, I>, ReplacedInStep
     return this.#storage.has(key);
   }
 
-  replace(objects: readonly T[], resourceVersion: string, onRejected?: OnRejected<T>): void {
-    replaceNow(this.newReplacement(objects, resourceVersion, onRejected === undefined ? {} : { onRejected }));
+  replace(objects: readonly T[], resourceVersion: string, onIndexFailure?: OnIndexFailure<T>): void {
+    replaceNow(
+      this.newReplacement(objects, resourceVersion, onIndexFailure === undefined ? {} : { onIndexFailure }),
+    );
   }
 
   newReplacement(
     objects: readonly T[],
     resourceVersion: string,
-    { onRejected, stepObjects = STEP_OBJECTS }: ReplaceOptions<T> = {},
+    { onIndexFailure, stepObjects = STEP_OBJECTS }: ReplaceOptions<T> = {},
   ): Replacement {
     let replacement: Replacement | undefined;
     const begin = (held: readonly Held<T>[], keys: readonly string[] | undefined) =>
@@ -233,9 +235,9 @@ export class Cache<T, I extends string> implements Indexer<T, I>, ReplacedInStep
         { objects: { [Symbol.iterator]: () => this.#keyed(held, keys) }, resourceVersion },
         {
           stepObjects,
-          ...(onRejected && {
-            onRejected: (error, held) => {
-              const instead = onRejected(error, this.#opened(held) as T);
+          ...(onIndexFailure && {
+            onIndexFailure: (error, held) => {
+              const instead = onIndexFailure(error, this.#opened(held) as T);
               return instead === undefined ? undefined : this.holding.hold(instead, error.key);
             },
           }),

@@ -66,7 +66,7 @@ export class ContentReplacement<T> implements Replacement {
   readonly #next: NewContent<T>;
   readonly #options: ReplaceOptions<T>;
   readonly #stepObjects: number;
-  /** Objects that could not be indexed, and what takes their place: one call of `onRejected` each, however often it is prepared. */
+  /** Objects that could not be indexed, and what takes their place: one call of `onIndexFailure` each, however often it is prepared. */
   readonly #unindexed = new Map<string, { readonly object: T; readonly instead: T | undefined }>();
   #isAgain = false;
   /** Puts in what was prepared; `undefined` if it does not hold any more. */
@@ -195,9 +195,9 @@ export class ContentReplacement<T> implements Replacement {
     try {
       return { object, values: this.#content.index.valuesOf(key, object, "replace") };
     } catch (error) {
-      const { onRejected } = this.#options;
-      if (onRejected === undefined || !(error instanceof IndexFuncError)) throw error;
-      const instead = onRejected(error, object);
+      const { onIndexFailure } = this.#options;
+      if (onIndexFailure === undefined || !(error instanceof IndexFuncError)) throw error;
+      const instead = onIndexFailure(error, object);
       this.#unindexed.set(key, { object, instead });
       return this.#standIn(key, instead);
     }

@@ -16,7 +16,7 @@
 export { newIndexer, newStore, type StoreOptions } from "./cache.ts";
 export type { Held, HeldObject, Holding, HoldingOptions, NewHolding } from "./holding.ts";
 export type { ShortTextsOptions } from "./short_texts.ts";
-export type { Keyed, KeyedTransaction, OnRejected, Store, Transaction } from "./store.ts";
+export type { Keyed, KeyedTransaction, OnIndexFailure, Store, Transaction } from "./store.ts";
 export { ThreadSafeStore } from "./thread_safe_store.ts";
 export {
   ExpirationCache,
@@ -28,7 +28,7 @@ export {
   TTLPolicy,
 } from "./expiration_cache.ts";
 export { type PushFunc, UndeltaStore } from "./undelta_store.ts";
-export type { OnTransformRejected } from "./transform.ts";
+export type { OnTransformFailure } from "./transform.ts";
 export { Heap, HeapClosedError, HeapItemNotFoundError } from "./heap.ts";
 export {
   type IndexersOption,

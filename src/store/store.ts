@@ -16,8 +16,8 @@ import type { Indexers } from "./index_func.ts";
  * @example
  * ```ts
  * import type { KubernetesObject } from "@listwatch/cache";
- * import type { OnRejected } from "@listwatch/cache/store";
- * const leaveOut: OnRejected<KubernetesObject> = (error) => {
+ * import type { OnIndexFailure } from "@listwatch/cache/store";
+ * const leaveOut: OnIndexFailure<KubernetesObject> = (error) => {
  *   console.warn(`${error.key} cannot be indexed by ${error.indexName}`);
  *   return undefined;
  * };
@@ -25,7 +25,7 @@ import type { Indexers } from "./index_func.ts";
  *
  * @category Stores
  */
-export type OnRejected<T> = (error: IndexFuncError, object: T) => T | undefined;
+export type OnIndexFailure<T> = (error: IndexFuncError, object: T) => T | undefined;
 
 /**
  * What may stand for an object where only its key matters.
@@ -137,13 +137,13 @@ export interface Store<T> {
   /**
    * Replaces the whole content, which has then reached `resourceVersion`; of several objects with one key the last counts.
    *
-   * @param onRejected Receives each object for which an index function throws, instead of throwing. What it returns, an
+   * @param onIndexFailure Receives each object for which an index function throws, instead of throwing. What it returns, an
    * object that was stored before, is kept in its place; the key is left out if that is `undefined`.
    * @throws {KeyError} The key function threw; nothing was changed.
    * @throws {TransformError} The transform threw; nothing was changed.
    * @throws {IndexFuncError} An index function threw; nothing was changed.
    */
-  replace(objects: readonly T[], resourceVersion: string, onRejected?: OnRejected<T>): void;
+  replace(objects: readonly T[], resourceVersion: string, onIndexFailure?: OnIndexFailure<T>): void;
   /**
    * Applies several writes in order, as one step. Objects are not transformed.
    *
@@ -162,7 +162,7 @@ export interface Store<T> {
 /** How a store is replaced in steps. */
 export interface ReplaceOptions<T> {
   /** As of {@linkcode Store.replace}; asked at most once about an object. */
-  readonly onRejected?: OnRejected<T>;
+  readonly onIndexFailure?: OnIndexFailure<T>;
   /** How many objects there are to a step. */
   readonly stepObjects?: number;
 }

@@ -10,7 +10,7 @@ import type { Indexers, IndexFunc, IndexValues } from "./index_func.ts";
 import { additionSteps, ContentReplacement, type NewContent, type StoreContent } from "./long_writes.ts";
 import {
   type KeyedTransaction,
-  type OnRejected,
+  type OnIndexFailure,
   type Replacement,
   replaceNow,
   type ReplaceOptions,
@@ -116,7 +116,7 @@ export class ThreadSafeStore<T, I extends string = string> {
    * Replaces the whole content; of several objects with one key the last counts. Index functions are not asked again
    * about an object that is stored already.
    *
-   * @param onRejected Receives each object for which an index function throws, instead of throwing: what it returns is
+   * @param onIndexFailure Receives each object for which an index function throws, instead of throwing: what it returns is
    * stored in its place if that is an object, and the key is left out if it is `undefined`. An object it returns must
    * have been stored before.
    * @throws {IndexFuncError} An index function threw; nothing was changed.
@@ -124,10 +124,10 @@ export class ThreadSafeStore<T, I extends string = string> {
   replace(
     objects: Iterable<readonly [key: string, object: T]>,
     resourceVersion: string,
-    onRejected?: OnRejected<T>,
+    onIndexFailure?: OnIndexFailure<T>,
   ): void {
     const content = { objects: [...objects], resourceVersion }; // it may be read twice
-    replaceNow(this.newReplacement(content, onRejected === undefined ? {} : { onRejected }));
+    replaceNow(this.newReplacement(content, onIndexFailure === undefined ? {} : { onIndexFailure }));
   }
 
   /**

@@ -29,8 +29,8 @@ export type TransformFunc<T> = (object: T) => T;
  * @example
  * ```ts
  * import type { KubernetesObject } from "@listwatch/cache";
- * import type { OnTransformRejected } from "@listwatch/cache/store";
- * const leaveOut: OnTransformRejected<KubernetesObject> = (error) => {
+ * import type { OnTransformFailure } from "@listwatch/cache/store";
+ * const leaveOut: OnTransformFailure<KubernetesObject> = (error) => {
  *   console.warn(error.message);
  *   return undefined;
  * };
@@ -38,7 +38,7 @@ export type TransformFunc<T> = (object: T) => T;
  *
  * @category Stores
  */
-export type OnTransformRejected<T> = (error: TransformError, object: T) => T | undefined;
+export type OnTransformFailure<T> = (error: TransformError, object: T) => T | undefined;
 
 /**
  * Runs a transform.
@@ -70,16 +70,16 @@ export function transformOnce<T>(transform: TransformFunc<T>): TransformFunc<T> 
 /**
  * Runs a transform on every object.
  *
- * @param onRejected Receives each one it throws for, instead of throwing; what it returns takes the object's place.
- * @throws {TransformError} It threw, and there is no `onRejected`.
+ * @param onTransformFailure Receives each one it throws for, instead of throwing; what it returns takes the object's place.
+ * @throws {TransformError} It threw, and there is no `onTransformFailure`.
  */
 export function transformedAll<T>(
   transform: TransformFunc<T>,
   objects: readonly T[],
-  onRejected?: OnTransformRejected<T>,
+  onTransformFailure?: OnTransformFailure<T>,
 ): T[] {
   const accepted: T[] = [];
-  const take = transformer(transform, onRejected);
+  const take = transformer(transform, onTransformFailure);
   for (const object of objects) {
     const taken = take(object);
     if (taken !== undefined) accepted.push(taken.object);
@@ -95,14 +95,14 @@ export interface Taken<T> {
 /** Makes what runs a transform on one of many objects, and returns what takes its place; `undefined` for nothing. */
 export function transformer<T>(
   transform: TransformFunc<T>,
-  onRejected?: OnTransformRejected<T>,
+  onTransformFailure?: OnTransformFailure<T>,
 ): (object: T) => Taken<T> | undefined {
   return (object) => {
     try {
       return { object: transformed(transform, object) };
     } catch (error) {
-      if (onRejected === undefined) throw error;
-      const instead = onRejected(error as TransformError, object);
+      if (onTransformFailure === undefined) throw error;
+      const instead = onTransformFailure(error as TransformError, object);
       return instead === undefined ? undefined : { object: instead };
     }
   };

@@ -265,8 +265,8 @@ function deletionDocument(
   deletion: Deletion,
   shape: ObjectShape,
 ): unknown {
-  const { object, isGone } = deletion;
-  if (!isGone || resource.returnsDeleted) return shaped(object, shape);
+  const { object, isRemoved } = deletion;
+  if (!isRemoved || resource.returnsDeleted) return shaped(object, shape);
   return {
     kind: "Status",
     apiVersion: "v1",

@@ -56,9 +56,9 @@ export class Namespaces {
   }
 
   /** Marks a namespace as Terminating, deletes its objects, and deletes the namespace once it is empty. */
-  delete(namespaces: ServedResource, existing: StoredObject): { object: StoredObject; isGone: boolean } {
+  delete(namespaces: ServedResource, existing: StoredObject): { object: StoredObject; isRemoved: boolean } {
     const { name, deletionTimestamp } = existing.metadata;
-    if (deletionTimestamp) return { object: existing, isGone: false };
+    if (deletionTimestamp) return { object: existing, isRemoved: false };
     const now = timestamp(this.#options.clock.now());
     const object = this.#state.write(namespaces, name, (resourceVersion) => ({
       ...existing,
@@ -85,7 +85,7 @@ export class Namespaces {
       }
     }
     this.finish(name);
-    return { object, isGone: this.#state.get(namespaces, name) === undefined };
+    return { object, isRemoved: this.#state.get(namespaces, name) === undefined };
   }
 
   /** Removes a namespace that is Terminating and empty. */

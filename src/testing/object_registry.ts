@@ -57,7 +57,7 @@ export interface Deletion {
   /** The last state of the object. */
   readonly object: StoredObject;
   /** Whether it is deleted; otherwise finalizers or a grace period keep it. */
-  readonly isGone: boolean;
+  readonly isRemoved: boolean;
 }
 
 /** Options of {@linkcode ObjectRegistry}. */
@@ -153,14 +153,14 @@ export class ObjectRegistry {
     const existing = this.#existing(resource, address);
     checkPreconditions(resource, existing, options);
     const key = formatObjectName(address);
-    if (options.dryRun) return { object: existing, isGone: true };
+    if (options.dryRun) return { object: existing, isRemoved: true };
     if (resource.id === "v1/namespaces") return this.#namespaces.delete(resource, existing);
     if (resource.id === CRD_ID) this.#options.definitions.deleteObjects(existing);
     const isHeld = finalizersOf(existing).length > 0;
     const graceSeconds = this.#graceSeconds(resource, existing, options);
     if (graceSeconds === undefined && !isHeld) return this.#remove(resource, key, existing);
     const object = this.#mark(resource, existing, { key, graceSeconds: graceSeconds ?? 0 });
-    return isHeld || graceSeconds ? { object, isGone: false } : this.#remove(resource, key, object);
+    return isHeld || graceSeconds ? { object, isRemoved: false } : this.#remove(resource, key, object);
   }
 
   /** Sets the deletionTimestamp of an object. */
@@ -275,7 +275,7 @@ export class ObjectRegistry {
     const change = this.#state.remove(resource, key);
     const metadata: StoredMeta = { ...existing.metadata, resourceVersion: String(change?.revision) };
     if (existing.metadata.namespace) this.#namespaces.finish(existing.metadata.namespace);
-    return { object: { ...existing, metadata }, isGone: true };
+    return { object: { ...existing, metadata }, isRemoved: true };
   }
 
   #generatedName(resource: ServedResource, object: JsonObject): string {

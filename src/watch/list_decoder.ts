@@ -160,7 +160,7 @@ const MAX_TEXT_BYTES = 64 * 1024 * 1024;
 /** How many characters of a bad answer are quoted. */
 const QUOTED = 60;
 
-/** Takes in items as they come: gives them their type, has them judged, sets the refused ones aside. */
+/** Receives items as they arrive: adds their type, validates them, and quarantines those that are not accepted. */
 class ItemCollector<T> {
   readonly #options: DecodeListOptions;
   readonly #items: T[] = [];

@@ -89,7 +89,7 @@ describe("SharedIndexInformer: a delete that cannot be accepted as it is", () =>
     const queues: SharedIndexInformerOptions<KubernetesObject, "byLabel">["queue"][] = [
       undefined,
       (context) => new DeltaFIFO(context),
-      ({ onRejected: _, transform: __, ...context }) => new RealFIFO(context),
+      ({ onTransformFailure: _, transform: __, ...context }) => new RealFIFO(context),
     ];
     for (const queue of queues) {
       const result = await after([

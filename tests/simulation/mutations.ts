@@ -217,20 +217,20 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     name: "reports: a failed connection of a watch does not reach the error handler",
     file: "src/reflector/reflector_reports.ts",
-    find: "const isTold = endsCycle || !isTooManyRequests(error) ||",
-    replace: "const isTold = endsCycle || (1 < 0) && !isTooManyRequests(error) ||",
+    find: "const isReported = endsCycle || !isTooManyRequests(error) ||",
+    replace: "const isReported = endsCycle || (1 < 0) && !isTooManyRequests(error) ||",
   },
   {
     name: "reports: an outage is reported with each attempt",
     file: OUTAGE,
-    find: "    this.#told.add(kind);\n",
-    replace: '    if (kind === "refuses") this.#told.add(kind);\n',
+    find: "    this.#reported.add(kind);\n",
+    replace: '    if (kind === "refuses") this.#reported.add(kind);\n',
   },
   {
     name: "reports: the end of an outage is not reported",
     file: OUTAGE,
-    find: "    if (!wasTold) return;\n",
-    replace: "    if (wasTold) return;\n",
+    find: "    if (!wasReported) return;\n",
+    replace: "    if (wasReported) return;\n",
   },
   {
     name: "reports: an outage is not reported",

@@ -273,9 +273,9 @@ class World {
     for (let silent = this.#network.silent(); silent.length > 0; silent = this.#network.silent()) {
       const [request] = silent.sort((a, b) => this.#giveUpMs(a) - this.#giveUpMs(b));
       const untilMs = this.#giveUpMs(request);
-      const isGone = () => !this.#network.open.has(request);
-      if (await this.#advance(Math.max(0, untilMs - this.#time.worldNow()), isGone)) return true;
-      if (!isGone()) {
+      const isRemoved = () => !this.#network.open.has(request);
+      if (await this.#advance(Math.max(0, untilMs - this.#time.worldNow()), isRemoved)) return true;
+      if (!isRemoved()) {
         this.#violate(
           `informer ${request.program} holds on to a dead connection: request ${request.id}, a ${request.verb}, ` +
             `asked for at ${clockText(request.startMs - START_MS).trim()}`,
@@ -310,7 +310,7 @@ class World {
   /** When a program must have ended a silent connection. */
   #giveUpMs({ verb, query, connection, status, ...request }: SimRequest): number {
     // It could not count while it was suspended.
-    const { wokeMs, stoodMs } = this.#time;
+    const { wokeMs, suspendedMs } = this.#time;
     const startMs = Math.max(request.startMs, wokeMs);
     if (verb === "list") return Math.max(connection?.lastDeliveryMs ?? 0, startMs) + LIST_LIMIT_MS;
     if (connection === undefined || status !== 200) return startMs + OPEN_LIMIT_MS;
@@ -318,7 +318,7 @@ class World {
       return Math.max(connection.lastDeliveryMs, startMs) + STREAM_SILENCE_MS;
     }
     const seconds = Number(query.get("timeoutSeconds"));
-    const timeoutMs = request.startMs + seconds * 1_000 + stoodMs + TIMEOUT_GRACE_MS;
+    const timeoutMs = request.startMs + seconds * 1_000 + suspendedMs + TIMEOUT_GRACE_MS;
     // A watch that was dead when it resumed is ended at the next check.
     if ((connection.silentSinceMs ?? Infinity) <= wokeMs) return Math.min(timeoutMs, wokeMs + STALL_LOOK_MS);
     return connection.bookmarks === 0

@@ -44,7 +44,7 @@ export class VirtualTime implements Clock {
   #order = 0;
   #programTimers = 0;
   /** For how long the monotonic clock was suspended so far. */
-  #stoodMs = 0;
+  #suspendedMs = 0;
   #wokeMs = 0;
   // A binary heap by due time, then by the order in which they were set.
   readonly #heap: Timer[] = [];
@@ -61,7 +61,7 @@ export class VirtualTime implements Clock {
 
   /** The monotonic clock. It starts at another value than the wall clock, so that mixing them up shows. */
   monotonicNow(): number {
-    return this.#nowMs - this.#startMs - this.#stoodMs;
+    return this.#nowMs - this.#startMs - this.#suspendedMs;
   }
 
   /** Sets the program's wall clock forward, or back. */
@@ -78,7 +78,7 @@ export class VirtualTime implements Clock {
     this.#nowMs += ms;
     this.#wokeMs = this.#nowMs;
     if (!stops) return;
-    this.#stoodMs += ms;
+    this.#suspendedMs += ms;
     const timers = this.#heap.splice(0);
     for (const timer of timers) {
       if (timer.ofProgram) timer.dueMs += ms;
@@ -92,8 +92,8 @@ export class VirtualTime implements Clock {
   }
 
   /** For how long the monotonic clock was suspended so far. */
-  get stoodMs(): number {
-    return this.#stoodMs;
+  get suspendedMs(): number {
+    return this.#suspendedMs;
   }
 
   /** The world's own time, which no fault changes. */

@@ -254,7 +254,7 @@ describe("ContentReplacement and additionSteps", () => {
       const asked: string[] = [];
       const replacement = store.newReplacement({ objects: keyed(next), resourceVersion: "2" }, {
         stepObjects: 1,
-        onRejected: ({ key }) => {
+        onIndexFailure: ({ key }) => {
           asked.push(key);
           return store.get(key);
         },
