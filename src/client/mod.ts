@@ -42,12 +42,8 @@ export {
 } from "../meta/status.ts";
 export type { LooseList } from "../schema/kubernetes_schemas.ts";
 export type { Schema, SchemaIssue, SchemaProperties, SchemaResult } from "../schema/schema.ts";
-export {
-  newEventValidator,
-  newObjectValidator,
-  validateList,
-  type ValidatorOptions,
-} from "../schema/validator.ts";
+export type { ValidatorOptions } from "../schema/judge.ts";
+export { newEventValidator, newObjectValidator, validateList } from "../schema/validator.ts";
 export {
   decodeWatch,
   type DecodeWatchOptions,

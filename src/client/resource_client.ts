@@ -7,6 +7,7 @@ import { DecodeError } from "../meta/request_failure.ts";
 import type { ListOptions, ListPage, ListWatchContext, WatchStream } from "../meta/list_watch.ts";
 import type { KubernetesObject } from "../meta/object.ts";
 import { formatGroupResource, type GroupVersionResource, resourcePath } from "../meta/resource.ts";
+import { eventJudge, judgeList, objectJudge } from "../schema/judge.ts";
 import type { Clock } from "../util/clock.ts";
 import { decodeWatch } from "../watch/decode_watch.ts";
 import { decodeList } from "../watch/list_decoder.ts";
@@ -19,7 +20,7 @@ import {
   type ObjectRequestOptions,
   type ResourceOptions,
 } from "./resource_options.ts";
-import { loadValidators } from "./validators.ts";
+import { loadSchemas } from "./schemas.ts";
 
 /**
  * One resource of an API server. It has the shape of a `ListerWatcher`: give it to an informer.
@@ -137,14 +138,14 @@ class RestResource<T extends KubernetesObject> implements ResourceClient<T> {
     const subject = this.#subject(this.namespace);
     const action = `list ${subject}`;
     return this.#withTimeout(action, context.signal, async (signal) => {
-      const [response, { newObjectValidator, validateList }] = await Promise.all([
+      const [response, schemas] = await Promise.all([
         this.#open(options, false, action, signal),
-        loadValidators(),
+        loadSchemas(),
       ]);
-      const validate = newObjectValidator<T>(this.#options);
+      const validate = objectJudge<T>(schemas, this.#options);
       const { intake = (item: unknown) => item } = context;
       return await decodeList<T>(response.body ?? emptyBody(), {
-        validateList: (list) => validateList(list, subject),
+        validateList: (list) => judgeList(schemas, list, subject),
         validateItem: (item, index) => validate(item, `items[${index}]`),
         intake: this.#options.metadataOnly ? (item) => intake(metadataOf(item as T)) : intake,
         subject,
@@ -161,11 +162,11 @@ class RestResource<T extends KubernetesObject> implements ResourceClient<T> {
   async watch(options: ListOptions = {}, context: Partial<ListWatchContext> = {}): Promise<WatchStream<T>> {
     const { signal } = context;
     const subject = this.#subject(this.namespace);
-    const [response, { newEventValidator }] = await Promise.all([
+    const [response, schemas] = await Promise.all([
       this.#open(options, true, `watch ${subject}`, signal),
-      loadValidators(),
+      loadSchemas(),
     ]);
-    const validate = newEventValidator<T>(this.#options);
+    const validate = eventJudge<T>(schemas, this.#options);
     return decodeWatch<T>(response.body ?? emptyBody(), {
       validate: this.#options.metadataOnly ? (frame) => metadataOfEvent(validate(frame)) : validate,
       subject,
@@ -256,8 +257,7 @@ class RestResource<T extends KubernetesObject> implements ResourceClient<T> {
     }
     const headers = { ...(metadataOnly && acceptMetadata("")), ...init.headers };
     const object = await this.#request(verb, name, options, { ...init, headers });
-    const { newObjectValidator } = await loadValidators();
-    const fault = newObjectValidator<T>(this.#options)(object, "");
+    const fault = objectJudge<T>(await loadSchemas(), this.#options)(object, "");
     if (fault === undefined) return (metadataOnly ? metadataOf(object as T) : object) as T;
     throw new DecodeError(
       `Cannot ${this.#action(verb, name, options)}: the answer is not accepted: ${

@@ -4,8 +4,9 @@
  */
 
 import { newStatus, type Status, StatusError } from "../meta/status.ts";
+import { isStatus, type KubernetesSchemas } from "../schema/judge.ts";
 import type { Clock } from "../util/clock.ts";
-import { loadValidators, type Validators } from "./validators.ts";
+import { loadSchemas } from "./schemas.ts";
 
 // Enough for any Status; what a proxy says beyond that is of no use.
 const MAX_BODY_BYTES = 1024 * 1024;
@@ -32,8 +33,7 @@ export async function newResponseError(
 ): Promise<StatusError> {
   const { clock, scrub } = options;
   const body = scrub(await readSome(response));
-  const { isStatus } = await loadValidators();
-  const status = statusOf(response, body, isStatus);
+  const status = statusOf(response, body, await loadSchemas());
   return new StatusError(status, {
     message: `${text}: the server answered ${status.code}: ${status.message || status.reason}`,
     retryAfterMs: retryAfterMs(response.headers, clock),
@@ -54,11 +54,11 @@ export function retryAfterMs(headers: Headers, clock: Clock): number | undefined
   return Math.max(0, timeMs - (Number.isNaN(sentMs) ? clock.now() : sentMs));
 }
 
-function statusOf(response: Response, body: string, isStatus: Validators["isStatus"]): Status {
+function statusOf(response: Response, body: string, schemas: KubernetesSchemas): Status {
   if (body.trimStart().startsWith("{")) {
     try {
       const value: unknown = JSON.parse(body);
-      if (isStatus(value)) return value.code ? value : { ...value, code: response.status };
+      if (isStatus(schemas, value)) return value.code ? value : { ...value, code: response.status };
     } catch {
       // no JSON after all: its text is the message
     }

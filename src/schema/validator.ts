@@ -3,41 +3,9 @@
  * @module
  */
 
-import { DecodeError } from "../meta/request_failure.ts";
-import { metaNamespaceKey } from "../meta/keys.ts";
 import type { Quarantined, WatchItem } from "../meta/list_watch.ts";
-import { newStatus, type Status, StatusError } from "../meta/status.ts";
-import {
-  bookmarkSchema,
-  eventSchema,
-  listSchema,
-  type LooseEvent,
-  type LooseList,
-  objectSchema,
-  statusSchema,
-} from "./kubernetes_schemas.ts";
-import { formatPath, issuesOf, joinPath, type Schema, type SchemaIssue } from "./schema.ts";
-
-/**
- * Options of {@linkcode newEventValidator} and {@linkcode newObjectValidator}.
- *
- * @example
- * ```ts
- * import type { KubernetesObject } from "@listwatch/cache";
- * import type { ValidatorOptions } from "@listwatch/cache/client";
- * const options: ValidatorOptions<KubernetesObject> = {
- *   onInvalid: ({ path, reason }, value) => console.warn(path, reason, JSON.stringify(value)),
- * };
- * ```
- *
- * @category Decoding
- */
-export interface ValidatorOptions<T> {
-  /** What objects of the kind must look like, beyond the metadata that every kind has. */
-  readonly schema?: Schema<T>;
-  /** Receives each quarantined value and its report, within that turn; must not throw. */
-  readonly onInvalid?: (quarantined: Quarantined, value: unknown) => void;
-}
+import { eventJudge, judgeList, objectJudge, type ValidatorOptions } from "./judge.ts";
+import * as schemas from "./kubernetes_schemas.ts";
 
 /**
  * Makes the judge of a watch's events. What it accepts is the decoded frame itself, never a copy of it, with all its
@@ -62,15 +30,7 @@ export interface ValidatorOptions<T> {
  * @category Decoding
  */
 export function newEventValidator<T>(options: ValidatorOptions<T> = {}): (frame: unknown) => WatchItem<T> {
-  const { schema, onInvalid } = options;
-  return (frame) => {
-    const fault = judgeEvent(frame, schema);
-    if (fault === undefined) return frame as WatchItem<T>;
-    if (isErrorEvent(frame)) return { type: "ERROR", object: unreadableStatus(fault) };
-    const quarantined = report(fault, isObject(frame) ? frame.object : undefined, eventTypeOf(frame));
-    onInvalid?.(quarantined, frame);
-    return { type: "QUARANTINED", quarantined };
-  };
+  return eventJudge(schemas, options);
 }
 
 /**
@@ -92,14 +52,7 @@ export function newEventValidator<T>(options: ValidatorOptions<T> = {}): (frame:
 export function newObjectValidator<T>(
   options: ValidatorOptions<T> = {},
 ): (value: unknown, path: string) => Quarantined | undefined {
-  const { schema, onInvalid } = options;
-  return (value, path) => {
-    const fault = judgeObject(value, path, schema);
-    if (fault === undefined) return undefined;
-    const quarantined = report(fault, value);
-    onInvalid?.(quarantined, value);
-    return quarantined;
-  };
+  return objectJudge(schemas, options);
 }
 
 /**
@@ -119,172 +72,9 @@ export function newObjectValidator<T>(
  *
  * @category Decoding
  */
-export function validateList(list: Readonly<Record<string, unknown>>, subject: string): LooseList {
-  if (isTable(list)) {
-    throw new DecodeError(
-      `Cannot list ${subject}: unsupported list: the server answered with a Table (${list.apiVersion}), ` +
-        "whose rows are no objects; ask for application/json without as=Table",
-    );
-  }
-  if (list.kind === "Status" && list.status === "Failure" && issuesOf(statusSchema(), list) === undefined) {
-    throw new StatusError(list as Status);
-  }
-  const fault = firstFault(listSchema(), list, "") ??
-    ("items" in list ? undefined : { path: "items", reason: "is missing" });
-  if (fault !== undefined) {
-    throw new DecodeError(`Cannot list ${subject}: the answer is no list: ${fault.path} ${fault.reason}`);
-  }
-  return list as unknown as LooseList;
-}
-
-/** Whether a value is a Status as an API server writes it. */
-export function isStatus(value: unknown): value is Status {
-  return isObject(value) && value.kind === "Status" && issuesOf(statusSchema(), value) === undefined;
-}
-
-interface Fault {
-  readonly path: string;
-  readonly reason: string;
-}
-
-function judgeEvent(frame: unknown, schema: Schema<unknown> | undefined): Fault | undefined {
-  if (!isObject(frame) || typeof frame.type !== "string" || !isObject(frame.object)) {
-    return firstFault(eventSchema(), frame, "");
-  }
-  const { type, object } = frame as unknown as LooseEvent;
-  switch (type) {
-    case "ADDED":
-    case "MODIFIED":
-      return judgeObject(object, "object", schema);
-    case "DELETED":
-      return judgeObject(object, "object", undefined);
-    case "BOOKMARK":
-      return isOrdinaryBookmark(object) ? undefined : firstFault(bookmarkSchema(), object, "object");
-    case "ERROR":
-      return firstFault(statusSchema(), object, "object");
-    default:
-      return { path: "type", reason: `is ${JSON.stringify(type)}, which is no type of event` };
-  }
-}
-
-function judgeObject(value: unknown, path: string, schema: Schema<unknown> | undefined): Fault | undefined {
-  if (isTable(value)) return { path: joinPath(path, "kind"), reason: "is Table, whose rows are no objects" };
-  if (!isOrdinaryObject(value)) {
-    const fault = firstFault(objectSchema(), value, path);
-    if (fault !== undefined) return fault;
-  }
-  return schema === undefined ? undefined : firstFault(schema, value, path);
-}
-
-function isTable(value: unknown): boolean {
-  return isObject(value) && value.kind === "Table" && typeof value.apiVersion === "string" &&
-    value.apiVersion.startsWith("meta.k8s.io/");
-}
-
-function isErrorEvent(frame: unknown): boolean {
-  return isObject(frame) && frame.type === "ERROR";
-}
-
-function eventTypeOf(frame: unknown): string | undefined {
-  return isObject(frame) && typeof frame.type === "string" ? frame.type : undefined;
-}
-
-function firstFault(schema: Schema<unknown>, value: unknown, path: string): Fault | undefined {
-  const issues = issuesOf(schema, value);
-  if (issues === undefined) return undefined;
-  const [issue] = issues;
-  const more = issues.length > 1 ? ` (and ${issues.length - 1} more)` : "";
-  return { path: joinPath(path, formatPath(issue.path)), reason: describeIssue(issue, value) + more };
-}
-
-// "must be a string" is half of the story: what is there instead?
-function describeIssue(issue: SchemaIssue, value: unknown): string {
-  if (!issue.message.startsWith("must ")) return issue.message;
-  let found: unknown = value;
-  for (const segment of issue.path ?? []) {
-    const key = typeof segment === "object" ? segment.key : segment;
-    found = (found as Record<PropertyKey, unknown> | null | undefined)?.[key];
-  }
-  if (found === undefined) return `is missing, ${issue.message}`;
-  if (found === null) return `${issue.message}, is null`;
-  if (Array.isArray(found)) return `${issue.message}, is an array`;
-  return typeof found === "string" ? issue.message : `${issue.message}, is of type ${typeof found}`;
-}
-
-function report(fault: Fault, object: unknown, eventType?: string): Quarantined {
-  const metadata = isObject(object) && isObject(object.metadata) ? object.metadata : {};
-  const { name, namespace, resourceVersion } = metadata;
-  const key =
-    typeof name === "string" && name !== "" && (namespace === undefined || typeof namespace === "string")
-      ? metaNamespaceKey({ metadata: { name, namespace } })
-      : undefined;
-  return {
-    reason: fault.reason,
-    path: fault.path,
-    ...(key !== undefined && { key }),
-    ...(typeof resourceVersion === "string" && { resourceVersion }),
-    ...(eventType !== undefined && { eventType }),
-  };
-}
-
-function unreadableStatus(fault: Fault): Status {
-  return newStatus(
-    500,
-    "InternalError",
-    `the watch ended with an error that cannot be read: ${fault.path} ${fault.reason}`,
-    { causes: [{ reason: "UnexpectedServerResponse", field: fault.path, message: fault.reason }] },
-  );
-}
-
-type Loose = Readonly<Record<string, unknown>>;
-
-/**
- * Whether a value is an object that a cache can hold, as API servers send it day in, day out.
- *
- * The hand-written checks say exactly what the schemas of `kubernetes_schemas.ts` say, at a hundredth of the cost; tests
- * compare the two. A no is only a reason to ask the schema, which also says what is wrong.
- */
-export function isOrdinaryObject(value: unknown): boolean {
-  if (!isObject(value) || !isObject(value.metadata)) return false;
-  const { metadata } = value;
-  return typeof metadata.name === "string" && metadata.name !== "" &&
-    isTextOrAbsent(value.apiVersion) &&
-    isTextOrAbsent(value.kind) &&
-    isTextOrAbsent(metadata.namespace) &&
-    isTextOrAbsent(metadata.uid) &&
-    isTextOrAbsent(metadata.resourceVersion) &&
-    isTimeOrAbsent(metadata.creationTimestamp) &&
-    isTimeOrAbsent(metadata.deletionTimestamp) &&
-    areTextsOrAbsent(metadata.labels) &&
-    areTextsOrAbsent(metadata.annotations);
-}
-
-/** Whether a value is a bookmark's object; as {@linkcode isOrdinaryObject}. */
-export function isOrdinaryBookmark(value: unknown): boolean {
-  if (!isObject(value) || !isObject(value.metadata)) return false;
-  const { metadata } = value;
-  return typeof metadata.resourceVersion === "string" && metadata.resourceVersion !== "" &&
-    isTextOrAbsent(value.apiVersion) && isTextOrAbsent(value.kind) && areTextsOrAbsent(metadata.annotations);
-}
-
-/** Whether a value is an object: no array, no null. */
-function isObject(value: unknown): value is Loose {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
-}
-
-function isTextOrAbsent(value: unknown): boolean {
-  return typeof value === "string" || value === undefined;
-}
-
-function isTimeOrAbsent(value: unknown): boolean {
-  return typeof value === "string" || value === undefined || value === null;
-}
-
-function areTextsOrAbsent(value: unknown): boolean {
-  if (value === undefined) return true;
-  if (!isObject(value)) return false;
-  for (const key in value) {
-    if (typeof value[key] !== "string" && Object.hasOwn(value, key)) return false;
-  }
-  return true;
+export function validateList(
+  list: Readonly<Record<string, unknown>>,
+  subject: string,
+): schemas.LooseList {
+  return judgeList(schemas, list, subject);
 }
