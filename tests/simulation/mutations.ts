@@ -433,7 +433,7 @@ export const MUTATIONS: readonly Mutation[] = [
     name: "reflector: a relist that becomes due during a watch waits for another watch",
     file: REFLECTOR,
     find: "this.#followed?.relistAt(dueMs)",
-    replace: "",
+    replace: "void dueMs",
   },
   {
     name: "reflector: a list leaves a listener",
