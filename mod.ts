@@ -11,7 +11,7 @@
  * const pods = newCluster({ server: "http://127.0.0.1:8001" }).resource<Pod>("v1/pods");
  * const informer = new SharedIndexInformer(pods, { indexers: { byNode: (pod) => [pod.spec?.nodeName ?? ""] } });
  * await using _running = informer.start();
- * await informer.synced(AbortSignal.timeout(30_000)).catch(() => {});
+ * await informer.synced();
  * for (const [node, count] of informer.indexer.indexValueCounts("byNode")) console.log(node, count);
  * ```
  *
