@@ -50,7 +50,7 @@ export function openings(trace: readonly { path: string; caller?: string }[]): s
 }
 
 /** How often each file is opened, and what is over its ceiling. */
-function judge(
+function evaluate(
   receiver: Receiver,
   steps: readonly string[],
 ): { times: Map<string, number>; faults: string[] } {
@@ -73,10 +73,10 @@ if (import.meta.main) {
     await prepareTrace(ROOT, temporary);
     for (const receiver of ["handler", "watcher"] as const) {
       let steps = openings(await traceEvent(temporary, receiver));
-      let { times, faults } = judge(receiver, steps);
+      let { times, faults } = evaluate(receiver, steps);
       for (let run = 1; run < RUNS && faults.length > 0; run++) {
         steps = openings(await traceEvent(temporary, receiver));
-        ({ times, faults } = judge(receiver, steps));
+        ({ times, faults } = evaluate(receiver, steps));
       }
       const often = [...times.values()].filter((count) => count > OFTEN).length;
       const [ceiling, goal] = [CEILINGS[receiver], GOALS[receiver]];

@@ -42,7 +42,7 @@ export {
 } from "../meta/status.ts";
 export type { LooseList } from "../schema/kubernetes_schemas.ts";
 export type { Schema, SchemaIssue, SchemaProperties, SchemaResult } from "../schema/schema.ts";
-export type { ValidatorOptions } from "../schema/judge.ts";
+export type { ValidatorOptions } from "../schema/checks.ts";
 export { newEventValidator, newObjectValidator, validateList } from "../schema/validator.ts";
 export {
   decodeWatch,

@@ -7,7 +7,7 @@ import { DecodeError } from "../meta/request_failure.ts";
 import type { ListOptions, ListPage, ListWatchContext, WatchStream } from "../meta/list_watch.ts";
 import type { KubernetesObject } from "../meta/object.ts";
 import { formatGroupResource, type GroupVersionResource, resourcePath } from "../meta/resource.ts";
-import { eventJudge, judgeList, objectJudge } from "../schema/judge.ts";
+import { checkList, eventCheck, objectCheck } from "../schema/checks.ts";
 import type { Clock } from "../util/clock.ts";
 import { decodeWatch } from "../watch/decode_watch.ts";
 import { decodeList } from "../watch/list_decoder.ts";
@@ -142,10 +142,10 @@ class RestResource<T extends KubernetesObject> implements ResourceClient<T> {
         this.#open(options, false, action, signal),
         loadSchemas(),
       ]);
-      const validate = objectJudge<T>(schemas, this.#options);
+      const validate = objectCheck<T>(schemas, this.#options);
       const { intake = (item: unknown) => item } = context;
       return await decodeList<T>(response.body ?? emptyBody(), {
-        validateList: (list) => judgeList(schemas, list, subject),
+        validateList: (list) => checkList(schemas, list, subject),
         validateItem: (item, index) => validate(item, `items[${index}]`),
         intake: this.#options.metadataOnly ? (item) => intake(metadataOf(item as T)) : intake,
         subject,
@@ -166,7 +166,7 @@ class RestResource<T extends KubernetesObject> implements ResourceClient<T> {
       this.#open(options, true, `watch ${subject}`, signal),
       loadSchemas(),
     ]);
-    const validate = eventJudge<T>(schemas, this.#options);
+    const validate = eventCheck<T>(schemas, this.#options);
     return decodeWatch<T>(response.body ?? emptyBody(), {
       validate: this.#options.metadataOnly ? (frame) => metadataOfEvent(validate(frame)) : validate,
       subject,
@@ -257,7 +257,7 @@ class RestResource<T extends KubernetesObject> implements ResourceClient<T> {
     }
     const headers = { ...(metadataOnly && acceptMetadata("")), ...init.headers };
     const object = await this.#request(verb, name, options, { ...init, headers });
-    const fault = objectJudge<T>(await loadSchemas(), this.#options)(object, "");
+    const fault = objectCheck<T>(await loadSchemas(), this.#options)(object, "");
     if (fault === undefined) return (metadataOnly ? metadataOf(object as T) : object) as T;
     throw new DecodeError(
       `Cannot ${this.#action(verb, name, options)}: the answer is not accepted: ${

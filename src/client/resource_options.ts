@@ -5,7 +5,7 @@
 
 import type { KubernetesObject } from "../meta/object.ts";
 import type { Schema } from "../schema/schema.ts";
-import type { ValidatorOptions } from "../schema/judge.ts";
+import type { ValidatorOptions } from "../schema/checks.ts";
 import type { Advice } from "../util/advice.ts";
 import type { Query } from "./requests.ts";
 

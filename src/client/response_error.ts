@@ -4,7 +4,7 @@
  */
 
 import { newStatus, type Status, StatusError } from "../meta/status.ts";
-import { isStatus, type KubernetesSchemas } from "../schema/judge.ts";
+import { isStatus, type KubernetesSchemas } from "../schema/checks.ts";
 import type { Clock } from "../util/clock.ts";
 import { loadSchemas } from "./schemas.ts";
 

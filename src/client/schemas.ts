@@ -5,7 +5,7 @@
  * @module
  */
 
-import type { KubernetesSchemas } from "../schema/judge.ts";
+import type { KubernetesSchemas } from "../schema/checks.ts";
 
 let loading: Promise<KubernetesSchemas> | undefined;
 

@@ -46,9 +46,9 @@ export interface ReviewCluster {
  * @category HTTP adapter
  */
 export interface ReviewOptions {
-  /** How long a yes is good for; 60 s by default. A permission that is taken away is still good for so long. */
+  /** How long a positive decision is cached; 60 s by default. A revoked permission stays valid for so long. */
   readonly allowedTtlMs?: number;
-  /** How long a no is good for; 10 s by default. */
+  /** How long a negative decision is cached; 10 s by default. */
   readonly deniedTtlMs?: number;
   /** How many answers are kept; 4096 by default. */
   readonly maxEntries?: number;

@@ -21,7 +21,7 @@ export interface AnswerCacheOptions {
   readonly timeoutMs: number;
 }
 
-/** An answer, and how long it is good for. */
+/** An answer, and how long it is cached. */
 export interface Answer<T> {
   readonly value: T;
   readonly ttlMs: number;

@@ -30,7 +30,7 @@ export interface ListRequest {
   readonly selection: Selection | undefined;
   /** The labels of the selection, for which there may be an index. */
   readonly labels: LabelSelector | undefined;
-  /** What a continue token of this list is good for. */
+  /** Identifies the list in its continue tokens. */
   readonly identity: string;
   /** What bounds the wait for a resourceVersion from the future; its signal ends the looking at objects, too. */
   readonly wait: VersionWaitOptions;

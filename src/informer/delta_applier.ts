@@ -3,7 +3,7 @@
  *
  * A {@linkcode DeltaApplier} belongs to one store. Each delta runs through `#apply` in one synchronous turn:
  *
- * 1. An event of one object under an older version than the store has reached is judged (event_history.ts): it is new,
+ * 1. An event of one object with an older version than the store has reached is classified (event_history.ts): it is new,
  *    or it was sent again and is skipped. Only the queue that keeps the order of events has such a history.
  * 2. The store is written.
  * 3. Handlers are notified (their notifications are queued), then observers. So a handler that looks up what it received
@@ -48,7 +48,7 @@ import type { StoreEvent } from "./store_event.ts";
 export interface DeltaApplierOptions<T> extends ListApplicationOptions<T> {
   /** Receives every object that could not be stored, and every loss of a change. */
   readonly quarantine: Quarantine;
-  /** For a queue that keeps the order of events: those under older versions are judged. All are new by default. */
+  /** For a queue that keeps the order of events: those with older versions are classified. All are new by default. */
   readonly order?: EventOrder | undefined;
   /** What follows the store within the turn of each write; nothing by default. */
   readonly observation?: Observation<T> | undefined;
@@ -281,7 +281,7 @@ export class DeltaApplier<T> {
       return "next";
     }
     const key = this.#keyOf(change.object, "look at");
-    return history.judge(change, key, this.#store.get(key));
+    return history.classify(change, key, this.#store.get(key));
   }
 
   #skipped(type: "Added" | "Updated" | "Deleted" | "Bookmark", standing: "seen" | "doubtful"): void {

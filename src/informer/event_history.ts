@@ -61,8 +61,8 @@ export class EventHistory<T> {
     this.#options = options;
   }
 
-  /** Judges a change under an older version than the store has reached; `stored` is what the store has for its key. */
-  judge(change: Change<T>, key: string, stored: T | undefined): Standing {
+  /** Classifies a change with an older version than the store has reached; `stored` is what the store has for its key. */
+  classify(change: Change<T>, key: string, stored: T | undefined): Standing {
     const standing = change.type === "Deleted"
       ? this.#ofDelete(change, stored)
       : this.#ofWrite(change, stored);

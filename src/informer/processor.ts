@@ -220,7 +220,7 @@ export class Processor<T> implements NotificationReceiver<Held<T>> {
   /**
    * Removes a listener, and drops what waits for it; one that is not there (any more) is fine.
    *
-   * @returns Resolves when its call that is under way has ended, unless it is that call which removes it.
+   * @returns Resolves when its running call has ended, unless it is that call which removes it.
    */
   async remove(registration: HandlerRegistration): Promise<void> {
     const listener = this.#byRegistration.get(registration);
@@ -238,7 +238,7 @@ export class Processor<T> implements NotificationReceiver<Held<T>> {
     for (const listener of this.#listeners) listener.stopping();
   }
 
-  /** Stops every listener; resolves when all calls that are under way have ended, of removed ones too. */
+  /** Stops every listener; resolves when all running calls have ended, of removed ones too. */
   async stop(): Promise<void> {
     const stopping = [...this.#leaving.values()];
     for (const listener of this.#listeners) stopping.push(listener.stop());

@@ -42,7 +42,7 @@ export interface ProcessorListenerOptions<T> {
   readonly holding: Pick<Holding<T>, "holdsAsIs" | "open">;
   /** Keys of objects, where notifications are merged. */
   readonly keyFunc: KeyFunc;
-  /** How long a stop waits for a call that is under way, in milliseconds. */
+  /** How long a stop waits for a running call, in milliseconds. */
   readonly stopTimeoutMs: number;
   /** How many notifications may wait, and what happens when more do. */
   readonly mailbox: MailboxOptions;
@@ -80,7 +80,7 @@ export class ProcessorListener<T> {
   #pump: Promise<void> | undefined;
   /** Whether the handler's own code is on the stack: up to its first `await`. */
   #isInHandler = false;
-  /** The call under way has requested the stop itself: it may be the one that waits for its end. */
+  /** The running call has requested the stop itself: it may be the one that waits for its end. */
   #stopsItself = false;
   /** The list that was prepared last. */
   #prepared: { readonly list: ListNotifications<Held<T>>; readonly cursor: ListCursor<Held<T>> } | undefined;
@@ -166,13 +166,13 @@ export class ProcessorListener<T> {
     this.#tracker.upstreamHasSynced();
   }
 
-  /** It is being stopped, or its informer is: records whether its own handler does it, in the call under way. */
+  /** It is being stopped, or its informer is: records whether its own handler does it, in the running call. */
   stopping(): void {
     this.#stopsItself ||= this.#isInHandler;
   }
 
   /**
-   * Drops what waits, and resolves when a call that is under way has ended. Not if that call itself requested the stop:
+   * Drops what waits, and resolves when a running call has ended. Not if that call itself requested the stop:
    * it would wait for its own end. A request after the call's first `await` cannot be distinguished from any other; so no
    * call is awaited longer than `stopTimeoutMs`, and the log names one that was not.
    */

@@ -143,7 +143,7 @@ export class SharedIndexInformer<T, I extends string = NoIndexNames> {
 
   /**
    * Runs until the signal is aborted; resolves when the reflector, the queue and every handler's pump have stopped.
-   * A call of a handler that is under way is awaited, for `handlerStopTimeoutMs` at most; what waited for it is dropped.
+   * A running call of a handler is awaited, for `handlerStopTimeoutMs` at most; what waited for it is dropped.
    * It cannot be run again.
    *
    * A handler may stop its informer and await that: its own call is not awaited then, if it stops it before its
@@ -231,7 +231,7 @@ export class SharedIndexInformer<T, I extends string = NoIndexNames> {
    * Removes a handler: it receives nothing any more, and what waited for it is dropped. A handler that is not there
    * (any more) is fine.
    *
-   * @returns Resolves when a call that is under way has ended, or after `handlerStopTimeoutMs`; at once if that
+   * @returns Resolves when a running call has ended, or after `handlerStopTimeoutMs`; at once if that
    * call removes it, before its first `await`.
    */
   removeEventHandler(registration: HandlerRegistration): Promise<void> {

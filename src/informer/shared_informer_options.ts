@@ -34,7 +34,7 @@ export interface QueueContext<T> {
   /** The informer's store: what the consumer knows. */
   readonly knownObjects: Indexer<T>;
   readonly transform: TransformFunc<T> | undefined;
-  /** Reports an object of a list that the transform throws for, and gives the state that is known in its place. */
+  /** Reports an object of a list that the transform throws for, and replaces it by its last accepted state. */
   readonly onTransformFailure: OnTransformFailure<T>;
   readonly clock: Clock;
   readonly logger: Logger;
@@ -69,7 +69,7 @@ export interface SharedIndexInformerOptions<T, I extends string = NoIndexNames> 
   /** The resync period of handlers that do not ask for their own, in milliseconds; 0, the default, is none. */
   readonly resyncPeriodMs?: number;
   /**
-   * How long a stop, and the removal of a handler, wait for a call of a handler that is under way, in milliseconds;
+   * How long a stop, and the removal of a handler, wait for a running call of a handler, in milliseconds;
    * 10,000 by default, `Infinity` for as long as it takes. The log names a call that is no longer awaited.
    */
   readonly handlerStopTimeoutMs?: number;

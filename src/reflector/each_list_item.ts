@@ -33,7 +33,7 @@ const DEFAULT_PAGE_BUFFER_SIZE = 5;
 /**
  * The items of a list, one after the other, without ever holding the whole list: pages of `options.limit` items (500 by
  * default) are requested while those before them are read, and at most `pageBufferSize` wait. Leaving the loop ends the
- * request that is under way.
+ * request in flight.
  *
  * The pages after the first name no resourceVersion: their continue token holds it. A token that has run out is an
  * error here (410): items were handed out already, and a list from the beginning would bring them again.

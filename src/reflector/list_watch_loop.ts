@@ -416,7 +416,7 @@ export class ListWatchLoop<T> {
     if (signal.aborted) return undefined;
     const { events, bookmarks } = watch;
     const lastedMs = monotonicNow(this.#clock) - startMs;
-    const end = this.#ends.judge({ events, bookmarks, lastedMs, error });
+    const end = this.#ends.classify({ events, bookmarks, lastedMs, error });
     if (end.error !== undefined) this.#fail(end.error);
     return end.outcome;
   }

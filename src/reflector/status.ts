@@ -15,7 +15,7 @@ import type { ReflectorOutage } from "./outage.ts";
  * What a reflector is at.
  *
  * - `idle`: not started.
- * - `listing`: a list is under way.
+ * - `listing`: a list is in progress.
  * - `streaming`: a watch sends the present objects; its end bookmark has not come.
  * - `watching`: the store follows the server.
  * - `backingOff`: something failed; the next try comes at `nextRetryTimeMs`.
@@ -129,7 +129,7 @@ export interface ReflectorStatus {
   readonly quarantined: number;
   /** Why lists take the place of streamed ones, while they do. */
   readonly streamPause?: StreamPause;
-  /** While a list, or a streamed one, is under way: how far it has come. */
+  /** While a list, or a streamed one, is in progress: how far it has come. */
   readonly progress?: {
     /** Items so far. */
     readonly items: number;

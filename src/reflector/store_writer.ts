@@ -39,7 +39,7 @@ type DataEvent<T> = Exclude<WatchEvent<T>, { type: "ERROR" }>;
  * reached. It moves after the write, never before.
  *
  * What cannot be applied (no metadata, another kind, a store that throws) is quarantined; the rest is written. A list
- * leaves the state of such an object that is known; a quarantined change is lost, unless it was a delete, which needs no
+ * leaves the last accepted state of such an object; a quarantined change is lost, unless it was a delete, which needs no
  * more than the key.
  *
  * With `neverGoesBack` an event of an older version than the position is written, but leaves the position where it is:
@@ -86,7 +86,7 @@ export class StoreWriter<T> {
   }
 
   /**
-   * Writes a whole list; of quarantined objects, the state that is known stays.
+   * Writes a whole list; of quarantined objects, the last accepted state stays.
    *
    * @throws What the store throws, in the words of client-go.
    */
@@ -210,7 +210,7 @@ export class StoreWriter<T> {
       isOlder(resourceVersion, this.#resourceVersion);
   }
 
-  /** What is known of quarantined objects; of each key once, and of none that the list has in another state. */
+  /** The last accepted states of quarantined objects; of each key once, and of none that the list has in another state. */
   #knownInstead(items: readonly T[], quarantined: readonly Quarantined[]): T[] {
     const { quarantine } = this.#options;
     quarantine.startLedger(quarantined);

@@ -51,7 +51,7 @@ export interface WatchEnd {
   readonly error?: unknown;
 }
 
-/** Judges the end of each watch; reports and measures it. */
+/** Classifies the end of each watch; reports and measures it. */
 export class WatchEnds {
   readonly #options: WatchEndsOptions;
   readonly #internalErrors: RetryWithDeadline;
@@ -67,7 +67,7 @@ export class WatchEnds {
   }
 
   /** A watch is over. */
-  judge({ events, bookmarks, lastedMs, error }: EndedWatch): WatchEnd {
+  classify({ events, bookmarks, lastedMs, error }: EndedWatch): WatchEnd {
     const { name, metrics, reports, rhythm } = this.#options;
     if (error instanceof SuspendedError) {
       reports.log("warn", error.message);

@@ -153,7 +153,7 @@ class GatheredObjects<T> {
     return undefined;
   }
 
-  /** An event is quarantined: what is known of its key stays, unless it was a delete, which needs no more than the key. */
+  /** An event is quarantined: the last accepted state of its key stays, unless it was a delete, which needs no more than the key. */
   #quarantine(quarantined: Quarantined): void {
     const { key, eventType } = quarantined;
     this.#options.quarantine.add(quarantined);

@@ -60,12 +60,12 @@ export function statusSchema(): Schema<Status> {
   });
 }
 
-/** The envelope of a list; its items are judged one by one, by {@linkcode objectSchema}. */
+/** The envelope of a list; its items are validated one by one, by {@linkcode objectSchema}. */
 export function listSchema(): Schema<LooseList> {
   return built.list ??= object({ ...typeMeta(), metadata: listMeta() });
 }
 
-/** The envelope of an event; its object is judged by the schema that the event's type asks for. */
+/** The envelope of an event; its object is validated by the schema of the event type. */
 export function eventSchema(): Schema<LooseEvent> {
   return built.event ??= object({ type: text(), object: object({}) });
 }

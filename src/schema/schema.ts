@@ -65,7 +65,7 @@ export interface SchemaProperties<T> {
   readonly version: 1;
   /** Who made the schema. */
   readonly vendor: string;
-  /** Judges a value. A promise is refused. */
+  /** Validates a value. A promise is refused. */
   readonly validate: (value: unknown) => SchemaResult | PromiseLike<SchemaResult>;
   /** For the type checker only. */
   readonly types?: { readonly input: T; readonly output: unknown } | undefined;
@@ -122,7 +122,7 @@ export function issuesOf(schema: Schema<unknown>, value: unknown): readonly Sche
     result.then(undefined, () => {}); // so that its failure is not reported as unhandled
     throw new TypeError(
       `Cannot validate with an asynchronous schema (${schema["~standard"].vendor}): ` +
-        "events must be judged at once, in the order they come; use a schema without async refinements or transforms",
+        "events must be validated in one turn, in their order; use a schema without async refinements or transforms",
     );
   }
   return result.issues !== undefined && result.issues.length > 0 ? result.issues : undefined;

@@ -4,11 +4,11 @@
  */
 
 import type { Quarantined, WatchItem } from "../meta/list_watch.ts";
-import { eventJudge, judgeList, objectJudge, type ValidatorOptions } from "./judge.ts";
+import { checkList, eventCheck, objectCheck, type ValidatorOptions } from "./checks.ts";
 import * as schemas from "./kubernetes_schemas.ts";
 
 /**
- * Makes the judge of a watch's events. What it accepts is the decoded frame itself, never a copy of it, with all its
+ * Makes the validator of a watch's events. What it accepts is the decoded frame itself, never a copy of it, with all its
  * fields; what it refuses becomes an `QUARANTINED` item that says what is wrong and where (`object.metadata.name`).
  *
  * - ADDED, MODIFIED: the metadata, then the user's schema.
@@ -25,16 +25,16 @@ import * as schemas from "./kubernetes_schemas.ts";
  * if (item.type === "QUARANTINED") console.log(item.quarantined.path); // object.metadata.name
  * ```
  *
- * @throws {TypeError} (by the judge) The schema is asynchronous.
+ * @throws {TypeError} (by the validator) The schema is asynchronous.
  *
  * @category Decoding
  */
 export function newEventValidator<T>(options: ValidatorOptions<T> = {}): (frame: unknown) => WatchItem<T> {
-  return eventJudge(schemas, options);
+  return eventCheck(schemas, options);
 }
 
 /**
- * Makes the judge of single objects: list items, and what `get` or `create` return. It answers what is wrong, or
+ * Makes the validator of single objects: list items, and what `get` or `create` return. It answers what is wrong, or
  * `undefined`. The path it is given is put before the one of what is wrong.
  *
  * @example
@@ -45,18 +45,18 @@ export function newEventValidator<T>(options: ValidatorOptions<T> = {}): (frame:
  * console.log(validate({ metadata: { name: "" } }, "items[1]")?.path); // items[1].metadata.name
  * ```
  *
- * @throws {TypeError} (by the judge) The schema is asynchronous.
+ * @throws {TypeError} (by the validator) The schema is asynchronous.
  *
  * @category Decoding
  */
 export function newObjectValidator<T>(
   options: ValidatorOptions<T> = {},
 ): (value: unknown, path: string) => Quarantined | undefined {
-  return objectJudge(schemas, options);
+  return objectCheck(schemas, options);
 }
 
 /**
- * Judges the envelope of a list, and hands it back typed.
+ * Validates the envelope of a list, and returns it typed.
  *
  * @param subject What is listed, for error texts: `"pods" in "default"`.
  *
@@ -76,5 +76,5 @@ export function validateList(
   list: Readonly<Record<string, unknown>>,
   subject: string,
 ): schemas.LooseList {
-  return judgeList(schemas, list, subject);
+  return checkList(schemas, list, subject);
 }

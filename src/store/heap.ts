@@ -166,7 +166,7 @@ export class Heap<T> {
   }
 
   /**
-   * Takes the least object out, waiting for one if there is none. Who waited first is served first. A closed heap
+   * Takes the least object out, waiting for one if there is none. The longest waiting caller is first. A closed heap
    * still hands out what is in it.
    *
    * @param signal Ends the wait; nothing was popped then.

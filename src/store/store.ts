@@ -167,7 +167,7 @@ export interface ReplaceOptions<T> {
   readonly stepObjects?: number;
 }
 
-/** A replace that is under way: prepared in steps, then done in one. Until then nothing is changed. */
+/** A replace in progress: prepared in steps, then done in one. Until then nothing is changed. */
 export interface Replacement {
   /**
    * Works out what is to be done, in steps; again where `commit` returned `false`.

@@ -14,7 +14,7 @@ import type { Projection } from "./projection.ts";
 import { newNetworkError } from "./network_failure.ts";
 
 /**
- * Judges one decoded frame: the event it holds, or the report of what is wrong with it. It is called once per frame, in
+ * Validates one decoded frame: returns the event it holds, or the report of what is wrong with it. It is called once per frame, in
  * order, in the turn the frame arrived. What it throws ends the watch.
  *
  * @example
@@ -42,7 +42,7 @@ export type ValidateFrame<T> = (frame: unknown) => WatchItem<T>;
  * @category Decoding
  */
 export interface DecodeWatchOptions<T> {
-  /** Judges each frame. */
+  /** Validates each frame. */
   readonly validate: ValidateFrame<T>;
   /** The longest frame accepted, in bytes; 16 MiB by default. */
   readonly maxFrameBytes?: number;

@@ -49,11 +49,11 @@ export interface ListEnvelope {
  */
 export interface DecodeListOptions {
   /**
-   * Judges the list as a whole: narrows what came to an envelope, or throws. It sees everything but the items, which are
+   * Validates the list as a whole: returns its envelope, or throws. It sees everything but the items, which are
    * an empty array; their absence shows.
    */
   readonly validateList: (list: Readonly<Record<string, unknown>>) => ListEnvelope;
-  /** Judges one item: what is wrong with it, or `undefined`. Called in the list's order. */
+  /** Validates one item: returns what is wrong with it, or `undefined`. Called in the list's order. */
   readonly validateItem: (item: unknown, index: number) => Quarantined | undefined;
   /** Given each item that is accepted, in the list's order; what it returns takes its place. */
   readonly intake?: (item: unknown) => unknown;
@@ -186,8 +186,8 @@ class ItemCollector<T> {
 
   /** The next item. */
   add(item: unknown): void {
-    if (this.#type === "unknown") this.#items.push(item as T); // judged at the end
-    else this.#judge(item, this.#type);
+    if (this.#type === "unknown") this.#items.push(item as T); // validated at the end
+    else this.#validate(item, this.#type);
   }
 
   /** The list is complete. */
@@ -202,13 +202,13 @@ class ItemCollector<T> {
       // A key that was written twice was cut once: the items of the second are in the envelope.
       const later = items.length > 0 ? items : this.#items.splice(0);
       this.#items.length = 0;
-      for (const item of later) this.#judge(item, itemTypeOf(envelope));
+      for (const item of later) this.#validate(item, itemTypeOf(envelope));
     }
     if (this.#quarantined.length === 0) return { ...envelope, items: this.#items };
     return { ...envelope, items: this.#items, quarantined: this.#quarantined };
   }
 
-  #judge(item: unknown, type: ItemType | undefined): void {
+  #validate(item: unknown, type: ItemType | undefined): void {
     if (type !== undefined) fillType(item, type);
     const { intake, validateItem } = this.#options;
     const refusal = validateItem(item, this.#count++);

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import fc from "fast-check";
 import { bookmarkSchema, objectSchema } from "../../src/schema/kubernetes_schemas.ts";
-import { isOrdinaryBookmark, isOrdinaryObject } from "../../src/schema/judge.ts";
+import { isOrdinaryBookmark, isOrdinaryObject } from "../../src/schema/checks.ts";
 import { issuesOf, type Schema } from "../../src/schema/schema.ts";
 import { propertyOptions } from "../property.ts";
 

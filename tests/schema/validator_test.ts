@@ -203,7 +203,7 @@ describe("newEventValidator", () => {
       );
     });
 
-    it("judges the metadata first", () => {
+    it("validates the metadata first", () => {
       assert.equal(
         refusal({ type: "ADDED", object: { metadata: {} } }, Widget as Schema<never>).path,
         "object.metadata.name",
@@ -291,7 +291,7 @@ describe("newEventValidator", () => {
 });
 
 describe("newObjectValidator", () => {
-  it("judges a list's items, and puts their place before the path", () => {
+  it("validates a list's items, and puts their place before the path", () => {
     const received: unknown[] = [];
     const item = { metadata: { name: "a", namespace: "n", resourceVersion: "3", uid: 1 } };
     const validate = newObjectValidator({ onInvalid: (_, value) => received.push(value) });

@@ -1,5 +1,5 @@
 /**
- * What is wrong with a list, an event or an object. The schemas are handed in, so that zod can be loaded apart.
+ * Checks of lists, events and objects. The schemas are arguments, so that zod can be loaded separately.
  * @module
  */
 
@@ -35,13 +35,13 @@ export interface ValidatorOptions<T> {
 }
 
 /** As `newEventValidator`. */
-export function eventJudge<T>(
+export function eventCheck<T>(
   schemas: KubernetesSchemas,
   options: ValidatorOptions<T>,
 ): (frame: unknown) => WatchItem<T> {
   const { schema, onInvalid } = options;
   return (frame) => {
-    const fault = judgeEvent(schemas, frame, schema);
+    const fault = checkEvent(schemas, frame, schema);
     if (fault === undefined) return frame as WatchItem<T>;
     if (isErrorEvent(frame)) return { type: "ERROR", object: unreadableStatus(fault) };
     const quarantined = report(fault, isObject(frame) ? frame.object : undefined, eventTypeOf(frame));
@@ -51,13 +51,13 @@ export function eventJudge<T>(
 }
 
 /** As `newObjectValidator`. */
-export function objectJudge<T>(
+export function objectCheck<T>(
   schemas: KubernetesSchemas,
   options: ValidatorOptions<T>,
 ): (value: unknown, path: string) => Quarantined | undefined {
   const { schema, onInvalid } = options;
   return (value, path) => {
-    const fault = judgeObject(schemas, value, path, schema);
+    const fault = checkObject(schemas, value, path, schema);
     if (fault === undefined) return undefined;
     const quarantined = report(fault, value);
     onInvalid?.(quarantined, value);
@@ -66,7 +66,7 @@ export function objectJudge<T>(
 }
 
 /** As `validateList`. */
-export function judgeList(
+export function checkList(
   schemas: KubernetesSchemas,
   list: Readonly<Record<string, unknown>>,
   subject: string,
@@ -101,7 +101,7 @@ interface Fault {
   readonly reason: string;
 }
 
-function judgeEvent(
+function checkEvent(
   schemas: KubernetesSchemas,
   frame: unknown,
   schema: Schema<unknown> | undefined,
@@ -113,9 +113,9 @@ function judgeEvent(
   switch (type) {
     case "ADDED":
     case "MODIFIED":
-      return judgeObject(schemas, object, "object", schema);
+      return checkObject(schemas, object, "object", schema);
     case "DELETED":
-      return judgeObject(schemas, object, "object", undefined);
+      return checkObject(schemas, object, "object", undefined);
     case "BOOKMARK":
       return isOrdinaryBookmark(object) ? undefined : firstFault(schemas.bookmarkSchema(), object, "object");
     case "ERROR":
@@ -125,7 +125,7 @@ function judgeEvent(
   }
 }
 
-function judgeObject(
+function checkObject(
   schemas: KubernetesSchemas,
   value: unknown,
   path: string,
