@@ -171,4 +171,15 @@ describe("checkLayers", () => {
       ROOMS[room].rooms.some((next) => next === goal || reaches(next, goal));
     assert.deepEqual(Object.keys(ROOMS).filter((room) => reaches(room, room)), []);
   });
+
+  it("allows every import that CONTRIBUTING.md draws", async () => {
+    const text = await Deno.readTextFile(new URL("../../CONTRIBUTING.md", import.meta.url));
+    const [, drawing = ""] = /An arrow reads "imports":\s+```\n([\s\S]*?)```/.exec(text) ?? [];
+    const arrows = drawing.trim().split("\n").flatMap((line) => {
+      const steps = line.split("──>").map((rooms) => rooms.trim().split(", "));
+      return steps.slice(1).flatMap((to, i) => steps[i].flatMap((from) => to.map((room) => [from, room])));
+    });
+    assert.ok(arrows.length > 15, drawing);
+    for (const [from, to] of arrows) assert.ok(ROOMS[from].rooms.includes(to), `${from} ──> ${to}`);
+  });
 });
