@@ -384,7 +384,7 @@ export const SCRIPT: string = String.raw`"use strict";
     };
     mine.onerror = () => {
       setConnection("lost");
-      // The browser reconnects unless the server refused: https://html.spec.whatwg.org/multipage/server-sent-events.html
+      // The browser reconnects by itself unless the server refused.
       if (mine.readyState === EventSource.CLOSED && mine === source) {
         source = undefined;
         setTimeout(connect, RETRY_MS);
