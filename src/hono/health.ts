@@ -18,7 +18,7 @@ export function alive(): Response {
   return new Response("ok", { headers: HEADERS });
 }
 
-// Bookmarks come about once a minute; a watch without any for 90 s is opened again, which counts as a contact.
+// Bookmarks (https://kubernetes.io/docs/reference/using-api/api-concepts/#watch-bookmarks) come about once a minute; a watch without any for 90 s is opened again, which counts as a contact.
 const MAX_LAG_MS = 120_000;
 // Without bookmarks a quiet watch has news when it ends, after 5 to 10 minutes.
 const MAX_LAG_WITHOUT_BOOKMARKS_MS = 660_000;

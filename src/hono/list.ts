@@ -84,7 +84,8 @@ export async function readPage<T extends KubernetesObject>(
   return await cut(log, snapshot, { ...request, start, limit: limitOf(options) });
 }
 
-// A list at resourceVersion 0 comes whole, as from an API server's cache.
+// A list at resourceVersion 0 comes whole, as from an API server's cache:
+// https://kubernetes.io/docs/reference/using-api/api-concepts/#resource-versions
 function limitOf(options: ListOptions): number {
   return options.limit === undefined || options.resourceVersion === "0" ? Infinity : options.limit;
 }

@@ -246,7 +246,7 @@ function discovery(c: Context, { resources }: ReadApiState, path: string): Respo
   return new Response(found.body, { status: found.status, headers: { ...found.headers, ...GUARD_HEADERS } });
 }
 
-// An object that is written may have 1.5 MB in etcd; a longer body is not read.
+// A request to etcd has at most 1.5 MiB (https://etcd.io/docs/v3.5/dev-guide/limit/); a longer body is not read.
 const DRAINED_BYTES = 2 * 1024 * 1024;
 
 /**

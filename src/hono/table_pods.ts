@@ -101,7 +101,8 @@ interface Summary {
   lastRestart: string | undefined;
 }
 
-// The order of these steps decides which of several true words is shown; it is kubectl's users who know it.
+// The order of these steps decides which of several true words is shown, as in `printPod` of
+// https://github.com/kubernetes/kubernetes/blob/master/pkg/printers/internalversion/printers.go
 function summary(pod: Pod): Summary {
   const { metadata, spec, status } = pod;
   const result: Summary = {

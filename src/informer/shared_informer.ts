@@ -51,7 +51,7 @@ import { openedEvent, type StoreEvent } from "./store_event.ts";
  * so a handler that looks up an object finds the state that it received, or a newer one. Each handler receives everything
  * in order, in its own time.
  *
- * Mirrors client-go's `SharedIndexInformer`.
+ * Mirrors client-go's [`SharedIndexInformer`](https://github.com/kubernetes/client-go/blob/master/tools/cache/shared_informer.go).
  *
  * @example
  * ```ts

@@ -74,7 +74,7 @@ export type ObjectDeltas<T> = readonly ObjectDelta<T>[];
 /**
  * A queue that keeps the deltas of each key, and pops a key with all of them.
  *
- * Mirrors client-go's `DeltaFIFO` of the 1.24 generation, with its `Store` side, `addIfNotPresent` and `ErrRequeue`.
+ * Mirrors client-go's [`DeltaFIFO`](https://github.com/kubernetes/client-go/blob/v0.24.17/tools/cache/delta_fifo.go) of the 1.24 generation, with its `Store` side, `addIfNotPresent` and `ErrRequeue`.
  *
  * @example
  * ```ts

@@ -27,7 +27,7 @@ export type FIFOOptions = SlowTraceOptions;
  * A queue of keys in the order they first came, with the newest object of each: an object that changes while it waits
  * is popped once, at its old place, in its newest state. A delete takes the object out of the queue unseen.
  *
- * Mirrors client-go's `FIFO` of the 1.24 generation, with `addIfNotPresent` and `ErrRequeue`.
+ * Mirrors client-go's [`FIFO`](https://github.com/kubernetes/client-go/blob/v0.24.17/tools/cache/fifo.go) of the 1.24 generation, with `addIfNotPresent` and `ErrRequeue`.
  *
  * @example
  * ```ts

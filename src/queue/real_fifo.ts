@@ -90,7 +90,7 @@ const DEFAULT_BATCH_SIZE = 1_000;
  *
  * Every `delete` is queued, also of an unknown object; two are two. `pop` returns one delta at a time.
  *
- * Mirrors client-go's `RealFIFO`, today's default.
+ * Mirrors client-go's [`RealFIFO`](https://github.com/kubernetes/client-go/blob/master/tools/cache/the_real_fifo.go), today's default.
  *
  * @throws {TypeError} The options contradict each other.
  *

@@ -62,7 +62,7 @@ export interface PagerOptions<T> extends ListWatchContext {
  * The pages after the first name no resourceVersion: their continue token holds it. When a token has run out, the
  * pages so far are dropped and everything is listed once more in one page.
  *
- * Mirrors client-go's `ListPager.List`.
+ * Mirrors client-go's [`ListPager.List`](https://github.com/kubernetes/client-go/blob/master/tools/pager/pager.go).
  *
  * @example
  * ```ts

@@ -17,7 +17,7 @@ import type { ReflectorStatus } from "./status.ts";
  * The store is written to synchronously, in the order of the server's events. {@linkcode Reflector.status} says what it
  * does at present.
  *
- * Mirrors client-go's `Reflector`. It differs where client-go can hang or run hot: streamed lists that do not come to
+ * Mirrors client-go's [`Reflector`](https://github.com/kubernetes/client-go/blob/master/tools/cache/reflector.go). It differs where client-go can hang or run hot: streamed lists that do not come to
  * their end give way to lists, and one that is closed early is requested again after a delay.
  *
  * @example

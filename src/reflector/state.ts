@@ -15,7 +15,8 @@
  * ```
  *
  * A cycle lists (or streams the present objects) once and then watches for as long as it can. What each failure leads
- * to is client-go's answer; where this differs, the reason is beside it.
+ * to is client-go's answer (https://github.com/kubernetes/client-go/blob/master/tools/cache/reflector.go); where this
+ * differs, the reason is beside it.
  *
  * @module
  */

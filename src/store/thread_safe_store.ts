@@ -23,7 +23,7 @@ import { StoreIndex, type Values } from "./store_index.ts";
  * Every call is synchronous and either happens whole or, when it throws, not at all; so readers never see a store
  * whose indices disagree with its objects. Objects are handed out as they were put in: shared, and read-only.
  *
- * Mirrors client-go's `ThreadSafeStore`; JavaScript's single thread stands in for its lock. Where an index function
+ * Mirrors client-go's [`ThreadSafeStore`](https://github.com/kubernetes/client-go/blob/master/tools/cache/thread_safe_store.go); JavaScript's single thread stands in for its lock. Where an index function
  * throws, client-go panics; this throws an `IndexFuncError` and leaves the store as it was.
  *
  * @example
