@@ -48,6 +48,11 @@ export function metadataOf(object: KubernetesObject): KubernetesObject {
     : { kind: KIND, apiVersion: API_VERSION, metadata: object.metadata ?? {} };
 }
 
+/** As {@linkcode metadataOf}, for an object as text. */
+export function metadataText(text: string, { kind }: KubernetesObject): string {
+  return kind === KIND ? text : JSON.stringify(metadataOf(JSON.parse(text)));
+}
+
 /** As {@linkcode metadataOf}, for the object of a watch event. */
 export function metadataOfEvent<T extends KubernetesObject>(item: WatchItem<T>): WatchItem<T> {
   if (item.type === "QUARANTINED" || item.type === "ERROR" || item.type === "BOOKMARK") return item;

@@ -7,13 +7,14 @@ import { DecodeError } from "../meta/request_failure.ts";
 import type { ListOptions, ListPage, ListWatchContext, WatchStream } from "../meta/list_watch.ts";
 import type { KubernetesObject } from "../meta/object.ts";
 import { formatGroupResource, type GroupVersionResource, resourcePath } from "../meta/resource.ts";
-import { checkList, eventCheck, objectCheck } from "../schema/checks.ts";
+import { acceptsHead, checkList, eventCheck, objectCheck } from "../schema/checks.ts";
 import type { Clock } from "../util/clock.ts";
 import { decodeWatch } from "../watch/decode_watch.ts";
 import { decodeList } from "../watch/list_decoder.ts";
+import type { ObjectsAsText } from "../watch/objects_as_text.ts";
 import { Projection } from "../watch/projection.ts";
 import type { RequestOptions, Requests } from "./requests.ts";
-import { acceptMetadata, metadataOf, metadataOfEvent } from "./metadata_only.ts";
+import { acceptMetadata, metadataOf, metadataOfEvent, metadataText } from "./metadata_only.ts";
 import {
   DEFAULT_DROP,
   type DeleteOptions,
@@ -28,7 +29,9 @@ import { loadSchemas } from "./schemas.ts";
  * Objects of a list and events of a watch that are broken (no name, labels that are no text, or refused by the schema)
  * are quarantined and reported, the others are accepted; see {@linkcode ListPage.quarantined} and {@linkcode WatchItem}. All
  * other objects are as the server sent them, unknown fields included, less what `keep` and `drop` leave out of
- * lists and watches; list items are given the list's `apiVersion` and `kind` where they lack them. The verbs that go to
+ * lists and watches; list items are given the list's `apiVersion` and `kind` where they lack them. With a
+ * {@linkcode ListWatchContext.holdText} objects are read as far as their metadata and not parsed, unless there is a
+ * schema: that opens each once. The verbs that go to
  * one object leave out nothing: to replace an object, `get` it first.
  *
  * Every method throws a {@linkcode StatusError} when the server refuses, a {@linkcode NetworkError} when no whole answer
@@ -142,12 +145,14 @@ class RestResource<T extends KubernetesObject> implements ResourceClient<T> {
         this.#open(options, false, action, signal),
         loadSchemas(),
       ]);
+      const asText = this.#asText(context);
       const validate = objectCheck<T>(schemas, this.#options);
       const { intake = (item: unknown) => item } = context;
       return await decodeList<T>(response.body ?? emptyBody(), {
         validateList: (list) => checkList(schemas, list, subject),
         validateItem: (item, index) => validate(item, `items[${index}]`),
-        intake: this.#options.metadataOnly ? (item) => intake(metadataOf(item as T)) : intake,
+        ...(asText && { asText }),
+        intake: this.#options.metadataOnly && !asText ? (item) => intake(metadataOf(item as T)) : intake,
         subject,
         clock: this.#clock,
         ...(this.#options.maxItemBytes !== undefined && { maxItemBytes: this.#options.maxItemBytes }),
@@ -166,9 +171,13 @@ class RestResource<T extends KubernetesObject> implements ResourceClient<T> {
       this.#open(options, true, `watch ${subject}`, signal),
       loadSchemas(),
     ]);
+    const asText = this.#asText(context);
     const validate = eventCheck<T>(schemas, this.#options);
     return decodeWatch<T>(response.body ?? emptyBody(), {
-      validate: this.#options.metadataOnly ? (frame) => metadataOfEvent(validate(frame)) : validate,
+      ...(asText && { asText }),
+      validate: this.#options.metadataOnly && !asText
+        ? (frame) => metadataOfEvent(validate(frame))
+        : validate,
       subject,
       ...(this.#projection && { projection: this.#projection }),
       ...(this.#options.maxFrameBytes !== undefined && { maxFrameBytes: this.#options.maxFrameBytes }),
@@ -213,6 +222,19 @@ class RestResource<T extends KubernetesObject> implements ResourceClient<T> {
       preconditions,
     };
     await this.#request("delete", name, options, { method: "DELETE", body });
+  }
+
+  /** For objects that are held as text. */
+  #asText({ holdText }: Partial<ListWatchContext>): ObjectsAsText | undefined {
+    if (holdText === undefined) return undefined;
+    const { metadataOnly, schema } = this.#options;
+    return {
+      reader: holdText.reader,
+      hold: metadataOnly
+        ? (text, head) => holdText.hold(metadataText(text, head), metadataOf(head))
+        : holdText.hold,
+      ...(schema === undefined && { acceptsHead }),
+    };
   }
 
   async #open(

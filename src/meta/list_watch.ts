@@ -4,6 +4,7 @@
  */
 
 import type { ListMeta } from "./object.ts";
+import type { ObjectHead, ObjectTextReader } from "./object_text.ts";
 import type { WatchEvent } from "./watch_event.ts";
 
 /**
@@ -55,6 +56,35 @@ export interface ListWatchContext {
    * reads the items of another source's pages must not pass this on.
    */
   readonly intake?: (item: unknown) => unknown;
+  /**
+   * Makes what a store holds of an object's JSON text; lists and watches return that instead of the parsed objects. For
+   * sources that have the text; others ignore it.
+   */
+  readonly holdText?: HoldText;
+}
+
+/**
+ * How a store holds objects that are read as text. One that holds texts hands it to its source.
+ *
+ * @example
+ * ```ts
+ * import { newObjectTextReader, type HoldText } from "@listwatch/cache/reflector";
+ * const holdText: HoldText = {
+ *   reader: newObjectTextReader(),
+ *   hold: (text, { metadata }) => ({ metadata, text }),
+ * };
+ * ```
+ *
+ * @category Reflector
+ */
+export interface HoldText {
+  /** Reads objects out of texts: used by one after the other. */
+  readonly reader: ObjectTextReader;
+  /**
+   * Makes what the store holds of an object's JSON text, which is a string of its own (no part of a longer one), and was
+   * checked: it can be parsed, and its head was accepted.
+   */
+  readonly hold: (text: string, head: ObjectHead) => unknown;
 }
 
 /**

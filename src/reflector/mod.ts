@@ -26,6 +26,7 @@ export { type ListerWatcher, newListWatch } from "./lister_watcher.ts";
 export { eachListItem, type EachListItemOptions } from "./each_list_item.ts";
 export { listAllPages, type PagedList, type PagerOptions } from "./pager.ts";
 export type {
+  HoldText,
   ListOptions,
   ListPage,
   ListWatchContext,
@@ -34,6 +35,7 @@ export type {
   WatchStream,
 } from "../meta/list_watch.ts";
 export type { ListMeta } from "../meta/object.ts";
+export { newObjectTextReader, type ObjectHead, type ObjectTextReader } from "../meta/object_text.ts";
 export type { BookmarkObject, WatchEvent } from "../meta/watch_event.ts";
 
 export {

@@ -139,6 +139,14 @@ function checkObject(
   return schema === undefined ? undefined : firstFault(schema, value, path);
 }
 
+/**
+ * Whether a value is accepted as an object, without a schema, whatever else is in it: by its type and its metadata, as
+ * {@linkcode objectCheck} checks them. If not, the whole object must be checked by that.
+ */
+export function acceptsHead(head: unknown): boolean {
+  return isOrdinaryObject(head) && !isTable(head);
+}
+
 function isTable(value: unknown): boolean {
   return isObject(value) && value.kind === "Table" && typeof value.apiVersion === "string" &&
     value.apiVersion.startsWith("meta.k8s.io/");

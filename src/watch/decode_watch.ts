@@ -10,6 +10,8 @@ import { errorMessage } from "../util/errors.ts";
 import { jsonFault } from "../util/json_fault.ts";
 import { type ByteReader, openByteReader } from "./byte_reader.ts";
 import { FrameCutter } from "./frame_cutter.ts";
+import type { EventText, ObjectHead } from "../meta/object_text.ts";
+import type { ObjectsAsText } from "./objects_as_text.ts";
 import type { Projection } from "./projection.ts";
 import { newNetworkError } from "./network_failure.ts";
 
@@ -54,6 +56,8 @@ export interface DecodeWatchOptions<T> {
   readonly subject?: string;
   /** Leaves fields out of the objects before they are parsed; not of those of BOOKMARK and ERROR events. */
   readonly projection?: Projection;
+  /** Hands out objects that are not parsed; not those of BOOKMARK and ERROR events. They are parsed by default. */
+  readonly asText?: ObjectsAsText;
 }
 
 /**
@@ -152,10 +156,11 @@ class WatchBatches<T> implements AsyncIterableIterator<Batch<T>> {
   constructor(reader: ByteReader, cutter: FrameCutter, options: DecodeWatchOptions<T>) {
     this.#reader = reader;
     this.#cutter = cutter;
-    this.#validate = options.validate;
+    this.#validate = options.asText === undefined
+      ? options.validate
+      : textValidator(options.validate, options.asText);
     this.#subject = options.subject ?? "the resource";
-    const { projection } = options;
-    this.#parse = projection === undefined ? JSON.parse : (frame) => projection.parseEvent(frame);
+    this.#parse = parserOf(options);
     const signal = this.#signal = options.signal;
     this.#unlink = signal && onAbort(signal, () => this.#fail(signal.reason));
   }
@@ -257,6 +262,31 @@ class WatchBatches<T> implements AsyncIterableIterator<Batch<T>> {
     this.#unlink?.();
     this.#reader.cancel(this.#signal?.aborted ? this.#signal.reason : undefined);
   }
+}
+
+function parserOf<T>({ projection, asText }: DecodeWatchOptions<T>): (frame: string) => unknown {
+  if (asText === undefined) {
+    return projection === undefined ? JSON.parse : (frame) => projection.parseEvent(frame);
+  }
+  const read = (frame: string) => asText.reader.readEvent(frame);
+  return projection === undefined ? read : (frame) => projection.parseEvent(frame, read);
+}
+
+/** Validates events whose objects are text, and puts what is held of a text in its place. */
+function textValidator<T>(
+  validate: ValidateFrame<T>,
+  { reader, hold, acceptsHead }: ObjectsAsText,
+): ValidateFrame<T> {
+  return (frame) => {
+    const { type, object } = frame as EventText;
+    if (!reader.isText(object)) return validate(frame);
+    const { text, head } = object;
+    if (acceptsHead?.(head) !== true) {
+      const item = validate({ type, object: JSON.parse(text) });
+      if (item.type === "QUARANTINED" || item.type === "ERROR") return item;
+    }
+    return { type, object: hold(text, head as ObjectHead) as T };
+  };
 }
 
 /**

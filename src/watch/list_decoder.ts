@@ -13,6 +13,8 @@ import { openByteReader } from "./byte_reader.ts";
 import { requireNumbers } from "../util/require_number.ts";
 import { ItemTooLargeError, ListCutter } from "./list_cutter.ts";
 import { newNetworkError } from "./network_failure.ts";
+import type { ItemType, ObjectHead, ObjectText } from "../meta/object_text.ts";
+import type { ObjectsAsText } from "./objects_as_text.ts";
 import type { Projection } from "./projection.ts";
 
 /**
@@ -65,6 +67,8 @@ export interface DecodeListOptions {
   readonly subject?: string;
   /** Leaves fields out of the items before they are parsed. */
   readonly projection?: Projection;
+  /** Hands out items that are not parsed. They are parsed by default. */
+  readonly asText?: ObjectsAsText;
   /** The longest item that is accepted, in bytes; 16 MiB by default. So long may be what is around the items, too. */
   readonly maxItemBytes?: number;
   /** The longest list that is accepted, in bytes once it is decompressed; 2 GiB by default. */
@@ -106,7 +110,7 @@ export async function decodeList<T>(
   body: ReadableStream<Uint8Array>,
   options: DecodeListOptions,
 ): Promise<ListPage<T>> {
-  const { subject = "the resource", projection } = options;
+  const { subject = "the resource" } = options;
   const { maxItemBytes = MAX_ITEM_BYTES, maxListBytes = MAX_LIST_BYTES } = options;
   requireNumbers("decode a list", { maxItemBytes, maxListBytes }, { least: 1, mayBeInfinite: true });
   const collector = new ItemCollector<T>(options);
@@ -116,9 +120,7 @@ export async function decodeList<T>(
       `Cannot list ${subject}: the answer is not JSON: ${jsonFault(error)}; it begins with ${quote(head)}`,
     );
   const cutter = new ListCutter<unknown>({
-    parse: projection === undefined
-      ? (text, start, end) => JSON.parse(text.slice(start, end))
-      : (text, start, end) => projection.parse(text, start, end),
+    parse: collector.parse,
     maxItemLength: maxItemBytes,
     onItem: (item) => collector.add(item),
     onItems: (prefix) => collector.begin(prefix),
@@ -168,9 +170,23 @@ class ItemCollector<T> {
   /** Of the list, if that was known before its items. */
   #type: ItemType | "unknown" = "unknown";
   #count = 0;
+  /** Reads one item: as text, if a text is to be held. */
+  readonly parse: (text: string, start: number, end: number) => unknown;
 
   constructor(options: DecodeListOptions) {
     this.#options = options;
+    const { projection, asText } = options;
+    if (asText === undefined) {
+      this.parse = projection === undefined
+        ? (text, start, end) => JSON.parse(text.slice(start, end))
+        : (text, start, end) => projection.parse(text, start, end);
+      return;
+    }
+    const read = (text: string) =>
+      asText.reader.read(text, this.#type === "unknown" ? undefined : this.#type);
+    this.parse = projection === undefined
+      ? (text, start, end) => read(text.slice(start, end))
+      : (text, start, end) => projection.parse(text, start, end, read);
   }
 
   /** The items begin; this came before them. */
@@ -209,11 +225,38 @@ class ItemCollector<T> {
   }
 
   #validate(item: unknown, type: ItemType | undefined): void {
+    const { asText } = this.#options;
+    if (asText?.reader.isText(item)) return this.#validateText(item, type, asText);
     if (type !== undefined) fillType(item, type);
     const { intake, validateItem } = this.#options;
     const refusal = validateItem(item, this.#count++);
     if (refusal === undefined) this.#items.push((intake === undefined ? item : intake(item)) as T);
     else this.#quarantined.push(refusal);
+  }
+
+  #validateText(
+    item: ObjectText,
+    type: ItemType | undefined,
+    { reader, hold, acceptsHead }: ObjectsAsText,
+  ): void {
+    const { intake, validateItem } = this.#options;
+    if (type !== undefined && isUntyped(item.head)) {
+      // Its type came after it.
+      item = reader.read(item.text, type) as ObjectText;
+    }
+    const { text, head } = item;
+    const index = this.#count++;
+    if (acceptsHead?.(head) !== true) {
+      const object = JSON.parse(text);
+      if (type !== undefined) fillType(object, type);
+      const refusal = validateItem(object, index);
+      if (refusal !== undefined) {
+        this.#quarantined.push(refusal);
+        return;
+      }
+    }
+    const held = hold(text, head as ObjectHead);
+    this.#items.push((intake === undefined ? held : intake(held)) as T);
   }
 }
 
@@ -305,11 +348,6 @@ function quote(text: string): string {
   return JSON.stringify(start.replace(/[\w.~+/=-]{16,}/g, "…"));
 }
 
-interface ItemType {
-  readonly apiVersion: string;
-  readonly kind: string;
-}
-
 function itemTypeOf({ apiVersion, kind }: Pick<ListEnvelope, "apiVersion" | "kind">): ItemType | undefined {
   // A bare "List" says nothing about its items.
   if (!apiVersion || !kind?.endsWith("List") || kind === "List") return undefined;
@@ -319,7 +357,13 @@ function itemTypeOf({ apiVersion, kind }: Pick<ListEnvelope, "apiVersion" | "kin
 function fillType(item: unknown, { apiVersion, kind }: ItemType): void {
   if (typeof item !== "object" || item === null) return;
   const object = item as { apiVersion?: unknown; kind?: unknown };
-  if (object.kind !== undefined || object.apiVersion !== undefined) return;
+  if (!isUntyped(object)) return;
   object.apiVersion = apiVersion;
   object.kind = kind;
+}
+
+function isUntyped(
+  { apiVersion, kind }: { readonly apiVersion?: unknown; readonly kind?: unknown },
+): boolean {
+  return kind === undefined && apiVersion === undefined;
 }

@@ -81,35 +81,39 @@ export class Projection {
   /**
    * Parses one object.
    *
+   * @param parse Takes the place of `JSON.parse`, and must refuse the same texts.
    * @throws {SyntaxError} It is no JSON value.
    */
-  parse(text: string, start: number, end: number): unknown {
-    return parseWithout(text, start, end, this.#root);
+  parse(text: string, start: number, end: number, parse: Parse = JSON.parse): unknown {
+    return parseWithout(text, start, end, this.#root, parse);
   }
 
   /**
    * Parses one watch event; what a BOOKMARK or an ERROR holds is left whole.
    *
+   * @param parse Takes the place of `JSON.parse`, and must refuse the same texts.
    * @throws {SyntaxError} It is no JSON value.
    */
-  parseEvent(frame: string): unknown {
-    const event = parseWithout(frame, 0, frame.length, this.#event);
+  parseEvent(frame: string, parse: Parse = JSON.parse): unknown {
+    const event = parseWithout(frame, 0, frame.length, this.#event, parse);
     const type = (event as { type?: unknown } | null)?.type;
-    return type === "BOOKMARK" || type === "ERROR" ? JSON.parse(frame) : event;
+    return type === "BOOKMARK" || type === "ERROR" ? parse(frame) : event;
   }
 }
 
-function parseWithout(text: string, start: number, end: number, root: Branch): unknown {
+type Parse = (text: string) => unknown;
+
+function parseWithout(text: string, start: number, end: number, root: Branch, parse: Parse): unknown {
   for (const isGuessing of [true, false]) {
     const rest = new Walk(text, start, end, isGuessing).rest(root);
     if (rest === undefined) continue;
     try {
-      return JSON.parse(rest);
+      return parse(rest);
     } catch {
       // The guess was wrong, or it is no JSON.
     }
   }
-  return JSON.parse(text.slice(start, end));
+  return parse(text.slice(start, end));
 }
 
 /** One walk over the text of an object. */

@@ -1,18 +1,33 @@
 import assert from "node:assert/strict";
-import { describe, it } from "node:test";
 import fc from "fast-check";
 import type { WatchItem } from "../../src/meta/list_watch.ts";
 import { NetworkError } from "../../src/meta/request_failure.ts";
 import { decodeWatch, type DecodeWatchOptions } from "../../src/watch/decode_watch.ts";
+import { newObjectTextReader } from "../../src/meta/object_text.ts";
 import { propertyOptions } from "../property.ts";
+import { suitesFor } from "../storages.ts";
 import { bodyOf, byteBodyOf, bytes, openBody, splitAt } from "./bodies.ts";
 
 type Item = WatchItem<unknown>;
 
 const validate = (frame: unknown) => frame as Item;
 
+const { describe, it, storage } = suitesFor(["objects", "texts", "texts, validated by their heads"]);
+
+/** Objects as texts are opened where they are handed out, so that every test compares them too. */
+function forms(): Partial<DecodeWatchOptions<unknown>> {
+  if (storage() === "objects") return {};
+  return {
+    asText: {
+      reader: newObjectTextReader(),
+      hold: (text) => JSON.parse(text),
+      ...(storage() !== "texts" && { acceptsHead: ({ metadata }) => metadata !== undefined }),
+    },
+  };
+}
+
 function decode(body: ReadableStream<Uint8Array>, options: Partial<DecodeWatchOptions<unknown>> = {}) {
-  return decodeWatch<unknown>(body, { validate, ...options });
+  return decodeWatch<unknown>(body, { validate, ...forms(), ...options });
 }
 
 async function batchesOf(
@@ -342,6 +357,9 @@ describe("decodeWatch", () => {
           if ((frame as typeof EXPECTED[0]).object.metadata.name === "b") throw bug;
           return frame as Item;
         },
+        ...(storage() !== "objects" && {
+          asText: { reader: newObjectTextReader(), hold: (text) => JSON.parse(text) },
+        }),
       });
       for await (const batch of stream) seen.push(...batch);
     }, bug);

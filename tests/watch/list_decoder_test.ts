@@ -1,9 +1,11 @@
 import assert from "node:assert/strict";
-import { describe, it } from "node:test";
+import type { ListPage } from "../../src/meta/list_watch.ts";
 import { DecodeError, NetworkError } from "../../src/meta/request_failure.ts";
 import { nextTurn, realClock } from "../../src/util/clock.ts";
 import { decodeList, type DecodeListOptions, type ListEnvelope } from "../../src/watch/list_decoder.ts";
+import { newObjectTextReader } from "../../src/meta/object_text.ts";
 import { Projection } from "../../src/watch/projection.ts";
+import { suitesFor } from "../storages.ts";
 import { bodyOf, byteBodyOf, bytes, openBody, splitAt } from "./bodies.ts";
 
 const trusting: DecodeListOptions = {
@@ -12,8 +14,24 @@ const trusting: DecodeListOptions = {
   subject: '"pods"',
 };
 
+const { describe, it, storage } = suitesFor(["objects", "texts", "texts, validated by their heads"]);
+
+/** Objects as texts are opened where they are handed out, so that every test compares them too. */
+function decodeAny<T>(body: ReadableStream<Uint8Array>, options: DecodeListOptions): Promise<ListPage<T>> {
+  return decodeList<T>(body, {
+    ...(storage() !== "objects" && {
+      asText: {
+        reader: newObjectTextReader(),
+        hold: (text) => JSON.parse(text),
+        ...(storage() !== "texts" && { acceptsHead: ({ metadata }) => metadata !== undefined }),
+      },
+    }),
+    ...options,
+  });
+}
+
 const decode = (value: unknown, options: Partial<DecodeListOptions> = {}) =>
-  decodeList<Record<string, unknown>>(
+  decodeAny<Record<string, unknown>>(
     bodyOf([bytes(typeof value === "string" ? value : JSON.stringify(value))]),
     {
       ...trusting,
@@ -34,7 +52,7 @@ describe("decodeList", () => {
     const all = bytes(JSON.stringify(page));
     for (let i = 0; i <= all.length; i++) {
       for (const body of [bodyOf(splitAt(all, [i])), byteBodyOf(splitAt(all, [i]))]) {
-        const { metadata, items } = await decodeList<Record<string, unknown>>(body, trusting);
+        const { metadata, items } = await decodeAny<Record<string, unknown>>(body, trusting);
         assert.deepEqual(metadata, { resourceVersion: "7" });
         assert.deepEqual(items, [{ metadata: { name: "grün-€-😀" }, apiVersion: "v1", kind: "Pod" }]);
       }
@@ -127,7 +145,7 @@ describe("decodeList", () => {
       [bytes('{"items":[')],
       new TypeError("terminated", { cause: new Error("other side closed") }),
     );
-    await assert.rejects(decodeList(body, trusting), (error) => {
+    await assert.rejects(decodeAny(body, trusting), (error) => {
       assert.ok(error instanceof NetworkError);
       assert.equal(error.reason, "UnexpectedEOF");
       assert.equal(error.message, 'Cannot read the answer for "pods": it was cut off: other side closed');
@@ -140,13 +158,13 @@ describe("decodeList", () => {
     const source = openBody();
     source.write("{");
     const controller = new AbortController();
-    const page = decodeList(source.body, { ...trusting, signal: controller.signal });
+    const page = decodeAny(source.body, { ...trusting, signal: controller.signal });
     const reason = new Error("enough");
     controller.abort(reason);
     await assert.rejects(page, reason);
     assert.ok(source.cancelled);
     await assert.rejects(
-      decodeList(openBody().body, { ...trusting, signal: AbortSignal.abort(reason) }),
+      decodeAny(openBody().body, { ...trusting, signal: AbortSignal.abort(reason) }),
       reason,
     );
   });
@@ -164,7 +182,7 @@ describe("decodeList", () => {
       },
     }, { highWaterMark: 0 });
     let received = 0;
-    const { items } = await decodeList<string>(body, {
+    const { items } = await decodeAny<string>(body, {
       ...trusting,
       onBytes: (count) => (received += count),
       intake: (item) => (item as { metadata: { name: string } }).metadata.name,
@@ -194,7 +212,7 @@ describe("decodeList", () => {
     nextTurn().then(tick);
     // By this clock every look takes a millisecond.
     const clock = { ...realClock, monotonicNow: () => looks++ };
-    const { items } = await decodeList<unknown>(body, { ...trusting, clock });
+    const { items } = await decodeAny<unknown>(body, { ...trusting, clock });
     isReading = false;
     assert.equal(items.length, 25_001);
     assert.ok(turns >= 5, `${turns} turns`);

@@ -1,0 +1,20 @@
+/**
+ * Handing out objects that are not parsed.
+ * @module
+ */
+
+import type { HoldText } from "../meta/list_watch.ts";
+import type { UncheckedHead } from "../meta/object_text.ts";
+
+/**
+ * How a list or a watch hands out objects that are not parsed.
+ *
+ * @category Decoding
+ */
+export interface ObjectsAsText extends HoldText {
+  /**
+   * Whether an object is accepted whatever is in it besides its head. If not, or by default, it is parsed for the
+   * validator, which decides.
+   */
+  readonly acceptsHead?: (head: UncheckedHead) => boolean;
+}

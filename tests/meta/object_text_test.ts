@@ -1,0 +1,307 @@
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import { seededRandom } from "../../src/util/seeded_random.ts";
+import { newObjectTextReader, ObjectText } from "../../src/meta/object_text.ts";
+import { propertyOptions } from "../property.ts";
+
+const reader = newObjectTextReader();
+
+/** What `read` must return, by the runtime's parser: the text and the head; the value if it is no object. */
+function expected(text: string): unknown {
+  const value = JSON.parse(text);
+  if (typeof value !== "object" || value === null || Array.isArray(value)) return { value };
+  const { kind, apiVersion } = value;
+  let { metadata } = value;
+  if (typeof metadata === "object" && metadata !== null && !Array.isArray(metadata)) {
+    metadata = JSON.parse(JSON.stringify(metadata));
+    delete metadata.managedFields;
+  }
+  return { text: text.trim(), head: [kind, apiVersion, metadata] };
+}
+
+function outcomeOf(read: () => unknown): string {
+  try {
+    return JSON.stringify(read());
+  } catch (error) {
+    return (error as Error).name;
+  }
+}
+
+function actual(text: string): unknown {
+  const read = reader.read(text);
+  if (!(read instanceof ObjectText)) return { value: read };
+  return { text: read.text, head: [read.head.kind, read.head.apiVersion, read.head.metadata] };
+}
+
+function assertSame(text: string, note: string): void {
+  const [is, should] = [outcomeOf(() => actual(text)), outcomeOf(() => expected(text))];
+  if (is !== should) assert.equal(is, should, `${note}: ${JSON.stringify(text)}`);
+}
+
+const KEYS = [
+  "kind",
+  "apiVersion",
+  "metadata",
+  "managedFields",
+  "name",
+  "namespace",
+  "labels",
+  "uid",
+  "resourceVersion",
+  "spec",
+  "__proto__",
+  "constructor",
+  "",
+  "métadata",
+  "items",
+  "metadat",
+  "metadatA",
+  "𝒳",
+];
+const STRINGS = [
+  "",
+  "web-1",
+  "Pod",
+  "v1",
+  '"',
+  "\\",
+  "}",
+  "]",
+  "{[",
+  'a"b\\"c',
+  "ü",
+  "\u2028",
+  "\ud800",
+  "𝒳",
+  "\0\n",
+  "/",
+];
+const NUMBERS = [
+  "0",
+  "-0",
+  "1",
+  "-1.5",
+  "1e9",
+  "1E+400",
+  "0.1e-7",
+  "9007199254740993",
+  "123456789012345678901234567890",
+];
+
+/** Writes random JSON in the ways in which it may be written. */
+class Writer {
+  readonly #random: () => number;
+  readonly #isPlain: boolean;
+
+  constructor(seed: number) {
+    this.#random = seededRandom(seed);
+    this.#isPlain = this.#random() < 0.5; // as servers write
+  }
+
+  object(depth: number): string {
+    const members: string[] = [];
+    for (let i = this.below(depth === 0 ? 7 : 4); i > 0; i--) {
+      const key = this.of(KEYS);
+      const isNested = depth === 0 && key === "metadata" && this.below(8) > 0;
+      const value = isNested ? this.object(1) : this.value(depth + 1);
+      members.push(this.space() + this.key(key) + this.space() + ":" + this.space() + value + this.space());
+    }
+    return `{${members.length === 0 ? this.space() : members.join(",")}}`;
+  }
+
+  value(depth: number): string {
+    switch (this.below(depth > 4 ? 5 : 8)) {
+      case 0:
+        return this.of(["true", "false", "null"]);
+      case 1:
+        return this.of(NUMBERS);
+      case 2:
+      case 3:
+      case 4:
+        return this.string(this.of(STRINGS));
+      case 5:
+        return `[${
+          Array.from({ length: this.below(4) }, () => this.space() + this.value(depth + 1) + this.space())
+        }]`;
+      default:
+        return this.object(depth);
+    }
+  }
+
+  key(text: string): string {
+    return this.#isPlain || this.below(8) > 0 ? JSON.stringify(text) : this.string(text);
+  }
+
+  string(text: string): string {
+    const plain = JSON.stringify(text);
+    if (this.#isPlain || this.below(2) === 0) return plain;
+    let written = "";
+    for (let i = 0; i < text.length; i++) {
+      const hex = text.charCodeAt(i).toString(16).padStart(4, "0");
+      written += this.below(3) === 0
+        ? "\\u" + (this.below(2) === 0 ? hex : hex.toUpperCase())
+        : text[i] === "/"
+        ? "\\/"
+        : JSON.stringify(text[i]).slice(1, -1);
+    }
+    // Half of a pair that is written as it is, and the other as an escape, is no text that UTF-8 can carry.
+    return `"${written}"`.isWellFormed() ? `"${written}"` : plain;
+  }
+
+  space(): string {
+    return this.#isPlain || this.below(4) > 0 ? "" : this.of([" ", "\n", "\t ", "\r\n", "  "]);
+  }
+
+  of<V>(values: readonly V[]): V {
+    return values[this.below(values.length)];
+  }
+
+  below(limit: number): number {
+    return Math.floor(this.#random() * limit);
+  }
+}
+
+const OBJECT =
+  ' {"kind":"Pod", "apiVersion":"v1","metadata":{"managedFields":[{"f:a":{"k:{\\"b\\":1}":[]}}],"name":"ü\\ud800","labels":{"a":"b"}},"spec":{"n":[-1.5e+3,0,true,false,null,""],"s":"\\u00e9\\n}"}} ';
+const CHARACTERS = [...'"\\{}[]:,0 -+.eEtfnu\0\n\tü'];
+
+describe("ObjectTextReader.read", () => {
+  const { numRuns, seed = 1 } = propertyOptions(100_000);
+
+  it(`returns the head that JSON.parse returns, or refuses as it does (seeds from ${seed})`, () => {
+    for (let i = 0; i < numRuns; i++) {
+      const writer = new Writer(seed + i);
+      const text = writer.space() + (writer.below(50) === 0 ? writer.value(0) : writer.object(0)) +
+        writer.space();
+      assertSame(text, `seed ${seed + i}`);
+      if (i % 4 === 0) {
+        const at = writer.below(text.length);
+        const corrupt = text.slice(0, at) + writer.of(CHARACTERS) + text.slice(at + writer.below(3));
+        if (corrupt.isWellFormed()) assertSame(corrupt, `seed ${seed + i}, corrupt at ${at}`);
+      }
+    }
+  });
+
+  it("refuses a text that is cut anywhere", () => {
+    for (let end = 0; end < OBJECT.length; end++) assertSame(OBJECT.slice(0, end), `cut at ${end}`);
+  });
+
+  it("sees each character that is wrong, missing or too much", () => {
+    for (let at = 0; at < OBJECT.length; at++) {
+      assertSame(OBJECT.slice(0, at) + OBJECT.slice(at + 1), `without character ${at}`);
+      for (const character of CHARACTERS) {
+        assertSame(OBJECT.slice(0, at) + character + OBJECT.slice(at), `${character} before ${at}`);
+        assertSame(OBJECT.slice(0, at) + character + OBJECT.slice(at + 1), `${character} at ${at}`);
+      }
+    }
+  });
+
+  it("takes the last of the keys that are written twice", () => {
+    const text =
+      '{"metadata":{"name":"a","name":"b"},"kind":"A","kind":"B","metadata":{"uid":"c","managedFields":1,"managedFields":2}}';
+    assert.deepEqual(actual(text), { text, head: ["B", undefined, { uid: "c" }] });
+  });
+
+  it("knows keys that are written with escapes", () => {
+    const text = '{"met\\u0061data":{"n\\u0061me":"a","m\\u0061nagedFields":[]}}';
+    assert.deepEqual(actual(text), { text, head: [undefined, undefined, { name: "a" }] });
+  });
+
+  it("knows one number from another", () => {
+    for (
+      const number of [
+        "1",
+        "-0",
+        "0.5",
+        "1e5",
+        "1E-5",
+        "01",
+        "-",
+        "1.",
+        ".5",
+        "1e",
+        "1e+",
+        "+1",
+        "0x1",
+        "NaN",
+        "1_0",
+      ]
+    ) {
+      assertSame(`{"metadata":{},"a":${number}}`, number);
+      assertSame(`{"metadata":{},"a":[${number},1]}`, number);
+    }
+  });
+
+  it("reads objects of any depth and length", () => {
+    for (const depth of [999, 1000, 1001, 1002, 3000]) {
+      assertSame(`{"metadata":{},"a":${"[".repeat(depth)}${"]".repeat(depth)}}`, `depth ${depth}`);
+      assertSame(`{"metadata":{},"a":${"[".repeat(depth)}`, `depth ${depth}, open`);
+    }
+    for (const length of [16_300, 16_384, 16_385, 100_000]) {
+      assertSame(`{"metadata":{"name":"a"},"a":"${"x".repeat(length)}"}`, `length ${length}`);
+      assertSame(`{"metadata":{"name":"a"},"a":"${"ü".repeat(length)}"}`, `length ${length}`);
+    }
+    assertSame('{"metadata":{"name":"a"', "a part of what was read before");
+  });
+
+  it("writes a type into objects that have none", () => {
+    const type = { kind: "Pod", apiVersion: "v1" };
+    const read = (text: string, of = type) => reader.read(text, of) as ObjectText;
+    const { text, head } = read(' {"metadata":{"name":"a"}}');
+    assert.equal(text, '{"kind":"Pod","apiVersion":"v1","metadata":{"name":"a"}}');
+    assert.deepEqual(head, { kind: "Pod", apiVersion: "v1", metadata: { name: "a" } });
+    for (const typed of ['{"kind":null,"metadata":{}}', '{"apiVersion":"v2","metadata":{}}', "{}"]) {
+      assert.equal(read(typed).text, typed);
+    }
+    const long = { kind: "K".repeat(1000), apiVersion: "v1" };
+    assert.equal(JSON.parse(read('{"metadata":{}}', long).text).kind, long.kind);
+    assert.equal(read('{"metadata":{}}').text, '{"kind":"Pod","apiVersion":"v1","metadata":{}}');
+  });
+});
+
+describe("ObjectTextReader.readEvent", () => {
+  const object =
+    '{"kind":"Pod","metadata":{"name":"ü","resourceVersion":"9007199254740993"},"n":9007199254740993}';
+
+  it("returns the object's text, however the event is written", () => {
+    for (
+      const frame of [
+        `{"type":"ADDED","object":${object}}`,
+        `{"type":"ADDED","object":${object}}\r`,
+        ` { "type" : "ADDED" , "object" : ${object} } `,
+        `{"object":${object},"type":"ADDED"}`,
+        `{"type":"DELETED","object":{},"x":[{"object":1}],"obj\\u0065ct":${object},"type":"ADDED"}`,
+      ]
+    ) {
+      const event = reader.readEvent(frame) as { type: string; object: ObjectText };
+      assert.equal(event.type, "ADDED", frame);
+      assert(event.object instanceof ObjectText, frame);
+      assert.equal(event.object.text, object, frame);
+      assert.deepEqual(event.object.head.metadata, { name: "ü", resourceVersion: "9007199254740993" });
+    }
+  });
+
+  it("parses all other events", () => {
+    for (
+      const frame of [
+        `{"type":"BOOKMARK","object":${object}}`,
+        `{"type":"ERROR","object":${object}}`,
+        `{"type":"SYNC","object":${object}}`,
+        '{"type":"ADDED","object":[]}',
+        '{"type":"ADDED"}',
+        "[1]",
+        "null",
+      ]
+    ) assert.deepEqual(reader.readEvent(frame), JSON.parse(frame));
+  });
+
+  it("refuses what is no JSON", () => {
+    const frame = `{"type":"MODIFIED","object":${object}}`;
+    for (let end = 0; end < frame.length; end++) {
+      assert.throws(() => reader.readEvent(frame.slice(0, end)), SyntaxError, frame.slice(0, end));
+    }
+    for (const rest of ["}", ",", "1", "\0"]) {
+      assert.throws(() => reader.readEvent(frame + rest), SyntaxError);
+    }
+  });
+});
