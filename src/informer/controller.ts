@@ -14,7 +14,7 @@ import type { ReflectorWiring } from "../reflector/reflector_wiring.ts";
 import type { ReflectorStatus } from "../reflector/status.ts";
 import { linkedAbort, onAbort } from "../util/abort.ts";
 import { type Clock, monotonicNow, nextTurn, realClock } from "../util/clock.ts";
-import type { SyncedMethod } from "../util/deferred.ts";
+import { Latch, type SyncedMethod } from "../util/deferred.ts";
 import { errorMessage } from "../util/errors.ts";
 import { consoleLogger, type Logger } from "../util/logger.ts";
 import { finishInTurns, type Pace, type Steps } from "../util/steps.ts";
@@ -117,6 +117,7 @@ export class Controller<T> {
   readonly #clock: Clock;
   readonly #logger: Logger;
   readonly #pace: Pace;
+  readonly #stopped = new Latch();
   #started = false;
 
   static {
@@ -157,6 +158,7 @@ export class Controller<T> {
       link.abort();
       unlisten();
       link.unlink();
+      this.#stopped.open();
     }
   }
 
@@ -170,8 +172,23 @@ export class Controller<T> {
     return this.#config.queue.hasSynced();
   }
 
-  /** Resolves when {@linkcode Controller.hasSynced} becomes true; rejects with the signal's reason. */
-  readonly synced: SyncedMethod = (signal) => this.#config.queue.synced(signal);
+  /**
+   * Resolves when {@linkcode Controller.hasSynced} becomes true; rejects with the signal's reason.
+   *
+   * @throws {InformerStateError} It stopped before.
+   */
+  readonly synced: SyncedMethod = (signal) =>
+    new Promise((resolve, reject) => {
+      this.#config.queue.synced(signal).then(resolve, reject);
+      this.#stopped.opened.then(() => {
+        if (this.hasSynced()) return;
+        reject(
+          new InformerStateError(
+            `Cannot wait for the controller of ${this.name}: it stopped before it had synced`,
+          ),
+        );
+      });
+    });
 
   /** The last resourceVersion the reflector saw; `""` before the first list. */
   lastSyncResourceVersion(): string {

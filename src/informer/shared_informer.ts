@@ -181,7 +181,7 @@ export class SharedIndexInformer<T, I extends string = NoIndexNames> {
       this.#options.metrics?.observe("informer_sync_duration_seconds", seconds, { name: this.#name });
       this.#synced.open();
       this.#processor.upstreamHasSynced();
-    });
+    }, () => {}); // it stopped before: callers that wait receive that from `synced`
     const unlisten = onAbort(signal, () => this.#processor.stopping());
     try {
       await this.#controller.run(signal);

@@ -1,6 +1,11 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { InformerStateError, type KubernetesObject, SharedIndexInformer } from "@listwatch/cache";
+import {
+  InformerStateError,
+  type KubernetesObject,
+  SharedIndexInformer,
+  waitForCacheSync,
+} from "@listwatch/cache";
 import {
   Controller,
   type ControllerConfig,
@@ -55,6 +60,24 @@ describe("Controller", () => {
     assert.equal(controller.status().phase, "stopped");
     assert.equal(clock.pendingTimers, 0);
     assert.equal(source.openWatches, 0);
+  });
+
+  it("synced rejects when the controller stops before it has synced, and after that", async () => {
+    const { source, clock, controller } = newController();
+    source.listError = new Error("it broke");
+    const abort = new AbortController();
+    const running = controller.run(abort.signal);
+    const ends = [controller.synced(), waitForCacheSync([controller])];
+    await clock.advance(0);
+    abort.abort();
+    await running;
+    ends.push(controller.synced());
+    const outcomes: unknown[] = [];
+    for (const end of ends) end.then((value) => outcomes.push(value), (error) => outcomes.push(error));
+    await nextTurn();
+    assert.equal(outcomes.length, 3);
+    assert.equal(outcomes.filter((outcome) => outcome instanceof InformerStateError).length, 2);
+    assert.ok(outcomes.includes(false)); // waitForCacheSync
   });
 
   it("closes its queue when it ends", async () => {
