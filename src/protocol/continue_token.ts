@@ -3,6 +3,7 @@
  * @module
  */
 
+import { isComparableResourceVersion } from "../meta/resource_version.ts";
 import { newStatus, type Status } from "../meta/status.ts";
 import { errorMessage } from "../util/errors.ts";
 import { textHash } from "../util/text_hash.ts";
@@ -37,11 +38,15 @@ export function listIdentity(parts: readonly string[]): string {
 /**
  * Writes a token, in the form of kube-apiserver:
  * https://github.com/kubernetes/apiserver/blob/master/pkg/storage/continue.go
+ *
+ * A token holds a decimal version. With any other, that of a list without a version for instance, it continues with the
+ * present state.
  */
 export function encodeContinue({ resourceVersion, start, list }: ContinueToken): string {
   const rest = JSON.stringify({ start, list }).slice(1);
+  const version = isComparableResourceVersion(resourceVersion) ? resourceVersion : LATEST;
   // The digits as they are: a revision may be beyond 2^53.
-  const bytes = new TextEncoder().encode(`{"v":"${API_VERSION}","rv":${resourceVersion},${rest}`);
+  const bytes = new TextEncoder().encode(`{"v":"${API_VERSION}","rv":${version},${rest}`);
   let binary = "";
   for (const byte of bytes) binary += String.fromCharCode(byte);
   return btoa(binary).replaceAll("+", "-").replaceAll("/", "_").replace(/={1,2}$/, "");

@@ -29,6 +29,21 @@ function apiOf(options: Partial<ReadApiOptions> = {}) {
 }
 
 describe("readPage with a continue token", () => {
+  it("returns every page of a store whose version is no number that a token can hold", async () => {
+    const objects = ["a", "b", "c", "d", "e"].map((name, i) => object(name, i + 1));
+    const api = readApi({
+      resources: [{ informer: FakeInformer.with(objects, 0), resource: "v1/nodes" }],
+      allowAnonymous: true,
+    });
+    const listed: string[] = [];
+    for (let next: string | undefined = ""; next !== undefined;) {
+      const page: Json = await get(api, `/api/v1/nodes?limit=2&continue=${next}`);
+      listed.push(...names(page));
+      next = page.metadata.continue;
+    }
+    assert.deepEqual(listed, ["a", "b", "c", "d", "e"]);
+  });
+
   it("continues its own list only: elsewhere it is 400 and no data", async () => {
     const { api } = apiOf();
     const lists = [

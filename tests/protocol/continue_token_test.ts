@@ -24,6 +24,13 @@ describe("decodeContinue", () => {
     assert.deepEqual(decodeContinue(token), { resourceVersion: "42", start: "web-1\0" });
   });
 
+  it("continues with the present state where the version has no place in a token", () => {
+    for (const resourceVersion of ["", "0", "007", "5a", "-7"]) {
+      const token = encodeContinue({ resourceVersion, start: "shop/web-1\0" });
+      assert.deepEqual(decodeContinue(token), { resourceVersion: LATEST, start: "shop/web-1\0" });
+    }
+  });
+
   const refused: [what: string, token: string, reason: RegExp][] = [
     ["text that is not base64", "%", /continue key is not valid: ./],
     ["bytes that are not JSON", base64("{"), /continue key is not valid: ./],
