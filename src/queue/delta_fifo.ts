@@ -49,7 +49,7 @@ export interface DeltaFIFOOptions<T> extends SlowTraceOptions {
   /** Whether `replace` queues `Replaced` deltas; `Sync` deltas otherwise, which is the default, as in client-go. */
   readonly emitDeltaTypeReplaced?: boolean;
   /** Runs on every object as it is queued, but not on tombstones and resyncs. */
-  readonly transform?: TransformFunc<T>;
+  readonly transform?: TransformFunc<T> | undefined;
   /** Called for each object of a `replace` that the transform throws for, instead of the call being refused. */
   readonly onTransformFailure?: OnTransformFailure<T>;
 }

@@ -37,7 +37,7 @@ export interface RealFIFOCommonOptions<T> extends SlowTraceOptions {
   /** Computes keys; `metaNamespaceKey` by default. Tombstones are unwrapped before it is called. */
   readonly keyFunc?: KeyFunc;
   /** Runs on every object as it is queued, but not on tombstones and resyncs. */
-  readonly transform?: TransformFunc<T>;
+  readonly transform?: TransformFunc<T> | undefined;
   /** Called for each object of a `replace` that the transform throws for, instead of the whole call being refused. */
   readonly onTransformFailure?: OnTransformFailure<T>;
   /** The largest batch of {@linkcode RealFIFO.popBatch}; 1000 by default. */
