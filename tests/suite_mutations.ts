@@ -64,6 +64,13 @@ export const SUITE_MUTATIONS: readonly SuiteMutation[] = [
     test: "tests/reflector/reflector_test.ts",
   },
   {
+    name: "reflector: a watch that has ended starts a timer for a relist",
+    file: "src/reflector/open_watch.ts",
+    find: "  relistAt(dueMs: number): void {\n    if (this.#isClosed) return;\n",
+    replace: "  relistAt(dueMs: number): void {\n",
+    test: "tests/reflector/open_watch_test.ts",
+  },
+  {
     name: "reflector: a list leaves a listener",
     file: "src/reflector/list_request.ts",
     find: "    silence.stop();\n    link.unlink();",

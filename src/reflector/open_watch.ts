@@ -210,6 +210,7 @@ export class OpenWatch<T> {
 
   /** This server sends bookmarks, so a watch without any is dead. */
   expectBookmarks(): void {
+    if (this.#isClosed) return;
     const ms = this.#bookmarkSilenceMs;
     this.#silence ??= new Watchdog(
       this.#clock,
@@ -219,8 +220,12 @@ export class OpenWatch<T> {
     );
   }
 
-  /** Ends the watch at that time, in the clock's milliseconds, for a relist. */
+  /**
+   * Ends the watch at that time, in the clock's milliseconds, for a relist. Nothing happens if it has ended: changes that
+   * it brought may be processed, and found to be lost, after its end.
+   */
   relistAt(dueMs: number): void {
+    if (this.#isClosed) return;
     this.#clock.clearTimeout(this.#relistTimer);
     this.#relistTimer = this.#clock.setTimeout(
       () => this.end(new RelistDue("a change was lost: list again")),
