@@ -58,6 +58,7 @@ export {
 } from "./src/store/index_func.ts";
 export { LABEL_INDEX, labelIndexFunc } from "./src/store/label_index.ts";
 export { shortTexts } from "./src/store/short_texts.ts";
+export { texts } from "./src/store/texts.ts";
 export {
   deletionHandlingMetaNamespaceKey,
   type KeyFunc,

@@ -3,6 +3,7 @@
  * @module
  */
 
+import type { HoldText } from "../meta/list_watch.ts";
 import { metaOf, resourceVersionOf } from "../meta/object.ts";
 import { isComparableResourceVersion } from "../meta/resource_version.ts";
 import type { Held, Holding } from "../store/holding.ts";
@@ -30,6 +31,8 @@ export interface IntakeOptions<T> {
 export class Intake<T> {
   readonly #options: IntakeOptions<T>;
   readonly #belief = new Belief();
+  /** How objects are held of which the source has the text: a transform needs the objects. */
+  readonly holdText: HoldText | undefined;
   /** The queue's transform, if it has anything to do. */
   readonly queue: TransformFunc<Held<T>> | undefined;
   /**
@@ -41,6 +44,7 @@ export class Intake<T> {
   constructor(options: IntakeOptions<T>) {
     this.#options = options;
     const { holding, transform } = options;
+    this.holdText = transform === undefined ? holding.holdText : undefined;
     if (transform === undefined && holding.holdsAsIs) return;
     this.queue = (object) => {
       if (holding.isHeld(object)) return object;
@@ -53,9 +57,11 @@ export class Intake<T> {
   readonly list = (item: unknown): Held<T> => {
     const { holding, isSame, transform } = this.#options;
     const object = item as T;
-    if (holding.isHeld(object)) return object;
     const known = this.#stored(object);
     if (known === object) return object;
+    if (holding.isHeld(object)) {
+      return known !== undefined && isSame(known, object) ? known : holding.holdEarly(object);
+    }
     if (holding.holdsAsIs && (known === undefined || !isSameVersion(known, object))) return object;
     if (transform !== undefined && known !== undefined && this.#belief.isSame(known, object)) return known;
     try {

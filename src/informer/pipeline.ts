@@ -97,6 +97,7 @@ export function newPipeline<T, I extends string>(options: PipelineOptions<T, I>)
     neverGoesBack: keepsOrder,
     knownObjects: intake === undefined ? store : held,
     ...(intake === undefined ? {} : { intake: intake.list, acceptIntake: intake.accepts }),
+    ...(intake?.holdText && { holdText: intake.holdText }),
   });
 }
 

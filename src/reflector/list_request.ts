@@ -22,6 +22,7 @@ export interface ListRequestOptions {
   /** How long nothing may arrive, in milliseconds. */
   readonly listTimeoutMs: number;
   readonly intake?: ReflectorWiring["intake"];
+  readonly holdText?: ReflectorWiring["holdText"];
   /** Receives the number of bytes of each chunk. */
   readonly onBytes?: ((bytes: number) => void) | undefined;
 }
@@ -35,7 +36,7 @@ export interface ListRequestOptions {
 export async function requestList<T>(
   source: ListerWatcher<T>,
   request: ListOptions & { readonly signal: AbortSignal },
-  { name, clock, listTimeoutMs, intake, onBytes }: ListRequestOptions,
+  { name, clock, listTimeoutMs, intake, holdText, onBytes }: ListRequestOptions,
 ): Promise<ListPage<T>> {
   const { signal, ...listOptions } = request;
   const link = linkedAbort(signal);
@@ -53,6 +54,7 @@ export async function requestList<T>(
       if (more > 0) silence.feed();
       onBytes?.(more);
     },
+    ...(holdText && { holdText }),
     ...(intake && {
       intake: (item) => {
         if (bytes === 0) silence.feed(); // a source that does not count bytes

@@ -331,6 +331,7 @@ export class ListWatchLoop<T> {
         clock: this.#clock,
         listTimeoutMs,
         intake: this.#wiring.intake,
+        holdText: this.#wiring.holdText,
         onBytes: this.#metrics?.onListBytes,
       };
       const pages = {
@@ -449,6 +450,7 @@ export class ListWatchLoop<T> {
       openTimeoutMs,
       minWatchTimeoutMs: Math.max(minWatchTimeoutMs, DEFAULTS.minWatchTimeoutMs),
       onBytes: this.#metrics?.onWatchBytes,
+      holdText: this.#wiring.holdText,
     });
   }
 

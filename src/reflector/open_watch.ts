@@ -3,7 +3,7 @@
  * @module
  */
 
-import type { ListOptions, WatchItem, WatchStream } from "../meta/list_watch.ts";
+import type { HoldText, ListOptions, WatchItem, WatchStream } from "../meta/list_watch.ts";
 import { NetworkError } from "../meta/request_failure.ts";
 import { abortable, type LinkedAbort, linkedAbort } from "../util/abort.ts";
 import { type Clock, monotonicNow, type TimerHandle } from "../util/clock.ts";
@@ -40,6 +40,7 @@ export interface OpenWatchOptions {
   readonly minWatchTimeoutMs: number;
   /** Receives the number of bytes of each chunk. */
   readonly onBytes?: ((bytes: number) => void) | undefined;
+  readonly holdText?: HoldText | undefined;
 }
 
 /** Options of {@linkcode OpenWatch.follow}. */
@@ -64,13 +65,14 @@ export async function openWatch<T>(
   request: Omit<ListOptions, "timeoutSeconds"> & { readonly signal: AbortSignal },
   options: OpenWatchOptions,
 ): Promise<OpenWatch<T>> {
-  const { name, clock, random, openTimeoutMs, minWatchTimeoutMs, onBytes } = options;
+  const { name, clock, random, openTimeoutMs, minWatchTimeoutMs, onBytes, holdText } = options;
   const { signal, ...listOptions } = request;
   const timeoutSeconds = Math.floor((minWatchTimeoutMs / 1000) * (1 + random()));
   const link = linkedAbort(signal);
   const watch = new OpenWatch<T>(clock, link, timeoutSeconds * 1_000 + DEADLINE_GRACE_MS);
   const context = {
     signal: link.signal,
+    ...(holdText && { holdText }),
     onBytes: (bytes: number) => {
       watch.receivedBytes += bytes;
       watch.receivedMs = monotonicNow(clock);

@@ -3,6 +3,7 @@
  * @module
  */
 
+import type { HoldText } from "../meta/list_watch.ts";
 import type { Quarantine } from "./quarantine.ts";
 
 /** What a reflector shares with the rest of a pipeline; no option of the user. */
@@ -22,6 +23,8 @@ export interface ReflectorWiring {
    * a store that holds objects in a form of its own. Must return what `knownObjects` holds, and must not throw.
    */
   readonly intake?: (object: unknown) => unknown;
+  /** Handed to the source with each list and watch: how the store holds objects of which the source has the text. */
+  readonly holdText?: HoldText;
   /**
    * Decides when a list is complete, before it is stored, whether what `intake` made of its objects is valid; if not,
    * everything is listed once more. `hasAdvanced`: the list's resourceVersion is newer than the one reached before, so

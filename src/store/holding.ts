@@ -4,6 +4,7 @@
  */
 
 import type { KeyFunc } from "../meta/keys.ts";
+import type { HoldText } from "../meta/list_watch.ts";
 import { isSameJson } from "../util/same_json.ts";
 import type { Indexers, IndexFunc } from "./index_func.ts";
 
@@ -43,6 +44,8 @@ export interface Holding<T> {
   readonly holdsAsIs: boolean;
   /** The key function, for objects in either form. */
   readonly keyFunc: KeyFunc;
+  /** How it holds objects of which a source has the text; absent if it holds no texts. */
+  readonly holdText?: HoldText;
   /** Whether a value is in the held form already. */
   isHeld(value: unknown): boolean;
   /**
@@ -55,7 +58,7 @@ export interface Holding<T> {
    * The same for an object that is stored much later, with the rest of its list: its index values are computed now.
    * Followed by {@linkcode Holding.listStored}.
    */
-  holdEarly(object: T): Held<T>;
+  holdEarly(object: Held<T>): Held<T>;
   /** The list is stored: forget the index values computed early. */
   listStored(): void;
   /** The object, which may be remembered: opening it again soon returns the same one. */
@@ -113,7 +116,7 @@ export class ObjectHolding<T> implements Holding<T> {
     return object;
   }
 
-  holdEarly(object: T): Held<T> {
+  holdEarly(object: Held<T>): Held<T> {
     return object;
   }
 

@@ -10,7 +10,7 @@
  * vocabulary that is learned from the first texts that resembled nothing known. The vocabulary only ever grows, up to
  * 64 KB, so what was shortened before can always be restored; only by the codec that made it.
  *
- * How it works. JSON text holds no characters below 0x20, and what is not ASCII is escaped here, so those 32 are free
+ * How it works. JSON text needs no characters below 0x20, and what is not ASCII is escaped here, so those 32 are free
  * for references. One says how many characters are the same as those so far back, in the text or, further back, in the
  * vocabulary before it. 16-31 begin a reference with a distance, 0-15 one with the distance of the one before: past
  * whatever differed (two Pods of one Deployment differ in little) the same text continues. The low four bits are the
@@ -29,8 +29,9 @@ export class TextCodec {
   readonly #inVocabulary = new Uint16Array(1 << 14);
   readonly #inText = new Uint16Array(1 << 12);
 
-  /** Shortens a JSON text, which must be as `JSON.stringify` writes it: nothing between the tokens. */
-  encode(json: string): string {
+  /** Shortens a JSON text. Line breaks and tabs between its tokens become spaces. */
+  encode(text: string): string {
+    const json = CONTROL.test(text) ? text.replace(/[\t\n\r]/g, " ") : text;
     const { length } = json;
     this.#makeRoom(VOCABULARY + length);
     const { read, written } = this.#encoder.encodeInto(json, this.#bytes.subarray(VOCABULARY));
@@ -140,6 +141,8 @@ export class TextCodec {
   }
 }
 
+// deno-lint-ignore no-control-regex -- their codes are those of references
+const CONTROL = /[\0-\x1f]/;
 const NOT_ASCII = /[^\0-\x7f]/g;
 
 function escaped(character: string): string {

@@ -14,7 +14,7 @@ import { newObjectView, withoutTypeText, withType, withTypeText } from "../../sr
 import { openedEvent } from "../../src/informer/store_event.ts";
 import { newCache } from "../../src/store/cache.ts";
 import type { Held } from "../../src/store/holding.ts";
-import { EncodedObject } from "../../src/store/short_texts.ts";
+import { TextObject } from "../../src/store/text_holding.ts";
 import type { StoreEvent } from "../../src/informer/store_event.ts";
 import { FakeClock, settle } from "../../src/util/clock.ts";
 import { object, type TestObject } from "./fake_informer.ts";
@@ -195,7 +195,7 @@ describe("readApi over short texts", () => {
     for (let i = 0; i < 1_000; i++) put(object("shop/a", 11 + i, { labels: { i: String(i) } }));
     for (let sequence = log.window.tail; sequence < log.head; sequence++) {
       const entry = log.entry(sequence)!;
-      assert.ok(entry.object instanceof EncodedObject);
+      assert.ok(entry.object instanceof TextObject);
       log.views.opened(entry, "object");
       log.views.bytes(entry, "ADDED", view);
     }
@@ -217,7 +217,7 @@ describe("readApi over short texts", () => {
     };
     log.views.burst([{ wake }]);
     assert.equal(kept(), 256);
-    assert.equal(log.snapshot().objects[0] instanceof EncodedObject, true);
+    assert.equal(log.snapshot().objects[0] instanceof TextObject, true);
     log.close();
     await settle();
   });

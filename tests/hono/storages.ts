@@ -4,16 +4,16 @@
  * @module
  */
 
-import { type Indexers, metaNamespaceKey, shortTexts } from "@listwatch/cache";
+import { type Indexers, metaNamespaceKey, shortTexts, texts } from "@listwatch/cache";
 import type { NewHolding } from "@listwatch/cache/store";
 import { type Cache, newCache } from "../../src/store/cache.ts";
 import { type StorageSuites, suitesFor } from "../storages.ts";
 
-type Storage = "objects" | "encoded" | "cold";
+type Storage = "objects" | "encoded" | "cold" | "texts";
 
 type Suites = StorageSuites<Storage>;
 
-const suites: Suites = suitesFor(["objects", "encoded", "cold"]);
+const suites: Suites = suitesFor(["objects", "encoded", "cold", "texts"]);
 
 export const describe: Suites["describe"] = suites.describe;
 export const it: Suites["it"] = suites.it;
@@ -27,6 +27,8 @@ export function storage(): NewHolding | undefined {
       return shortTexts();
     case "cold":
       return shortTexts({ hotObjects: 0 });
+    case "texts":
+      return texts();
   }
 }
 

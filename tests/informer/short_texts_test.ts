@@ -12,7 +12,7 @@ import {
 import type { StoreEvent } from "@listwatch/cache/informer";
 import type { NewHolding } from "@listwatch/cache/store";
 import { FakeClock, InMemoryApiServer, pod } from "@listwatch/cache/testing";
-import { EncodedObject } from "../../src/store/short_texts.ts";
+import { TextObject } from "../../src/store/text_holding.ts";
 
 /** More than are kept decoded. */
 const MANY = 400;
@@ -188,7 +188,7 @@ describe("SharedIndexInformer with encoded storage: a list", () => {
     server.compact();
     await clock.advance(60_000);
     const [[a, b], [sameA, otherB]] = pages;
-    for (const item of [a, b, sameA, otherB]) assert.ok(item instanceof EncodedObject);
+    for (const item of [a, b, sameA, otherB]) assert.ok(item instanceof TextObject);
     assert.equal(sameA, a);
     assert.notEqual(otherB, b);
     assert.deepEqual(informer.indexer.getByKey("default/b")?.metadata?.labels, { changed: "yes" });

@@ -3,18 +3,19 @@
  * @module
  */
 
-import { shortTexts } from "@listwatch/cache";
+import { shortTexts, texts } from "@listwatch/cache";
 import type { NewHolding } from "@listwatch/cache/store";
 import { type StorageSuites, suitesFor } from "../storages.ts";
 
-type Suites = StorageSuites<"objects" | "encoded">;
+type Suites = StorageSuites<"objects" | "encoded" | "texts">;
 
-const suites: Suites = suitesFor(["objects", "encoded"]);
+const suites: Suites = suitesFor(["objects", "encoded", "texts"]);
 
 export const describe: Suites["describe"] = suites.describe;
 export const it: Suites["it"] = suites.it;
 
 /** The storage of the suite that runs, as an option. */
 export function storage(): NewHolding | undefined {
+  if (suites.storage() === "texts") return texts();
   return suites.storage() === "encoded" ? shortTexts() : undefined;
 }

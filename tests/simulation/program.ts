@@ -10,6 +10,7 @@ import {
   parseResource,
   SharedIndexInformer,
   shortTexts,
+  texts,
 } from "@listwatch/cache";
 import type { FetchFunction } from "@listwatch/cache/client";
 import type { StoreEvent } from "@listwatch/cache/informer";
@@ -42,7 +43,7 @@ export interface ProgramConfig {
   readonly refuses: "nothing" | "schema" | "index" | "transform";
   /** Which fields it keeps. */
   readonly view: ViewName;
-  readonly storage: "objects" | "encoded";
+  readonly storage: "objects" | "encoded" | "texts";
   /** How many objects of a list it processes per turn of the event loop. */
   readonly turnObjects: number;
   /** Whether it adds indices and handlers in the middle of that. */
@@ -174,7 +175,7 @@ export class Program {
       logger,
       resyncPeriodMs: config.resyncPeriodMs,
       notifyUnchanged: config.notifyUnchanged,
-      storage: config.storage === "encoded" ? shortTexts() : undefined,
+      storage: STORAGES[config.storage],
       indexers: newIndexers(config.refuses === "index" ? (object) => this.#judge.refuses(object) : undefined),
       ...(config.refuses === "transform" && { transform: this.#judge.transform }),
       ...(config.queue === "delta" && {
@@ -717,3 +718,9 @@ function differenceOf(
   for (const key of known.keys()) if (!store.has(key)) return `it knows ${key}, which the store lacks`;
   return undefined;
 }
+
+const STORAGES: Record<ProgramConfig["storage"], ReturnType<typeof texts> | undefined> = {
+  objects: undefined,
+  encoded: shortTexts(),
+  texts: texts(),
+};

@@ -245,7 +245,7 @@ function newProgram(random: SeededRandom): ProgramConfig {
     view: random.pick(
       ["ordinary", "ordinary", "ordinary", "everything", "names", "args", "lean", "metadata"] as const,
     ),
-    storage: random.pick(["objects", "objects", "encoded"] as const),
+    storage: random.pick(["objects", "objects", "encoded", "texts"] as const),
     notifyUnchanged: random.chance(0.7),
     endsBy: random.pick(["run", "start", "stop"] as const),
     smallFrames: random.chance(0.5),

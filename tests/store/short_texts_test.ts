@@ -12,8 +12,8 @@ import { pod } from "@listwatch/cache/testing";
 import { newCache } from "../../src/store/cache.ts";
 import type { IndexedInSteps } from "../../src/store/store.ts";
 import { finish } from "../../src/util/steps.ts";
-import { EncodedObject, ShortTextHolding } from "../../src/store/short_texts.ts";
 import { TextCodec } from "../../src/store/text_codec.ts";
+import { TextHolding, TextObject } from "../../src/store/text_holding.ts";
 import { propertyOptions } from "../property.ts";
 
 const anyText = fc.string({ unit: "binary", maxLength: 40 });
@@ -118,7 +118,7 @@ describe("TextCodec", () => {
   });
 });
 
-describe("ShortTextHolding, its index functions,", () => {
+describe("TextHolding, its index functions,", () => {
   interface Pod extends KubernetesObject {
     readonly node: string;
   }
@@ -178,10 +178,10 @@ describe("ShortTextHolding, its index functions,", () => {
   });
 });
 
-describe("ShortTextHolding", () => {
+describe("TextHolding", () => {
   /** Encodes and decodes, with nothing hot. */
   function again(object: unknown): unknown {
-    const holding = new ShortTextHolding<unknown>(keyFunc);
+    const holding = new TextHolding<unknown>(keyFunc, new TextCodec());
     const held = holding.hold(object);
     for (let i = 0; i < 200; i++) holding.hold({ i });
     return holding.open(held);
@@ -243,24 +243,24 @@ describe("ShortTextHolding", () => {
   });
 
   it("keeps key, uid and resourceVersion at hand", () => {
-    const holding = new ShortTextHolding<KubernetesObject>(metaNamespaceKey);
+    const holding = new TextHolding<KubernetesObject>(metaNamespaceKey, new TextCodec());
     const held = holding.hold({
       metadata: { namespace: "shop", name: "web", uid: "u1", resourceVersion: "7" },
     });
-    assert.ok(held instanceof EncodedObject);
+    assert.ok(held instanceof TextObject);
     assert.equal(holding.keyFunc(held), "shop/web");
     assert.equal(held.metadata?.uid, "u1");
     assert.equal(held.metadata?.resourceVersion, "7");
-    const bare = new ShortTextHolding<KubernetesObject>(keyFunc).hold({});
-    assert.ok(bare instanceof EncodedObject);
+    const bare = new TextHolding<KubernetesObject>(keyFunc, new TextCodec()).hold({});
+    assert.ok(bare instanceof TextObject);
     assert.equal(bare.metadata, undefined);
   });
 
   it("keeps namespace and labels at hand, once for objects that have the same", () => {
-    const holding = new ShortTextHolding<KubernetesObject>(metaNamespaceKey);
+    const holding = new TextHolding<KubernetesObject>(metaNamespaceKey, new TextCodec());
     const encoded = (name: string, labels: Record<string, string> | undefined, namespace = "shop") => {
       const held = holding.hold({ metadata: { name, namespace, ...(labels && { labels }) } });
-      assert.ok(held instanceof EncodedObject);
+      assert.ok(held instanceof TextObject);
       return held;
     };
     const one = encoded("a", { app: "web", tier: "front" });
@@ -279,14 +279,14 @@ describe("ShortTextHolding", () => {
   });
 
   it("keeps an object without a key as it is, so that the key function throws", () => {
-    const holding = new ShortTextHolding<KubernetesObject>(metaNamespaceKey);
+    const holding = new TextHolding<KubernetesObject>(metaNamespaceKey, new TextCodec());
     const keyless = { kind: "Pod" };
     assert.equal(holding.hold(keyless), keyless);
     assert.throws(() => holding.keyFunc(holding.hold(keyless)), /metadata/);
   });
 
   it("returns the same object twice, as long as it is hot", () => {
-    const holding = new ShortTextHolding<KubernetesObject>(metaNamespaceKey);
+    const holding = new TextHolding<KubernetesObject>(metaNamespaceKey, new TextCodec());
     const object = pod("web");
     const held = holding.hold(object);
     assert.equal(holding.open(held), object, "what was written is hot");

@@ -5,7 +5,7 @@
  */
 
 import assert from "node:assert/strict";
-import { type Indexer, type Indexers, type KeyFunc, shortTexts } from "@listwatch/cache";
+import { type Indexer, type Indexers, type KeyFunc, shortTexts, texts } from "@listwatch/cache";
 import {
   type NewHolding,
   newIndexer as newIndexerOf,
@@ -14,17 +14,18 @@ import {
 } from "@listwatch/cache/store";
 import { type StorageSuites, suitesFor } from "../storages.ts";
 
-type Storage = "objects" | "encoded" | "cold";
+type Storage = "objects" | "encoded" | "cold" | "texts";
 
 const HOLDINGS: Record<Storage, () => NewHolding | undefined> = {
   objects: () => undefined,
   encoded: () => shortTexts(),
   cold: () => shortTexts({ hotObjects: 0 }),
+  texts: () => texts(),
 };
 
 type Suites = StorageSuites<Storage>;
 
-const suites: Suites = suitesFor(["objects", "encoded", "cold"]);
+const suites: Suites = suitesFor(["objects", "encoded", "cold", "texts"]);
 
 export const describe: Suites["describe"] = suites.describe;
 export const it: Suites["it"] = suites.it;

@@ -1,0 +1,396 @@
+/**
+ * Stored objects as texts: whole ones, or short ones.
+ *
+ * 50,000 Pods of 4.6 KB take 466 MB as objects. Most of that is repetition: Pods have the same fields, and
+ * many of them the same values. With `storage: shortTexts()` a store holds each object as a {@linkcode TextObject}: its
+ * key, some of its metadata, and a string of one byte a character that holds all of it, a seventh as long as the
+ * object's JSON text. That is 68 MB, indices included. A read decodes it. With `texts()` the string is the JSON text.
+ *
+ * - **The text** is the one that the source had, if it hands texts on ({@linkcode TextHolding.holdText}): then the object
+ *   is not parsed before it is read. Else it is `JSON.stringify`'s. A `TextCodec` shortens it, which learns from the first objects what
+ *   they have in common. So decoding is `JSON.parse` and a third more (25 us a Pod), encoding `JSON.stringify`, a check
+ *   and as much again (35 us). A string, rather than bytes in an array: it has 16 bytes of overhead instead of 150, and
+ *   needs no owner that frees or compacts.
+ * - **What stays live** is what is read without the object: its key, in the map and the indices; what a relist
+ *   compares first, `metadata.uid` and `metadata.resourceVersion`; and what objects are selected by, `metadata.namespace`
+ *   and `metadata.labels`. An object that did not change is kept as it is; that a relist finds out from its text, without
+ *   parsing it. The indices know their values without asking; and a selector costs the decoding of what it selects.
+ * - **Hot objects**, those that were written or looked up last, are kept decoded as well: two reads return the
+ *   same object. Walks through the whole store use what is hot, but do not replace it.
+ * - **Only plain JSON values are encoded**: objects made of objects, arrays, strings, finite numbers, booleans and null,
+ *   as a server sends them. Anything else (a Date, a class, a function, a hole in an array, -0, more than 500 levels) and
+ *   whatever holds it is stored as it is, so that nothing is changed. One thing is: a property that is `undefined` is
+ *   left out, since setting fields to `undefined` is how transforms drop them. What is no enumerable property of an
+ *   object (a symbol, a field of an array) is not looked for.
+ * - **Early**: an informer encodes before the store does, so that a first list never stands in memory as objects. Each
+ *   item of a list is encoded as it comes out of the decoder (or the stream), and its index values are worked out then;
+ *   reflector, queue, store, mailboxes pass the encoded object on as if it were the object. They use its
+ *   key and its live metadata. It is decoded for handlers, observers and readers. See
+ *   informer/intake.ts.
+ *
+ * @module
+ */
+
+import { deletionHandlingMetaNamespaceKey, type KeyFunc, metaNamespaceKey } from "../meta/keys.ts";
+import type { HoldText } from "../meta/list_watch.ts";
+import { metaOf, resourceVersionOf } from "../meta/object.ts";
+import { newObjectTextReader } from "../meta/object_text.ts";
+import { isSameJson } from "../util/same_json.ts";
+import type { Held, HeldObject, Holding, HoldingOptions } from "./holding.ts";
+import { type Indexers, type IndexFunc, readsLiveMetadata } from "./index_func.ts";
+
+/**
+ * An object, encoded: immutable, and as good as the object wherever only its key and the metadata that is live matter,
+ * in `metaOf` for one.
+ */
+export class TextObject implements HeldObject {
+  /** What the key function gives for the object. */
+  readonly key: string;
+  readonly uid: string | undefined;
+  /** As `resourceVersionOf` gives it: `undefined` for an object without metadata. */
+  readonly resourceVersion: string | undefined;
+  readonly namespace: string | undefined;
+  /** May be those of another object that has the same. */
+  readonly labels: Labels | undefined;
+  /** May be that of another object that has the same. */
+  readonly type: TypeMeta | undefined;
+  /** For the holding that made it. */
+  readonly text: string;
+
+  /** Made by an {@linkcode TextHolding}. */
+  constructor(key: string, metadata: LiveMetadata, text: string) {
+    this.key = key;
+    this.uid = metadata.uid;
+    this.resourceVersion = metadata.resourceVersion;
+    this.namespace = metadata.namespace;
+    this.labels = metadata.labels;
+    this.type = metadata.type;
+    this.text = text;
+  }
+
+  get apiVersion(): string | undefined {
+    return this.type?.apiVersion;
+  }
+
+  get kind(): string | undefined {
+    return this.type?.kind;
+  }
+
+  /** What is live of the object's metadata. */
+  get metadata(): this | undefined {
+    return this.resourceVersion === undefined ? undefined : this;
+  }
+}
+
+/** What stays readable of an object that is encoded. */
+interface LiveMetadata {
+  readonly type: TypeMeta | undefined;
+  readonly uid: string | undefined;
+  readonly resourceVersion: string | undefined;
+  readonly namespace: string | undefined;
+  readonly labels: Labels | undefined;
+}
+
+interface TypeMeta {
+  readonly apiVersion: string | undefined;
+  readonly kind: string | undefined;
+}
+
+type Labels = Readonly<Record<string, string>>;
+
+/**
+ * Options of `texts` and `shortTexts`.
+ *
+ * @category Stores
+ */
+export interface TextsOptions {
+  /** How many objects are kept decoded; 128 by default. */
+  readonly hotObjects?: number;
+}
+
+/** Between an object's JSON text and what is held of it. */
+export interface TextForm {
+  encode(json: string): string;
+  decode(text: string): string;
+}
+
+/** Encodes and decodes the objects of one store. */
+export class TextHolding<T> implements Holding<T> {
+  readonly holdsAsIs: boolean = false;
+  readonly #texts: TextForm;
+  readonly #keyFunc: KeyFunc;
+  readonly #options: TextsOptions & HoldingOptions;
+  /** In the order they were used, the latest last. */
+  readonly #hot = new Map<TextObject, T>();
+  /** The index functions that run early. */
+  readonly #early: IndexFunc<T>[] = [];
+  /** What {@linkcode Holding.heldIndexers} made of which. */
+  readonly #wrappers = new WeakMap<IndexFunc<Held<T>>, Wrapper<T>>();
+  /** What was decoded last for an index function: there may be several, and each reads it. */
+  #indexed: { readonly held: TextObject; readonly object: T } | undefined;
+  /** Of the object encoded last. Objects that were made alike come one after the other in a list, and have the same. */
+  #namespace: string | undefined;
+  #labels: Labels | undefined;
+  #type: TypeMeta | undefined;
+  /** What they gave when an object was encoded; `undefined` where they threw. */
+  #indexValues = new WeakMap<TextObject, (readonly string[] | undefined)[]>();
+
+  /** Makes the holding of objects that have these keys. */
+  constructor(keyFunc: KeyFunc, texts: TextForm, options: TextsOptions & HoldingOptions = {}) {
+    this.#texts = texts;
+    this.#keyFunc = keyFunc;
+    this.#options = options;
+  }
+
+  /** The key function, for objects that may be encoded. */
+  readonly keyFunc: KeyFunc = (held) => held instanceof TextObject ? held.key : this.#keyFunc(held);
+
+  isHeld(value: unknown): boolean {
+    return value instanceof TextObject;
+  }
+
+  /**
+   * Encodes an object; returns it as it is if it is encoded already, is no plain JSON value, or has no key.
+   *
+   * @param key Its key, where that is not what the key function gives.
+   */
+  hold(object: Held<T>, key?: string): Held<T> {
+    if (object instanceof TextObject || typeof object !== "object" || !isPlain(object, 0)) return object;
+    const own = object as T;
+    const live = this.#liveMetadata(own);
+    if (live === undefined) return object;
+    try {
+      key ??= this.#keyFunc(object);
+    } catch {
+      return object; // whatever needs the key throws why there is none
+    }
+    const encoded = new TextObject(key, live, this.#texts.encode(JSON.stringify(object)));
+    this.#heat(encoded, own);
+    return encoded;
+  }
+
+  /**
+   * Encodes an object that will be stored much later, with others: asks the index functions now, while it is at hand. To
+   * be followed by {@linkcode TextHolding.listStored}.
+   */
+  holdEarly(early: Held<T>): Held<T> {
+    const held = this.hold(early);
+    if (held instanceof TextObject && this.#early.length > 0) {
+      const object = held === early ? this.#decodedToIndex(held) : early as T;
+      const values = this.#early.map((indexFunc) => {
+        try {
+          return indexFunc(object);
+        } catch {
+          return undefined; // it runs again when the object is stored
+        }
+      });
+      this.#indexValues.set(held, values);
+    }
+    return held;
+  }
+
+  /** Holds the text that a source has; the object only if it cannot be held as text. */
+  readonly holdText: HoldText = {
+    reader: newObjectTextReader(),
+    hold: (text, head) => {
+      try {
+        const live = this.#liveMetadata(head as T);
+        if (live === undefined) return JSON.parse(text);
+        // Another key function may read what is not in the head.
+        const key = this.#keyFunc(READ_METADATA_ONLY.has(this.#keyFunc) ? head : JSON.parse(text));
+        return new TextObject(key, live, this.#texts.encode(text));
+      } catch {
+        return JSON.parse(text); // whatever needs the key throws why there is none
+      }
+    },
+  };
+
+  /** What was encoded early has been stored. */
+  listStored(): void {
+    this.#indexed = undefined;
+    this.#indexValues = new WeakMap();
+  }
+
+  /** The object, which is hot from then on. */
+  open(held: Held<T>): T {
+    if (!(held instanceof TextObject)) return held as T;
+    const object = this.peek(held);
+    this.#heat(held, object);
+    return object;
+  }
+
+  /** The object, leaving what is hot. */
+  peek(held: Held<T>): T {
+    if (!(held instanceof TextObject)) return held as T;
+    if (this.#indexed?.held === held) return this.#indexed.object;
+    const hot = this.#hot.get(held);
+    if (hot !== undefined) return hot;
+    const object = JSON.parse(this.#text(held));
+    this.#options.onOpened?.(object);
+    return object;
+  }
+
+  /** The object's JSON text, as it came or as `JSON.stringify` writes it; short texts have escapes for what is not ASCII. */
+  json(held: Held<T>): string | undefined {
+    return held instanceof TextObject ? this.#text(held) : undefined;
+  }
+
+  #text({ text }: TextObject): string {
+    return this.#texts.decode(text);
+  }
+
+  /**
+   * Whether two objects have the same content. Neither becomes hot, and what is not is rarely decoded: mostly the texts
+   * are the same letter for letter.
+   */
+  isSameContent(a: Held<T>, b: Held<T>): boolean {
+    if (a instanceof TextObject && b instanceof TextObject && a.text === b.text) return true;
+    if (this.#isCold(a)) return this.#isSameAsText(b, this.#text(a));
+    if (this.#isCold(b)) return this.#isSameAsText(a, this.#text(b));
+    return isSameJson(this.peek(a), this.peek(b));
+  }
+
+  #isCold(held: Held<T>): held is TextObject {
+    return held instanceof TextObject && !this.#hot.has(held);
+  }
+
+  #isSameAsText(held: Held<T>, json: string): boolean {
+    if (this.#isCold(held) && this.#text(held) === json) return true;
+    const object = this.peek(held);
+    try {
+      return JSON.stringify(object) === json || isSameJson(object, JSON.parse(json));
+    } catch {
+      return false; // it holds itself, say: nothing that was encoded does
+    }
+  }
+
+  peekList(held: Held<T>[]): T[] {
+    for (let i = 0; i < held.length; i++) held[i] = this.peek(held[i]) as Held<T>;
+    return held as T[];
+  }
+
+  *peekEach(held: IterableIterator<Held<T>>): IterableIterator<T> {
+    for (const one of held) yield this.peek(one);
+  }
+
+  /** Index functions for objects that may be encoded. Those that need no more than what is live are themselves. */
+  heldIndexers<I extends string>(indexers: Indexers<T, I>): Indexers<Held<T>, I> {
+    return mapped(indexers, (indexFunc): IndexFunc<Held<T>> => {
+      if (readsLiveMetadata(indexFunc)) return indexFunc as IndexFunc<Held<T>>;
+      const wrapper: Wrapper<T> = { indexFunc, early: undefined };
+      const wrapped: IndexFunc<Held<T>> = (held) => {
+        if (!(held instanceof TextObject)) return indexFunc(held as T);
+        const known = wrapper.early === undefined ? undefined : this.#indexValues.get(held)?.[wrapper.early];
+        return known ?? indexFunc(this.#decodedToIndex(held));
+      };
+      this.#wrappers.set(wrapped, wrapper);
+      return wrapped;
+    });
+  }
+
+  /** From now on these wrapped index functions run when an object is encoded early. */
+  indexersAdded(wrapped: Indexers<Held<T>>): void {
+    for (const one of Object.values(wrapped)) {
+      const wrapper = this.#wrappers.get(one);
+      if (wrapper !== undefined) wrapper.early = this.#early.push(wrapper.indexFunc) - 1;
+    }
+  }
+
+  /** The index functions that were wrapped. */
+  ownIndexers<I extends string>(indexers: Indexers<Held<T>, I>): Record<I, IndexFunc<T>> {
+    return mapped(indexers, (wrapped) => this.#wrappers.get(wrapped)?.indexFunc ?? wrapped as IndexFunc<T>);
+  }
+
+  #decodedToIndex(held: TextObject): T {
+    if (this.#indexed?.held !== held) this.#indexed = { held, object: this.peek(held) };
+    return this.#indexed.object;
+  }
+
+  /** What stays readable of an object; `undefined` if that is not what it should be. */
+  #liveMetadata(object: T): LiveMetadata | undefined {
+    const metadata = metaOf(object);
+    const resourceVersion = resourceVersionOf(object) as unknown;
+    const uid = metadata?.uid as unknown;
+    const namespace = metadata?.namespace as unknown;
+    if (!isTextOrAbsent(uid) || !isTextOrAbsent(resourceVersion) || !isTextOrAbsent(namespace)) {
+      return undefined;
+    }
+    if (namespace !== this.#namespace) this.#namespace = namespace;
+    if (!isSame(metadata?.labels, this.#labels)) this.#labels = metadata?.labels;
+    const { apiVersion, kind } = (object ?? {}) as { apiVersion?: unknown; kind?: unknown };
+    if (!isTextOrAbsent(apiVersion) || !isTextOrAbsent(kind)) return undefined;
+    if (this.#type?.apiVersion !== apiVersion || this.#type?.kind !== kind) {
+      this.#type = apiVersion === undefined && kind === undefined ? undefined : { apiVersion, kind };
+    }
+    return { type: this.#type, uid, resourceVersion, namespace: this.#namespace, labels: this.#labels };
+  }
+
+  #heat(encoded: TextObject, object: T): void {
+    const hot = this.#hot;
+    hot.delete(encoded);
+    hot.set(encoded, object);
+    if (hot.size <= (this.#options.hotObjects ?? HOT_OBJECTS)) return;
+    for (const coldest of hot.keys()) {
+      hot.delete(coldest);
+      return;
+    }
+  }
+}
+
+/** An index function, and its place among those that run early. */
+interface Wrapper<T> {
+  readonly indexFunc: IndexFunc<T>;
+  early: number | undefined;
+}
+
+const HOT_OBJECTS = 128;
+const MAX_DEPTH = 500;
+const READ_METADATA_ONLY: ReadonlySet<KeyFunc> = new Set([
+  metaNamespaceKey,
+  deletionHandlingMetaNamespaceKey,
+]);
+
+function mapped<I extends string, F, G>(byName: Readonly<Record<I, F>>, map: (value: F) => G): Record<I, G> {
+  return Object.fromEntries(Object.entries<F>(byName).map(([name, value]) => [name, map(value)])) as Record<
+    I,
+    G
+  >;
+}
+
+function isTextOrAbsent(value: unknown): value is string | undefined {
+  return value === undefined || typeof value === "string";
+}
+
+/** Whether both are the same labels. */
+function isSame(a: Labels | undefined, b: Labels | undefined): boolean {
+  if (!a || !b) return a === b;
+  const keys = Object.keys(a);
+  return keys.length === Object.keys(b).length && keys.every((key) => a[key] === b[key]);
+}
+
+/** Whether a value is the same after it was written as JSON and read, but for properties that are `undefined`. */
+function isPlain(value: unknown, depth: number): boolean {
+  switch (typeof value) {
+    case "string":
+    case "boolean":
+      return true;
+    case "number":
+      return Number.isFinite(value) && !Object.is(value, -0);
+    case "object":
+      break;
+    default:
+      return false;
+  }
+  if (value === null) return true;
+  if (depth > MAX_DEPTH) return false; // or it holds itself
+  if (Array.isArray(value)) {
+    for (let i = 0; i < value.length; i++) if (!isPlain(value[i], depth + 1)) return false;
+    return true;
+  }
+  if (Object.getPrototypeOf(value) !== Object.prototype) return false;
+  const fields = value as Record<string, unknown>;
+  for (const name in fields) {
+    if (fields[name] !== undefined && !isPlain(fields[name], depth + 1)) return false;
+  }
+  return true;
+}

@@ -1,0 +1,41 @@
+/**
+ * Stored objects as the texts that the server sent.
+ * @module
+ */
+
+import type { KeyFunc } from "../meta/keys.ts";
+import type { HoldingOptions, NewHolding } from "./holding.ts";
+import { TextHolding, type TextsOptions } from "./text_holding.ts";
+
+/**
+ * Holds the objects of stores and informers as their JSON texts, which are parsed when they are read: for half of the
+ * memory, and a fraction of the time, where most objects are not read. Pass it as their `storage`.
+ *
+ * An informer does not parse what lists and watches of a `Cluster` bring: it checks the text, and reads its metadata. A
+ * transform, a schema and an index function that needs the whole object parse each object once; so does a key function of
+ * your own. The text that a read API serves is the one that the server sent.
+ *
+ * An object that is read equals the one that was put in, and is another one, unless it was written or looked up a short
+ * while ago. Only what can be written as JSON is held as text; other values are held as they are, and a property that is
+ * `undefined` is left out.
+ *
+ * @example
+ * ```ts
+ * import { type KubernetesObject, metaNamespaceKey, texts } from "@listwatch/cache";
+ * import { newStore } from "@listwatch/cache/store";
+ * const store = newStore<KubernetesObject>(metaNamespaceKey, { storage: texts() });
+ * store.add({ metadata: { namespace: "shop", name: "web-1" } });
+ * console.log(store.getByKey("shop/web-1")?.metadata?.name); // web-1
+ * ```
+ *
+ * @category Informers
+ */
+export function texts(options: TextsOptions = {}): NewHolding {
+  return <T>(keyFunc: KeyFunc, { onOpened }: HoldingOptions = {}) =>
+    new TextHolding<T>(keyFunc, AS_IT_IS, { ...options, ...(onOpened && { onOpened }) });
+}
+
+const AS_IT_IS = {
+  encode: (json: string): string => json,
+  decode: (text: string): string => text,
+};
