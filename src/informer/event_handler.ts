@@ -8,7 +8,8 @@ import type { DeletedFinalStateUnknown, DeletedObject } from "../meta/tombstone.
 
 /**
  * Receives every change, one at a time and in order; every method may be missing. A method that returns a promise is
- * awaited before the next call. One that throws, or rejects, is logged and has handled its notification.
+ * awaited before the next call; any other result is ignored. One that throws, or rejects, is logged and has handled its
+ * notification.
  *
  * Objects are shared with the store and all other handlers: read-only.
  *
@@ -33,11 +34,11 @@ export interface ResourceEventHandler<T> {
    *
    * @param isInInitialList Whether it was there when the informer (or this handler) started.
    */
-  onAdd?(object: T, isInInitialList: boolean): void | Promise<void>;
+  onAdd?(object: T, isInInitialList: boolean): unknown;
   /** An object changed, was replaced by another of the same name, or is sent again (by a resync; both states are the same). */
-  onUpdate?(oldObject: T, newObject: T): void | Promise<void>;
+  onUpdate?(oldObject: T, newObject: T): unknown;
   /** An object was deleted. */
-  onDelete?(deleted: DeletedObject<T>): void | Promise<void>;
+  onDelete?(deleted: DeletedObject<T>): unknown;
 }
 
 /** One call of a {@linkcode ResourceEventHandler}, waiting to be made. */
@@ -99,12 +100,12 @@ export class FilteringResourceEventHandler<T> implements ResourceEventHandler<T>
   }
 
   /** Passes on an object that is accepted. */
-  onAdd(object: T, isInInitialList: boolean): void | Promise<void> {
+  onAdd(object: T, isInInitialList: boolean): unknown {
     return this.#filter(object) ? this.#handler.onAdd?.(object, isInInitialList) : undefined;
   }
 
   /** Passes on an update, an add or a delete, by which of the two states are accepted. */
-  onUpdate(oldObject: T, newObject: T): void | Promise<void> {
+  onUpdate(oldObject: T, newObject: T): unknown {
     const before = this.#filter(oldObject);
     const after = this.#filter(newObject);
     if (before && after) return this.#handler.onUpdate?.(oldObject, newObject);
@@ -118,7 +119,7 @@ export class FilteringResourceEventHandler<T> implements ResourceEventHandler<T>
   }
 
   /** Passes on a delete whose final state, or tombstone, is accepted. */
-  onDelete(deleted: DeletedObject<T>): void | Promise<void> {
+  onDelete(deleted: DeletedObject<T>): unknown {
     const asked = deleted.finalStateUnknown ? deleted : deleted.object;
     return this.#filter(asked) ? this.#handler.onDelete?.(deleted) : undefined;
   }

@@ -268,7 +268,7 @@ export function callHandler<T>(
   handler: ResourceEventHandler<T>,
   notification: Notification<Held<T>>,
   holding: Pick<Holding<T>, "holdsAsIs" | "open">,
-): void | Promise<void> {
+): unknown {
   if (holding.holdsAsIs) return callWith(handler, notification as Notification<T>);
   switch (notification.type) {
     case "add":
@@ -283,7 +283,7 @@ export function callHandler<T>(
 function callWith<T>(
   handler: ResourceEventHandler<T>,
   notification: Notification<T>,
-): void | Promise<void> {
+): unknown {
   switch (notification.type) {
     case "add":
       return handler.onAdd?.(notification.object, notification.isInInitialList);

@@ -209,6 +209,16 @@ const PROGRAMS: readonly Program[] = [
     errors: [/Property 'volumes' does not exist/, /not assignable/, /not assignable/],
   },
   {
+    title: "SharedIndexInformer.addEventHandler accepts a handler whatever it returns",
+    code: `const names: (string | undefined)[] = [];
+      new SharedIndexInformer(pods).addEventHandler({
+        onAdd: (pod) => names.push(pod.metadata?.name),
+        onUpdate: async (_old, pod) => await Promise.resolve(pod.metadata?.name),
+        onDelete: (deleted) => console.log(deleted.key),
+      });`,
+    errors: [],
+  },
+  {
     title: "SharedIndexInformer refuses what the informer itself gives its reflector",
     code: `new SharedIndexInformer(pods, { reflector: { knownObjects: undefined } });
            new SharedIndexInformer(pods, { reflector: { intake: undefined } });
