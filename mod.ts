@@ -56,6 +56,7 @@ export {
   metaNamespaceIndex,
   NAMESPACE_INDEX,
 } from "./src/store/index_func.ts";
+export { fieldIndex, ownerIndex } from "./src/store/field_index.ts";
 export { LABEL_INDEX, labelIndexFunc } from "./src/store/label_index.ts";
 export { shortTexts } from "./src/store/short_texts.ts";
 export { texts } from "./src/store/texts.ts";

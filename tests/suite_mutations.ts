@@ -114,7 +114,7 @@ export const SUITE_MUTATIONS: readonly SuiteMutation[] = [
   },
   {
     name: "store: keys under several labels are in no order",
-    file: "src/store/label_index.ts",
+    file: "src/store/candidates.ts",
     find: "return Array.from(keys).sort();",
     replace: "return Array.from(keys);",
     test: "tests/hono/reads_test.ts",

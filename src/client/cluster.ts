@@ -19,7 +19,7 @@ import { jsonFault } from "../util/json_fault.ts";
 import { consoleLogger } from "../util/logger.ts";
 import { readText } from "../watch/list_decoder.ts";
 import { newNetworkError } from "../watch/network_failure.ts";
-import type { FieldPaths } from "../watch/field_path.ts";
+import type { FieldPaths } from "../meta/field_path.ts";
 import type { Projected } from "../watch/projected.ts";
 import { CredentialsError, headerFault, newScrubber, tokenFault } from "./credentials.ts";
 import type { PartialObjectMetadata } from "./metadata_only.ts";

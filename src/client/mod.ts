@@ -51,6 +51,6 @@ export {
   type ValidateFrame,
 } from "../watch/decode_watch.ts";
 export { decodeList, type DecodeListOptions, type ListEnvelope } from "../watch/list_decoder.ts";
-export type { FieldPath, FieldPaths } from "../watch/field_path.ts";
+export type { FieldPath, FieldPaths } from "../meta/field_path.ts";
 export type { Dropped, Kept, Projected } from "../watch/projected.ts";
 export { Projection, type ProjectionOptions } from "../watch/projection.ts";

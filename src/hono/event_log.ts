@@ -4,11 +4,11 @@
  */
 
 import type { StoreChange, StoreEvent } from "../informer/store_event.ts";
-import type { LabelSelector } from "../meta/labels.ts";
 import type { KubernetesObject } from "../meta/object.ts";
 import { resourceVersionOf } from "../meta/object.ts";
 import { compareResourceVersions } from "../meta/resource_version.ts";
 import { VersionWaiters, type VersionWaitOptions } from "../meta/version_waiters.ts";
+import type { CandidateQuery } from "../store/candidates.ts";
 import { type Held, heldStoreOf, type Holding } from "../store/holding.ts";
 import { type Clock, monotonicNow, type TimerHandle } from "../util/clock.ts";
 import { Deque } from "../util/deque.ts";
@@ -159,11 +159,11 @@ export class EventLog<T extends KubernetesObject> {
   }
 
   /**
-   * The same, or less: at least what a selector matches. Costs only what an index of the store has under the selector's
-   * labels, if there is one.
+   * The same, or less: at least what a query matches. Costs only what an index of the store has under one of the query's
+   * labels or fields, if there is one.
    */
-  candidates(labels: LabelSelector | undefined): Snapshot<T> {
-    const candidates = labels && this.#ordered.candidates(this.#position, labels);
+  candidates(query: CandidateQuery | undefined): Snapshot<T> {
+    const candidates = query && this.#ordered.candidates(this.#position, query);
     return candidates ?? this.snapshot();
   }
 

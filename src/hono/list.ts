@@ -5,7 +5,6 @@
 
 import type { KubernetesObject, ListMeta } from "../meta/object.ts";
 import type { ListOptions } from "../meta/list_watch.ts";
-import type { LabelSelector } from "../meta/labels.ts";
 import { newStatus, type Status } from "../meta/status.ts";
 import type { VersionWaitOptions } from "../meta/version_waiters.ts";
 import type { Clock, TimerHandle } from "../util/clock.ts";
@@ -28,8 +27,6 @@ export interface ListRequest {
   readonly namespace: string;
   /** Which objects of the namespace; `undefined`: all of them. */
   readonly selection: Selection | undefined;
-  /** The labels of the selection, for which there may be an index. */
-  readonly labels: LabelSelector | undefined;
   /** Identifies the list in its continue tokens. */
   readonly identity: string;
   /** What bounds the wait for a resourceVersion from the future; its signal ends the looking at objects, too. */
@@ -72,7 +69,7 @@ export async function readPage<T extends KubernetesObject>(
     }
     if (token.start > start) start = token.start;
     const isNow = token.resourceVersion === LATEST || token.resourceVersion === log.resourceVersion;
-    snapshot = isNow ? log.candidates(request.labels) : log.stateAt(token.resourceVersion);
+    snapshot = isNow ? log.candidates(request.selection?.indexed) : log.stateAt(token.resourceVersion);
     if (snapshot === undefined) {
       return continueTooOld(encodeContinue({ ...token, resourceVersion: LATEST }));
     }
@@ -96,14 +93,14 @@ async function stateFor<T extends KubernetesObject>(
   request: ListRequest,
 ): Promise<{ readonly snapshot: Snapshot<T> } | { readonly status: Status }> {
   const { resourceVersion = "0", resourceVersionMatch, limit } = request.options;
-  if (resourceVersion === "0") return { snapshot: log.candidates(request.labels) };
+  if (resourceVersion === "0") return { snapshot: log.candidates(request.selection?.indexed) };
   if (!await log.reaches(resourceVersion, request.wait)) {
     return { status: tooLargeResourceVersion(resourceVersion, log.resourceVersion) };
   }
   // A page at a resourceVersion is one of exactly that state, as it was before resourceVersionMatch was invented.
   const isExact = resourceVersionMatch === "Exact" ||
     (resourceVersionMatch === undefined && limit !== undefined);
-  if (!isExact) return { snapshot: log.candidates(request.labels) };
+  if (!isExact) return { snapshot: log.candidates(request.selection?.indexed) };
   const snapshot = log.stateAt(resourceVersion);
   return snapshot === undefined ? { status: stateTooOld(resourceVersion) } : { snapshot };
 }

@@ -168,7 +168,6 @@ async function answerList(
     namespace: path.namespace,
     // The namespace is a range of keys.
     selection: newSelection(target.resource, { namespace: "", labels: query.labels, fields: query.fields }),
-    labels: query.labels,
     identity: listIdentity([
       group,
       version,
@@ -225,7 +224,7 @@ async function answerWatch(
     if (resourceVersion !== "0" && !await log.reaches(resourceVersion, wait)) {
       return watchResponse(errorStream(tooLargeResourceVersion(resourceVersion, log.resourceVersion)));
     }
-    const initial = log.candidates(query.labels);
+    const initial = log.candidates(common.selection?.indexed);
     const from = { cursor: log.head, resourceVersion: log.resourceVersion, initial };
     return watchResponse(openWatch(log, { ...common, ...from }));
   }

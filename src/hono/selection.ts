@@ -7,7 +7,8 @@ import type { FieldSelector } from "../meta/fields.ts";
 import type { LabelSelector } from "../meta/labels.ts";
 import { type KubernetesObject, metaOf } from "../meta/object.ts";
 import type { GroupVersionResource } from "../meta/resource.ts";
-import { selectableFields } from "../protocol/selectable_fields.ts";
+import { isFieldAtItsPath, selectableFields } from "../protocol/selectable_fields.ts";
+import type { CandidateQuery } from "../store/candidates.ts";
 
 /** What narrows a list or a watch. */
 export interface Selectors {
@@ -28,6 +29,8 @@ export interface Selection {
   readonly hasLabels: ((held: unknown) => boolean) | undefined;
   /** Whether the fields are; the same, but it needs the object itself. */
   readonly hasFields: ((object: KubernetesObject) => boolean) | undefined;
+  /** What indices of the store may find; the objects that they find must be tested, too. */
+  readonly indexed: CandidateQuery;
   /** What it takes to ask of one object, as a {@linkcode Pacer} counts. */
   readonly units: number;
 }
@@ -50,6 +53,7 @@ export function newSelection(of: GroupVersionResource, selectors: Selectors): Se
       (name === undefined || key.slice(key.indexOf("/") + 1) === name),
     hasLabels: labels && ((held) => labels.matches(metaOf(held)?.labels)),
     hasFields: fields && ((object) => fields.matches(fieldsOf(object))),
+    indexed: { labels, fields: fields?.requirements.filter(({ field }) => isFieldAtItsPath(of, field)) },
     units: 2 + (labels ? LABELS_UNITS : 0) + (fields ? FIELD_UNITS * fields.requirements.length : 0),
   };
 }

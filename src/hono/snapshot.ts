@@ -3,10 +3,9 @@
  * @module
  */
 
-import type { LabelSelector } from "../meta/labels.ts";
+import { candidateKeysOf, type CandidateQuery } from "../store/candidates.ts";
 import type { Held } from "../store/holding.ts";
 import type { Indexer } from "../store/indexer.ts";
-import { labelCandidateKeys } from "../store/label_index.ts";
 import type { ServedStore } from "./served_informer.ts";
 
 /** Objects in the order of their keys, as they are at one resourceVersion. Never changes. */
@@ -51,14 +50,14 @@ export class OrderedContent<T> {
   }
 
   /**
-   * A part of the content now that includes all matches of a selector; `undefined` if no index has it. Costs the size of
+   * A part of the content now that includes all matches of a query; `undefined` if no index has it. Costs the size of
    * that part.
    */
-  candidates(resourceVersion: string, labels: LabelSelector): Snapshot<T> | undefined {
+  candidates(resourceVersion: string, query: CandidateQuery): Snapshot<T> | undefined {
     const store = this.#store as ServedStore<Held<T>> & Partial<Indexer<Held<T>>>;
     const isIndexed = store.indexKeys !== undefined && store.countByIndex !== undefined &&
       store.getIndexers !== undefined;
-    const keys = isIndexed ? labelCandidateKeys(store as Indexer<Held<T>>, labels) : undefined;
+    const keys = isIndexed ? candidateKeysOf(store as Indexer<Held<T>>, query) : undefined;
     return keys && this.#snapshotOf(keys, resourceVersion);
   }
 

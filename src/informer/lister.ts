@@ -10,7 +10,7 @@ import { formatGroupResource, type GroupVersionResource, parseResource } from ".
 import { newStatus, StatusError } from "../meta/status.ts";
 import { type Held, heldStoreOf } from "../store/holding.ts";
 import { NAMESPACE_INDEX } from "../store/index_func.ts";
-import { labelCandidates } from "../store/label_index.ts";
+import { candidatesOf } from "../store/candidates.ts";
 import type { Indexer } from "../store/indexer.ts";
 import type { Store } from "../store/store.ts";
 
@@ -206,7 +206,7 @@ function select<T>(
   const { selector, namespace } = what;
   const isIndexed = namespace === undefined || isIndexer(content) && isNamespaceIndexed(content);
   const candidates = isIndexer(content)
-    ? labelCandidates(content, { selector, namespace: isIndexed ? namespace : undefined })
+    ? candidatesOf(content, { labels: selector, namespace: isIndexed ? namespace : undefined })
     : undefined;
   const found: Held<T>[] = [];
   for (const held of candidates ?? content.values()) {

@@ -25,15 +25,25 @@ const SPECIAL: ReadonlyMap<string, ReadonlyMap<string, Special>> = new Map([
  * fields are empty. Some built-in fields have a default or another source, as in the API server.
  */
 export function selectableFields(of: GroupVersionResource): SelectableFields {
-  const specials = SPECIAL.get(of.group === "" ? of.resource : `${of.group}/${of.resource}`);
+  const specials = specialsOf(of);
   return (object) => (field) => specials?.get(field)?.(object) ?? text(valueAt(object, field));
 }
 
-/** The value at a dotted path; only own properties count. */
+/** Whether the selectable value of a field is the value at its path, without a default or another source. */
+export function isFieldAtItsPath(of: GroupVersionResource, field: string): boolean {
+  return specialsOf(of)?.has(field) !== true;
+}
+
+function specialsOf({ group, resource }: GroupVersionResource): ReadonlyMap<string, Special> | undefined {
+  return SPECIAL.get(group === "" ? resource : `${group}/${resource}`);
+}
+
+/** The value at a dotted path; only own properties of objects count, not those of arrays. */
 function valueAt(object: unknown, path: string): unknown {
   let value = object;
   for (const name of path.split(".")) {
-    if (typeof value !== "object" || value === null || !Object.hasOwn(value, name)) return undefined;
+    if (typeof value !== "object" || value === null || Array.isArray(value)) return undefined;
+    if (!Object.hasOwn(value, name)) return undefined;
     value = (value as Record<string, unknown>)[name];
   }
   return value;

@@ -1,13 +1,11 @@
 /**
- * Label selectors served from an index.
+ * Indices by labels.
  * @module
  */
 
 import { NoMetaError } from "../meta/keys.ts";
-import type { LabelRequirement, LabelSelector } from "../meta/labels.ts";
 import { metaOf } from "../meta/object.ts";
-import { type IndexFunc, type IndexValues, markLiveMetadataReader, NAMESPACE_INDEX } from "./index_func.ts";
-import type { Indexer } from "./indexer.ts";
+import { type IndexFunc, markLiveMetadataReader } from "./index_func.ts";
 
 /**
  * A name for an index by labels, as `NAMESPACE_INDEX` is one for that by namespace; see {@linkcode labelIndexFunc}.
@@ -77,108 +75,8 @@ export function labelIndexFunc(labelKeys?: readonly string[]): IndexFunc<unknown
 /** Which labels the functions that {@linkcode labelIndexFunc} made know of. */
 const indexedKeys = new WeakMap<IndexFunc<never>, ReadonlySet<string> | "all">();
 
-/** One index under one of whose values an object must be. */
-interface Condition {
-  readonly indexName: string;
-  /** The label, if it is one. */
-  readonly labelKey: string | undefined;
-  readonly values: readonly string[];
-  readonly count: number;
-}
-
-/**
- * Objects among which are all that a selector matches in a namespace, each once: as few as the indices can find without
- * opening objects. `undefined` if no index can.
- *
- * @param what.namespace Only this one, as the index by namespace has it; without one, `undefined`.
- */
-export function labelCandidates<T>(
-  indexer: Indexer<T>,
-  what: { readonly selector: LabelSelector | undefined; readonly namespace: string | undefined },
-): T[] | undefined {
-  const conditions = conditionsOf(indexer, what.selector?.requirements ?? []);
-  if (what.namespace !== undefined) {
-    const count = indexer.countByIndex(NAMESPACE_INDEX, what.namespace);
-    conditions.push({ indexName: NAMESPACE_INDEX, labelKey: undefined, values: [what.namespace], count });
-  }
-  if (conditions.length === 0) return undefined;
-  let rarest = conditions[0];
-  for (const condition of conditions) if (condition.count < rarest.count) rarest = condition;
-  if (rarest.count === 0) return [];
-  const all = conditions.filter(({ values }) => values.length === 1);
-  if (rarest.values.length === 1) return indexer.byIndices(valuesOf(all));
-  const found: T[] = [];
-  for (const value of rarest.values) {
-    for (const object of indexer.byIndices(valuesOf([...all, { ...rarest, values: [value] }]))) {
-      // A key that is none, such as "a=b", can put an object under two values.
-      const label = metaOf(object)?.labels?.[rarest.labelKey!];
-      if (value === `${rarest.labelKey}=${label}`) found.push(object);
-    }
-  }
-  return found;
-}
-
-/**
- * The keys of objects among which are all that a selector matches, ascending and each once: those under the rarest of
- * what it requires, without opening objects. `undefined` if no index can, or if that is most of them.
- */
-export function labelCandidateKeys<T>(indexer: Indexer<T>, selector: LabelSelector): string[] | undefined {
-  let rarest: Condition | undefined;
-  for (const condition of conditionsOf(indexer, selector.requirements)) {
-    if (rarest === undefined || condition.count < rarest.count) rarest = condition;
-  }
-  if (rarest === undefined || rarest.count > indexer.size / 2) return undefined;
-  const { indexName, values } = rarest;
-  if (values.length === 1) return indexer.indexKeys(indexName, values[0]);
-  const keys = new Set<string>();
-  for (const value of values) for (const key of indexer.indexKeys(indexName, value)) keys.add(key);
-  return Array.from(keys).sort();
-}
-
-function conditionsOf<T>(indexer: Indexer<T>, requirements: readonly LabelRequirement[]): Condition[] {
-  const conditions: Condition[] = [];
-  if (requirements.length === 0) return conditions;
-  const indexers = Object.entries<IndexFunc<T>>(indexer.getIndexers());
-  for (const requirement of requirements) {
-    const values = requiredValues(requirement);
-    if (values === undefined) continue;
-    const { key } = requirement;
-    const index = indexers.find(([, indexFunc]) => {
-      const keys = indexedKeys.get(indexFunc);
-      return keys === "all" || keys?.has(key) === true;
-    });
-    if (index === undefined) continue;
-    const [indexName] = index;
-    let count = 0;
-    for (const value of values) count += indexer.countByIndex(indexName, value);
-    conditions.push({ indexName, labelKey: key, values, count });
-  }
-  return conditions;
-}
-
-/** Values of an index by labels, under one of which everything is that fulfils a requirement. */
-function requiredValues({ key, operator, values }: LabelRequirement): string[] | undefined {
-  switch (operator) {
-    case "=":
-    case "==":
-    case "in":
-      return Array.from(new Set(values), (value) => `${key}=${value}`);
-    case "exists":
-    case "gt":
-    case "lt":
-      return [key];
-    default:
-      return undefined;
-  }
-}
-
-/** All of the conditions, each of which has one value. */
-function valuesOf(conditions: readonly Condition[]): IndexValues {
-  const byIndex = new Map<string, string[]>();
-  for (const { indexName, values } of conditions) {
-    const others = byIndex.get(indexName);
-    if (others === undefined) byIndex.set(indexName, [...values]);
-    else others.push(...values);
-  }
-  return Object.fromEntries(byIndex);
+/** Whether a function that {@linkcode labelIndexFunc} made indexes a label. */
+export function indexesLabel(indexFunc: IndexFunc<never>, key: string): boolean {
+  const keys = indexedKeys.get(indexFunc);
+  return keys === "all" || keys?.has(key) === true;
 }

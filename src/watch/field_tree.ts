@@ -3,6 +3,8 @@
  * @module
  */
 
+import { EACH, type FieldPathSegment, parseFieldPath } from "../meta/field_path.ts";
+
 /** What is known about a field: it goes, it stays, or it depends on what is in it. */
 export type FieldNode = "drop" | Branch;
 
@@ -38,10 +40,10 @@ const NEEDED = [
 export function fieldTree(keep: readonly string[] | undefined, drop: readonly string[]): Branch {
   const root: Branch = { names: [], nodes: [], keepsOthers: keep === undefined };
   if (keep !== undefined) {
-    for (const path of ["apiVersion", "kind", "metadata", ...keep]) keepPath(root, parsePath(path));
+    for (const path of ["apiVersion", "kind", "metadata", ...keep]) keepPath(root, parseFieldPath(path));
   }
   for (const path of drop) {
-    const segments = parsePath(path);
+    const segments = parseFieldPath(path);
     for (const needed of NEEDED) {
       if (needed === path || needed.startsWith(`${path}.`)) {
         throw new TypeError(
@@ -54,7 +56,7 @@ export function fieldTree(keep: readonly string[] | undefined, drop: readonly st
   return root;
 }
 
-function keepPath(root: Branch, path: readonly Segment[]): void {
+function keepPath(root: Branch, path: readonly FieldPathSegment[]): void {
   let branch = root;
   for (let i = 0; i < path.length; i++) {
     if (branch === WHOLE) return; // a shorter path keeps it already
@@ -72,7 +74,7 @@ function keepPath(root: Branch, path: readonly Segment[]): void {
   }
 }
 
-function dropPath(root: Branch, path: readonly Segment[]): void {
+function dropPath(root: Branch, path: readonly FieldPathSegment[]): void {
   let branch = root;
   for (let i = 0; i < path.length; i++) {
     const segment = path[i];
@@ -102,34 +104,4 @@ function setNode<N extends FieldNode>(branch: Branch, name: string, node: N): N 
     branch.nodes.push(node);
   }
   return node;
-}
-
-/** Every element of an array. */
-const EACH = Symbol("[]");
-
-type Segment = string | typeof EACH;
-
-/** Reads `spec.containers[].env`, `metadata.annotations["a.b/c"]`. */
-function parsePath(path: string): Segment[] {
-  const segments: Segment[] = [];
-  const pattern = /\.?([A-Za-z_$][\w$-]*)|\[\]|\[("(?:[^"\\]|\\.)*")\]/y;
-  while (pattern.lastIndex < path.length) {
-    const at = pattern.lastIndex;
-    const match = pattern.exec(path);
-    const isFirst = segments.length === 0;
-    if (match === null || match[1] !== undefined && isFirst === (path[at] === ".")) throw badPath(path, at);
-    if (match[1] !== undefined) segments.push(match[1]);
-    else if (match[2] !== undefined) segments.push(JSON.parse(match[2]));
-    else if (isFirst || pattern.lastIndex === path.length) throw badPath(path, at);
-    else segments.push(EACH);
-  }
-  if (segments.length === 0) throw badPath(path, 0);
-  return segments;
-}
-
-function badPath(path: string, at: number): TypeError {
-  return new TypeError(
-    `Cannot read the path ${JSON.stringify(path)} at character ${at + 1}: ` +
-      'paths are written as spec.volumes, spec.containers[].env, metadata.annotations["example.com/notes"]',
-  );
 }

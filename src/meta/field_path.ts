@@ -1,9 +1,10 @@
 /**
- * Types of the paths that `keep` and `drop` name.
+ * Paths of fields, such as `spec.containers[].image`.
  * @module
  */
 
 import type { Advice } from "../util/advice.ts";
+import type { KubernetesObject } from "./object.ts";
 
 /**
  * Checks a path of `keep` or `drop` against the type of the objects: `Path` itself where it is right; otherwise what
@@ -44,6 +45,73 @@ export type FieldPath<T, Path extends string> = PathBelow<T, Path, "">;
 export type FieldPaths<T, Paths extends readonly string[]> = {
   readonly [I in keyof Paths]: FieldPath<T, Paths[I]>;
 };
+
+/**
+ * Checks the path of a `fieldIndex` as `FieldPath` does; it may also end in `[]`, which means the elements of an array.
+ * Of a type that has no fields besides those of `KubernetesObject`, only what is below `metadata` is checked.
+ *
+ * @example
+ * ```ts
+ * import type { KubernetesObject } from "@listwatch/cache";
+ * import type { IndexedPath } from "@listwatch/cache/store";
+ * const path: IndexedPath<KubernetesObject, "metadata.finalizers[]"> = "metadata.finalizers[]";
+ * // @ts-expect-error -- the name of the field is wrong
+ * const typo: IndexedPath<KubernetesObject, "metadata.finalisers[]"> = "metadata.finalisers[]";
+ * console.log(path, typo);
+ * ```
+ *
+ * @category Keys, indices, listers
+ */
+export type IndexedPath<T, Path extends string> = string extends Path ? Path
+  : IsUntyped<T, Path> extends true ? Path
+  : Path extends `${infer Field}[]`
+    ? FieldPath<T, Field> extends infer Right extends string ? `${Right}[]` : never
+  : FieldPath<T, Path>;
+
+/** Whether the type is that of objects of any kind, whose fields besides the metadata are not known. */
+type IsUntyped<T, Path extends string> = [Exclude<KeyOf<T>, keyof KubernetesObject>] extends [never]
+  ? (Path extends `metadata${string}` ? false : true)
+  : false;
+
+/** One step of a path: the name of a field, or {@linkcode EACH}. */
+export type FieldPathSegment = string | typeof EACH;
+
+/** Every element of an array: `[]` in a path. */
+export const EACH: unique symbol = Symbol("[]");
+
+/**
+ * Reads `spec.containers[].env`, `metadata.annotations["a.b/c"]`.
+ *
+ * @param options.mayEndInElements Whether the last segment may be {@linkcode EACH}.
+ * @throws {TypeError} The text is no such path.
+ */
+export function parseFieldPath(
+  path: string,
+  options: { readonly mayEndInElements?: boolean } = {},
+): FieldPathSegment[] {
+  const segments: FieldPathSegment[] = [];
+  const pattern = /\.?([A-Za-z_$][\w$-]*)|\[\]|\[("(?:[^"\\]|\\.)*")\]/y;
+  while (pattern.lastIndex < path.length) {
+    const at = pattern.lastIndex;
+    const match = pattern.exec(path);
+    const isFirst = segments.length === 0;
+    if (match === null || match[1] !== undefined && isFirst === (path[at] === ".")) throw badPath(path, at);
+    const isLast = pattern.lastIndex === path.length;
+    if (match[1] !== undefined) segments.push(match[1]);
+    else if (match[2] !== undefined) segments.push(JSON.parse(match[2]));
+    else if (isFirst || isLast && options.mayEndInElements !== true) throw badPath(path, at);
+    else segments.push(EACH);
+  }
+  if (segments.length === 0) throw badPath(path, 0);
+  return segments;
+}
+
+function badPath(path: string, at: number): TypeError {
+  return new TypeError(
+    `Cannot read the path ${JSON.stringify(path)} at character ${at + 1}: ` +
+      'paths are written as spec.volumes, spec.containers[].env, metadata.annotations["example.com/notes"]',
+  );
+}
 
 /** `Start` is the part of the whole path before `Path`, with its dot. */
 type PathBelow<T, Path extends string, Start extends string> = string extends Path ? Path
