@@ -36,6 +36,8 @@ import type { HoldText } from "../meta/list_watch.ts";
 import { metaOf, resourceVersionOf } from "../meta/object.ts";
 import { newObjectTextReader } from "../meta/object_text.ts";
 import { isSameJson } from "../util/same_json.ts";
+import { fieldPathOf, withFieldPath } from "./field_index.ts";
+import { HeldFields } from "./field_reader.ts";
 import type { Held, HeldObject, Holding, HoldingOptions } from "./holding.ts";
 import { type Indexers, type IndexFunc, readsLiveMetadata } from "./index_func.ts";
 
@@ -123,11 +125,13 @@ export class TextHolding<T> implements Holding<T> {
   /** In the order they were used, the latest last. */
   readonly #hot = new Map<TextObject, T>();
   /** The index functions that run early. */
-  readonly #early: IndexFunc<T>[] = [];
+  readonly #early: Wrapper<T>[] = [];
   /** What {@linkcode Holding.heldIndexers} made of which. */
   readonly #wrappers = new WeakMap<IndexFunc<Held<T>>, Wrapper<T>>();
   /** What was decoded last for an index function: there may be several, and each reads it. */
   #indexed: { readonly held: TextObject; readonly object: T } | undefined;
+  readonly #fields = new HeldFields<TextObject>();
+  readonly #textOf = (held: TextObject): string => this.#text(held);
   /** Of the object encoded last. Objects that were made alike come one after the other in a list, and have the same. */
   #namespace: string | undefined;
   #labels: Labels | undefined;
@@ -176,10 +180,9 @@ export class TextHolding<T> implements Holding<T> {
   holdEarly(early: Held<T>): Held<T> {
     const held = this.hold(early);
     if (held instanceof TextObject && this.#early.length > 0) {
-      const object = held === early ? this.#decodedToIndex(held) : early as T;
-      const values = this.#early.map((indexFunc) => {
+      const values = this.#early.map((wrapper) => {
         try {
-          return indexFunc(object);
+          return held === early ? this.#valuesIn(wrapper, held) : wrapper.indexFunc(early as T);
         } catch {
           return undefined; // it runs again when the object is stored
         }
@@ -208,6 +211,7 @@ export class TextHolding<T> implements Holding<T> {
   /** What was encoded early has been stored. */
   listStored(): void {
     this.#indexed = undefined;
+    this.#fields.forget();
     this.#indexValues = new WeakMap();
   }
 
@@ -273,16 +277,22 @@ export class TextHolding<T> implements Holding<T> {
     for (const one of held) yield this.peek(one);
   }
 
-  /** Index functions for objects that may be encoded. Those that need no more than what is live are themselves. */
+  /**
+   * Index functions for objects that may be encoded. Those that need no more than what is live are themselves; those of
+   * `fieldIndex` read the text of an object that is not decoded.
+   */
   heldIndexers<I extends string>(indexers: Indexers<T, I>): Indexers<Held<T>, I> {
     return mapped(indexers, (indexFunc): IndexFunc<Held<T>> => {
       if (readsLiveMetadata(indexFunc)) return indexFunc as IndexFunc<Held<T>>;
-      const wrapper: Wrapper<T> = { indexFunc, early: undefined };
+      const path = fieldPathOf(indexFunc);
+      const place = path === undefined ? undefined : this.#fields.add(path);
+      const wrapper: Wrapper<T> = { indexFunc, place, early: undefined };
       const wrapped: IndexFunc<Held<T>> = (held) => {
         if (!(held instanceof TextObject)) return indexFunc(held as T);
         const known = wrapper.early === undefined ? undefined : this.#indexValues.get(held)?.[wrapper.early];
-        return known ?? indexFunc(this.#decodedToIndex(held));
+        return known ?? this.#valuesIn(wrapper, held);
       };
+      if (path !== undefined) withFieldPath(wrapped, path);
       this.#wrappers.set(wrapped, wrapper);
       return wrapped;
     });
@@ -292,13 +302,19 @@ export class TextHolding<T> implements Holding<T> {
   indexersAdded(wrapped: Indexers<Held<T>>): void {
     for (const one of Object.values(wrapped)) {
       const wrapper = this.#wrappers.get(one);
-      if (wrapper !== undefined) wrapper.early = this.#early.push(wrapper.indexFunc) - 1;
+      if (wrapper !== undefined) wrapper.early = this.#early.push(wrapper) - 1;
     }
   }
 
   /** The index functions that were wrapped. */
   ownIndexers<I extends string>(indexers: Indexers<Held<T>, I>): Record<I, IndexFunc<T>> {
     return mapped(indexers, (wrapped) => this.#wrappers.get(wrapped)?.indexFunc ?? wrapped as IndexFunc<T>);
+  }
+
+  #valuesIn({ indexFunc, place }: Wrapper<T>, held: TextObject): readonly string[] {
+    if (place === undefined) return indexFunc(this.#decodedToIndex(held));
+    const decoded = this.#indexed?.held === held ? this.#indexed.object : this.#hot.get(held);
+    return decoded === undefined ? this.#fields.values(held, place, this.#textOf) : indexFunc(decoded);
   }
 
   #decodedToIndex(held: TextObject): T {
@@ -340,6 +356,8 @@ export class TextHolding<T> implements Holding<T> {
 /** An index function, and its place among those that run early. */
 interface Wrapper<T> {
   readonly indexFunc: IndexFunc<T>;
+  /** That of its field, if it reads one. */
+  readonly place: number | undefined;
   early: number | undefined;
 }
 

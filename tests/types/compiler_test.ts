@@ -95,6 +95,37 @@ const PROGRAMS: readonly Program[] = [
     ],
   },
   {
+    title: "fieldIndex refuses a typo in its path, and shows what could be written in its place",
+    code: `import { fieldIndex } from "@listwatch/cache";
+           new SharedIndexInformer(pods, { indexers: { byNode: fieldIndex("spec.nodename") } });
+           new SharedIndexInformer(pods, { indexers: { byVolume: fieldIndex("spec.volumes.name") } });
+           new SharedIndexInformer(pods, { indexers: { byFinalizer: fieldIndex("metadata.finalisers[]") } });`,
+    errors: [
+      /'"spec\.nodename"' is not assignable to .*"spec\.nodeName"/,
+      /spec\.volumes\. has no fields; write \[\]/,
+      /'"metadata\.finalisers\[\]"' is not assignable to .*"metadata\.finalizers\[\]"/,
+    ],
+  },
+  {
+    title:
+      "fieldIndex accepts elements, quoted keys, paths of run time, and any field of objects of any kind",
+    code: `import { fieldIndex, ownerIndex } from "@listwatch/cache";
+           const path: string = "spec.nodeName";
+           const informer = new SharedIndexInformer(pods, {
+             indexers: {
+               byNode: fieldIndex("spec.nodeName"),
+               byVolume: fieldIndex("spec.volumes[].name"),
+               byFinalizer: fieldIndex("metadata.finalizers[]"),
+               byTeam: fieldIndex('metadata.annotations["example.com/team"]'),
+               byPath: fieldIndex(path),
+               byOwner: ownerIndex(),
+             },
+           });
+           use(informer.indexer.byIndex("byOwner", "u-1")[0]?.spec?.nodeName);
+           new SharedIndexInformer(cluster.resource("v1/pods"), { indexers: { byNode: fieldIndex("spec.nodeName") } });`,
+    errors: [],
+  },
+  {
     title: "resource with resourceOf<T> accepts elements, quoted keys, DEFAULT_DROP and paths of run time",
     code: `import { DEFAULT_DROP } from "@listwatch/cache";
            const paths: string[] = ["status"];
