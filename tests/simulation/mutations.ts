@@ -53,6 +53,18 @@ export const MUTATIONS: readonly Mutation[] = [
     replace: "  };\n}",
   },
   {
+    name: "store: an object as text has the labels of the one before it",
+    file: "src/store/text_holding.ts",
+    find: "if (!isSame(metadata?.labels, this.#labels)) this.#labels = metadata?.labels;",
+    replace: "this.#labels ??= metadata?.labels;",
+  },
+  {
+    name: "meta: the text of an object that was read before continues a shorter one",
+    file: "src/meta/object_text.ts",
+    find: "this.#end = PREFIX + written;",
+    replace: "this.#end = Math.max(this.#end, PREFIX + written);",
+  },
+  {
     name: "watch: the last of several frames of a chunk is dropped",
     file: DECODER,
     find: "    } catch (error) { // a frame over the limit",
