@@ -20,7 +20,7 @@ interface Condition {
   readonly count: number;
 }
 
-/** What candidates fulfil, as far as indices can tell. */
+/** What candidates fulfil, as far as indices can answer. */
 export interface CandidateQuery {
   readonly labels?: LabelSelector | undefined;
   /** Of fields whose selectable value is the value at their path. */
