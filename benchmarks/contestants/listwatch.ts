@@ -64,7 +64,7 @@ function newContestant(task: Task): Contestant {
       if (pod !== undefined && (pod.metadata?.managedFields !== undefined) !== isWhole) {
         throw new Error(`the variant is ${task.variant}, but it is ${!isWhole} that managedFields were kept`);
       }
-      return { handled: Promise.all(registrations.map(({ synced }) => synced)) };
+      return { handled: Promise.all(registrations.map((registration) => registration.synced())) };
     },
     size: () => indexer.listKeys().length,
     lookUpNodes: () => lookUp("node"),
