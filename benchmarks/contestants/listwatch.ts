@@ -2,12 +2,22 @@
  * The contestant that is ours. Runs on Deno from source, and bundled on Node and Bun.
  *
  * Its variants: `all` keeps every field, `default` drops what the library drops by default
- * (managedFields and the last-applied annotation), `encoded` holds the objects as bytes besides.
+ * (managedFields and the last-applied annotation), `encoded` holds those as short texts. `texts` and `short-texts` keep
+ * every field, hold the objects as text, read the indices from it, and have handlers that do not read the objects.
  *
  * @module
  */
 
-import { type KubernetesObject, newCluster, SharedIndexInformer, shortTexts } from "@listwatch/cache";
+import {
+  fieldIndex,
+  type IndexFunc,
+  type KubernetesObject,
+  metaNamespaceIndex,
+  newCluster,
+  SharedIndexInformer,
+  shortTexts,
+  texts,
+} from "@listwatch/cache";
 import type { ListerWatcher } from "@listwatch/cache/reflector";
 import type { Task } from "../lib/measurement.ts";
 import { type Contestant, measure } from "./harness.ts";
@@ -20,20 +30,26 @@ type Managed = { metadata?: { managedFields?: unknown } } | undefined;
 
 function newContestant(task: Task): Contestant {
   const cluster = newCluster({ server: task.server });
-  const isWhole = task.variant === "all";
+  const isText = task.variant === "texts" || task.variant === "short-texts";
+  const isWhole = task.variant === "all" || isText;
   const pods: ListerWatcher<Pod> = isWhole
     ? cluster.resource<Pod>("v1/pods", { drop: [] })
     : cluster.resource<Pod>("v1/pods");
-  const indexers: Record<string, (pod: Pod) => string[]> = {};
-  if (task.indices >= 1) indexers.node = (pod) => [pod.spec?.nodeName ?? ""];
-  if (task.indices >= 2) indexers.namespace = (pod) => [pod.metadata?.namespace ?? ""];
+  const indexers: Record<string, IndexFunc<Pod>> = {};
+  if (task.indices >= 1) {
+    indexers.node = isText ? fieldIndex<Pod>("spec.nodeName") : (pod) => [pod.spec?.nodeName ?? ""];
+  }
+  if (task.indices >= 2) {
+    indexers.namespace = isText ? metaNamespaceIndex : (pod) => [pod.metadata?.namespace ?? ""];
+  }
   // Of the kind that a program with many indices has: a label or two each.
   for (let i = 2; i < task.indices; i++) {
     indexers[`more-${i}`] = (pod) => [`${pod.metadata?.labels?.["app.kubernetes.io/name"]}/${i}`];
   }
   const informer = new SharedIndexInformer<Pod, string>(pods, {
     indexers,
-    ...(task.variant === "encoded" && { storage: shortTexts() }),
+    ...(task.variant === "texts" && { storage: texts() }),
+    ...((task.variant === "encoded" || task.variant === "short-texts") && { storage: shortTexts() }),
   });
   const { indexer } = informer;
   const lookUp = (name: string) => {
@@ -69,8 +85,8 @@ function newContestant(task: Task): Contestant {
     size: () => indexer.listKeys().length,
     lookUpNodes: () => lookUp("node"),
     lookUpNamespaces: () => lookUp("namespace"),
-    // Encoded objects are decoded when they are read, and may be another object each time.
-    ...(task.variant !== "encoded" && { sample: first }),
+    // Texts are parsed when they are read, and may be another object each time.
+    ...((task.variant === "all" || task.variant === "default") && { sample: first }),
   };
 }
 
