@@ -5,7 +5,7 @@
 
 import { deletionHandlingMetaNamespaceKey, type KeyFunc } from "../meta/keys.ts";
 import type { FailedTry } from "../reflector/outage.ts";
-import type { Held, Holding } from "../store/holding.ts";
+import type { Held, Holding, KeyedHead } from "../store/holding.ts";
 import { type Clock, monotonicNow } from "../util/clock.ts";
 import type { SyncedMethod } from "../util/deferred.ts";
 import type { Logger } from "../util/logger.ts";
@@ -13,6 +13,7 @@ import type { Metrics } from "../util/metrics.ts";
 import type { Steps } from "../util/steps.ts";
 import { TurnQueue } from "../util/turn_queue.ts";
 import type { Notification, ResourceEventHandler } from "./event_handler.ts";
+import { newHeadOpener } from "./head_opener.ts";
 import { ListNotifications, type NotificationReceiver } from "./list_notifications.ts";
 import type { MailboxOptions } from "./mailbox.ts";
 import { ProcessorListener } from "./processor_listener.ts";
@@ -35,7 +36,42 @@ export interface HandlerOptions {
   readonly resyncPeriodMs?: number;
   /** How many notifications may wait for this handler, and what happens when more do; merged by object by default. */
   readonly mailbox?: MailboxOptions;
+  /** What the handler receives: objects, unless {@linkcode HeadHandlerOptions} say otherwise. */
+  readonly receives?: "objects";
 }
+
+/**
+ * Options of `addEventHandler` for a handler that reads only keys and metadata: it receives a `KeyedHead` where others
+ * receive the object. With `storage: texts()` or `shortTexts()`, no object is parsed for it.
+ *
+ * Only the type of a notification's objects differs. Their order and number, `isInInitialList` and tombstones are the
+ * same. An object whose changes are not in its head is notified as well: its `resourceVersion` has changed.
+ *
+ * @example A controller whose workers look the object up, if they need it
+ * ```ts
+ * import { newCluster, SharedIndexInformer, texts } from "@listwatch/cache";
+ * import { WorkQueue } from "@listwatch/cache/workqueue";
+ * const pods = newCluster({ server: "http://127.0.0.1:8001" }).resource("v1/pods");
+ * const informer = new SharedIndexInformer(pods, { storage: texts() });
+ * const queue = new WorkQueue<string>();
+ * informer.addEventHandler({
+ *   onAdd: ({ key }) => queue.add(key),
+ *   onUpdate: (old, { key, metadata }) => {
+ *     if (old.metadata.resourceVersion !== metadata.resourceVersion) queue.add(key);
+ *   },
+ *   onDelete: ({ key }) => queue.add(key),
+ * }, { receives: "heads" });
+ * ```
+ *
+ * @category Informers
+ */
+export interface HeadHandlerOptions extends Omit<HandlerOptions, "receives"> {
+  /** The handler receives heads. */
+  readonly receives: "heads";
+}
+
+/** A handler's options, and its resync period. */
+type ListenerOptions = (HandlerOptions | HeadHandlerOptions) & { readonly resyncPeriodMs: number };
 
 /**
  * A handler that was added; pass it to `removeEventHandler`.
@@ -74,8 +110,10 @@ export interface HandlerRegistration {
 
 /** What a processor is made of. */
 export interface ProcessorOptions<T> {
-  /** Opens the objects of notifications. */
-  readonly holding: Pick<Holding<T>, "holdsAsIs" | "open">;
+  /** Opens the objects of notifications, or reads their heads. */
+  readonly holding: Pick<Holding<T>, "holdsAsIs" | "open" | "head">;
+  /** Whether heads are frozen before a handler receives them, as the objects are. False by default. */
+  readonly freezes?: boolean | undefined;
   /** How often the informer looks whether a resync is due, in milliseconds; 0 for never. */
   readonly resyncCheckPeriodMs: number;
   /** Keys of objects, where notifications are merged; `deletionHandlingMetaNamespaceKey` by default. */
@@ -124,8 +162,8 @@ export class Processor<T> implements NotificationReceiver<Held<T>> {
    * @param present The objects that are in the store of an informer which has started: an add for each of them is queued.
    */
   add(
-    handler: ResourceEventHandler<T>,
-    options: HandlerOptions & { readonly resyncPeriodMs: number },
+    handler: ResourceEventHandler<T> | ResourceEventHandler<KeyedHead>,
+    options: ListenerOptions,
     present?: Held<T>[],
   ): HandlerRegistration {
     const listener = this.#newListener(handler, options, { started: present !== undefined });
@@ -161,13 +199,18 @@ export class Processor<T> implements NotificationReceiver<Held<T>> {
   }
 
   #newListener(
-    handler: ResourceEventHandler<T>,
-    { resyncPeriodMs: requestedMs, name: own, mailbox = {} }: HandlerOptions & {
-      readonly resyncPeriodMs: number;
-    },
+    handler: ResourceEventHandler<T> | ResourceEventHandler<KeyedHead>,
+    { resyncPeriodMs: requestedMs, name: own, mailbox = {}, receives = "objects" }: ListenerOptions,
     { started }: { readonly started: boolean },
   ): ProcessorListener<T> {
-    const { clock, holding, logger, name, keyFunc = deletionHandlingMetaNamespaceKey } = this.#options;
+    const { clock, holding, logger, name, keyFunc = deletionHandlingMetaNamespaceKey, freezes } =
+      this.#options;
+    const receivesHeads = receives === "heads";
+    if (!receivesHeads && receives !== "objects") {
+      throw new TypeError(
+        `Cannot add a handler to ${name}: it can receive "objects" or "heads", not "${receives}"`,
+      );
+    }
     let periodMs = requestedMs;
     if (periodMs > 0) {
       if (periodMs < MINIMUM_RESYNC_PERIOD_MS) {
@@ -192,10 +235,11 @@ export class Processor<T> implements NotificationReceiver<Held<T>> {
       }
     }
     const listener: ProcessorListener<T> = new ProcessorListener<T>({
-      handler,
+      handler: handler as ResourceEventHandler<T>,
+      // What it opens is what its handler receives.
+      holding: receivesHeads ? newHeadOpener(holding, { freezes }) as unknown as typeof holding : holding,
       stopTimeoutMs: this.#options.stopTimeoutMs ?? DEFAULT_STOP_TIMEOUT_MS,
       mailbox,
-      holding,
       keyFunc,
       metrics: this.#options.metrics,
       informerName: name,

@@ -22,7 +22,7 @@ import {
 import type { FailedTry } from "../reflector/outage.ts";
 import type { ReflectorStatus } from "../reflector/status.ts";
 import { type Cache, newCache } from "../store/cache.ts";
-import type { Held } from "../store/holding.ts";
+import type { Held, KeyedHead } from "../store/holding.ts";
 import type { Indexers, NoIndexNames } from "../store/index_func.ts";
 import type { Indexer } from "../store/indexer.ts";
 import type { IndexedInSteps } from "../store/store.ts";
@@ -40,7 +40,12 @@ import { CacheSyncError, InformerStateError, NotFreshError } from "./errors.ts";
 import type { ResourceEventHandler } from "./event_handler.ts";
 import { freezeObject } from "./intake.ts";
 import { newPipeline } from "./pipeline.ts";
-import { type HandlerOptions, type HandlerRegistration, Processor } from "./processor.ts";
+import {
+  type HandlerOptions,
+  type HandlerRegistration,
+  type HeadHandlerOptions,
+  Processor,
+} from "./processor.ts";
 import type { SharedIndexInformerOptions } from "./shared_informer_options.ts";
 import { openedEvent, type StoreEvent } from "./store_event.ts";
 
@@ -125,6 +130,7 @@ export class SharedIndexInformer<T, I extends string = NoIndexNames> {
     this.#waiters = new VersionWaiters(() => this.indexer.lastStoreSyncResourceVersion());
     this.#processor = new Processor<T>({
       holding: this.#store.holding,
+      freezes: options.freezeObjects,
       metrics: options.metrics,
       keyFunc: this.#store.holding.keyFunc,
       resyncCheckPeriodMs: options.resyncPeriodMs ?? 0,
@@ -210,10 +216,22 @@ export class SharedIndexInformer<T, I extends string = NoIndexNames> {
    * Adds a handler; at any time before the informer has stopped. One that joins a running informer first receives
    * everything in the store, with `isInInitialList` true. The same handler may be added several times.
    *
+   * With `receives: "heads"` the handler receives the key and some metadata of each object, and no object is opened for it:
+   * see {@linkcode HeadHandlerOptions}.
+   *
    * @throws {InformerStateError} The informer has stopped.
    * @throws {RangeError} The resync period or the mailbox's limit is no such number.
+   * @throws {TypeError} `receives` is neither `objects` nor `heads`.
    */
-  addEventHandler(handler: ResourceEventHandler<T>, options: HandlerOptions = {}): HandlerRegistration {
+  addEventHandler(
+    handler: ResourceEventHandler<KeyedHead>,
+    options: HeadHandlerOptions,
+  ): HandlerRegistration;
+  addEventHandler(handler: ResourceEventHandler<T>, options?: HandlerOptions): HandlerRegistration;
+  addEventHandler(
+    handler: ResourceEventHandler<T> | ResourceEventHandler<KeyedHead>,
+    options: HandlerOptions | HeadHandlerOptions = {},
+  ): HandlerRegistration {
     if (this.isStopped()) {
       throw new InformerStateError(
         `Cannot add a handler to the informer of ${this.#name}: ` +

@@ -5,6 +5,7 @@
 
 import type { KeyFunc } from "../meta/keys.ts";
 import type { HoldText } from "../meta/list_watch.ts";
+import { metaOf, type ObjectMeta } from "../meta/object.ts";
 import { isSameJson } from "../util/same_json.ts";
 import type { Indexers, IndexFunc } from "./index_func.ts";
 
@@ -24,6 +25,40 @@ export interface HeldObject {
     readonly namespace: string | undefined;
     readonly labels: Readonly<Record<string, string>> | undefined;
   } | undefined;
+}
+
+/**
+ * An object's key, and the part of its metadata that can be read without opening the object. A plain record: every
+ * property is its own, whatever the storage. Labels are shared: read-only.
+ *
+ * A handler that was added with `receives: "heads"` receives heads. They are objects with metadata for `metaNamespaceKey`,
+ * and for everything else that requires a `KubernetesObject`.
+ *
+ * @example
+ * ```ts
+ * import type { ResourceEventHandler } from "@listwatch/cache";
+ * import type { KeyedHead } from "@listwatch/cache/informer";
+ * const handler: ResourceEventHandler<KeyedHead> = {
+ *   onUpdate: (old, { key, metadata }) => console.log(key, old.metadata.resourceVersion, metadata.resourceVersion),
+ *   onDelete: ({ key, finalStateUnknown }) => console.log(key, finalStateUnknown),
+ * };
+ * ```
+ *
+ * @category Informers
+ */
+export interface KeyedHead {
+  /** What the key function returns for the object. */
+  readonly key: string;
+  /** The same fields for every object; those that it does not have are `undefined`. */
+  readonly metadata: {
+    /** Empty if it has none. */
+    readonly name: string;
+    readonly namespace?: string;
+    readonly uid?: string;
+    /** Empty if it has none. */
+    readonly resourceVersion: string;
+    readonly labels?: Readonly<Record<string, string>>;
+  };
 }
 
 /**
@@ -61,6 +96,8 @@ export interface Holding<T> {
   holdEarly(object: Held<T>): Held<T>;
   /** The list is stored: forget the index values computed early. */
   listStored(): void;
+  /** Its key and metadata, for which it is not opened. */
+  head(held: Held<T>): KeyedHead;
   /** The object, which may be remembered: opening it again soon returns the same one. */
   open(held: Held<T>): T;
   /** The object, which is not remembered: for walks through many. */
@@ -122,6 +159,10 @@ export class ObjectHolding<T> implements Holding<T> {
 
   listStored(): void {}
 
+  head(held: Held<T>): KeyedHead {
+    return newHead(this.keyFunc(held), metaOf(held));
+  }
+
   open(held: Held<T>): T {
     return held as T;
   }
@@ -170,6 +211,32 @@ export class UnopenedHolding<T> extends ObjectHolding<Held<T>> {
   override hold(object: Held<Held<T>>, key?: string): Held<T> {
     return this.#holding.hold(object as Held<T>, key);
   }
+
+  override head(object: Held<Held<T>>): KeyedHead {
+    return this.#holding.head(object as Held<T>);
+  }
+}
+
+/**
+ * Makes a head: the same properties in the same order, always.
+ *
+ * @param name The object's name, if the metadata lacks it.
+ */
+export function newHead(
+  key: string,
+  metadata: ObjectMeta | undefined,
+  name: string | undefined = metadata?.name,
+): KeyedHead {
+  return {
+    key,
+    metadata: {
+      name: name ?? "",
+      namespace: metadata?.namespace,
+      uid: metadata?.uid,
+      resourceVersion: metadata?.resourceVersion ?? "",
+      labels: metadata?.labels,
+    },
+  };
 }
 
 /**

@@ -33,12 +33,19 @@
 
 import { deletionHandlingMetaNamespaceKey, type KeyFunc, metaNamespaceKey } from "../meta/keys.ts";
 import type { HoldText } from "../meta/list_watch.ts";
-import { metaOf, resourceVersionOf } from "../meta/object.ts";
+import { metaOf, type ObjectMeta, resourceVersionOf } from "../meta/object.ts";
 import { newObjectTextReader } from "../meta/object_text.ts";
 import { isSameJson } from "../util/same_json.ts";
 import { fieldPathOf, withFieldPath } from "./field_index.ts";
-import { HeldFields } from "./field_reader.ts";
-import type { Held, HeldObject, Holding, HoldingOptions } from "./holding.ts";
+import { FieldReader, HeldFields } from "./field_reader.ts";
+import {
+  type Held,
+  type HeldObject,
+  type Holding,
+  type HoldingOptions,
+  type KeyedHead,
+  newHead,
+} from "./holding.ts";
 import { type Indexers, type IndexFunc, readsLiveMetadata } from "./index_func.ts";
 
 /**
@@ -131,6 +138,8 @@ export class TextHolding<T> implements Holding<T> {
   /** What was decoded last for an index function: there may be several, and each reads it. */
   #indexed: { readonly held: TextObject; readonly object: T } | undefined;
   readonly #fields = new HeldFields<TextObject>();
+  /** Reads names, where they are not in the keys. */
+  #names: FieldReader | undefined;
   readonly #textOf = (held: TextObject): string => this.#text(held);
   /** Of the object encoded last. Objects that were made alike come one after the other in a list, and have the same. */
   #namespace: string | undefined;
@@ -213,6 +222,20 @@ export class TextHolding<T> implements Holding<T> {
     this.#indexed = undefined;
     this.#fields.forget();
     this.#indexValues = new WeakMap();
+  }
+
+  /** Its key and metadata. Its name is in its key; with another key function, it is read from the text. */
+  head(held: Held<T>): KeyedHead {
+    if (!(held instanceof TextObject)) return newHead(this.#keyFunc(held), metaOf(held));
+    return newHead(held.key, held as ObjectMeta, this.#nameOf(held));
+  }
+
+  #nameOf(held: TextObject): string {
+    if (READ_METADATA_ONLY.has(this.#keyFunc)) {
+      return held.namespace ? held.key.slice(held.namespace.length + 1) : held.key;
+    }
+    this.#names ??= newNameReader();
+    return this.#names.read(this.#text(held))[0][0] ?? "";
   }
 
   /** The object, which is hot from then on. */
@@ -373,6 +396,12 @@ function mapped<I extends string, F, G>(byName: Readonly<Record<I, F>>, map: (va
     I,
     G
   >;
+}
+
+function newNameReader(): FieldReader {
+  const reader = new FieldReader();
+  reader.add("metadata.name");
+  return reader;
 }
 
 function isTextOrAbsent(value: unknown): value is string | undefined {

@@ -369,6 +369,12 @@ export const MUTATIONS: readonly Mutation[] = [
     replace: "return { isKnown: true, seen: object, isInInitialList: false, object, deleted: undefined };",
   },
   {
+    name: "informer: a handler of heads receives the head of another object",
+    file: "src/informer/head_opener.ts",
+    find: "head === undefined || of !== held",
+    replace: "head === undefined",
+  },
+  {
     name: "informer: a handler receives all objects of a list but one",
     file: "src/informer/mailbox.ts",
     find: "    if (first.length === 0) {\n      this.#list.shift();",

@@ -209,7 +209,7 @@ export class Program {
         signals: this.#signals,
         violate: world.violate,
       });
-      this.informer.addEventHandler(this.#workers);
+      this.informer.addEventHandler(this.#workers, { receives: "heads" });
     }
     this.#closed = this.#signals.make(`the readers of informer ${index}`);
     this.#readers = this.#serve();
