@@ -65,14 +65,19 @@ function newContestant(task: Task): Contestant {
       for (let i = 0; i < task.handlers; i++) {
         const counts = { added: 0, updated: 0, deleted: 0 };
         const isLast = i === task.handlers - 1;
-        registrations.push(informer.addEventHandler({
+        const handler = {
           onAdd: () => void counts.added++,
-          onUpdate: (_old, pod) => {
+          onUpdate: (_old: unknown, pod: Pod) => {
             counts.updated++;
             if (isLast) hooks.onUpdate(pod.metadata?.resourceVersion ?? "");
           },
           onDelete: () => void counts.deleted++,
-        }));
+        };
+        registrations.push(
+          isText
+            ? informer.addEventHandler(handler, { receives: "heads" })
+            : informer.addEventHandler(handler),
+        );
       }
       informer.start();
       await informer.synced();

@@ -178,10 +178,9 @@ export const MUTATIONS: readonly Mutation[] = [
   },
   {
     name: "reflector: a list does not change the resourceVersion",
-    file: STATE,
-    find: "const listed = { ...state, resourceVersion, isResourceVersionUnavailable",
-    replace: "const listed = { ...state, resourceVersion: state.resourceVersion || resourceVersion, " +
-      "isResourceVersionUnavailable",
+    file: "src/reflector/store_writer.ts",
+    find: "    }\n    this.#resourceVersion = resourceVersion;\n",
+    replace: "    }\n    this.#resourceVersion ||= resourceVersion;\n",
   },
   {
     name: "reflector: a repeated event sets the resourceVersion back",
