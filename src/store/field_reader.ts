@@ -5,6 +5,7 @@
 
 import { EACH, type FieldPathSegment, parseFieldPath } from "../meta/field_path.ts";
 import {
+  asciiJson,
   BACKSLASH,
   CLOSE_BRACE,
   CLOSE_BRACKET,
@@ -87,7 +88,7 @@ export class FieldReader {
     if (this.#bytes.length < length + 2) this.#bytes = new Uint8Array(length * 2);
     const { read, written } = this.#encoder.encodeInto(text, this.#bytes);
     // Escaped, a character has the same place in the text and in the bytes.
-    if (read !== length || written !== length) return this.#load(text.replace(NOT_ASCII, escaped));
+    if (read !== length || written !== length) return this.#load(asciiJson(text));
     this.#text = text;
     this.#end = length;
     this.#bytes[length] = this.#bytes[length + 1] = QUOTE;
@@ -214,12 +215,6 @@ export class FieldReader {
 const MIN_BYTES = 8192;
 /** An array that a larger text needed is not kept for the next. */
 const MAX_KEPT_BYTES = 1 << 18;
-
-const NOT_ASCII = /[^\0-\x7f]/g;
-
-function escaped(character: string): string {
-  return "\\u" + character.charCodeAt(0).toString(16).padStart(4, "0");
-}
 
 function newNode(): FieldNode {
   return { names: [], nodes: [], each: undefined, paths: [] };

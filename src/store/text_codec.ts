@@ -3,6 +3,8 @@
  * @module
  */
 
+import { asciiJson } from "../util/json_text.ts";
+
 /**
  * Shortens JSON texts and restores them, exactly.
  *
@@ -35,7 +37,7 @@ export class TextCodec {
     const { length } = json;
     this.#makeRoom(VOCABULARY + length);
     const { read, written } = this.#encoder.encodeInto(json, this.#bytes.subarray(VOCABULARY));
-    if (read !== written || read !== length) return this.encode(json.replace(NOT_ASCII, escaped));
+    if (read !== written || read !== length) return this.encode(asciiJson(json));
     let shortened = this.#shorten(VOCABULARY + length);
     if (shortened > length * UNFAMILIAR && length <= MAX_LEARNED && length <= this.#unused) {
       this.#learn(length);
@@ -143,11 +145,6 @@ export class TextCodec {
 
 // deno-lint-ignore no-control-regex -- their codes are those of references
 const CONTROL = /[\0-\x1f]/;
-const NOT_ASCII = /[^\0-\x7f]/g;
-
-function escaped(character: string): string {
-  return "\\u" + character.charCodeAt(0).toString(16).padStart(4, "0");
-}
 
 const VOCABULARY = 1 << 16;
 /** The longest text that is learned: none takes more than this part of the vocabulary. */
