@@ -87,7 +87,7 @@ export class FilteringResourceEventHandler<T> implements ResourceEventHandler<T>
    * Makes a handler that calls `filter` before it calls `handler`.
    *
    * @param options `keyFunc` gives the key of an object that is no longer accepted; `deletionHandlingMetaNamespaceKey`
-   * by default.
+   * by default. For heads of an informer with a key function of its own, it must return the head's `key`.
    */
   constructor(
     filter: (object: T | DeletedFinalStateUnknown<T>) => boolean,
