@@ -45,7 +45,7 @@ const KEPT_ENTRIES = 256;
  */
 export class EntryViews<T extends KubernetesObject> {
   readonly #holding: Holding<T>;
-  /** The entries with something kept, the oldest first; none if objects are held as they are. */
+  /** The entries with something kept beside an object that is held in a form of its own, the oldest first. */
   readonly #kept = new Set<LogEntry<T>>();
   #isBurst = false;
 
@@ -57,10 +57,11 @@ export class EntryViews<T extends KubernetesObject> {
   /** An object of an entry, opened. */
   opened(entry: LogEntry<T>, which: "object" | "oldObject"): T | undefined {
     const held = entry[which];
-    if (held === undefined || this.#holding.holdsAsIs) return held as T | undefined;
+    if (held === undefined) return undefined;
     const known = entry.views?.[which];
     if (known !== undefined) return known;
     const object = this.#holding.peek(held);
+    if (object === held) return object; // it was not opened
     if (this.#kept.size < KEPT_ENTRIES || !this.#isBurst) this.#viewsOf(entry)[which] = object;
     return object;
   }
@@ -106,7 +107,7 @@ export class EntryViews<T extends KubernetesObject> {
 
   #viewsOf(entry: LogEntry<T>): Views<T> {
     if (entry.views !== undefined) return entry.views;
-    if (!this.#holding.holdsAsIs) {
+    if (this.#holding.isHeld(entry.object)) {
       this.#kept.add(entry);
       if (!this.#isBurst) this.#evict();
     }

@@ -127,8 +127,9 @@ async function cut<T extends KubernetesObject>(
       }
       if (!selection.mayHave(keys[i]) || selection.hasLabels?.(snapshot.objects[i]) === false) continue;
       if (selection.hasFields !== undefined) {
-        if (!holding.holdsAsIs) pacer.spend(OPEN_UNITS);
-        if (!selection.hasFields(holding.peek(snapshot.objects[i]))) continue;
+        const object = holding.peek(snapshot.objects[i]);
+        if (object !== snapshot.objects[i]) pacer.spend(OPEN_UNITS);
+        if (!selection.hasFields(object)) continue;
       }
       selected.push(snapshot.objects[i]);
     }

@@ -305,8 +305,8 @@ class Watch<T extends KubernetesObject> implements LogReader, OpenWatch {
         text += heldEventText("ADDED", held, { view, holding });
         continue;
       }
-      if (!holding.holdsAsIs) pacer.spend(OPEN_UNITS);
       const object = holding.peek(held);
+      if (object !== held) pacer.spend(OPEN_UNITS);
       if (selection.hasFields(object)) text += eventText("ADDED", view.event(object));
     }
     if (this.#initialSent === keys.length) {
