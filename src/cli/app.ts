@@ -24,6 +24,8 @@ export interface AppOptions {
   readonly version: Selection["version"];
   /** Allows Secrets among the resources; `false` by default. */
   readonly allowSecrets?: boolean;
+  /** How old the last contact with the API server may be for `/readyz` to be ok; see `readApi`. */
+  readonly maxLagMs?: number;
   /** Ends open watches. */
   readonly signal: AbortSignal;
   readonly clock: Clock;
@@ -32,7 +34,8 @@ export interface AppOptions {
 
 /** Makes the app. */
 export function newApp(resources: readonly ReflectedResource[], options: AppOptions): Hono {
-  const { access, accessLog, dashboard, version, allowSecrets = false, signal, clock, logger } = options;
+  const { access, accessLog, dashboard, version, allowSecrets = false, maxLagMs, signal, clock, logger } =
+    options;
   const app = new Hono();
   if (accessLog !== undefined) app.use("*", accessLog.middleware);
   app.use("*", access.hostGuard);
@@ -47,6 +50,7 @@ export function newApp(resources: readonly ReflectedResource[], options: AppOpti
       ...access.readApi,
       ...(allowSecrets && { allowSecrets }),
       ...(version && { version }),
+      ...(maxLagMs !== undefined && { maxLagMs }),
       signal,
       clock,
       logger,

@@ -5,6 +5,7 @@
 
 import { allowNamespaces } from "../hono/allow_namespaces.ts";
 import { errorMessage } from "../util/errors.ts";
+import { requireNumbers } from "../util/require_number.ts";
 import { fieldTree } from "../watch/field_tree.ts";
 import { UsageError } from "./errors.ts";
 import { isLoopback } from "./host_guard.ts";
@@ -31,6 +32,8 @@ export function checkServeOptions(options: ServeOptions): void {
   if (options.clusterRbac && (options.source?.kind ?? "embedded") === "embedded") {
     throw new UsageError("--cluster-rbac needs a real cluster: add --kubeconfig or --context");
   }
+  const { maxLagMs } = options;
+  orUsageError(() => requireNumbers("serve", { maxLagMs }, { mayBeInfinite: true }));
   checkReaders(options);
   orUsageError(() => fieldTree(undefined, options.drop ?? []));
 }

@@ -53,6 +53,7 @@ const FLAGS = {
   "tls-cert": { type: "string" },
   "tls-key": { type: "string" },
   "access-log": { type: "string" },
+  "max-lag": { type: "string" },
   drop: { type: "string", multiple: true },
   "allow-anonymous": { type: "boolean" },
   "allow-secrets": { type: "boolean" },
@@ -168,6 +169,7 @@ const EXAMPLES: Partial<Record<FlagName, string>> = {
   "tls-cert": "--tls-cert FILE --tls-key FILE",
   "tls-key": "--tls-cert FILE --tls-key FILE",
   "access-log": "--access-log line, or json",
+  "max-lag": "--max-lag 90s, or 5m",
   drop: "--drop 'spec.containers[].env'",
 };
 
@@ -219,6 +221,7 @@ function serveOptions(
       allowedHosts: list("allow-host"),
       tlsCert: value("tls-cert"),
       tlsKey: value("tls-key"),
+      maxLagMs: durationMs("max-lag", value("max-lag")),
       drop: list("drop"),
     }),
     allowAnonymous: values.has("allow-anonymous") || undefined,
@@ -240,4 +243,13 @@ function integer(name: FlagName, text: string | undefined, min: number, max: num
     );
   }
   return number;
+}
+
+const UNITS_MS: Readonly<Record<string, number>> = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000 };
+
+function durationMs(name: FlagName, text: string | undefined): number | undefined {
+  if (text === undefined) return undefined;
+  const [, digits, unit] = /^([0-9]{1,9})(ms|s|m|h)$/.exec(text) ?? [];
+  if (digits !== undefined) return Number(digits) * UNITS_MS[unit];
+  throw new UsageError(`Flag --${name} must be a duration such as 90s or 5m, not ${quote(text)}`);
 }

@@ -86,6 +86,11 @@ export interface ServeOptions {
   readonly accessLog?: (entry: AccessLogEntry) => void;
   /** Fields that are neither stored nor served, such as `spec.containers[].env`; none by default. */
   readonly drop?: readonly string[];
+  /**
+   * How old the last contact with the API server may be for `/readyz` to be ok, per resource; by default 120 s, and 11
+   * minutes for an API server without bookmarks. `Infinity`: any time.
+   */
+  readonly maxLagMs?: number;
   /** Allows a `host` other than loopback without a token: everyone who can reach it may read; `false` by default. */
   readonly allowAnonymous?: boolean;
   /** Allows Secrets among `resources`; `false` by default. */

@@ -54,6 +54,8 @@ Server and readers:
       --allow-host NAMES   host names of requests without a token, besides IP addresses (against DNS rebinding)
       --tls-cert FILE      serve over https with this certificate; both files are reloaded when they change
       --tls-key FILE       the private key of the certificate
+      --max-lag DURATION   /readyz fails when the last contact with the API server was longer ago: 90s, 5m;
+                           by default 120s, and 11m for an API server without bookmarks
       --access-log FORMAT  print each request on stdout when it has ended: line, or json
 
   -v, --verbose            also print warnings, and the stacks of errors

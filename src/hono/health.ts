@@ -33,7 +33,14 @@ export function unreadiness(informer: ServedInformer, maxLagMs: number | undefin
   if (phase === "stopped") return "stopped";
   const mostMs = maxLagMs ?? (hasNoBookmarks ? MAX_LAG_WITHOUT_BOOKMARKS_MS : MAX_LAG_MS);
   if (lagMs === undefined || lagMs <= mostMs) return undefined;
-  return `no news from the API server for ${Math.round(lagMs / 1_000)} s, ${phase}`;
+  return `no news from the API server for ${seconds(lagMs)}, ${
+    seconds(lagMs - mostMs)
+  } more than the maximum of ` +
+    `${seconds(mostMs)}; ${phase}`;
+}
+
+function seconds(ms: number): string {
+  return `${ms < 10_000 ? Math.round(ms / 100) / 10 : Math.round(ms / 1_000)} s`;
 }
 
 /**

@@ -95,6 +95,13 @@ describe("parseCommandLine", () => {
     const command = parseCommandLine(["serve", "--access-log", "json"], {});
     assert.equal(command.name === "serve" && command.accessLog, "json");
     refuses(["serve", "--access-log", "xml"], /must be line or json, not "xml"/);
+    assert.deepEqual(
+      ["90s", "5m", "1h", "500ms", "0s"].map((text) => serveOptions(["--max-lag", text]).maxLagMs),
+      [90_000, 300_000, 3_600_000, 500, 0],
+    );
+    for (const text of ["90", "1.5s", "s", "1d"]) {
+      refuses(["serve", "--max-lag", text], /--max-lag must be a duration such as 90s or 5m, not /);
+    }
     refuses(["serve", "--drop", ","], /--drop has an empty list: --drop 'spec/);
   });
 

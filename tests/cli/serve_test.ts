@@ -57,6 +57,18 @@ describe("`serve` of the embedded cluster", () => {
     assert.ok(root.paths.includes("/api/v1"));
   });
 
+  it("is not ready beyond the maximum lag, and says of which resource, and by how much", async () => {
+    await refuses({ maxLagMs: -1 }, /maxLagMs of -1/, UsageError);
+    await using served = await serve({ port: 0, maxLagMs: 0 });
+    await served.synced();
+    const response = await fetch(`${served.url}/readyz`);
+    assert.equal(response.status, 503);
+    assert.match(
+      await response.text(),
+      /informer\/nodes failed: no news from the API server for [0-9.]+ s, [0-9.]+ s more than the maximum of 0 s; /,
+    );
+  });
+
   it("serves a page with a strict content security policy that updates itself", async () => {
     await using served = await serve({ port: 0 });
     await served.synced();

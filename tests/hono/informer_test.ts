@@ -45,7 +45,7 @@ describe("SharedIndexInformer behind readApi", () => {
     assert.equal(await readyz(), 503);
     assert.match(
       await (await api.request("/readyz")).text(),
-      /informer\/pods failed: no news from the API server for 121 s, watching/,
+      /informer\/pods failed: no news from the API server for 121 s, 1 s more than the maximum of 120 s; watching/,
     );
     await clock.advance(15_000); // it notices, and opens its watch again
     assert.equal(await readyz(), 200);
