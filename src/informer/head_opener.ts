@@ -10,19 +10,11 @@ import { freezeObject } from "./intake.ts";
 export function newHeadOpener<T>(
   holding: Pick<Holding<T>, "head">,
   { freezes }: { readonly freezes: boolean | undefined },
-): Pick<Holding<KeyedHead>, "holdsAsIs" | "open"> {
-  // The last one: a resync's update has the same state twice, and so it has the same head twice.
-  let of: unknown;
-  let head: KeyedHead | undefined;
+): Pick<Holding<KeyedHead>, "open"> {
   return {
-    holdsAsIs: false,
     open(held) {
-      if (head === undefined || of !== held) {
-        head = holding.head(held as T);
-        of = held;
-        if (freezes) freezeObject(head);
-      }
-      return head;
+      const head = holding.head(held as T);
+      return freezes ? freezeObject(head) : head;
     },
   };
 }

@@ -45,12 +45,10 @@ export class Intake<T> {
     this.#options = options;
     const { holding, transform } = options;
     this.holdText = transform === undefined ? holding.holdText : undefined;
-    if (transform === undefined && holding.holdsAsIs) return;
-    this.queue = (object) => {
-      if (holding.isHeld(object)) return object;
-      if (transform === undefined) return holding.hold(object);
-      return this.#stored(object) === object ? object : holding.hold(transform(object as T));
-    };
+    const take = holding.heldTransform(transform);
+    if (take === undefined) return;
+    this.queue = (object) =>
+      transform !== undefined && this.#stored(object) === object ? object : take(object);
   }
 
   /** Takes in an object of a list, as it was decoded. */
@@ -62,7 +60,6 @@ export class Intake<T> {
     if (holding.isHeld(object)) {
       return known !== undefined && isSame(known, object) ? known : holding.holdEarly(object);
     }
-    if (holding.holdsAsIs && (known === undefined || !isSameVersion(known, object))) return object;
     if (transform !== undefined && known !== undefined && this.#belief.isSame(known, object)) return known;
     try {
       const taken = transform === undefined ? object : transform(object);

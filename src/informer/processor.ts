@@ -111,7 +111,7 @@ export interface HandlerRegistration {
 /** What a processor is made of. */
 export interface ProcessorOptions<T> {
   /** Opens the objects of notifications, or reads their heads. */
-  readonly holding: Pick<Holding<T>, "holdsAsIs" | "open" | "head">;
+  readonly holding: Pick<Holding<T>, "open" | "head">;
   /** Whether heads are frozen before a handler receives them, as the objects are. False by default. */
   readonly freezes?: boolean | undefined;
   /** How often the informer looks whether a resync is due, in milliseconds; 0 for never. */

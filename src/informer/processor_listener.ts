@@ -38,8 +38,8 @@ export interface ProcessorListenerOptions<T> {
   readonly logger: Logger;
   /** For log lines. */
   readonly name: string;
-  /** Decodes what notifications hold, where that is encoded. */
-  readonly holding: Pick<Holding<T>, "holdsAsIs" | "open">;
+  /** Opens the objects of notifications. */
+  readonly holding: Pick<Holding<T>, "open">;
   /** Keys of objects, where notifications are merged. */
   readonly keyFunc: KeyFunc;
   /** How long a stop waits for a running call, in milliseconds. */
@@ -267,36 +267,25 @@ export class ProcessorListener<T> {
 export function callHandler<T>(
   handler: ResourceEventHandler<T>,
   notification: Notification<Held<T>>,
-  holding: Pick<Holding<T>, "holdsAsIs" | "open">,
+  holding: Pick<Holding<T>, "open">,
 ): unknown {
-  if (holding.holdsAsIs) return callWith(handler, notification as Notification<T>);
   switch (notification.type) {
     case "add":
       return handler.onAdd?.(holding.open(notification.object), notification.isInInitialList);
-    case "update":
-      return handler.onUpdate?.(holding.open(notification.oldObject), holding.open(notification.object));
+    case "update": {
+      const oldObject = holding.open(notification.oldObject);
+      // A resync has the same state twice: the handler receives one object.
+      const isSame = notification.object === notification.oldObject;
+      return handler.onUpdate?.(oldObject, isSame ? oldObject : holding.open(notification.object));
+    }
     case "delete":
       return handler.onDelete?.(openDeleted(notification.deleted, holding));
   }
 }
 
-function callWith<T>(
-  handler: ResourceEventHandler<T>,
-  notification: Notification<T>,
-): unknown {
-  switch (notification.type) {
-    case "add":
-      return handler.onAdd?.(notification.object, notification.isInInitialList);
-    case "update":
-      return handler.onUpdate?.(notification.oldObject, notification.object);
-    case "delete":
-      return handler.onDelete?.(notification.deleted);
-  }
-}
-
 function openDeleted<T>(
   deleted: DeletedObject<Held<T>>,
-  holding: Pick<Holding<T>, "holdsAsIs" | "open">,
+  holding: Pick<Holding<T>, "open">,
 ): DeletedObject<T> {
   const { key, object: held } = deleted;
   const object = held === undefined ? held : holding.open(held);

@@ -47,7 +47,7 @@ import {
   Processor,
 } from "./processor.ts";
 import type { SharedIndexInformerOptions } from "./shared_informer_options.ts";
-import { openedEvent, type StoreEvent } from "./store_event.ts";
+import { newEventOpener, type StoreEvent } from "./store_event.ts";
 
 /**
  * Keeps an indexed copy of a resource, and notifies any number of handlers of its changes.
@@ -263,7 +263,8 @@ export class SharedIndexInformer<T, I extends string = NoIndexNames> {
    * @returns A function that removes the observer.
    */
   observe(observer: (event: StoreEvent<T>) => void): () => void {
-    return this.observeHeld((event) => observer(openedEvent(event, this.#store.holding)));
+    const opened = newEventOpener(this.#store.holding);
+    return this.observeHeld((event) => observer(opened(event)));
   }
 
   /**

@@ -65,17 +65,19 @@ export type StoreEvent<T> =
   }
   | { readonly type: "bookmark"; readonly resourceVersion: string };
 
-/** The event with its objects opened: each when it is read, as a relist may bring more than fit in memory. */
-export function openedEvent<T>(event: StoreEvent<Held<T>>, holding: Holding<T>): StoreEvent<T> {
-  if (holding.holdsAsIs) return event as StoreEvent<T>;
-  switch (event.type) {
-    case "bookmark":
-      return event;
-    case "replaced":
-      return openedReplace(event, holding);
-    default:
-      return openedChange(event, holding);
-  }
+/** Makes what opens the objects of events: each when it is read, as a relist may bring more than fit in memory. */
+export function newEventOpener<T>(holding: Holding<T>): (event: StoreEvent<Held<T>>) => StoreEvent<T> {
+  const opened = (event: StoreEvent<Held<T>>): StoreEvent<T> => {
+    switch (event.type) {
+      case "bookmark":
+        return event;
+      case "replaced":
+        return openedReplace(event, holding);
+      default:
+        return openedChange(event, holding);
+    }
+  };
+  return (event) => holding.convert(event, opened);
 }
 
 function openedReplace<T>(

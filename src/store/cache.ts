@@ -9,10 +9,13 @@ import type { Indexers, IndexFunc, IndexValues } from "./index_func.ts";
 import type { Indexer } from "./indexer.ts";
 import {
   type Held,
+  type HeldTransform,
   type Holding,
   type HoldingOptions,
   type NewHolding,
   ObjectHolding,
+  peekEach,
+  peekList,
   UnopenedHolding,
 } from "./holding.ts";
 import {
@@ -136,9 +139,14 @@ export interface KeyedStore<T> extends Store<T> {
 export class Cache<T, I extends string> implements Indexer<T, I>, ReplacedInSteps<T>, IndexedInSteps<T> {
   readonly #keyFunc: KeyFunc;
   readonly #storage: ThreadSafeStore<Held<T>, I>;
-  readonly #transform: TransformFunc<T> | undefined;
+  /** What objects pass through before they are stored, if anything. */
+  readonly #take: HeldTransform<T> | undefined;
+  /** The index functions as they were added, by those for the held form. */
+  readonly #added = new WeakMap<IndexFunc<Held<T>>, IndexFunc<T>>();
   readonly holding: Holding<T>;
   #held: Cache<Held<T>, I> | undefined;
+  readonly #peekList = (held: Held<T>[]): T[] => peekList(held, this.holding);
+  readonly #peekEach = (held: IterableIterator<Held<T>>): IterableIterator<T> => peekEach(held, this.holding);
 
   /** Makes an empty store, or one more view of the storage of another. */
   constructor(
@@ -149,12 +157,12 @@ export class Cache<T, I extends string> implements Indexer<T, I>, ReplacedInStep
   ) {
     this.holding = holding;
     this.#keyFunc = holding.keyFunc;
-    this.#transform = transform;
+    this.#take = holding.heldTransform(transform && ((object) => transformed(transform, object)));
     if (storage !== undefined) {
       this.#storage = storage;
       return;
     }
-    const held = holding.heldIndexers(indexers);
+    const held = this.#heldIndexers(indexers);
     this.#storage = new ThreadSafeStore<Held<T>, I>(held);
     holding.indexersAdded(held);
   }
@@ -166,14 +174,7 @@ export class Cache<T, I extends string> implements Indexer<T, I>, ReplacedInStep
 
   /** The same store with its objects in their held form. */
   get held(): Cache<Held<T>, I> {
-    return this.#held ??= this.holding.holdsAsIs
-      ? this as unknown as Cache<Held<T>, I>
-      : new Cache<Held<T>, I>(
-        new UnopenedHolding(this.holding),
-        {} as Indexers<Held<T>, I>,
-        undefined,
-        this.#storage as ThreadSafeStore<Held<Held<T>>, I>,
-      );
+    return this.#held ??= this.holding.convert<Cache<T, I>, Cache<Held<T>, I>>(this, newHeldView);
   }
 
   get size(): number {
@@ -182,12 +183,12 @@ export class Cache<T, I extends string> implements Indexer<T, I>, ReplacedInStep
 
   add(object: T): T | undefined {
     const key = keyOf(this.#keyFunc, object, "add");
-    return this.#opened(this.#storage.add(key, this.holding.hold(this.#transformed(object), key)));
+    return this.#opened(this.#storage.add(key, this.#taken(object, key)));
   }
 
   update(object: T): T | undefined {
     const key = keyOf(this.#keyFunc, object, "update");
-    return this.#opened(this.#storage.update(key, this.holding.hold(this.#transformed(object), key)));
+    return this.#opened(this.#storage.update(key, this.#taken(object, key)));
   }
 
   delete(object: Keyed<T>): T | undefined {
@@ -195,7 +196,7 @@ export class Cache<T, I extends string> implements Indexer<T, I>, ReplacedInStep
   }
 
   list(): T[] {
-    return this.holding.peekList(this.#storage.list());
+    return this.holding.convert(this.#storage.list(), this.#peekList);
   }
 
   listKeys(): string[] {
@@ -203,7 +204,7 @@ export class Cache<T, I extends string> implements Indexer<T, I>, ReplacedInStep
   }
 
   values(): IterableIterator<T> {
-    return this.holding.peekEach(this.#storage.values());
+    return this.holding.convert(this.#storage.values(), this.#peekEach);
   }
 
   get(object: Keyed<T>): T | undefined {
@@ -256,17 +257,17 @@ export class Cache<T, I extends string> implements Indexer<T, I>, ReplacedInStep
     };
   }
 
-  /** Objects as they will be held; with the keys that they had, unless they are held as they are. */
+  /** Objects as they will be held; with the keys that they had, if anything was done to them. */
   *#heldSteps(
     objects: readonly T[],
     stepObjects: number,
   ): Generator<undefined, { held: readonly Held<T>[]; keys: readonly string[] | undefined }, undefined> {
-    if (this.#transform === undefined && this.holding.holdsAsIs) return { held: objects, keys: undefined };
+    if (this.#take === undefined) return { held: objects, keys: undefined };
     const held: Held<T>[] = [];
     const keys: string[] = [];
     for (const object of objects) {
       const key = keyOf(this.#keyFunc, object, "replace");
-      held.push(this.holding.hold(this.#transformed(object), key));
+      held.push(this.#take(object, key));
       if (keys.push(key) % stepObjects === 0) yield;
     }
     return { held, keys };
@@ -285,13 +286,11 @@ export class Cache<T, I extends string> implements Indexer<T, I>, ReplacedInStep
   transaction(writes: readonly Transaction<T>[]): void {
     const keyed = keyedWrites(this.#keyFunc, writes);
     const { writes: held } = keyed as { writes: KeyedTransaction<Held<T>>[] };
-    if (!this.holding.holdsAsIs) {
-      for (let i = 0; i < held.length; i++) {
-        const write = held[i];
-        if (write.type !== "Delete") {
-          held[i] = { ...write, object: this.holding.hold(write.object, write.key) };
-        }
-      }
+    for (let i = 0; i < held.length; i++) {
+      const write = held[i];
+      if (write.type === "Delete") continue;
+      const object = this.holding.hold(write.object, write.key);
+      if (object !== write.object) held[i] = { ...write, object };
     }
     this.#storage.transaction(held);
     if (keyed.error !== undefined) throw keyed.error;
@@ -310,7 +309,7 @@ export class Cache<T, I extends string> implements Indexer<T, I>, ReplacedInStep
   }
 
   index(indexName: I, object: T): T[] {
-    return this.holding.peekList(this.#storage.index(indexName, object));
+    return this.holding.convert(this.#storage.index(indexName, object), this.#peekList);
   }
 
   indexKeys(indexName: I, value: string): string[] {
@@ -322,11 +321,11 @@ export class Cache<T, I extends string> implements Indexer<T, I>, ReplacedInStep
   }
 
   byIndex(indexName: I, value: string): T[] {
-    return this.holding.peekList(this.#storage.byIndex(indexName, value));
+    return this.holding.convert(this.#storage.byIndex(indexName, value), this.#peekList);
   }
 
   eachByIndex(indexName: I, value: string): IterableIterator<T> {
-    return this.holding.peekEach(this.#storage.eachByIndex(indexName, value));
+    return this.holding.convert(this.#storage.eachByIndex(indexName, value), this.#peekEach);
   }
 
   countByIndex(indexName: I, value: string): number {
@@ -338,31 +337,53 @@ export class Cache<T, I extends string> implements Indexer<T, I>, ReplacedInStep
   }
 
   byIndices(values: IndexValues<I>): T[] {
-    return this.holding.peekList(this.#storage.byIndices(values));
+    return this.holding.convert(this.#storage.byIndices(values), this.#peekList);
   }
 
   getIndexers(): Record<I, IndexFunc<T>> {
-    return this.holding.ownIndexers(this.#storage.getIndexers());
+    const indexers: Record<string, IndexFunc<T>> = {};
+    for (const [name, held] of Object.entries<IndexFunc<Held<T>>>(this.#storage.getIndexers())) {
+      indexers[name] = this.#added.get(held) ?? held as IndexFunc<T>;
+    }
+    return indexers;
   }
 
   addIndexers<J extends string>(indexers: Indexers<T, J>): Indexer<T, I | J> {
-    const held = this.holding.heldIndexers(indexers);
+    const held = this.#heldIndexers(indexers);
     this.#storage.addIndexers(held);
     this.holding.indexersAdded(held);
     return this as unknown as Indexer<T, I | J>;
   }
 
   *addIndexersSteps(indexers: Indexers<T>, options?: { readonly stepObjects?: number }): Steps {
-    const held = this.holding.heldIndexers(indexers);
+    const held = this.#heldIndexers(indexers);
     yield* this.#storage.addIndexersSteps(held, options);
     this.holding.indexersAdded(held);
   }
 
-  #transformed(object: T): T {
-    return this.#transform === undefined ? object : transformed(this.#transform, object);
+  #taken(object: T, key: string): Held<T> {
+    return this.#take === undefined ? object : this.#take(object, key);
+  }
+
+  #heldIndexers<J extends string>(indexers: Indexers<T, J>): Indexers<Held<T>, J> {
+    const all: Record<string, IndexFunc<Held<T>>> = {};
+    for (const [name, indexFunc] of Object.entries<IndexFunc<T>>(indexers)) {
+      all[name] = this.holding.heldIndex(indexFunc);
+      this.#added.set(all[name], indexFunc);
+    }
+    return all as Indexers<Held<T>, J>;
   }
 
   #opened(held: Held<T> | undefined): T | undefined {
     return held === undefined ? undefined : this.holding.open(held);
   }
+}
+
+function newHeldView<T, I extends string>({ holding, keyed }: Cache<T, I>): Cache<Held<T>, I> {
+  return new Cache<Held<T>, I>(
+    new UnopenedHolding(holding),
+    {} as Indexers<Held<T>, I>,
+    undefined,
+    keyed as ThreadSafeStore<Held<Held<T>>, I>,
+  );
 }

@@ -8,6 +8,7 @@ import type { HoldText } from "../meta/list_watch.ts";
 import { metaOf, type ObjectMeta } from "../meta/object.ts";
 import { isSameJson } from "../util/same_json.ts";
 import type { Indexers, IndexFunc } from "./index_func.ts";
+import type { TransformFunc } from "./transform.ts";
 
 /**
  * An object in another form than its own: immutable, and as good as the object where only its key and this metadata
@@ -70,18 +71,63 @@ export type Held<T> = T | HeldObject;
 
 /**
  * How one store holds its objects: their form, and everything that depends on it. Made by a {@linkcode NewHolding},
- * and handed from the store to all that pass its objects on (queue, handlers' mailboxes, the read API).
+ * and handed from the store to all that pass its objects on (queue, handlers' mailboxes, the read API). All calls are
+ * synchronous. What has no such form is held as it is: every method takes it, too.
+ *
+ * @example Objects held as bytes: slower to open, and apart from the heap of the runtime
+ * ```ts
+ * import { type KeyFunc, metaNamespaceKey } from "@listwatch/cache";
+ * import { type Held, type HeldObject, type Holding, newStore } from "@listwatch/cache/store";
+ * interface Named {
+ *   metadata: { name: string; uid?: string; resourceVersion?: string; namespace?: string; labels?: Record<string, string> };
+ * }
+ * class Bytes implements HeldObject {
+ *   constructor(readonly key: string, readonly metadata: HeldObject["metadata"], readonly bytes: Uint8Array) {}
+ * }
+ * function heldAsBytes<T>(keyOf: KeyFunc): Holding<T> {
+ *   const keyFunc: KeyFunc = (object) => object instanceof Bytes ? object.key : keyOf(object);
+ *   const hold = (object: Held<T>, key = keyFunc(object)): Held<T> => {
+ *     if (object instanceof Bytes) return object;
+ *     const { uid, resourceVersion, namespace, labels } = (object as Named).metadata;
+ *     const json = new TextEncoder().encode(JSON.stringify(object));
+ *     return new Bytes(key, { uid, resourceVersion, namespace, labels }, json);
+ *   };
+ *   const json = (held: Held<T>) => held instanceof Bytes ? new TextDecoder().decode(held.bytes) : undefined;
+ *   const open = (held: Held<T>): T => held instanceof Bytes ? JSON.parse(json(held)!) : held as T;
+ *   return {
+ *     keyFunc,
+ *     isHeld: (value) => value instanceof Bytes,
+ *     hold,
+ *     holdEarly: (object) => hold(object),
+ *     listStored() {},
+ *     head: (held) => {
+ *       const { name, namespace, uid, resourceVersion = "", labels } = (open(held) as Named).metadata;
+ *       return { key: keyFunc(held), metadata: { name, namespace, uid, resourceVersion, labels } };
+ *     },
+ *     open,
+ *     peek: open,
+ *     convert: (whole, conversion) => conversion(whole),
+ *     json,
+ *     isSameContent: (a, b) => JSON.stringify(open(a)) === JSON.stringify(open(b)),
+ *     heldTransform: (transform) => (object, key) =>
+ *       hold(object instanceof Bytes || transform === undefined ? object : transform(object as T), key),
+ *     heldIndex: (indexFunc) => (held) => indexFunc(open(held)),
+ *     indexersAdded() {},
+ *   };
+ * }
+ * const store = newStore<Named>(metaNamespaceKey, { storage: heldAsBytes });
+ * store.add({ metadata: { name: "web-1" } });
+ * console.log(store.getByKey("web-1")?.metadata.name); // web-1
+ * ```
  *
  * @category Stores
  */
 export interface Holding<T> {
-  /** Whether objects are held as they are: `hold` and `open` return their argument. */
-  readonly holdsAsIs: boolean;
   /** The key function, for objects in either form. */
   readonly keyFunc: KeyFunc;
   /** How it holds objects of which a source has the text; absent if it holds no texts. */
   readonly holdText?: HoldText;
-  /** Whether a value is in the held form already. */
+  /** Whether a value is in a held form that is not the object itself. */
   isHeld(value: unknown): boolean;
   /**
    * The held form of an object; of what is held already, or has no such form, the argument.
@@ -90,7 +136,7 @@ export interface Holding<T> {
    */
   hold(object: Held<T>, key?: string): Held<T>;
   /**
-   * The same for an object that is stored much later, with the rest of its list: its index values are computed now.
+   * The same for an object that is stored much later, with the rest of its list: its index values may be computed now.
    * Followed by {@linkcode Holding.listStored}.
    */
   holdEarly(object: Held<T>): Held<T>;
@@ -102,21 +148,34 @@ export interface Holding<T> {
   open(held: Held<T>): T;
   /** The object, which is not remembered: for walks through many. */
   peek(held: Held<T>): T;
-  /** Opens all by {@linkcode Holding.peek}; may change and return the array. */
-  peekList(held: Held<T>[]): T[];
-  /** Opens each by {@linkcode Holding.peek}. */
-  peekEach(held: IterableIterator<Held<T>>): IterableIterator<T>;
+  /**
+   * Converts something with objects in it (an array, an event) from one form of the objects to the other: returns what
+   * `conversion` makes of it; that thing itself if objects are held as they are.
+   */
+  convert<From, To>(whole: From, conversion: (whole: From) => To): To;
   /** The object's JSON text, if that costs less than the object; otherwise `undefined`. */
   json(held: Held<T>): string | undefined;
   /** Whether two objects have the same content. */
   isSameContent(a: Held<T>, b: Held<T>): boolean;
-  /** Index functions for the held form. */
-  heldIndexers<I extends string>(indexers: Indexers<T, I>): Indexers<Held<T>, I>;
-  /** The store has these indexers, made by {@linkcode Holding.heldIndexers}, from now on. */
+  /**
+   * What an object passes through before it is stored: the transform, unless it is held already; then
+   * {@linkcode Holding.hold}. `undefined` if there is nothing to do.
+   */
+  heldTransform(transform: TransformFunc<T> | undefined): HeldTransform<T> | undefined;
+  /** An index function for the held form, with the values that the index function has for the object. */
+  heldIndex(indexFunc: IndexFunc<T>): IndexFunc<Held<T>>;
+  /** The store has these index functions, made by {@linkcode Holding.heldIndex}, from now on. */
   indexersAdded(held: Indexers<Held<T>>): void;
-  /** The functions from which {@linkcode Holding.heldIndexers} made these. */
-  ownIndexers<I extends string>(held: Indexers<Held<T>, I>): Record<I, IndexFunc<T>>;
 }
+
+/**
+ * What {@linkcode Holding.heldTransform} returns: takes an object in, and returns its held form.
+ *
+ * @param key Its key, if that is not what the key function returns.
+ *
+ * @category Stores
+ */
+export type HeldTransform<T> = (object: Held<T>, key?: string) => Held<T>;
 
 /**
  * Options of {@linkcode NewHolding}.
@@ -138,7 +197,6 @@ export type NewHolding = <T>(keyFunc: KeyFunc, options?: HoldingOptions) => Hold
 
 /** Objects held as they are. */
 export class ObjectHolding<T> implements Holding<T> {
-  readonly holdsAsIs: boolean = true;
   readonly keyFunc: KeyFunc;
 
   constructor(keyFunc: KeyFunc) {
@@ -171,12 +229,8 @@ export class ObjectHolding<T> implements Holding<T> {
     return held as T;
   }
 
-  peekList(held: Held<T>[]): T[] {
-    return held as T[];
-  }
-
-  peekEach(held: IterableIterator<Held<T>>): IterableIterator<T> {
-    return held as IterableIterator<T>;
+  convert<From, To>(whole: From, _conversion: (whole: From) => To): To {
+    return whole as unknown as To;
   }
 
   json(_held: Held<T>): string | undefined {
@@ -187,20 +241,19 @@ export class ObjectHolding<T> implements Holding<T> {
     return isSameJson(a, b);
   }
 
-  heldIndexers<I extends string>(indexers: Indexers<T, I>): Indexers<Held<T>, I> {
-    return indexers as Indexers<Held<T>, I>;
+  heldTransform(transform: TransformFunc<T> | undefined): HeldTransform<T> | undefined {
+    return transform as HeldTransform<T> | undefined;
+  }
+
+  heldIndex(indexFunc: IndexFunc<T>): IndexFunc<Held<T>> {
+    return indexFunc as IndexFunc<Held<T>>;
   }
 
   indexersAdded(_held: Indexers<Held<T>>): void {}
-
-  ownIndexers<I extends string>(held: Indexers<Held<T>, I>): Record<I, IndexFunc<T>> {
-    return held as Record<I, IndexFunc<T>>;
-  }
 }
 
 /** The objects of a store in their held form: put in as another holding holds them, and not opened. */
 export class UnopenedHolding<T> extends ObjectHolding<Held<T>> {
-  override readonly holdsAsIs: boolean = false;
   readonly #holding: Holding<T>;
 
   constructor(holding: Holding<T>) {
@@ -214,6 +267,10 @@ export class UnopenedHolding<T> extends ObjectHolding<Held<T>> {
 
   override head(object: Held<Held<T>>): KeyedHead {
     return this.#holding.head(object as Held<T>);
+  }
+
+  override heldTransform(): HeldTransform<Held<T>> | undefined {
+    return this.#holding.heldTransform(undefined) as HeldTransform<Held<T>> | undefined;
   }
 }
 
@@ -248,6 +305,20 @@ export function heldStoreOf<T, S extends object>(
 ): { readonly holding: Holding<T>; readonly held: S } {
   if ("holding" in store && "held" in store) return store as unknown as { holding: Holding<T>; held: S };
   return { holding: new ObjectHolding<T>(NO_KEYS), held: store };
+}
+
+/** Opens the objects of an array, which is changed and returned, by {@linkcode Holding.peek}. */
+export function peekList<T>(held: Held<T>[], holding: Pick<Holding<T>, "peek">): T[] {
+  for (let i = 0; i < held.length; i++) held[i] = holding.peek(held[i]) as Held<T>;
+  return held as T[];
+}
+
+/** Opens each object when it is read, by {@linkcode Holding.peek}. */
+export function* peekEach<T>(
+  held: Iterable<Held<T>>,
+  holding: Pick<Holding<T>, "peek">,
+): IterableIterator<T> {
+  for (const one of held) yield holding.peek(one);
 }
 
 /** Of a store that computes its keys itself. */

@@ -14,7 +14,7 @@
  */
 
 export { newIndexer, newStore, type StoreOptions } from "./cache.ts";
-export type { Held, HeldObject, Holding, HoldingOptions, NewHolding } from "./holding.ts";
+export type { Held, HeldObject, HeldTransform, Holding, HoldingOptions, NewHolding } from "./holding.ts";
 export type { TextsOptions } from "./text_holding.ts";
 export type { Keyed, KeyedTransaction, OnIndexFailure, Store, Transaction } from "./store.ts";
 export { ThreadSafeStore } from "./thread_safe_store.ts";

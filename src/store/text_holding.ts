@@ -41,12 +41,14 @@ import { FieldReader, HeldFields } from "./field_reader.ts";
 import {
   type Held,
   type HeldObject,
+  type HeldTransform,
   type Holding,
   type HoldingOptions,
   type KeyedHead,
   newHead,
 } from "./holding.ts";
 import { type Indexers, type IndexFunc, readsLiveMetadata } from "./index_func.ts";
+import type { TransformFunc } from "./transform.ts";
 
 /**
  * An object, encoded: immutable, and as good as the object wherever only its key and the metadata that is live matter,
@@ -125,7 +127,6 @@ export interface TextForm {
 
 /** Encodes and decodes the objects of one store. */
 export class TextHolding<T> implements Holding<T> {
-  readonly holdsAsIs: boolean = false;
   readonly #texts: TextForm;
   readonly #keyFunc: KeyFunc;
   readonly #options: TextsOptions & HoldingOptions;
@@ -133,7 +134,7 @@ export class TextHolding<T> implements Holding<T> {
   readonly #hot = new Map<TextObject, T>();
   /** The index functions that run early. */
   readonly #early: Wrapper<T>[] = [];
-  /** What {@linkcode Holding.heldIndexers} made of which. */
+  /** What {@linkcode Holding.heldIndex} made of which. */
   readonly #wrappers = new WeakMap<IndexFunc<Held<T>>, Wrapper<T>>();
   /** What was decoded last for an index function: there may be several, and each reads it. */
   #indexed: { readonly held: TextObject; readonly object: T } | undefined;
@@ -291,34 +292,34 @@ export class TextHolding<T> implements Holding<T> {
     }
   }
 
-  peekList(held: Held<T>[]): T[] {
-    for (let i = 0; i < held.length; i++) held[i] = this.peek(held[i]) as Held<T>;
-    return held as T[];
+  convert<From, To>(whole: From, conversion: (whole: From) => To): To {
+    return conversion(whole);
   }
 
-  *peekEach(held: IterableIterator<Held<T>>): IterableIterator<T> {
-    for (const one of held) yield this.peek(one);
+  heldTransform(transform: TransformFunc<T> | undefined): HeldTransform<T> {
+    return (object, key) =>
+      object instanceof TextObject
+        ? object
+        : this.hold(transform === undefined ? object : transform(object as T), key);
   }
 
   /**
-   * Index functions for objects that may be encoded. Those that need no more than what is live are themselves; those of
-   * `fieldIndex` read the text of an object that is not decoded.
+   * An index function for objects that may be encoded. One that needs no more than what is live is itself; one of
+   * `fieldIndex` reads the text of an object that is not decoded.
    */
-  heldIndexers<I extends string>(indexers: Indexers<T, I>): Indexers<Held<T>, I> {
-    return mapped(indexers, (indexFunc): IndexFunc<Held<T>> => {
-      if (readsLiveMetadata(indexFunc)) return indexFunc as IndexFunc<Held<T>>;
-      const path = fieldPathOf(indexFunc);
-      const place = path === undefined ? undefined : this.#fields.add(path);
-      const wrapper: Wrapper<T> = { indexFunc, place, early: undefined };
-      const wrapped: IndexFunc<Held<T>> = (held) => {
-        if (!(held instanceof TextObject)) return indexFunc(held as T);
-        const known = wrapper.early === undefined ? undefined : this.#indexValues.get(held)?.[wrapper.early];
-        return known ?? this.#valuesIn(wrapper, held);
-      };
-      if (path !== undefined) withFieldPath(wrapped, path);
-      this.#wrappers.set(wrapped, wrapper);
-      return wrapped;
-    });
+  heldIndex(indexFunc: IndexFunc<T>): IndexFunc<Held<T>> {
+    if (readsLiveMetadata(indexFunc)) return indexFunc as IndexFunc<Held<T>>;
+    const path = fieldPathOf(indexFunc);
+    const place = path === undefined ? undefined : this.#fields.add(path);
+    const wrapper: Wrapper<T> = { indexFunc, place, early: undefined };
+    const wrapped: IndexFunc<Held<T>> = (held) => {
+      if (!(held instanceof TextObject)) return indexFunc(held as T);
+      const known = wrapper.early === undefined ? undefined : this.#indexValues.get(held)?.[wrapper.early];
+      return known ?? this.#valuesIn(wrapper, held);
+    };
+    if (path !== undefined) withFieldPath(wrapped, path);
+    this.#wrappers.set(wrapped, wrapper);
+    return wrapped;
   }
 
   /** From now on these wrapped index functions run when an object is encoded early. */
@@ -327,11 +328,6 @@ export class TextHolding<T> implements Holding<T> {
       const wrapper = this.#wrappers.get(one);
       if (wrapper !== undefined) wrapper.early = this.#early.push(wrapper) - 1;
     }
-  }
-
-  /** The index functions that were wrapped. */
-  ownIndexers<I extends string>(indexers: Indexers<Held<T>, I>): Record<I, IndexFunc<T>> {
-    return mapped(indexers, (wrapped) => this.#wrappers.get(wrapped)?.indexFunc ?? wrapped as IndexFunc<T>);
   }
 
   #valuesIn({ indexFunc, place }: Wrapper<T>, held: TextObject): readonly string[] {
@@ -390,13 +386,6 @@ const READ_METADATA_ONLY: ReadonlySet<KeyFunc> = new Set([
   metaNamespaceKey,
   deletionHandlingMetaNamespaceKey,
 ]);
-
-function mapped<I extends string, F, G>(byName: Readonly<Record<I, F>>, map: (value: F) => G): Record<I, G> {
-  return Object.fromEntries(Object.entries<F>(byName).map(([name, value]) => [name, map(value)])) as Record<
-    I,
-    G
-  >;
-}
 
 function newNameReader(): FieldReader {
   const reader = new FieldReader();

@@ -11,7 +11,7 @@ import { readApi } from "@listwatch/cache/hono";
 import fc from "fast-check";
 import { EventLog } from "../../src/hono/event_log.ts";
 import { newObjectView, withoutTypeText, withType, withTypeText } from "../../src/hono/view.ts";
-import { openedEvent } from "../../src/informer/store_event.ts";
+import { newEventOpener } from "../../src/informer/store_event.ts";
 import { newCache } from "../../src/store/cache.ts";
 import type { Held } from "../../src/store/holding.ts";
 import { TextObject } from "../../src/store/text_holding.ts";
@@ -35,7 +35,7 @@ function counting(objects: readonly TestObject[], resourceVersion: number) {
     hasSynced: () => true,
     status: () => ({ phase: "watching" }),
     observe(observer: (event: StoreEvent<TestObject>) => void) {
-      return this.observeHeld((event) => observer(openedEvent(event, holding)));
+      return this.observeHeld((event) => observer(newEventOpener(holding)(event)));
     },
     observeHeld(observer: (event: StoreEvent<Held<TestObject>>) => void) {
       observers.add(observer);

@@ -1,6 +1,6 @@
 import { type Indexer, type Indexers, type KubernetesObject, metaNamespaceKey } from "@listwatch/cache";
 import type { StoreChange, StoreEvent } from "@listwatch/cache/informer";
-import { openedEvent } from "../../src/informer/store_event.ts";
+import { newEventOpener } from "../../src/informer/store_event.ts";
 import { resourceVersionOf } from "../../src/meta/object.ts";
 import type { Cache } from "../../src/store/cache.ts";
 import type { Held } from "../../src/store/holding.ts";
@@ -59,7 +59,7 @@ export class FakeInformer {
   }
 
   observe(observer: (event: StoreEvent<TestObject>) => void): () => void {
-    return this.observeHeld((event) => observer(openedEvent(event, this.#store.holding)));
+    return this.observeHeld((event) => observer(newEventOpener(this.#store.holding)(event)));
   }
 
   observeHeld(observer: (event: StoreEvent<Held<TestObject>>) => void): () => void {

@@ -1,19 +1,20 @@
 /**
  * `describe` and `it` that run each suite once for every storage that a served store can have: `cold` is short texts with
- * nothing kept decoded.
+ * nothing kept decoded, `bytes` a holding of a user's own.
  * @module
  */
 
 import { type Indexers, metaNamespaceKey, shortTexts, texts } from "@listwatch/cache";
 import type { NewHolding } from "@listwatch/cache/store";
 import { type Cache, newCache } from "../../src/store/cache.ts";
+import { newBytesHolding } from "../bytes_holding.ts";
 import { type StorageSuites, suitesFor } from "../storages.ts";
 
-type Storage = "objects" | "encoded" | "cold" | "texts";
+type Storage = "objects" | "encoded" | "cold" | "texts" | "bytes";
 
 type Suites = StorageSuites<Storage>;
 
-const suites: Suites = suitesFor(["objects", "encoded", "cold", "texts"]);
+const suites: Suites = suitesFor(["objects", "encoded", "cold", "texts", "bytes"]);
 
 export const describe: Suites["describe"] = suites.describe;
 export const it: Suites["it"] = suites.it;
@@ -29,6 +30,8 @@ export function storage(): NewHolding | undefined {
       return shortTexts({ hotObjects: 0 });
     case "texts":
       return texts();
+    case "bytes":
+      return newBytesHolding();
   }
 }
 

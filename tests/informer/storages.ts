@@ -5,11 +5,12 @@
 
 import { shortTexts, texts } from "@listwatch/cache";
 import type { NewHolding } from "@listwatch/cache/store";
+import { newBytesHolding } from "../bytes_holding.ts";
 import { type StorageSuites, suitesFor } from "../storages.ts";
 
-type Suites = StorageSuites<"objects" | "encoded" | "texts">;
+type Suites = StorageSuites<"objects" | "encoded" | "texts" | "bytes">;
 
-const suites: Suites = suitesFor(["objects", "encoded", "texts"]);
+const suites: Suites = suitesFor(["objects", "encoded", "texts", "bytes"]);
 
 export const describe: Suites["describe"] = suites.describe;
 export const it: Suites["it"] = suites.it;
@@ -17,5 +18,6 @@ export const it: Suites["it"] = suites.it;
 /** The storage of the suite that runs, as an option. */
 export function storage(): NewHolding | undefined {
   if (suites.storage() === "texts") return texts();
+  if (suites.storage() === "bytes") return newBytesHolding();
   return suites.storage() === "encoded" ? shortTexts() : undefined;
 }

@@ -1,6 +1,7 @@
 /**
  * `describe` and `it` that run each suite once for every storage that a store can have, and the functions that make
- * stores with it: `cold` is short texts with nothing kept decoded.
+ * stores with it: `cold` is short texts with nothing kept decoded, `bytes`
+ * a holding of a user's own.
  * @module
  */
 
@@ -12,20 +13,22 @@ import {
   type Store,
   type StoreOptions,
 } from "@listwatch/cache/store";
+import { newBytesHolding } from "../bytes_holding.ts";
 import { type StorageSuites, suitesFor } from "../storages.ts";
 
-type Storage = "objects" | "encoded" | "cold" | "texts";
+type Storage = "objects" | "encoded" | "cold" | "texts" | "bytes";
 
 const HOLDINGS: Record<Storage, () => NewHolding | undefined> = {
   objects: () => undefined,
   encoded: () => shortTexts(),
   cold: () => shortTexts({ hotObjects: 0 }),
   texts: () => texts(),
+  bytes: () => newBytesHolding(),
 };
 
 type Suites = StorageSuites<Storage>;
 
-const suites: Suites = suitesFor(["objects", "encoded", "cold", "texts"]);
+const suites: Suites = suitesFor(["objects", "encoded", "cold", "texts", "bytes"]);
 
 export const describe: Suites["describe"] = suites.describe;
 export const it: Suites["it"] = suites.it;
@@ -33,7 +36,7 @@ export const storage: Suites["storage"] = suites.storage;
 
 /** Asserts that both are one object; where nothing is kept decoded, that they are equal. */
 export function assertSameObject(actual: unknown, expected: unknown): void {
-  if (storage() === "cold") assert.deepEqual(actual, expected);
+  if (storage() === "cold" || storage() === "bytes") assert.deepEqual(actual, expected);
   else assert.equal(actual, expected);
 }
 
