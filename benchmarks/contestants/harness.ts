@@ -210,7 +210,7 @@ interface Globals {
 const globals = globalThis as unknown as Globals;
 
 interface JscHeap {
-  heapStats(): { heapSize: number; extraMemorySize: number };
+  heapStats(): { heapSize: number };
 }
 const jsc: JscHeap | undefined = globals.Bun ? await import("bun:jsc" as string) : undefined;
 
@@ -222,10 +222,8 @@ function runtimeVersion(): string {
 
 /** Heap and buffers outside of it. */
 function heapBytes(): number {
-  if (jsc) {
-    const { heapSize, extraMemorySize } = jsc.heapStats();
-    return heapSize + extraMemorySize;
-  }
+  // It includes the memory outside of cells (`extraMemorySize`): that of strings and of buffers.
+  if (jsc) return jsc.heapStats().heapSize;
   const { heapUsed, external } = globals.Deno?.memoryUsage() ?? process.memoryUsage();
   return heapUsed + external;
 }
