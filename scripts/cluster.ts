@@ -5,7 +5,7 @@
  */
 
 import { startCluster, type StartClusterOptions } from "./lib/cluster.ts";
-import { ensureClusterBinary } from "./lib/cluster_build.ts";
+import { ensureGoProgram } from "./lib/cluster_build.ts";
 import { optionsOf, runClusterTask, UsageError } from "./lib/cluster_task.ts";
 
 const usage = `Usage: deno task cluster [options] [-- kube-apiserver flags]
@@ -53,7 +53,7 @@ async function main(args: string[], signal: AbortSignal): Promise<number> {
     return 0;
   }
   if (isBuildOnly) {
-    console.log(await ensureClusterBinary({ signal }));
+    console.log(await ensureGoProgram("cluster", { signal }));
     return 0;
   }
   const startedMs = Date.now();

@@ -9,7 +9,7 @@
  */
 
 import { join } from "node:path";
-import { ensureClusterBinary } from "./lib/cluster_build.ts";
+import { ensureGoProgram, GO_PROGRAMS } from "./lib/cluster_build.ts";
 import { runClusterTask } from "./lib/cluster_task.ts";
 import { ROOT } from "./lib/gate.ts";
 import { parseJunit } from "./lib/junit.ts";
@@ -25,7 +25,8 @@ async function main(args: string[], signal: AbortSignal): Promise<number> {
     }
     console.log(`on the cluster of ${kubeconfig}: tests that kill or compact a server are skipped`);
   } else {
-    await ensureClusterBinary({ log: console.log, signal });
+    // Before the tests, as these have time limits.
+    for (const program of GO_PROGRAMS) await ensureGoProgram(program, { log: console.log, signal });
   }
 
   // Whatever happens to the tests, nothing of theirs stays.

@@ -106,6 +106,42 @@ export async function buildWorker(tools: Tools, paths: string[], nodeCompat: boo
   return output;
 }
 
+/**
+ * Bundles one program with the library's sources and all packages in it.
+ *
+ * @returns The path of the bundle.
+ * @throws {Error} If esbuild fails.
+ */
+export async function buildProgram(
+  tools: Tools,
+  path: string,
+  { name, platform }: { name: string; platform: "node" | "workerd" },
+): Promise<string> {
+  const { exports }: { exports: Record<string, string> } = JSON.parse(
+    await Deno.readTextFile(join(ROOT, "deno.json")),
+  );
+  const output = join(buildDir(tools, "programs"), `${name}.mjs`);
+  const aliases = Object.entries(exports).map(([subpath, source]) =>
+    `--alias:@listwatch/cache${subpath.slice(1)}=${join(ROOT, source)}`
+  );
+  await esbuild(tools, [
+    path,
+    `--outfile=${output}`,
+    "--bundle",
+    "--format=esm",
+    "--sourcemap=inline",
+    "--sources-content=false",
+    ...aliases,
+    ...(platform === "node" ? ["--platform=node", "--target=node22", "--packages=external"] : [
+      "--platform=neutral",
+      "--conditions=workerd,worker,browser,import",
+      "--main-fields=module,main",
+      "--target=es2024",
+    ]),
+  ]);
+  return output;
+}
+
 async function esbuild(tools: Tools, args: string[]): Promise<void> {
   await Deno.mkdir(dirname(join(tools.dir, "build", "x")), { recursive: true });
   const result = await run(tools.esbuild, ["--log-level=warning", "--tsconfig-raw={}", ...args], {

@@ -6,7 +6,7 @@
  */
 
 import { join, resolve } from "node:path";
-import { ClusterUnavailableError, eachLine, ensureClusterBinary } from "./cluster_build.ts";
+import { ClusterUnavailableError, eachLine, ensureGoProgram } from "./cluster_build.ts";
 
 export { ClusterUnavailableError } from "./cluster_build.ts";
 
@@ -69,7 +69,7 @@ export interface TestCluster extends AsyncDisposable {
  * @throws {ClusterUnavailableError} if Go is missing, the build fails or the server does not start
  */
 export async function startCluster(options: StartClusterOptions = {}): Promise<TestCluster> {
-  const binary = await ensureClusterBinary({ log: options.log, signal: options.signal });
+  const binary = await ensureGoProgram("cluster", { log: options.log, signal: options.signal });
   const isOwnDir = options.dataDir === undefined;
   const dataDir = resolve(options.dataDir ?? await Deno.makeTempDir({ prefix: "listwatch-cluster-" }));
   try {

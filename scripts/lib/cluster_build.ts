@@ -1,8 +1,9 @@
 /**
- * Builds the program of tests/cluster, once, into a cache folder of the user.
+ * Builds the Go programs of tests/cluster, once, into a cache folder of the user.
  *
- * The folder is `$XDG_CACHE_HOME/listwatch/cluster` (or `~/.cache/listwatch/cluster`), with one binary of
- * 110 MB per version of the sources. Go's own caches make a second build of changed sources quick.
+ * The folder is `$XDG_CACHE_HOME/listwatch/cluster` (or `~/.cache/listwatch/cluster`), with one folder per version of
+ * a program's sources; the API server has 110 MB, the others 50. Go's own caches make a second build of changed
+ * sources quick.
  *
  * @module
  */
@@ -10,7 +11,7 @@
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 
-const sourceDir = fileURLToPath(new URL("../../tests/cluster/", import.meta.url));
+const moduleDir = fileURLToPath(new URL("../../tests/cluster/", import.meta.url));
 const progressPeriodMs = 10_000;
 const keepUnusedMs = 30 * 24 * 3600_000;
 
@@ -19,7 +20,19 @@ export class ClusterUnavailableError extends Error {
   override readonly name = "ClusterUnavailableError";
 }
 
-export interface EnsureClusterBinaryOptions {
+/** The programs: the API server, and clients of it. */
+export type GoProgram = "cluster" | "kubectl";
+
+/** All of them. */
+export const GO_PROGRAMS: readonly GoProgram[] = ["cluster", "kubectl"];
+
+/** What each one is for people, and how long it takes to build with empty caches of Go. */
+const DESCRIPTIONS: Record<GoProgram, { readonly title: string; readonly buildTime: string }> = {
+  cluster: { title: "kube-apiserver", buildTime: "5 to 10 minutes" },
+  kubectl: { title: "kubectl", buildTime: "1 to 3 minutes" },
+};
+
+export interface EnsureGoProgramOptions {
   /** Receives progress lines while it builds. Default: standard error. */
   log?: (line: string) => void;
   /** Ends the build. */
@@ -27,22 +40,27 @@ export interface EnsureClusterBinaryOptions {
 }
 
 /**
- * Returns the path of the program that tests/cluster holds, building it first where that is needed:
- * 5 to 10 minutes on two cores with empty caches of Go, under 15 seconds with warm ones. Processes that
- * ask at the same time wait for one build.
+ * Returns the path of a program of tests/cluster, building it first where that is needed: minutes on two cores with
+ * empty caches of Go, under 30 seconds with warm ones. Processes that need it at the same time wait for one build.
  *
  * @throws {ClusterUnavailableError} if Go is missing or too old, or the build fails
  */
-export async function ensureClusterBinary(options: EnsureClusterBinaryOptions = {}): Promise<string> {
+export async function ensureGoProgram(
+  program: GoProgram,
+  options: EnsureGoProgramOptions = {},
+): Promise<string> {
   const log = options.log ?? console.error;
-  const sources = await readSources();
+  const sources = await readSources(program);
   const cacheDir = clusterCacheDir();
-  const binary = join(cacheDir, sources.hash, Deno.build.os === "windows" ? "cluster.exe" : "cluster");
+  const binary = join(cacheDir, sources.hash, Deno.build.os === "windows" ? `${program}.exe` : program);
   if (!(await exists(binary))) {
     await Deno.mkdir(dirname(binary), { recursive: true });
     // Freed by the system also when its holder dies.
     using lock = await Deno.open(join(cacheDir, sources.hash, "lock"), { create: true, write: true });
-    const waiting = setTimeout(() => log("waiting for another process that builds the test cluster"), 1000);
+    const waiting = setTimeout(
+      () => log(`waiting for another process that builds ${DESCRIPTIONS[program].title}`),
+      1000,
+    );
     try {
       await lock.lock(true);
     } finally {
@@ -65,6 +83,7 @@ export function clusterCacheDir(): string {
 }
 
 interface Sources {
+  program: GoProgram;
   hash: string;
   /** Of Kubernetes, without "v": "1.36.3". */
   version: string;
@@ -74,12 +93,17 @@ interface Sources {
   flags: string[];
 }
 
-async function readSources(): Promise<Sources> {
-  const goMod = await Deno.readTextFile(join(sourceDir, "go.mod"));
+/** The folder of a program's package, in the one module. */
+function packageOf(program: GoProgram): string {
+  return program === "cluster" ? "." : `./${program}`;
+}
+
+async function readSources(program: GoProgram): Promise<Sources> {
+  const goMod = await Deno.readTextFile(join(moduleDir, "go.mod"));
   const version = /^\s*k8s\.io\/kubernetes v(\d+\.\d+\.\d+)$/m.exec(goMod)?.[1];
   const go = /^go (\d+)\.(\d+)/m.exec(goMod);
   if (version === undefined || go === null) {
-    throw new Error(`${join(sourceDir, "go.mod")} names no version of Go or of k8s.io/kubernetes`);
+    throw new Error(`${join(moduleDir, "go.mod")} names no version of Go or of k8s.io/kubernetes`);
   }
   const [major, minor] = version.split(".");
   // Unset, the server calls itself v0.0.0-master, and clients refuse to work with it.
@@ -95,15 +119,16 @@ async function readSources(): Promise<Sources> {
   const parallel = Math.max(1, Math.min(navigator.hardwareConcurrency, 4));
   const flags = ["-trimpath", "-buildvcs=false", `-ldflags=${linkerFlags}`];
 
-  const names: string[] = [];
-  for await (const entry of Deno.readDir(sourceDir)) {
-    if (/\.go$|^go\.(mod|sum)$/.test(entry.name)) names.push(entry.name);
+  const names = ["go.mod", "go.sum"];
+  for await (const { name } of Deno.readDir(join(moduleDir, packageOf(program)))) {
+    if (name.endsWith(".go")) names.push(`${packageOf(program)}/${name}`);
   }
   names.sort();
   let content = JSON.stringify([Deno.build.target, flags]);
-  for (const name of names) content += `\n--- ${name}\n${await Deno.readTextFile(join(sourceDir, name))}`;
+  for (const name of names) content += `\n--- ${name}\n${await Deno.readTextFile(join(moduleDir, name))}`;
   const digest = new Uint8Array(await crypto.subtle.digest("SHA-256", new TextEncoder().encode(content)));
   return {
+    program,
     hash: digest.toHex().slice(0, 16),
     version,
     goMajor: Number(go[1]),
@@ -123,9 +148,9 @@ async function build(
   const { log, signal } = options;
   await checkGo(sources);
   const startedMs = Date.now();
-  log(
-    `building kube-apiserver v${sources.version} for tests (once; 5 to 10 minutes if Go has to compile all of it)`,
-  );
+  const { title, buildTime } = DESCRIPTIONS[sources.program];
+  const packagePath = packageOf(sources.program);
+  log(`building ${title} v${sources.version} for tests (once; ${buildTime} if Go has to compile all of it)`);
   let downloads = 0;
   let compiled = 0;
   let total = 0;
@@ -136,11 +161,11 @@ async function build(
       : compiled < total
       ? `${compiled} of ${total} packages compiled`
       : "linking";
-    log(`building kube-apiserver v${sources.version}: ${what}, ${seconds} s`);
+    log(`building ${title} v${sources.version}: ${what}, ${seconds} s`);
   }, progressPeriodMs);
   try {
     // Downloads missing modules, and counts the packages to compile.
-    await runGo(["list", "-deps", "."], {
+    await runGo(["list", "-deps", packagePath], {
       signal,
       onOut: () => total++,
       onError: (line) => {
@@ -149,7 +174,7 @@ async function build(
     });
     // The name is final only when the file is complete.
     const unfinished = `${binary}.unfinished`;
-    await runGo(["build", "-v", ...sources.flags, "-o", unfinished, "."], {
+    await runGo(["build", "-v", ...sources.flags, "-o", unfinished, packagePath], {
       signal,
       onError: (line) => {
         if (!line.startsWith("go: ")) compiled++;
@@ -175,9 +200,12 @@ async function checkGo(sources: Sources): Promise<void> {
     version = new TextDecoder().decode((await command.output()).stdout).trim();
   } catch (error) {
     if (!(error instanceof Deno.errors.NotFound)) throw error;
-    throw new ClusterUnavailableError(`Go is needed to build a real kube-apiserver: ${remedy}`, {
-      cause: error,
-    });
+    throw new ClusterUnavailableError(
+      `Go is needed to build a real kube-apiserver and its clients: ${remedy}`,
+      {
+        cause: error,
+      },
+    );
   }
   const found = /go(\d+)\.(\d+)/.exec(version);
   const isRecent = found !== null && (Number(found[1]) > sources.goMajor ||
@@ -199,7 +227,7 @@ async function runGo(args: string[], options: RunGoOptions): Promise<void> {
   options.signal?.throwIfAborted();
   const child = new Deno.Command("go", {
     args,
-    cwd: sourceDir,
+    cwd: moduleDir,
     env: goEnvironment,
     stdin: "null",
     stdout: "piped",
@@ -219,7 +247,7 @@ async function runGo(args: string[], options: RunGoOptions): Promise<void> {
   options.signal?.throwIfAborted();
   if (!status.success) {
     throw new ClusterUnavailableError(
-      `Cannot build the test cluster: "go ${args[0]}" in ${sourceDir} ended with code ${status.code}:\n${
+      `Cannot build the test cluster: "go ${args[0]}" in ${moduleDir} ended with code ${status.code}:\n${
         lastLines.join("\n")
       }`,
     );

@@ -3,11 +3,6 @@ import { readApi } from "@listwatch/cache/hono";
 import { serveFetch } from "@listwatch/cache/node";
 import { seededRandom } from "@listwatch/cache/testing";
 import assert from "node:assert/strict";
-import { spawn, spawnSync } from "node:child_process";
-import { mkdtemp, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
-import process from "node:process";
 import { after, before, describe, it } from "node:test";
 import { connect, type TestConnection } from "./connection.ts";
 import { eventually } from "./eventually.ts";
@@ -16,16 +11,10 @@ import { type DataObject, newSeed, runWriters, WriteLog } from "./writers.ts";
 
 const RESOURCES = ["v1/namespaces", "v1/configmaps", "v1/pods", "apps/v1/deployments"];
 
-const skipWithoutKubectl = spawnSync("kubectl", ["version", "--client"]).status === 0
-  ? false
-  : "kubectl is not on this machine";
-if (skipWithoutKubectl) console.log(`tests with kubectl are skipped: ${skipWithoutKubectl}`);
-
 describe("readApi in front of a real API server", () => {
   let connection: TestConnection;
   let namespaces: string[];
   let url: string;
-  let home: string;
   const log = new WriteLog();
   const random = seededRandom(newSeed());
   const stopping = new AbortController();
@@ -35,7 +24,6 @@ describe("readApi in front of a real API server", () => {
     connection = await connect();
     const { cluster, labelSelector } = connection;
     namespaces = await connection.createNamespaces("north", "south");
-    home = await mkdtemp(join(tmpdir(), "listwatch-kubectl-"));
     await createObjects();
     await write(20);
     const resources = RESOURCES.map((resource) => ({
@@ -54,7 +42,6 @@ describe("readApi in front of a real API server", () => {
   after(async () => {
     stopping.abort();
     await stopped;
-    if (home !== undefined) await rm(home, { recursive: true });
     await connection?.[Symbol.asyncDispose]();
   });
 
@@ -115,76 +102,6 @@ describe("readApi in front of a real API server", () => {
     }
   });
 
-  it("answers kubectl get as the server does", { skip: skipWithoutKubectl, timeout: 60_000 }, async () => {
-    const real = ["--kubeconfig", connection.kubeconfigPath, "-l", connection.labelSelector];
-    const served = ["--kubeconfig", "/dev/null", "--server", url];
-    for (
-      const args of [["pods", "-A"], ["deployments", "-A", "-o", "wide"], ["cm", "-n", namespaces[0]], ["ns"]]
-    ) {
-      const expected = await kubectl("get", ...args, ...real);
-      assert.match(expected, /^NAME/);
-      const actual = await kubectl("get", ...args, ...served);
-      // Ages differ by the time between the calls.
-      assert.deepEqual(columns(actual), columns(expected), args.join(" "));
-    }
-  });
-
-  it(
-    "sends changes to kubectl get --watch as they happen",
-    { skip: skipWithoutKubectl, timeout: 60_000 },
-    async () => {
-      const [namespace] = namespaces;
-      const child = spawn("kubectl", [
-        "get",
-        "pods",
-        "-n",
-        namespace,
-        "-w",
-        "--server",
-        url,
-        "--kubeconfig",
-        "/dev/null",
-      ], {
-        env: kubectlEnvironment(),
-      });
-      let output = "";
-      const closed = new Promise((resolve) => child.once("close", resolve));
-      child.stdout.on("data", (chunk) => output += chunk);
-      child.stderr.on("data", (chunk) => output += chunk);
-      try {
-        await eventually(() => assert.match(output, /^web-0 +0\/1 +Pending/m));
-        assert.doesNotMatch(output, /web-late/);
-        const pods = connection.cluster.resource<KubernetesObject>("v1/pods", { namespace });
-        await pods.create(newPod("web-late", namespace));
-        await eventually(() => assert.match(output, /^web-late +0\/1 +Pending/m));
-        await pods.patch("web-late", { status: { phase: "Failed", reason: "Evicted" } }, {
-          subresource: "status",
-        });
-        await eventually(() => assert.match(output, /^web-late +0\/1 +Evicted/m));
-        await pods.delete("web-late", { gracePeriodSeconds: 0 });
-      } finally {
-        child.kill();
-        await closed;
-      }
-    },
-  );
-
-  /** A home of its own: kubectl keeps what it discovered there. */
-  function kubectlEnvironment(): Record<string, string> {
-    return { PATH: process.env.PATH ?? "", HOME: home };
-  }
-
-  async function kubectl(...args: string[]): Promise<string> {
-    const child = spawn("kubectl", args, { env: kubectlEnvironment() });
-    let output = "";
-    let errors = "";
-    child.stdout.on("data", (chunk) => output += chunk);
-    child.stderr.on("data", (chunk) => errors += chunk);
-    const code = await new Promise((resolve) => child.once("close", resolve));
-    assert.equal(code, 0, `kubectl ${args.join(" ")}: ${errors}`);
-    return output;
-  }
-
   async function write(writes: number): Promise<void> {
     const { cluster, labels } = connection;
     const options = { cluster, resource: "v1/configmaps", namespaces, labels, names: 20, log, random };
@@ -230,11 +147,4 @@ function withoutType({ apiVersion: _, kind: __, ...rest }: KubernetesObject): Ku
 
 function collectionPath(resource: string): string {
   return resource.startsWith("v1/") ? `/api/${resource}` : `/apis/${resource}`;
-}
-
-/** The words of each line, without ages. */
-function columns(table: string): string[][] {
-  return table.trimEnd().split("\n").map((line) =>
-    line.split(/\s+/).filter((word) => !/^(\d+[dhms])+$/.test(word))
-  );
 }

@@ -1,0 +1,156 @@
+/**
+ * Starts the app on one of the runtimes, as a process that can be killed and started again.
+ * @module
+ */
+
+import { createServer } from "node:net";
+import { join } from "node:path";
+import type { Cluster } from "@listwatch/cache";
+import type { VersionInfo } from "@listwatch/cache/hono";
+import { buildProgram } from "../../../scripts/lib/bundle.ts";
+import { eachLine } from "../../../scripts/lib/cluster_build.ts";
+import { ROOT } from "../../../scripts/lib/gate.ts";
+import { installTools, type Tools } from "../../../scripts/lib/tools.ts";
+import type { TestCluster } from "../../../scripts/lib/cluster.ts";
+import { discover } from "../../../src/cli/discovery.ts";
+import { servedResource } from "../../../src/cli/select_resources.ts";
+import type { HostOptions } from "./app.ts";
+
+/** Where the app is served. */
+export type Runtime = "deno" | "node" | "bun" | "workerd";
+
+/** All of them. */
+export const RUNTIMES: readonly Runtime[] = ["deno", "node", "bun", "workerd"];
+
+/** The app on a runtime. */
+export interface Host extends AsyncDisposable {
+  readonly runtime: Runtime;
+  /** Such as `http://127.0.0.1:24680`; the same after a restart. */
+  readonly url: string;
+  /** SIGKILL, as in a crash. Resolves when the process has ended. */
+  kill(): Promise<void>;
+  /** Starts it again on the same port. Resolves when it serves. */
+  restart(): Promise<void>;
+}
+
+/** What a host caches. */
+export interface HostSource extends Pick<HostOptions, "resources" | "version"> {
+  /** The API server; another host, for a cache of a cache. */
+  readonly upstream: TestCluster | { readonly url: string };
+}
+
+/** Everything that can be cached of an API server. */
+export async function everyResource(cluster: Cluster): Promise<Pick<HostSource, "resources" | "version">> {
+  const { resources } = await discover(cluster);
+  const version = await cluster.request("/version") as VersionInfo;
+  const verbs = ["get", "list", "watch"];
+  const cached = resources.filter((resource) => verbs.every((verb) => resource.verbs.includes(verb)));
+  return { resources: cached.map(servedResource), version };
+}
+
+const HOSTS = "tests/cluster/hosts";
+
+/**
+ * Starts the app. Resolves when everything in it has synced.
+ *
+ * @throws {Error} It ended instead; the message has its last lines.
+ */
+export async function startHost(runtime: Runtime, source: HostSource): Promise<Host> {
+  const { upstream, resources, version } = source;
+  const port = await freePort();
+  const options: HostOptions = {
+    resources,
+    ...(version && { version }),
+    port,
+    ...("url" in upstream
+      ? { server: upstream.url }
+      : runtime === "workerd"
+      ? { server: upstream.server, token: upstream.token }
+      : { kubeconfig: upstream.kubeconfigPath }),
+  };
+  const [program, ...args] = await commandLine(runtime);
+  const command = new Deno.Command(program, {
+    args: [...args, JSON.stringify(options)],
+    cwd: runtime === "deno" ? ROOT : join(ROOT, "tests/runtimes"),
+    env: "url" in upstream ? {} : { NODE_EXTRA_CA_CERTS: join(upstream.dataDir, "ca.crt") },
+    stdin: "piped",
+    stdout: "piped",
+    stderr: "piped",
+  });
+  let running = await launch(runtime, command);
+  return {
+    runtime,
+    url: running.url,
+    async kill() {
+      running.child.kill("SIGKILL");
+      await running.ended;
+    },
+    async restart() {
+      running = await launch(runtime, command);
+    },
+    async [Symbol.asyncDispose]() {
+      await running.child.stdin.close().catch(() => {});
+      await running.ended;
+    },
+  };
+}
+
+let tools: Promise<Tools> | undefined;
+const bundles = new Map<string, Promise<string>>();
+
+async function commandLine(runtime: Runtime): Promise<string[]> {
+  if (runtime === "deno") {
+    return [Deno.execPath(), "run", "-A", "--no-check", join(ROOT, HOSTS, "serve_app.ts")];
+  }
+  tools ??= installTools();
+  const { node, bun } = await tools;
+  const [name, platform] = runtime === "workerd"
+    ? ["worker", "workerd"] as const
+    : ["serve_app", "node"] as const;
+  let bundle = bundles.get(name);
+  if (bundle === undefined) {
+    bundle = buildProgram(await tools, `${HOSTS}/${name}.ts`, { name, platform });
+    bundles.set(name, bundle);
+  }
+  if (runtime === "workerd") return [node, join(ROOT, HOSTS, "miniflare.mjs"), await bundle];
+  return [runtime === "bun" ? bun : node, await bundle];
+}
+
+interface Running {
+  readonly child: Deno.ChildProcess;
+  readonly url: string;
+  readonly ended: Promise<void>;
+}
+
+async function launch(runtime: Runtime, command: Deno.Command): Promise<Running> {
+  const child = command.spawn();
+  const ready = Promise.withResolvers<string>();
+  const lastErrors: string[] = [];
+  const ended = Promise.all([
+    child.status,
+    eachLine(child.stdout, (line) => ready.resolve(line)),
+    eachLine(child.stderr, (line) => {
+      lastErrors.push(line);
+      if (lastErrors.length > 30) lastErrors.shift();
+    }),
+  ]).then(([{ code }]) =>
+    ready.reject(new Error(`The app on ${runtime} ended with code ${code}:\n${lastErrors.join("\n")}`))
+  );
+  return { child, url: await ready.promise, ended };
+}
+
+/** A port that systems do not give to outgoing connections, so that none takes it between two runs. */
+async function freePort(): Promise<number> {
+  for (let tries = 0; tries < 100; tries++) {
+    const port = 20_000 + Math.floor(Math.random() * 12_000);
+    if (await isFree(port)) return port;
+  }
+  throw new Error("found no free port from 20000 to 31999");
+}
+
+function isFree(port: number): Promise<boolean> {
+  return new Promise((resolve) => {
+    const server = createServer().once("error", () => resolve(false));
+    server.listen(port, "127.0.0.1", () => server.close(() => resolve(true)));
+  });
+}

@@ -1,0 +1,137 @@
+/**
+ * The commands of kubectl that are run on an API server and on the caches in front of it.
+ * @module
+ */
+
+/** Commands that print the same on both. Each is split at spaces. */
+export const SAME: readonly string[] = [
+  // Tables
+  "get pods -n shop",
+  "get pods -A",
+  "get pods -n shop -o wide",
+  "get pods -n shop --show-labels",
+  "get pods -n shop -L app,tier",
+  "get pods -n shop --no-headers",
+  "get po -n shop",
+  "get pods -n empty",
+  "get nodes -o wide",
+  "get ns",
+  "get ns --show-labels",
+  "get svc -n shop -o wide",
+  "get deploy -n shop -o wide",
+  "get cm -n shop",
+  "get secrets -n shop",
+  "get sa -n shop",
+  // One object, several, none
+  "get pod web-1 -n shop",
+  "get pod web-1 web-2 -n shop",
+  "get pod/web-1 svc/web cm/settings -n shop",
+  "get pod absent -n shop",
+  "get pod web-1 -n nowhere",
+  "get pod absent -n shop --ignore-not-found",
+  "get unicorns",
+  // Formats
+  "get pods -n shop -o yaml",
+  "get pods -n shop -o json",
+  "get pods -n shop -o name",
+  "get pod web-1 -n shop -o yaml",
+  "get pod web-1 -n shop -o yaml --show-managed-fields",
+  "get pod web-1 -n shop -o json",
+  "get cm settings -n shop -o yaml",
+  "get cm binary -n shop -o json",
+  "get secrets -n shop -o yaml",
+  "get svc -n shop -o yaml",
+  "get deploy web -n shop -o yaml",
+  "get pods -n shop -o custom-columns=NAME:.metadata.name,NODE:.spec.nodeName,IMAGE:.spec.containers[*].image",
+  "get pods -n shop -o jsonpath={range.items[*]}{.metadata.name}{'\\n'}{end}",
+  "get pod web-1 -n shop -o jsonpath={.status.phase}",
+  "get pods -n shop -o go-template={{range.items}}{{.metadata.uid}}{{end}}",
+  // Selectors, order, pages
+  "get pods -n shop -l app=web",
+  "get pods -n shop -l app!=web",
+  "get pods -n shop -l tier",
+  "get pods -n shop -l !tier",
+  "get pods -A -l app%in%(web,batch),tier!=back",
+  "get pods -A --field-selector status.phase=Running",
+  "get pods -A --field-selector spec.nodeName=node-1,status.phase!=Failed",
+  "get pods -n shop --field-selector metadata.name=web-1",
+  "get pods -n shop --field-selector spec.nothing=1",
+  "get secrets -n shop --field-selector type=Opaque",
+  "get pods -n shop --sort-by=.metadata.name",
+  "get pods -n shop --sort-by=.spec.nodeName",
+  "get pods -A --chunk-size=2",
+  "get pods -A --chunk-size=2 -o name",
+  // Custom resources
+  "get gadgets -n shop -o yaml",
+  "get gadget alpha -n shop -o json",
+  "get ga -n shop -o name",
+  "get moon io -o yaml",
+  "get gadgets.v1.clients.example.com -A -o name",
+  // Raw
+  "get --raw /api/v1/namespaces/shop/pods/web-1",
+  "get --raw /apis/clients.example.com/v1/namespaces/shop/gadgets/alpha",
+  "get --raw /api/v1/namespaces/shop/pods/absent",
+  // What there is
+  "version",
+  "api-resources --verbs=list,watch -o name",
+  "api-resources --api-group=clients.example.com -o name",
+  // Describe
+  "describe pod web-1 -n shop",
+  "describe pods -n shop",
+  "describe node node-1",
+  "describe ns shop",
+  "describe svc web -n shop",
+  "describe cm settings -n shop",
+  "describe secret password -n shop",
+  "describe deploy web -n shop",
+  "describe rs,sts,ds -n shop",
+  "describe hpa,pdb -n shop",
+  "describe ing web -n shop",
+  "describe pv,pvc -n shop",
+  "describe job,cronjob -n back",
+  "describe role,rolebinding -n shop",
+  "describe gadget alpha -n shop",
+  "describe pod absent -n shop",
+  // Waiting
+  "wait pod web-1 -n shop --for=condition=Ready --timeout=5s",
+  "wait pod web-2 -n shop --for=condition=Ready --timeout=1s",
+  "wait pod db-0 -n shop --for=jsonpath={.status.phase}=Failed --timeout=5s",
+  "wait pod absent -n shop --for=delete --timeout=5s",
+  "wait pods -l app=web -n shop --for=jsonpath={.metadata.name} --timeout=5s",
+  "events -n shop",
+  "events --for pod/web-1 -n shop",
+  // Reads several objects and compares them
+  "rollout history deploy/web -n shop",
+];
+
+/** Commands that watch ConfigMaps while some in namespace `shop` are created, changed and deleted. */
+export const WATCHES: readonly string[] = [
+  "get cm -n shop -w",
+  "get cm -n shop -w -o name",
+  "get cm -n shop --watch-only --output-watch-events",
+  "get cm -n shop -w --output-watch-events -o jsonpath={.type}%{.object.metadata.name}{'\\n'}",
+  "get cm -n shop -w -l app=late",
+  "get cm settings -n shop -w",
+  "get cm -A -w --no-headers",
+];
+
+/** Commands that write: what they say of a cache. `MANIFEST` is a file with the ConfigMap `settings`. */
+export const REFUSED: readonly (readonly [command: string, answer: RegExp])[] = [
+  ["create ns new", /read-only/],
+  ["delete pod web-1 -n shop", /read-only/],
+  ["delete pods --all -n shop", /read-only/],
+  ["label pod web-1 -n shop x=y", /read-only/],
+  ["annotate pod web-1 -n shop x=y", /read-only/],
+  ["set image deploy/web main=x -n shop", /read-only/],
+  ['patch cm settings -n shop -p {"data":{"x":"y"}}', /read-only/],
+  ["taint node node-1 x=y:NoSchedule", /read-only/],
+  ["rollout restart deploy/web -n shop", /read-only/],
+  ["apply -f MANIFEST --validate=false", /read-only/],
+  ["apply -f MANIFEST --server-side --validate=false", /read-only/],
+  ["replace -f MANIFEST --validate=false", /read-only/],
+  ["create -f MANIFEST --validate=false", /read-only/],
+  ["delete -f MANIFEST", /read-only/],
+  ["drain node-1 --force --ignore-daemonsets", /read-only/],
+  ["run new --image=x -n shop", /read-only/],
+  ["expose pod web-1 --port=80 -n shop", /read-only/],
+];
