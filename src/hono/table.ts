@@ -5,8 +5,8 @@
 
 import type { ApiResource } from "../protocol/api_resource.ts";
 import type { KubernetesObject, ListMeta } from "../meta/object.ts";
-import { age, type Column, type Printer } from "./table_columns.ts";
-import { printerOf } from "./table_printers.ts";
+import type { Column, Printer } from "./tables/columns.ts";
+import { printerOf } from "./tables/printers.ts";
 import { type View, withType } from "./view.ts";
 
 /** What each row says of its object. */
@@ -27,7 +27,7 @@ export function newTableView(resource: ApiResource, options: TableViewOptions): 
   let columnsAreSent = false;
 
   const row = (object: KubernetesObject) => ({
-    cells: cells(printer, object, nowMs()),
+    cells: printer.cells(object, nowMs()),
     ...conditions(printer, object),
     object: rowObject(object),
   });
@@ -62,16 +62,6 @@ export function newTableView(resource: ApiResource, options: TableViewOptions): 
 function versionOf(object: KubernetesObject): ListMeta {
   const resourceVersion = object.metadata?.resourceVersion;
   return resourceVersion === undefined ? {} : { resourceVersion };
-}
-
-// What an object lacks must not keep its list from being shown.
-function cells(printer: Printer, object: KubernetesObject, nowMs: number): unknown[] {
-  try {
-    return printer.cells(object, nowMs);
-  } catch {
-    const known: Record<string, unknown> = { Name: object.metadata?.name ?? "", Age: age(object, nowMs) };
-    return printer.columns.map(({ name }) => known[name] ?? "<unknown>");
-  }
 }
 
 function conditions(printer: Printer, object: KubernetesObject): { readonly conditions?: unknown[] } {

@@ -3,7 +3,7 @@
  * @module
  */
 
-import { podPrinter } from "../../hono/table_pods.ts";
+import { podPrinter } from "../../hono/tables/pod_printer.ts";
 import type { StoreChange, StoreEvent } from "../../informer/store_event.ts";
 import type { KubernetesObject } from "../../meta/object.ts";
 import type { Clock } from "../../util/clock.ts";

@@ -3,8 +3,9 @@
  * @module
  */
 
-import type { KubernetesObject } from "../meta/object.ts";
-import { age, AGE_COLUMN, column, NAME_COLUMN, type Printer, since } from "./table_columns.ts";
+import type { KubernetesObject } from "../../meta/object.ts";
+import { AGE, NAME, type Printer, printer, WIDE } from "./columns.ts";
+import { since } from "./human_duration.ts";
 
 interface Terminated {
   readonly exitCode?: number;
@@ -50,38 +51,29 @@ interface Pod extends KubernetesObject {
   };
 }
 
+// The row of a pod whose shape cannot be read.
+const UNKNOWN = () => "<unknown>";
+const UNREADABLE = printer(
+  NAME,
+  ["Ready", "The number of ready containers, of all.", UNKNOWN],
+  ["Status", "The state of the pod, in one word.", UNKNOWN],
+  ["Restarts", "How often containers were restarted, and the time since the last restart.", UNKNOWN],
+  AGE,
+  ["IP", "The pod's first address.", UNKNOWN, WIDE],
+  ["Node", "The node that the pod runs on.", UNKNOWN, WIDE],
+  ["Nominated Node", "The node where the pod may run once others have been evicted.", UNKNOWN, WIDE],
+  ["Readiness Gates", "The number of true readiness gates, of all.", UNKNOWN, WIDE],
+);
+
 /** Pods: how many containers are ready, and the one word that says best how the pod is. */
 export const podPrinter: Printer = {
-  columns: [
-    NAME_COLUMN,
-    column("Ready", "The aggregate readiness state of this pod for accepting traffic."),
-    column("Status", "The aggregate status of the containers in this pod."),
-    column(
-      "Restarts",
-      "The number of times the containers in this pod have been restarted and when the last container in this pod has restarted.",
-    ),
-    AGE_COLUMN,
-    column("IP", "The pod's first address.", 1),
-    column("Node", "The node the pod runs on.", 1),
-    column("Nominated Node", "The node where the pod may run once others have made room.", 1),
-    column("Readiness Gates", "How many of the further conditions for readiness are true.", 1),
-  ],
+  columns: UNREADABLE.columns,
   cells(object, nowMs) {
-    const pod = object as Pod;
-    const { metadata, spec, status } = pod;
-    const { ready, total, reason, restarts, lastRestart } = summary(pod);
-    const restarted = restarts !== 0 && lastRestart !== undefined;
-    return [
-      metadata?.name ?? "",
-      `${ready}/${total}`,
-      reason,
-      restarted ? `${restarts} (${since(lastRestart, nowMs)} ago)` : String(restarts),
-      age(object, nowMs),
-      status?.podIPs?.[0]?.ip || "<none>",
-      spec?.nodeName || "<none>",
-      status?.nominatedNodeName || "<none>",
-      readinessGates(pod),
-    ];
+    try {
+      return podCells(object, nowMs);
+    } catch {
+      return UNREADABLE.cells(object, nowMs);
+    }
   },
   conditions(object) {
     const phase = (object as Pod).status?.phase;
@@ -90,6 +82,24 @@ export const podPrinter: Printer = {
     return phase === "Failed" ? [{ ...completed, message: "The pod failed." }] : undefined;
   },
 };
+
+function podCells(object: KubernetesObject, nowMs: number): unknown[] {
+  const pod = object as Pod;
+  const { metadata, spec, status } = pod;
+  const { ready, total, reason, restarts, lastRestart } = summary(pod);
+  const restarted = restarts !== 0 && lastRestart !== undefined;
+  return [
+    metadata?.name ?? "",
+    `${ready}/${total}`,
+    reason,
+    restarted ? `${restarts} (${since(lastRestart, nowMs)} ago)` : String(restarts),
+    since(metadata?.creationTimestamp, nowMs),
+    status?.podIPs?.[0]?.ip || "<none>",
+    spec?.nodeName || "<none>",
+    status?.nominatedNodeName || "<none>",
+    readinessGates(pod),
+  ];
+}
 
 /** Mutable while a pod is being summed up. */
 interface Summary {

@@ -1,0 +1,108 @@
+/**
+ * Columns of the groups networking.k8s.io, discovery.k8s.io and coordination.k8s.io.
+ * @module
+ */
+
+import { AGE, type Cell, NAME, type Printer, printer, text } from "./columns.ts";
+import { loadBalancerAddresses } from "./core_printers.ts";
+import { at, firstOf, itemsAt, scalarText, selectorText, textAt, textsAt } from "./fields.ts";
+
+/** The name, marked if an annotation says that the object is the default of its kind. */
+export const defaultName = (...annotations: readonly string[]): Cell => ({ metadata }) => {
+  const isDefault = annotations.some((name) => metadata?.annotations?.[name] === "true");
+  return `${metadata?.name ?? ""}${isDefault ? " (default)" : ""}`;
+};
+
+function hosts(ingress: unknown): string {
+  const rules = itemsAt(ingress, "spec.rules");
+  const shown: string[] = [];
+  // Rules without a host count, too, as soon as three others have been found.
+  const rest = rules.findIndex((rule) => {
+    if (shown.length === 3) return true;
+    const host = textAt(rule, "host");
+    if (host !== "") shown.push(host);
+    return false;
+  });
+  if (shown.length === 0) return "*";
+  return rest < 0 ? shown.join(",") : `${shown.join(",")} + ${rules.length - 3} more...`;
+}
+
+function parameters(ingressClass: unknown): string {
+  const reference = at(ingressClass, "spec.parameters");
+  if (reference === undefined) return "<none>";
+  const group = at(reference, "apiGroup");
+  const kind = textAt(reference, "kind") + (typeof group === "string" ? `.${group}` : "");
+  return `${kind}/${textAt(reference, "name")}`;
+}
+
+function parent(ipAddress: unknown): string {
+  const reference = at(ipAddress, "spec.parentRef");
+  if (reference === undefined) return "<none>";
+  const [group, namespace] = [textAt(reference, "group"), textAt(reference, "namespace")];
+  const resource = textAt(reference, "resource") + (group && `.${group}`);
+  return `${resource.toLowerCase()}/${namespace && `${namespace}/`}${textAt(reference, "name")}`;
+}
+
+const ipAddresses = printer(NAME, ["ParentRef", "The object that uses the address.", parent], AGE);
+
+const slicePorts: Cell = (slice) =>
+  firstOf(itemsAt(slice, "ports").map((port) => scalarText(at(port, "port"), textAt(port, "name", "*"))), {
+    most: 3,
+  }) || "<unset>";
+
+const sliceEndpoints: Cell = (slice) =>
+  firstOf(itemsAt(slice, "endpoints").flatMap((endpoint) => textsAt(endpoint, "addresses")), { most: 3 }) ||
+  "<unset>";
+
+/** Printers by group and resource. */
+export const NETWORK_PRINTERS: Readonly<Record<string, Printer>> = {
+  "coordination.k8s.io/leases": printer(
+    NAME,
+    ["Holder", "Who holds the lease.", text("spec.holderIdentity")],
+    AGE,
+  ),
+  "coordination.k8s.io/leasecandidates": printer(
+    NAME,
+    ["LeaseName", "The lease that the candidate is for.", text("spec.leaseName")],
+    ["BinaryVersion", "The candidate's version.", text("spec.binaryVersion")],
+    ["EmulationVersion", "The version that the candidate emulates.", text("spec.emulationVersion")],
+    AGE,
+  ),
+  "discovery.k8s.io/endpointslices": printer(
+    NAME,
+    ["AddressType", "IPv4, IPv6 or FQDN.", text("addressType")],
+    ["Ports", "The ports of each endpoint.", slicePorts],
+    ["Endpoints", "The addresses.", sliceEndpoints],
+    AGE,
+  ),
+  "networking.k8s.io/ingressclasses": printer(
+    [NAME[0], NAME[1], defaultName("ingressclass.kubernetes.io/is-default-class"), NAME[3]],
+    ["Controller", "The controller that handles the class.", text("spec.controller")],
+    ["Parameters", "An object with further parameters.", parameters],
+    AGE,
+  ),
+  "networking.k8s.io/ingresses": printer(
+    NAME,
+    ["Class", "The ingress class.", text("spec.ingressClassName", "<none>")],
+    ["Hosts", "The hosts of the rules.", hosts],
+    ["Address", "The addresses of the load balancer.", (ingress) => loadBalancerAddresses(ingress).join(",")],
+    ["Ports", "The open ports.", (ingress) => itemsAt(ingress, "spec.tls").length > 0 ? "80, 443" : "80"],
+    AGE,
+  ),
+  // The API server sends the age without a column for it.
+  "networking.k8s.io/ipaddresses": { ...ipAddresses, columns: ipAddresses.columns.slice(0, 2) },
+  "networking.k8s.io/networkpolicies": printer(
+    NAME,
+    [
+      "Pod-Selector",
+      "The labels of the pods that the policy is for.",
+      (policy) => selectorText(policy, "spec.podSelector") || "<none>",
+    ],
+    AGE,
+  ),
+  "networking.k8s.io/servicecidrs": printer(
+    NAME,
+    ["CIDRs", "The address ranges.", (object) => textsAt(object, "spec.cidrs").join(",")],
+    AGE,
+  ),
+};
