@@ -16,7 +16,8 @@ export interface RichObject {
   readonly isDeleted?: boolean;
 }
 
-const SIGNING_REQUEST = "LS0tLS1CRUdJTiBDRVJUSUZJQ0FURSBSRVFVRVNULS0tLS0KTUlId01JR1dBZ0VBTURReEd6QVpCZ05WQkFNTUVuTjVjM1JsYlRwdWIyUmxPblJoWW14bGN6RVZNQk1HQTFVRQpDZ3dNYzNsemRHVnRPbTV2WkdWek1Ga3dFd1lIS29aSXpqMENBUVlJS29aSXpqMERBUWNEUWdBRWpLMzcrVnl3ClFKMEtUenY5SmVQUVpPMUttNXM3WTd2UzZoRllXMUQ3aGJIYWYrczJQQWpVZmkzSVRXT094UmxRRGlOTUhDbkUKZ04rWTZ4bHdpQm81UmFBQU1Bb0dDQ3FHU000OUJBTUNBMGtBTUVZQ0lRQ3IyOFNHTllITlZPNStEY2xYbi9BRQpsek0yUVAreTEzeUhlQ1ZvUE5IZDhRSWhBUEFVTmFQQUR3QnhJOGdYRHVMS3ZFckJhOW8rU0RUZlMremFiSHEyCkhrcWkKLS0tLS1FTkQgQ0VSVElGSUNBVEUgUkVRVUVTVC0tLS0tCg==";
+const SIGNING_REQUEST =
+  "LS0tLS1CRUdJTiBDRVJUSUZJQ0FURSBSRVFVRVNULS0tLS0KTUlId01JR1dBZ0VBTURReEd6QVpCZ05WQkFNTUVuTjVjM1JsYlRwdWIyUmxPblJoWW14bGN6RVZNQk1HQTFVRQpDZ3dNYzNsemRHVnRPbTV2WkdWek1Ga3dFd1lIS29aSXpqMENBUVlJS29aSXpqMERBUWNEUWdBRWpLMzcrVnl3ClFKMEtUenY5SmVQUVpPMUttNXM3WTd2UzZoRllXMUQ3aGJIYWYrczJQQWpVZmkzSVRXT094UmxRRGlOTUhDbkUKZ04rWTZ4bHdpQm81UmFBQU1Bb0dDQ3FHU000OUJBTUNBMGtBTUVZQ0lRQ3IyOFNHTllITlZPNStEY2xYbi9BRQpsek0yUVAreTEzeUhlQ1ZvUE5IZDhRSWhBUEFVTmFQQUR3QnhJOGdYRHVMS3ZFckJhOW8rU0RUZlMremFiSHEyCkhrcWkKLS0tLS1FTkQgQ0VSVElGSUNBVEUgUkVRVUVTVC0tLS0tCg==";
 
 const START = "2026-01-02T03:04:05Z";
 const END = "2026-01-02T04:10:09Z";
@@ -42,10 +43,16 @@ const ended = (exitCode: number, more: Record<string, unknown> = {}) => ({
   terminated: { exitCode, startedAt: START, finishedAt: END, ...more },
 });
 
-const PODS: Record<string, { spec?: Record<string, unknown>; status?: Record<string, unknown>; isDeleted?: boolean }> = {
+const PODS: Record<
+  string,
+  { spec?: Record<string, unknown>; status?: Record<string, unknown>; isDeleted?: boolean }
+> = {
   "pending": {},
   "running": {
-    spec: { nodeName: "node-1", readinessGates: [{ conditionType: "example.com/a" }, { conditionType: "example.com/b" }] },
+    spec: {
+      nodeName: "node-1",
+      readinessGates: [{ conditionType: "example.com/a" }, { conditionType: "example.com/b" }],
+    },
     status: {
       phase: "Running",
       podIPs: [{ ip: "10.1.2.3" }],
@@ -61,16 +68,25 @@ const PODS: Record<string, { spec?: Record<string, unknown>; status?: Record<str
     status: {
       phase: "Running",
       containerStatuses: [
-        status("main", { state: { waiting: { reason: "CrashLoopBackOff" } }, restartCount: 7, lastState: ended(2) }),
+        status("main", {
+          state: { waiting: { reason: "CrashLoopBackOff" } },
+          restartCount: 7,
+          lastState: ended(2),
+        }),
         status("side", running),
       ],
     },
   },
   "succeeded": {
-    status: { phase: "Succeeded", containerStatuses: [status("main", { state: ended(0, { reason: "Completed" }) })] },
+    status: {
+      phase: "Succeeded",
+      containerStatuses: [status("main", { state: ended(0, { reason: "Completed" }) })],
+    },
   },
   "failed": { status: { phase: "Failed", reason: "Evicted", message: "The node had no memory left." } },
-  "killed": { status: { phase: "Failed", containerStatuses: [status("main", { state: ended(137, { signal: 9 }) })] } },
+  "killed": {
+    status: { phase: "Failed", containerStatuses: [status("main", { state: ended(137, { signal: 9 }) })] },
+  },
   "gated": { spec: { schedulingGates: [{ name: "example.com/wait" }] } },
   "initializing": {
     spec: { initContainers: [{ name: "first", image: "i:1" }, { name: "second", image: "i:2" }] },
@@ -87,8 +103,13 @@ const PODS: Record<string, { spec?: Record<string, unknown>; status?: Record<str
     status: {
       phase: "Running",
       conditions: [condition("Ready"), condition("Initialized")],
-      initContainerStatuses: [status("proxy", { ...running, started: true, restartCount: 2, lastState: ended(1) })],
-      containerStatuses: [status("main", running), status("side", { state: ended(0, { reason: "Completed" }) })],
+      initContainerStatuses: [
+        status("proxy", { ...running, started: true, restartCount: 2, lastState: ended(1) }),
+      ],
+      containerStatuses: [
+        status("main", running),
+        status("side", { state: ended(0, { reason: "Completed" }) }),
+      ],
     },
   },
   "terminating": { spec: { nodeName: "node-1" }, status: { phase: "Running" }, isDeleted: true },
@@ -126,14 +147,29 @@ const AUTOSCALERS: Record<string, [metrics: unknown[], statuses: unknown[]]> = {
   ],
   "containers": [
     [
-      { type: "ContainerResource", containerResource: { name: "memory", container: "main", target: utilization(60) } },
+      {
+        type: "ContainerResource",
+        containerResource: { name: "memory", container: "main", target: utilization(60) },
+      },
       { type: "Object", object: { metric: metric("rate"), describedObject: target, target: average("2k") } },
     ],
-    [{ type: "ContainerResource", containerResource: { name: "memory", container: "main", current: { averageUtilization: 9, averageValue: "3Mi" } } }],
+    [{
+      type: "ContainerResource",
+      containerResource: {
+        name: "memory",
+        container: "main",
+        current: { averageUtilization: 9, averageValue: "3Mi" },
+      },
+    }],
   ],
 };
 
-const rule = { apiGroups: ["tables.example.com"], apiVersions: ["v1"], operations: ["CREATE"], resources: ["nothing"] };
+const rule = {
+  apiGroups: ["tables.example.com"],
+  apiVersions: ["v1"],
+  operations: ["CREATE"],
+  resources: ["nothing"],
+};
 const webhook = (name: string) => ({
   name: `${name}.tables.example.com`,
   admissionReviewVersions: ["v1"],
@@ -184,10 +220,13 @@ export function richObjects(namespace: string, prefix: string): RichObject[] {
   add("v1/secrets", "opaque", { data: { a: "MQ==" } });
   add("v1/secrets", "empty", { type: "example.com/none" });
   add("v1/serviceaccounts", "robot", {});
-  add("v1/limitranges", "limits", { spec: { limits: [{ type: "Pod", max: { cpu: "2" } }] } });
+  add("v1/limitranges", "limits", {
+    spec: { limits: [{ type: "PersistentVolumeClaim", max: { storage: "100Gi" } }] },
+  });
   add("v1/podtemplates", "template", { template: TEMPLATE });
   for (const [name, pod] of Object.entries(PODS)) {
-    add("v1/pods", name, { spec: { containers: CONTAINERS, ...pod.spec } }, pod);
+    const { spec, ...more } = pod;
+    add("v1/pods", name, { spec: { containers: CONTAINERS, ...spec } }, more);
   }
   add("v1/endpoints", "none", {});
   add("v1/endpoints", "few", { subsets: [{ addresses: addresses(2), ports: [{ port: 80 }] }] });
@@ -204,7 +243,9 @@ export function richObjects(namespace: string, prefix: string): RichObject[] {
   add("v1/services", "balanced", {
     spec: { type: "LoadBalancer", ports: [{ port: 443 }], externalIPs: ["192.0.2.9"] },
   }, {
-    status: { loadBalancer: { ingress: [{ hostname: "lb.example.com" }, { ip: "192.0.2.1" }, { ip: "192.0.2.1" }] } },
+    status: {
+      loadBalancer: { ingress: [{ hostname: "lb.example.com" }, { ip: "192.0.2.1" }, { ip: "192.0.2.1" }] },
+    },
   });
   add("v1/replicationcontrollers", "old", { spec: { replicas: 3, selector: LABELS, template: TEMPLATE } }, {
     status: { replicas: 2, readyReplicas: 1 },
@@ -222,7 +263,12 @@ export function richObjects(namespace: string, prefix: string): RichObject[] {
       message: "  Started the container.\n",
       ...fields,
     });
-  event("classic", { firstTimestamp: START, lastTimestamp: END, count: 4, source: { component: "kubelet", host: "n1" } });
+  event("classic", {
+    firstTimestamp: START,
+    lastTimestamp: END,
+    count: 4,
+    source: { component: "kubelet", host: "n1" },
+  });
   event("series", {
     eventTime: "2026-01-02T03:04:05.123456Z",
     reportingComponent: "example.com/operator",
@@ -238,13 +284,29 @@ export function richObjects(namespace: string, prefix: string): RichObject[] {
     type: "Warning",
   });
   add("v1/nodes", prefix, { spec: { unschedulable: true } }, {
-    metadata: { labels: { "node-role.kubernetes.io/worker": "", "node-role.kubernetes.io/": "", "kubernetes.io/role": "gpu" } },
+    metadata: {
+      labels: {
+        "node-role.kubernetes.io/worker": "",
+        "kubernetes.io/role": "gpu",
+      },
+    },
     status: {
       conditions: [condition("MemoryPressure", { status: "False" }), condition("Ready")],
-      addresses: [{ type: "Hostname", address: "n" }, { type: "InternalIP", address: "10.0.0.5" }, { type: "ExternalIP", address: "192.0.2.5" }],
+      addresses: [{ type: "Hostname", address: "n" }, { type: "InternalIP", address: "10.0.0.5" }, {
+        type: "ExternalIP",
+        address: "192.0.2.5",
+      }],
       nodeInfo: {
-        kubeletVersion: "v1.36.3", osImage: "Linux", kernelVersion: "6.12", architecture: "arm64",
-        containerRuntimeVersion: "containerd://2.1", kubeProxyVersion: "", machineID: "", systemUUID: "", bootID: "", operatingSystem: "linux",
+        kubeletVersion: "v1.36.3",
+        osImage: "Linux",
+        kernelVersion: "6.12",
+        architecture: "arm64",
+        containerRuntimeVersion: "containerd://2.1",
+        kubeProxyVersion: "",
+        machineID: "",
+        systemUUID: "",
+        bootID: "",
+        operatingSystem: "linux",
       },
     },
   });
@@ -260,11 +322,21 @@ export function richObjects(namespace: string, prefix: string): RichObject[] {
     },
   }, { status: { phase: "Bound", reason: "Because" } });
   add("v1/persistentvolumes", `${prefix}-raw`, {
-    spec: { capacity: { storage: "1500M" }, accessModes: ["ReadWriteOncePod"], volumeMode: "Block", hostPath: { path: "/none" } },
+    spec: {
+      capacity: { storage: "1500M" },
+      accessModes: ["ReadWriteOncePod"],
+      volumeMode: "Block",
+      hostPath: { path: "/none" },
+    },
   }, { metadata: { annotations: { "volume.beta.kubernetes.io/storage-class": "old" } } });
   const request = { resources: { requests: { storage: "5Gi" } }, accessModes: ["ReadWriteOnce"] };
   add("v1/persistentvolumeclaims", "bound", {
-    spec: { ...request, volumeName: `${prefix}-bound`, storageClassName: "fast", volumeAttributesClassName: "gold" },
+    spec: {
+      ...request,
+      volumeName: `${prefix}-bound`,
+      storageClassName: "fast",
+      volumeAttributesClassName: "gold",
+    },
   }, { status: { phase: "Bound", capacity: { storage: "10Gi" }, accessModes: ["ReadWriteOnce"] } });
   add("v1/persistentvolumeclaims", "waiting", { spec: request });
 
@@ -279,13 +351,25 @@ export function richObjects(namespace: string, prefix: string): RichObject[] {
   const onNodes = { ...TEMPLATE, spec: { ...TEMPLATE.spec, nodeSelector: { disk: "ssd", arch: "arm64" } } };
   add("apps/v1/daemonsets", "agent", { spec: { selector: SELECTOR, template: onNodes } }, {
     status: {
-      desiredNumberScheduled: 5, currentNumberScheduled: 4, numberReady: 3, updatedNumberScheduled: 2,
-      numberAvailable: 1, numberMisscheduled: 0,
+      desiredNumberScheduled: 5,
+      currentNumberScheduled: 4,
+      numberReady: 3,
+      updatedNumberScheduled: 2,
+      numberAvailable: 1,
+      numberMisscheduled: 0,
     },
   });
   add("apps/v1/controllerrevisions", "orphan", { revision: 7, data: {} });
   add("apps/v1/controllerrevisions", "owned", { revision: 8, data: {} }, {
-    metadata: { ownerReferences: [{ apiVersion: "apps/v1", kind: "StatefulSet", name: "web", uid: "u", controller: true }] },
+    metadata: {
+      ownerReferences: [{
+        apiVersion: "apps/v1",
+        kind: "StatefulSet",
+        name: "web",
+        uid: "u",
+        controller: true,
+      }],
+    },
   });
   const jobSpec = { template: { spec: { containers: CONTAINERS, restartPolicy: "Never" } } };
   const times = { startTime: START, completionTime: END };
@@ -315,10 +399,15 @@ export function richObjects(namespace: string, prefix: string): RichObject[] {
   }, (spec) => ({ spec: { selector: SELECTOR, ...spec } }));
 
   add("networking.k8s.io/v1/ingressclasses", prefix, {
-    spec: { controller: "example.com/c", parameters: { apiGroup: "example.com", kind: "Settings", name: "s", scope: "Cluster" } },
+    spec: {
+      controller: "example.com/c",
+      parameters: { apiGroup: "example.com", kind: "Settings", name: "s", scope: "Cluster" },
+    },
   });
   add("networking.k8s.io/v1/ingressclasses", `${prefix}-plain`, { spec: { controller: "example.com/c" } });
-  const http = { paths: [{ path: "/", pathType: "Prefix", backend: { service: { name: "web", port: { number: 80 } } } }] };
+  const http = {
+    paths: [{ path: "/", pathType: "Prefix", backend: { service: { name: "web", port: { number: 80 } } } }],
+  };
   const rules = (...hosts: string[]) => hosts.map((host) => ({ ...(host && { host }), http }));
   add("networking.k8s.io/v1/ingresses", "many", {
     spec: {
@@ -326,7 +415,11 @@ export function richObjects(namespace: string, prefix: string): RichObject[] {
       rules: rules("a.example.com", "", "b.example.com", "c.example.com", "d.example.com"),
       tls: [{ hosts: ["a.example.com"] }],
     },
-  }, { status: { loadBalancer: { ingress: [{ ip: "192.0.2.7" }, { hostname: "a-very-long-name.lb.example.com" }] } } });
+  }, {
+    status: {
+      loadBalancer: { ingress: [{ ip: "192.0.2.7" }, { hostname: "a-very-long-name.lb.example.com" }] },
+    },
+  });
   add("networking.k8s.io/v1/ingresses", "any", { spec: { rules: rules("") } });
   add("networking.k8s.io/v1/ingresses", "three", { spec: { rules: rules("a.b", "b.b", "c.b") } });
   add("networking.k8s.io/v1/networkpolicies", "some", { spec: { podSelector: SELECTOR } });
@@ -334,7 +427,7 @@ export function richObjects(namespace: string, prefix: string): RichObject[] {
   add("networking.k8s.io/v1/servicecidrs", prefix, { spec: { cidrs: ["10.77.0.0/24", "fd77::/112"] } });
   add("discovery.k8s.io/v1/endpointslices", "many", {
     addressType: "IPv4",
-    ports: [...ports, { port: 9 }, { port: 10 }],
+    ports: [...ports, { name: "c", port: 9 }, { name: "d", port: 10 }],
     endpoints: [endpoint("10.1.0.1", "10.1.0.2"), endpoint("10.1.0.3"), endpoint("10.1.0.4")],
   });
   add("discovery.k8s.io/v1/endpointslices", "none", { addressType: "IPv6", endpoints: [] });
@@ -343,28 +436,43 @@ export function richObjects(namespace: string, prefix: string): RichObject[] {
     ports: [{ name: "web" }],
     endpoints: [endpoint("a.example.com")],
   });
-  add("coordination.k8s.io/v1/leases", "held", { spec: { holderIdentity: "node-1", leaseDurationSeconds: 40 } });
+  add("coordination.k8s.io/v1/leases", "held", {
+    spec: { holderIdentity: "node-1", leaseDurationSeconds: 40 },
+  });
   add("coordination.k8s.io/v1/leases", "free", {});
 
   add("rbac.authorization.k8s.io/v1/roles", "reader", { rules: RULES });
   add("rbac.authorization.k8s.io/v1/clusterroles", prefix, { rules: RULES });
   const roleRef = { apiGroup: "rbac.authorization.k8s.io", kind: "ClusterRole", name: prefix };
   add("rbac.authorization.k8s.io/v1/rolebindings", "readers", { roleRef, subjects: SUBJECTS });
-  add("rbac.authorization.k8s.io/v1/rolebindings", "nobody", { roleRef: { ...roleRef, kind: "Role", name: "reader" } });
-  add("rbac.authorization.k8s.io/v1/clusterrolebindings", prefix, { roleRef, subjects: SUBJECTS.slice(0, 1) });
+  add("rbac.authorization.k8s.io/v1/rolebindings", "empty", {
+    roleRef: { ...roleRef, kind: "Role", name: "reader" },
+  });
+  add("rbac.authorization.k8s.io/v1/clusterrolebindings", prefix, {
+    roleRef,
+    subjects: SUBJECTS.slice(0, 1),
+  });
 
   const admission = "admissionregistration.k8s.io/v1";
   for (const kind of ["mutating", "validating"]) {
     add(`${admission}/${kind}webhookconfigurations`, prefix, { webhooks: [webhook("a"), webhook("b")] });
     for (const [name, paramRef] of Object.entries(PARAM_REFS)) {
       add(`${admission}/${kind}admissionpolicybindings`, `${prefix}-${name}`, {
-        spec: { policyName: `${prefix}-none`, ...(paramRef && { paramRef }), ...(kind === "validating" && { validationActions: ["Audit"] }) },
+        spec: {
+          policyName: `${prefix}-none`,
+          ...(paramRef && { paramRef }),
+          ...(kind === "validating" && { validationActions: ["Audit"] }),
+        },
       });
     }
   }
   const validations = [{ expression: "true" }, { expression: "1 < 2" }];
-  add(`${admission}/validatingadmissionpolicies`, prefix, { spec: { matchConstraints, validations, paramKind } });
-  add(`${admission}/validatingadmissionpolicies`, `${prefix}-plain`, { spec: { matchConstraints, validations } });
+  add(`${admission}/validatingadmissionpolicies`, prefix, {
+    spec: { matchConstraints, validations, paramKind },
+  });
+  add(`${admission}/validatingadmissionpolicies`, `${prefix}-plain`, {
+    spec: { matchConstraints, validations },
+  });
   const mutating = { matchConstraints, mutations: [mutation], reinvocationPolicy: "Never" };
   add(`${admission}/mutatingadmissionpolicies`, prefix, { spec: { ...mutating, paramKind } });
   add(`${admission}/mutatingadmissionpolicies`, `${prefix}-plain`, { spec: mutating });
@@ -373,7 +481,12 @@ export function richObjects(namespace: string, prefix: string): RichObject[] {
       group: `${prefix}.example.com`,
       scope: "Namespaced",
       names: { plural: "things", kind: "Thing" },
-      versions: [{ name: "v1", served: false, storage: true, schema: { openAPIV3Schema: { type: "object" } } }],
+      versions: [{
+        name: "v1",
+        served: false,
+        storage: true,
+        schema: { openAPIV3Schema: { type: "object" } },
+      }],
     },
   });
   const signing = { request: SIGNING_REQUEST, signerName: "example.com/signer", usages: ["client auth"] };
@@ -381,7 +494,13 @@ export function richObjects(namespace: string, prefix: string): RichObject[] {
   add(requests, prefix, { spec: { ...signing, expirationSeconds: 5400 } });
   const apf = "flowcontrol.apiserver.k8s.io/v1";
   add(`${apf}/prioritylevelconfigurations`, prefix, {
-    spec: { type: "Limited", limited: { nominalConcurrencyShares: 1, limitResponse: { type: "Queue", queuing: { queues: 8, handSize: 2, queueLengthLimit: 5 } } } },
+    spec: {
+      type: "Limited",
+      limited: {
+        nominalConcurrencyShares: 1,
+        limitResponse: { type: "Queue", queuing: { queues: 8, handSize: 2, queueLengthLimit: 5 } },
+      },
+    },
   });
   add(`${apf}/prioritylevelconfigurations`, `${prefix}-reject`, {
     spec: { type: "Limited", limited: { nominalConcurrencyShares: 0, limitResponse: { type: "Reject" } } },
@@ -391,7 +510,10 @@ export function richObjects(namespace: string, prefix: string): RichObject[] {
       priorityLevelConfiguration: { name: prefix },
       matchingPrecedence: 9876,
       distinguisherMethod: { type: "ByUser" },
-      rules: [{ subjects: [{ kind: "User", user: { name: "nobody-at-all" } }], nonResourceRules: [{ verbs: ["get"], nonResourceURLs: ["/none"] }] }],
+      rules: [{
+        subjects: [{ kind: "User", user: { name: "no-user" } }],
+        nonResourceRules: [{ verbs: ["get"], nonResourceURLs: ["/none"] }],
+      }],
     },
   });
   add("node.k8s.io/v1/runtimeclasses", prefix, { handler: "runsc" });
@@ -400,27 +522,52 @@ export function richObjects(namespace: string, prefix: string): RichObject[] {
   add("resource.k8s.io/v1/deviceclasses", prefix, {});
   const devices = { devices: { requests: [{ name: "gpu", exactly: { deviceClassName: prefix } }] } };
   add("resource.k8s.io/v1/resourceclaims", "pending", { spec: devices });
-  const allocation = { devices: { results: [{ request: "gpu", driver: "gpu.example.com", pool: "p", device: "d" }] } };
+  const allocation = {
+    devices: { results: [{ request: "gpu", driver: "gpu.example.com", pool: "p", device: "d" }] },
+  };
   add("resource.k8s.io/v1/resourceclaims", "allocated", { spec: devices }, { status: { allocation } });
   add("resource.k8s.io/v1/resourceclaims", "reserved", { spec: devices }, {
     status: { allocation, reservedFor: [{ resource: "pods", name: "running", uid: "u" }] },
   });
   add("resource.k8s.io/v1/resourceclaimtemplates", "template", { spec: { spec: devices } });
   const pool = { name: "p", generation: 1, resourceSliceCount: 1 };
-  add("resource.k8s.io/v1/resourceslices", prefix, { spec: { driver: "gpu.example.com", pool, nodeName: "node-1", devices: [{ name: "d" }] } });
-  add("resource.k8s.io/v1/resourceslices", `${prefix}-all`, { spec: { driver: "gpu.example.com", pool, allNodes: true, devices: [] } });
+  add("resource.k8s.io/v1/resourceslices", prefix, {
+    spec: { driver: "gpu.example.com", pool, nodeName: "node-1", devices: [{ name: "d" }] },
+  });
+  add("resource.k8s.io/v1/resourceslices", `${prefix}-all`, {
+    spec: { driver: "gpu.example.com", pool, allNodes: true, devices: [] },
+  });
 
   add("storage.k8s.io/v1/csidrivers", `${prefix}.example.com`, {
-    spec: { attachRequired: false, podInfoOnMount: true, storageCapacity: true, requiresRepublish: true, volumeLifecycleModes: ["Persistent", "Ephemeral"], tokenRequests: [{ audience: "a" }, { audience: "b" }] },
+    spec: {
+      attachRequired: false,
+      podInfoOnMount: true,
+      storageCapacity: true,
+      requiresRepublish: true,
+      volumeLifecycleModes: ["Persistent", "Ephemeral"],
+      tokenRequests: [{ audience: "a" }, { audience: "b" }],
+    },
   });
   add("storage.k8s.io/v1/csidrivers", `${prefix}-plain.example.com`, { spec: {} });
   add("storage.k8s.io/v1/csinodes", prefix, { spec: { drivers: [{ name: "a.example.com", nodeID: "n" }] } });
   add("storage.k8s.io/v1/csistoragecapacities", "room", { storageClassName: "fast", capacity: "10Gi" });
-  add("storage.k8s.io/v1/storageclasses", prefix, { provisioner: "example.com/p", reclaimPolicy: "Retain", volumeBindingMode: "WaitForFirstConsumer", allowVolumeExpansion: true });
+  add("storage.k8s.io/v1/storageclasses", prefix, {
+    provisioner: "example.com/p",
+    reclaimPolicy: "Retain",
+    volumeBindingMode: "WaitForFirstConsumer",
+    allowVolumeExpansion: true,
+  });
   add("storage.k8s.io/v1/storageclasses", `${prefix}-plain`, { provisioner: "example.com/p" });
   add("storage.k8s.io/v1/volumeattachments", prefix, {
-    spec: { attacher: "example.com/p", nodeName: "node-1", source: { persistentVolumeName: `${prefix}-bound` } },
+    spec: {
+      attacher: "p.example.com",
+      nodeName: "node-1",
+      source: { persistentVolumeName: `${prefix}-bound` },
+    },
   }, { status: { attached: true } });
-  add("storage.k8s.io/v1/volumeattributesclasses", prefix, { driverName: "example.com/p", parameters: { iops: "1" } });
+  add("storage.k8s.io/v1/volumeattributesclasses", prefix, {
+    driverName: "example.com/p",
+    parameters: { iops: "1" },
+  });
   return objects;
 }

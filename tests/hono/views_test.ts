@@ -117,7 +117,7 @@ describe("newTableView", () => {
   });
 });
 
-describe("age", () => {
+describe("humanDuration", () => {
   it("has two or three figures", async () => {
     const minute = 60;
     const hour = 60 * minute;

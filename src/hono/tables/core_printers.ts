@@ -298,7 +298,7 @@ export const CORE_PRINTERS: Readonly<Record<string, Printer>> = {
     ["Access Modes", "How the volume can be mounted.", accessModes("spec.accessModes")],
     [
       "Reclaim Policy",
-      "What becomes of the volume when its claim is deleted.",
+      "How the volume is handled when its claim is deleted.",
       text("spec.persistentVolumeReclaimPolicy"),
     ],
     ["Status", "The phase of the volume.", phase],

@@ -147,7 +147,7 @@ export const STORAGE_PRINTERS: Readonly<Record<string, Printer>> = {
       NAME[3],
     ],
     ["Provisioner", "What makes the volumes.", text("provisioner")],
-    ["ReclaimPolicy", "What becomes of a volume when its claim is deleted.", text("reclaimPolicy", "Delete")],
+    ["ReclaimPolicy", "How a volume is handled when its claim is deleted.", text("reclaimPolicy", "Delete")],
     ["VolumeBindingMode", "When volumes are bound.", text("volumeBindingMode", "Immediate")],
     ["AllowVolumeExpansion", "Whether volumes can grow.", flag("allowVolumeExpansion")],
     AGE,

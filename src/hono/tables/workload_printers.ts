@@ -19,18 +19,9 @@ import {
   WIDE,
 } from "./columns.ts";
 import { containerColumns } from "./core_printers.ts";
-import {
-  at,
-  firstOf,
-  integerAt,
-  isConditionTrue,
-  itemsAt,
-  labelsText,
-  scalarText,
-  selectorText,
-  textAt,
-} from "./fields.ts";
+import { at, integerAt, isConditionTrue, labelsText, scalarText, selectorText, textAt } from "./fields.ts";
 import { humanDuration, since } from "./human_duration.ts";
+import { metricsText } from "./autoscaler_metrics.ts";
 
 const TEMPLATE = "spec.template";
 
@@ -86,57 +77,6 @@ const controller: Cell = (object) => {
   const group = apiVersion.includes("/") ? `.${apiVersion.slice(0, apiVersion.indexOf("/"))}` : "";
   return `${(kind + group).toLowerCase()}/${name}`;
 };
-
-/** One metric of an autoscaler: its present and its target value. */
-function metric(spec: unknown, status: unknown): string {
-  const type = textAt(spec, "type");
-  const field = type.charAt(0).toLowerCase() + type.slice(1);
-  const wanted = at(spec, `${field}.target`);
-  const present = at(status, `${field}.current`);
-  const quantity = (value: unknown) => scalarText(value, "<nil>");
-  const average = scalarText(at(wanted, "averageValue"), "");
-  switch (type) {
-    case "Pods":
-      return `${present === undefined ? "<unknown>" : quantity(at(present, "averageValue"))}/${
-        average || "<nil>"
-      }`;
-    case "External":
-    case "Object": {
-      if (average !== "") {
-        return `${scalarText(at(present, "averageValue"), "<unknown>")}/${average} (avg)`;
-      }
-      const current = present === undefined ? "<unknown>" : quantity(at(present, "value"));
-      return `${current}/${quantity(at(wanted, "value"))}`;
-    }
-    case "Resource":
-    case "ContainerResource": {
-      const name = textAt(spec, `${field}.name`);
-      if (average !== "") {
-        const current = present === undefined ? "<unknown>" : quantity(at(present, "averageValue"));
-        return `${name}: ${current}/${average}`;
-      }
-      const percent = (of: unknown, absent: string) => {
-        const value = at(of, "averageUtilization");
-        return typeof value === "number" ? `${value}%` : absent;
-      };
-      return `${name}: ${percent(present, "<unknown>")}/${percent(wanted, "<auto>")}`;
-    }
-    default:
-      return "<unknown type>";
-  }
-}
-
-function metrics(autoscaler: unknown): string {
-  const statuses = itemsAt(autoscaler, "status.currentMetrics");
-  const shown = itemsAt(autoscaler, "spec.metrics").map((spec, i) => metric(spec, statuses[i]));
-  // autoscaling/v1 has one metric, in fields of its own.
-  const target = at(autoscaler, "spec.targetCPUUtilizationPercentage");
-  if (typeof target === "number") {
-    const current = at(autoscaler, "status.currentCPUUtilizationPercentage");
-    shown.push(`cpu: ${typeof current === "number" ? `${current}%` : "<unknown>"}/${target}%`);
-  }
-  return shown.length === 0 ? "<none>" : firstOf(shown, { most: 2, separator: ", " });
-}
 
 /** Printers by group and resource. */
 export const WORKLOAD_PRINTERS: Readonly<Record<string, Printer>> = {
@@ -218,7 +158,7 @@ export const WORKLOAD_PRINTERS: Readonly<Record<string, Printer>> = {
       (object) =>
         `${textAt(object, "spec.scaleTargetRef.kind")}/${textAt(object, "spec.scaleTargetRef.name")}`,
     ],
-    ["Targets", "The metrics: present and target values.", metrics],
+    ["Targets", "The metrics: present and target values.", metricsText],
     [
       "MinPods",
       "The lowest number of pods.",
