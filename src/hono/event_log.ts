@@ -91,6 +91,9 @@ export class EventLog<T extends KubernetesObject> {
   #started = false;
   #flushScheduled = false;
   #closed = false;
+  #revision = 0;
+  #rewrites = 0;
+  readonly #held: ServedStore<Held<T>>;
 
   /** The entries that are kept. */
   readonly window: LogWindow<T> = this.#window;
@@ -106,6 +109,7 @@ export class EventLog<T extends KubernetesObject> {
     this.#waiters = new VersionWaiters(() => this.#position, options);
     const { holding, held } = heldStoreOf<T, ServedStore<Held<T>>>(informer.indexer);
     this.holding = holding;
+    this.#held = held;
     this.views = new EntryViews(holding);
     this.#ordered = new OrderedContent(held);
     const observer = (event: StoreEvent<Held<T>>) => this.#observe(event);
@@ -125,6 +129,21 @@ export class EventLog<T extends KubernetesObject> {
   /** The resourceVersion that the content has reached. */
   get resourceVersion(): string {
     return this.#position;
+  }
+
+  /** Differs whenever a list would: objects or the resourceVersion have changed. */
+  get revision(): number {
+    return this.#revision;
+  }
+
+  /** How often an object may have changed without another resourceVersion. */
+  get rewrites(): number {
+    return this.#rewrites;
+  }
+
+  /** The object of a key, as the store holds it. */
+  held(key: string): Held<T> | undefined {
+    return this.#held.getByKey(key);
   }
 
   /** The oldest resourceVersion that a watch may start from. */
@@ -269,6 +288,7 @@ export class EventLog<T extends KubernetesObject> {
     this.#started = true;
     const stored = this.#informer.indexer.lastStoreSyncResourceVersion();
     const position = compareResourceVersions(resourceVersion, stored) > 0 ? resourceVersion : stored;
+    this.#revision++;
     this.#position = position;
     this.#base = position;
     this.#resumeFrom = { position, sequence: this.head };
@@ -304,6 +324,7 @@ export class EventLog<T extends KubernetesObject> {
     if (compareResourceVersions(resourceVersion, previous) < 0) {
       return this.#restarted(resourceVersion, changes);
     }
+    this.#revision++;
     this.#position = resourceVersion;
     // A watch that has read all of it is at the end; one that stops in its middle is before it and may not resume.
     const isLate = resourceVersion === previous;
@@ -327,6 +348,8 @@ export class EventLog<T extends KubernetesObject> {
     this.#window.tail = this.head;
     this.#window.entries.clear();
     this.#pastStates.clear();
+    this.#revision++;
+    this.#rewrites++;
     this.#position = resourceVersion;
     this.#base = resourceVersion;
     this.#lastLateEvicted = "";
@@ -356,8 +379,13 @@ export class EventLog<T extends KubernetesObject> {
     }
   }
 
-  #reorder({ type, key }: StoreChange<Held<T>>): void {
+  #reorder(change: StoreChange<Held<T>>): void {
+    const { type, key, object } = change;
     this.#snapshot = undefined;
+    this.#revision++;
+    if (type === "updated" && resourceVersionOf(change.oldObject) === resourceVersionOf(object)) {
+      this.#rewrites++;
+    }
     if (type === "added") this.#ordered.added(key);
     else if (type === "deleted") this.#ordered.deleted(key);
   }
@@ -366,6 +394,7 @@ export class EventLog<T extends KubernetesObject> {
   #advance(resourceVersion: string): boolean {
     if (compareResourceVersions(resourceVersion, this.#position) <= 0) return false;
     this.#position = resourceVersion;
+    this.#revision++;
     this.#waiters.moved();
     return true;
   }

@@ -1,253 +1,206 @@
 /**
- * Lists: pages of one snapshot, written in chunks.
+ * Answers to lists: kept bodies, streams, and 304.
  * @module
  */
 
-import type { KubernetesObject, ListMeta } from "../meta/object.ts";
-import type { ListOptions } from "../meta/list_watch.ts";
-import { newStatus, type Status } from "../meta/status.ts";
-import type { VersionWaitOptions } from "../meta/version_waiters.ts";
+import type { KubernetesObject } from "../meta/object.ts";
 import type { Clock, TimerHandle } from "../util/clock.ts";
-import type { Held, Holding } from "../store/holding.ts";
-import { decodeContinue, encodeContinue, LATEST } from "../protocol/continue_token.ts";
-import { continueTooOld, isStatus, tooLargeResourceVersion } from "../protocol/statuses.ts";
-import { encode } from "./encoding.ts";
+import { matchesTag } from "../protocol/if_none_match.ts";
+import { isStatus } from "../protocol/statuses.ts";
+import type { EntityTags } from "./etag.ts";
 import type { EventLog } from "./event_log.ts";
-import { newStalledError, OPEN_UNITS, type Pacer, type Reader, type Readers } from "./readers.ts";
-import { JSON_HEADERS, stateTooOld } from "./responses.ts";
-import type { Selection } from "./selection.ts";
-import { lowerBound } from "../util/lower_bound.ts";
-import type { Snapshot } from "./snapshot.ts";
+import { GZIP_LEAST_BYTES, gzipChunks } from "./gzip.ts";
+import type { ListBodies, ListBody } from "./list_bodies.ts";
+import { cutPage, type ListRequest, type PagePlace, placePage } from "./list_page.ts";
+import { type ListShape, ListText } from "./list_text.ts";
+import { newStalledError, type Pacer, type Reader, type Readers } from "./readers.ts";
+import { JSON_HEADERS, notModified, statusResponse, VARY } from "./responses.ts";
 import type { View } from "./view.ts";
 
-/** What is listed. */
-export interface ListRequest {
-  readonly options: ListOptions;
-  /** Only this namespace; all of them where empty. */
-  readonly namespace: string;
-  /** Which objects of the namespace; `undefined`: all of them. */
-  readonly selection: Selection | undefined;
-  /** Identifies the list in its continue tokens. */
-  readonly identity: string;
-  /** What bounds the wait for a resourceVersion from the future; its signal ends the looking at objects, too. */
-  readonly wait: VersionWaitOptions;
-  readonly pacer: Pacer;
-}
-
-/** One page: a range of an array, which may be that of a snapshot, shared by many pages. */
-export interface Page<T> {
-  readonly metadata: ListMeta;
-  /** As the store holds them. */
-  readonly objects: readonly Held<T>[];
-  /** The first of the page. */
-  readonly from: number;
-  /** The one after the last. */
-  readonly to: number;
-}
-
-/**
- * The requested page, or the Status that refuses it.
- *
- * @throws The signal's reason, once it is aborted.
- */
-export async function readPage<T extends KubernetesObject>(
-  log: EventLog<T>,
-  request: ListRequest,
-): Promise<Page<T> | Status> {
-  const { options, namespace } = request;
-  let start = namespace === "" ? "" : `${namespace}/`;
-  let snapshot: Snapshot<T> | undefined;
-  if (options.continue !== undefined) {
-    const token = decodeContinue(options.continue);
-    if (isStatus(token)) return token;
-    if (token.list !== request.identity) {
-      return newStatus(
-        400,
-        "BadRequest",
-        "invalid continue token: it is of another list; continue with the same path, selectors and user",
-      );
-    }
-    if (token.start > start) start = token.start;
-    const isNow = token.resourceVersion === LATEST || token.resourceVersion === log.resourceVersion;
-    snapshot = isNow ? log.candidates(request.selection?.indexed) : log.stateAt(token.resourceVersion);
-    if (snapshot === undefined) {
-      return continueTooOld(encodeContinue({ ...token, resourceVersion: LATEST }));
-    }
-  } else {
-    const state = await stateFor(log, request);
-    if ("status" in state) return state.status;
-    snapshot = state.snapshot;
-  }
-  return await cut(log, snapshot, { ...request, start, limit: limitOf(options) });
-}
-
-// A list at resourceVersion 0 comes whole, as from an API server's cache:
-// https://kubernetes.io/docs/reference/using-api/api-concepts/#resource-versions
-function limitOf(options: ListOptions): number {
-  return options.limit === undefined || options.resourceVersion === "0" ? Infinity : options.limit;
-}
-
-/** Which state a list without a continue token is about. */
-async function stateFor<T extends KubernetesObject>(
-  log: EventLog<T>,
-  request: ListRequest,
-): Promise<{ readonly snapshot: Snapshot<T> } | { readonly status: Status }> {
-  const { resourceVersion = "0", resourceVersionMatch, limit } = request.options;
-  if (resourceVersion === "0") return { snapshot: log.candidates(request.selection?.indexed) };
-  if (!await log.reaches(resourceVersion, request.wait)) {
-    return { status: tooLargeResourceVersion(resourceVersion, log.resourceVersion) };
-  }
-  // A page at a resourceVersion is one of exactly that state, as it was before resourceVersionMatch was invented.
-  const isExact = resourceVersionMatch === "Exact" ||
-    (resourceVersionMatch === undefined && limit !== undefined);
-  if (!isExact) return { snapshot: log.candidates(request.selection?.indexed) };
-  const snapshot = log.stateAt(resourceVersion);
-  return snapshot === undefined ? { status: stateTooOld(resourceVersion) } : { snapshot };
-}
-
-/** Takes a page out of a snapshot; costs only what it walks over. Gives others a turn while it looks at objects. */
-async function cut<T extends KubernetesObject>(
-  { holding }: EventLog<T>,
-  snapshot: Snapshot<T>,
-  at: ListRequest & { readonly start: string; readonly limit: number },
-): Promise<Page<T>> {
-  const { keys, resourceVersion } = snapshot;
-  const { selection, limit, pacer, wait } = at;
-  // "0" is the character after "/".
-  const end = at.namespace === "" ? keys.length : lowerBound(keys, `${at.namespace}0`);
-  const from = lowerBound(keys, at.start);
-  let objects = snapshot.objects;
-  let i = Math.max(from, Math.min(end, from + limit));
-  if (selection !== undefined) {
-    const selected: Held<T>[] = [];
-    for (i = from; i < end && selected.length < limit; i++) {
-      if (pacer.spend(selection.units)) {
-        await pacer.rest();
-        wait.signal?.throwIfAborted();
-      }
-      if (!selection.mayHave(keys[i]) || selection.hasLabels?.(snapshot.objects[i]) === false) continue;
-      if (selection.hasFields !== undefined) {
-        const object = holding.peek(snapshot.objects[i]);
-        if (object !== snapshot.objects[i]) pacer.spend(OPEN_UNITS);
-        if (!selection.hasFields(object)) continue;
-      }
-      selected.push(snapshot.objects[i]);
-    }
-    objects = selected;
-  }
-  const page = selection === undefined ? { objects, from, to: i } : { objects, from: 0, to: objects.length };
-  if (i >= end) return { metadata: { resourceVersion }, ...page };
-  return {
-    metadata: {
-      resourceVersion,
-      continue: encodeContinue({ resourceVersion, start: keys[i - 1] + "\0", list: at.identity }),
-      // Only if it is known without looking at every object.
-      ...(selection === undefined && { remainingItemCount: end - i }),
-    },
-    ...page,
-  };
-}
-
-// The whole of a list that is not larger than that goes out at once.
-const SMALL_LIST = 64 * 1024;
-
-/** How a list is written. */
-export interface ListResponseOptions {
+/** A list, and how to answer it. */
+export interface ListAnswerRequest extends ListRequest {
+  /** Identifies the list for all users: which objects, but not which page. */
+  readonly content: string;
   readonly view: View;
   readonly pretty: boolean;
-  /** How the page's objects are held. */
-  readonly holding: Holding<KubernetesObject>;
+  readonly ifNoneMatch: string | undefined;
+  /** Whether the reader prefers gzip. */
+  readonly gzip: boolean;
   readonly reader: Reader;
   readonly readers: Readers;
   /** Where all readers take turns. */
-  readonly pacer: Pacer;
+  readonly readersPacer: Pacer;
+  readonly bodies: ListBodies;
+  readonly tags: EntityTags;
   /** How long a large list waits for its reader. */
   readonly writeTimeoutMs: number;
   readonly clock: Clock;
 }
 
+// The whole of a list that is not larger than that goes out at once.
+const SMALL_LIST = 64 * 1024;
+
 /**
- * The answer to a list. A large one is encoded while it is read, so that it never is in memory as a whole; its objects
- * are those of one snapshot nevertheless. If the client stops reading, the stream ends with an error.
+ * The answer to a list. A large one is written while it is read; its objects are those of one snapshot nevertheless. A list
+ * of the present content that everyone sees alike has an `ETag`, and its body is kept for the next requests. If the client
+ * stops reading, the stream ends with an error.
+ *
+ * @throws The signal's reason, once it is aborted.
  */
-export function listResponse(page: Page<KubernetesObject>, options: ListResponseOptions): Response {
-  const pieces = listPieces(page, options, () => SMALL_LIST);
-  const { value: text = "" } = pieces.next();
-  const next = pieces.next();
-  if (next.done) return new Response(text, { headers: JSON_HEADERS });
-  // Starts again, so that nothing is kept for a client that does not read.
-  pieces.return();
-  const { readers } = options;
-  const stream = streamOf(listPieces(page, options, () => readers.pieceLength), options);
-  return new Response(stream, { headers: JSON_HEADERS });
+export async function answerList(
+  log: EventLog<KubernetesObject>,
+  request: ListAnswerRequest,
+): Promise<Response> {
+  const place = await placePage(log, request);
+  if (isStatus(place)) return statusResponse(place);
+  const { bodies, tags } = request;
+  const shape: ListShape = { ...request, holding: log.holding };
+  const name = place.past === undefined ? bodyName(request, place) : undefined;
+  if (name === undefined) {
+    const snapshot = place.past ?? log.candidates(request.selection?.indexed);
+    const page = await cutPage(log, snapshot, { ...request, ...place });
+    return await respond(bodies.alone(new ListText(page, shape)), request, undefined);
+  }
+  const tag = tags.ofList(log, name);
+  if (matchesTag(request.ifNoneMatch, tag)) return notModified(tag);
+  const kept = bodies.get(log, name);
+  if (kept !== undefined) return await respond(kept, request, tag);
+  const { revision } = log;
+  const snapshot = log.candidates(request.selection?.indexed);
+  // Others have a turn meanwhile, and the content may change.
+  const page = await cutPage(log, snapshot, { ...request, ...place });
+  return await respond(bodies.add(log, name, { revision, text: new ListText(page, shape) }), request, tag);
 }
 
-function streamOf(pieces: Generator<string, void>, options: ListResponseOptions): ReadableStream<Uint8Array> {
-  const { clock, writeTimeoutMs, pacer } = options;
-  const release = options.reader.hold();
-  let rest: Generator<string, void> | undefined = pieces;
+/** The name of a body: requests with the same name get the same one. `undefined` if it depends on more than the content. */
+function bodyName(request: ListAnswerRequest, { start, limit }: PagePlace<unknown>): string | undefined {
+  const { view, pretty, content, identity } = request;
+  if (view.sharedAs === undefined) return undefined;
+  // The token of a page has its user.
+  const page = limit < Infinity || request.options.continue !== undefined ? [identity, start, limit] : [];
+  return JSON.stringify([content, view.sharedAs, pretty, ...page]);
+}
+
+async function respond(
+  body: ListBody,
+  request: ListAnswerRequest,
+  tag: string | undefined,
+): Promise<Response> {
+  const headers = { ...JSON_HEADERS, ...VARY, ...(tag !== undefined && { ETag: tag }) };
+  const source = body.open();
+  try {
+    const whole = body.whole(SMALL_LIST);
+    if (whole !== undefined) {
+      source.close();
+      // A copy: some runtimes take the buffer away when it is sent.
+      return new Response(whole.slice(), { headers });
+    }
+    const { readersPacer } = request;
+    if (!request.gzip || !body.hasBytes(GZIP_LEAST_BYTES)) {
+      return new Response(streamOf(source, request), { headers });
+    }
+    const compressed = { ...headers, "Content-Encoding": "gzip" };
+    const chunks = await body.gzipped(readersPacer);
+    if (chunks !== undefined) {
+      return new Response(streamOf(new ChunkReader(chunks, () => source.close()), request), {
+        headers: compressed,
+      });
+    }
+    const { pieceLength } = request.readers;
+    const next = async () => {
+      if (readersPacer.isDue) await readersPacer.rest();
+      return source.next(pieceLength);
+    };
+    const pieces = gzipChunks(next);
+    const alone = {
+      hasMade: true,
+      next: async () => (await pieces.next()).value ?? undefined,
+      close: () => {
+        pieces.return(undefined).catch(() => {});
+        source.close();
+      },
+    };
+    return new Response(streamOf(alone, request), { headers: compressed });
+  } catch (error) {
+    source.close();
+    throw error;
+  }
+}
+
+/** The bytes of a body for one reader. */
+interface ByteSource {
+  /** Whether the last bytes were made for this reader, and not kept. */
+  readonly hasMade: boolean;
+  /** The next bytes, about so many; `undefined` at the end. They may be shared with other readers. */
+  next(length: number): Uint8Array<ArrayBuffer> | undefined | Promise<Uint8Array<ArrayBuffer> | undefined>;
+  /** Ends it; may be called more than once. */
+  close(): void;
+}
+
+// What it takes to hand kept bytes to the socket, against making them.
+const SEND_SHARE = 0.1;
+
+/** Not a byte stream: that would take the buffers away, which are shared. */
+function streamOf(
+  source: ByteSource,
+  { clock, writeTimeoutMs, readersPacer: pacer, readers, reader }: ListAnswerRequest,
+): ReadableStream<Uint8Array<ArrayBuffer>> {
+  const release = reader.hold();
   let timer: TimerHandle;
+  let isEnded = false;
   const end = () => {
-    rest = undefined;
+    isEnded = true;
     clock.clearTimeout(timer);
+    source.close();
     release();
   };
-  const awaitReader = (controller: ReadableByteStreamController) => {
-    clock.clearTimeout(timer);
+  const awaitReader = (controller: ReadableStreamDefaultController) => {
     timer = clock.setTimeout(() => {
       end();
       controller.error(newStalledError("list", writeTimeoutMs));
     }, writeTimeoutMs);
   };
   return new ReadableStream({
-    type: "bytes",
     start: awaitReader,
     async pull(controller) {
       clock.clearTimeout(timer);
       if (pacer.isDue) await pacer.rest();
-      const next = rest?.next();
-      if (next === undefined) return;
-      if (next.done) {
+      if (isEnded) return;
+      let bytes: Uint8Array<ArrayBuffer> | undefined;
+      try {
+        const next = source.next(readers.pieceLength);
+        // Without a wait for what is there: others would see the pacer before this is counted.
+        bytes = next instanceof Promise ? await next : next;
+      } catch (error) {
+        end();
+        throw error;
+      }
+      if (isEnded) return;
+      if (bytes === undefined) {
         end();
         return controller.close();
       }
       awaitReader(controller);
-      pacer.spendText(next.value.length);
-      controller.enqueue(encode(next.value));
+      pacer.spendText(bytes.byteLength * (source.hasMade ? 1 : SEND_SHARE));
+      controller.enqueue(bytes);
     },
     cancel: end,
   }, { highWaterMark: 0 });
 }
 
-function* listPieces(
-  page: Page<KubernetesObject>,
-  options: ListResponseOptions,
-  pieceLength: () => number,
-): Generator<string, void> {
-  const { view, pretty } = options;
-  const list = JSON.stringify(
-    { ...view.list(page.metadata), [view.itemsField]: [] },
-    null,
-    pretty ? 2 : undefined,
-  );
-  const end = list.lastIndexOf("]");
-  let text = list.slice(0, end);
-  const separator = pretty ? "\n    " : "";
-  const { objects, from, to } = page;
-  for (let i = from; i < to; i++) {
-    if (i > from) text += ",";
-    text += separator + itemText(objects[i], options);
-    if (text.length < pieceLength()) continue;
-    yield text;
-    text = "";
-  }
-  yield text + (pretty && to > from ? "\n  " : "") + list.slice(end) + "\n";
-}
+/** Reads chunks that are there. */
+class ChunkReader implements ByteSource {
+  readonly hasMade = false;
+  readonly #chunks: readonly Uint8Array<ArrayBuffer>[];
+  #next = 0;
+  readonly close: () => void;
 
-function itemText(held: Held<KubernetesObject>, options: ListResponseOptions): string {
-  const { view, pretty, holding } = options;
-  // JSON has no line breaks within its strings.
-  if (pretty) return JSON.stringify(view.item(holding.peek(held)), null, 2).replaceAll("\n", "\n    ");
-  const json = view.itemText && holding.json(held);
-  return (json && view.itemText?.(json)) ?? JSON.stringify(view.item(holding.peek(held)));
+  constructor(chunks: readonly Uint8Array<ArrayBuffer>[], close: () => void) {
+    this.#chunks = chunks;
+    this.close = close;
+  }
+
+  next(): Uint8Array<ArrayBuffer> | undefined {
+    return this.#chunks[this.#next++];
+  }
 }

@@ -18,8 +18,10 @@ import { consoleLogger } from "../util/logger.ts";
 import { TurnQueue } from "../util/turn_queue.ts";
 import { type Asked, askedOf, askedOfPath, type UserInfo } from "./authorization.ts";
 import { EventLog } from "./event_log.ts";
+import { EntityTags } from "./etag.ts";
 import { type Gate, newGate } from "./gate.ts";
 import { alive, ready, unreadiness } from "./health.ts";
+import { ListBodies } from "./list_bodies.ts";
 import type { ReadApiOptions, VersionInfo } from "./read_api_options.ts";
 import { type ReadSettings, readSettings } from "./read_settings.ts";
 import { Pacer, type Reader, Readers } from "./readers.ts";
@@ -68,6 +70,9 @@ export interface ReadApi extends Hono {
  * - A relist of an informer is one step: connected watches get its changes (up to 4 MiB of them, else 410 Expired),
  *   watches from before it 410 Expired. One at an older resourceVersion, of a restored server, ends all watches with 410
  *   Expired.
+ * - The body of a list is kept while it is requested and its resource does not change (`maxListBodyBytes`), for all users
+ *   that see the same; who may read it is decided for each request. Lists and objects have a weak `ETag`, but not Tables;
+ *   what has 128 KiB or more is compressed for readers that prefer gzip.
  * - What a store holds encoded stays so: objects are decoded one by one, while they are selected or written.
  * - No timer runs while no watch is open and no read waits.
  *
@@ -131,6 +136,8 @@ export function readApi(options: ReadApiOptions): ReadApi {
     readers: new Readers(settings),
     readersPacer: new Pacer(turns),
     turns,
+    bodies: new ListBodies(settings),
+    tags: new EntityTags(settings.random),
     settings,
   };
 
@@ -157,10 +164,13 @@ interface ReadApiState {
   readonly readers: Readers;
   readonly readersPacer: Pacer;
   readonly turns: TurnQueue;
+  readonly bodies: ListBodies;
+  readonly tags: EntityTags;
   readonly settings: ReadSettings;
 }
 
 async function answer(c: Context, state: ReadApiState): Promise<Response> {
+  state.bodies.dropUnused();
   const reader = state.readers.enter();
   if (reader === undefined) return statusResponse(tooManyRequests());
   try {
@@ -227,7 +237,8 @@ async function refusalOf(
   return reader.identify(settings.clientOf(c, permission.user)) ? undefined : tooManyRequests();
 }
 
-async function answerReady(c: Context, { served, gate, settings }: ReadApiState): Promise<Response> {
+async function answerReady(c: Context, { served, gate, settings, bodies }: ReadApiState): Promise<Response> {
+  bodies.dropUnused();
   const { maxLagMs } = settings;
   const isVerbose = c.req.query("verbose") !== undefined;
   const isNamed = isVerbose || served.some(({ informer }) => unreadiness(informer, maxLagMs) !== undefined);

@@ -111,6 +111,12 @@ export interface ReadApiOptions {
    * than one chunk (about 64 KiB) at a time.
    */
   readonly maxBufferedBytes?: number;
+  /**
+   * How many bytes the bodies of lists may take that are kept for the next requests: each while its resource does not
+   * change, and for at most about 10 s without a request; 32 MiB by default. 0 keeps none. A larger list is written
+   * for each reader.
+   */
+  readonly maxListBodyBytes?: number;
   /** How many requirements a selector may have; 100 by default. More are refused with 400. */
   readonly maxSelectorRequirements?: number;
   /** How many values a selector may have in all; 1,000 by default. More are refused with 400. */

@@ -23,8 +23,10 @@ export interface ReadSettings {
   readonly maxReaders: number;
   readonly maxReadersPerClient: number;
   readonly maxBufferedBytes: number;
+  readonly maxListBodyBytes: number;
   readonly maxSelectorRequirements: number;
   readonly maxSelectorValues: number;
+  readonly random: () => number;
   /** How long the next watch may last. */
   watchLimitMs(): number;
   /** Whose request it is, for the limit per client. */
@@ -46,6 +48,7 @@ export function readSettings(options: ReadApiOptions): ReadSettings {
     maxReaders = 10_000,
     maxReadersPerClient = 100,
     maxBufferedBytes = 16 * 1024 * 1024,
+    maxListBodyBytes = 32 * 1024 * 1024,
     maxSelectorRequirements = 100,
     maxSelectorValues = 1_000,
     random = Math.random,
@@ -55,6 +58,7 @@ export function readSettings(options: ReadApiOptions): ReadSettings {
     eventWindow,
     freshnessTimeoutMs,
     maxBufferedBytes,
+    maxListBodyBytes,
     maxSelectorRequirements,
     maxSelectorValues,
   };
@@ -75,6 +79,7 @@ export function readSettings(options: ReadApiOptions): ReadSettings {
     clock,
     ...fromZero,
     ...fromOne,
+    random,
     maxLagMs,
     watchRecheckMs: hasHooks ? watchRecheckMs : Infinity,
     // So that watches which were opened together do not all come back together.

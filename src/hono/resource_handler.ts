@@ -25,10 +25,14 @@ import type { TurnQueue } from "../util/turn_queue.ts";
 import { askedOf } from "./authorization.ts";
 import type { EventLog } from "./event_log.ts";
 import type { Gate, Permission } from "./gate.ts";
-import { listResponse, readPage } from "./list.ts";
+import type { EntityTags } from "./etag.ts";
+import { prefersGzip } from "./gzip.ts";
+import { answerList } from "./list.ts";
+import type { ListBodies } from "./list_bodies.ts";
+import { answerObject } from "./object.ts";
 import type { ReadSettings } from "./read_settings.ts";
 import { Pacer, type Reader, type Readers } from "./readers.ts";
-import { GUARD_HEADERS, JSON_HEADERS, notSynced, statusResponse, tooManyRequests } from "./responses.ts";
+import { GUARD_HEADERS, notSynced, statusResponse, tooManyRequests } from "./responses.ts";
 import { newSelection } from "./selection.ts";
 import type { ServedInformer } from "./served_informer.ts";
 import { type IncludeObject, newTableView } from "./table.ts";
@@ -54,6 +58,8 @@ export interface ResourceRequest {
   /** Where all readers take turns. */
   readonly readersPacer: Pacer;
   readonly turns: TurnQueue;
+  readonly bodies: ListBodies;
+  readonly tags: EntityTags;
   readonly settings: ReadSettings;
 }
 
@@ -93,10 +99,15 @@ export async function answerResource(c: Context, request: ResourceRequest): Prom
   if (isStatus(view)) return statusResponse(view);
   if (!query.ok) return statusResponse(query.status);
   if (!target.log.isReady()) return statusResponse(notSynced(target.resource));
-  const shape = { view, pretty: wantsPretty(searchParams, c.req.header("User-Agent")) };
+  const shape = {
+    view,
+    pretty: wantsPretty(searchParams, c.req.header("User-Agent")),
+    ifNoneMatch: c.req.header("If-None-Match"),
+    gzip: prefersGzip(c.req.header("Accept-Encoding")),
+  };
   if (isOne) return await answerGet(request, query, shape);
   if (isWatch) return await answerWatch(request, query, { view, permission });
-  return await answerList(request, query, { ...shape, permission });
+  return await answerListOf(request, query, { ...shape, permission });
 }
 
 /** What decides on the view. */
@@ -132,6 +143,8 @@ function newView(resource: ApiResource, request: ViewRequest): View | Status {
 interface Shape {
   readonly view: View;
   readonly pretty: boolean;
+  readonly ifNoneMatch: string | undefined;
+  readonly gzip: boolean;
 }
 
 async function answerGet(request: ResourceRequest, query: ListQuery, shape: Shape): Promise<Response> {
@@ -141,52 +154,38 @@ async function answerGet(request: ResourceRequest, query: ListQuery, shape: Shap
     return statusResponse(tooLargeResourceVersion(resourceVersion, target.log.resourceVersion));
   }
   const key = formatObjectName(path);
-  const object = target.informer.indexer.getByKey(key);
-  return object === undefined
+  const held = target.log.held(key);
+  return held === undefined
     ? statusResponse(objectNotFound(target.resource, path.name))
-    : objectResponse(object, shape);
+    : await answerObject(target.log, held, { ...shape, key, tags: request.tags });
 }
 
-/** The answer to a get. */
-function objectResponse(
-  object: KubernetesObject,
-  options: { readonly view: View; readonly pretty: boolean },
-): Response {
-  const text = JSON.stringify(options.view.one(object), null, options.pretty ? 2 : undefined);
-  return new Response(text + "\n", { headers: JSON_HEADERS });
-}
-
-async function answerList(
+async function answerListOf(
   request: ResourceRequest,
   query: ListQuery,
   options: Shape & { readonly permission: Permission },
 ): Promise<Response> {
-  const { target, path, wait, reader, readers, readersPacer, turns, settings } = request;
+  const { target, path, turns, settings } = request;
   const { group, version, resource } = path;
-  const page = await readPage(target.log, {
+  const content = [
+    group,
+    version,
+    resource,
+    path.namespace,
+    String(query.labels ?? ""),
+    String(query.fields ?? ""),
+  ];
+  return await answerList(target.log, {
+    ...request,
+    ...settings,
+    ...options,
     options: query.options,
     namespace: path.namespace,
     // The namespace is a range of keys.
     selection: newSelection(target.resource, { namespace: "", labels: query.labels, fields: query.fields }),
-    identity: listIdentity([
-      group,
-      version,
-      resource,
-      path.namespace,
-      String(query.labels ?? ""),
-      String(query.fields ?? ""),
-      options.permission.user?.name ?? "",
-    ]),
-    wait,
+    content: JSON.stringify(content),
+    identity: listIdentity([...content, options.permission.user?.name ?? ""]),
     pacer: new Pacer(turns),
-  });
-  return isStatus(page) ? statusResponse(page) : listResponse(page, {
-    ...options,
-    ...settings,
-    reader,
-    readers,
-    pacer: readersPacer,
-    holding: target.log.holding,
   });
 }
 

@@ -21,6 +21,15 @@ export const GUARD_HEADERS: Readonly<Record<string, string>> = {
 /** The headers of every answer with a body of JSON. */
 export const JSON_HEADERS: Readonly<Record<string, string>> = { ...PLAIN_JSON_HEADERS, ...GUARD_HEADERS };
 
+/** What an answer depends on, besides its URL and its reader. */
+export const VARY: Readonly<Record<string, string>> = { "Vary": "Accept, Accept-Encoding" };
+
+/** 304: the client has the body of this tag. */
+export function notModified(tag: string): Response {
+  const { "Content-Type": _, ...headers } = JSON_HEADERS;
+  return new Response(null, { status: 304, headers: { ...headers, ...VARY, ETag: tag } });
+}
+
 /** A refusal as an HTTP answer. */
 export function statusResponse(status: Status): Response {
   return plainStatusResponse(status, { headers: GUARD_HEADERS });

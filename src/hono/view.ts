@@ -31,7 +31,8 @@ export interface View {
   item(object: KubernetesObject): unknown;
   /** The object of a watch event. */
   event(object: KubernetesObject): unknown;
-  /** As `item` and `event`, from and to JSON text, if the view needs no look at the object. */
+  /** As `one`, `item` and `event`, from and to JSON text, if the view needs no look at the object. */
+  readonly oneText?: (json: string) => string | undefined;
   readonly itemText?: (json: string) => string | undefined;
   readonly eventText?: (json: string) => string | undefined;
   /** The object of a bookmark. */
@@ -58,6 +59,7 @@ export function newObjectView(resource: ApiResource): View {
     item: hasTypedItems(resource) ? typed : untyped,
     event: typed,
     itemText: hasTypedItems(resource) ? typedText : withoutTypeText,
+    oneText: typedText,
     eventText: typedText,
     bookmark: (metadata) => ({ kind: resource.kind, apiVersion, metadata }),
   };

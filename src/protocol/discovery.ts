@@ -4,6 +4,7 @@
  */
 
 import { groupVersion, type GroupVersionKind } from "../meta/resource.ts";
+import { matchesTag } from "./if_none_match.ts";
 import { textHash } from "../util/text_hash.ts";
 import { negotiate } from "./accept.ts";
 import { type ApiResource, isBuiltinGroup, singularName } from "./api_resource.ts";
@@ -82,7 +83,7 @@ function answerRoot(
   const body = text(aggregatedDocument(resources.filter((resource) => (resource.group === "") === isCore)));
   const etag = `"${textHash(body).toUpperCase()}"`;
   const headers = { ...COMMON_HEADERS, ETag: etag };
-  if (matches(request.ifNoneMatch, etag)) return { status: 304, headers, body: null };
+  if (matchesTag(request.ifNoneMatch, etag)) return { status: 304, headers, body: null };
   return { status: 200, headers: { ...headers, "Content-Type": AGGREGATED_TYPE }, body };
 }
 
@@ -208,9 +209,4 @@ function compareVersions(a: string, b: string): number {
 
 function text(document: unknown): string {
   return JSON.stringify(document) + "\n";
-}
-
-function matches(ifNoneMatch: string | null | undefined, etag: string): boolean {
-  if (!ifNoneMatch) return false;
-  return ifNoneMatch.split(",").some((tag) => tag.trim() === "*" || tag.trim().replace(/^W\//, "") === etag);
 }

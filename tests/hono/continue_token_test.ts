@@ -28,7 +28,7 @@ function apiOf(options: Partial<ReadApiOptions> = {}) {
   return { api, pods, clock };
 }
 
-describe("readPage with a continue token", () => {
+describe("readApi, a page with a continue token", () => {
   it("returns every page of a store whose version is no number that a token can hold", async () => {
     const objects = ["a", "b", "c", "d", "e"].map((name, i) => object(name, i + 1));
     const api = readApi({

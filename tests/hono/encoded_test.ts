@@ -91,7 +91,7 @@ describe("readApi over short texts", () => {
     await reader.read();
     const atFirst = count.decoded;
     assert.ok(atFirst > 0 && atFirst < 400, `${atFirst} are decoded`);
-    await reader.read();
+    for (let i = 0; i < 2; i++) await reader.read();
     assert.ok(count.decoded > atFirst && count.decoded < atFirst + 100, `${count.decoded} are decoded`);
     await reader.cancel();
   });

@@ -192,7 +192,7 @@ describe("list", () => {
   });
 });
 
-describe("readPage", () => {
+describe("readApi, a page", () => {
   const TEN = Array.from({ length: 10 }, (_, i) => object(`shop/p-${i}`, i + 1));
 
   async function walk(api: Hono, path: string, between: () => void = () => {}): Promise<Json[]> {
@@ -347,7 +347,7 @@ describe("readPage", () => {
   });
 });
 
-describe("readPage at a resourceVersion", () => {
+describe("readApi, a page at a resourceVersion", () => {
   it("is at least as new by default, exactly that with Exact", async () => {
     const { api, informer } = apiOf([object("shop/a", 5)], 10);
     informer.put(object("shop/b", 11));

@@ -1,0 +1,57 @@
+/**
+ * Compression of large bodies for readers that accept it.
+ * @module
+ */
+
+/** The least size of a body that is worth it. */
+// As kube-apiserver's defaultGzipThresholdBytes:
+// https://github.com/kubernetes/apiserver/blob/master/pkg/endpoints/handlers/responsewriters/writers.go
+export const GZIP_LEAST_BYTES: number = 128 * 1024;
+
+/**
+ * Whether a reader prefers gzip, by its `Accept-Encoding`: it names gzip or `*`, and not with a lower quality than
+ * `identity`. `false` on a runtime that cannot compress.
+ */
+export function prefersGzip(acceptEncoding: string | undefined): boolean {
+  if (acceptEncoding === undefined || typeof CompressionStream === "undefined") return false;
+  const qualities = new Map<string, number>();
+  for (const part of acceptEncoding.split(",")) {
+    const [name, ...parameters] = part.split(";").map((text) => text.trim().toLowerCase());
+    const quality = parameters.find((parameter) => parameter.startsWith("q="))?.slice(2);
+    const value = quality === undefined
+      ? 1
+      : /^(0(\.[0-9]{0,3})?|1(\.0{0,3})?)$/.test(quality)
+      ? Number(quality)
+      : 0;
+    if (!qualities.has(name)) qualities.set(name, value);
+  }
+  const gzip = qualities.get("gzip") ?? qualities.get("x-gzip") ?? qualities.get("*") ?? 0;
+  return gzip > 0 && gzip >= (qualities.get("identity") ?? 0);
+}
+
+/**
+ * Compresses chunks. Takes the next one when there is room for it.
+ *
+ * @param next The next chunk, which is not changed; `undefined` at the end.
+ */
+export async function* gzipChunks(
+  next: () => Promise<Uint8Array<ArrayBuffer> | undefined>,
+): AsyncGenerator<Uint8Array<ArrayBuffer>> {
+  const source = new ReadableStream<Uint8Array<ArrayBuffer>>({
+    async pull(controller) {
+      const chunk = await next();
+      if (chunk === undefined) controller.close();
+      else controller.enqueue(chunk);
+    },
+  }, { highWaterMark: 0 });
+  const reader = source.pipeThrough(new CompressionStream("gzip")).getReader();
+  try {
+    for (;;) {
+      const { done, value } = await reader.read();
+      if (done) return;
+      yield value;
+    }
+  } finally {
+    reader.cancel().catch(() => {});
+  }
+}

@@ -1,0 +1,61 @@
+/**
+ * Answers to gets.
+ * @module
+ */
+
+import type { KubernetesObject } from "../meta/object.ts";
+import { matchesTag } from "../protocol/if_none_match.ts";
+import type { Held } from "../store/holding.ts";
+import { encode } from "./encoding.ts";
+import type { EntityTags } from "./etag.ts";
+import type { EventLog } from "./event_log.ts";
+import { GZIP_LEAST_BYTES, gzipChunks } from "./gzip.ts";
+import { JSON_HEADERS, notModified, VARY } from "./responses.ts";
+import type { View } from "./view.ts";
+
+/** How to answer a get. */
+export interface ObjectAnswerRequest {
+  readonly key: string;
+  readonly view: View;
+  readonly pretty: boolean;
+  readonly ifNoneMatch: string | undefined;
+  /** Whether the reader prefers gzip. */
+  readonly gzip: boolean;
+  readonly tags: EntityTags;
+}
+
+/** The answer to a get. It is 304 if the client has the object already, which is then not opened. */
+export async function answerObject(
+  log: EventLog<KubernetesObject>,
+  held: Held<KubernetesObject>,
+  request: ObjectAnswerRequest,
+): Promise<Response> {
+  const { key, view, pretty, gzip } = request;
+  const tag = view.sharedAs === undefined
+    ? undefined
+    : request.tags.ofObject(log, held, JSON.stringify([key, view.sharedAs, pretty]));
+  if (tag !== undefined && matchesTag(request.ifNoneMatch, tag)) return notModified(tag);
+  const headers = { ...JSON_HEADERS, ...VARY, ...(tag !== undefined && { ETag: tag }) };
+  const text = `${objectText(log, held, request)}\n`;
+  // A text has at least as many bytes as characters.
+  if (!gzip || text.length < GZIP_LEAST_BYTES) return new Response(text, { headers });
+  let rest: Uint8Array<ArrayBuffer> | undefined = encode(text);
+  const chunks: Uint8Array<ArrayBuffer>[] = [];
+  const next = () => {
+    const chunk = rest;
+    rest = undefined;
+    return Promise.resolve(chunk);
+  };
+  for await (const chunk of gzipChunks(next)) chunks.push(chunk);
+  return new Response(new Blob(chunks), { headers: { ...headers, "Content-Encoding": "gzip" } });
+}
+
+function objectText(
+  { holding }: EventLog<KubernetesObject>,
+  held: Held<KubernetesObject>,
+  { view, pretty }: ObjectAnswerRequest,
+): string {
+  if (pretty) return JSON.stringify(view.one(holding.open(held)), null, 2);
+  const json = view.oneText && holding.json(held);
+  return (json && view.oneText?.(json)) ?? JSON.stringify(view.one(holding.open(held)));
+}
