@@ -21,15 +21,16 @@ export class ClusterUnavailableError extends Error {
 }
 
 /** The programs: the API server, and clients of it. */
-export type GoProgram = "cluster" | "kubectl";
+export type GoProgram = "cluster" | "kubectl" | "informer";
 
 /** All of them. */
-export const GO_PROGRAMS: readonly GoProgram[] = ["cluster", "kubectl"];
+export const GO_PROGRAMS: readonly GoProgram[] = ["cluster", "kubectl", "informer"];
 
 /** What each one is for people, and how long it takes to build with empty caches of Go. */
 const DESCRIPTIONS: Record<GoProgram, { readonly title: string; readonly buildTime: string }> = {
   cluster: { title: "kube-apiserver", buildTime: "5 to 10 minutes" },
   kubectl: { title: "kubectl", buildTime: "1 to 3 minutes" },
+  informer: { title: "client-go's informers", buildTime: "1 to 3 minutes" },
 };
 
 export interface EnsureGoProgramOptions {

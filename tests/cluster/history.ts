@@ -33,6 +33,15 @@ export class History<T extends KubernetesObject> implements ResourceEventHandler
   /** Impossible notifications. */
   readonly faults: string[] = [];
   readonly #lastVersions = new Map<string, string>();
+  readonly #ofCache: boolean;
+
+  /**
+   * @param options `ofCache`: the events come from a cache. One that lists again knows of a delete only as a fact, and
+   * sends the last known version.
+   */
+  constructor({ ofCache = false }: { readonly ofCache?: boolean } = {}) {
+    this.#ofCache = ofCache;
+  }
 
   onAdd(object: T, isInInitialList: boolean): void {
     const key = metaNamespaceKey(object);
@@ -67,7 +76,7 @@ export class History<T extends KubernetesObject> implements ResourceEventHandler
       if (known !== undefined && known.metadata?.uid !== object.metadata?.uid) {
         this.#fault(`${key} was deleted as ${object.metadata?.uid}, but was ${known.metadata?.uid}`);
       }
-      this.#expectNewer(key, object);
+      if (!this.#ofCache || versionOf(object) !== (known && versionOf(known))) this.#expectNewer(key, object);
     }
     this.objects.delete(key);
     this.#record(deleted.finalStateUnknown ? "tombstone" : "delete", key, object);

@@ -31,6 +31,8 @@ export interface ReflectedOptions {
   readonly name: string;
   /** The queue of older informers, which merges the events of an object. */
   readonly deltaFifo?: boolean;
+  /** What it reflects is a cache. */
+  readonly ofCache?: boolean;
   readonly reflector?: ReflectorOptions;
 }
 
@@ -38,7 +40,7 @@ export interface ReflectedOptions {
 export class Reflected<T extends KubernetesObject> implements AsyncDisposable {
   readonly name: string;
   readonly informer: SharedIndexInformer<T, "namespace" | "team">;
-  readonly history: History<T> = new History<T>();
+  readonly history: History<T>;
   /** The first status of each phase and step. */
   readonly statuses: ReflectorStatus[] = [];
   /** The errors that the watch error handler received. */
@@ -50,6 +52,7 @@ export class Reflected<T extends KubernetesObject> implements AsyncDisposable {
 
   constructor(source: ListerWatcher<T>, options: ReflectedOptions) {
     this.name = options.name;
+    this.history = new History<T>(options);
     const logger: Logger = {
       debug: () => {},
       info: () => {},

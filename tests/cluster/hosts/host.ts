@@ -82,14 +82,15 @@ export async function startHost(runtime: Runtime, source: HostSource): Promise<H
     runtime,
     url: running.url,
     async kill() {
-      running.child.kill("SIGKILL");
+      if (runtime === "workerd") await running.input.write(new TextEncoder().encode("kill\n"));
+      else running.child.kill("SIGKILL");
       await running.ended;
     },
     async restart() {
       running = await launch(runtime, command);
     },
     async [Symbol.asyncDispose]() {
-      await running.child.stdin.close().catch(() => {});
+      await running.input.close().catch(() => {});
       await running.ended;
     },
   };
@@ -118,6 +119,7 @@ async function commandLine(runtime: Runtime): Promise<string[]> {
 
 interface Running {
   readonly child: Deno.ChildProcess;
+  readonly input: WritableStreamDefaultWriter<Uint8Array<ArrayBuffer>>;
   readonly url: string;
   readonly ended: Promise<void>;
 }
@@ -136,7 +138,7 @@ async function launch(runtime: Runtime, command: Deno.Command): Promise<Running>
   ]).then(([{ code }]) =>
     ready.reject(new Error(`The app on ${runtime} ended with code ${code}:\n${lastErrors.join("\n")}`))
   );
-  return { child, url: await ready.promise, ended };
+  return { child, input: child.stdin.getWriter(), url: await ready.promise, ended };
 }
 
 /** A port that systems do not give to outgoing connections, so that none takes it between two runs. */
