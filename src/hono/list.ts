@@ -131,8 +131,14 @@ async function respond(
 interface ByteSource {
   /** Whether the last bytes were made for this reader, and not kept. */
   readonly hasMade: boolean;
-  /** The next bytes, about so many; `undefined` at the end. They may be shared with other readers. */
-  next(length: number): Uint8Array<ArrayBuffer> | undefined | Promise<Uint8Array<ArrayBuffer> | undefined>;
+  /**
+   * The next bytes: about `length` that are made for this reader, at most `sharedLength` that are shared with others;
+   * `undefined` at the end.
+   */
+  next(
+    length: number,
+    sharedLength: number,
+  ): Uint8Array<ArrayBuffer> | undefined | Promise<Uint8Array<ArrayBuffer> | undefined>;
   /** Ends it; may be called more than once. */
   close(): void;
 }
@@ -168,7 +174,7 @@ function streamOf(
       if (isEnded) return;
       let bytes: Uint8Array<ArrayBuffer> | undefined;
       try {
-        const next = source.next(readers.pieceLength);
+        const next = source.next(readers.pieceLength, readers.sharedPieceLength);
         // Without a wait for what is there: others would see the pacer before this is counted.
         bytes = next instanceof Promise ? await next : next;
       } catch (error) {

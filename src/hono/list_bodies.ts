@@ -22,8 +22,9 @@ export interface ListedContent {
   readonly revision: number;
 }
 
-// Chunks of this size are worth a write.
-const CHUNK = 64 * 1024;
+// The first chunk comes soon, and is the whole of most lists; the others are worth a write.
+const FIRST_CHUNK = 64 * 1024;
+const CHUNK = 256 * 1024;
 // Pages and programs that poll do so each few seconds.
 const IDLE_MS = 10_000;
 // Compressing 30 MB takes half a second.
@@ -270,7 +271,7 @@ export class ListBody {
   chunk(index: number): Uint8Array<ArrayBuffer> | undefined {
     if (index < this.#chunks.length) return this.#chunks[index];
     if (this.#isFull) return undefined;
-    const text = this.#text.piece(CHUNK);
+    const text = this.#text.piece(this.#isAlone || this.#chunks.length === 0 ? FIRST_CHUNK : CHUNK);
     if (text === undefined) return undefined;
     const chunk = encode(text);
     this.#chunks.push(chunk);
@@ -315,14 +316,19 @@ export class BodyReader {
     return this.#hasMade;
   }
 
-  /** The next bytes, not more than so many if they are kept; `undefined` at the end. They are shared: read-only. */
-  next(length: number): Uint8Array<ArrayBuffer> | undefined {
+  /**
+   * The next bytes; `undefined` at the end. They are shared: read-only.
+   *
+   * @param length About how many, if they are made for this reader only.
+   * @param sharedLength How many at most, if they are kept.
+   */
+  next(length: number, sharedLength: number = length): Uint8Array<ArrayBuffer> | undefined {
     if (this.#rest === undefined) {
       const { size } = this.#body;
       const chunk = this.#body.chunk(this.#chunk);
       this.#hasMade = this.#body.size > size;
       if (chunk !== undefined) {
-        const part = chunk.subarray(this.#offset, this.#offset + length);
+        const part = chunk.subarray(this.#offset, this.#offset + sharedLength);
         this.#offset += part.byteLength;
         if (this.#offset === chunk.byteLength) {
           this.#chunk++;

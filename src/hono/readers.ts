@@ -8,6 +8,7 @@ import type { UserInfo } from "./authorization.ts";
 
 // A piece of this size is worth a write.
 const MOST_PIECE = 64 * 1024;
+const MOST_SHARED_PIECE = 256 * 1024;
 const LEAST_PIECE = 8 * 1024;
 
 /** Options of {@linkcode Readers}. */
@@ -48,8 +49,17 @@ export class Readers {
    * of them.
    */
   get pieceLength(): number {
+    return this.#pieceLength(MOST_PIECE);
+  }
+
+  /** The same for bytes that all readers share, so that large pieces cost little memory. */
+  get sharedPieceLength(): number {
+    return this.#pieceLength(MOST_SHARED_PIECE);
+  }
+
+  #pieceLength(most: number): number {
     const share = Math.floor(this.#options.maxBufferedBytes / (2 * this.#count || 1));
-    return Math.max(LEAST_PIECE, Math.min(MOST_PIECE, share));
+    return Math.max(LEAST_PIECE, Math.min(most, share));
   }
 
   /** Bytes came into a stream, or went. */
