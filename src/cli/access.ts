@@ -19,6 +19,8 @@ export interface AccessOptions {
   readonly token?: ReaderToken;
   /** Host names of requests that need no token, besides loopback, addresses and `host`. */
   readonly allowedHosts?: readonly string[];
+  /** Origins whose pages may read; `*` for all. */
+  readonly corsOrigins?: readonly string[];
   /** The only namespace that is cached; all by default. */
   readonly namespace?: string;
   /** The cluster whose tokens readers present, and whose RBAC decides what they may read. */
@@ -51,12 +53,12 @@ export interface Access {
 
 /** Makes the hooks that decide who may read. */
 export function newAccess(options: AccessOptions): Access {
-  const { host, allowedHosts } = options;
+  const { host, allowedHosts, corsOrigins } = options;
   const hook = authenticateHook(options);
   const authenticate = hook && options.noting ? options.noting(hook) : hook;
   const rules = rulesOf(options);
   return {
-    hostGuard: newHostGuard({ host, allowedHosts, needsToken: authenticate !== undefined }),
+    hostGuard: newHostGuard({ host, allowedHosts, corsOrigins, needsToken: authenticate !== undefined }),
     pageGuard: async (c, next) => {
       const user = await authenticate?.(c);
       if (authenticate !== undefined && user === undefined) {

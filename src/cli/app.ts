@@ -24,6 +24,8 @@ export interface AppOptions {
   readonly version: Selection["version"];
   /** Allows Secrets among the resources; `false` by default. */
   readonly allowSecrets?: boolean;
+  /** Origins whose pages may read; `*` for all. */
+  readonly corsOrigins?: readonly string[];
   /** How old the last contact with the API server may be for `/readyz` to be ok; see `readApi`. */
   readonly maxLagMs?: number;
   /** Ends open watches. */
@@ -34,8 +36,18 @@ export interface AppOptions {
 
 /** Makes the app. */
 export function newApp(resources: readonly ReflectedResource[], options: AppOptions): Hono {
-  const { access, accessLog, dashboard, version, allowSecrets = false, maxLagMs, signal, clock, logger } =
-    options;
+  const {
+    access,
+    accessLog,
+    dashboard,
+    version,
+    allowSecrets = false,
+    maxLagMs,
+    corsOrigins,
+    signal,
+    clock,
+    logger,
+  } = options;
   const app = new Hono();
   if (accessLog !== undefined) app.use("*", accessLog.middleware);
   app.use("*", access.hostGuard);
@@ -50,6 +62,7 @@ export function newApp(resources: readonly ReflectedResource[], options: AppOpti
       ...access.readApi,
       ...(allowSecrets && { allowSecrets }),
       ...(version && { version }),
+      ...(corsOrigins && { cors: { origins: corsOrigins.includes("*") ? "*" as const : corsOrigins } }),
       ...(maxLagMs !== undefined && { maxLagMs }),
       signal,
       clock,

@@ -4,6 +4,7 @@
  */
 
 import { allowNamespaces } from "../hono/allow_namespaces.ts";
+import { checkCors } from "../hono/cors.ts";
 import { errorMessage } from "../util/errors.ts";
 import { requireNumbers } from "../util/require_number.ts";
 import { fieldTree } from "../watch/field_tree.ts";
@@ -34,8 +35,22 @@ export function checkServeOptions(options: ServeOptions): void {
   }
   const { maxLagMs } = options;
   orUsageError(() => requireNumbers("serve", { maxLagMs }, { mayBeInfinite: true }));
+  checkCorsOrigins(options);
   checkReaders(options);
   orUsageError(() => fieldTree(undefined, options.drop ?? []));
+}
+
+function checkCorsOrigins({ corsOrigins, token, tokenFile, clusterRbac }: ServeOptions): void {
+  if (corsOrigins === undefined) return;
+  if (!corsOrigins.includes("*")) return orUsageError(() => checkCors({ origins: corsOrigins }));
+  if (corsOrigins.length > 1) {
+    throw new UsageError("--cors-origin '*' allows every origin: remove the others");
+  }
+  if (token !== undefined || tokenFile !== undefined || clusterRbac) return;
+  throw new UsageError(
+    "--cors-origin '*' needs --token, --token-file or --cluster-rbac: " +
+      "otherwise every page that a browser shows could read the whole cache",
+  );
 }
 
 function checkReaders(options: ServeOptions): void {

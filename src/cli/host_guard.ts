@@ -12,6 +12,8 @@ export interface HostGuardOptions {
   readonly host: string;
   /** More host names that requests may have. */
   readonly allowedHosts?: readonly string[];
+  /** Origins whose pages may read; `*` for all. */
+  readonly corsOrigins?: readonly string[];
   /** Whether readers must present a token. Then any host name is allowed: no other page has the token. */
   readonly needsToken: boolean;
 }
@@ -22,7 +24,7 @@ export interface HostGuardOptions {
  * requests that the browser marks as made by another site.
  */
 export function newHostGuard(options: HostGuardOptions): MiddlewareHandler {
-  const { host, allowedHosts = [], needsToken } = options;
+  const { host, allowedHosts = [], corsOrigins = [], needsToken } = options;
   const isLocal = isLoopback(host);
   const names = new Set(allowedHosts.map((name) => name.toLowerCase()));
   const isKnown = (name: string) =>
@@ -40,7 +42,9 @@ export function newHostGuard(options: HostGuardOptions): MiddlewareHandler {
     }
     // Another port of this machine is another site, too.
     const site = c.req.header("Sec-Fetch-Site") ?? "none";
-    if (isLocal && site !== "none" && site !== "same-origin") {
+    const origin = c.req.header("Origin") ?? "";
+    const mayRead = corsOrigins.includes(origin) || (corsOrigins.includes("*") && origin !== "");
+    if (isLocal && site !== "none" && site !== "same-origin" && !mayRead) {
       return c.text("This server does not answer requests from pages of other sites.\n", 403);
     }
     return await next();

@@ -78,6 +78,11 @@ export interface ServeOptions {
   readonly readerResources?: readonly string[];
   /** Host names of requests that need no token, besides loopback, addresses and `host`; none by default. */
   readonly allowedHosts?: readonly string[];
+  /**
+   * Origins whose pages may read, such as `https://dashboard.example`; none by default. `*`: the pages of every origin,
+   * which needs a token.
+   */
+  readonly corsOrigins?: readonly string[];
   /** Serves over TLS with this certificate, a PEM file that is reloaded when it changes; plain HTTP by default. */
   readonly tlsCert?: string;
   /** The file of the certificate's private key. */

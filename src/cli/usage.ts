@@ -52,6 +52,8 @@ Server and readers:
                            with --reader-namespaces: only these resources may be read
       --allow-anonymous    allow a --host other than loopback without a token: everyone who can reach it may read
       --allow-host NAMES   host names of requests without a token, besides IP addresses (against DNS rebinding)
+      --cors-origin ORIGINS
+                           pages of these origins may read, such as https://dashboard.example; '*' needs a token
       --tls-cert FILE      serve over https with this certificate; both files are reloaded when they change
       --tls-key FILE       the private key of the certificate
       --max-lag DURATION   /readyz fails when the last contact with the API server was longer ago: 90s, 5m;

@@ -18,6 +18,8 @@ import { consoleLogger } from "../util/logger.ts";
 import { TurnQueue } from "../util/turn_queue.ts";
 import { type Asked, askedOf, askedOfPath, type UserInfo } from "./authorization.ts";
 import { EventLog } from "./event_log.ts";
+import { withCacheHeaders } from "./cache_headers.ts";
+import { newCors } from "./cors.ts";
 import { EntityTags } from "./etag.ts";
 import { type Gate, newGate } from "./gate.ts";
 import { alive, ready, unreadiness } from "./health.ts";
@@ -73,6 +75,8 @@ export interface ReadApi extends Hono {
  * - The body of a list is kept while it is requested and its resource does not change (`maxListBodyBytes`), for all users
  *   that see the same; who may read it is decided for each request. Lists and objects have a weak `ETag`, but not Tables;
  *   what has 128 KiB or more is compressed for readers that prefer gzip.
+ * - An answer about a resource has `Cache-Synced`, `Age` (seconds since the last contact with the API server) and
+ *   `Resource-Version` (what the cache has reached). Pages of other origins may read what `cors` allows.
  * - What a store holds encoded stays so: objects are decoded one by one, while they are selected or written.
  * - No timer runs while no watch is open and no read waits.
  *
@@ -142,6 +146,11 @@ export function readApi(options: ReadApiOptions): ReadApi {
   };
 
   const app = new Hono();
+  if (options.cors !== undefined) {
+    const cors = newCors(options.cors);
+    // Not "*": mounted at "/", that would be every path of the app.
+    for (const path of PATHS) app.use(path, cors);
+  }
   app.get("/healthz", () => alive());
   app.get("/livez", () => alive());
   app.get("/readyz", (c) => answerReady(c, state));
@@ -156,6 +165,8 @@ export function readApi(options: ReadApiOptions): ReadApi {
     },
   });
 }
+
+const PATHS = ["/api/*", "/apis/*", "/indices/*", "/healthz", "/livez", "/readyz", "/version", "/metrics"];
 
 interface ReadApiState {
   readonly served: readonly ServedResource[];
@@ -210,7 +221,7 @@ async function route(c: Context, state: ReadApiState, reader: Reader): Promise<R
         return c.req.raw.signal;
       },
     };
-    return await answerResource(c, { target, path, wait, reader, ...state });
+    return withCacheHeaders(await answerResource(c, { target, path, wait, reader, ...state }), target);
   }
   // The names of what is served are only for users that may read them.
   const { name } = path;

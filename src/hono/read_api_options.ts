@@ -8,6 +8,7 @@ import type { ApiResource } from "../protocol/api_resource.ts";
 import type { Clock } from "../util/clock.ts";
 import type { Logger } from "../util/logger.ts";
 import type { Authenticate, Authorize, UserInfo } from "./authorization.ts";
+import type { CorsOptions } from "./cors.ts";
 import type { ServedInformer } from "./served_informer.ts";
 
 /**
@@ -129,6 +130,8 @@ export interface ReadApiOptions {
    * none. Measured when `/readyz` is requested, so that an informer that was frozen meanwhile is not ready.
    */
   readonly maxLagMs?: number;
+  /** Which pages of other origins may read; none by default. Their requests are authorized as any other one. */
+  readonly cors?: CorsOptions;
   /** Where time comes from; the system's clock by default. */
   readonly clock?: Clock;
   /** Where randomness comes from; `Math.random` by default. */

@@ -80,6 +80,8 @@ describe("parseCommandLine", () => {
       "--reader-namespaces=docs",
       "--reader-resources=pods",
       "--allow-host=a.example,b.example",
+      "--cors-origin=https://a.example",
+      "--cors-origin=https://b.example",
       "--tls-cert=/c",
       "--tls-key=/k",
       "--drop=spec.containers[].env,status",
@@ -89,6 +91,7 @@ describe("parseCommandLine", () => {
     assert.deepEqual(options.readerNamespaces, ["shop", "blog", "docs"]);
     assert.deepEqual(options.readerResources, ["pods"]);
     assert.deepEqual(options.allowedHosts, ["a.example", "b.example"]);
+    assert.deepEqual(options.corsOrigins, ["https://a.example", "https://b.example"]);
     assert.deepEqual([options.tlsCert, options.tlsKey], ["/c", "/k"]);
     assert.deepEqual(options.drop, ["spec.containers[].env", "status"]);
     assert.equal(serveOptions(["--cluster-rbac"], { LISTWATCH_TOKEN: "e" }).token, undefined);

@@ -69,6 +69,22 @@ describe("`serve` of the embedded cluster", () => {
     );
   });
 
+  it("answers pages of the origins that it is given, and of no other one", async () => {
+    await refuses({ corsOrigins: ["*"] }, /--cors-origin '\*' needs --token/, UsageError);
+    await refuses({ corsOrigins: ["a.example"] }, /Cannot allow the origin "a.example"/, UsageError);
+    await using served = await serve({ port: 0, corsOrigins: ["https://a.example"] });
+    await served.synced();
+    const ask = (origin: string) =>
+      fetch(`${served.url}/api/v1/nodes`, { headers: { "Origin": origin, "Sec-Fetch-Site": "cross-site" } });
+    const allowed = await ask("https://a.example");
+    assert.equal(allowed.headers.get("Access-Control-Allow-Origin"), "https://a.example");
+    assert.equal(allowed.headers.get("Cache-Synced"), "true");
+    assert.equal((await allowed.json()).kind, "NodeList");
+    const refused = await ask("https://b.example");
+    assert.equal(refused.status, 403);
+    await refused.body?.cancel();
+  });
+
   it("serves a page with a strict content security policy that updates itself", async () => {
     await using served = await serve({ port: 0 });
     await served.synced();

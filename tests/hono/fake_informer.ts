@@ -37,6 +37,7 @@ export class FakeInformer {
   readonly #store: Cache<TestObject, string>;
   synced = false;
   phase = "idle";
+  lagMs: number | undefined;
 
   constructor(indexers: Indexers<TestObject, string> = {}) {
     this.#store = newTestStore(indexers);
@@ -67,8 +68,8 @@ export class FakeInformer {
     return () => this.observers.delete(observer);
   }
 
-  status(): { phase: string } {
-    return { phase: this.phase };
+  status(): { phase: string; lagMs?: number } {
+    return { phase: this.phase, ...(this.lagMs !== undefined && { lagMs: this.lagMs }) };
   }
 
   /** Adds or updates. */
