@@ -50,7 +50,7 @@ export const ROOMS: Record<string, RoomRule> = {
   },
   hono: {
     rooms: ["util", "meta", "protocol", "store", "informer"],
-    packages: ["hono"],
+    packages: ["hono", "yaml"],
     why: "reads informers; does not care how they were filled",
   },
   workers: {

@@ -13,9 +13,10 @@ const HEADERS: Readonly<Record<string, string>> = {
   ...GUARD_HEADERS,
 };
 
-/** The process answers. */
-export function alive(): Response {
-  return new Response("ok", { headers: HEADERS });
+/** The process answers. `verbose`: with the name of what was checked, for a path such as `/livez`. */
+export function alive(verbose: string | false = false): Response {
+  const text = verbose === false ? "ok" : `[+]ping ok\n${verbose.slice(1)} check passed\n`;
+  return new Response(text, { headers: HEADERS });
 }
 
 // Bookmarks (https://kubernetes.io/docs/reference/using-api/api-concepts/#watch-bookmarks) come about once a minute; a watch without any for 90 s is opened again, which counts as a contact.

@@ -4,6 +4,7 @@
  */
 
 import type { KubernetesObject } from "../meta/object.ts";
+import type { Status } from "../meta/status.ts";
 import type { Clock, TimerHandle } from "../util/clock.ts";
 import { matchesTag } from "../protocol/if_none_match.ts";
 import { isStatus } from "../protocol/statuses.ts";
@@ -14,15 +15,16 @@ import type { ListBodies, ListBody } from "./list_bodies.ts";
 import { cutPage, type ListRequest, type PagePlace, placePage } from "./list_page.ts";
 import { type ListShape, ListText } from "./list_text.ts";
 import { newStalledError, type Pacer, type Reader, type Readers } from "./readers.ts";
-import { JSON_HEADERS, notModified, statusResponse, VARY } from "./responses.ts";
+import { type Format, notModified, objectHeaders, VARY } from "./responses.ts";
 import type { View } from "./view.ts";
+import { loadYaml } from "./yaml.ts";
 
 /** A list, and how to answer it. */
 export interface ListAnswerRequest extends ListRequest {
   /** Identifies the list for all users: which objects, but not which page. */
   readonly content: string;
   readonly view: View;
-  readonly pretty: boolean;
+  readonly format: Format;
   readonly ifNoneMatch: string | undefined;
   /** Whether the reader prefers gzip. */
   readonly gzip: boolean;
@@ -50,11 +52,13 @@ const SMALL_LIST = 64 * 1024;
 export async function answerList(
   log: EventLog<KubernetesObject>,
   request: ListAnswerRequest,
-): Promise<Response> {
+): Promise<Response | Status> {
   const place = await placePage(log, request);
-  if (isStatus(place)) return statusResponse(place);
+  if (isStatus(place)) return place;
   const { bodies, tags } = request;
-  const shape: ListShape = { ...request, holding: log.holding };
+  const { mediaType, pretty } = request.format;
+  const yaml = mediaType === "application/yaml" ? await loadYaml() : undefined;
+  const shape: ListShape = { view: request.view, pretty, yaml, holding: log.holding };
   const name = place.past === undefined ? bodyName(request, place) : undefined;
   if (name === undefined) {
     const snapshot = place.past ?? log.candidates(request.selection?.indexed);
@@ -74,11 +78,11 @@ export async function answerList(
 
 /** The name of a body: requests with the same name get the same one. `undefined` if it depends on more than the content. */
 function bodyName(request: ListAnswerRequest, { start, limit }: PagePlace<unknown>): string | undefined {
-  const { view, pretty, content, identity } = request;
+  const { view, format, content, identity } = request;
   if (view.sharedAs === undefined) return undefined;
   // The token of a page has its user.
   const page = limit < Infinity || request.options.continue !== undefined ? [identity, start, limit] : [];
-  return JSON.stringify([content, view.sharedAs, pretty, ...page]);
+  return JSON.stringify([content, view.sharedAs, format.mediaType, format.pretty, ...page]);
 }
 
 async function respond(
@@ -86,7 +90,11 @@ async function respond(
   request: ListAnswerRequest,
   tag: string | undefined,
 ): Promise<Response> {
-  const headers = { ...JSON_HEADERS, ...VARY, ...(tag !== undefined && { ETag: tag }) };
+  const headers = {
+    ...objectHeaders(request.format.mediaType),
+    ...VARY,
+    ...(tag !== undefined && { ETag: tag }),
+  };
   const source = body.open();
   try {
     const whole = body.whole(SMALL_LIST);

@@ -10,14 +10,15 @@ import { encode } from "./encoding.ts";
 import type { EntityTags } from "./etag.ts";
 import type { EventLog } from "./event_log.ts";
 import { GZIP_LEAST_BYTES, gzipChunks } from "./gzip.ts";
-import { JSON_HEADERS, notModified, VARY } from "./responses.ts";
+import { type Format, notModified, objectHeaders, VARY } from "./responses.ts";
 import type { View } from "./view.ts";
+import { loadYaml } from "./yaml.ts";
 
 /** How to answer a get. */
 export interface ObjectAnswerRequest {
   readonly key: string;
   readonly view: View;
-  readonly pretty: boolean;
+  readonly format: Format;
   readonly ifNoneMatch: string | undefined;
   /** Whether the reader prefers gzip. */
   readonly gzip: boolean;
@@ -30,13 +31,14 @@ export async function answerObject(
   held: Held<KubernetesObject>,
   request: ObjectAnswerRequest,
 ): Promise<Response> {
-  const { key, view, pretty, gzip } = request;
+  const { key, view, format: { mediaType, pretty }, gzip } = request;
   const tag = view.sharedAs === undefined
     ? undefined
-    : request.tags.ofObject(log, held, JSON.stringify([key, view.sharedAs, pretty]));
+    : request.tags.ofObject(log, held, JSON.stringify([key, view.sharedAs, mediaType, pretty]));
   if (tag !== undefined && matchesTag(request.ifNoneMatch, tag)) return notModified(tag);
-  const headers = { ...JSON_HEADERS, ...VARY, ...(tag !== undefined && { ETag: tag }) };
-  const text = `${objectText(log, held, request)}\n`;
+  const headers = { ...objectHeaders(mediaType), ...VARY, ...(tag !== undefined && { ETag: tag }) };
+  const json = objectText(log, held, { view, pretty: pretty && mediaType === "application/json" });
+  const text = mediaType === "application/yaml" ? (await loadYaml()).document(json) : json;
   // A text has at least as many bytes as characters.
   if (!gzip || text.length < GZIP_LEAST_BYTES) return new Response(text, { headers });
   let rest: Uint8Array<ArrayBuffer> | undefined = encode(text);
@@ -53,9 +55,9 @@ export async function answerObject(
 function objectText(
   { holding }: EventLog<KubernetesObject>,
   held: Held<KubernetesObject>,
-  { view, pretty }: ObjectAnswerRequest,
+  { view, pretty }: { readonly view: View; readonly pretty: boolean },
 ): string {
   if (pretty) return JSON.stringify(view.one(holding.open(held)), null, 2);
   const json = view.oneText && holding.json(held);
-  return (json && view.oneText?.(json)) ?? JSON.stringify(view.one(holding.open(held)));
+  return `${(json && view.oneText?.(json)) ?? JSON.stringify(view.one(holding.open(held)))}\n`;
 }

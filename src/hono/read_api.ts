@@ -5,11 +5,12 @@
 
 import { type Context, Hono } from "hono";
 import { routePath } from "hono/route";
+import { JSON_AND_YAML, matchesRoute, type MediaType } from "../protocol/accept.ts";
 import { builtinResource } from "../protocol/builtin_resources.ts";
 import type { ApiResource } from "../protocol/api_resource.ts";
 import { answerDiscovery } from "../protocol/discovery.ts";
 import { parseResourcePath, pathSegments, type ResourcePath } from "../protocol/resource_path.ts";
-import { isStatus, methodNotAllowed, unknownPath } from "../protocol/statuses.ts";
+import { isStatus, methodNotAllowed, noRouteProduces, unknownPath } from "../protocol/statuses.ts";
 import type { KubernetesObject } from "../meta/object.ts";
 import { parseResource } from "../meta/resource.ts";
 import type { Status } from "../meta/status.ts";
@@ -28,7 +29,15 @@ import type { ReadApiOptions, VersionInfo } from "./read_api_options.ts";
 import { type ReadSettings, readSettings } from "./read_settings.ts";
 import { Pacer, type Reader, Readers } from "./readers.ts";
 import { answerResource, type ServedResource } from "./resource_handler.ts";
-import { GUARD_HEADERS, readOnly, statusResponse, tooManyRequests } from "./responses.ts";
+import {
+  documentResponse,
+  formatOf,
+  GUARD_HEADERS,
+  pageNotFound,
+  readOnly,
+  refusalResponse,
+  tooManyRequests,
+} from "./responses.ts";
 
 /**
  * What {@linkcode readApi} makes: a hono app, and a hold on its watches.
@@ -151,10 +160,16 @@ export function readApi(options: ReadApiOptions): ReadApi {
     // Not "*": mounted at "/", that would be every path of the app.
     for (const path of PATHS) app.use(path, cors);
   }
-  app.get("/healthz", () => alive());
-  app.get("/livez", () => alive());
-  app.get("/readyz", (c) => answerReady(c, state));
-  app.get("/version", (c) => c.json(versionInfo(options.version), 200, { ...GUARD_HEADERS }));
+  for (const path of ["/healthz", "/livez"]) {
+    app.all(path, (c) => alive(c.req.query("verbose") !== undefined && path));
+  }
+  app.all("/readyz", (c) => answerReady(c, state));
+  for (const path of ["/healthz", "/livez", "/readyz"]) {
+    app.all(`${path}/ping`, () => alive());
+    app.all(`${path}/*`, () => pageNotFound());
+  }
+  const version = versionInfo(options.version);
+  for (const path of ["/version", "/version/"]) app.all(path, (c) => answerVersion(c, version));
   app.all("/api/*", (c) => answer(c, state));
   app.all("/apis/*", (c) => answer(c, state));
   return Object.assign(app, {
@@ -183,9 +198,10 @@ interface ReadApiState {
 async function answer(c: Context, state: ReadApiState): Promise<Response> {
   state.bodies.dropUnused();
   const reader = state.readers.enter();
-  if (reader === undefined) return statusResponse(tooManyRequests());
+  if (reader === undefined) return await refusalResponse(c, tooManyRequests());
   try {
-    return await route(c, state, reader);
+    const answer = await route(c, state, reader);
+    return await toResponse(c, answer);
   } catch (error) {
     // No client reads this.
     if (c.req.raw.signal.aborted) return new Response(null, { status: 499 });
@@ -195,10 +211,14 @@ async function answer(c: Context, state: ReadApiState): Promise<Response> {
   }
 }
 
+async function toResponse(c: Context, answer: Response | Status): Promise<Response> {
+  return answer instanceof Response ? answer : await refusalResponse(c, answer);
+}
+
 // No path of a Kubernetes API comes near: names have 253 characters at most.
 const MAX_PATH = 2_048;
 
-async function route(c: Context, state: ReadApiState, reader: Reader): Promise<Response> {
+async function route(c: Context, state: ReadApiState, reader: Reader): Promise<Response | Status> {
   const pathname = new URL(c.req.url).pathname.slice(0, MAX_PATH + 1);
   const segments = pathname.length > MAX_PATH ? undefined : pathSegments(unmounted(c, pathname));
   const path = segments && parseResourcePath(segments);
@@ -208,9 +228,11 @@ async function route(c: Context, state: ReadApiState, reader: Reader): Promise<R
   if (path === undefined || path.subresource !== "") {
     const asked = askedOfPath(segments === undefined ? pathname : `/${segments.join("/")}`);
     const refusal = await refusalOf(c, state, reader, asked);
-    if (refusal !== undefined) return statusResponse(refusal);
-    if (method !== "GET" && method !== "HEAD") return await refuse(c, methodNotAllowed());
-    return discovery(c, state, asked.path);
+    if (refusal !== undefined) return refusal;
+    const isRead = await drain(c.req.raw.body);
+    const answer = await toResponse(c, await discovery(c, state, asked.path));
+    if (!isRead) answer.headers.set("Connection", "close");
+    return answer;
   }
   const target = state.served.find(({ resource }) => isAt(resource, path));
   if (target !== undefined && method === "GET") {
@@ -221,7 +243,8 @@ async function route(c: Context, state: ReadApiState, reader: Reader): Promise<R
         return c.req.raw.signal;
       },
     };
-    return withCacheHeaders(await answerResource(c, { target, path, wait, reader, ...state }), target);
+    const answer = await answerResource(c, { target, path, wait, reader, ...state });
+    return withCacheHeaders(await toResponse(c, answer), target);
   }
   // The names of what is served are only for users that may read them.
   const { name } = path;
@@ -231,7 +254,7 @@ async function route(c: Context, state: ReadApiState, reader: Reader): Promise<R
     reader,
     askedOf(path, { verb: name === "" ? "list" : "get", name }),
   );
-  if (refusal !== undefined) return statusResponse(refusal);
+  if (refusal !== undefined) return refusal;
   if (target === undefined) return await refuse(c, unknownPath());
   return await refuse(c, isWrite(method, path, target) ? readOnly(target.resource) : methodNotAllowed());
 }
@@ -257,15 +280,32 @@ async function answerReady(c: Context, { served, gate, settings, bodies }: ReadA
   return ready(served, { verbose: isVerbose && mayName, mayName, maxLagMs });
 }
 
-function discovery(c: Context, { resources }: ReadApiState, path: string): Response {
+const VERSION_MEDIA_TYPES: readonly MediaType[] = ["application/json"];
+
+async function answerVersion(c: Context, version: Record<string, string>): Promise<Response> {
+  if (c.req.raw.method !== "GET") return await refuse(c, methodNotAllowed());
+  if (!matchesRoute(c.req.header("Accept"), VERSION_MEDIA_TYPES)) {
+    return await refusalResponse(c, noRouteProduces(VERSION_MEDIA_TYPES));
+  }
+  return await documentResponse(version, { mediaType: "application/json", pretty: true });
+}
+
+async function discovery(c: Context, { resources }: ReadApiState, path: string): Promise<Response | Status> {
   const found = answerDiscovery(resources, {
+    method: c.req.raw.method,
     path,
     accept: c.req.header("Accept"),
     ifNoneMatch: c.req.header("If-None-Match"),
     serverAddress: new URL(c.req.url).host,
+    mediaTypes: JSON_AND_YAML,
   });
-  if (found === undefined) return statusResponse(unknownPath());
-  return new Response(found.body, { status: found.status, headers: { ...found.headers, ...GUARD_HEADERS } });
+  if (found === undefined) return unknownPath();
+  if (isStatus(found)) return found;
+  const { status, mediaType, parameters } = found;
+  const headers = { ...found.headers, ...GUARD_HEADERS };
+  if (found.document === null) return new Response(null, { status, headers });
+  const typed = { ...headers, "Content-Type": mediaType + parameters };
+  return await documentResponse(found.document, formatOf(c, found), { status, headers: typed });
 }
 
 // A request to etcd has at most 1.5 MiB (https://etcd.io/docs/v3.5/dev-guide/limit/); a longer body is not read.
@@ -277,7 +317,7 @@ const DRAINED_BYTES = 2 * 1024 * 1024;
  */
 async function refuse(c: Context, status: Status): Promise<Response> {
   const isRead = await drain(c.req.raw.body);
-  const response = statusResponse(status);
+  const response = await refusalResponse(c, status);
   if (!isRead) response.headers.set("Connection", "close");
   return response;
 }

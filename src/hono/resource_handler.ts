@@ -8,15 +8,9 @@ import type { ApiResource } from "../protocol/api_resource.ts";
 import { listIdentity } from "../protocol/continue_token.ts";
 import { type ListQuery, parseListQuery, wantsWatch } from "../protocol/list_query.ts";
 import type { ResourcePath } from "../protocol/resource_path.ts";
-import { negotiateShape } from "../protocol/object_shape.ts";
-import { wantsPretty } from "../protocol/responses.ts";
-import {
-  isStatus,
-  notAcceptable,
-  objectNotFound,
-  tooLargeResourceVersion,
-  watchTooOld,
-} from "../protocol/statuses.ts";
+import { negotiateShape, type ObjectShape } from "../protocol/object_shape.ts";
+import { JSON_AND_YAML } from "../protocol/accept.ts";
+import { isStatus, objectNotFound, tooLargeResourceVersion, watchTooOld } from "../protocol/statuses.ts";
 import { formatObjectName } from "../meta/keys.ts";
 import type { KubernetesObject } from "../meta/object.ts";
 import { newStatus, type Status } from "../meta/status.ts";
@@ -32,7 +26,7 @@ import type { ListBodies } from "./list_bodies.ts";
 import { answerObject } from "./object.ts";
 import type { ReadSettings } from "./read_settings.ts";
 import { Pacer, type Reader, type Readers } from "./readers.ts";
-import { GUARD_HEADERS, notSynced, statusResponse, tooManyRequests } from "./responses.ts";
+import { type Format, formatOf, GUARD_HEADERS, notSynced, tooManyRequests } from "./responses.ts";
 import { newSelection } from "./selection.ts";
 import type { ServedInformer } from "./served_informer.ts";
 import { type IncludeObject, newTableView } from "./table.ts";
@@ -66,8 +60,8 @@ export interface ResourceRequest {
 // A thousand values of the longest kind, and keys for a hundred requirements.
 const MAX_QUERY_TEXT = 128 * 1024;
 
-/** Answers a GET of a resource that is served. */
-export async function answerResource(c: Context, request: ResourceRequest): Promise<Response> {
+/** Answers a GET of a resource that is served, or refuses it. */
+export async function answerResource(c: Context, request: ResourceRequest): Promise<Response | Status> {
   const { target, path, gate, settings } = request;
   const { searchParams } = new URL(c.req.url);
   const isOne = path.name !== "";
@@ -85,45 +79,36 @@ export async function answerResource(c: Context, request: ResourceRequest): Prom
   const verb = isOne ? "get" : isWatch ? "watch" : "list";
   const name = path.name || (query.ok && query.fields?.requiresExactMatch("metadata.name")) || "";
   const permission = await gate(askedOf(path, { verb, name }), c);
-  if (isStatus(permission)) return statusResponse(permission);
-  if (!request.reader.identify(settings.clientOf(c, permission.user))) {
-    return statusResponse(tooManyRequests());
-  }
+  if (isStatus(permission)) return permission;
+  if (!request.reader.identify(settings.clientOf(c, permission.user))) return tooManyRequests();
 
-  const view = newView(target.resource, {
-    accept: c.req.header("Accept"),
-    verb,
+  const accept = c.req.header("Accept");
+  const agreed = negotiateShape(target.resource, { accept, verb, mediaTypes: JSON_AND_YAML });
+  if (isStatus(agreed)) return agreed;
+  if (!query.ok) return query.status;
+  if (!target.log.isReady()) return notSynced(target.resource);
+  const view = isStatus(agreed.shape) ? agreed.shape : newView(target.resource, agreed.shape, {
     searchParams,
     nowMs: () => settings.clock.now(),
   });
-  if (isStatus(view)) return statusResponse(view);
-  if (!query.ok) return statusResponse(query.status);
-  if (!target.log.isReady()) return statusResponse(notSynced(target.resource));
-  const shape = {
-    view,
-    pretty: wantsPretty(searchParams, c.req.header("User-Agent")),
+  const form = {
+    format: formatOf(c, agreed),
     ifNoneMatch: c.req.header("If-None-Match"),
     gzip: prefersGzip(c.req.header("Accept-Encoding")),
   };
-  if (isOne) return await answerGet(request, query, shape);
+  if (isOne) return await answerGet(request, query, { ...form, view });
+  if (isStatus(view)) return view;
+  const shape = { ...form, view };
   if (isWatch) return await answerWatch(request, query, { view, permission });
   return await answerListOf(request, query, { ...shape, permission });
 }
 
-/** What decides on the view. */
-interface ViewRequest {
-  readonly accept: string | undefined;
-  /** `get` and `watch` serve single objects, `list` a list. */
-  readonly verb: "get" | "list" | "watch";
-  readonly searchParams: URLSearchParams;
-  readonly nowMs: () => number;
-}
-
-/** The requested view, or the Status that refuses it: 406, or 400 for a wrong `includeObject`. */
-function newView(resource: ApiResource, request: ViewRequest): View | Status {
-  const shape = negotiateShape(resource, { accept: request.accept, isList: request.verb === "list" });
-  if (shape === undefined) return notAcceptable(["application/json"]);
-  if (isStatus(shape)) return shape;
+/** The requested view, or the Status that refuses it: 400 for a wrong `includeObject`. */
+function newView(
+  resource: ApiResource,
+  shape: ObjectShape,
+  request: { readonly searchParams: URLSearchParams; readonly nowMs: () => number },
+): View | Status {
   if (shape.kind === "object") return newObjectView(resource);
   const { apiVersion } = shape;
   if (shape.kind === "PartialObjectMetadata") return newMetadataView(apiVersion);
@@ -133,38 +118,48 @@ function newView(resource: ApiResource, request: ViewRequest): View | Status {
       400,
       "BadRequest",
       `Unable to convert to Table as requested: includeObject: Invalid value: ${JSON.stringify(include)}: ` +
-        'must be "None", "Metadata" or "Object"',
+        "must be 'Metadata', 'Object', 'None', or empty",
     );
   }
   const includeObject: IncludeObject = include;
   return newTableView(resource, { apiVersion, includeObject, nowMs: request.nowMs });
 }
 
-interface Shape {
-  readonly view: View;
-  readonly pretty: boolean;
+/** What an answer with objects looks like. */
+interface Form {
+  readonly format: Format;
   readonly ifNoneMatch: string | undefined;
   readonly gzip: boolean;
 }
 
-async function answerGet(request: ResourceRequest, query: ListQuery, shape: Shape): Promise<Response> {
+interface Shape extends Form {
+  readonly view: View;
+}
+
+async function answerGet(
+  request: ResourceRequest,
+  query: ListQuery,
+  shape: Form & { readonly view: View | Status },
+): Promise<Response | Status> {
   const { target, path, wait } = request;
   const { resourceVersion = "0" } = query.options;
   if (resourceVersion !== "0" && !await target.log.reaches(resourceVersion, wait)) {
-    return statusResponse(tooLargeResourceVersion(resourceVersion, target.log.resourceVersion));
+    return tooLargeResourceVersion(resourceVersion, target.log.resourceVersion);
   }
   const key = formatObjectName(path);
   const held = target.log.held(key);
-  return held === undefined
-    ? statusResponse(objectNotFound(target.resource, path.name))
-    : await answerObject(target.log, held, { ...shape, key, tags: request.tags });
+  if (held === undefined) return objectNotFound(target.resource, path.name);
+  const { view } = shape;
+  return isStatus(view)
+    ? view
+    : await answerObject(target.log, held, { ...shape, view, key, tags: request.tags });
 }
 
 async function answerListOf(
   request: ResourceRequest,
   query: ListQuery,
   options: Shape & { readonly permission: Permission },
-): Promise<Response> {
+): Promise<Response | Status> {
   const { target, path, turns, settings } = request;
   const { group, version, resource } = path;
   const content = [

@@ -4,15 +4,17 @@
  */
 
 import { groupVersion, type GroupVersionKind } from "../meta/resource.ts";
-import { matchesTag } from "./if_none_match.ts";
+import type { Status } from "../meta/status.ts";
 import { textHash } from "../util/text_hash.ts";
-import { negotiate } from "./accept.ts";
+import { JSON_ONLY, matchesRoute, type MediaType, negotiate, type Representation } from "./accept.ts";
 import { type ApiResource, isBuiltinGroup, singularName } from "./api_resource.ts";
-import { notAcceptable } from "./statuses.ts";
+import { matchesTag } from "./if_none_match.ts";
+import { methodNotAllowed, noRouteProduces, notAcceptable } from "./statuses.ts";
 
 /** A request for {@linkcode answerDiscovery}. */
 export interface DiscoveryRequest {
-  /** The path, without a query. A slash at its end is ignored. */
+  readonly method: string;
+  /** The path, without a query. Slashes at its end are ignored. */
   readonly path: string;
   /** The `Accept` header. */
   readonly accept?: string | null;
@@ -20,24 +22,34 @@ export interface DiscoveryRequest {
   readonly ifNoneMatch?: string | null;
   /** `host:port` of the server, for the old document at `/api`. */
   readonly serverAddress?: string;
+  /** The media types of the answer, the default first; only JSON by default. */
+  readonly mediaTypes?: readonly MediaType[];
 }
 
-/** An HTTP answer. */
+/** A document, and how to send it. */
 export interface DiscoveryAnswer {
-  readonly status: 200 | 304 | 406;
+  readonly status: 200 | 304;
+  /** Those besides the Content-Type. */
   readonly headers: Readonly<Record<string, string>>;
+  /** The media type to write the document in, and its parameters. */
+  readonly mediaType: MediaType;
+  readonly parameters: string;
+  readonly pretty: boolean;
   /** `null`: neither a body nor a Content-Type. */
-  readonly body: string | null;
+  readonly document: unknown;
 }
 
 const READ_VERBS: readonly string[] = ["get", "list", "watch"];
-const JSON_TYPE = "application/json";
 // By these parameters clients decide how to read the body; without them it is an old-style list.
-const AGGREGATED_TYPE = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
+const AGGREGATED_PARAMETERS = ";g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
 
 /**
  * Answers a discovery request: `/api`, `/apis` (both plain and aggregated, as the `Accept` header asks), `/api/v1`,
- * `/apis/GROUP` and `/apis/GROUP/VERSION`. `undefined`: the path is another one, or the group or version is unknown.
+ * `/apis/GROUP` and `/apis/GROUP/VERSION`, or refuses it (405, 406). `undefined`: the path is another one, or the group or
+ * version is unknown.
+ *
+ * As in an API server, the documents of its own group versions and `/api` are for GET only; those of groups and of custom
+ * resources are the answer to every method.
  *
  * The order of resources and groups is the one given; versions are in Kubernetes' order of preference. Aggregated
  * documents have an `ETag`; the 304 has no Content-Type, as clients would apply it to the document that they keep.
@@ -45,16 +57,20 @@ const AGGREGATED_TYPE = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroup
 export function answerDiscovery(
   resources: readonly ApiResource[],
   request: DiscoveryRequest,
-): DiscoveryAnswer | undefined {
-  const [root, group, version, ...more] = request.path.replace(/\/$/, "").split("/").slice(1);
+): DiscoveryAnswer | Status | undefined {
+  const segments = request.path.split("/").slice(1);
+  while (segments.at(-1) === "") segments.pop();
+  const [root, group, version, ...more] = segments;
   if (more.length > 0 || (root !== "api" && root !== "apis")) return undefined;
   if (root === "api") {
     if (group === undefined) {
-      return answerRoot(request, resources, () => apiVersionsDocument(request.serverAddress));
+      return refusalOfRoute(request) ??
+        answerRoot(request, resources, () => apiVersionsDocument(request.serverAddress));
     }
     return version === undefined &&
         (group === "v1" || resources.some((r) => r.group === "" && r.version === group))
-      ? answerPlain(request, apiResourceListDocument(resources, { group: "", version: group }))
+      ? refusalOfRoute(request) ??
+        answerPlain(request, apiResourceListDocument(resources, { group: "", version: group }))
       : undefined;
   }
   if (group === undefined) return answerRoot(request, resources, () => apiGroupListDocument(resources));
@@ -63,45 +79,49 @@ export function answerDiscovery(
   if (version === undefined) {
     return answerPlain(request, { kind: "APIGroup", apiVersion: "v1", ...apiGroup(group, versions) });
   }
-  return versions.includes(version)
-    ? answerPlain(request, apiResourceListDocument(resources, { group, version }))
-    : undefined;
+  if (!versions.includes(version)) return undefined;
+  return (isBuiltinGroup(group) ? refusalOfRoute(request) : undefined) ??
+    answerPlain(request, apiResourceListDocument(resources, { group, version }));
+}
+
+function refusalOfRoute({ method, accept, mediaTypes = JSON_ONLY }: DiscoveryRequest): Status | undefined {
+  if (method !== "GET") return methodNotAllowed();
+  return matchesRoute(accept, mediaTypes) ? undefined : noRouteProduces(mediaTypes);
 }
 
 function answerRoot(
   request: DiscoveryRequest,
   resources: readonly ApiResource[],
   plain: () => unknown,
-): DiscoveryAnswer {
-  const agreed = negotiate(request.accept, {
-    converts: ({ group, version, kind }) =>
-      group === "apidiscovery.k8s.io" && version === "v2" && kind === "APIGroupDiscoveryList",
+): DiscoveryAnswer | Status {
+  const { accept, mediaTypes = JSON_ONLY } = request;
+  // Whatever the client prefers: an aggregated document is the answer if the header names it.
+  const agreed = accept && negotiate(accept, {
+    mediaTypes,
+    converts: (target) =>
+      target?.group === "apidiscovery.k8s.io" && target.version === "v2" &&
+      target.kind === "APIGroupDiscoveryList",
   });
-  if (agreed === undefined) return refuse();
-  if (agreed.convertTo === undefined) return answer(200, JSON_TYPE, plain());
-  const isCore = /^\/api\/?$/.test(request.path);
-  const body = text(aggregatedDocument(resources.filter((resource) => (resource.group === "") === isCore)));
-  const etag = `"${textHash(body).toUpperCase()}"`;
-  const headers = { ...COMMON_HEADERS, ETag: etag };
-  if (matchesTag(request.ifNoneMatch, etag)) return { status: 304, headers, body: null };
-  return { status: 200, headers: { ...headers, "Content-Type": AGGREGATED_TYPE }, body };
+  if (!agreed) return answerPlain(request, plain());
+  const isCore = /^\/api\/*$/.test(request.path);
+  const document = aggregatedDocument(resources.filter((resource) => (resource.group === "") === isCore));
+  const etag = `"${textHash(agreed.mediaType + JSON.stringify(document)).toUpperCase()}"`;
+  const aggregated = { ...answer(agreed, document), parameters: AGGREGATED_PARAMETERS };
+  const headers = { ...aggregated.headers, ETag: etag };
+  return matchesTag(request.ifNoneMatch, etag)
+    ? { ...aggregated, status: 304, headers, document: null }
+    : { ...aggregated, headers };
 }
 
-function answerPlain(request: DiscoveryRequest, document: unknown): DiscoveryAnswer {
-  return negotiate(request.accept) === undefined ? refuse() : answer(200, JSON_TYPE, document);
+function answerPlain(request: DiscoveryRequest, document: unknown): DiscoveryAnswer | Status {
+  const { accept, mediaTypes = JSON_ONLY } = request;
+  const agreed = negotiate(accept, { mediaTypes });
+  return agreed === undefined ? notAcceptable(mediaTypes) : answer(agreed, document);
 }
 
-const COMMON_HEADERS: Readonly<Record<string, string>> = {
-  "Cache-Control": "no-cache, private",
-  "Vary": "Accept",
-};
-
-function answer(status: 200 | 406, contentType: string, document: unknown): DiscoveryAnswer {
-  return { status, headers: { ...COMMON_HEADERS, "Content-Type": contentType }, body: text(document) };
-}
-
-function refuse(): DiscoveryAnswer {
-  return answer(406, JSON_TYPE, notAcceptable([JSON_TYPE]));
+function answer({ mediaType, pretty }: Representation, document: unknown): DiscoveryAnswer {
+  const headers = { "Cache-Control": "no-cache, private", "Vary": "Accept" };
+  return { status: 200, headers, mediaType, parameters: "", pretty, document };
 }
 
 /** The document at `/api`. */
@@ -205,8 +225,4 @@ function compareVersions(a: string, b: string): number {
   if (x === null || y === null) return x === null && y === null ? (a < b ? -1 : 1) : x === null ? 1 : -1;
   const stability = (match: RegExpExecArray) => match[2] === undefined ? 2 : match[2] === "beta" ? 1 : 0;
   return stability(y) - stability(x) || Number(y[1]) - Number(x[1]) || Number(y[3] ?? 0) - Number(x[3] ?? 0);
-}
-
-function text(document: unknown): string {
-  return JSON.stringify(document) + "\n";
 }

@@ -6,8 +6,9 @@
 import type { KubernetesObject } from "../meta/object.ts";
 import { groupVersion } from "../meta/resource.ts";
 import { newStatus, type Status } from "../meta/status.ts";
-import { negotiate } from "./accept.ts";
-import type { ApiResource } from "./api_resource.ts";
+import { JSON_ONLY, matchesRoute, type MediaType, negotiate } from "./accept.ts";
+import { type ApiResource, isBuiltinGroup } from "./api_resource.ts";
+import { noRouteProduces, notAcceptable } from "./statuses.ts";
 
 /** What the objects of an answer are converted to. */
 export type ObjectShape =
@@ -23,37 +24,67 @@ const META_VERSIONS: ReadonlySet<string> = new Set<MetaVersion>(["meta.k8s.io/v1
 export interface ShapeRequest {
   /** The `Accept` header. */
   readonly accept: string | null | undefined;
-  /** Whether the answer is a list; a watch sends single objects. */
-  readonly isList: boolean;
+  readonly verb: "get" | "list" | "watch";
+  /** Whether the path is that of a collection. Default: whether the verb is not `get`. */
+  readonly isCollection?: boolean;
+  /** The media types of the answer, the default first; only JSON by default. */
+  readonly mediaTypes?: readonly MediaType[];
   /** Whether Tables are served. Default: true. */
   readonly tables?: boolean;
 }
 
+/** How to answer a request for objects. */
+export interface NegotiatedShape {
+  readonly mediaType: MediaType;
+  /** Whether the `Accept` header asks for an indented answer. */
+  readonly pretty: boolean;
+  /** A Status (406) where it asks for a list as an object, for an object as a list, or for a watch in another media type. */
+  readonly shape: ObjectShape | Status;
+}
+
 /**
- * The shape that the `Accept` header asks for; a Status (406) where it asks for a list as an object or for an object as a
- * list, `undefined` where the server has nothing that the client accepts.
+ * The shape that the `Accept` header asks for; a Status (406) where the server has nothing that the client accepts.
+ *
+ * An API server refuses in two steps: this Status comes before any other look at the request, the one in `shape` instead
+ * of a successful answer.
  */
-export function negotiateShape(
-  resource: ApiResource,
-  request: ShapeRequest,
-): ObjectShape | Status | undefined {
-  const { accept, isList, tables = true } = request;
+export function negotiateShape(resource: ApiResource, request: ShapeRequest): NegotiatedShape | Status {
+  const { accept, verb, isCollection = verb !== "get", mediaTypes = JSON_ONLY, tables = true } = request;
+  const stream = ["application/json;stream=watch"];
+  if (isBuiltinGroup(resource.group) && !matchesRoute(accept, mediaTypes)) {
+    return noRouteProduces(isCollection ? [...mediaTypes, ...stream] : mediaTypes);
+  }
   const agreed = negotiate(accept, {
+    mediaTypes,
+    serverVersion: "v1",
     converts: (target) =>
-      META_VERSIONS.has(groupVersion(target)) &&
-      (target.kind === "Table" ? tables : /^PartialObjectMetadata(List)?$/.test(target.kind)),
+      target === undefined || META_VERSIONS.has(groupVersion(target)) &&
+        (target.kind === "Table" ? tables : /^PartialObjectMetadata(List)?$/.test(target.kind)),
   });
-  if (agreed === undefined) return undefined;
-  if (agreed.convertTo === undefined) return { kind: "object" };
-  const { kind } = agreed.convertTo;
-  const apiVersion = groupVersion(agreed.convertTo) as MetaVersion;
-  if (kind === "Table") return { kind, apiVersion };
+  if (agreed === undefined) return notAcceptable(mediaTypes);
+  const { mediaType, pretty, convertTo } = agreed;
+  if (verb === "watch" && mediaType !== "application/json") {
+    return { mediaType, pretty, shape: notAcceptable(stream) };
+  }
+  if (convertTo === undefined) return { mediaType, pretty, shape: { kind: "object" } };
+  const { kind } = convertTo;
+  const apiVersion = groupVersion(convertTo) as MetaVersion;
+  if (kind === "Table") return { mediaType, pretty, shape: { kind, apiVersion } };
   // A client asks for a list by the kind of the list, and for single objects by the single kind.
-  const wanted = isList ? "PartialObjectMetadataList" : "PartialObjectMetadata";
-  if (kind === wanted) return { kind: "PartialObjectMetadata", apiVersion };
-  const what = isList ? `a list (${resource.kind}List)` : `not a list (${resource.kind})`;
-  const message = `you requested ${kind}, but the requested object is ${what}; ask for ${wanted}`;
-  return newStatus(406, "NotAcceptable", message);
+  if ((kind === "PartialObjectMetadataList") === (verb === "list")) {
+    return { mediaType, pretty, shape: { kind: "PartialObjectMetadata", apiVersion } };
+  }
+  const type = goType(resource, verb === "list");
+  const what = verb === "list" ? `a list (${type})` : `not a list (${type})`;
+  const message = `you requested ${kind}, but the requested object is ${what}`;
+  return { mediaType, pretty, shape: newStatus(406, "NotAcceptable", message) };
+}
+
+/** The type that an API server names. */
+function goType({ group, kind }: ApiResource, isList: boolean): string {
+  if (!isBuiltinGroup(group)) return isList ? "*unstructured.UnstructuredList" : "*unstructured.Unstructured";
+  const name = group === "" || group === "events.k8s.io" ? "core" : group.split(".")[0];
+  return `*${name}.${kind}${isList ? "List" : ""}`;
 }
 
 /** An object's metadata, as a `PartialObjectMetadata`. */

@@ -24,9 +24,13 @@ export function jsonResponse(
   document: unknown,
   options: ResponseOptions & { readonly status?: number } = {},
 ): Response {
-  const { status = 200, pretty = false, headers } = options;
-  const text = JSON.stringify(document, undefined, pretty ? 2 : undefined);
-  return new Response(`${text}\n`, { status, headers: { ...JSON_HEADERS, ...headers } });
+  const { status = 200, headers } = options;
+  return new Response(jsonText(document, options), { status, headers: { ...JSON_HEADERS, ...headers } });
+}
+
+/** A document as an API server writes it: with a line break at its end unless it is indented. */
+export function jsonText(document: unknown, options: { readonly pretty?: boolean } = {}): string {
+  return options.pretty ? JSON.stringify(document, undefined, 2) : `${JSON.stringify(document)}\n`;
 }
 
 /** A refusal as an answer, with `Retry-After` where the Status says so. */

@@ -47,6 +47,12 @@ export function notAcceptable(mediaTypes: readonly string[]): Status {
   return newStatus(406, "NotAcceptable", message);
 }
 
+/** 406: no route produces what the `Accept` header names. */
+export function noRouteProduces(mediaTypes: readonly string[]): Status {
+  const message = `406: Not Acceptable\n\nAvailable representations: ${mediaTypes.join(", ")}`;
+  return newStatus(406, "NotAcceptable", message, {});
+}
+
 /** 410: a watch from a resourceVersion that is older than the event history. */
 export function watchTooOld(asked: string, oldest: string): Status {
   return newStatus(410, "Expired", `too old resource version: ${asked} (${oldest})`);

@@ -33,13 +33,6 @@ export function notFound(of: ApiResource, name: string): StatusError {
   return new StatusError(objectNotFound(of, name));
 }
 
-/** 406. */
-export function notAcceptable(): StatusError {
-  const message =
-    "406: Not Acceptable\n\nAvailable representations: application/json, application/json;stream=watch";
-  return failure(406, "NotAcceptable", message, {});
-}
-
 /** 409: an object of that name exists. */
 export function alreadyExists(of: ApiResource, name: string): StatusError {
   const message = `${formatGroupResource(of)} ${JSON.stringify(name)} already exists`;

@@ -5,7 +5,7 @@
 
 import { Hono } from "hono";
 import { newStatus, type Status, StatusError } from "../meta/status.ts";
-import { answerDiscovery } from "../protocol/discovery.ts";
+import { answerDiscovery, type DiscoveryAnswer } from "../protocol/discovery.ts";
 import { type ListQuery, parseListQuery, wantsWatch } from "../protocol/list_query.ts";
 import { negotiateShape, type ObjectShape } from "../protocol/object_shape.ts";
 import { parseResourcePath, pathSegments, type ResourcePath } from "../protocol/resource_path.ts";
@@ -16,7 +16,7 @@ import {
 } from "../protocol/responses.ts";
 import { isStatus, methodNotAllowed, resourceDetails, unknownPath } from "../protocol/statuses.ts";
 import { errorMessage } from "../util/errors.ts";
-import { failure, internal, notAcceptable, notFound, unsupportedMediaType } from "./api_errors.ts";
+import { failure, internal, notFound, unsupportedMediaType } from "./api_errors.ts";
 import { parseJson } from "./json.ts";
 import { decodeObject } from "./object_checks.ts";
 import { listDocument, shaped } from "./object_documents.ts";
@@ -68,12 +68,13 @@ export function newApiRoutes(parts: ApiParts): Hono<{ Bindings: ApiBindings }> {
     const request = c.req.raw;
     const { pathname, searchParams, host } = new URL(request.url);
     const discovery = answerDiscovery(parts.resources.all, {
+      method: request.method,
       path: pathname,
       accept: request.headers.get("Accept"),
       ifNoneMatch: request.headers.get("If-None-Match"),
       serverAddress: host,
     });
-    if (discovery !== undefined) return new Response(discovery.body, discovery);
+    if (discovery !== undefined) return discoveryResponse(discovery, request);
     const segments = pathSegments(pathname);
     const path = segments && parseResourcePath(segments);
     if (path === undefined) return pageNotFound();
@@ -82,8 +83,8 @@ export function newApiRoutes(parts: ApiParts): Hono<{ Bindings: ApiBindings }> {
       const isCollectionOfAll = resource?.namespaced && path.name === "" && path.namespace === "";
       if (!isCollectionOfAll) return noResource(parts.resources, path, request);
     }
-    const isCollection = path.name === "" &&
-      (request.method === "DELETE" || (request.method === "GET" && !wantsWatch(searchParams)));
+    const isWatch = path.name === "" && request.method === "GET" && wantsWatch(searchParams);
+    const isCollection = path.name === "" && (request.method === "DELETE" || request.method === "GET");
     return await answer(parts, {
       request,
       params: searchParams,
@@ -91,7 +92,7 @@ export function newApiRoutes(parts: ApiParts): Hono<{ Bindings: ApiBindings }> {
       isRemote: c.env?.isRemote ?? false,
       resource: resource!,
       path,
-      shape: shapeOf(request, resource!, isCollection),
+      shape: shapeOf(request, resource!, isWatch ? "watch" : isCollection ? "list" : "get"),
     });
   });
   return app;
@@ -108,6 +109,14 @@ const VERSION = {
   compiler: "",
   platform: "",
 };
+
+function discoveryResponse(answer: DiscoveryAnswer | Status, request: Request): Response {
+  if (isStatus(answer)) return statusResponse(answer, request);
+  const { status, headers, mediaType, parameters, document } = answer;
+  if (document === null) return new Response(null, { status, headers });
+  const typed = { ...headers, "Content-Type": mediaType + parameters };
+  return new Response(`${JSON.stringify(document)}\n`, { status, headers: typed });
+}
 
 // Built-in groups answer with a Status, groups of custom resources with a page.
 function noResource(resources: ResourceTable, path: ResourcePath, request: Request): Response {
@@ -277,12 +286,12 @@ function deletionDocument(
 }
 
 /** The shape that a client asks for. Only reads can be answered with a Table. */
-function shapeOf(request: Request, resource: ServedResource, isList: boolean): ObjectShape {
+function shapeOf(request: Request, resource: ServedResource, verb: "get" | "list" | "watch"): ObjectShape {
   const accept = request.headers.get("Accept");
-  const shape = negotiateShape(resource, { accept, isList, tables: request.method === "GET" });
-  if (shape === undefined) throw notAcceptable();
-  if (isStatus(shape)) throw new StatusError(shape);
-  return shape;
+  const agreed = negotiateShape(resource, { accept, verb, tables: request.method === "GET" });
+  if (isStatus(agreed)) throw new StatusError(agreed);
+  if (isStatus(agreed.shape)) throw new StatusError(agreed.shape);
+  return agreed.shape;
 }
 
 function isJson(request: Request): boolean {

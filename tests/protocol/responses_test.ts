@@ -43,8 +43,8 @@ describe("statusResponse", () => {
 });
 
 describe("jsonResponse", () => {
-  it("is indented only by option, and ends with a line break", async () => {
+  it("is indented only by option, and ends with a line break only if it is not", async () => {
     assert.equal(await jsonResponse({ a: [1] }).text(), '{"a":[1]}\n');
-    assert.equal(await jsonResponse({ a: [1] }, { pretty: true }).text(), '{\n  "a": [\n    1\n  ]\n}\n');
+    assert.equal(await jsonResponse({ a: [1] }, { pretty: true }).text(), '{\n  "a": [\n    1\n  ]\n}');
   });
 });

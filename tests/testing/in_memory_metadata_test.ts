@@ -98,7 +98,10 @@ describe("InMemoryApiServer: PartialObjectMetadata", () => {
       server.create("v1/pods", pod("web-1"));
       const list = await call(server, "GET", "/api/v1/pods", { headers: ONE });
       assert.deepEqual([list.status, list.body.reason], [406, "NotAcceptable"]);
-      assert.match(list.body.message, /ask for PartialObjectMetadataList/);
+      assert.match(
+        list.body.message,
+        /^you requested PartialObjectMetadata, but the requested object is a list/,
+      );
       const one = await call(server, "GET", "/api/v1/namespaces/default/pods/web-1", {
         headers: as("PartialObjectMetadataList"),
       });

@@ -1,0 +1,62 @@
+import assert from "node:assert/strict";
+import { readApi } from "@listwatch/cache/hono";
+import { parse } from "yaml";
+import { FakeInformer, object } from "./fake_informer.ts";
+import { get } from "./reading.ts";
+import { describe, it } from "./storages.ts";
+
+function apiOf(count: number) {
+  const objects = Array.from(
+    { length: count },
+    (_, i) =>
+      object(`shop/a-${String(i).padStart(4, "0")}`, i + 1, {
+        labels: { even: String(i % 2 === 0) },
+        data: { text: `line\n  another ${"word ".repeat(20)}end\n`, empty: "" },
+      }),
+  );
+  const informer = FakeInformer.with(objects, count);
+  return readApi({ resources: [{ informer, resource: "v1/configmaps" }], allowAnonymous: true });
+}
+
+async function yaml(api: ReturnType<typeof apiOf>, path: string, as = ""): Promise<string> {
+  const response = await api.request(path, { headers: { Accept: `application/yaml${as}` } });
+  assert.equal(response.headers.get("Content-Type"), "application/yaml");
+  return await response.text();
+}
+
+describe("readApi in YAML", () => {
+  it("serves an object, and why there is none, with sorted keys", async () => {
+    const api = apiOf(1);
+    const text = await yaml(api, "/api/v1/namespaces/shop/configmaps/a-0000");
+    const json = await get(api, "/api/v1/namespaces/shop/configmaps/a-0000");
+    assert.deepEqual(parse(text), json);
+    assert.match(text, /^apiVersion: v1\ndata:\n {2}empty: ""\n {2}text: \|\n {4}line\n/);
+    assert.equal(
+      await yaml(api, "/api/v1/namespaces/shop/configmaps/x"),
+      "apiVersion: v1\ncode: 404\ndetails:\n  kind: configmaps\n  name: x\nkind: Status\n" +
+        'message: configmaps "x" not found\nmetadata: {}\nreason: NotFound\nstatus: Failure\n',
+    );
+  });
+
+  it("serves lists, also those that are written in several pieces, pages, metadata only and Tables", async () => {
+    const shapes = [
+      ["", "application/json"],
+      [";as=PartialObjectMetadataList;v=v1;g=meta.k8s.io", undefined],
+      [";as=Table;v=v1;g=meta.k8s.io", undefined],
+    ] as const;
+    for (const count of [0, 1, 1000]) {
+      const api = apiOf(count);
+      for (const [as] of shapes) {
+        for (const query of ["", "?limit=3", "?labelSelector=even%3Dtrue"]) {
+          const path = `/api/v1/configmaps${query}`;
+          const json = await get(api, path, { accept: `application/json${as}` });
+          assert.deepEqual(parse(await yaml(api, path, as), { maxAliasCount: 0 }), json);
+        }
+      }
+    }
+    assert.equal(
+      await yaml(apiOf(0), "/api/v1/configmaps"),
+      'apiVersion: v1\nitems: []\nkind: ConfigMapList\nmetadata:\n  resourceVersion: "0"\n',
+    );
+  });
+});

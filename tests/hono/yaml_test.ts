@@ -1,0 +1,95 @@
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import * as fc from "fast-check";
+import { parse } from "yaml";
+import { loadYaml } from "../../src/hono/yaml.ts";
+import { compareKeys, yamlNumber } from "../../src/hono/yaml_scalar.ts";
+import { propertyOptions } from "../property.ts";
+// What kube-apiserver v1.36.3 answered for these values, in `spec.v` of a custom resource.
+import recorded from "./recorded/yaml.json" with { type: "json" };
+
+const yaml = await loadYaml();
+
+// kube-apiserver writes them so that a parser reads another string.
+const SEPARATOR = /[\u0085\u2028\u2029]/;
+
+function yamlOf(value: unknown): string {
+  return yaml.document(JSON.stringify({ spec: { v: [value] } })).slice("spec:\n  v:\n".length);
+}
+
+function compareAll(
+  recordings: readonly (readonly [unknown, string])[],
+  written: (value: unknown) => string,
+): void {
+  assert.ok(recordings.length > 10);
+  for (const [value, expected] of recordings) {
+    if (typeof value === "string" && SEPARATOR.test(value)) continue;
+    assert.equal(written(value), expected, JSON.stringify(value));
+  }
+}
+
+type Recordings = [unknown, string][];
+
+describe("loadYaml", () => {
+  it("writes strings as kube-apiserver writes them", () => {
+    compareAll(recorded.strings as Recordings, yamlOf);
+    compareAll(recorded.mapValues as Recordings, (key) => yamlOf({ key }));
+  });
+
+  it("writes keys as kube-apiserver writes them", () => {
+    compareAll(recorded.keys as Recordings, (key) => yamlOf({ [key as string]: 1 }));
+  });
+
+  it("writes mappings and lists as kube-apiserver writes them", () => {
+    compareAll(recorded.shapes as Recordings, yamlOf);
+  });
+
+  it("writes numbers as kube-apiserver writes them, with all digits of integers", () => {
+    compareAll(recorded.numbers as Recordings, (text) => {
+      // The server holds longer ones as floats.
+      const isExact = /^-?[0-9]{16,19}$/.test(text as string) && text !== "9223372036854775808";
+      const json = isExact ? text : JSON.stringify(JSON.parse(text as string));
+      return yaml.document(`{"spec":{"v":[${json}]}}`).slice("spec:\n  v:\n".length);
+    });
+    assert.equal(yamlNumber(-0), "0");
+  });
+
+  it("escapes line separators, so that a parser reads the same string", () => {
+    assert.equal(yamlOf("a\u0085b\u2028c\u2029"), '  - "a\\Nb\\Lc\\P"\n');
+  });
+
+  it("writes keys in the order of kube-apiserver", () => {
+    const [, text] = recorded.sorted as [string[], string];
+    const keys = Array.from(
+      text.matchAll(/^ {2}("(?:[^"\\]|\\.)*"|'[^']*'|[^?: \n](?:[^:\n]|:(?! ))*): 0$/gm),
+    )
+      .map(([, key]) => parse(key.replace(/"\\U([0-9A-F]{8})"/, '"\\U$1"')))
+      .map(String)
+      // Which of the others comes first depends on what they are sorted with.
+      .filter((key) => !/^0|^1[a-z]/.test(key));
+    assert.ok(keys.length > 45);
+    assert.deepEqual([...keys].reverse().sort(compareKeys), keys);
+  });
+
+  it("writes what is read back as the same value", () => {
+    const value = fc.jsonValue({ maxDepth: 4 });
+    const text = fc.oneof(
+      fc.string({ unit: "binary" }),
+      fc.string({
+        unit: fc.constantFrom(..."ab:#-? \n\t'\"\\|>&*!%@{}[],~0123.eE_+=xoTZ\u0085\u2028\u00a0\ufeff😀"),
+      }),
+      fc.array(fc.constantFrom("word", "a:", "#", "it's", '"q"', "😀", "\t", ""), { maxLength: 60 }).map((
+        words,
+      ) => words.join(" ")),
+    );
+    const object = fc.dictionary(text, fc.oneof(text, value, fc.array(text), fc.dictionary(text, text)));
+    const property = fc.property(object, (given) => {
+      const plain = JSON.parse(JSON.stringify(given));
+      assert.deepEqual(
+        parse(yaml.document(JSON.stringify(given)), { maxAliasCount: 0, logLevel: "error" }),
+        plain,
+      );
+    });
+    fc.assert(property, propertyOptions(500));
+  });
+});
