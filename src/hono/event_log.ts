@@ -10,11 +10,12 @@ import { compareResourceVersions } from "../meta/resource_version.ts";
 import { VersionWaiters, type VersionWaitOptions } from "../meta/version_waiters.ts";
 import type { CandidateQuery } from "../store/candidates.ts";
 import { type Held, heldStoreOf, type Holding } from "../store/holding.ts";
+import type { Indexer } from "../store/indexer.ts";
 import { type Clock, monotonicNow, type TimerHandle } from "../util/clock.ts";
 import { Deque } from "../util/deque.ts";
 import { EntryViews, type LogEntry } from "./encoding.ts";
 import type { ServedInformer, ServedStore } from "./served_informer.ts";
-import { OrderedContent, rolledBack, type Snapshot } from "./snapshot.ts";
+import { type IndexValue, OrderedContent, rolledBack, type Snapshot } from "./snapshot.ts";
 
 /** A watch, as the log sees it. */
 export interface LogReader {
@@ -184,6 +185,16 @@ export class EventLog<T extends KubernetesObject> {
   candidates(query: CandidateQuery | undefined): Snapshot<T> {
     const candidates = query && this.#ordered.candidates(this.#position, query);
     return candidates ?? this.snapshot();
+  }
+
+  /** The content under a value of an index of the store, which must have it. */
+  indexed(under: IndexValue): Snapshot<T> {
+    return this.#ordered.indexed(this.#position, under);
+  }
+
+  /** The store of the objects in their held form, if it has indices. */
+  get indexer(): Indexer<Held<T>> | undefined {
+    return this.#ordered.indexer();
   }
 
   /**

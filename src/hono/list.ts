@@ -12,7 +12,7 @@ import type { EntityTags } from "./etag.ts";
 import type { EventLog } from "./event_log.ts";
 import { GZIP_LEAST_BYTES, gzipChunks } from "./gzip.ts";
 import type { ListBodies, ListBody } from "./list_bodies.ts";
-import { cutPage, type ListRequest, type PagePlace, placePage } from "./list_page.ts";
+import { cutPage, type ListRequest, type PagePlace, pageSource, placePage } from "./list_page.ts";
 import { type ListShape, ListText } from "./list_text.ts";
 import { newStalledError, type Pacer, type Reader, type Readers } from "./readers.ts";
 import { type Format, notModified, objectHeaders, VARY } from "./responses.ts";
@@ -61,8 +61,8 @@ export async function answerList(
   const shape: ListShape = { view: request.view, pretty, yaml, holding: log.holding };
   const name = place.past === undefined ? bodyName(request, place) : undefined;
   if (name === undefined) {
-    const snapshot = place.past ?? log.candidates(request.selection?.indexed);
-    const page = await cutPage(log, snapshot, { ...request, ...place });
+    const { snapshot, selection } = pageSource(log, place, request);
+    const page = await cutPage(log, snapshot, { ...request, ...place, selection });
     return await respond(bodies.alone(new ListText(page, shape)), request, undefined);
   }
   const tag = tags.ofList(log, name);
@@ -70,7 +70,7 @@ export async function answerList(
   const kept = bodies.get(log, name);
   if (kept !== undefined) return await respond(kept, request, tag);
   const { revision } = log;
-  const snapshot = log.candidates(request.selection?.indexed);
+  const { snapshot } = pageSource(log, place, request);
   // Others have a turn meanwhile, and the content may change.
   const page = await cutPage(log, snapshot, { ...request, ...place });
   return await respond(bodies.add(log, name, { revision, text: new ListText(page, shape) }), request, tag);

@@ -13,9 +13,9 @@ import { continueTooOld, isStatus, tooLargeResourceVersion } from "../protocol/s
 import type { EventLog } from "./event_log.ts";
 import { OPEN_UNITS, type Pacer } from "./readers.ts";
 import { stateTooOld } from "./responses.ts";
-import type { Selection } from "./selection.ts";
+import { narrowed, type Selection } from "./selection.ts";
 import { lowerBound } from "../util/lower_bound.ts";
-import type { Snapshot } from "./snapshot.ts";
+import type { IndexValue, Snapshot } from "./snapshot.ts";
 
 /** What is listed. */
 export interface ListRequest {
@@ -24,6 +24,8 @@ export interface ListRequest {
   readonly namespace: string;
   /** Which objects of the namespace; `undefined`: all of them. */
   readonly selection: Selection | undefined;
+  /** Only the objects under this value of an index, which the store has. */
+  readonly under?: IndexValue | undefined;
   /** Identifies the list in its continue tokens. */
   readonly identity: string;
   /** What bounds the wait for a resourceVersion from the future; its signal ends the looking at objects, too. */
@@ -99,6 +101,25 @@ export async function placePage<T extends KubernetesObject>(
 // https://kubernetes.io/docs/reference/using-api/api-concepts/#resource-versions
 function limitOf(options: ListOptions): number {
   return options.limit === undefined || options.resourceVersion === "0" ? Infinity : options.limit;
+}
+
+/** The objects among which the page is, and what remains to be tested of them. */
+export function pageSource<T extends KubernetesObject>(
+  log: EventLog<T>,
+  { past }: PagePlace<T>,
+  { under, selection }: ListRequest,
+): { readonly snapshot: Snapshot<T>; readonly selection: Selection | undefined } {
+  if (past === undefined) {
+    return {
+      snapshot: under === undefined ? log.candidates(selection?.indexed) : log.indexed(under),
+      selection,
+    };
+  }
+  if (under === undefined) return { snapshot: past, selection };
+  const valuesOf = log.indexer?.getIndexers()[under.index];
+  // Takes the held form, as the store's own index functions do.
+  const isUnder = (held: unknown) => valuesOf?.(held as Held<T>).includes(under.value) === true;
+  return { snapshot: past, selection: narrowed(selection, isUnder) };
 }
 
 /**

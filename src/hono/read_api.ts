@@ -14,6 +14,7 @@ import { isStatus, methodNotAllowed, noRouteProduces, unknownPath } from "../pro
 import type { KubernetesObject } from "../meta/object.ts";
 import { parseResource } from "../meta/resource.ts";
 import type { Status } from "../meta/status.ts";
+import type { VersionWaitOptions } from "../meta/version_waiters.ts";
 import { onAbort } from "../util/abort.ts";
 import { consoleLogger } from "../util/logger.ts";
 import { TurnQueue } from "../util/turn_queue.ts";
@@ -24,6 +25,7 @@ import { newCors } from "./cors.ts";
 import { EntityTags } from "./etag.ts";
 import { type Gate, newGate } from "./gate.ts";
 import { alive, ready, unreadiness } from "./health.ts";
+import { answerIndices, isNamed, parseIndexPath } from "./index_queries.ts";
 import { ListBodies } from "./list_bodies.ts";
 import type { ReadApiOptions, VersionInfo } from "./read_api_options.ts";
 import { type ReadSettings, readSettings } from "./read_settings.ts";
@@ -86,6 +88,8 @@ export interface ReadApi extends Hono {
  *   what has 128 KiB or more is compressed for readers that prefer gzip.
  * - An answer about a resource has `Cache-Synced`, `Age` (seconds since the last contact with the API server) and
  *   `Resource-Version` (what the cache has reached). Pages of other origins may read what `cors` allows.
+ * - `/indices/pods/byNode` has the values of an index with their counts, `/indices/pods/byNode/node-1` the objects under one
+ *   as a list (empty value: `/indices/pods/byNode/`), `?namespace=shop` those of a namespace; for whoever may list them.
  * - What a store holds encoded stays so: objects are decoded one by one, while they are selected or written.
  * - No timer runs while no watch is open and no read waits.
  *
@@ -172,6 +176,7 @@ export function readApi(options: ReadApiOptions): ReadApi {
   for (const path of ["/version", "/version/"]) app.all(path, (c) => answerVersion(c, version));
   app.all("/api/*", (c) => answer(c, state));
   app.all("/apis/*", (c) => answer(c, state));
+  app.all("/indices/*", (c) => answer(c, state));
   return Object.assign(app, {
     endWatches(which: (user: UserInfo | undefined) => boolean = () => true): number {
       const ended = Array.from(state.readers.watches).filter(({ user }) => which(user));
@@ -220,7 +225,9 @@ const MAX_PATH = 2_048;
 
 async function route(c: Context, state: ReadApiState, reader: Reader): Promise<Response | Status> {
   const pathname = new URL(c.req.url).pathname.slice(0, MAX_PATH + 1);
-  const segments = pathname.length > MAX_PATH ? undefined : pathSegments(unmounted(c, pathname));
+  const own = pathname.length > MAX_PATH ? undefined : unmounted(c, pathname);
+  if (own?.startsWith("/indices/")) return await routeIndices(c, state, { reader, own });
+  const segments = own === undefined ? undefined : pathSegments(own);
   const path = segments && parseResourcePath(segments);
   // As Hono turns HEAD into GET, which would open a watch that no client reads.
   const { method } = c.req.raw;
@@ -236,14 +243,7 @@ async function route(c: Context, state: ReadApiState, reader: Reader): Promise<R
   }
   const target = state.served.find(({ resource }) => isAt(resource, path));
   if (target !== undefined && method === "GET") {
-    const wait = {
-      timeoutMs: state.settings.freshnessTimeoutMs,
-      // Not before it is needed: Deno prints a warning when the signal of a request is read.
-      get signal() {
-        return c.req.raw.signal;
-      },
-    };
-    const answer = await answerResource(c, { target, path, wait, reader, ...state });
+    const answer = await answerResource(c, { target, path, wait: waitOf(c, state), reader, ...state });
     return withCacheHeaders(await toResponse(c, answer), target);
   }
   // The names of what is served are only for users that may read them.
@@ -257,6 +257,33 @@ async function route(c: Context, state: ReadApiState, reader: Reader): Promise<R
   if (refusal !== undefined) return refusal;
   if (target === undefined) return await refuse(c, unknownPath());
   return await refuse(c, isWrite(method, path, target) ? readOnly(target.resource) : methodNotAllowed());
+}
+
+/** A query of an index; see {@linkcode answerIndices}. */
+async function routeIndices(
+  c: Context,
+  state: ReadApiState,
+  { reader, own }: { readonly reader: Reader; readonly own: string },
+): Promise<Response> {
+  const asked = parseIndexPath(own);
+  const target = asked && state.served.find((served) => isNamed(served, asked.resource));
+  if (target !== undefined && c.req.raw.method === "GET") {
+    const answer = await answerIndices(c, asked!, { target, wait: waitOf(c, state), reader, ...state });
+    return withCacheHeaders(await toResponse(c, answer), target);
+  }
+  const refusal = await refusalOf(c, state, reader, askedOfPath(own));
+  return await refuse(c, refusal ?? (target === undefined ? unknownPath() : methodNotAllowed()));
+}
+
+/** What bounds the waits of a request. */
+function waitOf(c: Context, { settings }: ReadApiState): VersionWaitOptions {
+  return {
+    timeoutMs: settings.freshnessTimeoutMs,
+    // Not before it is needed: Deno prints a warning when the signal of a request is read.
+    get signal() {
+      return c.req.raw.signal;
+    },
+  };
 }
 
 /** Why a request is refused; `undefined` if it is not. */

@@ -29,6 +29,7 @@ import { Pacer, type Reader, type Readers } from "./readers.ts";
 import { type Format, formatOf, GUARD_HEADERS, notSynced, tooManyRequests } from "./responses.ts";
 import { newSelection } from "./selection.ts";
 import type { ServedInformer } from "./served_informer.ts";
+import type { IndexValue } from "./snapshot.ts";
 import { type IncludeObject, newTableView } from "./table.ts";
 import { newMetadataView, newObjectView, type View } from "./view.ts";
 import { errorStream, openWatch } from "./watch_stream.ts";
@@ -44,6 +45,8 @@ export interface ServedResource {
 export interface ResourceRequest {
   readonly target: ServedResource;
   readonly path: ResourcePath;
+  /** List only what is under this value of an index, which the store has. */
+  readonly under?: IndexValue;
   readonly gate: Gate;
   /** What bounds a wait for a resourceVersion that the cache has not come to. */
   readonly wait: VersionWaitOptions;
@@ -67,7 +70,7 @@ export async function answerResource(c: Context, request: ResourceRequest): Prom
   const isOne = path.name !== "";
   // `watch` means nothing on a single object.
   const query = parseListQuery(searchParams, {
-    ...(isOne && { watch: false }),
+    ...((isOne || request.under !== undefined) && { watch: false }),
     ...(target.resource.fieldSelectors && { selectableFields: target.resource.fieldSelectors }),
     limits: {
       maxRequirements: settings.maxSelectorRequirements,
@@ -75,7 +78,7 @@ export async function answerResource(c: Context, request: ResourceRequest): Prom
       maxTextLength: MAX_QUERY_TEXT,
     },
   });
-  const isWatch = query.ok ? query.watch : wantsWatch(searchParams) && !isOne;
+  const isWatch = query.ok ? query.watch : wantsWatch(searchParams) && !isOne && request.under === undefined;
   const verb = isOne ? "get" : isWatch ? "watch" : "list";
   const name = path.name || (query.ok && query.fields?.requiresExactMatch("metadata.name")) || "";
   const permission = await gate(askedOf(path, { verb, name }), c);
@@ -169,6 +172,7 @@ async function answerListOf(
     path.namespace,
     String(query.labels ?? ""),
     String(query.fields ?? ""),
+    ...(request.under === undefined ? [] : [request.under.index, request.under.value]),
   ];
   return await answerList(target.log, {
     ...request,

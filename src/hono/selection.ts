@@ -57,3 +57,15 @@ export function newSelection(of: GroupVersionResource, selectors: Selectors): Se
     units: 2 + (labels ? LABELS_UNITS : 0) + (fields ? FIELD_UNITS * fields.requirements.length : 0),
   };
 }
+
+/** A selection of what another one selects, and a test of the held form accepts. */
+export function narrowed(selection: Selection | undefined, test: (held: unknown) => boolean): Selection {
+  const { mayHave = () => true, hasLabels, hasFields, indexed = {}, units = 2 } = selection ?? {};
+  return {
+    mayHave,
+    hasLabels: (held) => hasLabels?.(held) !== false && test(held),
+    hasFields,
+    indexed,
+    units: units + FIELD_UNITS,
+  };
+}

@@ -8,6 +8,12 @@ import type { Held } from "../store/holding.ts";
 import type { Indexer } from "../store/indexer.ts";
 import type { ServedStore } from "./served_informer.ts";
 
+/** A value of an index. */
+export interface IndexValue {
+  readonly index: string;
+  readonly value: string;
+}
+
 /** Objects in the order of their keys, as they are at one resourceVersion. Never changes. */
 export interface Snapshot<T> {
   readonly resourceVersion: string;
@@ -54,11 +60,22 @@ export class OrderedContent<T> {
    * that part.
    */
   candidates(resourceVersion: string, query: CandidateQuery): Snapshot<T> | undefined {
+    const indexer = this.indexer();
+    const keys = indexer && candidateKeysOf(indexer, query);
+    return keys && this.#snapshotOf(keys, resourceVersion);
+  }
+
+  /** The objects under a value of an index of the store, which must have it. Costs the size of that part. */
+  indexed(resourceVersion: string, { index, value }: IndexValue): Snapshot<T> {
+    return this.#snapshotOf(this.indexer()?.indexKeys(index, value) ?? [], resourceVersion);
+  }
+
+  /** The store, if it has indices. */
+  indexer(): Indexer<Held<T>> | undefined {
     const store = this.#store as ServedStore<Held<T>> & Partial<Indexer<Held<T>>>;
     const isIndexed = store.indexKeys !== undefined && store.countByIndex !== undefined &&
-      store.getIndexers !== undefined;
-    const keys = isIndexed ? candidateKeysOf(store as Indexer<Held<T>>, query) : undefined;
-    return keys && this.#snapshotOf(keys, resourceVersion);
+      store.indexValueCounts !== undefined && store.getIndexers !== undefined;
+    return isIndexed ? store as Indexer<Held<T>> : undefined;
   }
 
   #snapshotOf(keys: readonly string[], resourceVersion: string): Snapshot<T> {
