@@ -48,7 +48,7 @@ export function isNamed({ resource }: ServedResource, name: string): boolean {
 /**
  * Answers a query of an index: which there are, how many objects there are under each value (in pages, ascending), or the
  * objects under a value, as a list of the resource with everything that lists have. The query's `namespace` narrows each
- * of them to a namespace. Allowed for whoever may list the resource there.
+ * of them to a namespace. It needs the permission to list the resource there.
  */
 export async function answerIndices(
   c: Context,

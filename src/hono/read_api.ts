@@ -89,7 +89,7 @@ export interface ReadApi extends Hono {
  * - An answer about a resource has `Cache-Synced`, `Age` (seconds since the last contact with the API server) and
  *   `Resource-Version` (what the cache has reached). Pages of other origins may read what `cors` allows.
  * - `/indices/pods/byNode` has the values of an index with their counts, `/indices/pods/byNode/node-1` the objects under one
- *   as a list (empty value: `/indices/pods/byNode/`), `?namespace=shop` those of a namespace; for whoever may list them.
+ *   as a list (empty value: `/indices/pods/byNode/`), `?namespace=shop` those of a namespace; a reader needs the permission to list them.
  * - What a store holds encoded stays so: objects are decoded one by one, while they are selected or written.
  * - No timer runs while no watch is open and no read waits.
  *
