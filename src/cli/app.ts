@@ -5,6 +5,7 @@
 
 import { Hono } from "hono";
 import { readApi } from "../hono/read_api.ts";
+import type { Freshness } from "../hono/freshness.ts";
 import type { Clock } from "../util/clock.ts";
 import type { Logger } from "../util/logger.ts";
 import type { Access } from "./access.ts";
@@ -28,6 +29,8 @@ export interface AppOptions {
   readonly corsOrigins?: readonly string[];
   /** How old the last contact with the API server may be for `/readyz` to be ok; see `readApi`. */
   readonly maxLagMs?: number;
+  /** How fresh reads without a resourceVersion are. */
+  readonly freshness?: Freshness;
   /** Ends open watches. */
   readonly signal: AbortSignal;
   readonly clock: Clock;
@@ -48,6 +51,7 @@ export function newApp(resources: readonly ReflectedResource[], options: AppOpti
     clock,
     logger,
   } = options;
+  const { freshness = "stale-if-error" } = options;
   const app = new Hono();
   if (accessLog !== undefined) app.use("*", accessLog.middleware);
   app.use("*", access.hostGuard);
@@ -60,6 +64,7 @@ export function newApp(resources: readonly ReflectedResource[], options: AppOpti
     readApi({
       resources: resources.map(({ informer, resource }) => ({ informer, resource })),
       ...access.readApi,
+      freshness,
       ...(allowSecrets && { allowSecrets }),
       ...(version && { version }),
       ...(corsOrigins && { cors: { origins: corsOrigins.includes("*") ? "*" as const : corsOrigins } }),

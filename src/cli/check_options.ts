@@ -5,10 +5,11 @@
 
 import { allowNamespaces } from "../hono/allow_namespaces.ts";
 import { checkCors } from "../hono/cors.ts";
+import { FRESHNESSES, isFreshness } from "../hono/freshness.ts";
 import { errorMessage } from "../util/errors.ts";
 import { requireNumbers } from "../util/require_number.ts";
 import { fieldTree } from "../watch/field_tree.ts";
-import { UsageError } from "./errors.ts";
+import { quote, UsageError } from "./errors.ts";
 import { isLoopback } from "./host_guard.ts";
 import { checkToken } from "./reader_token.ts";
 import type { ServeOptions } from "./serve_options.ts";
@@ -36,6 +37,10 @@ export function checkServeOptions(options: ServeOptions): void {
   const { maxLagMs } = options;
   orUsageError(() => requireNumbers("serve", { maxLagMs }, { mayBeInfinite: true }));
   checkCorsOrigins(options);
+  const { freshness } = options;
+  if (freshness !== undefined && !isFreshness(freshness)) {
+    throw new UsageError(`freshness must be ${FRESHNESSES.join(", ")}, not ${quote(String(freshness))}`);
+  }
   checkReaders(options);
   orUsageError(() => fieldTree(undefined, options.drop ?? []));
 }

@@ -4,6 +4,7 @@
  */
 
 import { parseArgs } from "node:util";
+import { type Freshness, FRESHNESSES, isFreshness } from "../hono/freshness.ts";
 import { quote, UsageError } from "./errors.ts";
 import { nearNames } from "./near_names.ts";
 import type { ClusterSource, ServeOptions } from "./serve_options.ts";
@@ -56,6 +57,7 @@ const FLAGS = {
   "access-log": { type: "string" },
   "max-lag": { type: "string" },
   drop: { type: "string", multiple: true },
+  freshness: { type: "string" },
   "allow-anonymous": { type: "boolean" },
   "allow-secrets": { type: "boolean" },
   seed: { type: "string" },
@@ -173,6 +175,7 @@ const EXAMPLES: Partial<Record<FlagName, string>> = {
   "access-log": "--access-log line, or json",
   "max-lag": "--max-lag 90s, or 5m",
   drop: "--drop 'spec.containers[].env'",
+  freshness: "--freshness consistent, stale-if-error or as-is",
 };
 
 function unknownFlag(rawName: string): UsageError {
@@ -226,10 +229,16 @@ function serveOptions(
       tlsKey: value("tls-key"),
       maxLagMs: durationMs("max-lag", value("max-lag")),
       drop: list("drop"),
+      freshness: freshness(value("freshness")),
     }),
     allowAnonymous: values.has("allow-anonymous") || undefined,
     allowSecrets: values.has("allow-secrets") || undefined,
   };
+}
+
+function freshness(text: string | undefined): Freshness | undefined {
+  if (text === undefined || isFreshness(text)) return text;
+  throw new UsageError(`Flag --freshness must be ${FRESHNESSES.join(", ")}, not ${quote(text)}`);
 }
 
 /** The options without those that are undefined. */

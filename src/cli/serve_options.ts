@@ -3,6 +3,7 @@
  * @module
  */
 
+import type { Freshness } from "../hono/freshness.ts";
 import type { Clock } from "../util/clock.ts";
 import type { Logger } from "../util/logger.ts";
 import type { AccessLogEntry } from "./access_log.ts";
@@ -96,6 +97,11 @@ export interface ServeOptions {
    * minutes for an API server without bookmarks. `Infinity`: any time.
    */
   readonly maxLagMs?: number;
+  /**
+   * How fresh reads without a resourceVersion are; `"stale-if-error"` by default: as fresh as the API server's own, and the
+   * last known state with a `Warning` header while it does not answer.
+   */
+  readonly freshness?: Freshness;
   /** Allows a `host` other than loopback without a token: everyone who can reach it may read; `false` by default. */
   readonly allowAnonymous?: boolean;
   /** Allows Secrets among `resources`; `false` by default. */

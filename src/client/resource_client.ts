@@ -57,6 +57,9 @@ export interface ResourceClient<T extends KubernetesObject> {
   /** A name for log lines: `pods`, `deployments.apps in shop`. */
   readonly description: string;
 
+  /** A client for names and versions of the same objects. */
+  metadata(): ResourceClient<KubernetesObject>;
+
   /** One page of a list. Selectors given here take the place of the client's own. */
   list(options?: ListOptions, context?: Partial<ListWatchContext>): Promise<ListPage<T>>;
 
@@ -111,8 +114,7 @@ class RestResource<T extends KubernetesObject> implements ResourceClient<T> {
   readonly description: string;
   readonly #cluster: Requests;
   readonly #options: ResourceOptions<T>;
-  readonly #withTimeout: WithTimeout;
-  readonly #clock: Clock;
+  readonly #context: RequestContext;
   readonly #projection: Projection | undefined;
   readonly #title: string;
 
@@ -120,15 +122,14 @@ class RestResource<T extends KubernetesObject> implements ResourceClient<T> {
     cluster: Requests,
     resource: GroupVersionResource,
     options: ResourceOptions<T>,
-    { withTimeout, clock }: RequestContext,
+    context: RequestContext,
   ) {
     this.resource = resource;
     this.namespace = options.namespace ?? "";
     checkSegment(this.namespace, "namespace");
     this.#cluster = cluster;
     this.#options = options;
-    this.#withTimeout = withTimeout;
-    this.#clock = clock;
+    this.#context = context;
     const { keep, drop = DEFAULT_DROP } = options;
     if (keep !== undefined || drop.length > 0) {
       this.#projection = new Projection({ ...(keep && { keep }), drop });
@@ -137,10 +138,18 @@ class RestResource<T extends KubernetesObject> implements ResourceClient<T> {
     this.description = this.namespace === "" ? this.#title : `${this.#title} in ${this.namespace}`;
   }
 
+  metadata(): ResourceClient<KubernetesObject> {
+    const { schema: _, keep: _1, drop: _2, ...options } = this.#options;
+    return new RestResource<KubernetesObject>(this.#cluster, this.resource, {
+      ...options as ResourceOptions<KubernetesObject>,
+      metadataOnly: true,
+    }, this.#context);
+  }
+
   list(options: ListOptions = {}, context: Partial<ListWatchContext> = {}): Promise<ListPage<T>> {
     const subject = this.#subject(this.namespace);
     const action = `list ${subject}`;
-    return this.#withTimeout(action, context.signal, async (signal) => {
+    return this.#context.withTimeout(action, context.signal, async (signal) => {
       const [response, schemas] = await Promise.all([
         this.#open(options, false, action, signal),
         loadSchemas(),
@@ -154,7 +163,7 @@ class RestResource<T extends KubernetesObject> implements ResourceClient<T> {
         ...(asText && { asText }),
         intake: this.#options.metadataOnly && !asText ? (item) => intake(metadataOf(item as T)) : intake,
         subject,
-        clock: this.#clock,
+        clock: this.#context.clock,
         ...(this.#options.maxItemBytes !== undefined && { maxItemBytes: this.#options.maxItemBytes }),
         ...(this.#options.maxListBytes !== undefined && { maxListBytes: this.#options.maxListBytes }),
         ...(this.#projection && { projection: this.#projection }),

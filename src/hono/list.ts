@@ -53,7 +53,7 @@ export async function answerList(
   log: EventLog<KubernetesObject>,
   request: ListAnswerRequest,
 ): Promise<Response | Status> {
-  const place = await placePage(log, request);
+  const place = placePage(log, request);
   if (isStatus(place)) return place;
   const { bodies, tags } = request;
   const { mediaType, pretty } = request.format;

@@ -9,7 +9,7 @@ import { newStatus, type Status } from "../meta/status.ts";
 import type { VersionWaitOptions } from "../meta/version_waiters.ts";
 import type { Held } from "../store/holding.ts";
 import { decodeContinue, encodeContinue, LATEST } from "../protocol/continue_token.ts";
-import { continueTooOld, isStatus, tooLargeResourceVersion } from "../protocol/statuses.ts";
+import { continueTooOld, isStatus } from "../protocol/statuses.ts";
 import type { EventLog } from "./event_log.ts";
 import { OPEN_UNITS, type Pacer } from "./readers.ts";
 import { stateTooOld } from "./responses.ts";
@@ -28,7 +28,7 @@ export interface ListRequest {
   readonly under?: IndexValue | undefined;
   /** Identifies the list in its continue tokens. */
   readonly identity: string;
-  /** What bounds the wait for a resourceVersion from the future; its signal ends the looking at objects, too. */
+  /** Its signal ends the walk over objects. */
   readonly wait: VersionWaitOptions;
   readonly pacer: Pacer;
 }
@@ -58,10 +58,10 @@ export interface Page<T> {
  * Where the requested page is, or the Status that refuses it. Waits for a resourceVersion from the future; looks at no
  * object.
  */
-export async function placePage<T extends KubernetesObject>(
+export function placePage<T extends KubernetesObject>(
   log: EventLog<T>,
   request: ListRequest,
-): Promise<PagePlace<T> | Status> {
+): PagePlace<T> | Status {
   const { options, namespace } = request;
   const start = namespace === "" ? "" : `${namespace}/`;
   const limit = limitOf(options);
@@ -86,9 +86,6 @@ export async function placePage<T extends KubernetesObject>(
   }
   const { resourceVersion = "0", resourceVersionMatch } = options;
   if (resourceVersion === "0") return { past: undefined, start, limit };
-  if (!await log.reaches(resourceVersion, request.wait)) {
-    return tooLargeResourceVersion(resourceVersion, log.resourceVersion);
-  }
   // A page at a resourceVersion is one of exactly that state, as it was before resourceVersionMatch was invented.
   const isExact = resourceVersionMatch === "Exact" ||
     (resourceVersionMatch === undefined && options.limit !== undefined);

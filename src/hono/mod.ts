@@ -23,6 +23,7 @@ export { allOf, allowNamespaces, type AllowNamespacesOptions } from "./allow_nam
 export type { Authenticate, Authorize, RequestAttributes, UserInfo } from "./authorization.ts";
 export { type BearerToken, bearerTokens } from "./bearer_tokens.ts";
 export type { CorsOptions } from "./cors.ts";
+export type { Freshness } from "./freshness.ts";
 export { type ReadApi, readApi } from "./read_api.ts";
 export type { ReadApiOptions, ReadApiResource, VersionInfo } from "./read_api_options.ts";
 export type { ServedInformer, ServedStore } from "./served_informer.ts";

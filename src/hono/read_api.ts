@@ -12,7 +12,7 @@ import { answerDiscovery } from "../protocol/discovery.ts";
 import { parseResourcePath, pathSegments, type ResourcePath } from "../protocol/resource_path.ts";
 import { isStatus, methodNotAllowed, noRouteProduces, unknownPath } from "../protocol/statuses.ts";
 import type { KubernetesObject } from "../meta/object.ts";
-import { parseResource } from "../meta/resource.ts";
+import { formatGroupResource, parseResource } from "../meta/resource.ts";
 import type { Status } from "../meta/status.ts";
 import type { VersionWaitOptions } from "../meta/version_waiters.ts";
 import { onAbort } from "../util/abort.ts";
@@ -23,6 +23,8 @@ import { EventLog } from "./event_log.ts";
 import { withCacheHeaders } from "./cache_headers.ts";
 import { newCors } from "./cors.ts";
 import { EntityTags } from "./etag.ts";
+import type { Freshness } from "./freshness.ts";
+import { FreshReads } from "./fresh_reads.ts";
 import { type Gate, newGate } from "./gate.ts";
 import { alive, ready, unreadiness } from "./health.ts";
 import { answerIndices, isNamed, parseIndexPath } from "./index_queries.ts";
@@ -76,8 +78,9 @@ export interface ReadApi extends Hono {
  * - A watch ends after an hour or less, when its reader's credential ends, and when the hooks, asked again, refuse.
  * - Selectors, readers, what waits for them and the time that they take to read have limits; see the options.
  * - A continue token continues its own list only: the same path, selectors and user.
- * - Reads come from the cache: a list without a resourceVersion is as fresh as the informer is. A read at a
- *   resourceVersion waits until the cache has come to it, and is answered 504 if it does not.
+ * - Reads come from the cache. One without a resourceVersion is as fresh as the API server's own, see `freshness`; one at
+ *   `resourceVersion=0` is answered at once. A read at a resourceVersion waits until the cache has come to it, and is answered
+ *   504 if it does not.
  * - Objects are encoded as they are in the store, one by one. A number that `JSON.parse` could not hold (beyond 2^53)
  *   comes out rounded.
  * - A relist of an informer is one step: connected watches get its changes (up to 4 MiB of them, else 410 Expired),
@@ -134,16 +137,24 @@ export function readApi(options: ReadApiOptions): ReadApi {
   const { logger = consoleLogger, signal, authenticate, authorize, allowAnonymous } = options;
   const resources = options.resources.map(({ resource }) => describe(resource));
   checkResources(resources, options);
-  const served = options.resources.map(({ informer }, i): ServedResource => ({
-    resource: resources[i],
-    informer,
-    log: new EventLog<KubernetesObject>(informer, {
+  const served = options.resources.map(({ informer }, i): ServedResource => {
+    const log = new EventLog<KubernetesObject>(informer, {
       clock,
       capacity: settings.eventWindow,
       heartbeatMs: settings.bookmarkIntervalMs,
-    }),
-  }));
-  if (signal !== undefined) onAbort(signal, () => served.forEach(({ log }) => log.close()));
+    });
+    const source = informer.metadata?.();
+    if (source === undefined) checkFreshness(resources[i], settings.freshness);
+    const fresh = source && new FreshReads(log, { informer, source }, { ...settings, logger });
+    return { resource: resources[i], informer, log, fresh };
+  });
+  if (signal !== undefined) {
+    onAbort(signal, () =>
+      served.forEach(({ log, fresh }) => {
+        log.close();
+        fresh?.close();
+      }));
+  }
   const { hookTimeoutMs } = settings;
   const turns = new TurnQueue();
   const state: ReadApiState = {
@@ -445,6 +456,16 @@ function checkResources(resources: readonly ApiResource[], options: ReadApiOptio
       );
     }
   }
+}
+
+function checkFreshness(resource: ApiResource, freshness: Freshness = "as-is"): void {
+  if (freshness === "as-is") return;
+  throw new TypeError(
+    `Cannot serve ${
+      formatGroupResource(resource)
+    } with \`freshness: "${freshness}"\`: its informer cannot ask the API ` +
+      "server how far it is; give the informer's source the method `metadata`, or leave `freshness` out",
+  );
 }
 
 /** Whether it is Kubernetes' own Secrets: by what is said of it, and by what its informer lists, whatever is said. */

@@ -9,6 +9,7 @@ import type { Clock } from "../util/clock.ts";
 import type { Logger } from "../util/logger.ts";
 import type { Authenticate, Authorize, UserInfo } from "./authorization.ts";
 import type { CorsOptions } from "./cors.ts";
+import type { Freshness } from "./freshness.ts";
 import type { ServedInformer } from "./served_informer.ts";
 
 /**
@@ -122,6 +123,11 @@ export interface ReadApiOptions {
   readonly maxSelectorRequirements?: number;
   /** How many values a selector may have in all; 1,000 by default. More are refused with 400. */
   readonly maxSelectorValues?: number;
+  /**
+   * How fresh a read without a resourceVersion is. By default `"consistent"`, and `"as-is"` for informers whose source has
+   * no `metadata`.
+   */
+  readonly freshness?: Freshness;
   /** How long a read waits for a resourceVersion that the cache has not come to yet; 3 s by default. */
   readonly freshnessTimeoutMs?: number;
   /**

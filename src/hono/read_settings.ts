@@ -7,6 +7,7 @@ import type { Context } from "hono";
 import { type Clock, realClock } from "../util/clock.ts";
 import { requireNumbers } from "../util/require_number.ts";
 import type { UserInfo } from "./authorization.ts";
+import { type Freshness, FRESHNESSES, isFreshness } from "./freshness.ts";
 import type { ReadApiOptions } from "./read_api_options.ts";
 
 /** The options that requests are answered by, with their defaults. */
@@ -15,6 +16,7 @@ export interface ReadSettings {
   readonly eventWindow: number;
   readonly bookmarkIntervalMs: number;
   readonly watchBufferBytes: number;
+  readonly freshness: Freshness | undefined;
   readonly freshnessTimeoutMs: number;
   readonly hookTimeoutMs: number;
   readonly maxLagMs: number | undefined;
@@ -71,7 +73,14 @@ export function readSettings(options: ReadApiOptions): ReadSettings {
     maxReaders,
     maxReadersPerClient,
   };
-  const { maxLagMs } = options;
+  const { maxLagMs, freshness } = options;
+  if (freshness !== undefined && !isFreshness(freshness)) {
+    throw new TypeError(
+      `Cannot use the option \`freshness\`: it must be ${
+        FRESHNESSES.map((each) => JSON.stringify(each)).join(" or ")
+      }`,
+    );
+  }
   requireNumbers("serve", { ...fromZero, maxLagMs }, { mayBeInfinite: true });
   requireNumbers("serve", { ...fromOne, watchLifetimeMs }, { least: 1, mayBeInfinite: true });
   const hasHooks = options.authenticate !== undefined || options.authorize !== undefined;
@@ -81,6 +90,7 @@ export function readSettings(options: ReadApiOptions): ReadSettings {
     ...fromOne,
     random,
     maxLagMs,
+    freshness,
     watchRecheckMs: hasHooks ? watchRecheckMs : Infinity,
     // So that watches which were opened together do not all come back together.
     watchLimitMs: () => watchLifetimeMs * (1 - 0.2 * random()),

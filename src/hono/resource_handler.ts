@@ -18,6 +18,7 @@ import type { VersionWaitOptions } from "../meta/version_waiters.ts";
 import type { TurnQueue } from "../util/turn_queue.ts";
 import { askedOf } from "./authorization.ts";
 import type { EventLog } from "./event_log.ts";
+import type { FreshReads } from "./fresh_reads.ts";
 import type { Gate, Permission } from "./gate.ts";
 import type { EntityTags } from "./etag.ts";
 import { prefersGzip } from "./gzip.ts";
@@ -26,7 +27,7 @@ import type { ListBodies } from "./list_bodies.ts";
 import { answerObject } from "./object.ts";
 import type { ReadSettings } from "./read_settings.ts";
 import { Pacer, type Reader, type Readers } from "./readers.ts";
-import { type Format, formatOf, GUARD_HEADERS, notSynced, tooManyRequests } from "./responses.ts";
+import { type Format, formatOf, GUARD_HEADERS, notFresh, notSynced, tooManyRequests } from "./responses.ts";
 import { newSelection } from "./selection.ts";
 import type { ServedInformer } from "./served_informer.ts";
 import type { IndexValue } from "./snapshot.ts";
@@ -39,6 +40,8 @@ export interface ServedResource {
   readonly resource: ApiResource;
   readonly informer: ServedInformer;
   readonly log: EventLog<KubernetesObject>;
+  /** Compares the content with the API server; absent where the informer's source cannot. */
+  readonly fresh: FreshReads<KubernetesObject> | undefined;
 }
 
 /** A request for a served resource. */
@@ -94,16 +97,52 @@ export async function answerResource(c: Context, request: ResourceRequest): Prom
     searchParams,
     nowMs: () => settings.clock.now(),
   });
+  if (!isOne && isStatus(view)) return view;
   const form = {
     format: formatOf(c, agreed),
     ifNoneMatch: c.req.header("If-None-Match"),
     gzip: prefersGzip(c.req.header("Accept-Encoding")),
   };
-  if (isOne) return await answerGet(request, query, { ...form, view });
-  if (isStatus(view)) return view;
-  const shape = { ...form, view };
-  if (isWatch) return await answerWatch(request, query, { view, permission });
-  return await answerListOf(request, query, { ...shape, permission });
+  const waited = await catchUp(request, query);
+  if (isStatus(waited)) return isWatch ? watchResponse(errorStream(waited)) : waited;
+  const response = isOne
+    ? await answerGet(request, { ...form, view })
+    : isStatus(view)
+    ? view
+    : isWatch
+    ? answerWatch(request, query, { view, permission })
+    : await answerListOf(request, query, { ...form, view, permission });
+  // https://kubernetes.io/blog/2020/09/03/warnings/
+  if (waited.isStale && response instanceof Response) response.headers.set("Warning", `299 - "${STALE}"`);
+  return response;
+}
+
+const STALE = "this is the last known state: the API server does not answer at present";
+
+/** Waits until the content is as fresh as the request demands; the Status of a read that is not answered. */
+async function catchUp(
+  request: ResourceRequest,
+  query: ListQuery,
+): Promise<{ readonly isStale: boolean } | Status> {
+  const { target, wait, settings } = request;
+  const { log, fresh } = target;
+  const { resourceVersion, sendInitialEvents } = query.options;
+  if (
+    resourceVersion === "0" || query.options.continue !== undefined || (query.watch && !sendInitialEvents)
+  ) {
+    return { isStale: false };
+  }
+  if (resourceVersion !== undefined) {
+    const isReached = fresh === undefined
+      ? await log.reaches(resourceVersion, wait)
+      : await fresh.reaches(resourceVersion, wait);
+    return isReached ? { isStale: false } : tooLargeResourceVersion(resourceVersion, log.resourceVersion);
+  }
+  if (fresh === undefined || settings.freshness === "as-is") return { isStale: false };
+  const staleIfError = settings.freshness === "stale-if-error";
+  const outcome = await fresh.catchUp(wait, { staleIfError });
+  if (outcome === "fresh") return { isStale: false };
+  return staleIfError ? { isStale: true } : notFresh(target.resource, outcome);
 }
 
 /** The requested view, or the Status that refuses it: 400 for a wrong `includeObject`. */
@@ -140,22 +179,14 @@ interface Shape extends Form {
 }
 
 async function answerGet(
-  request: ResourceRequest,
-  query: ListQuery,
+  { target, path, tags }: ResourceRequest,
   shape: Form & { readonly view: View | Status },
 ): Promise<Response | Status> {
-  const { target, path, wait } = request;
-  const { resourceVersion = "0" } = query.options;
-  if (resourceVersion !== "0" && !await target.log.reaches(resourceVersion, wait)) {
-    return tooLargeResourceVersion(resourceVersion, target.log.resourceVersion);
-  }
   const key = formatObjectName(path);
   const held = target.log.held(key);
   if (held === undefined) return objectNotFound(target.resource, path.name);
   const { view } = shape;
-  return isStatus(view)
-    ? view
-    : await answerObject(target.log, held, { ...shape, view, key, tags: request.tags });
+  return isStatus(view) ? view : await answerObject(target.log, held, { ...shape, view, key, tags });
 }
 
 async function answerListOf(
@@ -188,12 +219,12 @@ async function answerListOf(
   });
 }
 
-async function answerWatch(
+function answerWatch(
   request: ResourceRequest,
   query: ListQuery,
   options: { readonly view: View; readonly permission: Permission },
-): Promise<Response> {
-  const { target, path, wait, reader, readers, readersPacer, turns, settings } = request;
+): Response {
+  const { target, path, reader, readers, readersPacer, turns, settings } = request;
   const { log } = target;
   const { resourceVersion = "0", sendInitialEvents, allowWatchBookmarks, timeoutSeconds } = query.options;
   const common = {
@@ -219,9 +250,6 @@ async function answerWatch(
     clock: settings.clock,
   };
   if (sendInitialEvents) {
-    if (resourceVersion !== "0" && !await log.reaches(resourceVersion, wait)) {
-      return watchResponse(errorStream(tooLargeResourceVersion(resourceVersion, log.resourceVersion)));
-    }
     const initial = log.candidates(common.selection?.indexed);
     const from = { cursor: log.head, resourceVersion: log.resourceVersion, initial };
     return watchResponse(openWatch(log, { ...common, ...from }));

@@ -114,6 +114,20 @@ export function stateTooOld(asked: string): Status {
   return newStatus(410, "Expired", `The resourceVersion for the provided list is too old: ${asked}`);
 }
 
+/** 504: a read without a resourceVersion cannot be proven as fresh as the API server's own. */
+export function notFresh(resource: ApiResource, why: "behind" | "unknown"): Status {
+  const name = formatGroupResource(resource);
+  const reason = why === "behind"
+    ? `the cache of ${name} has not reached the API server's resourceVersion in time`
+    : "the API server did not say in time how far it is";
+  return newStatus(
+    504,
+    "Timeout",
+    `Timeout: the read cannot be proven fresh: ${reason}; resourceVersion=0 reads what the cache holds`,
+    { ...resourceDetails(resource), retryAfterSeconds: 1 },
+  );
+}
+
 /** 503: the first list is not there yet. */
 export function notSynced(resource: ApiResource): Status {
   return newStatus(

@@ -6,6 +6,7 @@
 import type { StoreEvent } from "../informer/store_event.ts";
 import type { KubernetesObject } from "../meta/object.ts";
 import type { GroupVersionResource } from "../meta/resource.ts";
+import type { MetadataSource } from "./progress.ts";
 import type { Held } from "../store/holding.ts";
 
 /**
@@ -61,6 +62,10 @@ export interface ServedInformer<T extends KubernetesObject = KubernetesObject> {
   observeHeld?(observer: (event: StoreEvent<Held<T>>) => void): () => void;
   /** Calls a listener whenever the reflector's phase changes, until the returned function is called. */
   onStatus?(listener: (status: { readonly phase: string }) => void): () => void;
+  /** A source of the names and versions of what it lists: reads that must be fresh need it. */
+  metadata?(): MetadataSource | undefined;
+  /** Moves the content's version forward to `through`, if every change up to `after` has arrived; whether it is there. */
+  proven?(proof: { readonly after: string; readonly through: string }): boolean;
   /** What the reflector is at. */
   status(): {
     readonly phase: string;

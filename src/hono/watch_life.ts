@@ -21,11 +21,19 @@ export interface WatchLifeOptions {
 
 /** A watch, as its life sees it. */
 export interface Mortal {
+  /** Whether it wants {@linkcode Mortal.heartbeat}. */
+  readonly wantsHeartbeat: boolean;
+  /** Its time is nearly over: show the reader how far it has come. */
+  heartbeat(): void;
   /** Its time is over: send the remaining events, then end. */
   end(): void;
   /** The reader may see nothing more. */
   stop(): void;
 }
+
+// A watch that is so short is opened for its bookmark, which comes first here. kube-apiserver sends it 2 s before the end:
+// https://github.com/kubernetes/kubernetes/blob/master/staging/src/k8s.io/apiserver/pkg/storage/cacher/cache_watcher.go
+const SHORT_MS = 3_000;
 
 // Before the end of a credential: time for the hooks to look for its successor.
 const MARGIN_MS = 10_000;
@@ -37,6 +45,7 @@ export class WatchLife {
   readonly #endMs: number;
   #user: UserInfo | undefined;
   #nextCheckMs: number;
+  #bookmarkMs: number;
   #timer: TimerHandle | undefined;
   #isClosed = false;
 
@@ -47,6 +56,8 @@ export class WatchLife {
     this.#endMs = monotonicNow(options.clock) + options.limitMs;
     this.#user = options.permission.user;
     this.#nextCheckMs = this.#checkTime();
+    const isShort = watch.wantsHeartbeat && options.limitMs <= SHORT_MS;
+    this.#bookmarkMs = isShort ? this.#endMs - options.limitMs : Infinity;
     this.#schedule();
   }
 
@@ -86,8 +97,9 @@ export class WatchLife {
   #schedule(): void {
     const { clock } = this.#options;
     const nowMs = monotonicNow(clock);
-    const waitMs = Math.min(this.#endMs - nowMs, this.#nextCheckMs - nowMs, this.#remainingMs());
-    if (waitMs < Infinity) this.#timer = clock.setTimeout(() => this.#onTimer(), waitMs);
+    const nextMs = Math.min(this.#endMs, this.#nextCheckMs, this.#bookmarkMs);
+    const waitMs = Math.min(nextMs - nowMs, this.#remainingMs());
+    if (waitMs < Infinity) this.#timer = clock.setTimeout(() => this.#onTimer(), Math.max(0, waitMs));
   }
 
   #onTimer(): void {
@@ -95,6 +107,11 @@ export class WatchLife {
     const nowMs = monotonicNow(this.#options.clock);
     if (this.isOver) return this.#watch.stop();
     if (nowMs >= this.#endMs) return this.#watch.end();
+    if (nowMs >= this.#bookmarkMs) {
+      this.#bookmarkMs = Infinity;
+      this.#watch.heartbeat();
+      if (this.#isClosed) return;
+    }
     if (nowMs >= this.#nextCheckMs) {
       // Until there is an answer, which has its own time limit.
       this.#nextCheckMs = Infinity;

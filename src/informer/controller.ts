@@ -195,6 +195,11 @@ export class Controller<T> {
     return this.#reflector.lastSyncResourceVersion();
   }
 
+  /** As {@linkcode ListWatchLoop.proven}. */
+  proven(proof: { readonly after: string; readonly through: string }): boolean {
+    return this.#reflector.proven(proof);
+  }
+
   /** As `Reflector.failure`. */
   failure(): FailedTry | undefined {
     return this.#reflector.failure();

@@ -10,6 +10,7 @@
  */
 
 import { deletionHandlingMetaNamespaceKey } from "../meta/keys.ts";
+import type { KubernetesObject } from "../meta/object.ts";
 import type { GroupVersionResource } from "../meta/resource.ts";
 import { isComparableResourceVersion } from "../meta/resource_version.ts";
 import { VersionWaiters } from "../meta/version_waiters.ts";
@@ -419,6 +420,21 @@ export class SharedIndexInformer<T, I extends string = NoIndexNames> {
   ): Promise<T | undefined> {
     if (options.notOlderThan !== undefined) await this.#reach(options.notOlderThan, options.signal);
     return this.indexer.getByKey(key);
+  }
+
+  /** A source of the names and versions of what it lists; `undefined` if its source has none. */
+  metadata(): ListerWatcher<KubernetesObject> | undefined {
+    return this.#source.metadata?.();
+  }
+
+  /**
+   * Moves the store's version forward to `through`, as a bookmark does, if every change up to `after` has arrived. For
+   * callers with proof that there is no change between the two.
+   *
+   * @returns Whether the reflector is there; not between two watches.
+   */
+  proven(proof: { readonly after: string; readonly through: string }): boolean {
+    return this.#controller?.proven(proof) ?? false;
   }
 
   /**

@@ -15,6 +15,7 @@
 import { deletionHandlingMetaNamespaceKey } from "../meta/keys.ts";
 import type { ListOptions, Quarantined, WatchItem } from "../meta/list_watch.ts";
 import { networkErrorOf } from "../meta/request_failure.ts";
+import { compareResourceVersions } from "../meta/resource_version.ts";
 import type { ReflectorStore } from "../queue/queue.ts";
 import { sleepUnlessAborted } from "../util/abort.ts";
 import { newReflectorBackoff } from "../util/backoff.ts";
@@ -178,6 +179,20 @@ export class ListWatchLoop<T> {
   /** As `Reflector.onStatus`. */
   onStatus(listener: (status: ReflectorStatus) => void): () => void {
     return this.#status.listen(listener);
+  }
+
+  /**
+   * Moves the position to a version up to which nothing is missing, as a bookmark would.
+   *
+   * @returns Whether it is there. Between two watches nothing moves: a list that has started may have an earlier version.
+   */
+  proven({ after, through }: { readonly after: string; readonly through: string }): boolean {
+    const position = this.#writer.resourceVersion;
+    if (position === "" || !this.#writer.hasReceived(after)) return false;
+    if (compareResourceVersions(position, through) >= 0) return true;
+    if (this.#followed === undefined) return false;
+    this.#writer.progressed(through);
+    return true;
   }
 
   #start(): void {

@@ -4,6 +4,7 @@
  */
 
 import type { ListOptions, ListPage, ListWatchContext, WatchStream } from "../meta/list_watch.ts";
+import type { KubernetesObject } from "../meta/object.ts";
 import type { GroupVersionResource } from "../meta/resource.ts";
 
 /**
@@ -46,6 +47,8 @@ export interface ListerWatcher<T> {
   readonly description?: string;
   /** What it lists, where that is known. */
   readonly resource?: GroupVersionResource;
+  /** A source of the same objects' names and versions: a copy that is served proves with it that it is fresh. */
+  metadata?(): ListerWatcher<KubernetesObject>;
 }
 
 /**
@@ -69,6 +72,8 @@ export function newListWatch<T>(
 ): ListerWatcher<T> {
   return {
     description: source.description,
+    // The other questions depend on the options.
+    ...(source.metadata && { metadata: () => newListWatch(source.metadata!(), modifyOptions) }),
     ...(source.resource && { resource: source.resource }),
     list: (options, context) => source.list(modifyOptions(options), context),
     watch: (options, context) => source.watch(modifyOptions(options), context),

@@ -7,7 +7,7 @@ import { deletionHandlingMetaNamespaceKey, type KeyFunc } from "../meta/keys.ts"
 import type { ListPage, Quarantined, WatchItem } from "../meta/list_watch.ts";
 import { type KubernetesObject, metaOf } from "../meta/object.ts";
 import { groupVersion, type GroupVersionKind } from "../meta/resource.ts";
-import { isOlder } from "../meta/resource_version.ts";
+import { compareResourceVersions, isOlder } from "../meta/resource_version.ts";
 import { StatusError } from "../meta/status.ts";
 import type { WatchEvent } from "../meta/watch_event.ts";
 import type { ReflectorStore } from "../queue/queue.ts";
@@ -54,6 +54,8 @@ export class StoreWriter<T> {
   #resourceVersion = "";
   /** The version of the last event, where that was older than the position. */
   #olderVersion: string | undefined;
+  /** The latest version of a quarantined event; the position does not move with it. */
+  #quarantinedVersion = "";
   /** The version of the last list or bookmark: everything up to it was there. */
   #completeVersion = "";
   /**
@@ -78,6 +80,12 @@ export class StoreWriter<T> {
   /** The version that came last: the position, unless that did not go back with it. */
   get lastSeen(): string {
     return this.#olderVersion ?? this.#resourceVersion;
+  }
+
+  /** Whether every change up to this version arrived; quarantined ones did. */
+  hasReceived(resourceVersion: string): boolean {
+    return compareResourceVersions(this.#resourceVersion, resourceVersion) >= 0 ||
+      compareResourceVersions(this.#quarantinedVersion, resourceVersion) >= 0;
   }
 
   /** Whether a list of this version continues the history: both versions are numbers, and it is the greater one. */
@@ -130,6 +138,13 @@ export class StoreWriter<T> {
       }
       if (this.#apply(item)) watch.events++;
     }
+  }
+
+  /** Everything up to this later version was written, although no event says so. */
+  progressed(resourceVersion: string): void {
+    this.#completeVersion = resourceVersion;
+    this.#store.bookmark?.(resourceVersion);
+    this.#reached(resourceVersion);
   }
 
   /** Writes one event; false if it was quarantined before it reached the store. */
@@ -232,6 +247,9 @@ export class StoreWriter<T> {
     const { quarantine } = this.#options;
     const { eventType, key, resourceVersion } = quarantined;
     quarantine.add(quarantined);
+    if (resourceVersion && isOlder(this.#resourceVersion, resourceVersion)) {
+      this.#quarantinedVersion = resourceVersion;
+    }
     if (eventType !== "DELETED" || !this.#deletesKey(key, resourceVersion)) quarantine.lost();
   }
 

@@ -105,6 +105,8 @@ describe("parseCommandLine", () => {
     for (const text of ["90", "1.5s", "s", "1d"]) {
       refuses(["serve", "--max-lag", text], /--max-lag must be a duration such as 90s or 5m, not /);
     }
+    assert.equal(serveOptions(["--freshness", "consistent"]).freshness, "consistent");
+    refuses(["serve", "--freshness", "new"], /must be consistent, stale-if-error, as-is, not "new"/);
     refuses(["serve", "--drop", ","], /--drop has an empty list: --drop 'spec/);
   });
 

@@ -1,0 +1,31 @@
+/**
+ * How fresh reads are.
+ * @module
+ */
+
+/**
+ * How fresh a read without a resourceVersion is:
+ *
+ * - `"consistent"`: as fresh as the API server's own. One small question to it is shared by all reads that wait. A read that
+ *   cannot be proven fresh within `freshnessTimeoutMs` is answered 504.
+ * - `"stale-if-error"`: the same, but while the API server does not answer, or the cache is behind it, the read is answered
+ *   with what the cache holds, and a `Warning` header, which kubectl prints.
+ * - `"as-is"`: what the cache holds.
+ *
+ * @example
+ * ```ts
+ * import type { Freshness } from "@listwatch/cache/hono";
+ * const freshness: Freshness = "stale-if-error";
+ * ```
+ *
+ * @category HTTP adapter
+ */
+export type Freshness = "consistent" | "stale-if-error" | "as-is";
+
+/** All of them. */
+export const FRESHNESSES: readonly Freshness[] = ["consistent", "stale-if-error", "as-is"];
+
+/** Whether it is one of them. */
+export function isFreshness(value: unknown): value is Freshness {
+  return (FRESHNESSES as readonly unknown[]).includes(value);
+}
