@@ -21,6 +21,8 @@ export interface LogEntry<T> {
   readonly oldObject: Held<T> | undefined;
   /** In the entries of a relist: the position before it. What happened in between is not known. */
   readonly gapAfter: string | undefined;
+  /** About how much memory the object takes. */
+  readonly bytes: number;
   /** For {@linkcode EntryViews}. */
   views: Views<T> | undefined;
 }
@@ -34,20 +36,25 @@ interface Views<T> {
   oldObject?: T;
   /** As bytes, by event type and view. */
   readonly encoded: Map<string, Uint8Array>;
+  /** The length of all of them. */
+  bytes: number;
 }
 
-// If objects are opened: enough for what several watches are about to read.
+// Enough for what several watches are about to read.
 const KEPT_ENTRIES = 256;
+const KEPT_BYTES = 8 * 1024 * 1024;
 
 /**
- * Makes the bytes and the opened objects of entries, once for all watches. They are kept as long as the entry; if the store
- * holds objects in a form of their own, to save memory, only those of the last few entries that were read.
+ * Makes the bytes and the opened objects of entries, once for all watches. They are kept for the last few entries that
+ * were read, and for more of them during a pass over all watches.
  */
 export class EntryViews<T extends KubernetesObject> {
   readonly #holding: Holding<T>;
-  /** The entries with something kept beside an object that is held in a form of its own, the oldest first. */
+  /** The entries with something kept, the oldest first. */
   readonly #kept = new Set<LogEntry<T>>();
-  #isBurst = false;
+  #keptBytes = 0;
+  /** Many watches read the same entries now: what is made of them is kept up to {@linkcode EntryViews.passEnds}. */
+  isPass = false;
 
   /** @param holding How the entries' objects are held. */
   constructor(holding: Holding<T>) {
@@ -62,7 +69,7 @@ export class EntryViews<T extends KubernetesObject> {
     if (known !== undefined) return known;
     const object = this.#holding.peek(held);
     if (object === held) return object; // it was not opened
-    if (this.#kept.size < KEPT_ENTRIES || !this.#isBurst) this.#viewsOf(entry)[which] = object;
+    if (this.#kept.size < KEPT_ENTRIES || !this.isPass) this.#viewsOf(entry)[which] = object;
     return object;
   }
 
@@ -73,7 +80,11 @@ export class EntryViews<T extends KubernetesObject> {
     const known = entry.views?.encoded.get(name);
     if (known !== undefined) return known;
     const bytes = encode(this.#text(entry, change, view));
-    this.#viewsOf(entry).encoded.set(name, bytes);
+    const views = this.#viewsOf(entry);
+    views.encoded.set(name, bytes);
+    views.bytes += bytes.byteLength;
+    this.#keptBytes += bytes.byteLength;
+    this.#evict();
     return bytes;
   }
 
@@ -94,34 +105,35 @@ export class EntryViews<T extends KubernetesObject> {
       : heldEventText(change, entry.object!, { view, holding: this.#holding });
   }
 
-  /** Wakes all watches, and keeps the bytes of all entries meanwhile: every watch reads the same ones. */
-  burst(readers: Iterable<{ wake(): void }>): void {
-    this.#isBurst = true;
-    try {
-      for (const reader of Array.from(readers)) reader.wake();
-    } finally {
-      this.#isBurst = false;
-      this.#evict();
-    }
+  /** Keeps only the last few. */
+  passEnds(): void {
+    this.isPass = false;
+    this.#evict();
   }
 
   #viewsOf(entry: LogEntry<T>): Views<T> {
     if (entry.views !== undefined) return entry.views;
-    if (this.#holding.isHeld(entry.object)) {
-      this.#kept.add(entry);
-      if (!this.#isBurst) this.#evict();
-    }
-    return entry.views = { encoded: new Map() };
+    this.#kept.add(entry);
+    entry.views = { encoded: new Map(), bytes: 0 };
+    this.#evict();
+    return entry.views;
   }
 
   #evict(): void {
-    let excess = this.#kept.size - KEPT_ENTRIES;
-    if (excess <= 0) return;
     for (const entry of this.#kept) {
-      if (excess-- <= 0) return;
-      this.#kept.delete(entry);
-      entry.views = undefined;
+      const isLast = this.#kept.size === 1;
+      if (isLast || (this.#keptBytes <= KEPT_BYTES && (this.isPass || this.#kept.size <= KEPT_ENTRIES))) {
+        return;
+      }
+      this.forget(entry);
     }
+  }
+
+  /** Drops what was made of an entry. */
+  forget(entry: LogEntry<T>): void {
+    if (!this.#kept.delete(entry)) return;
+    this.#keptBytes -= entry.views?.bytes ?? 0;
+    entry.views = undefined;
   }
 }
 

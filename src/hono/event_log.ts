@@ -11,22 +11,26 @@ import { VersionWaiters, type VersionWaitOptions } from "../meta/version_waiters
 import type { CandidateQuery } from "../store/candidates.ts";
 import { type Held, heldStoreOf, type Holding } from "../store/holding.ts";
 import type { Indexer } from "../store/indexer.ts";
-import { type Clock, monotonicNow, type TimerHandle } from "../util/clock.ts";
+import type { Clock, TimerHandle } from "../util/clock.ts";
 import { Deque } from "../util/deque.ts";
+import { memorySize } from "../util/memory_size.ts";
 import { EntryViews, type LogEntry } from "./encoding.ts";
 import type { ServedInformer, ServedStore } from "./served_informer.ts";
 import { type IndexValue, OrderedContent, rolledBack, type Snapshot } from "./snapshot.ts";
+import type { FanOut, FanOutSource, Recipient } from "./fan_out.ts";
+import { PastStates } from "./past_states.ts";
+import { WatchGroups } from "./watch_groups.ts";
 
 /** A watch, as the log sees it. */
-export interface LogReader {
+export interface LogReader extends Recipient {
   /** The sequence number of the next entry it will read. */
   readonly cursor: number;
   /** Whether it wants {@linkcode LogReader.heartbeat}. */
   readonly wantsHeartbeat: boolean;
-  /** There are new entries. */
-  wake(): void;
   /** Time for a sign of life. */
   heartbeat(): void;
+  /** Sends at once what it has room for. */
+  flush(): void;
   /** The entries that it would read next were dropped. */
   cut(): void;
   /** The log is closed: end in good order. */
@@ -44,34 +48,27 @@ export interface EventLogOptions {
   readonly clock: Clock;
   /** How many entries are kept. */
   readonly capacity: number;
+  /** How many bytes the objects of the kept entries may take. */
+  readonly capacityBytes: number;
+  /** Lets its watches send. */
+  readonly fanOut: FanOut;
   /** Time between heartbeats. */
   readonly heartbeatMs: number;
 }
 
-/** A state of the past, kept for the next pages of lists. */
-interface PastState<T> {
-  readonly snapshot: Snapshot<T>;
-  readonly untilMs: number;
-}
-
-// Pages of a long list come within seconds of each other; a state takes two references for each object.
-const PAST_STATES = 8;
-const PAST_STATE_MS = 30_000;
-
 /**
- * Keeps the last entries of an informer's history, and wakes the watches that read it.
+ * Keeps the last entries of an informer's history, for the watches that read it.
  *
  * Positions never decrease, except at a relist at an older resourceVersion (a restored server), which starts a new history.
  * A late change - under an older resourceVersion, or in a list at the same one - does not move the position. A watch that
  * resumes from there may have seen it or not, and receives it, a second time if necessary. An entry costs two references
  * to objects in their held form; its bytes are made when a watch first needs them.
  */
-export class EventLog<T extends KubernetesObject> {
+export class EventLog<T extends KubernetesObject> implements FanOutSource {
   readonly #informer: ServedInformer<T>;
   readonly #options: EventLogOptions;
   readonly #window = { tail: 0, entries: new Deque<LogEntry<T>>() };
   readonly #ordered: OrderedContent<T>;
-  readonly #readers = new Set<LogReader>();
   readonly #unobserve: () => void;
   readonly #unlisten: (() => void) | undefined;
   readonly #waiters: VersionWaiters;
@@ -87,10 +84,12 @@ export class EventLog<T extends KubernetesObject> {
   #lastLateEvicted = "";
   /** Watches may not start before this. */
   #resumeFrom: { readonly position: string; readonly sequence: number } = { position: "", sequence: 0 };
-  /** By the sequence number of the first entry that came after; the least recently used first. */
-  readonly #pastStates = new Map<number, PastState<T>>();
+  readonly #pastStates: PastStates<T>;
+  /** What the objects of the entries take. */
+  #windowBytes = 0;
+  /** The entries from here on are not dropped: the watches have not had their turn since. */
+  #keepFrom = 0;
   #started = false;
-  #flushScheduled = false;
   #closed = false;
   #revision = 0;
   #rewrites = 0;
@@ -100,8 +99,12 @@ export class EventLog<T extends KubernetesObject> {
   readonly window: LogWindow<T> = this.#window;
   /** How the store holds its objects; snapshots and entries keep them in that form. */
   readonly holding: Holding<T>;
+  /** The watches. */
+  readonly recipients: Set<LogReader> = new Set();
   /** What watches read of entries. */
   readonly views: EntryViews<T>;
+  /** Watches that send the same. */
+  readonly groups: WatchGroups<T>;
 
   /** Starts to follow the informer. */
   constructor(informer: ServedInformer<T>, options: EventLogOptions) {
@@ -112,6 +115,8 @@ export class EventLog<T extends KubernetesObject> {
     this.holding = holding;
     this.#held = held;
     this.views = new EntryViews(holding);
+    this.groups = new WatchGroups(this);
+    this.#pastStates = new PastStates(options.clock);
     this.#ordered = new OrderedContent(held);
     const observer = (event: StoreEvent<Held<T>>) => this.#observe(event);
     this.#unobserve = informer.observeHeld?.(observer) ?? informer.observe(observer);
@@ -160,7 +165,7 @@ export class EventLog<T extends KubernetesObject> {
 
   /** How many watches read the log. */
   get readers(): number {
-    return this.#readers.size;
+    return this.recipients.size;
   }
 
   /** The entry of a sequence number from `window.tail` to before `head`. */
@@ -208,7 +213,7 @@ export class EventLog<T extends KubernetesObject> {
     const first = this.#firstAfter(resourceVersion, this.#historyFrom);
     const gapAfter = this.entry(first)?.gapAfter;
     if (gapAfter !== undefined && compareResourceVersions(resourceVersion, gapAfter) > 0) return undefined;
-    const known = this.#pastState(first);
+    const known = this.#pastStates.get(first);
     if (known !== undefined) return { ...known, resourceVersion };
     const before = new Map<string, Held<T> | undefined>();
     for (let sequence = first; sequence < this.head; sequence++) {
@@ -218,32 +223,8 @@ export class EventLog<T extends KubernetesObject> {
     }
     if (before.size === 0) return { ...this.snapshot(), resourceVersion };
     const snapshot = rolledBack({ ...this.snapshot(), resourceVersion }, before);
-    this.#keepPastState(first, snapshot);
+    this.#pastStates.keep(first, snapshot);
     return snapshot;
-  }
-
-  #pastState(first: number): Snapshot<T> | undefined {
-    this.#dropPastStates();
-    const state = this.#pastStates.get(first);
-    if (state !== undefined) this.#keepPastState(first, state.snapshot);
-    return state?.snapshot;
-  }
-
-  #keepPastState(first: number, snapshot: Snapshot<T>): void {
-    const untilMs = monotonicNow(this.#options.clock) + PAST_STATE_MS;
-    this.#pastStates.delete(first);
-    this.#pastStates.set(first, { snapshot, untilMs });
-    for (const oldest of this.#pastStates.keys()) {
-      if (this.#pastStates.size <= PAST_STATES) return;
-      this.#pastStates.delete(oldest);
-    }
-  }
-
-  /** Drops states that were not read for a moment. Without a timer: they stay while nothing happens. */
-  #dropPastStates(): void {
-    if (this.#pastStates.size === 0) return;
-    const nowMs = monotonicNow(this.#options.clock);
-    for (const [first, { untilMs }] of this.#pastStates) if (untilMs <= nowMs) this.#pastStates.delete(first);
   }
 
   /**
@@ -269,12 +250,21 @@ export class EventLog<T extends KubernetesObject> {
       reader.end();
       return () => {};
     }
-    this.#readers.add(reader);
+    this.recipients.add(reader);
     this.#scheduleHeartbeat();
     return () => {
-      this.#readers.delete(reader);
+      this.recipients.delete(reader);
+      if (this.recipients.size === 0) this.#options.fanOut.forget(this);
       this.#scheduleHeartbeat();
     };
+  }
+
+  passEnds(hasGrown: boolean): void {
+    this.views.passEnds();
+    this.groups.clear();
+    this.#trim(hasGrown ? this.#keepFrom : Infinity);
+    // The next pass sends them to every watch that has room.
+    this.#keepFrom = hasGrown ? this.head : 0;
   }
 
   /** Stops following the informer, ends every watch and every wait. */
@@ -283,8 +273,8 @@ export class EventLog<T extends KubernetesObject> {
     this.#closed = true;
     this.#unobserve();
     this.#unlisten?.();
-    for (const reader of Array.from(this.#readers)) reader.end();
-    this.#readers.clear();
+    for (const reader of Array.from(this.recipients)) reader.end();
+    this.recipients.clear();
     this.#scheduleHeartbeat();
     this.#waiters.stop();
   }
@@ -342,7 +332,7 @@ export class EventLog<T extends KubernetesObject> {
     const relist = { position: resourceVersion, gapAfter: previous, isLate };
     const sequence = isLate ? this.#firstUnseen(resourceVersion) : undefined;
     for (const change of inWatchOrder(changes)) this.#append(change, relist);
-    this.#window.entries.push({ ...BOOKMARK, ...relist, views: undefined });
+    this.#window.entries.push({ ...BOOKMARK, ...relist, bytes: 0, views: undefined });
     this.#resumeFrom = { position: resourceVersion, sequence: sequence ?? this.head };
     this.#waiters.moved();
     this.#afterAppend();
@@ -353,11 +343,12 @@ export class EventLog<T extends KubernetesObject> {
    * may mean another state. They receive what came before, and then have to list again.
    */
   #restarted(resourceVersion: string, changes: readonly StoreChange<Held<T>>[]): void {
-    const readers = Array.from(this.#readers);
-    this.views.burst(readers);
+    const readers = Array.from(this.recipients);
+    for (const reader of readers) reader.flush();
     for (const change of changes) this.#reorder(change);
     this.#window.tail = this.head;
     this.#window.entries.clear();
+    this.#windowBytes = 0;
     this.#pastStates.clear();
     this.#revision++;
     this.#rewrites++;
@@ -366,7 +357,7 @@ export class EventLog<T extends KubernetesObject> {
     this.#lastLateEvicted = "";
     this.#historyFrom = this.head;
     this.#resumeFrom = { position: resourceVersion, sequence: this.head };
-    for (const reader of readers) if (this.#readers.has(reader)) reader.cut();
+    for (const reader of readers) if (this.recipients.has(reader)) reader.cut();
     this.#waiters.moved();
   }
 
@@ -376,7 +367,9 @@ export class EventLog<T extends KubernetesObject> {
   ): void {
     this.#reorder(change);
     const { key, object } = change;
-    const common = { gapAfter: undefined, ...at, key, object, views: undefined };
+    const bytes = memorySize(object);
+    this.#windowBytes += bytes;
+    const common = { gapAfter: undefined, ...at, key, object, bytes, views: undefined };
     switch (change.type) {
       case "added":
         this.#window.entries.push({ ...common, type: "ADDED", oldObject: undefined });
@@ -411,34 +404,33 @@ export class EventLog<T extends KubernetesObject> {
   }
 
   #afterAppend(): void {
-    this.#dropPastStates();
-    if (this.#readers.size === 0) {
-      this.#trim();
-    } else if (!this.#flushScheduled) {
-      // After the turn, so that everything it brings goes out as one chunk.
-      this.#flushScheduled = true;
-      queueMicrotask(() => this.#flush());
-    }
+    if (this.#pastStates.states.size > 0) this.#pastStates.dropOld();
+    if (this.recipients.size === 0) return this.#trim(Infinity);
+    // All watches are about to read the same entries.
+    this.views.isPass = true;
+    this.#options.fanOut.grown(this);
   }
 
-  #flush(): void {
-    this.#flushScheduled = false;
-    this.views.burst(this.#readers);
-    this.#trim();
-  }
-
-  #trim(): void {
+  /** Drops the oldest entries, where there are too many. */
+  #trim(keepFrom: number): void {
     const { entries } = this.#window;
-    if (entries.length <= this.#options.capacity) return;
-    while (entries.length > this.#options.capacity) {
-      const evicted = entries.shift();
+    const { capacity, capacityBytes } = this.#options;
+    const before = this.#window.tail;
+    while (
+      (entries.length > capacity || this.#windowBytes > capacityBytes) && entries.length > 0 &&
+      this.#window.tail < keepFrom
+    ) {
+      const evicted = entries.shift()!;
       this.#window.tail++;
-      if (evicted?.isLate) this.#lastLateEvicted = evicted.position;
-      if (evicted !== undefined && this.#window.tail > this.#historyFrom) this.#base = evicted.position;
+      this.#windowBytes -= evicted.bytes;
+      this.views.forget(evicted);
+      if (evicted.isLate) this.#lastLateEvicted = evicted.position;
+      if (this.#window.tail > this.#historyFrom) this.#base = evicted.position;
     }
     const { tail } = this.#window;
+    if (tail === before) return;
     if (this.#historyFrom < tail) this.#historyFrom = tail;
-    for (const reader of Array.from(this.#readers)) if (reader.cursor < tail) reader.cut();
+    for (const reader of Array.from(this.recipients)) if (reader.cursor < tail) reader.cut();
   }
 
   /** The first entry from `from` on whose position is after a resourceVersion; by bisection. */
@@ -465,12 +457,12 @@ export class EventLog<T extends KubernetesObject> {
   }
 
   #scheduleHeartbeat(): void {
-    const isWanted = Array.from(this.#readers).some((reader) => reader.wantsHeartbeat);
+    const isWanted = Array.from(this.recipients).some((reader) => reader.wantsHeartbeat);
     if (isWanted === (this.#heartbeatTimer !== undefined)) return;
     if (isWanted) {
       this.#heartbeatTimer = this.#options.clock.setTimeout(() => {
         this.#heartbeatTimer = undefined;
-        for (const reader of Array.from(this.#readers)) if (reader.wantsHeartbeat) reader.heartbeat();
+        for (const reader of this.recipients) if (reader.wantsHeartbeat) reader.heartbeat();
         this.#scheduleHeartbeat();
       }, this.#options.heartbeatMs);
     } else {

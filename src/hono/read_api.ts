@@ -25,6 +25,7 @@ import { newCors } from "./cors.ts";
 import { EntityTags } from "./etag.ts";
 import type { Freshness } from "./freshness.ts";
 import { FreshReads } from "./fresh_reads.ts";
+import { FanOut } from "./fan_out.ts";
 import { type Gate, newGate } from "./gate.ts";
 import { alive, ready, unreadiness } from "./health.ts";
 import { answerIndices, isNamed, parseIndexPath } from "./index_queries.ts";
@@ -137,10 +138,13 @@ export function readApi(options: ReadApiOptions): ReadApi {
   const { logger = consoleLogger, signal, authenticate, authorize, allowAnonymous } = options;
   const resources = options.resources.map(({ resource }) => describe(resource));
   checkResources(resources, options);
+  const fanOut = new FanOut(clock);
   const served = options.resources.map(({ informer }, i): ServedResource => {
     const log = new EventLog<KubernetesObject>(informer, {
       clock,
       capacity: settings.eventWindow,
+      capacityBytes: settings.eventWindowBytes,
+      fanOut,
       heartbeatMs: settings.bookmarkIntervalMs,
     });
     const source = informer.metadata?.();
@@ -163,6 +167,7 @@ export function readApi(options: ReadApiOptions): ReadApi {
     gate: newGate({ authenticate, authorize, allowAnonymous, hookTimeoutMs, clock, logger }),
     readers: new Readers(settings),
     readersPacer: new Pacer(turns),
+    fanOut,
     turns,
     bodies: new ListBodies(settings),
     tags: new EntityTags(settings.random),
@@ -205,6 +210,7 @@ interface ReadApiState {
   readonly gate: Gate;
   readonly readers: Readers;
   readonly readersPacer: Pacer;
+  readonly fanOut: FanOut;
   readonly turns: TurnQueue;
   readonly bodies: ListBodies;
   readonly tags: EntityTags;

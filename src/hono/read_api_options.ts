@@ -86,6 +86,11 @@ export interface ReadApiOptions {
   readonly signal?: AbortSignal;
   /** How many events per resource are kept for watches to be replayed from; 4096 by default. */
   readonly eventWindow?: number;
+  /**
+   * How many bytes the objects of those events may take per resource, as the informer holds them; 64 MiB by default. The
+   * oldest events are dropped first; a watch from before them gets 410 Expired, and lists again.
+   */
+  readonly eventWindowBytes?: number;
   /** The time between bookmarks, which show a watch that its server lives and the server a dead peer; 30 s by default. */
   readonly bookmarkIntervalMs?: number;
   /** How many bytes may wait in a watch's stream; 64 KiB by default. A watch that reads too slowly is cut off. */

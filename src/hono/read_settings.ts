@@ -14,6 +14,7 @@ import type { ReadApiOptions } from "./read_api_options.ts";
 export interface ReadSettings {
   readonly clock: Clock;
   readonly eventWindow: number;
+  readonly eventWindowBytes: number;
   readonly bookmarkIntervalMs: number;
   readonly watchBufferBytes: number;
   readonly freshness: Freshness | undefined;
@@ -40,6 +41,7 @@ export function readSettings(options: ReadApiOptions): ReadSettings {
   const {
     clock = realClock,
     eventWindow = 4096,
+    eventWindowBytes = 64 * 1024 * 1024,
     bookmarkIntervalMs = 30_000,
     watchBufferBytes = 64 * 1024,
     freshnessTimeoutMs = 3_000,
@@ -58,6 +60,7 @@ export function readSettings(options: ReadApiOptions): ReadSettings {
   } = options;
   const fromZero = {
     eventWindow,
+    eventWindowBytes,
     freshnessTimeoutMs,
     maxBufferedBytes,
     maxListBodyBytes,

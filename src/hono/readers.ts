@@ -6,8 +6,8 @@
 import type { TurnQueue } from "../util/turn_queue.ts";
 import type { UserInfo } from "./authorization.ts";
 
-// A piece of this size is worth a write.
-const MOST_PIECE = 64 * 1024;
+/** A piece of this size is worth a write. */
+export const MOST_PIECE: number = 64 * 1024;
 const MOST_SHARED_PIECE = 256 * 1024;
 const LEAST_PIECE = 8 * 1024;
 

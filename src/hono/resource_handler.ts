@@ -19,6 +19,7 @@ import type { TurnQueue } from "../util/turn_queue.ts";
 import { askedOf } from "./authorization.ts";
 import type { EventLog } from "./event_log.ts";
 import type { FreshReads } from "./fresh_reads.ts";
+import type { FanOut } from "./fan_out.ts";
 import type { Gate, Permission } from "./gate.ts";
 import type { EntityTags } from "./etag.ts";
 import { prefersGzip } from "./gzip.ts";
@@ -57,6 +58,8 @@ export interface ResourceRequest {
   readonly readers: Readers;
   /** Where all readers take turns. */
   readonly readersPacer: Pacer;
+  /** Lets the watches send. */
+  readonly fanOut: FanOut;
   readonly turns: TurnQueue;
   readonly bodies: ListBodies;
   readonly tags: EntityTags;
@@ -224,7 +227,7 @@ function answerWatch(
   query: ListQuery,
   options: { readonly view: View; readonly permission: Permission },
 ): Response {
-  const { target, path, reader, readers, readersPacer, turns, settings } = request;
+  const { target, path, reader, readers, fanOut, settings } = request;
   const { log } = target;
   const { resourceVersion = "0", sendInitialEvents, allowWatchBookmarks, timeoutSeconds } = query.options;
   const common = {
@@ -245,8 +248,7 @@ function answerWatch(
     writeTimeoutMs: settings.writeTimeoutMs,
     reader,
     readers,
-    readersPacer,
-    pacer: new Pacer(turns),
+    fanOut,
     clock: settings.clock,
   };
   if (sendInitialEvents) {

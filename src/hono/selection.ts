@@ -20,6 +20,8 @@ export interface Selectors {
 
 /** Selects objects, by their keys and their content. */
 export interface Selection {
+  /** Selections of one resource with the same name select the same objects; `undefined`: not to be shared. */
+  readonly sharedAs: string | undefined;
   /** Whether the object of a key can be selected. Call it first: it does not open the object. */
   mayHave(key: string): boolean;
   /**
@@ -48,6 +50,7 @@ export function newSelection(of: GroupVersionResource, selectors: Selectors): Se
   const name = fields?.requiresExactMatch("metadata.name") || undefined;
   const fieldsOf = selectableFields(of);
   return {
+    sharedAs: JSON.stringify([namespace, String(labels ?? ""), String(fields ?? "")]),
     mayHave: (key) =>
       prefixes.every((prefix) => key.startsWith(prefix)) &&
       (name === undefined || key.slice(key.indexOf("/") + 1) === name),
@@ -62,6 +65,7 @@ export function newSelection(of: GroupVersionResource, selectors: Selectors): Se
 export function narrowed(selection: Selection | undefined, test: (held: unknown) => boolean): Selection {
   const { mayHave = () => true, hasLabels, hasFields, indexed = {}, units = 2 } = selection ?? {};
   return {
+    sharedAs: undefined,
     mayHave,
     hasLabels: (held) => hasLabels?.(held) !== false && test(held),
     hasFields,

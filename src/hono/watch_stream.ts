@@ -1,5 +1,5 @@
 /**
- * One watch, as a stream of bytes.
+ * One watch: what it has sent, and what it sends next.
  * @module
  */
 
@@ -7,37 +7,34 @@ import type { KubernetesObject } from "../meta/object.ts";
 import { compareResourceVersions } from "../meta/resource_version.ts";
 import type { Status } from "../meta/status.ts";
 import { INITIAL_EVENTS_END_ANNOTATION } from "../meta/watch_event.ts";
-import type { Clock, TimerHandle } from "../util/clock.ts";
+import { type Clock, monotonicNow, type TimerHandle } from "../util/clock.ts";
 import type { UserInfo } from "./authorization.ts";
-import { encode, eventText, heldEventText, type LogEntry } from "./encoding.ts";
+import { encode, eventText, heldEventText } from "./encoding.ts";
 import type { EventLog, LogReader } from "./event_log.ts";
+import type { FanOut } from "./fan_out.ts";
 import type { Permission } from "./gate.ts";
+import { Outlet, type OutletUser } from "./outlet.ts";
 import {
+  MOST_PIECE,
   newStalledError,
   OPEN_UNITS,
   type OpenWatch,
-  type Pacer,
   type Reader,
   type Readers,
 } from "./readers.ts";
 import { watchTooOld } from "../protocol/statuses.ts";
-import type { Selection } from "./selection.ts";
 import type { Snapshot } from "./snapshot.ts";
-import type { View } from "./view.ts";
+import type { GroupKind, WatchGroup } from "./watch_groups.ts";
 import { WatchLife } from "./watch_life.ts";
 
 /** What is watched. */
-export interface WatchRequest<T> {
-  readonly view: View;
-  /** Which objects; `undefined`: all of them. */
-  readonly selection: Selection | undefined;
+export interface WatchRequest<T> extends GroupKind {
   /** The first entry of the log to be read. */
   readonly cursor: number;
   /** What the reader has seen: its initial events, or elsewhere. */
   readonly resourceVersion: string;
   /** What to begin with, as ADDED events. */
   readonly initial?: Snapshot<T>;
-  readonly allowBookmarks: boolean;
   /** The permission that it was opened with. */
   readonly permission: Permission;
   /** Ends the watch after this time. */
@@ -50,20 +47,24 @@ export interface WatchRequest<T> {
   readonly writeTimeoutMs: number;
   readonly reader: Reader;
   readonly readers: Readers;
-  /** Counts what the selection costs. */
-  readonly pacer: Pacer;
-  /** Where all readers take turns. */
-  readonly readersPacer: Pacer;
+  readonly fanOut: FanOut;
   readonly clock: Clock;
 }
 
-// What a relist may put into the stream of one reader at once.
-const RELIST_BYTES = 4 * 1024 * 1024;
+// What one piece of initial events may cost, besides its length.
+const MOST_UNITS = 40_000;
+
+// To hand a piece to the runtime, which writes it to a socket: as a stream, and to the socket itself.
+const WRITE_UNITS = 1_500;
+const SHARED_WRITE_UNITS = 500;
+
+// To encode a character. To hand it to the socket costs a tenth of that.
+const ENCODE_UNITS = 0.5;
+const SEND_UNITS = 0.05;
 
 /**
- * Opens a watch: events as lines of JSON, those of one turn in one chunk.
+ * Opens a watch: events as lines of JSON.
  *
- * Nothing is queued for a reader: it has a place in the log, and what its stream has room for is taken from there.
  * A reader so slow that the log moves past its place gets a 410 ERROR event and is cut off; one that leaves the next
  * bytes waiting for too long is disconnected.
  */
@@ -71,13 +72,7 @@ export function openWatch<T extends KubernetesObject>(
   log: EventLog<T>,
   request: WatchRequest<T>,
 ): ReadableStream<Uint8Array> {
-  const watch = new Watch(log, request);
-  return new ReadableStream({
-    type: "bytes",
-    start: (controller) => watch.open(controller),
-    pull: () => watch.wake(),
-    cancel: () => watch.close(),
-  }, { highWaterMark: request.bufferBytes });
+  return new Watch(log, request).body;
 }
 
 /** A watch that only says why it cannot continue: 200, and one ERROR event. */
@@ -90,156 +85,166 @@ export function errorStream(status: Status): ReadableStream<Uint8Array> {
   });
 }
 
-class Watch<T extends KubernetesObject> implements LogReader, OpenWatch {
+class Watch<T extends KubernetesObject> implements LogReader, OpenWatch, OutletUser {
   readonly #log: EventLog<T>;
-  readonly #request: Omit<WatchRequest<T>, "initial">;
+  readonly #request: WatchRequest<T>;
+  readonly #group: WatchGroup<T>;
+  readonly #outlet: Outlet;
+  readonly #life: WatchLife;
+  #detach: () => void = () => {};
+  readonly #release: () => void;
   readonly wantsHeartbeat: boolean;
-  #cursor: number;
+  isQueued = false;
+  cursor: number;
   #resourceVersion: string;
   /** A resourceVersion from the future: what comes up to it has been seen by the reader, elsewhere. */
-  readonly #skipThrough: string;
-  #initial: Pick<Snapshot<T>, "keys" | "objects">;
+  #skipThrough: string;
+  /** The objects of which the reader receives ADDED events first. */
+  #initial: Pick<Snapshot<T>, "keys" | "objects"> | undefined;
   #initialSent = 0;
-  #initialDone: boolean;
-  /** Others have a turn; `wake` is called after it. */
-  #isPaused = false;
-  #controller: ReadableByteStreamController | undefined;
-  /** What has been made of the chunk that others have a turn in the middle of. */
-  #parts: Uint8Array[] = [];
-  #length = 0;
-  #isWithinRelist = false;
-  #life: WatchLife | undefined;
-  #detach: () => void = () => {};
-  #release: () => void = () => {};
-  /** The bytes in the stream, as they were counted last. */
-  #queuedBytes = 0;
-  /** All that were put into it. */
-  #sentBytes = 0;
+  #isHeartbeatDue = false;
+  /** What a heartbeat has found waiting in the outlet. */
+  #unread: { readonly leftBytes: number; readonly sinceMs: number } | undefined;
+  #isOpen = true;
+  /** There is more to send than the outlet has room for. */
+  #isBlocked = false;
   #stallTimer: TimerHandle | undefined;
 
   constructor(log: EventLog<T>, request: WatchRequest<T>) {
+    const { initial, ...rest } = request;
+    const { reader, readers, resourceVersion, allowBookmarks } = rest;
     this.#log = log;
-    const { initial: _, ...rest } = request;
     this.#request = rest;
-    this.#cursor = request.cursor;
-    this.#resourceVersion = request.resourceVersion;
-    const isFuture = compareResourceVersions(request.resourceVersion, log.resourceVersion) > 0;
-    this.#skipThrough = isFuture ? request.resourceVersion : "";
-    this.#initial = request.initial ?? NOTHING;
-    this.#initialDone = request.initial === undefined;
-    this.wantsHeartbeat = request.allowBookmarks;
+    this.cursor = request.cursor;
+    this.#resourceVersion = resourceVersion;
+    const isFuture = compareResourceVersions(resourceVersion, log.resourceVersion) > 0;
+    this.#skipThrough = isFuture ? resourceVersion : "";
+    this.#initial = initial;
+    this.wantsHeartbeat = allowBookmarks;
+    this.#outlet = new Outlet(this);
+    this.#group = log.groups.join(rest);
+    this.#release = reader.hold();
+    readers.watches.add(this);
+    this.#life = new WatchLife(this, rest);
+    this.#detach = log.attach(this);
+    if (this.isReady) rest.fanOut.ready(this);
   }
 
-  get cursor(): number {
-    return this.#cursor;
+  get body(): ReadableStream<Uint8Array> {
+    return this.#outlet.body;
   }
 
   get user(): UserInfo | undefined {
-    return this.#life?.user;
+    return this.#life.user;
   }
 
-  open(controller: ReadableByteStreamController): void {
-    this.#controller = controller;
-    const { reader, readers } = this.#request;
-    this.#release = reader.hold();
-    readers.watches.add(this);
-    this.#life = new WatchLife(this, this.#request);
-    this.#detach = this.#log.attach(this);
+  get isReady(): boolean {
+    return this.#isOpen && !this.#isBlocked && (this.#isHeartbeatDue || !this.#isCaughtUp());
   }
 
-  /** There is more to read. */
-  wake(): void {
-    this.#countQueue();
-    while (this.#controller !== undefined && !this.#isPaused && !this.#isCaughtUp()) {
-      if (this.#life?.isOver) return this.stop();
-      if (!this.#hasRoom()) return this.#awaitReader();
-      if (this.#cursor < this.#log.window.tail) return this.cut();
-      const chunk = this.#nextChunk();
-      if (chunk === undefined) return;
-      const { readersPacer } = this.#request;
-      // Before the stream takes the bytes away, and asks for more.
-      readersPacer.spendText(chunk.byteLength);
-      if (readersPacer.isDue && !this.#isCaughtUp()) this.#pause(readersPacer);
-      this.#enqueue(chunk);
-    }
+  deliver(): boolean {
+    if (!this.isReady) return false;
+    if (this.#life.isOver) this.stop();
+    else if (!this.#hasRoom()) this.#awaitReader();
+    else if (this.#initial !== undefined) this.#write(this.#initialPiece(this.#initial));
+    else if (this.cursor < this.#log.window.tail) this.cut();
+    else if (!this.#isCaughtUp()) this.#write(this.#nextPiece());
+    else this.#sendHeartbeat();
+    return this.isReady;
   }
 
   heartbeat(): void {
-    if (this.#life?.isOver) return this.stop();
-    // A bookmark speaks of everything before it: not while something waits to be read.
-    if (this.#isCaughtUp() && (this.#controller?.desiredSize ?? 0) > 0) {
-      this.#enqueue(encode(this.#bookmark()));
-    }
+    this.#isHeartbeatDue = true;
+    if (this.#isUnread()) this.#disconnect();
+    else this.#request.fanOut.ready(this);
   }
 
-  cut(): undefined {
+  cut(): void {
     const status = watchTooOld(this.#resourceVersion, this.#log.oldestResourceVersion);
-    const controller = this.#controller;
-    // First, as a stream asks for more while it is given something.
-    this.close();
-    controller?.enqueue(encode(eventText("ERROR", status)));
-    controller?.close();
+    if (this.#isOpen) this.#outlet.write(encode(eventText("ERROR", status)));
+    this.stop();
+  }
+
+  flush(): void {
+    while (this.deliver());
   }
 
   end(): void {
-    this.wake();
-    if (this.wantsHeartbeat) this.heartbeat();
+    this.#isHeartbeatDue = this.wantsHeartbeat;
+    this.flush();
     this.stop();
   }
 
   /** Ends it, without the remaining events. */
   stop(): void {
-    this.#controller?.close();
-    this.close();
+    if (this.#isOpen) this.#outlet.close();
+    this.onGone();
   }
 
-  /** The reader disconnected. */
-  close(): void {
-    this.#controller = undefined;
+  /** The reader has disconnected, or was. */
+  onGone(): void {
+    if (!this.#isOpen) return;
+    this.#isOpen = false;
+    this.#initial = undefined;
+    this.#request.readers.buffered(-this.#outlet.queuedBytes);
     this.#detach();
-    this.#life?.close();
+    this.#log.groups.leave(this.#group);
+    this.#life.close();
     this.#stopAwaiting();
     this.#request.readers.watches.delete(this);
-    this.#request.readers.buffered(-this.#queuedBytes);
-    this.#queuedBytes = 0;
     this.#release();
   }
 
-  #enqueue(chunk: Uint8Array): void {
-    if (this.#controller === undefined) return;
-    this.#sentBytes += chunk.byteLength;
-    this.#controller.enqueue(chunk);
-    this.#countQueue();
+  onQueued(bytes: number): void {
+    if (!this.#isOpen) return;
+    this.#request.readers.buffered(bytes);
+    if (bytes > 0 || !this.#isBlocked || !this.#hasRoom()) return;
+    this.#isBlocked = false;
+    if (this.isReady) this.#request.fanOut.ready(this);
   }
 
-  #countQueue(): void {
-    if (this.#controller === undefined) return;
-    const queuedBytes = this.#request.bufferBytes - (this.#controller.desiredSize ?? 0);
-    if (queuedBytes === this.#queuedBytes) return;
-    this.#request.readers.buffered(queuedBytes - this.#queuedBytes);
-    this.#queuedBytes = queuedBytes;
+  #write(piece: Uint8Array | undefined): void {
+    if (piece === undefined || !this.#isOpen) return;
+    this.#request.fanOut.units += (this.#outlet.isShared ? SHARED_WRITE_UNITS : WRITE_UNITS) +
+      piece.byteLength * SEND_UNITS;
+    this.#outlet.write(piece);
   }
 
-  /** Whether the stream takes more: where much waits for all readers together, one chunk at a time. */
+  /** Whether the outlet takes more: where much waits for all readers together, one piece at a time. */
   #hasRoom(): boolean {
-    return this.#queuedBytes <= 0 ||
-      (this.#queuedBytes < this.#request.bufferBytes && this.#request.readers.hasRoom);
+    const { readers, bufferBytes } = this.#request;
+    const { queuedBytes } = this.#outlet;
+    return queuedBytes === 0 || (queuedBytes < bufferBytes && readers.hasRoom);
   }
 
-  /** There is more to send, and the stream is full: disconnects a reader that reads nothing of it. */
+  /** Whether heartbeats have found the same bytes for too long: some runtimes say late, or never, that a client has disconnected. */
+  #isUnread(): boolean {
+    const { clock, writeTimeoutMs } = this.#request;
+    const { queuedBytes, leftBytes } = this.#outlet;
+    const nowMs = monotonicNow(clock);
+    if (queuedBytes === 0) this.#unread = undefined;
+    else if (this.#unread?.leftBytes !== leftBytes) this.#unread = { leftBytes, sinceMs: nowMs };
+    return this.#unread !== undefined && nowMs - this.#unread.sinceMs >= writeTimeoutMs;
+  }
+
+  /** There is more to send, and the outlet is full: disconnects a reader that reads nothing of it. */
   #awaitReader(): void {
+    this.#isBlocked = true;
     if (this.#stallTimer !== undefined) return;
     const { clock, writeTimeoutMs } = this.#request;
-    const readBytes = this.#sentBytes - this.#queuedBytes;
+    const { leftBytes } = this.#outlet;
     this.#stallTimer = clock.setTimeout(() => {
       this.#stallTimer = undefined;
-      this.#countQueue();
-      if (this.#isCaughtUp() || this.#hasRoom()) return;
-      if (this.#sentBytes - this.#queuedBytes > readBytes) return this.#awaitReader();
-      // What waits in the stream goes, too.
-      this.#controller?.error(newStalledError("watch", writeTimeoutMs));
-      this.close();
+      if (!this.#isBlocked) return;
+      if (this.#outlet.leftBytes > leftBytes) this.#awaitReader();
+      else this.#disconnect();
     }, writeTimeoutMs);
+  }
+
+  /** The reader reads nothing. What waits is dropped, too. */
+  #disconnect(): void {
+    this.#outlet.error(newStalledError("watch", this.#request.writeTimeoutMs));
+    this.onGone();
   }
 
   #stopAwaiting(): void {
@@ -247,56 +252,43 @@ class Watch<T extends KubernetesObject> implements LogReader, OpenWatch {
     this.#stallTimer = undefined;
   }
 
-  /** The sequence number of the next entry of the log. */
-  #head(): number {
-    const { tail, entries } = this.#log.window;
-    return tail + entries.length;
-  }
-
   #isCaughtUp(): boolean {
-    return this.#initialDone && this.#cursor === this.#head();
-  }
-
-  #nextChunk(): Uint8Array | undefined {
-    if (!this.#initialDone) return this.#initialChunk();
-    const { pacer, selection, readers } = this.#request;
-    const length = readers.pieceLength;
     const { tail, entries } = this.#log.window;
-    while (this.#cursor < tail + entries.length && (this.#length < length || this.#isWithinRelist)) {
-      // In the middle of a relist the log would move on past its place.
-      if (selection !== undefined && pacer.spend(2 * selection.units) && !this.#isWithinRelist) {
-        return this.#pause(pacer);
-      }
-      const entry = entries.at(this.#cursor - tail);
-      this.#cursor++;
-      if (entry === undefined) continue;
-      // The changes of a relist go out together.
-      this.#isWithinRelist = entry.gapAfter !== undefined && entry.type !== "BOOKMARK";
-      const bytes = this.#encoded(entry);
-      if (bytes === undefined) continue;
-      this.#parts.push(bytes);
-      this.#length += bytes.byteLength;
-      // It is cheaper for both to list again, which waits for the reader.
-      if (this.#isWithinRelist && this.#length > RELIST_BYTES) return this.cut();
-    }
-    if (this.#length === 0) return undefined;
-    const chunk = concatenate(this.#parts, this.#length);
-    this.#parts = [];
-    this.#length = 0;
-    return chunk;
+    return this.#initial === undefined && this.cursor === tail + entries.length;
   }
 
-  #initialChunk(): Uint8Array | undefined {
-    const { keys, objects } = this.#initial;
-    const { selection, view, allowBookmarks, pacer, readers } = this.#request;
+  #nextPiece(): Uint8Array | undefined {
+    const { fanOut, readers } = this.#request;
+    const chunk = this.#group.chunk(this.cursor, {
+      length: this.#outlet.isShared ? MOST_PIECE : readers.pieceLength,
+      skipThrough: this.#skipThrough,
+    });
+    fanOut.units += chunk.units;
+    chunk.units = 0;
+    if (chunk.isTooLong) {
+      this.cut();
+      return undefined;
+    }
+    this.cursor = chunk.to;
+    if (chunk.resourceVersion !== "") {
+      this.#resourceVersion = chunk.resourceVersion;
+      this.#skipThrough = "";
+    }
+    return chunk.bytes;
+  }
+
+  #initialPiece({ keys, objects }: Pick<Snapshot<T>, "keys" | "objects">): Uint8Array | undefined {
+    const { selection, view, allowBookmarks, readers, fanOut } = this.#request;
     const { holding } = this.#log;
     const length = readers.pieceLength;
     let text = "";
-    for (; this.#initialSent < keys.length && text.length < length; this.#initialSent++) {
-      if (selection !== undefined && pacer.spend(selection.units)) {
-        this.#pause(pacer);
-        return text === "" ? undefined : encode(text);
-      }
+    let units = 0;
+    for (
+      ;
+      this.#initialSent < keys.length && text.length < length && units < MOST_UNITS;
+      this.#initialSent++
+    ) {
+      units += selection?.units ?? 0;
       const held = objects[this.#initialSent];
       if (selection?.mayHave(keys[this.#initialSent]) === false || selection?.hasLabels?.(held) === false) {
         continue;
@@ -306,13 +298,12 @@ class Watch<T extends KubernetesObject> implements LogReader, OpenWatch {
         continue;
       }
       const object = holding.peek(held);
-      if (object !== held) pacer.spend(OPEN_UNITS);
+      if (object !== held) units += OPEN_UNITS;
       if (selection.hasFields(object)) text += eventText("ADDED", view.event(object));
     }
     if (this.#initialSent === keys.length) {
-      this.#initialDone = true;
       // What the snapshot holds is not held any longer.
-      this.#initial = NOTHING;
+      this.#initial = undefined;
       if (allowBookmarks) {
         text += eventText(
           "BOOKMARK",
@@ -323,63 +314,15 @@ class Watch<T extends KubernetesObject> implements LogReader, OpenWatch {
         );
       }
     }
-    return text === "" ? this.#nextChunk() : encode(text);
+    fanOut.units += units + text.length * ENCODE_UNITS;
+    return text === "" ? undefined : encode(text);
   }
 
-  #pause(pacer: Pacer): undefined {
-    this.#isPaused = true;
-    pacer.rest().then(() => {
-      this.#isPaused = false;
-      this.wake();
-    });
+  // What the log has come to, unless the reader was further from the start.
+  #sendHeartbeat(): void {
+    this.#isHeartbeatDue = false;
+    const isBehind = this.#skipThrough !== "" &&
+      compareResourceVersions(this.#log.resourceVersion, this.#skipThrough) < 0;
+    this.#write(this.#group.bookmark(isBehind ? this.#resourceVersion : this.#log.resourceVersion));
   }
-
-  /** The entry as this reader sees it: `undefined` where it sees nothing. */
-  #encoded(entry: LogEntry<T>): Uint8Array | undefined {
-    const { position, object, oldObject } = entry;
-    if (!entry.isLate && compareResourceVersions(position, this.#skipThrough) <= 0) return undefined;
-    const isRelist = entry.gapAfter !== undefined;
-    // In the middle of a relist a reader has no position.
-    if (!isRelist || entry.type === "BOOKMARK") this.#resourceVersion = position;
-    if (object === undefined) return this.wantsHeartbeat ? encode(this.#bookmark()) : undefined;
-    if (this.#request.selection?.mayHave(entry.key) === false) return undefined;
-    const was = oldObject !== undefined && this.#isSelected(entry, "oldObject");
-    const is = entry.type !== "DELETED" && this.#isSelected(entry, "object");
-    const { view } = this.#request;
-    if (is) return this.#log.views.bytes(entry, was ? "MODIFIED" : "ADDED", view);
-    if (!was) return undefined;
-    return this.#log.views.bytes(entry, entry.type === "DELETED" ? "DELETED" : "LEFT", view);
-  }
-
-  #isSelected(entry: LogEntry<T>, which: "object" | "oldObject"): boolean {
-    const { hasLabels, hasFields } = this.#request.selection ?? {};
-    return hasLabels?.(entry[which]) !== false &&
-      (hasFields === undefined || hasFields(this.#log.views.opened(entry, which)!));
-  }
-
-  #bookmark(): string {
-    return eventText(
-      "BOOKMARK",
-      this.#request.view.bookmark({ resourceVersion: this.#bookmarkVersion() }),
-    );
-  }
-
-  // What the log has come to, unless something of it waits to be read, or the reader was further from the start.
-  #bookmarkVersion(): string {
-    const isBehind = compareResourceVersions(this.#log.resourceVersion, this.#skipThrough) < 0;
-    return this.#isCaughtUp() && !isBehind ? this.#log.resourceVersion : this.#resourceVersion;
-  }
-}
-
-const NOTHING: Pick<Snapshot<never>, "keys" | "objects"> = { keys: [], objects: [] };
-
-// A chunk of its own for each reader, as some runtimes take the buffer away when it is sent.
-function concatenate(parts: readonly Uint8Array[], length: number): Uint8Array {
-  const chunk = new Uint8Array(length);
-  let offset = 0;
-  for (const part of parts) {
-    chunk.set(part, offset);
-    offset += part.byteLength;
-  }
-  return chunk;
 }

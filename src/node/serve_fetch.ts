@@ -8,6 +8,7 @@ import type { AddressInfo } from "node:net";
 import { onAbort } from "../util/abort.ts";
 import { CacheError, errorMessage } from "../util/errors.ts";
 import { consoleLogger, type Logger } from "../util/logger.ts";
+import { PushedBody } from "../util/pushed_body.ts";
 import { checkServerTls, type ServerTls } from "./server_tls.ts";
 
 /**
@@ -163,6 +164,7 @@ class Listening {
   readonly #options: ServeFetchOptions;
   // The last one listens; the others serve their open connections.
   readonly #servers: Server[] = [];
+  #alreadySent!: () => Response;
   port: number = 0;
 
   constructor(fetch: Handler, options: ServeFetchOptions) {
@@ -180,6 +182,8 @@ class Listening {
     };
     // Loaded here, so that programs which serve nothing do not load a server.
     const { createAdaptorServer } = await import("@hono/node-server");
+    const { RESPONSE_ALREADY_SENT } = await import("@hono/node-server/utils/response");
+    this.#alreadySent = () => RESPONSE_ALREADY_SENT;
     const https = tls && await import("node:https");
     const server = createAdaptorServer({
       fetch: (request, env) => this.#answer(request, env as unknown as ServeFetchEnv),
@@ -216,6 +220,10 @@ class Listening {
       return new Response("Internal error\n", { status: 500 });
     }
     if (response.body === null) return response;
+    if (response.body instanceof PushedBody && !response.body.locked) {
+      push(response, response.body, outgoing);
+      return this.#alreadySent();
+    }
     const sent = isByteStream(response.body) ? new SentChunks(outgoing) : undefined;
     const reader = response.body.getReader();
     // The adapter would write every error to the console, also when a client leaves.
@@ -260,6 +268,22 @@ class Listening {
     for (const server of this.#servers) server.closeAllConnections();
     await Promise.all(closed);
   }
+}
+
+/** Sends a response whose body is pushed. */
+function push(response: Response, body: PushedBody, outgoing: ServerResponse): void {
+  outgoing.writeHead(response.status, Object.fromEntries(response.headers));
+  outgoing.flushHeaders();
+  const user = body.pushTo({
+    get queuedBytes() {
+      return outgoing.writableLength;
+    },
+    write: (piece) => outgoing.write(piece),
+    end: () => void outgoing.end(),
+    destroy: () => void outgoing.destroy(),
+  });
+  outgoing.on("drain", () => user.onDrained());
+  outgoing.on("close", () => user.onGone());
 }
 
 /** Whether the reader owns the chunks: a byte stream takes the buffer of each chunk from its source. */

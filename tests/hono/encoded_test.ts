@@ -10,6 +10,7 @@ import {
 import { readApi } from "@listwatch/cache/hono";
 import fc from "fast-check";
 import { EventLog } from "../../src/hono/event_log.ts";
+import { FanOut } from "../../src/hono/fan_out.ts";
 import { newObjectView, withoutTypeText, withType, withTypeText } from "../../src/hono/view.ts";
 import { newEventOpener } from "../../src/informer/store_event.ts";
 import { newCache } from "../../src/store/cache.ts";
@@ -191,7 +192,13 @@ describe("readApi over short texts", () => {
   it("keeps its past encoded, and the bytes of few events", async () => {
     const { informer, put, clock } = counting([], 10);
     const view = newObjectView({ ...parseResource("v1/pods"), kind: "Pod", namespaced: true });
-    const log = new EventLog<KubernetesObject>(informer, { clock, capacity: 2_000, heartbeatMs: 1_000 });
+    const log = new EventLog<KubernetesObject>(informer, {
+      clock,
+      capacity: 2_000,
+      capacityBytes: Infinity,
+      heartbeatMs: 1_000,
+      fanOut: new FanOut(clock),
+    });
     for (let i = 0; i < 1_000; i++) put(object("shop/a", 11 + i, { labels: { i: String(i) } }));
     for (let sequence = log.window.tail; sequence < log.head; sequence++) {
       const entry = log.entry(sequence)!;
@@ -211,11 +218,10 @@ describe("readApi over short texts", () => {
         log.views.bytes(log.entry(i)!, "DELETED", view);
       }
     };
-    const wake = () => {
-      all();
-      assert.equal(kept(), 1_000); // every watch is about to read them
-    };
-    log.views.burst([{ wake }]);
+    log.views.isPass = true;
+    all();
+    assert.equal(kept(), 1_000); // every watch is about to read them
+    log.views.passEnds();
     assert.equal(kept(), 256);
     assert.equal(log.snapshot().objects[0] instanceof TextObject, true);
     log.close();

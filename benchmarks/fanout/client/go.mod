@@ -1,0 +1,3 @@
+module listwatch/benchmarks/fanout
+
+go 1.24
