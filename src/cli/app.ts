@@ -37,8 +37,15 @@ export interface AppOptions {
   readonly logger: Logger;
 }
 
+/** The app, and what the page shows of its readers. */
+export interface App {
+  readonly fetch: Hono["fetch"];
+  /** The number of open watches of a resource. */
+  openWatches(resource: ReflectedResource): number;
+}
+
 /** Makes the app. */
-export function newApp(resources: readonly ReflectedResource[], options: AppOptions): Hono {
+export function newApp(resources: readonly ReflectedResource[], options: AppOptions): App {
   const {
     access,
     accessLog,
@@ -57,28 +64,34 @@ export function newApp(resources: readonly ReflectedResource[], options: AppOpti
   app.use("*", access.hostGuard);
   app.route(
     "/",
-    dashboardRoutes({ stream: dashboard.stream, guard: access.pageGuard, paths: pathsOf(resources) }),
-  );
-  app.route(
-    "/",
-    readApi({
-      resources: resources.map(({ informer, resource }) => ({ informer, resource })),
-      ...access.readApi,
-      freshness,
-      ...(allowSecrets && { allowSecrets }),
-      ...(version && { version }),
-      ...(corsOrigins && { cors: { origins: corsOrigins.includes("*") ? "*" as const : corsOrigins } }),
-      ...(maxLagMs !== undefined && { maxLagMs }),
-      signal,
-      clock,
-      logger,
+    dashboardRoutes({
+      stream: dashboard.stream,
+      search: (query) => dashboard.search(query),
+      guard: access.pageGuard,
+      paths: pathsOf(resources),
     }),
   );
+  const api = readApi({
+    resources: resources.map(({ informer, resource }) => ({ informer, resource })),
+    ...access.readApi,
+    freshness,
+    ...(allowSecrets && { allowSecrets }),
+    ...(version && { version }),
+    ...(corsOrigins && { cors: { origins: corsOrigins.includes("*") ? "*" as const : corsOrigins } }),
+    ...(maxLagMs !== undefined && { maxLagMs }),
+    signal,
+    clock,
+    logger,
+  });
+  app.route("/", api);
   app.onError((error, c) => {
     logger.error(`${c.req.method} ${c.req.path} failed: ${error.message}`, { error });
     return c.text("Internal error\n", 500);
   });
-  return app;
+  return {
+    fetch: app.fetch,
+    openWatches: (resource) => api.openWatches()[resources.indexOf(resource)] ?? 0,
+  };
 }
 
 function pathsOf(resources: readonly ReflectedResource[]): string[] {

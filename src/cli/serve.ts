@@ -8,7 +8,7 @@ import { realClock } from "../util/clock.ts";
 import { silentLogger } from "../util/logger.ts";
 import { newAccess } from "./access.ts";
 import { newAccessLog } from "./access_log.ts";
-import { newApp } from "./app.ts";
+import { type App, newApp } from "./app.ts";
 import { checkServeOptions } from "./check_options.ts";
 import { connect, type Connection } from "./connect.ts";
 import { Dashboard } from "./dashboard/dashboard.ts";
@@ -105,9 +105,15 @@ export async function serve(options: ServeOptions = {}): Promise<Served> {
       reviewedBy: options.clusterRbac ? connection.cluster : undefined,
     });
     const cluster = clusterInfo(connection, selection, { ...options, readers: access.description });
-    const dashboard = new Dashboard(resources, { cluster, signal, clock, logger });
+    const dashboard = new Dashboard(resources, {
+      cluster,
+      watches: (resource) => app.openWatches(resource),
+      signal,
+      clock,
+      logger,
+    });
     const { version } = selection;
-    const app = newApp(resources, {
+    const app: App = newApp(resources, {
       ...options,
       access,
       accessLog,

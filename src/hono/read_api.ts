@@ -64,6 +64,8 @@ export interface ReadApi extends Hono {
    * @returns How many there were.
    */
   endWatches(which?: (user: UserInfo | undefined) => boolean): number;
+  /** The number of open watches of each resource, in the order of {@linkcode ReadApiOptions.resources}. */
+  openWatches(): number[];
 }
 
 /**
@@ -199,6 +201,7 @@ export function readApi(options: ReadApiOptions): ReadApi {
       for (const watch of ended) watch.stop();
       return ended.length;
     },
+    openWatches: () => served.map(({ log }) => log.readers),
   });
 }
 

@@ -72,6 +72,7 @@ describe("`serve` to readers", () => {
       assert.equal(await ask(served, "/", "token-of-root", scheme), 200);
       assert.equal(await ask(served, "/", "token-of-ann", scheme), 403);
       assert.equal(await ask(served, "/dashboard/events", "token-of-ann", scheme), 403);
+      assert.equal(await ask(served, "/dashboard/search?q=web", "token-of-ann", scheme), 403);
     }
     assert.equal(await ask(served, "/"), 401);
     assert.equal(await ask(served, "/api/v1/pods"), 401);
@@ -96,6 +97,7 @@ describe("`serve` to readers", () => {
         "/api/v1/namespaces",
         "/",
         "/dashboard/events",
+        "/dashboard/search?q=web",
       ]
     ) {
       assert.equal(await ask(served, path), 403, path);

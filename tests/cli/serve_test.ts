@@ -92,7 +92,7 @@ describe("`serve` of the embedded cluster", () => {
     assert.equal(page.headers.get("Content-Type"), "text/html; charset=utf-8");
     assert.match(page.headers.get("Content-Security-Policy") ?? "", /default-src 'none'/);
     assert.match(await page.text(), /<h1>listwatch<\/h1>/);
-    for (const file of ["style.css", "script.js"]) {
+    for (const file of ["style.css", "script.js", "finder.js"]) {
       assert.equal(await status(served, `/dashboard/${file}`), 200);
     }
 
@@ -111,6 +111,27 @@ describe("`serve` of the embedded cluster", () => {
     text = "";
     while (!/data: .*\n\n/.test(text)) text += (await reader.read()).value;
     await reader.cancel();
+  });
+
+  it("finds objects for the page by names, and shows an object as YAML", async () => {
+    await using served = await serve({ port: 0 });
+    await served.synced();
+    const response = await fetch(`${served.url}/dashboard/search?q=services%20web`);
+    assert.match(response.headers.get("Content-Security-Policy") ?? "", /default-src 'none'/);
+    const { objects: [found] } = await response.json();
+    assert.deepEqual(found, {
+      resource: "services",
+      path: "/api/v1/services",
+      namespace: "shop",
+      name: "web",
+    });
+    const yaml = await fetch(`${served.url}/api/v1/namespaces/shop/services/web`, {
+      headers: { Accept: "application/yaml, application/json;q=0.5" },
+    });
+    assert.match(yaml.headers.get("Content-Type") ?? "", /yaml/);
+    assert.match(await yaml.text(), /^kind: Service$/m);
+    const nothing = await fetch(`${served.url}/dashboard/search`);
+    assert.deepEqual(await nothing.json(), { objects: [], total: 0 });
   });
 
   it("reports its steps in order", async () => {
@@ -149,7 +170,16 @@ describe("`serve` of the embedded cluster", () => {
   it("requires the token everywhere except for health checks", async () => {
     await using served = await serve({ port: 0, token: "a-token-of-some-length" });
     await served.synced();
-    for (const path of ["/", "/api", "/api/v1/pods", "/dashboard/events", "/dashboard/script.js"]) {
+    for (
+      const path of [
+        "/",
+        "/api",
+        "/api/v1/pods",
+        "/dashboard/events",
+        "/dashboard/script.js",
+        "/dashboard/search?q=a",
+      ]
+    ) {
       assert.equal(await status(served, path), 401, path);
       assert.equal(await status(served, path, { Authorization: "Bearer a-token-of-some-length" }), 200, path);
     }

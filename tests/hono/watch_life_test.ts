@@ -189,6 +189,19 @@ describe("Permission of a watch", () => {
   });
 });
 
+describe("ReadApi.openWatches", () => {
+  it("counts the open watches of each resource", async () => {
+    const { api } = apiOf();
+    assert.deepEqual(api.openWatches(), [0]);
+    await open(api);
+    await open(api);
+    assert.deepEqual(api.openWatches(), [2]);
+    api.endWatches();
+    await settle();
+    assert.deepEqual(api.openWatches(), [0]);
+  });
+});
+
 describe("ReadApi.endWatches", () => {
   it("ends the watches of one user now, and no others; without an argument all", async () => {
     const { api, informer, clock } = apiOf({

@@ -8,31 +8,39 @@ import { errorMessage } from "../../util/errors.ts";
 import type { Logger } from "../../util/logger.ts";
 import { ChangeFeed } from "./change_feed.ts";
 import { type ClusterInfo, DashboardCounter } from "./dashboard_state.ts";
+import { findObjects, type SearchResult } from "./object_search.ts";
 import type { ReflectedResource } from "./reflected_resource.ts";
 import { StateStream } from "./state_stream.ts";
 
 /** Options of {@linkcode Dashboard}. */
 export interface DashboardOptions {
   readonly cluster: ClusterInfo;
+  /** The number of open watches of readers. */
+  readonly watches: (resource: ReflectedResource) => number;
   /** Ends the streams of open pages. */
   readonly signal: AbortSignal;
   readonly clock: Clock;
   readonly logger: Logger;
 }
 
+/** More are counted, but not shown. */
+const MAX_FOUND = 100;
+
 /** Observes informers, and sends their counts and changes to open pages. */
 export class Dashboard {
   /** The state, for any number of pages. */
   readonly stream: StateStream;
+  readonly #resources: readonly ReflectedResource[];
   readonly #feed: ChangeFeed;
   readonly #unlisten: (() => void)[];
 
   /** Observes these resources until {@linkcode Dashboard.close}. */
   constructor(resources: readonly ReflectedResource[], options: DashboardOptions) {
-    const { cluster, signal, clock, logger } = options;
+    const { cluster, watches, signal, clock, logger } = options;
+    this.#resources = resources;
     const startedMs = clock.now();
     const report = newViewReports(logger);
-    const counter = new DashboardCounter(resources, { onError: report });
+    const counter = new DashboardCounter(resources, { onError: report, watches });
     this.#feed = new ChangeFeed(resources, {
       clock,
       onChange: (resource) => {
@@ -55,6 +63,11 @@ export class Dashboard {
       onError: (error) => report("state", error),
     });
     this.#unlisten = resources.map(({ informer }) => informer.onStatus(() => this.stream.changed()));
+  }
+
+  /** Finds objects by words of their names. */
+  search(query: string): SearchResult {
+    return findObjects(this.#resources, query, { limit: MAX_FOUND });
   }
 
   /** Stops observing. */

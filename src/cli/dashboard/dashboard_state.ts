@@ -8,7 +8,8 @@ import type { ReflectorStatus } from "../../reflector/status.ts";
 import { briefReason } from "../errors.ts";
 import { visibleText } from "../../util/visible_text.ts";
 import type { FeedEntry } from "./change_feed.ts";
-import { isCore, type ReflectedResource } from "./reflected_resource.ts";
+import { listPath } from "./object_search.ts";
+import { isCore, type ReflectedIndex, type ReflectedResource } from "./reflected_resource.ts";
 
 /** Everything the page shows, at one moment. */
 export interface DashboardState {
@@ -22,6 +23,8 @@ export interface DashboardState {
   readonly namespaces: NamespaceCounts | undefined;
   /** `undefined` when pods are not reflected. */
   readonly nodes: NodeCounts | undefined;
+  /** The indices that have values. */
+  readonly indices: readonly IndexCounts[];
   /** Changes in each of the last 60 seconds, the oldest first. */
   readonly changesPerSecond: readonly number[];
 }
@@ -53,6 +56,18 @@ export interface ResourceState extends Omit<ReflectorStatus, "resourceVersion"> 
   readonly synced: boolean;
   /** The resourceVersion of the store. */
   readonly resourceVersion: string;
+  /** The number of open watches of readers. */
+  readonly watches: number;
+}
+
+/** The size of one index. */
+export interface IndexCounts {
+  readonly resource: string;
+  readonly index: string;
+  /** The number of values. */
+  readonly values: number;
+  /** The value with the most objects, and their number. */
+  readonly largest: { readonly value: string; readonly objects: number };
 }
 
 /** The number of objects in each namespace, by resource. */
@@ -99,15 +114,22 @@ export class DashboardCounter {
   readonly #resources: readonly ReflectedResource[];
   readonly #onError: (view: string, error: unknown) => void;
   readonly #changed = new Set<ReflectedResource>();
+  readonly #watches: (resource: ReflectedResource) => number;
   readonly #byNamespace = new Map<ReflectedResource, ReadonlyMap<string, number>>();
+  readonly #indices = new Map<ReflectedResource, readonly IndexCounts[]>();
   #namespaces: NamespaceCounts | undefined;
   #nodes: NodeCounts | undefined;
 
   constructor(
     resources: readonly ReflectedResource[],
-    options: { readonly onError?: (view: string, error: unknown) => void } = {},
+    options: {
+      readonly onError?: (view: string, error: unknown) => void;
+      /** The number of open watches of readers; 0 by default. */
+      readonly watches?: (resource: ReflectedResource) => number;
+    } = {},
   ) {
     this.#resources = resources;
+    this.#watches = options.watches ?? (() => 0);
     this.#onError = options.onError ?? (() => {});
     for (const resource of resources) this.#changed.add(resource);
   }
@@ -118,14 +140,22 @@ export class DashboardCounter {
   }
 
   /** Returns the present counts. The cost is proportional to the objects of the changed resources. */
-  count(): Pick<DashboardState, "resources" | "namespaces" | "nodes"> {
+  count(): Pick<DashboardState, "resources" | "namespaces" | "nodes" | "indices"> {
     if (this.#changed.size > 0) {
+      for (const resource of this.#changed) {
+        const counts = this.#guarded("indices", () => countIndices(resource));
+        if (counts !== undefined) this.#indices.set(resource, counts);
+      }
       this.#namespaces = this.#guarded("namespaces", () => this.#countNamespaces());
       this.#nodes = this.#guarded("nodes", () => this.#countNodes());
       this.#changed.clear();
     }
     return {
-      resources: this.#resources.map(resourceState),
+      resources: this.#resources.map((resource) => ({
+        ...resourceState(resource),
+        watches: this.#watches(resource),
+      })),
+      indices: this.#resources.flatMap((resource) => this.#indices.get(resource) ?? []),
       namespaces: this.#namespaces,
       nodes: this.#nodes,
     };
@@ -220,15 +250,36 @@ function compare(a: string, b: string): number {
   return collator.compare(a, b) || (a < b ? -1 : a > b ? 1 : 0);
 }
 
-function resourceState({ name, resource, informer }: ReflectedResource): ResourceState {
-  const { group, version, resource: plural } = resource;
+function countIndices({ name, informer: { indexer } }: ReflectedResource): IndexCounts[] {
+  const found: IndexCounts[] = [];
+  for (const index of Object.keys(indexer.getIndexers())) {
+    const counts = indexer.indexValueCounts(index as ReflectedIndex);
+    let largest = { value: "", objects: 0 };
+    for (const [value, objects] of counts) {
+      if (objects > largest.objects) largest = { value, objects };
+    }
+    // Of objects without namespaces, the index by namespace has one value, which says nothing.
+    if (counts.size === 0 || (counts.size === 1 && counts.has(""))) continue;
+    const { value, objects } = largest;
+    found.push({
+      resource: shownName(name),
+      index: shownName(index),
+      values: counts.size,
+      largest: { value: shownName(value), objects },
+    });
+  }
+  return found;
+}
+
+function resourceState(reflected: ReflectedResource): Omit<ResourceState, "watches"> {
+  const { name, informer } = reflected;
   const status = informer.status();
   const { lastError } = status;
   return {
     ...status,
     ...(lastError && { lastError: { ...lastError, message: briefReason(lastError) } }),
     name: shownName(name),
-    path: group === "" ? `/api/${version}/${plural}` : `/apis/${group}/${version}/${plural}`,
+    path: listPath(reflected),
     objects: informer.indexer.size,
     synced: informer.hasSynced(),
     resourceVersion: informer.indexer.lastStoreSyncResourceVersion(),

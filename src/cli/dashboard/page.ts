@@ -42,6 +42,10 @@ export function renderPage(message: DashboardMessage): string {
   <svg viewBox="0 0 32 32" width="28" height="28" aria-hidden="true"><rect class="sheet-back" x="3" y="3" width="18" height="18" rx="4"/><rect class="sheet-front" x="11" y="11" width="18" height="18" rx="4"/></svg>
   <h1>listwatch</h1>
   <p id="cluster" class="muted">&nbsp;</p>
+  <div id="finder" class="finder" role="search">
+    <input id="search" type="search" placeholder="Search: web, pods web, app=web" aria-label="Search objects by name or label" role="combobox" aria-expanded="false" aria-controls="results" aria-autocomplete="list" autocomplete="off" autocapitalize="off" spellcheck="false" enterkeyhint="search"><kbd aria-hidden="true">/</kbd>
+    <div id="results-panel" class="results" hidden><ul id="results" role="listbox" aria-label="Objects"></ul><p id="results-note" class="muted" role="status"></p></div>
+  </div>
   <p id="connection" class="pill" role="status"><span class="dot" aria-hidden="true"></span><span id="connection-text">Live</span></p>
 </header>
 <noscript><p class="notice">This page needs JavaScript. The same data is at <a href="/api">/api</a>.</p></noscript>
@@ -57,7 +61,7 @@ export function renderPage(message: DashboardMessage): string {
   <section class="card resources" aria-labelledby="heading-resources">
     <h2 id="heading-resources">Resources</h2>
     <table>
-      <thead><tr><th scope="col">Resource</th><th scope="col" class="number">Objects</th><th scope="col">Reflector</th><th scope="col" class="number">resourceVersion</th><th scope="col" class="number">Last event</th></tr></thead>
+      <thead><tr><th scope="col">Resource</th><th scope="col" class="number">Objects</th><th scope="col">Reflector</th><th scope="col" class="number" title="Open watches of readers">Readers</th><th scope="col" class="number" title="The time since the last news of the API server">Lag</th><th scope="col" class="number">resourceVersion</th><th scope="col" class="number">Last event</th></tr></thead>
       <tbody id="resources"></tbody>
     </table>
   </section>
@@ -67,6 +71,13 @@ export function renderPage(message: DashboardMessage): string {
       <thead><tr id="namespaces-head"></tr></thead>
       <tbody id="namespaces"></tbody>
     </table></div>
+  </section>
+  <section class="card indices" aria-labelledby="heading-indices">
+    <h2 id="heading-indices">Indices</h2>
+    <table>
+      <thead><tr><th scope="col">Resource</th><th scope="col">Index</th><th scope="col" class="number">Values</th><th scope="col">Largest value</th><th scope="col" class="number">Objects</th></tr></thead>
+      <tbody id="indices"></tbody>
+    </table>
   </section>
   </div>
   <div class="column">
@@ -81,9 +92,20 @@ export function renderPage(message: DashboardMessage): string {
   </section>
   </div>
 </main>
+<dialog id="object" aria-labelledby="object-name">
+  <header class="object-header">
+    <h2 id="object-name"></h2>
+    <p id="object-where" class="muted"></p>
+    <p id="object-state" class="pill" role="status"><span class="dot" aria-hidden="true"></span><span id="object-state-text"></span></p>
+    <button id="object-close" type="button" aria-label="Close">✕</button>
+  </header>
+  <pre id="object-text" tabindex="0"></pre>
+  <p class="object-footer muted"><label><input id="object-managed" type="checkbox"> managedFields</label><a id="object-json">JSON</a></p>
+</dialog>
 <footer class="muted"><p>Readers: <span id="readers"></span>.</p><p>With kubectl: <code>kubectl --server=<span id="origin"></span> get pods -A</code></p></footer>
 <script type="application/json" id="state">${inScript(message)}</script>
 <script src="/dashboard/script.js"></script>
+<script src="/dashboard/finder.js"></script>
 </body>
 </html>
 `;

@@ -6,6 +6,8 @@
 import { type Context, Hono, type MiddlewareHandler } from "hono";
 import { CONTENT_SECURITY_POLICY, renderPage } from "./page.ts";
 import { SCRIPT } from "./script.ts";
+import type { SearchResult } from "./object_search.ts";
+import { FINDER_SCRIPT } from "./finder_script.ts";
 import type { StateStream } from "./state_stream.ts";
 import { STYLE } from "./style.ts";
 
@@ -15,6 +17,8 @@ export const DASHBOARD_PATH: string = "/dashboard";
 /** Options of {@linkcode dashboardRoutes}. */
 export interface DashboardRoutesOptions {
   readonly stream: StateStream;
+  /** Finds objects by words of their names. */
+  readonly search: (query: string) => SearchResult;
   /** Runs before every response; refuses a request by responding itself. */
   readonly guard: MiddlewareHandler;
   /** The paths that programs receive at `/`. */
@@ -23,7 +27,7 @@ export interface DashboardRoutesOptions {
 
 /** Makes the routes: the page at `/` for browsers, and its files below {@linkcode DASHBOARD_PATH}. */
 export function dashboardRoutes(options: DashboardRoutesOptions): Hono {
-  const { stream, guard, paths } = options;
+  const { stream, search, guard, paths } = options;
   const app = new Hono();
   app.use("/", guard);
   app.use(`${DASHBOARD_PATH}/*`, guard);
@@ -35,6 +39,14 @@ export function dashboardRoutes(options: DashboardRoutesOptions): Hono {
   });
   app.get(`${DASHBOARD_PATH}/style.css`, (c) => secured(c, STYLE, "text/css; charset=utf-8"));
   app.get(`${DASHBOARD_PATH}/script.js`, (c) => secured(c, SCRIPT, "text/javascript; charset=utf-8"));
+  app.get(
+    `${DASHBOARD_PATH}/finder.js`,
+    (c) => secured(c, FINDER_SCRIPT, "text/javascript; charset=utf-8"),
+  );
+  app.get(
+    `${DASHBOARD_PATH}/search`,
+    (c) => secured(c, JSON.stringify(search(c.req.query("q") ?? "")), "application/json"),
+  );
   app.get(`${DASHBOARD_PATH}/events`, (c) => {
     c.header("X-Accel-Buffering", "no");
     return secured(c, stream.open(), "text/event-stream; charset=utf-8");

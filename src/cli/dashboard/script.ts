@@ -191,7 +191,7 @@ export const SCRIPT: string = String.raw`"use strict";
       const row = make("tr", problem ? "problem" : "");
       if (problem) {
         row.append(make("td"));
-        row.firstChild.colSpan = 5;
+        row.firstChild.colSpan = 7;
         return row;
       }
       const name = make("td");
@@ -202,7 +202,7 @@ export const SCRIPT: string = String.raw`"use strict";
       const chip = make("span", "phase");
       chip.append(make("span", "dot"), make("span", "words"));
       phase.append(chip);
-      row.append(name, make("td", "number"), phase, make("td", "number mono"), make("td", "number"));
+      row.append(name, make("td", "number"), phase, make("td", "number"), make("td", "number"), make("td", "number mono"), make("td", "number"));
       return row;
     }, (row, { resource, problem }) => {
       if (problem) {
@@ -211,12 +211,42 @@ export const SCRIPT: string = String.raw`"use strict";
         row.firstChild.title = problem.text;
         return;
       }
-      const [, objects, phase, version, event] = row.children;
+      const [, objects, phase, watches, lag, version, event] = row.children;
       setText(objects, resource.synced ? number(resource.objects) : "–");
       setClass(phase.firstChild, "phase " + resource.phase);
       setText(phase.firstChild.lastChild, phaseText(resource));
+      setText(watches, number(resource.watches));
+      setText(lag, lagText(resource));
       setText(version, resource.resourceVersion || "–");
       setText(event, resource.lastEventTimeMs ? since(resource.lastEventTimeMs) : "–");
+    });
+  }
+
+  /** The time since the last news of the API server, while this page is connected. */
+  function lagText({ lagMs }) {
+    return lagMs === undefined ? "–" : duration(lagMs + Date.now() - lastMessageMs);
+  }
+
+  // Indices
+
+  function showIndices() {
+    const rows = state.indices.map((item) => ({ ...item, key: item.resource + " " + item.index }));
+    const empty = { key: "empty" };
+    keyed(byId("indices"), rows.length > 0 ? rows : [empty], (item) => item.key, (item) => {
+      const row = make("tr");
+      if (item === empty) {
+        const cell = make("td", "empty", "No index has values.");
+        cell.colSpan = 5;
+        row.append(cell);
+      } else {
+        row.append(make("td", "", item.resource), make("td", "", item.index), make("td", "number"), make("td"), make("td", "number"));
+      }
+      return row;
+    }, (row, item) => {
+      if (item === empty) return;
+      setText(row.children[2], number(item.values));
+      setText(row.children[3], item.largest.value === "" ? "(empty)" : item.largest.value);
+      setText(row.children[4], number(item.largest.objects));
     });
   }
 
@@ -323,7 +353,7 @@ export const SCRIPT: string = String.raw`"use strict";
       const line = make("li", isFirst ? "" : "new");
       const what = make("span", "what");
       const how = change.resource + (change.note ? " · " + change.note : "");
-      what.append(make("span", "key", change.key), make("span", "how", how));
+      what.append(keyOf(change), make("span", "how", how));
       what.title = change.key + "\n" + how;
       const time = make("time");
       time.dateTime = new Date(change.timeMs).toISOString();
@@ -332,6 +362,18 @@ export const SCRIPT: string = String.raw`"use strict";
       list.prepend(line);
     }
     while (list.childNodes.length > MAX_LINES) list.lastChild.remove();
+  }
+
+  /** The key of an object, as a link to it while it is there. */
+  function keyOf({ type, resource, key }) {
+    const list = type === "listed" || type === "deleted" ? undefined : state.resources.find(({ name }) => name === resource);
+    // A key that was shortened or escaped names no object.
+    if (!list || !/^[\w.:/-]+$/.test(key)) return make("span", "key", key);
+    const slash = list.path.lastIndexOf("/");
+    const [namespace, name] = key.includes("/") ? key.split("/") : [undefined, key];
+    const link = make("a", "key", key);
+    link.href = "#" + list.path.slice(0, slash) + (namespace ? "/namespaces/" + namespace : "") + list.path.slice(slash) + "/" + name;
+    return link;
   }
 
   function showAges() {
@@ -361,6 +403,7 @@ export const SCRIPT: string = String.raw`"use strict";
     showResources();
     showNodes();
     showNamespaces();
+    showIndices();
     showAges();
   }
 

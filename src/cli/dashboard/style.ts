@@ -41,7 +41,7 @@ code, .mono { font-family: var(--mono); font-size: 12px; }
 .sheet-front { fill: var(--accent); }
 
 header {
-  display: grid; grid-template: "icon title pill" "icon cluster pill" / auto minmax(0, 1fr) auto;
+  display: grid; grid-template: "icon title find pill" "icon cluster find pill" / auto minmax(0, 2fr) minmax(0, 3fr) auto;
   align-items: center; gap: 0 12px; padding: 16px 0 12px;
 }
 header svg { grid-area: icon; }
@@ -84,11 +84,14 @@ th:last-child, td:last-child { padding-right: 16px; }
 .number { text-align: right; white-space: nowrap; }
 .resources td { height: 35px; }
 .resources table, .counts { table-layout: fixed; }
-.resources th:nth-child(1) { width: 26%; }
-.resources th:nth-child(2) { width: 11%; }
-.resources th:nth-child(3) { width: 31%; }
-.resources th:nth-child(4) { width: 17%; }
-.resources th:nth-child(5) { width: 15%; }
+.resources th:nth-child(1) { width: 23%; }
+.resources th:nth-child(2) { width: 10%; }
+.resources th:nth-child(3) { width: 22%; }
+.resources th:nth-child(4) { width: 9%; }
+.resources th:nth-child(5) { width: 9%; }
+.resources th:nth-child(6) { width: 15%; }
+.resources th:nth-child(7) { width: 12%; }
+.indices th:nth-child(1) { width: 26%; }
 .resources a { color: inherit; text-decoration-color: var(--edge); text-underline-offset: 3px; }
 .resources a:hover { text-decoration-color: currentColor; }
 .resources .problem td {
@@ -147,7 +150,71 @@ td.empty { padding: 14px 16px; }
 footer { padding: 18px 2px 0; font-size: 13px; overflow-wrap: anywhere; }
 .notice { padding: 12px 16px; margin-bottom: 16px; border: 1px solid var(--edge); border-radius: 10px; background: var(--card); }
 
+.finder { grid-area: find; position: relative; width: min(420px, 100%); justify-self: end; }
+.finder input {
+  width: 100%; height: 32px; padding: 0 34px 0 12px; border: 1px solid var(--edge); border-radius: 8px;
+  background: var(--card); color: inherit; font: inherit; font-size: 14px; -webkit-appearance: none; appearance: none;
+}
+.finder input::placeholder { color: var(--muted); opacity: 1; }
+.finder input::-webkit-search-cancel-button { display: none; }
+.finder kbd {
+  position: absolute; right: 9px; top: 7px; padding: 0 6px; border: 1px solid var(--edge); border-radius: 4px;
+  color: var(--muted); font: 11px/16px var(--mono); pointer-events: none;
+}
+.finder input:focus + kbd { visibility: hidden; }
+.results {
+  position: absolute; z-index: 2; top: 38px; right: 0; width: max(100%, min(560px, 60vw)); border: 1px solid var(--edge);
+  border-radius: 10px; background: var(--card); box-shadow: 0 12px 32px rgb(0 0 0 / 0.18); overflow: hidden;
+}
+.results[aria-busy="true"] { opacity: 0.75; }
+.results ul { max-height: min(440px, 60vh); overflow-y: auto; overscroll-behavior: contain; scrollbar-width: thin; }
+.results a {
+  display: flex; justify-content: space-between; gap: 2px 14px; padding: 7px 14px; color: inherit; text-decoration: none;
+}
+.results .key { overflow-wrap: anywhere; }
+.results .what { flex: none; font-size: 12px; line-height: 20px; }
+.results li[aria-selected="true"] { background: var(--row); box-shadow: inset 3px 0 var(--accent); }
+.results li:hover { background: var(--row); }
+.results p { padding: 8px 14px 9px; font-size: 13px; border-top: 1px solid var(--row); }
+.results ul:empty + p { border: 0; }
+.feed a.key { color: inherit; text-decoration: none; }
+.feed a.key:hover { text-decoration: underline; text-decoration-color: var(--edge); text-underline-offset: 3px; }
+
+dialog {
+  width: min(920px, calc(100vw - 48px)); height: min(860px, calc(100vh - 48px)); padding: 0; border: 1px solid var(--edge);
+  border-radius: 12px; background: var(--card); color: inherit; box-shadow: 0 24px 64px rgb(0 0 0 / 0.35); overflow: hidden;
+}
+dialog[open] { display: grid; grid-template-rows: auto minmax(0, 1fr) auto; }
+dialog::backdrop { background: rgb(10 14 20 / 0.45); }
+.object-header {
+  grid-template: "name state close" "where state close" / minmax(0, 1fr) auto auto; gap: 0 10px; padding: 12px 12px 12px 16px;
+  border-bottom: 1px solid var(--edge);
+}
+.object-header h2 { grid-area: name; padding: 0; font-size: 15px; overflow-wrap: anywhere; }
+#object-where { grid-area: where; font-size: 13px; overflow-wrap: anywhere; }
+#object-state { grid-area: state; }
+#object-close {
+  grid-area: close; width: 34px; height: 34px; border: 0; border-radius: 8px; background: none; color: var(--muted);
+  font: inherit; cursor: pointer;
+}
+#object-close:hover { background: var(--row); color: inherit; }
+.deleted { border-color: var(--bad); background: var(--bad-soft); color: var(--bad); }
+.deleted .dot { background: var(--bad); }
+#object-text {
+  margin: 0; padding: 12px 0; overflow: auto; overscroll-behavior: contain; font: 12.5px/1.5 var(--mono); tab-size: 2;
+  scrollbar-width: thin; scrollbar-color: var(--edge) transparent;
+}
+#object-text:focus-visible { outline-width: 1px; outline-offset: -1px; }
+#object-text .line { display: block; padding: 0 16px; white-space: pre-wrap; overflow-wrap: anywhere; }
+#object-text .changed { background: var(--warn-soft); }
+.yaml-key { color: var(--info); }
+.object-footer { display: flex; justify-content: space-between; gap: 16px; padding: 9px 16px; border-top: 1px solid var(--edge); font-size: 13px; }
+.object-footer label { display: inline-flex; align-items: center; gap: 7px; }
+.object-footer input { margin: 0; accent-color: var(--accent); }
+
 @media (prefers-reduced-motion: no-preference) {
+  #object-text .changed { animation: fade 4s ease-in forwards; }
+  @keyframes fade { to { background: transparent; } }
   .feed li.new { animation: arrive 1.2s ease-out; }
   @keyframes arrive { from { background: var(--row); } }
 }
@@ -162,13 +229,23 @@ footer { padding: 18px 2px 0; font-size: 13px; overflow-wrap: anywhere; }
   .changes { order: 2; }
   .resources { order: 3; }
   .namespaces { order: 4; }
+  .indices { order: 5; }
   .tiles { grid-template-columns: repeat(2, minmax(0, 1fr)); gap: 12px; }
   main { gap: 12px; }
 
 }
 @media (max-width: 620px) {
   .summary { min-height: 42px; }
-  header { grid-template: "icon title pill" "cluster cluster cluster" / auto minmax(0, 1fr) auto; gap: 8px 10px; }
+  header { grid-template: "icon title pill" "cluster cluster cluster" "find find find" / auto minmax(0, 1fr) auto; gap: 8px 10px; }
+  .object-header { grid-template: "name close" "where close" "state state" / minmax(0, 1fr) auto; gap: 2px 10px; }
+  #object-state { justify-self: start; margin-top: 6px; }
+  /* Below 16 px, iOS zooms in. */
+  .finder input { height: 40px; font-size: 16px; }
+  .finder kbd { display: none; }
+  .finder { width: 100%; }
+  .results { top: 46px; width: 100%; }
+  .results a { flex-direction: column; padding: 9px 14px; }
+  dialog { width: 100vw; height: 100dvh; max-width: none; max-height: none; border: 0; border-radius: 0; }
   h1 { align-self: center; }
   .figure { font-size: 24px; }
   .figure small { font-size: 14px; }
@@ -185,11 +262,22 @@ footer { padding: 18px 2px 0; font-size: 13px; overflow-wrap: anywhere; }
   .resources td:nth-child(1) { grid-area: 1 / 1; }
   .resources td:nth-child(2) { grid-area: 1 / 2; text-align: right; }
   .resources td:nth-child(3) { grid-area: 2 / 1; }
-  .resources td:nth-child(4) { grid-area: 3 / 1; }
-  .resources td:nth-child(5) { grid-area: 2 / 2; text-align: right; }
-  .resources td:nth-child(4), .resources td:nth-child(5) { font-size: 13px; color: var(--muted); }
-  .resources td:nth-child(4) { text-align: left; white-space: normal; }
-  .resources td:nth-child(4)::before { content: "resourceVersion "; }
+  .resources td:nth-child(4) { grid-area: 3 / 2; }
+  .resources td:nth-child(5) { grid-area: 2 / 2; }
+  .resources td:nth-child(6) { grid-area: 3 / 1; }
+  .resources td:nth-child(7) { display: none; }
+  .resources td:nth-child(n + 4) { font-size: 13px; color: var(--muted); text-align: right; }
+  .resources td:nth-child(6) { text-align: left; white-space: normal; }
+  .resources td:nth-child(4)::before { content: "readers "; }
+  .resources td:nth-child(5)::before { content: "lag "; }
+  .resources td:nth-child(6)::before { content: "resourceVersion "; }
+  .indices tr { display: grid; grid-template-columns: minmax(0, 1fr) auto; gap: 1px 12px; }
+  .indices td:nth-child(1) { grid-area: 1 / 1; }
+  .indices td:nth-child(2) { grid-area: 2 / 1; font-size: 13px; color: var(--muted); }
+  .indices td:nth-child(3) { grid-area: 1 / 2; text-align: right; }
+  .indices td:nth-child(3)::after { content: " values"; color: var(--muted); }
+  .indices td:nth-child(4) { grid-area: 2 / 2; font-size: 13px; color: var(--muted); text-align: right; }
+  .indices td:nth-child(5) { display: none; }
   .counts tr { display: flex; flex-wrap: wrap; gap: 1px 14px; }
   .counts td:first-child { flex: 0 0 100%; }
   .counts td.number { font-size: 13px; padding: 0; }

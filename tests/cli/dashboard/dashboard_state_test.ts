@@ -56,6 +56,22 @@ describe("DashboardCounter.count", () => {
     assert.equal(resources[1].path, "/api/v1/pods");
   });
 
+  it("counts the values of indices, and the readers of each resource", async () => {
+    await using reflection = new Reflection(["v1/pods", "v1/nodes"]);
+    reflection.server.create("v1/pods", podOn("a", "shop", "n1", true));
+    reflection.server.create("v1/pods", podOn("b", "shop", "n1\u202e", true));
+    reflection.server.create("v1/pods", podOn("c", "back", "n1", true));
+    reflection.server.create("v1/nodes", node("n1", "110"));
+    const counter = new DashboardCounter(reflection.resources, { watches: ({ name }) => name.length });
+    await reflection.sync();
+    const { indices, resources } = counter.count();
+    assert.deepEqual(indices, [
+      { resource: "pods", index: "namespace", values: 2, largest: { value: "shop", objects: 2 } },
+      { resource: "pods", index: "byNode", values: 2, largest: { value: "n1", objects: 2 } },
+    ]);
+    assert.deepEqual(resources.map(({ watches }) => watches), [4, 5]);
+  });
+
   it("counts a resource again after `changed`", async () => {
     await using reflection = new Reflection(["v1/configmaps"]);
     const counter = new DashboardCounter(reflection.resources);
