@@ -4,6 +4,7 @@
  */
 
 import { Hono } from "hono";
+import type { FetchOpenApi } from "../hono/open_api.ts";
 import { readApi } from "../hono/read_api.ts";
 import type { Freshness } from "../hono/freshness.ts";
 import type { Clock } from "../util/clock.ts";
@@ -23,6 +24,8 @@ export interface AppOptions {
   readonly dashboard: Dashboard;
   /** The version of the reflected cluster's API server, if known. */
   readonly version: Selection["version"];
+  /** Fetches the OpenAPI documents of the cluster's API server. */
+  readonly openApi: FetchOpenApi;
   /** Allows Secrets among the resources; `false` by default. */
   readonly allowSecrets?: boolean;
   /** Origins whose pages may read; `*` for all. */
@@ -51,6 +54,7 @@ export function newApp(resources: readonly ReflectedResource[], options: AppOpti
     accessLog,
     dashboard,
     version,
+    openApi,
     allowSecrets = false,
     maxLagMs,
     corsOrigins,
@@ -77,6 +81,7 @@ export function newApp(resources: readonly ReflectedResource[], options: AppOpti
     freshness,
     ...(allowSecrets && { allowSecrets }),
     ...(version && { version }),
+    openApi,
     ...(corsOrigins && { cors: { origins: corsOrigins.includes("*") ? "*" as const : corsOrigins } }),
     ...(maxLagMs !== undefined && { maxLagMs }),
     signal,

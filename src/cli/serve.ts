@@ -3,6 +3,9 @@
  * @module
  */
 
+import type { Cluster } from "../client/cluster.ts";
+import type { FetchOpenApi } from "../hono/open_api.ts";
+import { StatusError } from "../meta/status.ts";
 import { linkedAbort } from "../util/abort.ts";
 import { realClock } from "../util/clock.ts";
 import { silentLogger } from "../util/logger.ts";
@@ -119,6 +122,7 @@ export async function serve(options: ServeOptions = {}): Promise<Served> {
       accessLog,
       dashboard,
       version,
+      openApi: openApiOf(connection.cluster),
       signal,
       clock,
       logger,
@@ -156,6 +160,18 @@ export async function serve(options: ServeOptions = {}): Promise<Served> {
     link.unlink();
     throw error;
   }
+}
+
+/** Fetches OpenAPI documents with the credentials of the cluster. */
+function openApiOf(cluster: Pick<Cluster, "open">): FetchOpenApi {
+  return async (path, init) => {
+    try {
+      return await cluster.open(path, init);
+    } catch (error) {
+      if (!(error instanceof StatusError)) throw error;
+      return new Response(null, { status: error.status.code ?? 500 });
+    }
+  };
 }
 
 function checkReaderResources({ readerResources }: ServeOptions, names: readonly string[]): void {

@@ -24,6 +24,7 @@ export type { Authenticate, Authorize, RequestAttributes, UserInfo } from "./aut
 export { type BearerToken, bearerTokens } from "./bearer_tokens.ts";
 export type { CorsOptions } from "./cors.ts";
 export type { Freshness } from "./freshness.ts";
+export type { FetchOpenApi } from "./open_api.ts";
 export { type ReadApi, readApi } from "./read_api.ts";
 export type { ReadApiOptions, ReadApiResource, VersionInfo } from "./read_api_options.ts";
 export type { ServedInformer, ServedStore } from "./served_informer.ts";

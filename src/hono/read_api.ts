@@ -30,6 +30,7 @@ import { type Gate, newGate } from "./gate.ts";
 import { alive, ready, unreadiness } from "./health.ts";
 import { answerIndices, isNamed, parseIndexPath } from "./index_queries.ts";
 import { ListBodies } from "./list_bodies.ts";
+import { OpenApi } from "./open_api.ts";
 import type { ReadApiOptions, VersionInfo } from "./read_api_options.ts";
 import { type ReadSettings, readSettings } from "./read_settings.ts";
 import { Pacer, type Reader, Readers } from "./readers.ts";
@@ -71,7 +72,7 @@ export interface ReadApi extends Hono {
 /**
  * An app that serves informers' stores in Kubernetes' own protocol, read-only: get, list (selectors, pages), watch
  * (replay, initial events, bookmarks), Tables and metadata only; discovery, `/version`, `/healthz`, `/livez`,
- * `/readyz`. `kubectl --server` and the informers of every language can use it like an API server. Mount it with
+ * `/readyz`; OpenAPI documents, if `openApi` fetches them. `kubectl --server` and the informers of every language can use it like an API server. Mount it with
  * `app.route("/", api)` or under any path.
  *
  * - Nothing is served without `authorize`, or `allowAnonymous: true`; Secrets need `allowSecrets: true` besides.
@@ -173,6 +174,7 @@ export function readApi(options: ReadApiOptions): ReadApi {
     turns,
     bodies: new ListBodies(settings),
     tags: new EntityTags(settings.random),
+    openApi: new OpenApi({ fetch: options.openApi, resources, clock }),
     settings,
   };
 
@@ -195,6 +197,7 @@ export function readApi(options: ReadApiOptions): ReadApi {
   app.all("/api/*", (c) => answer(c, state));
   app.all("/apis/*", (c) => answer(c, state));
   app.all("/indices/*", (c) => answer(c, state));
+  app.all("/openapi/*", (c) => answer(c, state));
   return Object.assign(app, {
     endWatches(which: (user: UserInfo | undefined) => boolean = () => true): number {
       const ended = Array.from(state.readers.watches).filter(({ user }) => which(user));
@@ -205,12 +208,23 @@ export function readApi(options: ReadApiOptions): ReadApi {
   });
 }
 
-const PATHS = ["/api/*", "/apis/*", "/indices/*", "/healthz", "/livez", "/readyz", "/version", "/metrics"];
+const PATHS = [
+  "/api/*",
+  "/apis/*",
+  "/openapi/*",
+  "/indices/*",
+  "/healthz",
+  "/livez",
+  "/readyz",
+  "/version",
+  "/metrics",
+];
 
 interface ReadApiState {
   readonly served: readonly ServedResource[];
   readonly resources: readonly ApiResource[];
   readonly gate: Gate;
+  readonly openApi: OpenApi;
   readonly readers: Readers;
   readonly readersPacer: Pacer;
   readonly fanOut: FanOut;
@@ -257,7 +271,9 @@ async function route(c: Context, state: ReadApiState, reader: Reader): Promise<R
     const refusal = await refusalOf(c, state, reader, asked);
     if (refusal !== undefined) return refusal;
     const isRead = await drain(c.req.raw.body);
-    const answer = await toResponse(c, await discovery(c, state, asked.path));
+    const mount = pathname.slice(0, -unmounted(c, pathname).length);
+    const found = await state.openApi.answer(c, asked.path, mount) ?? await discovery(c, state, asked.path);
+    const answer = await toResponse(c, found);
     if (!isRead) answer.headers.set("Connection", "close");
     return answer;
   }

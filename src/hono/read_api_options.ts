@@ -10,6 +10,7 @@ import type { Logger } from "../util/logger.ts";
 import type { Authenticate, Authorize, UserInfo } from "./authorization.ts";
 import type { CorsOptions } from "./cors.ts";
 import type { Freshness } from "./freshness.ts";
+import type { FetchOpenApi } from "./open_api.ts";
 import type { ServedInformer } from "./served_informer.ts";
 
 /**
@@ -82,6 +83,11 @@ export interface ReadApiOptions {
   readonly allowSecrets?: boolean;
   /** What `/version` says; best the API server's own. */
   readonly version?: Partial<VersionInfo>;
+  /**
+   * Fetches OpenAPI documents of the API server, for `kubectl explain`. They are served cut to the resources. Without it
+   * they are answered with 404.
+   */
+  readonly openApi?: FetchOpenApi;
   /** Ends every watch, and stops following the informers. */
   readonly signal?: AbortSignal;
   /** How many events per resource are kept for watches to be replayed from; 4096 by default. */
