@@ -100,8 +100,9 @@ export interface ReadApi extends Hono {
  * - What a store holds encoded stays so: objects are decoded one by one, while they are selected or written.
  * - No timer runs while no watch is open and no read waits.
  *
- * Do not put `etag()`, `prettyJSON()` or `timeout()` that awaits bodies in front of it: a watch's body never ends.
- * `compress()` leaves watches alone, as they say `no-transform`.
+ * hono's `etag()`, `compress()`, `prettyJSON()`, `timeout()`, `logger()` and `cors()` may precede it in the same app. A watch's
+ * body never ends: a clone of the response has no body, and `no-transform` keeps it from being compressed. A middleware that
+ * reads the body itself, rather than a clone, would wait for ever.
  *
  * @throws {TypeError} There is neither `authorize` nor `allowAnonymous`, a hook is no function, an `allow...` no boolean, Secrets are served without `allowSecrets`, a
  * resource is not known by its name, or is served twice.

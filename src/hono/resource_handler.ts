@@ -17,6 +17,7 @@ import { newStatus, type Status } from "../meta/status.ts";
 import type { VersionWaitOptions } from "../meta/version_waiters.ts";
 import type { TurnQueue } from "../util/turn_queue.ts";
 import { askedOf } from "./authorization.ts";
+import { protectEndlessBody, withEmptyClone } from "./endless_body.ts";
 import type { EventLog } from "./event_log.ts";
 import type { FreshReads } from "./fresh_reads.ts";
 import type { FanOut } from "./fan_out.ts";
@@ -108,6 +109,7 @@ export async function answerResource(c: Context, request: ResourceRequest): Prom
   };
   const waited = await catchUp(request, query);
   if (isStatus(waited)) return isWatch ? watchResponse(errorStream(waited)) : waited;
+  if (isWatch) protectEndlessBody(c, ({ headers }) => headers.get("X-Accel-Buffering") === "no");
   const response = isOne
     ? await answerGet(request, { ...form, view })
     : isStatus(view)
@@ -274,5 +276,6 @@ const WATCH_HEADERS: Readonly<Record<string, string>> = {
 };
 
 function watchResponse(body: ReadableStream<Uint8Array>): Response {
-  return new Response(body as ReadableStream<Uint8Array<ArrayBuffer>>, { headers: WATCH_HEADERS });
+  const response = new Response(body as ReadableStream<Uint8Array<ArrayBuffer>>, { headers: WATCH_HEADERS });
+  return withEmptyClone(response);
 }
