@@ -5,6 +5,7 @@
 
 import { Hono } from "hono";
 import type { FetchOpenApi } from "../hono/open_api.ts";
+import type { ServedMetrics } from "../hono/prometheus.ts";
 import { readApi } from "../hono/read_api.ts";
 import type { Freshness } from "../hono/freshness.ts";
 import type { Clock } from "../util/clock.ts";
@@ -34,6 +35,8 @@ export interface AppOptions {
   readonly maxLagMs?: number;
   /** How fresh reads without a resourceVersion are. */
   readonly freshness?: Freshness;
+  /** Measurements that are served at `/metrics`. */
+  readonly metrics?: ServedMetrics | undefined;
   /** Ends open watches. */
   readonly signal: AbortSignal;
   readonly clock: Clock;
@@ -58,6 +61,7 @@ export function newApp(resources: readonly ReflectedResource[], options: AppOpti
     allowSecrets = false,
     maxLagMs,
     corsOrigins,
+    metrics,
     signal,
     clock,
     logger,
@@ -83,6 +87,7 @@ export function newApp(resources: readonly ReflectedResource[], options: AppOpti
     ...(version && { version }),
     openApi,
     ...(corsOrigins && { cors: { origins: corsOrigins.includes("*") ? "*" as const : corsOrigins } }),
+    ...(metrics && { metrics }),
     ...(maxLagMs !== undefined && { maxLagMs }),
     signal,
     clock,

@@ -20,7 +20,7 @@ import type { ServeOptions } from "./serve_options.ts";
  * @throws {UsageError} An option is wrong, two contradict each other, or everyone on the network could read.
  */
 export function checkServeOptions(options: ServeOptions): void {
-  for (const name of ["allowAnonymous", "allowSecrets", "clusterRbac"] as const) {
+  for (const name of ["allowAnonymous", "allowSecrets", "clusterRbac", "metrics"] as const) {
     const value: unknown = options[name];
     if (value !== undefined && typeof value !== "boolean") {
       throw new UsageError(`${name} must be true or false`);

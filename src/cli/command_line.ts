@@ -56,6 +56,7 @@ const FLAGS = {
   "tls-key": { type: "string" },
   "access-log": { type: "string" },
   "max-lag": { type: "string" },
+  metrics: { type: "boolean" },
   drop: { type: "string", multiple: true },
   freshness: { type: "string" },
   "allow-anonymous": { type: "boolean" },
@@ -231,6 +232,7 @@ function serveOptions(
       drop: list("drop"),
       freshness: freshness(value("freshness")),
     }),
+    ...(values.has("metrics") && { metrics: true }),
     allowAnonymous: values.has("allow-anonymous") || undefined,
     allowSecrets: values.has("allow-secrets") || undefined,
   };

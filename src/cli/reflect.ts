@@ -8,6 +8,7 @@ import type { KubernetesObject } from "../meta/object.ts";
 import { formatGroupResource } from "../meta/resource.ts";
 import { metaNamespaceIndex } from "../store/index_func.ts";
 import type { Clock } from "../util/clock.ts";
+import type { Metrics } from "../util/metrics.ts";
 import type { Logger } from "../util/logger.ts";
 import type { Connection } from "./connect.ts";
 import { isCore, type ReflectedIndex, type ReflectedResource } from "./dashboard/reflected_resource.ts";
@@ -20,6 +21,8 @@ export interface ReflectOptions {
   readonly namespace?: string;
   /** Fields that are not stored; none by default. */
   readonly drop?: readonly string[];
+  /** Receives measurements; none by default. */
+  readonly metrics?: Metrics | undefined;
   readonly clock: Clock;
   readonly logger: Logger;
 }
@@ -30,7 +33,7 @@ export function reflect(
   connection: Connection,
   options: ReflectOptions,
 ): ReflectedResource {
-  const { namespace, drop, clock, logger } = options;
+  const { namespace, drop, metrics, clock, logger } = options;
   const name = formatGroupResource(resource);
   const client = connection.cluster.resource<KubernetesObject>(
     resource,
@@ -40,6 +43,7 @@ export function reflect(
   const informer = new SharedIndexInformer<KubernetesObject, ReflectedIndex>(client, {
     name,
     indexers: { namespace: metaNamespaceIndex, byNode: isPods ? nodeOf : () => [] },
+    ...(metrics && { metrics }),
     clock,
     logger,
   });

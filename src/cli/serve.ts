@@ -9,6 +9,7 @@ import { StatusError } from "../meta/status.ts";
 import { linkedAbort } from "../util/abort.ts";
 import { realClock } from "../util/clock.ts";
 import { silentLogger } from "../util/logger.ts";
+import { PrometheusMetrics } from "../hono/prometheus.ts";
 import { newAccess } from "./access.ts";
 import { newAccessLog } from "./access_log.ts";
 import { type App, newApp } from "./app.ts";
@@ -92,8 +93,9 @@ export async function serve(options: ServeOptions = {}): Promise<Served> {
   try {
     const selection = await selectResources(connection, { ...options, clock, signal, onStep });
     onStep({ type: "connected", cluster: connection.name, server: connection.server });
+    const metrics = options.metrics ? new PrometheusMetrics() : undefined;
     const resources = selection.resources.map((resource) =>
-      reflect(resource, connection, { ...options, clock, logger })
+      reflect(resource, connection, { ...options, metrics, clock, logger })
     );
     const names = resources.map(({ name }) => name);
     checkReaderResources(options, names);
@@ -123,6 +125,7 @@ export async function serve(options: ServeOptions = {}): Promise<Served> {
       dashboard,
       version,
       openApi: openApiOf(connection.cluster),
+      metrics,
       signal,
       clock,
       logger,

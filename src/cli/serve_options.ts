@@ -102,6 +102,8 @@ export interface ServeOptions {
    * last known state with a `Warning` header while it does not answer.
    */
   readonly freshness?: Freshness;
+  /** Serves metrics of the cache at `/metrics`, in the text format of Prometheus; `false` by default. */
+  readonly metrics?: boolean;
   /** Allows a `host` other than loopback without a token: everyone who can reach it may read; `false` by default. */
   readonly allowAnonymous?: boolean;
   /** Allows Secrets among `resources`; `false` by default. */

@@ -60,6 +60,7 @@ Server and readers:
       --tls-key FILE       the private key of the certificate
       --max-lag DURATION   /readyz fails when the last contact with the API server was longer ago: 90s, 5m;
                            by default 120s, and 11m for an API server without bookmarks
+      --metrics            serve /metrics in the text format of Prometheus
       --access-log FORMAT  print each request on stdout when it has ended: line, or json
 
   -v, --verbose            also print warnings, and the stacks of errors

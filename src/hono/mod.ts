@@ -22,6 +22,7 @@ export type { TokenReviewOptions } from "./access_review.ts";
 export { allOf, allowNamespaces, type AllowNamespacesOptions } from "./allow_namespaces.ts";
 export type { Authenticate, Authorize, RequestAttributes, UserInfo } from "./authorization.ts";
 export { type BearerToken, bearerTokens } from "./bearer_tokens.ts";
+export { PrometheusMetrics, type ServedMetrics } from "./prometheus.ts";
 export type { CorsOptions } from "./cors.ts";
 export type { Freshness } from "./freshness.ts";
 export type { FetchOpenApi } from "./open_api.ts";

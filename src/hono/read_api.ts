@@ -33,6 +33,7 @@ import { ListBodies } from "./list_bodies.ts";
 import { OpenApi } from "./open_api.ts";
 import type { ReadApiOptions, VersionInfo } from "./read_api_options.ts";
 import { type ReadSettings, readSettings } from "./read_settings.ts";
+import { ReadMetrics } from "./read_metrics.ts";
 import { Pacer, type Reader, Readers } from "./readers.ts";
 import { answerResource, type ServedResource } from "./resource_handler.ts";
 import {
@@ -97,6 +98,7 @@ export interface ReadApi extends Hono {
  *   `Resource-Version` (what the cache has reached). Pages of other origins may read what `cors` allows.
  * - `/indices/pods/byNode` has the values of an index with their counts, `/indices/pods/byNode/node-1` the objects under one
  *   as a list (empty value: `/indices/pods/byNode/`), `?namespace=shop` those of a namespace; a reader needs the permission to list them.
+ * - With `metrics`, `/metrics` has them in the text format of Prometheus, for users that may read that path.
  * - What a store holds encoded stays so: objects are decoded one by one, while they are selected or written.
  * - No timer runs while no watch is open and no read waits.
  *
@@ -165,10 +167,18 @@ export function readApi(options: ReadApiOptions): ReadApi {
   }
   const { hookTimeoutMs } = settings;
   const turns = new TurnQueue();
+  const asked = new WeakMap<Context, Asked>();
+  const gate = newGate({ authenticate, authorize, allowAnonymous, hookTimeoutMs, clock, logger });
+  const { metrics } = options;
   const state: ReadApiState = {
     served,
     resources,
-    gate: newGate({ authenticate, authorize, allowAnonymous, hookTimeoutMs, clock, logger }),
+    gate: metrics === undefined ? gate : (what, c) => {
+      asked.set(c, what);
+      return gate(what, c);
+    },
+    asked,
+    metrics: metrics && new ReadMetrics(metrics, clock),
     readers: new Readers(settings),
     readersPacer: new Pacer(turns),
     fanOut,
@@ -195,6 +205,7 @@ export function readApi(options: ReadApiOptions): ReadApi {
   }
   const version = versionInfo(options.version);
   for (const path of ["/version", "/version/"]) app.all(path, (c) => answerVersion(c, version));
+  if (state.metrics !== undefined) app.get("/metrics", (c) => answerMetrics(c, state));
   app.all("/api/*", (c) => answer(c, state));
   app.all("/apis/*", (c) => answer(c, state));
   app.all("/indices/*", (c) => answer(c, state));
@@ -226,6 +237,9 @@ interface ReadApiState {
   readonly resources: readonly ApiResource[];
   readonly gate: Gate;
   readonly openApi: OpenApi;
+  /** What a request asks for, for the metrics. */
+  readonly asked: WeakMap<Context, Asked>;
+  readonly metrics: ReadMetrics | undefined;
   readonly readers: Readers;
   readonly readersPacer: Pacer;
   readonly fanOut: FanOut;
@@ -236,6 +250,18 @@ interface ReadApiState {
 }
 
 async function answer(c: Context, state: ReadApiState): Promise<Response> {
+  const end = state.metrics?.begin();
+  let status = 500;
+  try {
+    const response = await answerReader(c, state);
+    ({ status } = response);
+    return response;
+  } finally {
+    end?.(state.asked.get(c), state.served, status);
+  }
+}
+
+async function answerReader(c: Context, state: ReadApiState): Promise<Response> {
   state.bodies.dropUnused();
   const reader = state.readers.enter();
   if (reader === undefined) return await refusalResponse(c, tooManyRequests());
@@ -342,6 +368,12 @@ async function answerReady(c: Context, { served, gate, settings, bodies }: ReadA
   const isNamed = isVerbose || served.some(({ informer }) => unreadiness(informer, maxLagMs) !== undefined);
   const mayName = isNamed && !isStatus(await gate(askedOfPath("/readyz"), c));
   return ready(served, { verbose: isVerbose && mayName, mayName, maxLagMs });
+}
+
+/** Without the limits of readers: it shows when they are reached. */
+async function answerMetrics(c: Context, state: ReadApiState): Promise<Response> {
+  const permission = await state.gate(askedOfPath("/metrics"), c);
+  return isStatus(permission) ? await refusalResponse(c, permission) : await state.metrics!.page(state);
 }
 
 const VERSION_MEDIA_TYPES: readonly MediaType[] = ["application/json"];

@@ -11,6 +11,7 @@ import type { Authenticate, Authorize, UserInfo } from "./authorization.ts";
 import type { CorsOptions } from "./cors.ts";
 import type { Freshness } from "./freshness.ts";
 import type { FetchOpenApi } from "./open_api.ts";
+import type { ServedMetrics } from "./prometheus.ts";
 import type { ServedInformer } from "./served_informer.ts";
 
 /**
@@ -149,6 +150,11 @@ export interface ReadApiOptions {
   readonly maxLagMs?: number;
   /** Which pages of other origins may read; none by default. Their requests are authorized as any other one. */
   readonly cors?: CorsOptions;
+  /**
+   * Measures requests, readers and watches, and serves everything that it has collected at `/metrics` for users that may
+   * `get` that path: a `PrometheusMetrics`. Give it to the informers, too.
+   */
+  readonly metrics?: ServedMetrics;
   /** Where time comes from; the system's clock by default. */
   readonly clock?: Clock;
   /** Where randomness comes from; `Math.random` by default. */

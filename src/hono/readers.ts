@@ -39,6 +39,16 @@ export class Readers {
     this.#options = options;
   }
 
+  /** The requests and watches that are being answered. */
+  get count(): number {
+    return this.#count;
+  }
+
+  /** The bytes that wait in streams. */
+  get bufferedBytes(): number {
+    return this.#bufferedBytes;
+  }
+
   /** Whether more may be put into a stream that has something in it. */
   get hasRoom(): boolean {
     return this.#bufferedBytes < this.#options.maxBufferedBytes;

@@ -102,6 +102,8 @@ describe("parseCommandLine", () => {
       ["90s", "5m", "1h", "500ms", "0s"].map((text) => serveOptions(["--max-lag", text]).maxLagMs),
       [90_000, 300_000, 3_600_000, 500, 0],
     );
+    assert.equal(serveOptions(["--metrics"]).metrics, true);
+    assert.equal(serveOptions([]).metrics, undefined);
     for (const text of ["90", "1.5s", "s", "1d"]) {
       refuses(["serve", "--max-lag", text], /--max-lag must be a duration such as 90s or 5m, not /);
     }

@@ -9,6 +9,7 @@ import {
   UsageError,
 } from "@listwatch/cache/cli";
 import { answerStatus, configMap, FakeClock, hang, pod, secret } from "@listwatch/cache/testing";
+import { parsePrometheusText } from "../hono/prometheus_text.ts";
 import { RealCluster } from "./real_cluster.ts";
 
 interface List {
@@ -67,6 +68,21 @@ describe("`serve` of the embedded cluster", () => {
       await response.text(),
       /informer\/nodes failed: no news from the API server for [0-9.]+ s, [0-9.]+ s more than the maximum of 0 s; /,
     );
+  });
+
+  it("serves metrics of its informers and requests, with the option `metrics`", async () => {
+    await using plain = await serve({ port: 0 });
+    assert.equal(await status(plain, "/metrics"), 404);
+    await using served = await serve({ port: 0, metrics: true });
+    await served.synced();
+    await list(served, "/api/v1/nodes");
+    const families = parsePrometheusText(await (await fetch(`${served.url}/metrics`)).text());
+    const count = families.get("read_api_requests_total")?.samples.find(({ labels }) =>
+      labels.get("resource") === "nodes" && labels.get("verb") === "list"
+    );
+    assert.equal(count?.value, 1);
+    assert.equal(families.get("informer_objects")?.samples.length, served.resources.length);
+    assert.ok((families.get("read_api_watches")?.samples.length ?? 0) > 0);
   });
 
   it("answers pages of the origins that it is given, and of no other one", async () => {
