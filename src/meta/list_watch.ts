@@ -4,7 +4,7 @@
  */
 
 import type { ListMeta } from "./object.ts";
-import type { ObjectHead, ObjectTextReader } from "./object_text.ts";
+import type { ObjectHead, ObjectTextReader, ReadAlong } from "./object_text.ts";
 import type { WatchEvent } from "./watch_event.ts";
 
 /**
@@ -83,8 +83,10 @@ export interface HoldText {
   /**
    * Makes what the store holds of an object's JSON text, which is a string of its own (no part of a longer one), and was
    * checked: it can be parsed, and its head was accepted.
+   *
+   * @param read What the reader read besides; absent where the text is not the one that was read.
    */
-  readonly hold: (text: string, head: ObjectHead) => unknown;
+  readonly hold: (text: string, head: ObjectHead, read?: ReadAlong) => unknown;
 }
 
 /**

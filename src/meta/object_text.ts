@@ -1,11 +1,10 @@
 /**
- * Objects as text: checked and read as far as their metadata, not parsed.
+ * Objects as text: checked and read as far as their metadata and the fields of indices, not parsed.
  *
- * How it works. The text is written into a buffer as UTF-8 and walked once, byte by byte: on V8 that is twice as fast as a
- * walk over the characters of a string, and faster than to hop from quote to quote with `indexOf`, since JSON is full of short
- * strings. The walk checks the whole grammar of JSON, which costs a few per cent more than to count brackets: what is
- * accepted here can be parsed later. Of the object itself it finds the type and the metadata; they are parsed, without the
- * managedFields, which are most of the metadata.
+ * How it works. The bytes of an object are walked once, as they came from the network: that is several times as fast as a
+ * walk over the characters of a string. The walk checks the whole grammar of JSON, so what is accepted here can be parsed
+ * later, and finds the type, the metadata and the fields. What is read of them becomes strings: names, values and labels
+ * that many objects have are the same strings in all of them. Then the object's bytes are decoded to one string.
  *
  * What an object of an API server never has (a key of the first two levels that is written twice or with escapes, more
  * than a thousand levels) is left to `JSON.parse`, so that there is one meaning of such texts.
@@ -14,20 +13,15 @@
  */
 
 import type { ObjectMeta } from "./object.ts";
-import {
-  BACKSLASH,
-  CLOSE_BRACE,
-  CLOSE_BRACKET,
-  COLON,
-  COMMA,
-  OPEN_BRACE,
-  OPEN_BRACKET,
-  QUOTE,
-  SPACE,
-} from "../util/json_text.ts";
+import { CLOSE_BRACE, QUOTE } from "../util/json_text.ts";
+import { EventCutter, type EventReader } from "./event_cutter.ts";
+import { afterPlainString, afterString, afterValue, isAt, space } from "./json_walk.ts";
+import { ObjectWalk } from "./object_walk.ts";
+import { fieldText, type FieldTexts, NO_VALUES, TextFields } from "./text_fields.ts";
 
 /**
- * What is parsed of an object that is held as text: its type, and its metadata without `managedFields`.
+ * What is read of an object that is held as text: its type, and of its metadata at least name, namespace, uid,
+ * resourceVersion and labels. Labels may be those of another object that has the same.
  *
  * @example
  * ```ts
@@ -50,15 +44,27 @@ export interface UncheckedHead {
   readonly metadata: unknown;
 }
 
+/** What was read of a text besides the object's head. */
+export interface ReadAlong {
+  /** What `metaNamespaceKey` returns for the object; absent where the metadata had to be parsed. */
+  readonly key: string | undefined;
+  /** The values of the fields that the reader was made for. */
+  readonly fields: FieldTexts;
+}
+
 /** An object as text, and what was read of it. */
-export class ObjectText {
+export class ObjectText implements ReadAlong {
   /** The JSON text, without white space around it. A string of its own, that keeps no other text alive. */
   readonly text: string;
   readonly head: UncheckedHead;
+  readonly key: string | undefined;
+  readonly fields: FieldTexts;
 
-  constructor(text: string, head: UncheckedHead) {
+  constructor(text: string, head: UncheckedHead, key: string | undefined, fields: FieldTexts) {
     this.text = text;
     this.head = head;
+    this.key = key;
+    this.fields = fields;
   }
 }
 
@@ -93,6 +99,12 @@ export interface ObjectTextReader {
    * @throws {SyntaxError} It is no JSON value.
    */
   readEvent(frame: string): unknown;
+  /**
+   * Makes a cutter of the bytes of a watch. It may read further while the reader is used for others.
+   *
+   * @param maxFrameBytes The longest frame accepted, without its newline.
+   */
+  newEventCutter(maxFrameBytes: number): EventCutter<EventText>;
   /** Whether a value is what {@linkcode ObjectTextReader.read} returns for an object. */
   isText(value: unknown): value is ObjectText;
 }
@@ -100,6 +112,8 @@ export interface ObjectTextReader {
 /**
  * Makes a reader of texts. It reads one at a time and keeps a buffer as long as the longest of them. The texts must be
  * well-formed (no lone surrogates, which no decoder of UTF-8 returns).
+ *
+ * @param fields The fields whose values are read along; more may be added to them at any time.
  *
  * @example
  * ```ts
@@ -111,30 +125,50 @@ export interface ObjectTextReader {
  *
  * @category Reflector
  */
-export function newObjectTextReader(): ObjectTextReader {
-  return new WalkingReader();
+export function newObjectTextReader(fields: TextFields = new TextFields()): ObjectTextReader {
+  return new WalkingReader(fields);
 }
 
-class WalkingReader implements ObjectTextReader {
+class WalkingReader implements ObjectTextReader, EventReader<EventText> {
+  readonly #fields: TextFields;
   readonly #encoder = new TextEncoder();
   readonly #decoder = new TextDecoder("utf-8", { ignoreBOM: true });
-  readonly #walk = new Walk();
+  readonly #walk = new ObjectWalk();
   /** The text that is read begins at `PREFIX`; before it is room for what is put in front of an object. */
-  #bytes: Uint8Array = new Uint8Array(PREFIX + 16 * 1024);
+  #own: Uint8Array = new Uint8Array(PREFIX + 16 * 1024);
   #end = PREFIX;
   /** What was put in front last, and for which type. */
   #prefix: Uint8Array = new Uint8Array(0);
   #prefixType: ItemType | undefined;
+  /** What a cutter reads from. */
+  #chunk: Uint8Array = new Uint8Array(0);
+  eventEnd = 0;
+  /** Of the object that is read: where it is, and its text. */
+  #bytes: Uint8Array = this.#own;
+  #text = "";
+  /** Where the text begins in the bytes, if each of its characters is one byte; otherwise -1. */
+  #origin = -1;
+  // What many objects have is one string, and no part of any text.
+  readonly #strings = new Map<string, readonly string[]>();
+  readonly #labels = new Map<string, unknown>();
+  readonly #key: Uint8Array = new Uint8Array(MAX_KEY);
   // The types of objects that come one after the other are mostly the same.
   readonly #lastKind: TypeText = { text: "null", value: null };
   readonly #lastApiVersion: TypeText = { text: "null", value: null };
 
+  constructor(fields: TextFields) {
+    this.#fields = fields;
+  }
+
   read(text: string, type?: ItemType): unknown {
     this.#write(text);
-    const start = space(this.#bytes, PREFIX);
-    const end = this.#walk.object(this.#bytes, start);
-    const isWalked = end > 0 && space(this.#bytes, end) === this.#end;
-    return isWalked && this.#hasRoomFor(type) ? this.#take(start, end, type) : this.#readParsed(text, type);
+    const bytes = this.#own;
+    const start = space(bytes, PREFIX);
+    const end = this.#walk.object(bytes, start, this.#fields.root);
+    const isWalked = end > 0 && space(bytes, end) === this.#end;
+    return isWalked && this.#hasRoomFor(type)
+      ? this.#take(bytes, start, end, type)
+      : this.#readParsed(text, type);
   }
 
   isText(value: unknown): value is ObjectText {
@@ -142,16 +176,39 @@ class WalkingReader implements ObjectTextReader {
   }
 
   readEvent(frame: string): unknown {
-    for (const { type, beginning } of EVENTS) {
-      if (!frame.startsWith(beginning)) continue;
-      this.#write(frame);
-      const start = PREFIX + beginning.length;
-      const end = this.#walk.object(this.#bytes, start);
-      if (end < 0 || this.#bytes[end] !== CLOSE_BRACE) break;
-      if (space(this.#bytes, end + 1) !== this.#end) break;
-      return { type, object: this.#take(start, end) } satisfies EventText;
-    }
-    return this.#readOtherEvent(frame);
+    this.#write(frame);
+    const event = this.#eventAt(this.#own, PREFIX, this.#end);
+    return event ?? this.#readOtherEvent(frame);
+  }
+
+  newEventCutter(maxFrameBytes: number): EventCutter<EventText> {
+    return new EventCutter(maxFrameBytes, this);
+  }
+
+  buffer(length: number): Uint8Array {
+    if (length > MAX_KEPT) return new Uint8Array(length);
+    if (length > this.#chunk.length) this.#chunk = new Uint8Array(Math.max(length, MIN_CHUNK));
+    return this.#chunk;
+  }
+
+  readEventAt(bytes: Uint8Array, start: number): EventText | undefined {
+    return this.#eventAt(bytes, start, -1);
+  }
+
+  /**
+   * The event that begins here as API servers write it, and ends at `frameEnd`, or with a newline where that is -1.
+   * `undefined` if there is none such.
+   */
+  #eventAt(bytes: Uint8Array, frameStart: number, frameEnd: number): EventText | undefined {
+    // The letter after `{"type":"`.
+    const kind = EVENTS.get(bytes[frameStart + 9]);
+    if (kind === undefined || !isAt(bytes, frameStart, kind.beginning)) return undefined;
+    const start = frameStart + kind.beginning.length;
+    const end = this.#walk.object(bytes, start, this.#fields.root);
+    if (end < 0 || bytes[end] !== CLOSE_BRACE) return undefined;
+    if (frameEnd < 0 ? bytes[end + 1] !== 0x0a : space(bytes, end + 1) !== frameEnd) return undefined;
+    this.eventEnd = end + 1;
+    return { type: kind.type, object: this.#take(bytes, start, end) };
   }
 
   /** An event that is written in another way. */
@@ -161,20 +218,21 @@ class WalkingReader implements ObjectTextReader {
     if (type !== "ADDED" && type !== "MODIFIED" && type !== "DELETED" || !isObject(object)) return event;
     this.#write(frame);
     const [start, end] = this.#lastMember("object");
-    return { type, object: this.read(this.#text(start, end)) } satisfies Record<keyof EventText, unknown>;
+    const text = this.#decoder.decode(this.#own.subarray(start, end));
+    return { type, object: this.read(text) } satisfies Record<keyof EventText, unknown>;
   }
 
   /** Where the value is of a key of the object that was written, which is valid JSON: of the last one, as of a parser. */
   #lastMember(name: string): [start: number, end: number] {
-    const bytes = this.#bytes;
+    const bytes = this.#own;
     const range: [number, number] = [0, 0];
     let i = space(bytes, PREFIX);
     while (bytes[i] !== CLOSE_BRACE) {
       const key = space(bytes, i + 1); // behind the bracket or the comma
-      const colon = space(bytes, afterString(bytes, key + 1));
-      const start = space(bytes, colon + 1);
+      const afterKey = afterString(bytes, key + 1);
+      const start = space(bytes, space(bytes, afterKey) + 1);
       const end = afterValue(bytes, start, Infinity);
-      if (JSON.parse(this.#text(key, afterString(bytes, key + 1))) === name) {
+      if (JSON.parse(this.#decoder.decode(bytes.subarray(key, afterKey))) === name) {
         range[0] = start;
         range[1] = end;
       }
@@ -185,54 +243,142 @@ class WalkingReader implements ObjectTextReader {
 
   #write(text: string): void {
     // The last byte stays free for the end mark.
-    let { read, written } = this.#encoder.encodeInto(text, this.#bytes.subarray(PREFIX, -1));
+    let { read, written } = this.#encoder.encodeInto(text, this.#own.subarray(PREFIX, -1));
     if (read < text.length) {
-      this.#bytes = new Uint8Array(PREFIX + text.length * 3 + 1);
-      ({ read, written } = this.#encoder.encodeInto(text, this.#bytes.subarray(PREFIX, -1)));
+      this.#own = new Uint8Array(PREFIX + text.length * 3 + 1);
+      ({ read, written } = this.#encoder.encodeInto(text, this.#own.subarray(PREFIX, -1)));
     }
     this.#end = PREFIX + written;
-    this.#bytes[this.#end] = 0; // what an earlier text left behind is no part of this one
+    this.#own[this.#end] = 0; // what an earlier text left behind is no part of this one
   }
 
-  #text(start: number, end: number): string {
-    return this.#decoder.decode(this.#bytes.subarray(start, end));
-  }
-
-  /** The object that was walked last. */
-  #take(start: number, end: number, type?: ItemType): ObjectText {
-    const {
-      kindStart,
-      kindEnd,
-      apiVersionStart,
-      apiVersionEnd,
-      metadataStart,
-      metadataEnd,
-      cutStart,
-      cutEnd,
-    } = this.#walk;
+  /** The object that was walked last. What is before it may be overwritten if it has a type given. */
+  #take(bytes: Uint8Array, start: number, end: number, type?: ItemType): ObjectText {
+    const walk = this.#walk;
+    const { kindStart, apiVersionStart, metadataStart } = walk;
     const isTyped = type !== undefined && kindStart === 0 && apiVersionStart === 0 && metadataStart > 0;
     const from = isTyped ? start + 1 - this.#prefix.length : start;
-    if (isTyped) this.#bytes.set(this.#prefix, from);
-    const text = this.#text(from, end);
-    const isAscii = text.length === end - from;
-    const piece = (first: number, last: number): string =>
-      isAscii ? text.slice(first - from, last - from) : this.#text(first, last);
+    if (isTyped) bytes.set(this.#prefix, from);
+    const text = this.#decoder.decode(bytes.subarray(from, end));
+    this.#bytes = bytes;
+    this.#text = text;
+    this.#origin = text.length === end - from ? from : -1;
     let kind: unknown;
     let apiVersion: unknown;
     let metadata: unknown;
+    let key: string | undefined;
     if (isTyped) ({ kind, apiVersion } = type);
-    if (kindStart > 0) kind = parsedType(this.#lastKind, piece(kindStart, kindEnd));
+    if (kindStart > 0) kind = parsedType(this.#lastKind, this.#part(kindStart, walk.kindEnd));
     if (apiVersionStart > 0) {
-      apiVersion = parsedType(this.#lastApiVersion, piece(apiVersionStart, apiVersionEnd));
+      apiVersion = parsedType(this.#lastApiVersion, this.#part(apiVersionStart, walk.apiVersionEnd));
     }
-    if (metadataStart > 0) {
+    if (walk.isUsual && walk.nameStart > 0) {
+      const namespace = walk.namespaceStart === 0
+        ? undefined
+        : this.#string(walk.namespaceStart + 1, walk.namespaceEnd - 1)[0];
+      key = this.#keyText();
+      metadata = {
+        name: namespace ? key.slice(namespace.length + 1) : key,
+        namespace,
+        uid: walk.uidStart === 0 ? undefined : this.#decoded(walk.uidStart + 1, walk.uidEnd - 1),
+        resourceVersion: walk.versionStart === 0
+          ? undefined
+          : this.#decoded(walk.versionStart + 1, walk.versionEnd - 1),
+        labels: walk.labelsStart === 0 ? undefined : this.#labelsOf(walk.labelsStart, walk.labelsEnd),
+      };
+    } else if (metadataStart > 0) {
+      const { metadataEnd, cutStart, cutEnd } = walk;
       metadata = JSON.parse(
         cutStart === 0
-          ? piece(metadataStart, metadataEnd)
-          : piece(metadataStart, cutStart) + piece(cutEnd, metadataEnd),
+          ? this.#part(metadataStart, metadataEnd)
+          : this.#part(metadataStart, cutStart) + this.#part(cutEnd, metadataEnd),
       );
     }
-    return new ObjectText(text, { kind, apiVersion, metadata });
+    const read = new ObjectText(text, { kind, apiVersion, metadata }, key, this.#fieldTexts());
+    this.#text = "";
+    return read;
+  }
+
+  /** A part of the text, which may keep the whole text alive. */
+  #part(start: number, end: number): string {
+    const origin = this.#origin;
+    return origin < 0 ? this.#decoded(start, end) : this.#text.slice(start - origin, end - origin);
+  }
+
+  /** The same as a string of its own. */
+  #decoded(start: number, end: number): string {
+    return this.#decoder.decode(this.#bytes.subarray(start, end));
+  }
+
+  /** The same in an array, that other objects with the same have. */
+  #string(start: number, end: number): readonly string[] {
+    if (end - start > MAX_SHARED) return [this.#decoded(start, end)];
+    const text = this.#part(start, end);
+    let known = this.#strings.get(text);
+    if (known === undefined) {
+      known = [this.#decoded(start, end)];
+      if (this.#strings.size === SHARED) this.#strings.clear();
+      this.#strings.set(known[0], known);
+    }
+    return known;
+  }
+
+  #labelsOf(start: number, end: number): unknown {
+    const text = this.#part(start, end);
+    let labels = this.#labels.get(text);
+    if (labels === undefined) {
+      const own = this.#decoded(start, end);
+      labels = JSON.parse(own);
+      if (this.#labels.size === SHARED) this.#labels.clear();
+      if (own.length <= MAX_SHARED) this.#labels.set(own, labels);
+    }
+    return labels;
+  }
+
+  /** What `metaNamespaceKey` returns, as one flat string: a map would have to flatten what is put together of two. */
+  #keyText(): string {
+    const { namespaceStart, namespaceEnd, nameStart, nameEnd } = this.#walk;
+    const bytes = this.#bytes;
+    const slash = namespaceStart === 0 ? 0 : namespaceEnd - namespaceStart - 2;
+    if (slash === 0) return this.#decoded(nameStart + 1, nameEnd - 1);
+    const length = slash + nameEnd - nameStart - 1;
+    const key = length > MAX_KEY ? new Uint8Array(length) : this.#key;
+    for (let i = 0; i < slash; i++) key[i] = bytes[namespaceStart + 1 + i];
+    key[slash] = 0x2f;
+    for (let i = slash + 1, from = nameStart - slash; i < length; i++) key[i] = bytes[from + i];
+    return this.#decoder.decode(key.subarray(0, length));
+  }
+
+  #fieldTexts(): FieldTexts {
+    const { size } = this.#fields;
+    if (size === 0) return NO_FIELDS;
+    const { found, nodes, starts, ends } = this.#walk;
+    const fields: (readonly string[])[] = new Array(size);
+    for (let i = 0; i < size; i++) fields[i] = NO_VALUES;
+    let hasLists = false;
+    for (let i = 0; i < found; i++) {
+      const value = this.#fieldValue(starts[i], ends[i]);
+      if (value === undefined) continue;
+      for (const place of nodes[i].places) {
+        const before = fields[place];
+        if (before.length === 0) fields[place] = value;
+        else if (before.length === 1) fields[place] = [before[0], value[0]];
+        else (before as string[]).push(value[0]);
+        hasLists ||= before.length > 0;
+      }
+    }
+    if (hasLists) {
+      for (let i = 0; i < size; i++) if (fields[i].length > 1) fields[i] = [...new Set(fields[i])];
+    }
+    return fields;
+  }
+
+  #fieldValue(start: number, end: number): readonly string[] | undefined {
+    if (this.#bytes[start] === QUOTE) {
+      if (afterPlainString(this.#bytes, start + 1) === end) return this.#string(start + 1, end - 1);
+    }
+    const value = fieldText(JSON.parse(this.#part(start, end)));
+    return value === undefined ? undefined : [value];
   }
 
   /** Whether this type can be written in front of an object, by the prefix that is made for it here. */
@@ -259,15 +405,21 @@ class WalkingReader implements ObjectTextReader {
       metadata = rest;
     }
     this.#write(whole);
-    return new ObjectText(this.#text(PREFIX, this.#end), { kind, apiVersion, metadata });
+    whole = this.#decoder.decode(this.#own.subarray(PREFIX, this.#end));
+    return new ObjectText(whole, { kind, apiVersion, metadata }, undefined, this.#fields.valuesOf(value));
   }
 }
 
-/** How API servers write the events of a watch. */
-const EVENTS = (["MODIFIED", "ADDED", "DELETED"] as const).map((type) => ({
-  type,
-  beginning: `{"type":"${type}","object":`,
-}));
+/** How API servers write the events of a watch, by the first letter of the type. */
+const EVENTS: ReadonlyMap<number, { readonly type: EventText["type"]; readonly beginning: Uint8Array }> =
+  new Map(
+    (["MODIFIED", "ADDED", "DELETED"] as const).map((type) => [
+      type.charCodeAt(0),
+      { type, beginning: new TextEncoder().encode(`{"type":"${type}","object":`) },
+    ]),
+  );
+
+const NO_FIELDS: FieldTexts = [];
 
 /** A kind or an apiVersion, as it was read last. */
 interface TypeText {
@@ -294,261 +446,11 @@ function isObject(value: unknown): value is Record<string, unknown> {
 
 /** Room for the type of an item: kinds have 63 characters at most, groups 253, versions 63. */
 const PREFIX = 512;
-/** How deep objects are that are walked; deeper than those of any API. */
-const MAX_DEPTH = 1000;
-
-/** Where the parts are of the object that was walked last; 0 for what it has not. */
-class Walk {
-  kindStart = 0;
-  kindEnd = 0;
-  apiVersionStart = 0;
-  apiVersionEnd = 0;
-  metadataStart = 0;
-  metadataEnd = 0;
-  /** What to leave out of the metadata: managedFields, and a comma. */
-  cutStart = 0;
-  cutEnd = 0;
-
-  /** The end of the object that begins here; -1 if it is none, or one that is left to the parser. */
-  object(bytes: Uint8Array, start: number): number {
-    this.kindStart =
-      this.apiVersionStart =
-      this.metadataStart =
-      this.cutStart =
-        0;
-    if (bytes[start] !== OPEN_BRACE) return -1;
-    let i = space(bytes, start + 1);
-    if (bytes[i] === CLOSE_BRACE) return i + 1;
-    for (;;) {
-      const key = i;
-      if (bytes[key] !== QUOTE) return -1;
-      i = afterPlainString(bytes, key + 1);
-      if (i < 0) return -1;
-      const length = i - key - 2;
-      i = space(bytes, i);
-      if (bytes[i] !== COLON) return -1;
-      const value = space(bytes, i + 1);
-      if (length === 8 && isKey(bytes, key, METADATA)) {
-        if (this.metadataStart > 0) return -1;
-        this.metadataStart = value;
-        i = this.metadataEnd = bytes[value] === OPEN_BRACE
-          ? this.#metadata(bytes, value)
-          : afterValue(bytes, value, MAX_DEPTH);
-      } else {
-        i = afterValue(bytes, value, MAX_DEPTH);
-        if (length === 4 && isKey(bytes, key, KIND)) {
-          if (this.kindStart > 0) return -1;
-          this.kindStart = value;
-          this.kindEnd = i;
-        } else if (length === 10 && isKey(bytes, key, API_VERSION)) {
-          if (this.apiVersionStart > 0) return -1;
-          this.apiVersionStart = value;
-          this.apiVersionEnd = i;
-        }
-      }
-      if (i < 0) return -1;
-      i = space(bytes, i);
-      const code = bytes[i++];
-      if (code === CLOSE_BRACE) return i;
-      if (code !== COMMA) return -1;
-      i = space(bytes, i);
-    }
-  }
-
-  #metadata(bytes: Uint8Array, start: number): number {
-    let i = space(bytes, start + 1);
-    if (bytes[i] === CLOSE_BRACE) return i + 1;
-    /** Behind the member before. */
-    let last = -1;
-    let cutsNextComma = false;
-    for (;;) {
-      const key = i;
-      if (bytes[key] !== QUOTE) return -1;
-      i = afterPlainString(bytes, key + 1);
-      if (i < 0) return -1;
-      const length = i - key - 2;
-      i = space(bytes, i);
-      if (bytes[i] !== COLON) return -1;
-      i = afterValue(bytes, space(bytes, i + 1), MAX_DEPTH);
-      if (i < 0) return -1;
-      if (length === 13 && isKey(bytes, key, MANAGED_FIELDS)) {
-        if (this.cutStart > 0) return -1;
-        this.cutStart = last < 0 ? key : last;
-        this.cutEnd = i;
-        cutsNextComma = last < 0;
-      }
-      last = i;
-      i = space(bytes, i);
-      const code = bytes[i++];
-      if (code === CLOSE_BRACE) return i;
-      if (code !== COMMA) return -1;
-      if (cutsNextComma) {
-        this.cutEnd = i;
-        cutsNextComma = false;
-      }
-      i = space(bytes, i);
-    }
-  }
-}
-
-const [KIND, API_VERSION, METADATA, MANAGED_FIELDS] = ["kind", "apiVersion", "metadata", "managedFields"].map(
-  (name) => new TextEncoder().encode(name),
-);
-
-function isKey(bytes: Uint8Array, quote: number, name: Uint8Array): boolean {
-  for (let i = 0; i < name.length; i++) {
-    if (bytes[quote + 1 + i] !== name[i]) return false;
-  }
-  return true;
-}
-
-/** Where something other than white space comes, from here on. */
-function space(bytes: Uint8Array, start: number): number {
-  let i = start;
-  let code = bytes[i];
-  while (code <= SPACE && (code === SPACE || code === 0x0a || code === 0x0d || code === 0x09)) {
-    code = bytes[++i];
-  }
-  return i;
-}
-
-/** Behind the closing quote of the string whose first character is at `start`; -1 if it is none. */
-function afterString(bytes: Uint8Array, start: number): number {
-  for (let i = start;;) {
-    const code = bytes[i++];
-    if (code === QUOTE) return i;
-    if (code < SPACE) return -1;
-    if (code !== BACKSLASH) continue;
-    const escape = bytes[i++];
-    if (escape === 0x75) { // u
-      for (const end = i + 4; i < end; i++) if (!isHex(bytes[i])) return -1;
-    } else if (!isEscape(escape)) {
-      return -1;
-    }
-  }
-}
-
-/** The same for a string without escapes: -1 if it has some. */
-function afterPlainString(bytes: Uint8Array, start: number): number {
-  for (let i = start;;) {
-    const code = bytes[i++];
-    if (code === QUOTE) return i;
-    if (code < SPACE || code === BACKSLASH) return -1;
-  }
-}
-
-function isHex(code: number): boolean {
-  return isDigit(code) || code >= 0x41 && code <= 0x46 || code >= 0x61 && code <= 0x66;
-}
-
-function isDigit(code: number): boolean {
-  return code >= 0x30 && code <= 0x39;
-}
-
-/** " \ / b f n r t */
-function isEscape(code: number): boolean {
-  return code === QUOTE || code === BACKSLASH || code === 0x2f || code === 0x62 || code === 0x66 ||
-    code === 0x6e ||
-    code === 0x72 || code === 0x74;
-}
-
-/** Which of the brackets that are open are of objects; one walk at a time uses it. */
-let openBrackets: Uint8Array = new Uint8Array(MAX_DEPTH + 1);
-
-/** Behind the value that begins here; -1 if it is none. */
-function afterValue(bytes: Uint8Array, start: number, maxDepth: number): number {
-  let i = start;
-  let depth = 0;
-  let inObject = false;
-  let open = openBrackets;
-  for (;;) {
-    // A value is next.
-    const code = bytes[i];
-    if (code === QUOTE) {
-      i = afterString(bytes, i + 1);
-      if (i < 0) return -1;
-    } else if (code === OPEN_BRACE || code === OPEN_BRACKET) {
-      if (depth > maxDepth) return -1;
-      if (depth === open.length) open = openBrackets = doubled(open);
-      open[depth++] = inObject ? 1 : 0;
-      inObject = code === OPEN_BRACE;
-      i = space(bytes, i + 1);
-      if (bytes[i] === (inObject ? CLOSE_BRACE : CLOSE_BRACKET)) {
-        i++;
-        inObject = open[--depth] === 1;
-      } else if (inObject) {
-        i = afterKey(bytes, i);
-        if (i < 0) return -1;
-        continue;
-      } else {
-        continue;
-      }
-    } else {
-      i = afterScalar(bytes, i);
-      if (i < 0) return -1;
-    }
-    // A value is complete.
-    for (;;) {
-      if (depth === 0) return i;
-      let code = bytes[i];
-      if (code <= SPACE) code = bytes[i = space(bytes, i)];
-      if (code === COMMA) {
-        i = space(bytes, i + 1);
-        if (inObject) {
-          i = afterKey(bytes, i);
-          if (i < 0) return -1;
-        }
-        break;
-      }
-      if (code !== (inObject ? CLOSE_BRACE : CLOSE_BRACKET)) return -1;
-      i++;
-      inObject = open[--depth] === 1;
-    }
-  }
-}
-
-/** Where the value of the key begins that begins here; -1 if none does. */
-function afterKey(bytes: Uint8Array, start: number): number {
-  if (bytes[start] !== QUOTE) return -1;
-  let i = afterString(bytes, start + 1);
-  if (i < 0) return -1;
-  if (bytes[i] <= SPACE) i = space(bytes, i);
-  if (bytes[i] !== COLON) return -1;
-  return bytes[++i] <= SPACE ? space(bytes, i) : i;
-}
-
-function afterScalar(bytes: Uint8Array, start: number): number {
-  let i = start;
-  let code = bytes[i];
-  if (code === 0x74) return isKey(bytes, i, RUE) ? i + 4 : -1;
-  if (code === 0x66) return isKey(bytes, i, ALSE) ? i + 5 : -1;
-  if (code === 0x6e) return isKey(bytes, i, ULL) ? i + 4 : -1;
-  if (code === 0x2d) code = bytes[++i];
-  if (!isDigit(code)) return -1;
-  i = code === 0x30 ? i + 1 : afterDigits(bytes, i);
-  if (bytes[i] === 0x2e) {
-    if (!isDigit(bytes[++i])) return -1;
-    i = afterDigits(bytes, i);
-  }
-  if ((bytes[i] | 0x20) === 0x65) {
-    code = bytes[++i];
-    if (code === 0x2b || code === 0x2d) i++;
-    if (!isDigit(bytes[i])) return -1;
-    i = afterDigits(bytes, i);
-  }
-  return i;
-}
-
-function afterDigits(bytes: Uint8Array, start: number): number {
-  let i = start;
-  while (isDigit(bytes[i])) i++;
-  return i;
-}
-
-const [RUE, ALSE, ULL] = ["rue", "alse", "ull"].map((rest) => new TextEncoder().encode(rest));
-
-function doubled(bytes: Uint8Array): Uint8Array {
-  const longer = new Uint8Array(bytes.length * 2);
-  longer.set(bytes);
-  return longer;
-}
+/** The longest key for which there is room beforehand. */
+const MAX_KEY = 512;
+/** The first buffer for chunks: what they have at most, as a rule, and a frame; and the longest that is kept. */
+const MIN_CHUNK = 80 * 1024;
+const MAX_KEPT = 1024 * 1024;
+/** How many strings, and how many labels, objects share; and how long these may be, in bytes. */
+const SHARED = 4096;
+const MAX_SHARED = 512;

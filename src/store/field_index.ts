@@ -3,7 +3,8 @@
  * @module
  */
 
-import { EACH, type FieldPathSegment, type IndexedPath, parseFieldPath } from "../meta/field_path.ts";
+import { EACH, type IndexedPath, parseFieldPath } from "../meta/field_path.ts";
+import { fieldValues } from "../meta/text_fields.ts";
 import type { IndexFunc } from "./index_func.ts";
 
 /**
@@ -103,38 +104,3 @@ export function indexesField(indexFunc: IndexFunc<never>, field: string): boolea
 export function withFieldPath<T>(indexFunc: IndexFunc<T>, fieldPath: string): FieldIndexFunc<T> {
   return Object.assign(indexFunc, { fieldPath });
 }
-
-/** The values at a path, each once. */
-export function fieldValues(object: unknown, segments: readonly FieldPathSegment[]): readonly string[] {
-  let value = object;
-  for (let i = 0; i < segments.length; i++) {
-    const segment = segments[i];
-    if (segment === EACH) return elementValues(value, segments, i + 1);
-    if (typeof value !== "object" || value === null || Array.isArray(value)) return NO_VALUES;
-    if (!Object.hasOwn(value, segment)) return NO_VALUES;
-    value = (value as Record<string, unknown>)[segment];
-  }
-  const text = fieldText(value);
-  return text === undefined ? NO_VALUES : [text];
-}
-
-/** A field's value as a text; `undefined` if it has none. */
-export function fieldText(value: unknown): string | undefined {
-  if (typeof value === "string") return value;
-  return typeof value === "number" || typeof value === "boolean" ? String(value) : undefined;
-}
-
-function elementValues(
-  array: unknown,
-  segments: readonly FieldPathSegment[],
-  start: number,
-): readonly string[] {
-  if (!Array.isArray(array)) return NO_VALUES;
-  const rest = segments.slice(start);
-  if (array.length === 1) return fieldValues(array[0], rest);
-  const values = new Set<string>();
-  for (const element of array) for (const value of fieldValues(element, rest)) values.add(value);
-  return [...values];
-}
-
-const NO_VALUES: readonly string[] = [];

@@ -35,6 +35,7 @@ import { deletionHandlingMetaNamespaceKey, type KeyFunc, metaNamespaceKey } from
 import type { HoldText } from "../meta/list_watch.ts";
 import { metaOf, type ObjectMeta, resourceVersionOf } from "../meta/object.ts";
 import { newObjectTextReader } from "../meta/object_text.ts";
+import type { FieldTexts } from "../meta/text_fields.ts";
 import { isSameJson } from "../util/same_json.ts";
 import { fieldPathOf, withFieldPath } from "./field_index.ts";
 import { FieldReader, HeldFields } from "./field_reader.ts";
@@ -67,6 +68,8 @@ export class TextObject implements HeldObject {
   readonly type: TypeMeta | undefined;
   /** For the holding that made it. */
   readonly text: string;
+  /** The values of its fields until the indices have them, if the source read them. */
+  fields: FieldTexts | undefined;
 
   /** Made by an {@linkcode TextHolding}. */
   constructor(key: string, metadata: LiveMetadata, text: string) {
@@ -77,6 +80,7 @@ export class TextObject implements HeldObject {
     this.labels = metadata.labels;
     this.type = metadata.type;
     this.text = text;
+    this.fields = undefined;
   }
 
   get apiVersion(): string | undefined {
@@ -129,6 +133,7 @@ export interface TextForm {
 export class TextHolding<T> implements Holding<T> {
   readonly #texts: TextForm;
   readonly #keyFunc: KeyFunc;
+  readonly #readsMetadataOnly: boolean;
   readonly #options: TextsOptions & HoldingOptions;
   /** In the order they were used, the latest last. */
   readonly #hot = new Map<TextObject, T>();
@@ -136,6 +141,8 @@ export class TextHolding<T> implements Holding<T> {
   readonly #early: Wrapper<T>[] = [];
   /** What {@linkcode Holding.heldIndex} made of which. */
   readonly #wrappers = new WeakMap<IndexFunc<Held<T>>, Wrapper<T>>();
+  /** Of those that read a field: the one that the store asks last. */
+  #lastField: Wrapper<T> | undefined;
   /** What was decoded last for an index function: there may be several, and each reads it. */
   #indexed: { readonly held: TextObject; readonly object: T } | undefined;
   readonly #fields = new HeldFields<TextObject>();
@@ -153,6 +160,7 @@ export class TextHolding<T> implements Holding<T> {
   constructor(keyFunc: KeyFunc, texts: TextForm, options: TextsOptions & HoldingOptions = {}) {
     this.#texts = texts;
     this.#keyFunc = keyFunc;
+    this.#readsMetadataOnly = READ_METADATA_ONLY.has(keyFunc);
     this.#options = options;
   }
 
@@ -189,9 +197,10 @@ export class TextHolding<T> implements Holding<T> {
    */
   holdEarly(early: Held<T>): Held<T> {
     const held = this.hold(early);
-    if (held instanceof TextObject && this.#early.length > 0) {
+    if (held instanceof TextObject && this.#early.some(({ place }) => !hasField(held, place))) {
       const values = this.#early.map((wrapper) => {
         try {
+          if (hasField(held, wrapper.place)) return undefined;
           return held === early ? this.#valuesIn(wrapper, held) : wrapper.indexFunc(early as T);
         } catch {
           return undefined; // it runs again when the object is stored
@@ -204,14 +213,18 @@ export class TextHolding<T> implements Holding<T> {
 
   /** Holds the text that a source has; the object only if it cannot be held as text. */
   readonly holdText: HoldText = {
-    reader: newObjectTextReader(),
-    hold: (text, head) => {
+    reader: newObjectTextReader(this.#fields.fields),
+    hold: (text, head, read) => {
       try {
-        const live = this.#liveMetadata(head as T);
+        const live = this.#liveMetadata(head as T, read?.key !== undefined);
         if (live === undefined) return JSON.parse(text);
         // Another key function may read what is not in the head.
-        const key = this.#keyFunc(READ_METADATA_ONLY.has(this.#keyFunc) ? head : JSON.parse(text));
-        return new TextObject(key, live, this.#texts.encode(text));
+        const key = this.#readsMetadataOnly
+          ? read?.key ?? this.#keyFunc(head)
+          : this.#keyFunc(JSON.parse(text));
+        const held = new TextObject(key, live, this.#texts.encode(text));
+        if (this.#lastField !== undefined) held.fields = read?.fields;
+        return held;
       } catch {
         return JSON.parse(text); // whatever needs the key throws why there is none
       }
@@ -232,7 +245,7 @@ export class TextHolding<T> implements Holding<T> {
   }
 
   #nameOf(held: TextObject): string {
-    if (READ_METADATA_ONLY.has(this.#keyFunc)) {
+    if (this.#readsMetadataOnly) {
       return held.namespace ? held.key.slice(held.namespace.length + 1) : held.key;
     }
     this.#names ??= newNameReader();
@@ -314,6 +327,9 @@ export class TextHolding<T> implements Holding<T> {
     const wrapper: Wrapper<T> = { indexFunc, place, early: undefined };
     const wrapped: IndexFunc<Held<T>> = (held) => {
       if (!(held instanceof TextObject)) return indexFunc(held as T);
+      const { fields } = held;
+      if (wrapper === this.#lastField) held.fields = undefined;
+      if (fields !== undefined && place !== undefined && place < fields.length) return fields[place];
       const known = wrapper.early === undefined ? undefined : this.#indexValues.get(held)?.[wrapper.early];
       return known ?? this.#valuesIn(wrapper, held);
     };
@@ -326,7 +342,9 @@ export class TextHolding<T> implements Holding<T> {
   indexersAdded(wrapped: Indexers<Held<T>>): void {
     for (const one of Object.values(wrapped)) {
       const wrapper = this.#wrappers.get(one);
-      if (wrapper !== undefined) wrapper.early = this.#early.push(wrapper) - 1;
+      if (wrapper === undefined) continue;
+      wrapper.early = this.#early.push(wrapper) - 1;
+      if (wrapper.place !== undefined) this.#lastField = wrapper;
     }
   }
 
@@ -342,7 +360,7 @@ export class TextHolding<T> implements Holding<T> {
   }
 
   /** What stays readable of an object; `undefined` if that is not what it should be. */
-  #liveMetadata(object: T): LiveMetadata | undefined {
+  #liveMetadata(object: T, sharesLabels = false): LiveMetadata | undefined {
     const metadata = metaOf(object);
     const resourceVersion = resourceVersionOf(object) as unknown;
     const uid = metadata?.uid as unknown;
@@ -351,7 +369,7 @@ export class TextHolding<T> implements Holding<T> {
       return undefined;
     }
     if (namespace !== this.#namespace) this.#namespace = namespace;
-    if (!isSame(metadata?.labels, this.#labels)) this.#labels = metadata?.labels;
+    if (sharesLabels || !isSame(metadata?.labels, this.#labels)) this.#labels = metadata?.labels;
     const { apiVersion, kind } = (object ?? {}) as { apiVersion?: unknown; kind?: unknown };
     if (!isTextOrAbsent(apiVersion) || !isTextOrAbsent(kind)) return undefined;
     if (this.#type?.apiVersion !== apiVersion || this.#type?.kind !== kind) {
@@ -370,6 +388,11 @@ export class TextHolding<T> implements Holding<T> {
       return;
     }
   }
+}
+
+/** Whether the values of the field at this place are known. */
+function hasField({ fields }: TextObject, place: number | undefined): boolean {
+  return place !== undefined && fields !== undefined && place < fields.length;
 }
 
 /** An index function, and its place among those that run early. */

@@ -112,7 +112,11 @@ export function decodeWatch<T>(
       `Cannot decode a watch: maxFrameBytes must be a positive number, not ${maxFrameBytes}`,
     );
   }
-  return new WatchBatches<T>(openByteReader(body, options.onBytes), new FrameCutter(maxFrameBytes), options);
+  const { asText, projection } = options;
+  const cutter = asText !== undefined && projection === undefined
+    ? asText.reader.newEventCutter(maxFrameBytes)
+    : new FrameCutter(maxFrameBytes);
+  return new WatchBatches<T>(openByteReader(body, options.onBytes), cutter, options);
 }
 
 /**
@@ -139,21 +143,26 @@ const ENDED: IteratorReturnResult<undefined> = { done: true, value: undefined };
 
 type Batch<T> = readonly WatchItem<T>[];
 
+/** Cuts bytes into frames; see {@linkcode FrameCutter}. What it returns besides texts is read already. */
+interface Cutter {
+  feed(chunk: Uint8Array): void;
+  next(): unknown;
+  last(): string | undefined;
+}
+
 class WatchBatches<T> implements AsyncIterableIterator<Batch<T>> {
   readonly #reader: ByteReader;
-  readonly #cutter: FrameCutter;
+  readonly #cutter: Cutter;
   readonly #validate: ValidateFrame<T>;
   readonly #subject: string;
   readonly #parse: (frame: string) => unknown;
   readonly #signal: AbortSignal | undefined;
   readonly #unlink: (() => void) | undefined;
-  // A BOM is no white space to a JSON parser; where the chunks are split must make no difference.
-  readonly #text: TextDecoder = new TextDecoder("utf-8", { ignoreBOM: true });
   #ended = false;
   // What the next call throws, once everything before it was delivered.
   #failure: { readonly error: unknown } | undefined;
 
-  constructor(reader: ByteReader, cutter: FrameCutter, options: DecodeWatchOptions<T>) {
+  constructor(reader: ByteReader, cutter: Cutter, options: DecodeWatchOptions<T>) {
     this.#reader = reader;
     this.#cutter = cutter;
     this.#validate = options.asText === undefined
@@ -199,11 +208,11 @@ class WatchBatches<T> implements AsyncIterableIterator<Batch<T>> {
     }
   }
 
-  #decode(chunk: Uint8Array, isLast = false): WatchItem<T>[] {
+  #decode(chunk: Uint8Array): WatchItem<T>[] {
     const batch: WatchItem<T>[] = [];
     const cutter = this.#cutter;
     try {
-      cutter.feed(this.#text.decode(chunk, { stream: !isLast }));
+      cutter.feed(chunk);
       for (let frame = cutter.next(); frame !== undefined; frame = cutter.next()) {
         if (!this.#decodeFrame(frame, batch)) break;
       }
@@ -214,19 +223,23 @@ class WatchBatches<T> implements AsyncIterableIterator<Batch<T>> {
   }
 
   #decodeLast(): WatchItem<T>[] {
-    const batch = this.#decode(new Uint8Array(0), true); // bytes of a character that never came
-    const frame = this.#cutter.last();
-    if (frame !== undefined && !this.#ended) this.#decodeFrame(frame, batch, true);
+    const batch: WatchItem<T>[] = [];
+    try {
+      const frame = this.#cutter.last();
+      if (frame !== undefined) this.#decodeFrame(frame, batch, true);
+    } catch (error) { // a frame over the limit
+      this.#refuse(errorMessage(error), batch);
+    }
     this.#end();
     return batch;
   }
 
   // Adds what the frame holds to the batch; false when the watch ends with it. A frame that may be cut short, because
   // nothing came after it, is no reason to complain.
-  #decodeFrame(frame: string, batch: WatchItem<T>[], mayBeCut = false): boolean {
-    let value: unknown;
+  #decodeFrame(frame: unknown, batch: WatchItem<T>[], mayBeCut = false): boolean {
+    let value = frame;
     try {
-      value = this.#parse(frame);
+      if (typeof frame === "string") value = this.#parse(frame);
     } catch (error) {
       if (!mayBeCut) this.#refuse(`the frame is not JSON: ${jsonFault(error)}`, batch);
       return false;
@@ -285,7 +298,7 @@ function textValidator<T>(
       const item = validate({ type, object: JSON.parse(text) });
       if (item.type === "QUARANTINED" || item.type === "ERROR") return item;
     }
-    return { type, object: hold(text, head as ObjectHead) as T };
+    return { type, object: hold(text, head as ObjectHead, object) as T };
   };
 }
 

@@ -3,20 +3,12 @@
  * @module
  */
 
+import { FrameTooLargeError } from "../meta/event_cutter.ts";
 import { SPACE } from "../util/json_text.ts";
 
-/** A frame is longer than the limit. */
-export class FrameTooLargeError extends RangeError {
-  /** Makes the error. */
-  constructor(maxFrameBytes: number) {
-    super(`a frame is larger than ${maxFrameBytes} bytes`);
-    this.name = "FrameTooLargeError";
-  }
-}
-
 /**
- * Cuts pieces of text into frames at newlines, wherever the pieces were split: {@linkcode FrameCutter.feed} a piece,
- * then ask for {@linkcode FrameCutter.next} until there is none.
+ * Cuts bytes into frames at newlines, wherever the chunks were split: {@linkcode FrameCutter.feed} a chunk, then ask for
+ * {@linkcode FrameCutter.next} until there is none.
  *
  * Only a frame that continues in the next piece is put together, once, when its end is there: a frame of any size in any
  * number of pieces costs time in proportion to its length. Lines of nothing but white space (heartbeats, the `\r` of a
@@ -24,6 +16,8 @@ export class FrameTooLargeError extends RangeError {
  */
 export class FrameCutter {
   readonly #maxFrameBytes: number;
+  // A BOM is no white space to a JSON parser; where the chunks are split must make no difference.
+  readonly #decoder: TextDecoder = new TextDecoder("utf-8", { ignoreBOM: true });
   #text = "";
   #position = 0;
   // The beginning of a frame that the pieces so far did not finish.
@@ -35,9 +29,9 @@ export class FrameCutter {
     this.#maxFrameBytes = maxFrameBytes;
   }
 
-  /** Takes the next piece; all frames of the one before it must have been taken out. */
-  feed(text: string): void {
-    this.#text = text;
+  /** Takes the next chunk; all frames of the one before it must have been taken out. */
+  feed(chunk: Uint8Array): void {
+    this.#text = this.#decoder.decode(chunk, { stream: true });
     this.#position = 0;
   }
 
@@ -70,6 +64,7 @@ export class FrameCutter {
 
   /** What came after the last newline, if it is more than white space: the last frame of a stream that has ended. */
   last(): string | undefined {
+    this.#keep(this.#decoder.decode()); // of a character that never came whole
     const frame = this.#takeRest();
     return isBlank(frame) ? undefined : frame;
   }

@@ -255,7 +255,7 @@ class ItemCollector<T> {
         return;
       }
     }
-    const held = hold(text, head as ObjectHead);
+    const held = hold(text, head as ObjectHead, item);
     this.#items.push((intake === undefined ? held : intake(held)) as T);
   }
 }

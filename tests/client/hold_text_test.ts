@@ -29,7 +29,11 @@ interface HeldPod {
   readonly head: ObjectHead;
 }
 
-const holdText: HoldText = { reader: newObjectTextReader(), hold: (text, head): HeldPod => ({ text, head }) };
+const holdText: HoldText = {
+  reader: newObjectTextReader(),
+  // What the metadata lacks may be a property that is undefined.
+  hold: (text, head): HeldPod => ({ text, head: JSON.parse(JSON.stringify(head)) }),
+};
 
 type Options = ResourceOptions<KubernetesObject>;
 
