@@ -141,7 +141,7 @@ export class TextHolding<T> implements Holding<T> {
   readonly #early: Wrapper<T>[] = [];
   /** What {@linkcode Holding.heldIndex} made of which. */
   readonly #wrappers = new WeakMap<IndexFunc<Held<T>>, Wrapper<T>>();
-  /** Of those that read a field: the one that the store asks last. */
+  /** The one that the store calls last of those with a field. */
   #lastField: Wrapper<T> | undefined;
   /** What was decoded last for an index function: there may be several, and each reads it. */
   #indexed: { readonly held: TextObject; readonly object: T } | undefined;
