@@ -345,7 +345,7 @@ class WalkingReader implements ObjectTextReader, EventReader<EventText> {
     const key = length > MAX_KEY ? new Uint8Array(length) : this.#key;
     for (let i = 0; i < slash; i++) key[i] = bytes[namespaceStart + 1 + i];
     key[slash] = 0x2f;
-    for (let i = slash + 1, from = nameStart - slash; i < length; i++) key[i] = bytes[from + i];
+    for (let i = slash + 1; i < length; i++) key[i] = bytes[nameStart - slash + i];
     return this.#decoder.decode(key.subarray(0, length));
   }
 
