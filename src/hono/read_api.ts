@@ -98,6 +98,8 @@ export interface ReadApi extends Hono {
  *   `Resource-Version` (what the cache has reached). Pages of other origins may read what `cors` allows.
  * - `/indices/pods/byNode` has the values of an index with their counts, `/indices/pods/byNode/node-1` the objects under one
  *   as a list (empty value: `/indices/pods/byNode/`), `?namespace=shop` those of a namespace; a reader needs the permission to list them.
+ * - A watch with `Accept: text/event-stream` comes as server-sent events, for `EventSource`: each message is a watch event,
+ *   and the browser resumes by itself (`Last-Event-ID`). Where it cannot, an `expired` event comes first, then all objects.
  * - With `metrics`, `/metrics` has them in the text format of Prometheus, for users that may read that path.
  * - What a store holds encoded stays so: objects are decoded one by one, while they are selected or written.
  * - No timer runs while no watch is open and no read waits.

@@ -23,6 +23,7 @@ import type { FreshReads } from "./fresh_reads.ts";
 import type { FanOut } from "./fan_out.ts";
 import type { Gate, Permission } from "./gate.ts";
 import type { EntityTags } from "./etag.ts";
+import { EVENT_STREAM_TYPE, eventStream, eventStreamRequest } from "./event_stream.ts";
 import { prefersGzip } from "./gzip.ts";
 import { answerList } from "./list.ts";
 import type { ListBodies } from "./list_bodies.ts";
@@ -73,8 +74,12 @@ const MAX_QUERY_TEXT = 128 * 1024;
 /** Answers a GET of a resource that is served, or refuses it. */
 export async function answerResource(c: Context, request: ResourceRequest): Promise<Response | Status> {
   const { target, path, gate, settings } = request;
-  const { searchParams } = new URL(c.req.url);
   const isOne = path.name !== "";
+  const given = new URL(c.req.url).searchParams;
+  const events = !isOne && request.under === undefined && wantsWatch(given)
+    ? eventStreamRequest(c, given)
+    : undefined;
+  const { searchParams } = events ?? { searchParams: given };
   // `watch` means nothing on a single object.
   const query = parseListQuery(searchParams, {
     ...((isOne || request.under !== undefined) && { watch: false }),
@@ -92,7 +97,7 @@ export async function answerResource(c: Context, request: ResourceRequest): Prom
   if (isStatus(permission)) return permission;
   if (!request.reader.identify(settings.clientOf(c, permission.user))) return tooManyRequests();
 
-  const accept = c.req.header("Accept");
+  const accept = events?.accept ?? c.req.header("Accept");
   const agreed = negotiateShape(target.resource, { accept, verb, mediaTypes: JSON_AND_YAML });
   if (isStatus(agreed)) return agreed;
   if (!query.ok) return query.status;
@@ -115,7 +120,7 @@ export async function answerResource(c: Context, request: ResourceRequest): Prom
     : isStatus(view)
     ? view
     : isWatch
-    ? answerWatch(request, query, { view, permission })
+    ? answerWatch(request, query, { view, permission, isEventStream: events !== undefined })
     : await answerListOf(request, query, { ...form, view, permission });
   // https://kubernetes.io/blog/2020/09/03/warnings/
   if (waited.isStale && response instanceof Response) response.headers.set("Warning", `299 - "${STALE}"`);
@@ -227,7 +232,7 @@ async function answerListOf(
 function answerWatch(
   request: ResourceRequest,
   query: ListQuery,
-  options: { readonly view: View; readonly permission: Permission },
+  options: { readonly view: View; readonly permission: Permission; readonly isEventStream: boolean },
 ): Response {
   const { target, path, reader, readers, fanOut, settings } = request;
   const { log } = target;
@@ -253,29 +258,45 @@ function answerWatch(
     fanOut,
     clock: settings.clock,
   };
-  if (sendInitialEvents) {
+  const openInitial = () => {
     const initial = log.candidates(common.selection?.indexed);
-    const from = { cursor: log.head, resourceVersion: log.resourceVersion, initial };
-    return watchResponse(openWatch(log, { ...common, ...from }));
+    return openWatch(log, { ...common, cursor: log.head, resourceVersion: log.resourceVersion, initial });
+  };
+  const { isEventStream } = options;
+  if (sendInitialEvents) {
+    return isEventStream
+      ? eventStreamResponse(openInitial(), { hasInitialEvents: true })
+      : watchResponse(openInitial());
   }
   const from = resourceVersion === "0" ? log.resourceVersion : resourceVersion;
   const cursor = log.resume(from);
-  return watchResponse(
-    cursor === undefined
-      ? errorStream(watchTooOld(from, log.oldestResourceVersion))
-      : openWatch(log, { ...common, cursor, resourceVersion: from }),
-  );
+  if (cursor === undefined) {
+    const expired = watchTooOld(from, log.oldestResourceVersion);
+    return isEventStream
+      ? eventStreamResponse(openInitial(), { hasInitialEvents: true, expired })
+      : watchResponse(errorStream(expired));
+  }
+  const body = openWatch(log, { ...common, cursor, resourceVersion: from });
+  return isEventStream ? eventStreamResponse(body, { hasInitialEvents: false }) : watchResponse(body);
+}
+
+function eventStreamResponse(
+  lines: ReadableStream<Uint8Array>,
+  options: Parameters<typeof eventStream>[1],
+): Response {
+  return watchResponse(eventStream(lines, options), EVENT_STREAM_TYPE);
 }
 
 // `no-transform`, or a compressing middleware would hold events back; the last one keeps nginx from buffering.
 const WATCH_HEADERS: Readonly<Record<string, string>> = {
-  "Content-Type": "application/json",
   "Cache-Control": "no-cache, private, no-transform",
   "X-Accel-Buffering": "no",
   ...GUARD_HEADERS,
 };
 
-function watchResponse(body: ReadableStream<Uint8Array>): Response {
-  const response = new Response(body as ReadableStream<Uint8Array<ArrayBuffer>>, { headers: WATCH_HEADERS });
+function watchResponse(body: ReadableStream<Uint8Array>, mediaType = "application/json"): Response {
+  const response = new Response(body as ReadableStream<Uint8Array<ArrayBuffer>>, {
+    headers: { ...WATCH_HEADERS, "Content-Type": mediaType },
+  });
   return withEmptyClone(response);
 }
