@@ -15,6 +15,7 @@ import { newAccessLog } from "./access_log.ts";
 import { type App, newApp } from "./app.ts";
 import { checkServeOptions } from "./check_options.ts";
 import { connect, type Connection } from "./connect.ts";
+import { readDefinitions } from "./definitions.ts";
 import { Dashboard } from "./dashboard/dashboard.ts";
 import { type ClusterInfo, shownName } from "./dashboard/dashboard_state.ts";
 import { quote, UsageError } from "./errors.ts";
@@ -97,6 +98,11 @@ export async function serve(options: ServeOptions = {}): Promise<Served> {
     const resources = selection.resources.map((resource) =>
       reflect(resource, connection, { ...options, metrics, clock, logger })
     );
+    const definitions = await readDefinitions(connection.cluster, resources.map(({ resource }) => resource), {
+      clock,
+      logger,
+      signal,
+    });
     const names = resources.map(({ name }) => name);
     checkReaderResources(options, names);
 
@@ -136,6 +142,7 @@ export async function serve(options: ServeOptions = {}): Promise<Served> {
     const stopSteps = reportSteps(resources, clock, onStep);
     tasks.push(server.finished);
     if (connection.run !== undefined) tasks.push(connection.run(signal));
+    tasks.push(definitions.run(signal));
     for (const { informer } of resources) tasks.push(informer.run(signal));
     const finished = allSettled(tasks, (error) => link.abort(error)).finally(() => {
       stopSteps();

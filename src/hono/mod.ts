@@ -29,4 +29,4 @@ export type { FetchOpenApi } from "./open_api.ts";
 export { type ReadApi, readApi } from "./read_api.ts";
 export type { ReadApiOptions, ReadApiResource, VersionInfo } from "./read_api_options.ts";
 export type { ServedInformer, ServedStore } from "./served_informer.ts";
-export type { ApiResource } from "../protocol/api_resource.ts";
+export type { ApiResource, PrinterColumn } from "../protocol/api_resource.ts";

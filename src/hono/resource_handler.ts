@@ -11,6 +11,7 @@ import type { ResourcePath } from "../protocol/resource_path.ts";
 import { negotiateShape, type ObjectShape } from "../protocol/object_shape.ts";
 import { JSON_AND_YAML } from "../protocol/accept.ts";
 import { isStatus, objectNotFound, tooLargeResourceVersion, watchTooOld } from "../protocol/statuses.ts";
+import { fieldRules } from "../protocol/selectable_fields.ts";
 import { formatObjectName } from "../meta/keys.ts";
 import type { KubernetesObject } from "../meta/object.ts";
 import { newStatus, type Status } from "../meta/status.ts";
@@ -18,6 +19,7 @@ import type { VersionWaitOptions } from "../meta/version_waiters.ts";
 import type { TurnQueue } from "../util/turn_queue.ts";
 import { askedOf } from "./authorization.ts";
 import { protectEndlessBody, withEmptyClone } from "./endless_body.ts";
+import { indexedFields } from "./indexed_fields.ts";
 import type { EventLog } from "./event_log.ts";
 import type { FreshReads } from "./fresh_reads.ts";
 import type { FanOut } from "./fan_out.ts";
@@ -83,7 +85,7 @@ export async function answerResource(c: Context, request: ResourceRequest): Prom
   // `watch` means nothing on a single object.
   const query = parseListQuery(searchParams, {
     ...((isOne || request.under !== undefined) && { watch: false }),
-    ...(target.resource.fieldSelectors && { selectableFields: target.resource.fieldSelectors }),
+    fields: fieldRules(target.resource, indexedFields(target.informer.indexer)),
     limits: {
       maxRequirements: settings.maxSelectorRequirements,
       maxValues: settings.maxSelectorValues,

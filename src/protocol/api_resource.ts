@@ -37,9 +37,42 @@ export interface ApiResource extends GroupVersionResource {
   /** `get`, `list` and `watch` by default. */
   readonly verbs?: readonly string[];
   /**
-   * The fields that a field selector may name, as dotted paths; `metadata.name` and `metadata.namespace` by default.
+   * The fields that a field selector may name, as dotted paths; `metadata.name` and `metadata.namespace` by default. For
+   * a custom resource these are its `selectableFields`, too. Read at each request.
    */
   readonly fieldSelectors?: readonly string[];
+  /**
+   * The columns of Tables after the name, for custom resources: `additionalPrinterColumns` of the definition's
+   * version. Without them, the age is shown. Read at each request.
+   */
+  readonly printerColumns?: readonly PrinterColumn[];
+}
+
+/**
+ * A column of Tables, as a CustomResourceDefinition describes it in `additionalPrinterColumns`.
+ *
+ * @example
+ * ```ts
+ * import type { PrinterColumn } from "@listwatch/cache/hono";
+ * const ready: PrinterColumn = {
+ *   name: "Ready",
+ *   type: "string",
+ *   jsonPath: '.status.conditions[?(@.type=="Ready")].status',
+ * };
+ * ```
+ *
+ * @category HTTP adapter
+ */
+export interface PrinterColumn {
+  readonly name: string;
+  /** `string`, `integer`, `number`, `boolean` or `date`; of a `date` the age is shown. */
+  readonly type: string;
+  /** The path of the value, as in kubectl's JSONPath. */
+  readonly jsonPath: string;
+  readonly format?: string;
+  readonly description?: string;
+  /** 0, the default: always shown; 1 and more: shown in wide output. */
+  readonly priority?: number;
 }
 
 /** The singular name of a resource; its kind in lower case by default. */

@@ -16,7 +16,7 @@ type Row = readonly [
 const NAME = "metadata.name";
 const NAMESPACE = "metadata.namespace";
 const ALL = ["all"];
-const EXTENSIONS = ["api-extensions"];
+const EXTENSION = { categories: ["api-extensions"] };
 
 // As kube-apiserver 1.36 describes them. Fields: those that its conversion functions accept, such as
 // https://github.com/kubernetes/kubernetes/blob/master/pkg/apis/core/v1/conversion.go
@@ -54,6 +54,7 @@ const TABLE: ReadonlyMap<string, readonly Row[]> = new Map<string, readonly Row[
         NAME,
         NAMESPACE,
         "spec.nodeName",
+        "spec.host",
         "spec.restartPolicy",
         "spec.schedulerName",
         "spec.serviceAccountName",
@@ -102,7 +103,9 @@ const TABLE: ReadonlyMap<string, readonly Row[]> = new Map<string, readonly Row[
   ["networking.k8s.io/v1", [
     ["ingressclasses", "IngressClass", "Cluster"],
     ["ingresses", "Ingress", "Namespaced", { shortNames: ["ing"] }],
+    ["ipaddresses", "IPAddress", "Cluster", { shortNames: ["ip"] }],
     ["networkpolicies", "NetworkPolicy", "Namespaced", { shortNames: ["netpol"] }],
+    ["servicecidrs", "ServiceCIDR", "Cluster"],
   ]],
   ["policy/v1", [
     ["poddisruptionbudgets", "PodDisruptionBudget", "Namespaced", { shortNames: ["pdb"] }],
@@ -114,7 +117,12 @@ const TABLE: ReadonlyMap<string, readonly Row[]> = new Map<string, readonly Row[
     ["roles", "Role", "Namespaced"],
   ]],
   ["storage.k8s.io/v1", [
+    ["csidrivers", "CSIDriver", "Cluster"],
+    ["csinodes", "CSINode", "Cluster"],
+    ["csistoragecapacities", "CSIStorageCapacity", "Namespaced"],
     ["storageclasses", "StorageClass", "Cluster", { shortNames: ["sc"] }],
+    ["volumeattachments", "VolumeAttachment", "Cluster"],
+    ["volumeattributesclasses", "VolumeAttributesClass", "Cluster", { shortNames: ["vac"] }],
   ]],
   ["coordination.k8s.io/v1", [
     ["leases", "Lease", "Namespaced"],
@@ -122,10 +130,68 @@ const TABLE: ReadonlyMap<string, readonly Row[]> = new Map<string, readonly Row[
   ["discovery.k8s.io/v1", [
     ["endpointslices", "EndpointSlice", "Namespaced"],
   ]],
+  ["admissionregistration.k8s.io/v1", [
+    ["mutatingadmissionpolicies", "MutatingAdmissionPolicy", "Cluster", EXTENSION],
+    ["mutatingadmissionpolicybindings", "MutatingAdmissionPolicyBinding", "Cluster", EXTENSION],
+    ["mutatingwebhookconfigurations", "MutatingWebhookConfiguration", "Cluster", EXTENSION],
+    ["validatingadmissionpolicies", "ValidatingAdmissionPolicy", "Cluster", EXTENSION],
+    ["validatingadmissionpolicybindings", "ValidatingAdmissionPolicyBinding", "Cluster", EXTENSION],
+    ["validatingwebhookconfigurations", "ValidatingWebhookConfiguration", "Cluster", EXTENSION],
+  ]],
   ["apiextensions.k8s.io/v1", [
     ["customresourcedefinitions", "CustomResourceDefinition", "Cluster", {
       shortNames: ["crd", "crds"],
-      categories: EXTENSIONS,
+      ...EXTENSION,
+    }],
+  ]],
+  ["apiregistration.k8s.io/v1", [["apiservices", "APIService", "Cluster", EXTENSION]]],
+  ["certificates.k8s.io/v1", [
+    ["certificatesigningrequests", "CertificateSigningRequest", "Cluster", {
+      shortNames: ["csr"],
+      fieldSelectors: [NAME, "spec.signerName"],
+    }],
+  ]],
+  ["flowcontrol.apiserver.k8s.io/v1", [
+    ["flowschemas", "FlowSchema", "Cluster"],
+    ["prioritylevelconfigurations", "PriorityLevelConfiguration", "Cluster"],
+  ]],
+  ["node.k8s.io/v1", [["runtimeclasses", "RuntimeClass", "Cluster"]]],
+  ["resource.k8s.io/v1", [
+    ["deviceclasses", "DeviceClass", "Cluster"],
+    ["resourceclaims", "ResourceClaim", "Namespaced"],
+    ["resourceclaimtemplates", "ResourceClaimTemplate", "Namespaced"],
+    ["resourceslices", "ResourceSlice", "Cluster", {
+      fieldSelectors: [NAME, "spec.nodeName", "spec.driver"],
+    }],
+  ]],
+  ["scheduling.k8s.io/v1", [["priorityclasses", "PriorityClass", "Cluster", { shortNames: ["pc"] }]]],
+]);
+
+// The same objects as above, at other paths.
+const OTHER_VERSIONS: ReadonlyMap<string, readonly Row[]> = new Map<string, readonly Row[]>([
+  ["autoscaling/v1", [
+    ["horizontalpodautoscalers", "HorizontalPodAutoscaler", "Namespaced", {
+      shortNames: ["hpa"],
+      categories: ALL,
+    }],
+  ]],
+  ["events.k8s.io/v1", [
+    ["events", "Event", "Namespaced", {
+      shortNames: ["ev"],
+      fieldSelectors: [
+        "reason",
+        "regarding.kind",
+        "regarding.namespace",
+        "regarding.name",
+        "regarding.uid",
+        "regarding.apiVersion",
+        "regarding.resourceVersion",
+        "regarding.fieldPath",
+        "reportingController",
+        "type",
+        NAMESPACE,
+        NAME,
+      ],
     }],
   ]],
 ]);
@@ -135,13 +201,14 @@ const TABLE: ReadonlyMap<string, readonly Row[]> = new Map<string, readonly Row[
  */
 export function builtinResource(gvr: GroupVersionResource): ApiResource | undefined {
   const { group, version } = gvr;
-  const rows = TABLE.get(group === "" ? version : `${group}/${version}`);
+  const groupVersion = group === "" ? version : `${group}/${version}`;
+  const rows = TABLE.get(groupVersion) ?? OTHER_VERSIONS.get(groupVersion);
   const row = rows?.find(([resource]) => resource === gvr.resource);
   return row === undefined ? undefined : apiResource(group, version, row);
 }
 
 /**
- * All built-in resources that this library knows, in the order of discovery.
+ * All built-in resources that this library knows, each in one version.
  */
 export function builtinResources(): ApiResource[] {
   const resources: ApiResource[] = [];

@@ -6,6 +6,7 @@
 import { errorMessage } from "../util/errors.ts";
 import { type FieldSelector, parseFieldSelector } from "../meta/fields.ts";
 import { type LabelSelector, parseLabelSelector } from "../meta/labels.ts";
+import { type FieldRules, METADATA_FIELDS } from "./selectable_fields.ts";
 import type { ListOptions } from "../meta/list_watch.ts";
 import { newStatus, type Status, type StatusCause } from "../meta/status.ts";
 
@@ -33,7 +34,7 @@ export interface ListQueryOptions {
   /** Overrules the query's `watch`. */
   readonly watch?: boolean;
   /** The fields a `fieldSelector` may name; `metadata.name` and `metadata.namespace` by default. */
-  readonly selectableFields?: readonly string[];
+  readonly fields?: FieldRules;
   /** Limits of the cost of a query; none by default, as in an API server. */
   readonly limits?: ListQueryLimits;
 }
@@ -48,8 +49,6 @@ export interface ListQueryLimits {
   readonly maxTextLength: number;
 }
 
-const DEFAULT_FIELDS: readonly string[] = ["metadata.name", "metadata.namespace"];
-
 /**
  * Reads and checks the query of a list or watch request. Unknown parameters (`timeout`, `pretty`) are ignored, and of a
  * repeated parameter the first one counts. A watch without a resourceVersion or from `0` gets `sendInitialEvents` unless
@@ -63,7 +62,6 @@ export function parseListQuery(
   searchParams: URLSearchParams,
   options: ListQueryOptions = {},
 ): ListQuery | ListQueryRefusal {
-  const { selectableFields = DEFAULT_FIELDS } = options;
   const watch = options.watch ?? wantsWatch(searchParams);
   try {
     const query = decode(searchParams);
@@ -83,7 +81,7 @@ export function parseListQuery(
     const fields = parseFieldSelector(query.fieldSelector);
     checkCost("label", labels.requirements.map(({ values }) => values.length), limits);
     checkCost("field", fields.requirements.map(() => 1), limits);
-    checkFields(fields, selectableFields, options.selectableFields === undefined);
+    checkFields(fields, options.fields ?? METADATA_FIELDS);
     return {
       ok: true,
       watch,
@@ -287,16 +285,9 @@ function malformedWatch(problem: string): Status {
   return newStatus(500, "", problem);
 }
 
-function checkFields(selector: FieldSelector, selectable: readonly string[], isDefault: boolean): void {
+function checkFields(selector: FieldSelector, { selectableFields, unsupportedField }: FieldRules): void {
   for (const { field } of selector.requirements) {
-    if (selectable.includes(field)) continue;
-    throw new TypeError(
-      isDefault
-        ? `${
-          JSON.stringify(shortened(field))
-        } is not a known field selector: only "metadata.name", "metadata.namespace"`
-        : `field label not supported: ${shortened(field)}`,
-    );
+    if (!selectableFields.includes(field)) throw new TypeError(unsupportedField(shortened(field)));
   }
 }
 

@@ -5,6 +5,7 @@
 
 import type { FieldGetter } from "../meta/fields.ts";
 import type { GroupVersionResource } from "../meta/resource.ts";
+import { type ApiResource, isBuiltinGroup } from "./api_resource.ts";
 
 /** Reads the fields of one object; made once per resource, called per object. */
 export type SelectableFields = (object: unknown) => FieldGetter;
@@ -13,7 +14,14 @@ type Special = (object: unknown) => string;
 
 // Fields whose selectable value is not the value at their path.
 const SPECIAL: ReadonlyMap<string, ReadonlyMap<string, Special>> = new Map([
-  ["pods", special({ "spec.hostNetwork": orFalse("spec.hostNetwork"), "status.podIP": podIP })],
+  [
+    "pods",
+    special({
+      "spec.host": valueOf("spec.nodeName"),
+      "spec.hostNetwork": orFalse("spec.hostNetwork"),
+      "status.podIP": podIP,
+    }),
+  ],
   ["nodes", special({ "spec.unschedulable": orFalse("spec.unschedulable") })],
   ["events", special({ source: eventSource })],
   ["replicationcontrollers", special({ "status.replicas": orZero("status.replicas") })],
@@ -27,6 +35,40 @@ const SPECIAL: ReadonlyMap<string, ReadonlyMap<string, Special>> = new Map([
 export function selectableFields(of: GroupVersionResource): SelectableFields {
   const specials = specialsOf(of);
   return (object) => (field) => specials?.get(field)?.(object) ?? text(valueAt(object, field));
+}
+
+/** The fields that selectors of a resource may name, and the error for others. */
+export interface FieldRules {
+  readonly selectableFields: readonly string[];
+  readonly unsupportedField: (field: string) => string;
+}
+
+/** The rules for most of Kubernetes' own resources. */
+export const METADATA_FIELDS: FieldRules = {
+  selectableFields: ["metadata.name", "metadata.namespace"],
+  unsupportedField: (field) =>
+    `${JSON.stringify(field)} is not a known field selector: only "metadata.name", "metadata.namespace"`,
+};
+
+// Those with an error of their own, by kind and group.
+const UNSUPPORTED: ReadonlyMap<string, FieldRules["unsupportedField"]> = new Map([
+  ["Job.batch", (field: string) => `field label ${JSON.stringify(field)} not supported for Job`],
+  [
+    "ResourceSlice.resource.k8s.io",
+    (field: string) => `field label not supported for resource.k8s.io/v1, Kind=ResourceSlice: ${field}`,
+  ],
+]);
+
+/** The rules for field selectors of a resource. `more` are fields beyond those that an API server has. */
+export function fieldRules(resource: ApiResource, more: readonly string[] = []): FieldRules {
+  const { group, kind, namespaced, fieldSelectors } = resource;
+  const own = fieldSelectors === undefined && isBuiltinGroup(group) ? METADATA_FIELDS : {
+    selectableFields: fieldSelectors ??
+      (namespaced ? METADATA_FIELDS.selectableFields : ["metadata.name"]),
+    unsupportedField: UNSUPPORTED.get(`${kind}.${group}`) ??
+      ((field: string) => `field label not supported: ${field}`),
+  };
+  return more.length === 0 ? own : { ...own, selectableFields: [...own.selectableFields, ...more] };
 }
 
 /** Whether the selectable value of a field is the value at its path, without a default or another source. */
@@ -57,6 +99,10 @@ function text(value: unknown): string {
 
 function special(fields: Record<string, Special>): ReadonlyMap<string, Special> {
   return new Map(Object.entries(fields));
+}
+
+function valueOf(path: string): Special {
+  return (object) => text(valueAt(object, path));
 }
 
 function orFalse(path: string): Special {

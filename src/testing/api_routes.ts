@@ -14,6 +14,7 @@ import {
   statusResponse as plainStatusResponse,
   wantsPretty,
 } from "../protocol/responses.ts";
+import { fieldRules } from "../protocol/selectable_fields.ts";
 import { isStatus, methodNotAllowed, resourceDetails, unknownPath } from "../protocol/statuses.ts";
 import { errorMessage } from "../util/errors.ts";
 import { failure, internal, notFound, unsupportedMediaType } from "./api_errors.ts";
@@ -183,7 +184,7 @@ function readQuery(
   { params, resource, path }: Call,
   watch?: boolean,
 ): { readonly query: ListQuery; readonly selection: Selection } {
-  const query = parseListQuery(params, { selectableFields: resource.fieldSelectors, watch });
+  const query = parseListQuery(params, { fields: fieldRules(resource), watch });
   if (!query.ok) {
     const malformed = /^invalid resource version: (.*)$/s.exec(query.status.message ?? "");
     // Watches have another answer.

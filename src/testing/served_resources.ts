@@ -74,8 +74,23 @@ const WITHOUT_STATUS: ReadonlySet<string> = new Set([
   "clusterroles",
   "rolebindings",
   "roles",
+  "csidrivers",
+  "csinodes",
+  "csistoragecapacities",
   "storageclasses",
+  "volumeattributesclasses",
   "leases",
+  "ipaddresses",
+  "mutatingadmissionpolicies",
+  "mutatingadmissionpolicybindings",
+  "mutatingwebhookconfigurations",
+  "validatingadmissionpolicybindings",
+  "validatingwebhookconfigurations",
+  "deviceclasses",
+  "resourceclaimtemplates",
+  "resourceslices",
+  "priorityclasses",
+  "runtimeclasses",
 ]);
 
 const WITH_GENERATION: ReadonlySet<string> = new Set([
@@ -94,6 +109,18 @@ const WITH_GENERATION: ReadonlySet<string> = new Set([
   "networkpolicies",
   "poddisruptionbudgets",
   "customresourcedefinitions",
+  "mutatingadmissionpolicies",
+  "mutatingadmissionpolicybindings",
+  "mutatingwebhookconfigurations",
+  "validatingadmissionpolicies",
+  "validatingadmissionpolicybindings",
+  "validatingwebhookconfigurations",
+  "flowschemas",
+  "prioritylevelconfigurations",
+  "deviceclasses",
+  "resourceslices",
+  "priorityclasses",
+  "csidrivers",
 ]);
 
 const RETURNS_DELETED: ReadonlySet<string> = new Set([
@@ -105,7 +132,15 @@ const RETURNS_DELETED: ReadonlySet<string> = new Set([
   "resourcequotas",
   "serviceaccounts",
   "services",
+  "deviceclasses",
+  "resourceclaims",
+  "resourceclaimtemplates",
+  "resourceslices",
+  "csidrivers",
+  "csinodes",
   "storageclasses",
+  "volumeattachments",
+  "volumeattributesclasses",
 ]);
 
 function builtin(resource: ApiResource): ServedResource {

@@ -7,6 +7,7 @@ import { after, before, describe, it } from "node:test";
 import { discover, type DiscoveredResource } from "../../src/cli/discovery.ts";
 import { servedResource } from "../../src/cli/select_resources.ts";
 import { groupVersion } from "../../src/meta/resource.ts";
+import { fieldRules, selectableFields } from "../../src/protocol/selectable_fields.ts";
 import { connect, TEST_LABEL, type TestConnection } from "./connection.ts";
 import { eventually } from "./eventually.ts";
 import { type RichObject, richObjects } from "./rich_objects.ts";
@@ -15,6 +16,24 @@ const TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io";
 
 // The API server itself writes these, so they have no label of the test's.
 const WRITTEN_BY_SERVER = ["apiservices.apiregistration.k8s.io", "ipaddresses.networking.k8s.io"];
+
+// Fields of one kind or another, and of none.
+const FIELDS = [
+  "metadata.name",
+  "metadata.namespace",
+  "metadata.uid",
+  "name",
+  "type",
+  "reason",
+  "source",
+  "spec.nodeName",
+  "spec.host",
+  "spec.signerName",
+  "status.phase",
+  "status.replicas",
+  "status.successful",
+  'no"thing',
+];
 
 interface Table {
   readonly columnDefinitions: readonly Record<string, unknown>[] | null;
@@ -27,7 +46,7 @@ interface Row {
   readonly object: KubernetesObject;
 }
 
-describe("readApi, Tables of every kind of a real API server", () => {
+describe("readApi, every kind of a real API server", () => {
   let connection: TestConnection;
   let api: ReadApi;
   let resources: DiscoveredResource[];
@@ -66,7 +85,7 @@ describe("readApi, Tables of every kind of a real API server", () => {
     await connection?.[Symbol.asyncDispose]();
   });
 
-  it("have the server's columns, cells and conditions in lists", { timeout: 60_000 }, async () => {
+  it("has the server's columns, cells and conditions in lists", { timeout: 60_000 }, async () => {
     const differences = await ofEach(async (resource) => {
       await eventually(async () => {
         const [expected, actual] = await both(resource, collection(resource), listQuery(resource));
@@ -77,7 +96,7 @@ describe("readApi, Tables of every kind of a real API server", () => {
     assert.deepEqual(differences, []);
   });
 
-  it("have the server's columns and cells of one object", { timeout: 60_000 }, async () => {
+  it("has the server's columns and cells of one object", { timeout: 60_000 }, async () => {
     const differences = await ofEach(async (resource) => {
       const list = await table(fromServer, collection(resource), listQuery(resource));
       for (const { object } of list.rows) {
@@ -92,7 +111,7 @@ describe("readApi, Tables of every kind of a real API server", () => {
     assert.deepEqual(differences, []);
   });
 
-  it("have the server's columns and cells in watches", { timeout: 60_000 }, async () => {
+  it("has the server's columns and cells in watches", { timeout: 60_000 }, async () => {
     const differences = await ofEach(async (resource) => {
       await eventually(async () => {
         const [expected, actual] = await Promise.all([
@@ -105,7 +124,44 @@ describe("readApi, Tables of every kind of a real API server", () => {
     assert.deepEqual(differences, []);
   });
 
-  it("are recorded for the tests without a server", {
+  it("has the server's field selectors, and its errors for others", { timeout: 60_000 }, async () => {
+    const differences = await ofEach(async (resource) => {
+      const list = await table(fromServer, collection(resource), {
+        ...listQuery(resource),
+        includeObject: "Object",
+      });
+      const fields = fieldRules(servedResource(resource)).selectableFields;
+      const valueOf = selectableFields(resource);
+      for (const field of new Set([...FIELDS, ...fields])) {
+        const values = new Set(["none", ...list.rows.map(({ object }) => valueOf(object)(field) ?? "")]);
+        for (const value of Array.from(values).slice(0, fields.includes(field) ? 6 : 1)) {
+          for (const operator of value === "none" ? ["="] : ["=", "!="]) {
+            const query = new URLSearchParams({
+              ...listQuery(resource),
+              fieldSelector: `${field}${operator}${value.replace(/[\\,=]/g, "\\$&")}`,
+            });
+            const [expected, actual] = await Promise.all(
+              [fromServer, fromCache].map(async (from) => {
+                const response = await from(`${collection(resource)}?${query}`);
+                // Some empty Tables of kube-apiserver have `null` for rows.
+                const { code, message, rows } = await response.json();
+                return {
+                  status: response.status,
+                  code,
+                  message,
+                  keys: code ? undefined : (rows ?? []).map(key),
+                };
+              }),
+            );
+            assert.deepEqual(actual, expected, query.get("fieldSelector")!);
+          }
+        }
+      }
+    });
+    assert.deepEqual(differences, []);
+  });
+
+  it("is recorded for the tests without a server", {
     skip: process.env.LISTWATCH_RECORD_TABLES ? false : "LISTWATCH_RECORD_TABLES names no file",
   }, async () => {
     const lines: string[] = [];

@@ -52,6 +52,23 @@ const term = fc.tuple(
 ).map((parts) => parts.join(""));
 
 describe("A field selector with field indices", () => {
+  it("may name the field of an index, which an API server would refuse", async () => {
+    const pods = [
+      object("shop/a", 1, { spec: { priorityClassName: "high", containers: [{ image: "i" }] } }),
+      object("shop/b", 2, { spec: { priorityClassName: "low" } }),
+    ];
+    const indexers = {
+      priority: fieldIndex<TestObject>('spec["priorityClassName"]'),
+      image: fieldIndex<TestObject>("spec.containers[].image"),
+    };
+    const path = `/api/v1/pods${query("spec.priorityClassName=high")}`;
+    assert.deepEqual(names(await get(apiOf(FakeInformer.with(pods, 10, indexers)), path)), ["shop/a"]);
+    const refusal = await get(apiOf(FakeInformer.with(pods, 10)), path, { status: 400 });
+    assert.equal(refusal.message, "field label not supported: spec.priorityClassName");
+    const elements = `/api/v1/pods${query("spec.containers[].image=i")}`;
+    await get(apiOf(FakeInformer.with(pods, 10, indexers)), elements, { status: 400 });
+  });
+
   it("selects what it selects without them, in lists, pages and watches", async () => {
     await fc.assert(
       fc.asyncProperty(

@@ -1,4 +1,6 @@
 import assert from "node:assert/strict";
+import { builtinResource } from "../../src/protocol/builtin_resources.ts";
+import { fieldRules } from "../../src/protocol/selectable_fields.ts";
 import { describe, it } from "node:test";
 import { type ListQueryOptions, parseListQuery } from "../../src/protocol/list_query.ts";
 
@@ -60,13 +62,13 @@ describe("parseListQuery", () => {
       refused("fieldSelector=spec.nodeName=n1").message,
       '"spec.nodeName" is not a known field selector: only "metadata.name", "metadata.namespace"',
     );
-    const selectableFields = ["metadata.name", "spec.nodeName"];
+    const fields = fieldRules(builtinResource({ group: "", version: "v1", resource: "pods" })!);
     assert.equal(
-      refused("fieldSelector=spec.x!=1", { selectableFields }).message,
+      refused("fieldSelector=spec.x!=1", { fields }).message,
       "field label not supported: spec.x",
     );
     assert.equal(
-      accepted("fieldSelector=spec.nodeName=n1", { selectableFields }).fields?.requirements.length,
+      accepted("fieldSelector=spec.nodeName=n1", { fields }).fields?.requirements.length,
       1,
     );
   });

@@ -6,6 +6,7 @@
 import { type ApiResource, isBuiltinGroup } from "../../protocol/api_resource.ts";
 import { AGE, CREATED_AT, NAME, type Printer, printer } from "./columns.ts";
 import { CORE_PRINTERS } from "./core_printers.ts";
+import { customPrinter } from "./custom_printer.ts";
 import { NETWORK_PRINTERS } from "./network_printers.ts";
 import { POLICY_PRINTERS } from "./policy_printers.ts";
 import { STORAGE_PRINTERS } from "./storage_printers.ts";
@@ -23,6 +24,7 @@ const NAME_AND_TIME = printer(NAME, CREATED_AT);
 /** The printer of a resource. */
 export function printerOf(resource: ApiResource): Printer {
   const { group, resource: name } = resource;
+  if (resource.printerColumns?.length) return customPrinter(resource.printerColumns);
   const known = PRINTERS.get(group === "" ? name : `${group}/${name}`);
   return known ?? (isBuiltinGroup(group) ? NAME_AND_TIME : NAME_AND_AGE);
 }

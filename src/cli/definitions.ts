@@ -1,0 +1,144 @@
+/**
+ * CustomResourceDefinitions of the reflected resources.
+ * @module
+ */
+
+import type { Cluster } from "../client/cluster.ts";
+import { SharedIndexInformer } from "../informer/shared_informer.ts";
+import type { KubernetesObject } from "../meta/object.ts";
+import { resourceOf } from "../meta/resource.ts";
+import { isForbidden, isNotFound } from "../meta/status.ts";
+import { type ApiResource, isBuiltinGroup, type PrinterColumn } from "../protocol/api_resource.ts";
+import { linkedAbort } from "../util/abort.ts";
+import type { Clock } from "../util/clock.ts";
+import type { Logger } from "../util/logger.ts";
+
+/** Options of {@linkcode readDefinitions}. */
+export interface DefinitionOptions {
+  readonly clock: Clock;
+  readonly logger: Logger;
+  /** Ends the first requests. */
+  readonly signal: AbortSignal;
+}
+
+/** Follows the definitions that could be read. */
+export interface Definitions {
+  run(signal: AbortSignal): Promise<void>;
+}
+
+/**
+ * Reads the definitions of those resources that have one, and writes into their descriptions what it says of Tables,
+ * field selectors and names. {@linkcode Definitions.run} watches the definitions, one object each.
+ *
+ * The first responses must arrive within 15 seconds; later, a definition is read when the server responds. One that may
+ * not be read is logged, and its resource keeps the description that discovery gives.
+ *
+ * @throws The signal's reason, once it is aborted.
+ */
+export async function readDefinitions(
+  cluster: Pick<Cluster, "resource">,
+  resources: readonly ApiResource[],
+  options: DefinitionOptions,
+): Promise<Definitions> {
+  const { clock, signal } = options;
+  const custom = resources.filter(({ group }) => !isBuiltinGroup(group));
+  const deadline = linkedAbort(signal);
+  const timer = clock.setTimeout(() => deadline.abort(), FIRST_RESPONSE_MS);
+  try {
+    const found = await Promise.all(
+      custom.map((resource) => readDefinition(cluster, resource, { ...options, deadline: deadline.signal })),
+    );
+    const informers = found.filter((informer) => informer !== undefined);
+    return {
+      run: (signal) => Promise.all(informers.map((informer) => informer.run(signal))).then(() => {}),
+    };
+  } finally {
+    clock.clearTimeout(timer);
+    deadline.unlink();
+  }
+}
+
+/** What follows the definition of a resource; `undefined` if there is none that may be read. */
+async function readDefinition(
+  cluster: Pick<Cluster, "resource">,
+  resource: ApiResource,
+  { clock, logger, signal, deadline }: DefinitionOptions & { readonly deadline: AbortSignal },
+): Promise<{ run(signal: AbortSignal): Promise<void> } | undefined> {
+  const name = `${resource.resource}.${resource.group}`;
+  const client = cluster.resource(DEFINITIONS, {
+    fieldSelector: `metadata.name=${name}`,
+    keep: ["spec.names", "spec.versions"],
+  });
+  try {
+    describe(resource, await client.get(name, { signal: deadline }));
+  } catch (error) {
+    signal.throwIfAborted();
+    // An aggregated API server has no definitions.
+    if (isNotFound(error)) return undefined;
+    if (isForbidden(error)) {
+      const text =
+        "may not be read: its Tables show the age only, and its field selectors take the name only";
+      logger.warn(`the definition of ${name} ${text}`, { error });
+      return undefined;
+    }
+    // The informer tries again, and logs it.
+  }
+  const informer = new SharedIndexInformer(client, {
+    name: `definition of ${name}`,
+    transform: withoutSchemas,
+    clock,
+    logger,
+  });
+  const take = (definition: Definition) => describe(resource, definition);
+  informer.addEventHandler({ onAdd: take, onUpdate: (_, definition) => take(definition) });
+  return informer;
+}
+
+/** The time limit of the first requests. */
+const FIRST_RESPONSE_MS = 15_000;
+
+const DEFINITIONS = resourceOf<Definition>("apiextensions.k8s.io/v1/customresourcedefinitions");
+
+interface Definition extends KubernetesObject {
+  readonly spec?: {
+    readonly names?: Names;
+    readonly versions?: readonly DefinedVersion[];
+  };
+}
+
+type Names = Pick<ApiResource, "shortNames" | "categories"> & { readonly singular?: string };
+
+interface DefinedVersion {
+  readonly name?: string;
+  readonly additionalPrinterColumns?: readonly PrinterColumn[];
+  readonly selectableFields?: readonly { readonly jsonPath: string }[];
+}
+
+/** Only the columns, the fields and the names: schemas can be large. */
+function withoutSchemas({ metadata, spec }: Definition): Definition {
+  const versions = spec?.versions?.map(({ name, additionalPrinterColumns, selectableFields }) => ({
+    name,
+    additionalPrinterColumns,
+    selectableFields,
+  } as DefinedVersion));
+  return { metadata, spec: { names: spec?.names, versions } } as Definition;
+}
+
+/** Takes over what a definition says. A deleted one stays as it was. */
+function describe(resource: ApiResource, definition: Definition | undefined): void {
+  const { names, versions } = definition?.spec ?? {};
+  const version = versions?.find(({ name }) => name === resource.version);
+  if (version === undefined) return;
+  const description: Partial<ApiResource> = {
+    printerColumns: version.additionalPrinterColumns ?? [],
+    fieldSelectors: [
+      "metadata.name",
+      ...(resource.namespaced ? ["metadata.namespace"] : []),
+      ...(version.selectableFields ?? []).map(({ jsonPath }) => jsonPath.replace(/^\./, "")),
+    ],
+    shortNames: names?.shortNames ?? [],
+    categories: names?.categories ?? [],
+    ...(names?.singular && { singularName: names.singular }),
+  };
+  Object.assign(resource, description);
+}

@@ -1,0 +1,115 @@
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import { newCluster } from "@listwatch/cache";
+import { answerStatus, InMemoryApiServer } from "@listwatch/cache/testing";
+import { readDefinitions } from "../../src/cli/definitions.ts";
+import type { ApiResource } from "../../src/protocol/api_resource.ts";
+import { realClock } from "../../src/util/clock.ts";
+import { LogRecorder } from "../log_recorder.ts";
+
+const CRDS = "apiextensions.k8s.io/v1/customresourcedefinitions";
+
+function definition(columns: string[]) {
+  const additionalPrinterColumns = columns.map((name) => ({
+    name,
+    type: "string",
+    jsonPath: `.spec.${name}`,
+  }));
+  const schema = { openAPIV3Schema: { type: "object" } };
+  const old = { name: "v1beta1", served: true, storage: false, schema };
+  const selectableFields = [{ jsonPath: ".spec.color" }];
+  return {
+    metadata: { name: "widgets.example.com" },
+    spec: {
+      group: "example.com",
+      scope: "Namespaced",
+      names: {
+        plural: "widgets",
+        singular: "widget",
+        kind: "Widget",
+        shortNames: ["wd"],
+        categories: ["all"],
+      },
+      versions: [old, {
+        name: "v1",
+        served: true,
+        storage: true,
+        schema,
+        additionalPrinterColumns,
+        selectableFields,
+      }],
+    },
+  };
+}
+
+function setUp() {
+  const server = new InMemoryApiServer();
+  const cluster = newCluster({ server: "http://in-memory", fetch: server.fetch });
+  const resource: ApiResource = {
+    group: "example.com",
+    version: "v1",
+    resource: "widgets",
+    kind: "Widget",
+    namespaced: true,
+  };
+  const logger = new LogRecorder();
+  const options = { clock: realClock, logger, signal: new AbortController().signal };
+  return { server, cluster, resource, logger, options };
+}
+
+describe("readDefinitions", () => {
+  it("describes a custom resource as its definition does, and follows it", async () => {
+    const { server, cluster, resource, options } = setUp();
+    server.create(CRDS, definition(["color"]));
+    const builtin: ApiResource = {
+      group: "",
+      version: "v1",
+      resource: "pods",
+      kind: "Pod",
+      namespaced: true,
+    };
+    const definitions = await readDefinitions(cluster, [builtin, resource], options);
+    assert.deepEqual(resource, {
+      group: "example.com",
+      version: "v1",
+      resource: "widgets",
+      kind: "Widget",
+      namespaced: true,
+      printerColumns: [{ name: "color", type: "string", jsonPath: ".spec.color" }],
+      fieldSelectors: ["metadata.name", "metadata.namespace", "spec.color"],
+      singularName: "widget",
+      shortNames: ["wd"],
+      categories: ["all"],
+    });
+    assert.equal(builtin.printerColumns, undefined);
+    const stop = new AbortController();
+    const running = definitions.run(stop.signal);
+    server.update(CRDS, definition(["color", "size"]));
+    while (resource.printerColumns?.length !== 2) await new Promise((resolve) => setTimeout(resolve, 1));
+    assert.equal(resource.printerColumns[1].name, "size");
+    stop.abort();
+    await running;
+    server.close();
+  });
+
+  it("leaves a resource without a definition as it is, without a message", async () => {
+    const { server, cluster, resource, logger, options } = setUp();
+    const definitions = await readDefinitions(cluster, [resource], options);
+    assert.equal(resource.printerColumns, undefined);
+    assert.deepEqual(logger.lines, []);
+    // Nothing is followed.
+    await definitions.run(new AbortController().signal);
+    server.close();
+  });
+
+  it("says which definition may not be read", async () => {
+    const { server, cluster, resource, logger, options } = setUp();
+    server.create(CRDS, definition(["color"]));
+    server.intercept(answerStatus(403));
+    const definitions = await readDefinitions(cluster, [resource], options);
+    assert.equal(resource.printerColumns, undefined);
+    assert.match(JSON.stringify(logger.lines), /definition of widgets.example.com may not be read/);
+    await definitions.run(new AbortController().signal);
+    server.close();
+  });
+});
