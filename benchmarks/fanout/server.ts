@@ -1,5 +1,5 @@
 /**
- * What the fan-out benchmark measures: a cache of ConfigMaps and Pods of one namespace before an API server. Its argument
+ * What the fan-out benchmark measures: a cache of ConfigMaps and Pods before an API server. Its argument
  * is JSON. It prints one line of JSON, and ends with its standard input.
  *
  * @module
@@ -16,18 +16,17 @@ export interface ServerArguments {
   readonly server: string;
   readonly token: string;
   readonly ca: string;
-  readonly namespace: string;
   /** Whether Deno's own server serves, instead of `serveFetch`. */
   readonly byDeno?: boolean;
 }
 
-const { server, token, ca, namespace, byDeno } = JSON.parse(process.argv[2]) as ServerArguments;
+const { server, token, ca, byDeno } = JSON.parse(process.argv[2]) as ServerArguments;
 const stopping = new AbortController();
 const { signal } = stopping;
 const cluster = newCluster({ server, token, fetch: createTlsFetch({ ca }) });
 const resources = (["v1/configmaps", "v1/pods"] as const).map((resource) => ({
   resource,
-  informer: new SharedIndexInformer(cluster.resource(resource, { namespace, drop: [] }), {
+  informer: new SharedIndexInformer(cluster.resource(resource, { drop: [] }), {
     storage: texts(),
   }),
 }));

@@ -50,9 +50,18 @@ export async function buildPrograms(
   };
 }
 
-/** The library as its source is now; a bundle of the npm package would be the same code. */
+/** Our contestants. */
 async function bundle(tools: Tools, outdir: string): Promise<void> {
   const sources = ["listwatch", "bare_loop", "tasks"].map((name) => `benchmarks/contestants/${name}.ts`);
+  await bundleForNode(tools, sources, outdir);
+}
+
+/**
+ * Bundles programs with the library as its source is now; a bundle of the npm package would be the same code.
+ *
+ * @throws {Error} If esbuild fails.
+ */
+export async function bundleForNode(tools: Tools, sources: readonly string[], outdir: string): Promise<void> {
   const { exports } = JSON.parse(await Deno.readTextFile(join(ROOT, "deno.json"))) as {
     exports: Record<string, string>;
   };

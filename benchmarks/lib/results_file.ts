@@ -13,13 +13,14 @@ import { count } from "./report.ts";
 import { digits } from "./statistics.ts";
 
 /** Which part of the file: the comparison with so many objects, or something else. */
-export type Section = number | "profile" | "growth" | "tasks" | "start";
+export type Section = number | "profile" | "growth" | "tasks" | "start" | "fanout";
 
 const TITLES = {
   profile: "Where the time goes",
   growth: "Cost per object",
   tasks: "The longest turn",
   start: "Start",
+  fanout: "Fan-out",
 };
 
 const HEAD = `# Results
@@ -64,6 +65,7 @@ function nameOf(section: Section): string {
 
 function rank(name: string): number {
   if (name === "start") return Number.MAX_SAFE_INTEGER / 2;
+  if (name === "fanout") return Number.MAX_SAFE_INTEGER / 4;
   if (name === "tasks") return Number.MAX_SAFE_INTEGER;
   if (name === "profile") return Number.MAX_VALUE;
   const match = /^comparison-(\d+)(k?)$/.exec(name);

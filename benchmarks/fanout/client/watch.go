@@ -36,7 +36,6 @@ type watchResult struct {
 	WriteSeconds    float64 `json:"writeSeconds"`
 	EventsPerSecond float64 `json:"eventsPerSecond"`
 	ServerCpu       float64 `json:"serverCpuSeconds"`
-	ApiServerCpu    float64 `json:"-"`
 	ClientCpu       float64 `json:"clientCpuSeconds"`
 	LagP50Ms        float64 `json:"lagP50Ms"`
 	LagP99Ms        float64 `json:"lagP99Ms"`
