@@ -41,7 +41,10 @@ const MARGIN_MS = 10_000;
 /** Ends a watch when its time is over, or its permission is. One timer at a time. */
 export class WatchLife {
   readonly #watch: Mortal;
-  readonly #options: WatchLifeOptions;
+  readonly #clock: Clock;
+  readonly #recheckMs: number;
+  /** `undefined` if the permission lasts for the whole life: it keeps the request, which is large. */
+  readonly #renew: Permission["renew"] | undefined;
   readonly #endMs: number;
   #user: UserInfo | undefined;
   #nextCheckMs: number;
@@ -52,9 +55,13 @@ export class WatchLife {
   /** Begins. */
   constructor(watch: Mortal, options: WatchLifeOptions) {
     this.#watch = watch;
-    this.#options = options;
-    this.#endMs = monotonicNow(options.clock) + options.limitMs;
-    this.#user = options.permission.user;
+    const { clock, limitMs, recheckMs, permission } = options;
+    this.#clock = clock;
+    this.#recheckMs = recheckMs;
+    this.#endMs = monotonicNow(clock) + limitMs;
+    this.#user = permission.user;
+    const isLasting = recheckMs === Infinity && permission.user?.expiresAtMs === undefined;
+    this.#renew = isLasting ? undefined : permission.renew;
     this.#nextCheckMs = this.#checkTime();
     const isShort = watch.wantsHeartbeat && options.limitMs <= SHORT_MS;
     this.#bookmarkMs = isShort ? this.#endMs - options.limitMs : Infinity;
@@ -78,24 +85,24 @@ export class WatchLife {
   }
 
   #clearTimer(): void {
-    if (this.#timer !== undefined) this.#options.clock.clearTimeout(this.#timer);
+    if (this.#timer !== undefined) this.#clock.clearTimeout(this.#timer);
     this.#timer = undefined;
   }
 
   #remainingMs(): number {
-    const { clock } = this.#options;
+    const clock = this.#clock;
     return this.#user?.expiresAtMs === undefined ? Infinity : this.#user.expiresAtMs - clock.now();
   }
 
   #checkTime(): number {
-    const { clock, recheckMs } = this.#options;
+    const [clock, recheckMs] = [this.#clock, this.#recheckMs];
     const remainingMs = this.#remainingMs();
     const beforeEndMs = Math.max(remainingMs - MARGIN_MS, remainingMs / 2);
     return monotonicNow(clock) + Math.min(recheckMs, beforeEndMs);
   }
 
   #schedule(): void {
-    const { clock } = this.#options;
+    const clock = this.#clock;
     const nowMs = monotonicNow(clock);
     const nextMs = Math.min(this.#endMs, this.#nextCheckMs, this.#bookmarkMs);
     const waitMs = Math.min(nextMs - nowMs, this.#remainingMs());
@@ -104,7 +111,7 @@ export class WatchLife {
 
   #onTimer(): void {
     this.#timer = undefined;
-    const nowMs = monotonicNow(this.#options.clock);
+    const nowMs = monotonicNow(this.#clock);
     if (this.isOver) return this.#watch.stop();
     if (nowMs >= this.#endMs) return this.#watch.end();
     if (nowMs >= this.#bookmarkMs) {
@@ -122,8 +129,8 @@ export class WatchLife {
 
   async #check(): Promise<void> {
     const known = this.#user;
-    const answer = await this.#options.permission.renew();
-    if (this.#isClosed) return;
+    const answer = await this.#renew?.();
+    if (this.#isClosed || answer === undefined) return;
     // A watch belongs to one user.
     if (isStatus(answer) || answer.user?.name !== known?.name) return this.#watch.stop();
     this.#user = answer.user;

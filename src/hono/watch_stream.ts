@@ -87,7 +87,7 @@ export function errorStream(status: Status): ReadableStream<Uint8Array> {
 
 class Watch<T extends KubernetesObject> implements LogReader, OpenWatch, OutletUser {
   readonly #log: EventLog<T>;
-  readonly #request: WatchRequest<T>;
+  readonly #request: Omit<WatchRequest<T>, "initial" | keyof GroupKind | "permission">;
   readonly #group: WatchGroup<T>;
   readonly #outlet: Outlet;
   readonly #life: WatchLife;
@@ -111,8 +111,9 @@ class Watch<T extends KubernetesObject> implements LogReader, OpenWatch, OutletU
   #stallTimer: TimerHandle | undefined;
 
   constructor(log: EventLog<T>, request: WatchRequest<T>) {
-    const { initial, ...rest } = request;
-    const { reader, readers, resourceVersion, allowBookmarks } = rest;
+    // What the group has, it has for all of its watches; the permission keeps the request.
+    const { initial, view, selection, allowBookmarks, permission, ...rest } = request;
+    const { reader, readers, resourceVersion } = rest;
     this.#log = log;
     this.#request = rest;
     this.cursor = request.cursor;
@@ -122,10 +123,10 @@ class Watch<T extends KubernetesObject> implements LogReader, OpenWatch, OutletU
     this.#initial = initial;
     this.wantsHeartbeat = allowBookmarks;
     this.#outlet = new Outlet(this);
-    this.#group = log.groups.join(rest);
+    this.#group = log.groups.join({ view, selection, allowBookmarks });
     this.#release = reader.hold();
     readers.watches.add(this);
-    this.#life = new WatchLife(this, rest);
+    this.#life = new WatchLife(this, { ...rest, permission });
     this.#detach = log.attach(this);
     if (this.isReady) rest.fanOut.ready(this);
   }
@@ -278,7 +279,8 @@ class Watch<T extends KubernetesObject> implements LogReader, OpenWatch, OutletU
   }
 
   #initialPiece({ keys, objects }: Pick<Snapshot<T>, "keys" | "objects">): Uint8Array | undefined {
-    const { selection, view, allowBookmarks, readers, fanOut } = this.#request;
+    const { readers, fanOut } = this.#request;
+    const { selection, view, allowBookmarks } = this.#group.kind;
     const { holding } = this.#log;
     const length = readers.pieceLength;
     let text = "";

@@ -8,7 +8,7 @@ import type { AddressInfo } from "node:net";
 import { onAbort } from "../util/abort.ts";
 import { CacheError, errorMessage } from "../util/errors.ts";
 import { consoleLogger, type Logger } from "../util/logger.ts";
-import { PushedBody } from "../util/pushed_body.ts";
+import { type ByteSink, PushedBody } from "../util/pushed_body.ts";
 import { checkServerTls, type ServerTls } from "./server_tls.ts";
 
 /**
@@ -151,6 +151,8 @@ export async function serveFetch(fetch: Handler, options: ServeFetchOptions = {}
 
 const HEADERS_TIMEOUT_MS = 30_000;
 const REQUEST_TIMEOUT_MS = 60_000;
+// A minute is what Go's servers and most load balancers use, or less.
+const KEEP_ALIVE_MS = 30_000;
 // The longest delay of a timeout.
 const CHECK_MS = 5_000;
 
@@ -179,6 +181,9 @@ class Listening {
       headersTimeout: Math.min(headersTimeoutMs, requestTimeoutMs),
       requestTimeout: requestTimeoutMs,
       connectionsCheckingInterval: Math.min(CHECK_MS, headersTimeoutMs, requestTimeoutMs),
+      // Finds clients that disappear without a word, while nothing is written to them.
+      keepAlive: true,
+      keepAliveInitialDelay: KEEP_ALIVE_MS,
     };
     // Loaded here, so that programs which serve nothing do not load a server.
     const { createAdaptorServer } = await import("@hono/node-server");
@@ -274,16 +279,36 @@ class Listening {
 function push(response: Response, body: PushedBody, outgoing: ServerResponse): void {
   outgoing.writeHead(response.status, Object.fromEntries(response.headers));
   outgoing.flushHeaders();
-  const user = body.pushTo({
-    get queuedBytes() {
-      return outgoing.writableLength;
-    },
-    write: (piece) => outgoing.write(piece),
-    end: () => void outgoing.end(),
-    destroy: () => void outgoing.destroy(),
-  });
+  const user = body.pushTo(new ResponseSink(outgoing));
+  // The client may have left while the request was answered.
+  if (outgoing.destroyed) return user.onGone();
   outgoing.on("drain", () => user.onDrained());
   outgoing.on("close", () => user.onGone());
+}
+
+/** Writes to a response. */
+class ResponseSink implements ByteSink {
+  readonly #outgoing: ServerResponse;
+
+  constructor(outgoing: ServerResponse) {
+    this.#outgoing = outgoing;
+  }
+
+  get queuedBytes(): number {
+    return this.#outgoing.writableLength;
+  }
+
+  write(piece: Uint8Array): boolean {
+    return this.#outgoing.write(piece);
+  }
+
+  end(): void {
+    this.#outgoing.end();
+  }
+
+  destroy(): void {
+    this.#outgoing.destroy();
+  }
 }
 
 /** Whether the reader owns the chunks: a byte stream takes the buffer of each chunk from its source. */
