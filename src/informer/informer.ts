@@ -23,7 +23,7 @@ import { type Controller, newWiredController } from "./controller.ts";
 import { DeltaApplier, quarantiner } from "./delta_applier.ts";
 import type { Notification, ResourceEventHandler } from "./event_handler.ts";
 import type { ListNotifications, NotificationReceiver } from "./list_notifications.ts";
-import { callHandler } from "./processor_listener.ts";
+import { newCaller } from "./processor_listener.ts";
 import { isSameState } from "./same_state.ts";
 import type { QueueContext } from "./shared_informer_options.ts";
 
@@ -110,7 +110,7 @@ export function newInformer<T, I extends string = NoIndexNames>(
     keyFunc,
     isSame: isSameState,
     receiver: new OneHandler(
-      (notification) => callHandler(handler, notification, store.holding),
+      newCaller(handler, store.holding),
       (error) => logger.error(`${name}: the handler threw: ${errorMessage(error)}`, { error }),
     ),
     skipsUnchanged: false,

@@ -16,7 +16,7 @@ import type { Notification, ResourceEventHandler } from "./event_handler.ts";
 import { newHeadOpener } from "./head_opener.ts";
 import { ListNotifications, type NotificationReceiver } from "./list_notifications.ts";
 import type { MailboxOptions } from "./mailbox.ts";
-import { ProcessorListener } from "./processor_listener.ts";
+import { type Opener, ProcessorListener } from "./processor_listener.ts";
 
 /**
  * Options of `addEventHandler`.
@@ -111,7 +111,7 @@ export interface HandlerRegistration {
 /** What a processor is made of. */
 export interface ProcessorOptions<T> {
   /** Opens the objects of notifications, or reads their heads. */
-  readonly holding: Pick<Holding<T>, "open" | "head">;
+  readonly holding: Pick<Holding<T>, "open" | "convert" | "head">;
   /** Whether heads are frozen before a handler receives them, as the objects are. False by default. */
   readonly freezes?: boolean | undefined;
   /** How often the informer looks whether a resync is due, in milliseconds; 0 for never. */
@@ -237,7 +237,7 @@ export class Processor<T> implements NotificationReceiver<Held<T>> {
     const listener: ProcessorListener<T> = new ProcessorListener<T>({
       handler: handler as ResourceEventHandler<T>,
       // What it opens is what its handler receives.
-      holding: receivesHeads ? newHeadOpener(holding, { freezes }) as unknown as typeof holding : holding,
+      opener: receivesHeads ? newHeadOpener(holding, { freezes }) as unknown as Opener<T> : holding,
       stopTimeoutMs: this.#options.stopTimeoutMs ?? DEFAULT_STOP_TIMEOUT_MS,
       mailbox,
       keyFunc,

@@ -39,7 +39,7 @@ export interface ProcessorListenerOptions<T> {
   /** For log lines. */
   readonly name: string;
   /** Opens the objects of notifications. */
-  readonly holding: Pick<Holding<T>, "open">;
+  readonly opener: Opener<T>;
   /** Keys of objects, where notifications are merged. */
   readonly keyFunc: KeyFunc;
   /** How long a stop waits for a running call, in milliseconds. */
@@ -65,6 +65,7 @@ const IN_WORDS = { add: "an add", update: "an update", delete: "a delete" } as c
  */
 export class ProcessorListener<T> {
   readonly #options: ProcessorListenerOptions<T>;
+  readonly #callHandler: (notification: Notification<Held<T>>) => unknown;
   readonly #pending: Mailbox<Held<T>>;
   readonly #stop = new AbortController();
   readonly #stopped = new Latch();
@@ -87,6 +88,7 @@ export class ProcessorListener<T> {
 
   constructor(options: ProcessorListenerOptions<T>) {
     this.#options = options;
+    this.#callHandler = newCaller(options.handler, options.opener);
     this.#pending = new Mailbox<Held<T>>(options.mailbox, options.keyFunc, {
       onInitialMerged: () => this.#tracker.finished(),
       onRemove: options.onOverflow,
@@ -246,7 +248,7 @@ export class ProcessorListener<T> {
   #call(notification: Notification<Held<T>>): boolean | Promise<boolean> {
     try {
       this.#isInHandler = true;
-      const result = callHandler(this.#options.handler, notification, this.#options.holding);
+      const result = this.#callHandler(notification);
       if (!isThenable(result)) return false;
       return Promise.resolve(result).then(() => false, (error) => this.#report(notification, error));
     } catch (error) {
@@ -263,32 +265,48 @@ export class ProcessorListener<T> {
   }
 }
 
-/** Calls the handler's method for a notification, if it has one, with the objects opened. */
-export function callHandler<T>(
+/** Opens objects for a handler. */
+export type Opener<T> = Pick<Holding<T>, "open" | "convert">;
+
+/** Makes what calls a handler's method for a notification, if it has one, with the objects opened. */
+export function newCaller<T>(
   handler: ResourceEventHandler<T>,
-  notification: Notification<Held<T>>,
-  holding: Pick<Holding<T>, "open">,
-): unknown {
+  opener: Opener<T>,
+): (notification: Notification<Held<T>>) => unknown {
+  const call = (notification: Notification<T>): unknown => {
+    switch (notification.type) {
+      case "add":
+        return handler.onAdd?.(notification.object, notification.isInInitialList);
+      case "update":
+        return handler.onUpdate?.(notification.oldObject, notification.object);
+      case "delete":
+        return handler.onDelete?.(notification.deleted);
+    }
+  };
+  return opener.convert(call, () => (notification) => call(openNotification(notification, opener)));
+}
+
+function openNotification<T>(notification: Notification<Held<T>>, opener: Opener<T>): Notification<T> {
   switch (notification.type) {
     case "add":
-      return handler.onAdd?.(holding.open(notification.object), notification.isInInitialList);
+      return { ...notification, object: opener.open(notification.object) };
     case "update": {
-      const oldObject = holding.open(notification.oldObject);
+      const oldObject = opener.open(notification.oldObject);
       // A resync has the same state twice: the handler receives one object.
       const isSame = notification.object === notification.oldObject;
-      return handler.onUpdate?.(oldObject, isSame ? oldObject : holding.open(notification.object));
+      return { type: "update", oldObject, object: isSame ? oldObject : opener.open(notification.object) };
     }
     case "delete":
-      return handler.onDelete?.(openDeleted(notification.deleted, holding));
+      return { ...notification, deleted: openDeleted(notification.deleted, opener), oldObject: undefined };
   }
 }
 
 function openDeleted<T>(
   deleted: DeletedObject<Held<T>>,
-  holding: Pick<Holding<T>, "open">,
+  opener: Opener<T>,
 ): DeletedObject<T> {
   const { key, object: held } = deleted;
-  const object = held === undefined ? held : holding.open(held);
+  const object = held === undefined ? held : opener.open(held);
   if (object === undefined || object === held) return deleted as DeletedObject<T>;
   return deleted.finalStateUnknown
     ? new DeletedFinalStateUnknown(key, object)

@@ -4,7 +4,7 @@ import { describe, it } from "node:test";
 import { metaNamespaceKey } from "../../src/meta/keys.ts";
 import { ObjectHolding } from "../../src/store/holding.ts";
 import { type ListCursor, ListNotifications } from "../../src/informer/list_notifications.ts";
-import { callHandler } from "../../src/informer/processor_listener.ts";
+import { newCaller } from "../../src/informer/processor_listener.ts";
 import { DeletedFinalStateUnknown } from "../../src/meta/tombstone.ts";
 import { named, Recorder } from "./rig.ts";
 
@@ -26,7 +26,7 @@ function drain(cursor: ListCursor<KubernetesObject>): string[] {
   const recorder = new Recorder();
   for (let left = cursor.length; left > 0; left--) {
     assert.equal(cursor.length, left);
-    callHandler(recorder, cursor.shift()!, new ObjectHolding(metaNamespaceKey));
+    newCaller(recorder, new ObjectHolding(metaNamespaceKey))(cursor.shift()!);
   }
   assert.equal(cursor.shift(), undefined);
   return recorder.calls;

@@ -6,7 +6,7 @@ import { ObjectHolding } from "../../src/store/holding.ts";
 import type { Notification } from "../../src/informer/event_handler.ts";
 import { ListNotifications } from "../../src/informer/list_notifications.ts";
 import { Mailbox, type MailboxOptions } from "../../src/informer/mailbox.ts";
-import { callHandler } from "../../src/informer/processor_listener.ts";
+import { newCaller } from "../../src/informer/processor_listener.ts";
 import { finish } from "../../src/util/steps.ts";
 import { metaNamespaceKey } from "../../src/meta/keys.ts";
 import { DeletedFinalStateUnknown } from "../../src/meta/tombstone.ts";
@@ -82,7 +82,7 @@ const HOLDING = new ObjectHolding<KubernetesObject>(metaNamespaceKey);
 function drain(mailbox: Mailbox<KubernetesObject>): string[] {
   const recorder = new Recorder();
   for (let next = mailbox.shift(); next !== undefined; next = mailbox.shift()) {
-    callHandler(recorder, next, HOLDING);
+    newCaller(recorder, HOLDING)(next);
   }
   return recorder.calls;
 }
