@@ -3,8 +3,6 @@
  * @module
  */
 
-import { asciiJson } from "../util/json_text.ts";
-
 /**
  * Shortens JSON texts and restores them, exactly.
  *
@@ -12,8 +10,8 @@ import { asciiJson } from "../util/json_text.ts";
  * vocabulary that is learned from the first texts that resembled nothing known. The vocabulary only ever grows, up to
  * 64 KB, so what was shortened before can always be restored; only by the codec that made it.
  *
- * How it works. JSON text needs no characters below 0x20, and what is not ASCII is escaped here, so those 32 are free
- * for references. One says how many characters are the same as those so far back, in the text or, further back, in the
+ * How it works. What is not printable ASCII is written as an escape that JSON does not have (`\x` and four digits), so
+ * the 32 characters below 0x20 are free for references. One says how many characters are the same as those so far back, in the text or, further back, in the
  * vocabulary before it. 16-31 begin a reference with a distance, 0-15 one with the distance of the one before: past
  * whatever differed (two Pods of one Deployment differ in little) the same text continues. The low four bits are the
  * length, with the rest of it behind if they are all set; then comes the distance. Both are written in sixes of bits,
@@ -31,13 +29,13 @@ export class TextCodec {
   readonly #inVocabulary = new Uint16Array(1 << 14);
   readonly #inText = new Uint16Array(1 << 12);
 
-  /** Shortens a JSON text. Line breaks and tabs between its tokens become spaces. */
+  /** Shortens a JSON text, which must be one: `\x` is in none. */
   encode(text: string): string {
-    const json = CONTROL.test(text) ? text.replace(/[\t\n\r]/g, " ") : text;
+    const json = CONTROL.test(text) ? escaped(text) : text;
     const { length } = json;
     this.#makeRoom(VOCABULARY + length);
     const { read, written } = this.#encoder.encodeInto(json, this.#bytes.subarray(VOCABULARY));
-    if (read !== written || read !== length) return this.encode(asciiJson(json));
+    if (read !== written || read !== length) return this.encode(escaped(json));
     let shortened = this.#shorten(VOCABULARY + length);
     if (shortened > length * UNFAMILIAR && length <= MAX_LEARNED && length <= this.#unused) {
       this.#learn(length);
@@ -46,7 +44,7 @@ export class TextCodec {
     return this.#decoder.decode(this.#short.subarray(0, shortened));
   }
 
-  /** Restores the text: what was shortened, but for characters that are not ASCII, which stay escaped. */
+  /** Restores the text that was shortened. */
   decode(short: string): string {
     let bytes = this.#bytes;
     let at = VOCABULARY;
@@ -73,7 +71,8 @@ export class TextCodec {
       if (code >= 32) bytes[at++] = code;
       else for (; at < end; at++) bytes[at] = bytes[at - distance];
     }
-    return this.#decoder.decode(bytes.subarray(VOCABULARY, at));
+    const json = this.#decoder.decode(bytes.subarray(VOCABULARY, at));
+    return json.includes("\\x") ? unescaped(json) : json;
   }
 
   #makeRoom(end: number): Uint8Array<ArrayBuffer> {
@@ -145,6 +144,19 @@ export class TextCodec {
 
 // deno-lint-ignore no-control-regex -- their codes are those of references
 const CONTROL = /[\0-\x1f]/;
+
+// deno-lint-ignore no-control-regex -- the same
+const ESCAPED = /[\0-\x1f]|[^\0-\x7f]/g;
+/** Every escape as a whole, as a backslash may be escaped itself. */
+const ESCAPE = /\\(?:x([0-9a-f]{4})|.)/g;
+
+function escaped(text: string): string {
+  return text.replace(ESCAPED, (unit) => "\\x" + unit.charCodeAt(0).toString(16).padStart(4, "0"));
+}
+
+function unescaped(json: string): string {
+  return json.replace(ESCAPE, (escape, code) => code ? String.fromCharCode(parseInt(code, 16)) : escape);
+}
 
 const VOCABULARY = 1 << 16;
 /** The longest text that is learned: none takes more than this part of the vocabulary. */

@@ -137,6 +137,9 @@ export class TextHolding<T> implements Holding<T> {
   readonly #options: TextsOptions & HoldingOptions;
   /** In the order they were used, the latest last. */
   readonly #hot = new Map<TextObject, T>();
+  /** Texts as they came, the latest last, until they are parsed: what is held of them costs more to read. */
+  readonly #came = new Map<TextObject, string>();
+  #cameLength = 0;
   /** The index functions that run early. */
   readonly #early: Wrapper<T>[] = [];
   /** What {@linkcode Holding.heldIndex} made of which. */
@@ -224,6 +227,7 @@ export class TextHolding<T> implements Holding<T> {
           : this.#keyFunc(JSON.parse(text));
         const held = new TextObject(key, live, this.#texts.encode(text));
         if (this.#lastField !== undefined) held.fields = read?.fields;
+        if (held.text !== text) this.#keepText(held, text);
         return held;
       } catch {
         return JSON.parse(text); // whatever needs the key throws why there is none
@@ -234,6 +238,8 @@ export class TextHolding<T> implements Holding<T> {
   /** What was encoded early has been stored. */
   listStored(): void {
     this.#indexed = undefined;
+    this.#came.clear();
+    this.#cameLength = 0;
     this.#fields.forget();
     this.#indexValues = new WeakMap();
   }
@@ -271,35 +277,51 @@ export class TextHolding<T> implements Holding<T> {
     return object;
   }
 
-  /** The object's JSON text, as it came or as `JSON.stringify` writes it; short texts have escapes for what is not ASCII. */
+  /** The object's JSON text, as it came or as `JSON.stringify` writes it. */
   json(held: Held<T>): string | undefined {
     return held instanceof TextObject ? this.#text(held) : undefined;
   }
 
-  #text({ text }: TextObject): string {
-    return this.#texts.decode(text);
+  #text(held: TextObject): string {
+    return this.#came.get(held) ?? this.#texts.decode(held.text);
+  }
+
+  #keepText(held: TextObject, text: string): void {
+    this.#came.set(held, text);
+    this.#cameLength += text.length;
+    if (this.#cameLength <= KEPT_TEXT) return;
+    for (const [oldest, { length }] of this.#came) {
+      this.#came.delete(oldest);
+      this.#cameLength -= length;
+      if (this.#cameLength <= KEPT_TEXT) return;
+    }
+  }
+
+  #dropText(held: TextObject): void {
+    const { length } = this.#came.get(held) ?? "";
+    if (this.#came.delete(held)) this.#cameLength -= length;
   }
 
   /**
-   * Whether two objects have the same content. Neither becomes hot, and what is not is rarely decoded: mostly the texts
-   * are the same letter for letter.
+   * Whether two objects have the same content. Neither becomes hot. Mostly the texts are the same letter for letter. If
+   * not, they are parsed; a number with more digits than JavaScript's numbers have is not the same as one that is written
+   * otherwise.
    */
   isSameContent(a: Held<T>, b: Held<T>): boolean {
-    if (a instanceof TextObject && b instanceof TextObject && a.text === b.text) return true;
-    if (this.#isCold(a)) return this.#isSameAsText(b, this.#text(a));
-    if (this.#isCold(b)) return this.#isSameAsText(a, this.#text(b));
-    return isSameJson(this.peek(a), this.peek(b));
+    if (!(a instanceof TextObject)) {
+      return b instanceof TextObject ? this.#isSameAsText(a, b) : isSameJson(a, b);
+    }
+    if (!(b instanceof TextObject)) return this.#isSameAsText(b, a);
+    if (a.text === b.text) return true;
+    const [left, right] = [this.#text(a), this.#text(b)];
+    return left === right ||
+      (isSameJson(this.peek(a), this.peek(b)) && !mayLoseDigits(left) && !mayLoseDigits(right));
   }
 
-  #isCold(held: Held<T>): held is TextObject {
-    return held instanceof TextObject && !this.#hot.has(held);
-  }
-
-  #isSameAsText(held: Held<T>, json: string): boolean {
-    if (this.#isCold(held) && this.#text(held) === json) return true;
-    const object = this.peek(held);
+  #isSameAsText(object: Held<T>, held: TextObject): boolean {
+    const json = this.#text(held);
     try {
-      return JSON.stringify(object) === json || isSameJson(object, JSON.parse(json));
+      return JSON.stringify(object) === json || (isSameJson(object, this.peek(held)) && !mayLoseDigits(json));
     } catch {
       return false; // it holds itself, say: nothing that was encoded does
     }
@@ -330,8 +352,8 @@ export class TextHolding<T> implements Holding<T> {
       const { fields } = held;
       if (wrapper === this.#lastField) held.fields = undefined;
       if (fields !== undefined && place !== undefined && place < fields.length) return fields[place];
-      const known = wrapper.early === undefined ? undefined : this.#indexValues.get(held)?.[wrapper.early];
-      return known ?? this.#valuesIn(wrapper, held);
+      if (wrapper.early === undefined) return this.#valuesIn(wrapper, held);
+      return this.#indexValues.get(held)?.[wrapper.early] ?? this.#valuesIn(wrapper, held);
     };
     if (path !== undefined) withFieldPath(wrapped, path);
     this.#wrappers.set(wrapped, wrapper);
@@ -348,8 +370,13 @@ export class TextHolding<T> implements Holding<T> {
     }
   }
 
-  #valuesIn({ indexFunc, place }: Wrapper<T>, held: TextObject): readonly string[] {
-    if (place === undefined) return indexFunc(this.#decodedToIndex(held));
+  #valuesIn({ indexFunc, place, early }: Wrapper<T>, held: TextObject): readonly string[] {
+    if (place === undefined) {
+      const object = this.#decodedToIndex(held);
+      // It was written just now, and handlers may want it next. The others are what a new index walks through.
+      if (early !== undefined) this.#heat(held, object);
+      return indexFunc(object);
+    }
     const decoded = this.#indexed?.held === held ? this.#indexed.object : this.#hot.get(held);
     return decoded === undefined ? this.#fields.values(held, place, this.#textOf) : indexFunc(decoded);
   }
@@ -380,6 +407,7 @@ export class TextHolding<T> implements Holding<T> {
 
   #heat(encoded: TextObject, object: T): void {
     const hot = this.#hot;
+    this.#dropText(encoded);
     hot.delete(encoded);
     hot.set(encoded, object);
     if (hot.size <= (this.#options.hotObjects ?? HOT_OBJECTS)) return;
@@ -404,6 +432,8 @@ interface Wrapper<T> {
 }
 
 const HOT_OBJECTS = 128;
+/** How many characters of texts are kept as they came: more than one chunk of a watch brings. */
+const KEPT_TEXT = 1 << 18;
 const MAX_DEPTH = 500;
 const READ_METADATA_ONLY: ReadonlySet<KeyFunc> = new Set([
   metaNamespaceKey,
@@ -419,6 +449,15 @@ function newNameReader(): FieldReader {
 function isTextOrAbsent(value: unknown): value is string | undefined {
   return value === undefined || typeof value === "string";
 }
+
+/** Whether a JSON text may have a number of which JavaScript's has not all digits. */
+function mayLoseDigits(json: string): boolean {
+  return LONG_NUMBER.test(json) && LONG_NUMBER.test(json.replace(STRINGS, '""'));
+}
+
+// Fewer digits than 16, and exponents of two, survive.
+const LONG_NUMBER = /[\d.]{16}|\d[eE][+-]?\d{3}/;
+const STRINGS = /"(?:[^"\\]|\\.)*"/g;
 
 /** Whether both are the same labels. */
 function isSame(a: Labels | undefined, b: Labels | undefined): boolean {

@@ -60,13 +60,28 @@ describe("TextCodec", () => {
           const codec = new TextCodec();
           const shortened = values.map((value) => codec.encode(JSON.stringify(value)));
           for (let i = 0; i < values.length; i++) {
-            assert.deepEqual(JSON.parse(codec.decode(shortened[i])), JSON.parse(JSON.stringify(values[i])));
+            assert.equal(codec.decode(shortened[i]), JSON.stringify(values[i]));
             assert.match(shortened[i], /^[\0-\x7f]*$/);
           }
         },
       ),
       propertyOptions(300),
     );
+  });
+
+  it("restores escapes as they are written, and white space between tokens", () => {
+    const codec = new TextCodec();
+    const texts = [
+      '{"a":"\\u00e9é\\\\x00e9 \\\\\\\\x00e9日本 \ud83d\ude00 \\ud83d \u2028\u007f"}',
+      '{\n\t"é" : "\\n" ,\r\n "b":[ ]\n}\n',
+      '{"a":"\\\\x0041"}',
+      '{"a":"\ud800 alone"}',
+    ];
+    for (const text of [...texts, ...texts]) {
+      const short = codec.encode(text);
+      assert.match(short, /^[\0-\x7f]*$/);
+      assert.equal(codec.decode(short), text);
+    }
   });
 
   it("restores texts of every length and every rhythm", () => {
@@ -283,6 +298,35 @@ describe("TextHolding", () => {
     const keyless = { kind: "Pod" };
     assert.equal(holding.hold(keyless), keyless);
     assert.throws(() => holding.keyFunc(holding.hold(keyless)), /metadata/);
+  });
+
+  it("takes two texts for the same content only if no digit is lost by parsing them", () => {
+    const holding = new TextHolding<KubernetesObject>(metaNamespaceKey, new TextCodec());
+    const held = (json: string) => {
+      const text = `{"metadata":{"name":"a"},${json}}`;
+      return holding.holdText.hold(text, JSON.parse(text)) as KubernetesObject;
+    };
+    const cases: [one: string, other: string, isSame: boolean][] = [
+      ['"n":9007199254740993', '"n":9007199254740993', true],
+      ['"n":9007199254740993', '"n":9007199254740992', false],
+      ['"n":9007199254740993.0', '"n":9007199254740993', false],
+      ['"n":0.10000000000000001', '"n":0.1', false],
+      ['"n":1e400', '"n":1e401', false],
+      ['"n":-1e-400', '"n":0', false],
+      ['"n":1.50', '"n":15e-1', true],
+      ['"a":1,"b":2', '"b":2, "a":1', true],
+      ['"a":"9007199254740993","b":"1e400"', '"b":"1e400","a":"9007199254740993"', true],
+      ['"a":"\\u0041"', '"a":"A"', true],
+      ['"a":"\\"9007199254740993","b":1', '"b":1,"a":"\\"9007199254740993"', true],
+    ];
+    for (const [one, other, isSame] of cases) {
+      for (const isHot of [false, true]) {
+        const [a, b] = [held(one), held(other)];
+        if (isHot) holding.open(a);
+        assert.equal(holding.isSameContent(a, b), isSame, `${one} and ${other}`);
+        assert.equal(holding.isSameContent(b, a), isSame, `${other} and ${one}`);
+      }
+    }
   });
 
   it("returns the same object twice, as long as it is hot", () => {
