@@ -17,6 +17,9 @@ import { TextHolding, type TextsOptions } from "./text_holding.ts";
  * is left out. In an informer, what waits in the queue and for handlers is encoded too, and so is a list while it
  * arrives, unless there is a `queue` of your own.
  *
+ * The text that a read API serves is the one that the server sent, character for character, as with `texts()`: white space,
+ * escapes, the order and the repetition of keys, every digit. After a transform it is what `JSON.stringify` writes.
+ *
  * @example
  * ```ts
  * import { type KubernetesObject, metaNamespaceKey, shortTexts } from "@listwatch/cache";

@@ -13,7 +13,8 @@ import { TextHolding, type TextsOptions } from "./text_holding.ts";
  *
  * An informer does not parse what lists and watches of a `Cluster` bring: it checks the text, and reads its metadata. A
  * transform, a schema and an index function that needs the whole object parse each object once; so does a key function of
- * your own. The text that a read API serves is the one that the server sent.
+ * your own. The text that a read API serves is the one that the server sent, character for character; after a transform
+ * it is what `JSON.stringify` writes. A parsed object has its numbers as JavaScript has them: beyond 2^53 rounded.
  *
  * An object that is read equals the one that was put in, and is another one, unless it was written or looked up a short
  * while ago. Only what can be written as JSON is held as text; other values are held as they are, and a property that is
