@@ -8,7 +8,7 @@ import { type LabelSelector, parseLabelSelector } from "../meta/labels.ts";
 import { metaOf } from "../meta/object.ts";
 import { formatGroupResource, type GroupVersionResource, parseResource } from "../meta/resource.ts";
 import { newStatus, StatusError } from "../meta/status.ts";
-import { type Held, heldStoreOf, peekList } from "../store/holding.ts";
+import { type Held, heldStoreOf } from "../store/holding.ts";
 import { NAMESPACE_INDEX } from "../store/index_func.ts";
 import { candidatesOf } from "../store/candidates.ts";
 import type { Indexer } from "../store/indexer.ts";
@@ -214,7 +214,7 @@ function select<T>(
     if (!isIndexed && metadata.namespace !== namespace) continue;
     if (selector === undefined || selector.matches(metadata.labels)) found.push(held);
   }
-  return holding.convert(found, (found) => peekList(found, holding));
+  return holding.convert(found, (found) => found.map((held) => holding.peek(held)));
 }
 
 function isNamespaceIndexed<T, I extends string>(indexer: Indexer<T, I>): boolean {

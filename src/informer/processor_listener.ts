@@ -273,40 +273,30 @@ export function newCaller<T>(
   handler: ResourceEventHandler<T>,
   opener: Opener<T>,
 ): (notification: Notification<Held<T>>) => unknown {
-  const call = (notification: Notification<T>): unknown => {
+  // Objects that are held as they are cost no call of the holding.
+  const open = opener.convert((held: Held<T>) => held as T, () => (held: Held<T>) => opener.open(held));
+  return (notification) => {
     switch (notification.type) {
       case "add":
-        return handler.onAdd?.(notification.object, notification.isInInitialList);
-      case "update":
-        return handler.onUpdate?.(notification.oldObject, notification.object);
+        return handler.onAdd?.(open(notification.object), notification.isInInitialList);
+      case "update": {
+        const { oldObject, object } = notification;
+        const old = open(oldObject);
+        // A resync has the same state twice: the handler receives one object.
+        return handler.onUpdate?.(old, object === oldObject ? old : open(object));
+      }
       case "delete":
-        return handler.onDelete?.(notification.deleted);
+        return handler.onDelete?.(openDeleted(notification.deleted, open));
     }
   };
-  return opener.convert(call, () => (notification) => call(openNotification(notification, opener)));
-}
-
-function openNotification<T>(notification: Notification<Held<T>>, opener: Opener<T>): Notification<T> {
-  switch (notification.type) {
-    case "add":
-      return { ...notification, object: opener.open(notification.object) };
-    case "update": {
-      const oldObject = opener.open(notification.oldObject);
-      // A resync has the same state twice: the handler receives one object.
-      const isSame = notification.object === notification.oldObject;
-      return { type: "update", oldObject, object: isSame ? oldObject : opener.open(notification.object) };
-    }
-    case "delete":
-      return { ...notification, deleted: openDeleted(notification.deleted, opener), oldObject: undefined };
-  }
 }
 
 function openDeleted<T>(
   deleted: DeletedObject<Held<T>>,
-  opener: Opener<T>,
+  open: (held: Held<T>) => T,
 ): DeletedObject<T> {
   const { key, object: held } = deleted;
-  const object = held === undefined ? held : opener.open(held);
+  const object = held === undefined ? held : open(held);
   if (object === undefined || object === held) return deleted as DeletedObject<T>;
   return deleted.finalStateUnknown
     ? new DeletedFinalStateUnknown(key, object)

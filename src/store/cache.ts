@@ -14,8 +14,6 @@ import {
   type HoldingOptions,
   type NewHolding,
   ObjectHolding,
-  peekEach,
-  peekList,
   UnopenedHolding,
 } from "./holding.ts";
 import {
@@ -145,8 +143,9 @@ export class Cache<T, I extends string> implements Indexer<T, I>, ReplacedInStep
   readonly #added = new WeakMap<IndexFunc<Held<T>>, IndexFunc<T>>();
   readonly holding: Holding<T>;
   #held: Cache<Held<T>, I> | undefined;
-  readonly #peekList = (held: Held<T>[]): T[] => peekList(held, this.holding);
-  readonly #peekEach = (held: IterableIterator<Held<T>>): IterableIterator<T> => peekEach(held, this.holding);
+  readonly #peek = (held: Held<T>): T => this.holding.peek(held);
+  readonly #peekList = (held: Held<T>[]): T[] => held.map(this.#peek);
+  readonly #peekEach = (held: IterableIterator<Held<T>>): IterableIterator<T> => each(held, this.#peek);
 
   /** Makes an empty store, or one more view of the storage of another. */
   constructor(
@@ -341,11 +340,7 @@ export class Cache<T, I extends string> implements Indexer<T, I>, ReplacedInStep
   }
 
   getIndexers(): Record<I, IndexFunc<T>> {
-    const indexers: Record<string, IndexFunc<T>> = {};
-    for (const [name, held] of Object.entries<IndexFunc<Held<T>>>(this.#storage.getIndexers())) {
-      indexers[name] = this.#added.get(held) ?? held as IndexFunc<T>;
-    }
-    return indexers;
+    return mapped(this.#storage.getIndexers(), (held) => this.#added.get(held) ?? held as IndexFunc<T>);
   }
 
   addIndexers<J extends string>(indexers: Indexers<T, J>): Indexer<T, I | J> {
@@ -366,17 +361,25 @@ export class Cache<T, I extends string> implements Indexer<T, I>, ReplacedInStep
   }
 
   #heldIndexers<J extends string>(indexers: Indexers<T, J>): Indexers<Held<T>, J> {
-    const all: Record<string, IndexFunc<Held<T>>> = {};
-    for (const [name, indexFunc] of Object.entries<IndexFunc<T>>(indexers)) {
-      all[name] = this.holding.heldIndex(indexFunc);
-      this.#added.set(all[name], indexFunc);
-    }
-    return all as Indexers<Held<T>, J>;
+    return mapped(indexers, (indexFunc) => {
+      const held = this.holding.heldIndex(indexFunc);
+      this.#added.set(held, indexFunc);
+      return held;
+    });
   }
 
   #opened(held: Held<T> | undefined): T | undefined {
     return held === undefined ? undefined : this.holding.open(held);
   }
+}
+
+function* each<T, U>(values: Iterable<T>, map: (value: T) => U): IterableIterator<U> {
+  for (const value of values) yield map(value);
+}
+
+function mapped<I extends string, F, G>(byName: Readonly<Record<I, F>>, map: (value: F) => G): Record<I, G> {
+  const entries = Object.entries<F>(byName).map(([name, value]) => [name, map(value)]);
+  return Object.fromEntries(entries) as Record<I, G>;
 }
 
 function newHeldView<T, I extends string>({ holding, keyed }: Cache<T, I>): Cache<Held<T>, I> {

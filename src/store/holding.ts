@@ -307,20 +307,6 @@ export function heldStoreOf<T, S extends object>(
   return { holding: new ObjectHolding<T>(NO_KEYS), held: store };
 }
 
-/** Opens the objects of an array, which is changed and returned, by {@linkcode Holding.peek}. */
-export function peekList<T>(held: Held<T>[], holding: Pick<Holding<T>, "peek">): T[] {
-  for (let i = 0; i < held.length; i++) held[i] = holding.peek(held[i]) as Held<T>;
-  return held as T[];
-}
-
-/** Opens each object when it is read, by {@linkcode Holding.peek}. */
-export function* peekEach<T>(
-  held: Iterable<Held<T>>,
-  holding: Pick<Holding<T>, "peek">,
-): IterableIterator<T> {
-  for (const one of held) yield holding.peek(one);
-}
-
 /** Of a store that computes its keys itself. */
 const NO_KEYS: KeyFunc = () => {
   throw new TypeError("Cannot compute a key: the store was not made by newStore or newIndexer");

@@ -36,6 +36,7 @@ import type { HoldText } from "../meta/list_watch.ts";
 import { metaOf, type ObjectMeta, resourceVersionOf } from "../meta/object.ts";
 import { newObjectTextReader } from "../meta/object_text.ts";
 import type { FieldTexts } from "../meta/text_fields.ts";
+import { closingQuote } from "../util/json_text.ts";
 import { isSameJson } from "../util/same_json.ts";
 import { fieldPathOf, withFieldPath } from "./field_index.ts";
 import { FieldReader, HeldFields } from "./field_reader.ts";
@@ -452,12 +453,16 @@ function isTextOrAbsent(value: unknown): value is string | undefined {
 
 /** Whether a JSON text may have a number of which JavaScript's has not all digits. */
 function mayLoseDigits(json: string): boolean {
-  return LONG_NUMBER.test(json) && LONG_NUMBER.test(json.replace(STRINGS, '""'));
+  for (let at = 0;;) {
+    const open = json.indexOf('"', at);
+    if (LONG_NUMBER.test(open < 0 ? json.slice(at) : json.slice(at, open))) return true;
+    at = open < 0 ? 0 : closingQuote(json, open) + 1;
+    if (at === 0) return false;
+  }
 }
 
 // Fewer digits than 16, and exponents of two, survive.
 const LONG_NUMBER = /[\d.]{16}|\d[eE][+-]?\d{3}/;
-const STRINGS = /"(?:[^"\\]|\\.)*"/g;
 
 /** Whether both are the same labels. */
 function isSame(a: Labels | undefined, b: Labels | undefined): boolean {

@@ -50,7 +50,7 @@ async function countReads(act: () => Promise<unknown>): Promise<{ parsed: number
 const OBJECTS = 300;
 
 /** An informer that has synced, and 300 objects. */
-async function newWorld<I extends string>(options: SharedIndexInformerOptions<Pod, I>) {
+function newWorld<I extends string>(options: SharedIndexInformerOptions<Pod, I>) {
   const clock = new FakeClock();
   const server = new InMemoryApiServer({ clock });
   const objects = Array.from(
@@ -93,7 +93,7 @@ const byImage = (pod: Pod) => [String(pod.metadata?.name)];
 for (const [name, storage] of [["texts", texts], ["shortTexts", shortTexts]] as const) {
   describe(`an informer with ${name}()`, () => {
     it("parses the text of a watch event once, as it came, for index functions and handlers together", async () => {
-      const { informer, settle, touch } = await newWorld({
+      const { informer, settle, touch } = newWorld({
         storage: storage(),
         indexers: { byNode, byImage },
       });
@@ -118,7 +118,7 @@ for (const [name, storage] of [["texts", texts], ["shortTexts", shortTexts]] as 
     });
 
     it("parses a watch event's text, as it came, for a handler only", async () => {
-      const { informer, settle, touch } = await newWorld({ storage: storage() });
+      const { informer, settle, touch } = newWorld({ storage: storage() });
       informer.addEventHandler({ onUpdate() {} });
       await using _running = informer.start();
       await settle();
@@ -131,7 +131,7 @@ for (const [name, storage] of [["texts", texts], ["shortTexts", shortTexts]] as 
     });
 
     it("reads indices of fields from the text as it came, and parses nothing for handlers of heads", async () => {
-      const { informer, settle, touch } = await newWorld({
+      const { informer, settle, touch } = newWorld({
         storage: storage(),
         indexers: { byNode: fieldIndex<Pod>("spec.nodeName") },
       });
@@ -147,7 +147,7 @@ for (const [name, storage] of [["texts", texts], ["shortTexts", shortTexts]] as 
     });
 
     it("parses each new object of a list once, as it came, and none that is unchanged", async () => {
-      const { informer, settle, touch, relist } = await newWorld({
+      const { informer, settle, touch, relist } = newWorld({
         storage: storage(),
         indexers: { byNode, byImage },
       });
