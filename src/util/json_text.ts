@@ -47,10 +47,3 @@ export function afterBrackets(text: string, open: number, end: number): number {
 export function endsScalar(code: number): boolean {
   return code === COMMA || code === CLOSE_BRACKET || code === CLOSE_BRACE || code <= SPACE;
 }
-
-/** The JSON text with escapes in the place of the characters that are not ASCII; it has the same meaning. */
-export function asciiJson(json: string): string {
-  return json.replace(NOT_ASCII, (unit) => "\\u" + unit.charCodeAt(0).toString(16).padStart(4, "0"));
-}
-
-const NOT_ASCII = /[^\0-\x7f]/g;
