@@ -22,6 +22,20 @@ export const SAME: readonly string[] = [
   "get cm -n shop",
   "get secrets -n shop",
   "get sa -n shop",
+  "get deploy,rs,sts,ds -n shop",
+  "get deploy,rs,sts,ds,rc -n shop -o wide",
+  "get job,cronjob -n back -o wide",
+  "get hpa,pdb,quota,limits -n shop",
+  "get ing,netpol,endpointslices -n shop -o wide",
+  "get pv,pvc,sc -n shop -o wide",
+  "get role,rolebinding -n shop -o wide",
+  "get clusterrolebindings -o wide",
+  "get priorityclasses,apiservices",
+  "get events -n shop -o wide",
+  "get crd",
+  "get all -n shop",
+  "get all -A -o wide",
+  "get all -n back -o name",
   // One object, several, none
   "get pod web-1 -n shop",
   "get pod web-1 web-2 -n shop",
@@ -69,10 +83,12 @@ export const SAME: readonly string[] = [
   "get gadgets.v1.clients.example.com -A -o name",
   // Raw
   "get --raw /api/v1/namespaces/shop/pods/web-1",
+  "get --raw /api/v1/namespaces/shop/configmaps",
   "get --raw /apis/clients.example.com/v1/namespaces/shop/gadgets/alpha",
   "get --raw /api/v1/namespaces/shop/pods/absent",
   // What there is
   "version",
+  "api-resources --namespaced=false --verbs=list,watch -o name",
   "api-resources --verbs=list,watch -o name",
   "api-resources --api-group=clients.example.com -o name",
   // Describe

@@ -126,6 +126,7 @@ interface Running {
 
 async function launch(runtime: Runtime, command: Deno.Command): Promise<Running> {
   const child = command.spawn();
+  const input = child.stdin.getWriter();
   const ready = Promise.withResolvers<string>();
   const lastErrors: string[] = [];
   const ended = Promise.all([
@@ -138,7 +139,7 @@ async function launch(runtime: Runtime, command: Deno.Command): Promise<Running>
   ]).then(([{ code }]) =>
     ready.reject(new Error(`The app on ${runtime} ended with code ${code}:\n${lastErrors.join("\n")}`))
   );
-  return { child, input: child.stdin.getWriter(), url: await ready.promise, ended };
+  return { child, input, url: await ready.promise, ended };
 }
 
 /** A port that systems do not give to outgoing connections, so that none takes it between two runs. */

@@ -12,6 +12,7 @@ import { type HostOptions, newHostedApp } from "./app.ts";
 const options: HostOptions = JSON.parse(process.argv[2]);
 const stopping = new AbortController();
 process.stdin.on("end", () => {
+  console.error("the standard input has ended");
   stopping.abort();
   process.exit(0);
 });
