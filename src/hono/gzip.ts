@@ -29,6 +29,16 @@ export function prefersGzip(acceptEncoding: string | undefined): boolean {
   return gzip > 0 && gzip >= (qualities.get("identity") ?? 0);
 }
 
+/** A response whose body is compressed already. */
+export function gzipResponse(body: BodyInit, headers: Readonly<Record<string, string>>): Response {
+  // Else workerd compresses it again: https://developers.cloudflare.com/workers/runtime-apis/response/#parameters
+  const init: ResponseInit & { readonly encodeBody: "manual" } = {
+    headers: { ...headers, "Content-Encoding": "gzip" },
+    encodeBody: "manual",
+  };
+  return new Response(body, init);
+}
+
 /**
  * Compresses chunks. Takes the next one when there is room for it.
  *

@@ -10,7 +10,7 @@ import { matchesTag } from "../protocol/if_none_match.ts";
 import { isStatus } from "../protocol/statuses.ts";
 import type { EntityTags } from "./etag.ts";
 import type { EventLog } from "./event_log.ts";
-import { GZIP_LEAST_BYTES, gzipChunks } from "./gzip.ts";
+import { GZIP_LEAST_BYTES, gzipChunks, gzipResponse } from "./gzip.ts";
 import type { ListBodies, ListBody } from "./list_bodies.ts";
 import { cutPage, type ListRequest, type PagePlace, pageSource, placePage } from "./list_page.ts";
 import { type ListShape, ListText } from "./list_text.ts";
@@ -107,12 +107,9 @@ async function respond(
     if (!request.gzip || !body.hasBytes(GZIP_LEAST_BYTES)) {
       return new Response(streamOf(source, request), { headers });
     }
-    const compressed = { ...headers, "Content-Encoding": "gzip" };
     const chunks = await body.gzipped(readersPacer);
     if (chunks !== undefined) {
-      return new Response(streamOf(new ChunkReader(chunks, () => source.close()), request), {
-        headers: compressed,
-      });
+      return gzipResponse(streamOf(new ChunkReader(chunks, () => source.close()), request), headers);
     }
     const { pieceLength } = request.readers;
     const next = async () => {
@@ -128,7 +125,7 @@ async function respond(
         source.close();
       },
     };
-    return new Response(streamOf(alone, request), { headers: compressed });
+    return gzipResponse(streamOf(alone, request), headers);
   } catch (error) {
     source.close();
     throw error;

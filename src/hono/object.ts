@@ -9,7 +9,7 @@ import type { Held } from "../store/holding.ts";
 import { encode } from "./encoding.ts";
 import type { EntityTags } from "./etag.ts";
 import type { EventLog } from "./event_log.ts";
-import { GZIP_LEAST_BYTES, gzipChunks } from "./gzip.ts";
+import { GZIP_LEAST_BYTES, gzipChunks, gzipResponse } from "./gzip.ts";
 import { type Format, notModified, objectHeaders, VARY } from "./responses.ts";
 import type { View } from "./view.ts";
 import { loadYaml } from "./yaml.ts";
@@ -49,7 +49,7 @@ export async function answerObject(
     return Promise.resolve(chunk);
   };
   for await (const chunk of gzipChunks(next)) chunks.push(chunk);
-  return new Response(new Blob(chunks), { headers: { ...headers, "Content-Encoding": "gzip" } });
+  return gzipResponse(new Blob(chunks), headers);
 }
 
 function objectText(

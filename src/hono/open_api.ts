@@ -14,7 +14,7 @@ import { type Clock, monotonicNow } from "../util/clock.ts";
 import { errorMessage } from "../util/errors.ts";
 import { textHash } from "../util/text_hash.ts";
 import { encode } from "./encoding.ts";
-import { GZIP_LEAST_BYTES, gzipChunks, prefersGzip } from "./gzip.ts";
+import { GZIP_LEAST_BYTES, gzipChunks, gzipResponse, prefersGzip } from "./gzip.ts";
 import { cutOpenApi, groupVersionPath, type OpenApiIndex } from "./open_api_cut.ts";
 import { GUARD_HEADERS, VARY } from "./responses.ts";
 
@@ -137,7 +137,7 @@ export class OpenApi {
       return new Response(kept.bytes.slice(), { headers: typed });
     }
     kept.gzipped ??= await gzip(kept.bytes);
-    return new Response(kept.gzipped.slice(), { headers: { ...typed, "Content-Encoding": "gzip" } });
+    return gzipResponse(kept.gzipped.slice(), typed);
   }
 
   #get(path: string): Promise<Kept | Status> | Kept {

@@ -89,6 +89,11 @@ export const SAME: readonly string[] = [
   // What there is
   "version",
   "api-resources --namespaced=false --verbs=list,watch -o name",
+  "explain pods",
+  "explain pod.spec.containers.ports",
+  "explain gadgets.spec",
+  "explain deploy --recursive",
+  "explain unicorns",
   "api-resources --verbs=list,watch -o name",
   "api-resources --api-group=clients.example.com -o name",
   // Describe

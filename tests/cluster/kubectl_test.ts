@@ -96,7 +96,7 @@ describe("kubectl on readApi, served by Deno, Node, Bun and workerd", { skip: sk
       const answers = await Promise.all(hosts.map((host) => run(command, onHost(host))));
       hosts.forEach(({ runtime }, i) => {
         assert.notEqual(answers[i].code, 0, `kubectl ${command} on ${runtime}`);
-        assert.match(answers[i].errors, answer, `kubectl ${command} on ${runtime}`);
+        assert.match(answers[i].errors, answer, `kubectl ${command} on ${runtime}: ${answers[i].errors}`);
       });
     });
   }

@@ -49,6 +49,7 @@ export function newHostedApp(
     allowSecrets: true,
     signal,
     ...(version && { version }),
+    openApi: (path, { headers, signal }) => cluster.open(path, { headers, signal }),
   });
   return {
     fetch: (request) => app.fetch(request),

@@ -103,6 +103,25 @@ describe("README.md: the Worker", () => {
     await response.text();
   });
 
+  it("compresses what is large once, which workerd would do again", async () => {
+    const annotations = { large: "large ".repeat(50_000) };
+    server.create("v1/pods", pod("large", { namespace: "shop", annotations }));
+    const headers = { Authorization: `Bearer ${TOKEN}`, "Accept-Encoding": "gzip" };
+    const metadataOf = async (path: string) => {
+      const text = await (await worker.dispatchFetch(`http://cache.example${path}`, { headers })).text();
+      const { metadata, items } = JSON.parse(text);
+      return [metadata, ...items?.map((item: { metadata: unknown }) => item.metadata) ?? []]
+        .find(({ name }) => name === "large");
+    };
+    const path = "/api/v1/namespaces/shop/pods";
+    while (!(await names(path)).includes("large"));
+    for (const url of [path, `${path}/large`]) {
+      assert.deepEqual((await metadataOf(url)).annotations, annotations, url);
+    }
+    server.delete("v1/pods", "shop/large");
+    while ((await names(path)).includes("large"));
+  });
+
   it("starts a new informer when its copy is older than the maximum age", async () => {
     const earlier = started();
     server.create("v1/pods", pod("web-2", { namespace: "shop" }));
