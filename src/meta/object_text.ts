@@ -149,8 +149,8 @@ class WalkingReader implements ObjectTextReader, EventReader<EventText> {
   /** Where the text begins in the bytes, if each of its characters is one byte; otherwise -1. */
   #origin = -1;
   // What many objects have is one string, and no part of any text.
-  readonly #strings = new Map<string, readonly string[]>();
-  readonly #labels = new Map<string, unknown>();
+  readonly #strings = new Shared<readonly string[]>();
+  readonly #labels = new Shared<unknown>();
   readonly #key: Uint8Array = new Uint8Array(MAX_KEY);
   // The types of objects that come one after the other are mostly the same.
   readonly #lastKind: TypeText = { text: "null", value: null };
@@ -317,7 +317,6 @@ class WalkingReader implements ObjectTextReader, EventReader<EventText> {
     let known = this.#strings.get(text);
     if (known === undefined) {
       known = [this.#decoded(start, end)];
-      if (this.#strings.size === SHARED) this.#strings.clear();
       this.#strings.set(known[0], known);
     }
     return known;
@@ -329,7 +328,6 @@ class WalkingReader implements ObjectTextReader, EventReader<EventText> {
     if (labels === undefined) {
       const own = this.#decoded(start, end);
       labels = JSON.parse(own);
-      if (this.#labels.size === SHARED) this.#labels.clear();
       if (own.length <= MAX_SHARED) this.#labels.set(own, labels);
     }
     return labels;
@@ -421,6 +419,24 @@ const EVENTS: ReadonlyMap<number, { readonly type: EventText["type"]; readonly b
 
 const NO_FIELDS: FieldTexts = [];
 
+/** What was read lately, by its text: the last few thousand. */
+class Shared<V> {
+  #young = new Map<string, V>();
+  #old = new Map<string, V>();
+
+  get(text: string): V | undefined {
+    return this.#young.get(text) ?? this.#old.get(text);
+  }
+
+  set(text: string, value: V): void {
+    if (this.#young.size === SHARED) {
+      this.#old = this.#young;
+      this.#young = new Map();
+    }
+    this.#young.set(text, value);
+  }
+}
+
 /** A kind or an apiVersion, as it was read last. */
 interface TypeText {
   text: string;
@@ -451,6 +467,6 @@ const MAX_KEY = 512;
 /** The first buffer for chunks: what they have at most, as a rule, and a frame; and the longest that is kept. */
 const MIN_CHUNK = 80 * 1024;
 const MAX_KEPT = 1024 * 1024;
-/** How many strings, and how many labels, objects share; and how long these may be, in bytes. */
+/** How many strings, and how many labels, objects share at least; and how long these may be, in bytes. */
 const SHARED = 4096;
 const MAX_SHARED = 512;

@@ -5,6 +5,7 @@
 
 import { FrameTooLargeError } from "../meta/event_cutter.ts";
 import { SPACE } from "../util/json_text.ts";
+import { Utf8Stream } from "../util/utf8_stream.ts";
 
 /**
  * Cuts bytes into frames at newlines, wherever the chunks were split: {@linkcode FrameCutter.feed} a chunk, then ask for
@@ -16,8 +17,7 @@ import { SPACE } from "../util/json_text.ts";
  */
 export class FrameCutter {
   readonly #maxFrameBytes: number;
-  // A BOM is no white space to a JSON parser; where the chunks are split must make no difference.
-  readonly #decoder: TextDecoder = new TextDecoder("utf-8", { ignoreBOM: true });
+  readonly #decoder = new Utf8Stream();
   #text = "";
   #position = 0;
   // The beginning of a frame that the pieces so far did not finish.
@@ -31,7 +31,7 @@ export class FrameCutter {
 
   /** Takes the next chunk; all frames of the one before it must have been taken out. */
   feed(chunk: Uint8Array): void {
-    this.#text = this.#decoder.decode(chunk, { stream: true });
+    this.#text = this.#decoder.decode(chunk);
     this.#position = 0;
   }
 
@@ -64,7 +64,7 @@ export class FrameCutter {
 
   /** What came after the last newline, if it is more than white space: the last frame of a stream that has ended. */
   last(): string | undefined {
-    this.#keep(this.#decoder.decode()); // of a character that never came whole
+    this.#keep(this.#decoder.end()); // of a character that never came whole
     const frame = this.#takeRest();
     return isBlank(frame) ? undefined : frame;
   }

@@ -11,6 +11,7 @@ import { type Clock, monotonicNow, nextTurn } from "../util/clock.ts";
 import { jsonFault } from "../util/json_fault.ts";
 import { openByteReader } from "./byte_reader.ts";
 import { requireNumbers } from "../util/require_number.ts";
+import { Utf8Stream } from "../util/utf8_stream.ts";
 import { ItemTooLargeError, ListCutter } from "./list_cutter.ts";
 import { newNetworkError } from "./network_failure.ts";
 import type { ItemType, ObjectHead, ObjectText } from "../meta/object_text.ts";
@@ -300,8 +301,7 @@ async function readBody(
 ): Promise<void> {
   const { signal, onBytes, clock, maxBytes, hint } = options;
   let bytes = 0;
-  // A BOM is no white space to a JSON parser; where the chunks are split must make no difference.
-  const decoder = new TextDecoder("utf-8", { ignoreBOM: true });
+  const decoder = new Utf8Stream();
   let turnStartMs = clock === undefined ? 0 : monotonicNow(clock);
   const reader = openByteReader(body, onBytes);
   const unlink = signal && onAbort(signal, () => reader.cancel(signal.reason));
@@ -315,14 +315,14 @@ async function readBody(
         throw newNetworkError(`Cannot read the answer for ${subject}: it was cut off`, error);
       }
       signal?.throwIfAborted();
-      if (chunk === undefined) return onText(decoder.decode());
+      if (chunk === undefined) return onText(decoder.end());
       bytes += chunk.byteLength;
       if (bytes > maxBytes) {
         throw new DecodeError(
           `Cannot read the answer for ${subject}: it is longer than ${maxBytes} bytes; ${hint}`,
         );
       }
-      onText(decoder.decode(chunk, { stream: true }));
+      onText(decoder.decode(chunk));
       if (clock !== undefined && monotonicNow(clock) - turnStartMs >= TURN_MS) {
         await nextTurn();
         signal?.throwIfAborted();
