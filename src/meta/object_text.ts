@@ -312,24 +312,19 @@ class WalkingReader implements ObjectTextReader, EventReader<EventText> {
 
   /** The same in an array, that other objects with the same have. */
   #string(start: number, end: number): readonly string[] {
-    if (end - start > MAX_SHARED) return [this.#decoded(start, end)];
-    const text = this.#part(start, end);
-    let known = this.#strings.get(text);
-    if (known === undefined) {
-      known = [this.#decoded(start, end)];
-      this.#strings.set(known[0], known);
-    }
-    return known;
+    const known = this.#strings.get(this.#bytes, start, end);
+    if (known !== undefined) return known;
+    const own = [this.#decoded(start, end)];
+    if (end - start <= MAX_SHARED) this.#strings.set(own[0], end - start, own);
+    return own;
   }
 
   #labelsOf(start: number, end: number): unknown {
-    const text = this.#part(start, end);
-    let labels = this.#labels.get(text);
-    if (labels === undefined) {
-      const own = this.#decoded(start, end);
-      labels = JSON.parse(own);
-      if (own.length <= MAX_SHARED) this.#labels.set(own, labels);
-    }
+    const known = this.#labels.get(this.#bytes, start, end);
+    if (known !== undefined) return known;
+    const own = this.#decoded(start, end);
+    const labels = JSON.parse(own);
+    if (end - start <= MAX_SHARED) this.#labels.set(own, end - start, labels);
     return labels;
   }
 
@@ -419,22 +414,40 @@ const EVENTS: ReadonlyMap<number, { readonly type: EventText["type"]; readonly b
 
 const NO_FIELDS: FieldTexts = [];
 
-/** What was read lately, by its text: the last few thousand. */
+/** What was read lately, by its bytes: a table in which one takes the place of another. */
 class Shared<V> {
-  #young = new Map<string, V>();
-  #old = new Map<string, V>();
+  #texts: (string | undefined)[] = [];
+  #values: (V | undefined)[] = [];
+  #slot = 0;
 
-  get(text: string): V | undefined {
-    return this.#young.get(text) ?? this.#old.get(text);
+  /** What was set for these bytes; `undefined` if nothing was, or it is there no more. */
+  get(bytes: Uint8Array, start: number, end: number): V | undefined {
+    const slot = this.#slot = hashOf(bytes, start, end) % SHARED;
+    const text = this.#texts[slot];
+    if (text === undefined || text.length !== end - start) return undefined;
+    for (let i = 0; i < text.length; i++) if (text.charCodeAt(i) !== bytes[start + i]) return undefined;
+    return this.#values[slot];
   }
 
-  set(text: string, value: V): void {
-    if (this.#young.size === SHARED) {
-      this.#old = this.#young;
-      this.#young = new Map();
+  /** Sets it for the bytes that were looked up last, of which this is the text; only if each is a character. */
+  set(text: string, length: number, value: V): void {
+    if (text.length !== length) return;
+    if (this.#texts.length === 0) {
+      this.#texts = new Array(SHARED);
+      this.#values = new Array(SHARED);
     }
-    this.#young.set(text, value);
+    this.#texts[this.#slot] = text;
+    this.#values[this.#slot] = value;
   }
+}
+
+/** A hash of bytes, of a long part not of all: what follows compares them. */
+function hashOf(bytes: Uint8Array, start: number, end: number): number {
+  let hash = end - start;
+  let i = start;
+  for (; i < end - 24; i += 8) hash = Math.imul(hash ^ bytes[i], 0x01000193);
+  for (i = Math.max(start, end - 24); i < end; i++) hash = Math.imul(hash ^ bytes[i], 0x01000193);
+  return (hash ^ hash >>> 15) >>> 0;
 }
 
 /** A kind or an apiVersion, as it was read last. */
@@ -467,6 +480,6 @@ const MAX_KEY = 512;
 /** The first buffer for chunks: what they have at most, as a rule, and a frame; and the longest that is kept. */
 const MIN_CHUNK = 80 * 1024;
 const MAX_KEPT = 1024 * 1024;
-/** How many strings, and how many labels, objects share at least; and how long these may be, in bytes. */
-const SHARED = 4096;
+/** How many strings, and how many labels, are remembered; and how long these may be, in bytes. */
+const SHARED = 8192;
 const MAX_SHARED = 512;
