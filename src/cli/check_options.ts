@@ -12,7 +12,7 @@ import { fieldTree } from "../watch/field_tree.ts";
 import { quote, UsageError } from "./errors.ts";
 import { isLoopback } from "./host_guard.ts";
 import { checkToken } from "./reader_token.ts";
-import type { ServeOptions } from "./serve_options.ts";
+import { type ServeOptions, STORAGE_NAMES } from "./serve_options.ts";
 
 /**
  * Checks what can be checked without files and without the cluster.
@@ -40,6 +40,10 @@ export function checkServeOptions(options: ServeOptions): void {
   const { freshness } = options;
   if (freshness !== undefined && !isFreshness(freshness)) {
     throw new UsageError(`freshness must be ${FRESHNESSES.join(", ")}, not ${quote(String(freshness))}`);
+  }
+  const { storage } = options;
+  if (storage !== undefined && !STORAGE_NAMES.includes(storage)) {
+    throw new UsageError(`storage must be ${STORAGE_NAMES.join(", ")}, not ${quote(String(storage))}`);
   }
   checkReaders(options);
   orUsageError(() => fieldTree(undefined, options.drop ?? []));

@@ -7,7 +7,7 @@ import { parseArgs } from "node:util";
 import { type Freshness, FRESHNESSES, isFreshness } from "../hono/freshness.ts";
 import { quote, UsageError } from "./errors.ts";
 import { nearNames } from "./near_names.ts";
-import type { ClusterSource, ServeOptions } from "./serve_options.ts";
+import { type ClusterSource, type ServeOptions, STORAGE_NAMES, type StorageName } from "./serve_options.ts";
 
 /**
  * A parsed command line.
@@ -59,6 +59,7 @@ const FLAGS = {
   metrics: { type: "boolean" },
   drop: { type: "string", multiple: true },
   freshness: { type: "string" },
+  storage: { type: "string" },
   "allow-anonymous": { type: "boolean" },
   "allow-secrets": { type: "boolean" },
   seed: { type: "string" },
@@ -177,6 +178,7 @@ const EXAMPLES: Partial<Record<FlagName, string>> = {
   "max-lag": "--max-lag 90s, or 5m",
   drop: "--drop 'spec.containers[].env'",
   freshness: "--freshness consistent, stale-if-error or as-is",
+  storage: "--storage texts, short-texts or objects",
 };
 
 function unknownFlag(rawName: string): UsageError {
@@ -231,11 +233,21 @@ function serveOptions(
       maxLagMs: durationMs("max-lag", value("max-lag")),
       drop: list("drop"),
       freshness: freshness(value("freshness")),
+      storage: storage(value("storage")),
     }),
     ...(values.has("metrics") && { metrics: true }),
     allowAnonymous: values.has("allow-anonymous") || undefined,
     allowSecrets: values.has("allow-secrets") || undefined,
   };
+}
+
+function storage(text: string | undefined): StorageName | undefined {
+  if (text === undefined) return undefined;
+  const name = STORAGE_NAMES.find((one) => one === text);
+  if (name === undefined) {
+    throw new UsageError(`Flag --storage must be ${STORAGE_NAMES.join(", ")}, not ${quote(text)}`);
+  }
+  return name;
 }
 
 function freshness(text: string | undefined): Freshness | undefined {

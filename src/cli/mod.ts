@@ -18,4 +18,4 @@ export { main, type MainOptions } from "./command.ts";
 export { type Command, parseCommandLine } from "./command_line.ts";
 export { CommandError, UsageError } from "./errors.ts";
 export { serve, type Served } from "./serve.ts";
-export type { ClusterSource, ServeOptions, ServeStep, SyncProgress } from "./serve_options.ts";
+export type { ClusterSource, ServeOptions, ServeStep, StorageName, SyncProgress } from "./serve_options.ts";

@@ -35,6 +35,23 @@ export type ClusterSource =
   };
 
 /**
+ * How `serve` holds objects.
+ *
+ * @example
+ * ```ts
+ * import { serve, type StorageName } from "@listwatch/cache/cli";
+ * const storage: StorageName = "short-texts";
+ * await using served = await serve({ port: 0, storage });
+ * ```
+ *
+ * @category Command line
+ */
+export type StorageName = "objects" | "texts" | "short-texts";
+
+/** The values of {@linkcode StorageName}. */
+export const STORAGE_NAMES: readonly StorageName[] = ["objects", "texts", "short-texts"];
+
+/**
  * Options of {@linkcode serve}. All are optional; the default is the embedded cluster at `http://127.0.0.1:8787`.
  *
  * @example
@@ -92,6 +109,12 @@ export interface ServeOptions {
   readonly accessLog?: (entry: AccessLogEntry) => void;
   /** Fields that are neither stored nor served, such as `spec.containers[].env`; none by default. */
   readonly drop?: readonly string[];
+  /**
+   * How objects are held; `"texts"` by default: readers receive what the API server sent, byte for byte. `"short-texts"`
+   * does that in a third of the memory, and takes more time per request. `"objects"` reads and writes each object as
+   * JavaScript does: integers beyond 2^53 are rounded.
+   */
+  readonly storage?: StorageName;
   /**
    * How old the last contact with the API server may be for `/readyz` to be ok, per resource; by default 120 s, and 11
    * minutes for an API server without bookmarks. `Infinity`: any time.

@@ -34,6 +34,8 @@ Resources:
                            pods,nodes,deploy,deployments.apps,certificates.v1.cert-manager.io
                            by default namespaces, nodes, pods, services, configmaps and the common apps
   -n, --namespace NAME     reflect only this namespace; all by default
+      --storage FORM       how objects are held: texts (the default: readers receive what the API server sent, byte
+                           for byte), short-texts (the same in less memory, for more time per request), objects
       --allow-secrets      allow Secrets among the resources; refused by default
       --drop PATHS         fields that are neither stored nor served: 'spec.containers[].env'
 

@@ -109,6 +109,9 @@ describe("parseCommandLine", () => {
     }
     assert.equal(serveOptions(["--freshness", "consistent"]).freshness, "consistent");
     refuses(["serve", "--freshness", "new"], /must be consistent, stale-if-error, as-is, not "new"/);
+    assert.equal(serveOptions(["--storage", "short-texts"]).storage, "short-texts");
+    assert.equal(serveOptions([]).storage, undefined);
+    refuses(["serve", "--storage", "text"], /--storage must be objects, texts, short-texts, not "text"/);
     refuses(["serve", "--drop", ","], /--drop has an empty list: --drop 'spec/);
   });
 

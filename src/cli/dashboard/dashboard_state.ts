@@ -215,13 +215,9 @@ export class DashboardCounter {
       found.set(name, { name, pods: 0, ready: 0, ...(room > 0 && { room }), ...(closed && { closed }) });
     }
     const counts = { unassigned: 0, pods: 0, ready: 0 };
-    for (const name of pods.informer.indexer.listIndexFuncValues("byNode")) {
-      let onNode = 0;
-      let ready = 0;
-      for (const pod of pods.informer.indexer.eachByIndex("byNode", name)) {
-        onNode++;
-        if (isReady(pod as Pod)) ready++;
-      }
+    const { indexer } = pods.informer;
+    for (const [name, onNode] of indexer.indexValueCounts("byNode")) {
+      const ready = indexer.countByIndex("readyByNode", name);
       counts.pods += onNode;
       counts.ready += ready;
       if (name === "") counts.unassigned = onNode;
@@ -250,10 +246,12 @@ function compare(a: string, b: string): number {
   return collator.compare(a, b) || (a < b ? -1 : a > b ? 1 : 0);
 }
 
+const SHOWN_INDICES: readonly ReflectedIndex[] = ["namespace", "byNode"];
+
 function countIndices({ name, informer: { indexer } }: ReflectedResource): IndexCounts[] {
   const found: IndexCounts[] = [];
-  for (const index of Object.keys(indexer.getIndexers())) {
-    const counts = indexer.indexValueCounts(index as ReflectedIndex);
+  for (const index of SHOWN_INDICES) {
+    const counts = indexer.indexValueCounts(index);
     let largest = { value: "", objects: 0 };
     for (const [value, objects] of counts) {
       if (objects > largest.objects) largest = { value, objects };
@@ -292,22 +290,11 @@ interface Node extends KubernetesObject {
   readonly status?: { readonly allocatable?: { readonly pods?: unknown } | null } | null;
 }
 
-interface Pod extends KubernetesObject {
-  readonly status?: { readonly conditions?: unknown } | null;
-}
-
 /** The number of pods that a node has room for; `NaN` if unknown. */
 function roomOf(node: Node): number {
   const pods = node.status?.allocatable?.pods;
   const room = typeof pods === "string" || typeof pods === "number" ? Number(pods) : NaN;
   return Number.isFinite(room) ? room : NaN;
-}
-
-function isReady(pod: Pod): boolean {
-  const conditions = pod.status?.conditions;
-  if (!Array.isArray(conditions)) return false;
-  const ready = conditions.find((condition) => condition?.type === "Ready");
-  return ready?.status === "True";
 }
 
 // The longest namespace has 63 characters.

@@ -1,6 +1,5 @@
 import {
   type KubernetesObject,
-  metaNamespaceIndex,
   newCluster,
   parseResource,
   SharedIndexInformer,
@@ -9,11 +8,11 @@ import {
 import { FakeClock, InMemoryApiServer } from "@listwatch/cache/testing";
 import { builtinResource } from "../../../src/protocol/builtin_resources.ts";
 import type { ApiResource } from "../../../src/protocol/api_resource.ts";
-import type { ReflectedIndex, ReflectedResource } from "../../../src/cli/dashboard/reflected_resource.ts";
-
-interface Pod extends KubernetesObject {
-  spec?: { nodeName?: string };
-}
+import {
+  type ReflectedIndex,
+  reflectedIndexers,
+  type ReflectedResource,
+} from "../../../src/cli/dashboard/reflected_resource.ts";
 
 /** Informers of an in-memory API server. */
 export class Reflection {
@@ -28,10 +27,7 @@ export class Reflection {
     this.resources = names.map((name) => {
       const resource = builtinResource(parseResource(name)) as ApiResource;
       const informer = new SharedIndexInformer<KubernetesObject, ReflectedIndex>(cluster.resource(resource), {
-        indexers: {
-          namespace: metaNamespaceIndex,
-          byNode: resource.resource === "pods" ? (pod) => [(pod as Pod).spec?.nodeName ?? ""] : () => [],
-        },
+        indexers: reflectedIndexers({ resource }),
         clock: this.clock,
         logger: silentLogger,
       });

@@ -1,0 +1,102 @@
+/**
+ * What readers of `serve` receive is what the API server sent, byte for byte.
+ * @module
+ */
+
+import assert from "node:assert/strict";
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { describe, it } from "node:test";
+import { serve, type ServeOptions } from "@listwatch/cache/cli";
+import { serveFetch } from "@listwatch/cache/node";
+import { LogRecorder } from "../log_recorder.ts";
+import { kubeconfigText } from "./real_cluster.ts";
+
+// What JSON.parse does not keep: digits, the order of such keys, `__proto__`, repeated keys, escapes.
+const REST =
+  '"z":9007199254740993,"2":1.0,"1":1e2,"__proto__":{"a":18446744073709551615},"data":{"k":"\\u00e9é日\\/"}';
+
+function widget(name: string, version: number, isTyped: boolean): string {
+  const type = isTyped ? '"kind":"ConfigMap","apiVersion":"v1",' : "";
+  return `{${type}"metadata":{"name":"${name}","namespace":"shop","uid":"u-${name}","resourceVersion":"${version}"},${REST}}`;
+}
+
+const LIST = "/api/v1/namespaces/shop/configmaps";
+
+/** An API server with two ConfigMaps, which changes one when the watch comes. */
+function answer(request: Request): Response {
+  const { pathname, searchParams } = new URL(request.url);
+  const json = (text: string) => new Response(text, { headers: { "Content-Type": "application/json" } });
+  if (pathname === "/version") return json('{"major":"1","minor":"36","gitVersion":"v1.36.0"}');
+  if (pathname === "/api") return json('{"kind":"APIVersions","versions":["v1"]}');
+  if (pathname === "/apis") return json('{"kind":"APIGroupList","groups":[]}');
+  if (pathname === "/api/v1") {
+    return json(
+      '{"kind":"APIResourceList","groupVersion":"v1","resources":[{"name":"configmaps","singularName":"configmap",' +
+        '"namespaced":true,"kind":"ConfigMap","verbs":["get","list","watch"]}]}',
+    );
+  }
+  if (searchParams.has("sendInitialEvents")) {
+    return new Response('{"kind":"Status","code":422,"reason":"Invalid"}', { status: 422 });
+  }
+  if (!searchParams.has("watch")) {
+    const items = [widget("a", 1, false), widget("b", 2, false)];
+    return json(
+      `{"kind":"ConfigMapList","apiVersion":"v1","metadata":{"resourceVersion":"5"},"items":[${items}]}`,
+    );
+  }
+  return new Response(
+    new ReadableStream({
+      start(controller) {
+        const line = `{"type":"MODIFIED","object":${widget("b", 6, true)}}\n`;
+        controller.enqueue(new TextEncoder().encode(line));
+      },
+    }),
+  );
+}
+
+async function read(storage: ServeOptions["storage"]) {
+  const folder = await mkdtemp(join(tmpdir(), "listwatch-exact-"));
+  const stop = new AbortController();
+  const api = await serveFetch(answer, { signal: stop.signal });
+  const kubeconfig = join(folder, "config");
+  await writeFile(kubeconfig, kubeconfigText(api.url));
+  const served = await serve({
+    source: { kind: "kubeconfig", path: kubeconfig },
+    resources: ["configmaps"],
+    port: 0,
+    freshness: "as-is",
+    ...(storage && { storage }),
+    logger: new LogRecorder(),
+    signal: stop.signal,
+  });
+  await served.synced();
+  const text = async (path: string) => await (await fetch(served.url + path)).text();
+  const watch = await text(`${LIST}?watch=1&resourceVersion=5&timeoutSeconds=1`);
+  const list = await text(`${LIST}?resourceVersion=6&resourceVersionMatch=NotOlderThan`);
+  const object = await text(`${LIST}/a`);
+  stop.abort();
+  await served.finished;
+  await api.finished;
+  await rm(folder, { recursive: true });
+  return { watch, list, object };
+}
+
+describe("serve()", () => {
+  for (const storage of [undefined, "texts", "short-texts"] as const) {
+    it(`serves what the API server sent, byte for byte, with storage: ${storage}`, async () => {
+      const { watch, list, object } = await read(storage);
+      assert.equal(watch.split("\n")[0], `{"type":"MODIFIED","object":${widget("b", 6, true)}}`);
+      assert.equal(object.trimEnd(), widget("a", 1, true));
+      // Items of lists have no type, as an API server writes them.
+      assert.ok(list.includes(`"items":[${widget("a", 1, false)},${widget("b", 6, false)}]`), list);
+    });
+  }
+
+  it("reads and writes objects as JavaScript does with storage: objects", async () => {
+    const { object } = await read("objects");
+    assert.equal(JSON.parse(object).metadata.name, "a");
+    assert.ok(object.includes('"z":9007199254740992'), object);
+  });
+});
