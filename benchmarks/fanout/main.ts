@@ -119,8 +119,8 @@ async function main(args: string[], signal: AbortSignal): Promise<number> {
   }
 }
 
-/** Without any package: so no module is fetched. */
-async function buildClient(dir: string): Promise<string> {
+/** Builds the client in Go in a folder, and returns its path. Without any package: so no module is fetched. */
+export async function buildClient(dir: string): Promise<string> {
   const output = join(dir, "client");
   const env = { GOFLAGS: "", GOWORK: "off", GOTOOLCHAIN: "local", CGO_ENABLED: "0" };
   const cwd = join(ROOT, "benchmarks", "fanout", "client");

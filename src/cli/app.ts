@@ -43,6 +43,9 @@ export interface AppOptions {
   readonly logger: Logger;
 }
 
+// The lists of all Pods of a large cluster, for a program that has a machine.
+const MAX_LIST_BODY_BYTES = 256 * 1024 * 1024;
+
 /** The app, and what the page shows of its readers. */
 export interface App {
   readonly fetch: Hono["fetch"];
@@ -87,6 +90,7 @@ export function newApp(resources: readonly ReflectedResource[], options: AppOpti
     ...(version && { version }),
     openApi,
     ...(corsOrigins && { cors: { origins: corsOrigins.includes("*") ? "*" as const : corsOrigins } }),
+    maxListBodyBytes: MAX_LIST_BODY_BYTES,
     ...(metrics && { metrics }),
     ...(maxLagMs !== undefined && { maxLagMs }),
     signal,

@@ -1,0 +1,39 @@
+/**
+ * What `--list` measures: a cache of Pods that serves lists. Its argument is JSON. It prints one line of JSON, and ends
+ * with its standard input.
+ *
+ * @module
+ */
+
+import process from "node:process";
+import { newCluster, SharedIndexInformer, silentLogger, texts } from "@listwatch/cache";
+import { readApi } from "@listwatch/cache/hono";
+import { serveFetch } from "@listwatch/cache/node";
+
+/** What it serves, and how. */
+export interface ListServerArguments {
+  /** Where the Pods come from. */
+  readonly server: string;
+  readonly storage: "objects" | "texts";
+  /** The limit of kept bodies. */
+  readonly maxListBodyBytes: number;
+}
+
+const { server, storage, maxListBodyBytes } = JSON.parse(process.argv[2]) as ListServerArguments;
+const cluster = newCluster({ server });
+const informer = new SharedIndexInformer(cluster.resource("v1/pods", { drop: [] }), {
+  logger: silentLogger,
+  ...(storage === "texts" && { storage: texts() }),
+});
+const api = readApi({
+  resources: [{ informer, resource: "v1/pods" }],
+  allowAnonymous: true,
+  maxListBodyBytes,
+  logger: silentLogger,
+});
+informer.start();
+await informer.synced();
+const { url } = await serveFetch(api.fetch, { logger: silentLogger });
+console.log(JSON.stringify({ url, pid: process.pid }));
+process.stdin.on("end", () => process.exit(0));
+process.stdin.resume();

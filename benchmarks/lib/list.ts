@@ -1,0 +1,136 @@
+/**
+ * Lists of a served cache on Node: of objects and of texts, with and without kept bodies.
+ *
+ * @module
+ */
+
+import { join } from "node:path";
+import { run } from "../../scripts/lib/process.ts";
+import type { Tools } from "../../scripts/lib/tools.ts";
+import type { ListServerArguments } from "../contestants/list_server.ts";
+import { buildClient } from "../fanout/main.ts";
+import type { ListResult } from "../fanout/report.ts";
+import type { BenchOptions } from "./options.ts";
+import type { Programs } from "./programs.ts";
+import { count } from "./report.ts";
+import { startServer } from "./rounds.ts";
+import { digits, median } from "./statistics.ts";
+import { markdownTable } from "./table.ts";
+
+const CONTESTANTS: readonly Omit<ListServerArguments, "server">[] = [
+  { storage: "objects", maxListBodyBytes: 0 },
+  { storage: "texts", maxListBodyBytes: 0 },
+  { storage: "objects", maxListBodyBytes: 1e9 },
+  { storage: "texts", maxListBodyBytes: 1e9 },
+];
+const FORMS = { json: {}, gzip: { gzip: true }, notModified: { conditional: true } } as const;
+type Form = keyof typeof FORMS;
+
+const CONNECTIONS = 8;
+const SECONDS = 2;
+
+/** Measures it, and returns the tables as Markdown. */
+export async function measureLists(
+  options: BenchOptions,
+  tools: Tools,
+  programs: Programs,
+  log: (line: string) => void,
+): Promise<string> {
+  const client = await buildClient(programs.bundles);
+  const parts = [
+    `Requests/s of \`readApi\` on Node, with ${CONNECTIONS} connections of a client in Go on the same machine:`,
+  ];
+  for (const objects of options.sizes) {
+    await using upstream = await startServer(tools, { ...options, objects, events: 1 });
+    const results = CONTESTANTS.map(
+      () => ({ json: [], gzip: [], notModified: [] } as Record<Form, ListResult[]>),
+    );
+    for (let round = 1; round <= options.rounds; round++) {
+      for (const [i, contestant] of CONTESTANTS.entries()) {
+        log(`round ${round} of ${options.rounds}: ${count(objects)} pods, ${nameOf(contestant)}`);
+        await using server = await start(tools, programs, { ...contestant, server: upstream.url });
+        for (const [form, flags] of Object.entries(FORMS)) {
+          results[i][form as Form].push(await ask(client, server, flags));
+        }
+      }
+    }
+    const figure = (i: number, form: Form) =>
+      median(results[i][form].map(({ requestsPerSecond }) => requestsPerSecond))!;
+    const [body] = results[0].json;
+    const [compressed] = results[0].gzip;
+    parts.push(
+      `${count(objects)} pods: ${digits(body.bodyBytes / 1e6)} MB, ${
+        digits(compressed.bodyBytes / 1e6)
+      } MB with gzip:`,
+      markdownTable(
+        ["", "JSON", "MB/s", "gzip", "304"],
+        CONTESTANTS.map((contestant, i) => [
+          nameOf(contestant),
+          digits(figure(i, "json")),
+          digits(figure(i, "json") * body.bodyBytes / 1e6),
+          digits(figure(i, "gzip")),
+          digits(figure(i, "notModified")),
+        ]),
+      ),
+      `Texts against objects: ${
+        digits(figure(1, "json") / figure(0, "json"))
+      } times where each body is written for ` +
+        `its reader (goal: 3), ${digits(figure(3, "json") / figure(2, "json"))} times where it is kept.`,
+    );
+  }
+  return parts.join("\n\n");
+}
+
+function nameOf({ storage, maxListBodyBytes }: Omit<ListServerArguments, "server">): string {
+  return `${storage}, ${maxListBodyBytes === 0 ? "no kept body" : "kept body"}`;
+}
+
+interface ListServer extends AsyncDisposable {
+  readonly url: string;
+  readonly pid: number;
+}
+
+async function start(tools: Tools, programs: Programs, given: ListServerArguments): Promise<ListServer> {
+  const child = new Deno.Command(tools.node, {
+    args: [join(programs.bundles, "list_server.mjs"), JSON.stringify(given)],
+    stdin: "piped",
+    stdout: "piped",
+    stderr: "inherit",
+  }).spawn();
+  const reader = child.stdout.pipeThrough(new TextDecoderStream()).getReader();
+  let line = "";
+  while (!line.includes("\n")) {
+    const { done, value } = await reader.read();
+    if (done) throw new Error(`The server of lists ended: ${line}`);
+    line += value;
+  }
+  const { url, pid } = JSON.parse(line) as { url: string; pid: number };
+  return {
+    url,
+    pid,
+    async [Symbol.asyncDispose]() {
+      await child.stdin.close();
+      await child.status;
+      await reader.cancel();
+    },
+  };
+}
+
+async function ask(
+  client: string,
+  { url, pid }: ListServer,
+  flags: Readonly<Record<string, boolean>>,
+): Promise<ListResult> {
+  const given = {
+    server: url,
+    pid,
+    path: "/api/v1/pods",
+    connections: CONNECTIONS,
+    seconds: SECONDS,
+    ...flags,
+  };
+  const args = Object.entries(given).map(([flag, value]) => `-${flag}=${value}`);
+  const { code, stdout, output } = await run(client, ["list", ...args]);
+  if (code !== 0) throw new Error(`Cannot read lists: ${output}`);
+  return JSON.parse(stdout);
+}
