@@ -21,6 +21,8 @@ const FIRST_RESPONSE_MS = 15_000;
 /** The resources to reflect. */
 export interface Selection {
   readonly resources: readonly DiscoveredResource[];
+  /** The same in the order of the server's discovery, in which clients look up names. */
+  readonly inDiscoveryOrder: readonly DiscoveredResource[];
   /** The server's version, such as `v1.36.3`, if known. */
   readonly version:
     | { readonly major: string; readonly minor: string; readonly gitVersion: string }
@@ -75,7 +77,8 @@ export async function selectResources(connection: Connection, options: SelectOpt
     const allowed = connection.context === undefined
       ? resources
       : await onlyAllowed(resources, connection, options, deadline.signal);
-    return { resources: allowed, version: versionOf(version) };
+    const inDiscoveryOrder = discovery.resources.filter((resource) => allowed.includes(resource));
+    return { resources: allowed, inDiscoveryOrder, version: versionOf(version) };
   } finally {
     clock.clearTimeout(timer);
     deadline.unlink();

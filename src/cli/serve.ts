@@ -6,6 +6,7 @@
 import type { Cluster } from "../client/cluster.ts";
 import type { FetchOpenApi } from "../hono/open_api.ts";
 import { StatusError } from "../meta/status.ts";
+import { formatResource } from "../meta/resource.ts";
 import { linkedAbort } from "../util/abort.ts";
 import { realClock } from "../util/clock.ts";
 import { silentLogger } from "../util/logger.ts";
@@ -18,6 +19,7 @@ import { connect, type Connection } from "./connect.ts";
 import { readDefinitions } from "./definitions.ts";
 import { Dashboard } from "./dashboard/dashboard.ts";
 import { type ClusterInfo, shownName } from "./dashboard/dashboard_state.ts";
+import type { ReflectedResource } from "./dashboard/reflected_resource.ts";
 import { quote, UsageError } from "./errors.ts";
 import { listen, readCertificate } from "./listen.ts";
 import { readerToken } from "./reader_token.ts";
@@ -124,7 +126,10 @@ export async function serve(options: ServeOptions = {}): Promise<Served> {
       logger,
     });
     const { version } = selection;
-    const app: App = newApp(resources, {
+    const position = ({ resource }: ReflectedResource) =>
+      selection.inDiscoveryOrder.findIndex((other) => formatResource(other) === formatResource(resource));
+    const inOrder = resources.slice().sort((a, b) => position(a) - position(b));
+    const app: App = newApp(inOrder, {
       ...options,
       access,
       accessLog,

@@ -12,7 +12,7 @@ import type { EntityTags } from "./etag.ts";
 import type { EventLog } from "./event_log.ts";
 import { GZIP_LEAST_BYTES, gzipChunks, gzipResponse } from "./gzip.ts";
 import type { ListBodies, ListBody } from "./list_bodies.ts";
-import { cutPage, type ListRequest, type PagePlace, pageSource, placePage } from "./list_page.ts";
+import { cutPage, type ListRequest, type Page, type PagePlace, pageSource, placePage } from "./list_page.ts";
 import { type ListShape, ListText } from "./list_text.ts";
 import { newStalledError, type Pacer, type Reader, type Readers } from "./readers.ts";
 import { type Format, notModified, objectHeaders, VARY } from "./responses.ts";
@@ -62,7 +62,11 @@ export async function answerList(
   const name = place.past === undefined ? bodyName(request, place) : undefined;
   if (name === undefined) {
     const { snapshot, selection } = pageSource(log, place, request);
-    const page = await cutPage(log, snapshot, { ...request, ...place, selection });
+    const page = ordered(
+      await cutPage(log, snapshot, { ...request, ...place, selection }),
+      log,
+      request.view,
+    );
     return await respond(bodies.alone(new ListText(page, shape)), request, undefined);
   }
   const tag = tags.ofList(log, name);
@@ -74,6 +78,18 @@ export async function answerList(
   // Others have a turn meanwhile, and the content may change.
   const page = await cutPage(log, snapshot, { ...request, ...place });
   return await respond(bodies.add(log, name, { revision, text: new ListText(page, shape) }), request, tag);
+}
+
+/** A page in the view's own order. */
+function ordered(
+  page: Page<KubernetesObject>,
+  { holding }: EventLog<KubernetesObject>,
+  { order }: View,
+): Page<KubernetesObject> {
+  if (order === undefined) return page;
+  const opened = page.objects.slice(page.from, page.to).map((held) => ({ held, object: holding.peek(held) }));
+  const objects = opened.sort((a, b) => order(a.object, b.object)).map(({ held }) => held);
+  return { ...page, objects, from: 0, to: objects.length };
 }
 
 /** The name of a body: requests with the same name get the same one. `undefined` if it depends on more than the content. */

@@ -150,6 +150,20 @@ describe("`serve` of the embedded cluster", () => {
     assert.deepEqual(await nothing.json(), { objects: [], total: 0 });
   });
 
+  it("has the groups in the API server's order in discovery, whatever the order of the names", async () => {
+    await using cluster = await RealCluster.start();
+    const groups = async (url: string) => {
+      const { groups } = await (await fetch(`${url}/apis`)).json() as { groups: { name: string }[] };
+      return groups.map(({ name }) => name);
+    };
+    const resources = ["crd", "leases", "deployments", "pods", "jobs"];
+    await using served = await serve(on(cluster, { resources }));
+    const expected = ["apiextensions.k8s.io", "coordination.k8s.io", "apps", "batch"];
+    const order = await groups(cluster.url);
+    assert.deepEqual(await groups(served.url), order.filter((name) => expected.includes(name)));
+    assert.deepEqual(served.resources[0], "customresourcedefinitions.apiextensions.k8s.io");
+  });
+
   it("reports its steps in order", async () => {
     const steps: ServeStep[] = [];
     await using served = await serve({ port: 0, onStep: (step) => steps.push(step) });

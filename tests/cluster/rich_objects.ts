@@ -516,6 +516,9 @@ export function richObjects(namespace: string, prefix: string): RichObject[] {
       }],
     },
   });
+  add(`${apf}/flowschemas`, `${prefix}-early`, {
+    spec: { priorityLevelConfiguration: { name: `${prefix}-reject` }, matchingPrecedence: 9870 },
+  });
   add("node.k8s.io/v1/runtimeclasses", prefix, { handler: "runsc" });
   add("scheduling.k8s.io/v1/priorityclasses", prefix, { value: -5, preemptionPolicy: "Never" });
 

@@ -72,6 +72,14 @@ describe("A Table", () => {
     assert.deepEqual(table.rows[0].cells, ["x", "0001-01-01T00:00:00Z"]);
   });
 
+  it("of flow schemas is in the order of precedence, as kube-apiserver's", async () => {
+    const schema = (name: string, matchingPrecedence: number) =>
+      object(name, 1, { spec: { matchingPrecedence } });
+    const schemas = [schema("a", 9000), schema("c", 2), schema("b", 2), schema("d", 1)];
+    const { rows } = await tableOf("flowcontrol.apiserver.k8s.io/v1/flowschemas", schemas);
+    assert.deepEqual(rows.map((row: Json) => row.cells[0]), ["d", "b", "c", "a"]);
+  });
+
   it("of jobs shows how long they ran", async () => {
     const duration = async (status: object) => (await cells("batch/v1/jobs", { status }))[3];
     const startTime = "2026-11-21T10:00:00Z";

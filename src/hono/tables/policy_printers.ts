@@ -31,6 +31,7 @@ import {
   scalarText,
   textAt,
 } from "./fields.ts";
+import type { KubernetesObject } from "../../meta/object.ts";
 import { humanDuration } from "./human_duration.ts";
 
 const WEBHOOKS: CellColumn = ["Webhooks", "The number of webhooks.", count("webhooks"), INTEGER];
@@ -125,6 +126,24 @@ const storageVersions: Cell = (object) =>
     { most: 3 },
   ) || "<unset>";
 
+const flowSchemas = printer(
+  NAME,
+  ["PriorityLevel", "The priority level.", text("spec.priorityLevelConfiguration.name")],
+  ["MatchingPrecedence", "The order; the lowest number is first.", integer("spec.matchingPrecedence")],
+  ["DistinguisherMethod", "What makes a flow.", text("spec.distinguisherMethod.type", "<none>")],
+  AGE,
+  [
+    "MissingPL",
+    "Whether the priority level is missing.",
+    (schema) => textAt(conditionOf(schema, "Dangling"), "status", "?"),
+  ],
+);
+
+function byPrecedence(a: KubernetesObject, b: KubernetesObject): number {
+  const precedence = (schema: unknown) => integerAt(schema, "spec.matchingPrecedence");
+  return precedence(a) - precedence(b) || (textAt(a, "metadata.name") < textAt(b, "metadata.name") ? -1 : 1);
+}
+
 const QUEUING = "spec.limited.limitResponse.queuing";
 
 /** Printers by group and resource. */
@@ -179,18 +198,7 @@ export const POLICY_PRINTERS: Readonly<Record<string, Printer>> = {
       (request) => labelsText(request, "spec.unverifiedUserAnnotations"),
     ],
   ),
-  "flowcontrol.apiserver.k8s.io/flowschemas": printer(
-    NAME,
-    ["PriorityLevel", "The priority level.", text("spec.priorityLevelConfiguration.name")],
-    ["MatchingPrecedence", "The order; the lowest number is first.", integer("spec.matchingPrecedence")],
-    ["DistinguisherMethod", "What makes a flow.", text("spec.distinguisherMethod.type", "<none>")],
-    AGE,
-    [
-      "MissingPL",
-      "Whether the priority level is missing.",
-      (schema) => textAt(conditionOf(schema, "Dangling"), "status", "?"),
-    ],
-  ),
+  "flowcontrol.apiserver.k8s.io/flowschemas": { ...flowSchemas, order: byPrecedence },
   "flowcontrol.apiserver.k8s.io/prioritylevelconfigurations": printer(
     NAME,
     ["Type", "Exempt or Limited.", text("spec.type")],
