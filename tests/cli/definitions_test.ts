@@ -85,8 +85,10 @@ describe("readDefinitions", () => {
     const stop = new AbortController();
     const running = definitions.run(stop.signal);
     server.update(CRDS, definition(["color", "size"]));
-    while (resource.printerColumns?.length !== 2) await new Promise((resolve) => setTimeout(resolve, 1));
-    assert.equal(resource.printerColumns[1].name, "size");
+    for (let i = 0; i < 2_000 && resource.printerColumns?.length !== 2; i++) {
+      await new Promise((resolve) => setTimeout(resolve, 1));
+    }
+    assert.equal(resource.printerColumns?.[1]?.name, "size");
     stop.abort();
     await running;
     server.close();
