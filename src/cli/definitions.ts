@@ -112,14 +112,21 @@ interface DefinedVersion {
   readonly name?: string;
   readonly additionalPrinterColumns?: readonly PrinterColumn[];
   readonly selectableFields?: readonly { readonly jsonPath: string }[];
+  readonly subresources?: {
+    readonly status?: unknown;
+    readonly scale?: NonNullable<ApiResource["subresources"]>["scale"];
+  };
 }
 
-/** Only the columns, the fields and the names: schemas can be large. */
+/** Only the columns, the fields, the subresources and the names: schemas can be large. */
 function withoutSchemas({ metadata, spec }: Definition): Definition {
-  const versions = spec?.versions?.map(({ name, additionalPrinterColumns, selectableFields }) => ({
+  const versions = spec?.versions?.map((
+    { name, additionalPrinterColumns, selectableFields, subresources },
+  ) => ({
     name,
     additionalPrinterColumns,
     selectableFields,
+    subresources,
   } as DefinedVersion));
   return { metadata, spec: { names: spec?.names, versions } } as Definition;
 }
@@ -136,6 +143,10 @@ function describe(resource: ApiResource, definition: Definition | undefined): vo
       ...(resource.namespaced ? ["metadata.namespace"] : []),
       ...(version.selectableFields ?? []).map(({ jsonPath }) => jsonPath.replace(/^\./, "")),
     ],
+    subresources: {
+      status: version.subresources?.status !== undefined,
+      ...(version.subresources?.scale && { scale: version.subresources.scale }),
+    },
     shortNames: names?.shortNames ?? [],
     categories: names?.categories ?? [],
     ...(names?.singular && { singularName: names.singular }),

@@ -68,6 +68,7 @@ interface AggregatedResource {
   readonly shortNames?: readonly string[];
   readonly categories?: readonly string[];
   readonly verbs?: readonly string[];
+  readonly subresources?: readonly { readonly subresource?: string; readonly verbs?: readonly string[] }[];
 }
 
 interface AggregatedGroup {
@@ -99,10 +100,15 @@ function readAggregated(
           categories: resource.categories ?? [],
           namespaced: resource.scope === "Namespaced",
           verbs: resource.verbs ?? [],
+          ...(resource.subresources?.some(isStatus) && { subresources: { status: true } }),
         });
       }
     }
   }
+}
+
+function isStatus({ subresource, verbs }: { subresource?: string; verbs?: readonly string[] }): boolean {
+  return subresource === "status" && verbs?.includes("get") === true;
 }
 
 interface PlainGroups {
@@ -141,6 +147,9 @@ function readPlain(groupVersion: string, answer: PlainResources, resources: Disc
   const slash = groupVersion.indexOf("/");
   const group = slash < 0 ? "" : groupVersion.slice(0, slash);
   const version = groupVersion.slice(slash + 1);
+  const readable = new Set(
+    (answer.resources ?? []).filter(({ verbs }) => verbs?.includes("get")).map(({ name }) => name),
+  );
   for (const resource of answer.resources ?? []) {
     // Subresources, such as "pods/status".
     if (resource.name.includes("/")) continue;
@@ -154,6 +163,7 @@ function readPlain(groupVersion: string, answer: PlainResources, resources: Disc
       categories: resource.categories ?? [],
       namespaced: resource.namespaced,
       verbs: resource.verbs ?? [],
+      ...(readable.has(`${resource.name}/status`) && { subresources: { status: true } }),
     });
   }
 }

@@ -215,7 +215,7 @@ function expiryOf(token: string): number | undefined {
 }
 
 function reviewSpec(request: RequestAttributes): Record<string, unknown> {
-  const { user, verb, group, version, resource, name, path } = request;
+  const { user, verb, group, version, resource, subresource, name, path } = request;
   const who = user === undefined ? { user: "system:anonymous", groups: ["system:unauthenticated"] } : {
     user: user.name,
     groups: user.groups ?? [],
@@ -224,7 +224,15 @@ function reviewSpec(request: RequestAttributes): Record<string, unknown> {
   };
   return request.scope === "path" ? { ...who, nonResourceAttributes: { path, verb } } : {
     ...who,
-    resourceAttributes: { namespace: request.namespace ?? "", verb, group, version, resource, name },
+    resourceAttributes: {
+      namespace: request.namespace ?? "",
+      verb,
+      group,
+      version,
+      resource,
+      ...(subresource !== undefined && { subresource }),
+      name,
+    },
   };
 }
 

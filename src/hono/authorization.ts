@@ -47,6 +47,8 @@ interface ResourceAttributes extends CommonAttributes {
   readonly version: string;
   /** `pods`. */
   readonly resource: string;
+  /** `status`, `scale` and so on; absent for the object itself. */
+  readonly subresource?: string;
   /** One object: by its path, or by the field selector `metadata.name=NAME`. Empty otherwise. */
   readonly name: string;
 }
@@ -124,7 +126,15 @@ export function askedOf(
   what: { readonly verb: RequestAttributes["verb"]; readonly name: string },
 ): Asked {
   const { group, version, resource } = path;
-  const common = { ...what, group, version, resource, path: path.path };
+  const { subresource } = path;
+  const common = {
+    ...what,
+    group,
+    version,
+    resource,
+    ...(subresource !== "" && { subresource }),
+    path: path.path,
+  };
   // A path of a namespace itself is one in that namespace, as API servers have it.
   const namespace = path.namespace || (group === "" && resource === "namespaces" ? path.name : "");
   return namespace === ""

@@ -156,6 +156,7 @@ function forbidden(attributes: RequestAttributes, why: string): Status {
   if (attributes.scope === "path") {
     return newStatus(403, "Forbidden", `forbidden: User ${user} cannot ${verb} path "${path}"${reason}`, {});
   }
+  const qualified = attributes.subresource === undefined ? resource : `${resource}/${attributes.subresource}`;
   const what = name === ""
     ? formatGroupResource(attributes)
     : `${formatGroupResource(attributes)} ${JSON.stringify(name)}`;
@@ -165,7 +166,7 @@ function forbidden(attributes: RequestAttributes, why: string): Status {
   return newStatus(
     403,
     "Forbidden",
-    `${what} is forbidden: User ${user} cannot ${verb} resource "${resource}" in API group "${group}" ${where}${reason}`,
+    `${what} is forbidden: User ${user} cannot ${verb} resource "${qualified}" in API group "${group}" ${where}${reason}`,
     { ...(name !== "" && { name }), ...resourceDetails(attributes) },
   );
 }

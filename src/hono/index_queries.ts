@@ -7,7 +7,7 @@ import type { Context } from "hono";
 import { formatGroupResource, groupVersion } from "../meta/resource.ts";
 import type { KubernetesObject } from "../meta/object.ts";
 import { newStatus, type Status } from "../meta/status.ts";
-import { pathSegments, type ResourcePath } from "../protocol/resource_path.ts";
+import { decodedPath, type ResourcePath } from "../protocol/resource_path.ts";
 import { isStatus, resourceDetails } from "../protocol/statuses.ts";
 import type { Held } from "../store/holding.ts";
 import type { Indexer } from "../store/indexer.ts";
@@ -30,8 +30,9 @@ export interface IndexPath {
 
 /** Reads a path below `/indices`; `undefined` if it is none. A slash at its end is followed by the empty value. */
 export function parseIndexPath(path: string): IndexPath | undefined {
-  const segments = pathSegments(path);
-  if (segments === undefined || segments[0] !== "indices") return undefined;
+  // A value may have slashes, which are escaped.
+  const segments = path.replace(/\/$/, "").split("/").slice(1).map(decodedPath);
+  if (segments.includes(undefined) || segments[0] !== "indices") return undefined;
   const [, resource, index, value, ...more] = segments;
   if (!resource || index === "" || more.length > 0) return undefined;
   const isEmptyValue = index !== undefined && value === undefined && path.endsWith("/");
@@ -195,7 +196,7 @@ function listPath({ resource: served }: ServedResource, namespace: string): Reso
   const { group, version, resource } = served;
   const root = group === "" ? `/api/${version}` : `/apis/${groupVersion(served)}`;
   const path = `${root}${namespace === "" ? "" : `/namespaces/${namespace}`}/${resource}`;
-  return { group, version, resource, namespace, name: "", subresource: "", path };
+  return { group, version, resource, namespace, name: "", subresource: "", isWatch: false, path };
 }
 
 function base64(value: string): string {

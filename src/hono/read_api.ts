@@ -7,10 +7,17 @@ import { type Context, Hono } from "hono";
 import { routePath } from "hono/route";
 import { JSON_AND_YAML, matchesRoute, type MediaType } from "../protocol/accept.ts";
 import { builtinResource } from "../protocol/builtin_resources.ts";
-import type { ApiResource } from "../protocol/api_resource.ts";
+import { type ApiResource, isBuiltinGroup } from "../protocol/api_resource.ts";
+import { isAction, subresourcesOf } from "../protocol/subresources.ts";
 import { answerDiscovery } from "../protocol/discovery.ts";
 import { parseResourcePath, pathSegments, type ResourcePath } from "../protocol/resource_path.ts";
-import { isStatus, methodNotAllowed, noRouteProduces, unknownPath } from "../protocol/statuses.ts";
+import {
+  isStatus,
+  methodNotAllowed,
+  noRouteProduces,
+  objectNotFound,
+  unknownPath,
+} from "../protocol/statuses.ts";
 import type { KubernetesObject } from "../meta/object.ts";
 import { formatGroupResource, parseResource } from "../meta/resource.ts";
 import type { Status } from "../meta/status.ts";
@@ -40,6 +47,8 @@ import {
   documentResponse,
   formatOf,
   GUARD_HEADERS,
+  malformedPath,
+  notServed,
   pageNotFound,
   readOnly,
   refusalResponse,
@@ -290,38 +299,54 @@ async function route(c: Context, state: ReadApiState, reader: Reader): Promise<R
   const pathname = new URL(c.req.url).pathname.slice(0, MAX_PATH + 1);
   const own = pathname.length > MAX_PATH ? undefined : unmounted(c, pathname);
   if (own?.startsWith("/indices/")) return await routeIndices(c, state, { reader, own });
-  const segments = own === undefined ? undefined : pathSegments(own);
-  const path = segments && parseResourcePath(segments);
-  // As Hono turns HEAD into GET, which would open a watch that no client reads.
-  const { method } = c.req.raw;
-  // Subresources are not served.
-  if (path === undefined || path.subresource !== "") {
-    const asked = askedOfPath(segments === undefined ? pathname : `/${segments.join("/")}`);
-    const refusal = await refusalOf(c, state, reader, asked);
-    if (refusal !== undefined) return refusal;
-    const isRead = await drain(c.req.raw.body);
-    const mount = pathname.slice(0, -unmounted(c, pathname).length);
-    const found = await state.openApi.answer(c, asked.path, mount) ?? await discovery(c, state, asked.path);
-    const answer = await toResponse(c, found);
-    if (!isRead) answer.headers.set("Connection", "close");
-    return answer;
+  const segments = own === undefined ? [] : pathSegments(own);
+  if (segments === undefined) {
+    return await refusalOf(c, state, reader, askedOfPath(pathname)) ?? malformedPath();
   }
+  const path = parseResourcePath(segments);
+  if (path === undefined) return await routeDocument(c, state, { reader, pathname, segments });
   const target = state.served.find(({ resource }) => isAt(resource, path));
-  if (target !== undefined && method === "GET") {
+  const hasSubresource = target !== undefined &&
+    (path.subresource === "" || isSubresource(target.resource, path));
+  // Hono turns HEAD into GET, which would open a watch that no client reads.
+  const { method } = c.req.raw;
+  if (hasSubresource && method === "GET") {
     const answer = await answerResource(c, { target, path, wait: waitOf(c, state), reader, ...state });
     return withCacheHeaders(await toResponse(c, answer), target);
   }
   // The names of what is served are only for users that may read them.
   const { name } = path;
-  const refusal = await refusalOf(
-    c,
-    state,
-    reader,
-    askedOf(path, { verb: name === "" ? "list" : "get", name }),
-  );
+  const asked = askedOf(path, { verb: name === "" ? "list" : "get", name });
+  const refusal = await refusalOf(c, state, reader, asked);
   if (refusal !== undefined) return refusal;
-  if (target === undefined) return await refuse(c, unknownPath());
+  if (target === undefined) {
+    return await refuse(c, isBuiltinGroup(path.group) ? unknownPath() : pageNotFound());
+  }
+  if (isAction(path.subresource)) return await refuse(c, notServed(target.resource, path.subresource));
+  if (!hasSubresource) {
+    return await refuse(
+      c,
+      isBuiltinGroup(path.group) ? unknownPath() : objectNotFound(target.resource, path.name),
+    );
+  }
   return await refuse(c, isWrite(method, path, target) ? readOnly(target.resource) : methodNotAllowed());
+}
+
+/** Answers what is no path of a resource: discovery, OpenAPI, or nothing. */
+async function routeDocument(
+  c: Context,
+  state: ReadApiState,
+  at: { readonly reader: Reader; readonly pathname: string; readonly segments: readonly string[] },
+): Promise<Response | Status> {
+  const { reader, pathname, segments } = at;
+  const path = segments.length === 0 ? pathname : `/${segments.join("/")}`;
+  const refusal = await refusalOf(c, state, reader, askedOfPath(path));
+  if (refusal !== undefined) return refusal;
+  const mount = pathname.slice(0, -unmounted(c, pathname).length);
+  const found = await state.openApi.answer(c, path, mount) ?? await discovery(c, state, path);
+  // A group of custom resources that is not known has no handler that would answer with a Status.
+  const isOther = segments[0] === "apis" && !isBuiltinGroup(segments[1] ?? "");
+  return await refuse(c, found ?? (isOther ? pageNotFound() : unknownPath()));
 }
 
 /** A query of an index; see {@linkcode answerIndices}. */
@@ -388,7 +413,11 @@ async function answerVersion(c: Context, version: Record<string, string>): Promi
   return await documentResponse(version, { mediaType: "application/json", pretty: true });
 }
 
-async function discovery(c: Context, { resources }: ReadApiState, path: string): Promise<Response | Status> {
+async function discovery(
+  c: Context,
+  { resources }: ReadApiState,
+  path: string,
+): Promise<Response | Status | undefined> {
   const found = answerDiscovery(resources, {
     method: c.req.raw.method,
     path,
@@ -397,8 +426,7 @@ async function discovery(c: Context, { resources }: ReadApiState, path: string):
     serverAddress: new URL(c.req.url).host,
     mediaTypes: JSON_AND_YAML,
   });
-  if (found === undefined) return unknownPath();
-  if (isStatus(found)) return found;
+  if (found === undefined || isStatus(found)) return found;
   const { status, mediaType, parameters } = found;
   const headers = { ...found.headers, ...GUARD_HEADERS };
   if (found.document === null) return new Response(null, { status, headers });
@@ -410,12 +438,12 @@ async function discovery(c: Context, { resources }: ReadApiState, path: string):
 const DRAINED_BYTES = 2 * 1024 * 1024;
 
 /**
- * Answers with a Status once the request's body is read: on a kept-alive connection it would be taken for the next
- * request. Of a body that is too long the connection is closed instead.
+ * Answers once the request's body is read: on a kept-alive connection it would be taken for the next request. Of a
+ * body that is too long the connection is closed instead.
  */
-async function refuse(c: Context, status: Status): Promise<Response> {
+async function refuse(c: Context, answer: Response | Status): Promise<Response> {
   const isRead = await drain(c.req.raw.body);
-  const response = await refusalResponse(c, status);
+  const response = await toResponse(c, answer);
   if (!isRead) response.headers.set("Connection", "close");
   return response;
 }
@@ -456,10 +484,16 @@ function isAt(resource: ApiResource, path: ResourcePath): boolean {
 
 /** Whether an API server would take this for a write. */
 function isWrite(method: string, path: ResourcePath, { resource }: ServedResource): boolean {
+  if (path.isWatch) return false;
   const isOne = path.name !== "";
   if (method === "PUT" || method === "PATCH") return isOne;
+  if (path.subresource !== "") return false;
   if (method === "DELETE") return isOne || path.namespace !== "" || !resource.namespaced;
   return method === "POST" && !isOne && (path.namespace !== "" || !resource.namespaced);
+}
+
+function isSubresource(resource: ApiResource, { subresource }: ResourcePath): boolean {
+  return subresourcesOf(resource).some((known) => known === subresource);
 }
 
 function describe(resource: string | ApiResource): ApiResource {

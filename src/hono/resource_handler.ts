@@ -5,8 +5,15 @@
 
 import type { Context } from "hono";
 import type { ApiResource } from "../protocol/api_resource.ts";
+import { SCALE, scaleOf } from "../protocol/subresources.ts";
 import { listIdentity } from "../protocol/continue_token.ts";
-import { type ListQuery, parseListQuery, wantsWatch } from "../protocol/list_query.ts";
+import {
+  type ListQuery,
+  parseGetQuery,
+  parseListQuery,
+  queryParameters,
+  wantsWatch,
+} from "../protocol/list_query.ts";
 import type { ResourcePath } from "../protocol/resource_path.ts";
 import { negotiateShape, type ObjectShape } from "../protocol/object_shape.ts";
 import { JSON_AND_YAML } from "../protocol/accept.ts";
@@ -32,7 +39,16 @@ import type { ListBodies } from "./list_bodies.ts";
 import { answerObject } from "./object.ts";
 import type { ReadSettings } from "./read_settings.ts";
 import { Pacer, type Reader, type Readers } from "./readers.ts";
-import { type Format, formatOf, GUARD_HEADERS, notFresh, notSynced, tooManyRequests } from "./responses.ts";
+import {
+  documentResponse,
+  type Format,
+  formatOf,
+  GUARD_HEADERS,
+  nameProblem,
+  notFresh,
+  notSynced,
+  tooManyRequests,
+} from "./responses.ts";
 import { newSelection } from "./selection.ts";
 import type { ServedInformer } from "./served_informer.ts";
 import type { IndexValue } from "./snapshot.ts";
@@ -76,15 +92,14 @@ const MAX_QUERY_TEXT = 128 * 1024;
 /** Answers a GET of a resource that is served, or refuses it. */
 export async function answerResource(c: Context, request: ResourceRequest): Promise<Response | Status> {
   const { target, path, gate, settings } = request;
-  const isOne = path.name !== "";
-  const given = new URL(c.req.url).searchParams;
-  const events = !isOne && request.under === undefined && wantsWatch(given)
-    ? eventStreamRequest(c, given)
-    : undefined;
+  const isOne = path.name !== "" && !path.isWatch;
+  const mustWatch = path.isWatch || (request.under === undefined ? undefined : false);
+  const given = queryParameters(new URL(c.req.url).search);
+  const events = !isOne && (mustWatch ?? wantsWatch(given)) ? eventStreamRequest(c, given) : undefined;
   const { searchParams } = events ?? { searchParams: given };
-  // `watch` means nothing on a single object.
-  const query = parseListQuery(searchParams, {
-    ...((isOne || request.under !== undefined) && { watch: false }),
+  const query = isOne ? parseGetQuery(searchParams) : parseListQuery(searchParams, {
+    ...(mustWatch !== undefined && { watch: mustWatch }),
+    ...(path.isWatch && path.name !== "" && { name: path.name }),
     fields: fieldRules(target.resource, indexedFields(target.informer.indexer)),
     limits: {
       maxRequirements: settings.maxSelectorRequirements,
@@ -92,7 +107,7 @@ export async function answerResource(c: Context, request: ResourceRequest): Prom
       maxTextLength: MAX_QUERY_TEXT,
     },
   });
-  const isWatch = query.ok ? query.watch : wantsWatch(searchParams) && !isOne && request.under === undefined;
+  const isWatch = query.ok ? query.watch : mustWatch ?? (wantsWatch(searchParams) && !isOne);
   const verb = isOne ? "get" : isWatch ? "watch" : "list";
   const name = path.name || (query.ok && query.fields?.requiresExactMatch("metadata.name")) || "";
   const permission = await gate(askedOf(path, { verb, name }), c);
@@ -104,7 +119,8 @@ export async function answerResource(c: Context, request: ResourceRequest): Prom
   if (isStatus(agreed)) return agreed;
   if (!query.ok) return query.status;
   if (!target.log.isReady()) return notSynced(target.resource);
-  const view = isStatus(agreed.shape) ? agreed.shape : newView(target.resource, agreed.shape, {
+  const shown = path.subresource === "scale" ? SCALE : target.resource;
+  const view = isStatus(agreed.shape) ? agreed.shape : newView(shown, agreed.shape, {
     searchParams,
     nowMs: () => settings.clock.now(),
   });
@@ -194,10 +210,17 @@ async function answerGet(
   { target, path, tags }: ResourceRequest,
   shape: Form & { readonly view: View | Status },
 ): Promise<Response | Status> {
+  const problem = nameProblem(path.name);
+  if (problem !== undefined) return problem;
   const key = formatObjectName(path);
   const held = target.log.held(key);
   if (held === undefined) return objectNotFound(target.resource, path.name);
   const { view } = shape;
+  if (path.subresource === "scale") {
+    const scale = scaleOf(target.resource, target.log.holding.open(held));
+    if (isStatus(scale) || isStatus(view)) return isStatus(scale) ? scale : view as Status;
+    return await documentResponse(view.one(scale), shape.format);
+  }
   return isStatus(view) ? view : await answerObject(target.log, held, { ...shape, view, key, tags });
 }
 
@@ -239,6 +262,8 @@ function answerWatch(
   const { target, path, reader, readers, fanOut, settings } = request;
   const { log } = target;
   const { resourceVersion = "0", sendInitialEvents, allowWatchBookmarks, timeoutSeconds } = query.options;
+  // Its time is over before anything is sent.
+  if (timeoutSeconds !== undefined && timeoutSeconds < 0) return watchResponse(new Blob([]).stream());
   const common = {
     ...options,
     selection: newSelection(target.resource, {
@@ -249,7 +274,7 @@ function answerWatch(
     allowBookmarks: allowWatchBookmarks === true,
     // 0 means no limit of its own, as if absent.
     limitMs: Math.min(
-      timeoutSeconds ? Math.max(timeoutSeconds, 0) * 1000 : Infinity,
+      timeoutSeconds ? timeoutSeconds * 1000 : Infinity,
       settings.watchLimitMs(),
     ),
     recheckMs: settings.watchRecheckMs,

@@ -109,6 +109,42 @@ export function readOnly(resource: ApiResource): Status {
   );
 }
 
+// What the commands of kubectl need.
+const COMMANDS: Readonly<Record<string, string>> = {
+  attach: "kubectl attach",
+  ephemeralcontainers: "kubectl debug",
+  eviction: "kubectl drain",
+  exec: "kubectl exec",
+  log: "kubectl logs",
+  portforward: "kubectl port-forward",
+  proxy: "kubectl proxy",
+  token: "kubectl create token",
+};
+
+/** 405: a subresource that is a write, or a connection to a node. */
+export function notServed(resource: ApiResource, subresource: string): Status {
+  const command = COMMANDS[subresource];
+  return newStatus(
+    405,
+    "MethodNotAllowed",
+    `this is a read-only cache of ${formatGroupResource(resource)}: "${subresource}"` +
+      `${command === undefined ? "" : ` (${command})`} is not served here; send it to the API server itself`,
+    resourceDetails(resource),
+  );
+}
+
+/** 400, if no object can have the name. */
+export function nameProblem(name: string): Status | undefined {
+  const reason = name === "." || name === ".."
+    ? `may not be '${name}'`
+    : name.includes("%")
+    ? "may not contain '%'"
+    : undefined;
+  return reason === undefined
+    ? undefined
+    : newStatus(400, "BadRequest", `Name parameter invalid: ${JSON.stringify(name)}: ${reason}`);
+}
+
 /** 410: a list at a resourceVersion whose state is not known any more. */
 export function stateTooOld(asked: string): Status {
   return newStatus(410, "Expired", `The resourceVersion for the provided list is too old: ${asked}`);

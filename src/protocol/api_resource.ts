@@ -41,6 +41,16 @@ export interface ApiResource extends GroupVersionResource {
    * a custom resource these are its `selectableFields`, too. Read at each request.
    */
   readonly fieldSelectors?: readonly string[];
+  /** Of a custom resource: `subresources` of the definition's version. Those of Kubernetes' own resources are known. */
+  readonly subresources?: {
+    readonly status?: boolean;
+    readonly scale?: {
+      /** Such as `.spec.replicas`. */
+      readonly specReplicasPath: string;
+      readonly statusReplicasPath: string;
+      readonly labelSelectorPath?: string;
+    };
+  };
   /**
    * The columns of Tables after the name, for custom resources: `additionalPrinterColumns` of the definition's
    * version. Without them, the age is shown. Read at each request.

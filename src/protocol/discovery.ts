@@ -9,6 +9,7 @@ import { textHash } from "../util/text_hash.ts";
 import { JSON_ONLY, matchesRoute, type MediaType, negotiate, type Representation } from "./accept.ts";
 import { type ApiResource, isBuiltinGroup, singularName } from "./api_resource.ts";
 import { matchesTag } from "./if_none_match.ts";
+import { SCALE, subresourcesOf } from "./subresources.ts";
 import { methodNotAllowed, noRouteProduces, notAcceptable } from "./statuses.ts";
 
 /** A request for {@linkcode answerDiscovery}. */
@@ -40,6 +41,7 @@ export interface DiscoveryAnswer {
 }
 
 const READ_VERBS: readonly string[] = ["get", "list", "watch"];
+const SUBRESOURCE_VERBS: readonly string[] = ["get"];
 // By these parameters clients decide how to read the body; without them it is an old-style list.
 const AGGREGATED_PARAMETERS = ";g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
 
@@ -153,14 +155,27 @@ export function apiResourceListDocument(
     groupVersion: groupVersion(of),
     resources: resources
       .filter((resource) => resource.group === of.group && resource.version === of.version)
-      .map((resource) => ({
-        name: resource.resource,
-        singularName: singularName(resource),
-        namespaced: resource.namespaced,
-        kind: resource.kind,
-        verbs: resource.verbs ?? READ_VERBS,
-        ...shortNamesAndCategories(resource),
-      })),
+      .flatMap((resource) => [
+        {
+          name: resource.resource,
+          singularName: singularName(resource),
+          namespaced: resource.namespaced,
+          kind: resource.kind,
+          verbs: resource.verbs ?? READ_VERBS,
+          ...shortNamesAndCategories(resource),
+        },
+        ...subresourcesOf(resource).map((subresource) => {
+          const { group, version, kind } = subresource === "scale" ? SCALE : resource;
+          return {
+            name: `${resource.resource}/${subresource}`,
+            singularName: "",
+            namespaced: resource.namespaced,
+            ...(subresource === "scale" && { group, version }),
+            kind,
+            verbs: SUBRESOURCE_VERBS,
+          };
+        }),
+      ]),
   };
 }
 
@@ -185,6 +200,7 @@ export function aggregatedDocument(resources: readonly ApiResource[]): unknown {
             singularResource: singularName(resource),
             verbs: resource.verbs ?? READ_VERBS,
             ...shortNamesAndCategories(resource),
+            ...subresourcesIn(resource),
           })),
         freshness: "Current",
       })),
@@ -196,6 +212,18 @@ export function aggregatedDocument(resources: readonly ApiResource[]): unknown {
 // in https://github.com/kubernetes/apimachinery/blob/master/pkg/apis/meta/v1/types.go
 function responseKind({ group, version, kind }: ApiResource): GroupVersionKind {
   return isBuiltinGroup(group) ? { group: "", version: "", kind } : { group, version, kind };
+}
+
+function subresourcesIn(resource: ApiResource): Record<string, unknown> {
+  const subresources = subresourcesOf(resource).map((subresource) => {
+    const { group, version, kind } = SCALE;
+    return {
+      subresource,
+      responseKind: subresource === "scale" ? { group, version, kind } : responseKind(resource),
+      verbs: SUBRESOURCE_VERBS,
+    };
+  });
+  return subresources.length === 0 ? {} : { subresources };
 }
 
 function shortNamesAndCategories(resource: ApiResource): Record<string, readonly string[]> {

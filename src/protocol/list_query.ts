@@ -33,6 +33,8 @@ export interface ListQueryRefusal {
 export interface ListQueryOptions {
   /** Overrules the query's `watch`. */
   readonly watch?: boolean;
+  /** Only the object of this name: a `fieldSelector` must name it, too, or be absent. */
+  readonly name?: string;
   /** The fields a `fieldSelector` may name; `metadata.name` and `metadata.namespace` by default. */
   readonly fields?: FieldRules;
   /** Limits of the cost of a query; none by default, as in an API server. */
@@ -64,7 +66,7 @@ export function parseListQuery(
 ): ListQuery | ListQueryRefusal {
   const watch = options.watch ?? wantsWatch(searchParams);
   try {
-    const query = decode(searchParams);
+    const query = withLegacyDefaults(decode(searchParams), watch);
     const causes = watch ? watchCauses(query) : listCauses(query);
     if (causes.length > 0) return { ok: false, status: invalid(causes) };
     const versionProblem = resourceVersionProblem(query.resourceVersion);
@@ -78,7 +80,10 @@ export function parseListQuery(
     checkLength("label", query.labelSelector, limits);
     checkLength("field", query.fieldSelector, limits);
     const labels = parseLabelSelector(query.labelSelector);
-    const fields = parseFieldSelector(query.fieldSelector);
+    const fields = parseFieldSelector(query.fieldSelector || ofName(options.name));
+    if (options.name !== undefined && fields.requiresExactMatch("metadata.name") !== options.name) {
+      throw new TypeError("fieldSelector metadata.name doesn't match requested name");
+    }
     checkCost("label", labels.requirements.map(({ values }) => values.length), limits);
     checkCost("field", fields.requirements.map(() => 1), limits);
     checkFields(fields, options.fields ?? METADATA_FIELDS);
@@ -92,6 +97,30 @@ export function parseListQuery(
   } catch (error) {
     return { ok: false, status: newStatus(400, "BadRequest", errorMessage(error)) };
   }
+}
+
+/**
+ * Reads the query of a get: only its resourceVersion counts, and a malformed one is refused with 500, as in an API server.
+ */
+export function parseGetQuery(searchParams: URLSearchParams): ListQuery | ListQueryRefusal {
+  const version = searchParams.get("resourceVersion") ?? "";
+  const problem = resourceVersionProblem(version);
+  if (problem !== undefined) return { ok: false, status: malformedWatch(problem) };
+  const resourceVersion = withoutLeadingZeros(version);
+  const options = resourceVersion === "" ? {} : { resourceVersion };
+  return { ok: true, watch: false, options, labels: undefined, fields: undefined };
+}
+
+/**
+ * The parameters of a query, without those that are malformed: an API server ignores a parameter with a semicolon or with a
+ * percent sign that escapes nothing.
+ */
+export function queryParameters(search: string): URLSearchParams {
+  const isMalformed = (pair: string) => pair.includes(";") || /%(?![0-9A-Fa-f]{2})/.test(pair);
+  const pairs = search.replace(/^\?/, "").split("&");
+  return new URLSearchParams(
+    pairs.some(isMalformed) ? pairs.filter((pair) => !isMalformed(pair)).join("&") : search,
+  );
 }
 
 /** The query with numbers and booleans decoded. */
@@ -119,6 +148,10 @@ function decode(params: URLSearchParams): RawQuery {
     allowWatchBookmarks: boolean(params, "allowWatchBookmarks") ?? false,
     sendInitialEvents: boolean(params, "sendInitialEvents"),
   };
+}
+
+function ofName(name: string | undefined): string {
+  return name === undefined ? "" : `metadata.name=${name.replace(/[\\,=]/g, "\\$&")}`;
 }
 
 function checkLength(kind: string, selector: string, limits: ListQueryLimits | undefined): void {
@@ -291,16 +324,23 @@ function checkFields(selector: FieldSelector, { selectableFields, unsupportedFie
   }
 }
 
+/** A watch from the start sends initial events unless it says otherwise; that is checked like what a client says. */
+function withLegacyDefaults(query: RawQuery, watch: boolean): RawQuery {
+  const isFromStart = query.resourceVersion === "" || query.resourceVersion === "0";
+  if (!watch || !isFromStart || query.sendInitialEvents !== undefined) return query;
+  if (query.resourceVersionMatch !== "") return query;
+  return { ...query, sendInitialEvents: true, resourceVersionMatch: "NotOlderThan" };
+}
+
+// So that versions can be compared as text.
+function withoutLeadingZeros(version: string): string {
+  return version.replace(/^0+(?=[0-9])/, "");
+}
+
 function listOptions(query: RawQuery, watch: boolean): ListOptions {
-  const { labelSelector, fieldSelector, continue: token, timeoutSeconds } = query;
-  // Without leading zeros, so that versions can be compared as text.
-  const resourceVersion = query.resourceVersion.replace(/^0+(?=[0-9])/, "");
-  const isFromStart = resourceVersion === "" || resourceVersion === "0";
-  const isLegacyWatch = watch && isFromStart && query.sendInitialEvents === undefined;
-  const sendInitialEvents = isLegacyWatch ? true : query.sendInitialEvents;
-  const match = isLegacyWatch
-    ? "NotOlderThan"
-    : query.resourceVersionMatch as ListOptions["resourceVersionMatch"] | "";
+  const { labelSelector, fieldSelector, continue: token, timeoutSeconds, sendInitialEvents } = query;
+  const resourceVersion = withoutLeadingZeros(query.resourceVersion);
+  const match = query.resourceVersionMatch as ListOptions["resourceVersionMatch"] | "";
   return {
     ...(resourceVersion !== "" && { resourceVersion }),
     ...(match !== "" && { resourceVersionMatch: match }),

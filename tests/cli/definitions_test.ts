@@ -37,10 +37,13 @@ function definition(columns: string[]) {
         schema,
         additionalPrinterColumns,
         selectableFields,
+        subresources: { status: {}, scale: SCALE },
       }],
     },
   };
 }
+
+const SCALE = { specReplicasPath: ".spec.replicas", statusReplicasPath: ".status.replicas" };
 
 function setUp() {
   const server = new InMemoryApiServer();
@@ -77,6 +80,7 @@ describe("readDefinitions", () => {
       namespaced: true,
       printerColumns: [{ name: "color", type: "string", jsonPath: ".spec.color" }],
       fieldSelectors: ["metadata.name", "metadata.namespace", "spec.color"],
+      subresources: { status: true, scale: SCALE },
       singularName: "widget",
       shortNames: ["wd"],
       categories: ["all"],

@@ -60,6 +60,7 @@ describe("readApi discovery, plain", () => {
         shortNames: ["po"],
         categories: ["all"],
       },
+      { name: "pods/status", singularName: "", namespaced: true, kind: "Pod", verbs: ["get"] },
       {
         name: "nodes",
         singularName: "node",
@@ -68,6 +69,7 @@ describe("readApi discovery, plain", () => {
         verbs: ["get", "list", "watch"],
         shortNames: ["no"],
       },
+      { name: "nodes/status", singularName: "", namespaced: false, kind: "Node", verbs: ["get"] },
     ]);
     assert.equal((await get(api(), "/apis/example.com/v1beta1")).resources.length, 1);
   });

@@ -397,6 +397,11 @@ function assertProper(
   assert.equal(headers.get("X-Content-Type-Options"), "nosniff");
   assert.equal(headers.get("Cross-Origin-Resource-Policy"), "same-origin");
   if (status === 304 || method === "HEAD") return;
+  if (headers.get("Content-Type") === "text/plain; charset=utf-8") {
+    const page = status === 400 ? "400 Bad Request" : "404 page not found\n";
+    assert.equal(text, page);
+    return;
+  }
   assert.match(headers.get("Content-Type") ?? "", /^application\/json/);
   if (status >= 400) {
     const refusal = JSON.parse(text);

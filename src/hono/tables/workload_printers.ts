@@ -144,6 +144,12 @@ export const WORKLOAD_PRINTERS: Readonly<Record<string, Printer>> = {
     ...containerColumns(TEMPLATE),
     selector("spec.selector"),
   ),
+  "autoscaling/scales": printer(
+    [NAME[0], NAME[1], NAME[2]],
+    ["Desired", "The wanted number of pods.", integer("spec.replicas"), INTEGER],
+    ["Available", "The number of pods.", integer("status.replicas"), INTEGER],
+    AGE,
+  ),
   "apps/statefulsets": printer(
     NAME,
     ["Ready", "The number of ready pods, of the wanted ones.", readyOfDesired],

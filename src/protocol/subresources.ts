@@ -1,0 +1,176 @@
+/**
+ * The subresources that are parts of an object: `status` and `scale`.
+ * @module
+ */
+
+import { labelSelectorFromSet, labelSelectorFromSpec, type LabelSelectorSpec } from "../meta/labels.ts";
+import type { KubernetesObject } from "../meta/object.ts";
+import { newStatus, type Status } from "../meta/status.ts";
+import { errorMessage } from "../util/errors.ts";
+import { isStatus } from "./statuses.ts";
+import { type ApiResource, isBuiltinGroup } from "./api_resource.ts";
+
+/** A subresource that can be read. */
+export type Subresource = "status" | "scale";
+
+/** What a `Scale` is described as. */
+export const SCALE: ApiResource = {
+  group: "autoscaling",
+  version: "v1",
+  resource: "scales",
+  kind: "Scale",
+  namespaced: true,
+};
+
+/** The subresources of a resource that are read from the object itself, in the order of discovery. */
+export function subresourcesOf(resource: ApiResource): readonly Subresource[] {
+  const { group, resource: name, subresources } = resource;
+  const known = isBuiltinGroup(group);
+  const hasStatus = known ? HAS_STATUS.has(`${group}/${name}`) : subresources?.status === true;
+  const hasScale = known ? HAS_SCALE.has(`${group}/${name}`) : subresources?.scale !== undefined;
+  const found: Subresource[] = [];
+  // In the order of a definition, or by name.
+  if (!known && hasStatus) found.push("status");
+  if (hasScale) found.push("scale");
+  if (known && hasStatus) found.push("status");
+  return found;
+}
+
+// As kube-apiserver v1.36 lists them in its discovery documents.
+const HAS_STATUS: ReadonlySet<string> = new Set([
+  "/namespaces",
+  "/nodes",
+  "/persistentvolumeclaims",
+  "/persistentvolumes",
+  "/pods",
+  "/replicationcontrollers",
+  "/resourcequotas",
+  "/services",
+  "admissionregistration.k8s.io/validatingadmissionpolicies",
+  "apiextensions.k8s.io/customresourcedefinitions",
+  "apiregistration.k8s.io/apiservices",
+  "apps/daemonsets",
+  "apps/deployments",
+  "apps/replicasets",
+  "apps/statefulsets",
+  "autoscaling/horizontalpodautoscalers",
+  "batch/cronjobs",
+  "batch/jobs",
+  "certificates.k8s.io/certificatesigningrequests",
+  "flowcontrol.apiserver.k8s.io/flowschemas",
+  "flowcontrol.apiserver.k8s.io/prioritylevelconfigurations",
+  "networking.k8s.io/ingresses",
+  "networking.k8s.io/servicecidrs",
+  "policy/poddisruptionbudgets",
+  "resource.k8s.io/resourceclaims",
+  "storage.k8s.io/volumeattachments",
+]);
+const HAS_SCALE: ReadonlySet<string> = new Set([
+  "/replicationcontrollers",
+  "apps/deployments",
+  "apps/replicasets",
+  "apps/statefulsets",
+]);
+
+// Those that are no part of an object: they are connections to a node, or writes.
+const ACTIONS: ReadonlySet<string> = new Set([
+  "approval",
+  "attach",
+  "binding",
+  "ephemeralcontainers",
+  "eviction",
+  "exec",
+  "finalize",
+  "log",
+  "portforward",
+  "proxy",
+  "resize",
+  "token",
+]);
+
+/** Whether an API server has a subresource of that name, other than those that are part of an object. */
+export function isAction(subresource: string): boolean {
+  return ACTIONS.has(subresource);
+}
+
+/**
+ * The `Scale` of an object, or the Status of one that has none: 500, where a custom resource has no number of replicas at
+ * the path of its definition.
+ */
+export function scaleOf(resource: ApiResource, object: KubernetesObject): KubernetesObject | Status {
+  const { name, namespace, uid, resourceVersion, creationTimestamp } = object.metadata ?? {};
+  const scale = isBuiltinGroup(resource.group)
+    ? builtinScale(resource, object)
+    : customScale(resource, object);
+  if (isStatus(scale)) return scale;
+  const { replicas, current, selector } = scale;
+  return {
+    kind: "Scale",
+    apiVersion: "autoscaling/v1",
+    metadata: {
+      name,
+      ...(namespace !== undefined && { namespace }),
+      ...(uid !== undefined && { uid }),
+      ...(resourceVersion !== undefined && { resourceVersion }),
+      ...(creationTimestamp !== undefined && { creationTimestamp }),
+    },
+    // 0 and "" are left out, as by an API server.
+    spec: replicas === 0 ? {} : { replicas },
+    status: { replicas: current, ...(selector !== "" && { selector }) },
+  } as KubernetesObject;
+}
+
+interface Scale {
+  readonly replicas: number;
+  readonly current: number;
+  readonly selector: string;
+}
+
+function builtinScale(resource: ApiResource, object: KubernetesObject): Scale | Status {
+  const { spec, status } = object as Fields;
+  const { replicas = 1, selector } = spec ?? {};
+  try {
+    const labels = resource.group === ""
+      ? labelSelectorFromSet((selector ?? {}) as Record<string, string>)
+      : labelSelectorFromSpec((selector ?? {}) as LabelSelectorSpec);
+    return { replicas: Number(replicas), current: Number(status?.replicas ?? 0), selector: String(labels) };
+  } catch (error) {
+    return internalError(errorMessage(error));
+  }
+}
+
+interface Fields extends KubernetesObject {
+  readonly spec?: Readonly<Record<string, unknown>>;
+  readonly status?: Readonly<Record<string, unknown>>;
+}
+
+function customScale({ subresources }: ApiResource, object: KubernetesObject): Scale | Status {
+  const { specReplicasPath = "", statusReplicasPath = "", labelSelectorPath = "" } = subresources?.scale ??
+    {};
+  const replicas = valueAt(object, specReplicasPath);
+  if (typeof replicas !== "number") {
+    return internalError(`the spec replicas field ${JSON.stringify(specReplicasPath)} does not exist`);
+  }
+  const current = valueAt(object, statusReplicasPath);
+  const selector = valueAt(object, labelSelectorPath);
+  return {
+    replicas,
+    current: typeof current === "number" ? current : 0,
+    selector: typeof selector === "string" ? selector : "",
+  };
+}
+
+/** The value at a path such as `.spec.replicas`: names only, as the API server demands of these paths. */
+function valueAt(object: KubernetesObject, path: string): unknown {
+  if (!path.startsWith(".")) return undefined;
+  let value: unknown = object;
+  for (const name of path.slice(1).split(".")) {
+    if (typeof value !== "object" || value === null || !Object.hasOwn(value, name)) return undefined;
+    value = (value as Record<string, unknown>)[name];
+  }
+  return value;
+}
+
+function internalError(message: string): Status {
+  return newStatus(500, "InternalError", `Internal error occurred: ${message}`, { causes: [{ message }] });
+}

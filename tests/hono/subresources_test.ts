@@ -1,0 +1,148 @@
+import assert from "node:assert/strict";
+import { type ApiResource, readApi, type RequestAttributes } from "@listwatch/cache/hono";
+import { FakeInformer, object, type TestObject } from "./fake_informer.ts";
+import { get } from "./reading.ts";
+import { describe, it } from "./storages.ts";
+// Objects, and the answers of kube-apiserver v1.36.3 to their `scale`.
+import recorded from "./recorded/scale.json" with { type: "json" };
+
+const ODDS: ApiResource = {
+  group: "proto.example.com",
+  version: "v1",
+  resource: "odds",
+  kind: "Odd",
+  namespaced: true,
+  subresources: {
+    status: true,
+    scale: {
+      specReplicasPath: ".spec.replicas",
+      statusReplicasPath: ".status.replicas",
+      labelSelectorPath: ".status.selector",
+    },
+  },
+};
+
+const RESOURCES: readonly (string | ApiResource)[] = [
+  "apps/v1/deployments",
+  "apps/v1/statefulsets",
+  "v1/replicationcontrollers",
+  "v1/pods",
+  ODDS,
+];
+
+function apiOf(objects: readonly TestObject[], authorize?: (request: RequestAttributes) => boolean) {
+  return readApi({
+    resources: RESOURCES.map((resource) => ({ informer: FakeInformer.with(objects, 10), resource })),
+    ...(authorize === undefined ? { allowAnonymous: true } : { authorize }),
+  });
+}
+
+describe("readApi, GET of a scale,", () => {
+  it("answers as kube-apiserver, by the selectors and numbers of each kind", async () => {
+    for (const { path, object, status, scale } of recorded) {
+      const api = apiOf([object as unknown as TestObject]);
+      assert.deepEqual(await get(api, `${path}/scale`, { status }), scale, path);
+    }
+  });
+
+  it("is a Table for kubectl, and 404 for an object that is not there", async () => {
+    const { path, object: deployment } = recorded[3];
+    const api = apiOf([deployment as unknown as TestObject]);
+    const table = await get(api, `${path}/scale`, { accept: "application/json;as=Table;v=v1;g=meta.k8s.io" });
+    assert.deepEqual(table.columnDefinitions.map(({ name }: { name: string }) => name), [
+      "Name",
+      "Desired",
+      "Available",
+      "Age",
+    ]);
+    assert.deepEqual(table.rows[0].cells.slice(0, 3), ["api", 10, 10]);
+    const { message } = await get(api, `${path}-x/scale`, { status: 404 });
+    assert.equal(message, 'deployments.apps "api-x" not found');
+  });
+});
+
+describe("readApi, GET of a status,", () => {
+  it("is the object, where the kind has one", async () => {
+    const api = apiOf([object("shop/a", 5, { status: { phase: "Running" } })]);
+    const path = "/api/v1/namespaces/shop/pods/a";
+    assert.deepEqual(await get(api, `${path}/status`), await get(api, path));
+    await get(api, "/apis/proto.example.com/v1/namespaces/shop/odds/a/status");
+  });
+});
+
+describe("readApi discovery", () => {
+  it("lists status and scale as subresources that can be read", async () => {
+    const api = apiOf([]);
+    const { resources } = await get(api, "/apis/proto.example.com/v1");
+    assert.deepEqual(resources.slice(1), [
+      { name: "odds/status", singularName: "", namespaced: true, kind: "Odd", verbs: ["get"] },
+      {
+        name: "odds/scale",
+        singularName: "",
+        namespaced: true,
+        group: "autoscaling",
+        version: "v1",
+        kind: "Scale",
+        verbs: ["get"],
+      },
+    ]);
+    const accept = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
+    const aggregated = await (await api.request("/apis", { headers: { Accept: accept } })).json();
+    assert.deepEqual(aggregated.items[0].versions[0].resources[0].subresources, [
+      {
+        subresource: "scale",
+        responseKind: { group: "autoscaling", version: "v1", kind: "Scale" },
+        verbs: ["get"],
+      },
+      { subresource: "status", responseKind: { group: "", version: "", kind: "Deployment" }, verbs: ["get"] },
+    ]);
+  });
+});
+
+describe("Authorize", () => {
+  it("receives the subresource of a request", async () => {
+    const asked: (string | undefined)[][] = [];
+    const api = apiOf([object("shop/a", 5)], (request) => {
+      asked.push([request.verb, request.resource, request.subresource, request.name]);
+      return false;
+    });
+    const path = "/apis/apps/v1/namespaces/shop/deployments/a";
+    const { message } = await get(api, `${path}/scale`, { status: 403 });
+    assert.match(message, /cannot get resource "deployments\/scale" in API group "apps"/);
+    await get(api, path, { status: 403 });
+    assert.deepEqual(asked, [["get", "deployments", "scale", "a"], ["get", "deployments", undefined, "a"]]);
+  });
+});
+
+describe("readApi, requests that a read-only cache does not serve,", () => {
+  const POD = "/api/v1/namespaces/shop/pods/a";
+  const cases: [method: string, path: string, message: RegExp][] = [
+    [
+      "POST",
+      `${POD}/exec`,
+      /read-only cache of pods: "exec" \(kubectl exec\) is not served here; send it to the API server itself/,
+    ],
+    ["GET", `${POD}/exec`, /kubectl exec/],
+    ["GET", `${POD}/attach`, /kubectl attach/],
+    ["GET", `${POD}/portforward`, /kubectl port-forward/],
+    ["GET", `${POD}/log`, /kubectl logs/],
+    ["PATCH", `${POD}/ephemeralcontainers`, /kubectl debug/],
+    ["POST", `${POD}/eviction`, /kubectl drain/],
+    ["POST", `${POD}/binding`, /"binding" is not served here/],
+    ["PATCH", `${POD}/status`, /read-only cache of pods: get, list and watch are served here; send writes/],
+    ["PATCH", "/apis/apps/v1/namespaces/shop/deployments/a/scale", /read-only cache of deployments.apps/],
+    ["PUT", "/apis/apps/v1/namespaces/shop/deployments/a/scale", /read-only cache of deployments.apps/],
+    ["DELETE", POD, /read-only cache of pods/],
+  ];
+  for (const [method, path, message] of cases) {
+    it(`are 405 and say why: ${method} ${path}`, async () => {
+      const response = await apiOf([object("shop/a", 5)]).request(path, {
+        method,
+        ...(method !== "GET" && { body: "{}" }),
+      });
+      const status = await response.json();
+      assert.deepEqual([response.status, status.reason], [405, "MethodNotAllowed"]);
+      assert.match(status.message, message);
+    });
+  }
+});
