@@ -35,6 +35,7 @@ const api = readApi({
   allowAnonymous: true,
   maxReaders: Infinity,
   maxReadersPerClient: Infinity,
+  maxListBodyBytes: 256 * 1024 * 1024, // as of `serve`
   logger: silentLogger,
   signal,
 });
