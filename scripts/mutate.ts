@@ -23,6 +23,7 @@ const COPIED_TESTS = [
   "property.ts",
   "storages.ts",
   "simulation",
+  "cli",
   "client",
   "hono",
   "informer",

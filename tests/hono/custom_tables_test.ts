@@ -104,6 +104,13 @@ describe("customPrinter", () => {
     assert.deepEqual(await cellsOf("surprise", ...values.slice(0, 2)), [null, null]);
   });
 
+  it("shows null for a value that does not fit its path", async () => {
+    const jsonPath = '.spec.color[?(@.name=="x")].value';
+    const printerColumns = [{ name: "V", type: "string", jsonPath }];
+    const table = await get(apiOf({ printerColumns }).api, PATH, { accept: TABLE });
+    assert.deepEqual(table.rows[0].cells, ["w", null]);
+  });
+
   it("shows the age of a time", async () => {
     assert.deepEqual(
       await cellsOf(
