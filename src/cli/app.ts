@@ -6,6 +6,7 @@
 import { Hono } from "hono";
 import type { FetchOpenApi } from "../hono/open_api.ts";
 import type { ServedMetrics } from "../hono/prometheus.ts";
+import type { PassThroughOptions } from "../hono/pass_through_options.ts";
 import { readApi } from "../hono/read_api.ts";
 import type { Freshness } from "../hono/freshness.ts";
 import type { Clock } from "../util/clock.ts";
@@ -29,6 +30,8 @@ export interface AppOptions {
   readonly openApi: FetchOpenApi;
   /** Allows Secrets among the resources; `false` by default. */
   readonly allowSecrets?: boolean;
+  /** Where what is not cached is sent; nowhere by default. */
+  readonly upstream?: PassThroughOptions;
   /** Origins whose pages may read; `*` for all. */
   readonly corsOrigins?: readonly string[];
   /** How old the last contact with the API server may be for `/readyz` to be ok; see `readApi`. */
@@ -69,7 +72,7 @@ export function newApp(resources: readonly ReflectedResource[], options: AppOpti
     clock,
     logger,
   } = options;
-  const { freshness = "stale-if-error" } = options;
+  const { freshness = "stale-if-error", upstream } = options;
   const app = new Hono();
   if (accessLog !== undefined) app.use("*", accessLog.middleware);
   app.use("*", access.hostGuard);
@@ -89,6 +92,7 @@ export function newApp(resources: readonly ReflectedResource[], options: AppOpti
     ...(allowSecrets && { allowSecrets }),
     ...(version && { version }),
     openApi,
+    ...(upstream && { passThrough: upstream }),
     ...(corsOrigins && { cors: { origins: corsOrigins.includes("*") ? "*" as const : corsOrigins } }),
     maxListBodyBytes: MAX_LIST_BODY_BYTES,
     ...(metrics && { metrics }),

@@ -20,7 +20,16 @@ import { type ServeOptions, STORAGE_NAMES } from "./serve_options.ts";
  * @throws {UsageError} An option is wrong, two contradict each other, or everyone on the network could read.
  */
 export function checkServeOptions(options: ServeOptions): void {
-  for (const name of ["allowAnonymous", "allowSecrets", "clusterRbac", "metrics"] as const) {
+  for (
+    const name of [
+      "allowAnonymous",
+      "allowSecrets",
+      "clusterRbac",
+      "metrics",
+      "passThrough",
+      "passThroughWrites",
+    ] as const
+  ) {
     const value: unknown = options[name];
     if (value !== undefined && typeof value !== "boolean") {
       throw new UsageError(`${name} must be true or false`);
@@ -45,6 +54,7 @@ export function checkServeOptions(options: ServeOptions): void {
   if (storage !== undefined && !STORAGE_NAMES.includes(storage)) {
     throw new UsageError(`storage must be ${STORAGE_NAMES.join(", ")}, not ${quote(String(storage))}`);
   }
+  checkPassThrough(options);
   checkReaders(options);
   orUsageError(() => fieldTree(undefined, options.drop ?? []));
 }
@@ -60,6 +70,20 @@ function checkCorsOrigins({ corsOrigins, token, tokenFile, clusterRbac }: ServeO
     "--cors-origin '*' needs --token, --token-file or --cluster-rbac: " +
       "otherwise every page that a browser shows could read the whole cache",
   );
+}
+
+function checkPassThrough(options: ServeOptions): void {
+  const { passThrough, passThroughWrites, token, tokenFile } = options;
+  if (passThroughWrites && !passThrough) throw new UsageError("--pass-through-writes needs --pass-through");
+  if (!passThrough) return;
+  if ((options.source?.kind ?? "embedded") === "embedded") {
+    throw new UsageError("--pass-through needs a real cluster: add --kubeconfig or --context");
+  }
+  if (token !== undefined || tokenFile !== undefined) {
+    throw new UsageError(
+      "--pass-through needs readers that present tokens of the cluster: use --cluster-rbac instead of a token of the cache",
+    );
+  }
 }
 
 function checkReaders(options: ServeOptions): void {

@@ -60,6 +60,8 @@ const FLAGS = {
   drop: { type: "string", multiple: true },
   freshness: { type: "string" },
   storage: { type: "string" },
+  "pass-through": { type: "boolean" },
+  "pass-through-writes": { type: "boolean" },
   "allow-anonymous": { type: "boolean" },
   "allow-secrets": { type: "boolean" },
   seed: { type: "string" },
@@ -218,7 +220,7 @@ function serveOptions(
     host: value("host"),
     port: integer("port", value("port"), 0, 65_535),
     token: value("token") ??
-      (values.has("token-file") || values.has("cluster-rbac")
+      (values.has("token-file") || values.has("cluster-rbac") || values.has("pass-through")
         ? undefined
         : env["LISTWATCH_TOKEN"] || undefined),
     ...definedOnly({
@@ -234,6 +236,8 @@ function serveOptions(
       drop: list("drop"),
       freshness: freshness(value("freshness")),
       storage: storage(value("storage")),
+      passThrough: values.has("pass-through") || undefined,
+      passThroughWrites: values.has("pass-through-writes") || undefined,
     }),
     ...(values.has("metrics") && { metrics: true }),
     allowAnonymous: values.has("allow-anonymous") || undefined,

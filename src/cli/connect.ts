@@ -4,6 +4,7 @@
  */
 
 import { type Cluster, newCluster } from "../client/cluster.ts";
+import type { RestConfig } from "../client/rest_config.ts";
 import { restConfigFromKubeconfig } from "../node/kubeconfig_rest_config.ts";
 import { loadKubeconfig } from "../node/load_kubeconfig.ts";
 import type { Clock } from "../util/clock.ts";
@@ -21,6 +22,8 @@ export interface Connection {
   readonly context?: string;
   /** The resources to reflect by default; those of any cluster if absent. */
   readonly defaultNames?: readonly string[];
+  /** The way to the cluster's API server without the credentials of the kubeconfig; absent where there is none over https. */
+  readonly anonymous?: Pick<RestConfig, "server" | "fetch">;
   /** Runs the embedded cluster until the signal is aborted. */
   run?(signal: AbortSignal): Promise<void>;
   /** Closes a connection that is not run. */
@@ -56,6 +59,13 @@ export async function connect(source: ClusterSource, options: ConnectOptions): P
     ...(context !== undefined && { context }),
   });
   const name = context ?? kubeconfig["current-context"] ?? "";
+  // No users: no client certificate, token or plugin.
+  const users = new Map(Array.from(kubeconfig.users.keys(), (user) => [user, {}]));
+  const { fetch } = await restConfigFromKubeconfig({ ...kubeconfig, users }, {
+    clock,
+    logger,
+    ...(context !== undefined && { context }),
+  });
   const cluster = newCluster({ ...config, userAgent: "listwatch" });
   return {
     cluster,
@@ -63,5 +73,6 @@ export async function connect(source: ClusterSource, options: ConnectOptions): P
     // Without the query, which could contain a token.
     server: cluster.server,
     context: name,
+    ...(/^https:/i.test(cluster.server) && fetch && { anonymous: { server: cluster.server, fetch } }),
   };
 }

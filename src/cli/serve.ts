@@ -7,6 +7,7 @@ import type { Cluster } from "../client/cluster.ts";
 import type { FetchOpenApi } from "../hono/open_api.ts";
 import { StatusError } from "../meta/status.ts";
 import { formatResource } from "../meta/resource.ts";
+import type { PassThroughOptions } from "../hono/pass_through_options.ts";
 import { linkedAbort } from "../util/abort.ts";
 import { realClock } from "../util/clock.ts";
 import { silentLogger } from "../util/logger.ts";
@@ -137,6 +138,7 @@ export async function serve(options: ServeOptions = {}): Promise<Served> {
       version,
       openApi: openApiOf(connection.cluster),
       metrics,
+      upstream: upstreamOf(connection, options),
       signal,
       clock,
       logger,
@@ -187,6 +189,19 @@ function openApiOf(cluster: Pick<Cluster, "open">): FetchOpenApi {
       return new Response(null, { status: error.status.code ?? 500 });
     }
   };
+}
+
+function upstreamOf(
+  { anonymous, server }: Connection,
+  { passThrough, passThroughWrites = false, clusterRbac = false }: ServeOptions,
+): PassThroughOptions | undefined {
+  if (!passThrough) return undefined;
+  if (anonymous === undefined) {
+    throw new UsageError(
+      `--pass-through needs a cluster over https, as readers' tokens are sent to it: ${server}`,
+    );
+  }
+  return { ...anonymous, writes: passThroughWrites, clusterTokens: clusterRbac };
 }
 
 function checkReaderResources({ readerResources }: ServeOptions, names: readonly string[]): void {

@@ -121,6 +121,14 @@ export interface ServeOptions {
    */
   readonly maxLagMs?: number;
   /**
+   * Sends what is not cached to the API server, with the reader's own bearer token: logs, events, other resources, discovery,
+   * access reviews; `false` by default. Needs a cluster over https. Readers must present tokens of the cluster, so it does
+   * not go with `token` and `tokenFile`.
+   */
+  readonly passThrough?: boolean;
+  /** With `passThrough`: writes, too; `false` by default. */
+  readonly passThroughWrites?: boolean;
+  /**
    * How fresh reads without a resourceVersion are; `"stale-if-error"` by default: as fresh as the API server's own, and the
    * last known state with a `Warning` header while it does not answer.
    */

@@ -42,15 +42,16 @@ export interface Permission {
 /** Lets a request through, or returns the Status that refuses it. */
 export type Gate = (asked: Asked, c: Context) => Promise<Permission | Status>;
 
-/**
- * Makes the gate. It is fail-closed: an `authenticate` hook must return a user with a name, an `authorize` hook must
- * return `true`, and without one `allowAnonymous` must be `true`.
- */
-export function newGate(options: GateOptions): Gate {
-  const { authenticate, authorize, allowAnonymous, clock, logger } = options;
-  const log = newDecisionLog(logger);
+/** Finds the user of a request; `undefined` if there is no `authenticate` hook, a Status if the request is refused. */
+export type Authentication = (c: Context, path: string) => Promise<UserInfo | undefined | Status>;
 
-  async function userOf(c: Context, path: string): Promise<UserInfo | undefined | Status> {
+/** Makes the part of the gate that decides nothing but who the user is. */
+export function newAuthentication(
+  options: Pick<GateOptions, "authenticate" | "hookTimeoutMs" | "clock" | "logger">,
+): Authentication {
+  const { authenticate, clock, logger } = options;
+  const log = newDecisionLog(logger);
+  return async (c, path) => {
     if (authenticate === undefined) return undefined;
     try {
       const user: unknown = await answerOf(() => authenticate(c), options);
@@ -62,7 +63,17 @@ export function newGate(options: GateOptions): Gate {
       logger.error(`Cannot authenticate the request for ${path}: ${errorMessage(error)}`, { error });
       return unauthorized();
     }
-  }
+  };
+}
+
+/**
+ * Makes the gate. It is fail-closed: an `authenticate` hook must return a user with a name, an `authorize` hook must
+ * return `true`, and without one `allowAnonymous` must be `true`.
+ */
+export function newGate(options: GateOptions): Gate {
+  const { authorize, allowAnonymous, logger } = options;
+  const log = newDecisionLog(logger);
+  const userOf = newAuthentication(options);
 
   async function decide(attributes: RequestAttributes, c: Context): Promise<Status | undefined> {
     if (authorize === undefined) return allowAnonymous === true ? undefined : forbidden(attributes, "");

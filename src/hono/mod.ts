@@ -26,6 +26,7 @@ export { PrometheusMetrics, type ServedMetrics } from "./prometheus.ts";
 export type { CorsOptions } from "./cors.ts";
 export type { Freshness } from "./freshness.ts";
 export type { FetchOpenApi } from "./open_api.ts";
+export type { PassThroughOptions } from "./pass_through_options.ts";
 export { type ReadApi, readApi } from "./read_api.ts";
 export type { ReadApiOptions, ReadApiResource, VersionInfo } from "./read_api_options.ts";
 export type { ServedInformer, ServedStore } from "./served_informer.ts";

@@ -33,11 +33,12 @@ import { EntityTags } from "./etag.ts";
 import type { Freshness } from "./freshness.ts";
 import { FreshReads } from "./fresh_reads.ts";
 import { FanOut } from "./fan_out.ts";
-import { type Gate, newGate } from "./gate.ts";
+import { type Authentication, type Gate, newAuthentication, newGate } from "./gate.ts";
 import { alive, ready, unreadiness } from "./health.ts";
 import { answerIndices, isNamed, parseIndexPath } from "./index_queries.ts";
 import { ListBodies } from "./list_bodies.ts";
 import { OpenApi } from "./open_api.ts";
+import { PassThrough } from "./pass_through.ts";
 import type { ReadApiOptions, VersionInfo } from "./read_api_options.ts";
 import { type ReadSettings, readSettings } from "./read_settings.ts";
 import { ReadMetrics } from "./read_metrics.ts";
@@ -97,6 +98,9 @@ export interface ReadApi extends Hono {
  *   504 if it does not.
  * - Objects are encoded as they are in the store, one by one. A number that `JSON.parse` could not hold (beyond 2^53)
  *   comes out rounded.
+ * - With `passThrough`, what is not served goes to the API server with the reader's own bearer token: other resources,
+ *   subresources such as logs, discovery, access reviews, and on request writes. The cache's own credentials never do, and
+ *   `authorize` does not decide on it: the API server does. `exec`, `attach` and `portforward` are refused.
  * - A relist of an informer is one step: connected watches get its changes (up to 4 MiB of them, else 410 Expired),
  *   watches from before it 410 Expired. One at an older resourceVersion, of a restored server, ends all watches with 410
  *   Expired.
@@ -190,6 +194,9 @@ export function readApi(options: ReadApiOptions): ReadApi {
     },
     asked,
     metrics: metrics && new ReadMetrics(metrics, clock),
+    authentication: newAuthentication({ authenticate, hookTimeoutMs, clock, logger }),
+    passThrough: options.passThrough &&
+      new PassThrough(options.passThrough, { hasAuthenticate: authenticate !== undefined, logger }),
     readers: new Readers(settings),
     readersPacer: new Pacer(turns),
     fanOut,
@@ -247,6 +254,8 @@ interface ReadApiState {
   readonly served: readonly ServedResource[];
   readonly resources: readonly ApiResource[];
   readonly gate: Gate;
+  readonly authentication: Authentication;
+  readonly passThrough: PassThrough | undefined;
   readonly openApi: OpenApi;
   /** What a request asks for, for the metrics. */
   readonly asked: WeakMap<Context, Asked>;
@@ -304,12 +313,16 @@ async function route(c: Context, state: ReadApiState, reader: Reader): Promise<R
     return await refusalOf(c, state, reader, askedOfPath(pathname)) ?? malformedPath();
   }
   const path = parseResourcePath(segments);
-  if (path === undefined) return await routeDocument(c, state, { reader, pathname, segments });
-  const target = state.served.find(({ resource }) => isAt(resource, path));
+  const target = path && state.served.find(({ resource }) => isAt(resource, path));
   const hasSubresource = target !== undefined &&
-    (path.subresource === "" || isSubresource(target.resource, path));
+    (path!.subresource === "" || isSubresource(target.resource, path!));
   // Hono turns HEAD into GET, which would open a watch that no client reads.
   const { method } = c.req.raw;
+  if (own !== undefined && !(hasSubresource && method === "GET")) {
+    const passed = await passThrough(c, state, { reader, own, isResource: path !== undefined });
+    if (passed !== undefined) return passed;
+  }
+  if (path === undefined) return await routeDocument(c, state, { reader, pathname, segments });
   if (hasSubresource && method === "GET") {
     const answer = await answerResource(c, { target, path, wait: waitOf(c, state), reader, ...state });
     return withCacheHeaders(await toResponse(c, answer), target);
@@ -347,6 +360,25 @@ async function routeDocument(
   // A group of custom resources that is not known has no handler that would answer with a Status.
   const isOther = segments[0] === "apis" && !isBuiltinGroup(segments[1] ?? "");
   return await refuse(c, found ?? (isOther ? pageNotFound() : unknownPath()));
+}
+
+/** The API server's answer to what is not served here; `undefined` if that is for the cache to answer. */
+async function passThrough(
+  c: Context,
+  { passThrough, authentication, settings, readers }: ReadApiState,
+  { reader, own, isResource }: {
+    readonly reader: Reader;
+    readonly own: string;
+    readonly isResource: boolean;
+  },
+): Promise<Response | Status | undefined> {
+  // Discovery and OpenAPI are also of use to readers that may read the cache only.
+  if (passThrough === undefined || (!isResource && !passThrough.hasCredentials(c))) return undefined;
+  const user = await authentication(c, own);
+  if (user !== undefined && isStatus(user)) return await refuse(c, user);
+  if (!reader.identify(settings.clientOf(c, user))) return await refuse(c, tooManyRequests());
+  const answer = await passThrough.answer(c, { path: own, reader, readers, user, settings });
+  return answer instanceof Response ? answer : await refuse(c, answer);
 }
 
 /** A query of an index; see {@linkcode answerIndices}. */

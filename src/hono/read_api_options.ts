@@ -12,6 +12,7 @@ import type { CorsOptions } from "./cors.ts";
 import type { Freshness } from "./freshness.ts";
 import type { FetchOpenApi } from "./open_api.ts";
 import type { ServedMetrics } from "./prometheus.ts";
+import type { PassThroughOptions } from "./pass_through_options.ts";
 import type { ServedInformer } from "./served_informer.ts";
 
 /**
@@ -140,6 +141,8 @@ export interface ReadApiOptions {
    * no `metadata`.
    */
   readonly freshness?: Freshness;
+  /** Sends what is not served to the API server, with the reader's own credentials; by default nothing. */
+  readonly passThrough?: PassThroughOptions;
   /** How long a read waits for a resourceVersion that the cache has not come to yet; 3 s by default. */
   readonly freshnessTimeoutMs?: number;
   /**

@@ -107,6 +107,12 @@ describe("parseCommandLine", () => {
     for (const text of ["90", "1.5s", "s", "1d"]) {
       refuses(["serve", "--max-lag", text], /--max-lag must be a duration such as 90s or 5m, not /);
     }
+    const passing = serveOptions(["--pass-through", "--pass-through-writes"], { LISTWATCH_TOKEN: "e" });
+    assert.deepEqual([passing.passThrough, passing.passThroughWrites, passing.token], [
+      true,
+      true,
+      undefined,
+    ]);
     assert.equal(serveOptions(["--freshness", "consistent"]).freshness, "consistent");
     refuses(["serve", "--freshness", "new"], /must be consistent, stale-if-error, as-is, not "new"/);
     assert.equal(serveOptions(["--storage", "short-texts"]).storage, "short-texts");
