@@ -49,6 +49,7 @@ import {
   formatOf,
   GUARD_HEADERS,
   malformedPath,
+  notHeld,
   notServed,
   pageNotFound,
   readOnly,
@@ -333,6 +334,8 @@ async function route(c: Context, state: ReadApiState, reader: Reader): Promise<R
   const refusal = await refusalOf(c, state, reader, asked);
   if (refusal !== undefined) return refusal;
   if (target === undefined) {
+    const isKnown = builtinResource(path) !== undefined || REVIEW_GROUPS.has(path.group);
+    if (isKnown && method !== "GET" && method !== "HEAD") return await refuse(c, notHeld(path));
     return await refuse(c, isBuiltinGroup(path.group) ? unknownPath() : pageNotFound());
   }
   if (isAction(path.subresource)) return await refuse(c, notServed(target.resource, path.subresource));
@@ -344,6 +347,9 @@ async function route(c: Context, state: ReadApiState, reader: Reader): Promise<R
   }
   return await refuse(c, isWrite(method, path, target) ? readOnly(target.resource) : methodNotAllowed());
 }
+
+// Their resources are only created: questions to the API server.
+const REVIEW_GROUPS: ReadonlySet<string> = new Set(["authentication.k8s.io", "authorization.k8s.io"]);
 
 /** Answers what is no path of a resource: discovery, OpenAPI, or nothing. */
 async function routeDocument(

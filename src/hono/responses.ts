@@ -133,6 +133,17 @@ export function notServed(resource: ApiResource, subresource: string): Status {
   );
 }
 
+/** 405: a write of a resource that the cache does not hold. */
+export function notHeld(resource: { readonly group: string; readonly resource: string }): Status {
+  return newStatus(
+    405,
+    "MethodNotAllowed",
+    `this is a read-only cache, which does not hold ${formatGroupResource(resource)}; ` +
+      "send the request to the API server itself",
+    resourceDetails(resource),
+  );
+}
+
 /** 400, if no object can have the name. */
 export function nameProblem(name: string): Status | undefined {
   const reason = name === "." || name === ".."

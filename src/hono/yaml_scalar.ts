@@ -17,16 +17,16 @@ export interface ScalarPlace {
  * A string as YAML, without a line break at its end. The style (plain, quoted or literal) and the places where long lines
  * are broken are those of kube-apiserver's library: https://github.com/kubernetes-sigs/yaml/tree/master/goyaml.v2
  *
- * It differs for U+0085, U+2028, U+2029 and a few control characters only: they are escaped here. kube-apiserver writes
- * them so that a parser reads another string, or answers 500.
+ * It differs for U+0085 and a few control characters only: they are escaped here. kube-apiserver writes a space for them, or
+ * answers 500. U+2028 and U+2029 are line breaks, as in YAML 1.1.
  */
 export function yamlString(text: string, place: ScalarPlace): string {
-  if (SPECIAL.test(text) || / \n/.test(text)) return doubleQuoted(text, place);
+  if (SPECIAL.test(text) || SPACE_AND_BREAK.test(text)) return doubleQuoted(text, place);
   if (text.includes("\n")) {
-    return place.isKey || text.endsWith(" ") ? doubleQuoted(text, place) : literal(text, place);
+    return place.isKey || /[ \u2028\u2029]$/.test(text) ? doubleQuoted(text, place) : literal(text, place);
   }
   if (isOtherType(text)) return doubleQuoted(text, place);
-  return INDICATORS.test(text) || text.startsWith(" ") || text.endsWith(" ")
+  return INDICATORS.test(text) || SEPARATOR.test(text) || text.startsWith(" ") || text.endsWith(" ")
     ? `'${folded(text.replaceAll("'", "''"), { ...place, column: place.column + 1, isInQuotes: true })}'`
     : folded(text, place);
 }
@@ -38,7 +38,10 @@ export function isSimpleKey(text: string): boolean {
 }
 
 // What is escaped, and so needs double quotes.
-const SPECIAL = /[^\n\x20-\x7E\u00A0-\u2027\u202A-\uD7FF\uE000-\uFEFE\uFF00-\uFFFD]/;
+const SPECIAL = /[^\n\x20-\x7E\u00A0-\uD7FF\uE000-\uFEFE\uFF00-\uFFFD]/;
+// Only double quotes keep spaces beside a line break, but for those at the beginning of a literal's line.
+const SPACE_AND_BREAK = / [\n\u2028\u2029]|[\u2028\u2029] /;
+const SEPARATOR = /[\u2028\u2029]/;
 // What would begin something other than a plain string.
 const INDICATORS = /^(?:---|\.\.\.)|^[#,[\]{}&*!|>'"%@`]|^[?-](?: |$)|:(?: |$)| #/;
 
@@ -92,10 +95,19 @@ const LINE_WIDTH = 80;
 
 function folded(text: string, place: ScalarPlace & { readonly isInQuotes?: boolean }): string {
   let column = place.column;
-  if (place.isKey || column + text.length <= LINE_WIDTH) return text;
+  const hasSeparator = SEPARATOR.test(text);
+  if (place.isKey || (column + text.length <= LINE_WIDTH && !hasSeparator)) return text;
   let lines = "";
   let start = 0;
   for (let i = 0; i < text.length; i++, column++) {
+    if (hasSeparator && SEPARATOR.test(text[i])) {
+      column = -1;
+      if (i + 1 === text.length || SEPARATOR.test(text[i + 1])) continue;
+      lines += text.slice(start, i + 1) + place.indent;
+      start = i + 1;
+      column = place.indent.length - 1;
+      continue;
+    }
     if (column <= LINE_WIDTH || text[i] !== " " || text[i - 1] === " " || text[i + 1] === " ") continue;
     if (place.isInQuotes && (i === 0 || i === text.length - 1)) continue;
     lines += `${text.slice(start, i)}\n${place.indent}`;
@@ -110,8 +122,10 @@ function literal(text: string, { indent }: ScalarPlace): string {
   const isEnded = lines.at(-1) === "";
   const chomping = !isEnded ? "-" : lines.length === 2 && lines[0] === "" || lines.at(-2) === "" ? "+" : "";
   if (isEnded) lines.pop();
-  const indented = lines.map((line) => line === "" ? "" : indent + line);
-  return `|${/^[ \n]/.test(text) ? "2" : ""}${chomping}\n${indented.join("\n")}`;
+  const indented = lines.map((line) =>
+    line === "" ? "" : indent + line.replace(/[\u2028\u2029](?![\u2028\u2029]|$)/g, `$&${indent}`)
+  );
+  return `|${/^[ \n\u2028\u2029]/.test(text) ? "2" : ""}${chomping}\n${indented.join("\n")}`;
 }
 
 function doubleQuoted(text: string, place: ScalarPlace): string {
@@ -127,7 +141,8 @@ function doubleQuoted(text: string, place: ScalarPlace): string {
     i += character.length;
     let written = character;
     if (
-      escapesAll || character === '"' || character === "\\" || character === "\n" || SPECIAL.test(character)
+      escapesAll || character === '"' || character === "\\" || character === "\n" ||
+      SPECIAL.test(character) || SEPARATOR.test(character)
     ) {
       written = escaped(character);
       afterSpace = false;

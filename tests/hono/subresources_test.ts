@@ -133,6 +133,16 @@ describe("readApi, requests that a read-only cache does not serve,", () => {
     ["PATCH", "/apis/apps/v1/namespaces/shop/deployments/a/scale", /read-only cache of deployments.apps/],
     ["PUT", "/apis/apps/v1/namespaces/shop/deployments/a/scale", /read-only cache of deployments.apps/],
     ["DELETE", POD, /read-only cache of pods/],
+    [
+      "POST",
+      "/api/v1/namespaces/shop/serviceaccounts/default/token",
+      /does not hold serviceaccounts; send the request/,
+    ],
+    [
+      "POST",
+      "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews",
+      /selfsubjectaccessreviews.authorization.k8s.io/,
+    ],
   ];
   for (const [method, path, message] of cases) {
     it(`are 405 and say why: ${method} ${path}`, async () => {

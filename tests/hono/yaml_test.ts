@@ -10,8 +10,8 @@ import recorded from "./recorded/yaml.json" with { type: "json" };
 
 const yaml = await loadYaml();
 
-// kube-apiserver writes them so that a parser reads another string.
-const SEPARATOR = /[\u0085\u2028\u2029]/;
+// kube-apiserver writes a space for it.
+const NEXT_LINE = "\u0085";
 
 function yamlOf(value: unknown): string {
   return yaml.document(JSON.stringify({ spec: { v: [value] } })).slice("spec:\n  v:\n".length);
@@ -23,7 +23,7 @@ function compareAll(
 ): void {
   assert.ok(recordings.length > 10);
   for (const [value, expected] of recordings) {
-    if (typeof value === "string" && SEPARATOR.test(value)) continue;
+    if (typeof value === "string" && value.includes(NEXT_LINE)) continue;
     assert.equal(written(value), expected, JSON.stringify(value));
   }
 }
@@ -54,7 +54,7 @@ describe("loadYaml", () => {
     assert.equal(yamlNumber(-0), "0");
   });
 
-  it("escapes line separators, so that a parser reads the same string", () => {
+  it("escapes U+0085, so that a parser reads the same string", () => {
     assert.equal(yamlOf("a\u0085b\u2028c\u2029"), '  - "a\\Nb\\Lc\\P"\n');
   });
 
@@ -84,9 +84,11 @@ describe("loadYaml", () => {
     );
     const object = fc.dictionary(text, fc.oneof(text, value, fc.array(text), fc.dictionary(text, text)));
     const property = fc.property(object, (given) => {
-      const plain = JSON.parse(JSON.stringify(given));
+      // U+2028 and U+2029 are line breaks in YAML 1.1, but not for this parser.
+      const json = JSON.stringify(given).replace(/[\u2028\u2029]/g, "");
+      const plain = JSON.parse(json);
       assert.deepEqual(
-        parse(yaml.document(JSON.stringify(given)), { maxAliasCount: 0, logLevel: "error" }),
+        parse(yaml.document(json), { maxAliasCount: 0, logLevel: "error" }),
         plain,
       );
     });
