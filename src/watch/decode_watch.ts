@@ -216,7 +216,7 @@ class WatchBatches<T> implements AsyncIterableIterator<Batch<T>> {
       for (let frame = cutter.next(); frame !== undefined; frame = cutter.next()) {
         if (!this.#decodeFrame(frame, batch)) break;
       }
-    } catch (error) { // a frame over the limit
+    } catch (error) { // it is over the limit
       this.#refuse(errorMessage(error), batch);
     }
     return batch;

@@ -55,7 +55,7 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     name: "store: an object as text has the labels of the one before it",
     file: "src/store/text_holding.ts",
-    find: "if (!isSame(metadata?.labels, this.#labels)) this.#labels = metadata?.labels;",
+    find: "if (sharesLabels || !isSame(metadata?.labels, this.#labels)) this.#labels = metadata?.labels;",
     replace: "this.#labels ??= metadata?.labels;",
   },
   {
@@ -63,6 +63,30 @@ export const MUTATIONS: readonly Mutation[] = [
     file: "src/meta/object_text.ts",
     find: "this.#end = PREFIX + written;",
     replace: "this.#end = Math.max(this.#end, PREFIX + written);",
+  },
+  {
+    name: "meta: the beginning of a frame of texts that continues in the next chunk is lost",
+    file: "src/meta/event_cutter.ts",
+    find: "if (before > 0) bytes.set(this.#takeRest());",
+    replace: "if (before > 0) this.#takeRest().fill(0x20);",
+  },
+  {
+    name: "meta: an object as text has the fields of the one before it too",
+    file: "src/meta/object_walk.ts",
+    find: "      this.cutStart =\n      this.found =\n        0;",
+    replace: "      this.cutStart =\n        0;",
+  },
+  {
+    name: "meta: an object as text has the labels of another that are as long",
+    file: "src/meta/object_text.ts",
+    find: "hashOf(bytes, start, end) % SHARED;",
+    replace: "end - start;",
+  },
+  {
+    name: "meta: what objects share is not compared",
+    file: "src/meta/object_text.ts",
+    find: "if (text.charCodeAt(i) !== bytes[start + i]) return undefined;",
+    replace: "if (i > 9) return undefined;",
   },
   {
     name: "watch: the last of several frames of a chunk is dropped",
