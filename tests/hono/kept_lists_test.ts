@@ -1,6 +1,12 @@
 import assert from "node:assert/strict";
 import { FakeClock } from "../../src/util/clock.ts";
-import { allowNamespaces, bearerTokens, readApi, type ReadApiOptions } from "@listwatch/cache/hono";
+import {
+  allowNamespaces,
+  bearerTokens,
+  PrometheusMetrics,
+  readApi,
+  type ReadApiOptions,
+} from "@listwatch/cache/hono";
 import type { Holding } from "../../src/store/holding.ts";
 import { FakeInformer, object, type TestObject } from "./fake_informer.ts";
 import type { Json } from "./reading.ts";
@@ -179,6 +185,30 @@ describe("readApi, the kept body of a list", () => {
       text += decoder.decode(read.value, { stream: true });
     }
     assert.ok(text === expected);
+  });
+
+  it("is not counted any longer once it was dropped and its readers have ended or left", async () => {
+    const metrics = new PrometheusMetrics();
+    const { api, informer } = apiOf(pods(400), { metrics, maxListBodyBytes: 1_500_000 });
+    const bytes = async () =>
+      Number(/^read_api_list_body_bytes (.*)$/m.exec(await (await api.request("/metrics")).text())?.[1]);
+    for (let i = 0; i < 20; i++) {
+      const options = i % 2 === 0 ? GZIP : {};
+      const [whole, left, unread] = await Promise.all([
+        api.request(PATH, options),
+        api.request(`${PATH}?labelSelector=app%3Dapp-${i % 3}`, options),
+        api.request(PATH, options),
+      ]);
+      const reader = left.body!.getReader();
+      await reader.read();
+      informer.put(object(`shop/p-0000${i % 9}`, 100_001 + i));
+      await bytesOf(whole);
+      assert.ok(await bytes() <= 1_500_000);
+      await reader.cancel();
+      await unread.body?.cancel();
+    }
+    await (await api.request("/api")).text();
+    assert.equal(await bytes(), 0);
   });
 
   it("frees its reader's place when the reader leaves or stalls", async () => {
