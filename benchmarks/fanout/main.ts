@@ -8,7 +8,7 @@
 
 import { join, resolve } from "node:path";
 import { startCluster, type TestCluster } from "../../scripts/lib/cluster.ts";
-import { optionsOf, runClusterTask } from "../../scripts/lib/cluster_task.ts";
+import { optionsOf, runClusterTask, UsageError } from "../../scripts/lib/cluster_task.ts";
 import { ROOT } from "../../scripts/lib/gate.ts";
 import { run } from "../../scripts/lib/process.ts";
 import { installTools } from "../../scripts/lib/tools.ts";
@@ -23,6 +23,7 @@ const usage = `Usage: deno task bench:fanout [options]
 Compares readApi on Node and Deno with the kube-apiserver behind it.
 
   --quick       a smaller run: 200 watchers, 400 updates, 1,000 idle watchers, lists of 1,000 pods
+  --pods N,N    how many pods the lists have (default: 1000,10000)
   --only WORDS  only contestants with one of these words in their names, separated by commas
   --out FILE    the file for the section (default: benchmarks/RESULTS.md; none with --quick or --only)
 `;
@@ -67,6 +68,7 @@ interface Contestant extends AsyncDisposable {
 async function main(args: string[], signal: AbortSignal): Promise<number> {
   const options = optionsOf(args, {
     quick: { type: "boolean" },
+    pods: { type: "string" },
     only: { type: "string" },
     out: { type: "string" },
     help: { type: "boolean" },
@@ -75,7 +77,11 @@ async function main(args: string[], signal: AbortSignal): Promise<number> {
     console.log(usage);
     return 0;
   }
-  const sizes = options.quick ? QUICK : FULL;
+  const standard = options.quick ? QUICK : FULL;
+  const sizes = { ...standard, pods: options.pods?.split(",").map(Number) ?? standard.pods };
+  if (!sizes.pods.every((pods) => pods >= 1)) {
+    throw new UsageError(`--pods ${options.pods} is not a list of numbers`);
+  }
   const out = options.out ??
     (options.quick || options.only !== undefined ? undefined : "benchmarks/RESULTS.md");
   const source = await sourceState();
