@@ -5,6 +5,7 @@
 
 import type { KubernetesObject } from "../meta/object.ts";
 import { compareResourceVersions } from "../meta/resource_version.ts";
+import { concatenated } from "../util/concatenated.ts";
 import { encode, type EntryViews, eventText, type LogEntry } from "./encoding.ts";
 import { OPEN_UNITS } from "./readers.ts";
 import type { Selection } from "./selection.ts";
@@ -191,7 +192,7 @@ export class WatchGroup<T extends KubernetesObject> {
       if (isTooLong) break;
     }
     const isFull = isTooLong || to < head;
-    const bytes = parts.length > 1 ? concatenate(parts, length) : parts[0];
+    const bytes = parts.length > 1 ? concatenated(parts, length) : parts[0];
     return { from, to, bytes, resourceVersion, isTooLong, isFull, units };
   }
 
@@ -215,14 +216,4 @@ export class WatchGroup<T extends KubernetesObject> {
     if (object !== entry[which]) onOpen();
     return hasFields(object);
   }
-}
-
-function concatenate(parts: readonly Uint8Array[], length: number): Uint8Array {
-  const chunk = new Uint8Array(length);
-  let offset = 0;
-  for (const part of parts) {
-    chunk.set(part, offset);
-    offset += part.byteLength;
-  }
-  return chunk;
 }

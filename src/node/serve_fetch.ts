@@ -151,7 +151,7 @@ export async function serveFetch(fetch: Handler, options: ServeFetchOptions = {}
 
 const HEADERS_TIMEOUT_MS = 30_000;
 const REQUEST_TIMEOUT_MS = 60_000;
-// A minute is what Go's servers and most load balancers use, or less.
+// Below the idle timeouts of most load balancers.
 const KEEP_ALIVE_MS = 30_000;
 // The longest delay of a timeout.
 const CHECK_MS = 5_000;
@@ -181,7 +181,7 @@ class Listening {
       headersTimeout: Math.min(headersTimeoutMs, requestTimeoutMs),
       requestTimeout: requestTimeoutMs,
       connectionsCheckingInterval: Math.min(CHECK_MS, headersTimeoutMs, requestTimeoutMs),
-      // Finds clients that disappear without a word, while nothing is written to them.
+      // Finds clients that disappear silently, while nothing is written to them.
       keepAlive: true,
       keepAliveInitialDelay: KEEP_ALIVE_MS,
     };

@@ -506,4 +506,22 @@ export const MUTATIONS: readonly Mutation[] = [
     find: ".finally(() => link.unlink())",
     replace: "",
   },
+  {
+    name: "fan-out: a slow reader that has room again is not written to",
+    file: "src/hono/watch_stream.ts",
+    find: "    this.#isBlocked = false;\n    if (this.isReady)",
+    replace: "    if (this.isReady)",
+  },
+  {
+    name: "fan-out: what waited for a slow reader comes in another order",
+    file: "src/hono/outlet.ts",
+    find: "pieces.push(piece);",
+    replace: "pieces.unshift(piece);",
+  },
+  {
+    name: "fan-out: an object that leaves a selection is not deleted",
+    file: "src/hono/watch_groups.ts",
+    find: "    if (!was) return undefined;\n",
+    replace: '    if (!was || entry.type !== "DELETED") return undefined;\n',
+  },
 ];

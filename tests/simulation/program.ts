@@ -56,6 +56,8 @@ export interface ProgramConfig {
   readonly workers: number;
   /** How many events its readers may be behind; only with the default queue. */
   readonly eventWindow: number;
+  /** How many bytes may wait for each of them. */
+  readonly watchBufferBytes: number;
   /** Its readers over HTTP. */
   readonly readers: readonly ReaderConfig[];
   readonly handlers: readonly HandlerConfig[];
@@ -219,8 +221,9 @@ export class Program {
     const { index, informer, config } = this;
     if (config.queue === "delta" || config.readers.length === 0) return [];
     const { resource } = config.scope;
+    const { eventWindow, watchBufferBytes } = config;
     const common = { time: this.#world.time, signal: this.#closed.signal };
-    const fetch = serve(informer, { ...common, resource, eventWindow: config.eventWindow });
+    const fetch = serve(informer, { ...common, resource, eventWindow, watchBufferBytes });
     return config.readers.map((reader, n) =>
       new ServedReader(reader, resource, {
         ...common,

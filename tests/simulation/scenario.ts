@@ -256,7 +256,23 @@ function newProgram(random: SeededRandom): ProgramConfig {
     seed: random.int(0, 2 ** 31),
   };
   const pace = new SeededRandom(program.seed ^ 0x9ace);
-  return { ...program, turnObjects: pace.pick([1, 1, 2, 3, 1_000, 1_000]), meddles: pace.chance(0.4) };
+  const crowd = new SeededRandom(program.seed ^ 0xfa40);
+  return {
+    ...program,
+    readers: program.readers.flatMap((reader) => [reader, ...newCompanions(reader, crowd)]),
+    watchBufferBytes: crowd.pick([64 * 1024, 64 * 1024, 700]),
+    turnObjects: pace.pick([1, 1, 2, 3, 1_000, 1_000]),
+    meddles: pace.chance(0.4),
+  };
+}
+
+/** Readers that watch the same, at another speed: with the reader they share what is sent, as long as they keep up. */
+function newCompanions(reader: ReaderConfig, random: SeededRandom): ReaderConfig[] {
+  return Array.from({ length: random.pick([0, 1, 2, 3]) }, () => ({
+    ...reader,
+    readMs: random.pick([0, 40, 900, 7_000]),
+    hopMs: random.pick([0, 0, 5_000]),
+  }));
 }
 
 function newReader(random: SeededRandom): ReaderConfig {
@@ -266,6 +282,7 @@ function newReader(random: SeededRandom): ReaderConfig {
     limit: random.pick([0, 1, 2, 7]),
     pauseMs: random.pick([0, 0, 10, 300]),
     streams: random.chance(0.3),
+    readMs: 0,
     hopMs: random.pick([0, 0, 700, 9_000]),
   };
 }

@@ -22,6 +22,8 @@ export interface ReaderConfig {
   readonly pauseMs: number;
   /** Whether the list comes as a watch. */
   readonly streams: boolean;
+  /** Between two reads of a watch, in milliseconds; 0 for reads as fast as something comes. */
+  readonly readMs: number;
   /** How long it stays on one watch before it continues with another from its version; 0 for as long as it lasts. */
   readonly hopMs: number;
 }
@@ -46,15 +48,20 @@ export function serve(
   options: {
     readonly resource: string;
     readonly eventWindow: number;
+    /** How many bytes a slow reader may leave waiting. */
+    readonly watchBufferBytes: number;
     readonly time: VirtualTime;
     readonly signal: AbortSignal;
   },
 ): (path: string) => Promise<Response> {
-  const { resource, eventWindow, time, signal } = options;
+  const { resource, eventWindow, watchBufferBytes, time, signal } = options;
   const api = readApi({
     resources: [{ informer, resource: `v1/${resource}` }],
     allowAnonymous: true,
+    // A reader's list must equal the store; a question to the server would let time pass in between.
+    freshness: "as-is",
     eventWindow,
+    watchBufferBytes,
     clock: time,
     signal,
   });
@@ -83,6 +90,8 @@ export class ServedReader {
   /** The version at which its watch started; -1 if it started with the current objects. */
   #from = -1;
   #isFollowing = false;
+  /** It does not read: what it knows may be old. */
+  #isPausing = false;
   #hops = 0;
 
   constructor(config: ReaderConfig, resource: string, options: ServedReaderOptions) {
@@ -121,7 +130,7 @@ export class ServedReader {
 
   /** The invariants while no bytes are in flight. */
   check(): void {
-    if (!this.#isFollowing) return;
+    if (!this.#isFollowing || this.#isPausing) return;
     const found = this.#differenceTo(this.#stored());
     if (found !== undefined) this.#violate(found);
   }
@@ -199,6 +208,7 @@ export class ServedReader {
         this.#isFollowing = false;
         reader.cancel();
       }
+      await this.#rest();
     }
     time.clearTimeout(timer);
     const goesOn = hops && this.#isFollowing && !signal.aborted;
@@ -259,6 +269,14 @@ export class ServedReader {
     }
     for (const key of this.#known.keys()) if (!wanted.has(key)) return `it reads ${key}, which is not stored`;
     return undefined;
+  }
+
+  async #rest(): Promise<void> {
+    const { readMs } = this.#config;
+    if (readMs === 0 || !this.#isFollowing || this.#options.signal.aborted) return;
+    this.#isPausing = true;
+    await this.#pause(readMs);
+    this.#isPausing = false;
   }
 
   async #pause(ms: number): Promise<void> {
