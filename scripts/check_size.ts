@@ -42,8 +42,8 @@ await informer.run(new AbortController().signal);
 
 /** All limits. */
 export const CASES: readonly SizeCase[] = [
-  { name: ".", program: 'export * from "@listwatch/cache";', withZod: false, ceiling: 57_000 },
-  { name: ". with zod", program: 'export * from "@listwatch/cache";', withZod: true, ceiling: 62_400 },
+  { name: ".", program: 'export * from "@listwatch/cache";', withZod: false, ceiling: 57_400 },
+  { name: ". with zod", program: 'export * from "@listwatch/cache";', withZod: true, ceiling: 62_800 },
   { name: "typical program", program: TYPICAL, withZod: false, ceiling: 44_400, target: 33_000 },
   { name: "typical program with zod", program: TYPICAL, withZod: true, ceiling: 49_800 },
   // The same as from the source, if tree-shaking works in the package's modules too.
