@@ -138,16 +138,17 @@ export async function cutPage<T extends KubernetesObject>(
   let i = Math.max(from, Math.min(end, from + limit));
   if (selection !== undefined) {
     const selected: Held<T>[] = [];
+    const hasFields = selection.hasFieldsBesides(snapshot.answers);
     for (i = from; i < end && selected.length < limit; i++) {
       if (pacer.spend(selection.units)) {
         await pacer.rest();
         wait.signal?.throwIfAborted();
       }
       if (!selection.mayHave(keys[i]) || selection.hasLabels?.(snapshot.objects[i]) === false) continue;
-      if (selection.hasFields !== undefined) {
+      if (hasFields !== undefined) {
         const object = holding.peek(snapshot.objects[i]);
         if (object !== snapshot.objects[i]) pacer.spend(OPEN_UNITS);
-        if (!selection.hasFields(object)) continue;
+        if (!hasFields(object)) continue;
       }
       selected.push(snapshot.objects[i]);
     }

@@ -3,7 +3,7 @@
  * @module
  */
 
-import type { FieldSelector } from "../meta/fields.ts";
+import { type FieldRequirement, FieldSelector } from "../meta/fields.ts";
 import type { LabelSelector } from "../meta/labels.ts";
 import { type KubernetesObject, metaOf } from "../meta/object.ts";
 import type { GroupVersionResource } from "../meta/resource.ts";
@@ -29,8 +29,10 @@ export interface Selection {
    * metadata.
    */
   readonly hasLabels: ((held: unknown) => boolean) | undefined;
-  /** Whether the fields are; the same, but it needs the object itself. */
+  /** Whether the fields are, besides those that the key shows; the same, but it needs the object itself. */
   readonly hasFields: ((object: KubernetesObject) => boolean) | undefined;
+  /** The same for objects that fulfil one of the requirements, if any: an index has found them by it. */
+  hasFieldsBesides(answered: FieldRequirement | undefined): Selection["hasFields"];
   /** What indices of the store may find; the objects that they find must be tested, too. */
   readonly indexed: CandidateQuery;
   /** What it takes to ask of one object, as a {@linkcode Pacer} counts. */
@@ -49,13 +51,26 @@ export function newSelection(of: GroupVersionResource, selectors: Selectors): Se
     .flatMap((name) => name ? [`${name}/`] : []);
   const name = fields?.requiresExactMatch("metadata.name") || undefined;
   const fieldsOf = selectableFields(of);
+  // What `mayHave` tests need not be read from the object.
+  const required = { "metadata.namespace": prefixes.at(-1)?.slice(0, -1), "metadata.name": name };
+  const unread =
+    fields?.requirements.filter(({ field, operator, value }) =>
+      operator === "!=" || value === "" || required[field as keyof typeof required] !== value
+    ) ?? [];
+  const hasFieldsBesides: Selection["hasFieldsBesides"] = (answered) => {
+    const rest = unread.filter((requirement) => requirement !== answered);
+    if (rest.length === 0 && fields?.selectable !== false) return undefined;
+    const selector = new FieldSelector(rest, { selectable: fields?.selectable ?? true });
+    return (object) => selector.matches(fieldsOf(object));
+  };
   return {
     sharedAs: JSON.stringify([namespace, String(labels ?? ""), String(fields ?? "")]),
     mayHave: (key) =>
       prefixes.every((prefix) => key.startsWith(prefix)) &&
       (name === undefined || key.slice(key.indexOf("/") + 1) === name),
     hasLabels: labels && ((held) => labels.matches(metaOf(held)?.labels)),
-    hasFields: fields && ((object) => fields.matches(fieldsOf(object))),
+    hasFields: hasFieldsBesides(undefined),
+    hasFieldsBesides,
     indexed: { labels, fields: fields?.requirements.filter(({ field }) => isFieldAtItsPath(of, field)) },
     units: 2 + (labels ? LABELS_UNITS : 0) + (fields ? FIELD_UNITS * fields.requirements.length : 0),
   };
@@ -64,11 +79,13 @@ export function newSelection(of: GroupVersionResource, selectors: Selectors): Se
 /** A selection of what another one selects, and a test of the held form accepts. */
 export function narrowed(selection: Selection | undefined, test: (held: unknown) => boolean): Selection {
   const { mayHave = () => true, hasLabels, hasFields, indexed = {}, units = 2 } = selection ?? {};
+  const hasFieldsBesides: Selection["hasFieldsBesides"] = (answered) => selection?.hasFieldsBesides(answered);
   return {
     sharedAs: undefined,
     mayHave,
     hasLabels: (held) => hasLabels?.(held) !== false && test(held),
     hasFields,
+    hasFieldsBesides,
     indexed,
     units: units + FIELD_UNITS,
   };

@@ -3,6 +3,7 @@
  * @module
  */
 
+import type { FieldRequirement } from "../meta/fields.ts";
 import { candidateKeysOf, type CandidateQuery } from "../store/candidates.ts";
 import type { Held } from "../store/holding.ts";
 import type { Indexer } from "../store/indexer.ts";
@@ -19,6 +20,8 @@ export interface Snapshot<T> {
   readonly resourceVersion: string;
   /** Ascending, byte by byte. */
   readonly keys: readonly string[];
+  /** The requirement of a query that all objects fulfil, if it was answered by an index. */
+  readonly answers?: FieldRequirement | undefined;
   /** The object of each key, as the store holds it. */
   readonly objects: readonly Held<T>[];
 }
@@ -61,8 +64,8 @@ export class OrderedContent<T> {
    */
   candidates(resourceVersion: string, query: CandidateQuery): Snapshot<T> | undefined {
     const indexer = this.indexer();
-    const keys = indexer && candidateKeysOf(indexer, query);
-    return keys && this.#snapshotOf(keys, resourceVersion);
+    const found = indexer && candidateKeysOf(indexer, query);
+    return found && { ...this.#snapshotOf(found.keys, resourceVersion), answers: found.answers };
   }
 
   /** The objects under a value of an index of the store, which must have it. Costs the size of that part. */

@@ -75,6 +75,9 @@ export function openWatch<T extends KubernetesObject>(
   return new Watch(log, request).body;
 }
 
+/** What the initial events of a watch are made of. */
+type InitialState<T> = Pick<Snapshot<T>, "keys" | "objects" | "answers">;
+
 /** A watch that only says why it cannot continue: 200, and one ERROR event. */
 export function errorStream(status: Status): ReadableStream<Uint8Array> {
   return new ReadableStream<Uint8Array>({
@@ -100,7 +103,7 @@ class Watch<T extends KubernetesObject> implements LogReader, OpenWatch, OutletU
   /** A resourceVersion from the future: what comes up to it has been seen by the reader, elsewhere. */
   #skipThrough: string;
   /** The objects of which the reader receives ADDED events first. */
-  #initial: Pick<Snapshot<T>, "keys" | "objects"> | undefined;
+  #initial: InitialState<T> | undefined;
   #initialSent = 0;
   #isHeartbeatDue = false;
   /** What a heartbeat has found waiting in the outlet. */
@@ -278,10 +281,11 @@ class Watch<T extends KubernetesObject> implements LogReader, OpenWatch, OutletU
     return chunk.bytes;
   }
 
-  #initialPiece({ keys, objects }: Pick<Snapshot<T>, "keys" | "objects">): Uint8Array | undefined {
+  #initialPiece({ keys, objects, answers }: InitialState<T>): Uint8Array | undefined {
     const { readers, fanOut } = this.#request;
     const { selection, view, allowBookmarks } = this.#group.kind;
     const { holding } = this.#log;
+    const hasFields = selection?.hasFieldsBesides(answers);
     const length = readers.pieceLength;
     let text = "";
     let units = 0;
@@ -295,13 +299,13 @@ class Watch<T extends KubernetesObject> implements LogReader, OpenWatch, OutletU
       if (selection?.mayHave(keys[this.#initialSent]) === false || selection?.hasLabels?.(held) === false) {
         continue;
       }
-      if (selection?.hasFields === undefined) {
+      if (hasFields === undefined) {
         text += heldEventText("ADDED", held, { view, holding });
         continue;
       }
       const object = holding.peek(held);
       if (object !== held) units += OPEN_UNITS;
-      if (selection.hasFields(object)) text += eventText("ADDED", view.event(object));
+      if (hasFields(object)) text += eventText("ADDED", view.event(object));
     }
     if (this.#initialSent === keys.length) {
       // What the snapshot holds is not held any longer.

@@ -5,7 +5,8 @@
 
 import { type KeyFunc, keyOf } from "../meta/keys.ts";
 import { STEP_OBJECTS, type Steps } from "../util/steps.ts";
-import type { Indexers, IndexFunc, IndexValues } from "./index_func.ts";
+import type { FieldIndexFunc } from "./field_index.ts";
+import { type Indexers, type IndexFunc, type IndexValues, readsLiveMetadata } from "./index_func.ts";
 import type { Indexer } from "./indexer.ts";
 import {
   type Held,
@@ -362,9 +363,12 @@ export class Cache<T, I extends string> implements Indexer<T, I>, ReplacedInStep
 
   #heldIndexers<J extends string>(indexers: Indexers<T, J>): Indexers<Held<T>, J> {
     return mapped(indexers, (indexFunc) => {
+      if (readsLiveMetadata(indexFunc)) return indexFunc as IndexFunc<Held<T>>;
       const held = this.holding.heldIndex(indexFunc);
+      if (held === indexFunc) return held;
       this.#added.set(held, indexFunc);
-      return held;
+      const { fieldPath } = indexFunc as Partial<FieldIndexFunc<T>>;
+      return fieldPath === undefined ? held : Object.assign(held, { fieldPath });
     });
   }
 

@@ -18,6 +18,15 @@ interface Condition {
   readonly labelKey: string | undefined;
   readonly values: readonly string[];
   readonly count: number;
+  /** The requirement that exactly the objects under the value fulfil, if there is one. */
+  readonly answers?: FieldRequirement;
+}
+
+/** Keys of objects among which are all that a query matches. */
+export interface CandidateKeys {
+  readonly keys: string[];
+  /** The requirement that all of them fulfil, as an index says: they need not be opened for it. */
+  readonly answers: FieldRequirement | undefined;
 }
 
 /** What candidates fulfil, as far as indices can answer. */
@@ -63,17 +72,17 @@ export function candidatesOf<T>(indexer: Indexer<T>, what: CandidateQuery): T[] 
 export function candidateKeysOf<T>(
   indexer: Indexer<T>,
   what: Omit<CandidateQuery, "namespace">,
-): string[] | undefined {
+): CandidateKeys | undefined {
   let rarest: Condition | undefined;
   for (const condition of conditionsOf(indexer, what)) {
     if (rarest === undefined || condition.count < rarest.count) rarest = condition;
   }
   if (rarest === undefined || rarest.count > indexer.size / 2) return undefined;
-  const { indexName, values } = rarest;
-  if (values.length === 1) return indexer.indexKeys(indexName, values[0]);
+  const { indexName, values, answers } = rarest;
+  if (values.length === 1) return { keys: indexer.indexKeys(indexName, values[0]), answers };
   const keys = new Set<string>();
   for (const value of values) for (const key of indexer.indexKeys(indexName, value)) keys.add(key);
-  return Array.from(keys).sort();
+  return { keys: Array.from(keys).sort(), answers };
 }
 
 function conditionsOf<T>(indexer: Indexer<T>, { labels, fields = [] }: CandidateQuery): Condition[] {
@@ -92,7 +101,8 @@ function conditionsOf<T>(indexer: Indexer<T>, { labels, fields = [] }: Candidate
     for (const value of values) count += indexer.countByIndex(indexName, value);
     conditions.push({ indexName, labelKey: key, values, count });
   }
-  for (const { field, operator, value } of fields) {
+  for (const requirement of fields) {
+    const { field, operator, value } = requirement;
     // An absent field has the empty value, and is under no value of an index.
     if (operator !== "=" || value === "") continue;
     const index = indexers.find(([, indexFunc]) => indexesField(indexFunc, field));
@@ -103,6 +113,7 @@ function conditionsOf<T>(indexer: Indexer<T>, { labels, fields = [] }: Candidate
       labelKey: undefined,
       values: [value],
       count: indexer.countByIndex(indexName, value),
+      answers: requirement,
     });
   }
   return conditions;

@@ -162,7 +162,10 @@ export interface Holding<T> {
    * {@linkcode Holding.hold}. `undefined` if there is nothing to do.
    */
   heldTransform(transform: TransformFunc<T> | undefined): HeldTransform<T> | undefined;
-  /** An index function for the held form, with the values that the index function has for the object. */
+  /**
+   * An index function for the held form, with the values that the index function has for the object. Not called for
+   * functions that read a held object's metadata only, as `metaNamespaceIndex` does.
+   */
   heldIndex(indexFunc: IndexFunc<T>): IndexFunc<Held<T>>;
   /** The store has these index functions, made by {@linkcode Holding.heldIndex}, from now on. */
   indexersAdded(held: Indexers<Held<T>>): void;

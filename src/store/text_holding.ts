@@ -38,7 +38,7 @@ import { newObjectTextReader } from "../meta/object_text.ts";
 import type { FieldTexts } from "../meta/text_fields.ts";
 import { closingQuote } from "../util/json_text.ts";
 import { isSameJson } from "../util/same_json.ts";
-import { fieldPathOf, withFieldPath } from "./field_index.ts";
+import { fieldPathOf } from "./field_index.ts";
 import { FieldReader, HeldFields } from "./field_reader.ts";
 import {
   type Held,
@@ -49,7 +49,7 @@ import {
   type KeyedHead,
   newHead,
 } from "./holding.ts";
-import { type Indexers, type IndexFunc, readsLiveMetadata } from "./index_func.ts";
+import type { Indexers, IndexFunc } from "./index_func.ts";
 import type { TransformFunc } from "./transform.ts";
 
 /**
@@ -340,11 +340,10 @@ export class TextHolding<T> implements Holding<T> {
   }
 
   /**
-   * An index function for objects that may be encoded. One that needs no more than what is live is itself; one of
+   * An index function for objects that may be encoded. One of
    * `fieldIndex` reads the text of an object that is not decoded.
    */
   heldIndex(indexFunc: IndexFunc<T>): IndexFunc<Held<T>> {
-    if (readsLiveMetadata(indexFunc)) return indexFunc as IndexFunc<Held<T>>;
     const path = fieldPathOf(indexFunc);
     const place = path === undefined ? undefined : this.#fields.add(path);
     const wrapper: Wrapper<T> = { indexFunc, place, early: undefined };
@@ -356,7 +355,6 @@ export class TextHolding<T> implements Holding<T> {
       if (wrapper.early === undefined) return this.#valuesIn(wrapper, held);
       return this.#indexValues.get(held)?.[wrapper.early] ?? this.#valuesIn(wrapper, held);
     };
-    if (path !== undefined) withFieldPath(wrapped, path);
     this.#wrappers.set(wrapped, wrapper);
     return wrapped;
   }
