@@ -17,7 +17,7 @@ interface Pod extends KubernetesObject {
   readonly status?: { readonly phase?: string };
 }
 
-describe("a field selector of the read API", () => {
+describe("readApi: a field selector", () => {
   async function newWorld() {
     const counts = { opened: 0 };
     const server = new InMemoryApiServer();
