@@ -54,6 +54,11 @@ export class Outlet implements SinkUser {
     return this.#sink !== undefined;
   }
 
+  /** Whether a large piece costs no more memory than a small one: it is shared, or its reader waits for it. */
+  get takesLarge(): boolean {
+    return this.isShared || this.#isAwaited;
+  }
+
   /** How many bytes wait to be sent. */
   get queuedBytes(): number {
     return this.#queuedBytes;

@@ -264,7 +264,7 @@ class Watch<T extends KubernetesObject> implements LogReader, OpenWatch, OutletU
   #nextPiece(): Uint8Array | undefined {
     const { fanOut, readers } = this.#request;
     const chunk = this.#group.chunk(this.cursor, {
-      length: this.#outlet.isShared ? MOST_PIECE : readers.pieceLength,
+      length: this.#outlet.takesLarge ? MOST_PIECE : readers.pieceLength,
       skipThrough: this.#skipThrough,
     });
     fanOut.units += chunk.units;
