@@ -1,6 +1,6 @@
 /**
- * `deno task test:cluster [FILE ...] [options of deno test]`: runs tests/cluster against a real API server, and ends
- * with a line `N passed, N failed`.
+ * `deno task test:cluster [--all] [FILE ...] [options of deno test]`: runs tests/cluster against a real API server, and
+ * ends with a line `N passed, N failed`. `--all`: also those with kube-rs, which needs Rust and minutes to build.
  *
  * The server is our own kube-apiserver, built by Go where that is needed, or the one of the kubeconfig that
  * LISTWATCH_TEST_KUBECONFIG names; tests that kill or compact a server are skipped there.
@@ -14,7 +14,8 @@ import { runClusterTask } from "./lib/cluster_task.ts";
 import { ROOT } from "./lib/gate.ts";
 import { parseJunit } from "./lib/junit.ts";
 
-async function main(args: string[], signal: AbortSignal): Promise<number> {
+async function main(given: string[], signal: AbortSignal): Promise<number> {
+  const args = given.filter((arg) => arg !== "--all");
   const kubeconfig = Deno.env.get("LISTWATCH_TEST_KUBECONFIG");
   if (kubeconfig) {
     if (!await Deno.stat(kubeconfig).then(({ isFile }) => isFile, () => false)) {
@@ -37,7 +38,7 @@ async function main(args: string[], signal: AbortSignal): Promise<number> {
     const child = new Deno.Command(Deno.execPath(), {
       args: ["test", "-A", `--junit-path=${report}`, ...args, ...isFile ? [] : ["tests/cluster/"]],
       cwd: ROOT,
-      env: { TMPDIR: tempDir },
+      env: { TMPDIR: tempDir, ...(given.includes("--all") && { LISTWATCH_TEST_ALL: "1" }) },
       signal,
     }).spawn();
     const { code } = await child.status;

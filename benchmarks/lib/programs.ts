@@ -101,30 +101,59 @@ async function installNodePeers(log: (line: string) => void): Promise<void> {
 
 /** Built once into the user's cache folder, until its sources change. */
 function buildClientGo(log: (line: string) => void): Promise<string | undefined> {
-  return buildOnce("client_go", ["go.mod", "go.sum", "main.go"], log, async (dir, output) => {
+  const source = {
+    name: "client_go",
+    folder: join(PEERS_DIR, "client_go"),
+    files: ["go.mod", "go.sum", "main.go"],
+  };
+  return buildOnce(source, log, async (dir, output) => {
     const env = { GOFLAGS: "", GOWORK: "off", GOTOOLCHAIN: "local", CGO_ENABLED: "0" };
     return await run("go", ["build", "-trimpath", "-buildvcs=false", "-o", output, "."], { cwd: dir, env });
   });
 }
 
 function buildKubeRs(log: (line: string) => void): Promise<string | undefined> {
-  return buildOnce("kube_rs", ["Cargo.toml", "src/main.rs"], log, async (dir, output) => {
-    const result = await run("cargo", ["build", "--release", "--quiet"], { cwd: dir });
+  const folder = join(PEERS_DIR, "kube_rs");
+  return buildRust(
+    { name: "kube_rs", folder, binary: "listwatch-benchmark-kube-rs", profile: "release" },
+    log,
+  );
+}
+
+/**
+ * Builds a Rust program of one file, once, into the user's cache folder. Returns its path; `undefined` if that failed, which
+ * is logged.
+ */
+export function buildRust(
+  { name, folder, binary, profile }: {
+    readonly name: string;
+    readonly folder: string;
+    readonly binary: string;
+    readonly profile: "release" | "dev";
+  },
+  log: (line: string) => void,
+): Promise<string | undefined> {
+  return buildOnce({ name, folder, files: ["Cargo.toml", "src/main.rs"] }, log, async (dir, output) => {
+    const result = await run("cargo", ["build", "--profile", profile, "--quiet"], { cwd: dir });
     if (result.code === 0) {
-      await Deno.copyFile(join(dir, "target", "release", "listwatch-benchmark-kube-rs"), output);
-      await Deno.remove(join(dir, "target"), { recursive: true });
+      const target = join(dir, "target");
+      await Deno.copyFile(join(target, profile === "dev" ? "debug" : profile, binary), output);
+      await Deno.remove(target, { recursive: true });
     }
     return result;
   });
 }
 
 async function buildOnce(
-  name: string,
-  files: string[],
+  { name, folder, files }: {
+    readonly name: string;
+    readonly folder: string;
+    readonly files: readonly string[];
+  },
   log: (line: string) => void,
   build: (dir: string, output: string) => Promise<ProcessResult>,
 ): Promise<string | undefined> {
-  const texts = await Promise.all(files.map((file) => Deno.readTextFile(join(PEERS_DIR, name, file))));
+  const texts = await Promise.all(files.map((file) => Deno.readTextFile(join(folder, file))));
   const bytes = new TextEncoder().encode([Deno.build.target, ...texts].join("\n---\n"));
   const hash = new Uint8Array(await crypto.subtle.digest("SHA-256", bytes)).toHex().slice(0, 16);
   const dir = join(cacheDir(), `${name}-${hash}`);

@@ -1,13 +1,22 @@
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
+import { join } from "node:path";
+import process from "node:process";
 import { newCluster } from "@listwatch/cache";
 import { seededRandom } from "@listwatch/cache/testing";
+import { buildRust } from "../../benchmarks/lib/programs.ts";
+import { ROOT } from "../../scripts/lib/gate.ts";
 import { type OwnConnection, skipWithoutOwnServer, startOwn } from "./connection.ts";
-import { pause } from "./eventually.ts";
+import { eventually, pause } from "./eventually.ts";
 import { type GoInformer, startGoInformer } from "./go_informer.ts";
 import { everyResource, type Host, type Runtime, RUNTIMES, startHost } from "./hosts/host.ts";
+import { type LineProcess, startLineProcess } from "./line_process.ts";
 import { quickRetries, Reflected } from "./reflected.ts";
 import { type DataObject, newSeed, runWriters, WriteLog } from "./writers.ts";
+
+const skipKubeRs = process.env.LISTWATCH_TEST_ALL === undefined
+  ? "needs Rust and minutes to build: deno task test:cluster --all"
+  : false;
 
 /** A cache on one runtime, a cache of that cache, and their clients. */
 interface Served {
@@ -16,8 +25,12 @@ interface Served {
   readonly second: Host;
   readonly streaming: GoInformer;
   readonly listing: GoInformer;
+  readonly kubeRs: LineProcess | undefined;
   readonly reflected: Reflected<DataObject>;
 }
+
+/** What a client holds of each ConfigMap. */
+type HeldObjects = readonly Pick<DataObject, "metadata" | "data">[];
 
 describe("readApi with its clients, while objects change, the API server restarts and the cache restarts", {
   skip: skipWithoutOwnServer,
@@ -37,14 +50,16 @@ describe("readApi with its clients, while objects change, the API server restart
 
     const { resources } = await everyResource(cluster);
     const configMaps = resources.filter(({ group, resource }) => group === "" && resource === "configmaps");
+    const kubeRsProgram = skipKubeRs ? undefined : await buildKubeRs();
     all.push(
       ...await Promise.all(RUNTIMES.map(async (runtime) => {
         const host = await startHost(runtime, { upstream: server, resources: configMaps });
         const second = await startHost(runtime, { upstream: host, resources: configMaps });
         const { url } = host;
-        const [streaming, listing] = await Promise.all([
+        const [streaming, listing, kubeRs] = await Promise.all([
           startGoInformer({ url, kubeconfigPath, useWatchList: true }),
           startGoInformer({ url, kubeconfigPath, useWatchList: false }),
+          kubeRsProgram === undefined ? undefined : startLineProcess(kubeRsProgram, { args: [url] }),
         ]);
         const reflected = new Reflected<DataObject>(
           newCluster({ server: second.url }).resource("v1/configmaps"),
@@ -55,7 +70,7 @@ describe("readApi with its clients, while objects change, the API server restart
           },
         );
         await reflected.synced();
-        return { runtime, host, second, streaming, listing, reflected };
+        return { runtime, host, second, streaming, listing, kubeRs, reflected };
       })),
     );
     assert.ok(await write(40));
@@ -77,8 +92,12 @@ describe("readApi with its clients, while objects change, the API server restart
   });
   after(async () => {
     await Promise.all(
-      all.flatMap(({ streaming, listing, reflected }) => [streaming, listing, reflected])
-        .map((client) => client[Symbol.asyncDispose]()),
+      all.flatMap(({ streaming, listing, kubeRs, reflected }) => [
+        streaming,
+        listing,
+        kubeRs,
+        reflected,
+      ]).map((client) => client?.[Symbol.asyncDispose]()),
     );
     await Promise.all(all.map(({ second }) => second[Symbol.asyncDispose]()));
     await Promise.all(all.map(({ host }) => host[Symbol.asyncDispose]()));
@@ -107,6 +126,11 @@ describe("readApi with its clients, while objects change, the API server restart
       );
     }
 
+    it(`kube-rs' reflectors equal the API server in the end: ${runtime}`, {
+      skip: skipKubeRs,
+      timeout: 120_000,
+    }, () => holdsAll(served(runtime).kubeRs!));
+
     it(`an informer of a cache of the cache equals the API server in the end: ${runtime}`, {
       timeout: 120_000,
     }, async () => {
@@ -126,9 +150,40 @@ describe("readApi with its clients, while objects change, the API server restart
     });
   }
 
+  /** Every store of a client equals the API server. */
+  async function holdsAll(client: LineProcess): Promise<void> {
+    const { items } = await connection.cluster.resource<DataObject>("v1/configmaps").list();
+    const expected = summaries(items);
+    await eventually(async () => {
+      const stores = await client.ask("stores") as Record<string, HeldObjects>;
+      for (const [name, objects] of Object.entries(stores)) {
+        assert.deepEqual(summaries(objects), expected, name);
+      }
+    }, { timeoutMs: 60_000 });
+  }
+
   function served(runtime: Runtime): Served {
     const found = all.find((one) => one.runtime === runtime);
     assert.ok(found, runtime);
     return found;
   }
 });
+
+async function buildKubeRs(): Promise<string> {
+  const folder = join(ROOT, "tests/cluster/kube_rs");
+  const name = "kube_rs_clients";
+  const program = await buildRust(
+    { name, folder, binary: "listwatch-test-kube-rs", profile: "dev" },
+    console.log,
+  );
+  assert.ok(program, "kube-rs could not be built");
+  return program;
+}
+
+function summaries(objects: HeldObjects): string[] {
+  return objects.map(({ metadata, data }) => {
+    const { namespace, name, uid, resourceVersion, labels = {} } = metadata ?? {};
+    const sorted = (record: Record<string, unknown> = {}) => Object.entries(record).sort();
+    return JSON.stringify([namespace, name, uid, resourceVersion, sorted(labels), sorted(data ?? {})]);
+  }).sort();
+}

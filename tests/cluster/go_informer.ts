@@ -3,7 +3,8 @@
  * @module
  */
 
-import { eachLine, ensureGoProgram } from "../../scripts/lib/cluster_build.ts";
+import { ensureGoProgram } from "../../scripts/lib/cluster_build.ts";
+import { startLineProcess } from "./line_process.ts";
 
 /** What a comparison of the informers with the API server found. */
 export interface Comparison {
@@ -38,45 +39,13 @@ export interface GoInformer extends AsyncDisposable {
 /** Starts the informers. Resolves when all have synced. */
 export async function startGoInformer(options: GoInformerOptions): Promise<GoInformer> {
   const { url, kubeconfigPath, useWatchList } = options;
-  const child = new Deno.Command(await ensureGoProgram("informer"), {
+  const process = await startLineProcess(await ensureGoProgram("informer"), {
     args: ["--server", url, "--kubeconfig", kubeconfigPath],
     env: { KUBE_FEATURE_WatchListClient: String(useWatchList) },
-    stdin: "piped",
-    stdout: "piped",
-    stderr: "piped",
-  }).spawn();
-  const waiting: PromiseWithResolvers<string>[] = [];
-  const nextLine = () => {
-    const line = Promise.withResolvers<string>();
-    waiting.push(line);
-    return line.promise;
-  };
-  const synced = nextLine();
-  const lastErrors: string[] = [];
-  const ended = Promise.all([
-    child.status,
-    eachLine(child.stdout, (line) => waiting.shift()?.resolve(line)),
-    eachLine(child.stderr, (line) => {
-      lastErrors.push(line);
-      if (lastErrors.length > 20) lastErrors.shift();
-    }),
-  ]).then(([{ code }]) => {
-    const error = new Error(`client-go's informers ended with code ${code}:\n${lastErrors.join("\n")}`);
-    for (const line of waiting.splice(0)) line.reject(error);
   });
-  const input = child.stdin.getWriter();
-  const ask = async (command: string) => {
-    const line = nextLine();
-    const [, answer] = await Promise.all([input.write(new TextEncoder().encode(`${command}\n`)), line]);
-    return JSON.parse(answer);
-  };
-  await synced;
   return {
-    compare: () => ask("compare"),
-    check: () => ask("check"),
-    async [Symbol.asyncDispose]() {
-      await input.close().catch(() => {});
-      await ended;
-    },
+    compare: () => process.ask("compare") as Promise<Comparison>,
+    check: () => process.ask("check") as Promise<Readonly<Record<string, string>>>,
+    [Symbol.asyncDispose]: () => process[Symbol.asyncDispose](),
   };
 }
