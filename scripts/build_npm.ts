@@ -4,7 +4,7 @@
  * - `lib/` holds the code: esbuild bundles one module for each room, and one for each entry that re-exports its public
  *   names. An import of a few modules takes a fraction of the time of 100 and more source files. Names and lines stay as
  *   in the source, and a comment names the source file of each part, so that a stack trace can be read without a source
- *   map; maps with the sources in them would double the size of the package.
+ *   map; maps with the sources in them would double the size of the package. Doc comments are in the declarations only.
  * - The part of zod that the schemas use is bundled, for the same reason: it would be 80 modules more. Schemas of users
  *   are called through Standard Schema, so a second copy of zod beside the user's does no harm.
  * - `types/` holds the declarations that the entries reach, written by `deno pack`.

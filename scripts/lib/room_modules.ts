@@ -65,6 +65,7 @@ export async function bundleRooms(options: RoomModulesOptions): Promise<void> {
     const exported = new Map<string, ReadonlySet<string>>();
     for (const [path, { exports }] of Object.entries(outputs)) exported.set(basename(path), new Set(exports));
     const owners = await joinRooms(join(outdir, "rooms"), exported, new Set(parts.map(partName)));
+    await dropDocComments(tools, [...exported.keys()].map((file) => join(outdir, "rooms", file)));
     for (const [subpath, path] of Object.entries(entries)) {
       const text = reexports(names.get(path.replace(/^\.\//, ""))!, owners, subpath);
       await Deno.writeTextFile(join(outdir, entryModule(subpath)), text);
@@ -168,6 +169,32 @@ async function joinRooms(
     }
   }
   return owners;
+}
+
+/** At the start of a line, as esbuild prints it. */
+const DOC_COMMENT = /^ *\/\*\*(?:[^*]|\*(?!\/))*\*\/\n/gm;
+
+/**
+ * Removes the doc comments: editors read them in the declarations, which have them, too.
+ *
+ * @throws {Error} If more than comments would be removed, from a text of several lines.
+ */
+async function dropDocComments(tools: Tools, files: readonly string[]): Promise<void> {
+  await Promise.all(files.map(async (file) => {
+    const text = await Deno.readTextFile(file);
+    const short = `${file}.short.js`;
+    await Deno.writeTextFile(short, text.replace(DOC_COMMENT, ""));
+    if (await minified(tools, short) !== await minified(tools, file)) {
+      throw new Error(`${file}: a text contains what looks like a doc comment; write it in another way`);
+    }
+    await Deno.rename(short, file);
+  }));
+}
+
+async function minified(tools: Tools, file: string): Promise<string> {
+  const result = await run(tools.esbuild, [file, "--minify-whitespace", "--charset=utf8"], { cwd: ROOT });
+  if (result.code !== 0) throw new Error(`esbuild cannot read ${file}:\n${result.output}`);
+  return result.output;
 }
 
 /** The text of an entry's module. */

@@ -181,7 +181,7 @@ export const FINDER_SCRIPT: string = String.raw`"use strict";
   let shownText = "";
   let shownPath = "";
 
-  /** The path in the fragment, if it is one of an object of the read API. */
+  // The path in the fragment, if it is one of an object of the read API.
   function pathOfFragment() {
     const path = location.hash.slice(1);
     return /^\/apis?\/[^?#\s]+\/[^?#\s]+$/.test(path) && !/(^|\/)\.{1,2}(\/|$)/.test(path) ? path : "";
@@ -262,7 +262,7 @@ export const FINDER_SCRIPT: string = String.raw`"use strict";
     byId("object-state-text").textContent = text;
   }
 
-  /** The text without managedFields, if it is YAML as the read API writes it. */
+  // The text without managedFields, if it is YAML as the read API writes it.
   function withoutManagedFields(text) {
     return text.replace(/^  managedFields:\n(?:  - .*\n|   .*\n)*/m, "");
   }

@@ -37,7 +37,7 @@ export const SCRIPT: string = String.raw`"use strict";
     return number(count) + " " + (count === 1 ? one : many);
   }
 
-  /** Makes one child for each item, and keeps the existing ones. */
+  // Makes one child for each item, and keeps the existing ones.
   function keyed(parent, items, keyOf, create, update) {
     const old = parent.children_ || new Map();
     const now = new Map();
@@ -78,7 +78,7 @@ export const SCRIPT: string = String.raw`"use strict";
 
   // The summary and the tiles
 
-  /** The reason why resources cannot be read, if it is the same for all of them. */
+  // The reason why resources cannot be read, if it is the same for all of them.
   function commonReason() {
     const reasons = new Set();
     for (const { attempt, lastError } of state.resources) if (attempt > 0 && lastError) reasons.add(lastError.message);
@@ -167,7 +167,7 @@ export const SCRIPT: string = String.raw`"use strict";
     return "listing: " + number(progress.items) + total;
   }
 
-  /** The last problem of a resource, and whether it is over. */
+  // The last problem of a resource, and whether it is over.
   function problemOf(resource) {
     const error = resource.lastError;
     const quarantined = resource.quarantined > 0 ? plural(resource.quarantined, "invalid object", "invalid objects") + " quarantined. " : "";
@@ -222,7 +222,7 @@ export const SCRIPT: string = String.raw`"use strict";
     });
   }
 
-  /** The time since the last news of the API server, while this page is connected. */
+  // The time since the last news of the API server, while this page is connected.
   function lagText({ lagMs }) {
     return lagMs === undefined ? "–" : duration(lagMs + Date.now() - lastMessageMs);
   }
@@ -364,7 +364,7 @@ export const SCRIPT: string = String.raw`"use strict";
     while (list.childNodes.length > MAX_LINES) list.lastChild.remove();
   }
 
-  /** The key of an object, as a link to it while it is there. */
+  // The key of an object, as a link to it while it is there.
   function keyOf({ type, resource, key }) {
     const list = type === "listed" || type === "deleted" ? undefined : state.resources.find(({ name }) => name === resource);
     // A key that was shortened or escaped names no object.
