@@ -7,6 +7,7 @@ import type { Context, MiddlewareHandler } from "hono";
 import { type ReviewCluster, subjectAccessReview, tokenReview } from "../hono/access_review.ts";
 import { allOf, allowNamespaces } from "../hono/allow_namespaces.ts";
 import type { Authenticate, Authorize, UserInfo } from "../hono/authorization.ts";
+import { impersonates } from "../hono/gate.ts";
 import type { ApiResource } from "../protocol/api_resource.ts";
 import { quote } from "./errors.ts";
 import { isLoopback, newHostGuard } from "./host_guard.ts";
@@ -60,6 +61,7 @@ export function newAccess(options: AccessOptions): Access {
   return {
     hostGuard: newHostGuard({ host, allowedHosts, corsOrigins, needsToken: authenticate !== undefined }),
     pageGuard: async (c, next) => {
+      if (impersonates(c)) return c.text("This server does not impersonate users.\n", 403);
       const user = await authenticate?.(c);
       if (authenticate !== undefined && user === undefined) {
         c.header("WWW-Authenticate", 'Basic realm="listwatch: any user name, the token as password"');

@@ -80,7 +80,8 @@ export type RequestAttributes =
 
 /**
  * Finds the user of a request: an object with a name. Anything else (no known user), a failure, and an answer that does
- * not come within `hookTimeoutMs` are answered with 401.
+ * not come within `hookTimeoutMs` are answered with 401. Requests with `Impersonate-User` or another header of impersonation
+ * are refused with 403 before it is called.
  *
  * @example
  * ```ts

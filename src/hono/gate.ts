@@ -98,11 +98,28 @@ export function newGate(options: GateOptions): Gate {
   }
 
   const gate: Gate = async (asked, c) => {
+    if (impersonates(c)) return noImpersonation();
     const user = await userOf(c, asked.path);
     if (user !== undefined && isStatus(user)) return user;
     return await decide({ ...asked, user }, c) ?? { user, renew: () => gate(asked, c) };
   };
   return gate;
+}
+
+/** Whether a request wants to be answered as another user would be: with a header such as `Impersonate-User`. */
+export function impersonates(c: Context): boolean {
+  for (const name of c.req.raw.headers.keys()) if (name.startsWith("impersonate-")) return true;
+  return false;
+}
+
+/**
+ * 403: hooks decide on the user that sends the request. A proxy that sends its own credentials, and its user in these
+ * headers, would read for every user what only the proxy may read.
+ */
+function noImpersonation(): Status {
+  const text =
+    "this cache does not impersonate users: leave out the Impersonate headers (kubectl --as), or use the API server itself";
+  return newStatus(403, "Forbidden", text, {});
 }
 
 /** What a hook returns, if it does in time. */

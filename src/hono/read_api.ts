@@ -33,7 +33,7 @@ import { EntityTags } from "./etag.ts";
 import type { Freshness } from "./freshness.ts";
 import { FreshReads } from "./fresh_reads.ts";
 import { FanOut } from "./fan_out.ts";
-import { type Authentication, type Gate, newAuthentication, newGate } from "./gate.ts";
+import { type Authentication, type Gate, impersonates, newAuthentication, newGate } from "./gate.ts";
 import { alive, ready, unreadiness } from "./health.ts";
 import { answerIndices, isNamed, parseIndexPath } from "./index_queries.ts";
 import { ListBodies } from "./list_bodies.ts";
@@ -319,12 +319,14 @@ async function route(c: Context, state: ReadApiState, reader: Reader): Promise<R
     (path!.subresource === "" || isSubresource(target.resource, path!));
   // Hono turns HEAD into GET, which would open a watch that no client reads.
   const { method } = c.req.raw;
-  if (own !== undefined && !(hasSubresource && method === "GET")) {
+  const isOwn = hasSubresource && method === "GET" &&
+    !(state.passThrough?.hasCredentials(c) && impersonates(c));
+  if (own !== undefined && !isOwn) {
     const passed = await passThrough(c, state, { reader, own, isResource: path !== undefined });
     if (passed !== undefined) return passed;
   }
   if (path === undefined) return await routeDocument(c, state, { reader, pathname, segments });
-  if (hasSubresource && method === "GET") {
+  if (isOwn) {
     const answer = await answerResource(c, { target, path, wait: waitOf(c, state), reader, ...state });
     return withCacheHeaders(await toResponse(c, answer), target);
   }

@@ -111,6 +111,12 @@ describe("newAccess", () => {
     assert.equal(await status(withToken, { Host: "any.example", Authorization: "Bearer s3cret" }), 200);
   });
 
+  it("shows the page to no reader that impersonates a user", async () => {
+    const app = newApp({ host: "127.0.0.1" });
+    assert.equal(await status(app, {}), 200);
+    assert.equal(await status(app, { "Impersonate-User": "jane" }), 403);
+  });
+
   it("refuses requests from pages of other sites on loopback, also of another port", async () => {
     const app = newApp({ host: "127.0.0.1" });
     for (const site of ["cross-site", "same-site", "odd"]) {

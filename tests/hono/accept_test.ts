@@ -96,3 +96,15 @@ describe("readApi and the Accept header", () => {
     });
   }
 });
+
+describe("readApi, for an Accept header that is very long,", () => {
+  it("reads the first 128 clauses", async () => {
+    const app = api();
+    const ask = async (count: number) => {
+      const Accept = `${"text/html,".repeat(count)}application/yaml`;
+      return (await app.request(CORE, { headers: { Accept } })).status;
+    };
+    assert.equal(await ask(127), 200);
+    assert.equal(await ask(128), 406);
+  });
+});

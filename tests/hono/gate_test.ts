@@ -282,3 +282,39 @@ describe("ReadApiOptions.allowSecrets", () => {
     readApi({ resources: [{ informer, resource: named }], authorize: () => true, allowSecrets: true });
   });
 });
+
+describe("readApi, for a reader that impersonates a user,", () => {
+  it("refuses every path, whatever the hooks say", async () => {
+    const called: string[] = [];
+    const options: Partial<ReadApiOptions>[] = [
+      { allowAnonymous: true },
+      { authenticate: () => ({ name: "proxy", groups: ["system:masters"] }), authorize: () => true },
+      {
+        authorize: ({ path }) => {
+          called.push(path);
+          return true;
+        },
+      },
+    ];
+    for (const option of options) {
+      const api = readApi({ resources: [pods()], logger: silentLogger, ...option });
+      for (
+        const [name, value] of [
+          ["Impersonate-User", "jane"],
+          ["impersonate-group", "system:masters"],
+          ["Impersonate-Uid", "1"],
+          ["Impersonate-Extra-scopes", "view"],
+          ["Impersonate-User", ""],
+        ]
+      ) {
+        for (const path of [...PATHS, "/indices/pods", "/indices/pods/namespace/shop", "/openapi/v3"]) {
+          const response = await api.request(path, { headers: { [name]: value } });
+          const body = await response.text();
+          assert.equal(response.status, 403, `${path} ${name}: ${body}`);
+          assert.match(body, /does not impersonate users/);
+        }
+      }
+    }
+    assert.deepEqual(called, []);
+  });
+});

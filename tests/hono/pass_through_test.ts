@@ -203,6 +203,23 @@ describe("readApi with passThrough", () => {
     assert.equal(groups.status, 400);
   });
 
+  it("lets the API server answer what is served, where a reader impersonates a user", async () => {
+    const jane = { ...READER, "Impersonate-User": "jane" };
+    const { api, upstream } = apiOf();
+    for (const path of ["/api/v1/pods", "/api/v1/namespaces/shop/pods/web-1", "/api/v1/watch/pods"]) {
+      const response = await api.request(path, { headers: jane });
+      assert.deepEqual(await response.json(), { kind: "Pong" }, path);
+      assert.equal(upstream.header("Impersonate-User"), "jane");
+    }
+    const own = apiOf({}, {
+      authenticate: bearerTokens([{ token: CACHE_TOKEN, user: { name: "proxy" } }]),
+      authorize: () => true,
+    });
+    const headers = { ...jane, Authorization: `Bearer ${CACHE_TOKEN}` };
+    assert.equal((await own.api.request("/api/v1/pods", { headers })).status, 403);
+    assert.deepEqual(own.upstream.requests, []);
+  });
+
   it("sends no path on that another server could read as another path", async () => {
     const { api, upstream } = apiOf({ writes: true });
     for (
