@@ -36,6 +36,7 @@ describe("SharedIndexInformer behind readApi", () => {
     const { informer, api, clock } = chain();
     const readyz = async () => (await api.request("/readyz")).status;
     await using _running = informer.start();
+    await informer.synced();
     await clock.advance(0);
     assert.equal(await readyz(), 200);
     // Frozen: not a single timer fires, and the first thing that happens is the question.
@@ -55,6 +56,7 @@ describe("SharedIndexInformer behind readApi", () => {
   it("that has stopped is not ready, and a read at a version that it never reaches is answered at once", async () => {
     const { informer, api, clock } = chain();
     const running = informer.start();
+    await informer.synced();
     await clock.advance(0);
     const waiting = api.request("/api/v1/pods?resourceVersion=999999");
     await clock.advance(0);
@@ -75,6 +77,7 @@ describe("SharedIndexInformer behind readApi", () => {
     const [strict, lenient] = [1_000, Infinity].map((maxLagMs) => readApi({ ...served, maxLagMs }));
     assert.throws(() => readApi({ ...served, maxLagMs: NaN }), RangeError);
     const running = informer.start();
+    await informer.synced();
     await clock.advance(0);
     await clock.advance(1_001);
     assert.equal((await strict.request("/readyz")).status, 503);
@@ -91,6 +94,7 @@ describe("SharedIndexInformer behind readApi", () => {
     server.create("v1/pods", pod("web-1", { namespace: "shop" }));
     assert.equal((await api.request("/readyz")).status, 503);
     await using _running = informer.start();
+    await informer.synced();
     await clock.advance(0);
     assert.equal((await api.request("/readyz")).status, 200);
     const [served, real] = await Promise.all([
@@ -104,6 +108,7 @@ describe("SharedIndexInformer behind readApi", () => {
   it("hands on every event of its watch, in order, with the API server's resourceVersions", async () => {
     const { server, informer, api, clock } = chain();
     await using _running = informer.start();
+    await informer.synced();
     await clock.advance(0);
     const watch = await WatchReader.open(api, "/api/v1/pods?watch=1");
     const seen: string[] = [];
@@ -123,6 +128,7 @@ describe("SharedIndexInformer behind readApi", () => {
     const { server, informer, api, clock } = chain();
     server.create("v1/pods", pod("a", { namespace: "shop" }));
     await using _running = informer.start();
+    await informer.synced();
     await clock.advance(0);
     const list = await get(api, "/api/v1/pods");
     assert.equal(list.metadata.resourceVersion, server.resourceVersion);
@@ -184,6 +190,7 @@ describe("SharedIndexInformer behind readApi", () => {
       signal,
     });
     const running = informer.start();
+    await informer.synced();
     await clock.advance(0);
     const watch = await WatchReader.open(
       api,

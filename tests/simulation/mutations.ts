@@ -370,8 +370,8 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     name: "informer: a handler of heads receives the head of another object",
     file: "src/informer/head_opener.ts",
-    find: "head === undefined || of !== held",
-    replace: "head === undefined",
+    find: "const head = holding.head(held as T);",
+    replace: "const head = ((holding as { kept?: KeyedHead }).kept ??= holding.head(held as T));",
   },
   {
     name: "informer: a handler receives all objects of a list but one",
