@@ -554,4 +554,18 @@ export const SUITE_MUTATIONS: readonly SuiteMutation[] = [
     replace: 'header.split(",")',
     test: "tests/hono/accept_test.ts",
   },
+  {
+    name: "hono: the line breaks of an indented object end the line of a watch",
+    file: "src/hono/encoding.ts",
+    find: 'json.includes("\\n") || json.includes("\\r") ? json.replace(/[\\n\\r]/g, " ") : json',
+    replace: "json",
+    test: "tests/hono/white_space_test.ts",
+  },
+  {
+    name: "hono: the carriage returns of an object end the line of a server-sent event",
+    file: "src/hono/encoding.ts",
+    find: 'json.includes("\\n") || json.includes("\\r") ? json.replace(/[\\n\\r]/g, " ") : json',
+    replace: 'json.replace(/\\n/g, " ")',
+    test: "tests/hono/white_space_test.ts",
+  },
 ];

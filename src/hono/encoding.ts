@@ -153,7 +153,14 @@ export function heldEventText<T extends KubernetesObject>(
   const { view, holding } = from;
   const json = view.eventText && holding.json(held);
   const text = json && view.eventText?.(json);
-  return text ? `{"type":"${type}","object":${text}}\n` : eventText(type, view.event(holding.peek(held)));
+  return text
+    ? `{"type":"${type}","object":${inOneLine(text)}}\n`
+    : eventText(type, view.event(holding.peek(held)));
+}
+
+/** JSON without line breaks, which an indented text of an API server has: between its parts, never within a string. */
+function inOneLine(json: string): string {
+  return json.includes("\n") || json.includes("\r") ? json.replace(/[\n\r]/g, " ") : json;
 }
 
 /** Text as UTF-8. */

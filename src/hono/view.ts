@@ -15,6 +15,7 @@ import {
   OPEN_BRACE,
   OPEN_BRACKET,
   QUOTE,
+  SPACE,
 } from "../util/json_text.ts";
 
 /** Turns objects of one resource into what a client asked for. Made per request. */
@@ -113,9 +114,10 @@ function hasTypeField(json: string): boolean {
     if (character === QUOTE) {
       const start = i + 1;
       i = closingQuote(json, i);
-      if (depth !== 1 || json.charCodeAt(i + 1) !== COLON) continue;
+      if (depth !== 1 || json.charCodeAt(afterSpace(json, i + 1)) !== COLON) continue;
       const name = json.slice(start, i);
-      if (name === "kind" || name === "apiVersion") return true;
+      // With an escape it may be one of them.
+      if (name === "kind" || name === "apiVersion" || name.includes("\\u")) return true;
     } else if (character === OPEN_BRACE || character === OPEN_BRACKET) {
       depth++;
     } else if (character === CLOSE_BRACE || character === CLOSE_BRACKET) {
@@ -123,6 +125,13 @@ function hasTypeField(json: string): boolean {
     }
   }
   return false;
+}
+
+/** The index of the next character that is no white space. */
+function afterSpace(json: string, from: number): number {
+  let i = from;
+  while (json.charCodeAt(i) <= SPACE) i++;
+  return i;
 }
 
 /** Whether the items of a list have kind and apiVersion: those of custom resources do. */

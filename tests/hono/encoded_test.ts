@@ -253,7 +253,15 @@ describe("withTypeText and withoutTypeText", () => {
     for (const text of [JSON.stringify(bare), '{"\\"kind":1,"a\\\\":2,"\\"":{"kind":"X"}}']) {
       assert.equal(withoutTypeText(text), text);
     }
-    for (const text of ['{"metadata":{},"kind":"X"}', '{"a":["]"],"apiVersion":"y"}', '{"kind":"X","a":1}']) {
+    for (
+      const text of [
+        '{"metadata":{},"kind":"X"}',
+        '{"a":["]"],"apiVersion":"y"}',
+        '{"kind":"X","a":1}',
+        '{"a":1, "kind"\n\t : "X"}',
+        '{"a":1,"\\u006bind":"X"}',
+      ]
+    ) {
       assert.equal(withoutTypeText(text), undefined);
       assert.equal(withTypeText(resource, text), undefined);
     }
