@@ -54,6 +54,8 @@ export interface App {
   readonly fetch: Hono["fetch"];
   /** The number of open watches of a resource. */
   openWatches(resource: ReflectedResource): number;
+  /** Measures the state of the read API now. */
+  measure(): void;
 }
 
 /** Makes the app. */
@@ -109,6 +111,7 @@ export function newApp(resources: readonly ReflectedResource[], options: AppOpti
   return {
     fetch: app.fetch,
     openWatches: (resource) => api.openWatches()[resources.indexOf(resource)] ?? 0,
+    measure: () => api.measure(),
   };
 }
 

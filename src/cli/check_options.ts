@@ -14,6 +14,9 @@ import { isLoopback } from "./host_guard.ts";
 import { checkToken } from "./reader_token.ts";
 import { type ServeOptions, STORAGE_NAMES } from "./serve_options.ts";
 
+/** More would take more memory than any machine's cores are worth. */
+export const MAX_WORKERS = 64;
+
 /**
  * Checks what can be checked without files and without the cluster.
  *
@@ -42,6 +45,12 @@ export function checkServeOptions(options: ServeOptions): void {
   }
   if (options.clusterRbac && (options.source?.kind ?? "embedded") === "embedded") {
     throw new UsageError("--cluster-rbac needs a real cluster: add --kubeconfig or --context");
+  }
+  const { workers } = options;
+  if (workers !== undefined && !(Number.isInteger(workers) && workers >= 1 && workers <= MAX_WORKERS)) {
+    throw new UsageError(
+      `workers must be a whole number from 1 to ${MAX_WORKERS}, not ${quote(String(workers))}`,
+    );
   }
   const { maxLagMs } = options;
   orUsageError(() => requireNumbers("serve", { maxLagMs }, { mayBeInfinite: true }));

@@ -5,6 +5,7 @@
 
 import { parseArgs } from "node:util";
 import { type Freshness, FRESHNESSES, isFreshness } from "../hono/freshness.ts";
+import { MAX_WORKERS } from "./check_options.ts";
 import { quote, UsageError } from "./errors.ts";
 import { nearNames } from "./near_names.ts";
 import { type ClusterSource, type ServeOptions, STORAGE_NAMES, type StorageName } from "./serve_options.ts";
@@ -60,6 +61,7 @@ const FLAGS = {
   drop: { type: "string", multiple: true },
   freshness: { type: "string" },
   storage: { type: "string" },
+  workers: { type: "string" },
   "pass-through": { type: "boolean" },
   "pass-through-writes": { type: "boolean" },
   "allow-anonymous": { type: "boolean" },
@@ -181,6 +183,7 @@ const EXAMPLES: Partial<Record<FlagName, string>> = {
   drop: "--drop 'spec.containers[].env'",
   freshness: "--freshness consistent, stale-if-error or as-is",
   storage: "--storage texts, short-texts or objects",
+  workers: "--workers 4",
 };
 
 function unknownFlag(rawName: string): UsageError {
@@ -236,6 +239,7 @@ function serveOptions(
       drop: list("drop"),
       freshness: freshness(value("freshness")),
       storage: storage(value("storage")),
+      workers: integer("workers", value("workers"), 1, MAX_WORKERS),
       passThrough: values.has("pass-through") || undefined,
       passThroughWrites: values.has("pass-through-writes") || undefined,
     }),

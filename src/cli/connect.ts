@@ -4,7 +4,7 @@
  */
 
 import { type Cluster, newCluster } from "../client/cluster.ts";
-import type { RestConfig } from "../client/rest_config.ts";
+import { type RestConfig, serverUrl } from "../client/rest_config.ts";
 import { restConfigFromKubeconfig } from "../node/kubeconfig_rest_config.ts";
 import { loadKubeconfig } from "../node/load_kubeconfig.ts";
 import type { Clock } from "../util/clock.ts";
@@ -59,20 +59,40 @@ export async function connect(source: ClusterSource, options: ConnectOptions): P
     ...(context !== undefined && { context }),
   });
   const name = context ?? kubeconfig["current-context"] ?? "";
-  // No users: no client certificate, token or plugin.
-  const users = new Map(Array.from(kubeconfig.users.keys(), (user) => [user, {}]));
-  const { fetch } = await restConfigFromKubeconfig({ ...kubeconfig, users }, {
-    clock,
-    logger,
-    ...(context !== undefined && { context }),
-  });
   const cluster = newCluster({ ...config, userAgent: "listwatch" });
+  const anonymous = await withoutUsers(kubeconfig, source, options);
   return {
     cluster,
     name,
     // Without the query, which could contain a token.
     server: cluster.server,
     context: name,
-    ...(/^https:/i.test(cluster.server) && fetch && { anonymous: { server: cluster.server, fetch } }),
+    ...(anonymous && { anonymous }),
   };
+}
+
+/** The way to a kubeconfig's cluster without the credentials of its users; `undefined` where there is none over https. */
+export async function connectAnonymously(
+  source: Extract<ClusterSource, { kind: "kubeconfig" }>,
+  options: ConnectOptions,
+): Promise<Connection["anonymous"]> {
+  const kubeconfig = await loadKubeconfig({ ...(source.path !== undefined && { path: source.path }) });
+  return await withoutUsers(kubeconfig, source, options);
+}
+
+async function withoutUsers(
+  kubeconfig: Awaited<ReturnType<typeof loadKubeconfig>>,
+  { context }: Extract<ClusterSource, { kind: "kubeconfig" }>,
+  { clock, logger }: ConnectOptions,
+): Promise<Connection["anonymous"]> {
+  // No client certificate, token or plugin.
+  const users = new Map(Array.from(kubeconfig.users.keys(), (user) => [user, {}]));
+  const { server, fetch } = await restConfigFromKubeconfig({ ...kubeconfig, users }, {
+    clock,
+    logger,
+    ...(context !== undefined && { context }),
+  });
+  // Without what may follow the path, such as a token.
+  const url = serverUrl(server);
+  return /^https:/i.test(url) && fetch ? { server: url, fetch } : undefined;
 }

@@ -17,6 +17,8 @@ import type { Logger } from "../util/logger.ts";
 export interface DefinitionOptions {
   readonly clock: Clock;
   readonly logger: Logger;
+  /** Called when a description has changed. */
+  readonly onChange?: () => void;
   /** Ends the first requests. */
   readonly signal: AbortSignal;
 }
@@ -62,7 +64,9 @@ export async function readDefinitions(
 async function readDefinition(
   cluster: Pick<Cluster, "resource">,
   resource: ApiResource,
-  { clock, logger, signal, deadline }: DefinitionOptions & { readonly deadline: AbortSignal },
+  { clock, logger, onChange = () => {}, signal, deadline }: DefinitionOptions & {
+    readonly deadline: AbortSignal;
+  },
 ): Promise<{ run(signal: AbortSignal): Promise<void> } | undefined> {
   const name = `${resource.resource}.${resource.group}`;
   const client = cluster.resource(DEFINITIONS, {
@@ -89,7 +93,10 @@ async function readDefinition(
     clock,
     logger,
   });
-  const take = (definition: Definition) => describe(resource, definition);
+  const take = (definition: Definition) => {
+    describe(resource, definition);
+    onChange();
+  };
   informer.addEventHandler({ onAdd: take, onUpdate: (_, definition) => take(definition) });
   return informer;
 }

@@ -32,6 +32,8 @@ export async function readCertificate(
 export interface ListenOptions {
   readonly host: string;
   readonly port: number;
+  /** Shares the port with other processes. */
+  readonly reusePort?: boolean | undefined;
   /** Serves over TLS with this certificate; it is read again when its files change. */
   readonly certificate: Certificate | undefined;
   readonly signal: AbortSignal;
@@ -49,7 +51,7 @@ export async function listen(
   fetch: Parameters<typeof serveFetch>[0],
   options: ListenOptions,
 ): Promise<ServedFetch> {
-  const { host, port, certificate, signal, clock, logger } = options;
+  const { host, port, reusePort, certificate, signal, clock, logger } = options;
   let server: ServedFetch;
   try {
     server = await serveFetch(fetch, {
@@ -57,6 +59,7 @@ export async function listen(
       port,
       signal,
       logger,
+      ...(reusePort && { reusePort }),
       ...(certificate && { tls: certificate.tls }),
     });
   } catch (error) {

@@ -3,7 +3,9 @@
  * @module
  */
 
+import type { Cluster } from "../client/cluster.ts";
 import { SharedIndexInformer } from "../informer/shared_informer.ts";
+import type { SharedIndexInformerOptions } from "../informer/shared_informer_options.ts";
 import type { KubernetesObject } from "../meta/object.ts";
 import { formatGroupResource } from "../meta/resource.ts";
 import type { NewHolding } from "../store/holding.ts";
@@ -19,6 +21,7 @@ import {
   type ReflectedResource,
 } from "./dashboard/reflected_resource.ts";
 import type { DiscoveredResource } from "./discovery.ts";
+import { type Relay, RelayedInformer } from "./relayed_informer.ts";
 import { clientOptions, servedResource } from "./select_resources.ts";
 import type { StorageName } from "./serve_options.ts";
 
@@ -32,6 +35,8 @@ export interface ReflectOptions {
   readonly storage?: StorageName | undefined;
   /** Receives measurements; none by default. */
   readonly metrics?: Metrics | undefined;
+  /** The cluster is another cache: what it says of its API server, and where it serves only what is fresh. */
+  readonly relay?: { readonly status: Relay["status"]; readonly consistent: Pick<Cluster, "resource"> };
   readonly clock: Clock;
   readonly logger: Logger;
 }
@@ -45,7 +50,7 @@ const STORAGES: Readonly<Record<StorageName, () => NewHolding | undefined>> = {
 /** Makes the informer of a resource, with the indices that the page reads. It is not run yet. */
 export function reflect(
   resource: DiscoveredResource,
-  connection: Connection,
+  connection: Pick<Connection, "cluster">,
   options: ReflectOptions,
 ): ReflectedResource {
   const { namespace, drop, storage = "texts", metrics, clock, logger } = options;
@@ -55,13 +60,20 @@ export function reflect(
     clientOptions(resource, { namespace, drop }),
   );
   const served = servedResource(resource);
-  const informer = new SharedIndexInformer<KubernetesObject, ReflectedIndex>(client, {
+  const informerOptions: SharedIndexInformerOptions<KubernetesObject, ReflectedIndex> = {
     name,
     indexers: reflectedIndexers({ resource: served }),
     storage: STORAGES[storage](),
     ...(metrics && { metrics }),
     clock,
     logger,
-  });
+  };
+  const { relay } = options;
+  const informer = relay === undefined
+    ? new SharedIndexInformer<KubernetesObject, ReflectedIndex>(client, informerOptions)
+    : new RelayedInformer<KubernetesObject, ReflectedIndex>(client, informerOptions, {
+      status: relay.status,
+      metadata: () => relay.consistent.resource(resource, clientOptions(resource, { namespace })).metadata(),
+    });
   return { name, resource: served, informer };
 }

@@ -3,31 +3,22 @@
  * @module
  */
 
-import type { Cluster } from "../client/cluster.ts";
-import type { FetchOpenApi } from "../hono/open_api.ts";
-import { StatusError } from "../meta/status.ts";
+import { PrometheusMetrics } from "../hono/prometheus.ts";
 import { formatResource } from "../meta/resource.ts";
-import type { PassThroughOptions } from "../hono/pass_through_options.ts";
 import { linkedAbort } from "../util/abort.ts";
 import { realClock } from "../util/clock.ts";
 import { silentLogger } from "../util/logger.ts";
-import { PrometheusMetrics } from "../hono/prometheus.ts";
-import { newAccess } from "./access.ts";
-import { newAccessLog } from "./access_log.ts";
-import { type App, newApp } from "./app.ts";
 import { checkServeOptions } from "./check_options.ts";
 import { connect, type Connection } from "./connect.ts";
-import { readDefinitions } from "./definitions.ts";
-import { Dashboard } from "./dashboard/dashboard.ts";
-import { type ClusterInfo, shownName } from "./dashboard/dashboard_state.ts";
 import type { ReflectedResource } from "./dashboard/reflected_resource.ts";
+import { type Definitions, readDefinitions } from "./definitions.ts";
 import { quote, UsageError } from "./errors.ts";
-import { listen, readCertificate } from "./listen.ts";
-import { readerToken } from "./reader_token.ts";
 import { reflect } from "./reflect.ts";
-import { type Selection, selectResources } from "./select_resources.ts";
+import { selectResources } from "./select_resources.ts";
 import type { ServeOptions } from "./serve_options.ts";
+import { openApiOf, readCredentials, type ServedContent, serveReaders, upstreamOf } from "./serve_readers.ts";
 import { reportSteps } from "./sync_steps.ts";
+import { startWorkers } from "./worker_pool.ts";
 
 /**
  * A cluster that is reflected and served. With `await using` it is stopped at the end of the block.
@@ -85,75 +76,40 @@ export interface Served extends AsyncDisposable {
  */
 export async function serve(options: ServeOptions = {}): Promise<Served> {
   checkServeOptions(options);
-  const { host = "127.0.0.1", port = 8787, clock = realClock, logger = silentLogger } = options;
-  const { source = { kind: "embedded" }, onStep = () => {} } = options;
-  const token = await readerToken(options, { clock, logger });
-  const certificate = await readCertificate(options);
+  const { clock = realClock, logger = silentLogger, onStep = () => {} } = options;
+  const { source = { kind: "embedded" } } = options;
+  const credentials = await readCredentials({ ...options, clock, logger });
   options.signal?.throwIfAborted();
   const connection = await connect(source, { clock, logger });
   const link = linkedAbort(options.signal);
   const { signal } = link;
   const tasks: Promise<void>[] = [];
   try {
-    const selection = await selectResources(connection, { ...options, clock, signal, onStep });
-    onStep({ type: "connected", cluster: connection.name, server: connection.server });
-    const metrics = options.metrics ? new PrometheusMetrics() : undefined;
-    const resources = selection.resources.map((resource) =>
-      reflect(resource, connection, { ...options, metrics, clock, logger })
-    );
-    const definitions = await readDefinitions(connection.cluster, resources.map(({ resource }) => resource), {
-      clock,
-      logger,
-      signal,
-    });
+    const settings = { ...options, credentials, signal, clock, logger, onStep };
+    const { content, definitions, onDefinition } = await reflectCluster(connection, settings);
+    const { resources } = content;
     const names = resources.map(({ name }) => name);
     checkReaderResources(options, names);
+    const readers = options.workers === undefined
+      ? await serveReaders(content, settings)
+      : await startWorkers({ ...content, connection, onDefinition }, {
+        ...settings,
+        workers: options.workers,
+      });
+    onStep({ type: "listening", url: readers.url, resources: names, access: readers.access });
 
-    const accessLog = options.accessLog && newAccessLog(clock, options.accessLog);
-    const access = newAccess({
-      ...options,
-      host,
-      token,
-      noting: accessLog?.noting,
-      served: resources,
-      reviewedBy: options.clusterRbac ? connection.cluster : undefined,
-    });
-    const cluster = clusterInfo(connection, selection, { ...options, readers: access.description });
-    const dashboard = new Dashboard(resources, {
-      cluster,
-      watches: (resource) => app.openWatches(resource),
-      signal,
-      clock,
-      logger,
-    });
-    const { version } = selection;
-    const position = ({ resource }: ReflectedResource) =>
-      selection.inDiscoveryOrder.findIndex((other) => formatResource(other) === formatResource(resource));
-    const inOrder = resources.slice().sort((a, b) => position(a) - position(b));
-    const app: App = newApp(inOrder, {
-      ...options,
-      access,
-      accessLog,
-      dashboard,
-      version,
-      openApi: openApiOf(connection.cluster),
-      metrics,
-      upstream: upstreamOf(connection, options),
-      signal,
-      clock,
-      logger,
-    });
-    const server = await listen(app.fetch, { host, port, certificate, signal, clock, logger });
-    onStep({ type: "listening", url: server.url, resources: names, access: access.description });
-
-    const stopSteps = reportSteps(resources, clock, onStep);
-    tasks.push(server.finished);
+    const synced = async (until?: AbortSignal): Promise<void> => {
+      await Promise.all(resources.map(({ informer }) => informer.synced(until)));
+      if ("synced" in readers) await readers.synced(until);
+    };
+    const stopSteps = reportSteps(resources, { clock, report: onStep, synced });
+    tasks.push(readers.finished);
     if (connection.run !== undefined) tasks.push(connection.run(signal));
     tasks.push(definitions.run(signal));
     for (const { informer } of resources) tasks.push(informer.run(signal));
     const finished = allSettled(tasks, (error) => link.abort(error)).finally(() => {
       stopSteps();
-      dashboard.close();
+      readers.close();
       link.unlink();
     });
     // A caller may ignore `finished`: its rejection must not end the process.
@@ -162,14 +118,7 @@ export async function serve(options: ServeOptions = {}): Promise<Served> {
       link.abort();
       await finished;
     };
-    return {
-      url: server.url,
-      resources: names,
-      finished,
-      synced: (until) => Promise.all(resources.map(({ informer }) => informer.synced(until))).then(() => {}),
-      stop,
-      [Symbol.asyncDispose]: stop,
-    };
+    return { url: readers.url, resources: names, finished, synced, stop, [Symbol.asyncDispose]: stop };
   } catch (error) {
     link.abort(error);
     connection.close?.();
@@ -179,29 +128,43 @@ export async function serve(options: ServeOptions = {}): Promise<Served> {
   }
 }
 
-/** Fetches OpenAPI documents with the credentials of the cluster. */
-function openApiOf(cluster: Pick<Cluster, "open">): FetchOpenApi {
-  return async (path, init) => {
-    try {
-      return await cluster.open(path, init);
-    } catch (error) {
-      if (!(error instanceof StatusError)) throw error;
-      return new Response(null, { status: error.status.code ?? 500 });
-    }
+/** Makes the informers of the selected resources; they are not run yet. */
+async function reflectCluster(
+  connection: Connection,
+  options: ServeOptions & Required<Pick<ServeOptions, "clock" | "logger" | "onStep" | "signal">>,
+): Promise<{
+  readonly content: ServedContent;
+  readonly definitions: Definitions;
+  /** Calls a listener when a description of a resource has changed. */
+  onDefinition(listener: () => void): void;
+}> {
+  const { clock, logger, signal, onStep } = options;
+  const selection = await selectResources(connection, { ...options, signal });
+  onStep({ type: "connected", cluster: connection.name, server: connection.server });
+  const metrics = options.metrics ? new PrometheusMetrics() : undefined;
+  const resources = selection.resources.map((resource) =>
+    reflect(resource, connection, { ...options, metrics, clock, logger })
+  );
+  let onChange = () => {};
+  const definitions = await readDefinitions(connection.cluster, resources.map(({ resource }) => resource), {
+    clock,
+    logger,
+    signal,
+    onChange: () => onChange(),
+  });
+  const position = ({ resource }: ReflectedResource) =>
+    selection.inDiscoveryOrder.findIndex((other) => formatResource(other) === formatResource(resource));
+  const content: ServedContent = {
+    resources,
+    inDiscoveryOrder: resources.slice().sort((a, b) => position(a) - position(b)),
+    cluster: connection,
+    version: selection.version,
+    openApi: openApiOf(connection.cluster),
+    reviewedBy: connection.cluster,
+    upstream: upstreamOf(connection, options),
+    metrics,
   };
-}
-
-function upstreamOf(
-  { anonymous, server }: Connection,
-  { passThrough, passThroughWrites = false, clusterRbac = false }: ServeOptions,
-): PassThroughOptions | undefined {
-  if (!passThrough) return undefined;
-  if (anonymous === undefined) {
-    throw new UsageError(
-      `--pass-through needs a cluster over https, as readers' tokens are sent to it: ${server}`,
-    );
-  }
-  return { ...anonymous, writes: passThroughWrites, clusterTokens: clusterRbac };
+  return { content, definitions, onDefinition: (listener) => (onChange = listener) };
 }
 
 function checkReaderResources({ readerResources }: ServeOptions, names: readonly string[]): void {
@@ -210,21 +173,6 @@ function checkReaderResources({ readerResources }: ServeOptions, names: readonly
   throw new UsageError(
     `--reader-resources has ${quote(unknown)}, which is not among the resources: ${names.join(", ")}`,
   );
-}
-
-/** The cluster as the page shows it. */
-function clusterInfo(
-  { name, server }: Connection,
-  { version }: Selection,
-  { namespace, readers }: { readonly namespace?: string; readonly readers: string },
-): ClusterInfo {
-  return {
-    name: shownName(name),
-    server: shownName(server),
-    ...(version && { version: shownName(version.gitVersion) }),
-    ...(namespace !== undefined && { namespace }),
-    readers,
-  };
 }
 
 /** Waits for all tasks. Calls `onFailure` at the first failure, so that it can stop the others, and rejects with it. */

@@ -107,6 +107,13 @@ export interface ServeOptions {
   readonly tlsKey?: string;
   /** Receives every request when its response has ended. */
   readonly accessLog?: (entry: AccessLogEntry) => void;
+  /**
+   * Serves readers by this many processes, which share the port and read from this one; by default this process serves
+   * them itself. For more readers than one core can serve: the API server still sees one watch per resource. Limits of
+   * readers are each process' own, and each holds the objects. Needs Linux, and Deno or Node 22.12 or later; on Deno,
+   * the processes have all permissions.
+   */
+  readonly workers?: number;
   /** Fields that are neither stored nor served, such as `spec.containers[].env`; none by default. */
   readonly drop?: readonly string[];
   /**

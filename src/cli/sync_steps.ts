@@ -21,9 +21,14 @@ const TRIES_BEFORE_TROUBLE = 2;
  */
 export function reportSteps(
   resources: readonly ReflectedResource[],
-  clock: Clock,
-  report: (step: ServeStep) => void,
+  options: {
+    readonly clock: Clock;
+    readonly report: (step: ServeStep) => void;
+    /** Resolves when readers receive every resource's first list. */
+    readonly synced: () => Promise<void>;
+  },
 ): () => void {
+  const { clock, report } = options;
   const startMs = monotonicNow(clock);
   const inTrouble = new Set<ReflectedResource>();
   const reported = new Set<string>();
@@ -63,7 +68,7 @@ export function reportSteps(
     report({ type: "synced", objects, durationMs: Math.round(monotonicNow(clock) - startMs) });
   };
   // Rejects when an informer is stopped first: there is nothing to report then.
-  Promise.all(resources.map(({ informer }) => informer.synced())).then(onSynced, () => {});
+  options.synced().then(onSynced, () => {});
   return () => {
     isOver = true;
     for (const stop of unlisten) stop();

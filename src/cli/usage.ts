@@ -66,6 +66,8 @@ Server and readers:
       --tls-key FILE       the private key of the certificate
       --max-lag DURATION   /readyz fails when the last contact with the API server was longer ago: 90s, 5m;
                            by default 120s, and 11m for an API server without bookmarks
+      --workers NUMBER     serve readers by so many processes that share the port: for more readers than one core can
+                           serve; the API server still sees one watch per resource (Linux; Deno, or Node 22.12)
       --metrics            serve /metrics in the text format of Prometheus
       --access-log FORMAT  print each request on stdout when it has ended: line, or json
 

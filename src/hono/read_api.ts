@@ -79,6 +79,8 @@ export interface ReadApi extends Hono {
   endWatches(which?: (user: UserInfo | undefined) => boolean): number;
   /** The number of open watches of each resource, in the order of {@linkcode ReadApiOptions.resources}. */
   openWatches(): number[];
+  /** Measures the state now, as each request for `/metrics` does: for programs that send the metrics themselves. */
+  measure(): void;
 }
 
 /**
@@ -236,6 +238,7 @@ export function readApi(options: ReadApiOptions): ReadApi {
       return ended.length;
     },
     openWatches: () => served.map(({ log }) => log.readers),
+    measure: () => state.metrics?.measure(state),
   });
 }
 

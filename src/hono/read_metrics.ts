@@ -50,8 +50,8 @@ export class ReadMetrics {
     };
   }
 
-  /** The page of all measurements. */
-  async page({ served, readers, bodies }: MeasuredState): Promise<Response> {
+  /** Measures the state now. */
+  measure({ served, readers, bodies }: MeasuredState): void {
     const metrics = this.#metrics;
     metrics.gauge("read_api_readers", readers.count, this.#of({}));
     metrics.gauge("read_api_buffered_bytes", readers.bufferedBytes, this.#of({}));
@@ -64,6 +64,12 @@ export class ReadMetrics {
       const { lagMs } = informer.status();
       if (lagMs !== undefined) metrics.gauge("read_api_lag_seconds", lagMs / 1_000, labels);
     }
+  }
+
+  /** The page of all measurements. */
+  async page(state: MeasuredState): Promise<Response> {
+    const metrics = this.#metrics;
+    this.measure(state);
     const text = await metrics.text();
     return new Response(text, {
       headers: {

@@ -6,7 +6,7 @@
 import type { Context } from "hono";
 import type { ApiResource } from "../protocol/api_resource.ts";
 import { SCALE, scaleOf } from "../protocol/subresources.ts";
-import { listIdentity } from "../protocol/continue_token.ts";
+import { decodeContinue, LATEST, listIdentity } from "../protocol/continue_token.ts";
 import {
   type ListQuery,
   parseGetQuery,
@@ -21,6 +21,7 @@ import { isStatus, objectNotFound, tooLargeResourceVersion, watchTooOld } from "
 import { fieldRules } from "../protocol/selectable_fields.ts";
 import { formatObjectName } from "../meta/keys.ts";
 import type { KubernetesObject } from "../meta/object.ts";
+import { compareResourceVersions } from "../meta/resource_version.ts";
 import { newStatus, type Status } from "../meta/status.ts";
 import type { VersionWaitOptions } from "../meta/version_waiters.ts";
 import type { TurnQueue } from "../util/turn_queue.ts";
@@ -155,11 +156,18 @@ async function catchUp(
   const { target, wait, settings } = request;
   const { log, fresh } = target;
   const { resourceVersion, sendInitialEvents } = query.options;
-  if (
-    resourceVersion === "0" || query.options.continue !== undefined || (query.watch && !sendInitialEvents)
-  ) {
+  if (query.options.continue !== undefined) {
+    const token = decodeContinue(query.options.continue);
+    // Another cache of the same API server may have written it, which has come further.
+    if (
+      !isStatus(token) && token.resourceVersion !== LATEST &&
+      compareResourceVersions(token.resourceVersion, log.resourceVersion) > 0
+    ) {
+      await (fresh ?? log).reaches(token.resourceVersion, wait);
+    }
     return { isStale: false };
   }
+  if (resourceVersion === "0" || (query.watch && !sendInitialEvents)) return { isStale: false };
   if (resourceVersion !== undefined) {
     const isReached = fresh === undefined
       ? await log.reaches(resourceVersion, wait)

@@ -27,7 +27,11 @@ describe("reportSteps", () => {
       return { name, resource, informer };
     });
     const steps: ServeStep[] = [];
-    const stop = reportSteps(reflected, clock, (step) => step.type !== "syncing" && steps.push(step));
+    const stop = reportSteps(reflected, {
+      clock,
+      report: (step) => void (step.type !== "syncing" && steps.push(step)),
+      synced: () => Promise.all(reflected.map(({ informer }) => informer.synced())).then(() => {}),
+    });
     const running = reflected.map(({ informer }) => informer.start());
     await Promise.all(reflected.map(({ informer }) => informer.synced()));
     await clock.advance(0);
