@@ -86,17 +86,19 @@ export async function bundleForNode(tools: Tools, sources: readonly string[], ou
   if (result.code !== 0) throw new Error(`esbuild failed:\n${result.output}`);
 }
 
-async function installNodePeers(log: (line: string) => void): Promise<void> {
+/** Installs `@kubernetes/client-node` from its lock file, if it is not installed, and returns the folder that has it. */
+export async function installNodePeers(log: (line: string) => void): Promise<string> {
   const cwd = join(PEERS_DIR, "node");
   const lock = await Deno.readTextFile(join(cwd, "package-lock.json"));
   const stamp = join(cwd, "node_modules", ".listwatch-installed");
-  if (await Deno.readTextFile(stamp).catch(() => "") === lock) return;
+  if (await Deno.readTextFile(stamp).catch(() => "") === lock) return cwd;
   log("installing @kubernetes/client-node ...");
   const result = await run("npm", ["ci", "--no-audit", "--no-fund", "--ignore-scripts", "--loglevel=error"], {
     cwd,
   });
   if (result.code !== 0) throw new Error(`npm ci in benchmarks/peers/node failed:\n${result.output}`);
   await Deno.writeTextFile(stamp, lock);
+  return cwd;
 }
 
 /** Built once into the user's cache folder, until its sources change. */

@@ -6,6 +6,7 @@
 import { type KubernetesObject, resourceVersionOf } from "../meta/object.ts";
 import { compareResourceVersions } from "../meta/resource_version.ts";
 import type { Held, Holding } from "../store/holding.ts";
+import { onOneLine } from "../util/json_text.ts";
 import type { View } from "./view.ts";
 
 /** One entry of the log. */
@@ -141,7 +142,7 @@ const encoder = new TextEncoder();
 
 /** A line of a watch. */
 export function eventText(type: string, object: unknown): string {
-  return `{"type":"${type}","object":${JSON.stringify(object)}}\n`;
+  return eventLine(type, JSON.stringify(object));
 }
 
 /** A line of a watch, for an object in its held form. */
@@ -153,14 +154,11 @@ export function heldEventText<T extends KubernetesObject>(
   const { view, holding } = from;
   const json = view.eventText && holding.json(held);
   const text = json && view.eventText?.(json);
-  return text
-    ? `{"type":"${type}","object":${inOneLine(text)}}\n`
-    : eventText(type, view.event(holding.peek(held)));
+  return text ? eventLine(type, text) : eventText(type, view.event(holding.peek(held)));
 }
 
-/** JSON without line breaks, which an indented text of an API server has: between its parts, never within a string. */
-function inOneLine(json: string): string {
-  return json.includes("\n") || json.includes("\r") ? json.replace(/[\n\r]/g, " ") : json;
+function eventLine(type: string, json: string): string {
+  return `{"type":"${type}","object":${onOneLine(json)}}\n`;
 }
 
 /** Text as UTF-8. */

@@ -8,6 +8,7 @@ import { groupVersion } from "../meta/resource.ts";
 import type { Status } from "../meta/status.ts";
 import { INITIAL_EVENTS_END_ANNOTATION } from "../meta/watch_event.ts";
 import { type ObjectShape, partialMetadata } from "../protocol/object_shape.ts";
+import { onOneLine } from "../util/json_text.ts";
 import type { Change, StoredObject } from "./cluster_state.ts";
 import type { JsonObject } from "./json.ts";
 import type { Page, Selection } from "./object_reader.ts";
@@ -76,7 +77,7 @@ function lastState(change: Change, previous: StoredObject): StoredObject {
 
 /** An event on a line of its own. */
 export function encodeEvent(type: EventType | "BOOKMARK" | "ERROR", object: unknown): Uint8Array {
-  return encoder.encode(`{"type":"${type}","object":${JSON.stringify(object)}}\n`);
+  return encoder.encode(`{"type":"${type}","object":${onOneLine(JSON.stringify(object))}}\n`);
 }
 
 /** A bookmark; the one after the initial events has an annotation. */

@@ -1,5 +1,5 @@
 /**
- * Skipping JSON text without parsing it.
+ * JSON text that is not parsed.
  * @module
  */
 
@@ -14,6 +14,18 @@ export const OPEN_BRACE = 0x7b;
 export const CLOSE_BRACE = 0x7d;
 /** This and every character below it is white space, or invalid outside of strings. */
 export const SPACE = 0x20;
+
+/**
+ * The same JSON on one line, as the events of a watch: an indented text has line breaks between its parts, and U+2028 and
+ * U+2029, which JSON permits in strings, end a line for Node's readline and others. Go escapes the latter too:
+ * https://pkg.go.dev/encoding/json#Marshal
+ */
+export function onOneLine(json: string): string {
+  if (json.includes("\n") || json.includes("\r")) json = json.replace(/[\n\r]/g, " ");
+  return json.includes("\u2028") || json.includes("\u2029")
+    ? json.replaceAll("\u2028", "\\u2028").replaceAll("\u2029", "\\u2029")
+    : json;
+}
 
 /** Where the string ends that begins with the quote at `open`; -1 if nowhere. */
 export function closingQuote(text: string, open: number): number {

@@ -4,8 +4,9 @@ import { join } from "node:path";
 import process from "node:process";
 import { newCluster } from "@listwatch/cache";
 import { seededRandom } from "@listwatch/cache/testing";
-import { buildRust } from "../../benchmarks/lib/programs.ts";
+import { buildRust, installNodePeers } from "../../benchmarks/lib/programs.ts";
 import { ROOT } from "../../scripts/lib/gate.ts";
+import { installTools } from "../../scripts/lib/tools.ts";
 import { type OwnConnection, skipWithoutOwnServer, startOwn } from "./connection.ts";
 import { eventually, pause } from "./eventually.ts";
 import { type GoInformer, startGoInformer } from "./go_informer.ts";
@@ -26,6 +27,7 @@ interface Served {
   readonly streaming: GoInformer;
   readonly listing: GoInformer;
   readonly kubeRs: LineProcess | undefined;
+  readonly clientNode: LineProcess;
   readonly reflected: Reflected<DataObject>;
 }
 
@@ -37,6 +39,8 @@ describe("readApi with its clients, while objects change, the API server restart
 }, () => {
   let connection: OwnConnection;
   const all: Served[] = [];
+  /** `@kubernetes/client-node` on the API server itself. */
+  let control: LineProcess | undefined;
 
   before(async () => {
     connection = await startOwn();
@@ -56,10 +60,11 @@ describe("readApi with its clients, while objects change, the API server restart
         const host = await startHost(runtime, { upstream: server, resources: configMaps });
         const second = await startHost(runtime, { upstream: host, resources: configMaps });
         const { url } = host;
-        const [streaming, listing, kubeRs] = await Promise.all([
+        const [streaming, listing, kubeRs, clientNode] = await Promise.all([
           startGoInformer({ url, kubeconfigPath, useWatchList: true }),
           startGoInformer({ url, kubeconfigPath, useWatchList: false }),
           kubeRsProgram === undefined ? undefined : startLineProcess(kubeRsProgram, { args: [url] }),
+          startClientNode(url),
         ]);
         const reflected = new Reflected<DataObject>(
           newCluster({ server: second.url }).resource("v1/configmaps"),
@@ -70,11 +75,12 @@ describe("readApi with its clients, while objects change, the API server restart
           },
         );
         await reflected.synced();
-        return { runtime, host, second, streaming, listing, kubeRs, reflected };
+        return { runtime, host, second, streaming, listing, kubeRs, clientNode, reflected };
       })),
     );
     assert.ok(await write(40));
 
+    control = await startClientNode(kubeconfigPath);
     const interrupted = write(Infinity);
     await pause(300);
     await server.kill();
@@ -92,17 +98,23 @@ describe("readApi with its clients, while objects change, the API server restart
   });
   after(async () => {
     await Promise.all(
-      all.flatMap(({ streaming, listing, kubeRs, reflected }) => [
+      all.flatMap(({ streaming, listing, kubeRs, clientNode, reflected }) => [
         streaming,
         listing,
         kubeRs,
+        clientNode,
         reflected,
       ]).map((client) => client?.[Symbol.asyncDispose]()),
     );
+    await control?.[Symbol.asyncDispose]();
     await Promise.all(all.map(({ second }) => second[Symbol.asyncDispose]()));
     await Promise.all(all.map(({ host }) => host[Symbol.asyncDispose]()));
     await connection?.[Symbol.asyncDispose]();
   });
+
+  it("@kubernetes/client-node's informer of the API server itself equals it in the end", {
+    timeout: 120_000,
+  }, () => holdsAll(control!));
 
   for (const runtime of RUNTIMES) {
     for (const mode of ["streaming", "listing"] as const) {
@@ -130,6 +142,10 @@ describe("readApi with its clients, while objects change, the API server restart
       skip: skipKubeRs,
       timeout: 120_000,
     }, () => holdsAll(served(runtime).kubeRs!));
+
+    it(`@kubernetes/client-node's informer equals the API server in the end: ${runtime}`, {
+      timeout: 120_000,
+    }, () => holdsAll(served(runtime).clientNode));
 
     it(`an informer of a cache of the cache equals the API server in the end: ${runtime}`, {
       timeout: 120_000,
@@ -168,6 +184,15 @@ describe("readApi with its clients, while objects change, the API server restart
     return found;
   }
 });
+
+async function startClientNode(target: string): Promise<LineProcess> {
+  const { node } = await installTools();
+  const cwd = await installNodePeers(console.log);
+  return await startLineProcess(node, {
+    args: [join(ROOT, "tests/cluster/client_node.mjs"), target],
+    cwd,
+  });
+}
 
 async function buildKubeRs(): Promise<string> {
   const folder = join(ROOT, "tests/cluster/kube_rs");

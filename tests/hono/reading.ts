@@ -28,6 +28,9 @@ export function names(list: Json): string[] {
   );
 }
 
+// As Node's readline, with which @kubernetes/client-node reads watches: https://nodejs.org/api/readline.html
+const LINE_END = /\r\n|[\n\r\u2028\u2029]/;
+
 /** An open watch. */
 export class WatchReader {
   readonly #reader: ReadableStreamDefaultReader<Uint8Array>;
@@ -52,7 +55,7 @@ export class WatchReader {
   async chunk(): Promise<Json[] | undefined> {
     const { done, value } = await this.#reader.read();
     if (done) return undefined;
-    const lines = (this.#rest + new TextDecoder().decode(value)).split("\n");
+    const lines = (this.#rest + new TextDecoder().decode(value)).split(LINE_END);
     this.#rest = lines.pop() ?? "";
     return lines.map((line) => JSON.parse(line));
   }

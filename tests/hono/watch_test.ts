@@ -22,6 +22,23 @@ function apiOf(
 }
 
 describe("openWatch from a resourceVersion", () => {
+  it("sends each event on one line also to readers for which U+2028 and U+2029 end a line", async () => {
+    const text = "one\u2028two\u2029three";
+    const labelled = (resourceVersion: number, app: string) =>
+      object("shop/a", resourceVersion, { spec: text, labels: { app } });
+    const { api, informer } = apiOf([labelled(5, "web")], 10);
+    const initial = await WatchReader.open(api, `${WATCH_LIST}&labelSelector=app%3Dweb`);
+    const { object: { spec } } = (await initial.events(2))[0];
+    assert.equal(spec, text);
+    informer.put(labelled(11, "web"));
+    informer.put(labelled(12, "none"));
+    const events = await initial.events(2);
+    assert.deepEqual(events.map(({ type, object }) => [type, object.spec]), [
+      ["MODIFIED", text],
+      ["DELETED", text],
+    ]);
+  });
+
   it("sends what is added, changed and deleted, as it happens", async () => {
     const { api, informer } = apiOf([object("shop/a", 5)], 10);
     const watch = await WatchReader.open(api, `${WATCH}&resourceVersion=10`);
