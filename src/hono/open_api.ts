@@ -9,7 +9,7 @@ import { matchesRoute } from "../protocol/accept.ts";
 import type { ApiResource } from "../protocol/api_resource.ts";
 import { matchesTag } from "../protocol/if_none_match.ts";
 import { isStatus } from "../protocol/statuses.ts";
-import { linkedAbort } from "../util/abort.ts";
+import { abortable, linkedAbort } from "../util/abort.ts";
 import { type Clock, monotonicNow } from "../util/clock.ts";
 import { errorMessage } from "../util/errors.ts";
 import { textHash } from "../util/text_hash.ts";
@@ -163,30 +163,37 @@ export class OpenApi {
       FETCH_TIMEOUT_MS,
     );
     const startMs = monotonicNow(clock);
+    // Also where `fetch` does not end with its signal.
+    const inTime = <T>(promise: Promise<T>) => abortable(promise, link.signal);
     try {
-      const response = await fetch!(path, {
+      const asked = fetch!(path, {
         headers: {
           Accept: "application/json",
           ...(kept?.upstreamTag && { "If-None-Match": kept.upstreamTag }),
         },
         signal: link.signal,
       });
+      const response = await inTime(asked);
       if (response.status === 304 && kept !== undefined) {
-        await response.body?.cancel();
         kept.checkedMs = startMs;
+        drop(response);
         return kept;
       }
       if (response.status !== 200) {
-        await response.body?.cancel();
+        drop(response);
         if (response.status === 404) return noDocument(`the API server has no OpenAPI document at ${path}`);
         throw new Error(`the API server answered ${response.status}`);
       }
-      const next = this.#cut(path, await readText(response), response.headers.get("ETag"), startMs);
+      const next = this.#cut(path, await inTime(readText(response)), response.headers.get("ETag"), startMs);
       this.#keep(path, next);
       return next;
     } catch (error) {
       // An outage of the API server is no reason to forget what is known.
-      if (kept !== undefined) return kept;
+      if (kept !== undefined) {
+        // An API server that is silent does not delay each reader.
+        kept.checkedMs = monotonicNow(clock);
+        return kept;
+      }
       const message = `the OpenAPI document at ${path} cannot be fetched: ${errorMessage(error)}`;
       return newStatus(503, "ServiceUnavailable", message, { retryAfterSeconds: 1 });
     } finally {
@@ -257,6 +264,11 @@ function noDocument(message: string): Status {
 
 function hashOf(text: string): string {
   return textHash(text).toUpperCase();
+}
+
+/** Reads no body of a response. */
+function drop(response: Response): void {
+  response.body?.cancel().catch(() => {});
 }
 
 async function readText(response: Response): Promise<string> {

@@ -205,6 +205,38 @@ describe("readApi({ openApi })", () => {
     assert.match((await none.json()).message, /\/openapi\/v3 cannot be fetched: connection refused/);
   });
 
+  it("waits 30 s for an API server that is silent, or stops in the middle, and then not again for 10 s", async () => {
+    const silent: FetchOpenApi = () => new Promise(() => {});
+    const half: FetchOpenApi = () => {
+      const body = new ReadableStream<Uint8Array>({
+        start: (controller) => controller.enqueue(new TextEncoder().encode('{"paths":')),
+      });
+      return Promise.resolve(new Response(body));
+    };
+    for (const fetch of [silent, half]) {
+      const server = upstream();
+      let current: FetchOpenApi = fetch;
+      let count = 0;
+      const { api, clock } = apiOf((path, init) => {
+        count++;
+        return current(path, init);
+      });
+      const refused = api.request("/openapi/v2");
+      await clock.advance(30_000);
+      assert.equal((await refused).status, 503);
+      current = server.fetch;
+      assert.equal((await api.request("/openapi/v2")).status, 200);
+      current = fetch;
+      await clock.advance(10_000);
+      const kept = api.request("/openapi/v2");
+      await clock.advance(30_000);
+      assert.equal((await kept).status, 200);
+      assert.equal(count, 3);
+      assert.equal((await api.request("/openapi/v2")).status, 200);
+      assert.equal(count, 3);
+    }
+  });
+
   it("is 404 with the reason where there is no document", async () => {
     const server = upstream();
     delete server.documents["/openapi/v2"];
