@@ -183,6 +183,21 @@ export const SUITE_MUTATIONS: readonly SuiteMutation[] = [
     test: "tests/workqueue/work_queue_test.ts",
   },
   {
+    name: "read API: a query of an index is answered without a permission",
+    file: "src/hono/index_queries.ts",
+    find: 'access: "hooks",\n    asked: askedOf(path, { verb: "list", name: "" }),\n    target,\n    answer,',
+    replace: 'access: "open",\n    answer,',
+    test: "tests/hono/access_test.ts",
+  },
+  {
+    name: "read API: what authorize refuses is answered as well",
+    file: "src/hono/route.ts",
+    find: "if (isStatus(permission)) return permission;",
+    replace:
+      "if (isStatus(permission)) return await route.answer({ user: undefined, renew: () => Promise.resolve(permission) });",
+    test: "tests/hono/access_test.ts",
+  },
+  {
     name: "read API: a token of another list is good for this one",
     file: "src/hono/list_page.ts",
     find: "if (token.list !== request.identity) {",
@@ -247,7 +262,7 @@ export const SUITE_MUTATIONS: readonly SuiteMutation[] = [
   },
   {
     name: "read API: Secrets are known by their name only",
-    file: "src/hono/read_api.ts",
+    file: "src/hono/served_resources.ts",
     find: "isSecrets(resource) || isSecrets(options.resources[i].informer.resource)",
     replace: "isSecrets(resource)",
     test: "tests/hono/gate_test.ts",
@@ -542,9 +557,9 @@ export const SUITE_MUTATIONS: readonly SuiteMutation[] = [
   },
   {
     name: "hono: what is served is answered to a reader that impersonates another one",
-    file: "src/hono/read_api.ts",
-    find: " &&\n    !(state.passThrough?.hasCredentials(c) && impersonates(c));",
-    replace: ";",
+    file: "src/hono/api_routes.ts",
+    find: "if (!isForApiServer) return readRoute(",
+    replace: "if (!isForApiServer || isForApiServer) return readRoute(",
     test: "tests/hono/pass_through_test.ts",
   },
   {

@@ -3,8 +3,13 @@
  * @module
  */
 
+import type { Context } from "hono";
 import { formatGroupResource } from "../meta/resource.ts";
+import { isStatus } from "../protocol/statuses.ts";
+import { askedOfPath } from "./authorization.ts";
+import type { ReadApiState } from "./read_api_state.ts";
 import { GUARD_HEADERS } from "./responses.ts";
+import type { Route } from "./route.ts";
 import type { ServedInformer } from "./served_informer.ts";
 
 const HEADERS: Readonly<Record<string, string>> = {
@@ -17,6 +22,22 @@ const HEADERS: Readonly<Record<string, string>> = {
 export function alive(verbose: string | false = false): Response {
   const text = verbose === false ? "ok" : `[+]ping ok\n${verbose.slice(1)} check passed\n`;
   return new Response(text, { headers: HEADERS });
+}
+
+/** `/readyz`: open, but only users that may read this path receive names. */
+export function readyRoute(c: Context, { served, gate, settings, bodies }: ReadApiState): Route {
+  const { maxLagMs } = settings;
+  return {
+    access: "open",
+    answer: async () => {
+      bodies.dropUnused();
+      const verbose = c.req.query("verbose") !== undefined;
+      const hasNames = verbose ||
+        served.some(({ informer }) => unreadiness(informer, maxLagMs) !== undefined);
+      const mayName = hasNames && !isStatus(await gate(askedOfPath("/readyz"), c));
+      return ready(served, { verbose: verbose && mayName, mayName, maxLagMs });
+    },
+  };
 }
 
 // Bookmarks (https://kubernetes.io/docs/reference/using-api/api-concepts/#watch-bookmarks) come about once a minute; a watch without any for 90 s is opened again, which counts as a contact.

@@ -8,18 +8,82 @@ import { formatGroupResource, groupVersion } from "../meta/resource.ts";
 import type { KubernetesObject } from "../meta/object.ts";
 import { newStatus, type Status } from "../meta/status.ts";
 import { decodedPath, type ResourcePath } from "../protocol/resource_path.ts";
-import { isStatus, resourceDetails } from "../protocol/statuses.ts";
+import { isStatus, methodNotAllowed, resourceDetails, unknownPath } from "../protocol/statuses.ts";
 import type { Held } from "../store/holding.ts";
 import type { Indexer } from "../store/indexer.ts";
 import { lowerBound } from "../util/lower_bound.ts";
-import { askedOf } from "./authorization.ts";
+import type { TurnQueue } from "../util/turn_queue.ts";
+import { ownPath } from "./api_routes.ts";
+import { askedOf, askedOfPath } from "./authorization.ts";
 import type { EventLog } from "./event_log.ts";
-import { Pacer } from "./readers.ts";
-import { answerResource, type ResourceRequest, type ServedResource } from "./resource_handler.ts";
-import { documentResponse, formatOf, notSynced, tooManyRequests } from "./responses.ts";
+import type { ReadApiState } from "./read_api_state.ts";
+import { Pacer, type Reader } from "./readers.ts";
+import { readRoute } from "./resource_handler.ts";
+import { documentResponse, formatOf, notSynced } from "./responses.ts";
+import type { Answer, Route } from "./route.ts";
+import type { ServedResource } from "./served_resources.ts";
+
+/**
+ * A query of an index: which there are, how many objects there are under each value (in pages, ascending), or the
+ * objects under a value, as a list of the resource with everything that lists have. The query's `namespace` narrows each
+ * of them to a namespace. It needs the permission to list the resource there.
+ */
+export function indexRoute(c: Context, state: ReadApiState, reader: Reader): Route {
+  const { pathname, own = pathname } = ownPath(c);
+  const query = parseIndexPath(own);
+  const target = query && state.served.find((served) => isNamed(served, query.resource));
+  if (query === undefined || target === undefined || c.req.raw.method !== "GET") {
+    const answer = () => target === undefined ? unknownPath() : methodNotAllowed();
+    return { access: "hooks", asked: askedOfPath(own), answer };
+  }
+  const namespace = c.req.query("namespace") ?? "";
+  const { resource } = target;
+  const path = listPath(target, resource.namespaced ? namespace : "");
+  const { index, value } = query;
+  const isWrong = namespace !== "" && !resource.namespaced;
+  if (!isWrong && index !== undefined && value !== undefined && isIndex(target, index)) {
+    return readRoute(c, { ...state, target, path, reader, under: { index, value } });
+  }
+  const answer = () => {
+    if (!isWrong) return answerIndex(c, target, { index, namespace, turns: state.turns });
+    const why = `${formatGroupResource(resource)} are not in namespaces: leave namespace out`;
+    return newStatus(400, "BadRequest", why, resourceDetails(resource));
+  };
+  return {
+    access: "hooks",
+    asked: askedOf(path, { verb: "list", name: "" }),
+    target,
+    answer,
+  };
+}
+
+/** Which indices there are, or the values of one. */
+async function answerIndex(
+  c: Context,
+  target: ServedResource,
+  { index, namespace, turns }: {
+    readonly index: string | undefined;
+    readonly namespace: string;
+    readonly turns: TurnQueue;
+  },
+): Promise<Answer> {
+  const { resource, log } = target;
+  if (index !== undefined && !isIndex(target, index)) return unknownIndex(target, index);
+  if (!log.isReady()) return notSynced(resource);
+  if (index === undefined) {
+    return await listed(c, target, "IndexList", { items: indexNames(log).map((name) => ({ name })) });
+  }
+  const page = pageOf(c);
+  if (isStatus(page)) return page;
+  return await valuesOf(c, target, { ...page, index, namespace, pacer: new Pacer(turns) });
+}
+
+function isIndex({ log }: ServedResource, index: string): boolean {
+  return log.indexer !== undefined && Object.hasOwn(log.indexer.getIndexers(), index);
+}
 
 /** A path below `/indices`. */
-export interface IndexPath {
+interface IndexPath {
   /** As `formatGroupResource` writes it, or with the version: `deployments.v1.apps`. */
   readonly resource: string;
   /** `undefined` in a path of all indices. */
@@ -29,7 +93,7 @@ export interface IndexPath {
 }
 
 /** Reads a path below `/indices`; `undefined` if it is none. A slash at its end is followed by the empty value. */
-export function parseIndexPath(path: string): IndexPath | undefined {
+function parseIndexPath(path: string): IndexPath | undefined {
   // A value may have slashes, which are escaped.
   const segments = path.replace(/\/$/, "").split("/").slice(1).map(decodedPath);
   if (segments.includes(undefined) || segments[0] !== "indices") return undefined;
@@ -40,47 +104,10 @@ export function parseIndexPath(path: string): IndexPath | undefined {
 }
 
 /** Whether a path names a resource. */
-export function isNamed({ resource }: ServedResource, name: string): boolean {
+function isNamed({ resource }: ServedResource, name: string): boolean {
   if (name === formatGroupResource(resource)) return true;
   const { group, version } = resource;
   return name === `${resource.resource}.${version}${group === "" ? "" : `.${group}`}`;
-}
-
-/**
- * Answers a query of an index: which there are, how many objects there are under each value (in pages, ascending), or the
- * objects under a value, as a list of the resource with everything that lists have. The query's `namespace` narrows each
- * of them to a namespace. It needs the permission to list the resource there.
- */
-export async function answerIndices(
-  c: Context,
-  asked: IndexPath,
-  request: Omit<ResourceRequest, "path">,
-): Promise<Response | Status> {
-  const { target, gate, reader, settings } = request;
-  const { resource, log } = target;
-  const namespace = c.req.query("namespace") ?? "";
-  if (namespace !== "" && !resource.namespaced) {
-    const why = `${formatGroupResource(resource)} are not in namespaces: leave namespace out`;
-    return newStatus(400, "BadRequest", why, resourceDetails(resource));
-  }
-  const path = listPath(target, namespace);
-  const { index, value } = asked;
-  const isKnown = index === undefined ||
-    (log.indexer !== undefined && Object.hasOwn(log.indexer.getIndexers(), index));
-  if (isKnown && index !== undefined && value !== undefined) {
-    return await answerResource(c, { ...request, path, under: { index, value } });
-  }
-  const permission = await gate(askedOf(path, { verb: "list", name: "" }), c);
-  if (isStatus(permission)) return permission;
-  if (!reader.identify(settings.clientOf(c, permission.user))) return tooManyRequests();
-  if (!isKnown) return unknownIndex(target, index);
-  if (!log.isReady()) return notSynced(resource);
-  if (index === undefined) {
-    return listed(c, target, "IndexList", { items: indexNames(log).map((name) => ({ name })) });
-  }
-  const page = pageOf(c);
-  if (isStatus(page)) return page;
-  return await valuesOf(c, target, { ...page, index, namespace, pacer: new Pacer(request.turns) });
 }
 
 // A page of values is one object.

@@ -10,7 +10,7 @@ import type { Asked } from "./authorization.ts";
 import type { ListBodies } from "./list_bodies.ts";
 import type { ServedMetrics } from "./prometheus.ts";
 import type { Readers } from "./readers.ts";
-import type { ServedResource } from "./resource_handler.ts";
+import type { ServedResource } from "./served_resources.ts";
 
 /** What is measured when it is read. */
 export interface MeasuredState {

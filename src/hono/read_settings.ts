@@ -8,7 +8,7 @@ import { type Clock, realClock } from "../util/clock.ts";
 import { requireNumbers } from "../util/require_number.ts";
 import type { UserInfo } from "./authorization.ts";
 import { type Freshness, FRESHNESSES, isFreshness } from "./freshness.ts";
-import type { ReadApiOptions } from "./read_api_options.ts";
+import type { ReadApiOptions, VersionInfo } from "./read_api_options.ts";
 
 /** The options that requests are answered by, with their defaults. */
 export interface ReadSettings {
@@ -30,6 +30,8 @@ export interface ReadSettings {
   readonly maxSelectorRequirements: number;
   readonly maxSelectorValues: number;
   readonly random: () => number;
+  /** The document at `/version`. */
+  readonly version: Readonly<Record<string, string>>;
   /** How long the next watch may last. */
   watchLimitMs(): number;
   /** Whose request it is, for the limit per client. */
@@ -94,6 +96,7 @@ export function readSettings(options: ReadApiOptions): ReadSettings {
     random,
     maxLagMs,
     freshness,
+    version: versionInfo(options.version),
     watchRecheckMs: hasHooks ? watchRecheckMs : Infinity,
     // So that watches which were opened together do not all come back together.
     watchLimitMs: () => watchLifetimeMs * (1 - 0.2 * random()),
@@ -119,4 +122,20 @@ function remoteAddress(request: Request, env: unknown): string | undefined {
   const address = remoteAddr?.hostname ?? incoming?.socket?.remoteAddress ??
     (typeof requestIP === "function" ? requestIP.call(env, request)?.address : undefined);
   return typeof address === "string" ? address : undefined;
+}
+
+/** The document, with what the options do not say. */
+function versionInfo(version: Partial<VersionInfo> = {}): Record<string, string> {
+  const { major = "1", minor = "36", gitVersion = `v${major}.${minor}.0`, platform = "" } = version;
+  return {
+    major,
+    minor,
+    gitVersion,
+    gitCommit: "",
+    gitTreeState: "",
+    buildDate: "",
+    goVersion: "",
+    compiler: "",
+    platform,
+  };
 }

@@ -14,85 +14,39 @@ import {
   queryParameters,
   wantsWatch,
 } from "../protocol/list_query.ts";
-import type { ResourcePath } from "../protocol/resource_path.ts";
 import { negotiateShape, type ObjectShape } from "../protocol/object_shape.ts";
 import { JSON_AND_YAML } from "../protocol/accept.ts";
-import { isStatus, objectNotFound, tooLargeResourceVersion, watchTooOld } from "../protocol/statuses.ts";
+import { isStatus, objectNotFound, tooLargeResourceVersion } from "../protocol/statuses.ts";
 import { fieldRules } from "../protocol/selectable_fields.ts";
 import { formatObjectName } from "../meta/keys.ts";
-import type { KubernetesObject } from "../meta/object.ts";
 import { compareResourceVersions } from "../meta/resource_version.ts";
 import { newStatus, type Status } from "../meta/status.ts";
 import type { VersionWaitOptions } from "../meta/version_waiters.ts";
-import type { TurnQueue } from "../util/turn_queue.ts";
 import { askedOf } from "./authorization.ts";
-import { protectEndlessBody, withEmptyClone } from "./endless_body.ts";
+import { protectEndlessBody } from "./endless_body.ts";
 import { indexedFields } from "./indexed_fields.ts";
-import type { EventLog } from "./event_log.ts";
-import type { FreshReads } from "./fresh_reads.ts";
-import type { FanOut } from "./fan_out.ts";
-import type { Gate, Permission } from "./gate.ts";
-import type { EntityTags } from "./etag.ts";
-import { EVENT_STREAM_TYPE, eventStream, eventStreamRequest } from "./event_stream.ts";
+import type { Permission } from "./gate.ts";
+import { eventStreamRequest } from "./event_stream.ts";
 import { prefersGzip } from "./gzip.ts";
 import { answerList } from "./list.ts";
-import type { ListBodies } from "./list_bodies.ts";
 import { answerObject } from "./object.ts";
 import type { ReadSettings } from "./read_settings.ts";
-import { Pacer, type Reader, type Readers } from "./readers.ts";
-import {
-  documentResponse,
-  type Format,
-  formatOf,
-  GUARD_HEADERS,
-  nameProblem,
-  notFresh,
-  notSynced,
-  tooManyRequests,
-} from "./responses.ts";
+import { Pacer } from "./readers.ts";
+import type { ResourceRequest } from "./resource_request.ts";
+import { documentResponse, type Format, formatOf, nameProblem, notFresh, notSynced } from "./responses.ts";
+import type { Answer, Route } from "./route.ts";
 import { newSelection } from "./selection.ts";
-import type { ServedInformer } from "./served_informer.ts";
-import type { IndexValue } from "./snapshot.ts";
 import { type IncludeObject, newTableView } from "./table.ts";
 import { newMetadataView, newObjectView, type View } from "./view.ts";
-import { errorStream, openWatch } from "./watch_stream.ts";
-
-/** A resource that is served. */
-export interface ServedResource {
-  readonly resource: ApiResource;
-  readonly informer: ServedInformer;
-  readonly log: EventLog<KubernetesObject>;
-  /** Compares the content with the API server; absent where the informer's source cannot. */
-  readonly fresh: FreshReads<KubernetesObject> | undefined;
-}
-
-/** A request for a served resource. */
-export interface ResourceRequest {
-  readonly target: ServedResource;
-  readonly path: ResourcePath;
-  /** List only what is under this value of an index, which the store has. */
-  readonly under?: IndexValue;
-  readonly gate: Gate;
-  /** What bounds a wait for a resourceVersion that the cache has not come to. */
-  readonly wait: VersionWaitOptions;
-  readonly reader: Reader;
-  readonly readers: Readers;
-  /** Where all readers take turns. */
-  readonly readersPacer: Pacer;
-  /** Lets the watches send. */
-  readonly fanOut: FanOut;
-  readonly turns: TurnQueue;
-  readonly bodies: ListBodies;
-  readonly tags: EntityTags;
-  readonly settings: ReadSettings;
-}
+import { answerWatch, watchResponse } from "./watch_answer.ts";
+import { errorStream } from "./watch_stream.ts";
 
 // A thousand values of the longest kind, and keys for a hundred requirements.
 const MAX_QUERY_TEXT = 128 * 1024;
 
-/** Answers a GET of a resource that is served, or refuses it. */
-export async function answerResource(c: Context, request: ResourceRequest): Promise<Response | Status> {
-  const { target, path, gate, settings } = request;
+/** The route of a GET of a resource that is served. */
+export function readRoute(c: Context, request: ResourceRequest): Route {
+  const { target, path, settings } = request;
   const isOne = path.name !== "" && !path.isWatch;
   const mustWatch = path.isWatch || (request.under === undefined ? undefined : false);
   const given = queryParameters(new URL(c.req.url).search);
@@ -111,10 +65,28 @@ export async function answerResource(c: Context, request: ResourceRequest): Prom
   const isWatch = query.ok ? query.watch : mustWatch ?? (wantsWatch(searchParams) && !isOne);
   const verb = isOne ? "get" : isWatch ? "watch" : "list";
   const name = path.name || (query.ok && query.fields?.requiresExactMatch("metadata.name")) || "";
-  const permission = await gate(askedOf(path, { verb, name }), c);
-  if (isStatus(permission)) return permission;
-  if (!request.reader.identify(settings.clientOf(c, permission.user))) return tooManyRequests();
+  return {
+    access: "hooks",
+    asked: askedOf(path, { verb, name }),
+    target,
+    answer: (permission) => answerRead(c, request, { verb, query, searchParams, events, permission }),
+  };
+}
 
+/** What a permitted request asks for. */
+interface Read {
+  readonly verb: "get" | "list" | "watch";
+  readonly query: ReturnType<typeof parseListQuery>;
+  readonly searchParams: URLSearchParams;
+  /** If the events of a watch are requested as server-sent ones. */
+  readonly events: ReturnType<typeof eventStreamRequest>;
+  readonly permission: Permission;
+}
+
+async function answerRead(c: Context, request: ResourceRequest, read: Read): Promise<Answer> {
+  const { target, path, settings } = request;
+  const { verb, query, searchParams, events, permission } = read;
+  const isWatch = verb === "watch";
   const accept = events?.accept ?? c.req.header("Accept");
   const agreed = negotiateShape(target.resource, { accept, verb, mediaTypes: JSON_AND_YAML });
   if (isStatus(agreed)) return agreed;
@@ -125,25 +97,37 @@ export async function answerResource(c: Context, request: ResourceRequest): Prom
     searchParams,
     nowMs: () => settings.clock.now(),
   });
-  if (!isOne && isStatus(view)) return view;
+  if (verb !== "get" && isStatus(view)) return view;
   const form = {
     format: formatOf(c, agreed),
     ifNoneMatch: c.req.header("If-None-Match"),
     gzip: prefersGzip(c.req.header("Accept-Encoding")),
   };
-  const waited = await catchUp(request, query);
+  const wait = waitOf(c, settings);
+  const waited = await catchUp(request, query, wait);
   if (isStatus(waited)) return isWatch ? watchResponse(errorStream(waited)) : waited;
   if (isWatch) protectEndlessBody(c, ({ headers }) => headers.get("X-Accel-Buffering") === "no");
-  const response = isOne
+  const response = verb === "get"
     ? await answerGet(request, { ...form, view })
     : isStatus(view)
     ? view
     : isWatch
     ? answerWatch(request, query, { view, permission, isEventStream: events !== undefined })
-    : await answerListOf(request, query, { ...form, view, permission });
+    : await answerListOf(request, query, { ...form, view, permission, wait });
   // https://kubernetes.io/blog/2020/09/03/warnings/
   if (waited.isStale && response instanceof Response) response.headers.set("Warning", `299 - "${STALE}"`);
   return response;
+}
+
+/** What bounds the waits of a request. */
+function waitOf(c: Context, { freshnessTimeoutMs }: ReadSettings): VersionWaitOptions {
+  return {
+    timeoutMs: freshnessTimeoutMs,
+    // Not before it is needed: Deno prints a warning when the signal of a request is read.
+    get signal() {
+      return c.req.raw.signal;
+    },
+  };
 }
 
 const STALE = "this is the last known state: the API server does not answer at present";
@@ -152,8 +136,9 @@ const STALE = "this is the last known state: the API server does not answer at p
 async function catchUp(
   request: ResourceRequest,
   query: ListQuery,
+  wait: VersionWaitOptions,
 ): Promise<{ readonly isStale: boolean } | Status> {
-  const { target, wait, settings } = request;
+  const { target, settings } = request;
   const { log, fresh } = target;
   const { resourceVersion, sendInitialEvents } = query.options;
   if (query.options.continue !== undefined) {
@@ -217,7 +202,7 @@ interface Shape extends Form {
 async function answerGet(
   { target, path, tags }: ResourceRequest,
   shape: Form & { readonly view: View | Status },
-): Promise<Response | Status> {
+): Promise<Answer> {
   const problem = nameProblem(path.name);
   if (problem !== undefined) return problem;
   const key = formatObjectName(path);
@@ -235,8 +220,8 @@ async function answerGet(
 async function answerListOf(
   request: ResourceRequest,
   query: ListQuery,
-  options: Shape & { readonly permission: Permission },
-): Promise<Response | Status> {
+  options: Shape & { readonly permission: Permission; readonly wait: VersionWaitOptions },
+): Promise<Answer> {
   const { target, path, turns, settings } = request;
   const { group, version, resource } = path;
   const content = [
@@ -260,78 +245,4 @@ async function answerListOf(
     identity: listIdentity([...content, options.permission.user?.name ?? ""]),
     pacer: new Pacer(turns),
   });
-}
-
-function answerWatch(
-  request: ResourceRequest,
-  query: ListQuery,
-  options: { readonly view: View; readonly permission: Permission; readonly isEventStream: boolean },
-): Response {
-  const { target, path, reader, readers, fanOut, settings } = request;
-  const { log } = target;
-  const { resourceVersion = "0", sendInitialEvents, allowWatchBookmarks, timeoutSeconds } = query.options;
-  // Its time is over before anything is sent.
-  if (timeoutSeconds !== undefined && timeoutSeconds < 0) return watchResponse(new Blob([]).stream());
-  const common = {
-    ...options,
-    selection: newSelection(target.resource, {
-      namespace: path.namespace,
-      labels: query.labels,
-      fields: query.fields,
-    }),
-    allowBookmarks: allowWatchBookmarks === true,
-    // 0 means no limit of its own, as if absent.
-    limitMs: Math.min(
-      timeoutSeconds ? timeoutSeconds * 1000 : Infinity,
-      settings.watchLimitMs(),
-    ),
-    recheckMs: settings.watchRecheckMs,
-    bufferBytes: settings.watchBufferBytes,
-    writeTimeoutMs: settings.writeTimeoutMs,
-    reader,
-    readers,
-    fanOut,
-    clock: settings.clock,
-  };
-  const openInitial = () => {
-    const initial = log.candidates(common.selection?.indexed);
-    return openWatch(log, { ...common, cursor: log.head, resourceVersion: log.resourceVersion, initial });
-  };
-  const { isEventStream } = options;
-  if (sendInitialEvents) {
-    return isEventStream
-      ? eventStreamResponse(openInitial(), { hasInitialEvents: true })
-      : watchResponse(openInitial());
-  }
-  const from = resourceVersion === "0" ? log.resourceVersion : resourceVersion;
-  const cursor = log.resume(from);
-  if (cursor === undefined) {
-    const expired = watchTooOld(from, log.oldestResourceVersion);
-    return isEventStream
-      ? eventStreamResponse(openInitial(), { hasInitialEvents: true, expired })
-      : watchResponse(errorStream(expired));
-  }
-  const body = openWatch(log, { ...common, cursor, resourceVersion: from });
-  return isEventStream ? eventStreamResponse(body, { hasInitialEvents: false }) : watchResponse(body);
-}
-
-function eventStreamResponse(
-  lines: ReadableStream<Uint8Array>,
-  options: Parameters<typeof eventStream>[1],
-): Response {
-  return watchResponse(eventStream(lines, options), EVENT_STREAM_TYPE);
-}
-
-// `no-transform`, or a compressing middleware would hold events back; the last one keeps nginx from buffering.
-const WATCH_HEADERS: Readonly<Record<string, string>> = {
-  "Cache-Control": "no-cache, private, no-transform",
-  "X-Accel-Buffering": "no",
-  ...GUARD_HEADERS,
-};
-
-function watchResponse(body: ReadableStream<Uint8Array>, mediaType = "application/json"): Response {
-  const response = new Response(body as ReadableStream<Uint8Array<ArrayBuffer>>, {
-    headers: { ...WATCH_HEADERS, "Content-Type": mediaType },
-  });
-  return withEmptyClone(response);
 }

@@ -2,8 +2,14 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { Hono } from "hono";
 import { silentLogger } from "@listwatch/cache";
-import { readApi, type ReadApiOptions, type RequestAttributes } from "@listwatch/cache/hono";
+import {
+  PrometheusMetrics,
+  readApi,
+  type ReadApiOptions,
+  type RequestAttributes,
+} from "@listwatch/cache/hono";
 import { FakeInformer, object } from "./fake_informer.ts";
+import { PLAIN_ROUTES, READER_ROUTES } from "../../src/hono/routes.ts";
 import { get } from "./reading.ts";
 
 const pods = () => ({ informer: FakeInformer.with([object("shop/web-1", 5)], 10), resource: "v1/pods" });
@@ -211,5 +217,126 @@ describe("Authorize", () => {
       assert.equal(await response.text(), "ok");
     }
     assert.equal((await get(api, "/version")).minor, "36");
+  });
+});
+
+const OPEN = ["/healthz", "/livez", "/readyz", "/version"];
+const ENDINGS: Readonly<Record<string, readonly string[]>> = {
+  "/api/*": [
+    "",
+    "/v1",
+    "/v1/pods",
+    "/v1/pods?watch=1",
+    "/v1/pods?watch=1&sendInitialEvents=true&resourceVersionMatch=NotOlderThan",
+    "/v1/pods?labelSelector=!!",
+    "/v1/pods?continue=x",
+    "/v1/watch/pods",
+    "/v1/namespaces/shop/pods/web-1",
+    "/v1/namespaces/shop/pods/web-1/status",
+    "/v1/namespaces/shop/pods/web-1/exec",
+    "/v1/namespaces/shop/pods/web-1/nothing",
+    "/v1/namespaces/shop/pods/%2E",
+    "/v1/secrets",
+    "/v1/%",
+    `/v1/${"x".repeat(3_000)}`,
+    "/v2/pods",
+  ],
+  "/apis/*": ["", "/apps", "/apps/v1", "/apps/v1/deployments", "/example.com/v1/widgets/a", "//", "/%"],
+  "/openapi/*": ["", "/v2", "/v3", "/v3/api/v1", "/v3/apis/apps/v1", "/v4"],
+  "/indices/*": [
+    "",
+    "/pods",
+    "/pods/",
+    "/pods/byApp",
+    "/pods/byApp/",
+    "/pods/byApp/web",
+    "/pods/nothing/web",
+    "/pods?limit=x",
+    "/nodes?namespace=shop",
+    "/nothing",
+    "/%",
+  ],
+  "/metrics": [""],
+};
+
+describe("readApi, at every route,", () => {
+  const METHODS = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"];
+  const app = (options: Partial<ReadApiOptions>) =>
+    readApi({
+      resources: ["v1/pods", "v1/nodes"].map((resource) => {
+        const one = object(resource === "v1/pods" ? "shop/web-1" : "node-1", 5, { spec: { text: "s3cret" } });
+        const informer = FakeInformer.with([one], 10, { byApp: () => ["web", "s3cret"] });
+        return { informer, resource };
+      }),
+      metrics: new PrometheusMetrics(),
+      openApi: () => Promise.reject(new Error("it must not be called")),
+      logger: silentLogger,
+      ...options,
+    });
+  const isOpen = (pattern: string) => OPEN.some((path) => `${pattern}/`.startsWith(`${path}/`));
+
+  async function answersOf(api: ReturnType<typeof readApi>, headers: Record<string, string> = {}) {
+    const statuses = new Set<number>();
+    for (const pattern of [...Object.keys(PLAIN_ROUTES), ...Object.keys(READER_ROUTES)]) {
+      if (isOpen(pattern)) continue;
+      assert.ok(pattern in ENDINGS, `${pattern} has no paths here`);
+      for (const ending of ENDINGS[pattern]) {
+        const path = pattern.replace(/\/\*$/, "") + ending;
+        for (const method of METHODS) {
+          // Not a path of the app, which has one method there.
+          if (path === "/metrics" && method !== "GET" && method !== "HEAD") continue;
+          const response = await api.request(path, { method, headers });
+          const text = await response.text();
+          assert.ok([401, 403].includes(response.status), `${method} ${path}: ${response.status} ${text}`);
+          assert.doesNotMatch(text, /s3cret/, path);
+          statuses.add(response.status);
+        }
+      }
+    }
+    return [...statuses];
+  }
+
+  it("answers nothing but 403 where authorize refuses, whatever is wrong with the request", async () => {
+    for (const authorize of [() => false, () => "not you", () => undefined as unknown as boolean]) {
+      assert.deepEqual(await answersOf(app({ authorize })), [403]);
+    }
+  });
+
+  it("answers nothing but 401 where authenticate knows no user", async () => {
+    assert.deepEqual(await answersOf(app({ authenticate: () => undefined, allowAnonymous: true })), [401]);
+  });
+
+  it("answers nothing but 401 and 403 where the API server refuses what is passed through", async () => {
+    const sent: string[] = [];
+    const passThrough = {
+      server: "https://upstream",
+      writes: true,
+      fetch: (input: string | URL | Request) => {
+        sent.push(String(input));
+        return Promise.resolve(new Response("{}", { status: 403 }));
+      },
+    };
+    const api = app({ authorize: () => false, passThrough });
+    assert.deepEqual(new Set(await answersOf(api)), new Set([401, 403]));
+    assert.deepEqual(sent, []);
+  });
+
+  it("has no other routes, and open ones that name nothing of what is served", async () => {
+    const api = app({ authorize: () => false });
+    const paths = new Set(api.routes.map(({ path }) => path));
+    assert.deepEqual([...paths], [...Object.keys(PLAIN_ROUTES), ...Object.keys(READER_ROUTES)]);
+    const unsynced = app({
+      authorize: () => false,
+      resources: [{ informer: new FakeInformer(), resource: "v1/pods" }],
+    });
+    for (const pattern of Object.keys(PLAIN_ROUTES).filter(isOpen)) {
+      for (const one of [api, unsynced]) {
+        const path = pattern.replace("*", "informer-pods");
+        for (const query of ["", "?verbose"]) {
+          const text = await (await one.request(path + query)).text();
+          assert.doesNotMatch(text, /pods|nodes|web-1/, path);
+        }
+      }
+    }
   });
 });

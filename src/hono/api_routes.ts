@@ -1,0 +1,182 @@
+/**
+ * The routes below `/api`, `/apis` and `/openapi`.
+ * @module
+ */
+
+import type { Context } from "hono";
+import { routePath } from "hono/route";
+import type { Status } from "../meta/status.ts";
+import { JSON_AND_YAML } from "../protocol/accept.ts";
+import { type ApiResource, isBuiltinGroup } from "../protocol/api_resource.ts";
+import { builtinResource } from "../protocol/builtin_resources.ts";
+import { answerDiscovery } from "../protocol/discovery.ts";
+import { parseResourcePath, pathSegments, type ResourcePath } from "../protocol/resource_path.ts";
+import { isStatus, methodNotAllowed, objectNotFound, unknownPath } from "../protocol/statuses.ts";
+import { isAction, subresourcesOf } from "../protocol/subresources.ts";
+import { askedOf, askedOfPath } from "./authorization.ts";
+import { impersonates } from "./gate.ts";
+import type { ReadApiState } from "./read_api_state.ts";
+import type { Reader } from "./readers.ts";
+import { readRoute } from "./resource_handler.ts";
+import {
+  documentResponse,
+  formatOf,
+  GUARD_HEADERS,
+  malformedPath,
+  notHeld,
+  notServed,
+  pageNotFound,
+  readOnly,
+} from "./responses.ts";
+import type { Answer, Route } from "./route.ts";
+import type { ServedResource } from "./served_resources.ts";
+
+// No path of a Kubernetes API comes near: names have 253 characters at most.
+const MAX_PATH = 2_048;
+
+/** The path of a request, without what the app is mounted under. */
+export function ownPath(c: Context): { readonly pathname: string; readonly own: string | undefined } {
+  const pathname = new URL(c.req.url).pathname.slice(0, MAX_PATH + 1);
+  return { pathname, own: pathname.length > MAX_PATH ? undefined : unmounted(c, pathname) };
+}
+
+/** A path below `/api`, `/apis` or `/openapi`: of a resource that is served, of another one, or of a document. */
+export function apiRoute(c: Context, state: ReadApiState, reader: Reader): Route {
+  const { pathname, own } = ownPath(c);
+  const segments = own === undefined ? [] : pathSegments(own);
+  if (segments === undefined) return { access: "hooks", asked: askedOfPath(pathname), answer: malformedPath };
+  const path = parseResourcePath(segments);
+  const target = path && state.served.find(({ resource }) => isAt(resource, path));
+  const passed = passThroughRoute(c, state, { own, reader, isResource: path !== undefined });
+  if (target !== undefined && isRead(c, target, path!)) {
+    // The cache answers for the user who sends the request; for another one only the API server may.
+    const isForApiServer = passed !== undefined && impersonates(c) && state.passThrough!.hasCredentials(c);
+    if (!isForApiServer) return readRoute(c, { ...state, target, path: path!, reader });
+  }
+  if (passed !== undefined) return passed;
+  return path === undefined ? documentRoute(c, state, { pathname, segments }) : otherRoute(c, path, target);
+}
+
+/** Whether the cache has the answer. Hono turns HEAD into GET, which would open a watch that no client reads. */
+function isRead(c: Context, { resource }: ServedResource, path: ResourcePath): boolean {
+  return c.req.raw.method === "GET" && (path.subresource === "" || isSubresource(resource, path));
+}
+
+/** What the API server answers; `undefined` if that is for the cache to answer. */
+function passThroughRoute(
+  c: Context,
+  { passThrough, settings, readers }: ReadApiState,
+  { own, reader, isResource }: {
+    readonly own: string | undefined;
+    readonly reader: Reader;
+    readonly isResource: boolean;
+  },
+): Route | undefined {
+  if (passThrough === undefined || own === undefined) return undefined;
+  // Discovery and OpenAPI are also of use to readers that may read the cache only.
+  if (!isResource && !passThrough.hasCredentials(c)) return undefined;
+  return {
+    access: "API server",
+    path: own,
+    answer: (user) => passThrough.answer(c, { path: own, reader, readers, user, settings }),
+  };
+}
+
+/** A write, or a resource that the cache does not hold. Which these are is only for users that may read them. */
+function otherRoute(c: Context, path: ResourcePath, target: ServedResource | undefined): Route {
+  const { name } = path;
+  const asked = askedOf(path, { verb: name === "" ? "list" : "get", name });
+  return {
+    access: "hooks",
+    asked,
+    answer: () => target === undefined ? notFound(c, path) : notAllowed(c, path, target),
+  };
+}
+
+// Their resources are only created: questions to the API server.
+const REVIEW_GROUPS: ReadonlySet<string> = new Set(["authentication.k8s.io", "authorization.k8s.io"]);
+
+function notFound(c: Context, path: ResourcePath): Answer {
+  const { method } = c.req.raw;
+  const isKnown = builtinResource(path) !== undefined || REVIEW_GROUPS.has(path.group);
+  if (isKnown && method !== "GET" && method !== "HEAD") return notHeld(path);
+  return isBuiltinGroup(path.group) ? unknownPath() : pageNotFound();
+}
+
+function notAllowed(c: Context, path: ResourcePath, target: ServedResource): Status {
+  const { resource } = target;
+  if (isAction(path.subresource)) return notServed(resource, path.subresource);
+  if (path.subresource !== "" && !isSubresource(resource, path)) {
+    return isBuiltinGroup(path.group) ? unknownPath() : objectNotFound(resource, path.name);
+  }
+  return isWrite(c.req.raw.method, path, target) ? readOnly(resource) : methodNotAllowed();
+}
+
+/** Discovery, OpenAPI, or nothing. */
+function documentRoute(
+  c: Context,
+  state: ReadApiState,
+  { pathname, segments }: { readonly pathname: string; readonly segments: readonly string[] },
+): Route {
+  const path = segments.length === 0 ? pathname : `/${segments.join("/")}`;
+  return {
+    access: "hooks",
+    asked: askedOfPath(path),
+    answer: async () => {
+      const mount = pathname.slice(0, -unmounted(c, pathname).length);
+      const found = await state.openApi.answer(c, path, mount) ?? await discovery(c, state, path);
+      // A group of custom resources that is not known has no handler that would answer with a Status.
+      const isOther = segments[0] === "apis" && !isBuiltinGroup(segments[1] ?? "");
+      return found ?? (isOther ? pageNotFound() : unknownPath());
+    },
+  };
+}
+
+async function discovery(
+  c: Context,
+  { resources }: ReadApiState,
+  path: string,
+): Promise<Answer | undefined> {
+  const found = answerDiscovery(resources, {
+    method: c.req.raw.method,
+    path,
+    accept: c.req.header("Accept"),
+    ifNoneMatch: c.req.header("If-None-Match"),
+    serverAddress: new URL(c.req.url).host,
+    mediaTypes: JSON_AND_YAML,
+  });
+  if (found === undefined || isStatus(found)) return found;
+  const { status, mediaType, parameters } = found;
+  const headers = { ...found.headers, ...GUARD_HEADERS };
+  if (found.document === null) return new Response(null, { status, headers });
+  const typed = { ...headers, "Content-Type": mediaType + parameters };
+  return await documentResponse(found.document, formatOf(c, found), { status, headers: typed });
+}
+
+/** The path below the one that the app is mounted at. */
+function unmounted(c: Context, pathname: string): string {
+  // The route is the mount's path and "/api/*".
+  const mounted = routePath(c).split("/").length - 3;
+  return `/${pathname.split("/").slice(1 + mounted).join("/")}`;
+}
+
+function isAt(resource: ApiResource, path: ResourcePath): boolean {
+  if (resource.resource !== path.resource) return false;
+  if (resource.group !== path.group || resource.version !== path.version) return false;
+  // One object of a namespaced resource needs its namespace, a cluster-scoped one has none.
+  return resource.namespaced ? path.namespace !== "" || path.name === "" : path.namespace === "";
+}
+
+/** Whether an API server would take this for a write. */
+function isWrite(method: string, path: ResourcePath, { resource }: ServedResource): boolean {
+  if (path.isWatch) return false;
+  const isOne = path.name !== "";
+  if (method === "PUT" || method === "PATCH") return isOne;
+  if (path.subresource !== "") return false;
+  if (method === "DELETE") return isOne || path.namespace !== "" || !resource.namespaced;
+  return method === "POST" && !isOne && (path.namespace !== "" || !resource.namespaced);
+}
+
+function isSubresource(resource: ApiResource, { subresource }: ResourcePath): boolean {
+  return subresourcesOf(resource).some((known) => known === subresource);
+}

@@ -1,0 +1,78 @@
+/**
+ * What all requests of a read API share.
+ * @module
+ */
+
+import type { ApiResource } from "../protocol/api_resource.ts";
+import { onAbort } from "../util/abort.ts";
+import { consoleLogger } from "../util/logger.ts";
+import { TurnQueue } from "../util/turn_queue.ts";
+import { checkAccess } from "./access_options.ts";
+import { EntityTags } from "./etag.ts";
+import { FanOut } from "./fan_out.ts";
+import { type Authentication, type Gate, newAuthentication, newGate } from "./gate.ts";
+import { ListBodies } from "./list_bodies.ts";
+import { OpenApi } from "./open_api.ts";
+import { PassThrough } from "./pass_through.ts";
+import type { ReadApiOptions } from "./read_api_options.ts";
+import { ReadMetrics } from "./read_metrics.ts";
+import { type ReadSettings, readSettings } from "./read_settings.ts";
+import { Pacer, Readers } from "./readers.ts";
+import { newServedResources, type ServedResource } from "./served_resources.ts";
+
+/** What all requests of a read API share. */
+export interface ReadApiState {
+  readonly served: readonly ServedResource[];
+  /** Those of `served`. */
+  readonly resources: readonly ApiResource[];
+  readonly gate: Gate;
+  readonly authentication: Authentication;
+  readonly passThrough: PassThrough | undefined;
+  readonly openApi: OpenApi;
+  readonly metrics: ReadMetrics | undefined;
+  readonly readers: Readers;
+  /** Where all readers take turns. */
+  readonly readersPacer: Pacer;
+  /** Lets the watches send. */
+  readonly fanOut: FanOut;
+  readonly turns: TurnQueue;
+  readonly bodies: ListBodies;
+  readonly tags: EntityTags;
+  readonly settings: ReadSettings;
+}
+
+/** Checks the options, and starts to follow the informers; see `readApi` for what it throws. */
+export function newReadApiState(options: ReadApiOptions): ReadApiState {
+  checkAccess(options);
+  const settings = readSettings(options);
+  const { clock, hookTimeoutMs } = settings;
+  const { logger = consoleLogger, signal, authenticate, authorize, allowAnonymous, metrics } = options;
+  const fanOut = new FanOut(clock);
+  const served = newServedResources(options, { settings, fanOut, logger });
+  if (signal !== undefined) {
+    onAbort(signal, () =>
+      served.forEach(({ log, fresh }) => {
+        log.close();
+        fresh?.close();
+      }));
+  }
+  const resources = served.map(({ resource }) => resource);
+  const turns = new TurnQueue();
+  return {
+    served,
+    resources,
+    gate: newGate({ authenticate, authorize, allowAnonymous, hookTimeoutMs, clock, logger }),
+    authentication: newAuthentication({ authenticate, hookTimeoutMs, clock, logger }),
+    passThrough: options.passThrough &&
+      new PassThrough(options.passThrough, { hasAuthenticate: authenticate !== undefined, logger }),
+    openApi: new OpenApi({ fetch: options.openApi, resources, clock }),
+    metrics: metrics && new ReadMetrics(metrics, clock),
+    readers: new Readers(settings),
+    readersPacer: new Pacer(turns),
+    fanOut,
+    turns,
+    bodies: new ListBodies(settings),
+    tags: new EntityTags(settings.random),
+    settings,
+  };
+}

@@ -1,0 +1,149 @@
+/**
+ * What a request asks for, the access check, and the answer: the one place that every request passes.
+ * @module
+ */
+
+import type { Context } from "hono";
+import type { Status } from "../meta/status.ts";
+import { isStatus } from "../protocol/statuses.ts";
+import type { Asked, UserInfo } from "./authorization.ts";
+import { withCacheHeaders } from "./cache_headers.ts";
+import type { Permission } from "./gate.ts";
+import type { ReadApiState } from "./read_api_state.ts";
+import type { Reader } from "./readers.ts";
+import { refusalResponse, tooManyRequests } from "./responses.ts";
+import type { ServedResource } from "./served_resources.ts";
+
+/** A response, or the Status to answer with. */
+export type Answer = Response | Status;
+
+/**
+ * What a request asks for, and how it is answered once it may be. Nothing is read before: what a route answers with,
+ * 404 and 400 included, is made by `answer`.
+ */
+export type Route =
+  | {
+    /** The hooks decide. */
+    readonly access: "hooks";
+    readonly asked: Asked;
+    /** The resource whose freshness the headers of the answer show. */
+    readonly target?: ServedResource;
+    answer(permission: Permission): Answer | Promise<Answer>;
+  }
+  | {
+    /** The API server decides, by the reader's own credentials, which are all that is sent there. */
+    readonly access: "API server";
+    readonly path: string;
+    answer(user: UserInfo | undefined): Answer | Promise<Answer>;
+  }
+  | {
+    /** For every client: it shows nothing of what is served. */
+    readonly access: "open";
+    answer(): Answer | Promise<Answer>;
+  };
+
+/** Finds the route of a request that counts as a reader. */
+export type ReaderRoute = (c: Context, state: ReadApiState, reader: Reader) => Route;
+
+/** Finds the route of a request that is answered whatever readers there are; `undefined` if it is not for this app. */
+export type PlainRoute = (c: Context, state: ReadApiState) => Route | undefined;
+
+/** Answers a request that is answered whatever readers there are. */
+export async function answerPlain(c: Context, state: ReadApiState, route: Route): Promise<Response> {
+  return await toResponse(c, await answerRoute(c, state, route, undefined));
+}
+
+/** Answers a request that counts as a reader, and is measured. */
+export async function answerReader(
+  c: Context,
+  state: ReadApiState,
+  routeOf: ReaderRoute,
+): Promise<Response> {
+  const end = state.metrics?.begin();
+  let route: Route | undefined;
+  let status = 500;
+  state.bodies.dropUnused();
+  const reader = state.readers.enter();
+  try {
+    let answer: Answer = tooManyRequests();
+    if (reader !== undefined) {
+      route = routeOf(c, state, reader);
+      answer = await answerRoute(c, state, route, reader);
+    }
+    const response = await toResponse(c, answer);
+    ({ status } = response);
+    const target = route?.access === "hooks" ? route.target : undefined;
+    return target === undefined ? response : withCacheHeaders(response, target);
+  } catch (error) {
+    if (!c.req.raw.signal.aborted) throw error;
+    status = 499; // No client reads this.
+    return new Response(null, { status });
+  } finally {
+    reader?.release();
+    end?.(route?.access === "hooks" ? route.asked : undefined, state.served, status);
+  }
+}
+
+/** The access check: no route is answered in another way. */
+async function answerRoute(
+  c: Context,
+  { gate, authentication, settings }: ReadApiState,
+  route: Route,
+  reader: Reader | undefined,
+): Promise<Answer> {
+  if (route.access === "open") return await refusing(c, await route.answer());
+  const mayPass = (user: UserInfo | undefined) => reader?.identify(settings.clientOf(c, user)) ?? true;
+  if (route.access === "API server") {
+    const user = await authentication(c, route.path);
+    if (user !== undefined && isStatus(user)) return user;
+    return mayPass(user) ? await refusing(c, await route.answer(user)) : tooManyRequests();
+  }
+  const permission = await gate(route.asked, c);
+  if (isStatus(permission)) return permission;
+  return mayPass(permission.user) ? await refusing(c, await route.answer(permission)) : tooManyRequests();
+}
+
+/**
+ * A refusal is sent once the request's body is read: on a kept-alive connection it would be taken for the next request.
+ * Of a body that is too long the connection is closed instead.
+ */
+async function refusing(c: Context, answer: Answer): Promise<Answer> {
+  const { method } = c.req.raw;
+  if (method === "GET" || method === "HEAD" || !isRefusal(answer) || await drain(c.req.raw.body)) {
+    return answer;
+  }
+  const response = await toResponse(c, answer);
+  response.headers.set("Connection", "close");
+  return response;
+}
+
+function isRefusal(answer: Answer): boolean {
+  return !(answer instanceof Response) || answer.status >= 400;
+}
+
+async function toResponse(c: Context, answer: Answer): Promise<Response> {
+  return answer instanceof Response ? answer : await refusalResponse(c, answer);
+}
+
+// A request to etcd has at most 1.5 MiB (https://etcd.io/docs/v3.5/dev-guide/limit/); a longer body is not read.
+const DRAINED_BYTES = 2 * 1024 * 1024;
+
+/** Reads a body to its end; `false` if that is too far away. */
+async function drain(body: ReadableStream<Uint8Array> | null): Promise<boolean> {
+  if (body === null) return true;
+  let left = DRAINED_BYTES;
+  const reader = body.getReader();
+  try {
+    for (;;) {
+      const { done, value } = await reader.read();
+      if (done) return true;
+      left -= value.byteLength;
+      if (left < 0) {
+        reader.cancel().catch(() => {});
+        return false;
+      }
+    }
+  } catch {
+    return true; // The client disconnected: there is nothing left to read.
+  }
+}

@@ -1,0 +1,57 @@
+/**
+ * All routes.
+ * @module
+ */
+
+import type { Context } from "hono";
+import { apiRoute } from "./api_routes.ts";
+import { askedOfPath } from "./authorization.ts";
+import { alive, readyRoute } from "./health.ts";
+import { indexRoute } from "./index_queries.ts";
+import type { ReadApiState } from "./read_api_state.ts";
+import { pageNotFound } from "./responses.ts";
+import type { PlainRoute, ReaderRoute, Route } from "./route.ts";
+import { versionRoute } from "./version.ts";
+
+/** The paths that are answered whatever readers there are: health, and what shows that their limits are reached. */
+export const PLAIN_ROUTES: Readonly<Record<string, PlainRoute>> = {
+  "/healthz": aliveRoute("/healthz"),
+  "/livez": aliveRoute("/livez"),
+  "/readyz": readyRoute,
+  "/healthz/ping": pingRoute,
+  "/livez/ping": pingRoute,
+  "/readyz/ping": pingRoute,
+  "/healthz/*": noRoute,
+  "/livez/*": noRoute,
+  "/readyz/*": noRoute,
+  "/version": versionRoute,
+  "/version/": versionRoute,
+  "/metrics": metricsRoute,
+};
+
+/** The paths at which a request counts as a reader. */
+export const READER_ROUTES: Readonly<Record<string, ReaderRoute>> = {
+  "/api/*": apiRoute,
+  "/apis/*": apiRoute,
+  "/openapi/*": apiRoute,
+  "/indices/*": indexRoute,
+};
+
+function aliveRoute(path: string): PlainRoute {
+  return (c) => ({ access: "open", answer: () => alive(c.req.query("verbose") !== undefined && path) });
+}
+
+function pingRoute(): Route {
+  return { access: "open", answer: () => alive() };
+}
+
+function noRoute(): Route {
+  return { access: "open", answer: pageNotFound };
+}
+
+function metricsRoute(c: Context, state: ReadApiState): Route | undefined {
+  const { metrics } = state;
+  const { method } = c.req.raw;
+  if (metrics === undefined || (method !== "GET" && method !== "HEAD")) return undefined;
+  return { access: "hooks", asked: askedOfPath("/metrics"), answer: () => metrics.page(state) };
+}

@@ -1,0 +1,99 @@
+/**
+ * The resources that are served, with their informers.
+ * @module
+ */
+
+import type { ApiResource } from "../protocol/api_resource.ts";
+import { builtinResource } from "../protocol/builtin_resources.ts";
+import type { KubernetesObject } from "../meta/object.ts";
+import { formatGroupResource, parseResource } from "../meta/resource.ts";
+import type { Logger } from "../util/logger.ts";
+import { EventLog } from "./event_log.ts";
+import type { FanOut } from "./fan_out.ts";
+import { FreshReads } from "./fresh_reads.ts";
+import type { Freshness } from "./freshness.ts";
+import type { ReadApiOptions } from "./read_api_options.ts";
+import type { ReadSettings } from "./read_settings.ts";
+import type { ServedInformer } from "./served_informer.ts";
+
+/** A resource that is served. */
+export interface ServedResource {
+  readonly resource: ApiResource;
+  readonly informer: ServedInformer;
+  readonly log: EventLog<KubernetesObject>;
+  /** Compares the content with the API server; absent where the informer's source cannot. */
+  readonly fresh: FreshReads<KubernetesObject> | undefined;
+}
+
+/**
+ * Starts to follow the informers, once all options are checked.
+ *
+ * @throws {TypeError} A resource is not known by its name, or is there twice, or is Secrets without `allowSecrets`.
+ */
+export function newServedResources(
+  options: ReadApiOptions,
+  { settings, fanOut, logger }: {
+    readonly settings: ReadSettings;
+    readonly fanOut: FanOut;
+    readonly logger: Logger;
+  },
+): ServedResource[] {
+  const resources = options.resources.map(({ resource }) => describe(resource));
+  checkResources(resources, options);
+  return options.resources.map(({ informer }, i): ServedResource => {
+    const log = new EventLog<KubernetesObject>(informer, {
+      clock: settings.clock,
+      capacity: settings.eventWindow,
+      capacityBytes: settings.eventWindowBytes,
+      fanOut,
+      heartbeatMs: settings.bookmarkIntervalMs,
+    });
+    const source = informer.metadata?.();
+    if (source === undefined) checkFreshness(resources[i], settings.freshness);
+    const fresh = source && new FreshReads(log, { informer, source }, { ...settings, logger });
+    return { resource: resources[i], informer, log, fresh };
+  });
+}
+
+function describe(resource: string | ApiResource): ApiResource {
+  if (typeof resource !== "string") return resource;
+  const found = builtinResource(parseResource(resource));
+  if (found !== undefined) return found;
+  throw new TypeError(
+    `Cannot serve ${
+      JSON.stringify(resource)
+    }: it is none of Kubernetes' own resources that are known here; ` +
+      'describe it: { group, version, resource, kind: "...", namespaced: true }',
+  );
+}
+
+function checkResources(resources: readonly ApiResource[], options: ReadApiOptions): void {
+  const names = new Set<string>();
+  for (const [i, resource] of resources.entries()) {
+    const name = `${resource.group}/${resource.version}/${resource.resource}`;
+    if (names.has(name)) throw new TypeError(`Cannot serve ${name} twice: give readApi one informer for it`);
+    names.add(name);
+    const holdsSecrets = isSecrets(resource) || isSecrets(options.resources[i].informer.resource);
+    if (holdsSecrets && options.allowSecrets !== true) {
+      throw new TypeError(
+        "Cannot serve Secrets by accident: say `allowSecrets: true` beside `authorize`, or leave secrets out of readApi's resources",
+      );
+    }
+  }
+}
+
+function checkFreshness(resource: ApiResource, freshness: Freshness = "as-is"): void {
+  if (freshness === "as-is") return;
+  throw new TypeError(
+    `Cannot serve ${
+      formatGroupResource(resource)
+    } with \`freshness: "${freshness}"\`: its informer cannot ask the API ` +
+      "server how far it is; give the informer's source the method `metadata`, or leave `freshness` out",
+  );
+}
+
+/** Whether it is Kubernetes' own Secrets: by what is said of it, and by what its informer lists, whatever is said. */
+function isSecrets(resource: Partial<ApiResource> | undefined): boolean {
+  const { group, resource: name = "", kind } = resource ?? {};
+  return group === "" && (name.toLowerCase() === "secrets" || kind === "Secret");
+}
