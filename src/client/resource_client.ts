@@ -242,6 +242,7 @@ class RestResource<T extends KubernetesObject> implements ResourceClient<T> {
       hold: metadataOnly
         ? (text, head) => holdText.hold(metadataText(text, head), metadataOf(head))
         : holdText.hold,
+      ...(holdText.stored && { stored: holdText.stored }),
       ...(schema === undefined && { acceptsHead }),
     };
   }

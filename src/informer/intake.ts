@@ -31,6 +31,8 @@ export interface IntakeOptions<T> {
 export class Intake<T> {
   readonly #options: IntakeOptions<T>;
   readonly #belief = new Belief();
+  /** What the source may put in an item's place. */
+  #offered: Held<T> | undefined;
   /** How objects are held of which the source has the text: a transform needs the objects. */
   readonly holdText: HoldText | undefined;
   /** The queue's transform, if it has anything to do. */
@@ -44,7 +46,9 @@ export class Intake<T> {
   constructor(options: IntakeOptions<T>) {
     this.#options = options;
     const { holding, transform } = options;
-    this.holdText = transform === undefined ? holding.holdText : undefined;
+    this.holdText = transform === undefined && holding.holdText
+      ? { ...holding.holdText, stored: this.#offer }
+      : undefined;
     const take = holding.heldTransform(transform);
     if (take === undefined) return;
     this.queue = (object) =>
@@ -55,6 +59,10 @@ export class Intake<T> {
   readonly list = (item: unknown): Held<T> => {
     const { holding, isSame, transform } = this.#options;
     const object = item as T;
+    if (this.#offered !== undefined && this.#offered === object) {
+      this.#belief.believed();
+      return object;
+    }
     const known = this.#stored(object);
     if (known === object) return object;
     if (holding.isHeld(object)) {
@@ -72,6 +80,11 @@ export class Intake<T> {
     return object;
   };
 
+  readonly #offer = (key: string): Held<T> | undefined => {
+    const known = this.#belief.allows ? this.#options.held.getByKey(key) : undefined;
+    return this.#offered = isComparableResourceVersion(resourceVersionOf(known) ?? "") ? known : undefined;
+  };
+
   #stored(object: Held<T>): Held<T> | undefined {
     try {
       return this.#options.held.getByKey(this.#options.holding.keyFunc(object));
@@ -82,13 +95,23 @@ export class Intake<T> {
 }
 
 /**
- * Whether an object of a list is the stored one without a look at its content, which only a transform would show: where
- * the version says so, and it means something. That it does shows at the end of the list, whose own version must have
+ * Whether an object of a list is the stored one without a look at its content, which would cost a transform, or a text of
+ * its own: where the version says so, and it means something. That it does shows at the end of the list, whose own version must have
  * advanced: a server that was restored from a backup, or that makes its objects up, gives a version twice.
  */
 class Belief {
   #mayBelieve = true;
   #believed = false;
+
+  /** Whether anything may be believed. */
+  get allows(): boolean {
+    return this.#mayBelieve;
+  }
+
+  /** An object was believed to be the same. */
+  believed(): void {
+    this.#believed = true;
+  }
 
   /** Whether it is believed to be the same. */
   isSame(known: unknown, object: unknown): boolean {

@@ -87,6 +87,11 @@ export interface HoldText {
    * @param read What the reader read besides; absent where the text is not the one that was read.
    */
   readonly hold: (text: string, head: ObjectHead, read?: ReadAlong) => unknown;
+  /**
+   * What is stored for a key, if an item of a list that has the same uid and resourceVersion may be taken for the same
+   * object. Then the list has the stored one in its place, and its text is not read.
+   */
+  readonly stored?: (key: string) => unknown;
 }
 
 /**

@@ -12,9 +12,10 @@
  * @module
  */
 
-import type { ObjectMeta } from "./object.ts";
+import { metaOf, type ObjectMeta } from "./object.ts";
 import { CLOSE_BRACE, QUOTE } from "../util/json_text.ts";
 import { EventCutter, type EventReader } from "./event_cutter.ts";
+import { ItemCutter, type ItemCutterOptions } from "./item_cutter.ts";
 import { afterPlainString, afterString, afterValue, isAt, space } from "./json_walk.ts";
 import { ObjectWalk } from "./object_walk.ts";
 import { fieldText, type FieldTexts, NO_VALUES, TextFields } from "./text_fields.ts";
@@ -74,6 +75,23 @@ export interface ItemType {
   readonly kind: string;
 }
 
+/** Says what the items of a list are, for a cutter of them. */
+export interface ItemSource {
+  /** The type of the items, as for {@linkcode ObjectTextReader.read}. */
+  readonly typeOf: () => ItemType | undefined;
+  /** As `HoldText.stored`; of items without a type it is not used. */
+  readonly stored: ((key: string) => unknown) | undefined;
+}
+
+/** An item of a list that was stored before; it was not read. */
+export class StoredItem {
+  readonly held: unknown;
+
+  constructor(held: unknown) {
+    this.held = held;
+  }
+}
+
 /** An event of a watch with its object as text. */
 export interface EventText {
   readonly type: "ADDED" | "MODIFIED" | "DELETED";
@@ -105,6 +123,12 @@ export interface ObjectTextReader {
    * @param maxFrameBytes The longest frame accepted, without its newline.
    */
   newEventCutter(maxFrameBytes: number): EventCutter<EventText>;
+  /**
+   * Makes a cutter of the items of a list. It may read further while the reader is used for others.
+   *
+   * @param source What is known of the items.
+   */
+  newItemCutter(options: ItemCutterOptions, source: ItemSource): ItemCutter;
   /** Whether a value is what {@linkcode ObjectTextReader.read} returns for an object. */
   isText(value: unknown): value is ObjectText;
 }
@@ -183,6 +207,35 @@ class WalkingReader implements ObjectTextReader, EventReader<EventText> {
 
   newEventCutter(maxFrameBytes: number): EventCutter<EventText> {
     return new EventCutter(maxFrameBytes, this);
+  }
+
+  newItemCutter(options: ItemCutterOptions, { typeOf, stored }: ItemSource): ItemCutter {
+    const items = {
+      itemEnd: 0,
+      buffer: (length: number) => this.buffer(length),
+      readItemAt: (bytes: Uint8Array, start: number) => {
+        const type = typeOf();
+        const end = this.#walk.object(bytes, start, this.#fields.root);
+        if (end < 0 || !this.#hasRoomFor(type)) return undefined;
+        items.itemEnd = end;
+        const known = stored && type && this.#sameAs(bytes, stored);
+        return known ?? this.#take(bytes, start, end, type);
+      },
+      readItem: (text: string) => this.read(text, typeOf()),
+    };
+    return new ItemCutter(items, PREFIX, options);
+  }
+
+  /** What is stored of the object that was walked last, if uid and resourceVersion are the same. */
+  #sameAs(bytes: Uint8Array, stored: (key: string) => unknown): StoredItem | undefined {
+    const { isUsual, nameStart, uidStart, uidEnd, versionStart, versionEnd } = this.#walk;
+    if (!isUsual || nameStart === 0 || uidStart === 0 || versionStart === 0) return undefined;
+    this.#bytes = bytes;
+    const held = stored(this.#keyText());
+    const metadata = metaOf(held);
+    const isSame = metadata?.uid && isTextAt(bytes, uidStart + 1, uidEnd - 1, metadata.uid) &&
+      isTextAt(bytes, versionStart + 1, versionEnd - 1, metadata.resourceVersion ?? "");
+    return isSame ? new StoredItem(held) : undefined;
   }
 
   buffer(length: number): Uint8Array {
@@ -424,9 +477,7 @@ class Shared<V> {
   get(bytes: Uint8Array, start: number, end: number): V | undefined {
     const slot = this.#slot = hashOf(bytes, start, end) % SHARED;
     const text = this.#texts[slot];
-    if (text === undefined || text.length !== end - start) return undefined;
-    for (let i = 0; i < text.length; i++) if (text.charCodeAt(i) !== bytes[start + i]) return undefined;
-    return this.#values[slot];
+    return text !== undefined && isTextAt(bytes, start, end, text) ? this.#values[slot] : undefined;
   }
 
   /** Sets it for the bytes that were looked up last, of which this is the text; only if each is a character. */
@@ -439,6 +490,13 @@ class Shared<V> {
     this.#texts[this.#slot] = text;
     this.#values[this.#slot] = value;
   }
+}
+
+/** Whether the bytes are those of this text; not if it has other characters than ASCII's. */
+function isTextAt(bytes: Uint8Array, start: number, end: number, text: string): boolean {
+  if (text.length !== end - start) return false;
+  for (let i = 0; i < text.length; i++) if (text.charCodeAt(i) !== bytes[start + i]) return false;
+  return true;
 }
 
 /** A hash of bytes, of a long part not of all: what follows compares them. */

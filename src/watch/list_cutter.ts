@@ -28,6 +28,7 @@ import {
   OPEN_BRACKET,
   QUOTE,
 } from "../util/json_text.ts";
+import { ItemPlaces, ItemTooLargeError, newUnexpectedError } from "../meta/item_places.ts";
 
 /** What a list is cut for. */
 export interface ListCutterOptions<T> {
@@ -44,12 +45,6 @@ export interface ListCutterOptions<T> {
   readonly onItems: (prefix: string) => void;
 }
 
-/** An item, or what is around the items, is longer than it may be. */
-export class ItemTooLargeError extends Error {}
-
-/** What may come next between the items. */
-type Expected = "itemOrEnd" | "item" | "commaOrEnd";
-
 /** Cuts a list: {@linkcode ListCutter.push} its text, then read {@linkcode ListCutter.envelope}. */
 export class ListCutter<T> {
   readonly #options: ListCutterOptions<T>;
@@ -59,7 +54,7 @@ export class ListCutter<T> {
   #rest: string[] = [];
   #restLength = 0;
   #place: "envelope" | "items" | "item" = "envelope";
-  #expected: Expected = "itemOrEnd";
+  readonly #places = new ItemPlaces();
   #depth = 0;
   #inString = false;
   #escaped = false;
@@ -78,6 +73,11 @@ export class ListCutter<T> {
   constructor(options: ListCutterOptions<T>) {
     this.#options = options;
     this.#maxItemLength = options.maxItemLength ?? Infinity;
+  }
+
+  /** Whether the items have begun, and are not over. */
+  get isInItems(): boolean {
+    return this.#place !== "envelope";
   }
 
   /** The envelope, with nothing between the brackets of `items`. */
@@ -146,7 +146,6 @@ export class ListCutter<T> {
             this.#options.onItems(this.#envelope.slice(0, this.#stringStart));
             this.#envelope += "[";
             this.#place = "items";
-            this.#expected = "itemOrEnd";
             this.#wasCut = true;
             return i + 1;
           }
@@ -166,7 +165,7 @@ export class ListCutter<T> {
   }
 
   #refuse(what: string): never {
-    throw new ItemTooLargeError(`${what} is longer than ${this.#maxItemLength} bytes`);
+    throw new ItemTooLargeError(what, this.#maxItemLength);
   }
 
   /** What there is of an item so far. */
@@ -179,25 +178,20 @@ export class ListCutter<T> {
   #betweenItems(text: string, start: number): number {
     for (let i = start; i < text.length; i++) {
       const code = text.charCodeAt(i);
-      if (code === 0x20 || code === 0x0a || code === 0x0d || code === 0x09) continue;
-      if (code === COMMA && this.#expected === "commaOrEnd") {
-        this.#expected = "item";
-      } else if (code === CLOSE_BRACKET && this.#expected !== "item") {
+      const kind = this.#places.kindOf(code);
+      if (kind === "skipped") continue;
+      if (kind === "unexpected") throw newUnexpectedError(text[i]);
+      if (kind === "end") {
         this.#envelope += "]";
         this.#place = "envelope";
         this.#isItemsKey = false;
         return i + 1;
-      } else if (
-        this.#expected !== "commaOrEnd" && code !== COMMA && code !== CLOSE_BRACKET && code !== CLOSE_BRACE
-      ) {
-        this.#place = "item";
-        this.#inString = code === QUOTE;
-        this.#isScalar = code !== QUOTE && code !== OPEN_BRACE && code !== OPEN_BRACKET;
-        this.#depth = 0;
-        return i;
-      } else {
-        throw new SyntaxError(`unexpected ${JSON.stringify(text[i])} between items`);
       }
+      this.#place = "item";
+      this.#inString = code === QUOTE;
+      this.#isScalar = code !== QUOTE && code !== OPEN_BRACE && code !== OPEN_BRACKET;
+      this.#depth = 0;
+      return i;
     }
     return text.length;
   }
@@ -273,7 +267,7 @@ export class ListCutter<T> {
 
   #endItem(text: string, start: number, end: number): void {
     this.#place = "items";
-    this.#expected = "commaOrEnd";
+    this.#places.itemEnded();
     // Back to the state of the envelope, for when the last item is through.
     this.#depth = 1;
     this.#inString = false;

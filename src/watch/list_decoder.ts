@@ -12,11 +12,13 @@ import { jsonFault } from "../util/json_fault.ts";
 import { openByteReader } from "./byte_reader.ts";
 import { requireNumbers } from "../util/require_number.ts";
 import { Utf8Stream } from "../util/utf8_stream.ts";
-import { ItemTooLargeError, ListCutter } from "./list_cutter.ts";
+import { ListCutter } from "./list_cutter.ts";
 import { newNetworkError } from "./network_failure.ts";
-import type { ItemType, ObjectHead, ObjectText } from "../meta/object_text.ts";
+import { ItemTooLargeError } from "../meta/item_places.ts";
+import { type ItemType, type ObjectHead, type ObjectText, StoredItem } from "../meta/object_text.ts";
 import type { ObjectsAsText } from "./objects_as_text.ts";
 import type { Projection } from "./projection.ts";
+import { TextListCutter } from "./text_list_cutter.ts";
 
 /**
  * A list without its items.
@@ -126,11 +128,16 @@ export async function decodeList<T>(
     onItem: (item) => collector.add(item),
     onItems: (prefix) => collector.begin(prefix),
   });
+  const sink = collector.newBytesSink(cutter, maxItemBytes) ?? newTextSink((text) => cutter.push(text));
   const limit = { maxBytes: maxListBytes, hint: "ask for pages (limit), or raise maxListBytes" };
-  await readBody(body, subject, { ...options, ...limit }, (text) => {
-    if (head.length <= QUOTED) head += text.slice(0, QUOTED + 1 - head.length);
+  const quoted = new Utf8Stream();
+  await readBody(body, subject, { ...options, ...limit }, (chunk) => {
+    if (head.length <= QUOTED && chunk !== undefined) {
+      head = (head + quoted.decode(chunk.subarray(0, 4 * QUOTED + 4))).slice(0, QUOTED + 1);
+    }
     try {
-      cutter.push(text);
+      if (chunk === undefined) sink.end();
+      else sink.push(chunk);
     } catch (error) {
       if (error instanceof ItemTooLargeError) {
         throw new DecodeError(
@@ -183,11 +190,23 @@ class ItemCollector<T> {
         : (text, start, end) => projection.parse(text, start, end);
       return;
     }
-    const read = (text: string) =>
-      asText.reader.read(text, this.#type === "unknown" ? undefined : this.#type);
+    const read = (text: string) => asText.reader.read(text, this.#knownType);
     this.parse = projection === undefined
       ? (text, start, end) => read(text.slice(start, end))
       : (text, start, end) => projection.parse(text, start, end, read);
+  }
+
+  /** Takes the list's bytes, where the items are read in the bytes. */
+  newBytesSink(around: ListCutter<unknown>, maxItemBytes: number): BytesSink | undefined {
+    const { projection, asText } = this.#options;
+    if (asText === undefined || projection !== undefined) return undefined;
+    const options = { maxItemBytes, onItem: (item: unknown) => this.add(item) };
+    const source = { typeOf: () => this.#knownType, stored: asText.stored };
+    return new TextListCutter(around, asText.reader.newItemCutter(options, source));
+  }
+
+  get #knownType(): ItemType | undefined {
+    return this.#type === "unknown" ? undefined : this.#type;
   }
 
   /** The items begin; this came before them. */
@@ -226,12 +245,16 @@ class ItemCollector<T> {
   }
 
   #validate(item: unknown, type: ItemType | undefined): void {
+    if (item instanceof StoredItem) {
+      this.#count++;
+      return this.#pushHeld(item.held);
+    }
     const { asText } = this.#options;
     if (asText?.reader.isText(item)) return this.#validateText(item, type, asText);
     if (type !== undefined) fillType(item, type);
-    const { intake, validateItem } = this.#options;
+    const { validateItem } = this.#options;
     const refusal = validateItem(item, this.#count++);
-    if (refusal === undefined) this.#items.push((intake === undefined ? item : intake(item)) as T);
+    if (refusal === undefined) this.#pushHeld(item);
     else this.#quarantined.push(refusal);
   }
 
@@ -240,7 +263,7 @@ class ItemCollector<T> {
     type: ItemType | undefined,
     { reader, hold, acceptsHead }: ObjectsAsText,
   ): void {
-    const { intake, validateItem } = this.#options;
+    const { validateItem } = this.#options;
     if (type !== undefined && isUntyped(item.head)) {
       // Its type came after it.
       item = reader.read(item.text, type) as ObjectText;
@@ -256,7 +279,11 @@ class ItemCollector<T> {
         return;
       }
     }
-    const held = hold(text, head as ObjectHead, item);
+    this.#pushHeld(hold(text, head as ObjectHead, item));
+  }
+
+  #pushHeld(held: unknown): void {
+    const { intake } = this.#options;
     this.#items.push((intake === undefined ? held : intake(held)) as T);
   }
 }
@@ -274,7 +301,13 @@ export async function readText(
 ): Promise<string> {
   const parts: string[] = [];
   const limit = { maxBytes: MAX_TEXT_BYTES, hint: "ask for less, or read it as a stream (Cluster.open)" };
-  await readBody(body, subject, { ...options, ...limit }, (text) => parts.push(text));
+  const sink = newTextSink((text) => parts.push(text));
+  await readBody(
+    body,
+    subject,
+    { ...options, ...limit },
+    (chunk) => chunk === undefined ? sink.end() : sink.push(chunk),
+  );
   try {
     return parts.join("");
   } catch (error) {
@@ -285,9 +318,23 @@ export async function readText(
   }
 }
 
+/** Takes the bytes of a body, chunk by chunk. */
+interface BytesSink {
+  push(chunk: Uint8Array): void;
+  end(): void;
+}
+
+function newTextSink(onText: (text: string) => void): BytesSink {
+  const decoder = new Utf8Stream();
+  return {
+    push: (chunk) => onText(decoder.decode(chunk)),
+    end: () => onText(decoder.end()),
+  };
+}
+
 /**
- * Reads a body to its end, a piece of text at a time. What `onText` throws ends the reading. Where the body comes faster
- * than it is read, others get a turn every few milliseconds.
+ * Reads a body to its end, a chunk at a time; then comes `undefined`. What `onChunk` throws ends the reading. Where the
+ * body comes faster than it is read, others get a turn every few milliseconds.
  */
 async function readBody(
   body: ReadableStream<Uint8Array>,
@@ -297,11 +344,10 @@ async function readBody(
     /** What to do about a body that is longer. */
     readonly hint: string;
   },
-  onText: (text: string) => void,
+  onChunk: (chunk: Uint8Array | undefined) => void,
 ): Promise<void> {
   const { signal, onBytes, clock, maxBytes, hint } = options;
   let bytes = 0;
-  const decoder = new Utf8Stream();
   let turnStartMs = clock === undefined ? 0 : monotonicNow(clock);
   const reader = openByteReader(body, onBytes);
   const unlink = signal && onAbort(signal, () => reader.cancel(signal.reason));
@@ -315,14 +361,14 @@ async function readBody(
         throw newNetworkError(`Cannot read the answer for ${subject}: it was cut off`, error);
       }
       signal?.throwIfAborted();
-      if (chunk === undefined) return onText(decoder.end());
+      if (chunk === undefined) return onChunk(undefined);
       bytes += chunk.byteLength;
       if (bytes > maxBytes) {
         throw new DecodeError(
           `Cannot read the answer for ${subject}: it is longer than ${maxBytes} bytes; ${hint}`,
         );
       }
-      onText(decoder.decode(chunk));
+      onChunk(chunk);
       if (clock !== undefined && monotonicNow(clock) - turnStartMs >= TURN_MS) {
         await nextTurn();
         signal?.throwIfAborted();

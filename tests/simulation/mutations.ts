@@ -65,6 +65,42 @@ export const MUTATIONS: readonly Mutation[] = [
     replace: "this.#end = Math.max(this.#end, PREFIX + written);",
   },
   {
+    name: "meta: the beginning of a frame of texts that continues in the next chunk is lost",
+    file: "src/meta/event_cutter.ts",
+    find: "if (before > 0) bytes.set(this.#takeRest());",
+    replace: "if (before > 0) this.#takeRest().fill(0x20);",
+  },
+  {
+    name: "meta: an object as text has the fields of the one before it too",
+    file: "src/meta/object_walk.ts",
+    find: "      this.cutStart =\n      this.found =\n        0;",
+    replace: "      this.cutStart =\n        0;",
+  },
+  {
+    name: "meta: an object as text has the labels of another that are as long",
+    file: "src/meta/object_text.ts",
+    find: "hashOf(bytes, start, end) % SHARED;",
+    replace: "end - start;",
+  },
+  {
+    name: "meta: what objects share is not compared",
+    file: "src/meta/object_text.ts",
+    find: "text !== undefined && isTextAt(bytes, start, end, text)",
+    replace: "text?.length === end - start",
+  },
+  {
+    name: "meta: an item of texts that continues in the next chunk ends the list",
+    file: "src/meta/item_cutter.ts",
+    find: "if (before > 0) bytes.set(this.#takeRest(), start);",
+    replace: "if (before > 0) this.#takeRest().fill(0x20);",
+  },
+  {
+    name: "informer: what a list of texts has of the versions that are stored is believed after a restore",
+    file: "src/informer/intake.ts",
+    find: "      this.#belief.believed();\n",
+    replace: "",
+  },
+  {
     name: "watch: the last of several frames of a chunk is dropped",
     file: DECODER,
     find: "    } catch (error) { // a frame over the limit",

@@ -1,0 +1,183 @@
+import fc from "fast-check";
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import { ItemTooLargeError } from "../../src/meta/item_places.ts";
+import { newObjectTextReader, ObjectText, type StoredItem } from "../../src/meta/object_text.ts";
+import { ListCutter } from "../../src/watch/list_cutter.ts";
+import { TextListCutter } from "../../src/watch/text_list_cutter.ts";
+import { propertyOptions } from "../property.ts";
+
+const reader = newObjectTextReader();
+const TYPE = { apiVersion: "v1", kind: "Pod" };
+
+interface CutOptions {
+  readonly splits?: readonly number[];
+  readonly maxItemBytes?: number;
+  readonly stored?: (key: string) => unknown;
+}
+
+/** The items as they were read, and the list without them. */
+function cut(list: string | Uint8Array, { splits = [], maxItemBytes = 1e9, stored }: CutOptions = {}) {
+  const bytes = typeof list === "string" ? new TextEncoder().encode(list) : list;
+  const items: unknown[] = [];
+  const around = new ListCutter<unknown>({
+    parse: () => assert.fail("the items are cut in the bytes"),
+    maxItemLength: maxItemBytes,
+    onItem: () => {},
+    onItems: () => {},
+  });
+  const onItem = (item: unknown) => items.push(item instanceof ObjectText ? JSON.parse(item.text) : item);
+  const source = { typeOf: () => TYPE, stored };
+  const cutter = new TextListCutter(around, reader.newItemCutter({ maxItemBytes, onItem }, source));
+  const ends = [...new Set(splits.map((at) => at % (bytes.length + 1)))].sort((a, b) => a - b);
+  let from = 0;
+  for (const to of [...ends, bytes.length]) {
+    cutter.push(bytes.subarray(from, to));
+    from = to;
+  }
+  cutter.end();
+  return { items, envelope: around.envelope };
+}
+
+function typed(item: unknown): unknown {
+  const isUntyped = typeof item === "object" && item !== null && !Array.isArray(item) && "metadata" in item &&
+    !("kind" in item) && !("apiVersion" in item);
+  return isUntyped ? { ...TYPE, ...item } : item;
+}
+
+describe("TextListCutter", () => {
+  it("hands out the items with their type, and keeps what is around them", () => {
+    const { items, envelope } = cut(
+      '{"a":[[1]],"items" : [ {"metadata":{"name":"ü"}} ,\n{"b":1}],"c":["]"]}',
+    );
+    assert.deepEqual(items, [{ ...TYPE, metadata: { name: "ü" } }, { b: 1 }]);
+    assert.deepEqual(JSON.parse(envelope), { a: [[1]], items: [], c: ["]"] });
+  });
+
+  it("gives back every list as it was written, wherever its bytes are split", () => {
+    const item = fc.oneof(
+      fc.jsonValue({ maxDepth: 3 }),
+      fc.record({
+        metadata: fc.dictionary(fc.string({ unit: "binary" }), fc.jsonValue()),
+        spec: fc.jsonValue(),
+      }),
+    );
+    const list = fc.record({
+      before: fc.jsonValue(),
+      items: fc.array(item, { maxLength: 6 }),
+      after: fc.jsonValue(),
+    });
+    const splits = fc.array(fc.nat(), { maxLength: 12 });
+    fc.assert(
+      fc.property(list, splits, fc.constantFrom(undefined, 1), (list, splits, indent) => {
+        const text = JSON.stringify(list, undefined, indent).toWellFormed();
+        const { items, envelope } = cut(text, { splits });
+        const parsed = JSON.parse(text);
+        assert.deepEqual(items, parsed.items.map(typed));
+        assert.deepEqual(JSON.parse(envelope), { ...parsed, items: [] });
+      }),
+      propertyOptions(1_500),
+    );
+  });
+
+  it("accepts just what a JSON parser accepts, whatever bytes come, and gives the same however they are split", () => {
+    const tokens = [
+      ..."{}[]:, ",
+      '"items"',
+      '"metadata"',
+      '"a"',
+      "1",
+      "-",
+      "null",
+      "tru",
+      "\\",
+      '"',
+      "é",
+      "\n",
+      "\0",
+    ];
+    const token = fc.constantFrom(
+      ...tokens.map((text) => new TextEncoder().encode(text)),
+      Uint8Array.of(0xc3),
+    );
+    const join = (parts: readonly Uint8Array[]) => Uint8Array.from(parts.flatMap((part) => [...part]));
+    const around = (inner: Uint8Array) =>
+      join([new TextEncoder().encode('{"items":['), inner, new TextEncoder().encode("]}")]);
+    const bytes = fc.oneof(
+      fc.array(token, { maxLength: 30 }).map(join),
+      fc.array(token, { maxLength: 12 }).map((parts) => around(join(parts))),
+    );
+    const outcome = (bytes: Uint8Array, splits: readonly number[]) => {
+      try {
+        const { items, envelope } = cut(bytes, { splits });
+        const parsed = JSON.parse(envelope);
+        return { value: items.length === 0 ? parsed : { ...parsed, items } };
+      } catch (error) {
+        assert.ok(error instanceof SyntaxError);
+        return { refused: true };
+      }
+    };
+    fc.assert(
+      fc.property(bytes, fc.array(fc.nat(), { maxLength: 8 }), (bytes, splits) => {
+        const text = new TextDecoder("utf-8", { ignoreBOM: true }).decode(bytes);
+        let expected: unknown;
+        try {
+          const value = JSON.parse(text);
+          const isList = Array.isArray(value?.items);
+          expected = { value: isList ? { ...value, items: value.items.map(typed) } : value };
+        } catch {
+          expected = { refused: true };
+        }
+        const twice = (text.match(/"items"/g)?.length ?? 0) > 1;
+        if (!twice) assert.deepEqual(outcome(bytes, splits), expected);
+        assert.deepEqual(outcome(bytes, splits), outcome(bytes, []));
+      }),
+      propertyOptions(4_000),
+    );
+  });
+
+  it("takes time in proportion to an item that comes in many pieces, and any depth", () => {
+    const item = `${"[".repeat(20_000)}${"]".repeat(20_000)}`;
+    const text = `{"items":[${item},{"a":"${"\\\\".repeat(10_000)}"}]}`;
+    const { items } = cut(text, { splits: Array.from(text, (_, i) => i) });
+    assert.equal(items.length, 2);
+    assert.deepEqual(items[1], { a: "\\".repeat(10_000) });
+  });
+
+  it("refuses an item over the limit, whole or not", () => {
+    const text = `{"items":[{"a":1},{"a":"${"x".repeat(50)}"}]}`;
+    for (const splits of [[], [30], [40, 50]]) {
+      assert.throws(
+        () => cut(text, { maxItemBytes: 40, splits }),
+        (error) => error instanceof ItemTooLargeError && error.message === "items[1] is longer than 40 bytes",
+      );
+      assert.equal(cut(text, { maxItemBytes: 58, splits }).items.length, 2);
+    }
+    assert.throws(() => cut(text.slice(0, 70), { maxItemBytes: 40 }), ItemTooLargeError);
+  });
+
+  it("hands out what is stored for an item of the same uid and resourceVersion, and reads any other", () => {
+    const item = (metadata: object) => ({
+      ...TYPE,
+      metadata: { name: "web-1", namespace: "shop", ...metadata },
+    });
+    const held = { metadata: { uid: "u1", resourceVersion: "7" } };
+    const stored = (key: string) => key === "shop/web-1" ? held : undefined;
+    const read = (metadata: object) =>
+      cut(JSON.stringify({ items: [item(metadata)] }), { stored }).items[0] as StoredItem;
+    assert.equal(read({ uid: "u1", resourceVersion: "7" }).held, held);
+    for (
+      const other of [
+        { uid: "u2", resourceVersion: "7" },
+        { uid: "u1", resourceVersion: "70" },
+        { uid: "u1", resourceVersion: "8" },
+        { uid: "u1" },
+        { resourceVersion: "7" },
+        { uid: "u1", resourceVersion: "7", name: "web-2" },
+        { uid: "u1", resourceVersion: "7", labels: "not labels" },
+      ]
+    ) {
+      assert.deepEqual(read(other), item(other));
+    }
+  });
+});
