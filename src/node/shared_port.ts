@@ -3,11 +3,11 @@
  * @module
  */
 
-import { createServer, type Server } from "node:net";
+import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { newListenError } from "./serve_fetch.ts";
 
-/** Whether two sockets of this runtime can listen on one port (`SO_REUSEPORT`), so that the kernel spreads connections. */
+/** Whether HTTP servers of this runtime can listen on one port (`SO_REUSEPORT`): the kernel then spreads connections. */
 export async function canSharePorts(): Promise<boolean> {
   const servers: Server[] = [];
   try {
@@ -41,7 +41,7 @@ export async function freePort(host: string, port: number): Promise<number> {
 function open(
   options: { readonly host: string; readonly port: number; readonly reusePort?: boolean },
 ): Promise<[server: Server, port: number]> {
-  const server = createServer((socket) => socket.destroy());
+  const server = createServer((request) => request.destroy());
   return new Promise((resolve, reject) => {
     server.once("error", reject);
     server.listen(options, () => resolve([server, (server.address() as AddressInfo).port]));

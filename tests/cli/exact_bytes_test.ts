@@ -56,7 +56,7 @@ function answer(request: Request): Response {
   );
 }
 
-async function read(storage: ServeOptions["storage"]) {
+async function read(storage: ServeOptions["storage"], workers?: number) {
   const folder = await mkdtemp(join(tmpdir(), "listwatch-exact-"));
   const stop = new AbortController();
   const api = await serveFetch(answer, { signal: stop.signal });
@@ -68,12 +68,15 @@ async function read(storage: ServeOptions["storage"]) {
     port: 0,
     freshness: "as-is",
     ...(storage && { storage }),
+    ...(workers && { workers }),
     logger: new LogRecorder(),
     signal: stop.signal,
   });
   await served.synced();
   const text = async (path: string) => await (await fetch(served.url + path)).text();
-  const watch = await text(`${LIST}?watch=1&resourceVersion=5&timeoutSeconds=1`);
+  // A worker may start after the change.
+  const from = workers ? "sendInitialEvents=true&resourceVersionMatch=NotOlderThan&" : "";
+  const watch = await text(`${LIST}?watch=1&${from}resourceVersion=${workers ? 6 : 5}&timeoutSeconds=1`);
   const list = await text(`${LIST}?resourceVersion=6&resourceVersionMatch=NotOlderThan`);
   const object = await text(`${LIST}/a`);
   stop.abort();
@@ -90,6 +93,18 @@ describe("serve()", () => {
       assert.equal(watch.split("\n")[0], `{"type":"MODIFIED","object":${widget("b", 6, true)}}`);
       assert.equal(object.trimEnd(), widget("a", 1, true));
       // Items of lists have no type, as an API server writes them.
+      assert.ok(list.includes(`"items":[${widget("a", 1, false)},${widget("b", 6, false)}]`), list);
+    });
+  }
+
+  for (const storage of ["texts", "short-texts"] as const) {
+    it(`serves the same bytes by workers, two caches from the API server, with storage: ${storage}`, async () => {
+      const { watch, list, object } = await read(storage, 1);
+      assert.deepEqual(watch.split("\n").slice(0, 2), [
+        `{"type":"ADDED","object":${widget("a", 1, true)}}`,
+        `{"type":"ADDED","object":${widget("b", 6, true)}}`,
+      ]);
+      assert.equal(object.trimEnd(), widget("a", 1, true));
       assert.ok(list.includes(`"items":[${widget("a", 1, false)},${widget("b", 6, false)}]`), list);
     });
   }

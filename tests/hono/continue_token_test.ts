@@ -44,6 +44,22 @@ describe("readApi, a page with a continue token", () => {
     assert.deepEqual(listed, ["a", "b", "c", "d", "e"]);
   });
 
+  it("waits for the version of a token that a cache of the same API server has written, which has come further", async () => {
+    const [first, second] = [apiOf(), apiOf()];
+    first.pods.put(object("a/p-00", 101));
+    const path = "/api/v1/pods?limit=30";
+    const { metadata }: Json = await get(first.api, path);
+    assert.equal(metadata.resourceVersion, "101");
+    let isAnswered = false;
+    const next = get(second.api, `${path}&continue=${metadata.continue}`).finally(() => (isAnswered = true));
+    await second.clock.advance(1_000);
+    assert.equal(isAnswered, false);
+    second.pods.put(object("a/p-00", 101));
+    const rest: Json = await next;
+    assert.equal(rest.metadata.resourceVersion, "101");
+    assert.equal(rest.items.length, 30);
+  });
+
   it("continues its own list only: elsewhere it is 400 and no data", async () => {
     const { api } = apiOf();
     const lists = [
