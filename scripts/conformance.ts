@@ -45,7 +45,7 @@ async function main(folders: readonly string[]): Promise<number> {
   }
   const { passed, failed } = await runFiles(files, {
     print: (line) => console.log(line),
-    runners: { reflector: (caze) => runReflectorCase(caze, { serve: serveOnSocket }) },
+    runners: { reflector: (caze, holding) => runReflectorCase(caze, holding, { serve: serveOnSocket }) },
   });
   console.log(`${passed} passed, ${failed} failed`);
   return failed === 0 ? 0 : 1;

@@ -4,6 +4,7 @@
  */
 
 import assert from "node:assert/strict";
+import { describeHoldings, type RunHeldCase, withHoldings } from "./holdings.ts";
 import { CONCURRENCY } from "./run.ts";
 import type { Case, CaseFile } from "./suites/harness.ts";
 import { suites } from "./suites/mod.ts";
@@ -11,7 +12,7 @@ import { suites } from "./suites/mod.ts";
 /** Options of {@linkcode testsOf}. */
 export interface FileTestsOptions {
   /** Runs a case instead of the suite's registered runner; `false` says that it was not played. */
-  readonly run?: (caze: Case) => Promise<unknown>;
+  readonly run?: RunHeldCase;
   /** What stands in the report; the suite's name by default. */
   readonly title?: string;
   /** How many of the cases must have been played; all by default. */
@@ -27,13 +28,17 @@ export interface FileTests {
 /** A test for each case of a file. */
 export function testsOf(file: CaseFile, options: FileTestsOptions = {}): FileTests {
   const source = file.source === undefined ? "" : ` (${file.source})`;
-  const title = `conformance: ${options.title ?? file.suite}${source}`;
-  const runCase = options.run ?? suites[file.suite];
-  if (runCase === undefined) {
+  const title = `conformance: ${options.title ?? file.suite}${source}, ${describeHoldings(file.suite)}`;
+  const runHeld = options.run ?? suites[file.suite];
+  if (runHeld === undefined) {
     const fail = () => Promise.reject(new Error(`suites/mod.ts has none for ${JSON.stringify(file.suite)}`));
     return { title, tests: [{ name: "has a runner", run: fail }] };
   }
-  const results = new SharedRun(file.cases, runCase, CONCURRENCY[file.suite] ?? 1);
+  const results = new SharedRun(
+    file.cases,
+    withHoldings(file.suite, runHeld),
+    CONCURRENCY[file.suite] ?? 1,
+  );
   const tests = file.cases.map(({ name }, index) => ({
     name,
     run: async () => void await results.of(index),

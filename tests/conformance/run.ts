@@ -3,6 +3,7 @@
  * @module
  */
 
+import { describeHoldings, type RunHeldCase, withHoldings } from "./holdings.ts";
 import type { Case, CaseFile } from "./suites/harness.ts";
 import { suites } from "./suites/mod.ts";
 
@@ -12,7 +13,7 @@ export type RunCase = (caze: Case) => Promise<unknown>;
 /** Options of {@linkcode runFiles}. */
 export interface RunOptions {
   /** Runners that take the place of the registered ones, by suite. */
-  readonly runners?: Readonly<Record<string, RunCase>>;
+  readonly runners?: Readonly<Record<string, RunHeldCase>>;
   /** Takes a line of the report. */
   readonly print: (line: string) => void;
 }
@@ -31,7 +32,8 @@ export async function runFiles(files: readonly CaseFile[], options: RunOptions):
   let passed = 0;
   let failed = 0;
   for (const file of files) {
-    const run: RunCase | undefined = options.runners?.[file.suite] ?? suites[file.suite];
+    const runHeld = options.runners?.[file.suite] ?? suites[file.suite];
+    const run = runHeld && withHoldings(file.suite, runHeld);
     const failures: string[] = [];
     if (run === undefined) {
       failures.push(`no runner for the suite ${JSON.stringify(file.suite)}`);
@@ -49,7 +51,9 @@ export async function runFiles(files: readonly CaseFile[], options: RunOptions):
     }
     const failing = failures.length === 0 ? "" : `, ${failures.length} failed`;
     options.print(
-      `${file.suite}: ${file.cases.length - failures.length} of ${file.cases.length} cases passed${failing}`,
+      `${file.suite}: ${
+        file.cases.length - failures.length
+      } of ${file.cases.length} cases passed${failing} (${describeHoldings(file.suite)})`,
     );
     for (const failure of failures) options.print(`  FAILED ${failure}`);
   }

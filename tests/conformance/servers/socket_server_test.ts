@@ -11,7 +11,7 @@ import { serveOnSocket } from "./socket_server.ts";
 
 for (const file of caseFiles.filter(({ suite }) => suite === "reflector")) {
   const { title, tests } = testsOf(file, {
-    run: (caze) => runReflectorCase(caze, { serve: serveOnSocket }),
+    run: (caze, holding) => runReflectorCase(caze, holding, { serve: serveOnSocket }),
     title: "reflector over a socket",
   });
   describe(title, () => {

@@ -7,7 +7,7 @@ import { runDeltaFIFOCase } from "./delta_fifo.ts";
 import { runExpirationCacheCase } from "./expiration_cache.ts";
 import { runFIFOCase } from "./fifo.ts";
 import { runFilteringCase } from "./filtering.ts";
-import type { Case } from "./harness.ts";
+import type { RunHeldCase } from "../holdings.ts";
 import { runHeapCase } from "./heap.ts";
 import { runKeysCase } from "./keys.ts";
 import { runMutationCacheCase } from "./mutation_cache.ts";
@@ -20,7 +20,7 @@ import { runStoreCase } from "./store.ts";
 import { runWorkqueueCase } from "./workqueue.ts";
 
 /** How to run a case of each suite; it rejects at the first step that differs from the record. */
-export const suites: Readonly<Record<string, (caze: Case) => Promise<void>>> = {
+export const suites: Readonly<Record<string, RunHeldCase>> = {
   delta_fifo: runDeltaFIFOCase,
   expiration_cache: runExpirationCacheCase,
   fifo: runFIFOCase,

@@ -2,6 +2,7 @@ import { deletionHandlingMetaNamespaceKey, silentLogger } from "@listwatch/cache
 import { MutationCache } from "@listwatch/cache/informer";
 import { newIndexer } from "@listwatch/cache/store";
 import { FakeClock } from "@listwatch/cache/testing";
+import type { CaseHolding } from "../holdings.ts";
 import { argument, type Case, type Outcome, runSteps, type Step, unknownOp } from "./harness.ts";
 import { decodeValue, encodeValue, indexersOf, isSameValue, withoutOrder } from "./values.ts";
 
@@ -10,12 +11,13 @@ import { decodeValue, encodeValue, indexersOf, isSameValue, withoutOrder } from 
  *
  * @throws {ConformanceError} At the first step that differs.
  */
-export async function runMutationCacheCase(caze: Case): Promise<void> {
+export async function runMutationCacheCase(caze: Case, { storage }: CaseHolding): Promise<void> {
   const { options } = caze;
   const clock = new FakeClock(1_000_000_000);
   const store = newIndexer<unknown>(
     deletionHandlingMetaNamespaceKey,
     indexersOf(argument(options, "indexers")),
+    { ...(storage && { storage }) },
   );
   const cache = new MutationCache<unknown, string>(store, {
     ttlMs: argument(options, "ttlMs"),

@@ -3,7 +3,6 @@
  * @module
  */
 
-import type { KeyFunc } from "@listwatch/cache";
 import { ErrRequeue } from "@listwatch/cache/queue";
 import {
   argument,
@@ -14,15 +13,7 @@ import {
   type RunStepsOptions,
   type Step,
 } from "./harness.ts";
-import {
-  decodeValue,
-  decodeValues,
-  isSameValue,
-  type Json,
-  KnownObjects,
-  ProcessError,
-  withoutOrder,
-} from "./values.ts";
+import { isSameValue, type Json, KnownObjects, ProcessError, type Values, withoutOrder } from "./values.ts";
 
 /** The calls that every queue has. */
 export interface AnyQueue {
@@ -38,7 +29,7 @@ export interface AnyQueue {
 
 /** Options of {@linkcode runQueueSteps}. */
 export interface QueueStepsOptions extends Pick<RunStepsOptions, "normalise"> {
-  readonly keyFunc: KeyFunc;
+  readonly values: Values;
   /** What the ops `known.*` change, in the suites that have them. */
   readonly knownObjects?: KnownObjects | undefined;
   /** Performs the ops that not every queue has. */
@@ -47,16 +38,16 @@ export interface QueueStepsOptions extends Pick<RunStepsOptions, "normalise"> {
 
 /** Performs the steps of a case on a queue. */
 export async function runQueueSteps(caze: Case, queue: AnyQueue, options: QueueStepsOptions): Promise<void> {
-  const { keyFunc, knownObjects, perform, normalise } = options;
+  const { values, knownObjects, perform, normalise } = options;
   await runSteps(
     caze,
     (step) => {
       if (knownObjects !== undefined && step.op.startsWith("known.")) return knownObjects.perform(step);
-      return QUEUE_OPS.has(step.op) ? performOnQueue(queue, step) : perform(step);
+      return QUEUE_OPS.has(step.op) ? performOnQueue(queue, step, values) : perform(step);
     },
     {
       compare: (_property, expected, actual) => isSameValue(expected, actual),
-      normalise: normalise ?? ((step, _property, value) => withoutOrder(step, value, keyFunc)),
+      normalise: normalise ?? ((step, _property, value) => withoutOrder(step, value, values.keyFunc)),
       after: () => ({ hasSynced: queue.hasSynced() }),
       failed: { exists: false, value: null },
     },
@@ -74,10 +65,13 @@ const QUEUE_OPS: ReadonlySet<string> = new Set([
   "isClosed",
 ]);
 
-function performOnQueue(queue: AnyQueue, step: Step): Outcome | void {
+function performOnQueue(queue: AnyQueue, step: Step, { decode }: Values): Outcome | void {
   switch (step.op) {
     case "replace":
-      return queue.replace(decodeValues(argument(step, "objects")), argument(step, "resourceVersion"));
+      return queue.replace(
+        argument<readonly Json[]>(step, "objects").map(decode),
+        argument(step, "resourceVersion"),
+      );
     case "resync":
       return queue.resync();
     case "close":
@@ -87,14 +81,14 @@ function performOnQueue(queue: AnyQueue, step: Step): Outcome | void {
     case "isClosed":
       return { value: queue.isClosed };
     default:
-      return queue[step.op as "add" | "update" | "delete"](decodeValue(argument(step, "object")));
+      return queue[step.op as "add" | "update" | "delete"](decode(argument(step, "object")));
   }
 }
 
 /** What the consumer of a case's queue knows; `undefined` if the case has none. */
-export function knownObjectsOf({ options }: Case, keyFunc: KeyFunc): KnownObjects | undefined {
-  const objects = argument<Json | null>(options, "knownObjects");
-  return objects === null ? undefined : new KnownObjects(decodeValues(objects), keyFunc);
+export function knownObjectsOf({ options }: Case, values: Values): KnownObjects | undefined {
+  const objects = argument<readonly Json[] | null>(options, "knownObjects");
+  return objects === null ? undefined : new KnownObjects(objects, values);
 }
 
 /** Does what a case says that the process callback does; `ok` is to return. */

@@ -1,21 +1,26 @@
 import { type Deltas, RealFIFO } from "@listwatch/cache/queue";
+import type { CaseHolding } from "../holdings.ts";
 import { argument, type Case, codeOf, type Outcome, type Step, unknownOp } from "./harness.ts";
 import { knownObjectsOf, process, runQueueSteps } from "./queue_steps.ts";
-import { decodeValue, encodeDelta, keyFuncOf, transform } from "./values.ts";
+import { encodeDelta, keyFuncOf, transform, type Values, valuesOf } from "./values.ts";
 
 /**
  * Runs a case of the suite `real_fifo`.
  *
  * @throws {ConformanceError} At the first step that differs.
  */
-export async function runRealFIFOCase(caze: Case): Promise<void> {
+export async function runRealFIFOCase(caze: Case, holding: CaseHolding): Promise<void> {
   const { options } = caze;
-  const keyFunc = keyFuncOf(argument(options, "keyFunc"));
-  const knownObjects = knownObjectsOf(caze, keyFunc);
+  const values = valuesOf(
+    holding,
+    keyFuncOf(argument(options, "keyFunc")),
+    argument(options, "transform") ? transform : undefined,
+  );
+  const knownObjects = knownObjectsOf(caze, values);
   const { batchSize } = options as { readonly batchSize?: number };
   const common = {
-    keyFunc,
-    ...(argument(options, "transform") ? { transform } : {}),
+    keyFunc: values.keyFunc,
+    ...(values.transform && { transform: values.transform }),
     ...(batchSize === undefined ? {} : { batchSize }),
   };
   // `unlockWhileProcessing` has no counterpart: a process callback may always write to the queue.
@@ -26,22 +31,26 @@ export async function runRealFIFOCase(caze: Case): Promise<void> {
       emitDeltaTypeBookmark: (options.emitDeltaTypeBookmark ?? false) as boolean,
     })
     : new RealFIFO<unknown>({ ...common, knownObjects: knownObjects! });
-  await runQueueSteps(caze, queue, { keyFunc, knownObjects, perform: (step) => perform(queue, step) });
+  await runQueueSteps(caze, queue, { values, knownObjects, perform: (step) => perform(queue, step, values) });
 }
 
-async function perform(queue: RealFIFO<unknown>, step: Step): Promise<Outcome | void> {
+async function perform(queue: RealFIFO<unknown>, step: Step, values: Values): Promise<Outcome | void> {
   switch (step.op) {
     case "bookmark":
       return queue.bookmark(argument(step, "resourceVersion"));
     case "pop":
     case "popBatch":
-      return await pop(queue, step);
+      return await pop(queue, step, values);
     default:
       return unknownOp(step);
   }
 }
 
-async function pop(queue: RealFIFO<unknown>, step: Step): Promise<Outcome> {
+async function pop(
+  queue: RealFIFO<unknown>,
+  step: Step,
+  { decode, encode }: Values,
+): Promise<Outcome> {
   let calls = 0;
   const outcome: Outcome = {
     error: null,
@@ -55,14 +64,14 @@ async function pop(queue: RealFIFO<unknown>, step: Step): Promise<Outcome> {
     return (deltas, isInInitialList) => {
       calls++;
       Object.assign(outcome, {
-        value: deltas.map(encodeDelta),
+        value: deltas.map((delta) => encodeDelta(delta, encode)),
         isInInitialList,
         via,
         hasSyncedDuring: queue.hasSynced(),
       });
       const { during = [] } = step as { readonly during?: readonly Step[] };
       for (const { op, ...write } of during) {
-        queue[op as "add" | "update" | "delete"](decodeValue(argument(write as Step, "object")));
+        queue[op as "add" | "update" | "delete"](decode(argument(write as Step, "object")));
       }
       process(argument(step, "process"));
     };
@@ -73,7 +82,7 @@ async function pop(queue: RealFIFO<unknown>, step: Step): Promise<Outcome> {
       ? await queue.pop(callback("single"))
       : await queue.popBatch(callback("batch"), callback("single"));
     if (calls !== 1) throw new Error(`the callback ran ${calls} times`);
-    outcome.value = popped.map(encodeDelta);
+    outcome.value = popped.map((delta) => encodeDelta(delta, encode));
   } catch (error) {
     outcome.error = codeOf(error);
     if (outcome.error === undefined) throw error;

@@ -14,6 +14,7 @@ import {
   isNotFound,
   isTooManyRequests,
   isUnauthorized,
+  type KeyFunc,
   type KubernetesObject,
   metaNamespaceKey,
   NetworkError,
@@ -28,8 +29,14 @@ import {
   isTimeout,
 } from "@listwatch/cache/client";
 import type { ReflectorStore } from "@listwatch/cache/queue";
-import { Reflector, VeryShortWatchError } from "@listwatch/cache/reflector";
-import { newStore } from "@listwatch/cache/store";
+import {
+  type HoldText,
+  type ListerWatcher,
+  Reflector,
+  VeryShortWatchError,
+} from "@listwatch/cache/reflector";
+import { type Holding, newStore } from "@listwatch/cache/store";
+import { type CaseHolding, newHolding } from "../holdings.ts";
 import { canonical, type Case } from "./harness.ts";
 
 /** One answer of the script. */
@@ -82,16 +89,24 @@ const QUIET_MS = 400;
 const LIMIT_MS = 40_000;
 
 /** Plays one case; throws if what happened differs from the record. Differences of an informative case are let pass. */
-export async function runReflectorCase(caze: Case, options: ReflectorSuiteOptions = {}): Promise<void> {
+export async function runReflectorCase(
+  caze: Case,
+  holding: CaseHolding,
+  options: ReflectorSuiteOptions = {},
+): Promise<void> {
   const trace = caze as unknown as ReflectorCase;
   try {
-    await play(trace, options.serve ?? serveInProcess);
+    await play(trace, holding, options.serve ?? serveInProcess);
   } catch (error) {
     if (!trace.informative) throw error;
   }
 }
 
-async function play(trace: ReflectorCase, serve: NonNullable<ReflectorSuiteOptions["serve"]>): Promise<void> {
+async function play(
+  trace: ReflectorCase,
+  caseHolding: CaseHolding,
+  serve: NonNullable<ReflectorSuiteOptions["serve"]>,
+): Promise<void> {
   const requests: { kind: string; path: string; query: Record<string, string> }[] = [];
   let lastActivity = performance.now();
   let surplus = 0;
@@ -111,12 +126,22 @@ async function play(trace: ReflectorCase, serve: NonNullable<ReflectorSuiteOptio
   });
 
   const stop = new AbortController();
-  const store = newStore<KubernetesObject>(metaNamespaceKey);
+  const holding = newHolding(caseHolding, metaNamespaceKey) as Holding<KubernetesObject> | undefined;
+  const keyFunc = holding?.keyFunc ?? metaNamespaceKey;
+  // The source's texts are of the holding that opens them.
+  const store = newStore<KubernetesObject>(metaNamespaceKey, {
+    ...(holding && { storage: () => holding as never }),
+  });
   const storeOps: Record<string, unknown>[] = [];
   const watchErrors: string[] = [];
+  const unheld: unknown[] = [];
+  const note = (object: KubernetesObject) => {
+    if (holding !== undefined && !holding.isHeld(object)) unheld.push(object);
+  };
   const record = (op: string, object: KubernetesObject) => {
     lastActivity = performance.now();
-    storeOps.push({ op, key: metaNamespaceKey(object), rv: object.metadata?.resourceVersion ?? "" });
+    note(object);
+    storeOps.push({ op, key: keyFunc(object), rv: object.metadata?.resourceVersion ?? "" });
   };
   const target: ReflectorStore<KubernetesObject> = {
     add: (object) => (record("add", object), store.add(object)),
@@ -124,7 +149,8 @@ async function play(trace: ReflectorCase, serve: NonNullable<ReflectorSuiteOptio
     delete: (object) => (record("delete", object), store.delete(object)),
     replace: (objects, rv) => {
       lastActivity = performance.now();
-      storeOps.push({ op: "replace", rv, items: sortedByKey(objects) });
+      objects.forEach(note);
+      storeOps.push({ op: "replace", rv, items: sortedByKey(objects, keyFunc) });
       store.replace(objects, rv);
     },
     resync: () => {},
@@ -135,7 +161,9 @@ async function play(trace: ReflectorCase, serve: NonNullable<ReflectorSuiteOptio
     logger: silentLogger,
     ...(server.fetch === undefined ? {} : { fetch: server.fetch }),
   });
-  const reflector = new Reflector<KubernetesObject>(cluster.resource("v1/pods"), target, {
+  const source = asTexts(cluster.resource("v1/pods"), holding?.holdText);
+  const reflector = new Reflector<KubernetesObject>(source, target, {
+    keyFunc,
     useWatchList: trace.mode === "watchList",
     watchListPageSize: trace.options?.pageSize ?? 0,
     maxInternalErrorRetryMs: trace.options?.maxInternalErrorRetryMs ?? 0,
@@ -160,11 +188,12 @@ async function play(trace: ReflectorCase, serve: NonNullable<ReflectorSuiteOptio
 
   const actual: Record<string, unknown> = {
     requests,
-    store: sortedByKey(store.list()),
+    store: sortedByKey(store.list(), metaNamespaceKey),
     lastSyncResourceVersion: reflector.lastSyncResourceVersion(),
     watchErrors,
     storeOps,
   };
+  if (unheld.length > 0) throw new Error(`${trace.name}: not held: ${canonical(unheld)}`);
   for (const [property, expected] of Object.entries(trace.expected)) {
     const wanted = canonical(
       property === "storeOps" ? (expected as Record<string, unknown>[]).map(sortedItems) : expected,
@@ -172,6 +201,19 @@ async function play(trace: ReflectorCase, serve: NonNullable<ReflectorSuiteOptio
     const got = canonical(actual[property]);
     if (wanted !== got) throw new Error(`${trace.name}: ${property}: expected ${wanted}, got ${got}`);
   }
+}
+
+/** A source that returns what is held of texts. */
+function asTexts(
+  source: ListerWatcher<KubernetesObject>,
+  holdText: HoldText | undefined,
+): ListerWatcher<KubernetesObject> {
+  if (holdText === undefined) return source;
+  return {
+    list: (options, context) => source.list(options, { ...context, holdText }),
+    watch: (options, context) => source.watch(options, { ...context, holdText }),
+    ...(source.description !== undefined && { description: source.description }),
+  };
 }
 
 /** The script as a `fetch` function. */
@@ -253,10 +295,10 @@ function classOf(error: Error): string {
   return "Other";
 }
 
-function sortedByKey(objects: readonly KubernetesObject[]): [string, string][] {
+function sortedByKey(objects: readonly KubernetesObject[], keyFunc: KeyFunc): [string, string][] {
   return objects.map((
     object,
-  ): [string, string] => [metaNamespaceKey(object), object.metadata?.resourceVersion ?? ""])
+  ): [string, string] => [keyFunc(object), object.metadata?.resourceVersion ?? ""])
     .sort(([a], [b]) => a < b ? -1 : a > b ? 1 : 0);
 }
 

@@ -12,15 +12,21 @@ import {
   type KubernetesObject,
   type ResourceEventHandler,
   SharedIndexInformer,
-  type SharedIndexInformerOptions,
   silentLogger,
   StatusError,
 } from "@listwatch/cache";
 import { newStatus } from "@listwatch/cache/client";
 import type { QueueContext } from "@listwatch/cache/informer";
 import { DeltaFIFO, type Queue } from "@listwatch/cache/queue";
-import { type ListerWatcher, realClock, type WatchItem } from "@listwatch/cache/reflector";
+import {
+  type HoldText,
+  type ListerWatcher,
+  type ListWatchContext,
+  realClock,
+  type WatchItem,
+} from "@listwatch/cache/reflector";
 import { FakeClock } from "@listwatch/cache/testing";
+import type { CaseHolding } from "../holdings.ts";
 import { canonical, type Case } from "./harness.ts";
 
 type Labels = Readonly<Record<string, string>>;
@@ -72,10 +78,8 @@ interface TraceCase {
   readonly steps: readonly { readonly do: Do; readonly after: Readonly<Record<string, unknown>> }[];
 }
 
-/** Options of {@linkcode runSharedInformerCase}. */
-export interface SharedInformerSuiteOptions {
-  /** How the informer holds objects; its default if absent. */
-  readonly storage?: SharedIndexInformerOptions<Item>["storage"];
+/** Options of a run. */
+interface RunOptions {
   /** Makes the informer's queue; its default if absent. */
   readonly queue?: (context: QueueContext<Item>) => Queue<Item>;
   /** Whether only the order of each object's notifications counts, not that across objects; false by default. */
@@ -89,9 +93,12 @@ export interface SharedInformerSuiteOptions {
  *
  * @returns Whether the case was played.
  */
-export async function runSharedInformerCaseWithDeltaFIFO(caze: Case): Promise<boolean> {
+export async function runSharedInformerCaseWithDeltaFIFO(
+  caze: Case,
+  holding: CaseHolding,
+): Promise<boolean> {
   if (deletesUnknown(caze as unknown as TraceCase)) return false;
-  await runSharedInformerCase(caze, {
+  await play(caze, holding, {
     queue: (context) => new DeltaFIFO<Item>({ ...context, emitDeltaTypeReplaced: true }),
     anyOrderAcrossKeys: true,
   });
@@ -124,28 +131,38 @@ class Source implements ListerWatcher<Item> {
     return this.#watch !== undefined;
   }
 
-  list(): Promise<{ metadata: { resourceVersion: string }; items: Item[] }> {
+  /** How many objects it sent as text, and how many as objects. */
+  readonly sent = { texts: 0, objects: 0 };
+
+  list(
+    _options: unknown,
+    { holdText }: ListWatchContext,
+  ): Promise<{ metadata: { resourceVersion: string }; items: Item[] }> {
     if (this.listFails) {
       this.failedLists++;
       return Promise.reject(new StatusError(newStatus(500, "InternalError", "list is failing")));
     }
     const keys = [...this.#objects.keys()].sort();
-    const items = keys.map((key) => structuredClone(this.#objects.get(key)!));
+    const items = keys.map((key) => this.#copyOf(this.#objects.get(key)!, holdText));
     return Promise.resolve({ metadata: { resourceVersion: String(this.#rv) }, items });
   }
 
   watch(
     options: { readonly resourceVersion?: string; readonly sendInitialEvents?: boolean },
-    context: { readonly signal: AbortSignal },
+    { signal, holdText }: ListWatchContext,
   ): Promise<Stream> {
     if (options.sendInitialEvents) {
       return Promise.reject(new StatusError(newStatus(422, "Invalid", "sendInitialEvents is not offered")));
     }
-    const stream = new Stream();
+    const stream = new Stream((item) =>
+      item.type === "ADDED" || item.type === "MODIFIED" || item.type === "DELETED"
+        ? { ...item, object: this.#copyOf(item.object, holdText) }
+        : structuredClone(item)
+    );
     const from = Number(options.resourceVersion);
-    for (const { rv, item } of this.#log) if (rv > from) stream.push(structuredClone(item));
+    for (const { rv, item } of this.#log) if (rv > from) stream.push(item);
     this.#watch = stream;
-    context.signal.addEventListener("abort", () => {
+    signal.addEventListener("abort", () => {
       stream.end();
       if (this.#watch === stream) this.#watch = undefined;
     });
@@ -167,7 +184,7 @@ class Source implements ListerWatcher<Item> {
   }
 
   resend({ key }: Do): void {
-    this.#watch!.push({ type: "MODIFIED", object: structuredClone(this.#objects.get(key)!) });
+    this.#watch!.push({ type: "MODIFIED", object: this.#objects.get(key)! });
   }
 
   relist(): void {
@@ -189,7 +206,19 @@ class Source implements ListerWatcher<Item> {
     else this.#objects.set(key, object);
     const item: WatchItem<Item> = { type, object };
     this.#log.push({ rv: this.#rv, item });
-    if (!missed) this.#watch?.push(structuredClone(item));
+    if (!missed) this.#watch?.push(item);
+  }
+
+  /** What is sent of an object: its text to a reader that holds texts, or a copy. */
+  #copyOf(object: Item, holdText: HoldText | undefined): Item {
+    if (holdText === undefined) {
+      this.sent.objects++;
+      return structuredClone(object);
+    }
+    const read = holdText.reader.read(JSON.stringify(object));
+    if (!holdText.reader.isText(read)) throw new Error(`read as no object: ${JSON.stringify(object)}`);
+    this.sent.texts++;
+    return holdText.hold(read.text, { metadata: object.metadata }, read) as Item;
   }
 }
 
@@ -198,9 +227,14 @@ class Stream implements AsyncIterable<readonly WatchItem<Item>[]> {
   #items: WatchItem<Item>[] = [];
   #ended = false;
   #wake: () => void = () => {};
+  readonly #copyOf: (item: WatchItem<Item>) => WatchItem<Item>;
+
+  constructor(copyOf: (item: WatchItem<Item>) => WatchItem<Item>) {
+    this.#copyOf = copyOf;
+  }
 
   push(item: WatchItem<Item>): void {
-    this.#items.push(item);
+    this.#items.push(this.#copyOf(item));
     this.#wake();
   }
 
@@ -225,12 +259,13 @@ class Stream implements AsyncIterable<readonly WatchItem<Item>[]> {
 }
 
 /** Plays one case; throws at the first step whose state differs from the record. */
-export async function runSharedInformerCase(
-  caze: Case,
-  options: SharedInformerSuiteOptions = {},
-): Promise<void> {
+export async function runSharedInformerCase(caze: Case, holding: CaseHolding): Promise<void> {
+  await play(caze, holding);
+}
+
+async function play(caze: Case, holding: CaseHolding, options: RunOptions = {}): Promise<void> {
   const trace = caze as unknown as TraceCase;
-  const run = new Run(trace, options);
+  const run = new Run(trace, holding, options);
   try {
     for (const [index, step] of trace.steps.entries()) {
       const actual = await run.step(step.do);
@@ -254,6 +289,7 @@ export async function runSharedInformerCase(
         }
       }
     }
+    run.checkHeld();
   } finally {
     await run.stop();
   }
@@ -268,6 +304,8 @@ class Run {
   readonly #informer: SharedIndexInformer<Item, string>;
   readonly #hasTransform: boolean;
   readonly #anyOrderAcrossKeys: boolean;
+  /** Whether the texts of the source are held: a transform and a queue of the user's own receive objects. */
+  readonly #holdsTexts: boolean;
   readonly #indexers: string[];
   readonly #recorders = new Map<string, ResourceEventHandler<Item>>();
   readonly #timesUsed = new Map<string, number>();
@@ -279,11 +317,13 @@ class Run {
 
   constructor(
     { informer }: TraceCase,
-    { queue, storage, anyOrderAcrossKeys = false }: SharedInformerSuiteOptions,
+    { storage }: CaseHolding,
+    { queue, anyOrderAcrossKeys = false }: RunOptions,
   ) {
     this.#anyOrderAcrossKeys = anyOrderAcrossKeys;
     const label = informer.transform?.stripLabel;
     this.#hasTransform = label !== undefined;
+    this.#holdsTexts = storage !== undefined && queue === undefined && !this.#hasTransform;
     this.#indexers = [...informer.indexers];
     this.#informer = new SharedIndexInformer<Item, string>(this.#source, {
       resyncPeriodMs: informer.resyncPeriodMs,
@@ -335,6 +375,13 @@ class Run {
     this.#stop.abort();
     await this.#quiet();
     await this.#running;
+  }
+
+  /** Whether the informer held all that the source has, as text if it is to. */
+  checkHeld(): void {
+    const { texts, objects } = this.#source.sent;
+    const others = this.#holdsTexts ? objects : texts;
+    if (others > 0) throw new Error(`the source sent ${texts} texts and ${objects} objects`);
   }
 
   /** Brings the notifications of each handler into the order in which they are compared. */

@@ -1,11 +1,6 @@
 import { deletionHandlingMetaNamespaceKey, type Indexer } from "@listwatch/cache";
-import {
-  newIndexer,
-  type Store,
-  type StoreOptions,
-  type Transaction,
-  TransactionError,
-} from "@listwatch/cache/store";
+import { newIndexer, type Store, type Transaction, TransactionError } from "@listwatch/cache/store";
+import type { CaseHolding } from "../holdings.ts";
 import { argument, type Case, type Outcome, runSteps, type Step, unknownOp } from "./harness.ts";
 import { lookUp } from "./lookups.ts";
 import {
@@ -27,13 +22,13 @@ import {
  */
 export async function runStoreCase(
   caze: Case,
-  { storage }: Pick<StoreOptions<unknown>, "storage"> = {},
+  { storage }: CaseHolding,
 ): Promise<void> {
   const { options } = caze;
   const indexer: Indexer<unknown> = newIndexer<unknown>(
     keyFuncOf(argument(options, "keyFunc")),
     indexersOf(argument(options, "indexers")),
-    { storage, ...(argument(options, "transform") ? { transform } : {}) },
+    { ...(storage && { storage }), ...(argument(options, "transform") ? { transform } : {}) },
   );
   await runStoreSteps(caze, indexer, (step) => performOnIndexer(indexer, step));
 }

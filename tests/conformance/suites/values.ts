@@ -12,6 +12,7 @@ import {
   metaNamespaceKey,
 } from "@listwatch/cache";
 import { ExplicitKey, NoMetaError } from "@listwatch/cache/store";
+import { type CaseHolding, newHolding } from "../holdings.ts";
 import { canonical, type Step } from "./harness.ts";
 
 /** A value as a case holds it. */
@@ -34,6 +35,39 @@ export function decodeValue(json: Json): unknown {
   return form;
 }
 
+/** The values that a queue has for the JSON forms of a case: those objects, as a holding holds them. */
+export interface Values {
+  /** The key function, for the values. */
+  readonly keyFunc: KeyFunc;
+  /** What the queue runs on objects: the transform, then what holds them. */
+  readonly transform?: (value: unknown) => unknown;
+  readonly decode: (json: Json) => unknown;
+  readonly encode: (value: unknown) => Json;
+}
+
+/** Makes them for a case with these keys. With a transform the queue receives objects, and holds what it makes of them. */
+export function valuesOf(
+  holding: CaseHolding,
+  keyFunc: KeyFunc,
+  transform?: (value: unknown) => unknown,
+): Values {
+  const held = newHolding(holding, keyFunc);
+  if (held === undefined) return { keyFunc, transform, decode: decodeValue, encode: encodeValue };
+  const converted = (value: unknown, convert: (object: unknown) => unknown): unknown =>
+    value instanceof DeletedFinalStateUnknown
+      ? new DeletedFinalStateUnknown(value.key, convert(value.object))
+      : convert(value);
+  return {
+    keyFunc: held.keyFunc,
+    ...(transform && { transform: held.heldTransform(transform) }),
+    decode: (json) =>
+      transform === undefined
+        ? converted(decodeValue(json), (object) => held.hold(object))
+        : decodeValue(json),
+    encode: (value) => encodeValue(converted(value, (object) => held.open(object))),
+  };
+}
+
 /** Decodes an array of values. */
 export function decodeValues(json: Json): unknown[] {
   return (json as readonly Json[]).map(decodeValue);
@@ -51,13 +85,16 @@ export function encodeValue(value: unknown): Json {
 }
 
 /** Encodes the payload and the type of a delta. */
-export function encodeDelta(delta: { readonly type: string; readonly object: unknown }): Json {
+export function encodeDelta(
+  delta: { readonly type: string; readonly object: unknown },
+  encode: (value: unknown) => Json,
+): Json {
   switch (delta.type) {
     case "ReplacedAll": {
       const { resourceVersion, objects } = delta.object as { resourceVersion: string; objects: unknown[] };
       return {
         type: delta.type,
-        object: { $replacedAll: { resourceVersion, objects: objects.map(encodeValue) } },
+        object: { $replacedAll: { resourceVersion, objects: objects.map(encode) } },
       };
     }
     case "SyncAll":
@@ -67,7 +104,7 @@ export function encodeDelta(delta: { readonly type: string; readonly object: unk
       return { type: delta.type, object: { $bookmark: { resourceVersion } } };
     }
     default:
-      return { type: delta.type, object: encodeValue(delta.object) };
+      return { type: delta.type, object: encode(delta.object) };
   }
 }
 
@@ -136,11 +173,11 @@ export function transform(value: unknown): unknown {
 /** What the consumer of a queue knows: the map that `options.knownObjects` and the ops `known.*` describe. */
 export class KnownObjects {
   readonly #objects = new Map<string, unknown>();
-  readonly #keyFunc: KeyFunc;
+  readonly #values: Values;
 
-  constructor(objects: readonly unknown[], keyFunc: KeyFunc) {
-    this.#keyFunc = keyFunc;
-    for (const object of objects) this.#objects.set(keyFunc(object), object);
+  constructor(objects: readonly Json[], values: Values) {
+    this.#values = values;
+    for (const object of objects) this.#add(object);
   }
 
   /** Every key, ascending. */
@@ -157,11 +194,8 @@ export class KnownObjects {
   perform(step: Step): void {
     const { object, key } = step as { readonly object?: Json; readonly key?: string };
     switch (step.op) {
-      case "known.add": {
-        const added = decodeValue(object!);
-        this.#objects.set(this.#keyFunc(added), added);
-        return;
-      }
+      case "known.add":
+        return this.#add(object!);
       case "known.delete":
         this.#objects.delete(key!);
         return;
@@ -171,6 +205,11 @@ export class KnownObjects {
       default:
         throw new Error(`unknown op ${JSON.stringify(step.op)}`);
     }
+  }
+
+  #add(json: Json): void {
+    const added = this.#values.decode(json);
+    this.#objects.set(this.#values.keyFunc(added), added);
   }
 }
 
