@@ -4,7 +4,8 @@
  */
 
 import type { DeletedObject, HandlerRegistration, ResourceEventHandler } from "@listwatch/cache";
-import { keyOfObject, type SimObject, stateOf } from "./cluster_model.ts";
+import type { KeyedHead } from "@listwatch/cache/informer";
+import { keyOfObject, type SimObject, type Stated, stateOf } from "./cluster_model.ts";
 import type { SeededRandom } from "./seeded_random.ts";
 import type { VirtualTime } from "./virtual_time.ts";
 
@@ -17,6 +18,7 @@ export interface HandlerConfig {
   readonly mailboxLimit: number | undefined;
   /** Its own resync period. */
   readonly resyncPeriodMs: number;
+  readonly receives: "objects" | "heads";
 }
 
 /** What a probe needs to know. */
@@ -29,14 +31,14 @@ export interface HandlerProbeOptions {
   /** Whether the server was restored: versions may decrease, and deletes may come without an add. */
   readonly wasRestored: () => boolean;
   /** Whether this very state of an object was ever in the store. */
-  readonly wasStored: (object: SimObject) => boolean;
+  readonly wasStored: (object: Stated) => boolean;
 }
 
 /** Folds its notifications, and checks each step: an add, then updates from the state before, then a delete. */
-export class HandlerProbe implements ResourceEventHandler<SimObject> {
+export class HandlerProbe implements ResourceEventHandler<Stated> {
   readonly #options: HandlerProbeOptions;
   readonly #violate: (text: string) => void;
-  readonly #known = new Map<string, SimObject>();
+  readonly #known = new Map<string, Stated>();
   readonly #resyncs = new Map<string, number>();
   #busy = false;
   #removed = false;
@@ -55,7 +57,7 @@ export class HandlerProbe implements ResourceEventHandler<SimObject> {
   }
 
   /** The objects that its notifications add up to. */
-  get known(): ReadonlyMap<string, SimObject> {
+  get known(): ReadonlyMap<string, Stated> {
     return this.#known;
   }
 
@@ -75,7 +77,7 @@ export class HandlerProbe implements ResourceEventHandler<SimObject> {
     this.registration = undefined;
   }
 
-  onAdd(object: SimObject, isInInitialList: boolean): void | Promise<void> {
+  onAdd(object: Stated, isInInitialList: boolean): void | Promise<void> {
     const key = this.#enter("add", object);
     const known = this.#known.get(key);
     if (known !== undefined) {
@@ -88,7 +90,7 @@ export class HandlerProbe implements ResourceEventHandler<SimObject> {
     return this.#leave();
   }
 
-  onUpdate(oldObject: SimObject, newObject: SimObject): void | Promise<void> {
+  onUpdate(oldObject: Stated, newObject: Stated): void | Promise<void> {
     const key = this.#enter("update", newObject);
     const known = this.#known.get(key);
     if (known === undefined) {
@@ -107,9 +109,10 @@ export class HandlerProbe implements ResourceEventHandler<SimObject> {
     return this.#leave();
   }
 
-  onDelete(deleted: DeletedObject<SimObject>): void | Promise<void> {
+  onDelete(deleted: DeletedObject<Stated>): void | Promise<void> {
     const { key, object } = deleted;
     this.#enter("delete", undefined);
+    if (object !== undefined) this.#checkForm(object);
     const known = this.#known.get(key);
     if (this.#options.wasRestored()) {
       // Events that were withheld are unknown: a delete may come without an add.
@@ -124,16 +127,30 @@ export class HandlerProbe implements ResourceEventHandler<SimObject> {
     return this.#leave();
   }
 
-  #enter(what: string, object: SimObject | undefined): string {
+  #enter(what: string, object: Stated | undefined): string {
     if (this.#busy) this.#violate(`${what} while another call is running`);
     if (this.#removed) this.#violate(`${what} after it was removed`);
     this.#busy = true;
     this.#synced ||= this.registration?.hasSynced() ?? false;
     if (object === undefined) return "";
+    this.#checkForm(object);
     if (!this.#options.wasStored(object)) {
       this.#violate(`${what} of ${stateOf(object)}, which was never stored`);
     }
     return keyOfObject(object);
+  }
+
+  /** It receives what it was added for: objects, or heads with nothing else in them. */
+  #checkForm(received: Stated): void {
+    if (this.config.receives === "objects") {
+      if ("key" in received) this.#violate(`it receives the head of ${stateOf(received)}`);
+      return;
+    }
+    if (Object.keys(received).join() !== "key,metadata") {
+      this.#violate(`it receives ${Object.keys(received)} of ${stateOf(received)}, not its head`);
+    } else if ((received as KeyedHead).key !== keyOfObject(received)) {
+      this.#violate(`the head of ${keyOfObject(received)} has the key ${(received as KeyedHead).key}`);
+    }
   }
 
   #leave(): void | Promise<void> {

@@ -17,7 +17,14 @@ import type { StoreEvent } from "@listwatch/cache/informer";
 import { DeltaFIFO } from "@listwatch/cache/queue";
 import type { StreamPause } from "@listwatch/cache/reflector";
 import { type Call, Callers } from "./callers.ts";
-import { type ClusterModel, isWithin, type Scope, type SimObject, stateOf } from "./cluster_model.ts";
+import {
+  type ClusterModel,
+  isWithin,
+  type Scope,
+  type SimObject,
+  type Stated,
+  stateOf,
+} from "./cluster_model.ts";
 import { SMALL_FRAME_BYTES } from "./cluster_model.ts";
 import { CountedSignals } from "./counted_signals.ts";
 import type { CountingSignal } from "../counting_signal.ts";
@@ -103,6 +110,8 @@ export class Program {
   // What the events of `observe` add up to.
   readonly #observed = new Map<string, SimObject>();
   readonly #everStored = new Set<unknown>();
+  /** The heads of the same, for handlers that receive those. */
+  readonly #everStoredHeads = new Set<string>();
   // What the server held at the resourceVersion of the store.
   readonly #expected = new Map<string, SimObject>();
   // The uid of the stored object at the last look.
@@ -312,14 +321,20 @@ export class Program {
       random: this.#random.fork(),
       violate: this.#world.violate,
       wasRestored: () => this.#world.cluster.epoch > 0,
-      wasStored: (object) => this.#everStored.has(this.#identityOf(object)),
+      wasStored: (received) =>
+        "key" in received
+          ? this.#everStoredHeads.has(headOf(received))
+          : this.#everStored.has(this.#identityOf(received)),
     });
     this.#added.push(probe);
     this.#probes.push(probe);
-    probe.registration = this.informer.addEventHandler(probe, {
+    const options = {
       resyncPeriodMs: config.resyncPeriodMs,
       ...(config.mailboxLimit !== undefined && { mailbox: { limit: config.mailboxLimit } }),
-    });
+    };
+    probe.registration = config.receives === "heads"
+      ? this.informer.addEventHandler(probe, { ...options, receives: "heads" })
+      : this.informer.addEventHandler(probe, options);
   }
 
   /** Removes the first remaining handler. */
@@ -534,6 +549,11 @@ export class Program {
     return this.config.storage === "objects" ? object : stateOf(object);
   }
 
+  #noteStored(object: SimObject): void {
+    this.#everStored.add(this.#identityOf(object));
+    this.#everStoredHeads.add(headOf(object));
+  }
+
   #observe(event: StoreEvent<SimObject>): void {
     this.#dirty = true;
     switch (event.type) {
@@ -551,7 +571,7 @@ export class Program {
           this.#violate(`"${event.type}" for ${key}, and the store has something else`);
         }
         this.#observed.set(key, object);
-        this.#everStored.add(this.#identityOf(object));
+        this.#noteStored(object);
         return;
       }
       case "deleted":
@@ -579,7 +599,7 @@ export class Program {
               this.#violate(`"added" in a list for ${change.key}, which is stored`);
             }
             this.#observed.set(change.key, change.object);
-            this.#everStored.add(this.#identityOf(change.object));
+            this.#noteStored(change.object);
           }
         }
         return;
@@ -710,16 +730,25 @@ export class Program {
 
 function differenceOf(
   store: ReadonlyMap<string, SimObject>,
-  known: ReadonlyMap<string, SimObject>,
+  known: ReadonlyMap<string, Stated>,
 ): string | undefined {
   for (const [key, object] of store) {
-    if (known.get(key) === object) continue;
-    if (stateOf(known.get(key)) !== stateOf(object) || !isSameValue(known.get(key), object)) {
-      return `it knows ${key} as ${stateOf(known.get(key))}, the store has ${stateOf(object)}`;
+    const one = known.get(key);
+    if (one === object) continue;
+    if (stateOf(one) !== stateOf(object)) {
+      return `it knows ${key} as ${stateOf(one)}, the store has ${stateOf(object)}`;
     }
+    const isSame = "key" in one! ? headOf(one) === headOf(object) : isSameValue(one, object);
+    if (!isSame) return `it knows ${key} as ${JSON.stringify(one)}, the store has ${JSON.stringify(object)}`;
   }
   for (const key of known.keys()) if (!store.has(key)) return `it knows ${key}, which the store lacks`;
   return undefined;
+}
+
+/** What a head has of an object. */
+function headOf(object: Stated): string {
+  const { labels = {}, name, namespace } = object.metadata;
+  return `${stateOf(object)} ${namespace}/${name} ${Object.entries(labels).sort().join()}`;
 }
 
 const STORAGES: Record<ProgramConfig["storage"], ReturnType<typeof texts> | undefined> = {

@@ -291,9 +291,11 @@ function newReader(random: SeededRandom): ReaderConfig {
 function newHandler(random: SeededRandom): HandlerConfig {
   const manner = random.pick(["quick", "quick", "async", "slow", "throwing", "rejecting"] as const);
   const resyncPeriodMs = random.chance(0.3) ? random.int(1, 10) * 1_000 : 0;
+  const delayMs = random.int(1, 300);
   return {
     manner,
-    delayMs: random.int(1, 300),
+    delayMs,
+    receives: new SeededRandom(delayMs).chance(0.35) ? "heads" : "objects",
     mailboxLimit: random.chance(0.4) ? random.int(1, 4) : undefined,
     // A handler that is slow, or paused after an error, could not keep up with resyncs.
     resyncPeriodMs: manner === "quick" || manner === "async" ? resyncPeriodMs : 0,
