@@ -329,6 +329,21 @@ describe("TextHolding", () => {
     }
   });
 
+  it("takes an object and a text for the same content only if parsing the text loses no digit", () => {
+    const holding = new TextHolding<KubernetesObject>(metaNamespaceKey, new TextCodec());
+    const cases: [json: string, isSame: boolean][] = [
+      ['{"metadata":{"name":"a"},"n":1}', true],
+      ['{"n":1.0,"metadata":{"name":"a"}}', true],
+      ['{"n":9007199254740993,"metadata":{"name":"a"}}', false],
+    ];
+    for (const [json, isSame] of cases) {
+      const object = JSON.parse(json);
+      const held = holding.holdText.hold(json, object) as KubernetesObject;
+      assert.equal(holding.isSameContent(object, held), isSame, json);
+      assert.equal(holding.isSameContent(held, object), isSame, json);
+    }
+  });
+
   it("returns the same object twice, as long as it is hot", () => {
     const holding = new TextHolding<KubernetesObject>(metaNamespaceKey, new TextCodec());
     const object = pod("web");
