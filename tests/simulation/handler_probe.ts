@@ -5,7 +5,7 @@
 
 import type { DeletedObject, HandlerRegistration, ResourceEventHandler } from "@listwatch/cache";
 import type { KeyedHead } from "@listwatch/cache/informer";
-import { keyOfObject, type SimObject, type Stated, stateOf } from "./cluster_model.ts";
+import { keyOfObject, type Stated, stateOf } from "./cluster_model.ts";
 import type { SeededRandom } from "./seeded_random.ts";
 import type { VirtualTime } from "./virtual_time.ts";
 
