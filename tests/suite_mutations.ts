@@ -676,4 +676,25 @@ export const SUITE_MUTATIONS: readonly SuiteMutation[] = [
     replace: 'json.replace(/\\n/g, " ")',
     test: "tests/hono/white_space_test.ts",
   },
+  {
+    name: "hono: one deep object takes the stack of every list in YAML",
+    file: "src/hono/yaml.ts",
+    find: "const BLOCK_LEVELS = 100;",
+    replace: "const BLOCK_LEVELS = Infinity;",
+    test: "tests/hono/yaml_reads_test.ts",
+  },
+  {
+    name: "protocol: one deep object is indented to some hundred megabytes",
+    file: "src/protocol/responses.ts",
+    find: "const INDENTED_LEVELS = 200;",
+    replace: "const INDENTED_LEVELS = 20_000;",
+    test: "tests/hono/yaml_reads_test.ts",
+  },
+  {
+    name: "hono: an API server that is silent holds every reader of an OpenAPI document",
+    file: "src/hono/open_api.ts",
+    find: "await inTime(readText(response))",
+    replace: "await readText(response)",
+    test: "tests/hono/open_api_test.ts",
+  },
 ];

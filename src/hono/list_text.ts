@@ -5,7 +5,7 @@
 
 import type { KubernetesObject } from "../meta/object.ts";
 import type { Held, Holding } from "../store/holding.ts";
-import { jsonText } from "../protocol/responses.ts";
+import { indentedText, jsonText } from "../protocol/responses.ts";
 import type { Page } from "./list_page.ts";
 import type { View } from "./view.ts";
 import type { YamlWriter } from "./yaml.ts";
@@ -108,7 +108,7 @@ function itemText(
   const comma = isFirst ? "" : ",";
   if (!pretty) return comma + itemJson(held, shape);
   // JSON has no line breaks within its strings.
-  const text = JSON.stringify(view.item(holding.peek(held)), null, 2).replaceAll("\n", "\n    ");
+  const text = indentedText(view.item(holding.peek(held))).replaceAll("\n", "\n    ");
   return `${comma}\n    ${text}`;
 }
 

@@ -8,6 +8,7 @@ import { matchesTag } from "../protocol/if_none_match.ts";
 import type { Held } from "../store/holding.ts";
 import { encode } from "./encoding.ts";
 import type { EntityTags } from "./etag.ts";
+import { indentedText } from "../protocol/responses.ts";
 import type { EventLog } from "./event_log.ts";
 import { GZIP_LEAST_BYTES, gzipChunks, gzipResponse } from "./gzip.ts";
 import { type Format, notModified, objectHeaders, VARY } from "./responses.ts";
@@ -57,7 +58,7 @@ function objectText(
   held: Held<KubernetesObject>,
   { view, pretty }: { readonly view: View; readonly pretty: boolean },
 ): string {
-  if (pretty) return JSON.stringify(view.one(holding.open(held)), null, 2);
+  if (pretty) return indentedText(view.one(holding.open(held)));
   const json = view.oneText && holding.json(held);
   return `${(json && view.oneText?.(json)) ?? JSON.stringify(view.one(holding.open(held)))}\n`;
 }

@@ -23,20 +23,21 @@ export function loadYaml(): Promise<YamlWriter> {
 
 async function newWriter(): Promise<YamlWriter> {
   const { Document, Pair, Scalar, YAMLMap, YAMLSeq } = await import("yaml");
-  const node = (value: unknown): Node => {
+  const node = (value: unknown, level = 0): Node => {
+    if (typeof value !== "object" || value === null) return new Scalar(value);
+    if (level === BLOCK_LEVELS) return new Scalar(new Flow(value));
     if (Array.isArray(value)) {
       const list = new YAMLSeq();
-      for (const item of value) list.items.push(node(item ?? null));
+      for (const item of value) list.items.push(node(item ?? null, level + 1));
       return list;
     }
-    if (typeof value !== "object" || value === null) return new Scalar(value);
     const map = new YAMLMap();
     for (const [name, field] of Object.entries(value).sort(([a], [b]) => compareKeys(a, b))) {
       if (field === undefined) continue;
       const key = new Scalar(name);
       // The library writes a question mark before such a key.
       if (!isSimpleKey(name)) key.type = "BLOCK_LITERAL";
-      map.items.push(new Pair(key, node(field)));
+      map.items.push(new Pair(key, node(field, level + 1)));
     }
     return map;
   };
@@ -57,16 +58,70 @@ async function newWriter(): Promise<YamlWriter> {
 function exactValue(json: string): unknown {
   // Most texts have no number of so many digits; a reviver is slow.
   if (!/[0-9]{16}/.test(json)) return JSON.parse(json);
-  return JSON.parse(json, (_name, value, context?: { readonly source?: string }) => {
-    if (typeof value !== "number" || Number.isSafeInteger(value)) return value;
-    const source = context?.source;
-    return source !== undefined && /^-?[0-9]+$/.test(source) ? BigInt(source) : value;
-  });
+  try {
+    return JSON.parse(json, exactInteger);
+  } catch (error) {
+    // A reviver takes the stack of a call for each level, and there are not enough for some thousands of them.
+    if (error instanceof RangeError) return JSON.parse(json);
+    throw error;
+  }
+}
+
+function exactInteger(_name: string, value: unknown, context?: { readonly source?: string }): unknown {
+  if (typeof value !== "number" || Number.isSafeInteger(value)) return value;
+  const source = context?.source;
+  return source !== undefined && /^-?[0-9]+$/.test(source) ? BigInt(source) : value;
+}
+
+// Each level costs an indent of every line below it, and calls of the library. No object of Kubernetes' own has as many.
+const BLOCK_LEVELS = 100;
+
+/** A value on one line, as JSON, which is YAML. */
+class Flow {
+  readonly #value: unknown;
+
+  constructor(value: unknown) {
+    this.#value = value;
+  }
+
+  /** Without recursion: an object has up to 10,000 levels. */
+  toString(): string {
+    const pieces: (string | { readonly value: unknown })[] = [{ value: this.#value }];
+    let text = "";
+    for (let piece = pieces.pop(); piece !== undefined; piece = pieces.pop()) {
+      if (typeof piece === "string") {
+        text += piece;
+        continue;
+      }
+      const { value } = piece;
+      if (typeof value !== "object" || value === null) {
+        text += flowScalar(value);
+        continue;
+      }
+      const fields = Array.isArray(value)
+        ? value.flatMap((item) => [", ", { value: item ?? null }])
+        : Object.entries(value).sort(([a], [b]) => compareKeys(a, b))
+          .flatMap(([name, field]) => [", ", `? ${flowScalar(name)} : `, { value: field }]);
+      const [open, close] = Array.isArray(value) ? "[]" : "{}";
+      pieces.push(close, ...fields.slice(1).reverse(), open);
+    }
+    return text;
+  }
+}
+
+function flowScalar(value: unknown): string {
+  if (typeof value === "number" || typeof value === "bigint") return yamlNumber(value);
+  // What JSON does not escape, and YAML does not permit.
+  return JSON.stringify(value).replace(
+    /[\x7F-\x9F\u2028\u2029\uFEFF\uFFFE\uFFFF]/g,
+    (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, "0")}`,
+  );
 }
 
 type Node = import("yaml").YAMLMap | import("yaml").YAMLSeq | import("yaml").Scalar;
 
 const SCALAR_TAGS: readonly ScalarTag[] = [
+  scalarTag("flow", (value) => value instanceof Flow, String),
   scalarTag("str", (value) => typeof value === "string", (value, context) => {
     const { indent, indentAtStart, implicitKey: isKey = false } = context;
     // The library says how far the text begins behind its key, whose indent is less by one step.

@@ -30,7 +30,20 @@ export function jsonResponse(
 
 /** A document as an API server writes it: with a line break at its end unless it is indented. */
 export function jsonText(document: unknown, options: { readonly pretty?: boolean } = {}): string {
-  return options.pretty ? JSON.stringify(document, undefined, 2) : `${JSON.stringify(document)}\n`;
+  return options.pretty ? indentedText(document) : `${JSON.stringify(document)}\n`;
+}
+
+// Each level indents every line below it: 10,000 levels, which 50 KB hold, would become 400 MB.
+const INDENTED_LEVELS = 200;
+
+/** Indented JSON; on one line if it has more than 200 levels. */
+export function indentedText(document: unknown): string {
+  return JSON.stringify(document, undefined, hasMoreLevels(document, INDENTED_LEVELS) ? undefined : 2);
+}
+
+function hasMoreLevels(value: unknown, levels: number): boolean {
+  if (typeof value !== "object" || value === null) return false;
+  return levels === 0 || Object.values(value).some((child) => hasMoreLevels(child, levels - 1));
 }
 
 /** A refusal as an answer, with `Retry-After` where the Status says so. */

@@ -24,6 +24,24 @@ async function yaml(api: ReturnType<typeof apiOf>, path: string, as = ""): Promi
   return await response.text();
 }
 
+describe("readApi", () => {
+  it("serves an object of 9,000 levels in every form, and what is beside it in the list", async () => {
+    const deep = JSON.parse('{"a":'.repeat(9_000) + "1" + "}".repeat(9_000));
+    const informer = FakeInformer.with([object("shop/a", 1, { deep }), object("shop/b", 2)], 2);
+    const api = readApi({ resources: [{ informer, resource: "v1/configmaps" }], allowAnonymous: true });
+    for (const path of ["/api/v1/configmaps", "/api/v1/namespaces/shop/configmaps/a"]) {
+      for (const accept of ["application/json", "application/yaml", "application/json;pretty=1"]) {
+        const response = await api.request(path, { headers: { Accept: accept } });
+        const text = await response.text();
+        assert.equal(response.status, 200, `${path} ${accept}`);
+        assert.ok(text.length < 300_000, `${text.length} characters`);
+        if (path.endsWith("configmaps")) assert.match(text, /name"?: ?"?b/);
+        if (accept !== "application/yaml") JSON.parse(text);
+      }
+    }
+  });
+});
+
 describe("readApi in YAML", () => {
   it("serves an object, and why there is none, with sorted keys", async () => {
     const api = apiOf(1);

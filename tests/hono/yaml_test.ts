@@ -71,6 +71,27 @@ describe("loadYaml", () => {
     assert.deepEqual([...keys].reverse().sort(compareKeys), keys);
   });
 
+  it("writes levels below the hundredth on one line: their text grows in proportion", () => {
+    const nested = (depth: number, inner: string) =>
+      `${'{"a":['.repeat(depth / 2)}${inner}${"]}".repeat(depth / 2)}`;
+    const hostile =
+      '{"<<":"\\u0085\\ufeff\\u2028\\u0000: #","b":9007199254740993,"c":[null,true,1.5e-7,{}],"":"x"}';
+    const text = yaml.document(nested(120, hostile));
+    let value = parse(text, { version: "1.1", merge: false, intAsBigInt: true });
+    for (let i = 0; i < 60; i++) value = value.a[0];
+    assert.deepEqual(value, {
+      "<<": "\u0085\uFEFF\u2028\0: #",
+      b: 9007199254740993n,
+      c: [null, true, 1.5e-7, {}],
+      "": "x",
+    });
+    for (const depth of [1_000, 9_000]) {
+      assert.ok(yaml.document(nested(depth, "1")).length < 20 * depth + 20_000);
+      const digits = depth < 5_000 ? /12345678901234567890/ : /1\.?2345678901234567/;
+      assert.match(yaml.item(nested(depth, "12345678901234567890")), digits);
+    }
+  });
+
   it("writes what is read back as the same value", () => {
     const value = fc.jsonValue({ maxDepth: 4 });
     const text = fc.oneof(
