@@ -33,7 +33,15 @@ import { answerObject } from "./object.ts";
 import type { ReadSettings } from "./read_settings.ts";
 import { Pacer } from "./readers.ts";
 import type { ResourceRequest } from "./resource_request.ts";
-import { documentResponse, type Format, formatOf, nameProblem, notFresh, notSynced } from "./responses.ts";
+import {
+  documentResponse,
+  type Format,
+  formatOf,
+  nameProblem,
+  notFresh,
+  notSynced,
+  refusalResponse,
+} from "./responses.ts";
 import type { Answer, Route } from "./route.ts";
 import { newSelection } from "./selection.ts";
 import { type IncludeObject, newTableView } from "./table.ts";
@@ -114,9 +122,12 @@ async function answerRead(c: Context, request: ResourceRequest, read: Read): Pro
     : isWatch
     ? answerWatch(request, query, { view, permission, isEventStream: events !== undefined })
     : await answerListOf(request, query, { ...form, view, permission, wait });
+  if (!waited.isStale) return response;
+  // What is not found may exist by now.
+  const stale = isStatus(response) ? await refusalResponse(c, response) : response;
   // https://kubernetes.io/blog/2020/09/03/warnings/
-  if (waited.isStale && response instanceof Response) response.headers.set("Warning", `299 - "${STALE}"`);
-  return response;
+  stale.headers.set("Warning", `299 - "${STALE}"`);
+  return stale;
 }
 
 /** What bounds the waits of a request. */

@@ -194,6 +194,9 @@ describe("readApi", () => {
       assert.equal(response.status, 200);
       assert.match(response.headers.get("Warning") ?? "", /^299 - "this is the last known state: [^"]+"$/);
     }
+    const missing = await lenient.api.request("/api/v1/namespaces/shop/pods/none");
+    assert.equal(missing.status, 404);
+    assert.match(missing.headers.get("Warning") ?? "", /^299/, "the object may exist by now");
     const before = server.requests.length;
     assert.equal((await asIs.api.request("/api/v1/pods")).headers.get("Warning"), null);
     assert.equal(server.requests.length, before);

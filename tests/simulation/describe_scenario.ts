@@ -88,9 +88,12 @@ export function describeScenario(scenario: Scenario): string {
     }`,
   ];
   scenario.programs.forEach((program, index) => {
-    const { handlers, readers, ...rest } = program;
+    const { handlers, readers, consistentReader, ...rest } = program;
     lines.push(`informer ${index}: ${JSON.stringify(rest)}`);
     readers.forEach((reader, n) => lines.push(`  reader ${n}: ${JSON.stringify(reader)}`));
+    if (consistentReader !== undefined) {
+      lines.push(`  consistent reader: ${JSON.stringify(consistentReader)}`);
+    }
     handlers.forEach((handler, n) => lines.push(`  handler ${n}: ${JSON.stringify(handler)}`));
   });
   for (const { atMs, action } of scenario.steps) {

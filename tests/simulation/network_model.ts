@@ -59,6 +59,8 @@ export interface SimRequest {
   readonly id: number;
   readonly program: number;
   readonly verb: Verb;
+  /** Whether it is for reads of the served cache, and not of the informer's reflector. */
+  readonly isQuestion: boolean;
   readonly query: URLSearchParams;
   readonly startMs: number;
   connection: Connection | undefined;
@@ -81,6 +83,14 @@ export interface NetworkObserver {
   /** An ERROR event that refuses the resourceVersion reaches the program. */
   onUnavailable(request: SimRequest): void;
   log(text: string): void;
+}
+
+/** How the responses to a program arrive. */
+export interface FetchStyle {
+  readonly chunking: Chunking;
+  readonly byteStream: boolean;
+  /** Requests for reads of the served cache: their pages have at most so many objects; 0 for as many as requested. */
+  readonly questions?: { readonly maxPage: number };
 }
 
 /** What a network is made of. */
@@ -157,7 +167,7 @@ export class NetworkModel {
   fetchFor(
     program: number,
     scope: Scope,
-    style: { readonly chunking: Chunking; readonly byteStream: boolean },
+    style: FetchStyle,
   ): FetchFunction {
     return (url, init) => {
       const accept = new Headers(init?.headers).get("Accept") ?? "";
@@ -215,7 +225,7 @@ export class NetworkModel {
   /** Connections on which nothing will ever arrive, without an error. */
   silent(): SimRequest[] {
     return [...this.#open].filter((one) =>
-      one.silentSinceMs !== undefined || one.connection?.silentSinceMs !== undefined
+      !one.isQuestion && (one.silentSinceMs !== undefined || one.connection?.silentSinceMs !== undefined)
     );
   }
 
@@ -226,15 +236,19 @@ export class NetworkModel {
   #fetch(
     program: number,
     scope: Scope,
-    style: { readonly chunking: Chunking; readonly byteStream: boolean },
+    style: FetchStyle,
     { searchParams: query }: URL,
     signal: AbortSignal | undefined,
   ): Promise<Response> {
     const { observer } = this.#options;
+    const isQuestion = style.questions !== undefined;
+    const { maxPage = 0 } = style.questions ?? {};
+    if (maxPage > 0 && Number(query.get("limit")) > maxPage) query.set("limit", String(maxPage));
     const request: SimRequest = {
       id: ++this.#requests,
       program,
       verb: query.get("watch") === "true" ? "watch" : "list",
+      isQuestion,
       query,
       startMs: this.#time.worldNow(),
       connection: undefined,
@@ -254,7 +268,9 @@ export class NetworkModel {
         reject(this.#random.pick(FAILURES[how])());
       };
       this.#failures.set(request, fail);
-      const onBytes = () => void this.#lastBytesMs.set(program, this.#time.worldNow());
+      const onBytes = () => {
+        if (!isQuestion) this.#lastBytesMs.set(program, this.#time.worldNow());
+      };
       const open = (): Connection => {
         const connection = new Connection({
           ...style,
@@ -361,8 +377,8 @@ export class NetworkModel {
     request.server = server;
     observer.log(`request ${request.id}: reaches ${server.name}`);
     const isFollowing = request.verb === "watch" && !request.query.has("sendInitialEvents");
-    if (!isFollowing) this.#expired.delete(request.program);
-    if (this.#expired.has(request.program)) {
+    if (!isFollowing && !request.isQuestion) this.#expired.delete(request.program);
+    if (isFollowing && this.#expired.has(request.program)) {
       return refuse(answer, newStatus(410, "Expired", "too old resource version"));
     }
     if (request.verb === "list") server.list(scope, request.query, answer);

@@ -26,6 +26,7 @@ import {
   stateOf,
 } from "./cluster_model.ts";
 import { SMALL_FRAME_BYTES } from "./cluster_model.ts";
+import { ConsistentReader, type ConsistentReaderConfig } from "./consistent_reader.ts";
 import { CountedSignals } from "./counted_signals.ts";
 import type { CountingSignal } from "../counting_signal.ts";
 import { type HandlerConfig, HandlerProbe } from "./handler_probe.ts";
@@ -67,6 +68,8 @@ export interface ProgramConfig {
   readonly watchBufferBytes: number;
   /** Its readers over HTTP. */
   readonly readers: readonly ReaderConfig[];
+  /** A reader over HTTP that requires fresh answers; only with the default queue. */
+  readonly consistentReader: ConsistentReaderConfig | undefined;
   readonly handlers: readonly HandlerConfig[];
   readonly seed: number;
 }
@@ -76,6 +79,8 @@ export interface ProgramWorld {
   readonly time: VirtualTime;
   readonly cluster: ClusterModel;
   readonly fetch: FetchFunction;
+  /** The same for what reads of the served cache make it request. */
+  readonly questions: FetchFunction;
   readonly violate: (text: string) => void;
   readonly log: (text: string) => void;
   /** Whether it has no faults. */
@@ -126,6 +131,7 @@ export class Program {
   readonly #workers: Workers | undefined;
   readonly #meddler: Meddler | undefined;
   readonly #readers: readonly ServedReader[];
+  readonly #consistentReader: ConsistentReader | undefined;
   readonly #closed: CountingSignal;
   /** How many connection failures its error handler received. */
   #reportedFailures = 0;
@@ -162,14 +168,21 @@ export class Program {
     this.#judge = new Judge(() => this.#wasWatching && this.informer.status().phase === "watching");
     this.#stop = this.#signals.make(`informer ${index}`);
     const logger = this.#logger();
-    const cluster = newCluster({ server: `http://api.example/${index}`, fetch, clock: time, logger });
-    const source = cluster.resource(parseResource(`v1/${config.scope.resource}`), {
+    const newSource = (fetch: FetchFunction) =>
+      newCluster({ server: `http://api.example/${index}`, fetch, clock: time, logger }).resource(
+        parseResource(`v1/${config.scope.resource}`),
+        sourceOptions,
+      );
+    const sourceOptions = {
       ...(config.scope.namespace !== "" && { namespace: config.scope.namespace }),
       ...(config.scope.app !== "" && { labelSelector: `app=${config.scope.app}` }),
       ...(config.refuses === "schema" && { schema: this.#judge.schema }),
       ...VIEWS[config.view].options,
       ...(config.smallFrames && { maxFrameBytes: SMALL_FRAME_BYTES }),
-    });
+    };
+    const source = newSource(fetch);
+    // Their requests are judged apart.
+    source.metadata = () => newSource(world.questions).metadata();
     if (config.meddles) {
       this.#meddler = new Meddler({
         random: new SeededRandom(config.seed ^ 0x3edd1e),
@@ -224,6 +237,20 @@ export class Program {
     }
     this.#closed = this.#signals.make(`the readers of informer ${index}`);
     this.#readers = this.#serve();
+    const { consistentReader } = config;
+    if (config.queue === "delta" || consistentReader === undefined) return;
+    this.#consistentReader = new ConsistentReader(consistentReader, {
+      name: `informer ${index}, consistent reader`,
+      informer: this.informer as never,
+      scope: config.scope,
+      cluster: world.cluster,
+      random: new SeededRandom(consistentReader.seed),
+      isInDoubt: () => this.#isOfLostHistory || this.#believesVersions,
+      mayLack: (object) => this.#mayLack(object, false),
+      time,
+      log: world.log,
+      violate: world.violate,
+    });
   }
 
   #serve(): ServedReader[] {
@@ -253,6 +280,7 @@ export class Program {
         this.#violate(`a reader fails: ${error instanceof Error ? error.stack : error}`)
       );
     }
+    this.#consistentReader?.start();
     const { signal } = this.#stop;
     if (this.config.endsBy === "run") {
       const done = this.informer.run(signal);
@@ -277,6 +305,7 @@ export class Program {
     }
     for (const how of ["waitForVersion", "get"] as const) this.call({ how, ahead: NEVER, key: "a/n0" });
     this.#closed.abort();
+    await this.#consistentReader?.stop();
     await this.#workers?.stop();
     await this.#end!();
     for (const how of ["synced", "waitForVersion", "get"] as const) {
@@ -300,6 +329,16 @@ export class Program {
   checkStopped(): void {
     this.#callers.check();
     for (const left of this.#signals.leftovers()) this.#violate(`listeners are left after the stop: ${left}`);
+  }
+
+  /** The API server has acknowledged a write. */
+  written(): void {
+    this.#consistentReader?.written();
+  }
+
+  /** Reads over HTTP what the API server has now; whether that was the answer. */
+  async readsFresh(): Promise<boolean> {
+    return await this.#consistentReader?.succeeds() ?? true;
   }
 
   /** Sets what it refuses from now on. */

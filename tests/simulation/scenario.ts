@@ -5,6 +5,7 @@
 
 import type { Call } from "./callers.ts";
 import type { Flaw, Scope } from "./cluster_model.ts";
+import type { ConsistentReaderConfig } from "./consistent_reader.ts";
 import type { Chunking, Injury } from "./connection.ts";
 import type { HandlerConfig } from "./handler_probe.ts";
 import { SELECTORS } from "./indices.ts";
@@ -263,6 +264,18 @@ function newProgram(random: SeededRandom): ProgramConfig {
     watchBufferBytes: crowd.pick([64 * 1024, 64 * 1024, 700]),
     turnObjects: pace.pick([1, 1, 2, 3, 1_000, 1_000]),
     meddles: pace.chance(0.4),
+    consistentReader: newConsistentReader(new SeededRandom(program.seed ^ 0xf4e5)),
+  };
+}
+
+function newConsistentReader(random: SeededRandom): ConsistentReaderConfig | undefined {
+  if (!random.chance(0.07)) return undefined;
+  return {
+    freshness: random.pick(["consistent", "consistent", "stale-if-error"] as const),
+    levels: random.pick([1, 1, 2] as const),
+    pageSize: random.pick([0, 2]),
+    periodMs: random.pick([70, 900, 7_000]),
+    seed: random.int(0, 2 ** 31),
   };
 }
 

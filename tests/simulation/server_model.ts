@@ -89,6 +89,7 @@ interface Watcher {
 
 const WAIT_FOR_REVISION_MS = 3_000;
 const BOOKMARK_PERIOD_MS = 60_000;
+const LAST_BOOKMARK_MS = 2_000;
 const SLOW_END_MS = 8_000;
 const encoder = new TextEncoder();
 
@@ -350,20 +351,25 @@ export class ServerModel {
     if (frames.length > 0) stream.send(frames);
     const seconds = Number(query.get("timeoutSeconds")) || this.#random.int(1_800, 3_600);
     watcher.endTimer = this.#time.schedule(() => stream.end(), seconds * 1_000);
-    if (watcher.bookmarks) this.#scheduleBookmark(watcher);
+    if (watcher.bookmarks) this.#scheduleBookmark(watcher, seconds * 1_000);
     if (!from.isStream || this.#settings.initialEvents !== "slow") return;
     watcher.initialEndTimer = this.#time.schedule(() => {
       if (this.#settings.bookmarks) stream.send([this.#bookmark(scope, this.#applied, "end")]);
     }, SLOW_END_MS);
   }
 
-  #scheduleBookmark(watcher: Watcher): void {
-    const periodMs = BOOKMARK_PERIOD_MS + this.#random.int(0, 1_250);
+  /** One each minute, and one 2 s before the timeout, within a second, as kube-apiserver does. */
+  #scheduleBookmark(watcher: Watcher, leftMs: number): void {
+    let periodMs = BOOKMARK_PERIOD_MS + this.#random.int(0, 1_250);
+    if (leftMs < periodMs) {
+      if (leftMs <= LAST_BOOKMARK_MS) return;
+      periodMs = leftMs - LAST_BOOKMARK_MS + (periodMs % 1_000);
+    }
     watcher.bookmarkTimer = this.#time.schedule(() => {
       if (this.#settings.bookmarks && this.#applied >= watcher.revision) {
         watcher.stream.send([this.#bookmark(watcher.scope, this.#applied, "bookmark")]);
       }
-      this.#scheduleBookmark(watcher);
+      this.#scheduleBookmark(watcher, leftMs - periodMs);
     }, periodMs);
   }
 

@@ -60,6 +60,8 @@ const TIMEOUT_GRACE_MS = 5_001;
 /** More requests than this in a minute are a hot loop; the pages of a list count as one. */
 const MOST_REQUESTS = 25;
 const RATE_WINDOW_MS = 60_000;
+/** A consistent read is answered within so long, also by a second cache that waits before it lists again. */
+const FRESH_MS = 75_000;
 /** The maximum number of listeners on one signal. */
 const MOST_LISTENERS = 3;
 /**
@@ -88,6 +90,8 @@ class World {
   readonly #programs: Program[];
   readonly #recent: number[][] = [];
   readonly #notBeforeMs: number[] = [];
+  /** The same for what reads of the served cache make them request. */
+  readonly #noQuestionsUntilMs: number[] = [];
   /** How many requests of each program failed to connect. */
   readonly #failures: number[] = [];
   readonly #violations: string[] = [];
@@ -114,6 +118,7 @@ class World {
     );
     cluster.onRevision = (revision) => {
       for (const server of this.#servers) server.follow(revision);
+      for (const program of this.#programs) program.written();
     };
     const observer = this.#observer();
     this.#network = new NetworkModel({
@@ -132,6 +137,10 @@ class World {
         time,
         cluster,
         fetch: this.#network.fetchFor(index, config.scope, scenario),
+        questions: this.#network.fetchFor(index, config.scope, {
+          ...scenario,
+          questions: { maxPage: config.consistentReader?.pageSize ?? 0 },
+        }),
         violate: (text) => this.#violate(text),
         log: (text) => this.#log(text),
         mayDoubt: scenario.faults.includes("repeat") || scenario.faults.includes("restore"),
@@ -192,6 +201,7 @@ class World {
       if (index === 0) this.#cluster.delete(scope.resource, `${scope.namespace || "a"}/n0`);
     }
     if (await this.#converge("after a last write")) return;
+    if (await this.#readFresh()) return;
     for (const program of this.#programs) program.checkIndices();
     const isWatched = () => this.#programs.every(({ informer }) => informer.status().outage === undefined);
     if (await this.#advance(CONVERGENCE_MS, isWatched)) return;
@@ -347,6 +357,19 @@ class World {
     if (behind === undefined) return false;
     this.#violate(`a handler does not equal its store ${when}: ${behind.handlerDifference()}`);
     return true;
+  }
+
+  /** Reads that require what the API server has are answered, where it can prove that. */
+  async #readFresh(): Promise<boolean> {
+    const { calmSettings: { bookmarks, knowsWatch }, calmNetwork } = this.#scenario;
+    if (!bookmarks || !knowsWatch || Object.keys(calmNetwork).length > 0 || this.#restored) return false;
+    const failed = new Set(this.#programs);
+    for (const program of this.#programs) {
+      program.readsFresh().then((isFresh) => isFresh && failed.delete(program));
+    }
+    if (await this.#advance(FRESH_MS, () => failed.size === 0)) return true;
+    for (const { index } of failed) this.#violate(`informer ${index}: a consistent read is not answered`);
+    return failed.size > 0;
   }
 
   /** An object that was refused for a while is listed again, even if it never changes again. */
@@ -510,9 +533,14 @@ class World {
   #observer(): NetworkObserver {
     return {
       onRequest: (request) => {
-        const { id, program, verb, query } = request;
-        this.#log(`informer ${program}: request ${id}: ${verb} ${query}`);
+        const { id, program, verb, query, isQuestion } = request;
+        this.#log(`informer ${program}: ${isQuestion ? "question" : "request"} ${id}: ${verb} ${query}`);
         const nowMs = this.#time.worldNow();
+        if (isQuestion) {
+          const leftMs = (this.#noQuestionsUntilMs[program] ?? 0) - nowMs;
+          if (leftMs <= 0) return;
+          return this.#violate(`informer ${program}: a question ${leftMs} ms before Retry-After allows it`);
+        }
         const recent = this.#recent[program];
         if (nowMs < this.#notBeforeMs[program]) {
           this.#violate(
@@ -529,22 +557,31 @@ class World {
         }
         this.#programs[program].requested(query);
       },
-      onAnswer: ({ id, program }, status, retryAfterMs) => {
+      onAnswer: ({ id, program, isQuestion }, status, retryAfterMs) => {
         this.#log(
           `request ${id}: ${status === 0 ? "failed" : `answered ${status}`}${
             retryAfterMs === undefined ? "" : `, Retry-After ${retryAfterMs} ms`
           }`,
         );
+        if (isQuestion) {
+          if (retryAfterMs !== undefined) {
+            this.#noQuestionsUntilMs[program] = this.#time.worldNow() + retryAfterMs;
+          }
+          return;
+        }
         if (status === 0) this.#failures[program]++;
         if (status === 410 || status === 504) this.#programs[program].unavailable();
         if (retryAfterMs !== undefined) this.#notBeforeMs[program] = this.#time.worldNow() + retryAfterMs;
       },
-      onGivenUp: ({ id, program, verb }) => {
+      onGivenUp: ({ id, program, verb, isQuestion }) => {
+        if (isQuestion) return;
         const isFine = !isUndisturbed(this.#scenario) || this.#programs[program].isUnavailable;
         if (this.#isStopping || isFine) return;
         this.#violate(`informer ${program} cancels request ${id}, a ${verb}, without a fault`);
       },
-      onUnavailable: ({ program }) => this.#programs[program].unavailable(),
+      onUnavailable: ({ program, isQuestion }) => {
+        if (!isQuestion) this.#programs[program].unavailable();
+      },
       log: (text) => this.#log(text),
     };
   }
