@@ -5,6 +5,7 @@
 
 import { type KubernetesObject, resourceVersionOf } from "../meta/object.ts";
 import { compareResourceVersions } from "../meta/resource_version.ts";
+import { isExpired, statusErrorOf } from "../meta/status.ts";
 import type { VersionWaitOptions } from "../meta/version_waiters.ts";
 import { abortable, type LinkedAbort, linkedAbort, sleep, sleepUnlessAborted } from "../util/abort.ts";
 import { type Clock, monotonicNow } from "../util/clock.ts";
@@ -44,6 +45,8 @@ const GRACE_MS = 10;
 const ASK_MS = 100;
 // After a question without an answer.
 const RETRY_MS = 1_000;
+// The longest Retry-After that is respected: the server may be wrong by days.
+const LONGEST_ASKED_MS = 600_000;
 // A list of more objects costs more than it saves.
 const MAX_STATE_OBJECTS = 100;
 // How long a resource with more objects is taken for large.
@@ -75,6 +78,8 @@ export class FreshReads<T extends KubernetesObject> {
   /** When the last question failed, if no later one was answered. */
   #failedMs: number | undefined;
   #largeUntilMs = -Infinity;
+  /** After a failure, or as long as the server demands, no question is sent. */
+  #quietUntilMs = -Infinity;
   /** While proof is sought. */
   #proving: LinkedAbort | undefined;
 
@@ -149,8 +154,8 @@ export class FreshReads<T extends KubernetesObject> {
 
   #ask(): Promise<Answer> {
     this.#next = undefined;
-    if (this.#isPausing()) return Promise.reject(new Error("the API server has just failed to answer"));
     const position = this.#log.resourceVersion;
+    const isPausing = this.#isPausing();
     const asked = this.#inTime(
       (signal) => currentVersion(this.#source, signal),
       this.#stop.signal,
@@ -162,6 +167,7 @@ export class FreshReads<T extends KubernetesObject> {
         return { version, position };
       },
     ).catch((error) => {
+      if (isPausing) throw error;
       if (this.#failedMs === undefined && !this.#stop.signal.aborted) {
         this.#options.logger.warn(
           `${this.#name}: cannot prove that reads are fresh, as the API server does not answer: ${
@@ -179,7 +185,7 @@ export class FreshReads<T extends KubernetesObject> {
   }
 
   #isPausing(): boolean {
-    return this.#failedMs !== undefined && this.#nowMs() < this.#failedMs + RETRY_MS;
+    return this.#nowMs() < this.#quietUntilMs;
   }
 
   /** Looks for proof of the versions that reads wait for, until none does. */
@@ -284,8 +290,9 @@ export class FreshReads<T extends KubernetesObject> {
     if (compareResourceVersions(version, this.#serverVersion) > 0) this.#serverVersion = version;
   }
 
-  /** Asks the server, for a limited time. */
+  /** Asks the server, for a limited time, and not during a pause. */
   async #inTime<R>(ask: (signal: AbortSignal) => Promise<R>, signal: AbortSignal): Promise<R> {
+    if (this.#isPausing()) throw new Error("the API server has just failed to answer");
     const { clock, freshnessTimeoutMs } = this.#options;
     const link = linkedAbort(signal);
     const timer = clock.setTimeout(
@@ -294,6 +301,13 @@ export class FreshReads<T extends KubernetesObject> {
     );
     try {
       return await abortable(ask(link.signal), link.signal);
+    } catch (error) {
+      if (!signal.aborted && !isExpired(error)) {
+        const askedMs = Math.min(statusErrorOf(error)?.retryAfterMs ?? 0, LONGEST_ASKED_MS);
+        const pauseMs = Math.max(RETRY_MS, askedMs);
+        this.#quietUntilMs = Math.max(this.#quietUntilMs, this.#nowMs() + pauseMs);
+      }
+      throw error;
     } finally {
       clock.clearTimeout(timer);
       link.unlink();

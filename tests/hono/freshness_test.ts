@@ -208,6 +208,23 @@ describe("readApi", () => {
     await Promise.all(running.map((each) => each.stop()));
   });
 
+  it("sends no question before the Retry-After of the API server has passed", async () => {
+    const tower = new Tower();
+    const { server, clock } = tower;
+    const { api, informer } = tower.level(server.fetch);
+    await using _running = informer.start();
+    await clock.advance(0);
+    const restore = server.intercept(answerStatus(429, { retryAfterSeconds: 10 }), { match: isQuestion });
+    for (let seconds = 0; seconds < 9; seconds++) {
+      assert.equal((await api.request("/api/v1/pods")).status, 504);
+      await clock.advance(1_000);
+    }
+    assert.equal(tower.questions(), 1);
+    restore();
+    await clock.advance(1_000);
+    assert.equal((await api.request("/api/v1/pods")).status, 200);
+  });
+
   it("does not make reads wait for an API server that hangs, one after the other", async () => {
     const tower = new Tower();
     const { server, clock } = tower;

@@ -146,10 +146,10 @@ export class ConsistentReader {
     time.schedule(() => this.#begin(), random.pick(SOON_MS));
   }
 
-  /** Reads a last time; whether the API server's state was the answer. A second cache may have to list first. */
+  /** Reads a last time; whether the API server's state was the answer, at last: after a Retry-After, or a second cache's list. */
   async succeeds(): Promise<boolean> {
     const { time } = this.#options;
-    for (let tries = this.#second === undefined ? 1 : MOST_LAST_READS; tries > 0; tries--) {
+    for (let tries = MOST_LAST_READS; tries > 0; tries--) {
       if (await this.#read({ key: undefined, isAtVersion: false }) === 200) return true;
       await new Promise<void>((resolve) => time.schedule(resolve, 1_000));
     }

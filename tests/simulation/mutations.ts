@@ -24,6 +24,7 @@ const OUTAGE = "src/reflector/outage.ts";
 const APPLIER = "src/informer/delta_applier.ts";
 const HISTORY = "src/informer/event_history.ts";
 const MERGED = "src/informer/merged_notifications.ts";
+const FRESH = "src/hono/fresh_reads.ts";
 const DECODER = "src/watch/decode_watch.ts";
 
 /** The defects, in the order of the data flow. */
@@ -578,5 +579,65 @@ export const MUTATIONS: readonly Mutation[] = [
     file: "src/hono/watch_groups.ts",
     find: "    if (!was) return undefined;\n",
     replace: '    if (!was || entry.type !== "DELETED") return undefined;\n',
+  },
+  {
+    name: "fresh reads: a read joins a question that was sent before it",
+    file: FRESH,
+    find: "    return this.#next ??= this.#asked.catch(() => {}).then(() => this.#ask());",
+    replace: "    return this.#asked;",
+  },
+  {
+    name: "fresh reads: a proof is accepted before the changes that the second watch saw have arrived",
+    file: FRESH,
+    find: "this.#informer.proven?.({ after, through });",
+    replace: "this.#informer.proven?.({ after: from, through });",
+  },
+  {
+    name: "fresh reads: the reflector believes a proof, whatever has arrived",
+    file: REFLECTOR,
+    find: 'position === "" || !this.#writer.hasReceived(after)',
+    replace: 'position === ""',
+  },
+  {
+    name: "fresh reads: a list of versions proves its version although the content differs",
+    file: FRESH,
+    find: "if (this.#isEqualTo(state)) {",
+    replace: "if (this.#isEqualTo(state) || state.versions.size === this.#log.snapshot().keys.length) {",
+  },
+  {
+    name: "fresh reads: a version lower than the cache's is taken for fresh",
+    file: FRESH,
+    find: 'if (compareResourceVersions(version, position) < 0) return "behind";',
+    replace: "",
+  },
+  {
+    name: "fresh reads: the present version is not waited for",
+    file: FRESH,
+    find: 'return await this.reaches(version, options) ? "fresh" : "behind";',
+    replace: 'await this.reaches(version, { ...options, timeoutMs: 1 });\n    return "fresh";',
+  },
+  {
+    name: "fresh reads: no proof is looked for",
+    file: FRESH,
+    find: "      this.#prove();\n      return await reached;",
+    replace: "      return await reached;",
+  },
+  {
+    name: "fresh reads: a second watch proves nothing",
+    file: FRESH,
+    find: "    if (changes === undefined) return;\n",
+    replace: "    if (changes !== undefined) return;\n",
+  },
+  {
+    name: "fresh reads: a Retry-After is ignored",
+    file: FRESH,
+    find: "statusErrorOf(error)?.retryAfterMs ?? 0",
+    replace: "0",
+  },
+  {
+    name: "fresh reads: a stale answer that nothing is found has no warning",
+    file: "src/hono/resource_handler.ts",
+    find: "if (!waited.isStale) return response;",
+    replace: "if (!waited.isStale || isStatus(response)) return response;",
   },
 ];

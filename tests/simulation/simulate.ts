@@ -60,7 +60,7 @@ const TIMEOUT_GRACE_MS = 5_001;
 /** More requests than this in a minute are a hot loop; the pages of a list count as one. */
 const MOST_REQUESTS = 25;
 const RATE_WINDOW_MS = 60_000;
-/** A consistent read is answered within so long, also by a second cache that waits before it lists again. */
+/** A consistent read is answered within so long, also where a Retry-After or the delay of a second cache's list comes before. */
 const FRESH_MS = 75_000;
 /** The maximum number of listeners on one signal. */
 const MOST_LISTENERS = 3;
@@ -363,6 +363,8 @@ class World {
   async #readFresh(): Promise<boolean> {
     const { calmSettings: { bookmarks, knowsWatch }, calmNetwork } = this.#scenario;
     if (!bookmarks || !knowsWatch || Object.keys(calmNetwork).length > 0 || this.#restored) return false;
+    // No event shows that version.
+    this.#cluster.tick();
     const failed = new Set(this.#programs);
     for (const program of this.#programs) {
       program.readsFresh().then((isFresh) => isFresh && failed.delete(program));
@@ -538,7 +540,11 @@ class World {
         const nowMs = this.#time.worldNow();
         if (isQuestion) {
           const leftMs = (this.#noQuestionsUntilMs[program] ?? 0) - nowMs;
-          if (leftMs <= 0) return;
+          // The body of the refusal may be on its way.
+          const isRefused = [...this.#network.open].every((one) =>
+            one === request || !one.isQuestion || one.program !== program
+          );
+          if (leftMs <= 0 || !isRefused) return;
           return this.#violate(`informer ${program}: a question ${leftMs} ms before Retry-After allows it`);
         }
         const recent = this.#recent[program];
