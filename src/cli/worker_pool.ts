@@ -19,7 +19,8 @@
  *   none is in an argument, the environment or a file.
  * - **resourceVersions** are the API server's in all workers, so that a reader may move between them. A version that its
  *   worker has not reached is waited for, as by every read API. A consistent read asks the parent, which asks the API
- *   server; both share the question among all waiting readers.
+ *   server; both share the question among all waiting readers. ETags are each worker's own: a reader that moves receives
+ *   the body once more.
  * - **Start**: workers listen at once and are not ready until the parent, and then they, have the first lists. A worker
  *   that takes another one's place listens when it has them, or after 10 s: until then the others have its readers.
  * - **A worker that ends** is started again, after 0.25 s to 30 s; logged, and counted as `serve_worker_restarts_total`. Its
