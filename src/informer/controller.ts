@@ -13,7 +13,8 @@ import type { ReflectorOptions } from "../reflector/reflector_options.ts";
 import type { ReflectorWiring } from "../reflector/reflector_wiring.ts";
 import type { ReflectorStatus } from "../reflector/status.ts";
 import { linkedAbort, onAbort } from "../util/abort.ts";
-import { type Clock, monotonicNow, nextTurn, realClock } from "../util/clock.ts";
+import { type Clock, nextTurn, realClock } from "../util/clock.ts";
+import { TurnBudget } from "../util/turn_budget.ts";
 import { Latch, type SyncedMethod } from "../util/deferred.ts";
 import { errorMessage } from "../util/errors.ts";
 import { consoleLogger, type Logger } from "../util/logger.ts";
@@ -220,12 +221,11 @@ export class Controller<T> {
     while (!signal.aborted) {
       await queue.wait(); // close() ends it
       const { turnMs, turnObjects } = this.#pace;
-      const untilMs = monotonicNow(this.#clock) + turnMs;
-      let items = 0;
+      const budget = new TurnBudget(this.#clock, turnMs, turnObjects);
       while (
         !signal.aborted && (this.#isLongNext() ? await this.#processList(signal) : this.#processNext())
       ) {
-        if (++items < turnObjects && monotonicNow(this.#clock) < untilMs) continue;
+        if (!budget.isSpent()) continue;
         await nextTurn();
         break;
       }

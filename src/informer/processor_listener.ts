@@ -8,6 +8,7 @@ import { DeletedFinalStateUnknown, type DeletedObject } from "../meta/tombstone.
 import type { Held, Holding } from "../store/holding.ts";
 import { abortable, sleepUnlessAborted } from "../util/abort.ts";
 import { type Clock, monotonicNow } from "../util/clock.ts";
+import { TurnBudget } from "../util/turn_budget.ts";
 import { Latch } from "../util/deferred.ts";
 import { errorMessage } from "../util/errors.ts";
 import { isThenable } from "../util/guarded.ts";
@@ -221,8 +222,7 @@ export class ProcessorListener<T> {
     await null; // out of the turn that wrote the store
     const { clock, metrics, turns } = this.#options;
     const { signal } = this.#stop;
-    let untilMs = monotonicNow(clock) + BUDGET_MS;
-    let calls = 0;
+    let budget = new TurnBudget(clock, BUDGET_MS, BUDGET_CALLS);
     for (let next = this.#pending.shift(); next !== undefined; next = this.#pending.shift()) {
       this.#measureBacklog();
       const startMs = metrics === undefined ? 0 : monotonicNow(clock);
@@ -235,10 +235,9 @@ export class ProcessorListener<T> {
       );
       if (next.type === "add" && next.isInInitialList) this.#tracker.finished();
       if (failed) await sleepUnlessAborted(PAUSE_AFTER_ERROR_MS, { clock, signal });
-      if (++calls >= BUDGET_CALLS || monotonicNow(clock) >= untilMs) {
+      if (budget.isSpent()) {
         await turns.next();
-        untilMs = monotonicNow(clock) + BUDGET_MS;
-        calls = 0;
+        budget = new TurnBudget(clock, BUDGET_MS, BUDGET_CALLS);
       }
     }
     this.#pump = undefined;

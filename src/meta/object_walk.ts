@@ -13,6 +13,7 @@ import {
   QUOTE,
 } from "../util/json_text.ts";
 import { afterPlainString, afterStrings, afterValue, isAt, space } from "./json_walk.ts";
+import { KnownShapes } from "./known_shapes.ts";
 import type { FieldNode } from "./text_fields.ts";
 
 /** How deep objects are that are walked; deeper than those of any API. */
@@ -54,6 +55,7 @@ export class ObjectWalk {
   readonly nodes: FieldNode[] = [];
   readonly starts: number[] = [];
   readonly ends: number[] = [];
+  readonly #managedFields = new KnownShapes();
   #annotationsStart = 0;
   /** Times that were seen: of creation, of deletion. */
   #times = 0;
@@ -200,6 +202,9 @@ export class ObjectWalk {
         if (!isAt(bytes, key, ANNOTATIONS)) break;
         end = this.#strings(bytes, value, this.#annotationsStart);
         this.#annotationsStart = value;
+        break;
+      case 13:
+        if (isAt(bytes, key, MANAGED_FIELDS)) return this.#managedFields.afterValue(bytes, value, MAX_DEPTH);
         break;
       case 15:
         if (!isAt(bytes, key, RESOURCE_VERSION)) break;
