@@ -39,47 +39,59 @@ export interface ReadApi extends Hono {
 
 /**
  * An app that serves informers' stores in Kubernetes' own protocol, read-only: get, list (selectors, pages), watch
- * (replay, initial events, bookmarks), Tables and metadata only; discovery, `/version`, `/healthz`, `/livez`,
- * `/readyz`; OpenAPI documents, if `openApi` fetches them. `kubectl --server` and the informers of every language can use it like an API server. Mount it with
- * `app.route("/", api)` or under any path.
+ * (replay, initial events, bookmarks), `status` and `scale`, Tables and metadata only, JSON and YAML; discovery, `/version`,
+ * `/healthz`, `/livez`, `/readyz`; OpenAPI documents, if `openApi` fetches them. `kubectl --server` and the informers of
+ * every language can use it like an API server. Mount it with `app.route("/", api)` or under any path.
+ *
+ * **Access**
  *
  * - Nothing is served without `authorize`, or `allowAnonymous: true`; Secrets need `allowSecrets: true` besides.
- *   `/healthz`, `/livez`, `/readyz` and `/version` are open, as an API server's are; the informers that are not ready are named
- *   for users that may read `/readyz`.
+ *   `/healthz`, `/livez`, `/readyz` and `/version` are open, as an API server's are; the informers that are not ready are
+ *   named for users that may read `/readyz`. Every other request is decided before anything of it is answered, 404 included.
  * - Hooks are fail-closed: one that returns anything but `true` (or a user), fails or does not answer in time refuses.
  * - A watch ends after an hour or less, when its reader's credential ends, and when the hooks, asked again, refuse.
  * - Selectors, readers, what waits for them and the time that they take to read have limits; see the options.
  * - A continue token continues its own list only: the same path, selectors and user.
- * - Reads come from the cache. One without a resourceVersion is as fresh as the API server's own, see `freshness`; one at
- *   `resourceVersion=0` is answered at once. A read at a resourceVersion waits until the cache has come to it, and is answered
- *   504 if it does not.
- * - Objects are encoded as they are in the store, one by one. A number that `JSON.parse` could not hold (beyond 2^53)
- *   comes out rounded.
  * - With `passThrough`, what is not served goes to the API server with the reader's own bearer token: other resources,
  *   subresources such as logs, discovery, access reviews, and on request writes. The cache's own credentials never do, and
  *   `authorize` does not decide on it: the API server does. `exec`, `attach` and `portforward` are refused.
+ * - Pages of other origins may read what `cors` allows.
+ *
+ * **Content**
+ *
+ * - A read without a resourceVersion is as fresh as the API server's own, see `freshness`; one at `resourceVersion=0` is
+ *   answered at once. A read at a resourceVersion waits until the cache has come to it, and is answered 504 if it does not.
+ * - An object that a store holds as text (`storage: texts()` or `shortTexts()`) is served as the API server sent it, digit
+ *   for digit, less the fields that the informer drops. One that is held as an object is encoded again: a number that
+ *   `JSON.parse` cannot hold (beyond 2^53) comes out rounded.
  * - A relist of an informer is one step: connected watches get its changes (up to 4 MiB of them, else 410 Expired),
  *   watches from before it 410 Expired. One at an older resourceVersion, of a restored server, ends all watches with 410
  *   Expired.
- * - The body of a list is kept while it is requested and its resource does not change (`maxListBodyBytes`), for all users
- *   that see the same; who may read it is decided for each request. Lists and objects have a weak `ETag`, but not Tables;
- *   what has 128 KiB or more is compressed for readers that prefer gzip.
  * - An answer about a resource has `Cache-Synced`, `Age` (seconds since the last contact with the API server) and
- *   `Resource-Version` (what the cache has reached). Pages of other origins may read what `cors` allows.
+ *   `Resource-Version` (what the cache has reached). Lists and objects have a weak `ETag`, but not Tables.
  * - `/indices/pods/byNode` has the values of an index with their counts, `/indices/pods/byNode/node-1` the objects under one
- *   as a list (empty value: `/indices/pods/byNode/`), `?namespace=shop` those of a namespace; a reader needs the permission to list them.
+ *   as a list (empty value: `/indices/pods/byNode/`), `?namespace=shop` those of a namespace; a reader needs the permission
+ *   to list them.
  * - A watch with `Accept: text/event-stream` comes as server-sent events, for `EventSource`: each message is a watch event,
  *   and the browser resumes by itself (`Last-Event-ID`). Where it cannot, an `expired` event comes first, then all objects.
  * - With `metrics`, `/metrics` has them in the text format of Prometheus, for users that may read that path.
- * - What a store holds encoded stays so: objects are decoded one by one, while they are selected or written.
+ *
+ * **Cost**
+ *
+ * - The body of a list is kept while it is requested and its resource does not change (`maxListBodyBytes`), for all users
+ *   that see the same; who may read it is decided for each request. What has 128 KiB or more is compressed for readers
+ *   that prefer gzip.
+ * - Texts are not parsed for gets, lists and watches; an object is decoded to select it by a field without an index, to
+ *   write its row of a Table, and for `scale`.
  * - No timer runs while no watch is open and no read waits.
  *
  * hono's `etag()`, `compress()`, `prettyJSON()`, `timeout()`, `logger()` and `cors()` may precede it in the same app. A watch's
  * body never ends: a clone of the response has no body, and `no-transform` keeps it from being compressed. A middleware that
  * reads the body itself, rather than a clone, would wait for ever.
  *
- * @throws {TypeError} There is neither `authorize` nor `allowAnonymous`, a hook is no function, an `allow...` no boolean, Secrets are served without `allowSecrets`, a
- * resource is not known by its name, or is served twice.
+ * @throws {TypeError} There is neither `authorize` nor `allowAnonymous`, or both; a hook is no function, an `allow...` no
+ * boolean; Secrets are served without `allowSecrets`; a resource is not known by its name, or is served twice; `freshness`
+ * is given and an informer's source has no `metadata`; or `passThrough` or `cors` is wrong.
  * @throws {RangeError} A number among the options is negative, or 0 where that makes no sense.
  *
  * @example
