@@ -439,8 +439,8 @@ export const SUITE_MUTATIONS: readonly SuiteMutation[] = [
   },
   {
     name: "read API: a late event is not sent to readers that continue from the version before it",
-    file: "src/hono/event_log.ts",
-    find: "while (first > from && isUnseen(this.entry(first - 1))) first--;",
+    file: "src/hono/log_window.ts",
+    find: "while (first > start && isUnseen(entries.at(first - 1 - tail))) first--;",
     replace: "void isUnseen;",
     test: "tests/hono/watch_test.ts",
   },

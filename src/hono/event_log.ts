@@ -15,6 +15,7 @@ import type { Clock, TimerHandle } from "../util/clock.ts";
 import { Deque } from "../util/deque.ts";
 import { memorySize } from "../util/memory_size.ts";
 import { EntryViews, type LogEntry } from "./encoding.ts";
+import { firstAfter, firstUnseen, inWatchOrder, type LogWindow } from "./log_window.ts";
 import type { ServedInformer, ServedStore } from "./served_informer.ts";
 import { type IndexValue, OrderedContent, rolledBack, type Snapshot } from "./snapshot.ts";
 import type { FanOut, FanOutSource, Recipient } from "./fan_out.ts";
@@ -35,12 +36,6 @@ export interface LogReader extends Recipient {
   cut(): void;
   /** The log is closed: end in good order. */
   end(): void;
-}
-
-/** The entries that a log keeps, by their sequence numbers from `tail` on. */
-export interface LogWindow<T> {
-  readonly tail: number;
-  readonly entries: Pick<Deque<LogEntry<T>>, "length" | "at">;
 }
 
 /** Options of {@linkcode EventLog}. */
@@ -210,7 +205,7 @@ export class EventLog<T extends KubernetesObject> implements FanOutSource {
   stateAt(resourceVersion: string): Snapshot<T> | undefined {
     if (compareResourceVersions(resourceVersion, this.#base) < 0) return undefined;
     if (compareResourceVersions(resourceVersion, this.#position) > 0) return undefined;
-    const first = this.#firstAfter(resourceVersion, this.#historyFrom);
+    const first = firstAfter(this.#window, resourceVersion, this.#historyFrom);
     const gapAfter = this.entry(first)?.gapAfter;
     if (gapAfter !== undefined && compareResourceVersions(resourceVersion, gapAfter) > 0) return undefined;
     const known = this.#pastStates.get(first);
@@ -236,7 +231,7 @@ export class EventLog<T extends KubernetesObject> implements FanOutSource {
     if (compareResourceVersions(resourceVersion, this.oldestResourceVersion) < 0) return undefined;
     const isBehind = compareResourceVersions(resourceVersion, this.#position) < 0;
     if (isBehind && compareResourceVersions(resourceVersion, this.#lastLateEvicted) <= 0) return undefined;
-    return this.#firstUnseen(resourceVersion);
+    return firstUnseen(this.#window, resourceVersion, this.#resumeFrom.sequence);
   }
 
   /** Whether the content reaches a resourceVersion within a time; at once if it has, or never will. */
@@ -330,7 +325,9 @@ export class EventLog<T extends KubernetesObject> implements FanOutSource {
     // A watch that has read all of it is at the end; one that stops in its middle is before it and may not resume.
     const isLate = resourceVersion === previous;
     const relist = { position: resourceVersion, gapAfter: previous, isLate };
-    const sequence = isLate ? this.#firstUnseen(resourceVersion) : undefined;
+    const sequence = isLate
+      ? firstUnseen(this.#window, resourceVersion, this.#resumeFrom.sequence)
+      : undefined;
     for (const change of inWatchOrder(changes)) this.#append(change, relist);
     this.#window.entries.push({ ...BOOKMARK, ...relist, bytes: 0, views: undefined });
     this.#resumeFrom = { position: resourceVersion, sequence: sequence ?? this.head };
@@ -433,29 +430,6 @@ export class EventLog<T extends KubernetesObject> implements FanOutSource {
     for (const reader of Array.from(this.recipients)) if (reader.cursor < tail) reader.cut();
   }
 
-  /** The first entry from `from` on whose position is after a resourceVersion; by bisection. */
-  #firstAfter(resourceVersion: string, from: number): number {
-    let low = Math.max(from, this.#window.tail);
-    let high = this.head;
-    while (low < high) {
-      const middle = (low + high) >>> 1;
-      const position = this.entry(middle)?.position ?? "";
-      if (compareResourceVersions(position, resourceVersion) > 0) high = middle;
-      else low = middle + 1;
-    }
-    return low;
-  }
-
-  /** The first entry that a reader at a resourceVersion may not have seen: after it, or late. */
-  #firstUnseen(resourceVersion: string): number {
-    const from = Math.max(this.#resumeFrom.sequence, this.#window.tail);
-    let first = this.#firstAfter(resourceVersion, from);
-    const isUnseen = (entry?: LogEntry<T>) =>
-      entry?.isLate === true && compareResourceVersions(entry.position, resourceVersion) === 0;
-    while (first > from && isUnseen(this.entry(first - 1))) first--;
-    return first;
-  }
-
   #scheduleHeartbeat(): void {
     const isWanted = Array.from(this.recipients).some((reader) => reader.wantsHeartbeat);
     if (isWanted === (this.#heartbeatTimer !== undefined)) return;
@@ -473,15 +447,3 @@ export class EventLog<T extends KubernetesObject> implements FanOutSource {
 }
 
 const BOOKMARK = { type: "BOOKMARK", key: "", object: undefined, oldObject: undefined } as const;
-
-/**
- * Deletes first, as their objects carry old resourceVersions; then by ascending resourceVersion, so that only the last
- * can bring a reader to the relist's own.
- */
-function inWatchOrder<T>(changes: readonly StoreChange<T>[]): StoreChange<T>[] {
-  const deletes: StoreChange<T>[] = changes.filter((change) => change.type === "deleted");
-  const others: StoreChange<T>[] = changes.filter((change) => change.type !== "deleted");
-  const version = (change: StoreChange<T>) => resourceVersionOf(change.object) ?? "";
-  others.sort((a, b) => compareResourceVersions(version(a), version(b)));
-  return deletes.concat(others);
-}
