@@ -8,6 +8,7 @@ import { SharedIndexInformer } from "../informer/shared_informer.ts";
 import type { KubernetesObject } from "../meta/object.ts";
 import { resourceOf } from "../meta/resource.ts";
 import { isForbidden, isNotFound } from "../meta/status.ts";
+import { compareVersions } from "../protocol/discovery.ts";
 import { type ApiResource, isBuiltinGroup, type PrinterColumn } from "../protocol/api_resource.ts";
 import { linkedAbort } from "../util/abort.ts";
 import type { Clock } from "../util/clock.ts";
@@ -117,6 +118,9 @@ type Names = Pick<ApiResource, "shortNames" | "categories"> & { readonly singula
 
 interface DefinedVersion {
   readonly name?: string;
+  readonly served?: boolean;
+  readonly deprecated?: boolean;
+  readonly deprecationWarning?: string;
   readonly additionalPrinterColumns?: readonly PrinterColumn[];
   readonly selectableFields?: readonly { readonly jsonPath: string }[];
   readonly subresources?: {
@@ -128,9 +132,20 @@ interface DefinedVersion {
 /** Only the columns, the fields, the subresources and the names: schemas can be large. */
 function withoutSchemas({ metadata, spec }: Definition): Definition {
   const versions = spec?.versions?.map((
-    { name, additionalPrinterColumns, selectableFields, subresources },
+    {
+      name,
+      served,
+      deprecated,
+      deprecationWarning,
+      additionalPrinterColumns,
+      selectableFields,
+      subresources,
+    },
   ) => ({
     name,
+    served,
+    deprecated,
+    deprecationWarning,
     additionalPrinterColumns,
     selectableFields,
     subresources,
@@ -154,9 +169,29 @@ function describe(resource: ApiResource, definition: Definition | undefined): vo
       status: version.subresources?.status !== undefined,
       ...(version.subresources?.scale && { scale: version.subresources.scale }),
     },
+    deprecationWarning: deprecationOf(resource, version, versions),
     shortNames: names?.shortNames ?? [],
     categories: names?.categories ?? [],
     ...(names?.singular && { singularName: names.singular }),
   };
   Object.assign(resource, description);
+}
+
+/**
+ * The warning of a deprecated version: its own, or which version to use instead.
+ * https://github.com/kubernetes/apiextensions-apiserver/blob/master/pkg/apiserver/customresource_handler.go (defaultDeprecationWarning)
+ */
+function deprecationOf(
+  { group, kind }: ApiResource,
+  { name = "", deprecated, deprecationWarning }: DefinedVersion,
+  versions: readonly DefinedVersion[] = [],
+): string | undefined {
+  if (!deprecated) return undefined;
+  if (deprecationWarning !== undefined) return deprecationWarning;
+  const [instead] = versions.filter((other) => other.served && !other.deprecated)
+    .map((other) => other.name ?? "").filter((other) => compareVersions(other, name) < 0).sort(
+      compareVersions,
+    );
+  const use = instead === undefined ? "" : `; use ${group}/${instead} ${kind}`;
+  return `${group}/${name} ${kind} is deprecated${use}`;
 }

@@ -13,6 +13,7 @@ import type { Connection } from "./connect.ts";
 import { discover, type DiscoveredResource, type Discovery } from "./discovery.ts";
 import { CommandError, explainServerError, type ServerName } from "./errors.ts";
 import { defaultResources, resolveResources } from "./resource_names.ts";
+import type { VersionInfo } from "../hono/read_api_options.ts";
 import type { ServeStep } from "./serve_options.ts";
 
 /** The time limit of the first requests. */
@@ -24,9 +25,7 @@ export interface Selection {
   /** The same in the order of the server's discovery, in which clients look up names. */
   readonly inDiscoveryOrder: readonly DiscoveredResource[];
   /** The server's version, such as `v1.36.3`, if known. */
-  readonly version:
-    | { readonly major: string; readonly minor: string; readonly gitVersion: string }
-    | undefined;
+  readonly version: (Partial<VersionInfo> & Pick<VersionInfo, "gitVersion">) | undefined;
 }
 
 /** Options of {@linkcode selectResources}. */
@@ -132,8 +131,13 @@ export function clientOptions(
 
 /** A resource as this program serves it: read-only. */
 export function servedResource(resource: DiscoveredResource): ApiResource {
-  const fields = builtinResource(resource)?.fieldSelectors;
-  return { ...resource, verbs: ["get", "list", "watch"], ...(fields && { fieldSelectors: fields }) };
+  const { fieldSelectors, deprecationWarning } = builtinResource(resource) ?? {};
+  return {
+    ...resource,
+    verbs: ["get", "list", "watch"],
+    ...(fieldSelectors && { fieldSelectors }),
+    ...(deprecationWarning && { deprecationWarning }),
+  };
 }
 
 async function asking<R>(
@@ -155,8 +159,9 @@ function whereIs({ server, context }: ServerName): string {
 }
 
 function versionOf(answer: unknown): Selection["version"] {
-  const { major, minor, gitVersion } = (answer ?? {}) as Record<string, unknown>;
-  return typeof major === "string" && typeof minor === "string" && typeof gitVersion === "string"
-    ? { major, minor, gitVersion }
+  const fields = Object.entries(answer ?? {}).filter(([, value]) => typeof value === "string");
+  const { major, minor, gitVersion, ...rest } = Object.fromEntries<string | undefined>(fields);
+  return major !== undefined && minor !== undefined && gitVersion !== undefined
+    ? { ...rest, major, minor, gitVersion }
     : undefined;
 }

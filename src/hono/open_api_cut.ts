@@ -18,16 +18,23 @@ export function groupVersionPath({ group, version }: Pick<ApiResource, "group" |
 }
 
 /**
- * Cuts a document of version 2 or 3: only the paths of the resources, for GET only, and what they and the kinds of the
- * resources refer to.
+ * Cuts a document of version 2 or 3: only the paths of the resources, and what they and the kinds of the resources refer
+ * to. For GET, and for PATCH, where kubectl reads whether the server validates fields; without it, it sends no write, and
+ * does not print why a cache refuses it:
+ * https://github.com/kubernetes/cli-runtime/blob/master/pkg/resource/query_param_verifier_v3.go
  */
 export function cutOpenApi(document: JsonObject, resources: readonly ApiResource[]): JsonObject {
   const isServed = newPathFilter(resources);
   const paths: Record<string, unknown> = {};
   for (const [path, operations] of Object.entries(objectOf(document.paths))) {
     if (!isServed(path)) continue;
-    const { get, parameters } = objectOf(operations);
-    if (get !== undefined) paths[path] = { get, ...(parameters !== undefined && { parameters }) };
+    const { get, patch, parameters } = objectOf(operations);
+    if (get === undefined) continue;
+    paths[path] = {
+      get,
+      ...(patch !== undefined && { patch }),
+      ...(parameters !== undefined && { parameters }),
+    };
   }
   const needed = new References(document);
   needed.addAllIn(paths);

@@ -51,6 +51,8 @@ export interface VersionInfo {
   readonly minor: string;
   readonly gitVersion: string;
   readonly platform: string;
+  /** What else the API server says, such as `goVersion`: it is passed on. */
+  readonly [field: string]: string | undefined;
 }
 
 /**

@@ -31,7 +31,7 @@ export interface ReadSettings {
   readonly maxSelectorValues: number;
   readonly random: () => number;
   /** The document at `/version`. */
-  readonly version: Readonly<Record<string, string>>;
+  readonly version: Partial<VersionInfo>;
   /** How long the next watch may last. */
   watchLimitMs(): number;
   /** Whose request it is, for the limit per client. */
@@ -125,11 +125,17 @@ function remoteAddress(request: Request, env: unknown): string | undefined {
 }
 
 /** The document, with what the options do not say. */
-function versionInfo(version: Partial<VersionInfo> = {}): Record<string, string> {
-  const { major = "1", minor = "36", gitVersion = `v${major}.${minor}.0`, platform = "" } = version;
+function versionInfo(version: Partial<VersionInfo> = {}): Partial<VersionInfo> {
+  const { major = "1", minor = "36", gitVersion = `v${major}.${minor}.0`, platform = "", ...rest } = version;
+  // In the order of an API server.
+  const { emulationMajor, emulationMinor, minCompatibilityMajor, minCompatibilityMinor, ...others } = rest;
   return {
     major,
     minor,
+    emulationMajor,
+    emulationMinor,
+    minCompatibilityMajor,
+    minCompatibilityMinor,
     gitVersion,
     gitCommit: "",
     gitTreeState: "",
@@ -137,5 +143,6 @@ function versionInfo(version: Partial<VersionInfo> = {}): Record<string, string>
     goVersion: "",
     compiler: "",
     platform,
+    ...others,
   };
 }

@@ -56,6 +56,11 @@ export interface ApiResource extends GroupVersionResource {
    * version. Without them, the age is shown. Read at each request.
    */
   readonly printerColumns?: readonly PrinterColumn[];
+  /**
+   * Why clients should not use it any more, such as `v1 Endpoints is deprecated in v1.33+`: every response carries it as a
+   * `Warning` header, which kubectl prints. Read at each request.
+   */
+  readonly deprecationWarning?: string | undefined;
 }
 
 /**

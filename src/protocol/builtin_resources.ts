@@ -10,7 +10,10 @@ type Row = readonly [
   resource: string,
   kind: string,
   scope: "Namespaced" | "Cluster",
-  more?: Pick<ApiResource, "shortNames" | "categories" | "fieldSelectors" | "singularName">,
+  more?: Pick<
+    ApiResource,
+    "shortNames" | "categories" | "fieldSelectors" | "singularName" | "deprecationWarning"
+  >,
 ];
 
 const NAME = "metadata.name";
@@ -23,7 +26,10 @@ const EXTENSION = { categories: ["api-extensions"] };
 const TABLE: ReadonlyMap<string, readonly Row[]> = new Map<string, readonly Row[]>([
   ["v1", [
     ["configmaps", "ConfigMap", "Namespaced", { shortNames: ["cm"] }],
-    ["endpoints", "Endpoints", "Namespaced", { shortNames: ["ep"] }],
+    ["endpoints", "Endpoints", "Namespaced", {
+      shortNames: ["ep"],
+      deprecationWarning: "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice",
+    }],
     ["events", "Event", "Namespaced", {
       shortNames: ["ev"],
       fieldSelectors: [

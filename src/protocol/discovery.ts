@@ -247,7 +247,7 @@ function versionsOf(resources: readonly ApiResource[], group: string): string[] 
 const VERSION = /^v([0-9]+)(?:(alpha|beta)([0-9]+))?$/;
 
 /** Kubernetes' order of preference: v2, v1, v2beta1, v1beta2, v1beta1, v1alpha1, then anything else by name. */
-function compareVersions(a: string, b: string): number {
+export function compareVersions(a: string, b: string): number {
   const x = VERSION.exec(a);
   const y = VERSION.exec(b);
   if (x === null || y === null) return x === null && y === null ? (a < b ? -1 : 1) : x === null ? 1 : -1;

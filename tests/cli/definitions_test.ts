@@ -61,6 +61,31 @@ function setUp() {
 }
 
 describe("readDefinitions", () => {
+  it("takes over the warning of a deprecated version, or says which version to use", async () => {
+    const warningOf = async (v1: object, others: readonly object[]): Promise<string | undefined> => {
+      const { server, cluster, resource, options } = setUp();
+      const { spec, ...rest } = definition([]);
+      const [, current] = spec.versions;
+      const more = others.map((other) => ({ ...current, storage: false, ...other }));
+      server.create(CRDS, { ...rest, spec: { ...spec, versions: [{ ...current, ...v1 }, ...more] } });
+      await readDefinitions(cluster, [resource], options);
+      server.close();
+      return resource.deprecationWarning;
+    };
+    const deprecated = { deprecated: true };
+    assert.equal(await warningOf({}, [{ name: "v2" }]), undefined);
+    assert.equal(await warningOf(deprecated, []), "example.com/v1 Widget is deprecated");
+    const others = [{ name: "v1beta1" }, { name: "v2" }, { name: "v3", deprecated: true }, {
+      name: "v4",
+      served: false,
+    }];
+    assert.equal(
+      await warningOf(deprecated, others),
+      "example.com/v1 Widget is deprecated; use example.com/v2 Widget",
+    );
+    assert.equal(await warningOf({ deprecated: true, deprecationWarning: "gone soon" }, others), "gone soon");
+  });
+
   it("describes a custom resource as its definition does, and follows it", async () => {
     const { server, cluster, resource, options } = setUp();
     server.create(CRDS, definition(["color"]));
@@ -84,6 +109,7 @@ describe("readDefinitions", () => {
       singularName: "widget",
       shortNames: ["wd"],
       categories: ["all"],
+      deprecationWarning: undefined,
     });
     assert.equal(builtin.printerColumns, undefined);
     const stop = new AbortController();

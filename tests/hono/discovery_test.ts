@@ -148,4 +148,24 @@ describe("/version", () => {
     const given = readApi({ resources: [], allowAnonymous: true, version });
     assert.deepEqual({ ...await get(given, "/version"), ...version }, await get(given, "/version"));
   });
+
+  it("passes on everything that the API server says", async () => {
+    const version = {
+      major: "1",
+      minor: "36",
+      emulationMajor: "1",
+      emulationMinor: "35",
+      minCompatibilityMajor: "1",
+      minCompatibilityMinor: "34",
+      gitVersion: "v1.36.3",
+      gitCommit: "c",
+      gitTreeState: "clean",
+      buildDate: "2026-01-01T00:00:00Z",
+      goVersion: "go1.26",
+      compiler: "gc",
+      platform: "linux/arm64",
+    };
+    const given = readApi({ resources: [], allowAnonymous: true, version });
+    assert.equal(JSON.stringify(await get(given, "/version")), JSON.stringify(version));
+  });
 });

@@ -21,7 +21,11 @@ const CORE = {
     "/api/v1/": { get: operation("APIResourceList") },
     "/api/v1/pods": { get: operation("PodList"), parameters: [{ name: "watch" }] },
     "/api/v1/namespaces/{namespace}/pods": { get: operation("PodList"), post: operation("Pod") },
-    "/api/v1/namespaces/{namespace}/pods/{name}": { get: operation("Pod"), delete: operation("Status") },
+    "/api/v1/namespaces/{namespace}/pods/{name}": {
+      get: operation("Pod"),
+      patch: { ...operation("Pod"), parameters: [{ name: "fieldValidation" }], requestBody: ref("Patch") },
+      delete: operation("Status"),
+    },
     "/api/v1/namespaces/{namespace}/pods/{name}/log": { get: operation("Log") },
     "/api/v1/watch/pods": { get: operation("WatchEvent") },
     "/api/v1/secrets": { get: operation("SecretList") },
@@ -35,6 +39,7 @@ const CORE = {
       PodSpec: { properties: { self: ref("PodSpec") } },
       Meta: {},
       Status: {},
+      Patch: {},
       Log: {},
       WatchEvent: {},
       Secret: gvk("", "v1", "Secret"),
@@ -136,6 +141,9 @@ describe("readApi({ openApi })", () => {
       "/api/v1/watch/pods",
     ]);
     assert.deepEqual(Object.keys(document.paths["/api/v1/namespaces/{namespace}/pods"]), ["get"]);
+    // kubectl looks there for `fieldValidation`, and sends no write without it.
+    const one = document.paths["/api/v1/namespaces/{namespace}/pods/{name}"];
+    assert.deepEqual(Object.keys(one), ["get", "patch"]);
     assert.deepEqual(document.paths["/api/v1/pods"].parameters, [{ name: "watch" }]);
     assert.deepEqual(Object.keys(document.components.schemas), [
       "APIResourceList",
@@ -143,6 +151,7 @@ describe("readApi({ openApi })", () => {
       "PodList",
       "PodSpec",
       "Meta",
+      "Patch",
       "WatchEvent",
       "ConfigMap",
     ]);

@@ -24,6 +24,31 @@ const THREE = [
   object("shop-2/db", 5),
 ];
 
+describe("a deprecated resource", () => {
+  it("is answered with a warning, whatever the answer is", async () => {
+    const informer = FakeInformer.with([], 10);
+    const deprecated = {
+      group: "example.com",
+      version: "v1",
+      resource: "widgets",
+      kind: "Widget",
+      namespaced: true,
+      deprecationWarning: 'use "gadgets", naïve',
+    };
+    const api = readApi({
+      resources: [{ informer, resource: deprecated }, { informer, resource: "v1/endpoints" }],
+      allowAnonymous: true,
+      clock: new FakeClock(),
+    });
+    const warning = async (path: string) => (await api.request(path)).headers.get("Warning");
+    // Headers are bytes: in UTF-8.
+    const expected = '299 - "use \\"gadgets\\", na\u00c3\u00afve"';
+    assert.equal(await warning("/apis/example.com/v1/widgets"), expected);
+    assert.equal(await warning("/apis/example.com/v1/namespaces/shop/widgets/none"), expected);
+    assert.match(await warning("/api/v1/endpoints") ?? "", /^299 - "v1 Endpoints is deprecated in v1.33\+; /);
+  });
+});
+
 describe("get", () => {
   it("gives the object with its kind and apiVersion, which lists leave out", async () => {
     const { api } = apiOf([object("shop/web-1", 5, { spec: { nodeName: "n1" } })], 10);

@@ -12,8 +12,11 @@ import { eachLine } from "../../../scripts/lib/cluster_build.ts";
 import { ROOT } from "../../../scripts/lib/gate.ts";
 import { installTools, type Tools } from "../../../scripts/lib/tools.ts";
 import type { TestCluster } from "../../../scripts/lib/cluster.ts";
+import { readDefinitions } from "../../../src/cli/definitions.ts";
 import { discover } from "../../../src/cli/discovery.ts";
 import { servedResource } from "../../../src/cli/select_resources.ts";
+import { realClock } from "../../../src/util/clock.ts";
+import { consoleLogger } from "../../../src/util/logger.ts";
 import type { HostOptions } from "./app.ts";
 
 /** Where the app is served. */
@@ -45,7 +48,10 @@ export async function everyResource(cluster: Cluster): Promise<Pick<HostSource, 
   const version = await cluster.request("/version") as VersionInfo;
   const verbs = ["get", "list", "watch"];
   const cached = resources.filter((resource) => verbs.every((verb) => resource.verbs.includes(verb)));
-  return { resources: cached.map(servedResource), version };
+  const served = cached.map(servedResource);
+  const options = { clock: realClock, logger: consoleLogger, signal: AbortSignal.timeout(30_000) };
+  await readDefinitions(cluster, served, options);
+  return { resources: served, version };
 }
 
 const HOSTS = "tests/cluster/hosts";
