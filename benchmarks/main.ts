@@ -12,6 +12,7 @@ import { installTools, type Tools } from "../scripts/lib/tools.ts";
 import { compareSize } from "./lib/comparison.ts";
 import { type Entrant, entrants } from "./lib/contestants.ts";
 import { measureGrowth } from "./lib/growth.ts";
+import { measureLimit } from "./lib/limit.ts";
 import { measureLists } from "./lib/list.ts";
 import { type BenchOptions, readOptions, USAGE } from "./lib/options.ts";
 import { measureProfile, profiledEntrants } from "./lib/profile.ts";
@@ -35,7 +36,7 @@ async function main(): Promise<void> {
   if (options.isHelp) return console.log(USAGE);
   const tools = await installTools(log);
   const { mode } = options;
-  const chosen = mode === "growth" || mode === "tasks" || mode === "list"
+  const chosen = mode === "growth" || mode === "tasks" || mode === "list" || mode === "limit"
     ? []
     : mode === "profile"
     ? profiledEntrants()
@@ -58,8 +59,13 @@ async function main(): Promise<void> {
   }
   await using programs = await buildPrograms(tools, new Set(chosen.map(({ library }) => library)), log);
   if (mode !== "comparison") {
-    const measured =
-      { growth: measureGrowth, profile: measureProfile, tasks: measureTasks, list: measureLists }[mode];
+    const measured = {
+      growth: measureGrowth,
+      profile: measureProfile,
+      tasks: measureTasks,
+      list: measureLists,
+      limit: measureLimit,
+    }[mode];
     const report = await measured(options, tools, programs, log);
     return await publish(mode, ["Node 24 of tests/runtimes/package-lock.json"], report);
   }

@@ -13,13 +13,14 @@ import { count } from "./report.ts";
 import { digits } from "./statistics.ts";
 
 /** Which part of the file: the comparison with so many objects, or something else. */
-export type Section = number | "profile" | "growth" | "tasks" | "list" | "start" | "fanout";
+export type Section = number | "profile" | "growth" | "tasks" | "list" | "limit" | "start" | "fanout";
 
 const TITLES = {
   profile: "Where the time goes",
   growth: "Cost per object",
   tasks: "The longest turn",
   list: "Lists",
+  limit: "A small heap",
   start: "Start",
   fanout: "Fan-out",
 };
@@ -67,6 +68,7 @@ function nameOf(section: Section): string {
 function rank(name: string): number {
   if (name === "start") return Number.MAX_SAFE_INTEGER / 2;
   if (name === "list") return Number.MAX_SAFE_INTEGER / 8;
+  if (name === "limit") return Number.MAX_SAFE_INTEGER / 6;
   if (name === "fanout") return Number.MAX_SAFE_INTEGER / 4;
   if (name === "tasks") return Number.MAX_SAFE_INTEGER;
   if (name === "profile") return Number.MAX_VALUE;

@@ -9,7 +9,8 @@
  * Three more paths drive it:
  *
  *     GET  /control/stats    how many lists and watches there were
- *     POST /control/burst    sends the events to every open watch, waiting for one first; answers at their end
+ *     POST /control/burst    sends the events to every open watch, waiting for one first; answers at their end.
+ *                            With `perSecond` no faster than that
  *     POST /control/relist   ends every watch with 410 Expired; answers when the list and the watch that follow are there
  *
  * It prints one line of JSON when it is ready, and ends when its standard input does.
@@ -60,7 +61,7 @@ async function answer(request: IncomingMessage, response: ServerResponse): Promi
     case "/control/stats":
       return sendJson(response, 200, stats);
     case "/control/burst":
-      return await sendBurst(response);
+      return await sendBurst(response, Number(query.get("perSecond") ?? Infinity));
     case "/control/relist":
       return await forceRelist(response);
     default:
@@ -97,12 +98,16 @@ function watch(query: URLSearchParams, response: ServerResponse): void {
   for (const call of onWatch.splice(0)) call();
 }
 
-async function sendBurst(response: ServerResponse): Promise<void> {
+async function sendBurst(response: ServerResponse, perSecond: number): Promise<void> {
   if (watches.size === 0) await nextWatch();
   await Promise.all([...watches].map(async (watcher) => {
     // Below the HTTP layer: the blocks are framed already.
     const socket = watcher.socket as Socket;
-    for (const block of burst.blocks) {
+    const startMs = performance.now();
+    const blockMs = 1_000 * burst.events / burst.blocks.length / perSecond;
+    for (const [i, block] of burst.blocks.entries()) {
+      const dueMs = startMs + i * blockMs - performance.now();
+      if (dueMs > 0) await new Promise((resolve) => setTimeout(resolve, dueMs));
       if (socket.destroyed) return;
       if (!socket.write(block)) await drained(socket);
     }
