@@ -19,6 +19,7 @@ import { TextHolding, type TextsOptions } from "./text_holding.ts";
  *
  * The text that a read API serves is the one that the server sent, character for character, as with `texts()`: white space,
  * escapes, the order and the repetition of keys, every digit. After a transform it is what `JSON.stringify` writes.
+ * `docs/holdings.md` compares it with the other holdings.
  *
  * @example
  * ```ts

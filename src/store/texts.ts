@@ -18,7 +18,7 @@ import { TextHolding, type TextsOptions } from "./text_holding.ts";
  *
  * An object that is read equals the one that was put in, and is another one, unless it was written or looked up a short
  * while ago. Only what can be written as JSON is held as text; other values are held as they are, and a property that is
- * `undefined` is left out.
+ * `undefined` is left out. `docs/holdings.md` compares it with the other holdings.
  *
  * @example
  * ```ts
