@@ -314,8 +314,8 @@ export const SUITE_MUTATIONS: readonly SuiteMutation[] = [
   {
     name: "read API: a list shows an object as it was listed before",
     file: "src/hono/event_log.ts",
-    find: "    this.#snapshot = undefined;\n    this.#revision++;\n    if (type",
-    replace: '    if (type !== "updated") this.#snapshot = undefined;\n    this.#revision++;\n    if (type',
+    find: "    this.#snapshot = undefined;\n    this.#revision++;",
+    replace: '    if (type !== "updated") this.#snapshot = undefined;\n    this.#revision++;',
     test: "tests/hono/reads_test.ts",
   },
   {
@@ -703,5 +703,47 @@ export const SUITE_MUTATIONS: readonly SuiteMutation[] = [
     find: "await inTime(readText(response))",
     replace: "await readText(response)",
     test: "tests/hono/open_api_test.ts",
+  },
+  {
+    name: "pass-through: a token of the cache's own is sent to the API server",
+    file: "src/hono/pass_through.ts",
+    find: "    if (this.#hasOwnReaders) {",
+    replace: "    if (this.#hasOwnReaders && bearerTokenOf(c) === undefined) {",
+    test: "tests/hono/pass_through_test.ts",
+  },
+  {
+    name: "pass-through: every header is sent on",
+    file: "src/hono/pass_through.ts",
+    find: "  for (const name of REQUEST_HEADERS) {",
+    replace: "  for (const name of c.req.raw.headers.keys()) {",
+    test: "tests/hono/pass_through_test.ts",
+  },
+  {
+    name: "pass-through: every header of a response is passed to the reader",
+    file: "src/hono/pass_through.ts",
+    find: "  for (const name of RESPONSE_HEADERS) {",
+    replace: "  for (const name of from.keys()) {",
+    test: "tests/hono/pass_through_test.ts",
+  },
+  {
+    name: "pass-through: a path that another server reads as another one is sent on",
+    file: "src/hono/pass_through.ts",
+    find: "return decoded.every(",
+    replace: "return decoded.length > 0 || decoded.every(",
+    test: "tests/hono/pass_through_test.ts",
+  },
+  {
+    name: "etag: a list has another tag when only its resourceVersion moves",
+    file: "src/hono/etag.ts",
+    find: "log.contentRevision",
+    replace: "log.revision",
+    test: "tests/hono/freshness_test.ts",
+  },
+  {
+    name: "etag: a list keeps its tag although watches from its version are refused",
+    file: "src/hono/event_log.ts",
+    find: "    this.#contentRevision++;\n    this.#position = resourceVersion;\n",
+    replace: "    this.#position = resourceVersion;\n",
+    test: "tests/hono/kept_lists_test.ts",
   },
 ];

@@ -23,9 +23,12 @@ export class EntityTags {
     this.#random = random;
   }
 
-  /** Of the present list of a form and selection. */
+  /**
+   * Of the present list of a form and selection. It is the same while only the list's resourceVersion moves: the body that a
+   * reader has says an earlier version of the same content, from which it can watch.
+   */
   ofList(log: EventLog<KubernetesObject>, name: string): string {
-    return this.#tag(`${log.revision.toString(36)}-${textHash(name)}`);
+    return this.#tag(`${log.contentRevision.toString(36)}-${textHash(name)}`);
   }
 
   /** Of an object in a form; `undefined` if its version is not known. */

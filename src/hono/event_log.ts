@@ -87,6 +87,7 @@ export class EventLog<T extends KubernetesObject> implements FanOutSource {
   #started = false;
   #closed = false;
   #revision = 0;
+  #contentRevision = 0;
   #rewrites = 0;
   readonly #held: ServedStore<Held<T>>;
 
@@ -135,6 +136,14 @@ export class EventLog<T extends KubernetesObject> implements FanOutSource {
   /** Differs whenever a list would: objects or the resourceVersion have changed. */
   get revision(): number {
     return this.#revision;
+  }
+
+  /**
+   * Differs whenever the objects have changed, and after each relist. While it is the same, a watch that starts from the
+   * version of an earlier list misses nothing, and is not refused.
+   */
+  get contentRevision(): number {
+    return this.#contentRevision;
   }
 
   /** How often an object may have changed without another resourceVersion. */
@@ -285,6 +294,7 @@ export class EventLog<T extends KubernetesObject> implements FanOutSource {
     const stored = this.#informer.indexer.lastStoreSyncResourceVersion();
     const position = compareResourceVersions(resourceVersion, stored) > 0 ? resourceVersion : stored;
     this.#revision++;
+    this.#contentRevision++;
     this.#position = position;
     this.#base = position;
     this.#resumeFrom = { position, sequence: this.head };
@@ -321,6 +331,7 @@ export class EventLog<T extends KubernetesObject> implements FanOutSource {
       return this.#restarted(resourceVersion, changes);
     }
     this.#revision++;
+    this.#contentRevision++;
     this.#position = resourceVersion;
     // A watch that has read all of it is at the end; one that stops in its middle is before it and may not resume.
     const isLate = resourceVersion === previous;
@@ -348,6 +359,7 @@ export class EventLog<T extends KubernetesObject> implements FanOutSource {
     this.#windowBytes = 0;
     this.#pastStates.clear();
     this.#revision++;
+    this.#contentRevision++;
     this.#rewrites++;
     this.#position = resourceVersion;
     this.#base = resourceVersion;
@@ -384,6 +396,7 @@ export class EventLog<T extends KubernetesObject> implements FanOutSource {
     const { type, key, object } = change;
     this.#snapshot = undefined;
     this.#revision++;
+    this.#contentRevision++;
     if (type === "updated" && resourceVersionOf(change.oldObject) === resourceVersionOf(object)) {
       this.#rewrites++;
     }

@@ -68,7 +68,8 @@ export interface ReadApi extends Hono {
  *   watches from before it 410 Expired. One at an older resourceVersion, of a restored server, ends all watches with 410
  *   Expired.
  * - An answer about a resource has `Cache-Synced`, `Age` (seconds since the last contact with the API server) and
- *   `Resource-Version` (what the cache has reached). Lists and objects have a weak `ETag`, but not Tables.
+ *   `Resource-Version` (what the cache has reached). Lists and objects have a weak `ETag`, but not Tables; that of a
+ *   list stays while only its resourceVersion moves.
  * - `/indices/pods/byNode` has the values of an index with their counts, `/indices/pods/byNode/node-1` the objects under one
  *   as a list (empty value: `/indices/pods/byNode/`), `?namespace=shop` those of a namespace; a reader needs the permission
  *   to list them.

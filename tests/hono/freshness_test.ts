@@ -269,6 +269,35 @@ describe("readApi", () => {
     });
   }
 
+  it("keeps the ETag of a quiet resource while only its version moves, and its 200 has the new version", async () => {
+    const tower = new Tower();
+    const { server, clock } = tower;
+    server.create("v1/pods", pod("web-1", { namespace: "shop" }));
+    const { api, informer } = tower.level(server.fetch);
+    await using _running = informer.start();
+    await clock.advance(0);
+    const read = async (headers: Readonly<Record<string, string>> = {}) =>
+      await tower.settled(Promise.resolve(api.request("/api/v1/pods", { headers })), 3_000);
+    const before = await read();
+    const tag = before.headers.get("ETag") ?? "";
+    const listed = (await before.json()).metadata.resourceVersion;
+    const elsewhere = server.create("v1/configmaps", configMap("elsewhere", { namespace: "shop" }));
+    const unchanged = await read({ "If-None-Match": tag });
+    assert.equal(unchanged.status, 304);
+    assert.equal(unchanged.headers.get("Resource-Version"), elsewhere.metadata?.resourceVersion);
+    const again = await read();
+    assert.equal(again.headers.get("ETag"), tag);
+    assert.equal((await again.json()).metadata.resourceVersion, elsewhere.metadata?.resourceVersion);
+    // The version of the reader's body is one to watch from.
+    const watch = await WatchReader.open(api, `/api/v1/pods?watch=1&resourceVersion=${listed}`);
+    server.create("v1/pods", pod("web-2", { namespace: "shop" }));
+    await clock.advance(0);
+    assert.deepEqual(await watch.lines(1), ["ADDED shop/web-2 4"]);
+    const changed = await read({ "If-None-Match": tag });
+    assert.equal(changed.status, 200);
+    assert.notEqual(changed.headers.get("ETag"), tag);
+  });
+
   it("takes no proof from a second watch before its own watch has brought the changes that the second one saw", async () => {
     const tower = new Tower();
     const { server, clock } = tower;
