@@ -9,7 +9,7 @@ import { quote, UsageError } from "./errors.ts";
 import { nearNames } from "./near_names.ts";
 
 /** The resources that are reflected by default; those that the server does not have are skipped. */
-export const DEFAULT_RESOURCES: readonly string[] = [
+const DEFAULT_RESOURCES: readonly string[] = [
   "namespaces",
   "nodes",
   "pods",

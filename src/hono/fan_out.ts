@@ -51,7 +51,7 @@ const UNITS_PER_MS = 50_000;
 export const SLICE_UNITS: number = 3 * UNITS_PER_MS;
 
 /** How many turns the event loop runs between two slices, while each of them brings entries. */
-export const INGEST_TURNS = 4;
+const INGEST_TURNS = 4;
 
 /** The longest time for which entries gather. */
 export const MOST_GATHER_MS = 25;

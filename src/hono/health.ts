@@ -49,7 +49,7 @@ const MAX_LAG_WITHOUT_BOOKMARKS_MS = 660_000;
  * Why an informer's copy must not be relied on, at this moment: it has not synced, it has stopped, or its server has been silent
  * for too long. `undefined` if it may be. Computed at each request, without a timer: so it is true after a program was frozen.
  */
-export function unreadiness(informer: ServedInformer, maxLagMs: number | undefined): string | undefined {
+function unreadiness(informer: ServedInformer, maxLagMs: number | undefined): string | undefined {
   const { phase, lagMs, hasNoBookmarks } = informer.status();
   if (!informer.hasSynced()) return `not synced, ${phase}`;
   if (phase === "stopped") return "stopped";

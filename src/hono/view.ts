@@ -135,6 +135,6 @@ function afterSpace(json: string, from: number): number {
 }
 
 /** Whether the items of a list have kind and apiVersion: those of custom resources do. */
-export function hasTypedItems(resource: ApiResource): boolean {
+function hasTypedItems(resource: ApiResource): boolean {
   return !isBuiltinGroup(resource.group);
 }

@@ -201,7 +201,7 @@ export function labelKeyProblem(key: string): string | undefined {
  *
  * Mirrors apimachinery's `content.IsLabelValue`.
  */
-export function labelValueProblem(value: string): string | undefined {
+function labelValueProblem(value: string): string | undefined {
   if (value === "") return undefined;
   if (typeof value !== "string") return `a label value must be a string, not ${typeof value}`;
   const what = `the label value ${quoted(value)}`;

@@ -24,7 +24,7 @@ export interface AcceptClause {
  *
  * Mirrors https://github.com/munnerz/goautoneg, its order included: `text/html;q=0.1` comes before a wildcard.
  */
-export function parseAccept(header: string): AcceptClause[] {
+function parseAccept(header: string): AcceptClause[] {
   const clauses: AcceptClause[] = [];
   for (const part of header.split(",", MAX_CLAUSES)) {
     const [mediaRange, ...rest] = part.trim().split(";");

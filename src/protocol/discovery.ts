@@ -127,7 +127,7 @@ function answer({ mediaType, pretty }: Representation, document: unknown): Disco
 }
 
 /** The document at `/api`. */
-export function apiVersionsDocument(serverAddress = ""): unknown {
+function apiVersionsDocument(serverAddress = ""): unknown {
   return {
     kind: "APIVersions",
     versions: ["v1"],
@@ -136,7 +136,7 @@ export function apiVersionsDocument(serverAddress = ""): unknown {
 }
 
 /** The plain document at `/apis`. */
-export function apiGroupListDocument(resources: readonly ApiResource[]): unknown {
+function apiGroupListDocument(resources: readonly ApiResource[]): unknown {
   const names = new Set<string>();
   for (const { group } of resources) if (group !== "") names.add(group);
   const groups = Array.from(names, (group) => apiGroup(group, versionsOf(resources, group)));
@@ -144,7 +144,7 @@ export function apiGroupListDocument(resources: readonly ApiResource[]): unknown
 }
 
 /** The document at `/api/VERSION` or `/apis/GROUP/VERSION`. */
-export function apiResourceListDocument(
+function apiResourceListDocument(
   resources: readonly ApiResource[],
   of: { readonly group: string; readonly version: string },
 ): unknown {
@@ -180,7 +180,7 @@ export function apiResourceListDocument(
 }
 
 /** The aggregated document (`apidiscovery.k8s.io/v2`) of the given resources. */
-export function aggregatedDocument(resources: readonly ApiResource[]): unknown {
+function aggregatedDocument(resources: readonly ApiResource[]): unknown {
   const groups = new Set<string>();
   for (const { group } of resources) groups.add(group);
   return {

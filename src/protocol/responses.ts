@@ -6,7 +6,7 @@
 import type { Status } from "../meta/status.ts";
 
 /** The headers of every answer in JSON. */
-export const JSON_HEADERS: Readonly<Record<string, string>> = {
+const JSON_HEADERS: Readonly<Record<string, string>> = {
   "Content-Type": "application/json",
   "Cache-Control": "no-cache, private",
 };

@@ -1,5 +1,5 @@
 /**
- * How long work may go on before others get a turn.
+ * How long work may continue before others get a turn.
  * @module
  */
 

@@ -75,7 +75,7 @@ export class ListCutter<T> {
     this.#maxItemLength = options.maxItemLength ?? Infinity;
   }
 
-  /** Whether the items have begun, and are not over. */
+  /** Whether the items have started, and are not over. */
   get isInItems(): boolean {
     return this.#place !== "envelope";
   }

@@ -83,7 +83,10 @@ describe("readDefinitions", () => {
       await warningOf(deprecated, others),
       "example.com/v1 Widget is deprecated; use example.com/v2 Widget",
     );
-    assert.equal(await warningOf({ deprecated: true, deprecationWarning: "gone soon" }, others), "gone soon");
+    assert.equal(
+      await warningOf({ deprecated: true, deprecationWarning: "removed soon" }, others),
+      "removed soon",
+    );
   });
 
   it("describes a custom resource as its definition does, and follows it", async () => {

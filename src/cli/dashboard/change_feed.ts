@@ -41,7 +41,7 @@ const LONGEST_NOTE = 200;
 const MAX_LINES_OF_A_LIST = 30;
 
 /** The number of seconds that {@linkcode ChangeFeed.changesPerSecond} covers. */
-export const RATE_WINDOW_SECONDS = 60;
+const RATE_WINDOW_SECONDS = 60;
 
 /** Observes informers, and keeps the last changes and the number of changes in each of the last seconds. */
 export class ChangeFeed {

@@ -12,7 +12,7 @@ import type { StateStream } from "./state_stream.ts";
 import { STYLE } from "./style.ts";
 
 /** The path of the page's files; Kubernetes does not use it. */
-export const DASHBOARD_PATH: string = "/dashboard";
+const DASHBOARD_PATH: string = "/dashboard";
 
 /** Options of {@linkcode dashboardRoutes}. */
 export interface DashboardRoutesOptions {
