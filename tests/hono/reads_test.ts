@@ -24,7 +24,7 @@ const THREE = [
   object("shop-2/db", 5),
 ];
 
-describe("a deprecated resource", () => {
+describe("readApi, for a deprecated resource", () => {
   it("is answered with a warning, whatever the answer is", async () => {
     const informer = FakeInformer.with([], 10);
     const deprecated = {
