@@ -41,8 +41,8 @@ export interface ItemCutterOptions {
  * Cuts the items of a list out of its bytes, wherever the chunks were split: {@linkcode ItemCutter.push} what follows the
  * bracket before the first item, chunk by chunk.
  *
- * How it works. Reading an item finds its end. An item that does not end in the next chunk either, or cannot be read in
- * the bytes, is walked by its strings and brackets; it is read when its end is there, so that an item of any size in any
+ * How it works. Reading an item finds its end. An item that continues in the next chunk, or cannot be read in the bytes,
+ * is walked by its strings and brackets; it is read when its end is there, so that an item of any size in any
  * number of chunks costs time in proportion to its length.
  */
 export class ItemCutter {
@@ -52,12 +52,10 @@ export class ItemCutter {
   readonly #decoder = new TextDecoder("utf-8", { ignoreBOM: true });
   readonly #places = new ItemPlaces();
   #items = 0;
-  #longestBytes = 0;
   /** The beginning of an item that the chunks so far did not finish. */
   #rest: Uint8Array = NOTHING;
   #restLength = 0;
-  // How far that item was walked, if it was.
-  #isWalked = false;
+  // How far that item was walked.
   #depth = 0;
   #inString = false;
   #isEscaped = false;
@@ -80,7 +78,7 @@ export class ItemCutter {
    */
   push(chunk: Uint8Array): number {
     const before = this.#restLength;
-    if (before > 0 && this.#isWalked && this.#afterItem(chunk, 0, chunk.length) < 0) {
+    if (before > 0 && this.#afterItem(chunk, 0, chunk.length) < 0) {
       this.#keep(chunk);
       return chunk.length;
     }
@@ -92,29 +90,23 @@ export class ItemCutter {
     bytes[end] = 0;
     let i = start;
     while (i < end) {
-      const wasKept = i === start && before > 0;
-      const kind = wasKept ? "item" : this.#places.kindOf(bytes[i]);
+      // What was kept is the beginning of an item.
+      const kind = i === start && before > 0 ? "item" : this.#places.kindOf(bytes[i]);
       if (kind === "end") return i - start - before;
       if (kind === "unexpected") {
         throw newUnexpectedError([...this.#decoder.decode(bytes.subarray(i, Math.min(i + 4, end)))][0]);
       }
-      i = kind === "item" ? this.#item(bytes, i, end, wasKept) : i + 1;
+      i = kind === "item" ? this.#item(bytes, i, end) : i + 1;
     }
     return chunk.length;
   }
 
   /** Reads the item that begins here. Returns where it ends, or `end` if it continues. */
-  #item(bytes: Uint8Array, start: number, end: number, wasKept: boolean): number {
+  #item(bytes: Uint8Array, start: number, end: number): number {
     const reader = this.#reader;
     let item = bytes[start] === OPEN_BRACE ? reader.readItemAt(bytes, start) : undefined;
     let itemEnd = reader.itemEnd;
     if (item === undefined) {
-      // The last of a chunk mostly continues, and ends in the next one.
-      this.#isWalked = wasKept || end - start > this.#longestBytes;
-      if (!this.#isWalked) {
-        this.#keep(bytes.subarray(start, end));
-        return end;
-      }
       this.#depth = 0;
       this.#inString = this.#isEscaped = false;
       this.#isScalar = !STRUCTURE.has(bytes[start]);
@@ -124,9 +116,7 @@ export class ItemCutter {
         return end;
       }
     }
-    const itemBytes = itemEnd - start;
-    if (itemBytes > this.#options.maxItemBytes) this.#refuse();
-    if (itemBytes > this.#longestBytes) this.#longestBytes = itemBytes;
+    if (itemEnd - start > this.#options.maxItemBytes) this.#refuse();
     item ??= reader.readItem(this.#decoder.decode(bytes.subarray(start, itemEnd)));
     this.#items++;
     this.#places.itemEnded();

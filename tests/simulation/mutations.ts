@@ -78,18 +78,6 @@ export const MUTATIONS: readonly Mutation[] = [
     replace: "      this.cutStart =\n        0;",
   },
   {
-    name: "meta: an object as text has the labels of another that are as long",
-    file: "src/meta/object_text.ts",
-    find: "hashOf(bytes, start, end) % SHARED;",
-    replace: "end - start;",
-  },
-  {
-    name: "meta: what objects share is not compared",
-    file: "src/meta/object_text.ts",
-    find: "text !== undefined && isTextAt(bytes, start, end, text)",
-    replace: "text?.length === end - start",
-  },
-  {
     name: "meta: an item of texts that continues in the next chunk ends the list",
     file: "src/meta/item_cutter.ts",
     find: "if (before > 0) bytes.set(this.#takeRest(), start);",
