@@ -107,6 +107,7 @@ export class StoreWriter<T> {
     }
     this.#resourceVersion = resourceVersion;
     this.#completeVersion = resourceVersion;
+    this.#quarantinedVersion = ""; // may be of another history
     this.#olderVersion = undefined;
   }
 

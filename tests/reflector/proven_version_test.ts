@@ -1,0 +1,37 @@
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import { newStatus } from "@listwatch/cache/client";
+import { ListWatchLoop } from "../../src/reflector/list_watch_loop.ts";
+import { newRun, openWatch, page, type Run } from "./scripted_source.ts";
+
+const odd = {
+  reason: "labels: expected a string",
+  path: "metadata.labels",
+  key: "a",
+  resourceVersion: "120",
+};
+
+function loopOf({ reflector }: Run): ListWatchLoop<unknown> {
+  assert.ok(reflector instanceof ListWatchLoop);
+  return reflector;
+}
+
+describe("ListWatchLoop.proven", () => {
+  it("counts a quarantined change as received, until a list starts another history", async () => {
+    const [before, after] = [openWatch(), openWatch()];
+    const script = [{ list: page("a@90", "100") }, { watch: before }];
+    await using run = newRun(script, {}, {});
+    await run.start();
+    before.send({ type: "QUARANTINED", quarantined: odd });
+    await run.clock.advance(0);
+    assert.equal(loopOf(run).proven({ after: "120", through: "130" }), true);
+    assert.equal(loopOf(run).status().resourceVersion, "130");
+    // The server was restored from a backup.
+    run.source.then({ list: page("a@30", "40") }, { watch: after });
+    before.error(newStatus(410, "Expired", "too old resource version"));
+    await run.clock.advance(60_000);
+    assert.equal(loopOf(run).status().resourceVersion, "40");
+    assert.equal(loopOf(run).proven({ after: "50", through: "60" }), false);
+    assert.equal(loopOf(run).status().resourceVersion, "40");
+  });
+});
