@@ -100,11 +100,11 @@ export class OpenApi {
     if (groupVersion !== undefined && !this.#groupVersions.has(groupVersion)) {
       return noDocument(`nothing of ${JSON.stringify(groupVersion.slice(0, 300))} is served here`);
     }
+    const kept = await this.#get(path);
+    if (isStatus(kept)) return kept;
     if (isDocument && !matchesRoute(c.req.header("Accept"), ["application/json", "application/*"])) {
       return newStatus(406, "NotAcceptable", "OpenAPI documents are served as application/json only");
     }
-    const kept = await this.#get(path);
-    if (isStatus(kept)) return kept;
     const hash = c.req.query("hash");
     if (groupVersion !== undefined && hash && hash !== kept.tag) {
       const headers = { Location: `${mount}${path}?hash=${kept.tag}`, ...HEADERS };

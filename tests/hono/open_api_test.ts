@@ -256,10 +256,13 @@ describe("readApi({ openApi })", () => {
       [server.fetch, "/openapi/v3/apis/apps/v1", /nothing of "apis\/apps\/v1" is served/],
     ];
     for (const [fetch, path, message] of cases) {
-      const response = await apiOf(fetch).api.request(path);
-      const { kind, reason, message: text } = await response.json();
-      assert.deepEqual([response.status, kind, reason], [404, "Status", "NotFound"]);
-      assert.match(text, message);
+      // kubectl explain accepts protobuf only for /openapi/v2.
+      for (const Accept of ["*/*", "application/com.github.proto-openapi.spec.v2@v1.0+protobuf"]) {
+        const response = await apiOf(fetch).api.request(path, { headers: { Accept } });
+        const { kind, reason, message: text } = await response.json();
+        assert.deepEqual([response.status, kind, reason], [404, "Status", "NotFound"]);
+        assert.match(text, message);
+      }
     }
   });
 
