@@ -86,8 +86,15 @@ export async function bundleForNode(tools: Tools, sources: readonly string[], ou
   if (result.code !== 0) throw new Error(`esbuild failed:\n${result.output}`);
 }
 
+let nodePeers: Promise<string> | undefined;
+
 /** Installs `@kubernetes/client-node` from its lock file, if it is not installed, and returns the folder that has it. */
-export async function installNodePeers(log: (line: string) => void): Promise<string> {
+export function installNodePeers(log: (line: string) => void): Promise<string> {
+  // Two installations at a time would spoil each other's folder.
+  return nodePeers ??= install(log);
+}
+
+async function install(log: (line: string) => void): Promise<string> {
   const cwd = join(PEERS_DIR, "node");
   const lock = await Deno.readTextFile(join(cwd, "package-lock.json"));
   const stamp = join(cwd, "node_modules", ".listwatch-installed");

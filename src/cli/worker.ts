@@ -134,7 +134,7 @@ async function serveAsWorker(
   });
   const reportWatches = async (): Promise<void> => {
     let last = "";
-    while (!await sleepUnlessAborted(WATCHES_MS, { clock, signal })) {
+    while (await sleepUnlessAborted(WATCHES_MS, { clock, signal })) {
       const watches = resources.map((resource) => readers.app.openWatches(resource));
       if (String(watches) === last) continue;
       last = String(watches);

@@ -10,7 +10,7 @@ const ALL = { ...MIDDLEWARES, "logger()": [logger(() => {})] };
 
 /** Polls, as a socket's end arrives in its own time. */
 async function becomes(check: () => boolean, what: string): Promise<void> {
-  for (let i = 0; i < 200 && !check(); i++) await new Promise((resolve) => setTimeout(resolve, 5));
+  for (let i = 0; i < 2_000 && !check(); i++) await new Promise((resolve) => setTimeout(resolve, 10));
   assert.ok(check(), what);
 }
 

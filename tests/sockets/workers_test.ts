@@ -132,6 +132,25 @@ if (!canShare) {
       }
     });
 
+    it("counts the watches of all workers on the page of each", async () => {
+      await using cluster = await newPods(1);
+      await using served = await serve(on(cluster));
+      await served.synced();
+      const left = new AbortController();
+      const watch = await fetch(`${served.url}/api/v1/pods?watch=1`, { signal: left.signal });
+      for (const count of [1, 0]) {
+        // Each request may have another worker.
+        let inARow = 0;
+        await eventually(async () => {
+          const { text } = await read(served, "/", { Accept: "text/html" });
+          inARow = new RegExp(`(&quot;|")watches(&quot;|"):${count}\\b`).test(text) ? inARow + 1 : 0;
+          return inARow === 6;
+        }, `the pages count ${count}`);
+        left.abort();
+      }
+      await watch.text().catch(() => {});
+    });
+
     it("continues a list at any worker", async () => {
       await using cluster = await newPods(6);
       await using served = await serve(on(cluster));
