@@ -6,7 +6,8 @@
  */
 
 import { join, resolve } from "node:path";
-import { ClusterUnavailableError, eachLine, ensureGoProgram } from "./cluster_build.ts";
+import { ClusterUnavailableError, ensureGoProgram } from "./cluster_build.ts";
+import { type LineProcess, startLineProcess } from "./line_process.ts";
 
 export { ClusterUnavailableError } from "./cluster_build.ts";
 
@@ -129,7 +130,7 @@ class LocalCluster implements TestCluster {
   async kill(): Promise<void> {
     const running = this.#running;
     if (running === undefined) return;
-    signalChild(running.child, "SIGKILL");
+    running.kill();
     await running.ended;
   }
 
@@ -144,7 +145,7 @@ class LocalCluster implements TestCluster {
   async compact(): Promise<string> {
     const running = this.#running;
     if (running === undefined) throw new Error(`Cannot compact: the server at ${this.server} is down`);
-    const answer = await running.ask("compact");
+    const answer = await running.ask("compact") as Answer;
     if (answer.compacted === undefined) throw new Error(`Cannot compact: ${answer.error}`);
     return answer.compacted;
   }
@@ -154,8 +155,8 @@ class LocalCluster implements TestCluster {
     const running = this.#running;
     if (running !== undefined) {
       // The program ends as its standard input does.
-      await running.input.close().catch(() => {});
-      const timer = setTimeout(() => signalChild(running.child, "SIGKILL"), stopTimeoutMs);
+      await running.close();
+      const timer = setTimeout(() => running.kill(), stopTimeoutMs);
       await running.ended;
       clearTimeout(timer);
     }
@@ -197,13 +198,8 @@ interface Answer {
   error?: string;
 }
 
-interface Running {
-  child: Deno.ChildProcess;
-  input: WritableStreamDefaultWriter<Uint8Array<ArrayBuffer>>;
-  ready: Ready;
-  /** Resolved when the process has ended and all that it printed was read. */
-  ended: Promise<void>;
-  ask(command: string): Promise<Answer>;
+interface Running extends LineProcess {
+  readonly ready: Ready;
 }
 
 async function startProcess(launch: Launch, signal?: AbortSignal): Promise<Running> {
@@ -217,62 +213,20 @@ async function startProcess(launch: Launch, signal?: AbortSignal): Promise<Runni
     args.push("--token-file", tokenFile);
   }
   args.push("--", ...launch.apiServerArgs);
-  const child = new Deno.Command(launch.binary, { args, stdin: "piped", stdout: "piped", stderr: "piped" })
-    .spawn();
-
-  const waiting: PromiseWithResolvers<string>[] = [];
-  const nextLine = (): Promise<string> => {
-    const deferred = Promise.withResolvers<string>();
-    waiting.push(deferred);
-    return deferred.promise;
-  };
-  const firstLine = nextLine();
-  const lastErrors: string[] = [];
-  const ended = Promise.all([
-    child.status,
-    eachLine(child.stdout, (line) => waiting.shift()?.resolve(line)),
-    eachLine(child.stderr, (line) => {
-      lastErrors.push(line);
-      if (lastErrors.length > 15) lastErrors.shift();
-    }),
-  ]).then(([status]) => {
-    const why = lastErrors.findLast((line) => line.startsWith("cluster: "))?.slice("cluster: ".length) ??
-      [`it ended with ${status.signal ?? `code ${status.code}`}`, ...lastErrors].join("\n");
-    for (const deferred of waiting.splice(0)) deferred.reject(new ClusterUnavailableError(why));
-  });
-
-  const abort = () => signalChild(child, "SIGKILL");
-  signal?.addEventListener("abort", abort);
-  let ready: Ready;
   try {
-    ready = JSON.parse(await firstLine);
+    const running = await startLineProcess(launch.binary, { args, newEndError, ...(signal && { signal }) });
+    return { ...running, ready: JSON.parse(running.firstLine) };
   } catch (error) {
     signal?.throwIfAborted();
     const why = error instanceof Error ? error.message : String(error);
     throw new ClusterUnavailableError(`Cannot start the test cluster: ${why}`, { cause: error });
-  } finally {
-    signal?.removeEventListener("abort", abort);
   }
-  const input = child.stdin.getWriter();
-  return {
-    child,
-    input,
-    ready,
-    ended,
-    async ask(command) {
-      const line = nextLine();
-      const [, answer] = await Promise.all([input.write(new TextEncoder().encode(`${command}\n`)), line]);
-      return JSON.parse(answer);
-    },
-  };
 }
 
-function signalChild(child: Deno.ChildProcess, name: Deno.Signal): void {
-  try {
-    child.kill(name);
-  } catch {
-    // It has ended already.
-  }
+function newEndError(status: Deno.CommandStatus, lastErrors: readonly string[]): Error {
+  const why = lastErrors.findLast((line) => line.startsWith("cluster: "))?.slice("cluster: ".length) ??
+    [`it ended with ${status.signal ?? `code ${status.code}`}`, ...lastErrors].join("\n");
+  return new ClusterUnavailableError(why);
 }
 
 function ignoreNotFound(error: unknown): void {

@@ -10,7 +10,7 @@ import { resourceOf } from "../meta/resource.ts";
 import { isForbidden, isNotFound } from "../meta/status.ts";
 import { compareVersions } from "../protocol/discovery.ts";
 import { type ApiResource, isBuiltinGroup, type PrinterColumn } from "../protocol/api_resource.ts";
-import { linkedAbort } from "../util/abort.ts";
+import { withTimeLimit } from "../util/abort.ts";
 import type { Clock } from "../util/clock.ts";
 import type { Logger } from "../util/logger.ts";
 
@@ -45,20 +45,15 @@ export async function readDefinitions(
 ): Promise<Definitions> {
   const { clock, signal } = options;
   const custom = resources.filter(({ group }) => !isBuiltinGroup(group));
-  const deadline = linkedAbort(signal);
-  const timer = clock.setTimeout(() => deadline.abort(), FIRST_RESPONSE_MS);
-  try {
-    const found = await Promise.all(
-      custom.map((resource) => readDefinition(cluster, resource, { ...options, deadline: deadline.signal })),
-    );
-    const informers = found.filter((informer) => informer !== undefined);
-    return {
-      run: (signal) => Promise.all(informers.map((informer) => informer.run(signal))).then(() => {}),
-    };
-  } finally {
-    clock.clearTimeout(timer);
-    deadline.unlink();
-  }
+  const found = await withTimeLimit(
+    (deadline) =>
+      Promise.all(custom.map((resource) => readDefinition(cluster, resource, { ...options, deadline }))),
+    { ms: FIRST_RESPONSE_MS, newError: () => undefined, clock, signal },
+  );
+  const informers = found.filter((informer) => informer !== undefined);
+  return {
+    run: (signal) => Promise.all(informers.map((informer) => informer.run(signal))).then(() => {}),
+  };
 }
 
 /** What follows the definition of a resource; `undefined` if there is none that may be read. */

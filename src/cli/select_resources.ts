@@ -7,7 +7,7 @@ import type { ApiResource } from "../protocol/api_resource.ts";
 import { builtinResource } from "../protocol/builtin_resources.ts";
 import { isForbidden } from "../meta/status.ts";
 import { formatGroupResource } from "../meta/resource.ts";
-import { linkedAbort } from "../util/abort.ts";
+import { withTimeLimit } from "../util/abort.ts";
 import type { Clock } from "../util/clock.ts";
 import type { Connection } from "./connect.ts";
 import { discover, type DiscoveredResource, type Discovery } from "./discovery.ts";
@@ -53,35 +53,30 @@ export interface SelectOptions {
 export async function selectResources(connection: Connection, options: SelectOptions): Promise<Selection> {
   const { clock, signal } = options;
   const { cluster } = connection;
-  const deadline = linkedAbort(signal);
-  const timer = clock.setTimeout(
-    () =>
-      deadline.abort(
-        new CommandError(
-          `Cannot reach ${whereIs(connection)}: no response within ${FIRST_RESPONSE_MS / 1_000} s`,
-        ),
-      ),
-    FIRST_RESPONSE_MS,
-  );
-  try {
+  return await withTimeLimit(async (deadline) => {
     const discovery = await asking(
       "discover the resources",
       connection,
       signal,
-      () => discover(cluster, deadline.signal),
+      () => discover(cluster, deadline),
     );
-    const version = await cluster.request("/version", { signal: deadline.signal }).catch(() => undefined);
+    const version = await cluster.request("/version", { signal: deadline }).catch(() => undefined);
     const resources = choose(discovery, connection, options);
     // The embedded cluster refuses nothing.
     const allowed = connection.context === undefined
       ? resources
-      : await onlyAllowed(resources, connection, options, deadline.signal);
+      : await onlyAllowed(resources, connection, options, deadline);
     const inDiscoveryOrder = discovery.resources.filter((resource) => allowed.includes(resource));
     return { resources: allowed, inDiscoveryOrder, version: versionOf(version) };
-  } finally {
-    clock.clearTimeout(timer);
-    deadline.unlink();
-  }
+  }, {
+    ms: FIRST_RESPONSE_MS,
+    newError: () =>
+      new CommandError(
+        `Cannot reach ${whereIs(connection)}: no response within ${FIRST_RESPONSE_MS / 1_000} s`,
+      ),
+    clock,
+    signal,
+  });
 }
 
 function choose(discovery: Discovery, connection: Connection, options: SelectOptions): DiscoveredResource[] {

@@ -13,7 +13,7 @@ import {
 } from "../meta/resource.ts";
 import type { Schema } from "../schema/schema.ts";
 import type { Advice } from "../util/advice.ts";
-import { abortable, linkedAbort } from "../util/abort.ts";
+import { abortable, withTimeLimit } from "../util/abort.ts";
 import { realClock } from "../util/clock.ts";
 import { jsonFault } from "../util/json_fault.ts";
 import { consoleLogger } from "../util/logger.ts";
@@ -230,17 +230,11 @@ class RestCluster implements Cluster {
   ): Promise<R> {
     const { requestTimeoutMs, clock = realClock } = this.#config;
     if (!requestTimeoutMs) return await run(signal);
-    const linked = linkedAbort(signal);
-    const timer = clock.setTimeout(() => {
+    const newError = () => {
       const text = `Cannot ${action}: no whole answer from ${this.server} within ${requestTimeoutMs} ms`;
-      linked.abort(new NetworkError("Unreachable", text));
-    }, requestTimeoutMs);
-    try {
-      return await run(linked.signal);
-    } finally {
-      clock.clearTimeout(timer);
-      linked.unlink();
-    }
+      return new NetworkError("Unreachable", text);
+    };
+    return await withTimeLimit(run, { ms: requestTimeoutMs, newError, clock, signal });
   }
 
   #url(path: string, query: Query = {}): string {

@@ -4,7 +4,7 @@
  */
 
 import { newStatus, StatusError } from "../meta/status.ts";
-import { abortable, linkedAbort } from "../util/abort.ts";
+import { abortable, withTimeLimit } from "../util/abort.ts";
 import { type Clock, monotonicNow } from "../util/clock.ts";
 import { Deque } from "../util/deque.ts";
 
@@ -61,18 +61,16 @@ export class AnswerCache<T> {
   async #ask(key: string, ask: (signal: AbortSignal) => Promise<Answer<T>>): Promise<T> {
     const { clock, timeoutMs } = this.#options;
     await this.#enter();
-    const link = linkedAbort(undefined);
-    const timer = clock.setTimeout(
-      () => link.abort(new Error(`the API server has not answered within ${timeoutMs} ms`)),
-      timeoutMs,
-    );
     try {
       const startMs = monotonicNow(clock);
-      const { value, ttlMs } = await abortable(ask(link.signal), link.signal);
+      const { value, ttlMs } = await withTimeLimit((signal) => abortable(ask(signal), signal), {
+        ms: timeoutMs,
+        newError: () => new Error(`the API server has not answered within ${timeoutMs} ms`),
+        clock,
+      });
       this.#keep(key, { value, untilMs: startMs + ttlMs });
       return value;
     } finally {
-      clock.clearTimeout(timer);
       const next = this.#waiting.shift();
       if (next === undefined) this.#inFlight--;
       else next(); // in the place of this one

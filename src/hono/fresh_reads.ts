@@ -7,7 +7,14 @@ import { type KubernetesObject, resourceVersionOf } from "../meta/object.ts";
 import { compareResourceVersions } from "../meta/resource_version.ts";
 import { isExpired, statusErrorOf } from "../meta/status.ts";
 import type { VersionWaitOptions } from "../meta/version_waiters.ts";
-import { abortable, type LinkedAbort, linkedAbort, sleep, sleepUnlessAborted } from "../util/abort.ts";
+import {
+  abortable,
+  type LinkedAbort,
+  linkedAbort,
+  sleep,
+  sleepUnlessAborted,
+  withTimeLimit,
+} from "../util/abort.ts";
 import { type Clock, monotonicNow } from "../util/clock.ts";
 import { errorMessage } from "../util/errors.ts";
 import type { Logger } from "../util/logger.ts";
@@ -294,13 +301,13 @@ export class FreshReads<T extends KubernetesObject> {
   async #inTime<R>(ask: (signal: AbortSignal) => Promise<R>, signal: AbortSignal): Promise<R> {
     if (this.#isPausing()) throw new Error("the API server has just failed to answer");
     const { clock, freshnessTimeoutMs } = this.#options;
-    const link = linkedAbort(signal);
-    const timer = clock.setTimeout(
-      () => link.abort(new Error(`no answer within ${freshnessTimeoutMs} ms`)),
-      freshnessTimeoutMs,
-    );
     try {
-      return await abortable(ask(link.signal), link.signal);
+      return await withTimeLimit((signal) => abortable(ask(signal), signal), {
+        ms: freshnessTimeoutMs,
+        newError: () => new Error(`no answer within ${freshnessTimeoutMs} ms`),
+        clock,
+        signal,
+      });
     } catch (error) {
       if (!signal.aborted && !isExpired(error)) {
         const askedMs = Math.min(statusErrorOf(error)?.retryAfterMs ?? 0, LONGEST_ASKED_MS);
@@ -308,9 +315,6 @@ export class FreshReads<T extends KubernetesObject> {
         this.#quietUntilMs = Math.max(this.#quietUntilMs, this.#nowMs() + pauseMs);
       }
       throw error;
-    } finally {
-      clock.clearTimeout(timer);
-      link.unlink();
     }
   }
 

@@ -65,3 +65,16 @@ export async function* gzipChunks(
     reader.cancel().catch(() => {});
   }
 }
+
+/** Compresses bytes, which are not changed. */
+export async function gzipBytes(bytes: Uint8Array<ArrayBuffer>): Promise<Uint8Array<ArrayBuffer>> {
+  let rest: Uint8Array<ArrayBuffer> | undefined = bytes;
+  const chunks: Uint8Array<ArrayBuffer>[] = [];
+  const next = () => {
+    const chunk = rest;
+    rest = undefined;
+    return Promise.resolve(chunk);
+  };
+  for await (const chunk of gzipChunks(next)) chunks.push(chunk);
+  return new Uint8Array(await new Blob(chunks).arrayBuffer());
+}

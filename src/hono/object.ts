@@ -10,7 +10,7 @@ import { encode } from "./encoding.ts";
 import type { EntityTags } from "./etag.ts";
 import { indentedText } from "../protocol/responses.ts";
 import type { EventLog } from "./event_log.ts";
-import { GZIP_LEAST_BYTES, gzipChunks, gzipResponse } from "./gzip.ts";
+import { GZIP_LEAST_BYTES, gzipBytes, gzipResponse } from "./gzip.ts";
 import { type Format, notModified, objectHeaders, VARY } from "./responses.ts";
 import type { View } from "./view.ts";
 import { loadYaml } from "./yaml.ts";
@@ -42,15 +42,7 @@ export async function answerObject(
   const text = mediaType === "application/yaml" ? (await loadYaml()).document(json) : json;
   // A text has at least as many bytes as characters.
   if (!gzip || text.length < GZIP_LEAST_BYTES) return new Response(text, { headers });
-  let rest: Uint8Array<ArrayBuffer> | undefined = encode(text);
-  const chunks: Uint8Array<ArrayBuffer>[] = [];
-  const next = () => {
-    const chunk = rest;
-    rest = undefined;
-    return Promise.resolve(chunk);
-  };
-  for await (const chunk of gzipChunks(next)) chunks.push(chunk);
-  return gzipResponse(new Blob(chunks), headers);
+  return gzipResponse(await gzipBytes(encode(text)), headers);
 }
 
 function objectText(

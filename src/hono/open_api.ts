@@ -9,12 +9,12 @@ import { matchesRoute } from "../protocol/accept.ts";
 import type { ApiResource } from "../protocol/api_resource.ts";
 import { matchesTag } from "../protocol/if_none_match.ts";
 import { isStatus } from "../protocol/statuses.ts";
-import { abortable, linkedAbort } from "../util/abort.ts";
+import { abortable, withTimeLimit } from "../util/abort.ts";
 import { type Clock, monotonicNow } from "../util/clock.ts";
 import { errorMessage } from "../util/errors.ts";
 import { textHash } from "../util/text_hash.ts";
 import { encode } from "./encoding.ts";
-import { GZIP_LEAST_BYTES, gzipChunks, gzipResponse, prefersGzip } from "./gzip.ts";
+import { GZIP_LEAST_BYTES, gzipBytes, gzipResponse, prefersGzip } from "./gzip.ts";
 import { cutOpenApi, groupVersionPath, type OpenApiIndex } from "./open_api_cut.ts";
 import { GUARD_HEADERS, VARY } from "./responses.ts";
 
@@ -136,7 +136,7 @@ export class OpenApi {
       // A copy: some runtimes take the buffer away when it is sent.
       return new Response(kept.bytes.slice(), { headers: typed });
     }
-    kept.gzipped ??= await gzip(kept.bytes);
+    kept.gzipped ??= await gzipBytes(kept.bytes);
     return gzipResponse(kept.gzipped.slice(), typed);
   }
 
@@ -157,36 +157,34 @@ export class OpenApi {
 
   async #fetch(path: string, kept: Kept | undefined): Promise<Kept | Status> {
     const { fetch, clock } = this.#options;
-    const link = linkedAbort(undefined);
-    const timer = clock.setTimeout(
-      () => link.abort(new Error(`no answer within ${FETCH_TIMEOUT_MS / 1_000} s`)),
-      FETCH_TIMEOUT_MS,
-    );
-    const startMs = monotonicNow(clock);
-    // Also where `fetch` does not end with its signal.
-    const inTime = <T>(promise: Promise<T>) => abortable(promise, link.signal);
+    const newError = () => new Error(`no answer within ${FETCH_TIMEOUT_MS / 1_000} s`);
     try {
-      const asked = fetch!(path, {
-        headers: {
-          Accept: "application/json",
-          ...(kept?.upstreamTag && { "If-None-Match": kept.upstreamTag }),
-        },
-        signal: link.signal,
-      });
-      const response = await inTime(asked);
-      if (response.status === 304 && kept !== undefined) {
-        kept.checkedMs = startMs;
-        drop(response);
-        return kept;
-      }
-      if (response.status !== 200) {
-        drop(response);
-        if (response.status === 404) return noDocument(`the API server has no OpenAPI document at ${path}`);
-        throw new Error(`the API server answered ${response.status}`);
-      }
-      const next = this.#cut(path, await inTime(readText(response)), response.headers.get("ETag"), startMs);
-      this.#keep(path, next);
-      return next;
+      return await withTimeLimit(async (signal) => {
+        const startMs = monotonicNow(clock);
+        const asked = fetch!(path, {
+          headers: {
+            Accept: "application/json",
+            ...(kept?.upstreamTag && { "If-None-Match": kept.upstreamTag }),
+          },
+          signal,
+        });
+        // Also where `fetch` does not end with its signal.
+        const response = await abortable(asked, signal);
+        if (response.status === 304 && kept !== undefined) {
+          kept.checkedMs = startMs;
+          drop(response);
+          return kept;
+        }
+        if (response.status !== 200) {
+          drop(response);
+          if (response.status === 404) return noDocument(`the API server has no OpenAPI document at ${path}`);
+          throw new Error(`the API server answered ${response.status}`);
+        }
+        const text = await abortable(readText(response), signal);
+        const next = this.#cut(path, text, response.headers.get("ETag"), startMs);
+        this.#keep(path, next);
+        return next;
+      }, { ms: FETCH_TIMEOUT_MS, newError, clock });
     } catch (error) {
       // An outage of the API server is no reason to forget what is known.
       if (kept !== undefined) {
@@ -196,8 +194,6 @@ export class OpenApi {
       }
       const message = `the OpenAPI document at ${path} cannot be fetched: ${errorMessage(error)}`;
       return newStatus(503, "ServiceUnavailable", message, { retryAfterSeconds: 1 });
-    } finally {
-      clock.clearTimeout(timer);
     }
   }
 
@@ -286,16 +282,4 @@ async function readText(response: Response): Promise<string> {
     chunks.push(value);
   }
   return await new Blob(chunks).text();
-}
-
-async function gzip(bytes: Uint8Array<ArrayBuffer>): Promise<Uint8Array<ArrayBuffer>> {
-  let rest: Uint8Array<ArrayBuffer> | undefined = bytes;
-  const chunks: Uint8Array<ArrayBuffer>[] = [];
-  const next = () => {
-    const chunk = rest;
-    rest = undefined;
-    return Promise.resolve(chunk);
-  };
-  for await (const chunk of gzipChunks(next)) chunks.push(chunk);
-  return new Uint8Array(await new Blob(chunks).arrayBuffer());
 }

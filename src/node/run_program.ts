@@ -6,6 +6,7 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import process from "node:process";
 import type { Clock } from "../util/clock.ts";
+import { concatenated } from "../util/concatenated.ts";
 
 /** Options of {@linkcode runProgram}. */
 export interface RunProgramOptions {
@@ -48,7 +49,7 @@ export function runProgram(
       isOver = true;
       clock.clearTimeout(timer);
       process.off("exit", kill);
-      if (why === undefined) return resolve(new TextDecoder().decode(joined(chunks, bytes)));
+      if (why === undefined) return resolve(new TextDecoder().decode(concatenated(chunks, bytes)));
       kill();
       program.stdout?.destroy();
       reject(new Error(why));
@@ -77,14 +78,4 @@ function killGroup(program: ChildProcess): void {
   } catch {
     program.kill("SIGKILL");
   }
-}
-
-function joined(chunks: readonly Uint8Array[], bytes: number): Uint8Array {
-  const all = new Uint8Array(bytes);
-  let at = 0;
-  for (const chunk of chunks) {
-    all.set(chunk, at);
-    at += chunk.length;
-  }
-  return all;
 }

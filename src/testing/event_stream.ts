@@ -3,6 +3,8 @@
  * @module
  */
 
+import { concatenated } from "../util/concatenated.ts";
+
 // About the size of one read from a socket.
 const CHUNK_BYTES = 65_536;
 
@@ -107,14 +109,7 @@ export class EventStream {
       this.#queuedBytes -= part.byteLength;
     }
     this.#queue = taken === this.#queue.length ? [] : this.#queue.slice(taken);
-    if (parts.length === 0) return undefined;
-    const chunk = new Uint8Array(size);
-    let offset = 0;
-    for (const part of parts) {
-      chunk.set(part, offset);
-      offset += part.byteLength;
-    }
-    return chunk;
+    return parts.length === 0 ? undefined : concatenated(parts, size);
   }
 
   #finish(): void {

@@ -100,3 +100,28 @@ export function linkedAbort(parent: AbortSignal | undefined): LinkedAbort {
   const unlink = parent === undefined ? () => {} : onAbort(parent, () => controller.abort(parent.reason));
   return { signal: controller.signal, abort: (reason) => controller.abort(reason), unlink };
 }
+
+/** Options of {@linkcode withTimeLimit}. */
+export interface TimeLimit {
+  readonly ms: number;
+  /** The reason of the abort. */
+  readonly newError: () => unknown;
+  readonly clock: Clock;
+  /** Aborts the work as well. */
+  readonly signal?: AbortSignal | undefined;
+}
+
+/** Runs something with a signal that is aborted after `ms` milliseconds. What ignores the signal takes longer. */
+export async function withTimeLimit<T>(
+  run: (signal: AbortSignal) => Promise<T>,
+  { ms, newError, clock, signal }: TimeLimit,
+): Promise<T> {
+  const link = linkedAbort(signal);
+  const timer = clock.setTimeout(() => link.abort(newError()), ms);
+  try {
+    return await run(link.signal);
+  } finally {
+    clock.clearTimeout(timer);
+    link.unlink();
+  }
+}

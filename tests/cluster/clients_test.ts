@@ -6,12 +6,12 @@ import { newCluster } from "@listwatch/cache";
 import { seededRandom } from "@listwatch/cache/testing";
 import { buildRust, installNodePeers } from "../../benchmarks/lib/programs.ts";
 import { ROOT } from "../../scripts/lib/gate.ts";
+import { type LineProcess, startLineProcess } from "../../scripts/lib/line_process.ts";
 import { installTools } from "../../scripts/lib/tools.ts";
 import { type OwnConnection, skipWithoutOwnServer, startOwn } from "./connection.ts";
 import { eventually, pause } from "./eventually.ts";
 import { type GoInformer, startGoInformer } from "./go_informer.ts";
 import { everyResource, type Host, type Runtime, RUNTIMES, startHost } from "./hosts/host.ts";
-import { type LineProcess, startLineProcess } from "./line_process.ts";
 import { quickRetries, Reflected } from "./reflected.ts";
 import { type DataObject, newSeed, runWriters, WriteLog } from "./writers.ts";
 

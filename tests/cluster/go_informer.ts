@@ -4,7 +4,7 @@
  */
 
 import { ensureGoProgram } from "../../scripts/lib/cluster_build.ts";
-import { startLineProcess } from "./line_process.ts";
+import { startLineProcess } from "../../scripts/lib/line_process.ts";
 
 /** What a comparison of the informers with the API server found. */
 export interface Comparison {

@@ -8,8 +8,8 @@ import { join } from "node:path";
 import type { Cluster } from "@listwatch/cache";
 import type { VersionInfo } from "@listwatch/cache/hono";
 import { buildProgram } from "../../../scripts/lib/bundle.ts";
-import { eachLine } from "../../../scripts/lib/cluster_build.ts";
 import { ROOT } from "../../../scripts/lib/gate.ts";
+import { startLineProcess } from "../../../scripts/lib/line_process.ts";
 import { installTools, type Tools } from "../../../scripts/lib/tools.ts";
 import type { TestCluster } from "../../../scripts/lib/cluster.ts";
 import { readDefinitions } from "../../../src/cli/definitions.ts";
@@ -75,30 +75,27 @@ export async function startHost(runtime: Runtime, source: HostSource): Promise<H
       : { kubeconfig: upstream.kubeconfigPath }),
   };
   const [program, ...args] = await commandLine(runtime);
-  const command = new Deno.Command(program, {
-    args: [...args, JSON.stringify(options)],
-    cwd: runtime === "deno" ? ROOT : join(ROOT, "tests/runtimes"),
-    env: "url" in upstream ? {} : { NODE_EXTRA_CA_CERTS: join(upstream.dataDir, "ca.crt") },
-    stdin: "piped",
-    stdout: "piped",
-    stderr: "piped",
-  });
-  let running = await launch(runtime, command);
+  const launch = () =>
+    startLineProcess(program, {
+      args: [...args, JSON.stringify(options)],
+      cwd: runtime === "deno" ? ROOT : join(ROOT, "tests/runtimes"),
+      env: "url" in upstream ? {} : { NODE_EXTRA_CA_CERTS: join(upstream.dataDir, "ca.crt") },
+      newEndError: ({ code }, lastErrors) =>
+        new Error(`The app on ${runtime} ended with code ${code}:\n${lastErrors.join("\n")}`),
+    });
+  let running = await launch();
   return {
     runtime,
-    url: running.url,
+    url: running.firstLine,
     async kill() {
-      if (runtime === "workerd") await running.input.write(new TextEncoder().encode("kill\n"));
-      else running.child.kill("SIGKILL");
+      if (runtime === "workerd") await running.send("kill");
+      else running.kill();
       await running.ended;
     },
     async restart() {
-      running = await launch(runtime, command);
+      running = await launch();
     },
-    async [Symbol.asyncDispose]() {
-      await running.input.close().catch(() => {});
-      await running.ended;
-    },
+    [Symbol.asyncDispose]: () => running[Symbol.asyncDispose](),
   };
 }
 
@@ -121,31 +118,6 @@ async function commandLine(runtime: Runtime): Promise<string[]> {
   }
   if (runtime === "workerd") return [node, join(ROOT, HOSTS, "miniflare.mjs"), await bundle];
   return [runtime === "bun" ? bun : node, await bundle];
-}
-
-interface Running {
-  readonly child: Deno.ChildProcess;
-  readonly input: WritableStreamDefaultWriter<Uint8Array<ArrayBuffer>>;
-  readonly url: string;
-  readonly ended: Promise<void>;
-}
-
-async function launch(runtime: Runtime, command: Deno.Command): Promise<Running> {
-  const child = command.spawn();
-  const input = child.stdin.getWriter();
-  const ready = Promise.withResolvers<string>();
-  const lastErrors: string[] = [];
-  const ended = Promise.all([
-    child.status,
-    eachLine(child.stdout, (line) => ready.resolve(line)),
-    eachLine(child.stderr, (line) => {
-      lastErrors.push(line);
-      if (lastErrors.length > 30) lastErrors.shift();
-    }),
-  ]).then(([{ code }]) =>
-    ready.reject(new Error(`The app on ${runtime} ended with code ${code}:\n${lastErrors.join("\n")}`))
-  );
-  return { child, input, url: await ready.promise, ended };
 }
 
 /** A port that systems do not give to outgoing connections, so that none takes it between two runs. */
