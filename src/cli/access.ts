@@ -4,10 +4,10 @@
  */
 
 import type { Context, MiddlewareHandler } from "hono";
-import { type ReviewCluster, subjectAccessReview, tokenReview } from "../hono/access_review.ts";
-import { allOf, allowNamespaces } from "../hono/allow_namespaces.ts";
-import type { Authenticate, Authorize, UserInfo } from "../hono/authorization.ts";
-import { impersonates } from "../hono/gate.ts";
+import { type ReviewCluster, subjectAccessReview, tokenReview } from "../hono/access/access_review.ts";
+import { allOf, allowNamespaces } from "../hono/access/allow_namespaces.ts";
+import type { Authenticate, Authorize, UserInfo } from "../hono/access/authorization.ts";
+import { impersonates } from "../hono/access/gate.ts";
 import type { ApiResource } from "../protocol/api_resource.ts";
 import { quote } from "./errors.ts";
 import { isLoopback, newHostGuard } from "./host_guard.ts";

@@ -4,7 +4,7 @@
  */
 
 import type { Context, MiddlewareHandler } from "hono";
-import type { Authenticate } from "../hono/authorization.ts";
+import type { Authenticate } from "../hono/access/authorization.ts";
 import { type Clock, monotonicNow } from "../util/clock.ts";
 import { visibleText } from "../util/visible_text.ts";
 

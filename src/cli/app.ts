@@ -4,11 +4,11 @@
  */
 
 import { Hono } from "hono";
-import type { FetchOpenApi } from "../hono/open_api.ts";
-import type { ServedMetrics } from "../hono/prometheus.ts";
-import type { PassThroughOptions } from "../hono/pass_through_options.ts";
+import type { FetchOpenApi } from "../hono/answers/open_api.ts";
+import type { ServedMetrics } from "../hono/health/prometheus.ts";
+import type { PassThroughOptions } from "../hono/upstream/pass_through_options.ts";
 import { readApi } from "../hono/read_api.ts";
-import type { Freshness } from "../hono/freshness.ts";
+import type { Freshness } from "../hono/upstream/freshness.ts";
 import type { Clock } from "../util/clock.ts";
 import type { Logger } from "../util/logger.ts";
 import type { Access } from "./access.ts";

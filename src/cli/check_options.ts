@@ -3,9 +3,9 @@
  * @module
  */
 
-import { allowNamespaces } from "../hono/allow_namespaces.ts";
-import { checkCors } from "../hono/cors.ts";
-import { FRESHNESSES, isFreshness } from "../hono/freshness.ts";
+import { allowNamespaces } from "../hono/access/allow_namespaces.ts";
+import { checkCors } from "../hono/access/cors.ts";
+import { FRESHNESSES, isFreshness } from "../hono/upstream/freshness.ts";
 import { errorMessage } from "../util/errors.ts";
 import { requireNumbers } from "../util/require_number.ts";
 import { fieldTree } from "../watch/field_tree.ts";

@@ -5,8 +5,8 @@
 
 import { createHash, timingSafeEqual } from "node:crypto";
 import type { Context } from "hono";
-import type { Authenticate } from "../hono/authorization.ts";
-import { MIN_TOKEN_LENGTH } from "../hono/bearer_tokens.ts";
+import type { Authenticate } from "../hono/access/authorization.ts";
+import { MIN_TOKEN_LENGTH } from "../hono/access/bearer_tokens.ts";
 import { FileToken } from "../node/file_token.ts";
 import type { Clock } from "../util/clock.ts";
 import type { Logger } from "../util/logger.ts";

@@ -3,7 +3,7 @@
  * @module
  */
 
-import { PrometheusMetrics } from "../hono/prometheus.ts";
+import { PrometheusMetrics } from "../hono/health/prometheus.ts";
 import { formatResource } from "../meta/resource.ts";
 import { linkedAbort } from "../util/abort.ts";
 import { realClock } from "../util/clock.ts";

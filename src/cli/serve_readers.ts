@@ -5,10 +5,10 @@
 
 import type { Cluster } from "../client/cluster.ts";
 import type { RestConfig } from "../client/rest_config.ts";
-import type { ReviewCluster } from "../hono/access_review.ts";
-import type { FetchOpenApi } from "../hono/open_api.ts";
-import type { PassThroughOptions } from "../hono/pass_through_options.ts";
-import type { ServedMetrics } from "../hono/prometheus.ts";
+import type { ReviewCluster } from "../hono/access/access_review.ts";
+import type { FetchOpenApi } from "../hono/answers/open_api.ts";
+import type { PassThroughOptions } from "../hono/upstream/pass_through_options.ts";
+import type { ServedMetrics } from "../hono/health/prometheus.ts";
 import { StatusError } from "../meta/status.ts";
 import type { Clock } from "../util/clock.ts";
 import type { Logger } from "../util/logger.ts";

@@ -5,7 +5,7 @@
 
 import process from "node:process";
 import { type Cluster, newCluster } from "../client/cluster.ts";
-import { PrometheusMetrics, type ServedMetrics } from "../hono/prometheus.ts";
+import { PrometheusMetrics, type ServedMetrics } from "../hono/health/prometheus.ts";
 import { receiveMessages, sendToParent } from "../node/child_program.ts";
 import { newNodeFetch } from "../node/node_fetch.ts";
 import { abortable, onAbort, sleepUnlessAborted } from "../util/abort.ts";

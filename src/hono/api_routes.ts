@@ -13,8 +13,8 @@ import { answerDiscovery } from "../protocol/discovery.ts";
 import { parseResourcePath, pathSegments, type ResourcePath } from "../protocol/resource_path.ts";
 import { isStatus, methodNotAllowed, objectNotFound, unknownPath } from "../protocol/statuses.ts";
 import { isAction, subresourcesOf } from "../protocol/subresources.ts";
-import { askedOf, askedOfPath } from "./authorization.ts";
-import { impersonates } from "./gate.ts";
+import { askedOf, askedOfPath } from "./access/authorization.ts";
+import { impersonates } from "./access/gate.ts";
 import type { ReadApiState } from "./read_api_state.ts";
 import type { Reader } from "./readers.ts";
 import { readRoute } from "./resource_handler.ts";
@@ -27,7 +27,7 @@ import {
   notServed,
   pageNotFound,
   readOnly,
-} from "./responses.ts";
+} from "./answers/responses.ts";
 import type { Answer, Route } from "./route.ts";
 import type { ServedResource } from "./served_resources.ts";
 

@@ -17,17 +17,22 @@
  * @module
  */
 
-export { type ReviewCluster, type ReviewOptions, subjectAccessReview, tokenReview } from "./access_review.ts";
-export type { TokenReviewOptions } from "./access_review.ts";
-export { allOf, allowNamespaces, type AllowNamespacesOptions } from "./allow_namespaces.ts";
-export type { Authenticate, Authorize, RequestAttributes, UserInfo } from "./authorization.ts";
-export { type BearerToken, bearerTokens } from "./bearer_tokens.ts";
-export { PrometheusMetrics, type ServedMetrics } from "./prometheus.ts";
-export type { CorsOptions } from "./cors.ts";
-export type { Freshness } from "./freshness.ts";
-export type { FetchOpenApi } from "./open_api.ts";
-export type { PassThroughOptions } from "./pass_through_options.ts";
+export {
+  type ReviewCluster,
+  type ReviewOptions,
+  subjectAccessReview,
+  tokenReview,
+} from "./access/access_review.ts";
+export type { TokenReviewOptions } from "./access/access_review.ts";
+export { allOf, allowNamespaces, type AllowNamespacesOptions } from "./access/allow_namespaces.ts";
+export type { Authenticate, Authorize, RequestAttributes, UserInfo } from "./access/authorization.ts";
+export { type BearerToken, bearerTokens } from "./access/bearer_tokens.ts";
+export { PrometheusMetrics, type ServedMetrics } from "./health/prometheus.ts";
+export type { CorsOptions } from "./access/cors.ts";
+export type { Freshness } from "./upstream/freshness.ts";
+export type { FetchOpenApi } from "./answers/open_api.ts";
+export type { PassThroughOptions } from "./upstream/pass_through_options.ts";
 export { type ReadApi, readApi } from "./read_api.ts";
 export type { ReadApiOptions, ReadApiResource, VersionInfo } from "./read_api_options.ts";
-export type { ServedInformer, ServedStore } from "./served_informer.ts";
+export type { ServedInformer, ServedStore } from "./upstream/served_informer.ts";
 export type { ApiResource, PrinterColumn } from "../protocol/api_resource.ts";

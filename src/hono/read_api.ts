@@ -4,8 +4,8 @@
  */
 
 import { Hono, type MiddlewareHandler } from "hono";
-import type { UserInfo } from "./authorization.ts";
-import { newCors } from "./cors.ts";
+import type { UserInfo } from "./access/authorization.ts";
+import { newCors } from "./access/cors.ts";
 import type { ReadApiOptions } from "./read_api_options.ts";
 import { newReadApiState } from "./read_api_state.ts";
 import { answerPlain, answerReader } from "./route.ts";

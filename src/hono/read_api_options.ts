@@ -7,13 +7,13 @@ import type { Context } from "hono";
 import type { ApiResource } from "../protocol/api_resource.ts";
 import type { Clock } from "../util/clock.ts";
 import type { Logger } from "../util/logger.ts";
-import type { Authenticate, Authorize, UserInfo } from "./authorization.ts";
-import type { CorsOptions } from "./cors.ts";
-import type { Freshness } from "./freshness.ts";
-import type { FetchOpenApi } from "./open_api.ts";
-import type { ServedMetrics } from "./prometheus.ts";
-import type { PassThroughOptions } from "./pass_through_options.ts";
-import type { ServedInformer } from "./served_informer.ts";
+import type { Authenticate, Authorize, UserInfo } from "./access/authorization.ts";
+import type { CorsOptions } from "./access/cors.ts";
+import type { Freshness } from "./upstream/freshness.ts";
+import type { FetchOpenApi } from "./answers/open_api.ts";
+import type { ServedMetrics } from "./health/prometheus.ts";
+import type { PassThroughOptions } from "./upstream/pass_through_options.ts";
+import type { ServedInformer } from "./upstream/served_informer.ts";
 
 /**
  * One informer, and what it holds.

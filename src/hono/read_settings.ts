@@ -6,8 +6,8 @@
 import type { Context } from "hono";
 import { type Clock, realClock } from "../util/clock.ts";
 import { requireNumbers } from "../util/require_number.ts";
-import type { UserInfo } from "./authorization.ts";
-import { type Freshness, FRESHNESSES, isFreshness } from "./freshness.ts";
+import type { UserInfo } from "./access/authorization.ts";
+import { type Freshness, FRESHNESSES, isFreshness } from "./upstream/freshness.ts";
 import type { ReadApiOptions, VersionInfo } from "./read_api_options.ts";
 
 /** The options that requests are answered by, with their defaults. */

@@ -4,7 +4,7 @@
  */
 
 import type { TurnQueue } from "../util/turn_queue.ts";
-import type { UserInfo } from "./authorization.ts";
+import type { UserInfo } from "./access/authorization.ts";
 
 /** A piece of this size is worth a write. */
 export const MOST_PIECE: number = 64 * 1024;

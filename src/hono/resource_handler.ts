@@ -22,14 +22,14 @@ import { formatObjectName } from "../meta/keys.ts";
 import { compareResourceVersions } from "../meta/resource_version.ts";
 import { newStatus, type Status } from "../meta/status.ts";
 import type { VersionWaitOptions } from "../meta/version_waiters.ts";
-import { askedOf } from "./authorization.ts";
-import { protectEndlessBody } from "./endless_body.ts";
-import { indexedFields } from "./indexed_fields.ts";
-import type { Permission } from "./gate.ts";
-import { eventStreamRequest } from "./event_stream.ts";
-import { prefersGzip } from "./gzip.ts";
-import { answerList } from "./list.ts";
-import { answerObject } from "./object.ts";
+import { askedOf } from "./access/authorization.ts";
+import { protectEndlessBody } from "./watches/endless_body.ts";
+import { indexedFields } from "./lists/indexed_fields.ts";
+import type { Permission } from "./access/gate.ts";
+import { eventStreamRequest } from "./watches/event_stream.ts";
+import { prefersGzip } from "./answers/gzip.ts";
+import { answerList } from "./lists/list.ts";
+import { answerObject } from "./lists/object.ts";
 import type { ReadSettings } from "./read_settings.ts";
 import { Pacer } from "./readers.ts";
 import type { ResourceRequest } from "./resource_request.ts";
@@ -41,13 +41,13 @@ import {
   notFresh,
   notSynced,
   refusalResponse,
-} from "./responses.ts";
+} from "./answers/responses.ts";
 import type { Answer, Route } from "./route.ts";
-import { newSelection } from "./selection.ts";
-import { type IncludeObject, newTableView } from "./table.ts";
-import { newMetadataView, newObjectView, type View } from "./view.ts";
-import { answerWatch, watchResponse } from "./watch_answer.ts";
-import { errorStream } from "./watch_stream.ts";
+import { newSelection } from "./lists/selection.ts";
+import { type IncludeObject, newTableView } from "./answers/table.ts";
+import { newMetadataView, newObjectView, type View } from "./answers/view.ts";
+import { answerWatch, watchResponse } from "./watches/watch_answer.ts";
+import { errorStream } from "./watches/watch_stream.ts";
 
 // A thousand values of the longest kind, and keys for a hundred requirements.
 const MAX_QUERY_TEXT = 128 * 1024;

@@ -6,12 +6,12 @@
 import type { Context } from "hono";
 import type { Status } from "../meta/status.ts";
 import { isStatus } from "../protocol/statuses.ts";
-import type { Asked, UserInfo } from "./authorization.ts";
-import { withCacheHeaders } from "./cache_headers.ts";
-import type { Permission } from "./gate.ts";
+import type { Asked, UserInfo } from "./access/authorization.ts";
+import { withCacheHeaders } from "./answers/cache_headers.ts";
+import type { Permission } from "./access/gate.ts";
 import type { ReadApiState } from "./read_api_state.ts";
 import type { Reader } from "./readers.ts";
-import { refusalResponse, tooManyRequests } from "./responses.ts";
+import { refusalResponse, tooManyRequests } from "./answers/responses.ts";
 import type { ServedResource } from "./served_resources.ts";
 
 /** A response, or the Status to answer with. */

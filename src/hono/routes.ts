@@ -5,13 +5,13 @@
 
 import type { Context } from "hono";
 import { apiRoute } from "./api_routes.ts";
-import { askedOfPath } from "./authorization.ts";
-import { alive, readyRoute } from "./health.ts";
-import { indexRoute } from "./index_queries.ts";
+import { askedOfPath } from "./access/authorization.ts";
+import { alive, readyRoute } from "./health/health.ts";
+import { indexRoute } from "./lists/index_queries.ts";
 import type { ReadApiState } from "./read_api_state.ts";
-import { pageNotFound } from "./responses.ts";
+import { pageNotFound } from "./answers/responses.ts";
 import type { PlainRoute, ReaderRoute, Route } from "./route.ts";
-import { versionRoute } from "./version.ts";
+import { versionRoute } from "./answers/version.ts";
 
 /** The paths that are answered whatever readers there are: health, and what shows that their limits are reached. */
 export const PLAIN_ROUTES: Readonly<Record<string, PlainRoute>> = {

@@ -8,13 +8,13 @@ import { builtinResource } from "../protocol/builtin_resources.ts";
 import type { KubernetesObject } from "../meta/object.ts";
 import { formatGroupResource, parseResource } from "../meta/resource.ts";
 import type { Logger } from "../util/logger.ts";
-import { EventLog } from "./event_log.ts";
-import type { FanOut } from "./fan_out.ts";
-import { FreshReads } from "./fresh_reads.ts";
-import type { Freshness } from "./freshness.ts";
+import { EventLog } from "./watches/event_log.ts";
+import type { FanOut } from "./watches/fan_out.ts";
+import { FreshReads } from "./upstream/fresh_reads.ts";
+import type { Freshness } from "./upstream/freshness.ts";
 import type { ReadApiOptions } from "./read_api_options.ts";
 import type { ReadSettings } from "./read_settings.ts";
-import type { ServedInformer } from "./served_informer.ts";
+import type { ServedInformer } from "./upstream/served_informer.ts";
 
 /** A resource that is served. */
 export interface ServedResource {

@@ -9,9 +9,9 @@ import {
 } from "@listwatch/cache";
 import { readApi } from "@listwatch/cache/hono";
 import fc from "fast-check";
-import { EventLog } from "../../src/hono/event_log.ts";
-import { FanOut } from "../../src/hono/fan_out.ts";
-import { newObjectView, withoutTypeText, withType, withTypeText } from "../../src/hono/view.ts";
+import { EventLog } from "../../src/hono/watches/event_log.ts";
+import { FanOut } from "../../src/hono/watches/fan_out.ts";
+import { newObjectView, withoutTypeText, withType, withTypeText } from "../../src/hono/answers/view.ts";
 import { newEventOpener } from "../../src/informer/store_event.ts";
 import { newCache } from "../../src/store/cache.ts";
 import type { Held } from "../../src/store/holding.ts";

@@ -3,7 +3,7 @@ import process from "node:process";
 import { describe, it } from "node:test";
 import { silentLogger } from "@listwatch/cache";
 import { readApi, type ReadApiOptions } from "@listwatch/cache/hono";
-import { FanOut, MOST_GATHER_MS, type Recipient, SLICE_UNITS } from "../../src/hono/fan_out.ts";
+import { FanOut, MOST_GATHER_MS, type Recipient, SLICE_UNITS } from "../../src/hono/watches/fan_out.ts";
 import { FakeClock, nextTurn, settle } from "../../src/util/clock.ts";
 import { type ByteSink, PushedBody, type SinkUser } from "../../src/util/pushed_body.ts";
 import { seededRandom } from "../../src/util/seeded_random.ts";

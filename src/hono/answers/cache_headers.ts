@@ -1,0 +1,51 @@
+/**
+ * Headers that show how fresh an answer is.
+ * @module
+ */
+
+import type { ApiResource } from "../../protocol/api_resource.ts";
+import type { EventLog } from "../watches/event_log.ts";
+import type { KubernetesObject } from "../../meta/object.ts";
+import type { ServedInformer } from "../upstream/served_informer.ts";
+
+// Refused by the permission check, or before it: says nothing about the cache.
+const REFUSED = new Set([401, 403, 429]);
+
+/**
+ * Adds to an answer: `Cache-Synced` (whether the first list is there), `Age` (seconds since the last contact with the API
+ * server) and `Resource-Version` (what the cache has reached), and the `Warning` of a deprecated
+ * resource. Not to an answer that refuses the reader.
+ */
+export function withCacheHeaders(
+  response: Response,
+  { resource, informer, log }: {
+    readonly resource: ApiResource;
+    readonly informer: ServedInformer;
+    readonly log: EventLog<KubernetesObject>;
+  },
+): Response {
+  if (REFUSED.has(response.status)) return response;
+  const { headers } = response;
+  const isSynced = log.isReady();
+  const { lagMs } = informer.status();
+  headers.set("Cache-Synced", String(isSynced));
+  if (isSynced && lagMs !== undefined && Number.isFinite(lagMs)) {
+    headers.set("Age", String(Math.floor(lagMs / 1_000)));
+  }
+  if (isSynced && log.resourceVersion !== "") headers.set("Resource-Version", log.resourceVersion);
+  const { deprecationWarning } = resource;
+  if (deprecationWarning !== undefined) headers.append("Warning", warningHeader(deprecationWarning));
+  return response;
+}
+
+/**
+ * A text as the value of a `Warning` header, in UTF-8 as by an API server:
+ * https://github.com/kubernetes/apimachinery/blob/master/pkg/util/net/http.go (NewWarningHeader)
+ */
+function warningHeader(text: string): string {
+  // deno-lint-ignore no-control-regex
+  const printable = text.replace(/[\x00-\x1f\x7f]+/g, " ").replace(/["\\]/g, "\\$&");
+  return `299 - "${Array.from(encoder.encode(printable), (byte) => String.fromCharCode(byte)).join("")}"`;
+}
+
+const encoder = new TextEncoder();

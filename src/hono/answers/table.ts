@@ -1,0 +1,71 @@
+/**
+ * Tables, as command-line clients show them.
+ * @module
+ */
+
+import type { ApiResource } from "../../protocol/api_resource.ts";
+import type { KubernetesObject, ListMeta } from "../../meta/object.ts";
+import type { Column, Printer } from "../tables/columns.ts";
+import { printerOf } from "../tables/printers.ts";
+import { type View, withType } from "./view.ts";
+
+/** What each row says of its object. */
+export type IncludeObject = "None" | "Metadata" | "Object";
+
+/** Options of {@linkcode newTableView}. */
+export interface TableViewOptions {
+  /** `meta.k8s.io/v1` or `meta.k8s.io/v1beta1`. */
+  readonly apiVersion: string;
+  readonly includeObject: IncludeObject;
+  readonly nowMs: () => number;
+}
+
+/** Serves objects as rows of a Table. In a watch only the first event has the columns. */
+export function newTableView(resource: ApiResource, options: TableViewOptions): View {
+  const { apiVersion, includeObject, nowMs } = options;
+  const printer = printerOf(resource);
+  let columnsAreSent = false;
+
+  const row = (object: KubernetesObject) => ({
+    cells: printer.cells(object, nowMs()),
+    ...conditions(printer, object),
+    object: rowObject(object),
+  });
+  const rowObject = (object: KubernetesObject) => {
+    if (includeObject === "None") return null;
+    if (includeObject === "Object") return withType(resource, object);
+    return { kind: "PartialObjectMetadata", apiVersion, metadata: object.metadata ?? {} };
+  };
+  const table = (metadata: ListMeta, columns: readonly Column[] | null) => ({
+    kind: "Table",
+    apiVersion,
+    metadata,
+    columnDefinitions: columns,
+  });
+  const event = (object: KubernetesObject) => {
+    const columns = columnsAreSent ? null : printer.columns;
+    columnsAreSent = true;
+    return { ...table(versionOf(object), columns), rows: [row(object)] };
+  };
+  return {
+    // A row has the age, and the first one of a watch comes with columns.
+    sharedAs: undefined,
+    one: (object) => ({ ...table(versionOf(object), printer.columns), rows: [row(object)] }),
+    list: (metadata) => table(metadata, printer.columns),
+    itemsField: "rows",
+    order: printer.order,
+    item: row,
+    event,
+    bookmark: (metadata) => event({ metadata }),
+  };
+}
+
+function versionOf(object: KubernetesObject): ListMeta {
+  const resourceVersion = object.metadata?.resourceVersion;
+  return resourceVersion === undefined ? {} : { resourceVersion };
+}
+
+function conditions(printer: Printer, object: KubernetesObject): { readonly conditions?: unknown[] } {
+  const found = printer.conditions?.(object);
+  return found === undefined ? {} : { conditions: found };
+}

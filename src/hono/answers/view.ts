@@ -1,0 +1,140 @@
+/**
+ * Views: the form of an object in a response. Whole objects and metadata are here, Tables in table.ts.
+ * @module
+ */
+
+import type { KubernetesObject, ListMeta, ObjectMeta } from "../../meta/object.ts";
+import { groupVersion } from "../../meta/resource.ts";
+import { type ApiResource, isBuiltinGroup } from "../../protocol/api_resource.ts";
+import { partialMetadata } from "../../protocol/object_shape.ts";
+import {
+  CLOSE_BRACE,
+  CLOSE_BRACKET,
+  closingQuote,
+  COLON,
+  OPEN_BRACE,
+  OPEN_BRACKET,
+  QUOTE,
+  SPACE,
+} from "../../util/json_text.ts";
+
+/** Turns objects of one resource into what a client asked for. Made per request. */
+export interface View {
+  /** Views with the same name make the same event of the same object; `undefined`: not to be shared. */
+  readonly sharedAs: string | undefined;
+  /** The answer to a get. */
+  one(object: KubernetesObject): unknown;
+  /** A list but for its items. */
+  list(metadata: ListMeta): Record<string, unknown>;
+  /** Where the items stand in the list. */
+  readonly itemsField: "items" | "rows";
+  /** The order of a page's items; that of the keys by default. */
+  readonly order?: ((a: KubernetesObject, b: KubernetesObject) => number) | undefined;
+  /** One of them. */
+  item(object: KubernetesObject): unknown;
+  /** The object of a watch event. */
+  event(object: KubernetesObject): unknown;
+  /** As `one`, `item` and `event`, from and to JSON text, if the view needs no look at the object. */
+  readonly oneText?: (json: string) => string | undefined;
+  readonly itemText?: (json: string) => string | undefined;
+  readonly eventText?: (json: string) => string | undefined;
+  /** The object of a bookmark. */
+  bookmark(metadata: ObjectMeta): unknown;
+}
+
+/** Serves objects as they are. */
+export function newObjectView(resource: ApiResource): View {
+  const typed = (object: KubernetesObject) => withType(resource, object);
+  const typedText = (json: string) => withTypeText(resource, json);
+  // JSON leaves out what is undefined.
+  const untyped = (object: KubernetesObject) => ({ ...object, kind: undefined, apiVersion: undefined });
+  const apiVersion = groupVersion(resource);
+  return {
+    sharedAs: "object",
+    one: typed,
+    list: (metadata) => ({
+      kind: `${resource.kind}List`,
+      apiVersion,
+      // Lists of custom resources always have the field.
+      metadata: hasTypedItems(resource) ? { continue: "", ...metadata } : metadata,
+    }),
+    itemsField: "items",
+    item: hasTypedItems(resource) ? typed : untyped,
+    event: typed,
+    itemText: hasTypedItems(resource) ? typedText : withoutTypeText,
+    oneText: typedText,
+    eventText: typedText,
+    bookmark: (metadata) => ({ kind: resource.kind, apiVersion, metadata }),
+  };
+}
+
+/** Serves the metadata of objects. */
+export function newMetadataView(apiVersion: string): View {
+  const partial = (object: KubernetesObject) => partialMetadata(object, apiVersion);
+  return {
+    sharedAs: apiVersion,
+    one: partial,
+    list: (metadata) => ({ kind: "PartialObjectMetadataList", apiVersion, metadata }),
+    itemsField: "items",
+    item: partial,
+    event: partial,
+    bookmark: (metadata) => partial({ metadata }),
+  };
+}
+
+/** An object with its kind and apiVersion, which items of a list come without. */
+export function withType(resource: ApiResource, object: KubernetesObject): KubernetesObject {
+  if (object.kind !== undefined && object.apiVersion !== undefined) return object;
+  return { kind: resource.kind, apiVersion: groupVersion(resource), ...object };
+}
+
+/** As {@linkcode withType}, of an object's JSON text; `undefined` if that needs a look at the object. */
+export function withTypeText(resource: ApiResource, json: string): string | undefined {
+  if (TYPE.test(json)) return json;
+  if (json.length <= 2 || hasTypeField(json)) return undefined;
+  const type = JSON.stringify({ kind: resource.kind, apiVersion: groupVersion(resource) });
+  return `${type.slice(0, -1)},${json.slice(1)}`;
+}
+
+/** An object's JSON text without kind and apiVersion; `undefined` if that needs a look at the object. */
+export function withoutTypeText(json: string): string | undefined {
+  const type = TYPE.exec(json);
+  if (type !== null) return `{${json.slice(type[0].length)}`;
+  return hasTypeField(json) ? undefined : json;
+}
+
+/** Kind and apiVersion where API servers write them: at the beginning. */
+const TYPE = /^\{"(?:kind":"[^"\\]*","apiVersion|apiVersion":"[^"\\]*","kind)":"[^"\\]*"(?:,|(?=\}))/;
+
+/** Whether an object has a kind or an apiVersion, by its JSON text: deeper levels are skipped. */
+function hasTypeField(json: string): boolean {
+  let depth = 0;
+  for (let i = 0; i < json.length; i++) {
+    const character = json.charCodeAt(i);
+    if (character === QUOTE) {
+      const start = i + 1;
+      i = closingQuote(json, i);
+      if (depth !== 1 || json.charCodeAt(afterSpace(json, i + 1)) !== COLON) continue;
+      const name = json.slice(start, i);
+      // With an escape it may be one of them.
+      if (name === "kind" || name === "apiVersion" || name.includes("\\u")) return true;
+    } else if (character === OPEN_BRACE || character === OPEN_BRACKET) {
+      depth++;
+    } else if (character === CLOSE_BRACE || character === CLOSE_BRACKET) {
+      depth--;
+    }
+  }
+  return false;
+}
+
+/** The index of the next character that is no white space. */
+function afterSpace(json: string, from: number): number {
+  let i = from;
+  while (json.charCodeAt(i) <= SPACE) i++;
+  return i;
+}
+
+/** Whether the items of a list have kind and apiVersion: those of custom resources do. */
+function hasTypedItems(resource: ApiResource): boolean {
+  return !isBuiltinGroup(resource.group);
+}

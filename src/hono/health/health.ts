@@ -1,0 +1,98 @@
+/**
+ * `/healthz`, `/livez` and `/readyz`.
+ * @module
+ */
+
+import type { Context } from "hono";
+import { formatGroupResource } from "../../meta/resource.ts";
+import { isStatus } from "../../protocol/statuses.ts";
+import { askedOfPath } from "../access/authorization.ts";
+import type { ReadApiState } from "../read_api_state.ts";
+import { GUARD_HEADERS } from "../answers/responses.ts";
+import type { Route } from "../route.ts";
+import type { ServedInformer } from "../upstream/served_informer.ts";
+
+const HEADERS: Readonly<Record<string, string>> = {
+  "Content-Type": "text/plain; charset=utf-8",
+  "Cache-Control": "no-cache, private",
+  ...GUARD_HEADERS,
+};
+
+/** The process answers. `verbose`: with the name of what was checked, for a path such as `/livez`. */
+export function alive(verbose: string | false = false): Response {
+  const text = verbose === false ? "ok" : `[+]ping ok\n${verbose.slice(1)} check passed\n`;
+  return new Response(text, { headers: HEADERS });
+}
+
+/** `/readyz`: open, but only users that may read this path receive names. */
+export function readyRoute(c: Context, { served, gate, settings, bodies }: ReadApiState): Route {
+  const { maxLagMs } = settings;
+  return {
+    access: "open",
+    answer: async () => {
+      bodies.dropUnused();
+      const verbose = c.req.query("verbose") !== undefined;
+      const hasNames = verbose ||
+        served.some(({ informer }) => unreadiness(informer, maxLagMs) !== undefined);
+      const mayName = hasNames && !isStatus(await gate(askedOfPath("/readyz"), c));
+      return ready(served, { verbose: verbose && mayName, mayName, maxLagMs });
+    },
+  };
+}
+
+// Bookmarks (https://kubernetes.io/docs/reference/using-api/api-concepts/#watch-bookmarks) come about once a minute; a watch without any for 90 s is opened again, which counts as a contact.
+const MAX_LAG_MS = 120_000;
+// Without bookmarks a quiet watch has news when it ends, after 5 to 10 minutes.
+const MAX_LAG_WITHOUT_BOOKMARKS_MS = 660_000;
+
+/**
+ * Why an informer's copy must not be relied on, at this moment: it has not synced, it has stopped, or its server has been silent
+ * for too long. `undefined` if it may be. Computed at each request, without a timer: so it is true after a program was frozen.
+ */
+function unreadiness(informer: ServedInformer, maxLagMs: number | undefined): string | undefined {
+  const { phase, lagMs, hasNoBookmarks } = informer.status();
+  if (!informer.hasSynced()) return `not synced, ${phase}`;
+  if (phase === "stopped") return "stopped";
+  const mostMs = maxLagMs ?? (hasNoBookmarks ? MAX_LAG_WITHOUT_BOOKMARKS_MS : MAX_LAG_MS);
+  if (lagMs === undefined || lagMs <= mostMs) return undefined;
+  return `no news from the API server for ${seconds(lagMs)}, ${
+    seconds(lagMs - mostMs)
+  } more than the maximum of ` +
+    `${seconds(mostMs)}; ${phase}`;
+}
+
+function seconds(ms: number): string {
+  return `${ms < 10_000 ? Math.round(ms / 100) / 10 : Math.round(ms / 1_000)} s`;
+}
+
+/**
+ * 200 `ok` while every informer has synced and has recent news of its server; otherwise 503, with those that fail. With
+ * `?verbose` all are named. Names are only for users that may read them. What is not ready is served nevertheless.
+ */
+export function ready(
+  served: Iterable<{
+    readonly resource: { readonly group: string; readonly resource: string };
+    readonly informer: ServedInformer;
+  }>,
+  options: {
+    readonly verbose: boolean;
+    readonly mayName: boolean;
+    /** How old the last news of a server may be. */
+    readonly maxLagMs: number | undefined;
+  },
+): Response {
+  const lines = ["[+]ping ok"];
+  let isReady = true;
+  for (const { resource, informer } of served) {
+    const name = `informer/${formatGroupResource(resource)}`;
+    const why = unreadiness(informer, options.maxLagMs);
+    lines.push(why === undefined ? `[+]${name} ok` : `[-]${name} failed: ${why}`);
+    isReady &&= why === undefined;
+  }
+  if (isReady) {
+    const text = options.verbose ? `${lines.join("\n")}\nreadyz check passed\n` : "ok";
+    return new Response(text, { headers: HEADERS });
+  }
+  if (!options.mayName) return new Response("readyz check failed\n", { status: 503, headers: HEADERS });
+  return new Response(`${lines.join("\n")}\nreadyz check failed\n`, { status: 503, headers: HEADERS });
+}

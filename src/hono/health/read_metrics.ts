@@ -1,0 +1,89 @@
+/**
+ * Measurements of the read API.
+ * @module
+ */
+
+import { formatGroupResource } from "../../meta/resource.ts";
+import { type Clock, monotonicNow } from "../../util/clock.ts";
+import type { MetricLabels } from "../../util/metrics.ts";
+import type { Asked } from "../access/authorization.ts";
+import type { ListBodies } from "../lists/list_bodies.ts";
+import type { ServedMetrics } from "./prometheus.ts";
+import type { Readers } from "../readers.ts";
+import type { ServedResource } from "../served_resources.ts";
+
+/** What is measured when it is read. */
+export interface MeasuredState {
+  readonly served: readonly ServedResource[];
+  readonly readers: Readers;
+  readonly bodies: ListBodies;
+}
+
+/** Measures requests, and the state of the adapter when the metrics are read. */
+export class ReadMetrics {
+  readonly #metrics: ServedMetrics;
+  readonly #clock: Clock;
+  /** One for each of the few sets of labels, so that they are found again. */
+  readonly #labels = new Map<string, MetricLabels>();
+
+  /** @param metrics Where measurements are collected. */
+  constructor(metrics: ServedMetrics, clock: Clock) {
+    this.#metrics = metrics;
+    this.#clock = clock;
+  }
+
+  /** A request begins. Returns what to call when its answer begins. */
+  begin(): (asked: Asked | undefined, served: readonly ServedResource[], status: number) => void {
+    const startMs = monotonicNow(this.#clock);
+    return (asked, served, status) => {
+      // Only names of what is served: a client could send any number of others.
+      const isServed = asked?.scope !== "path" &&
+        served.some(({ resource }) =>
+          resource.resource === asked?.resource && resource.group === asked.group
+        );
+      const resource = isServed && asked !== undefined ? formatGroupResource(asked) : "";
+      const verb = asked?.verb ?? "";
+      const seconds = (monotonicNow(this.#clock) - startMs) / 1_000;
+      const labels = this.#of({ verb, resource });
+      this.#metrics.observe("read_api_request_duration_seconds", seconds, labels);
+      this.#metrics.count("read_api_requests_total", 1, this.#of({ verb, resource, code: String(status) }));
+    };
+  }
+
+  /** Measures the state now. */
+  measure({ served, readers, bodies }: MeasuredState): void {
+    const metrics = this.#metrics;
+    metrics.gauge("read_api_readers", readers.count, this.#of({}));
+    metrics.gauge("read_api_buffered_bytes", readers.bufferedBytes, this.#of({}));
+    metrics.gauge("read_api_list_bodies", bodies.size, this.#of({}));
+    metrics.gauge("read_api_list_body_bytes", bodies.bytes, this.#of({}));
+    for (const { resource, informer, log } of served) {
+      const labels = this.#of({ resource: formatGroupResource(resource) });
+      metrics.gauge("read_api_watches", log.readers, labels);
+      metrics.gauge("read_api_synced", log.isReady() ? 1 : 0, labels);
+      const { lagMs } = informer.status();
+      if (lagMs !== undefined) metrics.gauge("read_api_lag_seconds", lagMs / 1_000, labels);
+    }
+  }
+
+  /** The page of all measurements. */
+  async page(state: MeasuredState): Promise<Response> {
+    const metrics = this.#metrics;
+    this.measure(state);
+    const text = await metrics.text();
+    return new Response(text, {
+      headers: {
+        "Content-Type": metrics.contentType,
+        "Cache-Control": "no-cache, private",
+        "X-Content-Type-Options": "nosniff",
+      },
+    });
+  }
+
+  #of(labels: Record<string, string>): MetricLabels {
+    const key = JSON.stringify(labels);
+    let known = this.#labels.get(key);
+    if (known === undefined) this.#labels.set(key, known = labels);
+    return known;
+  }
+}

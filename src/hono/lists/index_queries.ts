@@ -1,0 +1,236 @@
+/**
+ * Queries of indices: `/indices/{resource}`, `/indices/{resource}/{index}` and `/indices/{resource}/{index}/{value}`.
+ * @module
+ */
+
+import type { Context } from "hono";
+import { formatGroupResource, groupVersion } from "../../meta/resource.ts";
+import type { KubernetesObject } from "../../meta/object.ts";
+import { newStatus, type Status } from "../../meta/status.ts";
+import { decodedPath, type ResourcePath } from "../../protocol/resource_path.ts";
+import { isStatus, methodNotAllowed, resourceDetails, unknownPath } from "../../protocol/statuses.ts";
+import type { Held } from "../../store/holding.ts";
+import type { Indexer } from "../../store/indexer.ts";
+import { lowerBound } from "../../util/lower_bound.ts";
+import type { TurnQueue } from "../../util/turn_queue.ts";
+import { ownPath } from "../api_routes.ts";
+import { askedOf, askedOfPath } from "../access/authorization.ts";
+import type { EventLog } from "../watches/event_log.ts";
+import type { ReadApiState } from "../read_api_state.ts";
+import { Pacer, type Reader } from "../readers.ts";
+import { readRoute } from "../resource_handler.ts";
+import { documentResponse, formatOf, notSynced } from "../answers/responses.ts";
+import type { Answer, Route } from "../route.ts";
+import type { ServedResource } from "../served_resources.ts";
+
+/**
+ * A query of an index: which there are, how many objects there are under each value (in pages, ascending), or the
+ * objects under a value, as a list of the resource with everything that lists have. The query's `namespace` narrows each
+ * of them to a namespace. It needs the permission to list the resource there.
+ */
+export function indexRoute(c: Context, state: ReadApiState, reader: Reader): Route {
+  const { pathname, own = pathname } = ownPath(c);
+  const query = parseIndexPath(own);
+  const target = query && state.served.find((served) => isNamed(served, query.resource));
+  if (query === undefined || target === undefined || c.req.raw.method !== "GET") {
+    const answer = () => target === undefined ? unknownPath() : methodNotAllowed();
+    return { access: "hooks", asked: askedOfPath(own), answer };
+  }
+  const namespace = c.req.query("namespace") ?? "";
+  const { resource } = target;
+  const path = listPath(target, resource.namespaced ? namespace : "");
+  const { index, value } = query;
+  const isWrong = namespace !== "" && !resource.namespaced;
+  if (!isWrong && index !== undefined && value !== undefined && isIndex(target, index)) {
+    return readRoute(c, { ...state, target, path, reader, under: { index, value } });
+  }
+  const answer = () => {
+    if (!isWrong) return answerIndex(c, target, { index, namespace, turns: state.turns });
+    const why = `${formatGroupResource(resource)} are not in namespaces: leave namespace out`;
+    return newStatus(400, "BadRequest", why, resourceDetails(resource));
+  };
+  return {
+    access: "hooks",
+    asked: askedOf(path, { verb: "list", name: "" }),
+    target,
+    answer,
+  };
+}
+
+/** Which indices there are, or the values of one. */
+async function answerIndex(
+  c: Context,
+  target: ServedResource,
+  { index, namespace, turns }: {
+    readonly index: string | undefined;
+    readonly namespace: string;
+    readonly turns: TurnQueue;
+  },
+): Promise<Answer> {
+  const { resource, log } = target;
+  if (index !== undefined && !isIndex(target, index)) return unknownIndex(target, index);
+  if (!log.isReady()) return notSynced(resource);
+  if (index === undefined) {
+    return await listed(c, target, "IndexList", { items: indexNames(log).map((name) => ({ name })) });
+  }
+  const page = pageOf(c);
+  if (isStatus(page)) return page;
+  return await valuesOf(c, target, { ...page, index, namespace, pacer: new Pacer(turns) });
+}
+
+function isIndex({ log }: ServedResource, index: string): boolean {
+  return log.indexer !== undefined && Object.hasOwn(log.indexer.getIndexers(), index);
+}
+
+/** A path below `/indices`. */
+interface IndexPath {
+  /** As `formatGroupResource` writes it, or with the version: `deployments.v1.apps`. */
+  readonly resource: string;
+  /** `undefined` in a path of all indices. */
+  readonly index: string | undefined;
+  /** `undefined` in a path of all values. */
+  readonly value: string | undefined;
+}
+
+/** Reads a path below `/indices`; `undefined` if it is none. A slash at its end is followed by the empty value. */
+function parseIndexPath(path: string): IndexPath | undefined {
+  // A value may have slashes, which are escaped.
+  const segments = path.replace(/\/$/, "").split("/").slice(1).map(decodedPath);
+  if (segments.includes(undefined) || segments[0] !== "indices") return undefined;
+  const [, resource, index, value, ...more] = segments;
+  if (!resource || index === "" || more.length > 0) return undefined;
+  const isEmptyValue = index !== undefined && value === undefined && path.endsWith("/");
+  return { resource, index, value: isEmptyValue ? "" : value };
+}
+
+/** Whether a path names a resource. */
+function isNamed({ resource }: ServedResource, name: string): boolean {
+  if (name === formatGroupResource(resource)) return true;
+  const { group, version } = resource;
+  return name === `${resource.resource}.${version}${group === "" ? "" : `.${group}`}`;
+}
+
+// A page of values is one object.
+const DEFAULT_LIMIT = 500;
+const MOST_LIMIT = 5_000;
+
+/** The values of an index from one on, with the number of objects under each. */
+async function valuesOf(
+  c: Context,
+  target: ServedResource,
+  page: {
+    readonly index: string;
+    readonly namespace: string;
+    readonly limit: number;
+    readonly after: string | undefined;
+    readonly pacer: Pacer;
+  },
+): Promise<Response> {
+  const { index, namespace, limit, after, pacer } = page;
+  const indexer = target.log.indexer!;
+  const counts = indexer.indexValueCounts(index);
+  const values = Array.from(counts.keys()).sort();
+  const items: { value: string; count: number }[] = [];
+  let i = after === undefined ? 0 : lowerBound(values, `${after}\0`);
+  for (; i < values.length && items.length < limit; i++) {
+    if (pacer.spend(10)) await pacer.rest();
+    const count = namespace === ""
+      ? counts.get(values[i])!
+      : countIn(indexer, { index, value: values[i] }, namespace);
+    if (namespace !== "") pacer.spend(count);
+    if (count > 0) items.push({ value: values[i], count });
+  }
+  const isLast = i >= values.length;
+  return await listed(c, target, "IndexValueList", {
+    index,
+    ...(namespace !== "" && { namespace }),
+    ...(!isLast && { continue: base64(values[i - 1]) }),
+    // Of a namespace they would have to be counted.
+    ...(!isLast && namespace === "" && { remainingItemCount: values.length - i }),
+    items,
+  });
+}
+
+function countIn(
+  indexer: Indexer<Held<KubernetesObject>>,
+  { index, value }: { readonly index: string; readonly value: string },
+  namespace: string,
+): number {
+  const keys = indexer.indexKeys(index, value);
+  // "0" is the character after "/".
+  return lowerBound(keys, `${namespace}0`) - lowerBound(keys, `${namespace}/`);
+}
+
+/** The answers have the metadata of lists, and a kind of their own: no API server has them. */
+function listed(
+  c: Context,
+  { resource, log }: ServedResource,
+  kind: "IndexList" | "IndexValueList",
+  of:
+    & { readonly continue?: string; readonly remainingItemCount?: number; readonly items: readonly unknown[] }
+    & Readonly<
+      Record<string, unknown>
+    >,
+): Promise<Response> {
+  const { continue: next, remainingItemCount, ...rest } = of;
+  const metadata = { resourceVersion: log.resourceVersion, continue: next, remainingItemCount };
+  const document = {
+    kind,
+    apiVersion: "indices.listwatch/v1",
+    metadata,
+    resource: formatGroupResource(resource),
+    ...rest,
+  };
+  return documentResponse(document, formatOf(c, { mediaType: "application/json", pretty: false }));
+}
+
+function pageOf(c: Context): { readonly limit: number; readonly after: string | undefined } | Status {
+  const limit = c.req.query("limit") ?? "0";
+  if (!/^[0-9]{1,9}$/.test(limit)) {
+    return newStatus(
+      400,
+      "BadRequest",
+      `limit: Invalid value: ${JSON.stringify(limit.slice(0, 100))}: must be a number`,
+    );
+  }
+  const after = c.req.query("continue") || undefined;
+  try {
+    return {
+      limit: Math.min(Number(limit) || DEFAULT_LIMIT, MOST_LIMIT),
+      after: after === undefined ? undefined : text(after),
+    };
+  } catch {
+    return newStatus(400, "BadRequest", "invalid continue token: use the one of the page before");
+  }
+}
+
+function unknownIndex({ resource, log }: ServedResource, index: string | undefined): Status {
+  const names = indexNames(log);
+  const what = formatGroupResource(resource);
+  const known = names.length === 0 ? `${what} have none` : `the indices of ${what} are ${names.join(", ")}`;
+  return newStatus(404, "NotFound", `index ${JSON.stringify(index)} not found: ${known}`, {
+    ...(index !== undefined && { name: index }),
+    kind: "indices",
+  });
+}
+
+function indexNames(log: EventLog<KubernetesObject>): string[] {
+  return Object.keys(log.indexer?.getIndexers() ?? {}).sort();
+}
+
+/** The path of the list that an answer is made from, for which the reader needs the permission. */
+function listPath({ resource: served }: ServedResource, namespace: string): ResourcePath {
+  const { group, version, resource } = served;
+  const root = group === "" ? `/api/${version}` : `/apis/${groupVersion(served)}`;
+  const path = `${root}${namespace === "" ? "" : `/namespaces/${namespace}`}/${resource}`;
+  return { group, version, resource, namespace, name: "", subresource: "", isWatch: false, path };
+}
+
+function base64(value: string): string {
+  return btoa(Array.from(new TextEncoder().encode(value), (byte) => String.fromCharCode(byte)).join(""));
+}
+
+function text(token: string): string {
+  const bytes = Uint8Array.from(atob(token), (character) => character.charCodeAt(0));
+  return new TextDecoder("utf-8", { fatal: true }).decode(bytes);
+}

@@ -1,0 +1,233 @@
+/**
+ * Answers to lists: kept bodies, streams, and 304.
+ * @module
+ */
+
+import type { KubernetesObject } from "../../meta/object.ts";
+import type { Status } from "../../meta/status.ts";
+import type { Clock, TimerHandle } from "../../util/clock.ts";
+import { matchesTag } from "../../protocol/if_none_match.ts";
+import { isStatus } from "../../protocol/statuses.ts";
+import type { EntityTags } from "../answers/etag.ts";
+import type { EventLog } from "../watches/event_log.ts";
+import { GZIP_LEAST_BYTES, gzipChunks, gzipResponse } from "../answers/gzip.ts";
+import type { ListBodies, ListBody } from "./list_bodies.ts";
+import { cutPage, type ListRequest, type Page, type PagePlace, pageSource, placePage } from "./list_page.ts";
+import { type ListShape, ListText } from "./list_text.ts";
+import { newStalledError, type Pacer, type Reader, type Readers } from "../readers.ts";
+import { type Format, notModified, objectHeaders, VARY } from "../answers/responses.ts";
+import type { View } from "../answers/view.ts";
+import { loadYaml } from "../answers/yaml.ts";
+
+/** A list, and how to answer it. */
+export interface ListAnswerRequest extends ListRequest {
+  /** Identifies the list for all users: which objects, but not which page. */
+  readonly content: string;
+  readonly view: View;
+  readonly format: Format;
+  readonly ifNoneMatch: string | undefined;
+  /** Whether the reader prefers gzip. */
+  readonly gzip: boolean;
+  readonly reader: Reader;
+  readonly readers: Readers;
+  /** Where all readers take turns. */
+  readonly readersPacer: Pacer;
+  readonly bodies: ListBodies;
+  readonly tags: EntityTags;
+  /** How long a large list waits for its reader. */
+  readonly writeTimeoutMs: number;
+  readonly clock: Clock;
+}
+
+// The whole of a list that is not larger than that goes out at once.
+const SMALL_LIST = 64 * 1024;
+
+/**
+ * The answer to a list. A large one is written while it is read; its objects are those of one snapshot nevertheless. A list
+ * of the present content that everyone sees alike has an `ETag`, and its body is kept for the next requests. If the client
+ * stops reading, the stream ends with an error.
+ *
+ * @throws The signal's reason, once it is aborted.
+ */
+export async function answerList(
+  log: EventLog<KubernetesObject>,
+  request: ListAnswerRequest,
+): Promise<Response | Status> {
+  const place = placePage(log, request);
+  if (isStatus(place)) return place;
+  const { bodies, tags } = request;
+  const { mediaType, pretty } = request.format;
+  const yaml = mediaType === "application/yaml" ? await loadYaml() : undefined;
+  const shape: ListShape = { view: request.view, pretty, yaml, holding: log.holding };
+  const name = place.past === undefined ? bodyName(request, place) : undefined;
+  if (name === undefined) {
+    const { snapshot, selection } = pageSource(log, place, request);
+    const page = ordered(
+      await cutPage(log, snapshot, { ...request, ...place, selection }),
+      log,
+      request.view,
+    );
+    return await respond(bodies.alone(new ListText(page, shape)), request, undefined);
+  }
+  const tag = tags.ofList(log, name);
+  if (matchesTag(request.ifNoneMatch, tag)) return notModified(tag);
+  const kept = bodies.get(log, name);
+  if (kept !== undefined) return await respond(kept, request, tag);
+  const { revision } = log;
+  const { snapshot } = pageSource(log, place, request);
+  // Others have a turn meanwhile, and the content may change.
+  const page = await cutPage(log, snapshot, { ...request, ...place });
+  return await respond(bodies.add(log, name, { revision, text: new ListText(page, shape) }), request, tag);
+}
+
+/** A page in the view's own order. */
+function ordered(
+  page: Page<KubernetesObject>,
+  { holding }: EventLog<KubernetesObject>,
+  { order }: View,
+): Page<KubernetesObject> {
+  if (order === undefined) return page;
+  const opened = page.objects.slice(page.from, page.to).map((held) => ({ held, object: holding.peek(held) }));
+  const objects = opened.sort((a, b) => order(a.object, b.object)).map(({ held }) => held);
+  return { ...page, objects, from: 0, to: objects.length };
+}
+
+/** The name of a body: requests with the same name get the same one. `undefined` if it depends on more than the content. */
+function bodyName(request: ListAnswerRequest, { start, limit }: PagePlace<unknown>): string | undefined {
+  const { view, format, content, identity } = request;
+  if (view.sharedAs === undefined) return undefined;
+  // The token of a page has its user.
+  const page = limit < Infinity || request.options.continue !== undefined ? [identity, start, limit] : [];
+  return JSON.stringify([content, view.sharedAs, format.mediaType, format.pretty, ...page]);
+}
+
+async function respond(
+  body: ListBody,
+  request: ListAnswerRequest,
+  tag: string | undefined,
+): Promise<Response> {
+  const headers = {
+    ...objectHeaders(request.format.mediaType),
+    ...VARY,
+    ...(tag !== undefined && { ETag: tag }),
+  };
+  const source = body.open();
+  try {
+    const whole = body.whole(SMALL_LIST);
+    if (whole !== undefined) {
+      source.close();
+      // A copy: some runtimes take the buffer away when it is sent.
+      return new Response(whole.slice(), { headers });
+    }
+    const { readersPacer } = request;
+    if (!request.gzip || !body.hasBytes(GZIP_LEAST_BYTES)) {
+      return new Response(streamOf(source, request), { headers });
+    }
+    const chunks = await body.gzipped(readersPacer);
+    if (chunks !== undefined) {
+      return gzipResponse(streamOf(new ChunkReader(chunks, () => source.close()), request), headers);
+    }
+    const { pieceLength } = request.readers;
+    const next = async () => {
+      if (readersPacer.isDue) await readersPacer.rest();
+      return source.next(pieceLength);
+    };
+    const pieces = gzipChunks(next);
+    const alone = {
+      hasMade: true,
+      next: async () => (await pieces.next()).value ?? undefined,
+      close: () => {
+        pieces.return(undefined).catch(() => {});
+        source.close();
+      },
+    };
+    return gzipResponse(streamOf(alone, request), headers);
+  } catch (error) {
+    source.close();
+    throw error;
+  }
+}
+
+/** The bytes of a body for one reader. */
+interface ByteSource {
+  /** Whether the last bytes were made for this reader, and not kept. */
+  readonly hasMade: boolean;
+  /**
+   * The next bytes: about `length` that are made for this reader, at most `sharedLength` that are shared with others;
+   * `undefined` at the end.
+   */
+  next(
+    length: number,
+    sharedLength: number,
+  ): Uint8Array<ArrayBuffer> | undefined | Promise<Uint8Array<ArrayBuffer> | undefined>;
+  /** Ends it; may be called more than once. */
+  close(): void;
+}
+
+// What it takes to hand kept bytes to the socket, against making them.
+const SEND_SHARE = 0.1;
+
+/** Not a byte stream: that would take the buffers away, which are shared. */
+function streamOf(
+  source: ByteSource,
+  { clock, writeTimeoutMs, readersPacer: pacer, readers, reader }: ListAnswerRequest,
+): ReadableStream<Uint8Array<ArrayBuffer>> {
+  const release = reader.hold();
+  let timer: TimerHandle;
+  let isEnded = false;
+  const end = () => {
+    isEnded = true;
+    clock.clearTimeout(timer);
+    source.close();
+    release();
+  };
+  const awaitReader = (controller: ReadableStreamDefaultController) => {
+    timer = clock.setTimeout(() => {
+      end();
+      controller.error(newStalledError("list", writeTimeoutMs));
+    }, writeTimeoutMs);
+  };
+  return new ReadableStream({
+    start: awaitReader,
+    async pull(controller) {
+      clock.clearTimeout(timer);
+      if (pacer.isDue) await pacer.rest();
+      if (isEnded) return;
+      let bytes: Uint8Array<ArrayBuffer> | undefined;
+      try {
+        const next = source.next(readers.pieceLength, readers.sharedPieceLength);
+        // Without a wait for what is there: others would see the pacer before this is counted.
+        bytes = next instanceof Promise ? await next : next;
+      } catch (error) {
+        end();
+        throw error;
+      }
+      if (isEnded) return;
+      if (bytes === undefined) {
+        end();
+        return controller.close();
+      }
+      awaitReader(controller);
+      pacer.spendText(bytes.byteLength * (source.hasMade ? 1 : SEND_SHARE));
+      controller.enqueue(bytes);
+    },
+    cancel: end,
+  }, { highWaterMark: 0 });
+}
+
+/** Reads chunks that are there. */
+class ChunkReader implements ByteSource {
+  readonly hasMade = false;
+  readonly #chunks: readonly Uint8Array<ArrayBuffer>[];
+  #next = 0;
+  readonly close: () => void;
+
+  constructor(chunks: readonly Uint8Array<ArrayBuffer>[], close: () => void) {
+    this.#chunks = chunks;
+    this.close = close;
+  }
+
+  next(): Uint8Array<ArrayBuffer> | undefined {
+    return this.#chunks[this.#next++];
+  }
+}

@@ -1,0 +1,118 @@
+/**
+ * The text of a list, piece by piece.
+ * @module
+ */
+
+import type { KubernetesObject } from "../../meta/object.ts";
+import type { Held, Holding } from "../../store/holding.ts";
+import { indentedText, jsonText } from "../../protocol/responses.ts";
+import type { Page } from "./list_page.ts";
+import type { View } from "../answers/view.ts";
+import type { YamlWriter } from "../answers/yaml.ts";
+
+/** The form of a list. */
+export interface ListShape {
+  readonly view: View;
+  /** Whether JSON is indented. */
+  readonly pretty: boolean;
+  /** Writes it as YAML; as JSON without. */
+  readonly yaml: YamlWriter | undefined;
+  /** How the page's objects are held. */
+  readonly holding: Holding<KubernetesObject>;
+}
+
+/** Writes a page as text, in pieces that end after an item, so that it never is in memory as a whole. */
+export class ListText {
+  readonly #page: Page<KubernetesObject>;
+  readonly #shape: ListShape;
+  /** The list without items, around them. */
+  readonly #head: string;
+  readonly #tail: string;
+  #next: number;
+  #isDone = false;
+
+  /** @param from The first item to write; what comes before it was written by another one. */
+  constructor(page: Page<KubernetesObject>, shape: ListShape, from?: number) {
+    const { head, tail } = shape.yaml === undefined ? jsonFrame(page, shape) : yamlFrame(page, shape);
+    this.#page = page;
+    this.#shape = shape;
+    this.#head = from === undefined ? head : "";
+    this.#tail = tail;
+    this.#next = from ?? page.from;
+  }
+
+  /** Whether everything is written. */
+  get isDone(): boolean {
+    return this.#isDone;
+  }
+
+  /** The part of the items that is written: from 0 to 1. */
+  get progress(): number {
+    const { from, to } = this.#page;
+    return to === from ? 1 : (this.#next - from) / (to - from);
+  }
+
+  /** The next piece, of at least this many characters unless it is the last one; `undefined` at the end. */
+  piece(length: number): string | undefined {
+    if (this.#isDone) return undefined;
+    const { objects, from, to } = this.#page;
+    let text = this.#next === from ? this.#head : "";
+    while (this.#next < to) {
+      text += itemText(objects[this.#next], this.#shape, { isFirst: this.#next === from });
+      this.#next++;
+      if (text.length >= length) return text;
+    }
+    this.#isDone = true;
+    return text + this.#tail;
+  }
+
+  /** The same from here on, for another reader. */
+  rest(): ListText {
+    const rest = new ListText(this.#page, this.#shape, this.#next);
+    rest.#isDone = this.#isDone;
+    return rest;
+  }
+}
+
+/** A list without items, around them. */
+interface Frame {
+  readonly head: string;
+  readonly tail: string;
+}
+
+function jsonFrame(page: Page<KubernetesObject>, { view, pretty }: ListShape): Frame {
+  const json = jsonText({ ...view.list(page.metadata), [view.itemsField]: [] }, { pretty });
+  const end = json.lastIndexOf("]");
+  const lineBreak = pretty && page.to > page.from ? "\n  " : "";
+  return { head: json.slice(0, end), tail: lineBreak + json.slice(end) };
+}
+
+function yamlFrame(page: Page<KubernetesObject>, { view, yaml }: ListShape): Frame {
+  const { itemsField } = view;
+  const fields = Object.entries(view.list(page.metadata));
+  const write = (isWithin: (field: string) => boolean): string => {
+    const selected = fields.filter(([field]) => isWithin(field));
+    return selected.length === 0 ? "" : yaml!.document(JSON.stringify(Object.fromEntries(selected)));
+  };
+  const items = page.to > page.from ? `${itemsField}:\n` : `${itemsField}: []\n`;
+  return { head: write((field) => field < itemsField) + items, tail: write((field) => field > itemsField) };
+}
+
+function itemText(
+  held: Held<KubernetesObject>,
+  shape: ListShape,
+  { isFirst }: { readonly isFirst: boolean },
+): string {
+  const { view, pretty, yaml, holding } = shape;
+  if (yaml !== undefined) return yaml.item(itemJson(held, shape));
+  const comma = isFirst ? "" : ",";
+  if (!pretty) return comma + itemJson(held, shape);
+  // JSON has no line breaks within its strings.
+  const text = indentedText(view.item(holding.peek(held))).replaceAll("\n", "\n    ");
+  return `${comma}\n    ${text}`;
+}
+
+function itemJson(held: Held<KubernetesObject>, { view, holding }: ListShape): string {
+  const json = view.itemText && holding.json(held);
+  return (json && view.itemText?.(json)) ?? JSON.stringify(view.item(holding.peek(held)));
+}

@@ -1,0 +1,56 @@
+/**
+ * Answers to gets.
+ * @module
+ */
+
+import type { KubernetesObject } from "../../meta/object.ts";
+import { matchesTag } from "../../protocol/if_none_match.ts";
+import type { Held } from "../../store/holding.ts";
+import { encode } from "../watches/encoding.ts";
+import type { EntityTags } from "../answers/etag.ts";
+import { indentedText } from "../../protocol/responses.ts";
+import type { EventLog } from "../watches/event_log.ts";
+import { GZIP_LEAST_BYTES, gzipBytes, gzipResponse } from "../answers/gzip.ts";
+import { type Format, notModified, objectHeaders, VARY } from "../answers/responses.ts";
+import type { View } from "../answers/view.ts";
+import { loadYaml } from "../answers/yaml.ts";
+
+/** How to answer a get. */
+export interface ObjectAnswerRequest {
+  readonly key: string;
+  readonly view: View;
+  readonly format: Format;
+  readonly ifNoneMatch: string | undefined;
+  /** Whether the reader prefers gzip. */
+  readonly gzip: boolean;
+  readonly tags: EntityTags;
+}
+
+/** The answer to a get. It is 304 if the client has the object already, which is then not opened. */
+export async function answerObject(
+  log: EventLog<KubernetesObject>,
+  held: Held<KubernetesObject>,
+  request: ObjectAnswerRequest,
+): Promise<Response> {
+  const { key, view, format: { mediaType, pretty }, gzip } = request;
+  const tag = view.sharedAs === undefined
+    ? undefined
+    : request.tags.ofObject(log, held, JSON.stringify([key, view.sharedAs, mediaType, pretty]));
+  if (tag !== undefined && matchesTag(request.ifNoneMatch, tag)) return notModified(tag);
+  const headers = { ...objectHeaders(mediaType), ...VARY, ...(tag !== undefined && { ETag: tag }) };
+  const json = objectText(log, held, { view, pretty: pretty && mediaType === "application/json" });
+  const text = mediaType === "application/yaml" ? (await loadYaml()).document(json) : json;
+  // A text has at least as many bytes as characters.
+  if (!gzip || text.length < GZIP_LEAST_BYTES) return new Response(text, { headers });
+  return gzipResponse(await gzipBytes(encode(text)), headers);
+}
+
+function objectText(
+  { holding }: EventLog<KubernetesObject>,
+  held: Held<KubernetesObject>,
+  { view, pretty }: { readonly view: View; readonly pretty: boolean },
+): string {
+  if (pretty) return indentedText(view.one(holding.open(held)));
+  const json = view.oneText && holding.json(held);
+  return `${(json && view.oneText?.(json)) ?? JSON.stringify(view.one(holding.open(held)))}\n`;
+}

@@ -1,0 +1,328 @@
+/**
+ * Reads that are as fresh as the API server's own.
+ * @module
+ */
+
+import { type KubernetesObject, resourceVersionOf } from "../../meta/object.ts";
+import { compareResourceVersions } from "../../meta/resource_version.ts";
+import { isExpired, statusErrorOf } from "../../meta/status.ts";
+import type { VersionWaitOptions } from "../../meta/version_waiters.ts";
+import {
+  abortable,
+  type LinkedAbort,
+  linkedAbort,
+  sleep,
+  sleepUnlessAborted,
+  withTimeLimit,
+} from "../../util/abort.ts";
+import { type Clock, monotonicNow } from "../../util/clock.ts";
+import { errorMessage } from "../../util/errors.ts";
+import type { Logger } from "../../util/logger.ts";
+import type { EventLog } from "../watches/event_log.ts";
+import {
+  changesSince,
+  type CurrentState,
+  currentState,
+  currentVersion,
+  type MetadataSource,
+} from "./progress.ts";
+import type { ServedInformer } from "./served_informer.ts";
+
+/** Options of {@linkcode FreshReads}. */
+export interface FreshReadsOptions {
+  /** How long an API server may take to answer a question. */
+  readonly freshnessTimeoutMs: number;
+  readonly clock: Clock;
+  readonly logger: Logger;
+}
+
+/** Whether a read is fresh: `unknown` if the API server did not answer, `behind` if the cache did not get there in time. */
+export type FreshnessOutcome = "fresh" | "behind" | "unknown";
+
+/** An API server's version, and what the content had reached at the time of the question. */
+interface Answer {
+  readonly version: string;
+  readonly position: string;
+}
+
+// The event may be on its way.
+const GRACE_MS = 10;
+// kube-apiserver asks etcd for progress as often:
+// https://github.com/kubernetes/kubernetes/blob/master/staging/src/k8s.io/apiserver/pkg/storage/cacher/progress/watch_progress.go
+const ASK_MS = 100;
+// After a question without an answer.
+const RETRY_MS = 1_000;
+// The longest Retry-After that is respected: the server may be wrong by days.
+const LONGEST_ASKED_MS = 600_000;
+// A list of more objects costs more than it saves.
+const MAX_STATE_OBJECTS = 100;
+// How long a resource with more objects is taken for large.
+const LARGE_MS = 60_000;
+
+/**
+ * Brings one resource up to its API server's resourceVersion, as kube-apiserver does for its own cache with etcd: one
+ * question for the version now, shared by all reads that came before it was sent, then a wait for the content.
+ *
+ * All resources of a cluster share one counter, so that a quiet resource is rarely at the server's version. What is missing
+ * then is not an event but the proof that there is none. Small resources get it by a list of versions that equals the
+ * content; others by a short second watch, up to its bookmark, which takes 1 to 2 s.
+ *
+ * While no read waits, it asks nothing and no timer runs.
+ */
+export class FreshReads<T extends KubernetesObject> {
+  readonly #log: EventLog<T>;
+  readonly #informer: ServedInformer<T>;
+  readonly #source: MetadataSource;
+  readonly #options: FreshReadsOptions;
+  readonly #stop = new AbortController();
+  readonly #wanted = new Map<symbol, string>();
+  /** The question that the server is answering. */
+  #asked: Promise<Answer> | undefined;
+  /** The one that is sent after it. */
+  #next: Promise<Answer> | undefined;
+  /** The latest version that the server is known to have. */
+  #serverVersion = "";
+  /** When the last question failed, if no later one was answered. */
+  #failedMs: number | undefined;
+  #largeUntilMs = -Infinity;
+  /** After a failure, or as long as the server demands, no question is sent. */
+  #quietUntilMs = -Infinity;
+  /** While proof is sought. */
+  #proving: LinkedAbort | undefined;
+
+  constructor(
+    log: EventLog<T>,
+    of: { readonly informer: ServedInformer<T>; readonly source: MetadataSource },
+    options: FreshReadsOptions,
+  ) {
+    this.#log = log;
+    this.#informer = of.informer;
+    this.#source = of.source;
+    this.#options = options;
+  }
+
+  /** Stops all questions. */
+  close(): void {
+    this.#stop.abort();
+  }
+
+  /** Waits until the content is as fresh as the server is now. Never rejects. */
+  async catchUp(
+    wait: VersionWaitOptions,
+    { staleIfError }: { readonly staleIfError: boolean },
+  ): Promise<FreshnessOutcome> {
+    const startMs = this.#nowMs();
+    // During an outage one read tries, the others do not wait for it.
+    if (staleIfError && this.#failedMs !== undefined && (this.#asked !== undefined || this.#isPausing())) {
+      return "unknown";
+    }
+    let answer: Answer;
+    try {
+      answer = await this.#currentVersion();
+    } catch {
+      return "unknown";
+    }
+    const { version, position } = answer;
+    // The server was restored from a backup, and the informer does not know yet.
+    if (compareResourceVersions(version, position) < 0) return "behind";
+    if (this.#isReached(version)) return "fresh";
+    const { timeoutMs = Infinity } = wait;
+    const leftMs = Math.max(0, timeoutMs - (this.#nowMs() - startMs));
+    const options = {
+      timeoutMs: leftMs,
+      // Reading the signal of a request has a cost.
+      get signal() {
+        return wait.signal;
+      },
+    };
+    return await this.reaches(version, options) ? "fresh" : "behind";
+  }
+
+  /** Whether the content reaches a resourceVersion within a time; asks for proof of it. */
+  async reaches(resourceVersion: string, wait: VersionWaitOptions): Promise<boolean> {
+    if (this.#isReached(resourceVersion)) return true;
+    const waiter = Symbol();
+    this.#wanted.set(waiter, resourceVersion);
+    try {
+      const reached = this.#log.reaches(resourceVersion, wait);
+      this.#prove();
+      return await reached;
+    } finally {
+      this.#wanted.delete(waiter);
+      if (this.#wanted.size === 0) this.#proving?.abort();
+    }
+  }
+
+  /** A question that is sent after this call. */
+  #currentVersion(): Promise<Answer> {
+    if (this.#asked === undefined) return this.#ask();
+    return this.#next ??= this.#asked.catch(() => {}).then(() => this.#ask());
+  }
+
+  #ask(): Promise<Answer> {
+    this.#next = undefined;
+    const position = this.#log.resourceVersion;
+    const isPausing = this.#isPausing();
+    const asked = this.#inTime(
+      (signal) => currentVersion(this.#source, signal),
+      this.#stop.signal,
+    ).then(
+      (version) => {
+        if (this.#failedMs !== undefined) this.#options.logger.info(`${this.#name}: reads are fresh again`);
+        this.#failedMs = undefined;
+        this.#sawVersion(version);
+        return { version, position };
+      },
+    ).catch((error) => {
+      if (isPausing) throw error;
+      if (this.#failedMs === undefined && !this.#stop.signal.aborted) {
+        this.#options.logger.warn(
+          `${this.#name}: cannot prove that reads are fresh, as the API server does not answer: ${
+            errorMessage(error)
+          }`,
+          { error },
+        );
+      }
+      this.#failedMs = this.#nowMs();
+      throw error;
+    }).finally(() => {
+      if (this.#asked === asked) this.#asked = undefined;
+    });
+    return this.#asked = asked;
+  }
+
+  #isPausing(): boolean {
+    return this.#nowMs() < this.#quietUntilMs;
+  }
+
+  /** Looks for proof of the versions that reads wait for, until none does. */
+  async #prove(): Promise<void> {
+    if (this.#proving !== undefined || this.#stop.signal.aborted) return;
+    const link = this.#proving = linkedAbort(this.#stop.signal);
+    const { clock } = this.#options;
+    try {
+      await sleep(GRACE_MS, { clock, signal: link.signal });
+      for (;;) {
+        const beginMs = this.#nowMs();
+        await this.#proveOnce(link.signal).catch(() => {}); // the readers' time limit ends it
+        const leftMs = beginMs + ASK_MS - this.#nowMs();
+        await sleep(Math.max(leftMs, GRACE_MS), { clock, signal: link.signal });
+      }
+    } catch {
+      // no read waits any more
+    } finally {
+      link.unlink();
+      this.#proving = undefined;
+      if (this.#wanted.size > 0) this.#prove();
+    }
+  }
+
+  async #proveOnce(signal: AbortSignal): Promise<void> {
+    const from = this.#log.resourceVersion;
+    if (this.#nowMs() >= this.#largeUntilMs) {
+      const state = await this.#inTime(
+        (signal) => currentState(this.#source, { maxObjects: MAX_STATE_OBJECTS, signal }),
+        signal,
+      );
+      if (state === undefined) {
+        this.#largeUntilMs = this.#nowMs() + LARGE_MS;
+      } else {
+        this.#sawVersion(state.resourceVersion);
+        if (await this.#becomes(state, signal)) return;
+      }
+    }
+    // What the server does not have cannot be proven.
+    if (!this.#isKnownVersionWanted()) await this.#currentVersion();
+    if (!this.#isKnownVersionWanted()) return;
+    const changes = await this.#inTime(
+      (signal) => changesSince(this.#source, { resourceVersion: from, signal }),
+      signal,
+    );
+    if (changes === undefined) return;
+    const { lastChange, through } = changes;
+    const after = lastChange === "" ? from : lastChange;
+    await this.#log.reaches(after, { timeoutMs: ASK_MS, signal });
+    this.#informer.proven?.({ after, through });
+  }
+
+  /** Whether a read waits for a version that the server has. */
+  #isKnownVersionWanted(): boolean {
+    return Array.from(this.#wanted.values()).some((wanted) =>
+      compareResourceVersions(wanted, this.#serverVersion) <= 0
+    );
+  }
+
+  /** Whether the content becomes equal to a state, which proves the state's version. */
+  async #becomes(state: CurrentState, signal: AbortSignal): Promise<boolean> {
+    const untilMs = this.#nowMs() + ASK_MS;
+    while (!this.#isReached(state.resourceVersion)) {
+      if (this.#isEqualTo(state)) {
+        const proof = { after: this.#log.resourceVersion, through: state.resourceVersion };
+        return this.#informer.proven?.(proof) ?? false;
+      }
+      const leftMs = untilMs - this.#nowMs();
+      if (leftMs <= 0) return false;
+      await this.#changeWithin(leftMs, signal);
+    }
+    return true;
+  }
+
+  #isEqualTo({ versions }: CurrentState): boolean {
+    const { keys, objects } = this.#log.snapshot();
+    return keys.length === versions.size &&
+      keys.every((key, i) => versions.get(key) === resourceVersionOf(objects[i]));
+  }
+
+  /**
+   * Waits for the next change of the content.
+   *
+   * @throws The signal's reason.
+   */
+  async #changeWithin(ms: number, signal: AbortSignal): Promise<void> {
+    const { clock } = this.#options;
+    const changed = linkedAbort(signal);
+    const done = () => changed.abort();
+    const unobserve = this.#informer.observeHeld?.(done) ?? this.#informer.observe(done);
+    await sleepUnlessAborted(ms, { clock, signal: changed.signal });
+    unobserve();
+    changed.unlink();
+    signal.throwIfAborted();
+  }
+
+  #isReached(resourceVersion: string): boolean {
+    return compareResourceVersions(this.#log.resourceVersion, resourceVersion) >= 0;
+  }
+
+  #sawVersion(version: string): void {
+    if (compareResourceVersions(version, this.#serverVersion) > 0) this.#serverVersion = version;
+  }
+
+  /** Asks the server, for a limited time, and not during a pause. */
+  async #inTime<R>(ask: (signal: AbortSignal) => Promise<R>, signal: AbortSignal): Promise<R> {
+    if (this.#isPausing()) throw new Error("the API server has just failed to answer");
+    const { clock, freshnessTimeoutMs } = this.#options;
+    try {
+      return await withTimeLimit((signal) => abortable(ask(signal), signal), {
+        ms: freshnessTimeoutMs,
+        newError: () => new Error(`no answer within ${freshnessTimeoutMs} ms`),
+        clock,
+        signal,
+      });
+    } catch (error) {
+      if (!signal.aborted && !isExpired(error)) {
+        const askedMs = Math.min(statusErrorOf(error)?.retryAfterMs ?? 0, LONGEST_ASKED_MS);
+        const pauseMs = Math.max(RETRY_MS, askedMs);
+        this.#quietUntilMs = Math.max(this.#quietUntilMs, this.#nowMs() + pauseMs);
+      }
+      throw error;
+    }
+  }
+
+  #nowMs(): number {
+    return monotonicNow(this.#options.clock);
+  }
+
+  get #name(): string {
+    return this.#informer.resource?.resource ?? "objects";
+  }
+}

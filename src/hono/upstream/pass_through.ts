@@ -1,0 +1,351 @@
+/**
+ * Requests that the cache does not answer itself, sent on to the API server with the reader's own credentials.
+ * @module
+ */
+
+import type { Context } from "hono";
+import { newStatus, type Status } from "../../meta/status.ts";
+import { linkedAbort } from "../../util/abort.ts";
+import { errorMessage } from "../../util/errors.ts";
+import type { Logger } from "../../util/logger.ts";
+import { unauthorized, type UserInfo } from "../access/authorization.ts";
+import { bearerTokenOf } from "../access/bearer_tokens.ts";
+import { protectEndlessBody, withEmptyClone } from "../watches/endless_body.ts";
+import type { PassThroughOptions } from "./pass_through_options.ts";
+import type { ReadSettings } from "../read_settings.ts";
+import type { OpenWatch, Reader, Readers } from "../readers.ts";
+import { GUARD_HEADERS, malformedPath } from "../answers/responses.ts";
+
+/** One request, and its reader. */
+export interface PassThroughRequest {
+  /** The path below the mount, encoded. */
+  readonly path: string;
+  readonly reader: Reader;
+  readonly readers: Readers;
+  readonly user: UserInfo | undefined;
+  readonly settings: ReadSettings;
+}
+
+// What clients of Kubernetes send and API servers read. Everything else stays here: hop-by-hop headers, cookies, addresses.
+const REQUEST_HEADERS: readonly string[] = [
+  "accept",
+  "content-type",
+  "if-match",
+  "if-none-match",
+  "kubectl-command",
+  "kubectl-session",
+  "user-agent",
+];
+const RESPONSE_HEADERS: readonly string[] = [
+  "audit-id",
+  "cache-control",
+  "content-type",
+  "etag",
+  "last-modified",
+  "retry-after",
+  "vary",
+  "warning",
+  "www-authenticate",
+  "x-kubernetes-pf-flowschema-uid",
+  "x-kubernetes-pf-prioritylevel-uid",
+];
+
+// https://github.com/kubernetes/apiserver/blob/master/pkg/server/config.go (MaxRequestBodyBytes)
+const MAX_BODY_BYTES = 3 * 1024 * 1024;
+const UPGRADES: ReadonlySet<string> = new Set(["exec", "attach", "portforward"]);
+// Created without an effect on the cluster.
+const REVIEWS: ReadonlySet<string> = new Set([
+  "authentication.k8s.io/selfsubjectreviews",
+  "authentication.k8s.io/tokenreviews",
+  "authorization.k8s.io/localsubjectaccessreviews",
+  "authorization.k8s.io/selfsubjectaccessreviews",
+  "authorization.k8s.io/selfsubjectrulesreviews",
+  "authorization.k8s.io/subjectaccessreviews",
+]);
+const EMPTY_STATUSES: ReadonlySet<number> = new Set([204, 205, 304]);
+
+/** Sends requests on. Only the API server decides what a reader may do there. */
+export class PassThrough {
+  readonly #options: PassThroughOptions;
+  readonly #server: URL;
+  /** Without a slash at its end. */
+  readonly #basePath: string;
+  readonly #hasOwnReaders: boolean;
+  readonly #logger: Logger;
+
+  /**
+   * @throws {TypeError} The server is no https URL, or has a user, password, query or fragment; or another option is wrong.
+   */
+  constructor(
+    options: PassThroughOptions,
+    { hasAuthenticate, logger }: { readonly hasAuthenticate: boolean; readonly logger: Logger },
+  ) {
+    this.#options = options;
+    this.#server = checkServer(options);
+    const { pathname } = this.#server;
+    this.#basePath = pathname.endsWith("/") ? pathname.slice(0, -1) : pathname;
+    this.#hasOwnReaders = hasAuthenticate && options.clusterTokens !== true;
+    this.#logger = logger;
+  }
+
+  /** Whether a request carries something that can be sent on. */
+  hasCredentials(c: Context): boolean {
+    return !this.#hasOwnReaders && bearerTokenOf(c) !== undefined;
+  }
+
+  /** Sends a request on, and answers with what comes back. */
+  async answer(c: Context, request: PassThroughRequest): Promise<Response | Status> {
+    if (this.#hasOwnReaders) {
+      return forbidden(
+        "this request is for the API server itself, and readers of this cache present tokens of the cache, not of the cluster",
+      );
+    }
+    const token = bearerTokenOf(c);
+    if (token === undefined) return unauthorized();
+    const segments = plainSegments(request.path);
+    const url = segments && this.#url(c, request.path);
+    if (url === undefined) return malformedPath();
+    const refusal = this.#refusal(c, segments!);
+    if (refusal !== undefined) return refusal;
+    const headers = headersOf(c, token);
+    if ("code" in headers) return headers as Status;
+    const body = await readBody(c.req.raw.body);
+    if (body === "tooLong") {
+      return newStatus(413, "RequestEntityTooLarge", `Request entity too large: limit is ${MAX_BODY_BYTES}`);
+    }
+    return await this.#send(c, request, { url, headers: headers as Record<string, string>, body });
+  }
+
+  #url(c: Context, path: string): string | undefined {
+    const base = this.#basePath;
+    const url = new URL(this.#server.origin + base + path + new URL(c.req.url).search);
+    return url.origin === this.#server.origin && url.pathname === base + path ? url.href : undefined;
+  }
+
+  #refusal(c: Context, segments: readonly string[]): Status | undefined {
+    const { method } = c.req.raw;
+    const { group, resource, name, subresource } = partsOf(segments);
+    if (UPGRADES.has(subresource) || c.req.header("Upgrade") !== undefined) {
+      return newStatus(
+        400,
+        "BadRequest",
+        `${subresource || "this request"} upgrades its connection, which this cache does not pass through; ` +
+          "use the API server itself",
+      );
+    }
+    const isReview = method === "POST" && name === "" && REVIEWS.has(`${group}/${resource}`);
+    const isRead = (method === "GET" || method === "HEAD") && subresource !== "proxy";
+    if (isRead || isReview || this.#options.writes === true) return undefined;
+    return newStatus(
+      405,
+      "MethodNotAllowed",
+      "this is a cache that passes reads through to the API server, and no writes; send writes to the API server itself",
+      {},
+    );
+  }
+
+  async #send(
+    c: Context,
+    request: PassThroughRequest,
+    to: {
+      readonly url: string;
+      readonly headers: Readonly<Record<string, string>>;
+      readonly body: Uint8Array<ArrayBuffer> | undefined;
+    },
+  ): Promise<Response | Status> {
+    const { fetch = globalThis.fetch } = this.#options;
+    const { clock } = request.settings;
+    const { signal } = c.req.raw;
+    const link = linkedAbort(signal);
+    let response: Response;
+    try {
+      response = await fetch(to.url, {
+        method: c.req.raw.method,
+        headers: to.headers,
+        ...(to.body && { body: to.body }),
+        // Another server must not receive the reader's token.
+        redirect: "manual",
+        signal: link.signal,
+      });
+    } catch (error) {
+      link.unlink();
+      if (signal.aborted) throw error;
+      this.#logger.warn(`cannot pass a request through: ${errorMessage(error)}`, { error });
+      return newStatus(503, "ServiceUnavailable", "the API server cannot be reached", {
+        retryAfterSeconds: 1,
+      });
+    }
+    const { status } = response;
+    const isRedirect = status === 0 || (status >= 300 && status < 400 && status !== 304);
+    if (isRedirect || status < 200) {
+      link.abort();
+      link.unlink();
+      return newStatus(
+        502,
+        "InternalError",
+        `the API server answered ${status}, which is not passed through`,
+      );
+    }
+    const headers = responseHeaders(response.headers);
+    if (response.body === null || EMPTY_STATUSES.has(status) || c.req.raw.method === "HEAD") {
+      link.abort();
+      link.unlink();
+      return new Response(null, { status, headers });
+    }
+    const limit = clock.setTimeout(() => stop(), Math.min(request.settings.watchLimitMs(), MAX_TIMER_MS));
+    const end = () => {
+      clock.clearTimeout(limit);
+      request.readers.watches.delete(open);
+      link.unlink();
+      release();
+    };
+    const release = request.reader.hold();
+    const { stream, stop } = passedBody(response.body, { end, abort: () => link.abort() });
+    const open: OpenWatch = { user: request.user, stop };
+    request.readers.watches.add(open);
+    protectEndlessBody(c, (response) => response.headers.get("X-Accel-Buffering") === "no");
+    return withEmptyClone(new Response(stream, { status, headers }));
+  }
+}
+
+// The longest delay of a timer.
+const MAX_TIMER_MS = 2 ** 31 - 1;
+
+/** A body as it arrives; where one side ends it, the other side's connection ends too. */
+function passedBody(
+  body: ReadableStream<Uint8Array>,
+  { end, abort }: { readonly end: () => void; readonly abort: () => void },
+): { readonly stream: ReadableStream<Uint8Array<ArrayBuffer>>; readonly stop: () => void } {
+  const reader = body.getReader();
+  let controller: ReadableStreamDefaultController<Uint8Array<ArrayBuffer>> | undefined;
+  const close = () => {
+    if (controller === undefined) return;
+    controller = undefined;
+    end();
+  };
+  const drop = () => {
+    close();
+    abort();
+    reader.cancel().catch(() => {});
+  };
+  const stream = new ReadableStream<Uint8Array<ArrayBuffer>>({
+    start(own) {
+      controller = own;
+    },
+    async pull(own) {
+      try {
+        const { done, value } = await reader.read();
+        if (controller === undefined) return;
+        if (!done) return own.enqueue(value as Uint8Array<ArrayBuffer>);
+        close();
+        own.close();
+      } catch (error) {
+        if (controller === undefined) return;
+        close();
+        own.error(error);
+      }
+    },
+    cancel: drop,
+  }, { highWaterMark: 0 });
+  const stop = () => {
+    const open = controller;
+    drop();
+    open?.close();
+  };
+  return { stream, stop };
+}
+
+function checkServer({ server, fetch, writes, clusterTokens }: PassThroughOptions): URL {
+  for (const [name, value] of Object.entries({ writes, clusterTokens })) {
+    if (value === undefined || typeof value === "boolean") continue;
+    throw new TypeError(`Cannot pass requests through: \`${name}\` must be true or false`);
+  }
+  if (fetch !== undefined && typeof fetch !== "function") {
+    throw new TypeError("Cannot pass requests through: `fetch` must be a function");
+  }
+  const url = URL.canParse(server) ? new URL(server) : undefined;
+  if (url?.protocol !== "https:" || url.username || url.password || url.search || url.hash) {
+    throw new TypeError(
+      "Cannot pass requests through: `server` must be an https URL without user, password, query and fragment, as " +
+        "readers' tokens are sent to it",
+    );
+  }
+  return url;
+}
+
+/** The decoded segments of a path that means the same to every server; `undefined` for another one. */
+function plainSegments(path: string): string[] | undefined {
+  const segments = path.split("/").slice(1);
+  if (segments.at(-1) === "") segments.pop();
+  try {
+    const decoded = segments.map(decodeURIComponent);
+    // deno-lint-ignore no-control-regex
+    return decoded.every((segment) => !/^\.{0,2}$|[/\\\x00-\x1f\x7f]/.test(segment)) ? decoded : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+function partsOf([root, ...below]: readonly string[]): {
+  readonly group: string;
+  readonly resource: string;
+  readonly name: string;
+  readonly subresource: string;
+} {
+  const [group = "", , ...rest] = root === "api" ? ["", ...below] : below;
+  const isInNamespace = rest[0] === "namespaces" && rest.length > 2;
+  const [resource = "", name = "", subresource = ""] = isInNamespace ? rest.slice(2) : rest;
+  return { group, resource, name, subresource };
+}
+
+/** What is sent on of a request's headers; the Status of one that cannot be sent as it came. */
+function headersOf(c: Context, token: string): Record<string, string> | Status {
+  const headers: Record<string, string> = { authorization: `Bearer ${token}`, "accept-encoding": "identity" };
+  for (const name of REQUEST_HEADERS) {
+    const value = c.req.header(name);
+    if (value !== undefined) headers[name] = value;
+  }
+  for (const [name, value] of c.req.raw.headers) {
+    if (!/^impersonate-(user|group|uid|extra-.+)$/.test(name)) continue;
+    // A runtime joins headers of one name: nothing says whether that was one group or two.
+    if (value.includes(",")) {
+      return newStatus(400, "BadRequest", `${name} cannot be passed through with a comma, or more than once`);
+    }
+    headers[name] = value;
+  }
+  return headers;
+}
+
+function responseHeaders(from: Headers): Headers {
+  const headers = new Headers(GUARD_HEADERS);
+  for (const name of RESPONSE_HEADERS) {
+    const value = from.get(name);
+    if (value !== null) headers.set(name, value);
+  }
+  // A log or a watch: nothing may hold it back.
+  headers.set("X-Accel-Buffering", "no");
+  const control = headers.get("Cache-Control");
+  headers.set(
+    "Cache-Control",
+    control === null ? "no-cache, private, no-transform" : `${control}, no-transform`,
+  );
+  return headers;
+}
+
+async function readBody(
+  body: ReadableStream<Uint8Array> | null,
+): Promise<Uint8Array<ArrayBuffer> | undefined | "tooLong"> {
+  if (body === null) return undefined;
+  const chunks: Uint8Array[] = [];
+  let length = 0;
+  for await (const chunk of body) {
+    length += chunk.byteLength;
+    if (length > MAX_BODY_BYTES) return "tooLong";
+    chunks.push(chunk);
+  }
+  return new Uint8Array(await new Blob(chunks as Uint8Array<ArrayBuffer>[]).arrayBuffer());
+}
+
+function forbidden(why: string): Status {
+  return newStatus(403, "Forbidden", why, {});
+}

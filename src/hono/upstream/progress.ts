@@ -1,0 +1,78 @@
+/**
+ * Questions to an API server about its progress.
+ * @module
+ */
+
+import { metaNamespaceKey } from "../../meta/keys.ts";
+import type { ListOptions, ListPage, ListWatchContext, WatchStream } from "../../meta/list_watch.ts";
+import { type KubernetesObject, resourceVersionOf } from "../../meta/object.ts";
+import { StatusError } from "../../meta/status.ts";
+
+/** A client for the metadata of what an informer lists. */
+export interface MetadataSource {
+  list(options: ListOptions, context: ListWatchContext): Promise<ListPage<KubernetesObject>>;
+  watch(options: ListOptions, context: ListWatchContext): Promise<WatchStream<KubernetesObject>>;
+}
+
+/** The versions of all objects at one resourceVersion. */
+export interface CurrentState {
+  readonly resourceVersion: string;
+  /** By key. */
+  readonly versions: ReadonlyMap<string, string>;
+}
+
+/** What a server sent after a resourceVersion: no change between `lastChange` and `through`. */
+export interface ChangesSince {
+  /** The resourceVersion of the last change; `""` if there was none. */
+  readonly lastChange: string;
+  /** Up to this resourceVersion, every change was sent. */
+  readonly through: string;
+}
+
+/**
+ * The server's resourceVersion now: everything that was written before the call has this version or an earlier one. A list
+ * without a resourceVersion is read from storage, or from a cache that has caught up with it:
+ * https://kubernetes.io/docs/reference/using-api/api-concepts/#resource-versions
+ */
+export async function currentVersion(source: MetadataSource, signal: AbortSignal): Promise<string> {
+  const { metadata } = await source.list({ limit: 1 }, { signal });
+  if (metadata.resourceVersion) return metadata.resourceVersion;
+  throw new Error("the list has no resourceVersion");
+}
+
+/** The versions of all objects now; `undefined` if there are too many, or one cannot be read. */
+export async function currentState(
+  source: MetadataSource,
+  { maxObjects, signal }: { readonly maxObjects: number; readonly signal: AbortSignal },
+): Promise<CurrentState | undefined> {
+  const { metadata, items, quarantined } = await source.list({ limit: maxObjects }, { signal });
+  if (metadata.continue || items.length > maxObjects || (quarantined?.length ?? 0) > 0) return undefined;
+  const versions = new Map(items.map((item) => [metaNamespaceKey(item), resourceVersionOf(item) ?? ""]));
+  return { resourceVersion: metadata.resourceVersion ?? "", versions };
+}
+
+// kube-apiserver sends a bookmark 2 s before the end of a watch, and looks for due ones once a second:
+// https://github.com/kubernetes/kubernetes/blob/master/staging/src/k8s.io/apiserver/pkg/storage/cacher/cache_watcher.go
+const WATCH_SECONDS = 3;
+
+/** Watches from a resourceVersion up to a bookmark; `undefined` if none comes. */
+export async function changesSince(
+  source: MetadataSource,
+  { resourceVersion, signal }: { readonly resourceVersion: string; readonly signal: AbortSignal },
+): Promise<ChangesSince | undefined> {
+  const options = { resourceVersion, allowWatchBookmarks: true, timeoutSeconds: WATCH_SECONDS };
+  let lastChange = "";
+  for await (const batch of await source.watch(options, { signal })) {
+    for (const item of batch) {
+      if (item.type === "QUARANTINED") {
+        lastChange = item.quarantined.resourceVersion ?? lastChange;
+        continue;
+      }
+      if (item.type === "ERROR") throw new StatusError(item.object);
+      const version = resourceVersionOf(item.object) ?? "";
+      if (item.type === "BOOKMARK") return { lastChange, through: version };
+      lastChange = version;
+    }
+  }
+  return undefined;
+}

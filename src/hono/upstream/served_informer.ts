@@ -1,0 +1,78 @@
+/**
+ * The informer interface that the adapter needs.
+ * @module
+ */
+
+import type { StoreEvent } from "../../informer/store_event.ts";
+import type { KubernetesObject } from "../../meta/object.ts";
+import type { GroupVersionResource } from "../../meta/resource.ts";
+import type { MetadataSource } from "./progress.ts";
+import type { Held } from "../../store/holding.ts";
+
+/**
+ * The store of a served informer: the part of `Indexer` that is read.
+ *
+ * @example
+ * ```ts
+ * import { type KubernetesObject, metaNamespaceKey } from "@listwatch/cache";
+ * import type { ServedStore } from "@listwatch/cache/hono";
+ * import { newStore } from "@listwatch/cache/store";
+ * const store: ServedStore<KubernetesObject> = newStore<KubernetesObject>(metaNamespaceKey);
+ * ```
+ *
+ * @category HTTP adapter
+ */
+export interface ServedStore<T> {
+  /** All keys, in any order. */
+  listKeys(): string[];
+  /** The object of a key. */
+  getByKey(key: string): T | undefined;
+  /** The resourceVersion that the content has reached; `""` before the first list. */
+  lastStoreSyncResourceVersion(): string;
+}
+
+/**
+ * What {@linkcode readApi} needs of an informer. A `SharedIndexInformer` has it, with its default keys and its default
+ * queue: a `DeltaFIFO` hides relists and the order of events, on which watches depend.
+ *
+ * @example
+ * ```ts
+ * import { newCluster, SharedIndexInformer } from "@listwatch/cache";
+ * import type { ServedInformer } from "@listwatch/cache/hono";
+ * const pods = newCluster({ server: "http://127.0.0.1:8001" }).resource("v1/pods");
+ * const informer: ServedInformer = new SharedIndexInformer(pods);
+ * ```
+ *
+ * @category HTTP adapter
+ */
+export interface ServedInformer<T extends KubernetesObject = KubernetesObject> {
+  /** What it lists at the API server, where that is known: Secrets are recognised by it. */
+  readonly resource?: GroupVersionResource | undefined;
+  /** What is read. */
+  readonly indexer: ServedStore<T>;
+  /** Whether the first list is in the store. */
+  hasSynced(): boolean;
+  /** Calls an observer with every write to the store, in order and in the same turn, until the returned function is called. */
+  observe(observer: (event: StoreEvent<T>) => void): () => void;
+  /**
+   * The same, with the objects in the form in which the store holds them; if it is absent, they are held as they are.
+   *
+   * @internal
+   */
+  observeHeld?(observer: (event: StoreEvent<Held<T>>) => void): () => void;
+  /** Calls a listener whenever the reflector's phase changes, until the returned function is called. */
+  onStatus?(listener: (status: { readonly phase: string }) => void): () => void;
+  /** A source of the names and versions of what it lists: reads that must be fresh need it. */
+  metadata?(): MetadataSource | undefined;
+  /** Moves the content's version forward to `through`, if every change up to `after` has arrived; whether it is there. */
+  proven?(proof: { readonly after: string; readonly through: string }): boolean;
+  /** What the reflector is at. */
+  status(): {
+    readonly phase: string;
+    /** How many milliseconds ago its API server sent something; if it is absent, `/readyz` does not use it. */
+    readonly lagMs?: number;
+    /** The API server sends no bookmarks, so that a quiet resource has news each 5 to 10 minutes only. */
+    readonly hasNoBookmarks?: boolean;
+    readonly lastError?: { readonly message: string } | undefined;
+  };
+}

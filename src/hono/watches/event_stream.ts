@@ -1,0 +1,118 @@
+/**
+ * Watches as server-sent events, for `EventSource` in browsers.
+ * https://html.spec.whatwg.org/multipage/server-sent-events.html
+ * @module
+ */
+
+import type { Context } from "hono";
+import { newObjectTextReader, type ObjectTextReader } from "../../meta/object_text.ts";
+import { compareResourceVersions } from "../../meta/resource_version.ts";
+import type { Status } from "../../meta/status.ts";
+import { INITIAL_EVENTS_END_ANNOTATION } from "../../meta/watch_event.ts";
+import { encode } from "./encoding.ts";
+
+/** A watch that is requested as server-sent events, as the watch that it means. */
+export interface EventStreamRequest {
+  /** What the events are to be, without `text/event-stream`. */
+  readonly accept: string;
+  /** With bookmarks, and with what the reader has seen already as the resourceVersion. */
+  readonly searchParams: URLSearchParams;
+}
+
+export const EVENT_STREAM_TYPE = "text/event-stream; charset=utf-8";
+
+/** What a request for server-sent events means; `undefined` for every other request. */
+export function eventStreamRequest(
+  c: Context,
+  searchParams: URLSearchParams,
+): EventStreamRequest | undefined {
+  const clauses = (c.req.header("Accept") ?? "").split(",").map((clause) => clause.trim());
+  const others = clauses.filter((clause) => !/^text\/event-stream\s*(;|$)/i.test(clause));
+  if (others.length === clauses.length) return undefined;
+  const params = new URLSearchParams(searchParams);
+  params.set("allowWatchBookmarks", "true");
+  const lastEventId = c.req.header("Last-Event-ID") ?? "";
+  // The browser sends the last `id` when it connects again, to the URL of the first time.
+  if (/^[1-9][0-9]{0,99}$/.test(lastEventId)) {
+    params.set("resourceVersion", lastEventId);
+    params.delete("resourceVersionMatch");
+    params.delete("sendInitialEvents");
+  }
+  return { accept: others.join(", ") || "application/json", searchParams: params };
+}
+
+/**
+ * The lines of a watch as server-sent events: each is a message with the watch event as its data, and has the
+ * resourceVersion from which a reader may resume as its `id`. There is none while a reader would miss something: up to the
+ * bookmark behind the initial events, and where a resourceVersion is not beyond the last one.
+ *
+ * An ERROR event, which is 410 for a reader that has fallen behind, becomes an event named `expired`, with the Status as its
+ * data and an empty `id`: the next connection begins with the initial events.
+ *
+ * @param expired Why the reader cannot resume where it has been: the first event. Then `lines` have initial events.
+ */
+export function eventStream(
+  lines: ReadableStream<Uint8Array>,
+  options: { readonly hasInitialEvents: boolean; readonly expired?: Status | undefined },
+): ReadableStream<Uint8Array<ArrayBuffer>> {
+  const reader = lines.getReader();
+  const decoder = new TextDecoder();
+  const writer = new EventWriter(options.hasInitialEvents);
+  // How soon a browser connects again: https://html.spec.whatwg.org/multipage/server-sent-events.html#dom-eventsource-retry
+  let text = "retry: 1000\n\n";
+  if (options.expired !== undefined) text += expiredEvent(JSON.stringify(options.expired));
+  let rest = "";
+  return new ReadableStream<Uint8Array<ArrayBuffer>>({
+    async pull(controller) {
+      while (text === "") {
+        const { done, value } = await reader.read();
+        if (done) return controller.close();
+        const parts = (rest + decoder.decode(value, { stream: true })).split("\n");
+        rest = parts.pop() ?? "";
+        for (const line of parts) if (line !== "") text += writer.event(line);
+      }
+      controller.enqueue(encode(text));
+      text = "";
+    },
+    cancel: (reason) => reader.cancel(reason),
+  }, { highWaterMark: 0 });
+}
+
+class EventWriter {
+  readonly #reader: ObjectTextReader = newObjectTextReader();
+  #isInitial: boolean;
+  #lastId = "";
+
+  constructor(hasInitialEvents: boolean) {
+    this.#isInitial = hasInitialEvents;
+  }
+
+  /** A line of a watch, which has no line breaks in it. */
+  event(line: string): string {
+    const event = this.#reader.readEvent(line) as {
+      readonly type?: unknown;
+      readonly object?: unknown;
+    };
+    if (event.type === "ERROR") return expiredEvent(JSON.stringify(event.object));
+    const { metadata } = (this.#reader.isText(event.object) ? event.object.head : event.object) as {
+      readonly metadata?: {
+        readonly resourceVersion?: string;
+        readonly annotations?: Record<string, string>;
+      };
+    };
+    if (event.type === "BOOKMARK" && metadata?.annotations?.[INITIAL_EVENTS_END_ANNOTATION] === "true") {
+      this.#isInitial = false;
+    }
+    return `${this.#id(metadata?.resourceVersion ?? "")}data: ${line}\n\n`;
+  }
+
+  #id(resourceVersion: string): string {
+    if (this.#isInitial || compareResourceVersions(resourceVersion, this.#lastId) <= 0) return "";
+    this.#lastId = resourceVersion;
+    return `id: ${resourceVersion}\n`;
+  }
+}
+
+function expiredEvent(status: string): string {
+  return `event: expired\nid\ndata: ${status}\n\n`;
+}

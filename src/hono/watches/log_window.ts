@@ -1,0 +1,56 @@
+/**
+ * The places of watches in the entries of an event log, and the order of a relist's entries.
+ * @module
+ */
+
+import type { StoreChange } from "../../informer/store_event.ts";
+import { resourceVersionOf } from "../../meta/object.ts";
+import { compareResourceVersions } from "../../meta/resource_version.ts";
+import type { Deque } from "../../util/deque.ts";
+import type { LogEntry } from "./encoding.ts";
+
+/** The entries that a log keeps, by their sequence numbers from `tail` on. Their positions do not decrease. */
+export interface LogWindow<T> {
+  readonly tail: number;
+  readonly entries: Pick<Deque<LogEntry<T>>, "length" | "at">;
+}
+
+/** The first entry from `from` on whose position is after a resourceVersion; by bisection. */
+export function firstAfter<T>(
+  { tail, entries }: LogWindow<T>,
+  resourceVersion: string,
+  from: number,
+): number {
+  let low = Math.max(from, tail);
+  let high = tail + entries.length;
+  while (low < high) {
+    const middle = (low + high) >>> 1;
+    const position = entries.at(middle - tail)?.position ?? "";
+    if (compareResourceVersions(position, resourceVersion) > 0) high = middle;
+    else low = middle + 1;
+  }
+  return low;
+}
+
+/** The first entry from `from` on that a reader at a resourceVersion may not have seen: after it, or late. */
+export function firstUnseen<T>(window: LogWindow<T>, resourceVersion: string, from: number): number {
+  const { tail, entries } = window;
+  const start = Math.max(from, tail);
+  let first = firstAfter(window, resourceVersion, start);
+  const isUnseen = (entry?: LogEntry<T>) =>
+    entry?.isLate === true && compareResourceVersions(entry.position, resourceVersion) === 0;
+  while (first > start && isUnseen(entries.at(first - 1 - tail))) first--;
+  return first;
+}
+
+/**
+ * Deletes first, as their objects carry old resourceVersions; then by ascending resourceVersion, so that only the last
+ * can bring a reader to the relist's own.
+ */
+export function inWatchOrder<T>(changes: readonly StoreChange<T>[]): StoreChange<T>[] {
+  const deletes: StoreChange<T>[] = changes.filter((change) => change.type === "deleted");
+  const others: StoreChange<T>[] = changes.filter((change) => change.type !== "deleted");
+  const version = (change: StoreChange<T>) => resourceVersionOf(change.object) ?? "";
+  others.sort((a, b) => compareResourceVersions(version(a), version(b)));
+  return deletes.concat(others);
+}
