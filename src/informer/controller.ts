@@ -4,6 +4,7 @@
  */
 
 import type { Delta, Deltas } from "../queue/delta.ts";
+import { FIFOClosedError } from "../queue/errors.ts";
 import type { Queue } from "../queue/queue.ts";
 import { RealFIFO } from "../queue/real_fifo.ts";
 import type { ListerWatcher } from "../reflector/lister_watcher.ts";
@@ -180,7 +181,10 @@ export class Controller<T> {
    */
   readonly synced: SyncedMethod = (signal) =>
     new Promise((resolve, reject) => {
-      this.#config.queue.synced(signal).then(resolve, reject);
+      this.#config.queue.synced(signal).then(resolve, (error) => {
+        // The queue is closed by the stop, which is reported below.
+        if (!(error instanceof FIFOClosedError)) reject(error);
+      });
       this.#stopped.opened.then(() => {
         if (this.hasSynced()) return;
         reject(

@@ -195,7 +195,7 @@ export class SharedInformerFactory implements AsyncDisposable {
   }
 
   /**
-   * Waits until the informers that were started by now have synced.
+   * Waits until the informers that were started by now have synced; at once where none was, as in client-go.
    *
    * @returns Which have, by resource (`v1/pods`): all, unless the signal was aborted or one was stopped before. {@linkcode SharedInformerFactory.synced} and the informer's `failure()` say why one has not.
    */
@@ -206,12 +206,21 @@ export class SharedInformerFactory implements AsyncDisposable {
   }
 
   /**
-   * Resolves when the informers that were started by now have synced.
+   * Resolves when the informers that were made by now have synced.
    *
+   * @throws {InformerStateError} One of them was not started: it would not sync. client-go leaves it out, as
+   * {@linkcode SharedInformerFactory.waitForCacheSync} does.
    * @throws {CacheSyncError} The signal was aborted, or an informer stopped, before all had; it names those that had not,
    * and says what their requests fail with.
    */
   readonly synced: SyncedMethod = async (signal) => {
+    const idle = [...this.#informers].filter(([, { informer }]) => !informer.isStarted());
+    if (idle.length > 0) {
+      const names = idle.map(([name]) => name).sort().join(", ");
+      throw new InformerStateError(
+        `Cannot wait for ${names}: not started; call start() of the factory first`,
+      );
+    }
     const failures = new Map<string, FailedTry | undefined>();
     for (const [name, hasSynced] of await this.waitForCacheSync(signal)) {
       if (!hasSynced) failures.set(name, this.#informers.get(name)?.informer.failure());

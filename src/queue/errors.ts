@@ -6,7 +6,8 @@
 import { CacheError, errorMessage } from "../util/errors.ts";
 
 /**
- * Something was popped from a queue that is closed and empty. A closed queue that still holds items hands them out.
+ * Something was popped from a queue that is closed and empty, or a caller waits for the first list of a queue that was
+ * closed before. A closed queue that still holds items hands them out.
  *
  * Mirrors client-go's `ErrFIFOClosed`.
  *

@@ -174,6 +174,8 @@ export abstract class PoppingQueue<I, P = unknown> {
   /** @internal */
   protected readonly population: InitialPopulation = new InitialPopulation();
   readonly #slow: SlowTrace;
+  /** Open once nothing that is queued can make it synced. */
+  readonly #neverSyncs = new Latch();
   #closed = false;
 
   /** Takes the options that every queue has. */
@@ -318,12 +320,22 @@ export abstract class PoppingQueue<I, P = unknown> {
     return this.population.latch.isOpen;
   }
 
-  /** Resolves when {@linkcode PoppingQueue.hasSynced} becomes true; rejects with the signal's reason. */
-  readonly synced: SyncedMethod = (signal) => abortable(this.population.latch.opened, signal);
+  /**
+   * Resolves when {@linkcode PoppingQueue.hasSynced} becomes true; rejects with the signal's reason. A closed queue can
+   * still sync by what is popped of its first list.
+   *
+   * @throws {FIFOClosedError} The queue was closed before anything was queued.
+   */
+  readonly synced: SyncedMethod = async (signal) => {
+    if (this.hasSynced()) return;
+    await abortable(Promise.race([this.population.latch.opened, this.#neverSyncs.opened]), signal);
+    if (!this.hasSynced()) throw new FIFOClosedError();
+  };
 
   /** Closes the queue: what is queued can still be popped, then `pop` throws instead of waiting. */
   close(): void {
     this.#closed = true;
+    if (!this.population.isPopulated) this.#neverSyncs.open();
     this.consumers.wakeAll();
   }
 

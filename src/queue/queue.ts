@@ -156,7 +156,11 @@ export interface Queue<T> extends ReflectorStore<T> {
   wait(signal?: AbortSignal): Promise<void>;
   /** Whether everything of the first `replace`, or anything before it, was popped. Stays true. */
   hasSynced(): boolean;
-  /** Resolves when {@linkcode Queue.hasSynced} becomes true; rejects with the signal's reason. */
+  /**
+   * Resolves when {@linkcode Queue.hasSynced} becomes true; rejects with the signal's reason.
+   *
+   * @throws {FIFOClosedError} The queue was closed before anything was queued.
+   */
   readonly synced: SyncedMethod;
   /** Closes the queue: what is queued can still be popped, then `pop` throws instead of waiting. */
   close(): void;

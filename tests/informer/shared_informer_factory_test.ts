@@ -177,11 +177,33 @@ describe("SharedInformerFactory.waitForCacheSync and synced", () => {
     await factory.shutdown();
   });
 
-  it("is over at once when nothing was started", async () => {
+  it("ends at once when no informer was made; waitForCacheSync also when none was started", async () => {
     const { factory } = newFactory();
+    await factory.synced();
     factory.forResource("v1/pods");
     assert.deepEqual(await factory.waitForCacheSync(), new Map());
-    await factory.synced();
+  });
+
+  it("refuses synced while an informer was made and not started, and names it", async () => {
+    const { clock, factory } = newFactory();
+    factory.forResource("v1/pods");
+    factory.forResource("v1/nodes");
+    const refusal = (names: string) => ({
+      name: "InformerStateError",
+      message: `Cannot wait for ${names}: not started; call start() of the factory first`,
+    });
+    await assert.rejects(factory.synced(), refusal("v1/nodes, v1/pods"));
+    factory.start();
+    const synced = factory.synced();
+    await clock.advance(0);
+    await synced;
+    factory.forResource("v1/secrets");
+    await assert.rejects(factory.synced(), refusal("v1/secrets"));
+    factory.start();
+    const all = factory.synced();
+    await clock.advance(0);
+    await all;
+    await factory.shutdown();
   });
 
   it("can throw instead, naming what has not synced", async () => {

@@ -262,6 +262,25 @@ for (const [kind, make] of Object.entries(kinds)) {
       assert.equal(queue.tryPop((_item, isInInitialList) => assert.equal(isInInitialList, false)), true);
     });
 
+    it("rejects synced when it is closed before anything came", async () => {
+      const queue = make();
+      const before = queue.synced();
+      queue.close();
+      await assert.rejects(before, FIFOClosedError);
+      await assert.rejects(queue.synced(), FIFOClosedError);
+      assert.equal(queue.hasSynced(), false);
+    });
+
+    it("resolves synced when the first list is popped after the close", async () => {
+      const queue = make();
+      queue.replace([thing("a"), thing("b")], "1");
+      const synced = queue.synced();
+      queue.close();
+      while (queue.tryPop(() => {}));
+      await synced;
+      await queue.synced();
+    });
+
     it("flags what was queued behind the first list but popped before the sync", () => {
       const queue = make();
       queue.replace([thing("a")], "1");
