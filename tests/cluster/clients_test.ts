@@ -175,7 +175,7 @@ describe("readApi with its clients, while objects change, the API server restart
       for (const [name, objects] of Object.entries(stores)) {
         assert.deepEqual(summaries(objects), expected, name);
       }
-    }, { timeoutMs: 60_000 });
+    }, { timeoutMs: 90_000 });
   }
 
   function served(runtime: Runtime): Served {

@@ -19,7 +19,7 @@ import (
 	"k8s.io/client-go/util/consistencydetector"
 )
 
-const checkTimeout = 30 * time.Second
+const checkTimeout = compareTimeout
 
 // check runs client-go's tools that need a server: they read from the cache, and write to the API server. Nothing else
 // may write meanwhile. The checks that kube-apiserver's own integration tests make of a watch list and of restarted

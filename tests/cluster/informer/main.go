@@ -33,7 +33,9 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-const compareTimeout = 40 * time.Second
+// Longer than a reflector's longest pause between two tries: 30 s, and up to as much again at random
+// (https://github.com/kubernetes/client-go/blob/master/tools/cache/reflector.go).
+const compareTimeout = 90 * time.Second
 
 var configMaps = schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}
 
