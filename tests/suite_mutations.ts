@@ -313,9 +313,9 @@ export const SUITE_MUTATIONS: readonly SuiteMutation[] = [
   },
   {
     name: "read API: a list shows an object as it was listed before",
-    file: "src/hono/watches/event_log.ts",
-    find: "    this.#snapshot = undefined;\n    this.#revision++;",
-    replace: '    if (type !== "updated") this.#snapshot = undefined;\n    this.#revision++;',
+    file: "src/hono/lists/log_states.ts",
+    find: "this.#now?.contentRevision === contentRevision ? this.#now.snapshot : undefined",
+    replace: "this.#now?.snapshot",
     test: "tests/hono/reads_test.ts",
   },
   {

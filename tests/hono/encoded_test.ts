@@ -10,6 +10,7 @@ import {
 import { readApi } from "@listwatch/cache/hono";
 import fc from "fast-check";
 import { EventLog } from "../../src/hono/watches/event_log.ts";
+import type { LogEntry } from "../../src/hono/watches/encoding.ts";
 import { FanOut } from "../../src/hono/watches/fan_out.ts";
 import { newObjectView, withoutTypeText, withType, withTypeText } from "../../src/hono/answers/view.ts";
 import { newEventOpener } from "../../src/informer/store_event.ts";
@@ -201,21 +202,21 @@ describe("readApi over short texts", () => {
     });
     for (let i = 0; i < 1_000; i++) put(object("shop/a", 11 + i, { labels: { i: String(i) } }));
     for (let sequence = log.window.tail; sequence < log.head; sequence++) {
-      const entry = log.entry(sequence)!;
+      const entry = entryOf(log, sequence);
       assert.ok(entry.object instanceof TextObject);
       log.views.opened(entry, "object");
       log.views.bytes(entry, "ADDED", view);
     }
     const kept = () => {
       let count = 0;
-      for (let i = log.window.tail; i < log.head; i++) if (log.entry(i)!.views !== undefined) count++;
+      for (let i = log.window.tail; i < log.head; i++) if (entryOf(log, i).views !== undefined) count++;
       return count;
     };
     assert.equal(kept(), 256);
-    assert.ok(log.entry(log.head - 1)!.views, "those that were read last");
+    assert.ok(entryOf(log, log.head - 1).views, "those that were read last");
     const all = () => {
       for (let i = log.window.tail; i < log.head; i++) {
-        log.views.bytes(log.entry(i)!, "DELETED", view);
+        log.views.bytes(entryOf(log, i), "DELETED", view);
       }
     };
     log.views.isPass = true;
@@ -223,7 +224,7 @@ describe("readApi over short texts", () => {
     assert.equal(kept(), 1_000); // every watch is about to read them
     log.views.passEnds();
     assert.equal(kept(), 256);
-    assert.equal(log.snapshot().objects[0] instanceof TextObject, true);
+    assert.equal(log.states.snapshot().objects[0] instanceof TextObject, true);
     log.close();
     await settle();
   });
@@ -300,3 +301,7 @@ describe("withTypeText and withoutTypeText", () => {
     assert.ok(answered > 500, `${answered} texts needed no look at the object`);
   });
 });
+
+function entryOf(log: EventLog<KubernetesObject>, sequence: number): LogEntry<KubernetesObject> {
+  return log.window.entries.at(sequence - log.window.tail)!;
+}

@@ -590,7 +590,8 @@ export const MUTATIONS: readonly Mutation[] = [
     name: "fresh reads: a list of versions proves its version although the content differs",
     file: FRESH,
     find: "if (this.#isEqualTo(state)) {",
-    replace: "if (this.#isEqualTo(state) || state.versions.size === this.#log.snapshot().keys.length) {",
+    replace:
+      "if (this.#isEqualTo(state) || state.versions.size === this.#log.states.snapshot().keys.length) {",
   },
   {
     name: "fresh reads: a version lower than the cache's is taken for fresh",

@@ -79,7 +79,7 @@ async function answerIndex(
 }
 
 function isIndex({ log }: ServedResource, index: string): boolean {
-  return log.indexer !== undefined && Object.hasOwn(log.indexer.getIndexers(), index);
+  return log.states.indexer !== undefined && Object.hasOwn(log.states.indexer.getIndexers(), index);
 }
 
 /** A path below `/indices`. */
@@ -127,7 +127,7 @@ async function valuesOf(
   },
 ): Promise<Response> {
   const { index, namespace, limit, after, pacer } = page;
-  const indexer = target.log.indexer!;
+  const indexer = target.log.states.indexer!;
   const counts = indexer.indexValueCounts(index);
   const values = Array.from(counts.keys()).sort();
   const items: { value: string; count: number }[] = [];
@@ -215,7 +215,7 @@ function unknownIndex({ resource, log }: ServedResource, index: string | undefin
 }
 
 function indexNames(log: EventLog<KubernetesObject>): string[] {
-  return Object.keys(log.indexer?.getIndexers() ?? {}).sort();
+  return Object.keys(log.states.indexer?.getIndexers() ?? {}).sort();
 }
 
 /** The path of the list that an answer is made from, for which the reader needs the permission. */

@@ -79,7 +79,7 @@ export function placePage<T extends KubernetesObject>(
     if (token.resourceVersion === LATEST || token.resourceVersion === log.resourceVersion) {
       return { ...place, past: undefined };
     }
-    const past = log.stateAt(token.resourceVersion);
+    const past = log.states.stateAt(token.resourceVersion);
     return past === undefined
       ? continueTooOld(encodeContinue({ ...token, resourceVersion: LATEST }))
       : { ...place, past };
@@ -90,7 +90,7 @@ export function placePage<T extends KubernetesObject>(
   const isExact = resourceVersionMatch === "Exact" ||
     (resourceVersionMatch === undefined && options.limit !== undefined);
   if (!isExact) return { past: undefined, start, limit };
-  const past = log.stateAt(resourceVersion);
+  const past = log.states.stateAt(resourceVersion);
   return past === undefined ? stateTooOld(resourceVersion) : { past, start, limit };
 }
 
@@ -108,12 +108,12 @@ export function pageSource<T extends KubernetesObject>(
 ): { readonly snapshot: Snapshot<T>; readonly selection: Selection | undefined } {
   if (past === undefined) {
     return {
-      snapshot: under === undefined ? log.candidates(selection?.indexed) : log.indexed(under),
+      snapshot: under === undefined ? log.states.candidates(selection?.indexed) : log.states.indexed(under),
       selection,
     };
   }
   if (under === undefined) return { snapshot: past, selection };
-  const valuesOf = log.indexer?.getIndexers()[under.index];
+  const valuesOf = log.states.indexer?.getIndexers()[under.index];
   // Takes the held form, as the store's own index functions do.
   const isUnder = (held: unknown) => valuesOf?.(held as Held<T>).includes(under.value) === true;
   return { snapshot: past, selection: narrowed(selection, isUnder) };

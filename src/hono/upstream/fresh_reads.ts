@@ -268,7 +268,7 @@ export class FreshReads<T extends KubernetesObject> {
   }
 
   #isEqualTo({ versions }: CurrentState): boolean {
-    const { keys, objects } = this.#log.snapshot();
+    const { keys, objects } = this.#log.states.snapshot();
     return keys.length === versions.size &&
       keys.every((key, i) => versions.get(key) === resourceVersionOf(objects[i]));
   }

@@ -1,5 +1,5 @@
 /**
- * The recent events of one resource, for watches to replay and for reads of earlier versions.
+ * The recent events of one resource, which watches replay, and which earlier states are computed from.
  * @module
  */
 
@@ -8,35 +8,17 @@ import type { KubernetesObject } from "../../meta/object.ts";
 import { resourceVersionOf } from "../../meta/object.ts";
 import { compareResourceVersions } from "../../meta/resource_version.ts";
 import { VersionWaiters, type VersionWaitOptions } from "../../meta/version_waiters.ts";
-import type { CandidateQuery } from "../../store/candidates.ts";
 import { type Held, heldStoreOf, type Holding } from "../../store/holding.ts";
-import type { Indexer } from "../../store/indexer.ts";
-import type { Clock, TimerHandle } from "../../util/clock.ts";
+import type { Clock } from "../../util/clock.ts";
 import { Deque } from "../../util/deque.ts";
 import { memorySize } from "../../util/memory_size.ts";
 import { EntryViews, type LogEntry } from "./encoding.ts";
-import { firstAfter, firstUnseen, inWatchOrder, type LogWindow } from "./log_window.ts";
+import { firstUnseen, inWatchOrder, type LogWindow } from "./log_window.ts";
 import type { ServedInformer, ServedStore } from "../upstream/served_informer.ts";
-import { type IndexValue, OrderedContent, rolledBack, type Snapshot } from "../lists/snapshot.ts";
-import type { FanOut, FanOutSource, Recipient } from "./fan_out.ts";
-import { PastStates } from "../lists/past_states.ts";
+import { LogStates } from "../lists/log_states.ts";
+import type { FanOut, FanOutSource } from "./fan_out.ts";
+import { Heartbeats, type LogReader } from "./heartbeats.ts";
 import { WatchGroups } from "./watch_groups.ts";
-
-/** A watch, as the log sees it. */
-export interface LogReader extends Recipient {
-  /** The sequence number of the next entry it will read. */
-  readonly cursor: number;
-  /** Whether it wants {@linkcode LogReader.heartbeat}. */
-  readonly wantsHeartbeat: boolean;
-  /** Time for a sign of life. */
-  heartbeat(): void;
-  /** Sends at once what it has room for. */
-  flush(): void;
-  /** The entries that it would read next were dropped. */
-  cut(): void;
-  /** The log is closed: end in good order. */
-  end(): void;
-}
 
 /** Options of {@linkcode EventLog}. */
 export interface EventLogOptions {
@@ -63,13 +45,10 @@ export class EventLog<T extends KubernetesObject> implements FanOutSource {
   readonly #informer: ServedInformer<T>;
   readonly #options: EventLogOptions;
   readonly #window = { tail: 0, entries: new Deque<LogEntry<T>>() };
-  readonly #ordered: OrderedContent<T>;
   readonly #unobserve: () => void;
   readonly #unlisten: (() => void) | undefined;
   readonly #waiters: VersionWaiters;
-  #heartbeatTimer: TimerHandle | undefined;
-  /** The content now, if it was read since the last change. */
-  #snapshot: Snapshot<T> | undefined;
+  readonly #heartbeats: Heartbeats;
   #position = "";
   /** The position right before the oldest entry whose past is known. */
   #base = "";
@@ -79,7 +58,6 @@ export class EventLog<T extends KubernetesObject> implements FanOutSource {
   #lastLateEvicted = "";
   /** Watches may not start before this. */
   #resumeFrom: { readonly position: string; readonly sequence: number } = { position: "", sequence: 0 };
-  readonly #pastStates: PastStates<T>;
   /** What the objects of the entries take. */
   #windowBytes = 0;
   /** The entries from here on are not dropped: the watches have not had their turn since. */
@@ -97,6 +75,8 @@ export class EventLog<T extends KubernetesObject> implements FanOutSource {
   readonly holding: Holding<T>;
   /** The watches. */
   readonly recipients: Set<LogReader> = new Set();
+  /** What lists read. */
+  readonly states: LogStates<T>;
   /** What watches read of entries. */
   readonly views: EntryViews<T>;
   /** Watches that send the same. */
@@ -112,8 +92,8 @@ export class EventLog<T extends KubernetesObject> implements FanOutSource {
     this.#held = held;
     this.views = new EntryViews(holding);
     this.groups = new WatchGroups(this);
-    this.#pastStates = new PastStates(options.clock);
-    this.#ordered = new OrderedContent(held);
+    this.states = new LogStates(this, { store: held, clock: options.clock });
+    this.#heartbeats = new Heartbeats(this.recipients, options);
     const observer = (event: StoreEvent<Held<T>>) => this.#observe(event);
     this.#unobserve = informer.observeHeld?.(observer) ?? informer.observe(observer);
     this.#unlisten = informer.onStatus?.((status) => this.#letGoIfStopped(status));
@@ -162,6 +142,11 @@ export class EventLog<T extends KubernetesObject> implements FanOutSource {
     return compareResourceVersions(position, this.#base) < 0 ? this.#base : position;
   }
 
+  /** The oldest state that the present one can be rolled back to. */
+  get oldestState(): { readonly resourceVersion: string; readonly sequence: number } {
+    return { resourceVersion: this.#base, sequence: this.#historyFrom };
+  }
+
   /** The sequence number of the next entry. */
   get head(): number {
     return this.#window.tail + this.#window.entries.length;
@@ -170,65 +155,6 @@ export class EventLog<T extends KubernetesObject> implements FanOutSource {
   /** How many watches read the log. */
   get readers(): number {
     return this.recipients.size;
-  }
-
-  /** The entry of a sequence number from `window.tail` to before `head`. */
-  entry(sequence: number): LogEntry<T> | undefined {
-    return this.#window.entries.at(sequence - this.#window.tail);
-  }
-
-  /** The content now, in key order. Taken once per change. */
-  snapshot(): Snapshot<T> {
-    if (this.#snapshot === undefined) {
-      this.#snapshot = this.#ordered.snapshot(this.#position);
-    } else if (this.#snapshot.resourceVersion !== this.#position) {
-      this.#snapshot = { ...this.#snapshot, resourceVersion: this.#position };
-    }
-    return this.#snapshot;
-  }
-
-  /**
-   * The same, or less: at least what a query matches. Costs only what an index of the store has under one of the query's
-   * labels or fields, if there is one.
-   */
-  candidates(query: CandidateQuery | undefined): Snapshot<T> {
-    const candidates = query && this.#ordered.candidates(this.#position, query);
-    return candidates ?? this.snapshot();
-  }
-
-  /** The content under a value of an index of the store, which must have it. */
-  indexed(under: IndexValue): Snapshot<T> {
-    return this.#ordered.indexed(this.#position, under);
-  }
-
-  /** The store of the objects in their held form, if it has indices. */
-  get indexer(): Indexer<Held<T>> | undefined {
-    return this.#ordered.indexer();
-  }
-
-  /**
-   * The content as it was at a resourceVersion that is not in the future, or `undefined` if that is not known any more.
-   * Costs a walk over the entries since, and over all keys; the state is kept for a moment, so that a list
-   * in pages costs it once.
-   */
-  stateAt(resourceVersion: string): Snapshot<T> | undefined {
-    if (compareResourceVersions(resourceVersion, this.#base) < 0) return undefined;
-    if (compareResourceVersions(resourceVersion, this.#position) > 0) return undefined;
-    const first = firstAfter(this.#window, resourceVersion, this.#historyFrom);
-    const gapAfter = this.entry(first)?.gapAfter;
-    if (gapAfter !== undefined && compareResourceVersions(resourceVersion, gapAfter) > 0) return undefined;
-    const known = this.#pastStates.get(first);
-    if (known !== undefined) return { ...known, resourceVersion };
-    const before = new Map<string, Held<T> | undefined>();
-    for (let sequence = first; sequence < this.head; sequence++) {
-      const entry = this.entry(sequence);
-      if (entry === undefined || entry.type === "BOOKMARK" || before.has(entry.key)) continue;
-      before.set(entry.key, entry.oldObject);
-    }
-    if (before.size === 0) return { ...this.snapshot(), resourceVersion };
-    const snapshot = rolledBack({ ...this.snapshot(), resourceVersion }, before);
-    this.#pastStates.keep(first, snapshot);
-    return snapshot;
   }
 
   /**
@@ -255,11 +181,11 @@ export class EventLog<T extends KubernetesObject> implements FanOutSource {
       return () => {};
     }
     this.recipients.add(reader);
-    this.#scheduleHeartbeat();
+    this.#heartbeats.added(reader);
     return () => {
-      this.recipients.delete(reader);
+      if (!this.recipients.delete(reader)) return;
+      this.#heartbeats.removed(reader);
       if (this.recipients.size === 0) this.#options.fanOut.forget(this);
-      this.#scheduleHeartbeat();
     };
   }
 
@@ -278,8 +204,6 @@ export class EventLog<T extends KubernetesObject> implements FanOutSource {
     this.#unobserve();
     this.#unlisten?.();
     for (const reader of Array.from(this.recipients)) reader.end();
-    this.recipients.clear();
-    this.#scheduleHeartbeat();
     this.#waiters.stop();
   }
 
@@ -357,7 +281,7 @@ export class EventLog<T extends KubernetesObject> implements FanOutSource {
     this.#window.tail = this.head;
     this.#window.entries.clear();
     this.#windowBytes = 0;
-    this.#pastStates.clear();
+    this.states.past.clear();
     this.#revision++;
     this.#contentRevision++;
     this.#rewrites++;
@@ -394,14 +318,13 @@ export class EventLog<T extends KubernetesObject> implements FanOutSource {
 
   #reorder(change: StoreChange<Held<T>>): void {
     const { type, key, object } = change;
-    this.#snapshot = undefined;
     this.#revision++;
     this.#contentRevision++;
     if (type === "updated" && resourceVersionOf(change.oldObject) === resourceVersionOf(object)) {
       this.#rewrites++;
     }
-    if (type === "added") this.#ordered.added(key);
-    else if (type === "deleted") this.#ordered.deleted(key);
+    if (type === "added") this.states.added(key);
+    else if (type === "deleted") this.states.deleted(key);
   }
 
   /** Whether the position moves to a resourceVersion: not back, and not where it is. */
@@ -414,7 +337,8 @@ export class EventLog<T extends KubernetesObject> implements FanOutSource {
   }
 
   #afterAppend(): void {
-    if (this.#pastStates.states.size > 0) this.#pastStates.dropOld();
+    const { past } = this.states;
+    if (past.states.size > 0) past.dropOld();
     if (this.recipients.size === 0) return this.#trim(Infinity);
     // All watches are about to read the same entries.
     this.views.isPass = true;
@@ -441,21 +365,6 @@ export class EventLog<T extends KubernetesObject> implements FanOutSource {
     if (tail === before) return;
     if (this.#historyFrom < tail) this.#historyFrom = tail;
     for (const reader of Array.from(this.recipients)) if (reader.cursor < tail) reader.cut();
-  }
-
-  #scheduleHeartbeat(): void {
-    const isWanted = Array.from(this.recipients).some((reader) => reader.wantsHeartbeat);
-    if (isWanted === (this.#heartbeatTimer !== undefined)) return;
-    if (isWanted) {
-      this.#heartbeatTimer = this.#options.clock.setTimeout(() => {
-        this.#heartbeatTimer = undefined;
-        for (const reader of this.recipients) if (reader.wantsHeartbeat) reader.heartbeat();
-        this.#scheduleHeartbeat();
-      }, this.#options.heartbeatMs);
-    } else {
-      this.#options.clock.clearTimeout(this.#heartbeatTimer);
-      this.#heartbeatTimer = undefined;
-    }
   }
 }
 

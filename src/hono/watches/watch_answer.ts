@@ -47,7 +47,7 @@ export function answerWatch(
     clock: settings.clock,
   };
   const openInitial = () => {
-    const initial = log.candidates(common.selection?.indexed);
+    const initial = log.states.candidates(common.selection?.indexed);
     return openWatch(log, { ...common, cursor: log.head, resourceVersion: log.resourceVersion, initial });
   };
   const { isEventStream } = options;

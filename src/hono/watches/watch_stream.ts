@@ -10,8 +10,9 @@ import { INITIAL_EVENTS_END_ANNOTATION } from "../../meta/watch_event.ts";
 import { type Clock, monotonicNow, type TimerHandle } from "../../util/clock.ts";
 import type { UserInfo } from "../access/authorization.ts";
 import { encode, eventText, heldEventText } from "./encoding.ts";
-import type { EventLog, LogReader } from "./event_log.ts";
+import type { EventLog } from "./event_log.ts";
 import type { FanOut } from "./fan_out.ts";
+import type { LogReader } from "./heartbeats.ts";
 import type { Permission } from "../access/gate.ts";
 import { Outlet, type OutletUser } from "./outlet.ts";
 import {
