@@ -58,6 +58,7 @@ export const CATEGORIES: readonly string[] = [
   "Objects and errors",
   "Tools",
   "Reflector",
+  "Snapshots",
   "Queues",
   "Stores",
   "Selectors",

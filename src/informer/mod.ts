@@ -28,6 +28,17 @@ export type { KeyedHead } from "../store/holding.ts";
 export { MutationCache, type MutationCacheOptions } from "./mutation_cache.ts";
 export type { ResourceSource } from "./shared_informer_factory.ts";
 export type { QueueContext } from "./shared_informer_options.ts";
+export { type InformerSnapshot, newInformerSnapshot, type SnapshotOptions } from "./informer_snapshot.ts";
+export type {
+  LoadedSnapshot,
+  SnapshotChange,
+  SnapshotEntry,
+  SnapshotIdentity,
+  SnapshotPut,
+  SnapshotRefusal,
+  SnapshotStorage,
+} from "./snapshot.ts";
+export { SnapshotRefusedError } from "./snapshot.ts";
 export type { StoreChange, StoreEvent } from "./store_event.ts";
 export { AsyncTracker, Lazy, SingleFileTracker } from "./sync_tracking.ts";
 export { type HasSynced, waitFor, type WaitForOptions } from "./wait_for_cache_sync.ts";

@@ -1,0 +1,258 @@
+/**
+ * Snapshots: the content of an informer, saved as it changes and loaded at the next start.
+ *
+ * These are the types between an informer and what stores its snapshot. `newInformerSnapshot` makes of a
+ * {@linkcode SnapshotStorage} what the informer's option `snapshot` takes.
+ *
+ * @module
+ */
+
+import type { ObjectHead } from "../meta/object_text.ts";
+import { CacheError } from "../util/errors.ts";
+
+/**
+ * Whose content a snapshot has. Content of another identity is refused: it may lack objects, or have others.
+ *
+ * @example
+ * ```ts
+ * import type { SnapshotIdentity } from "@listwatch/cache/informer";
+ * const identity: SnapshotIdentity = { resource: "apps/v1/deployments", source: "https://10.0.0.1:6443 shop app=web" };
+ * ```
+ *
+ * @category Snapshots
+ */
+export interface SnapshotIdentity {
+  /** The resource, such as `apps/v1/deployments`; the informer's name where the resource is not known. */
+  readonly resource: string;
+  /**
+   * Everything else that decides what the content is, in one text to compare: server, namespace, selectors, shard, the
+   * fields that are kept or dropped, and what the program says of its transform.
+   */
+  readonly source: string;
+}
+
+/**
+ * One object of a snapshot that was loaded.
+ *
+ * @example
+ * ```ts
+ * import type { SnapshotEntry } from "@listwatch/cache/informer";
+ * const entry: SnapshotEntry = { key: "shop/web-1", json: '{"metadata":{"namespace":"shop","name":"web-1"}}' };
+ * ```
+ *
+ * @category Snapshots
+ */
+export interface SnapshotEntry {
+  readonly key: string;
+  /** The JSON text as it was saved, a string of its own. Not read where {@linkcode SnapshotEntry.held} is there. */
+  readonly json: string;
+  /**
+   * What {@linkcode SnapshotPut.head} was when the object was saved, if the storage has it. With it, an informer that holds
+   * texts (`texts()`, `shortTexts()`) neither parses nor reads the JSON text.
+   */
+  readonly head?: ObjectHead;
+  /** The object in the form in which the informer holds it, if the storage is what holds it, too. */
+  readonly held?: unknown;
+}
+
+/**
+ * A snapshot that is there.
+ *
+ * @example
+ * ```ts
+ * import type { LoadedSnapshot } from "@listwatch/cache/informer";
+ * const loaded: LoadedSnapshot = {
+ *   resourceVersion: "42",
+ *   savedAtMs: Date.now() - 60_000,
+ *   needsList: false,
+ *   count: 1,
+ *   entries: () => [[{ key: "shop/web-1", json: '{"metadata":{"namespace":"shop","name":"web-1"}}' }]],
+ * };
+ * ```
+ *
+ * @category Snapshots
+ */
+export interface LoadedSnapshot {
+  /** The version of the content. */
+  readonly resourceVersion: string;
+  /** {@linkcode SnapshotChange.savedAtMs} of the last save. */
+  readonly savedAtMs: number;
+  /** {@linkcode SnapshotChange.needsList} of the last save. */
+  readonly needsList: boolean;
+  /** How many objects there are. */
+  readonly count: number;
+  /**
+   * All objects, in batches of at most a few thousand; called once. If it throws, or returns another number of objects
+   * than {@linkcode LoadedSnapshot.count}, the whole snapshot is refused.
+   */
+  entries(): Iterable<readonly SnapshotEntry[]> | AsyncIterable<readonly SnapshotEntry[]>;
+}
+
+/**
+ * One object to save. It does not change: {@linkcode SnapshotPut.json} may be called at any time until the save has
+ * settled, and returns the state at the save's version.
+ *
+ * @example
+ * ```ts
+ * import type { SnapshotPut } from "@listwatch/cache/informer";
+ * function line(put: SnapshotPut): string {
+ *   return JSON.stringify([put.key, put.head, put.json()]);
+ * }
+ * ```
+ *
+ * @category Snapshots
+ */
+export interface SnapshotPut {
+  readonly key: string;
+  /** The object in the form in which the informer holds it. */
+  readonly held: unknown;
+  /** Its type and the metadata that an informer needs in order to hold its text without reading it. */
+  readonly head: ObjectHead;
+  /**
+   * Its JSON text; that of the server, if the informer holds texts.
+   *
+   * @throws {TypeError} The object cannot be written as JSON and read again, as after a transform to dates or maps.
+   */
+  json(): string;
+}
+
+/**
+ * What a save writes: the content at {@linkcode SnapshotChange.resourceVersion} differs in exactly this from the content
+ * of the save before.
+ *
+ * @example
+ * ```ts
+ * import type { SnapshotChange } from "@listwatch/cache/informer";
+ * const change: SnapshotChange = {
+ *   resourceVersion: "43",
+ *   savedAtMs: Date.now(),
+ *   needsList: false,
+ *   replaces: false,
+ *   puts: [],
+ *   deletes: ["shop/web-1"],
+ * };
+ * ```
+ *
+ * @category Snapshots
+ */
+export interface SnapshotChange {
+  readonly resourceVersion: string;
+  /** The last contact with the server before this content was read: wall clock, in milliseconds since the epoch. */
+  readonly savedAtMs: number;
+  /**
+   * A watch from this version would not be enough, as changes before it were lost, or it is no particular version: the
+   * informer that loads the content lists, and compares.
+   */
+  readonly needsList: boolean;
+  /** The content is exactly {@linkcode SnapshotChange.puts}: nothing that was saved before counts. */
+  readonly replaces: boolean;
+  readonly puts: readonly SnapshotPut[];
+  /** Keys of objects that are no longer there; some may never have been saved. */
+  readonly deletes: readonly string[];
+}
+
+/**
+ * Where an informer's snapshot is stored. One storage serves one informer at a time.
+ *
+ * @example
+ * ```ts
+ * import { type SnapshotChange, SnapshotRefusedError, type SnapshotStorage } from "@listwatch/cache/informer";
+ * function inMemory(): SnapshotStorage {
+ *   let last: (Omit<SnapshotChange, "puts"> & { identity: string }) | undefined;
+ *   let identity = "";
+ *   const objects = new Map<string, string>();
+ *   return {
+ *     load(wanted) {
+ *       identity = JSON.stringify(wanted);
+ *       if (last === undefined) return undefined;
+ *       if (last.identity !== identity) throw new SnapshotRefusedError("other-identity", `it is of ${last.identity}`);
+ *       return {
+ *         ...last,
+ *         count: objects.size,
+ *         entries: () => [Array.from(objects, ([key, json]) => ({ key, json }))],
+ *       };
+ *     },
+ *     save({ puts, ...change }) {
+ *       if (change.replaces) objects.clear();
+ *       for (const key of change.deletes) objects.delete(key);
+ *       for (const put of puts) objects.set(put.key, put.json());
+ *       last = { ...change, identity };
+ *     },
+ *   };
+ * }
+ * console.log(await inMemory().load({ resource: "v1/pods", source: "" })); // undefined
+ * ```
+ *
+ * @category Snapshots
+ */
+export interface SnapshotStorage {
+  /**
+   * The snapshot, or `undefined` if there is none. Called once, before anything is saved; what is saved later is of this
+   * identity.
+   *
+   * @throws {SnapshotRefusedError} What is there cannot be used. The informer reports that, lists, and saves everything.
+   */
+  load(identity: SnapshotIdentity): LoadedSnapshot | undefined | Promise<LoadedSnapshot | undefined>;
+  /**
+   * Saves all of a change or nothing of it, also when the process is killed meanwhile. Not called again before it has
+   * settled. If it fails, the next change {@linkcode SnapshotChange.replaces} everything.
+   */
+  save(change: SnapshotChange): void | Promise<void>;
+  /**
+   * `true`: every change of the content is saved in the turn that it happens, before readers can see it, by a
+   * {@linkcode SnapshotStorage.save} that is synchronous. Otherwise changes are gathered.
+   */
+  readonly savesInTurn?: boolean;
+  /** Called once, when the informer has stopped. */
+  close?(): void | Promise<void>;
+}
+
+/**
+ * Why a snapshot is refused.
+ *
+ * - `torn`: a write was cut off, and nothing before it can be used. `truncated`: its end is missing. `corrupt`: a checksum
+ *   or a text is wrong.
+ * - `foreign`: it is no snapshot. `newer-format`: a later version of the library wrote it.
+ * - `other-identity`: it is of another resource or source. `unreadable`: the storage failed. `timeout`: it took too long.
+ *
+ * @example
+ * ```ts
+ * import type { SnapshotRefusal } from "@listwatch/cache/informer";
+ * const harmless: readonly SnapshotRefusal[] = ["other-identity", "newer-format"];
+ * ```
+ *
+ * @category Snapshots
+ */
+export type SnapshotRefusal =
+  | "torn"
+  | "truncated"
+  | "corrupt"
+  | "foreign"
+  | "newer-format"
+  | "other-identity"
+  | "unreadable"
+  | "timeout";
+
+/**
+ * A snapshot cannot be used. The informer reports it and lists.
+ *
+ * @example
+ * ```ts
+ * import { SnapshotRefusedError } from "@listwatch/cache/informer";
+ * const error = new SnapshotRefusedError("truncated", "pods.snap ends after 17 of 42 records");
+ * console.log(error.code, error.reason); // SnapshotRefused truncated
+ * console.log(error.message); // Cannot use the snapshot: pods.snap ends after 17 of 42 records (truncated)
+ * ```
+ *
+ * @category Snapshots
+ */
+export class SnapshotRefusedError extends CacheError {
+  /** Why, in a word. */
+  readonly reason: SnapshotRefusal;
+
+  /** Makes the error; `detail` says what was found, and where. */
+  constructor(reason: SnapshotRefusal, detail: string, { cause }: { readonly cause?: unknown } = {}) {
+    super("SnapshotRefused", `Cannot use the snapshot: ${detail} (${reason})`, { cause });
+    this.reason = reason;
+  }
+}
