@@ -17,6 +17,9 @@ import { askedOf, askedOfPath } from "./access/authorization.ts";
 import { impersonates } from "./access/gate.ts";
 import type { ReadApiState } from "./read_api_state.ts";
 import type { Reader } from "./readers.ts";
+import { RemoteResource } from "./remote/remote_resource.ts";
+import type { RemoteRequest } from "./remote/remote_request.ts";
+import { remoteRoute } from "./remote/remote_route.ts";
 import { readRoute } from "./resource_handler.ts";
 import {
   documentResponse,
@@ -34,6 +37,11 @@ import type { ServedResource } from "./served_resources.ts";
 // No path of a Kubernetes API comes near: names have 253 characters at most.
 const MAX_PATH = 2_048;
 
+/** A resource that is served. */
+interface Described {
+  readonly resource: ApiResource;
+}
+
 /** The path of a request, without what the app is mounted under. */
 export function ownPath(c: Context): { readonly pathname: string; readonly own: string | undefined } {
   const pathname = new URL(c.req.url).pathname.slice(0, MAX_PATH + 1);
@@ -46,19 +54,31 @@ export function apiRoute(c: Context, state: ReadApiState, reader: Reader): Route
   const segments = own === undefined ? [] : pathSegments(own);
   if (segments === undefined) return { access: "hooks", asked: askedOfPath(pathname), answer: malformedPath };
   const path = parseResourcePath(segments);
-  const target = path && state.served.find(({ resource }) => isAt(resource, path));
+  const target = path &&
+    (state.served.find(({ resource }) => isAt(resource, path)) ??
+      state.remotes.find(({ resource }) => isAt(resource, path)));
   const passed = passThroughRoute(c, state, { own, reader, isResource: path !== undefined });
   if (target !== undefined && isRead(c, target, path!)) {
     // The cache answers for the user who sends the request; for another one only the API server may.
     const isForApiServer = passed !== undefined && impersonates(c) && state.passThrough!.hasCredentials(c);
-    if (!isForApiServer) return readRoute(c, { ...state, target, path: path!, reader });
+    if (!isForApiServer) return routeOf(c, { ...state, target, path: path!, reader, own: own! });
   }
   if (passed !== undefined) return passed;
   return path === undefined ? documentRoute(c, state, { pathname, segments }) : otherRoute(c, path, target);
 }
 
+function routeOf(
+  c: Context,
+  request: Omit<RemoteRequest, "target" | "isIndex"> & { readonly target: ServedResource | RemoteResource },
+): Route {
+  const { target } = request;
+  return target instanceof RemoteResource
+    ? remoteRoute(c, { ...request, target, isIndex: false })
+    : readRoute(c, { ...request, target });
+}
+
 /** Whether the cache has the answer. Hono turns HEAD into GET, which would open a watch that no client reads. */
-function isRead(c: Context, { resource }: ServedResource, path: ResourcePath): boolean {
+function isRead(c: Context, { resource }: Described, path: ResourcePath): boolean {
   return c.req.raw.method === "GET" && (path.subresource === "" || isSubresource(resource, path));
 }
 
@@ -83,7 +103,7 @@ function passThroughRoute(
 }
 
 /** A write, or a resource that the cache does not hold. Which these are is only for users that may read them. */
-function otherRoute(c: Context, path: ResourcePath, target: ServedResource | undefined): Route {
+function otherRoute(c: Context, path: ResourcePath, target: Described | undefined): Route {
   const { name } = path;
   const asked = askedOf(path, { verb: name === "" ? "list" : "get", name });
   return {
@@ -103,7 +123,7 @@ function notFound(c: Context, path: ResourcePath): Answer {
   return isBuiltinGroup(path.group) ? unknownPath() : pageNotFound();
 }
 
-function notAllowed(c: Context, path: ResourcePath, target: ServedResource): Status {
+function notAllowed(c: Context, path: ResourcePath, target: Described): Status {
   const { resource } = target;
   if (isAction(path.subresource)) return notServed(resource, path.subresource);
   if (path.subresource !== "" && !isSubresource(resource, path)) {
@@ -168,7 +188,7 @@ function isAt(resource: ApiResource, path: ResourcePath): boolean {
 }
 
 /** Whether an API server would take this for a write. */
-function isWrite(method: string, path: ResourcePath, { resource }: ServedResource): boolean {
+function isWrite(method: string, path: ResourcePath, { resource }: Described): boolean {
   if (path.isWatch) return false;
   const isOne = path.name !== "";
   if (method === "PUT" || method === "PATCH") return isOne;

@@ -33,6 +33,13 @@ export type { Freshness } from "./upstream/freshness.ts";
 export type { FetchOpenApi } from "./answers/open_api.ts";
 export type { PassThroughOptions } from "./upstream/pass_through_options.ts";
 export { type ReadApi, readApi } from "./read_api.ts";
-export type { ReadApiOptions, ReadApiResource, VersionInfo } from "./read_api_options.ts";
+export type {
+  ReadApiInformer,
+  ReadApiOptions,
+  ReadApiRemote,
+  ReadApiResource,
+  RemoteFetch,
+  VersionInfo,
+} from "./read_api_options.ts";
 export type { ServedInformer, ServedStore } from "./upstream/served_informer.ts";
 export type { ApiResource, PrinterColumn } from "../protocol/api_resource.ts";

@@ -6,8 +6,9 @@
 import { Hono, type MiddlewareHandler } from "hono";
 import type { UserInfo } from "./access/authorization.ts";
 import { newCors } from "./access/cors.ts";
+import type { ApiResource } from "../protocol/api_resource.ts";
 import type { ReadApiOptions } from "./read_api_options.ts";
-import { newReadApiState } from "./read_api_state.ts";
+import { newReadApiState, type ReadApiState } from "./read_api_state.ts";
 import { answerPlain, answerReader } from "./route.ts";
 import { PLAIN_ROUTES, READER_ROUTES } from "./routes.ts";
 
@@ -77,6 +78,11 @@ export interface ReadApi extends Hono {
  *   and the browser resumes by itself (`Last-Event-ID`). Where it cannot, an `expired` event comes first, then all objects.
  * - With `metrics`, `/metrics` has them in the text format of Prometheus, for users that may read that path.
  *
+ * **Remotes**
+ *
+ * - A resource with `fetch` in place of an informer is held by another server, see {@linkcode ReadApiRemote}: this adapter
+ *   authorizes its readers, and keeps no objects.
+ *
  * **Cost**
  *
  * - The body of a list is kept while it is requested and its resource does not change (`maxListBodyBytes`), for all users
@@ -142,7 +148,12 @@ export function readApi(options: ReadApiOptions): ReadApi {
       for (const watch of ended) watch.stop();
       return ended.length;
     },
-    openWatches: () => state.served.map(({ log }) => log.readers),
+    openWatches: () => state.resources.map((resource) => watchesOf(state, resource)),
     measure: () => state.metrics?.measure(state),
   });
+}
+
+function watchesOf({ served, remotes }: ReadApiState, resource: ApiResource): number {
+  const held = served.find((each) => each.resource === resource);
+  return held?.log.readers ?? remotes.find((each) => each.resource === resource)?.watches.size ?? 0;
 }

@@ -16,7 +16,7 @@ import type { PassThroughOptions } from "./upstream/pass_through_options.ts";
 import type { ServedInformer } from "./upstream/served_informer.ts";
 
 /**
- * One informer, and what it holds.
+ * One resource that is served: an informer, or a remote that holds it.
  *
  * @example
  * ```ts
@@ -28,12 +28,86 @@ import type { ServedInformer } from "./upstream/served_informer.ts";
  *
  * @category HTTP adapter
  */
-export interface ReadApiResource {
+export type ReadApiResource = ReadApiInformer | ReadApiRemote;
+
+/**
+ * One informer, and what it holds.
+ *
+ * @example
+ * ```ts
+ * import { newCluster, SharedIndexInformer } from "@listwatch/cache";
+ * import type { ReadApiInformer } from "@listwatch/cache/hono";
+ * const informer = new SharedIndexInformer(newCluster({ server: "http://127.0.0.1:8001" }).resource("v1/pods"));
+ * const pods: ReadApiInformer = { informer, resource: "v1/pods" };
+ * ```
+ *
+ * @category HTTP adapter
+ */
+export interface ReadApiInformer {
   /** The informer; it need not run yet. */
   readonly informer: ServedInformer;
   /** What it holds: `v1/pods` for what Kubernetes brings, a description for custom resources. */
   readonly resource: string | ApiResource;
+  readonly fetch?: never;
 }
+
+/**
+ * A resource that a remote holds: another {@linkcode readApi}, in a Durable Object for one.
+ *
+ * Discovery, authentication, authorization, limits, CORS and metrics are those of this adapter. A permitted request is sent on
+ * without anything that the reader sent but the path, the query, `Accept`, `Accept-Encoding` and `If-None-Match`: the remote
+ * learns nothing of the user, must be private, and should allow this adapter enough `maxReadersPerClient`. Its answers are
+ * passed on as they come, with their freshness. A watch ends by this adapter's own limits and permissions. A continue
+ * token of a remote is bound to its list, and not to the user; each page is authorized.
+ *
+ * A remote that is away is answered with 503, one that is slow with 504, one that answers something else than the protocol
+ * with 502. A watch whose remote has ended ends too, between two events.
+ *
+ * @example
+ * ```ts
+ * import { newCluster, SharedIndexInformer } from "@listwatch/cache";
+ * import { bearerTokens, readApi, type ReadApiRemote } from "@listwatch/cache/hono";
+ * const informer = new SharedIndexInformer(newCluster({ server: "http://127.0.0.1:8001" }).resource("v1/pods"));
+ * const holder = readApi({ resources: [{ informer, resource: "v1/pods" }], allowAnonymous: true });
+ * const pods: ReadApiRemote = { fetch: (request) => holder.fetch(request), resource: "v1/pods" };
+ * const authenticate = bearerTokens([{ token: "a-long-and-random-secret", user: { name: "ci" } }]);
+ * const reader = readApi({ resources: [pods], authenticate, allowAnonymous: true });
+ * console.log((await reader.request("/api/v1/pods")).status); // 401
+ * ```
+ *
+ * @category HTTP adapter
+ */
+export interface ReadApiRemote {
+  /** Sends a request to the remote. */
+  readonly fetch: RemoteFetch;
+  /** What it holds: `v1/pods` for what Kubernetes brings, a description for custom resources. */
+  readonly resource: string | ApiResource;
+  /** How long the remote may take to begin its answer, and between two pieces of a list; 10 s by default. */
+  readonly timeoutMs?: number;
+  /**
+   * How long after the remote's last answer readers that have it already (`If-None-Match`) get 304 without a request to
+   * the remote, with the answer's `Age`. 0 by default: only reads at `resourceVersion=0`, which take any state, are
+   * answered so, for a second.
+   */
+  readonly maxStaleMs?: number;
+  readonly informer?: never;
+}
+
+/**
+ * Sends a request to a remote: the path and the query of its URL count, and not the host.
+ *
+ * @example
+ * ```ts
+ * import type { RemoteFetch } from "@listwatch/cache/hono";
+ * const overHttp: RemoteFetch = (request) => {
+ *   const { pathname, search } = new URL(request.url);
+ *   return fetch(new Request(`https://pods.cache.example${pathname}${search}`, request));
+ * };
+ * ```
+ *
+ * @category HTTP adapter
+ */
+export type RemoteFetch = (request: Request) => Response | Promise<Response>;
 
 /**
  * What `/version` says.

@@ -18,13 +18,19 @@ import type { ReadApiOptions } from "./read_api_options.ts";
 import { ReadMetrics } from "./health/read_metrics.ts";
 import { type ReadSettings, readSettings } from "./read_settings.ts";
 import { Pacer, Readers } from "./readers.ts";
+import { RemoteHealth } from "./remote/remote_health.ts";
+import { RemoteResource } from "./remote/remote_resource.ts";
 import { newServedResources, type ServedResource } from "./served_resources.ts";
 
 /** What all requests of a read API share. */
 export interface ReadApiState {
+  /** What informers hold. */
   readonly served: readonly ServedResource[];
-  /** Those of `served`. */
+  /** What remotes hold. */
+  readonly remotes: readonly RemoteResource[];
+  /** All of these, in the order of the options. */
   readonly resources: readonly ApiResource[];
+  readonly remoteHealth: RemoteHealth;
   readonly gate: Gate;
   readonly authentication: Authentication;
   readonly passThrough: PassThrough | undefined;
@@ -48,19 +54,25 @@ export function newReadApiState(options: ReadApiOptions): ReadApiState {
   const { clock, hookTimeoutMs } = settings;
   const { logger = consoleLogger, signal, authenticate, authorize, allowAnonymous, metrics } = options;
   const fanOut = new FanOut(clock);
-  const served = newServedResources(options, { settings, fanOut, logger });
+  const all = newServedResources(options, { settings, fanOut, logger });
+  const served = all.filter((each): each is ServedResource => !(each instanceof RemoteResource));
+  const remotes = all.filter((each) => each instanceof RemoteResource);
   if (signal !== undefined) {
-    onAbort(signal, () =>
-      served.forEach(({ log, fresh }) => {
+    onAbort(signal, () => {
+      for (const remote of remotes) remote.close();
+      for (const { log, fresh } of served) {
         log.close();
         fresh?.close();
-      }));
+      }
+    });
   }
-  const resources = served.map(({ resource }) => resource);
+  const resources = all.map(({ resource }) => resource);
   const turns = new TurnQueue();
   return {
     served,
+    remotes,
     resources,
+    remoteHealth: new RemoteHealth(clock),
     gate: newGate({ authenticate, authorize, allowAnonymous, hookTimeoutMs, clock, logger }),
     authentication: newAuthentication({ authenticate, hookTimeoutMs, clock, logger }),
     passThrough: options.passThrough &&

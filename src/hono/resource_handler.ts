@@ -7,13 +7,7 @@ import type { Context } from "hono";
 import type { ApiResource } from "../protocol/api_resource.ts";
 import { SCALE, scaleOf } from "../protocol/subresources.ts";
 import { decodeContinue, LATEST, listIdentity } from "../protocol/continue_token.ts";
-import {
-  type ListQuery,
-  parseGetQuery,
-  parseListQuery,
-  queryParameters,
-  wantsWatch,
-} from "../protocol/list_query.ts";
+import type { ListQuery } from "../protocol/list_query.ts";
 import { negotiateShape, type ObjectShape } from "../protocol/object_shape.ts";
 import { JSON_AND_YAML } from "../protocol/accept.ts";
 import { isStatus, objectNotFound, tooLargeResourceVersion } from "../protocol/statuses.ts";
@@ -26,11 +20,11 @@ import { askedOf } from "./access/authorization.ts";
 import { protectEndlessBody } from "./watches/endless_body.ts";
 import { indexedFields } from "./lists/indexed_fields.ts";
 import type { Permission } from "./access/gate.ts";
-import { eventStreamRequest } from "./watches/event_stream.ts";
 import { prefersGzip } from "./answers/gzip.ts";
 import { answerList } from "./lists/list.ts";
 import { answerObject } from "./lists/object.ts";
 import type { ReadSettings } from "./read_settings.ts";
+import { type RequestedRead, requestedRead } from "./requested_read.ts";
 import { Pacer } from "./readers.ts";
 import type { ResourceRequest } from "./resource_request.ts";
 import {
@@ -49,45 +43,21 @@ import { newMetadataView, newObjectView, type View } from "./answers/view.ts";
 import { answerWatch, watchResponse } from "./watches/watch_answer.ts";
 import { errorStream } from "./watches/watch_stream.ts";
 
-// A thousand values of the longest kind, and keys for a hundred requirements.
-const MAX_QUERY_TEXT = 128 * 1024;
-
 /** The route of a GET of a resource that is served. */
 export function readRoute(c: Context, request: ResourceRequest): Route {
   const { target, path, settings } = request;
-  const isOne = path.name !== "" && !path.isWatch;
-  const mustWatch = path.isWatch || (request.under === undefined ? undefined : false);
-  const given = queryParameters(new URL(c.req.url).search);
-  const events = !isOne && (mustWatch ?? wantsWatch(given)) ? eventStreamRequest(c, given) : undefined;
-  const { searchParams } = events ?? { searchParams: given };
-  const query = isOne ? parseGetQuery(searchParams) : parseListQuery(searchParams, {
-    ...(mustWatch !== undefined && { watch: mustWatch }),
-    ...(path.isWatch && path.name !== "" && { name: path.name }),
-    fields: fieldRules(target.resource, indexedFields(target.informer.indexer)),
-    limits: {
-      maxRequirements: settings.maxSelectorRequirements,
-      maxValues: settings.maxSelectorValues,
-      maxTextLength: MAX_QUERY_TEXT,
-    },
-  });
-  const isWatch = query.ok ? query.watch : mustWatch ?? (wantsWatch(searchParams) && !isOne);
-  const verb = isOne ? "get" : isWatch ? "watch" : "list";
-  const name = path.name || (query.ok && query.fields?.requiresExactMatch("metadata.name")) || "";
+  const fields = fieldRules(target.resource, indexedFields(target.informer.indexer));
+  const read = requestedRead(c, { path, fields, settings, isList: request.under !== undefined });
   return {
     access: "hooks",
-    asked: askedOf(path, { verb, name }),
+    asked: askedOf(path, { verb: read.verb, name: read.name }),
     target,
-    answer: (permission) => answerRead(c, request, { verb, query, searchParams, events, permission }),
+    answer: (permission) => answerRead(c, request, { ...read, permission }),
   };
 }
 
 /** What a permitted request asks for. */
-interface Read {
-  readonly verb: "get" | "list" | "watch";
-  readonly query: ReturnType<typeof parseListQuery>;
-  readonly searchParams: URLSearchParams;
-  /** If the events of a watch are requested as server-sent ones. */
-  readonly events: ReturnType<typeof eventStreamRequest>;
+interface Read extends RequestedRead {
   readonly permission: Permission;
 }
 

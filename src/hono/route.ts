@@ -80,7 +80,7 @@ export async function answerReader(
     return new Response(null, { status });
   } finally {
     reader?.release();
-    end?.(route?.access === "hooks" ? route.asked : undefined, state.served, status);
+    end?.(route?.access === "hooks" ? route.asked : undefined, state.resources, status);
   }
 }
 

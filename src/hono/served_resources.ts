@@ -12,11 +12,13 @@ import { EventLog } from "./watches/event_log.ts";
 import type { FanOut } from "./watches/fan_out.ts";
 import { FreshReads } from "./upstream/fresh_reads.ts";
 import type { Freshness } from "./upstream/freshness.ts";
-import type { ReadApiOptions } from "./read_api_options.ts";
+import type { ReadApiOptions, ReadApiRemote } from "./read_api_options.ts";
 import type { ReadSettings } from "./read_settings.ts";
+import { RemoteResource } from "./remote/remote_resource.ts";
+import { requireNumbers } from "../util/require_number.ts";
 import type { ServedInformer } from "./upstream/served_informer.ts";
 
-/** A resource that is served. */
+/** A resource that is served from an informer. */
 export interface ServedResource {
   readonly resource: ApiResource;
   readonly informer: ServedInformer;
@@ -28,7 +30,8 @@ export interface ServedResource {
 /**
  * Starts to follow the informers, once all options are checked.
  *
- * @throws {TypeError} A resource is not known by its name, or is there twice, or is Secrets without `allowSecrets`.
+ * @throws {TypeError} A resource is not known by its name, or is there twice, or is Secrets without `allowSecrets`, or
+ * has neither informer nor remote.
  */
 export function newServedResources(
   options: ReadApiOptions,
@@ -37,10 +40,14 @@ export function newServedResources(
     readonly fanOut: FanOut;
     readonly logger: Logger;
   },
-): ServedResource[] {
+): (ServedResource | RemoteResource)[] {
   const resources = options.resources.map(({ resource }) => describe(resource));
   checkResources(resources, options);
-  return options.resources.map(({ informer }, i): ServedResource => {
+  return options.resources.map((each, i): ServedResource | RemoteResource => {
+    if (each.informer === undefined) {
+      return new RemoteResource(resources[i], each, { clock: settings.clock, logger });
+    }
+    const { informer } = each;
     const log = new EventLog<KubernetesObject>(informer, {
       clock: settings.clock,
       capacity: settings.eventWindow,
@@ -73,13 +80,25 @@ function checkResources(resources: readonly ApiResource[], options: ReadApiOptio
     const name = `${resource.group}/${resource.version}/${resource.resource}`;
     if (names.has(name)) throw new TypeError(`Cannot serve ${name} twice: give readApi one informer for it`);
     names.add(name);
-    const holdsSecrets = isSecrets(resource) || isSecrets(options.resources[i].informer.resource);
+    const { informer } = options.resources[i];
+    if (informer === undefined) checkRemote(name, options.resources[i]);
+    const holdsSecrets = isSecrets(resource) || isSecrets(informer?.resource);
     if (holdsSecrets && options.allowSecrets !== true) {
       throw new TypeError(
         "Cannot serve Secrets by accident: say `allowSecrets: true` beside `authorize`, or leave secrets out of readApi's resources",
       );
     }
   }
+}
+
+function checkRemote(name: string, { fetch, timeoutMs, maxStaleMs }: Partial<ReadApiRemote>): void {
+  if (typeof fetch !== "function") {
+    throw new TypeError(
+      `Cannot serve ${name}: give readApi an informer for it, or the \`fetch\` of a remote that holds it`,
+    );
+  }
+  requireNumbers("serve", { timeoutMs }, { least: 1 });
+  requireNumbers("serve", { maxStaleMs }, { mayBeInfinite: true });
 }
 
 function checkFreshness(resource: ApiResource, freshness: Freshness = "as-is"): void {

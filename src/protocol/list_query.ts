@@ -35,8 +35,11 @@ export interface ListQueryOptions {
   readonly watch?: boolean;
   /** Only the object of this name: a `fieldSelector` must name it, too, or be absent. */
   readonly name?: string;
-  /** The fields a `fieldSelector` may name; `metadata.name` and `metadata.namespace` by default. */
-  readonly fields?: FieldRules;
+  /**
+   * The fields a `fieldSelector` may name; `metadata.name` and `metadata.namespace` by default. `"any"`: another server
+   * decides.
+   */
+  readonly fields?: FieldRules | "any";
   /** Limits of the cost of a query; none by default, as in an API server. */
   readonly limits?: ListQueryLimits;
 }
@@ -86,7 +89,7 @@ export function parseListQuery(
     }
     checkCost("label", labels.requirements.map(({ values }) => values.length), limits);
     checkCost("field", fields.requirements.map(() => 1), limits);
-    checkFields(fields, options.fields ?? METADATA_FIELDS);
+    if (options.fields !== "any") checkFields(fields, options.fields ?? METADATA_FIELDS);
     return {
       ok: true,
       watch,

@@ -25,19 +25,37 @@ export function alive(verbose: string | false = false): Response {
 }
 
 /** `/readyz`: open, but only users that may read this path receive names. */
-export function readyRoute(c: Context, { served, gate, settings, bodies }: ReadApiState): Route {
-  const { maxLagMs } = settings;
+export function readyRoute(c: Context, state: ReadApiState): Route {
   return {
     access: "open",
     answer: async () => {
-      bodies.dropUnused();
+      state.bodies.dropUnused();
+      const checks = await checksOf(state);
       const verbose = c.req.query("verbose") !== undefined;
-      const hasNames = verbose ||
-        served.some(({ informer }) => unreadiness(informer, maxLagMs) !== undefined);
-      const mayName = hasNames && !isStatus(await gate(askedOfPath("/readyz"), c));
-      return ready(served, { verbose: verbose && mayName, mayName, maxLagMs });
+      const hasNames = verbose || checks.some(({ problem }) => problem !== undefined);
+      const mayName = hasNames && !isStatus(await state.gate(askedOfPath("/readyz"), c));
+      return ready(checks, { verbose: verbose && mayName, mayName });
     },
   };
+}
+
+/** A thing that must be ready. */
+interface Check {
+  readonly name: string;
+  /** Why it is not ready. */
+  readonly problem: string | undefined;
+}
+
+async function checksOf({ served, remotes, remoteHealth, settings }: ReadApiState): Promise<Check[]> {
+  const informers = served.map(({ resource, informer }): Check => ({
+    name: `informer/${formatGroupResource(resource)}`,
+    problem: unreadiness(informer, settings.maxLagMs),
+  }));
+  const others = await Promise.all(remotes.map(async ({ resource, fetch }): Promise<Check> => ({
+    name: `remote/${formatGroupResource(resource)}`,
+    problem: await remoteHealth.unreadiness(fetch),
+  })));
+  return [...informers, ...others];
 }
 
 // Bookmarks (https://kubernetes.io/docs/reference/using-api/api-concepts/#watch-bookmarks) come about once a minute; a watch without any for 90 s is opened again, which counts as a contact.
@@ -66,33 +84,24 @@ function seconds(ms: number): string {
 }
 
 /**
- * 200 `ok` while every informer has synced and has recent news of its server; otherwise 503, with those that fail. With
- * `?verbose` all are named. Names are only for users that may read them. What is not ready is served nevertheless.
+ * 200 `ok` while every informer has synced and has recent news of its server, and every remote says the same; otherwise
+ * 503, with those that fail. With `?verbose` all are named. Names are only for users that may read them. What is not ready is
+ * served nevertheless.
  */
-export function ready(
-  served: Iterable<{
-    readonly resource: { readonly group: string; readonly resource: string };
-    readonly informer: ServedInformer;
-  }>,
-  options: {
-    readonly verbose: boolean;
-    readonly mayName: boolean;
-    /** How old the last news of a server may be. */
-    readonly maxLagMs: number | undefined;
-  },
+function ready(
+  checks: readonly Check[],
+  { verbose, mayName }: { readonly verbose: boolean; readonly mayName: boolean },
 ): Response {
   const lines = ["[+]ping ok"];
   let isReady = true;
-  for (const { resource, informer } of served) {
-    const name = `informer/${formatGroupResource(resource)}`;
-    const why = unreadiness(informer, options.maxLagMs);
-    lines.push(why === undefined ? `[+]${name} ok` : `[-]${name} failed: ${why}`);
-    isReady &&= why === undefined;
+  for (const { name, problem } of checks) {
+    lines.push(problem === undefined ? `[+]${name} ok` : `[-]${name} failed: ${problem}`);
+    isReady &&= problem === undefined;
   }
   if (isReady) {
-    const text = options.verbose ? `${lines.join("\n")}\nreadyz check passed\n` : "ok";
+    const text = verbose ? `${lines.join("\n")}\nreadyz check passed\n` : "ok";
     return new Response(text, { headers: HEADERS });
   }
-  if (!options.mayName) return new Response("readyz check failed\n", { status: 503, headers: HEADERS });
+  if (!mayName) return new Response("readyz check failed\n", { status: 503, headers: HEADERS });
   return new Response(`${lines.join("\n")}\nreadyz check failed\n`, { status: 503, headers: HEADERS });
 }

@@ -10,11 +10,14 @@ import type { Asked } from "../access/authorization.ts";
 import type { ListBodies } from "../lists/list_bodies.ts";
 import type { ServedMetrics } from "./prometheus.ts";
 import type { Readers } from "../readers.ts";
+import type { ApiResource } from "../../protocol/api_resource.ts";
+import type { RemoteResource } from "../remote/remote_resource.ts";
 import type { ServedResource } from "../served_resources.ts";
 
 /** What is measured when it is read. */
 export interface MeasuredState {
   readonly served: readonly ServedResource[];
+  readonly remotes: readonly RemoteResource[];
   readonly readers: Readers;
   readonly bodies: ListBodies;
 }
@@ -33,14 +36,12 @@ export class ReadMetrics {
   }
 
   /** A request begins. Returns what to call when its answer begins. */
-  begin(): (asked: Asked | undefined, served: readonly ServedResource[], status: number) => void {
+  begin(): (asked: Asked | undefined, resources: readonly ApiResource[], status: number) => void {
     const startMs = monotonicNow(this.#clock);
-    return (asked, served, status) => {
+    return (asked, resources, status) => {
       // Only names of what is served: a client could send any number of others.
       const isServed = asked?.scope !== "path" &&
-        served.some(({ resource }) =>
-          resource.resource === asked?.resource && resource.group === asked.group
-        );
+        resources.some(({ group, resource }) => resource === asked?.resource && group === asked.group);
       const resource = isServed && asked !== undefined ? formatGroupResource(asked) : "";
       const verb = asked?.verb ?? "";
       const seconds = (monotonicNow(this.#clock) - startMs) / 1_000;
@@ -51,7 +52,7 @@ export class ReadMetrics {
   }
 
   /** Measures the state now. */
-  measure({ served, readers, bodies }: MeasuredState): void {
+  measure({ served, remotes, readers, bodies }: MeasuredState): void {
     const metrics = this.#metrics;
     metrics.gauge("read_api_readers", readers.count, this.#of({}));
     metrics.gauge("read_api_buffered_bytes", readers.bufferedBytes, this.#of({}));
@@ -62,6 +63,11 @@ export class ReadMetrics {
       metrics.gauge("read_api_watches", log.readers, labels);
       metrics.gauge("read_api_synced", log.isReady() ? 1 : 0, labels);
       const { lagMs } = informer.status();
+      if (lagMs !== undefined) metrics.gauge("read_api_lag_seconds", lagMs / 1_000, labels);
+    }
+    for (const { resource, watches, lagMs } of remotes) {
+      const labels = this.#of({ resource: formatGroupResource(resource) });
+      metrics.gauge("read_api_watches", watches.size, labels);
       if (lagMs !== undefined) metrics.gauge("read_api_lag_seconds", lagMs / 1_000, labels);
     }
   }

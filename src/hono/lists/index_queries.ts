@@ -9,6 +9,9 @@ import type { KubernetesObject } from "../../meta/object.ts";
 import { newStatus, type Status } from "../../meta/status.ts";
 import { decodedPath, type ResourcePath } from "../../protocol/resource_path.ts";
 import { isStatus, methodNotAllowed, resourceDetails, unknownPath } from "../../protocol/statuses.ts";
+import type { ApiResource } from "../../protocol/api_resource.ts";
+import { RemoteResource } from "../remote/remote_resource.ts";
+import { remoteRoute } from "../remote/remote_route.ts";
 import type { Held } from "../../store/holding.ts";
 import type { Indexer } from "../../store/indexer.ts";
 import { lowerBound } from "../../util/lower_bound.ts";
@@ -31,7 +34,8 @@ import type { ServedResource } from "../served_resources.ts";
 export function indexRoute(c: Context, state: ReadApiState, reader: Reader): Route {
   const { pathname, own = pathname } = ownPath(c);
   const query = parseIndexPath(own);
-  const target = query && state.served.find((served) => isNamed(served, query.resource));
+  const named = (each: Described) => query !== undefined && isNamed(each, query.resource);
+  const target = state.remotes.find(named) ?? state.served.find(named);
   if (query === undefined || target === undefined || c.req.raw.method !== "GET") {
     const answer = () => target === undefined ? unknownPath() : methodNotAllowed();
     return { access: "hooks", asked: askedOfPath(own), answer };
@@ -40,6 +44,9 @@ export function indexRoute(c: Context, state: ReadApiState, reader: Reader): Rou
   const { resource } = target;
   const path = listPath(target, resource.namespaced ? namespace : "");
   const { index, value } = query;
+  if (target instanceof RemoteResource) {
+    return remoteRoute(c, { ...state, target, path, reader, own, isIndex: true });
+  }
   const isWrong = namespace !== "" && !resource.namespaced;
   if (!isWrong && index !== undefined && value !== undefined && isIndex(target, index)) {
     return readRoute(c, { ...state, target, path, reader, under: { index, value } });
@@ -78,6 +85,11 @@ async function answerIndex(
   return await valuesOf(c, target, { ...page, index, namespace, pacer: new Pacer(turns) });
 }
 
+/** A resource that is served. */
+interface Described {
+  readonly resource: ApiResource;
+}
+
 function isIndex({ log }: ServedResource, index: string): boolean {
   return log.states.indexer !== undefined && Object.hasOwn(log.states.indexer.getIndexers(), index);
 }
@@ -104,7 +116,7 @@ function parseIndexPath(path: string): IndexPath | undefined {
 }
 
 /** Whether a path names a resource. */
-function isNamed({ resource }: ServedResource, name: string): boolean {
+function isNamed({ resource }: Described, name: string): boolean {
   if (name === formatGroupResource(resource)) return true;
   const { group, version } = resource;
   return name === `${resource.resource}.${version}${group === "" ? "" : `.${group}`}`;
@@ -219,7 +231,7 @@ function indexNames(log: EventLog<KubernetesObject>): string[] {
 }
 
 /** The path of the list that an answer is made from, for which the reader needs the permission. */
-function listPath({ resource: served }: ServedResource, namespace: string): ResourcePath {
+function listPath({ resource: served }: Described, namespace: string): ResourcePath {
   const { group, version, resource } = served;
   const root = group === "" ? `/api/${version}` : `/apis/${groupVersion(served)}`;
   const path = `${root}${namespace === "" ? "" : `/namespaces/${namespace}`}/${resource}`;
