@@ -17,7 +17,7 @@ import { NPM_PACKAGE } from "../scripts/npm_package.ts";
  * What the package may weigh on the user's disk: 0.5 MB of declarations (three quarters of it documentation), 0.4 MB of
  * `./hono` and `./cli` (the printers of 61 kinds, the page of `serve`), 0.6 MB of other code, 0.06 MB of Markdown.
  */
-const MAX_UNPACKED_BYTES = 1_700_000;
+const MAX_UNPACKED_BYTES = 2_200_000;
 /** Entries for particular runtimes; the others run on every runtime, without modules of Node. */
 const RUNTIME_ENTRIES = new Set(["./node", "./cli"]);
 

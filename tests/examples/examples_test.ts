@@ -89,7 +89,7 @@ describe("examples/", () => {
     stop.abort();
   });
 
-  it("README's rule holds against every way around it", async () => {
+  it("the rule of the documents holds against every way around it", async () => {
     using server = newServer();
     const stop = new AbortController();
     const pods = new SharedIndexInformer(
@@ -97,8 +97,8 @@ describe("examples/", () => {
     );
     pods.start(stop.signal);
     await pods.synced();
-    const readme = await readFile(new URL("../../README.md", import.meta.url), "utf8");
-    const rules = Array.from(readme.matchAll(/authorize: (.*?),\n/g), ([, rule]) => rule);
+    const text = await documents("README.md", "docs/serving.md", "docs/workers.md");
+    const rules = Array.from(text.matchAll(/authorize: (.*?),\n/g), ([, rule]) => rule);
     assert.ok(rules.length > 0);
     for (const rule of rules) {
       assert.equal(rule, 'allowNamespaces(["shop"])');
@@ -109,7 +109,12 @@ describe("examples/", () => {
       await assertShopOnly(app);
     }
     // Everything that listens does so on this machine only.
-    for (const [, options] of readme.matchAll(/Deno\.serve\((.*)\)/g)) assert.match(options, /127\.0\.0\.1/);
+    for (const [, options] of text.matchAll(/Deno\.serve\((.*)\)/g)) assert.match(options, /127\.0\.0\.1/);
     stop.abort();
   });
 });
+
+async function documents(...paths: string[]): Promise<string> {
+  const texts = paths.map((path) => readFile(new URL(`../../${path}`, import.meta.url), "utf8"));
+  return (await Promise.all(texts)).join("\n");
+}

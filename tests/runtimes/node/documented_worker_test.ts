@@ -1,5 +1,5 @@
 /**
- * README's program for Cloudflare Workers, as it is printed there, in a real workerd without compatibility flags, in front
+ * The program of docs/workers.md, as it is printed there, in a real workerd without compatibility flags, in front
  * of an API server in memory.
  *
  * @module
@@ -13,7 +13,7 @@ import { after, before, describe, it } from "node:test";
 import { InMemoryApiServer, pod } from "@listwatch/cache/testing";
 
 const TOKEN = "a-reader-token-of-enough-length";
-/** The age in README is too long for a test. */
+/** The age in the document is too long for a test. */
 const MAX_AGE_MS = 300;
 
 /** The parts of miniflare and esbuild that this test uses. Deno does not know them, so they are imported by variables. */
@@ -29,14 +29,18 @@ interface EsbuildModule {
   build(options: Record<string, unknown>): Promise<{ outputFiles: { text: string }[] }>;
 }
 
-/** The TypeScript block of README that has the Worker. */
-function readmeProgram(): string {
+/** The TypeScript block of docs/workers.md that has the Worker. */
+function documentedProgram(): string {
   // The driver runs this suite in tests/runtimes.
-  const readme = readFileSync(resolve(process.cwd(), "../../README.md"), "utf8");
-  const blocks = [...readme.matchAll(/```ts\n([\s\S]*?)```/g)].map(([, code]) => code);
+  const text = readFileSync(resolve(process.cwd(), "../../docs/workers.md"), "utf8");
+  const blocks = [...text.matchAll(/```ts\n([\s\S]*?)```/g)].map(([, code]) => code);
   const program = blocks.find((code) => code.includes("context.waitUntil"));
-  assert.ok(program !== undefined, "README has no program for Workers");
-  assert.equal(program.split("isFresh(90_000)").length, 2, "README's Worker has no maximum age of 90 s");
+  assert.ok(program !== undefined, "docs/workers.md has no program for Workers");
+  assert.equal(
+    program.split("isFresh(90_000)").length,
+    2,
+    "the Worker of docs/workers.md has no maximum age of 90 s",
+  );
   return program.replace("isFresh(90_000)", `isFresh(${MAX_AGE_MS})`);
 }
 
@@ -55,7 +59,7 @@ async function bundle(source: string): Promise<string> {
   return outputFiles[0].text;
 }
 
-describe("README.md: the Worker", () => {
+describe("docs/workers.md: the Worker", () => {
   const server = new InMemoryApiServer();
   let worker: Miniflare;
   /** How many informers have started: each begins with a list, streamed or not. */
@@ -69,7 +73,7 @@ describe("README.md: the Worker", () => {
     const miniflare = await import(name) as MiniflareModule;
     worker = new miniflare.Miniflare({
       modules: true,
-      script: await bundle(readmeProgram()),
+      script: await bundle(documentedProgram()),
       compatibilityDate: "2026-07-01",
       bindings: { READER_TOKEN: TOKEN },
       // What the Worker fetches from the API server.
