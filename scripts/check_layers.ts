@@ -40,6 +40,11 @@ export const ROOMS: Record<string, RoomRule> = {
     packages: [],
     why: "joins reflector, queue and store; runs over any transport",
   },
+  snapshots: {
+    rooms: ["util", "meta", "informer"],
+    packages: [],
+    why: "stores what informers save: the format, and key-value stores",
+  },
   workqueue: { rooms: ["util"], packages: [], why: "useful without Kubernetes" },
   watch: { rooms: ["util", "meta"], packages: [], why: "decodes bytes; takes the validator as an argument" },
   schema: { rooms: ["util", "meta"], packages: ["zod"], why: "the only room that knows zod" },
@@ -64,9 +69,9 @@ export const ROOMS: Record<string, RoomRule> = {
     why: "a server, so it shares only the words with the cache",
   },
   node: {
-    rooms: ["util", "client"],
+    rooms: ["util", "meta", "informer", "snapshots", "client"],
     packages: ["node:", "yaml", "@hono/node-server"],
-    why: "adapts files, processes and TLS",
+    why: "adapts files, databases, processes and TLS",
   },
   cli: {
     rooms: [
@@ -78,6 +83,7 @@ export const ROOMS: Record<string, RoomRule> = {
       "informer",
       "watch",
       "client",
+      "snapshots",
       "hono",
       "testing",
       "node",
