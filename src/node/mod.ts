@@ -25,6 +25,8 @@ export { loadKubeconfig, type LoadKubeconfigOptions } from "./load_kubeconfig.ts
 export { restConfigFromKubeconfig, type RestConfigOptions } from "./kubeconfig_rest_config.ts";
 export { inClusterConfig, type InClusterOptions } from "./in_cluster.ts";
 export type { NamespacedRestConfig } from "./rest_config.ts";
+export { fileSnapshot } from "./snapshots/file_snapshot.ts";
+export { SnapshotInUseError } from "./snapshots/snapshot_lock.ts";
 export { ListenError, type ServedFetch, serveFetch, type ServeFetchOptions } from "./serve_fetch.ts";
 export {
   checkServerTls,
