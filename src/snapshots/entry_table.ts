@@ -2,7 +2,7 @@
  * What is known of saved objects without their texts, column by column.
  *
  * A store of 100,000 objects is readable as soon as this table is: each text is found by its place, and is read when it
- * is asked for. So the table is made to be decoded fast: a column of texts is split at its line ends, equal namespaces and
+ * is needed. So the table is made to be decoded fast: a column of texts is split at its line ends, equal namespaces and
  * labels are in it once, and numbers have four bytes.
  *
  * @module
@@ -209,7 +209,7 @@ function nameIn(key: string, namespace: string | undefined): string {
   return namespace ? key.slice(namespace.length + 1) : key;
 }
 
-/** Whether what is saved of a head has the right types: nobody checks the objects of programs. */
+/** Whether what is saved of a head has the right types: those of programs are not checked. */
 function isPlainHead({ apiVersion, kind, metadata }: ObjectHead): boolean {
   const { name, namespace, uid, resourceVersion, labels } = metadata as Record<string, unknown>;
   const texts: unknown[] = [apiVersion, kind, name, namespace, uid, resourceVersion];

@@ -18,8 +18,8 @@ export interface TextToWrite {
 }
 
 /**
- * Writes a base into an empty file, with others' turns of the event loop between its parts. The header is written last, so
- * that what is complete can be told from what is not.
+ * Writes a base into an empty file, with others' turns of the event loop between its parts. The header is written last: a
+ * file without it is not complete.
  *
  * @returns Its header.
  */

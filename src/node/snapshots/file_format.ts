@@ -125,7 +125,7 @@ interface RecordNumber {
   readonly number: number;
 }
 
-/** The bytes of a record, in one piece, as they are written. */
+/** The bytes of a record. */
 export function encodeRecord(
   { summary, texts, textsLength }: EncodedChange,
   { lineage, number }: RecordNumber,

@@ -30,14 +30,14 @@ import { FileLock, type SnapshotLock } from "./snapshot_lock.ts";
 /**
  * Keeps the snapshot of an informer in a file. For Node, Deno and Bun.
  *
- * - **Saving** appends what changed, and waits until it is on the disk. When that has become half as much as the rest, the file is
- *   written anew under another name, which then replaces it. So a kill at any moment leaves what the last save wrote.
- * - **Loading** reads which objects there are. Texts of a file above 32 MB are read when they are needed, so that
- *   100,000 pods are there in a tenth of a second: take `storage: texts()`, as objects would have to be parsed first.
- * - **The file** can be read by its owner only (mode 0600), as it has what the objects have; a folder that is missing is made with
- *   mode 0700. Beside it are `.lock`, with the process that writes it, and for moments `.new`.
- * - **One informer per file**: a second one, in this or another process, gets a `SnapshotInUseError` as the cause of a
- *   refusal; it runs without its snapshot, and saves as soon as the first one has stopped.
+ * - **Saving** appends what changed, and waits until it is on the disk. When that is half as long as the rest, everything is written
+ *   to another file, which then replaces this one. So a kill at any moment leaves what the last save wrote.
+ * - **Loading** reads which objects there are. The texts of a file above 32 MB are read when they are needed, so that
+ *   100,000 pods are there in a tenth of a second: use `storage: texts()`, as objects would have to be parsed first.
+ * - **The file** has what the objects have, and only its owner may read it (mode 0600). A missing folder is created with mode
+ *   0700. Beside the file are `.lock`, which names the process that writes it, and for moments `.new`.
+ * - **One informer per file**: for a second one, in this process or another, the snapshot is refused, with a `SnapshotInUseError`
+ *   as the cause; it lists, and saves as soon as the first one has stopped.
  * - **A full disk** fails the save, which the informer reports; the file keeps what was saved before.
  *
  * @param path The file. Its folder need not exist.

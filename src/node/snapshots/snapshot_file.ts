@@ -150,7 +150,7 @@ export class SnapshotFile {
     this.#file.close();
   }
 
-  /** Whoever reads two texts that follow each other reads more of them. */
+  /** After a text, the one behind it is probably read next: then more is read at once. */
   #read(at: number, length: number): Uint8Array {
     if (at < this.#window.at || at + length > this.#window.at + this.#window.bytes.length) {
       const ahead = at === this.#nextAt ? Math.max(length, READ_AHEAD_BYTES) : length;
