@@ -42,4 +42,5 @@ export type {
   VersionInfo,
 } from "./read_api_options.ts";
 export type { ServedInformer, ServedStore } from "./upstream/served_informer.ts";
+export type { ServerWebSocket, UpgradeWebSocket } from "./sockets/web_socket.ts";
 export type { ApiResource, PrinterColumn } from "../protocol/api_resource.ts";

@@ -76,6 +76,9 @@ export interface ReadApi extends Hono {
  *   to list them.
  * - A watch with `Accept: text/event-stream` comes as server-sent events, for `EventSource`: each message is a watch event,
  *   and the browser resumes by itself (`Last-Event-ID`). Where it cannot, an `expired` event comes first, then all objects.
+ * - A watch over a WebSocket has a message for each event, with `upgradeWebSocket`. A page presents its token as the
+ *   subprotocol `base64url.bearer.authorization.k8s.io.TOKEN`, beside another one, and must be of the same host or
+ *   allowed by `cors`.
  * - With `metrics`, `/metrics` has them in the text format of Prometheus, for users that may read that path.
  *
  * **Remotes**

@@ -13,6 +13,7 @@ import type { Freshness } from "./upstream/freshness.ts";
 import type { FetchOpenApi } from "./answers/open_api.ts";
 import type { ServedMetrics } from "./health/prometheus.ts";
 import type { PassThroughOptions } from "./upstream/pass_through_options.ts";
+import type { UpgradeWebSocket } from "./sockets/web_socket.ts";
 import type { ServedInformer } from "./upstream/served_informer.ts";
 
 /**
@@ -229,6 +230,10 @@ export interface ReadApiOptions {
   readonly maxLagMs?: number;
   /** Which pages of other origins may read; none by default. Their requests are authorized as any other one. */
   readonly cors?: CorsOptions;
+  /**
+   * Accepts WebSockets, so that watches can be read over them as from an API server: `Deno.upgradeWebSocket` on Deno. Without it such a request is answered as any other one.
+   */
+  readonly upgradeWebSocket?: UpgradeWebSocket;
   /**
    * Measures requests, readers and watches, and serves everything that it has collected at `/metrics` for users that may
    * `get` that path: a `PrometheusMetrics`. Give it to the informers, too.

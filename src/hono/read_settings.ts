@@ -6,6 +6,8 @@
 import type { Context } from "hono";
 import { type Clock, realClock } from "../util/clock.ts";
 import { requireNumbers } from "../util/require_number.ts";
+import type { CorsOptions } from "./access/cors.ts";
+import type { UpgradeWebSocket } from "./sockets/web_socket.ts";
 import type { UserInfo } from "./access/authorization.ts";
 import { type Freshness, FRESHNESSES, isFreshness } from "./upstream/freshness.ts";
 import type { ReadApiOptions, VersionInfo } from "./read_api_options.ts";
@@ -30,6 +32,8 @@ export interface ReadSettings {
   readonly maxSelectorRequirements: number;
   readonly maxSelectorValues: number;
   readonly random: () => number;
+  readonly upgradeWebSocket: UpgradeWebSocket | undefined;
+  readonly cors: CorsOptions | undefined;
   /** The document at `/version`. */
   readonly version: Partial<VersionInfo>;
   /** How long the next watch may last. */
@@ -78,7 +82,12 @@ export function readSettings(options: ReadApiOptions): ReadSettings {
     maxReaders,
     maxReadersPerClient,
   };
-  const { maxLagMs, freshness } = options;
+  const { maxLagMs, freshness, upgradeWebSocket, cors } = options;
+  if (upgradeWebSocket !== undefined && typeof upgradeWebSocket !== "function") {
+    throw new TypeError(
+      "Cannot use the option `upgradeWebSocket`: it must be a function, such as Deno.upgradeWebSocket",
+    );
+  }
   if (freshness !== undefined && !isFreshness(freshness)) {
     throw new TypeError(
       `Cannot use the option \`freshness\`: it must be ${
@@ -96,6 +105,8 @@ export function readSettings(options: ReadApiOptions): ReadSettings {
     random,
     maxLagMs,
     freshness,
+    upgradeWebSocket,
+    cors,
     version: versionInfo(options.version),
     watchRecheckMs: hasHooks ? watchRecheckMs : Infinity,
     // So that watches which were opened together do not all come back together.

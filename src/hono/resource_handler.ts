@@ -51,6 +51,7 @@ export function readRoute(c: Context, request: ResourceRequest): Route {
   return {
     access: "hooks",
     asked: askedOf(path, { verb: read.verb, name: read.name }),
+    isWatch: read.verb === "watch",
     target,
     answer: (permission) => answerRead(c, request, { ...read, permission }),
   };

@@ -4,7 +4,7 @@
  */
 
 import type { Context } from "hono";
-import type { Status } from "../meta/status.ts";
+import { newStatus, type Status } from "../meta/status.ts";
 import { isStatus } from "../protocol/statuses.ts";
 import type { Asked, UserInfo } from "./access/authorization.ts";
 import { withCacheHeaders } from "./answers/cache_headers.ts";
@@ -13,6 +13,8 @@ import type { ReadApiState } from "./read_api_state.ts";
 import type { Reader } from "./readers.ts";
 import { refusalResponse, tooManyRequests } from "./answers/responses.ts";
 import type { ServedResource } from "./served_resources.ts";
+import { isSocketRequest, mayOpenSocket } from "./sockets/socket_request.ts";
+import { socketResponse } from "./sockets/socket_watch.ts";
 
 /** A response, or the Status to answer with. */
 export type Answer = Response | Status;
@@ -28,6 +30,8 @@ export type Route =
     readonly asked: Asked;
     /** The resource whose freshness the headers of the answer show. */
     readonly target?: ServedResource;
+    /** Whether it is a watch, which a WebSocket may have. */
+    readonly isWatch?: boolean;
     answer(permission: Permission): Answer | Promise<Answer>;
   }
   | {
@@ -68,12 +72,14 @@ export async function answerReader(
     let answer: Answer = tooManyRequests();
     if (reader !== undefined) {
       route = routeOf(c, state, reader);
-      answer = await answerRoute(c, state, route, reader);
+      answer = foreignSocket(c, state, route) ?? await answerRoute(c, state, route, reader);
     }
     const response = await toResponse(c, answer);
-    ({ status } = response);
     const target = route?.access === "hooks" ? route.target : undefined;
-    return target === undefined ? response : withCacheHeaders(response, target);
+    if (target !== undefined) withCacheHeaders(response, target);
+    const answered = ofSocket(c, state, { route, response });
+    ({ status } = answered);
+    return answered;
   } catch (error) {
     if (!c.req.raw.signal.aborted) throw error;
     status = 499; // No client reads this.
@@ -82,6 +88,34 @@ export async function answerReader(
     reader?.release();
     end?.(route?.access === "hooks" ? route.asked : undefined, state.resources, status);
   }
+}
+
+/** 403: a page of another site wants a WebSocket with what the browser knows of its user. */
+function foreignSocket(c: Context, { settings }: ReadApiState, route: Route): Status | undefined {
+  const { upgradeWebSocket, cors } = settings;
+  if (upgradeWebSocket === undefined || !isWatchRoute(route) || !isSocketRequest(c)) return undefined;
+  return mayOpenSocket(c, cors) ? undefined : newStatus(
+    403,
+    "Forbidden",
+    "pages of this origin may not open WebSockets here: the option `cors` names those that may",
+    {},
+  );
+}
+
+/** The answer, over a WebSocket if it is a watch and the request wants one. */
+function ofSocket(
+  c: Context,
+  { settings }: ReadApiState,
+  { route, response }: { readonly route: Route | undefined; readonly response: Response },
+): Response {
+  const { upgradeWebSocket, clock, watchBufferBytes: bufferBytes, writeTimeoutMs } = settings;
+  if (upgradeWebSocket === undefined || !isWatchRoute(route) || !isSocketRequest(c)) return response;
+  if (response.status !== 200 || response.headers.get("Content-Type") !== "application/json") return response;
+  return socketResponse(c, response, { upgradeWebSocket, clock, bufferBytes, writeTimeoutMs });
+}
+
+function isWatchRoute(route: Route | undefined): boolean {
+  return route?.access === "hooks" && route.isWatch === true;
 }
 
 /** The access check: no route is answered in another way. */

@@ -4,6 +4,7 @@
  */
 
 import type { Context } from "hono";
+import { socketTokenOf } from "../sockets/socket_request.ts";
 import type { Authenticate, UserInfo } from "./authorization.ts";
 
 /**
@@ -30,7 +31,8 @@ export const MIN_TOKEN_LENGTH = 16;
 const MAX_TOKEN_LENGTH = 16_384;
 
 /**
- * Makes an `authenticate` hook that knows readers by the token in their `Authorization: Bearer` header.
+ * Makes an `authenticate` hook that knows readers by the token in their `Authorization: Bearer` header, or for a
+ * WebSocket in the subprotocol that Kubernetes has for it.
  *
  * Tokens are compared by their SHA-256 digests, each with all, in a time that does not depend on them; the hook keeps
  * digests only. Say in `authorize` what each of them may read.
@@ -73,10 +75,17 @@ export function bearerTokens(tokens: Iterable<BearerToken>): Authenticate {
   };
 }
 
-/** The token that a request presents; `undefined` if there is none, or it is none that could be one. */
+/**
+ * The token that a request presents, for a WebSocket also as a subprotocol; `undefined` if there is none, or it is none that
+ * could be one.
+ */
 export function bearerTokenOf(c: Context): string | undefined {
   const header = c.req.header("Authorization");
-  if (header === undefined || header.length > MAX_TOKEN_LENGTH + 16) return undefined;
+  if (header === undefined) {
+    const token = socketTokenOf(c);
+    return token !== undefined && token.length <= MAX_TOKEN_LENGTH && isPrintable(token) ? token : undefined;
+  }
+  if (header.length > MAX_TOKEN_LENGTH + 16) return undefined;
   if (header.slice(0, 7).toLowerCase() !== "bearer ") return undefined;
   const token = header.slice(7).trim();
   return isPrintable(token) ? token : undefined;

@@ -21,7 +21,8 @@ export interface CorsOptions {
   readonly origins: readonly string[] | "*";
   /**
    * Whether pages may send cookies and passwords that the browser knows; `false` by default. A page that sets the
-   * `Authorization` header itself does not need it. Not with `"*"`.
+   * `Authorization` header itself does not need it. Not with `"*"`. Without it, a page of another origin opens WebSockets
+   * only where the browser sends neither.
    */
   readonly credentials?: boolean;
   /** How long a browser may keep the answer to a preflight request; 10 minutes by default. */
@@ -69,6 +70,8 @@ export function newCors(options: CorsOptions): MiddlewareHandler {
       return response;
     }
     await next();
+    // A WebSocket: its headers belong to the runtime, and browsers read none of these.
+    if (c.res.status === 101) return undefined;
     add(c.res);
     if (isAllowed) c.res.headers.set("Access-Control-Expose-Headers", EXPOSED_HEADERS);
     return undefined;

@@ -26,6 +26,7 @@ export function remoteRoute(c: Context, request: RemoteRequest): Route {
   return {
     access: "hooks",
     asked: askedOf(path, { verb: read.verb, name: read.name }),
+    isWatch: read.verb === "watch",
     answer: (permission) => answerRemote(c, request, { ...read, permission }),
   };
 }

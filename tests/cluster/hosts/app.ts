@@ -13,6 +13,8 @@ export interface HostOptions {
   readonly kubeconfig?: string;
   readonly server?: string;
   readonly token?: string;
+  /** What readers must present. */
+  readonly readerToken?: string;
   /** What is cached and served. */
   readonly resources: readonly ApiResource[];
   readonly version?: VersionInfo;

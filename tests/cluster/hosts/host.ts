@@ -20,9 +20,9 @@ import { consoleLogger } from "../../../src/util/logger.ts";
 import type { HostOptions } from "./app.ts";
 
 /** Where the app is served. */
-export type Runtime = "deno" | "node" | "bun" | "workerd";
+export type Runtime = "deno" | "node" | "bun" | "workerd" | "edge";
 
-/** All of them. */
+/** Where one app holds everything. `"edge"` is a reader in a Worker, in front of a Durable Object for each resource. */
 export const RUNTIMES: readonly Runtime[] = ["deno", "node", "bun", "workerd"];
 
 /** The app on a runtime. */
@@ -37,7 +37,7 @@ export interface Host extends AsyncDisposable {
 }
 
 /** What a host caches. */
-export interface HostSource extends Pick<HostOptions, "resources" | "version"> {
+export interface HostSource extends Pick<HostOptions, "resources" | "version" | "readerToken"> {
   /** The API server; another host, for a cache of a cache. */
   readonly upstream: TestCluster | { readonly url: string };
 }
@@ -62,15 +62,16 @@ const HOSTS = "tests/cluster/hosts";
  * @throws {Error} It ended instead; the message has its last lines.
  */
 export async function startHost(runtime: Runtime, source: HostSource): Promise<Host> {
-  const { upstream, resources, version } = source;
+  const { upstream, resources, version, readerToken } = source;
   const port = await freePort();
   const options: HostOptions = {
     resources,
     ...(version && { version }),
+    ...(readerToken !== undefined && { readerToken }),
     port,
     ...("url" in upstream
       ? { server: upstream.url }
-      : runtime === "workerd"
+      : isInWorkerd(runtime)
       ? { server: upstream.server, token: upstream.token }
       : { kubeconfig: upstream.kubeconfigPath }),
   };
@@ -88,7 +89,7 @@ export async function startHost(runtime: Runtime, source: HostSource): Promise<H
     runtime,
     url: running.firstLine,
     async kill() {
-      if (runtime === "workerd") await running.send("kill");
+      if (isInWorkerd(runtime)) await running.send("kill");
       else running.kill();
       await running.ended;
     },
@@ -97,6 +98,10 @@ export async function startHost(runtime: Runtime, source: HostSource): Promise<H
     },
     [Symbol.asyncDispose]: () => running[Symbol.asyncDispose](),
   };
+}
+
+function isInWorkerd(runtime: Runtime): boolean {
+  return runtime === "workerd" || runtime === "edge";
 }
 
 let tools: Promise<Tools> | undefined;
@@ -108,15 +113,15 @@ async function commandLine(runtime: Runtime): Promise<string[]> {
   }
   tools ??= installTools();
   const { node, bun } = await tools;
-  const [name, platform] = runtime === "workerd"
-    ? ["worker", "workerd"] as const
+  const [name, platform] = isInWorkerd(runtime)
+    ? [runtime === "edge" ? "edge_worker" : "worker", "workerd"] as const
     : ["serve_app", "node"] as const;
   let bundle = bundles.get(name);
   if (bundle === undefined) {
     bundle = buildProgram(await tools, `${HOSTS}/${name}.ts`, { name, platform });
     bundles.set(name, bundle);
   }
-  if (runtime === "workerd") return [node, join(ROOT, HOSTS, "miniflare.mjs"), await bundle];
+  if (isInWorkerd(runtime)) return [node, join(ROOT, HOSTS, "miniflare.mjs"), await bundle];
   return [runtime === "bun" ? bun : node, await bundle];
 }
 

@@ -1,0 +1,137 @@
+/**
+ * Watches over WebSockets, as kube-apiserver serves them: each event is a message of text, and nothing that the client
+ * sends is read. https://github.com/kubernetes/apiserver/blob/master/pkg/endpoints/handlers/watch.go (HandleWS)
+ * @module
+ */
+
+import type { Context } from "hono";
+import { type Clock, monotonicNow } from "../../util/clock.ts";
+import { Utf8Stream } from "../../util/utf8_stream.ts";
+import type { ServerWebSocket, UpgradeWebSocket } from "./web_socket.ts";
+import { socketProtocolOf } from "./socket_request.ts";
+
+/** Options of {@linkcode SocketWatch}. */
+export interface SocketWatchOptions {
+  readonly clock: Clock;
+  /** How many bytes may wait in the socket. */
+  readonly bufferBytes: number;
+  /** How long the client may take to open the socket, and to read what waits in it. */
+  readonly writeTimeoutMs: number;
+}
+
+const NORMAL = 1_000;
+const TRY_AGAIN_LATER = 1_013;
+const OPEN = 1;
+// No runtime says when a socket has room again.
+const POLL_MS = 50;
+
+/** Answers with a WebSocket that has the events of a watch. */
+export function socketResponse(
+  c: Context,
+  watch: Response,
+  { upgradeWebSocket, ...options }: SocketWatchOptions & { readonly upgradeWebSocket: UpgradeWebSocket },
+): Response {
+  const protocol = socketProtocolOf(c);
+  const body = watch.body!;
+  try {
+    const { response, socket } = upgradeWebSocket(c.req.raw, protocol === undefined ? {} : { protocol }, c);
+    new SocketWatch(socket, body, options).run();
+    return response;
+  } catch (error) {
+    body.cancel().catch(() => {});
+    throw error;
+  }
+}
+
+/** Sends the lines of a watch to a socket, until one of them ends. */
+export class SocketWatch {
+  readonly #socket: ServerWebSocket;
+  readonly #lines: ReadableStreamDefaultReader<Uint8Array>;
+  readonly #options: SocketWatchOptions;
+  #isClosed = false;
+
+  /** @param body The watch, a line for each event. */
+  constructor(socket: ServerWebSocket, body: ReadableStream<Uint8Array>, options: SocketWatchOptions) {
+    this.#socket = socket;
+    this.#lines = body.getReader();
+    this.#options = options;
+    for (const type of ["close", "error"] as const) socket.addEventListener(type, () => this.#onClose());
+  }
+
+  /** Sends until the end; never rejects. */
+  async run(): Promise<void> {
+    try {
+      if (!await this.#opened()) return this.#close(TRY_AGAIN_LATER);
+      const decoder = new Utf8Stream();
+      let rest = "";
+      while (!this.#isClosed) {
+        const { done, value } = await this.#lines.read();
+        if (done) return this.#close(NORMAL);
+        const parts = (rest + decoder.decode(value)).split("\n");
+        rest = parts.pop() ?? "";
+        for (const line of parts) {
+          if (this.#isClosed) return;
+          // Each message ends as a line does, as those of kube-apiserver.
+          this.#socket.send(`${line}\n`);
+          if (this.#isFull && !await this.#hasDrained()) return this.#close(TRY_AGAIN_LATER);
+        }
+      }
+    } catch {
+      this.#close(NORMAL);
+    }
+  }
+
+  get #isFull(): boolean {
+    return (this.#socket.bufferedAmount ?? 0) >= this.#options.bufferBytes;
+  }
+
+  /** Resolves when the socket is open; `false` if it does not open. */
+  async #opened(): Promise<boolean> {
+    const { clock, writeTimeoutMs } = this.#options;
+    if (this.#socket.readyState === OPEN) return true;
+    const isOpen = await new Promise<boolean>((resolve) => {
+      const timer = clock.setTimeout(() => resolve(false), writeTimeoutMs);
+      const settle = (isOpen: boolean) => {
+        clock.clearTimeout(timer);
+        resolve(isOpen);
+      };
+      this.#socket.addEventListener("open", () => settle(true));
+      this.#socket.addEventListener("close", () => settle(false));
+      this.#socket.addEventListener("error", () => settle(false));
+    });
+    return isOpen && !this.#isClosed;
+  }
+
+  /** Waits until there is room; `false` if the client reads nothing for too long. */
+  async #hasDrained(): Promise<boolean> {
+    const { clock, writeTimeoutMs } = this.#options;
+    let least = this.#socket.bufferedAmount ?? 0;
+    let sinceMs = monotonicNow(clock);
+    while (this.#isFull && !this.#isClosed) {
+      if (monotonicNow(clock) - sinceMs >= writeTimeoutMs) return false;
+      await new Promise<void>((resolve) => void clock.setTimeout(resolve, POLL_MS));
+      const waiting = this.#socket.bufferedAmount ?? 0;
+      if (waiting < least) {
+        least = waiting;
+        sinceMs = monotonicNow(clock);
+      }
+    }
+    return true;
+  }
+
+  #close(code: number): void {
+    if (this.#isClosed) return;
+    this.#onClose();
+    try {
+      this.#socket.close(code);
+    } catch {
+      // It is closed already.
+    }
+  }
+
+  #onClose(): void {
+    if (this.#isClosed) return;
+    this.#isClosed = true;
+    this.#lines.cancel().catch(() => {});
+  }
+}

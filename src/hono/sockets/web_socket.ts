@@ -1,0 +1,48 @@
+/**
+ * WebSockets of the runtimes.
+ * @module
+ */
+
+import type { Context } from "hono";
+
+/**
+ * The part of a server's WebSocket that watches need; those of Deno and Workers have it.
+ *
+ * @example
+ * ```ts
+ * import type { ServerWebSocket } from "@listwatch/cache/hono";
+ * const close = (socket: ServerWebSocket) => socket.close(1000);
+ * ```
+ *
+ * @category HTTP adapter
+ */
+export interface ServerWebSocket {
+  /** 1 while it is open. */
+  readonly readyState: number;
+  /** How many bytes wait to be sent; absent where the runtime does not say. */
+  readonly bufferedAmount?: number;
+  /** Sends a message of text. */
+  send(text: string): void;
+  /** Closes it after what was sent. */
+  close(code?: number, reason?: string): void;
+  /** Calls a listener when it opens, closes or breaks. */
+  addEventListener(type: "open" | "close" | "error", listener: () => void): void;
+}
+
+/**
+ * Accepts a WebSocket: returns the response that does (101), and the server's end. `Deno.upgradeWebSocket` is one.
+ *
+ * @example Deno
+ * ```ts
+ * import { readApi, type UpgradeWebSocket } from "@listwatch/cache/hono";
+ * const upgradeWebSocket: UpgradeWebSocket = (request, options) => Deno.upgradeWebSocket(request, options);
+ * const api = readApi({ resources: [], allowAnonymous: true, upgradeWebSocket });
+ * ```
+ *
+ * @category HTTP adapter
+ */
+export type UpgradeWebSocket = (
+  request: Request,
+  options: { readonly protocol?: string },
+  c: Context,
+) => { readonly response: Response; readonly socket: ServerWebSocket };
