@@ -1,0 +1,72 @@
+/**
+ * The states of objects, as texts on disk.
+ * @module
+ */
+
+import type { TextForm } from "../store/text_holding.ts";
+import { rowsOf, type SqlDatabase } from "./sql_database.ts";
+
+/**
+ * Texts in a table, each written once, when its object arrives; what is held in memory is the number of its row. Rows that
+ * nothing refers to are deleted by {@linkcode BodySweep}.
+ */
+export class DiskBodies implements TextForm {
+  readonly #sql: SqlDatabase;
+  readonly #maxBytes: number;
+  #lastId: number;
+
+  /** Continues after what is in the table, which must exist. */
+  constructor(sql: SqlDatabase, maxBytes: number) {
+    this.#sql = sql;
+    this.#maxBytes = maxBytes;
+    const [[lastId]] = rowsOf(sql, "SELECT coalesce(max(id), 0) FROM listwatch_bodies");
+    this.#lastId = Number(lastId);
+  }
+
+  /** How many texts were written since the start. */
+  count = 0;
+
+  /** The number of the last row. */
+  get lastId(): number {
+    return this.#lastId;
+  }
+
+  /**
+   * Writes a text.
+   *
+   * @throws {RangeError} It is too long for a row.
+   */
+  encode(json: string): string {
+    this.#refuseLong(json);
+    const id = this.#lastId + 1;
+    this.#sql.exec("INSERT INTO listwatch_bodies(id, json) VALUES(?, ?)", id, json);
+    this.#lastId = id;
+    this.count++;
+    return String(id);
+  }
+
+  /**
+   * Reads a text.
+   *
+   * @throws {Error} Its row was deleted, long after the object got another state.
+   */
+  decode(id: string): string {
+    const [row] = rowsOf(this.#sql, "SELECT json FROM listwatch_bodies WHERE id = ?", Number(id));
+    if (row !== undefined) return row[0] as string;
+    throw new Error(
+      `Cannot read an earlier state of an object: its text (${id}) was deleted, minutes after the object had changed`,
+    );
+  }
+
+  /** SQLite counts bytes; a character has three at most. */
+  #refuseLong(json: string): void {
+    if (json.length * 3 <= this.#maxBytes) return;
+    const bytes = encoder.encode(json).byteLength;
+    if (bytes <= this.#maxBytes) return;
+    throw new RangeError(
+      `Cannot store an object of ${bytes} bytes: a row takes ${this.#maxBytes} at most; drop fields of it (\`drop\`, a transform)`,
+    );
+  }
+}
+
+const encoder = new TextEncoder();

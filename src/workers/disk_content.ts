@@ -1,0 +1,170 @@
+/**
+ * The rows of the present objects.
+ * @module
+ */
+
+import type { SnapshotEntry } from "../informer/snapshot.ts";
+import { TextObject } from "../store/text_holding.ts";
+import type { DiskBodies } from "./disk_bodies.ts";
+import { rowsOf, type SqlDatabase, type SqlValue } from "./sql_database.ts";
+
+/** The table of the present objects: reads it in batches, and writes one object at a time. */
+export class DiskContent {
+  readonly #sql: SqlDatabase;
+  readonly #bodies: DiskBodies;
+  /** The rows of objects that could not be held as text, such as what a transform made with a Date in it. */
+  readonly #ids = new WeakMap<object, number>();
+  readonly #labelTexts = new WeakMap<object, string>();
+
+  constructor(sql: SqlDatabase, bodies: DiskBodies) {
+    this.#sql = sql;
+    this.#bodies = bodies;
+  }
+
+  /** How many objects there are. */
+  get size(): number {
+    return Number(rowsOf(this.#sql, "SELECT count(*) FROM listwatch_objects")[0][0]);
+  }
+
+  /** Writes an object in the place of its key's earlier state. */
+  put(key: string, held: unknown, json: () => string): void {
+    const { uid, resourceVersion, namespace, labels, type } = held instanceof TextObject
+      ? held
+      : newTextObject(key, "", json());
+    this.#sql.exec(
+      "INSERT INTO listwatch_objects(key, body, uid, version, namespace, type, labels) VALUES(?, ?, ?, ?, ?, ?, ?) " +
+        "ON CONFLICT(key) DO UPDATE SET body = excluded.body, uid = excluded.uid, version = excluded.version, " +
+        "namespace = excluded.namespace, type = excluded.type, labels = excluded.labels",
+      key,
+      this.idOf(held, json),
+      uid ?? null,
+      resourceVersion ?? null,
+      namespace ?? null,
+      type === undefined ? null : JSON.stringify([type.apiVersion ?? null, type.kind ?? null]),
+      labels === undefined ? null : this.#labelText(labels),
+    );
+  }
+
+  /** Deletes the object of a key, if there is one. */
+  delete(key: string): void {
+    this.#sql.exec("DELETE FROM listwatch_objects WHERE key = ?", key);
+  }
+
+  /** Deletes all objects. */
+  clear(): void {
+    this.#sql.exec("DELETE FROM listwatch_objects");
+  }
+
+  /** The row of an object's state; written now, if the object is not held as text. */
+  idOf(held: unknown, json: () => string): number {
+    if (held instanceof TextObject) return Number(held.text);
+    const known = this.#ids.get(held as object);
+    if (known !== undefined) return known;
+    const id = Number(this.#bodies.encode(json()));
+    this.#ids.set(held as object, id);
+    return id;
+  }
+
+  /** Deletes a state of an object, unless it is the present one. */
+  deleteState(key: string, id: number): void {
+    this.#sql.exec(
+      "DELETE FROM listwatch_bodies WHERE id = ? AND NOT EXISTS " +
+        "(SELECT 1 FROM listwatch_objects WHERE key = ? AND body = ?)",
+      id,
+      key,
+      id,
+    );
+  }
+
+  /** An object of which only the row is known: its text is read. */
+  read(key: string, id: number): TextObject {
+    return newTextObject(key, String(id), this.#bodies.decode(String(id)));
+  }
+
+  /** All objects, in the order of their keys. The texts are not read. */
+  *entries(): Generator<readonly SnapshotEntry[]> {
+    const shared = new SharedValues();
+    const bodies = this.#bodies;
+    for (let after = "";;) {
+      const rows = rowsOf(
+        this.#sql,
+        "SELECT key, body, uid, version, namespace, type, labels FROM listwatch_objects " +
+          "WHERE key > ? ORDER BY key LIMIT ?",
+        after,
+        BATCH_ROWS,
+      );
+      if (rows.length > 0) yield rows.map((row) => newEntry(row, shared, bodies));
+      if (rows.length < BATCH_ROWS) return;
+      after = rows[rows.length - 1][0] as string;
+    }
+  }
+
+  #labelText(labels: Readonly<Record<string, string>>): string {
+    let text = this.#labelTexts.get(labels);
+    if (text === undefined) {
+      text = JSON.stringify(labels);
+      this.#labelTexts.set(labels, text);
+    }
+    return text;
+  }
+}
+
+const BATCH_ROWS = 1_000;
+
+/** Values that many objects have: one in memory for all of them. */
+class SharedValues {
+  readonly #namespaces = new Map<string, string>();
+  readonly #parsed = new Map<string, unknown>();
+
+  text(value: SqlValue): string | undefined {
+    if (typeof value !== "string") return undefined;
+    const known = this.#namespaces.get(value);
+    if (known !== undefined) return known;
+    this.#namespaces.set(value, value);
+    return value;
+  }
+
+  parsed<V>(value: SqlValue): V | undefined {
+    if (typeof value !== "string") return undefined;
+    const known = this.#parsed.get(value) as V | undefined;
+    if (known !== undefined) return known;
+    const parsed = JSON.parse(value);
+    // Labels may differ in every object: then nothing is shared.
+    if (this.#parsed.size < MAX_SHARED) this.#parsed.set(value, parsed);
+    return parsed;
+  }
+}
+
+const MAX_SHARED = 10_000;
+
+function newEntry(row: readonly SqlValue[], shared: SharedValues, bodies: DiskBodies): SnapshotEntry {
+  const [key, body, uid, version, namespace, type, labels] = row;
+  const types = shared.parsed<[string | null, string | null]>(type);
+  const held = new TextObject(key as string, {
+    uid: uid as string | null ?? undefined,
+    resourceVersion: version as string | null ?? undefined,
+    namespace: shared.text(namespace),
+    labels: shared.parsed(labels),
+    type: types && { apiVersion: types[0] ?? undefined, kind: types[1] ?? undefined },
+  }, String(body));
+  return {
+    key: held.key,
+    held,
+    get json() {
+      return bodies.decode(held.text);
+    },
+  };
+}
+
+/** Of a text that the database has, of which this process knows nothing. */
+function newTextObject(key: string, text: string, json: string): TextObject {
+  const { apiVersion, kind, metadata } = JSON.parse(json);
+  const { uid, resourceVersion, namespace, labels } = metadata ?? {};
+  return new TextObject(key, {
+    type: apiVersion === undefined && kind === undefined ? undefined : { apiVersion, kind },
+    uid,
+    resourceVersion: metadata === undefined ? undefined : resourceVersion ?? "",
+    namespace,
+    labels,
+  }, text);
+}

@@ -1,0 +1,182 @@
+/**
+ * The event log on disk.
+ * @module
+ */
+
+import type { KeptEntry, KeptLog, LogHistory, LogStart } from "../hono/watches/log_history.ts";
+import { compareResourceVersions } from "../meta/resource_version.ts";
+import type { Held } from "../store/holding.ts";
+import { TextObject } from "../store/text_holding.ts";
+import type { DiskContent } from "./disk_content.ts";
+import { readState, writeState } from "./disk_tables.ts";
+import { rowsOf, type SqlDatabase, type SqlValue } from "./sql_database.ts";
+
+/** The entries of an event log, as rows. Each is written in the turn in which its change is. */
+export class DiskHistory implements LogHistory {
+  readonly #sql: SqlDatabase;
+  readonly #content: DiskContent;
+  /** Whether the content that was loaded is the one that the rows lead to. */
+  readonly #isRestored: () => boolean;
+  /** What is added to the log's sequence numbers: those of rows are never used twice. */
+  #offset = 0;
+  /** The first row that the log may read; the ones before it are deleted in time. */
+  #tail = 0;
+
+  constructor(sql: SqlDatabase, content: DiskContent, isRestored: () => boolean) {
+    this.#sql = sql;
+    this.#content = content;
+    this.#isRestored = isRestored;
+  }
+
+  /** The first row that the log may read. */
+  get tail(): number {
+    return this.#tail;
+  }
+
+  restore<T>(
+    position: string,
+    { capacity, held }: { readonly capacity: number; readonly held: (key: string) => Held<T> | undefined },
+  ): KeptLog<T> | undefined {
+    const kept = this.#isRestored() ? readState<KeptState>(this.#sql, LOG) : undefined;
+    if (kept === undefined) return undefined;
+    const rows = rowsOf(
+      this.#sql,
+      "SELECT type, position, key, body, old_body, late, gap_after, sequence FROM listwatch_events " +
+        "WHERE sequence >= ? ORDER BY sequence DESC LIMIT ?",
+      kept.first,
+      capacity,
+    ).reverse();
+    const last = rows.at(-1)?.[1] as string | undefined;
+    if (compareResourceVersions(last ?? kept.resumeFrom.position, position) > 0) return undefined;
+    this.#offset = 0;
+    this.#tail = rows.length === 0 ? this.#nextRow() : Number(rows[0][7]);
+    const objects = new Map<number, Held<T>>();
+    const read = (key: string, body: SqlValue): Held<T> | undefined => {
+      if (body === null) return undefined;
+      const id = Number(body);
+      let object = objects.get(id);
+      if (object === undefined) {
+        const present = held(key);
+        const isPresent = present instanceof TextObject && Number(present.text) === id;
+        object = isPresent ? present : this.#content.read(key, id);
+        objects.set(id, object);
+      }
+      return object;
+    };
+    return {
+      tail: this.#tail,
+      entries: rows.map((row) => newEntry(row, read)),
+      ...this.#before(this.#tail, kept),
+      resumeFrom: kept.resumeFrom,
+    };
+  }
+
+  begin({ position, sequence }: LogStart): void {
+    // The rows of the past are there still: readers may be reading the texts that they refer to.
+    this.#tail = this.#nextRow();
+    this.#offset = this.#tail - sequence;
+    const resumeFrom = { position, sequence: this.#tail };
+    writeState(this.#sql, LOG, { first: this.#tail, base: position, lastLateEvicted: "", resumeFrom });
+  }
+
+  append<T>(sequence: number, entry: KeptEntry<T>): void {
+    const { type, position, key, object, oldObject, isLate, gapAfter } = entry;
+    this.#sql.exec(
+      "INSERT INTO listwatch_events(sequence, type, position, key, body, old_body, late, gap_after) " +
+        "VALUES(?, ?, ?, ?, ?, ?, ?, ?)",
+      sequence + this.#offset,
+      type,
+      position,
+      key,
+      this.#idOf(object),
+      this.#idOf(oldObject),
+      isLate ? 1 : 0,
+      gapAfter ?? null,
+    );
+  }
+
+  resumeFrom({ position, sequence }: LogStart): void {
+    const kept = readState<KeptState>(this.#sql, LOG);
+    const resumeFrom = { position, sequence: sequence + this.#offset };
+    if (kept !== undefined) writeState(this.#sql, LOG, { ...kept, resumeFrom });
+  }
+
+  evicted(tail: number): void {
+    this.#tail = tail + this.#offset;
+  }
+
+  /**
+   * Deletes some of the rows before `row`, and the states that they replaced.
+   *
+   * @returns How many rows it deleted: 0 when there are no more.
+   */
+  reclaim(row: number, limit: number): number {
+    const rows = rowsOf(
+      this.#sql,
+      "SELECT key, type, body, old_body, sequence FROM listwatch_events WHERE sequence < ? " +
+        "ORDER BY sequence LIMIT ?",
+      row,
+      limit,
+    );
+    const last = rows.at(-1);
+    if (last === undefined) return 0;
+    const next = Number(last[4]) + 1;
+    const kept = readState<KeptState>(this.#sql, LOG);
+    if (kept !== undefined && kept.first < next) {
+      writeState(this.#sql, LOG, { ...kept, ...this.#before(next, kept), first: next });
+    }
+    for (const [key, type, body, oldBody] of rows) {
+      // The state after an addition or an update is present, or the old one of a later row.
+      if (oldBody !== null) this.#content.deleteState(key as string, Number(oldBody));
+      if (type === "DELETED" && body !== oldBody) this.#content.deleteState(key as string, Number(body));
+    }
+    this.#sql.exec("DELETE FROM listwatch_events WHERE sequence < ?", next);
+    return rows.length;
+  }
+
+  #nextRow(): number {
+    return Number(rowsOf(this.#sql, "SELECT coalesce(max(sequence), -1) + 1 FROM listwatch_events")[0][0]);
+  }
+
+  /** What is known of the rows before one. */
+  #before(row: number, kept: KeptState): Pick<KeptState, "base" | "lastLateEvicted"> {
+    const query = (isLate: string) =>
+      `SELECT position FROM listwatch_events WHERE sequence >= ? AND sequence < ?${isLate} ORDER BY sequence DESC LIMIT 1`;
+    const [before] = rowsOf(this.#sql, query(""), kept.first, row);
+    const [late] = rowsOf(this.#sql, query(" AND late = 1"), kept.first, row);
+    return {
+      base: before?.[0] as string | undefined ?? kept.base,
+      lastLateEvicted: late?.[0] as string | undefined ?? kept.lastLateEvicted,
+    };
+  }
+
+  #idOf(held: unknown): number | null {
+    return held === undefined ? null : this.#content.idOf(held, () => JSON.stringify(held));
+  }
+}
+
+const LOG = "log";
+
+/** What is known of the rows together. Sequence numbers are those of rows. */
+interface KeptState {
+  /** The first row of the history. */
+  readonly first: number;
+  readonly base: string;
+  readonly lastLateEvicted: string;
+  readonly resumeFrom: LogStart;
+}
+
+function newEntry<T>(
+  [type, position, key, body, oldBody, late, gapAfter]: readonly SqlValue[],
+  read: (key: string, body: SqlValue) => Held<T> | undefined,
+): KeptEntry<T> {
+  return {
+    type: type as KeptEntry<T>["type"],
+    position: position as string,
+    key: key as string,
+    object: read(key as string, body),
+    oldObject: read(key as string, oldBody),
+    isLate: late === 1,
+    gapAfter: gapAfter as string | null ?? undefined,
+  };
+}

@@ -1,0 +1,197 @@
+/**
+ * What an informer holds, in the database of a Durable Object.
+ * @module
+ */
+
+import type { LogHistory } from "../hono/watches/log_history.ts";
+import {
+  type LoadedSnapshot,
+  type SnapshotChange,
+  type SnapshotIdentity,
+  SnapshotRefusedError,
+  type SnapshotStorage,
+} from "../informer/snapshot.ts";
+import type { KeyFunc } from "../meta/keys.ts";
+import type { HoldingOptions, NewHolding } from "../store/holding.ts";
+import { TextHolding, type TextsOptions } from "../store/text_holding.ts";
+import { type Clock, monotonicNow, realClock } from "../util/clock.ts";
+import { BodySweep } from "./body_sweep.ts";
+import { DiskBodies } from "./disk_bodies.ts";
+import { DiskContent } from "./disk_content.ts";
+import { DiskHistory } from "./disk_history.ts";
+import { createTables, FORMAT, readState, writeState } from "./disk_tables.ts";
+import type { SqlDatabase } from "./sql_database.ts";
+
+/**
+ * Options of {@linkcode DiskObjects}.
+ *
+ * @example
+ * ```ts
+ * import type { DiskObjectsOptions } from "@listwatch/cache/workers";
+ * const options: DiskObjectsOptions = { hotObjects: 1_000 };
+ * ```
+ *
+ * @category Workers
+ */
+export interface DiskObjectsOptions extends TextsOptions {
+  /**
+   * The longest text of an object, in bytes; 2,000,000 by default, which the rows of a Durable Object have room for. A longer
+   * one is quarantined.
+   */
+  readonly maxObjectBytes?: number;
+  readonly clock?: Clock;
+}
+
+/**
+ * The objects of one informer in an SQLite database that commits whole turns, such as that of a Durable Object: the
+ * informer's `storage`, its `snapshot`, and the history of its event log for `readApi`.
+ *
+ * - The JSON text of each state is a row, written when the text arrives. Memory has keys, metadata (uid, version, namespace,
+ *   labels) and indices: about 400 bytes an object. A read takes the text from the database, the last ones excepted.
+ * - Each change is written in its turn, before observers and readers see it. So a reader sees only what is on disk, and a
+ *   crash loses only what no reader has seen.
+ * - After a restart the informer has the same content at the same version, and continues by a watch; readers resume their
+ *   watches from the same log.
+ * - States that were replaced are deleted by {@linkcode DiskObjects.reclaim}.
+ *
+ * The tables' names begin with `listwatch_`; others of the same database are not touched. One instance at a time may use them.
+ *
+ * @example
+ * ```ts
+ * import { newCluster, SharedIndexInformer } from "@listwatch/cache";
+ * import { readApi } from "@listwatch/cache/hono";
+ * import { newInformerSnapshot } from "@listwatch/cache/informer";
+ * import { DiskObjects, type SqlDatabase } from "@listwatch/cache/workers";
+ * function podsOn(sql: SqlDatabase) {
+ *   const disk = new DiskObjects(sql);
+ *   const pods = newCluster({ server: "http://127.0.0.1:8001" }).resource("v1/pods");
+ *   const informer = new SharedIndexInformer(pods, { storage: disk.texts, snapshot: newInformerSnapshot(disk) });
+ *   const resource = { informer, resource: "v1/pods", history: disk.history };
+ *   return { informer, api: readApi({ resources: [resource], allowAnonymous: true }) };
+ * }
+ * ```
+ *
+ * @category Workers
+ */
+export class DiskObjects implements SnapshotStorage {
+  readonly #sql: SqlDatabase;
+  readonly #bodies: DiskBodies;
+  readonly #content: DiskContent;
+  readonly #history: DiskHistory;
+  #identity = "";
+  #isRestored = false;
+  #sweep: BodySweep | undefined;
+  /** Up to which state the next sweep looks for those that were never stored: in the beginning, because of a crash. */
+  #sweepTo: number | undefined;
+  /** How many of the states were stored, or swept. */
+  #storedCount = 0;
+  /** What was the first event and the last state at earlier calls of {@linkcode DiskObjects.reclaim}. */
+  #marks: { readonly atMs: number; readonly tail: number; readonly bodyId: number }[] = [];
+  readonly #clock: Clock;
+
+  /** Each change is saved in its turn. */
+  readonly savesInTurn = true;
+  /** The informer's `storage`. */
+  readonly texts: NewHolding;
+
+  /** Makes the tables, if they are not there. */
+  constructor(sql: SqlDatabase, options: DiskObjectsOptions = {}) {
+    this.#sql = sql;
+    createTables(sql);
+    this.#bodies = new DiskBodies(sql, options.maxObjectBytes ?? MAX_OBJECT_BYTES);
+    this.#content = new DiskContent(sql, this.#bodies);
+    this.#history = new DiskHistory(sql, this.#content, () => this.#isRestored);
+    this.#clock = options.clock ?? realClock;
+    this.#sweepTo = this.#bodies.lastId;
+    this.texts = <T>(keyFunc: KeyFunc, { onOpened }: HoldingOptions = {}) =>
+      new TextHolding<T>(keyFunc, this.#bodies, { ...options, ...(onOpened && { onOpened }) });
+  }
+
+  /** The history of the event log, for the informer's resource of a `readApi`. */
+  get history(): LogHistory {
+    return this.#history;
+  }
+
+  /** The content as it was saved last. */
+  load(identity: SnapshotIdentity): LoadedSnapshot | undefined {
+    this.#identity = JSON.stringify([identity.resource, identity.source]);
+    const saved = readState<SavedState>(this.#sql, SAVED);
+    if (saved === undefined) return undefined;
+    if (saved.format !== FORMAT) {
+      throw new SnapshotRefusedError("newer-format", `it has format ${saved.format}, and this version reads ${FORMAT}`);
+    }
+    if (saved.identity !== this.#identity) {
+      throw new SnapshotRefusedError("other-identity", `it is of ${saved.identity}, not of ${this.#identity}`);
+    }
+    this.#isRestored = true;
+    const { resourceVersion, savedAtMs, needsList } = saved;
+    return {
+      resourceVersion,
+      savedAtMs,
+      needsList,
+      count: this.#content.size,
+      entries: () => this.#content.entries(),
+    };
+  }
+
+  /** Writes a change; it is committed with the turn. */
+  save(change: SnapshotChange): void {
+    const { resourceVersion, savedAtMs, needsList, replaces, puts, deletes } = change;
+    if (replaces) this.#content.clear();
+    for (const key of deletes) this.#content.delete(key);
+    for (const { key, held, json } of puts) this.#content.put(key, held, json);
+    this.#storedCount += puts.length;
+    const saved: SavedState = { format: FORMAT, identity: this.#identity, resourceVersion, savedAtMs, needsList };
+    writeState(this.#sql, SAVED, saved);
+  }
+
+  /**
+   * Deletes states that objects had: those whose events the log dropped five minutes ago or earlier, as slow readers may be
+   * reading them, and those that were never stored. To be called now and then, as a {@linkcode ReflectorObject} does; while it
+   * returns `true`, again in another turn.
+   *
+   * @param options `isListing`: the informer is listing, and what it has read is not stored yet. `limit`: how many rows
+   * it looks at; 500 by default.
+   * @returns Whether there is more to delete now.
+   */
+  reclaim({ isListing, limit = 500 }: { readonly isListing: boolean; readonly limit?: number }): boolean {
+    const nowMs = monotonicNow(this.#clock);
+    const last = this.#marks.at(-1);
+    if (isListing) this.#marks = [];
+    else if (last === undefined || nowMs - last.atMs >= MARK_INTERVAL_MS) {
+      this.#marks.push({ atMs: nowMs, tail: this.#history.tail, bodyId: this.#bodies.lastId });
+    }
+    while (this.#marks.length > 1 && nowMs - this.#marks[1].atMs >= READERS_MS) this.#marks.shift();
+    const mark = this.#marks.at(0);
+    if (mark === undefined || nowMs - mark.atMs < READERS_MS) return this.#stepSweep(limit);
+    if (this.#history.reclaim(mark.tail, limit) > 0) return true;
+    if (this.#bodies.count - this.#storedCount > MOST_ORPHANS) {
+      this.#storedCount = this.#bodies.count;
+      this.#sweepTo ??= mark.bodyId;
+    }
+    return this.#stepSweep(limit);
+  }
+
+  #stepSweep(limit: number): boolean {
+    if (this.#sweepTo === undefined) return false;
+    this.#sweep ??= new BodySweep(this.#sql, this.#sweepTo);
+    if (this.#sweep.step(limit)) return true;
+    this.#sweep = undefined;
+    this.#sweepTo = undefined;
+    return false;
+  }
+}
+
+/** How long a reader may take for an answer that began with an earlier state. */
+const READERS_MS = 5 * 60_000;
+const MARK_INTERVAL_MS = 30_000;
+/** So many states may be in the database without being referred to, before a sweep looks for them. */
+const MOST_ORPHANS = 1_000;
+const MAX_OBJECT_BYTES = 2_000_000;
+const SAVED = "saved";
+
+/** What is known of the content. */
+interface SavedState extends Pick<SnapshotChange, "resourceVersion" | "savedAtMs" | "needsList"> {
+  readonly format: number;
+  readonly identity: string;
+}

@@ -1,0 +1,8 @@
+/**
+ * The cache in Cloudflare Workers.
+ *
+ * @module
+ */
+
+export { DiskObjects, type DiskObjectsOptions } from "./disk_objects.ts";
+export type { SqlDatabase, SqlValue } from "./sql_database.ts";
