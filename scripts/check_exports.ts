@@ -65,6 +65,7 @@ export const CATEGORIES: readonly string[] = [
   "Decoding",
   "Work queues",
   "HTTP adapter",
+  "Workers",
   "Testing",
   "Node",
   "Command line",

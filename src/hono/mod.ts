@@ -43,4 +43,5 @@ export type {
 } from "./read_api_options.ts";
 export type { ServedInformer, ServedStore } from "./upstream/served_informer.ts";
 export type { ServerWebSocket, UpgradeWebSocket } from "./sockets/web_socket.ts";
+export type { KeptEntry, KeptLog, LogHistory, LogStart } from "./watches/log_history.ts";
 export type { ApiResource, PrinterColumn } from "../protocol/api_resource.ts";

@@ -15,6 +15,7 @@ import type { ServedMetrics } from "./health/prometheus.ts";
 import type { PassThroughOptions } from "./upstream/pass_through_options.ts";
 import type { UpgradeWebSocket } from "./sockets/web_socket.ts";
 import type { ServedInformer } from "./upstream/served_informer.ts";
+import type { LogHistory } from "./watches/log_history.ts";
 
 /**
  * One resource that is served: an informer, or a remote that holds it.
@@ -49,6 +50,11 @@ export interface ReadApiInformer {
   readonly informer: ServedInformer;
   /** What it holds: `v1/pods` for what Kubernetes brings, a description for custom resources. */
   readonly resource: string | ApiResource;
+  /**
+   * Keeps the events for the next process, so that watches resume after a restart; by default they end with this one. Such
+   * as `DiskObjects.history` of `@listwatch/cache/workers`.
+   */
+  readonly history?: LogHistory;
   readonly fetch?: never;
 }
 

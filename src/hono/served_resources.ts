@@ -47,13 +47,14 @@ export function newServedResources(
     if (each.informer === undefined) {
       return new RemoteResource(resources[i], each, { clock: settings.clock, logger });
     }
-    const { informer } = each;
+    const { informer, history } = each;
     const log = new EventLog<KubernetesObject>(informer, {
       clock: settings.clock,
       capacity: settings.eventWindow,
       capacityBytes: settings.eventWindowBytes,
       fanOut,
       heartbeatMs: settings.bookmarkIntervalMs,
+      history,
     });
     const source = informer.metadata?.();
     if (source === undefined) checkFreshness(resources[i], settings.freshness);

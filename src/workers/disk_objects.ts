@@ -39,6 +39,7 @@ export interface DiskObjectsOptions extends TextsOptions {
    * one is quarantined.
    */
   readonly maxObjectBytes?: number;
+  /** Where time comes from; the system's clock by default. */
   readonly clock?: Clock;
 }
 
@@ -58,16 +59,11 @@ export interface DiskObjectsOptions extends TextsOptions {
  *
  * @example
  * ```ts
- * import { newCluster, SharedIndexInformer } from "@listwatch/cache";
- * import { readApi } from "@listwatch/cache/hono";
- * import { newInformerSnapshot } from "@listwatch/cache/informer";
+ * import { metaNamespaceKey } from "@listwatch/cache";
+ * import { newStore } from "@listwatch/cache/store";
  * import { DiskObjects, type SqlDatabase } from "@listwatch/cache/workers";
  * function podsOn(sql: SqlDatabase) {
- *   const disk = new DiskObjects(sql);
- *   const pods = newCluster({ server: "http://127.0.0.1:8001" }).resource("v1/pods");
- *   const informer = new SharedIndexInformer(pods, { storage: disk.texts, snapshot: newInformerSnapshot(disk) });
- *   const resource = { informer, resource: "v1/pods", history: disk.history };
- *   return { informer, api: readApi({ resources: [resource], allowAnonymous: true }) };
+ *   return newStore<{ metadata: { name: string } }>(metaNamespaceKey, { storage: new DiskObjects(sql).texts });
  * }
  * ```
  *
@@ -83,10 +79,12 @@ export class DiskObjects implements SnapshotStorage {
   #sweep: BodySweep | undefined;
   /** Up to which state the next sweep looks for those that were never stored: in the beginning, because of a crash. */
   #sweepTo: number | undefined;
-  /** How many of the states were stored, or swept. */
+  /** How many objects were stored since the start. */
   #storedCount = 0;
-  /** What was the first event and the last state at earlier calls of {@linkcode DiskObjects.reclaim}. */
-  #marks: { readonly atMs: number; readonly tail: number; readonly bodyId: number }[] = [];
+  /** How many states that were written and not stored are swept. */
+  #sweptCount = 0;
+  /** What was there at earlier calls of {@linkcode DiskObjects.reclaim}, the oldest first. */
+  #marks: Mark[] = [];
   readonly #clock: Clock;
 
   /** Each change is saved in its turn. */
@@ -118,10 +116,16 @@ export class DiskObjects implements SnapshotStorage {
     const saved = readState<SavedState>(this.#sql, SAVED);
     if (saved === undefined) return undefined;
     if (saved.format !== FORMAT) {
-      throw new SnapshotRefusedError("newer-format", `it has format ${saved.format}, and this version reads ${FORMAT}`);
+      throw new SnapshotRefusedError(
+        "newer-format",
+        `it has format ${saved.format}, and this version reads ${FORMAT}`,
+      );
     }
     if (saved.identity !== this.#identity) {
-      throw new SnapshotRefusedError("other-identity", `it is of ${saved.identity}, not of ${this.#identity}`);
+      throw new SnapshotRefusedError(
+        "other-identity",
+        `it is of ${saved.identity}, not of ${this.#identity}`,
+      );
     }
     this.#isRestored = true;
     const { resourceVersion, savedAtMs, needsList } = saved;
@@ -141,13 +145,19 @@ export class DiskObjects implements SnapshotStorage {
     for (const key of deletes) this.#content.delete(key);
     for (const { key, held, json } of puts) this.#content.put(key, held, json);
     this.#storedCount += puts.length;
-    const saved: SavedState = { format: FORMAT, identity: this.#identity, resourceVersion, savedAtMs, needsList };
+    const saved: SavedState = {
+      format: FORMAT,
+      identity: this.#identity,
+      resourceVersion,
+      savedAtMs,
+      needsList,
+    };
     writeState(this.#sql, SAVED, saved);
   }
 
   /**
    * Deletes states that objects had: those whose events the log dropped five minutes ago or earlier, as slow readers may be
-   * reading them, and those that were never stored. To be called now and then, as a {@linkcode ReflectorObject} does; while it
+   * reading them, and those that were never stored. To be called now and then; while it
    * returns `true`, again in another turn.
    *
    * @param options `isListing`: the informer is listing, and what it has read is not stored yet. `limit`: how many rows
@@ -159,15 +169,17 @@ export class DiskObjects implements SnapshotStorage {
     const last = this.#marks.at(-1);
     if (isListing) this.#marks = [];
     else if (last === undefined || nowMs - last.atMs >= MARK_INTERVAL_MS) {
-      this.#marks.push({ atMs: nowMs, tail: this.#history.tail, bodyId: this.#bodies.lastId });
+      const { lastId: bodyId, count } = this.#bodies;
+      const unstored = count - this.#storedCount;
+      this.#marks.push({ atMs: nowMs, tail: this.#history.tail, bodyId, unstored });
     }
     while (this.#marks.length > 1 && nowMs - this.#marks[1].atMs >= READERS_MS) this.#marks.shift();
     const mark = this.#marks.at(0);
     if (mark === undefined || nowMs - mark.atMs < READERS_MS) return this.#stepSweep(limit);
     if (this.#history.reclaim(mark.tail, limit) > 0) return true;
-    if (this.#bodies.count - this.#storedCount > MOST_ORPHANS) {
-      this.#storedCount = this.#bodies.count;
-      this.#sweepTo ??= mark.bodyId;
+    if (this.#sweepTo === undefined && mark.unstored - this.#sweptCount > MOST_UNSTORED) {
+      this.#sweptCount = mark.unstored;
+      this.#sweepTo = mark.bodyId;
     }
     return this.#stepSweep(limit);
   }
@@ -186,7 +198,18 @@ export class DiskObjects implements SnapshotStorage {
 const READERS_MS = 5 * 60_000;
 const MARK_INTERVAL_MS = 30_000;
 /** So many states may be in the database without being referred to, before a sweep looks for them. */
-const MOST_ORPHANS = 1_000;
+const MOST_UNSTORED = 1_000;
+
+/** What was there at some time. */
+interface Mark {
+  readonly atMs: number;
+  /** The first event that could be read. */
+  readonly tail: number;
+  /** The last state. */
+  readonly bodyId: number;
+  /** How many states had been written and not stored. */
+  readonly unstored: number;
+}
 const MAX_OBJECT_BYTES = 2_000_000;
 const SAVED = "saved";
 

@@ -1,5 +1,5 @@
 /**
- * The cache in Cloudflare Workers.
+ * The cache in Cloudflare Workers: the objects of an informer in the SQLite database of a Durable Object.
  *
  * @module
  */

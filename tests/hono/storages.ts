@@ -1,20 +1,23 @@
 /**
  * `describe` and `it` that run each suite once for every storage that a served store can have: `cold` is short texts with
- * nothing kept decoded, `bytes` a holding of a user's own.
+ * nothing kept decoded, `bytes` a holding of a user's own, `disk`
+ * texts in a database.
  * @module
  */
 
 import { type Indexers, metaNamespaceKey, shortTexts, texts } from "@listwatch/cache";
 import type { NewHolding } from "@listwatch/cache/store";
 import { type Cache, newCache } from "../../src/store/cache.ts";
+import { DiskObjects } from "@listwatch/cache/workers";
 import { newBytesHolding } from "../bytes_holding.ts";
+import { NodeSql } from "../workers/node_sql.ts";
 import { type StorageSuites, suitesFor } from "../storages.ts";
 
-type Storage = "objects" | "encoded" | "cold" | "texts" | "bytes";
+type Storage = "objects" | "encoded" | "cold" | "texts" | "bytes" | "disk";
 
 type Suites = StorageSuites<Storage>;
 
-const suites: Suites = suitesFor(["objects", "encoded", "cold", "texts", "bytes"]);
+const suites: Suites = suitesFor(["objects", "encoded", "cold", "texts", "bytes", "disk"]);
 
 export const describe: Suites["describe"] = suites.describe;
 export const it: Suites["it"] = suites.it;
@@ -32,6 +35,8 @@ export function storage(): NewHolding | undefined {
       return texts();
     case "bytes":
       return newBytesHolding();
+    case "disk":
+      return new DiskObjects(new NodeSql()).texts;
   }
 }
 

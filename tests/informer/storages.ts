@@ -5,12 +5,14 @@
 
 import { shortTexts, texts } from "@listwatch/cache";
 import type { NewHolding } from "@listwatch/cache/store";
+import { DiskObjects } from "@listwatch/cache/workers";
 import { newBytesHolding } from "../bytes_holding.ts";
+import { NodeSql } from "../workers/node_sql.ts";
 import { type StorageSuites, suitesFor } from "../storages.ts";
 
-type Suites = StorageSuites<"objects" | "encoded" | "texts" | "bytes">;
+type Suites = StorageSuites<"objects" | "encoded" | "texts" | "bytes" | "disk">;
 
-const suites: Suites = suitesFor(["objects", "encoded", "texts", "bytes"]);
+const suites: Suites = suitesFor(["objects", "encoded", "texts", "bytes", "disk"]);
 
 export const describe: Suites["describe"] = suites.describe;
 export const it: Suites["it"] = suites.it;
@@ -19,5 +21,6 @@ export const it: Suites["it"] = suites.it;
 export function storage(): NewHolding | undefined {
   if (suites.storage() === "texts") return texts();
   if (suites.storage() === "bytes") return newBytesHolding();
+  if (suites.storage() === "disk") return new DiskObjects(new NodeSql()).texts;
   return suites.storage() === "encoded" ? shortTexts() : undefined;
 }

@@ -13,6 +13,7 @@ import type { Clock } from "../../util/clock.ts";
 import { Deque } from "../../util/deque.ts";
 import { memorySize } from "../../util/memory_size.ts";
 import { EntryViews, type LogEntry } from "./encoding.ts";
+import type { KeptEntry, KeptLog, LogHistory } from "./log_history.ts";
 import { firstUnseen, inWatchOrder, type LogWindow } from "./log_window.ts";
 import type { ServedInformer, ServedStore } from "../upstream/served_informer.ts";
 import { LogStates } from "../lists/log_states.ts";
@@ -31,6 +32,8 @@ export interface EventLogOptions {
   readonly fanOut: FanOut;
   /** Time between heartbeats. */
   readonly heartbeatMs: number;
+  /** Keeps the entries for the next process; by default they end with this one. */
+  readonly history?: LogHistory | undefined;
 }
 
 /**
@@ -222,6 +225,20 @@ export class EventLog<T extends KubernetesObject> implements FanOutSource {
     this.#position = position;
     this.#base = position;
     this.#resumeFrom = { position, sequence: this.head };
+    const { history, capacity } = this.#options;
+    const kept = history?.restore<T>(position, { capacity, held: (key) => this.held(key) });
+    if (kept === undefined) history?.begin(this.#resumeFrom);
+    else this.#restore(kept);
+  }
+
+  #restore({ tail, entries, base, lastLateEvicted, resumeFrom }: KeptLog<T>): void {
+    this.#window.tail = tail;
+    for (const entry of entries) this.#push(entry);
+    this.#base = base;
+    this.#historyFrom = tail;
+    this.#lastLateEvicted = lastLateEvicted;
+    this.#resumeFrom = resumeFrom;
+    this.#trim(Infinity);
   }
 
   #observe(event: StoreEvent<Held<T>>): void {
@@ -264,8 +281,9 @@ export class EventLog<T extends KubernetesObject> implements FanOutSource {
       ? firstUnseen(this.#window, resourceVersion, this.#resumeFrom.sequence)
       : undefined;
     for (const change of inWatchOrder(changes)) this.#append(change, relist);
-    this.#window.entries.push({ ...BOOKMARK, ...relist, bytes: 0, views: undefined });
+    this.#keep({ ...BOOKMARK, ...relist });
     this.#resumeFrom = { position: resourceVersion, sequence: sequence ?? this.head };
+    this.#options.history?.resumeFrom(this.#resumeFrom);
     this.#waiters.moved();
     this.#afterAppend();
   }
@@ -290,6 +308,7 @@ export class EventLog<T extends KubernetesObject> implements FanOutSource {
     this.#lastLateEvicted = "";
     this.#historyFrom = this.head;
     this.#resumeFrom = { position: resourceVersion, sequence: this.head };
+    this.#options.history?.begin(this.#resumeFrom);
     for (const reader of readers) if (this.recipients.has(reader)) reader.cut();
     this.#waiters.moved();
   }
@@ -300,20 +319,29 @@ export class EventLog<T extends KubernetesObject> implements FanOutSource {
   ): void {
     this.#reorder(change);
     const { key, object } = change;
-    const bytes = memorySize(object);
-    this.#windowBytes += bytes;
-    const common = { gapAfter: undefined, ...at, key, object, bytes, views: undefined };
+    const common = { gapAfter: undefined, ...at, key, object };
     switch (change.type) {
       case "added":
-        this.#window.entries.push({ ...common, type: "ADDED", oldObject: undefined });
+        this.#keep({ ...common, type: "ADDED", oldObject: undefined });
         break;
       case "updated":
-        this.#window.entries.push({ ...common, type: "MODIFIED", oldObject: change.oldObject });
+        this.#keep({ ...common, type: "MODIFIED", oldObject: change.oldObject });
         break;
       case "deleted":
-        this.#window.entries.push({ ...common, type: "DELETED", oldObject: change.oldObject ?? object });
+        this.#keep({ ...common, type: "DELETED", oldObject: change.oldObject ?? object });
         break;
     }
+  }
+
+  #keep(entry: KeptEntry<T>): void {
+    this.#options.history?.append(this.head, entry);
+    this.#push(entry);
+  }
+
+  #push(entry: KeptEntry<T>): void {
+    const bytes = entry.object === undefined ? 0 : memorySize(entry.object);
+    this.#windowBytes += bytes;
+    this.#window.entries.push({ ...entry, bytes, views: undefined });
   }
 
   #reorder(change: StoreChange<Held<T>>): void {
@@ -363,6 +391,7 @@ export class EventLog<T extends KubernetesObject> implements FanOutSource {
     }
     const { tail } = this.#window;
     if (tail === before) return;
+    this.#options.history?.evicted(tail);
     if (this.#historyFrom < tail) this.#historyFrom = tail;
     for (const reader of Array.from(this.recipients)) if (reader.cursor < tail) reader.cut();
   }

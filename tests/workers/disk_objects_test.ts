@@ -1,0 +1,172 @@
+import { describe, it } from "node:test";
+import assert from "node:assert/strict";
+import { type KubernetesObject, metaNamespaceKey } from "@listwatch/cache";
+import { type SnapshotChange, type SnapshotEntry, SnapshotRefusedError } from "@listwatch/cache/informer";
+import { newStore } from "@listwatch/cache/store";
+import { pod } from "@listwatch/cache/testing";
+import { DiskObjects, type SqlDatabase } from "@listwatch/cache/workers";
+import { heldStoreOf } from "../../src/store/holding.ts";
+import { FakeClock } from "../../src/util/clock.ts";
+import { NodeSql } from "./node_sql.ts";
+
+const IDENTITY = { resource: "v1/pods", source: "http://server" };
+
+/** A store on a database, and what saves it. */
+function openStore(sql: SqlDatabase, disk: DiskObjects = new DiskObjects(sql)) {
+  const store = newStore<KubernetesObject>(metaNamespaceKey, { storage: disk.texts });
+  const { held } = heldStoreOf<KubernetesObject, typeof store>(store);
+  const save = (keys: readonly string[], change: Partial<SnapshotChange> = {}) => {
+    disk.save({
+      resourceVersion: "1",
+      savedAtMs: 1_000,
+      needsList: false,
+      replaces: false,
+      deletes: [],
+      puts: keys.map((key) => ({
+        key,
+        held: held.getByKey(key),
+        head: {},
+        json: () => JSON.stringify(store.getByKey(key)),
+      })),
+      ...change,
+    });
+  };
+  return { disk, store, save };
+}
+
+function loaded(sql: SqlDatabase) {
+  const disk = new DiskObjects(sql);
+  const snapshot = disk.load(IDENTITY);
+  return {
+    disk,
+    snapshot,
+    entries: snapshot && Array.from(snapshot.entries() as Iterable<SnapshotEntry[]>).flat(),
+  };
+}
+
+const count = (sql: SqlDatabase, table: string) =>
+  Number([...sql.exec(`SELECT count(*) FROM listwatch_${table}`).raw()][0][0]);
+
+describe("DiskObjects", () => {
+  it("holds in memory the number of a row, and in the row the text", () => {
+    const sql = new NodeSql();
+    const { store } = openStore(sql);
+    const web = pod("web-1", { namespace: "shop" });
+    store.add(web);
+    assert.deepEqual([...sql.exec("SELECT id, json FROM listwatch_bodies").raw()], [[
+      1,
+      JSON.stringify(web),
+    ]]);
+    assert.deepEqual(store.getByKey("shop/web-1"), web);
+  });
+
+  it("loads after a restart what was saved, with its metadata, and reads no text for it", () => {
+    const sql = new NodeSql();
+    const { disk, store, save } = openStore(sql);
+    assert.equal(disk.load(IDENTITY), undefined);
+    const labels = { app: "web" };
+    for (let i = 0; i < 2_500; i++) {
+      store.add(pod(`web-${i}`, { namespace: "shop", labels, resourceVersion: `${i}` }));
+    }
+    save(store.listKeys(), { replaces: true, resourceVersion: "2500", savedAtMs: 7 });
+    store.delete(pod("web-7", { namespace: "shop" }));
+    save([], { deletes: ["shop/web-7"], resourceVersion: "2501", savedAtMs: 8 });
+
+    const statements = sql.count;
+    const { disk: next, snapshot, entries } = loaded(sql);
+    assert.equal(snapshot?.resourceVersion, "2501");
+    assert.equal(snapshot?.savedAtMs, 8);
+    assert.equal(snapshot?.count, 2_499);
+    assert.equal(entries?.length, 2_499);
+    assert.ok(sql.count - statements < 20, `${sql.count - statements} statements`);
+    const again = newStore<KubernetesObject>(metaNamespaceKey, { storage: next.texts });
+    const { held } = heldStoreOf<KubernetesObject, typeof again>(again);
+    for (const entry of entries!) held.add(entry.held as KubernetesObject);
+    assert.deepEqual(again.getByKey("shop/web-8"), store.getByKey("shop/web-8"));
+    const one = held.getByKey("shop/web-9")!.metadata!;
+    const other = held.getByKey("shop/web-10")!.metadata!;
+    assert.equal(one.resourceVersion, "9");
+    assert.equal(one.labels, other.labels, "the same labels are in memory once");
+  });
+
+  it("continues after the last committed turn when the process crashes within a turn", () => {
+    const directory = Deno.makeTempDirSync();
+    const path = `${directory}/object.sqlite`;
+    const sql = new NodeSql(path);
+    const { disk, store, save } = openStore(sql);
+    disk.load(IDENTITY);
+    store.add(pod("web-1", { namespace: "shop", resourceVersion: "1" }));
+    save(["shop/web-1"], { replaces: true });
+    sql.commit();
+    store.update(pod("web-1", { namespace: "shop", resourceVersion: "2" }));
+    save(["shop/web-1"], { resourceVersion: "2" });
+    sql.crash();
+
+    const { snapshot, entries } = loaded(new NodeSql(path));
+    assert.equal(snapshot?.resourceVersion, "1");
+    assert.equal(JSON.parse(entries![0].json).metadata.resourceVersion, "1");
+    Deno.removeSync(directory, { recursive: true });
+  });
+
+  it("refuses the content of another source, and of a later format", () => {
+    const sql = new NodeSql();
+    const { disk, save } = openStore(sql);
+    disk.load(IDENTITY);
+    save([], { replaces: true });
+    const other = { ...IDENTITY, source: "http://other" };
+    assert.throws(
+      () => new DiskObjects(sql).load(other),
+      (error) => error instanceof SnapshotRefusedError && error.reason === "other-identity",
+    );
+    sql.exec("UPDATE listwatch_state SET value = json_set(value, '$.format', 99) WHERE name = 'saved'");
+    assert.throws(
+      () => new DiskObjects(sql).load(IDENTITY),
+      (error) => error instanceof SnapshotRefusedError && error.reason === "newer-format",
+    );
+  });
+
+  it("refuses an object that is longer than a row, in bytes", () => {
+    const sql = new NodeSql();
+    const { store } = openStore(sql, new DiskObjects(sql, { maxObjectBytes: 1_000 }));
+    const annotations = { text: "é".repeat(500) };
+    assert.throws(
+      () => store.add(pod("web-1", { namespace: "shop", annotations })),
+      { name: "RangeError", message: /Cannot store an object of 1\d\d\d bytes: a row takes 1000 at most/ },
+    );
+    assert.equal(store.size ?? store.listKeys().length, 0);
+  });
+
+  it("deletes the states that a crash left over, in steps, and no others", () => {
+    const sql = new NodeSql();
+    const { disk, store, save } = openStore(sql);
+    disk.load(IDENTITY);
+    for (let i = 0; i < 100; i++) store.add(pod(`web-${i}`, { namespace: "shop" }));
+    const stored = store.listKeys().filter((_, i) => i % 3 === 0);
+    save(stored, { replaces: true });
+    assert.equal(count(sql, "bodies"), 100);
+
+    const { disk: next, entries } = loaded(sql);
+    let steps = 1;
+    while (next.reclaim({ isListing: true, limit: 10 })) steps++;
+    assert.equal(steps, 11);
+    assert.equal(count(sql, "bodies"), stored.length);
+    for (const entry of entries!) assert.equal(metaNamespaceKey(JSON.parse(entry.json)), entry.key);
+  });
+
+  it("sweeps objects of lists that were not stored, once they are older than any list", async () => {
+    const sql = new NodeSql();
+    const clock = new FakeClock();
+    const { disk, store, save } = openStore(sql, new DiskObjects(sql, { clock }));
+    disk.load(IDENTITY);
+    while (disk.reclaim({ isListing: false }));
+    for (let i = 0; i < 1_500; i++) store.add(pod(`web-${i}`, { namespace: "shop" }));
+    save(store.listKeys().slice(0, 100), { replaces: true });
+    disk.reclaim({ isListing: false });
+    assert.equal(count(sql, "bodies"), 1_500);
+    await clock.jump(60_000);
+    disk.reclaim({ isListing: false });
+    await clock.jump(6 * 60_000);
+    while (disk.reclaim({ isListing: false }));
+    assert.equal(count(sql, "bodies"), 100);
+  });
+});
