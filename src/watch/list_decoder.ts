@@ -348,7 +348,7 @@ async function readBody(
 ): Promise<void> {
   const { signal, onBytes, clock, maxBytes, hint } = options;
   let bytes = 0;
-  let turnBytes = 0;
+  let chunks = 0;
   let turnStartMs = clock === undefined ? 0 : monotonicNow(clock);
   const reader = openByteReader(body, onBytes);
   const unlink = signal && onAbort(signal, () => reader.cancel(signal.reason));
@@ -370,13 +370,13 @@ async function readBody(
         );
       }
       onChunk(chunk);
-      if (clock === undefined) continue;
-      turnBytes += chunk.byteLength;
-      if (turnBytes < TURN_BYTES && monotonicNow(clock) - turnStartMs < TURN_MS) continue;
-      await nextTurn();
-      signal?.throwIfAborted();
-      turnBytes = 0;
-      turnStartMs = monotonicNow(clock);
+      if (
+        clock !== undefined && (++chunks % TURN_CHUNKS === 0 || monotonicNow(clock) - turnStartMs >= TURN_MS)
+      ) {
+        await nextTurn();
+        signal?.throwIfAborted();
+        turnStartMs = monotonicNow(clock);
+      }
     }
   } finally {
     unlink?.();
@@ -386,8 +386,8 @@ async function readBody(
 
 /** How long to decode without a turn for others. */
 const TURN_MS = 4;
-/** How much to decode without one, where the clock stands still while code runs, as in deployed Workers. */
-const TURN_BYTES = 1024 * 1024;
+/** How much to decode without one: the clock of deployed Workers does not advance while code runs. */
+const TURN_CHUNKS = 8;
 
 /**
  * The beginning of an answer, without what is long enough to be a credential that a proxy sent back, or was cut where it

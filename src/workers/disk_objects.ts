@@ -157,7 +157,7 @@ export class DiskObjects implements SnapshotStorage {
 
   /**
    * Deletes states that objects had: those whose events the log dropped five minutes ago or earlier, as slow readers may be
-   * reading them, and those that were never stored. To be called now and then; while it
+   * reading them, and those that were never stored. To be called every minute or so; while it
    * returns `true`, again in another turn.
    *
    * @param options `isListing`: the informer is listing, and what it has read is not stored yet. `limit`: how many rows

@@ -194,7 +194,7 @@ describe("decodeList", () => {
   let looks = 0;
   const clocks = {
     "gives others a turn while a long list comes faster than it is read": { looksMs: 1, chunks: 50 },
-    "gives others a turn where the clock stands still while code runs": { looksMs: 0, chunks: 600 },
+    "gives others a turn where the clock does not advance while code runs": { looksMs: 0, chunks: 600 },
   };
   for (const [name, { looksMs, chunks }] of Object.entries(clocks)) {
     it(name, async () => {
