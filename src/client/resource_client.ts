@@ -56,6 +56,8 @@ export interface ResourceClient<T extends KubernetesObject> {
   readonly namespace: string;
   /** A name for log lines: `pods`, `deployments.apps in shop`. */
   readonly description: string;
+  /** Server, namespace, selectors, and what is kept or dropped of the objects: as `ListerWatcher.identity`. */
+  readonly identity: string;
 
   /** A client for names and versions of the same objects. */
   metadata(): ResourceClient<KubernetesObject>;
@@ -112,6 +114,7 @@ class RestResource<T extends KubernetesObject> implements ResourceClient<T> {
   readonly resource: GroupVersionResource;
   readonly namespace: string;
   readonly description: string;
+  readonly identity: string;
   readonly #cluster: Requests;
   readonly #options: ResourceOptions<T>;
   readonly #context: RequestContext;
@@ -134,6 +137,12 @@ class RestResource<T extends KubernetesObject> implements ResourceClient<T> {
     if (keep !== undefined || drop.length > 0) {
       this.#projection = new Projection({ ...(keep && { keep }), drop });
     }
+    const { labelSelector, fieldSelector, metadataOnly } = options;
+    const { server } = cluster;
+    const { namespace } = this;
+    this.identity = JSON.stringify(
+      { server, namespace, labelSelector, fieldSelector, metadataOnly, keep, drop },
+    );
     this.#title = formatGroupResource(resource);
     this.description = this.namespace === "" ? this.#title : `${this.#title} in ${this.namespace}`;
   }

@@ -205,6 +205,11 @@ export class Controller<T> {
     return this.#reflector.proven(proof);
   }
 
+  /** As {@linkcode ListWatchLoop.confirmed}. */
+  confirmed(confirmation: { readonly isComplete: boolean }): void {
+    this.#reflector.confirmed(confirmation);
+  }
+
   /** As `Reflector.failure`. */
   failure(): FailedTry | undefined {
     return this.#reflector.failure();

@@ -66,6 +66,8 @@ export interface EventOrder {
 
 /** What follows a store within the turn of each write. */
 export interface Observation<T> {
+  /** Receives every store event, before the observers. */
+  readonly first?: ((event: StoreEvent<T>) => void) | undefined;
   /** Receive every store event; read at every write. */
   readonly observers: ReadonlySet<(event: StoreEvent<T>) => void>;
   /** Reports what an observer threw. */
@@ -89,6 +91,7 @@ export class DeltaApplier<T> {
   readonly #holding: KeyedStore<T>["holding"];
   readonly #receiver: DeltaApplierOptions<T>["receiver"];
   readonly #observers: ReadonlySet<(event: StoreEvent<T>) => void>;
+  readonly #first: Observation<T>["first"];
   readonly #history: EventHistory<T> | undefined;
   readonly #lists: ListApplication<T>;
   readonly #measurement: ApplierMeasurement | undefined;
@@ -107,13 +110,14 @@ export class DeltaApplier<T> {
     this.#quarantine = options.quarantine;
     this.#receiver = receiver;
     this.#observers = observation?.observers ?? NO_OBSERVERS;
+    this.#first = observation?.first;
     this.#measurement = measurement;
     this.#history = order &&
       new EventHistory<T>({ isSame, applied: this.#applied, onUnordered: order.onUnordered });
     this.#lists = new ListApplication<T>(options, {
       history: this.#history,
       quarantine: (error, object) => this.#quarantine.add(quarantinedBy(error, object)),
-      isObserved: () => this.#observers.size > 0,
+      isObserved: () => this.#isObserved,
       observe: (event) => this.#observe(event),
     });
   }
@@ -197,7 +201,7 @@ export class DeltaApplier<T> {
     const reached = isLate ? store.lastStoreSyncResourceVersion() : "";
     const oldObject = store.update(key, this.#holding.hold(object, key));
     if (isLate) store.bookmark(reached);
-    const isObserved = this.#observers.size > 0;
+    const isObserved = this.#isObserved;
     if (oldObject === undefined) {
       this.#receiver.distribute({ type: "add", object, isInInitialList }, false);
       if (isObserved) this.#observe({ type: "added", key, object });
@@ -232,7 +236,7 @@ export class DeltaApplier<T> {
     if (oldObject === undefined && this.#quarantine.release(key)) {
       // Nothing was deleted after all, but the store has reached a later version.
       const resourceVersion = resourceVersionOf(deleted);
-      if (resourceVersion && this.#observers.size > 0) this.#observe({ type: "bookmark", resourceVersion });
+      if (resourceVersion && this.#isObserved) this.#observe({ type: "bookmark", resourceVersion });
       return;
     }
     this.#receiver.distribute({
@@ -240,7 +244,7 @@ export class DeltaApplier<T> {
       deleted: { finalStateUnknown: false, key, object: deleted },
       oldObject,
     }, false);
-    if (this.#observers.size > 0) this.#observe({ type: "deleted", key, object: deleted, oldObject });
+    if (this.#isObserved) this.#observe({ type: "deleted", key, object: deleted, oldObject });
   }
 
   #deleteTombstone(deleted: DeletedFinalStateUnknown<T>): void {
@@ -251,7 +255,7 @@ export class DeltaApplier<T> {
     if (object === undefined) return; // it was never stored
     const tombstone = deleted.object === undefined ? new DeletedFinalStateUnknown(key, object) : deleted;
     this.#receiver.distribute({ type: "delete", deleted: tombstone, oldObject }, false);
-    if (this.#observers.size > 0) this.#observe({ type: "deleted", key, object, oldObject });
+    if (this.#isObserved) this.#observe({ type: "deleted", key, object, oldObject });
   }
 
   #bookmark(resourceVersion: string): void {
@@ -263,7 +267,7 @@ export class DeltaApplier<T> {
     }
     this.#hasPosition = true;
     store.bookmark(resourceVersion);
-    if (this.#observers.size > 0) this.#observe({ type: "bookmark", resourceVersion });
+    if (this.#isObserved) this.#observe({ type: "bookmark", resourceVersion });
   }
 
   /** Whether an event is new; if not, what it is. Remembers the new ones. */
@@ -298,6 +302,10 @@ export class DeltaApplier<T> {
       this.#options.isSame(oldObject, object);
   }
 
+  get #isObserved(): boolean {
+    return this.#first !== undefined || this.#observers.size > 0;
+  }
+
   #keyOf(object: T, operation: string): string {
     return keyOf(this.#options.keyFunc, object, operation);
   }
@@ -305,6 +313,7 @@ export class DeltaApplier<T> {
   #observe(event: StoreEvent<T>): void {
     const { observation } = this.#options;
     if (observation === undefined) return;
+    if (this.#first !== undefined) callGuarded(() => this.#first!(event), observation.onError);
     for (const observer of this.#observers) callGuarded(() => observer(event), observation.onError);
   }
 

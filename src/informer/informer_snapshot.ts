@@ -3,8 +3,18 @@
  * @module
  */
 
+import { formatResource } from "../meta/resource.ts";
+import type { ReflectedSnapshot, RestoredContent } from "../reflector/reflector_wiring.ts";
+import type { Held } from "../store/holding.ts";
+import { errorMessage } from "../util/errors.ts";
 import { requireNumbers } from "../util/require_number.ts";
-import type { SnapshotStorage } from "./snapshot.ts";
+import { InformerStateError } from "./errors.ts";
+import type { SnapshotIdentity, SnapshotStorage } from "./snapshot.ts";
+import { SnapshotConfirmation } from "./snapshot_confirmation.ts";
+import { SnapshotKeeper } from "./snapshot_keeper.ts";
+import { loadSnapshot } from "./snapshot_loader.ts";
+import type { InformerStatus, SnapshotContext, SnapshotRun, SnapshotStatus } from "./snapshot_run.ts";
+import type { StoreEvent } from "./store_event.ts";
 
 /**
  * Options of a snapshot, whatever it is stored in. All may be left out.
@@ -37,6 +47,15 @@ export interface SnapshotOptions {
   readonly identity?: string;
 }
 
+/** What is looked at of an informer that has a snapshot. */
+export interface SnapshotOwner {
+  readonly name: string;
+  /** The identity of its source. */
+  readonly source: string | undefined;
+  readonly hasQueue: boolean;
+  readonly hasTransform: boolean;
+}
+
 /**
  * What an informer's option `snapshot` takes: a storage and its options. For one informer.
  *
@@ -53,6 +72,21 @@ export interface SnapshotOptions {
 export interface InformerSnapshot {
   readonly storage: SnapshotStorage;
   readonly options: SnapshotOptions;
+  /**
+   * An informer has it.
+   *
+   * @throws {TypeError} It does not go with the informer's other options.
+   * @throws {InformerStateError} Another informer has it.
+   *
+   * @internal
+   */
+  claim(informer: SnapshotOwner): void;
+  /**
+   * The informer starts.
+   *
+   * @internal
+   */
+  begin<T>(context: SnapshotContext<T>): SnapshotRun<T>;
 }
 
 /**
@@ -78,5 +112,138 @@ export function newInformerSnapshot(
   const { intervalMs, loadTimeoutMs, stopTimeoutMs } = options;
   requireNumbers("keep a snapshot", { intervalMs });
   requireNumbers("keep a snapshot", { loadTimeoutMs, stopTimeoutMs }, { mayBeInfinite: true });
-  return { storage, options };
+  let owner: SnapshotOwner | undefined;
+  return {
+    storage,
+    options,
+    claim(informer) {
+      const { name } = informer;
+      const fault = faultOf(informer, options);
+      if (fault !== undefined) throw new TypeError(`Cannot keep a snapshot of ${name}: ${fault}`);
+      if (owner !== undefined) {
+        throw new InformerStateError(
+          `Cannot keep the snapshot of ${name} where that of ${owner.name} is: make a snapshot for each informer`,
+        );
+      }
+      owner = informer;
+    },
+    begin: <T>(context: SnapshotContext<T>) => new Run<T>(storage, context, options),
+  };
+}
+
+/** Why a snapshot would not fit the content of an informer. */
+function faultOf(
+  { source, hasQueue, hasTransform }: SnapshotOwner,
+  { identity }: SnapshotOptions,
+): string | undefined {
+  if (hasQueue) {
+    return "the store is at no single version behind a queue of your own. Leave out `queue` or `snapshot`";
+  }
+  if (!source && !identity) {
+    return "nothing says what its source lists. Give the source or the snapshot an `identity`";
+  }
+  if (hasTransform && !identity) {
+    return "nothing says which transform its objects have passed. Give the snapshot an `identity`";
+  }
+  return undefined;
+}
+
+const DEFAULTS = { intervalMs: 1_000, loadTimeoutMs: 30_000, stopTimeoutMs: 10_000 };
+
+class Run<T> implements SnapshotRun<T>, ReflectedSnapshot {
+  readonly #storage: SnapshotStorage;
+  readonly #context: SnapshotContext<T>;
+  readonly #options: SnapshotOptions & typeof DEFAULTS;
+  readonly #keeper: SnapshotKeeper<T>;
+  readonly #confirmation: SnapshotConfirmation<T>;
+  #load: SnapshotStatus["load"] = "loading";
+  #refusal: string | undefined;
+  /** What was loaded, and is not in the store yet. */
+  #loaded: RestoredContent | undefined;
+  /** The content of the store, while the server has not confirmed it. */
+  #unconfirmed: InformerStatus["restored"];
+
+  constructor(storage: SnapshotStorage, context: SnapshotContext<T>, options: SnapshotOptions) {
+    this.#storage = storage;
+    this.#context = context;
+    this.#options = { ...DEFAULTS, ...options };
+    this.#keeper = new SnapshotKeeper(storage, context, this.#options);
+    this.#confirmation = new SnapshotConfirmation(context, (confirmation) => {
+      if (this.#unconfirmed === undefined) return;
+      this.#unconfirmed = undefined;
+      context.onConfirmed(confirmation);
+    });
+  }
+
+  get isPending(): boolean {
+    return this.#loaded !== undefined || this.#unconfirmed !== undefined;
+  }
+
+  async load(signal: AbortSignal): Promise<RestoredContent | undefined> {
+    const { name, logger, metrics } = this.#context;
+    const { loadTimeoutMs: timeoutMs } = this.#options;
+    try {
+      const identity = identityOf(this.#context, this.#options);
+      this.#loaded = await loadSnapshot(this.#storage, this.#context, { identity, timeoutMs, signal });
+      this.#load = this.#loaded === undefined ? "none" : "restored";
+    } catch (error) {
+      if (signal.aborted) return undefined;
+      this.#load = "refused";
+      this.#refusal = errorMessage(error);
+      logger.warn(`${name}: ${this.#refusal}; listing instead`, { error });
+    }
+    metrics?.count("informer_snapshot_loads_total", 1, { name, outcome: this.#load });
+    return this.#loaded;
+  }
+
+  serverVersion(signal: AbortSignal): Promise<string | undefined> {
+    return this.#confirmation.serverVersion(signal);
+  }
+
+  observe(event: StoreEvent<Held<T>>): void {
+    if (this.#loaded !== undefined) {
+      if (event.type === "replaced") this.#restored(this.#loaded);
+      return;
+    }
+    this.#keeper.gather(event);
+    if (this.#unconfirmed !== undefined) this.#confirmation.by(event);
+  }
+
+  #restored({ items, resourceVersion, savedAtMs }: RestoredContent): void {
+    this.#loaded = undefined;
+    this.#unconfirmed = { resourceVersion, savedAtMs };
+    // What could not be stored, for an index function say, is not in the content that is saved from now on.
+    if (this.#context.store.held.size === items.length) this.#keeper.restored(resourceVersion);
+    this.#context.onRestored();
+  }
+
+  watching(): void {
+    if (this.#unconfirmed !== undefined) this.#confirmation.watching();
+  }
+
+  status(): Pick<InformerStatus, "restored" | "snapshot"> {
+    return {
+      ...(this.#unconfirmed && { restored: this.#unconfirmed }),
+      snapshot: {
+        load: this.#load,
+        ...(this.#refusal !== undefined && { refusal: this.#refusal }),
+        ...this.#keeper.status(),
+      },
+    };
+  }
+
+  stop(): Promise<void> {
+    this.#confirmation.stop();
+    return this.#keeper.stop();
+  }
+}
+
+function identityOf<T>(
+  { name, resource, sourceIdentity = "" }: SnapshotContext<T>,
+  { identity = "" }: SnapshotOptions,
+): SnapshotIdentity {
+  return {
+    resource: resource === undefined ? name : formatResource(resource),
+    source: [sourceIdentity, identity].filter((text) => text !== "").join(" "),
+  };
 }

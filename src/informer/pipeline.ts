@@ -28,6 +28,7 @@ import { freezeObject, Intake } from "./intake.ts";
 import type { Processor } from "./processor.ts";
 import { newIsSameState } from "./same_state.ts";
 import type { SharedIndexInformerOptions } from "./shared_informer_options.ts";
+import type { SnapshotContext, SnapshotRun } from "./snapshot_run.ts";
 
 /** What a pipeline is made from. */
 export interface PipelineOptions<T, I extends string> {
@@ -44,6 +45,8 @@ export interface PipelineOptions<T, I extends string> {
     SharedIndexInformerOptions<T, I>,
     "queue" | "freezeObjects" | "notifyUnchanged" | "metrics"
   >;
+  /** Begins with the snapshot, if there is one. */
+  readonly newSnapshot: (wiring: SnapshotWiring<T>) => SnapshotRun<T> | undefined;
   /** The reflector's options, complete. */
   readonly reflector: ReflectorOptions;
   readonly pace: Pace;
@@ -52,13 +55,18 @@ export interface PipelineOptions<T, I extends string> {
   readonly name: string;
 }
 
+/** What the code of a snapshot shares with a pipeline. */
+export type SnapshotWiring<T> = Pick<SnapshotContext<T>, "quarantine" | "accept">;
+
 /** Makes a pipeline; its controller runs it. */
 export function newPipeline<T, I extends string>(options: PipelineOptions<T, I>): Controller<Held<T>> {
   const { source, store, processor, informer, reflector, pace, clock, logger, name } = options;
   const { held, holding } = store;
   const quarantine = new Quarantine({ ...reflector, name, clock });
   const isSame = newIsSameState(holding);
-  const { queue, intake, takeIn } = newQueue({ ...options, isSame, quarantine });
+  const accepted = new WeakSet<WeakKey>();
+  const { queue, intake, takeIn } = newQueue({ ...options, isSame, quarantine, accepted });
+  const snapshot = options.newSnapshot({ quarantine, accept: acceptance(options, accepted) });
   const keepsOrder = informer.queue === undefined;
   const applier = new DeltaApplier<Held<T>>({
     store: held,
@@ -79,6 +87,7 @@ export function newPipeline<T, I extends string>(options: PipelineOptions<T, I>)
       }
       : undefined,
     observation: {
+      first: snapshot && ((event) => snapshot.observe(event)),
       observers: options.observers,
       onError: options.onObserverError,
       waiters: options.waiters,
@@ -96,6 +105,7 @@ export function newPipeline<T, I extends string>(options: PipelineOptions<T, I>)
     quarantine,
     neverGoesBack: keepsOrder,
     knownObjects: intake === undefined ? store : held,
+    ...(snapshot && { snapshot }),
     ...(intake === undefined ? {} : { intake: intake.list, acceptIntake: intake.accepts }),
     ...(intake?.holdText && { holdText: intake.holdText }),
   });
@@ -109,16 +119,18 @@ interface WiredQueue<T> {
 }
 
 function newQueue<T, I extends string>(
-  { store, transform, informer, isSame, quarantine, clock, logger, name }: PipelineOptions<T, I> & {
+  { store, transform, informer, isSame, quarantine, accepted, clock, logger, name }: PipelineOptions<T, I> & {
     readonly isSame: ListApplicationOptions<Held<T>>["isSame"];
     readonly quarantine: Quarantine;
+    /** What was transformed. */
+    readonly accepted: WeakSet<WeakKey>;
   },
 ): WiredQueue<T> {
   const { held, holding } = store;
   const { keyFunc } = holding;
   const common = { keyFunc, clock, logger, name };
   const whole = wholeTransform(transform, informer);
-  const once = whole && transformOnce(whole);
+  const once = whole && transformOnce(whole, accepted);
   if (informer.queue !== undefined) {
     const knownObjects: Indexer<T, I> = store;
     const onTransformFailure = quarantiner(keyFunc, store, quarantine);
@@ -135,6 +147,19 @@ function newQueue<T, I extends string>(
   });
   const takeIn = intake.queue && transformer(intake.queue, quarantiner(keyFunc, held, quarantine));
   return { queue, intake, takeIn };
+}
+
+/** What runs on objects that were transformed in another run of the program, if anything. */
+function acceptance<T, I extends string>(
+  { store: { holding }, transform, informer: { freezeObjects } }: PipelineOptions<T, I>,
+  accepted: WeakSet<WeakKey>,
+): SnapshotWiring<T>["accept"] {
+  if (transform === undefined && !freezeObjects) return undefined;
+  return (object) => {
+    if (holding.isHeld(object)) return;
+    if (freezeObjects) freezeObject(object);
+    accepted.add(object as WeakKey);
+  };
 }
 
 /** What runs on every object before it is queued. */

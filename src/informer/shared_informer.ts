@@ -40,7 +40,7 @@ import { type Controller, paceOf, type Running, startRunning } from "./controlle
 import { CacheSyncError, InformerStateError, NotFreshError } from "./errors.ts";
 import type { ResourceEventHandler } from "./event_handler.ts";
 import { freezeObject } from "./intake.ts";
-import { newPipeline } from "./pipeline.ts";
+import { newPipeline, type SnapshotWiring } from "./pipeline.ts";
 import {
   type HandlerOptions,
   type HandlerRegistration,
@@ -48,6 +48,7 @@ import {
   Processor,
 } from "./processor.ts";
 import type { SharedIndexInformerOptions } from "./shared_informer_options.ts";
+import type { InformerStatus, SnapshotRun } from "./snapshot_run.ts";
 import { newEventOpener, type StoreEvent } from "./store_event.ts";
 
 /**
@@ -86,7 +87,7 @@ export class SharedIndexInformer<T, I extends string = NoIndexNames> {
   readonly #name: string;
   readonly #processor: Processor<T>;
   readonly #observers = new Set<(event: StoreEvent<Held<T>>) => void>();
-  readonly #statusListeners = new Set<(status: ReflectorStatus) => void>();
+  readonly #statusListeners = new Set<(status: InformerStatus) => void>();
   readonly #synced = new Latch();
   readonly #waiters: VersionWaiters;
   readonly #store: Cache<T, I>;
@@ -95,6 +96,8 @@ export class SharedIndexInformer<T, I extends string = NoIndexNames> {
   #transform: TransformFunc<T> | undefined;
   #watchErrorHandler: WatchErrorHandler | undefined;
   #controller: Controller<Held<T>> | undefined;
+  #snapshot: SnapshotRun<T> | undefined;
+  readonly #restored = new Latch();
 
   /** The store, with its indices; for reading only. */
   readonly indexer: Indexer<T, I>;
@@ -105,6 +108,8 @@ export class SharedIndexInformer<T, I extends string = NoIndexNames> {
    * Makes an informer that has not started.
    *
    * @throws {RangeError} A number among the options is negative, `NaN`, or infinite where that has no meaning.
+   * @throws {TypeError} There is a snapshot, and a queue of your own, or nothing that identifies the content.
+   * @throws {InformerStateError} Another informer has its snapshot.
    */
   constructor(source: ListerWatcher<T>, options: SharedIndexInformerOptions<T, I> = {}) {
     this.#source = source;
@@ -141,6 +146,12 @@ export class SharedIndexInformer<T, I extends string = NoIndexNames> {
       name: this.#name,
       failure: () => this.failure(),
     });
+    options.snapshot?.claim({
+      name: this.#name,
+      source: source.identity,
+      hasQueue: options.queue !== undefined,
+      hasTransform: options.transform !== undefined,
+    });
   }
 
   /** Its name in log lines. */
@@ -163,6 +174,7 @@ export class SharedIndexInformer<T, I extends string = NoIndexNames> {
       throw new InformerStateError(`Cannot run the informer of ${this.#name} again: it has been started`);
     }
     this.#controller = newPipeline<T, I>({
+      newSnapshot: (wiring) => this.#beginSnapshot(wiring),
       source: this.#source,
       store: this.#store,
       processor: this.#processor,
@@ -178,16 +190,20 @@ export class SharedIndexInformer<T, I extends string = NoIndexNames> {
       name: this.#name,
     });
     const startMs = monotonicNow(this.#clock);
-    this.#controller.onStatus((status) => {
+    this.#controller.onStatus((reflector) => {
+      if (reflector.phase === "watching") this.#snapshot?.watching();
+      if (this.#statusListeners.size === 0) return;
+      const status = this.#withSnapshot(reflector);
       for (const listener of this.#statusListeners) {
         this.#guarded("a status listener", () => listener(status));
       }
     });
-    this.#controller.synced().then(() => {
+    this.#synced.opened.then(() => {
       const seconds = (monotonicNow(this.#clock) - startMs) / 1_000;
       this.#options.metrics?.observe("informer_sync_duration_seconds", seconds, { name: this.#name });
-      this.#synced.open();
-      this.#processor.upstreamHasSynced();
+    });
+    this.#controller.synced().then(() => {
+      if (!this.#snapshot?.isPending) this.#hasSyncedNow();
     }, () => {}); // it stopped before: callers that wait receive that from `synced`
     const unlisten = onAbort(signal, () => this.#processor.stopping());
     try {
@@ -196,8 +212,37 @@ export class SharedIndexInformer<T, I extends string = NoIndexNames> {
       unlisten();
       this.#stopped.open();
       this.#waiters.stop();
-      await this.#processor.stop();
+      await Promise.all([this.#processor.stop(), this.#snapshot?.stop()]);
     }
+  }
+
+  #hasSyncedNow(): void {
+    this.#synced.open();
+    this.#restored.open();
+    this.#processor.upstreamHasSynced();
+  }
+
+  #beginSnapshot(wiring: SnapshotWiring<T>): SnapshotRun<T> | undefined {
+    return this.#snapshot = this.#options.snapshot?.begin<T>({
+      ...wiring,
+      resource: this.resource,
+      sourceIdentity: this.#source.identity,
+      store: this.#store,
+      metadata: this.metadata(),
+      waiters: this.#waiters,
+      pace: this.#pace,
+      clock: this.#clock,
+      logger: this.#logger,
+      metrics: this.#options.metrics,
+      name: this.#name,
+      lastContactMs: () => this.#controller?.status().lastContactTimeMs,
+      proven: (proof) => this.proven(proof),
+      onRestored: () => this.#restored.open(),
+      onConfirmed: (confirmation) => {
+        this.#controller?.confirmed(confirmation);
+        this.#hasSyncedNow();
+      },
+    });
   }
 
   /**
@@ -340,9 +385,16 @@ export class SharedIndexInformer<T, I extends string = NoIndexNames> {
    * Sets what runs on every object before it is queued; the last one counts.
    *
    * @throws {InformerStateError} The informer has started.
+   * @throws {TypeError} It has a snapshot without an `identity`.
    */
   setTransform(transform: TransformFunc<T>): void {
     this.#refuseStarted("set the transform");
+    const { snapshot } = this.#options;
+    if (snapshot !== undefined && !snapshot.options.identity) {
+      throw new TypeError(
+        `Cannot set the transform of ${this.#name}: its snapshot has no \`identity\``,
+      );
+    }
     this.#transform = transform;
   }
 
@@ -356,10 +408,29 @@ export class SharedIndexInformer<T, I extends string = NoIndexNames> {
     this.#watchErrorHandler = handler;
   }
 
-  /** Whether the store holds the whole first list. For the handlers see their registrations. */
+  /**
+   * Whether the store holds the whole first list; or the content of a snapshot, and the server has confirmed it by a list, a
+   * bookmark or the changes since. For the handlers see their registrations.
+   */
   hasSynced(): boolean {
     return this.#synced.isOpen;
   }
+
+  /**
+   * Whether the store holds the content of a snapshot that the server has not confirmed yet: as old as
+   * `status().restored` says, or older if the server was restored from a backup. False again once it has synced.
+   */
+  isRestored(): boolean {
+    return this.#restored.isOpen && !this.#synced.isOpen;
+  }
+
+  /**
+   * Resolves when the store has content to read: that of a snapshot, or the first list.
+   *
+   * @throws {CacheSyncError} As {@linkcode SharedIndexInformer.synced}.
+   * @throws {InformerStateError} It stopped before.
+   */
+  readonly restored: SyncedMethod = (signal) => this.#opened(this.#restored, signal);
 
   /**
    * Resolves when the store holds the whole first list.
@@ -368,20 +439,22 @@ export class SharedIndexInformer<T, I extends string = NoIndexNames> {
    * server refused the connection, 403, 404, ...), or the signal's reason where none has failed.
    * @throws {InformerStateError} It stopped before.
    */
-  readonly synced: SyncedMethod = async (signal) => {
-    if (this.#synced.isOpen) return;
+  readonly synced: SyncedMethod = (signal) => this.#opened(this.#synced, signal);
+
+  async #opened(latch: Latch, signal: AbortSignal | undefined): Promise<void> {
+    if (latch.isOpen) return;
     try {
-      await abortable(Promise.race([this.#synced.opened, this.#stopped.opened]), signal);
+      await abortable(Promise.race([latch.opened, this.#stopped.opened]), signal);
     } catch (reason) {
       throw new CacheSyncError([this.#name], reason, { failures: new Map([[this.#name, this.failure()]]) });
     }
-    if (this.#synced.isOpen) return;
+    if (latch.isOpen) return;
     const { lastError } = this.status();
     throw new InformerStateError(
       `Cannot wait for the informer of ${this.#name}: it stopped before it had synced` +
         (lastError === undefined ? "" : `: ${lastError.message}`),
     );
-  };
+  }
 
   /**
    * What the last request failed with, and how many have failed in this outage; `undefined` unless it runs and the
@@ -464,9 +537,15 @@ export class SharedIndexInformer<T, I extends string = NoIndexNames> {
     return this.#controller?.lastSyncResourceVersion() ?? "";
   }
 
-  /** The reflector's status. */
-  status(): ReflectorStatus {
-    return this.#controller?.status() ?? { phase: "idle", resourceVersion: "", attempt: 0, quarantined: 0 };
+  /** The reflector's status, and that of its snapshot. */
+  status(): InformerStatus {
+    return this.#withSnapshot(
+      this.#controller?.status() ?? { phase: "idle", resourceVersion: "", attempt: 0, quarantined: 0 },
+    );
+  }
+
+  #withSnapshot(status: ReflectorStatus): InformerStatus {
+    return this.#snapshot === undefined ? status : { ...status, ...this.#snapshot.status() };
   }
 
   /**
@@ -474,7 +553,7 @@ export class SharedIndexInformer<T, I extends string = NoIndexNames> {
    *
    * @returns A function that removes the listener.
    */
-  onStatus(listener: (status: ReflectorStatus) => void): () => void {
+  onStatus(listener: (status: InformerStatus) => void): () => void {
     this.#statusListeners.add(listener);
     return () => this.#statusListeners.delete(listener);
   }

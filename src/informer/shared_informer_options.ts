@@ -13,6 +13,7 @@ import type { OnTransformFailure, TransformFunc } from "../store/transform.ts";
 import type { Clock } from "../util/clock.ts";
 import type { Logger } from "../util/logger.ts";
 import type { Metrics } from "../util/metrics.ts";
+import type { InformerSnapshot } from "./informer_snapshot.ts";
 
 /**
  * What an informer's queue is made from.
@@ -94,6 +95,13 @@ export interface SharedIndexInformerOptions<T, I extends string = NoIndexNames> 
    * sixth of the memory, with `shortTexts()`. Handlers, observers and readers receive objects in either case.
    */
   readonly storage?: StoreOptions<T>["storage"];
+  /**
+   * Loads the content before the first request, from where it was saved as it changed, and continues by a watch instead of
+   * a list. Until the server has confirmed it, the informer is not synced: see `SharedIndexInformer.isRestored`. Needs the
+   * default queue; beside a transform, the snapshot's option `identity`; and a source that has an `identity`, as those of
+   * a `Cluster` have.
+   */
+  readonly snapshot?: InformerSnapshot;
   /**
    * For development: freezes every object (after the transform), so that code which changes what it was handed throws
    * where it does so. `false` by default.

@@ -9,6 +9,9 @@
  *   before (store_writer.ts). The resync timer runs only here.
  * - **back off**: jittered, abortable. Everything that ends a cycle leads here; only the signal ends the loop.
  *
+ * Where a snapshot is there, its content comes first, as a list would, and the first cycle begins with a watch
+ * (**probe**, then **watch**). Until the server has confirmed that content, nothing counts as a contact.
+ *
  * @module
  */
 
@@ -45,8 +48,10 @@ import {
   listOptions,
   type Outcome,
   type ReflectorState,
+  restoredState,
   type Step,
   transition,
+  withoutResumption,
 } from "./state.ts";
 import { type ReflectorStatus, StatusKeeper } from "./status.ts";
 import { refuseTable, StoreWriter } from "./store_writer.ts";
@@ -76,6 +81,8 @@ export class ListWatchLoop<T> {
   /** What ended the last watch or try, if it was an error. */
   #lastEnd: unknown;
   #watchesSinceList = 0;
+  /** The store has the content of a snapshot, and the server has not confirmed it. */
+  #isUnconfirmed = false;
   /** The watch that is read at present. */
   #followed: OpenWatch<T> | undefined;
   #running = false;
@@ -139,6 +146,7 @@ export class ListWatchLoop<T> {
   async run(signal: AbortSignal): Promise<void> {
     this.#start();
     try {
+      await this.#restore(signal);
       while (!signal.aborted) await this.#cycle(signal, { onEnd: "backOff" });
     } finally {
       this.#stop();
@@ -195,6 +203,19 @@ export class ListWatchLoop<T> {
     return true;
   }
 
+  /**
+   * The server has confirmed the content of the snapshot.
+   *
+   * @param options `isComplete`: bookmarks are not needed as a proof that the server has reached its version.
+   */
+  confirmed({ isComplete }: { readonly isComplete: boolean }): void {
+    if (!this.#isUnconfirmed) return;
+    this.#isUnconfirmed = false;
+    this.#state = withoutResumption(this.#state);
+    if (isComplete) this.#rhythm.proven();
+    this.#noteContact();
+  }
+
   #start(): void {
     if (this.#running) {
       throw new TypeError(`Cannot run the reflector of ${this.#name} twice at the same time`);
@@ -205,6 +226,30 @@ export class ListWatchLoop<T> {
   #stop(): void {
     this.#running = false;
     this.#status.enter("stopped");
+  }
+
+  /** Puts the content of a snapshot into the store, if there is one. */
+  async #restore(signal: AbortSignal): Promise<void> {
+    const { snapshot } = this.#wiring;
+    if (snapshot === undefined || signal.aborted) return;
+    this.#status.enter("resuming");
+    const content = await snapshot.load(signal);
+    if (content === undefined || signal.aborted) return;
+    this.#writer.replace(content.items as T[], [], content.resourceVersion);
+    this.#isUnconfirmed = true;
+    this.#rhythm.resumed();
+    this.#status.restored(content.savedAtMs);
+    this.#state = restoredState(this.#state, content);
+  }
+
+  async #probe(signal: AbortSignal): Promise<Outcome> {
+    this.#status.enter("resuming");
+    try {
+      return { of: "probe", serverVersion: await this.#wiring.snapshot?.serverVersion(signal) };
+    } catch (error) {
+      if (!signal.aborted) this.#fail(error);
+      return { of: "probe", error };
+    }
   }
 
   /** From one "start" to the next. Returns the error it ended with, if that is one to report. */
@@ -219,6 +264,9 @@ export class ListWatchLoop<T> {
     try {
       while (!signal.aborted) {
         switch (step.do) {
+          case "probe":
+            ({ step, error } = this.#next(await this.#probe(signal), signal));
+            break;
           case "stream": {
             const streamed: Streamed<T> = await this.#stream(signal);
             watch = streamed.watch;
@@ -389,6 +437,9 @@ export class ListWatchLoop<T> {
     { byBookmark }: { readonly byBookmark: boolean },
   ): void {
     this.#writer.replace(items, quarantined, resourceVersion);
+    if (this.#isUnconfirmed) this.#rhythm.proven();
+    this.#isUnconfirmed = false;
+    this.#state = withoutResumption(this.#state);
     this.#quarantine.recovered();
     this.#rhythm.listed({ byBookmark });
     this.#watchesSinceList = 0;
@@ -439,8 +490,7 @@ export class ListWatchLoop<T> {
 
   #write(batch: readonly WatchItem<T>[], watch: OpenWatch<T>): void {
     this.#noteContact();
-    const { contact } = this.#status;
-    contact.lastEventTimeMs = contact.wallMs;
+    this.#status.contact.lastEventTimeMs = this.#clock.now();
     this.#writer.write(batch, watch);
   }
 
@@ -477,10 +527,11 @@ export class ListWatchLoop<T> {
 
   /** Something came from the server. */
   #noteContact(): void {
+    this.#metrics?.contact();
+    if (this.#isUnconfirmed) return;
     const { contact } = this.#status;
     contact.wallMs = this.#clock.now();
     contact.monotonicMs = monotonicNow(this.#clock);
-    this.#metrics?.contact();
   }
 
   async #sleep(signal: AbortSignal): Promise<void> {

@@ -47,6 +47,11 @@ export interface ListerWatcher<T> {
   readonly description?: string;
   /** What it lists, where that is known. */
   readonly resource?: GroupVersionResource;
+  /**
+   * What decides which objects it brings, and what is in them, besides the resource: server, namespace, selectors, the
+   * fields that are kept or dropped; a text to compare. A snapshot of a source with another identity is not used.
+   */
+  readonly identity?: string;
   /** A source of the same objects' names and versions: a copy that is served proves with it that it is fresh. */
   metadata?(): ListerWatcher<KubernetesObject>;
 }
@@ -75,6 +80,9 @@ export function newListWatch<T>(
     // The other questions depend on the options.
     ...(source.metadata && { metadata: () => newListWatch(source.metadata!(), modifyOptions) }),
     ...(source.resource && { resource: source.resource }),
+    get identity() {
+      return source.identity && `${source.identity} ${JSON.stringify(modifyOptions({}))}`;
+    },
     list: (options, context) => source.list(modifyOptions(options), context),
     watch: (options, context) => source.watch(modifyOptions(options), context),
   };

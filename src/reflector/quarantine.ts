@@ -51,6 +51,8 @@ export class Quarantine {
   #relistDelayMs = FIRST_RELIST_MS;
   #lastLossMs: number | undefined;
   #relistDueMs: number | undefined;
+  /** How often a change was lost, or may have been. */
+  losses = 0;
   #onRelistDue: ((dueMs: number) => void) | undefined;
 
   constructor(options: QuarantineOptions) {
@@ -93,6 +95,7 @@ export class Quarantine {
    * continue, up to 30 minutes.
    */
   lost(): void {
+    this.losses++;
     const nowMs = monotonicNow(this.#options.clock);
     if (this.#lastLossMs !== undefined && nowMs - this.#lastLossMs > 2 * LAST_RELIST_MS) {
       this.#relistDelayMs = FIRST_RELIST_MS;

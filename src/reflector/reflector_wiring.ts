@@ -6,6 +6,29 @@
 import type { HoldText } from "../meta/list_watch.ts";
 import type { Quarantine } from "./quarantine.ts";
 
+/** The content of a snapshot. */
+export interface RestoredContent {
+  /** As the store holds them. */
+  readonly items: readonly unknown[];
+  readonly resourceVersion: string;
+  /** The time of the last contact that it reflects, by the wall clock. */
+  readonly savedAtMs: number;
+  /** Whether a watch from its version would miss changes. */
+  readonly needsList: boolean;
+}
+
+/** A snapshot, to a reflector. */
+export interface ReflectedSnapshot {
+  /** Called before the first request; `undefined` if there is none. Does not reject. */
+  load(signal: AbortSignal): Promise<RestoredContent | undefined>;
+  /**
+   * The server's version now; `undefined` if the source has no `metadata` to read it with.
+   *
+   * @throws What the request fails with.
+   */
+  serverVersion(signal: AbortSignal): Promise<string | undefined>;
+}
+
 /** What a reflector shares with the rest of a pipeline; no option of the user. */
 export interface ReflectorWiring {
   /** The sink of the whole pipeline; the reflector makes its own by default. */
@@ -23,6 +46,8 @@ export interface ReflectorWiring {
    * a store that holds objects in a form of its own. Must return what `knownObjects` holds, and must not throw.
    */
   readonly intake?: (object: unknown) => unknown;
+  /** The content that takes the place of the first list, if there is one. */
+  readonly snapshot?: ReflectedSnapshot;
   /** Handed to the source with each list and watch: how the store holds objects of which the source has the text. */
   readonly holdText?: HoldText;
   /**

@@ -14,6 +14,10 @@
  *                                     expired, broken, refused
  * ```
  *
+ * Where the store has the content of a snapshot, a cycle begins with `probe` instead: it compares the server's version
+ * with the snapshot's, and leads to `watch`; or to `stream` or `list`, if the server has not reached that version. So
+ * until the server has confirmed the content, or has refused to watch from its version.
+ *
  * A cycle lists (or streams the present objects) once and then watches for as long as it can. What each failure leads
  * to is client-go's answer (https://github.com/kubernetes/client-go/blob/master/tools/cache/reflector.go); where this
  * differs, the reason is beside it.
@@ -22,6 +26,7 @@
  */
 
 import type { ListOptions } from "../meta/list_watch.ts";
+import { isOlder } from "../meta/resource_version.ts";
 import { isConnectionRefused, networkErrorOf } from "../meta/request_failure.ts";
 import {
   isExpired,
@@ -46,6 +51,8 @@ import {
 
 /** What a reflector does next. */
 export type Step =
+  /** Ask for the server's version, before the watch from a snapshot's. */
+  | { readonly do: "probe" }
   /** Ask a watch for the present objects. */
   | { readonly do: "stream" }
   /** List; `again` once more, after the first try of this cycle found its resourceVersion unavailable. */
@@ -79,11 +86,19 @@ export interface ReflectorState {
   readonly trial: StreamTrial;
   /** The floor that a list in pages asked for, and was given exactly; or one from which a watch cannot continue. */
   readonly exactResourceVersion?: string;
+  /** The store has the content of a snapshot, which the server has not confirmed yet. */
+  readonly resumption?: {
+    /** How many watches from its version failed for a reason that does not concern the version. */
+    readonly failedWatches: number;
+  };
 }
 
 /** What came of a step. */
 export type Outcome =
   | { readonly of: "start" }
+  /** The server's version; `undefined` if the source has no `metadata` to read it with. */
+  | { readonly of: "probe"; readonly serverVersion: string | undefined }
+  | { readonly of: "probe"; readonly error: unknown }
   /** The end bookmark came; its resourceVersion is the list's. */
   | { readonly of: "stream"; readonly resourceVersion: string }
   /** The stream was refused, or carried an error; after so long. */
@@ -134,7 +149,28 @@ export function initialState(streams: boolean): ReflectorState {
   };
 }
 
+/**
+ * The state before the first cycle, where the store has the content of a snapshot.
+ *
+ * @param needsList A watch from its version would miss changes.
+ */
+export function restoredState(
+  state: ReflectorState,
+  { resourceVersion, needsList }: { readonly resourceVersion: string; readonly needsList: boolean },
+): ReflectorState {
+  return needsList
+    ? { ...state, resourceVersion, exactResourceVersion: resourceVersion }
+    : { ...state, resourceVersion, resumption: { failedWatches: 0 } };
+}
+
+/** The state from now on: the server has confirmed the content of the snapshot, or it is to be listed. */
+export function withoutResumption({ resumption: _, ...state }: ReflectorState): ReflectorState {
+  return state;
+}
+
 const DEFAULT_PAGE_SIZE = 500;
+/** So many watches from a snapshot's version may fail before everything is listed. */
+const MOST_FAILED_RESUMPTIONS = 3;
 
 /**
  * What a cycle's list asks for: the last resourceVersion as a floor, `"0"` (anything the server's cache holds) at
@@ -170,6 +206,8 @@ export function transition(state: ReflectorState, outcome: Outcome, nowMs: numbe
   switch (outcome.of) {
     case "start":
       return begin(state, nowMs);
+    case "probe":
+      return afterProbe(state, outcome, nowMs);
     case "stream":
       return afterStream(state, outcome, nowMs);
     case "list": {
@@ -178,11 +216,14 @@ export function transition(state: ReflectorState, outcome: Outcome, nowMs: numbe
       return pause === undefined ? next : { ...next, pause };
     }
     case "watch":
-      return afterWatch(state, outcome, nowMs);
+      return state.resumption === undefined
+        ? afterWatch(state, outcome, nowMs)
+        : afterResumed(state, outcome, nowMs);
   }
 }
 
 function begin(state: ReflectorState, nowMs: number): Transition {
+  if (state.resumption !== undefined) return { state, step: { do: "probe" } };
   return { state, step: { do: state.streams && !isPaused(state.trial, nowMs) ? "stream" : "list" } };
 }
 
@@ -198,6 +239,45 @@ function isRetriable(error: unknown): boolean {
 /** The server cannot answer for this resourceVersion: too old, or one it has not reached. */
 function isUnavailable(error: unknown): boolean {
   return isExpired(error) || isResourceVersionTooLarge(error);
+}
+
+function afterProbe(
+  state: ReflectorState,
+  outcome: Extract<Outcome, { of: "probe" }>,
+  nowMs: number,
+): Transition {
+  if ("error" in outcome) {
+    const { error } = outcome;
+    // A list would fail as well. A server that refuses the question may still allow the watch.
+    const isAway = isRetriable(error) || (statusErrorOf(error)?.httpStatus ?? 0) >= 500;
+    return { state, step: isAway ? { do: "backOff", then: "start" } : { do: "watch" } };
+  }
+  const { serverVersion } = outcome;
+  // It was restored from a backup. It would accept the watch, and send nothing of what happens up to that version.
+  if (serverVersion !== undefined && isOlder(serverVersion, state.resourceVersion)) {
+    return begin({ ...withoutResumption(state), isResourceVersionUnavailable: true }, nowMs);
+  }
+  return { state, step: { do: "watch" } };
+}
+
+/** After a watch from a snapshot's version, whose content the server has not confirmed. */
+function afterResumed(
+  state: ReflectorState,
+  outcome: Extract<Outcome, { of: "watch" }>,
+  nowMs: number,
+): Transition {
+  const listed = withoutResumption(state);
+  const error = "refused" in outcome ? outcome.refused : "relist" in outcome ? undefined : outcome.error;
+  if (isUnavailable(error)) {
+    return begin({ ...listed, isResourceVersionUnavailable: isResourceVersionTooLarge(error) }, nowMs);
+  }
+  const next = afterWatch(state, outcome, nowMs);
+  if (next.step.do === "watch" || (next.step.do === "backOff" && next.step.then === "watch")) return next;
+  const failedWatches = (state.resumption?.failedWatches ?? 0) + 1;
+  if ("relist" in outcome || isBrokenFrame(error) || failedWatches > MOST_FAILED_RESUMPTIONS) {
+    return afterWatch(listed, outcome, nowMs);
+  }
+  return { ...next, state: { ...next.state, resumption: { failedWatches } } };
 }
 
 function afterStream(

@@ -15,6 +15,7 @@ import type { ReflectorOutage } from "./outage.ts";
  * What a reflector is at.
  *
  * - `idle`: not started.
+ * - `resuming`: a snapshot is loaded, or its version is compared with the server's.
  * - `listing`: a list is in progress.
  * - `streaming`: a watch sends the present objects; its end bookmark has not come.
  * - `watching`: the store follows the server.
@@ -29,7 +30,14 @@ import type { ReflectorOutage } from "./outage.ts";
  *
  * @category Reflector
  */
-export type ReflectorPhase = "idle" | "listing" | "streaming" | "watching" | "backingOff" | "stopped";
+export type ReflectorPhase =
+  | "idle"
+  | "resuming"
+  | "listing"
+  | "streaming"
+  | "watching"
+  | "backingOff"
+  | "stopped";
 
 /**
  * What went wrong last.
@@ -228,6 +236,14 @@ export class StatusKeeper {
       ...(outage === undefined ? {} : { outage }),
       ...(this.#progress === undefined ? {} : { progress: this.#progress }),
     };
+  }
+
+  /** The last contact was that of a snapshot, at this time of the wall clock. */
+  restored(contactMs: number): void {
+    const nowMs = this.#clock.now();
+    const wallMs = Math.min(contactMs, nowMs); // the clock may have been set back
+    this.contact.wallMs = wallMs;
+    this.contact.monotonicMs = monotonicNow(this.#clock) - (nowMs - wallMs);
   }
 
   /** Adds a listener; the function returned takes it away. */

@@ -142,6 +142,16 @@ export class BookmarkRhythm {
     if (byBookmark && !this.#hasListed) this.#bookmarks++;
   }
 
+  /** The watch to come begins at a snapshot's version: if it brings no bookmark, the server may not have reached that. */
+  resumed(): void {
+    this.#bookmarks = 2;
+  }
+
+  /** The server has reached that version. */
+  proven(): void {
+    this.#bookmarks = 0;
+  }
+
   /** A watch is over; whether everything is to be listed. */
   ended({ bookmarks, lastedMs }: Pick<EndedWatch, "bookmarks" | "lastedMs">): boolean {
     if (bookmarks > 0) {

@@ -37,6 +37,7 @@ import { metaOf, type ObjectMeta, resourceVersionOf } from "../meta/object.ts";
 import { newObjectTextReader } from "../meta/object_text.ts";
 import type { FieldTexts } from "../meta/text_fields.ts";
 import { closingQuote } from "../util/json_text.ts";
+import { isPlainJson } from "../util/plain_json.ts";
 import { isSameJson } from "../util/same_json.ts";
 import { fieldPathOf } from "./field_index.ts";
 import { FieldReader, HeldFields } from "./field_reader.ts";
@@ -181,7 +182,7 @@ export class TextHolding<T> implements Holding<T> {
    * @param key Its key, where that is not what the key function gives.
    */
   hold(object: Held<T>, key?: string): Held<T> {
-    if (object instanceof TextObject || typeof object !== "object" || !isPlain(object, 0)) return object;
+    if (object instanceof TextObject || typeof object !== "object" || !isPlainJson(object)) return object;
     const own = object as T;
     const live = this.#liveMetadata(own);
     if (live === undefined) return object;
@@ -433,7 +434,6 @@ interface Wrapper<T> {
 const HOT_OBJECTS = 128;
 /** How many characters of texts are kept as they came: more than one chunk of a watch brings. */
 const KEPT_TEXT = 1 << 18;
-const MAX_DEPTH = 500;
 const READ_METADATA_ONLY: ReadonlySet<KeyFunc> = new Set([
   metaNamespaceKey,
   deletionHandlingMetaNamespaceKey,
@@ -467,31 +467,4 @@ function isSame(a: Labels | undefined, b: Labels | undefined): boolean {
   if (!a || !b) return a === b;
   const keys = Object.keys(a);
   return keys.length === Object.keys(b).length && keys.every((key) => a[key] === b[key]);
-}
-
-/** Whether a value is the same after it was written as JSON and read, but for properties that are `undefined`. */
-function isPlain(value: unknown, depth: number): boolean {
-  switch (typeof value) {
-    case "string":
-    case "boolean":
-      return true;
-    case "number":
-      return Number.isFinite(value) && !Object.is(value, -0);
-    case "object":
-      break;
-    default:
-      return false;
-  }
-  if (value === null) return true;
-  if (depth > MAX_DEPTH) return false; // or it holds itself
-  if (Array.isArray(value)) {
-    for (let i = 0; i < value.length; i++) if (!isPlain(value[i], depth + 1)) return false;
-    return true;
-  }
-  if (Object.getPrototypeOf(value) !== Object.prototype) return false;
-  const fields = value as Record<string, unknown>;
-  for (const name in fields) {
-    if (fields[name] !== undefined && !isPlain(fields[name], depth + 1)) return false;
-  }
-  return true;
 }

@@ -56,9 +56,13 @@ export function transformed<T>(transform: TransformFunc<T>, object: T): T {
 /**
  * Makes a transform that runs once on an object: what it has returned is returned as it is from then on. For what comes
  * to be queued again, as the known state is that takes the place of a quarantined object.
+ *
+ * @param results What it has returned; a caller adds what was transformed before, in another run of the program.
  */
-export function transformOnce<T>(transform: TransformFunc<T>): TransformFunc<T> {
-  const results = new WeakSet<WeakKey>();
+export function transformOnce<T>(
+  transform: TransformFunc<T>,
+  results: WeakSet<WeakKey> = new WeakSet(),
+): TransformFunc<T> {
   return (object) => {
     if (typeof object === "object" && object !== null && results.has(object)) return object;
     const result = transform(object);

@@ -25,7 +25,7 @@ import {
   currentState,
   currentVersion,
   type MetadataSource,
-} from "./progress.ts";
+} from "../../informer/progress.ts";
 import type { ServedInformer } from "./served_informer.ts";
 
 /** Options of {@linkcode FreshReads}. */

@@ -6,7 +6,7 @@
 import type { StoreEvent } from "../../informer/store_event.ts";
 import type { KubernetesObject } from "../../meta/object.ts";
 import type { GroupVersionResource } from "../../meta/resource.ts";
-import type { MetadataSource } from "./progress.ts";
+import type { MetadataSource } from "../../informer/progress.ts";
 import type { Held } from "../../store/holding.ts";
 
 /**

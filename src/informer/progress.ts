@@ -3,10 +3,10 @@
  * @module
  */
 
-import { metaNamespaceKey } from "../../meta/keys.ts";
-import type { ListOptions, ListPage, ListWatchContext, WatchStream } from "../../meta/list_watch.ts";
-import { type KubernetesObject, resourceVersionOf } from "../../meta/object.ts";
-import { StatusError } from "../../meta/status.ts";
+import { metaNamespaceKey } from "../meta/keys.ts";
+import type { ListOptions, ListPage, ListWatchContext, WatchStream } from "../meta/list_watch.ts";
+import { type KubernetesObject, resourceVersionOf } from "../meta/object.ts";
+import { StatusError } from "../meta/status.ts";
 
 /** A client for the metadata of what an informer lists. */
 export interface MetadataSource {

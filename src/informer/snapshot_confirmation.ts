@@ -1,0 +1,109 @@
+/**
+ * Finds out whether the content of a snapshot is what the server has at its version, and when the store has caught up.
+ * @module
+ */
+
+import { NetworkError } from "../meta/request_failure.ts";
+import { compareResourceVersions } from "../meta/resource_version.ts";
+import type { Held } from "../store/holding.ts";
+import { abortable, sleep, withTimeLimit } from "../util/abort.ts";
+import { changesSince, currentVersion } from "./progress.ts";
+import type { SnapshotContext } from "./snapshot_run.ts";
+import type { StoreEvent } from "./store_event.ts";
+
+/** How long the server may take to answer a question. */
+const ANSWER_MS = 30_000;
+/** The changes since the snapshot may be on their way. */
+const GRACE_MS = 200;
+
+/**
+ * The server confirms a snapshot by a list or a bookmark, or by an event that brings the store to the version that the server
+ * had when the informer started. Where its source has no `metadata` to read that version with, any event does.
+ *
+ * Bookmarks come once a minute. So while a watch is open and nothing has confirmed the snapshot, a short second watch
+ * asks for one (progress.ts).
+ */
+export class SnapshotConfirmation<T> {
+  readonly #context: SnapshotContext<T>;
+  readonly #onConfirmed: (confirmation: { readonly isComplete: boolean }) => void;
+  readonly #stop = new AbortController();
+  #serverVersion: string | undefined;
+  #isProving = false;
+
+  /** @param onConfirmed Called when the server has confirmed the content, maybe more than once. */
+  constructor(
+    context: SnapshotContext<T>,
+    onConfirmed: (confirmation: { readonly isComplete: boolean }) => void,
+  ) {
+    this.#context = context;
+    this.#onConfirmed = onConfirmed;
+  }
+
+  /** Ends its questions. */
+  stop(): void {
+    this.#stop.abort();
+  }
+
+  /** As `ReflectedSnapshot.serverVersion`. */
+  async serverVersion(signal: AbortSignal): Promise<string | undefined> {
+    const { metadata } = this.#context;
+    if (metadata === undefined) return undefined;
+    return this.#serverVersion = await this.#inTime((limited) => currentVersion(metadata, limited), signal);
+  }
+
+  /** An event of the store after the content of the snapshot. */
+  by({ type }: StoreEvent<Held<T>>): void {
+    if (type === "replaced" || type === "bookmark") this.#confirm(true);
+    else if (this.#serverVersion === undefined) this.#confirm(false);
+    else if (this.#hasReached(this.#serverVersion)) this.#confirm(true);
+  }
+
+  /** A watch from the version of the snapshot, or from a later one, is open. */
+  watching(): void {
+    if (this.#serverVersion === undefined) return;
+    if (this.#hasReached(this.#serverVersion)) this.#confirm(true);
+    else this.#prove();
+  }
+
+  #confirm(isComplete: boolean): void {
+    this.stop();
+    this.#onConfirmed({ isComplete });
+  }
+
+  async #prove(): Promise<void> {
+    const { metadata, store, waiters, clock, proven } = this.#context;
+    const { signal } = this.#stop;
+    if (this.#isProving || metadata === undefined || signal.aborted) return;
+    this.#isProving = true;
+    try {
+      await sleep(GRACE_MS, { clock, signal });
+      const from = store.held.lastStoreSyncResourceVersion();
+      const changes = await this.#inTime(
+        (limited) => changesSince(metadata, { resourceVersion: from, signal: limited }),
+        signal,
+      );
+      if (changes === undefined) return;
+      const after = changes.lastChange || from;
+      await waiters.wait(after, { signal, timeoutMs: ANSWER_MS });
+      if (!signal.aborted && proven({ after, through: changes.through })) this.#confirm(true);
+    } catch {
+      // an event or a bookmark has to do
+    } finally {
+      this.#isProving = false;
+    }
+  }
+
+  #hasReached(resourceVersion: string): boolean {
+    const reached = this.#context.store.held.lastStoreSyncResourceVersion();
+    return compareResourceVersions(reached, resourceVersion) >= 0;
+  }
+
+  #inTime<R>(ask: (signal: AbortSignal) => Promise<R>, signal: AbortSignal): Promise<R> {
+    return withTimeLimit((limited) => abortable(ask(limited), limited), {
+      ms: ANSWER_MS,
+      newError: () => new NetworkError("Unreachable", `no answer within ${ANSWER_MS} ms`),
+      clock: this.#context.clock,
+      signal,
+    });
+  }
+}

@@ -1,0 +1,255 @@
+/**
+ * Saves the content of an informer as it changes.
+ * @module
+ */
+
+import type { ObjectHead } from "../meta/object_text.ts";
+import type { Held, Holding } from "../store/holding.ts";
+import { abortable } from "../util/abort.ts";
+import { monotonicNow, type TimerHandle } from "../util/clock.ts";
+import { errorMessage } from "../util/errors.ts";
+import { isThenable } from "../util/guarded.ts";
+import { isPlainJson } from "../util/plain_json.ts";
+import { isSameJson } from "../util/same_json.ts";
+import type { SnapshotChange, SnapshotPut, SnapshotStorage } from "./snapshot.ts";
+import { isNoPosition } from "./snapshot_loader.ts";
+import type { SnapshotContext, SnapshotStatus } from "./snapshot_run.ts";
+import type { StoreEvent } from "./store_event.ts";
+
+/** Options of {@linkcode SnapshotKeeper}. */
+export interface SnapshotKeeperOptions {
+  readonly intervalMs: number;
+  /** How long the last save may take. */
+  readonly stopTimeoutMs: number;
+}
+
+const FIRST_RETRY_MS = 1_000;
+const LAST_RETRY_MS = 60_000;
+
+/**
+ * Saves what a storage does not have yet. While a save runs, or until it is due, only the keys of what changes are
+ * gathered; the content is read from the store in the turn in which the save begins, together with its version. So a save
+ * always has the content at one version, and a slow storage needs no queue.
+ *
+ * After a save that failed, the storage is in an unknown state: the next save replaces everything.
+ */
+export class SnapshotKeeper<T> {
+  readonly #storage: SnapshotStorage;
+  readonly #context: SnapshotContext<T>;
+  readonly #options: SnapshotKeeperOptions;
+  /** The keys of what has changed since the last save. */
+  #changed = new Set<string>();
+  /** The next save replaces everything. */
+  #replaces = true;
+  /** Whether the store's version has changed since the last save, or its content. */
+  #isDue = false;
+  /** Whether the store has the content at one particular version. */
+  #hasPosition = false;
+  /** The losses that the last list has repaired. */
+  #repairedLosses = 0;
+  #timer: TimerHandle;
+  #saving: Promise<void> | undefined;
+  #isStopped = false;
+  #retryMs = FIRST_RETRY_MS;
+  /** No save before this time, after one that failed. */
+  #quietUntilMs = -Infinity;
+  #failedSaves = 0;
+  #lastError: string | undefined;
+  #savedResourceVersion: string | undefined;
+  #lastSaveTimeMs: number | undefined;
+
+  constructor(storage: SnapshotStorage, context: SnapshotContext<T>, options: SnapshotKeeperOptions) {
+    this.#storage = storage;
+    this.#context = context;
+    this.#options = options;
+  }
+
+  /** The storage has the content of the store, which it has loaded. */
+  restored(resourceVersion: string): void {
+    this.#replaces = false;
+    this.#hasPosition = !isNoPosition(resourceVersion);
+    this.#savedResourceVersion = resourceVersion;
+  }
+
+  /** Gathers what an event of the store has changed, or saves it. */
+  gather(event: StoreEvent<Held<T>>): void {
+    const { quarantine } = this.#context;
+    this.#isDue = true;
+    switch (event.type) {
+      case "bookmark":
+        this.#hasPosition = true;
+        break;
+      case "replaced":
+        this.#hasPosition = !isNoPosition(event.resourceVersion);
+        if (quarantine.relistDueMs === undefined) this.#repairedLosses = quarantine.losses;
+        if (!this.#replaces) { for (const { key } of event.changes) this.#changed.add(key); }
+        break;
+      default:
+        if (!this.#replaces) this.#changed.add(event.key);
+    }
+    if (this.#storage.savesInTurn && event.type !== "bookmark" && !this.#isQuiet()) this.#save();
+    else this.#schedule(this.#options.intervalMs);
+  }
+
+  /** How the saves are going. */
+  status(): Omit<SnapshotStatus, "load" | "refusal"> {
+    return {
+      failedSaves: this.#failedSaves,
+      ...(this.#lastError !== undefined && { lastError: this.#lastError }),
+      ...(this.#savedResourceVersion !== undefined && { savedResourceVersion: this.#savedResourceVersion }),
+      ...(this.#lastSaveTimeMs !== undefined && { lastSaveTimeMs: this.#lastSaveTimeMs }),
+    };
+  }
+
+  /** Saves what is left, and closes the storage; gives up after a time. */
+  async stop(): Promise<void> {
+    const { clock, logger, name } = this.#context;
+    const { stopTimeoutMs } = this.#options;
+    this.#isStopped = true;
+    clock.clearTimeout(this.#timer);
+    const timeout = new AbortController();
+    const timer = stopTimeoutMs === Infinity ? undefined : clock.setTimeout(
+      () => timeout.abort(new Error(`it did not finish within ${stopTimeoutMs} ms`)),
+      stopTimeoutMs,
+    );
+    try {
+      await abortable(this.#finish(), timeout.signal);
+    } catch (error) {
+      logger.error(`${name}: could not finish the snapshot: ${errorMessage(error)}`, { error });
+    } finally {
+      clock.clearTimeout(timer);
+    }
+  }
+
+  async #finish(): Promise<void> {
+    await this.#saving;
+    if (this.#isDue) this.#save();
+    await this.#saving;
+    await this.#storage.close?.();
+  }
+
+  #isQuiet(): boolean {
+    return monotonicNow(this.#context.clock) < this.#quietUntilMs;
+  }
+
+  #schedule(delayMs: number): void {
+    if (this.#timer !== undefined || this.#saving !== undefined || this.#isStopped) return;
+    const { clock } = this.#context;
+    const quietMs = this.#quietUntilMs - monotonicNow(clock);
+    this.#timer = clock.setTimeout(() => this.#save(), Math.max(delayMs, quietMs));
+  }
+
+  #save(): void {
+    if (this.#saving !== undefined) return;
+    const { clock, metrics, name } = this.#context;
+    clock.clearTimeout(this.#timer);
+    this.#timer = undefined;
+    const startMs = monotonicNow(clock);
+    const change = this.#take();
+    const settled = (error?: { readonly cause: unknown }) => {
+      this.#saving = undefined;
+      const seconds = (monotonicNow(clock) - startMs) / 1_000;
+      metrics?.observe("informer_snapshot_save_duration_seconds", seconds, { name });
+      if (error === undefined) this.#saved(change);
+      else this.#failed(error.cause);
+      if (this.#isDue) this.#schedule(this.#options.intervalMs);
+    };
+    try {
+      const saving = this.#storage.save(change);
+      if (!isThenable(saving)) return settled();
+      this.#saving = Promise.resolve(saving).then(() => {
+        if (this.#storage.savesInTurn) {
+          throw new TypeError("a storage that saves in the turn must not be asynchronous");
+        }
+      }).then(() => settled(), (cause) => settled({ cause }));
+    } catch (cause) {
+      settled({ cause });
+    }
+  }
+
+  /** What has changed, and the version of the content, read in one turn. */
+  #take(): SnapshotChange {
+    const { store, clock, quarantine, lastContactMs } = this.#context;
+    const { held, holding } = store;
+    const puts: SnapshotPut[] = [];
+    const deletes: string[] = [];
+    for (const key of this.#replaces ? held.listKeys() : this.#changed) {
+      const object = held.getByKey(key);
+      if (object === undefined) deletes.push(key);
+      else puts.push(new Put(key, object, holding));
+    }
+    const resourceVersion = held.lastStoreSyncResourceVersion();
+    const change = {
+      resourceVersion,
+      savedAtMs: lastContactMs() ?? clock.now(),
+      needsList: !this.#hasPosition || isNoPosition(resourceVersion) ||
+        quarantine.losses > this.#repairedLosses || quarantine.keys.size > 0,
+      replaces: this.#replaces,
+      puts,
+      deletes,
+    };
+    this.#changed = new Set();
+    this.#replaces = false;
+    this.#isDue = false;
+    return change;
+  }
+
+  #saved({ resourceVersion }: SnapshotChange): void {
+    const { clock, logger, metrics, name } = this.#context;
+    if (this.#failedSaves > 0) logger.info(`${name}: the snapshot is saved again`);
+    this.#failedSaves = 0;
+    this.#retryMs = FIRST_RETRY_MS;
+    this.#savedResourceVersion = resourceVersion;
+    this.#lastSaveTimeMs = clock.now();
+    metrics?.count("informer_snapshot_saves_total", 1, { name, outcome: "saved" });
+  }
+
+  #failed(error: unknown): void {
+    const { clock, logger, metrics, name } = this.#context;
+    this.#lastError = errorMessage(error);
+    const text = `${name}: could not save the snapshot: ${this.#lastError}`;
+    if (this.#failedSaves++ === 0) logger.error(text, { error });
+    else logger.debug(text, { error });
+    metrics?.count("informer_snapshot_saves_total", 1, { name, outcome: "failed" });
+    this.#replaces = true;
+    this.#isDue = true;
+    this.#changed.clear();
+    this.#quietUntilMs = monotonicNow(clock) + this.#retryMs;
+    this.#retryMs = Math.min(this.#retryMs * 2, LAST_RETRY_MS);
+  }
+}
+
+/** An object to save. */
+class Put<T> implements SnapshotPut {
+  readonly key: string;
+  readonly held: Held<T>;
+  readonly #holding: Holding<T>;
+
+  constructor(key: string, held: Held<T>, holding: Holding<T>) {
+    this.key = key;
+    this.held = held;
+    this.#holding = holding;
+  }
+
+  get head(): ObjectHead {
+    const { apiVersion, kind } = this.held as ObjectHead;
+    const { metadata } = this.#holding.head(this.held);
+    return {
+      ...(apiVersion !== undefined && { apiVersion }),
+      ...(kind !== undefined && { kind }),
+      metadata,
+    };
+  }
+
+  json(): string {
+    const text = this.#holding.json(this.held);
+    if (text !== undefined) return text;
+    const json = JSON.stringify(this.held);
+    // Mostly the object is plain. If not, it may be the same nevertheless: -0 is.
+    if (isPlainJson(this.held) || isSameJson(JSON.parse(json), this.held)) return json;
+    throw new TypeError(
+      `Cannot save ${JSON.stringify(this.key)}: it is not the same after it was written as JSON; ` +
+        "does a transform put dates, maps or the like into it?",
+    );
+  }
+}

@@ -1,0 +1,135 @@
+/**
+ * Loads the content of a snapshot.
+ * @module
+ */
+
+import { keyOf } from "../meta/keys.ts";
+import { resourceVersionOf } from "../meta/object.ts";
+import type { RestoredContent } from "../reflector/reflector_wiring.ts";
+import type { Held } from "../store/holding.ts";
+import { abortable, withTimeLimit } from "../util/abort.ts";
+import { nextTurn } from "../util/clock.ts";
+import { errorMessage } from "../util/errors.ts";
+import { TurnBudget } from "../util/turn_budget.ts";
+import {
+  type LoadedSnapshot,
+  type SnapshotEntry,
+  type SnapshotIdentity,
+  SnapshotRefusedError,
+  type SnapshotStorage,
+} from "./snapshot.ts";
+import type { SnapshotContext } from "./snapshot_run.ts";
+
+/**
+ * Loads a snapshot: all of it or nothing, in turns. Objects are in the form in which the store holds them.
+ *
+ * @returns `undefined` if there is none.
+ * @throws {SnapshotRefusedError} It cannot be used, or takes too long.
+ * @throws The signal's reason.
+ */
+export async function loadSnapshot<T>(
+  storage: SnapshotStorage,
+  context: SnapshotContext<T>,
+  { identity, timeoutMs, signal }: {
+    readonly identity: SnapshotIdentity;
+    readonly timeoutMs: number;
+    readonly signal: AbortSignal;
+  },
+): Promise<RestoredContent | undefined> {
+  const load = async (limited: AbortSignal) => {
+    const loaded = await storage.load(identity);
+    limited.throwIfAborted();
+    return loaded && await contentOf(loaded, context, limited);
+  };
+  try {
+    return await withTimeLimit((limited) => abortable(load(limited), limited), {
+      ms: timeoutMs,
+      newError: () => new SnapshotRefusedError("timeout", `it was not loaded within ${timeoutMs} ms`),
+      clock: context.clock,
+      signal,
+    });
+  } catch (error) {
+    signal.throwIfAborted();
+    if (error instanceof SnapshotRefusedError) throw error;
+    throw new SnapshotRefusedError("unreadable", errorMessage(error), { cause: error });
+  }
+}
+
+async function contentOf<T>(
+  loaded: LoadedSnapshot,
+  context: SnapshotContext<T>,
+  signal: AbortSignal,
+): Promise<RestoredContent> {
+  const { resourceVersion, savedAtMs, needsList, count } = loaded;
+  if (typeof resourceVersion !== "string" || !Number.isFinite(savedAtMs) || !Number.isInteger(count)) {
+    throw new SnapshotRefusedError("corrupt", "its version, its time or its number of objects is missing");
+  }
+  const { turnMs, turnObjects } = context.pace;
+  const newBudget = () => new TurnBudget(context.clock, turnMs, turnObjects);
+  const hold = newHold(context);
+  const items: Held<T>[] = [];
+  let budget = newBudget();
+  for await (const batch of loaded.entries()) {
+    for (const entry of batch) {
+      items.push(hold(entry));
+      if (!budget.isSpent()) continue;
+      await nextTurn();
+      signal.throwIfAborted();
+      budget = newBudget();
+    }
+    signal.throwIfAborted();
+  }
+  if (items.length !== count) {
+    throw new SnapshotRefusedError("truncated", `it has ${items.length} objects, and should have ${count}`);
+  }
+  return {
+    items,
+    resourceVersion,
+    savedAtMs,
+    needsList: needsList !== false || isNoPosition(resourceVersion),
+  };
+}
+
+/** Whether a watch from this version begins anywhere. */
+export function isNoPosition(resourceVersion: string): boolean {
+  return resourceVersion === "" || resourceVersion === "0";
+}
+
+/** Makes what puts an entry into the form in which the store holds it. */
+function newHold<T>({ store, accept }: SnapshotContext<T>): (entry: SnapshotEntry) => Held<T> {
+  const { holding } = store;
+  const take = (entry: SnapshotEntry): Held<T> => {
+    const { key, held, head } = entry;
+    if (held !== undefined) {
+      if (holding.isHeld(held)) return held as Held<T>;
+      throw new SnapshotRefusedError("foreign", `${JSON.stringify(key)} is in another form than the store's`);
+    }
+    const { json } = entry;
+    if (holding.holdText === undefined) return holding.hold(JSON.parse(json));
+    if (head !== undefined) return holding.holdText.hold(json, head, { key, fields: [] }) as Held<T>;
+    const read = holding.holdText.reader.read(json);
+    if (!holding.holdText.reader.isText(read)) return read as Held<T>;
+    return holding.holdText.hold(read.text, read.head as SnapshotEntry["head"] & object, read) as Held<T>;
+  };
+  return (entry) => {
+    const { key } = entry;
+    try {
+      const held = take(entry);
+      const own = keyOf(holding.keyFunc, held, "load");
+      if (own !== key) {
+        throw new SnapshotRefusedError(
+          "other-identity",
+          `the object saved as ${JSON.stringify(key)} has the key ${JSON.stringify(own)}`,
+        );
+      }
+      if (resourceVersionOf(held) === undefined) throw new TypeError("it has no metadata");
+      accept?.(held);
+      return held;
+    } catch (error) {
+      if (error instanceof SnapshotRefusedError) throw error;
+      throw new SnapshotRefusedError("corrupt", `${JSON.stringify(key)}: ${errorMessage(error)}`, {
+        cause: error,
+      });
+    }
+  };
+}

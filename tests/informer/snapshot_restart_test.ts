@@ -1,0 +1,467 @@
+import assert from "node:assert/strict";
+import { SharedIndexInformer } from "@listwatch/cache";
+import { newInformerSnapshot } from "@listwatch/cache/informer";
+import { pod } from "@listwatch/cache/testing";
+import { Disk, Machine } from "./snapshot_rig.ts";
+import { describe, it } from "./storages.ts";
+
+describe("SharedIndexInformer with a snapshot", () => {
+  it("lists first, and saves everything as one step", async () => {
+    await using machine = new Machine();
+    machine.create("a", "b");
+    const first = await machine.start();
+    assert.deepEqual(machine.requests(), ["list 0", "watch 3"]);
+    assert.equal(first.informer.hasSynced(), true);
+    assert.equal(first.informer.isRestored(), false);
+    assert.deepEqual(first.informer.status().snapshot, { load: "none", failedSaves: 0 });
+    assert.deepEqual(machine.disk.saves, []);
+    await machine.clock.advance(1_000);
+    assert.deepEqual(machine.disk.content(), ["a@2", "b@3"]);
+    const { resourceVersion, needsList, replaces } = machine.disk.saves[0];
+    assert.deepEqual({ resourceVersion, needsList, replaces }, {
+      resourceVersion: "3",
+      needsList: false,
+      replaces: true,
+    });
+  });
+
+  it("gathers changes, and saves each key once", async () => {
+    await using machine = new Machine();
+    machine.create("a", "b");
+    await machine.start();
+    await machine.clock.advance(1_000);
+    machine.touch("a");
+    machine.touch("a");
+    machine.delete("b");
+    machine.create("c");
+    await machine.settle();
+    assert.equal(machine.disk.saves.length, 1);
+    await machine.clock.advance(1_000);
+    assert.equal(machine.disk.saves.length, 2);
+    const { puts, deletes, replaces, resourceVersion } = machine.disk.saves[1];
+    assert.deepEqual([puts, deletes, replaces], [["default/a", "default/c"], ["default/b"], false]);
+    assert.equal(resourceVersion, machine.server.resourceVersion);
+    assert.deepEqual(machine.disk.content(), machine.content());
+  });
+
+  it("continues by a watch after a restart, and receives the deletes of the meantime as events", async () => {
+    await using machine = new Machine();
+    machine.create("a", "b");
+    const first = await machine.start();
+    await first.stop();
+    machine.delete("a");
+    machine.create("c");
+    machine.requests();
+    const second = await machine.start();
+    assert.deepEqual(second.content(), machine.content());
+    assert.deepEqual(machine.requests(), ["version", "watch 3"]);
+    assert.deepEqual(second.recorder.take(), ["add a@2 initial", "add b@3 initial", "delete a@4", "add c@5"]);
+    assert.deepEqual(second.observed, [
+      "replaced at 3: added a@2, added b@3",
+      "deleted a@4",
+      "added c@5",
+    ]);
+    assert.equal(second.informer.hasSynced(), true);
+  });
+
+  it("has the content before the server answers, says so, and is neither synced nor fresh", async () => {
+    await using machine = new Machine();
+    machine.create("a", "b");
+    const first = await machine.start();
+    const contactMs = machine.clock.now();
+    await machine.clock.advance(1_000);
+    await first.stop();
+    await machine.clock.advance(600_000);
+    const remove = machine.server.intercept(() => Promise.reject(new TypeError("refused")));
+    const second = await machine.start();
+    const { informer } = second;
+    await informer.restored();
+    assert.deepEqual(second.content(), ["a@2", "b@3"]);
+    assert.equal(informer.isRestored(), true);
+    assert.equal(informer.hasSynced(), false);
+    assert.equal(informer.isFresh(Infinity), false);
+    const { restored, lagMs, snapshot, resourceVersion } = informer.status();
+    assert.deepEqual(restored, { resourceVersion: "3", savedAtMs: contactMs });
+    assert.equal(lagMs, 601_000);
+    assert.deepEqual(snapshot, { load: "restored", failedSaves: 0, savedResourceVersion: "3" });
+    assert.equal(resourceVersion, "3");
+    await informer.waitForVersion("3");
+    assert.equal(informer.indexer.has("default/a"), true);
+    await machine.clock.advance(3_600_000);
+    assert.equal(informer.isRestored(), true);
+    machine.requests();
+    remove();
+    await machine.clock.advance(60_000);
+    assert.deepEqual(machine.requests(), ["version", "watch 3"]);
+    assert.equal(informer.hasSynced(), true);
+    assert.equal(informer.isRestored(), false);
+    assert.equal(informer.status().restored, undefined);
+    assert.ok(informer.status().lagMs! <= 60_000);
+  });
+
+  it("says an age of zero at least, when the clock was set back since the save", async () => {
+    await using machine = new Machine();
+    machine.create("a");
+    const first = await machine.start();
+    await first.stop();
+    machine.clock.setWallClock(10);
+    machine.server.intercept(() => Promise.reject(new TypeError("refused")));
+    const { informer } = await machine.start();
+    assert.equal(informer.status().lagMs, 0);
+    await machine.clock.advance(500);
+    assert.equal(informer.status().lagMs, 500);
+  });
+
+  it("is confirmed at once where the server is at the snapshot's version", async () => {
+    await using machine = new Machine();
+    machine.create("a");
+    await (await machine.start()).stop();
+    machine.requests();
+    const { informer } = await machine.start();
+    assert.equal(informer.hasSynced(), true);
+    assert.deepEqual(machine.requests(), ["version", "watch 2"]);
+  });
+
+  it("is confirmed by a proof where only other resources have changed", async () => {
+    await using machine = new Machine();
+    machine.create("a");
+    await (await machine.start()).stop();
+    machine.server.create("v1/configmaps", { metadata: { name: "other" } });
+    machine.requests();
+    const { informer } = await machine.start();
+    assert.equal(informer.hasSynced(), false);
+    await machine.clock.advance(3_000);
+    assert.equal(informer.hasSynced(), true);
+    assert.deepEqual(machine.requests(), ["version", "watch 2", "proof 2"]);
+    assert.equal(informer.indexer.lastStoreSyncResourceVersion(), "3");
+  });
+
+  it("is confirmed by no event before that which brings it to the server's version of its start", async () => {
+    await using machine = new Machine();
+    machine.create("a");
+    await (await machine.start()).stop();
+    machine.touch("a");
+    machine.touch("a");
+    const second = await machine.start();
+    assert.deepEqual(second.observed, ["replaced at 2: added a@2", "updated a@3", "updated a@4"]);
+    assert.equal(second.firstSynced(), "updated a@4");
+  });
+
+  it("is confirmed by an event where its source has no `metadata`", async () => {
+    await using machine = new Machine();
+    machine.create("a");
+    await (await machine.start({ isBareSource: true })).stop();
+    machine.requests();
+    const { informer } = await machine.start({ isBareSource: true });
+    assert.deepEqual(machine.requests(), ["watch 2"]);
+    assert.equal(informer.hasSynced(), false);
+    assert.equal(informer.isRestored(), true);
+    machine.create("b");
+    await machine.settle();
+    assert.equal(informer.hasSynced(), true);
+  });
+
+  it("lists where its source has no `metadata`, and neither an event nor a bookmark comes", async () => {
+    await using machine = new Machine({ bookmarkIntervalMs: 10 ** 8 });
+    machine.create("a");
+    await (await machine.start({ isBareSource: true })).stop();
+    machine.requests();
+    const { informer } = await machine.start({ isBareSource: true });
+    await machine.clock.advance(89_000);
+    assert.equal(informer.hasSynced(), false);
+    await machine.clock.advance(2_000);
+    assert.equal(informer.hasSynced(), true);
+    assert.deepEqual(machine.requests(), ["watch 2", "list 2", "watch 2"]);
+  });
+
+  it("lists where the server does not have the version any more, and makes the deletes", async () => {
+    await using machine = new Machine();
+    machine.create("a", "b", "c");
+    await (await machine.start()).stop();
+    machine.delete("a");
+    machine.touch("b");
+    machine.create("d");
+    machine.server.compact();
+    machine.requests();
+    const second = await machine.start();
+    assert.deepEqual(machine.requests(), ["version", "watch 4", "list 4", "watch 7"]);
+    assert.deepEqual(second.content(), machine.content());
+    assert.deepEqual(second.recorder.take().sort(), [
+      "add a@2 initial",
+      "add b@3 initial",
+      "add c@4 initial",
+      "add d@7",
+      "tombstone a@2",
+      "update b@3>6",
+      "update c@4>4",
+    ]);
+    assert.equal(second.informer.hasSynced(), true);
+  });
+
+  it("lists after 410 as the first event of the watch", async () => {
+    await using machine = new Machine();
+    machine.create("a", "b");
+    await (await machine.start()).stop();
+    machine.delete("a");
+    machine.server.intercept(
+      () => {
+        const status = {
+          kind: "Status",
+          apiVersion: "v1",
+          status: "Failure",
+          reason: "Expired",
+          code: 410,
+          message: "too old",
+        };
+        return Promise.resolve(new Response(JSON.stringify({ type: "ERROR", object: status }) + "\n"));
+      },
+      { match: ({ isWatch }) => isWatch, times: 1 },
+    );
+    machine.requests();
+    const second = await machine.start();
+    assert.deepEqual(machine.requests().slice(0, 3), ["version", "watch 3", "list 3"]);
+    assert.deepEqual(second.content(), machine.content());
+    assert.ok(second.recorder.take().includes("tombstone a@2"));
+    assert.equal(second.informer.hasSynced(), true);
+  });
+
+  it("lists where the server has not reached the version: it was restored from a backup", async () => {
+    await using machine = new Machine();
+    machine.create("a", "b", "c");
+    await (await machine.start()).stop();
+    await using restored = new Machine();
+    restored.create("x");
+    const second = await restored.start({ disk: machine.disk });
+    assert.deepEqual(restored.requests(), ["version", "list", "watch 2"]);
+    assert.deepEqual(second.content(), ["x@2"]);
+    assert.equal(second.informer.hasSynced(), true);
+    assert.deepEqual(second.informer.indexer.lastStoreSyncResourceVersion(), "2");
+    await restored.clock.advance(1_000);
+    assert.deepEqual(machine.disk.content(), ["x@2"]);
+    assert.equal(machine.disk.meta?.resourceVersion, "2");
+  });
+
+  it("lists after three watches that the server refused for another reason", async () => {
+    await using machine = new Machine();
+    machine.create("a");
+    await (await machine.start()).stop();
+    machine.delete("a");
+    const remove = machine.server.intercept(
+      () =>
+        Promise.resolve(Response.json({ kind: "Status", code: 403, reason: "Forbidden" }, { status: 403 })),
+      { match: ({ isWatch }) => isWatch },
+    );
+    machine.requests();
+    const second = await machine.start();
+    await machine.clock.advance(60_000);
+    const requests = machine.requests();
+    assert.equal(requests.findIndex((line) => line.startsWith("list")), 8, requests.join());
+    assert.deepEqual(second.content(), []);
+    remove();
+  });
+
+  it("does not wait for a load that hangs: it is refused after a time, and everything is listed", async () => {
+    await using machine = new Machine();
+    machine.create("a");
+    const process = await machine.start({
+      storageOptions: { load: () => new Promise(() => {}) },
+      snapshotOptions: { loadTimeoutMs: 5_000 },
+    });
+    assert.equal(process.informer.status().phase, "resuming");
+    assert.deepEqual(machine.requests(), []);
+    await machine.clock.advance(5_000);
+    assert.deepEqual(process.content(), ["a@2"]);
+    assert.equal(process.informer.hasSynced(), true);
+    assert.match(process.informer.status().snapshot?.refusal ?? "", /not loaded within 5000 ms \(timeout\)/);
+    assert.match(process.log.of("warn").join(), /pods: Cannot use the snapshot: .*; listing instead/);
+    await machine.clock.advance(1_000);
+    assert.deepEqual(machine.disk.content(), ["a@2"]);
+  });
+
+  it("stops while a load hangs", async () => {
+    await using machine = new Machine();
+    const process = await machine.start({ storageOptions: { load: () => new Promise(() => {}) } });
+    await process.stop();
+    assert.equal(process.informer.isStopped(), true);
+  });
+
+  for (
+    const [what, load, reason] of [
+      ["throws", () => Promise.reject(new Error("disk on fire")), /disk on fire \(unreadable\)/],
+      [
+        "has fewer objects than it says",
+        () => loaded({ count: 2 }),
+        /has 1 objects, and should have 2 \(truncated\)/,
+      ],
+      ["has no time", () => loaded({ savedAtMs: NaN }), /\(corrupt\)/],
+      ["has text that is no JSON", () => loaded({}, "{"), /"default\/a": .* \(corrupt\)/],
+      [
+        "has an object under another key",
+        () => loaded({}, JSON.stringify(pod("b"))),
+        /has the key ".*b" \(other-identity\)/,
+      ],
+      ["throws in its middle", () => ({
+        ...loaded({}),
+        entries: function* () {
+          yield* loaded({}).entries();
+          throw new Error("bad sector");
+        },
+      }), /bad sector \(unreadable\)/],
+    ] as const
+  ) {
+    it(`refuses a snapshot whole that ${what}, lists, and replaces it`, async () => {
+      await using machine = new Machine();
+      machine.create("a");
+      const process = await machine.start({ storageOptions: { load } });
+      assert.match(process.informer.status().snapshot?.refusal ?? "", reason);
+      assert.equal(process.informer.status().snapshot?.load, "refused");
+      assert.deepEqual(machine.requests(), ["list 0", "watch 2"]);
+      assert.deepEqual(process.observed, ["replaced at 2: added a@2"]);
+      await machine.clock.advance(1_000);
+      assert.equal(machine.disk.saves[0].replaces, true);
+    });
+  }
+
+  function loaded(change: object, json = JSON.stringify(pod("a", { namespace: "default" }))) {
+    return {
+      resourceVersion: "1",
+      savedAtMs: 1,
+      needsList: false,
+      count: 1,
+      entries: () => [[{ key: "default/a", json }]],
+      ...change,
+    };
+  }
+
+  it("refuses content of another selection, or with other fields", async () => {
+    await using machine = new Machine();
+    machine.create("a");
+    await (await machine.start()).stop();
+    const other = await machine.start({ resource: { labelSelector: "app=web" } });
+    assert.match(other.informer.status().snapshot?.refusal ?? "", /other-identity/);
+    await other.stop();
+    const dropped = await machine.start({ resource: { drop: ["metadata.annotations"] } });
+    assert.match(dropped.informer.status().snapshot?.refusal ?? "", /other-identity/);
+  });
+
+  it("restores nothing that was dropped or transformed anew: objects are as they were held", async () => {
+    await using machine = new Machine();
+    machine.create("a", "b");
+    let calls = 0;
+    const options = {
+      transform: (object: { metadata?: object }) => {
+        calls++;
+        return { ...object, metadata: { ...object.metadata, annotations: { transformed: String(calls) } } };
+      },
+      snapshotOptions: { identity: "1" },
+    };
+    const first = await machine.start(options);
+    assert.equal(calls, 2);
+    const before = first.informer.indexer.list();
+    await first.stop();
+    const second = await machine.start(options);
+    assert.equal(calls, 2);
+    assert.deepEqual(second.informer.indexer.list(), before);
+    await second.stop();
+    const third = await machine.start({ ...options, snapshotOptions: { identity: "2" } });
+    assert.match(third.informer.status().snapshot?.refusal ?? "", /other-identity/);
+  });
+
+  it("freezes what it restores, if it freezes", async () => {
+    await using machine = new Machine();
+    machine.create("a");
+    await (await machine.start({ freezeObjects: true })).stop();
+    const { informer } = await machine.start({ freezeObjects: true });
+    const metadata = informer.indexer.getByKey("default/a")?.metadata as { name: string };
+    assert.throws(() => void (metadata.name = "b"), TypeError);
+  });
+
+  it("restores the same objects with and without their heads", async () => {
+    await using machine = new Machine();
+    machine.create("a", "b", "c");
+    const first = await machine.start();
+    const before = first.informer.indexer.list();
+    await first.stop();
+    for (const hasHeads of [true, false]) {
+      machine.disk.hasHeads = hasHeads;
+      const next = await machine.start();
+      assert.deepEqual(next.informer.indexer.list(), before);
+      assert.equal(next.informer.status().snapshot?.load, "restored");
+      await next.stop();
+    }
+  });
+
+  it("restores many objects in turns, and has them as one step", async () => {
+    await using machine = new Machine();
+    for (let i = 0; i < 50; i++) machine.create(`pod-${i}`);
+    await (await machine.start()).stop();
+    const second = await machine.start({ turnObjects: 7 });
+    await second.informer.restored();
+    assert.deepEqual(second.content(), machine.content());
+    assert.equal(second.observed.filter((line) => line.startsWith("replaced")).length, 1);
+  });
+
+  it("resumes an empty content", async () => {
+    await using machine = new Machine();
+    await (await machine.start()).stop();
+    machine.requests();
+    const second = await machine.start();
+    assert.deepEqual(machine.requests(), ["version", "watch 1"]);
+    assert.equal(second.informer.hasSynced(), true);
+  });
+
+  it("lists where a change was lost before the save", async () => {
+    await using machine = new Machine();
+    machine.create("a", "b");
+    const options = {
+      snapshotOptions: { identity: "1" },
+      transform: <T extends object>(object: T): T => {
+        if (JSON.stringify(object).includes("touched")) throw new Error("not this one");
+        return object;
+      },
+    };
+    const first = await machine.start(options);
+    machine.touch("a");
+    machine.create("c");
+    await machine.settle();
+    assert.deepEqual(first.content(), ["a@2", "b@3", "c@5"]);
+    await first.stop();
+    assert.equal(machine.disk.meta?.needsList, true);
+    machine.create("d");
+    machine.requests();
+    const second = await machine.start({ snapshotOptions: { identity: "1" }, transform: (object) => object });
+    assert.deepEqual(machine.requests(), ["list 5", "watch 6"]);
+    assert.deepEqual(second.content(), machine.content());
+  });
+
+  it("refuses what does not go with it when it is made", () => {
+    const source = { list: () => assert.fail(), watch: () => assert.fail(), description: "pods" };
+    const snapshot = () => newInformerSnapshot(new Disk().open());
+    const identified = { ...source, identity: "here" };
+    assert.throws(
+      () => new SharedIndexInformer(identified, { snapshot: snapshot(), queue: () => assert.fail() }),
+      /^TypeError: Cannot keep a snapshot of pods: the store is at no single version behind a queue of your own/,
+    );
+    assert.throws(
+      () => new SharedIndexInformer(source, { snapshot: snapshot() }),
+      /nothing says what its source/,
+    );
+    const transform = <T>(object: T): T => object;
+    assert.throws(
+      () => new SharedIndexInformer(identified, { snapshot: snapshot(), transform }),
+      /nothing says which transform its objects have passed. Give the snapshot an `identity`/,
+    );
+    const informer = new SharedIndexInformer(identified, { snapshot: snapshot() });
+    assert.throws(
+      () => informer.setTransform(transform),
+      /^TypeError: Cannot set the transform of pods: its snapshot has no `identity`/,
+    );
+    const one = snapshot();
+    new SharedIndexInformer(identified, { snapshot: one, name: "one" });
+    assert.throws(
+      () => new SharedIndexInformer(identified, { snapshot: one, name: "two" }),
+      /Cannot keep the snapshot of two where that of one is: make a snapshot for each informer/,
+    );
+    assert.throws(() => newInformerSnapshot(new Disk().open(), { intervalMs: NaN }), RangeError);
+  });
+});
