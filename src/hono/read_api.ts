@@ -88,7 +88,7 @@ export interface ReadApi extends Hono {
  *
  * **Cost**
  *
- * - The body of a list is kept while it is requested and its resource does not change (`maxListBodyBytes`), for all users
+ * - The body of a list is kept while it is requested and no object of its namespace changes (`maxListBodyBytes`), for all users
  *   that see the same; who may read it is decided for each request. What has 128 KiB or more is compressed for readers
  *   that prefer gzip.
  * - Texts are not parsed for gets, lists and watches; an object is decoded to select it by a field without an index, to

@@ -210,9 +210,9 @@ export interface ReadApiOptions {
    */
   readonly maxBufferedBytes?: number;
   /**
-   * How many bytes the bodies of lists may take that are kept for the next requests: each while its resource does not
-   * change, and for at most about 10 s without a request; 32 MiB by default. 0 keeps none. A larger list is written
-   * for each reader.
+   * How many bytes the bodies of lists may take that are kept for the next requests: each while no object of its
+   * namespace changes, and for at most about 10 s without a request; 32 MiB by default. 0 keeps none. A larger list is
+   * written for each reader.
    */
   readonly maxListBodyBytes?: number;
   /** How many requirements a selector may have; 100 by default. More are refused with 400. */

@@ -125,6 +125,58 @@ describe("readApi, the kept body of a list", () => {
     assert.equal(before.items[0].metadata.name, "older");
   });
 
+  it("is not made again while only its resourceVersion moves: its items have the same bytes, plain and compressed", async () => {
+    const { api, informer, reads } = apiOf(pods(300));
+    const forms = ["", "?pretty=1", "?limit=7", "?labelSelector=app%3Dapp-1", "?resourceVersion=0"];
+    const read = async (form: string, options = {}) => await bytesOf(api.request(PATH + form, options));
+    const made = await Promise.all(forms.map(async (form) => textOf(await read(form))));
+    await read("", GZIP);
+    let count = 0;
+    for (const version of [100_002, 1_000_000]) {
+      count = reads.count;
+      informer.bookmark(version);
+      for (const [i, form] of forms.entries()) {
+        const text = textOf(await read(form));
+        const list = JSON.parse(text);
+        assert.equal(list.metadata.resourceVersion, String(version));
+        assert.equal(text.slice(text.indexOf('"items"')), made[i].slice(made[i].indexOf('"items"')));
+        if (form === "?limit=7") {
+          const next = await api.request(
+            `${PATH}?limit=7&continue=${encodeURIComponent(list.metadata.continue)}`,
+          );
+          assert.equal((await next.json()).items.length, 7);
+        }
+      }
+      const compressed = await read("", GZIP);
+      assert.ok(textOf(await gunzip(compressed)) === textOf(await read("")));
+    }
+    assert.equal(reads.count, count, "the second pages are kept, too");
+  });
+
+  it("of a namespace is not made again while others change", async () => {
+    const { api, informer, reads } = apiOf(pods(300));
+    const path = "/api/v1/namespaces/shop/pods";
+    const first = await (await api.request(path)).json();
+    informer.put(object("blog/new", 100_001));
+    informer.remove("blog/p-00001", 100_002);
+    const { count } = reads;
+    const second = await (await api.request(path)).json();
+    assert.equal(reads.count, count);
+    assert.equal(second.metadata.resourceVersion, "100002");
+    assert.deepEqual(second.items, first.items);
+    informer.put(object("shop/new", 100_003));
+    assert.equal((await (await api.request(path)).json()).items.length, first.items.length + 1);
+  });
+
+  it("in YAML, which has its version at the end, is made again when its version moves", async () => {
+    const { api, informer } = apiOf(pods(3));
+    const list = async () =>
+      textOf(await bytesOf(api.request(PATH, { headers: { Accept: "application/yaml" } })));
+    const first = await list();
+    informer.bookmark(100_002);
+    assert.equal(await list(), first.replace('"100000"', '"100002"'));
+  });
+
   it("is never served to a reader who may not list, nor the page of one user to another", async () => {
     const tokens = ["jane", "john"].map((name) => ({ token: `${name}-s3cret-s3cret`, user: { name } }));
     const { api } = apiOf(pods(40), {
@@ -316,7 +368,9 @@ describe("readApi, ETag", () => {
     ];
     informer.bookmark(100_004);
     assert.equal((await ask(api, PATH, tag)).status, 304);
-    assert.equal((await (await ask(api, PATH)).json()).metadata.resourceVersion, "100004");
+    const moved = await ask(api, PATH);
+    assert.equal(moved.headers.get("ETag"), tag);
+    assert.equal((await moved.json()).metadata.resourceVersion, "100004");
     let last = tag;
     for (const change of changes) {
       change();
@@ -325,6 +379,46 @@ describe("readApi, ETag", () => {
       assert.notEqual(response.headers.get("ETag"), last);
       last = response.headers.get("ETag")!;
       assert.equal((await ask(api, PATH, last)).status, 304);
+    }
+  });
+
+  it("of a namespace's list: 304 until one of its objects changes, while a watch may start from the list", async () => {
+    const { api, informer } = apiOf(pods(20), { eventWindow: 4 });
+    const path = "/api/v1/namespaces/shop/pods";
+    let tag = (await ask(api, path)).headers.get("ETag")!;
+    const status = async () => (await ask(api, path, tag)).status;
+    const mayWatch = async (version: string) => {
+      const response = await api.request(`${path}?watch=1&resourceVersion=${version}&timeoutSeconds=1`);
+      const reader = response.body!.getReader();
+      const event = reader.read();
+      informer.bookmark(Number(informer.indexer.lastStoreSyncResourceVersion()) + 1);
+      informer.put(object("shop/seen", Number(informer.indexer.lastStoreSyncResourceVersion()) + 1));
+      const { value } = await event;
+      await reader.cancel();
+      return !textOf(value!).startsWith('{"type":"ERROR"');
+    };
+    for (let i = 1; i <= 4; i++) {
+      informer.put(object("blog/new", 100_000 + i));
+      assert.equal(await status(), 304, String(i));
+    }
+    informer.put(object("blog/new", 100_005));
+    assert.equal(await status(), 200, "its version has left the window");
+    const again = await ask(api, path);
+    tag = again.headers.get("ETag")!;
+    assert.equal(await status(), 304);
+    assert.ok(await mayWatch((await again.json()).metadata.resourceVersion));
+    assert.equal(await status(), 200, "a pod of it was changed");
+  });
+
+  it("of an empty list: 304 until there is an object", async () => {
+    for (const path of [PATH, "/api/v1/namespaces/shop/pods"]) {
+      const { api, informer } = apiOf([]);
+      const tag = (await ask(api, path)).headers.get("ETag")!;
+      assert.equal((await ask(api, path, tag)).status, 304);
+      informer.put(object("shop/a", 100_001));
+      assert.equal((await ask(api, path, tag)).status, 200);
+      informer.remove("shop/a", 100_002);
+      assert.equal((await ask(api, path, tag)).status, 304);
     }
   });
 

@@ -6,12 +6,12 @@
 import type { KubernetesObject } from "../../meta/object.ts";
 import type { Status } from "../../meta/status.ts";
 import type { Clock, TimerHandle } from "../../util/clock.ts";
-import { matchesTag } from "../../protocol/if_none_match.ts";
 import { isStatus } from "../../protocol/statuses.ts";
 import type { EntityTags } from "../answers/etag.ts";
 import type { EventLog } from "../watches/event_log.ts";
 import { GZIP_LEAST_BYTES, gzipChunks, gzipResponse } from "../answers/gzip.ts";
-import type { ListBodies, ListBody } from "./list_bodies.ts";
+import type { ListBodies } from "./list_bodies.ts";
+import { contentVersion, type ListBody } from "./list_body.ts";
 import { cutPage, type ListRequest, type Page, type PagePlace, pageSource, placePage } from "./list_page.ts";
 import { type ListShape, ListText } from "./list_text.ts";
 import { newStalledError, type Pacer, type Reader, type Readers } from "../readers.ts";
@@ -69,15 +69,18 @@ export async function answerList(
     );
     return await respond(bodies.alone(new ListText(page, shape)), request, undefined);
   }
-  const tag = tags.ofList(log, name);
-  if (matchesTag(request.ifNoneMatch, tag)) return notModified(tag);
-  const kept = bodies.get(log, name);
-  if (kept !== undefined) return await respond(kept, request, tag);
-  const { revision } = log;
+  const of = { namespace: request.namespace, name };
+  const tag = tags.ofList(log, of);
+  const matching = tag.matching(request.ifNoneMatch);
+  if (matching !== undefined) return notModified(matching);
+  const kept = bodies.get(log, of);
+  if (kept !== undefined) return await respond(kept, request, tag.text);
+  const version = contentVersion(log, of.namespace);
   const { snapshot } = pageSource(log, place, request);
   // Others have a turn meanwhile, and the content may change.
   const page = await cutPage(log, snapshot, { ...request, ...place });
-  return await respond(bodies.add(log, name, { revision, text: new ListText(page, shape) }), request, tag);
+  const body = bodies.add(log, of, { version, text: new ListText(page, shape) });
+  return await respond(body, request, tag.text);
 }
 
 /** A page in the view's own order. */
@@ -113,17 +116,16 @@ async function respond(
   };
   const source = body.open();
   try {
-    const whole = body.whole(SMALL_LIST);
+    const whole = source.whole(SMALL_LIST);
     if (whole !== undefined) {
       source.close();
-      // A copy: some runtimes take the buffer away when it is sent.
-      return new Response(whole.slice(), { headers });
+      return new Response(whole, { headers });
     }
     const { readersPacer } = request;
-    if (!request.gzip || !body.hasBytes(GZIP_LEAST_BYTES)) {
+    if (!request.gzip || !source.hasBytes(GZIP_LEAST_BYTES)) {
       return new Response(streamOf(source, request), { headers });
     }
-    const chunks = await body.gzipped(readersPacer);
+    const chunks = await source.gzipped(readersPacer);
     if (chunks !== undefined) {
       return gzipResponse(streamOf(new ChunkReader(chunks, () => source.close()), request), headers);
     }

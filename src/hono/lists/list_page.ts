@@ -45,7 +45,10 @@ export interface PagePlace<T> {
 
 /** One page: a range of an array, which may be that of a snapshot, shared by many pages. */
 export interface Page<T> {
-  readonly metadata: ListMeta;
+  /** The version of the snapshot. */
+  readonly resourceVersion: string;
+  /** What the list says of itself, at this version or at a later one at which the content is the same. */
+  metadata(resourceVersion: string): ListMeta;
   /** As the store holds them. */
   readonly objects: readonly Held<T>[];
   /** The first of the page. */
@@ -155,14 +158,16 @@ export async function cutPage<T extends KubernetesObject>(
     objects = selected;
   }
   const page = selection === undefined ? { objects, from, to: i } : { objects, from: 0, to: objects.length };
-  if (i >= end) return { metadata: { resourceVersion }, ...page };
+  if (i >= end) return { resourceVersion, metadata: (resourceVersion) => ({ resourceVersion }), ...page };
+  const start = keys[i - 1] + "\0";
   return {
-    metadata: {
+    resourceVersion,
+    metadata: (resourceVersion) => ({
       resourceVersion,
-      continue: encodeContinue({ resourceVersion, start: keys[i - 1] + "\0", list: at.identity }),
+      continue: encodeContinue({ resourceVersion, start, list: at.identity }),
       // Only if it is known without looking at every object.
       ...(selection === undefined && { remainingItemCount: end - i }),
-    },
+    }),
     ...page,
   };
 }

@@ -3,7 +3,7 @@
  * @module
  */
 
-import type { KubernetesObject } from "../../meta/object.ts";
+import type { KubernetesObject, ListMeta } from "../../meta/object.ts";
 import type { Held, Holding } from "../../store/holding.ts";
 import { indentedText, jsonText } from "../../protocol/responses.ts";
 import type { Page } from "./list_page.ts";
@@ -21,24 +21,38 @@ export interface ListShape {
   readonly holding: Holding<KubernetesObject>;
 }
 
-/** Writes a page as text, in pieces that end after an item, so that it never is in memory as a whole. */
+/**
+ * Writes a page as text, in pieces that end after an item, so that it never is in memory as a whole: first the head, then
+ * the pieces, of which the last one has the end.
+ */
 export class ListText {
   readonly #page: Page<KubernetesObject>;
   readonly #shape: ListShape;
-  /** The list without items, around them. */
-  readonly #head: string;
   readonly #tail: string;
   #next: number;
   #isDone = false;
 
   /** @param from The first item to write; what comes before it was written by another one. */
   constructor(page: Page<KubernetesObject>, shape: ListShape, from?: number) {
-    const { head, tail } = shape.yaml === undefined ? jsonFrame(page, shape) : yamlFrame(page, shape);
     this.#page = page;
     this.#shape = shape;
-    this.#head = from === undefined ? head : "";
-    this.#tail = tail;
+    this.#tail = frame(page, shape, page.resourceVersion).tail;
     this.#next = from ?? page.from;
+  }
+
+  /** The version of the snapshot. */
+  get resourceVersion(): string {
+    return this.#page.resourceVersion;
+  }
+
+  /** Whether only the head has the list's version: the pieces are the same while the content is. */
+  get isLasting(): boolean {
+    return this.#shape.yaml === undefined;
+  }
+
+  /** What comes before the first piece, at a version of the same content. */
+  head(resourceVersion: string): string {
+    return frame(this.#page, this.#shape, resourceVersion).head;
   }
 
   /** Whether everything is written. */
@@ -56,7 +70,7 @@ export class ListText {
   piece(length: number): string | undefined {
     if (this.#isDone) return undefined;
     const { objects, from, to } = this.#page;
-    let text = this.#next === from ? this.#head : "";
+    let text = "";
     while (this.#next < to) {
       text += itemText(objects[this.#next], this.#shape, { isFirst: this.#next === from });
       this.#next++;
@@ -80,16 +94,21 @@ interface Frame {
   readonly tail: string;
 }
 
-function jsonFrame(page: Page<KubernetesObject>, { view, pretty }: ListShape): Frame {
-  const json = jsonText({ ...view.list(page.metadata), [view.itemsField]: [] }, { pretty });
+function frame(page: Page<KubernetesObject>, shape: ListShape, resourceVersion: string): Frame {
+  const metadata = page.metadata(resourceVersion);
+  return shape.yaml === undefined ? jsonFrame(page, shape, metadata) : yamlFrame(page, shape, metadata);
+}
+
+function jsonFrame(page: Page<KubernetesObject>, { view, pretty }: ListShape, metadata: ListMeta): Frame {
+  const json = jsonText({ ...view.list(metadata), [view.itemsField]: [] }, { pretty });
   const end = json.lastIndexOf("]");
   const lineBreak = pretty && page.to > page.from ? "\n  " : "";
   return { head: json.slice(0, end), tail: lineBreak + json.slice(end) };
 }
 
-function yamlFrame(page: Page<KubernetesObject>, { view, yaml }: ListShape): Frame {
+function yamlFrame(page: Page<KubernetesObject>, { view, yaml }: ListShape, metadata: ListMeta): Frame {
   const { itemsField } = view;
-  const fields = Object.entries(view.list(page.metadata));
+  const fields = Object.entries(view.list(metadata));
   const write = (isWithin: (field: string) => boolean): string => {
     const selected = fields.filter(([field]) => isWithin(field));
     return selected.length === 0 ? "" : yaml!.document(JSON.stringify(Object.fromEntries(selected)));

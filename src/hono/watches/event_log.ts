@@ -16,6 +16,7 @@ import { EntryViews, type LogEntry } from "./encoding.ts";
 import type { KeptEntry, KeptLog, LogHistory } from "./log_history.ts";
 import { firstUnseen, inWatchOrder, type LogWindow } from "./log_window.ts";
 import type { ServedInformer, ServedStore } from "../upstream/served_informer.ts";
+import { ContentHashes } from "../lists/content_hash.ts";
 import { LogStates } from "../lists/log_states.ts";
 import type { FanOut, FanOutSource } from "./fan_out.ts";
 import { Heartbeats, type LogReader } from "./heartbeats.ts";
@@ -67,7 +68,6 @@ export class EventLog<T extends KubernetesObject> implements FanOutSource {
   #keepFrom = 0;
   #started = false;
   #closed = false;
-  #revision = 0;
   #contentRevision = 0;
   #rewrites = 0;
   readonly #held: ServedStore<Held<T>>;
@@ -80,6 +80,8 @@ export class EventLog<T extends KubernetesObject> implements FanOutSource {
   readonly recipients: Set<LogReader> = new Set();
   /** What lists read. */
   readonly states: LogStates<T>;
+  /** What tells whether lists are the same. */
+  readonly hashes: ContentHashes<T>;
   /** What watches read of entries. */
   readonly views: EntryViews<T>;
   /** Watches that send the same. */
@@ -96,6 +98,7 @@ export class EventLog<T extends KubernetesObject> implements FanOutSource {
     this.views = new EntryViews(holding);
     this.groups = new WatchGroups(this);
     this.states = new LogStates(this, { store: held, clock: options.clock });
+    this.hashes = new ContentHashes(this);
     this.#heartbeats = new Heartbeats(this.recipients, options);
     const observer = (event: StoreEvent<Held<T>>) => this.#observe(event);
     this.#unobserve = informer.observeHeld?.(observer) ?? informer.observe(observer);
@@ -116,20 +119,17 @@ export class EventLog<T extends KubernetesObject> implements FanOutSource {
     return this.#position;
   }
 
-  /** Differs whenever a list would: objects or the resourceVersion have changed. */
-  get revision(): number {
-    return this.#revision;
-  }
-
-  /**
-   * Differs whenever the objects have changed, and after each relist. While it is the same, a watch that starts from the
-   * version of an earlier list misses nothing, and is not refused.
-   */
+  /** Differs whenever the objects have changed. */
   get contentRevision(): number {
     return this.#contentRevision;
   }
 
-  /** How often an object may have changed without another resourceVersion. */
+  /** See {@linkcode ServedInformer.contentEpoch}. */
+  get sourceEpoch(): string | undefined {
+    return this.#informer.contentEpoch?.();
+  }
+
+  /** How often a state of an object may have replaced another one of the same resourceVersion. */
   get rewrites(): number {
     return this.#rewrites;
   }
@@ -220,7 +220,6 @@ export class EventLog<T extends KubernetesObject> implements FanOutSource {
     this.#started = true;
     const stored = this.#informer.indexer.lastStoreSyncResourceVersion();
     const position = compareResourceVersions(resourceVersion, stored) > 0 ? resourceVersion : stored;
-    this.#revision++;
     this.#contentRevision++;
     this.#position = position;
     this.#base = position;
@@ -256,6 +255,7 @@ export class EventLog<T extends KubernetesObject> implements FanOutSource {
     const version = resourceVersionOf(change.object) ?? "";
     if (change.type === "updated" && this.#isUnchanged(change.oldObject, change.object)) return;
     const isLate = !this.#advance(version);
+    if (isLate) this.#noteRewrite(change);
     this.#append(change, { position: this.#position, isLate });
     this.#afterAppend();
   }
@@ -271,7 +271,6 @@ export class EventLog<T extends KubernetesObject> implements FanOutSource {
     if (compareResourceVersions(resourceVersion, previous) < 0) {
       return this.#restarted(resourceVersion, changes);
     }
-    this.#revision++;
     this.#contentRevision++;
     this.#position = resourceVersion;
     // A watch that has read all of it is at the end; one that stops in its middle is before it and may not resume.
@@ -280,7 +279,12 @@ export class EventLog<T extends KubernetesObject> implements FanOutSource {
     const sequence = isLate
       ? firstUnseen(this.#window, resourceVersion, this.#resumeFrom.sequence)
       : undefined;
-    for (const change of inWatchOrder(changes)) this.#append(change, relist);
+    for (const change of inWatchOrder(changes)) {
+      if (compareResourceVersions(resourceVersionOf(change.object) ?? "", previous) <= 0) {
+        this.#noteRewrite(change);
+      }
+      this.#append(change, relist);
+    }
     this.#keep({ ...BOOKMARK, ...relist });
     this.#resumeFrom = { position: resourceVersion, sequence: sequence ?? this.head };
     this.#options.history?.resumeFrom(this.#resumeFrom);
@@ -300,7 +304,6 @@ export class EventLog<T extends KubernetesObject> implements FanOutSource {
     this.#window.entries.clear();
     this.#windowBytes = 0;
     this.states.past.clear();
-    this.#revision++;
     this.#contentRevision++;
     this.#rewrites++;
     this.#position = resourceVersion;
@@ -344,13 +347,17 @@ export class EventLog<T extends KubernetesObject> implements FanOutSource {
     this.#window.entries.push({ ...entry, bytes, views: undefined });
   }
 
+  /**
+   * An object comes with a resourceVersion that the log had reached before: it may have had another state under it. Every
+   * other state is under a resourceVersion of its own, since which the content has not had an older one.
+   */
+  #noteRewrite({ type }: StoreChange<Held<T>>): void {
+    if (type !== "deleted") this.#rewrites++;
+  }
+
   #reorder(change: StoreChange<Held<T>>): void {
-    const { type, key, object } = change;
-    this.#revision++;
+    const { type, key } = change;
     this.#contentRevision++;
-    if (type === "updated" && resourceVersionOf(change.oldObject) === resourceVersionOf(object)) {
-      this.#rewrites++;
-    }
     if (type === "added") this.states.added(key);
     else if (type === "deleted") this.states.deleted(key);
   }
@@ -359,7 +366,6 @@ export class EventLog<T extends KubernetesObject> implements FanOutSource {
   #advance(resourceVersion: string): boolean {
     if (compareResourceVersions(resourceVersion, this.#position) <= 0) return false;
     this.#position = resourceVersion;
-    this.#revision++;
     this.#waiters.moved();
     return true;
   }

@@ -1,0 +1,124 @@
+/**
+ * Compressed bytes with other bytes before them, without compressing them again.
+ *
+ * Not as two members of one gzip file: browsers and some clients read the first member only. A stored block before the
+ * blocks of the known bytes makes one member, whose checksum is computed from those of both parts.
+ * https://www.rfc-editor.org/rfc/rfc1951#section-3.2.4, https://www.rfc-editor.org/rfc/rfc1952
+ *
+ * @module
+ */
+
+import { concatenated } from "../../util/concatenated.ts";
+
+type Bytes = Uint8Array<ArrayBuffer>;
+
+const HEADER_BYTES = 10;
+const TRAILER_BYTES = 8;
+const MOST_STORED = 0xffff;
+
+/** What `CompressionStream` writes: deflate, and neither a name nor a time. */
+const METHOD = [0x1f, 0x8b, 8, 0];
+/** The rest: no time, no level, system unknown. */
+const HEADER: readonly number[] = [...METHOD, 0, 0, 0, 0, 0, 0xff];
+
+/** A gzip file of one member that can be given a prefix. */
+export class PrefixableGzip {
+  readonly #chunks: readonly Bytes[];
+  readonly #checksum: number;
+  readonly #length: number;
+
+  private constructor(chunks: readonly Bytes[], checksum: number, length: number) {
+    this.#chunks = chunks;
+    this.#checksum = checksum;
+    this.#length = length;
+  }
+
+  /**
+   * Reads a gzip file of one member.
+   *
+   * @param length How many bytes are compressed in it.
+   * @returns `undefined` if its header has more than the ten bytes.
+   */
+  static of(chunks: readonly Bytes[], length: number): PrefixableGzip | undefined {
+    const size = chunks.reduce((sum, chunk) => sum + chunk.byteLength, 0);
+    const header = concatenated(range(chunks, 0, HEADER_BYTES), HEADER_BYTES);
+    if (size < HEADER_BYTES + TRAILER_BYTES || METHOD.some((byte, i) => header[i] !== byte)) return undefined;
+    const trailer = concatenated(range(chunks, size - TRAILER_BYTES, size), TRAILER_BYTES);
+    const checksum = new DataView(trailer.buffer).getUint32(0, true);
+    return new PrefixableGzip(range(chunks, HEADER_BYTES, size - TRAILER_BYTES), checksum, length);
+  }
+
+  /** A gzip file of a prefix and the bytes. The chunks in its middle are shared: read-only. */
+  with(prefix: Uint8Array): Bytes[] {
+    const blocks: Uint8Array[] = [new Uint8Array(HEADER)];
+    for (let i = 0; i < prefix.byteLength; i += MOST_STORED) {
+      const part = prefix.subarray(i, i + MOST_STORED);
+      const head = new DataView(new ArrayBuffer(5));
+      head.setUint16(1, part.byteLength, true);
+      head.setUint16(3, ~part.byteLength & 0xffff, true);
+      blocks.push(new Uint8Array(head.buffer), part);
+    }
+    const trailer = new DataView(new ArrayBuffer(TRAILER_BYTES));
+    trailer.setUint32(0, joinedChecksum(checksumOf(prefix), this.#checksum, this.#length), true);
+    trailer.setUint32(4, (prefix.byteLength + this.#length) >>> 0, true);
+    const end = new Uint8Array(trailer.buffer);
+    const first = [...blocks, ...this.#chunks.slice(0, 1)];
+    const chunks = [joined(first), ...this.#chunks.slice(1)];
+    chunks.push(joined([chunks.pop()!, end]));
+    return chunks;
+  }
+}
+
+function joined(parts: readonly Uint8Array[]): Bytes {
+  return concatenated(parts, parts.reduce((sum, part) => sum + part.byteLength, 0));
+}
+
+/** A range of the bytes of chunks. */
+function range(chunks: readonly Bytes[], from: number, to: number): Bytes[] {
+  const parts: Bytes[] = [];
+  let offset = 0;
+  for (const chunk of chunks) {
+    const part = chunk.subarray(Math.max(from - offset, 0), Math.max(to - offset, 0));
+    if (part.byteLength > 0) parts.push(part);
+    offset += chunk.byteLength;
+  }
+  return parts;
+}
+
+/** The polynomial of CRC-32, without x^32; the highest bit is x^0. */
+const POLYNOMIAL = 0xedb88320;
+const ONE = 0x80000000;
+/** x^8: a byte further. */
+const BYTE = 0x00800000;
+
+/** CRC-32, for a few bytes. */
+function checksumOf(bytes: Uint8Array): number {
+  let checksum = 0xffffffff;
+  for (const byte of bytes) {
+    checksum ^= byte;
+    for (let bit = 0; bit < 8; bit++) checksum = (checksum >>> 1) ^ (checksum & 1 ? POLYNOMIAL : 0);
+  }
+  return ~checksum >>> 0;
+}
+
+/** The checksum of two texts, one after the other: as `crc32_combine` of https://github.com/madler/zlib/blob/master/crc32.c */
+function joinedChecksum(first: number, second: number, secondLength: number): number {
+  let shift = ONE;
+  let power = BYTE;
+  for (let length = secondLength; length > 0; length = Math.floor(length / 2)) {
+    if (length % 2 === 1) shift = product(power, shift);
+    power = product(power, power);
+  }
+  return (product(shift, first) ^ second) >>> 0;
+}
+
+/** The product of two polynomials, modulo that of CRC-32. */
+function product(a: number, b: number): number {
+  let result = 0;
+  let factor = b;
+  for (let bit = ONE; bit !== 0; bit >>>= 1) {
+    if (a & bit) result ^= factor;
+    factor = (factor >>> 1) ^ (factor & 1 ? POLYNOMIAL : 0);
+  }
+  return result >>> 0;
+}
