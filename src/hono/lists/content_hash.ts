@@ -1,5 +1,5 @@
 /**
- * What tells whether the content of a log, or of one namespace of it, is the same.
+ * Hashes of the content of a log, and of each namespace of it.
  * @module
  */
 
@@ -35,9 +35,9 @@ interface Scope {
 const ALL = "";
 
 /**
- * Keeps a hash of the objects of each namespace, and of all. It reads the entries of the log when it is asked, so that a
- * change costs nothing while there are no lists. The first question costs a walk over all objects, and so does one
- * after which the entries since the last question were dropped.
+ * Keeps a hash of the objects of each namespace, and of all. It reads the entries of the log when a hash is requested, so that a
+ * change costs nothing while there are no lists. The first request costs a walk over all objects, and so does one
+ * before which the entries since the last one were dropped.
  */
 export class ContentHashes<T> {
   readonly #log: HashedLog<T>;
@@ -45,7 +45,7 @@ export class ContentHashes<T> {
   #scopes = new Map<string, Scope>();
   /** Each of the others. */
   #empty: Scope = { hash: new TextSetHash(), since: "" };
-  /** The next entry to read; `undefined` before the first question. */
+  /** The next entry to read; `undefined` before the first request. */
   #next: number | undefined;
   #rewrites = 0;
 

@@ -80,7 +80,7 @@ export class EventLog<T extends KubernetesObject> implements FanOutSource {
   readonly recipients: Set<LogReader> = new Set();
   /** What lists read. */
   readonly states: LogStates<T>;
-  /** What tells whether lists are the same. */
+  /** Shows whether lists are the same. */
   readonly hashes: ContentHashes<T>;
   /** What watches read of entries. */
   readonly views: EntryViews<T>;
