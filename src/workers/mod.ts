@@ -6,3 +6,4 @@
 
 export { DiskObjects, type DiskObjectsOptions } from "./disk_objects.ts";
 export type { SqlDatabase, SqlValue } from "./sql_database.ts";
+export { upgradeInWorkers } from "./upgrade_in_workers.ts";

@@ -13,7 +13,7 @@ const AS_PROTOCOL = `base64url.bearer.authorization.k8s.io.${
 
 class FakeSocket extends EventTarget implements ServerWebSocket {
   readyState = 1;
-  bufferedAmount = 0;
+  bufferedAmount: number | undefined = 0;
   isReading = true;
   readonly messages: string[] = [];
   closedWith: number | undefined;
@@ -21,7 +21,7 @@ class FakeSocket extends EventTarget implements ServerWebSocket {
   send(text: string): void {
     if (this.readyState !== 1) throw new Error("not open");
     this.messages.push(text);
-    if (!this.isReading) this.bufferedAmount += text.length;
+    if (!this.isReading && this.bufferedAmount !== undefined) this.bufferedAmount += text.length;
   }
 
   close(code?: number): void {
@@ -118,13 +118,47 @@ describe("readApi with upgradeWebSocket", () => {
     socket.isReading = false;
     for (let i = 0; i < 100; i++) served.informer.put(object(`shop/p-${i}`, 11 + i));
     await served.clock.advance(29_000);
-    assert.ok(socket.bufferedAmount < 1_500, String(socket.bufferedAmount));
+    assert.ok(socket.bufferedAmount! < 1_500, String(socket.bufferedAmount));
     socket.bufferedAmount = 0;
     await served.clock.advance(29_000);
     assert.equal(socket.closedWith, undefined);
     await served.clock.advance(2_000);
     assert.equal(socket.closedWith, 1013);
     assert.deepEqual(served.api.openWatches(), [0]);
+    assert.equal(served.clock.pendingTimers, 0);
+  });
+
+  it("bounds what is unread where the runtime does not say it, by what the client says or by 16 MiB", async () => {
+    const served = new Served(
+      { eventWindow: 10_000 },
+      () => Object.assign(new FakeSocket(), { bufferedAmount: undefined }),
+    );
+    const confirm = (socket: FakeSocket, data: unknown) =>
+      socket.dispatchEvent(new MessageEvent("message", { data }));
+    await served.open();
+    await served.open();
+    const [silent, speaking] = served.sockets;
+    const note = "x".repeat(100_000);
+    const put = async (from: number, count: number) => {
+      for (let i = from; i < from + count; i++) {
+        served.informer.put(object(`shop/p-${i}`, 11 + i, { note }));
+        await served.clock.advance(0);
+      }
+    };
+    await put(0, 5);
+    for (const wrong of ["", "0", "-1", "6", "1e3", "x", 5, null]) confirm(speaking, wrong);
+    confirm(speaking, "5");
+    await put(5, 200);
+    const sentTo = (socket: FakeSocket) => socket.messages.join("").length;
+    assert.ok(sentTo(silent) < 17 * 1024 * 1024, String(sentTo(silent)));
+    assert.equal(silent.closedWith, 1013);
+    assert.ok(sentTo(speaking) < 2 * 1024 * 1024, String(sentTo(speaking)));
+    assert.equal(speaking.closedWith, undefined);
+    confirm(speaking, String(speaking.messages.length));
+    await served.clock.advance(100);
+    assert.ok(sentTo(speaking) > 2_000_000);
+    await served.clock.advance(31_000);
+    assert.equal(speaking.closedWith, 1013);
     assert.equal(served.clock.pendingTimers, 0);
   });
 

@@ -1,6 +1,5 @@
 /**
- * Watches over WebSockets, as kube-apiserver serves them: each event is a message of text, and nothing that the client
- * sends is read. https://github.com/kubernetes/apiserver/blob/master/pkg/endpoints/handlers/watch.go (HandleWS)
+ * Watches over WebSockets, as kube-apiserver serves them: each event is a message of text. https://github.com/kubernetes/apiserver/blob/master/pkg/endpoints/handlers/watch.go (HandleWS)
  * @module
  */
 
@@ -8,6 +7,7 @@ import type { Context } from "hono";
 import { type Clock, monotonicNow } from "../../util/clock.ts";
 import { Utf8Stream } from "../../util/utf8_stream.ts";
 import type { ServerWebSocket, UpgradeWebSocket } from "./web_socket.ts";
+import { Unread } from "./unread.ts";
 import { socketProtocolOf } from "./socket_request.ts";
 
 /** Options of {@linkcode SocketWatch}. */
@@ -22,7 +22,7 @@ export interface SocketWatchOptions {
 const NORMAL = 1_000;
 const TRY_AGAIN_LATER = 1_013;
 const OPEN = 1;
-// No runtime says when a socket has room again.
+// No runtime has an event for it that a socket has room again.
 const POLL_MS = 50;
 
 /** Answers with a WebSocket that has the events of a watch. */
@@ -48,6 +48,7 @@ export class SocketWatch {
   readonly #socket: ServerWebSocket;
   readonly #lines: ReadableStreamDefaultReader<Uint8Array>;
   readonly #options: SocketWatchOptions;
+  readonly #unread: Unread;
   #isClosed = false;
 
   /** @param body The watch, a line for each event. */
@@ -55,6 +56,7 @@ export class SocketWatch {
     this.#socket = socket;
     this.#lines = body.getReader();
     this.#options = options;
+    this.#unread = new Unread(socket, options.bufferBytes);
     for (const type of ["close", "error"] as const) socket.addEventListener(type, () => this.#onClose());
   }
 
@@ -72,17 +74,15 @@ export class SocketWatch {
         for (const line of parts) {
           if (this.#isClosed) return;
           // Each message ends as a line does, as those of kube-apiserver.
-          this.#socket.send(`${line}\n`);
-          if (this.#isFull && !await this.#hasDrained()) return this.#close(TRY_AGAIN_LATER);
+          const message = `${line}\n`;
+          this.#unread.add(message);
+          this.#socket.send(message);
+          if (this.#unread.isFull && !await this.#hasDrained()) return this.#close(TRY_AGAIN_LATER);
         }
       }
     } catch {
       this.#close(NORMAL);
     }
-  }
-
-  get #isFull(): boolean {
-    return (this.#socket.bufferedAmount ?? 0) >= this.#options.bufferBytes;
   }
 
   /** Resolves when the socket is open; `false` if it does not open. */
@@ -105,14 +105,14 @@ export class SocketWatch {
   /** Waits until there is room; `false` if the client reads nothing for too long. */
   async #hasDrained(): Promise<boolean> {
     const { clock, writeTimeoutMs } = this.#options;
-    let least = this.#socket.bufferedAmount ?? 0;
+    let least = this.#unread.amount;
     let sinceMs = monotonicNow(clock);
-    while (this.#isFull && !this.#isClosed) {
+    while (this.#unread.isFull && !this.#isClosed) {
+      if (!this.#unread.canDrain) return false;
       if (monotonicNow(clock) - sinceMs >= writeTimeoutMs) return false;
       await new Promise<void>((resolve) => void clock.setTimeout(resolve, POLL_MS));
-      const waiting = this.#socket.bufferedAmount ?? 0;
-      if (waiting < least) {
-        least = waiting;
+      if (this.#unread.amount < least) {
+        least = this.#unread.amount;
         sinceMs = monotonicNow(clock);
       }
     }

@@ -19,14 +19,20 @@ import type { Context } from "hono";
 export interface ServerWebSocket {
   /** 1 while it is open. */
   readonly readyState: number;
-  /** How many bytes wait to be sent; absent where the runtime does not say. */
+  /**
+   * How many bytes wait to be sent. Absent where the runtime does not say: then a client says how many messages it has read,
+   * by sending their number as text, and one that does not is closed after 16 MiB.
+   */
   readonly bufferedAmount?: number;
   /** Sends a message of text. */
   send(text: string): void;
   /** Closes it after what was sent. */
   close(code?: number, reason?: string): void;
-  /** Calls a listener when it opens, closes or breaks. */
-  addEventListener(type: "open" | "close" | "error", listener: () => void): void;
+  /** Calls a listener when it opens, closes or breaks, or has a message. */
+  addEventListener(
+    type: "open" | "close" | "error" | "message",
+    listener: (event: Event) => void,
+  ): void;
 }
 
 /**
