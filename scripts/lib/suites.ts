@@ -12,6 +12,7 @@ export type Runtime = "deno" | "node" | "node22" | "bun" | "workerd";
 /** All of them, in the order in which they run. */
 export const RUNTIMES: readonly Runtime[] = ["deno", "node", "node22", "bun", "workerd"];
 
+const WITH_FILES: readonly Runtime[] = ["deno", "node", "node22", "bun"];
 const WITH_SOCKETS: readonly Runtime[] = ["deno", "node", "node22", "bun"];
 
 /**
@@ -21,6 +22,7 @@ const WITH_SOCKETS: readonly Runtime[] = ["deno", "node", "node22", "bun"];
 const PORTABLE: { folder: string; runtimes: readonly Runtime[]; why: string }[] = [
   { folder: "tests/runtimes/", runtimes: RUNTIMES, why: "the smoke of every runtime" },
   { folder: "tests/sockets/", runtimes: WITH_SOCKETS, why: "listens on a socket" },
+  { folder: "tests/files/", runtimes: WITH_FILES, why: "writes files" },
   { folder: "tests/conformance/servers/", runtimes: WITH_SOCKETS, why: "listens on a socket" },
   { folder: "tests/conformance/", runtimes: RUNTIMES, why: "what client-go was recorded to do" },
 ];

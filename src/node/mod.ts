@@ -26,6 +26,7 @@ export { restConfigFromKubeconfig, type RestConfigOptions } from "./kubeconfig_r
 export { inClusterConfig, type InClusterOptions } from "./in_cluster.ts";
 export type { NamespacedRestConfig } from "./rest_config.ts";
 export { fileSnapshot } from "./snapshots/file_snapshot.ts";
+export { sqliteSnapshot } from "./snapshots/sqlite_snapshot.ts";
 export { SnapshotInUseError } from "./snapshots/snapshot_lock.ts";
 export { ListenError, type ServedFetch, serveFetch, type ServeFetchOptions } from "./serve_fetch.ts";
 export {

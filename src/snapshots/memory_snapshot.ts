@@ -19,8 +19,26 @@ import { type SavedVersion, versionOf } from "./change_record.ts";
 import { checkIdentity, refusalOf } from "./refusals.ts";
 
 /**
- * Keeps the snapshot of an informer in this object: what one informer saved, the next one with the same snapshot loads. For
- * tests, and for informers that are stopped and started within one process.
+ * Options of {@linkcode memorySnapshot}.
+ *
+ * @example
+ * ```ts
+ * import { memorySnapshot, type MemorySnapshotOptions } from "@listwatch/cache/snapshots";
+ * const options: MemorySnapshotOptions = { after: memorySnapshot(), intervalMs: 100 };
+ * ```
+ *
+ * @category Snapshots
+ */
+export interface MemorySnapshotOptions extends SnapshotOptions {
+  /** The snapshot of an informer that has stopped: its content is loaded. */
+  readonly after?: InformerSnapshot;
+}
+
+/**
+ * Keeps the snapshot of an informer in memory. For tests, and for informers that are stopped and started again within one
+ * process.
+ *
+ * @throws {RangeError} A time among the options is negative or `NaN`.
  *
  * @example
  * ```ts
@@ -28,16 +46,17 @@ import { checkIdentity, refusalOf } from "./refusals.ts";
  * import { memorySnapshot } from "@listwatch/cache/snapshots";
  * const pods = newCluster({ server: "http://127.0.0.1:8001" }).resource<KubernetesObject>("v1/pods");
  * const snapshot = memorySnapshot();
- * const first = new SharedIndexInformer(pods, { snapshot });
- * await first.run(AbortSignal.timeout(10));
- * const second = new SharedIndexInformer(pods, { snapshot }); // has what the first one had, as soon as it runs
- * console.log(second.indexer.size);
+ * await new SharedIndexInformer(pods, { snapshot }).run(AbortSignal.timeout(10));
+ * // As soon as it runs, this one has what the first one had.
+ * const informer = new SharedIndexInformer(pods, { snapshot: memorySnapshot({ after: snapshot }) });
+ * console.log(informer.indexer.size);
  * ```
  *
  * @category Snapshots
  */
-export function memorySnapshot(options: SnapshotOptions = {}): InformerSnapshot {
-  return newInformerSnapshot(new MemoryStorage(), options);
+export function memorySnapshot(options: MemorySnapshotOptions = {}): InformerSnapshot {
+  const { after, ...rest } = options;
+  return newInformerSnapshot(after?.storage ?? new MemoryStorage(), rest);
 }
 
 class MemoryStorage implements SnapshotStorage {

@@ -14,4 +14,15 @@
  * @module
  */
 
-export { memorySnapshot } from "./memory_snapshot.ts";
+export {
+  type DenoKv,
+  type DenoKvOperation,
+  denoKvSnapshot,
+  type DenoKvSnapshotOptions,
+} from "./deno_kv_snapshot.ts";
+export {
+  type KeyValueBinding,
+  keyValueSnapshot,
+  type KeyValueSnapshotOptions,
+} from "./key_value_snapshot.ts";
+export { memorySnapshot, type MemorySnapshotOptions } from "./memory_snapshot.ts";

@@ -11,7 +11,7 @@ import {
   type SnapshotPut,
   SnapshotRefusedError,
   type SnapshotStorage,
-} from "../../src/informer/snapshot.ts";
+} from "@listwatch/cache/informer";
 
 /** What the snapshots of these tests are of. */
 export const PODS: SnapshotIdentity = { resource: "v1/pods", source: "https://cluster.example" };

@@ -18,7 +18,7 @@ import type {
 import { encodeChange, type EncodedChange } from "../../snapshots/change_record.ts";
 import { type Checksum, crc32 } from "../../snapshots/crc32.ts";
 import { textBytes } from "../../snapshots/byte_parts.ts";
-import { checkIdentity, refusalOf } from "../../snapshots/refusals.ts";
+import { checkIdentity, refusalOf, SnapshotFault } from "../../snapshots/refusals.ts";
 import { realClock } from "../../util/clock.ts";
 import { errorMessage } from "../../util/errors.ts";
 import { type TextToWrite, writeBase } from "./base_writer.ts";
@@ -38,6 +38,7 @@ import { FileLock, type SnapshotLock } from "./snapshot_lock.ts";
  *   0700. Beside the file are `.lock`, which names the process that writes it, and for moments `.new`.
  * - **One informer per file**: for a second one, in this process or another, the snapshot is refused, with a `SnapshotInUseError`
  *   as the cause; it lists, and saves as soon as the first one has stopped.
+ * - **A file that is no snapshot** is refused, and renamed to `.foreign` when the first snapshot is saved.
  * - **A full disk** fails the save, which the informer reports; the file keeps what was saved before.
  *
  * @param path The file. Its folder need not exist.
@@ -92,6 +93,8 @@ class FileStorage implements SnapshotStorage {
   #identity: SnapshotIdentity | undefined;
   /** The file as the last save left it; `undefined`: the next save must write all of it. */
   #current: CurrentFile | undefined;
+  /** Something else is at the path: it is moved, and not lost. */
+  #isForeign = false;
   /** Closes files of which texts are still to be read when no text needs them any more. */
   readonly #closing = new FinalizationRegistry<FileToRead>((file) => file.close());
 
@@ -109,14 +112,7 @@ class FileStorage implements SnapshotStorage {
       await files.remove(this.#newPath);
       const source = files.openToRead(this.#path);
       if (source === undefined) return undefined;
-      let file: SnapshotFile;
-      try {
-        file = this.#open(source);
-        checkIdentity(file.identity, identity);
-      } catch (error) {
-        source.close();
-        throw error;
-      }
+      const file = this.#openOf(source, identity);
       this.#closing.register(file, source);
       this.#current = currentFile(source.id, file);
       return { ...file.version, count: file.count, entries: () => file.entries() };
@@ -153,6 +149,18 @@ class FileStorage implements SnapshotStorage {
   /** Where a new file is written before it replaces the old one. */
   get #newPath(): string {
     return `${this.#path}.new`;
+  }
+
+  #openOf(source: FileToRead, identity: SnapshotIdentity): SnapshotFile {
+    try {
+      const file = this.#open(source);
+      checkIdentity(file.identity, identity);
+      return file;
+    } catch (error) {
+      source.close();
+      this.#isForeign = error instanceof SnapshotFault && error.reason === "foreign";
+      throw error;
+    }
   }
 
   #open(source: FileToRead): SnapshotFile {
@@ -208,6 +216,8 @@ class FileStorage implements SnapshotStorage {
         lineage,
         checksum,
       });
+      if (this.#isForeign) await files.rename(this.#path, `${this.#path}.foreign`);
+      this.#isForeign = false;
       await files.rename(this.#newPath, this.#path);
       await files.syncFolderOf(this.#path);
       const baseLength = indexAt + indexLength;

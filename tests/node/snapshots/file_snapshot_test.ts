@@ -228,6 +228,17 @@ describe("fileSnapshot", () => {
     assert.equal(await assertNeverWrong(bytes, contents), "corrupt");
   });
 
+  it("keeps a file that is no snapshot, under another name", async () => {
+    const files = new MemoryFiles();
+    const text = new TextEncoder().encode("somebody's work");
+    files.set(PATH, text);
+    const one = storage(files);
+    assert.equal(await loadOrRefusal(one), "foreign");
+    await one.save(CHANGES[0]);
+    assert.deepEqual(files.bytes(`${PATH}.foreign`), text);
+    assert.deepEqual(await loadContent(storage(files)), changed(undefined, CHANGES[0]));
+  });
+
   it("does not append to a file that another process wrote", async () => {
     const files = new MemoryFiles();
     const [one, other] = [storage(files), storage(files)];

@@ -1,0 +1,182 @@
+/**
+ * A snapshot in any store of keys and values.
+ * @module
+ */
+
+import {
+  type InformerSnapshot,
+  newInformerSnapshot,
+  type SnapshotOptions,
+} from "../informer/informer_snapshot.ts";
+import { type Chunk, ChunkedStorage, type ChunkStore } from "./chunked_storage.ts";
+
+/**
+ * A store of keys and values: a KV namespace or an R2 bucket of Cloudflare, or an object with these three methods. They may
+ * be asynchronous.
+ *
+ * @example
+ * ```ts
+ * import type { KeyValueBinding } from "@listwatch/cache/snapshots";
+ * const values = new Map<string, Uint8Array>();
+ * const binding: KeyValueBinding = {
+ *   get: (key) => values.get(key),
+ *   put: (key, value) => values.set(key, value),
+ *   delete: (key) => values.delete(key),
+ * };
+ * console.log(await binding.get("pods/manifest", "arrayBuffer")); // undefined
+ * ```
+ *
+ * @category Snapshots
+ */
+export interface KeyValueBinding {
+  /**
+   * The bytes of a key, as an `ArrayBuffer`, a `Uint8Array` or something with `arrayBuffer()`; `null` or `undefined` if there
+   * are none. The second argument is for KV namespaces, and may be ignored.
+   */
+  get(key: string, type: "arrayBuffer"): unknown;
+  put(key: string, value: Uint8Array<ArrayBuffer>): unknown;
+  delete(key: string): unknown;
+  /**
+   * The keys with a prefix, as KV namespaces (`keys`) and R2 (`objects`) list them. Where it is missing, what a killed process
+   * has left behind is not removed.
+   */
+  list?(options: { prefix: string; cursor?: string }): unknown;
+}
+
+/**
+ * Options of {@linkcode keyValueSnapshot}.
+ *
+ * @example
+ * ```ts
+ * import type { KeyValueSnapshotOptions } from "@listwatch/cache/snapshots";
+ * const options: KeyValueSnapshotOptions = { prefix: "prod/pods/", intervalMs: 60_000 };
+ * ```
+ *
+ * @category Snapshots
+ */
+export interface KeyValueSnapshotOptions extends SnapshotOptions {
+  /** What all keys of this snapshot begin with; `listwatch/` by default. Each informer needs its own. */
+  readonly prefix?: string;
+  /** The largest value in bytes; 4 MB by default. KV namespaces take 25 MiB. */
+  readonly chunkBytes?: number;
+  /** As for every snapshot; but 10,000 by default, as a KV namespace takes one write per second and key, and counts them. */
+  readonly intervalMs?: number;
+}
+
+/**
+ * Keeps the snapshot of an informer in a store of keys and values.
+ *
+ * What changed is written as one new value or more; then one value, the manifest, names all that belong together,
+ * with their checksums. In a store that is only eventually consistent, as KV namespaces are, a reader may see a manifest before the values that
+ * it names: such a snapshot is refused as `torn`, and everything is listed. What no manifest names is removed after the
+ * manifest that follows.
+ *
+ * One informer writes a prefix at a time. If two do, the snapshot is what one of them saved, or is refused.
+ *
+ * @throws {RangeError} A time among the options is negative or `NaN`, or `chunkBytes` is no whole number above 0.
+ *
+ * @example In a Worker with a KV namespace
+ * ```ts
+ * import { type KubernetesObject, newCluster, SharedIndexInformer } from "@listwatch/cache";
+ * import { type KeyValueBinding, keyValueSnapshot } from "@listwatch/cache/snapshots";
+ * const cluster = newCluster({ server: "http://127.0.0.1:8001" });
+ * function newInformer(env: { SNAPSHOTS: KeyValueBinding }): SharedIndexInformer<KubernetesObject> {
+ *   const snapshot = keyValueSnapshot(env.SNAPSHOTS, { prefix: "services/" });
+ *   return new SharedIndexInformer(cluster.resource<KubernetesObject>("v1/services"), { snapshot });
+ * }
+ * ```
+ *
+ * @category Snapshots
+ */
+export function keyValueSnapshot(
+  binding: KeyValueBinding,
+  options: KeyValueSnapshotOptions = {},
+): InformerSnapshot {
+  const { prefix = "listwatch/", chunkBytes = 4 << 20, ...rest } = options;
+  if (!Number.isSafeInteger(chunkBytes) || chunkBytes < 1) {
+    throw new RangeError(
+      `Cannot keep a snapshot: chunkBytes must be a whole number above 0, not ${chunkBytes}`,
+    );
+  }
+  const storage = new ChunkedStorage(new BoundChunks(binding, { prefix, chunkBytes }));
+  return newInformerSnapshot(storage, { intervalMs: 10_000, ...rest });
+}
+
+class BoundChunks implements ChunkStore {
+  readonly description: string;
+  readonly chunkBytes: number;
+  readonly #binding: KeyValueBinding;
+  readonly #prefix: string;
+  readonly list: ChunkStore["list"];
+
+  constructor(binding: KeyValueBinding, { prefix, chunkBytes }: { prefix: string; chunkBytes: number }) {
+    this.description = `the key-value store, with the prefix ${JSON.stringify(prefix)}`;
+    this.chunkBytes = chunkBytes;
+    this.#binding = binding;
+    this.#prefix = prefix;
+    this.list = typeof binding.list === "function" ? () => this.#list() : undefined;
+  }
+
+  async read(names: readonly string[]): Promise<(Uint8Array | undefined)[]> {
+    return await Promise.all(names.map((name) => this.#get(this.#keyOf(name))));
+  }
+
+  async write(chunks: readonly Chunk[]): Promise<void> {
+    await Promise.all(chunks.map(({ name, bytes }) => this.#binding.put(this.#keyOf(name), bytes)));
+  }
+
+  async readManifest(): Promise<Uint8Array | undefined> {
+    return await this.#get(`${this.#prefix}manifest`);
+  }
+
+  async writeManifest(bytes: Uint8Array<ArrayBuffer>): Promise<void> {
+    await this.#binding.put(`${this.#prefix}manifest`, bytes);
+  }
+
+  async remove(names: readonly string[]): Promise<void> {
+    for (const name of names) await this.#binding.delete(this.#keyOf(name));
+  }
+
+  async #list(): Promise<string[]> {
+    const prefix = this.#keyOf("");
+    const names: string[] = [];
+    let cursor: string | undefined;
+    do {
+      const page = await this.#binding.list!({ prefix, ...(cursor !== undefined && { cursor }) }) as ListPage;
+      for (const { name } of page.keys ?? []) names.push(name.slice(prefix.length));
+      for (const { key } of page.objects ?? []) names.push(key.slice(prefix.length));
+      cursor = page.list_complete === false || page.truncated === true ? page.cursor : undefined;
+    } while (cursor !== undefined);
+    return names;
+  }
+
+  #keyOf(name: string): string {
+    return `${this.#prefix}chunks/${name}`;
+  }
+
+  async #get(key: string): Promise<Uint8Array | undefined> {
+    // The second argument of a bucket's `get` is an object.
+    const isBucket = "head" in this.#binding;
+    const get = this.#binding.get as (key: string, type?: string) => unknown;
+    const value =
+      await (isBucket ? get.call(this.#binding, key) : get.call(this.#binding, key, "arrayBuffer"));
+    return await bytesOf(value);
+  }
+}
+
+interface ListPage {
+  readonly keys?: readonly { readonly name: string }[];
+  readonly objects?: readonly { readonly key: string }[];
+  readonly list_complete?: boolean;
+  readonly truncated?: boolean;
+  readonly cursor?: string;
+}
+
+async function bytesOf(value: unknown): Promise<Uint8Array | undefined> {
+  if (value === null || value === undefined) return undefined;
+  if (ArrayBuffer.isView(value)) return new Uint8Array(value.buffer, value.byteOffset, value.byteLength);
+  if (value instanceof ArrayBuffer) return new Uint8Array(value);
+  const { arrayBuffer } = value as { readonly arrayBuffer?: unknown };
+  if (typeof arrayBuffer === "function") return new Uint8Array(await arrayBuffer.call(value));
+  throw new TypeError("the store returned a value that is no bytes");
+}

@@ -1,0 +1,206 @@
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import { type Chunk, ChunkedStorage, type ChunkStore } from "../../src/snapshots/chunked_storage.ts";
+import { change, changed, type Content, loadContent, loadOrRefusal, PODS, put } from "./saved.ts";
+
+class Stopped extends Error {}
+
+/** Chunks in memory, which fail after some operations. */
+class MemoryChunks implements ChunkStore {
+  readonly description = "the test's chunks";
+  readonly chunkBytes: number;
+  chunks = new Map<string, Uint8Array>();
+  manifest: Uint8Array | undefined;
+  operations = 0;
+  readonly #maxOperations: number;
+
+  constructor(
+    { chunkBytes = 100, operations = Infinity, before }: {
+      chunkBytes?: number;
+      operations?: number;
+      before?: MemoryChunks;
+    } = {},
+  ) {
+    this.chunkBytes = chunkBytes;
+    this.#maxOperations = operations;
+    this.chunks = new Map(before?.chunks);
+    this.manifest = before?.manifest;
+  }
+
+  async read(names: readonly string[]): Promise<(Uint8Array | undefined)[]> {
+    await undefined;
+    return names.map((name) => this.chunks.get(name));
+  }
+
+  async write(chunks: readonly Chunk[]): Promise<void> {
+    for (const { name, bytes } of chunks) {
+      await this.#step();
+      assert.ok(bytes.length <= this.chunkBytes);
+      assert.ok(!this.chunks.has(name), `the chunk ${name} is there`);
+      this.chunks.set(name, bytes);
+    }
+  }
+
+  async readManifest(): Promise<Uint8Array | undefined> {
+    await undefined;
+    return this.manifest;
+  }
+
+  async writeManifest(bytes: Uint8Array): Promise<void> {
+    await this.#step();
+    this.manifest = bytes;
+  }
+
+  async remove(names: readonly string[]): Promise<void> {
+    for (const name of names) {
+      await this.#step();
+      this.chunks.delete(name);
+    }
+  }
+
+  async list(): Promise<string[]> {
+    await this.#step();
+    return [...this.chunks.keys()];
+  }
+
+  async #step(): Promise<void> {
+    await undefined;
+    if (this.operations >= this.#maxOperations) throw new Stopped();
+    this.operations++;
+  }
+}
+
+const CHANGES = [
+  change(1, {
+    replaces: true,
+    puts: [put("shop/web-1"), put("shop/web-2"), put("cart/api", { text: "ä€😀" })],
+  }),
+  change(2, { puts: [put("shop/web-3", { version: "2", text: "z".repeat(300) })] }),
+  change(3, { deletes: ["shop/web-1", "never/there"] }),
+  change(4, {
+    puts: [put("shop/web-1", { version: "4" }), put("shop/web-2", { version: "4" })],
+    deletes: ["cart/api"],
+  }),
+  change(5, { needsList: true }),
+  change(6, { puts: [put("shop/web-3", { version: "6", text: "z".repeat(900) })] }),
+  change(7, { puts: [put("shop/web-3", { version: "7" })] }),
+];
+
+async function saveAll(chunks: ChunkStore, changes: typeof CHANGES): Promise<(Content | undefined)[]> {
+  const storage = new ChunkedStorage(chunks);
+  let content = await loadContent(storage);
+  const contents: (Content | undefined)[] = [content];
+  for (const one of changes) {
+    const next = content === undefined ? { ...one, replaces: true } : one;
+    try {
+      await storage.save(next);
+    } catch (error) {
+      assert.ok((error as Error).cause instanceof Stopped, `${(error as Error).stack}`);
+      return [...contents, changed(content, next)];
+    }
+    contents.push(content = changed(content, next));
+  }
+  return contents;
+}
+
+describe("ChunkedStorage", () => {
+  it("loads what was saved last, in chunks of any size", async () => {
+    for (const chunkBytes of [1, 7, 100, 1_000_000]) {
+      const chunks = new MemoryChunks({ chunkBytes });
+      const contents = await saveAll(chunks, CHANGES);
+      assert.deepEqual(await loadContent(new ChunkedStorage(chunks)), contents.at(-1));
+    }
+  });
+
+  it("has nothing to load where nothing was saved", async () => {
+    assert.equal(await loadContent(new ChunkedStorage(new MemoryChunks())), undefined);
+  });
+
+  it("keeps what was saved last, or is being saved, whenever it is stopped, and can be saved to again", async () => {
+    const all = new MemoryChunks();
+    await saveAll(all, CHANGES);
+    for (let operations = 0; operations <= all.operations; operations++) {
+      const chunks = new MemoryChunks({ operations });
+      const contents = await saveAll(chunks, CHANGES);
+      const loaded = await loadContent(new ChunkedStorage(chunks));
+      const isExpected = contents.slice(-2).some((one) => JSON.stringify(one) === JSON.stringify(loaded));
+      assert.ok(isExpected, `after ${operations} operations: ${JSON.stringify(loaded)}`);
+      const after = new MemoryChunks({ before: chunks });
+      const last = (await saveAll(after, [change(8, { puts: [put("shop/after")] })])).at(-1);
+      assert.deepEqual(await loadContent(new ChunkedStorage(after)), last);
+    }
+  });
+
+  it("removes what no manifest names, also what a stopped save has left", async () => {
+    const chunks = new MemoryChunks();
+    await saveAll(chunks, CHANGES);
+    const stopped = new MemoryChunks({ before: chunks, operations: 2 });
+    await saveAll(stopped, [
+      change(8, { replaces: true, puts: [put("shop/left", { text: "l".repeat(900) })] }),
+    ]);
+    const after = new MemoryChunks({ before: stopped });
+    const whole = (version: number) => change(version, { replaces: true, puts: [put("shop/one")] });
+    await saveAll(after, [whole(9), whole(10), whole(11)]);
+    const [now, before] = [9, 10].map(() => Math.ceil(length(put("shop/one").json()) / 100) + 5);
+    assert.ok(after.chunks.size <= now + before, `${after.chunks.size} chunks are left`);
+  });
+
+  it("is refused where a chunk is missing, cut off or changed, and where the manifest is", async () => {
+    const chunks = new MemoryChunks();
+    const contents = await saveAll(chunks, CHANGES);
+    const refusalWith = async (damage: (chunks: MemoryChunks) => void) => {
+      const damaged = new MemoryChunks({ before: chunks });
+      damage(damaged);
+      return await loadOrRefusal(new ChunkedStorage(damaged));
+    };
+    const allowed = JSON.stringify(contents.at(-1));
+    for (const [name, bytes] of chunks.chunks) {
+      const missing = await refusalWith((damaged) => damaged.chunks.delete(name));
+      const isNamed = missing === "torn";
+      assert.ok(isNamed || JSON.stringify(missing) === allowed);
+      if (!isNamed) continue;
+      assert.equal(await refusalWith((damaged) => damaged.chunks.set(name, bytes.slice(1))), "truncated");
+      for (let at = 0; at < bytes.length; at++) {
+        const other = bytes.slice();
+        other[at] ^= 0x21;
+        assert.equal(await refusalWith((damaged) => damaged.chunks.set(name, other)), "corrupt");
+      }
+    }
+    const manifest = chunks.manifest!;
+    for (let at = 0; at < manifest.length; at++) {
+      const other = manifest.slice();
+      other[at] ^= 1;
+      assert.equal(typeof await refusalWith((damaged) => damaged.manifest = other), "string", `byte ${at}`);
+      assert.equal(typeof await refusalWith((damaged) => damaged.manifest = manifest.slice(0, at)), "string");
+    }
+  });
+
+  it("says why it is refused", async () => {
+    const chunks = new MemoryChunks();
+    await saveAll(chunks, CHANGES);
+    assert.equal(
+      await loadOrRefusal(new ChunkedStorage(chunks), { ...PODS, source: "other" }),
+      "other-identity",
+    );
+    const text = new TextDecoder().decode(chunks.manifest);
+    chunks.manifest = new TextEncoder().encode(
+      text.replace("listwatch snapshot 1 ", "listwatch snapshot 2 "),
+    );
+    assert.equal(await loadOrRefusal(new ChunkedStorage(chunks)), "newer-format");
+    chunks.manifest = new TextEncoder().encode("something else");
+    assert.equal(await loadOrRefusal(new ChunkedStorage(chunks)), "foreign");
+  });
+
+  it("needs everything in the first save, and in the one after a failure", async () => {
+    const chunks = new MemoryChunks({ operations: 3 });
+    const storage = new ChunkedStorage(chunks);
+    await storage.load(PODS);
+    await assert.rejects(() => storage.save(CHANGES[1]), /must have all objects/);
+    await assert.rejects(() => storage.save(CHANGES[0]), (error: Error) => error.cause instanceof Stopped);
+    await assert.rejects(() => storage.save(CHANGES[1]), /must have all objects/);
+  });
+});
+
+function length(text: string): number {
+  return new TextEncoder().encode(text).length;
+}
