@@ -135,7 +135,7 @@ class FileStorage implements SnapshotStorage {
     } catch (error) {
       throw new Error(`Cannot save the snapshot ${this.#path}: ${errorMessage(error)}`, { cause: error });
     } finally {
-      if (current !== this.#current) await current?.writer?.close();
+      if (current?.writer !== this.#current?.writer) await current?.writer?.close();
     }
   }
 
@@ -186,7 +186,7 @@ class FileStorage implements SnapshotStorage {
       await writer.sync();
       return { ...current, writer, records: records + 1, end: end + record.length };
     } catch (error) {
-      await writer.close();
+      if (writer !== current.writer) await writer.close();
       throw error;
     }
   }

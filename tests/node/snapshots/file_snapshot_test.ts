@@ -75,8 +75,8 @@ describe("fileSnapshot", () => {
   });
 
   it("keeps what was saved last, or is being saved, whenever it is killed, and can be saved to again", async () => {
-    // With a journal that is joined at once, at times and never; every byte of one of them.
-    for (const [minJournalBytes, stride] of [[0, 7], [500, 1], [1 << 20, 7]]) {
+    // With a journal that is joined at once, at times and never.
+    for (const [minJournalBytes, stride] of [[0, 9], [500, 2], [1 << 20, 9]]) {
       const all = new MemoryFiles();
       await saveAll(storage(all, { minJournalBytes }), CHANGES, () => {});
       for (let steps = 0; steps < all.steps; steps += stride) {
@@ -147,7 +147,7 @@ describe("fileSnapshot", () => {
     const { bytes, contents } = await savedFile();
     for (const maxWholeBytes of [0, 1 << 20]) {
       for (let at = 0; at < bytes.length; at++) {
-        for (const bits of [1, 0x80, 0xff]) {
+        for (const bits of maxWholeBytes === 0 ? [1] : [0x80, 0xff]) {
           const other = bytes.slice();
           other[at] ^= bits;
           await assertNeverWrong(other, contents, { maxWholeBytes });

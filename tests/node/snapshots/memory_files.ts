@@ -132,10 +132,15 @@ export class MemoryFiles implements SnapshotFiles {
   }
 
   #toWrite(inode: Inode): FileToWrite {
+    let isClosed = false;
+    const refuseClosed = () => {
+      if (isClosed) throw new Error("the file is closed");
+    };
     return {
       id: inode.id,
       write: async (bytes, position) => {
         await undefined;
+        refuseClosed();
         const fits = Math.max(0, Math.min(bytes.length, this.room));
         const done = Math.min(fits, this.#maxSteps - this.steps);
         const grown = new Uint8Array(Math.max(inode.bytes.length, position + done));
@@ -154,10 +159,15 @@ export class MemoryFiles implements SnapshotFiles {
         inode.bytes = inode.bytes.slice(0, length);
       },
       sync: async () => {
+        refuseClosed();
         await this.#step();
         inode.synced = inode.bytes;
       },
-      close: async () => {},
+      close: async () => {
+        await undefined;
+        refuseClosed();
+        isClosed = true;
+      },
     };
   }
 }

@@ -1,0 +1,126 @@
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import { type KeyValueBinding, keyValueSnapshot, memorySnapshot } from "@listwatch/cache/snapshots";
+import { change, changed, loadContent, loadOrRefusal, PODS, put } from "./saved.ts";
+
+const WHOLE = change(1, {
+  replaces: true,
+  puts: Array.from({ length: 40 }, (_, i) => put(`shop/web-${i}`, { text: "x".repeat(50 * (i % 7)) })),
+});
+const NEXT = change(2, { puts: [put("shop/new")], deletes: ["shop/web-1"] });
+const LAST = change(3, { replaces: true, puts: [put("shop/last")] });
+
+/** As a KV namespace of Cloudflare: pages of a list, and values that readers see later. */
+function namespace(): KeyValueBinding & { values: Map<string, Uint8Array>; hidden: Set<string> } {
+  const values = new Map<string, Uint8Array>();
+  const hidden = new Set<string>();
+  return {
+    values,
+    hidden,
+    get(key, type) {
+      assert.equal(type, "arrayBuffer");
+      return Promise.resolve(hidden.has(key) ? null : values.get(key)?.slice().buffer ?? null);
+    },
+    put: (key, value) => Promise.resolve(values.set(key, value.slice())),
+    delete: (key) => Promise.resolve(values.delete(key)),
+    list({ prefix, cursor = "0" }) {
+      const all = [...values.keys()].filter((key) => key.startsWith(prefix)).sort();
+      const keys = all.slice(Number(cursor), Number(cursor) + 3).map((name) => ({ name }));
+      const next = Number(cursor) + 3;
+      return Promise.resolve({ keys, list_complete: next >= all.length, cursor: String(next) });
+    },
+  };
+}
+
+/** As a bucket of R2. */
+function bucket(): KeyValueBinding & { head(): void; values: Map<string, Uint8Array> } {
+  const values = new Map<string, Uint8Array>();
+  return {
+    values,
+    head() {},
+    get(key, type) {
+      assert.equal(type, undefined, "its second argument is an object");
+      const value = values.get(key);
+      return Promise.resolve(value ? { arrayBuffer: () => Promise.resolve(value.slice().buffer) } : null);
+    },
+    put: (key, value) => Promise.resolve(values.set(key, value.slice())),
+    delete: (key) => Promise.resolve(values.delete(key)),
+    list({ prefix }) {
+      const keys = [...values.keys()].filter((key) => key.startsWith(prefix));
+      return Promise.resolve({ objects: keys.map((key) => ({ key })), truncated: false });
+    },
+  };
+}
+
+function map(): KeyValueBinding & { values: Map<string, Uint8Array> } {
+  const values = new Map<string, Uint8Array>();
+  return {
+    values,
+    get: (key) => values.get(key),
+    put: (key, value) => values.set(key, value),
+    delete: (key) => values.delete(key),
+  };
+}
+
+describe("keyValueSnapshot", () => {
+  for (const [name, newBinding] of Object.entries({ namespace, bucket, map })) {
+    it(`loads what was saved last, from a ${name}`, async () => {
+      const binding = newBinding();
+      const options = { prefix: "pods/", chunkBytes: 1_000 };
+      const first = keyValueSnapshot(binding, options).storage;
+      assert.equal(await loadContent(first), undefined);
+      await first.save(WHOLE);
+      await first.save(NEXT);
+      assert.ok([...binding.values].every(([key, { length }]) => key.startsWith("pods/") && length <= 1_000));
+      const expected = changed(changed(undefined, WHOLE), NEXT);
+      assert.deepEqual(await loadContent(keyValueSnapshot(binding, options).storage), expected);
+      assert.equal(await loadContent(keyValueSnapshot(binding).storage), undefined);
+    });
+  }
+
+  it("is refused where the manifest is seen before a value that it names, and is right afterwards", async () => {
+    const binding = namespace();
+    const storage = keyValueSnapshot(binding).storage;
+    await storage.load(PODS);
+    await storage.save(WHOLE);
+    const before = new Set(binding.values.keys());
+    await storage.save(NEXT);
+    for (const key of binding.values.keys()) if (!before.has(key)) binding.hidden.add(key);
+    assert.equal(await loadOrRefusal(keyValueSnapshot(binding).storage), "torn");
+    binding.hidden.clear();
+    const expected = changed(changed(undefined, WHOLE), NEXT);
+    assert.deepEqual(await loadContent(keyValueSnapshot(binding).storage), expected);
+  });
+
+  it("can still be loaded where the manifest before is seen", async () => {
+    const binding = namespace();
+    const storage = keyValueSnapshot(binding).storage;
+    await storage.load(PODS);
+    await storage.save(WHOLE);
+    const before = binding.values.get("listwatch/manifest")!;
+    await storage.save(LAST);
+    binding.values.set("listwatch/manifest", before);
+    assert.deepEqual(await loadContent(keyValueSnapshot(binding).storage), changed(undefined, WHOLE));
+  });
+
+  it("refuses a value that is none", async () => {
+    const binding = { ...map(), get: () => 42 };
+    assert.equal(await loadOrRefusal(keyValueSnapshot(binding).storage), "unreadable");
+  });
+
+  it("refuses a size of values that is none", () => {
+    assert.throws(() => keyValueSnapshot(map(), { chunkBytes: 0 }), RangeError);
+  });
+});
+
+describe("memorySnapshot", () => {
+  it("loads what the informer before has saved", async () => {
+    const first = memorySnapshot();
+    assert.equal(await loadContent(first.storage), undefined);
+    await first.storage.save(WHOLE);
+    await first.storage.save(NEXT);
+    const next = memorySnapshot({ after: first });
+    assert.deepEqual(await loadContent(next.storage), changed(changed(undefined, WHOLE), NEXT));
+    assert.equal(await loadOrRefusal(next.storage, { ...PODS, source: "other" }), "other-identity");
+  });
+});
