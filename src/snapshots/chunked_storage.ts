@@ -75,7 +75,6 @@ interface Manifest extends SavedVersion {
 }
 
 const FORMAT = 1;
-const MAGIC = "listwatch snapshot";
 /** How many records there are before they are joined, however small: each costs requests at the next start. */
 const MAX_RECORDS = 64;
 /** How many chunks are read or written at a time. */
@@ -330,7 +329,7 @@ function nameOf(writer: string, number: number): string {
 /** A line with the format and the checksum, and the manifest. */
 function encodeManifest(manifest: Manifest): Uint8Array<ArrayBuffer> {
   const body = textBytes(JSON.stringify(manifest));
-  const line = textBytes(`${MAGIC} ${FORMAT} ${crc32(body)}\n`);
+  const line = textBytes(`listwatch snapshot ${FORMAT} ${crc32(body)}\n`);
   return concatenated([line, body], line.length + body.length);
 }
 
@@ -345,7 +344,7 @@ function decodeManifest(bytes: Uint8Array): Manifest {
   return { identity: manifest.identity, records: manifest.records, ...readVersion(manifest) };
 }
 
-const FIRST_LINE = new RegExp(`^${MAGIC} ([0-9]{1,9}) ([0-9]{1,10})\\n$`);
+const FIRST_LINE = /^listwatch snapshot ([0-9]{1,9}) ([0-9]{1,10})\n$/;
 
 function latin1(bytes: Uint8Array): string {
   return String.fromCharCode(...bytes.subarray(0, 64));

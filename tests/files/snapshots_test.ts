@@ -93,7 +93,7 @@ for (const [name, open, works] of KINDS) {
     it("keeps a file that is no snapshot, under another name", async () => {
       const path = join(folder, name, "work.snap");
       fs.mkdirSync(join(folder, name), { recursive: true });
-      const text = "somebody's work ".repeat(100);
+      const text = "a user's work ".repeat(100);
       fs.writeFileSync(path, text);
       const one = open(path);
       assert.equal(await loadOrRefusal(one), "foreign");

@@ -230,7 +230,7 @@ describe("fileSnapshot", () => {
 
   it("keeps a file that is no snapshot, under another name", async () => {
     const files = new MemoryFiles();
-    const text = new TextEncoder().encode("somebody's work");
+    const text = new TextEncoder().encode("a user's work");
     files.set(PATH, text);
     const one = storage(files);
     assert.equal(await loadOrRefusal(one), "foreign");
