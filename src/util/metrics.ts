@@ -43,6 +43,8 @@ export type MetricLabels = Readonly<Record<string, string>>;
  * | name | kind | |
  * |---|---|---|
  * | `informer_sync_duration_seconds` | histogram | from the start to the whole first list in the store |
+ * | `informer_snapshot_loads_total`, `informer_snapshot_saves_total` (`outcome`) | counter | loads: `restored`, `none`, `refused`; saves: `saved`, `failed` |
+ * | `informer_snapshot_save_duration_seconds` | histogram | one save |
  * | `informer_repeated_events_total` | counter | events that were sent again and skipped, by `type` |
  * | `informer_objects` | gauge | objects in the store |
  * | `informer_store_resource_version` | gauge | the version of the store: its last 15 digits |

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import type { KubernetesObject } from "@listwatch/cache";
 import type { SnapshotChange, SnapshotStorage } from "@listwatch/cache/informer";
-import { Disk, Machine, nameAndVersion } from "./snapshot_rig.ts";
+import { type Disk, Machine, nameAndVersion } from "./snapshot_rig.ts";
 import { describe, it } from "./storages.ts";
 import { seededRandom } from "../../src/util/seeded_random.ts";
 

@@ -11,10 +11,12 @@ import type { ServedInformer } from "../upstream/served_informer.ts";
 // Refused by the permission check, or before it: says nothing about the cache.
 const REFUSED = new Set([401, 403, 429]);
 
+const RESTORED = "this is a saved state, which the API server has not confirmed yet";
+
 /**
- * Adds to an answer: `Cache-Synced` (whether the first list is there), `Age` (seconds since the last contact with the API
- * server) and `Resource-Version` (what the cache has reached), and the `Warning` of a deprecated
- * resource. Not to an answer that refuses the reader.
+ * Adds to an answer: `Cache-Synced` (whether the first list is there, or the API server has confirmed a snapshot), `Age` (seconds since the last contact with the API
+ * server) and `Resource-Version` (what the cache has reached), and the `Warning`s of a snapshot that is not confirmed and
+ * of a deprecated resource. Not to an answer that refuses the reader.
  */
 export function withCacheHeaders(
   response: Response,
@@ -26,13 +28,15 @@ export function withCacheHeaders(
 ): Response {
   if (REFUSED.has(response.status)) return response;
   const { headers } = response;
-  const isSynced = log.isReady();
+  const isReady = log.isReady();
+  const isSynced = informer.hasSynced();
   const { lagMs } = informer.status();
   headers.set("Cache-Synced", String(isSynced));
-  if (isSynced && lagMs !== undefined && Number.isFinite(lagMs)) {
+  if (isReady && lagMs !== undefined && Number.isFinite(lagMs)) {
     headers.set("Age", String(Math.floor(lagMs / 1_000)));
   }
-  if (isSynced && log.resourceVersion !== "") headers.set("Resource-Version", log.resourceVersion);
+  if (isReady && log.resourceVersion !== "") headers.set("Resource-Version", log.resourceVersion);
+  if (isReady && !isSynced) headers.append("Warning", warningHeader(RESTORED));
   const { deprecationWarning } = resource;
   if (deprecationWarning !== undefined) headers.append("Warning", warningHeader(deprecationWarning));
   return response;

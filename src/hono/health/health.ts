@@ -69,7 +69,11 @@ const MAX_LAG_WITHOUT_BOOKMARKS_MS = 660_000;
  */
 function unreadiness(informer: ServedInformer, maxLagMs: number | undefined): string | undefined {
   const { phase, lagMs, hasNoBookmarks } = informer.status();
-  if (!informer.hasSynced()) return `not synced, ${phase}`;
+  if (!informer.hasSynced()) {
+    return informer.isRestored?.()
+      ? `a snapshot, not confirmed by the API server, ${phase}`
+      : `not synced, ${phase}`;
+  }
   if (phase === "stopped") return "stopped";
   const mostMs = maxLagMs ?? (hasNoBookmarks ? MAX_LAG_WITHOUT_BOOKMARKS_MS : MAX_LAG_MS);
   if (lagMs === undefined || lagMs <= mostMs) return undefined;

@@ -50,6 +50,9 @@ export const FAMILIES: Readonly<Record<string, MetricFamily>> = {
   reflector_quarantined_total: counter("Objects that could not be accepted and were skipped."),
   reflector_last_contact_timestamp_seconds: gauge("Time of the last contact with the API server."),
   informer_sync_duration_seconds: histogram("Time from the start to the first list in the store.", REQUEST),
+  informer_snapshot_loads_total: counter("Loads of snapshots at the start, by outcome."),
+  informer_snapshot_saves_total: counter("Saves of snapshots, by outcome."),
+  informer_snapshot_save_duration_seconds: histogram("Time that a save of a snapshot takes.", REQUEST),
   informer_repeated_events_total: counter("Events that were sent again and skipped, by type."),
   informer_objects: gauge("Objects in the store."),
   informer_store_resource_version: gauge("The last 15 digits of the store's resourceVersion."),
@@ -75,6 +78,8 @@ export const FAMILIES: Readonly<Record<string, MetricFamily>> = {
   read_api_buffered_bytes: gauge("Bytes that wait in the streams of watches."),
   read_api_list_bodies: gauge("Bodies of lists that are kept."),
   read_api_list_body_bytes: gauge("Bytes of the kept bodies of lists, and of those that are still read."),
-  read_api_synced: gauge("1 if the first list of the resource is there, otherwise 0."),
+  read_api_synced: gauge(
+    "1 if the first list of the resource is there, or a snapshot that the API server has confirmed; otherwise 0.",
+  ),
   read_api_lag_seconds: gauge("Time since the last contact with the API server, by resource."),
 };

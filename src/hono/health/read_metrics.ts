@@ -61,7 +61,7 @@ export class ReadMetrics {
     for (const { resource, informer, log } of served) {
       const labels = this.#of({ resource: formatGroupResource(resource) });
       metrics.gauge("read_api_watches", log.readers, labels);
-      metrics.gauge("read_api_synced", log.isReady() ? 1 : 0, labels);
+      metrics.gauge("read_api_synced", informer.hasSynced() ? 1 : 0, labels);
       const { lagMs } = informer.status();
       if (lagMs !== undefined) metrics.gauge("read_api_lag_seconds", lagMs / 1_000, labels);
     }

@@ -52,6 +52,11 @@ export interface ServedInformer<T extends KubernetesObject = KubernetesObject> {
   readonly indexer: ServedStore<T>;
   /** Whether the first list is in the store. */
   hasSynced(): boolean;
+  /**
+   * Whether there is content to read although it has not synced: that of a snapshot, which the API server has not
+   * confirmed. It is served, and every answer says so.
+   */
+  isRestored?(): boolean;
   /** Calls an observer with every write to the store, in order and in the same turn, until the returned function is called. */
   observe(observer: (event: StoreEvent<T>) => void): () => void;
   /**

@@ -107,9 +107,9 @@ export class EventLog<T extends KubernetesObject> implements FanOutSource {
     this.isReady();
   }
 
-  /** Whether the informer has synced; before that there is nothing to read. */
+  /** Whether the informer has synced, or has the content of a snapshot; before that there is nothing to read. */
   isReady(): boolean {
-    if (!this.#informer.hasSynced()) return false;
+    if (!this.#informer.hasSynced() && !this.#informer.isRestored?.()) return false;
     if (!this.#started) this.#start("");
     return true;
   }
