@@ -85,7 +85,7 @@ export function readSettings(options: ReadApiOptions): ReadSettings {
   const { maxLagMs, freshness, upgradeWebSocket, cors } = options;
   if (upgradeWebSocket !== undefined && typeof upgradeWebSocket !== "function") {
     throw new TypeError(
-      "Cannot use the option `upgradeWebSocket`: it must be a function, such as Deno.upgradeWebSocket",
+      "Cannot use the option `upgradeWebSocket`: it must be a function",
     );
   }
   if (freshness !== undefined && !isFreshness(freshness)) {
