@@ -36,7 +36,7 @@ export interface ReflectOptions {
   /** Receives measurements; none by default. */
   readonly metrics?: Metrics | undefined;
   /** The cluster is another cache: what it says of its API server, and where it serves only what is fresh. */
-  readonly relay?: { readonly status: Relay["status"]; readonly consistent: Pick<Cluster, "resource"> };
+  readonly relay?: Pick<Relay, "status" | "epoch"> & { readonly consistent: Pick<Cluster, "resource"> };
   readonly clock: Clock;
   readonly logger: Logger;
 }
@@ -73,6 +73,7 @@ export function reflect(
     ? new SharedIndexInformer<KubernetesObject, ReflectedIndex>(client, informerOptions)
     : new RelayedInformer<KubernetesObject, ReflectedIndex>(client, informerOptions, {
       status: relay.status,
+      epoch: relay.epoch,
       metadata: () => relay.consistent.resource(resource, clientOptions(resource, { namespace })).metadata(),
     });
   return { name, resource: served, informer };

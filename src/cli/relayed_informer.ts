@@ -16,6 +16,8 @@ export type UpstreamStatus = Pick<ReflectorStatus, "lagMs" | "hasNoBookmarks" | 
 export interface Relay {
   /** What it says of its API server now, if it has said anything. */
   readonly status: () => UpstreamStatus | undefined;
+  /** See `SourceEpoch`. */
+  readonly epoch: () => string | undefined;
   /** Where reads are refused that are not as fresh as the API server's. */
   readonly metadata: () => ListerWatcher<KubernetesObject> | undefined;
 }
@@ -38,6 +40,10 @@ export class RelayedInformer<T, I extends string> extends SharedIndexInformer<T,
 
   override metadata(): ListerWatcher<KubernetesObject> | undefined {
     return this.#relay.metadata();
+  }
+
+  contentEpoch(): string | undefined {
+    return this.#relay.epoch();
   }
 
   override status(): ReflectorStatus {

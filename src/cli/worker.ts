@@ -20,6 +20,7 @@ import type { UpstreamStatus } from "./relayed_informer.ts";
 import type { ServeOptions } from "./serve_options.ts";
 import { openApiOf, readCredentials, serveReaders, upstreamOf } from "./serve_readers.ts";
 import type { FromWorker, StartMessage, ToWorker } from "./worker_messages.ts";
+import { SourceEpoch } from "./source_epoch.ts";
 import { CONSISTENT_PATH, METRICS_PATH, UPSTREAM_PATH } from "./worker_source.ts";
 
 // The parent kills a worker that takes longer.
@@ -82,16 +83,18 @@ async function serveAsWorker(
   const cluster = newCluster({ ...config, server });
   const consistent = newCluster({ ...config, server: server + CONSISTENT_PATH });
   const own = options.metrics ? new PrometheusMetrics() : undefined;
-  const resources = start.resources.map((resource, i) =>
-    reflect({ ...resource, ...NAMES, ...resource } as Parameters<typeof reflect>[0], { cluster }, {
+  const resources = start.resources.map((resource, i) => {
+    const epoch = new SourceEpoch();
+    const source = { cluster: newCluster({ ...config, server, fetch: epoch.noting(config.fetch) }) };
+    return reflect({ ...resource, ...NAMES, ...resource } as Parameters<typeof reflect>[0], source, {
       namespace: options.namespace,
       storage: options.storage,
       metrics: own,
-      relay: { status: () => parent.status(i), consistent },
+      relay: { status: () => parent.status(i), epoch: () => epoch.value, consistent },
       clock,
       logger,
-    })
-  );
+    });
+  });
   const credentials = await readCredentials({ ...options, clock, logger });
   const running = resources.map(async ({ informer }, i) => {
     // Before, the parent would refuse the list, and this worker back off.
@@ -202,6 +205,7 @@ class ParentState {
         this.#resources = message.resources;
         this.#watches = message.watches;
         this.#receivedMs = monotonicNow(this.#clock);
+        send({ type: "alive" });
         message.resources.forEach(({ synced }, i) => synced && this.#latch(i).open());
         return;
       case "describe":

@@ -41,7 +41,7 @@ export interface StartMessage {
 /** To a worker. Arrays are in the order of {@linkcode StartMessage.resources}. */
 export type ToWorker =
   | StartMessage
-  /** Once a second. */
+  /** Once a second. Answered by `alive`: a worker that does not answer for long is ended. */
   | {
     readonly type: "state";
     readonly resources: readonly (UpstreamStatus & { readonly synced: boolean })[];
@@ -56,6 +56,8 @@ export type ToWorker =
 /** From a worker. */
 export type FromWorker =
   | { readonly type: "listening"; readonly url: string; readonly access: string }
+  /** The answer to each `state`. */
+  | { readonly type: "alive" }
   /** Every resource has its first list. */
   | { readonly type: "synced" }
   /** It cannot start, or continue. */

@@ -66,17 +66,21 @@ export async function answerReader(
   const end = state.metrics?.begin();
   let route: Route | undefined;
   let status = 500;
+  let epoch: string | undefined;
   state.bodies.dropUnused();
   const reader = state.readers.enter();
   try {
     let answer: Answer = tooManyRequests();
     if (reader !== undefined) {
       route = routeOf(c, state, reader);
+      epoch = epochOf(route, state);
       answer = foreignSocket(c, state, route) ?? await answerRoute(c, state, route, reader);
     }
     const response = await toResponse(c, answer);
     const target = route?.access === "hooks" ? route.target : undefined;
-    if (target !== undefined) withCacheHeaders(response, target);
+    if (target !== undefined) {
+      withCacheHeaders(response, target, epoch === epochOf(route, state) ? epoch : undefined);
+    }
     const answered = ofSocket(c, state, { route, response });
     ({ status } = answered);
     return answered;
@@ -116,6 +120,12 @@ function ofSocket(
 
 function isWatchRoute(route: Route | undefined): boolean {
   return route?.access === "hooks" && route.isWatch === true;
+}
+
+/** The epoch of what a route reads now. */
+function epochOf(route: Route | undefined, { tags }: ReadApiState): string | undefined {
+  const target = route?.access === "hooks" ? route.target : undefined;
+  return target && tags.epochOf(target.log);
 }
 
 /** The access check: no route is answered in another way. */

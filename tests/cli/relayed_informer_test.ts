@@ -13,6 +13,7 @@ describe("RelayedInformer", () => {
     let upstream: UpstreamStatus | undefined;
     const informer = new RelayedInformer(pods, { clock, logger: silentLogger }, {
       status: () => upstream,
+      epoch: () => undefined,
       metadata: () => undefined,
     });
     const running = informer.start();

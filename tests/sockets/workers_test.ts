@@ -18,6 +18,7 @@ import {
   type ServeOptions,
 } from "@listwatch/cache/cli";
 import { node, pod } from "@listwatch/cache/testing";
+import { realClock } from "@listwatch/cache/reflector";
 import { RealCluster } from "../cli/real_cluster.ts";
 
 async function eventually(condition: () => boolean | Promise<boolean>, what: string): Promise<void> {
@@ -168,6 +169,67 @@ if (!canShare) {
         } while (next !== "");
         assert.deepEqual(names, ["web-0", "web-1", "web-2", "web-3", "web-4", "web-5"]);
       }
+    });
+
+    it("gives the same content the same ETags at every worker", async () => {
+      await using cluster = await newPods(3);
+      const answered = new Set<number | undefined>();
+      const accessLog = ({ worker }: AccessLogEntry) => void answered.add(worker);
+      await using served = await serve(on(cluster, { accessLog }));
+      await served.synced();
+      for (
+        const path of ["/api/v1/pods", "/api/v1/namespaces/shop/pods", "/api/v1/namespaces/shop/pods/web-0"]
+      ) {
+        for (let i = 0; i < 2; i++) {
+          const labels = { path: String(path.length), i: String(i) };
+          cluster.server.update("v1/pods", pod("web-0", { namespace: "shop", labels }));
+          // A read without a resourceVersion is fresh, whichever worker answers.
+          const { headers } = await read(served, path);
+          const tag = headers.get("ETag") ?? "none";
+          answered.clear();
+          await eventually(async () => {
+            const answer = await read(served, path, { "If-None-Match": tag });
+            assert.equal(answer.status, 304);
+            assert.equal(answer.headers.get("ETag"), tag);
+            return answered.size === 2;
+          }, "both answer");
+        }
+      }
+    });
+
+    it("kills a worker that hangs, and starts it again; the readers of the others miss nothing", async () => {
+      await using cluster = await newPods(1);
+      const errors: string[] = [];
+      const logger = { ...silentLogger, error: (text: string) => void errors.push(text) };
+      // The parent sends its states five times as often.
+      const clock = {
+        ...realClock,
+        setTimeout: (run: () => void, ms: number) => realClock.setTimeout(run, ms / 5),
+      };
+      await using served = await serve(on(cluster, { logger, clock }));
+      await served.synced();
+      const [hung, other] = workersOf(process.pid);
+      const stop = new AbortController();
+      const informers = Array.from({ length: 8 }, () =>
+        new SharedIndexInformer(
+          newCluster({ server: served.url, logger: silentLogger }).resource("v1/pods"),
+          { logger: silentLogger },
+        ));
+      const running = informers.map((informer) => informer.run(stop.signal));
+      await Promise.all(informers.map((informer) => informer.synced()));
+      process.kill(hung, "SIGSTOP");
+      await eventually(() => !isAlive(hung), "it is killed");
+      await eventually(() => workersOf(process.pid).length === 2, "another one takes its place");
+      assert.ok(workersOf(process.pid).includes(other));
+      assert.match(errors.join("\n"), /Worker [12] hangs: it has not answered for 10 s, and is killed/);
+      assert.match(errors.join("\n"), /Worker [12] was ended by SIGKILL; it is started again/);
+      cluster.server.create("v1/pods", pod("last", { namespace: "shop" }));
+      await eventually(
+        () => informers.every((informer) => informer.indexer.getByKey("shop/last") !== undefined),
+        "every reader has the last pod",
+      );
+      stop.abort();
+      await Promise.all(running);
     });
 
     it("starts a killed worker again, and its readers miss nothing", async () => {

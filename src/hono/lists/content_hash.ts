@@ -85,7 +85,7 @@ export class ContentHashes<T> {
   }
 
   #readAll(): void {
-    const { oldestResourceVersion, states } = this.#log;
+    const { oldestResourceVersion, states, window } = this.#log;
     const { keys, objects } = states.snapshot();
     this.#scopes = new Map();
     this.#empty.since = oldestResourceVersion;
@@ -93,6 +93,13 @@ export class ContentHashes<T> {
       for (const name of scopesOf(key)) {
         this.#scope(name, oldestResourceVersion).hash.add(nameOf(key, objects[i]));
       }
+    }
+    // As if it had read them one by one: so copies of one source that began at the same time agree.
+    const { entries } = window;
+    for (let i = 0; i < entries.length; i++) {
+      const { type, key, position } = entries.at(i)!;
+      if (type === "BOOKMARK") continue;
+      for (const name of scopesOf(key)) if (this.#scopes.has(name)) this.#scope(name, position);
     }
   }
 

@@ -129,7 +129,10 @@ export class EventLog<T extends KubernetesObject> implements FanOutSource {
     return this.#informer.contentEpoch?.();
   }
 
-  /** How often a state of an object may have replaced another one of the same resourceVersion. */
+  /**
+   * How often the content changed in a way that resourceVersions do not show: a state of an object may have replaced another
+   * one of the same resourceVersion.
+   */
   get rewrites(): number {
     return this.#rewrites;
   }
@@ -331,6 +334,8 @@ export class EventLog<T extends KubernetesObject> implements FanOutSource {
         this.#keep({ ...common, type: "MODIFIED", oldObject: change.oldObject });
         break;
       case "deleted":
+        // It was not there: what sums up the entries would go wrong.
+        if (change.oldObject === undefined) this.#rewrites++;
         this.#keep({ ...common, type: "DELETED", oldObject: change.oldObject ?? object });
         break;
     }
