@@ -7,6 +7,8 @@ import type { KeptEntry, KeptLog, LogHistory, LogStart } from "../hono/watches/l
 import { compareResourceVersions } from "../meta/resource_version.ts";
 import type { Held } from "../store/holding.ts";
 import { TextObject } from "../store/text_holding.ts";
+import { errorMessage } from "../util/errors.ts";
+import type { Logger } from "../util/logger.ts";
 import type { DiskContent } from "./disk_content.ts";
 import { readState, writeState } from "./disk_tables.ts";
 import { rowsOf, type SqlDatabase, type SqlValue } from "./sql_database.ts";
@@ -15,17 +17,18 @@ import { rowsOf, type SqlDatabase, type SqlValue } from "./sql_database.ts";
 export class DiskHistory implements LogHistory {
   readonly #sql: SqlDatabase;
   readonly #content: DiskContent;
-  /** Whether the content that was loaded is the one that the rows lead to. */
-  readonly #isRestored: () => boolean;
+  readonly #options: DiskHistoryOptions;
+  /** An entry could not be written: the rows lead nowhere. */
+  #isBroken = false;
   /** What is added to the log's sequence numbers: those of rows are never used twice. */
   #offset = 0;
   /** The first row that the log may read; the ones before it are deleted in time. */
   #tail = 0;
 
-  constructor(sql: SqlDatabase, content: DiskContent, isRestored: () => boolean) {
+  constructor(sql: SqlDatabase, options: DiskHistoryOptions) {
     this.#sql = sql;
-    this.#content = content;
-    this.#isRestored = isRestored;
+    this.#options = options;
+    this.#content = options.content;
   }
 
   /** The first row that the log may read. */
@@ -37,7 +40,7 @@ export class DiskHistory implements LogHistory {
     position: string,
     { capacity, held }: { readonly capacity: number; readonly held: (key: string) => Held<T> | undefined },
   ): KeptLog<T> | undefined {
-    const kept = this.#isRestored() ? readState<KeptState>(this.#sql, LOG) : undefined;
+    const kept = this.#options.isRestored() ? readState<KeptState>(this.#sql, LOG) : undefined;
     if (kept === undefined) return undefined;
     const rows = rowsOf(
       this.#sql,
@@ -77,9 +80,30 @@ export class DiskHistory implements LogHistory {
     this.#offset = this.#tail - sequence;
     const resumeFrom = { position, sequence: this.#tail };
     writeState(this.#sql, LOG, { first: this.#tail, base: position, lastLateEvicted: "", resumeFrom });
+    this.#isBroken = false;
   }
 
   append<T>(sequence: number, entry: KeptEntry<T>): void {
+    try {
+      if (this.#isBroken) this.begin({ position: entry.position, sequence: sequence + 1 });
+      else this.#append(sequence, entry);
+    } catch (error) {
+      if (!this.#isBroken) this.#options.logger.error(`${NOT_KEPT}: ${errorMessage(error)}`);
+      this.#isBroken = true;
+      try {
+        this.dropBroken();
+      } catch {
+        // The next save of content does it, or fails, too.
+      }
+    }
+  }
+
+  /** If an entry could not be written, the next process has no history. */
+  dropBroken(): void {
+    if (this.#isBroken) this.#sql.exec("DELETE FROM listwatch_state WHERE name = ?", LOG);
+  }
+
+  #append<T>(sequence: number, entry: KeptEntry<T>): void {
     const { type, position, key, object, oldObject, isLate, gapAfter } = entry;
     this.#sql.exec(
       "INSERT INTO listwatch_events(sequence, type, position, key, body, old_body, late, gap_after) " +
@@ -156,6 +180,15 @@ export class DiskHistory implements LogHistory {
 }
 
 const LOG = "log";
+const NOT_KEPT = "An event could not be written: watches will not resume if the object restarts now";
+
+/** What a {@linkcode DiskHistory} needs. */
+export interface DiskHistoryOptions {
+  readonly content: DiskContent;
+  readonly logger: Logger;
+  /** Whether the content that was loaded is the one that the rows lead to. */
+  isRestored(): boolean;
+}
 
 /** What is known of the rows together. Sequence numbers are those of rows. */
 interface KeptState {

@@ -15,12 +15,13 @@ import type { KeyFunc } from "../meta/keys.ts";
 import type { HoldingOptions, NewHolding } from "../store/holding.ts";
 import { TextHolding, type TextsOptions } from "../store/text_holding.ts";
 import { type Clock, monotonicNow, realClock } from "../util/clock.ts";
+import { consoleLogger, type Logger } from "../util/logger.ts";
 import { BodySweep } from "./body_sweep.ts";
 import { DiskBodies } from "./disk_bodies.ts";
 import { DiskContent } from "./disk_content.ts";
 import { DiskHistory } from "./disk_history.ts";
 import { createTables, FORMAT, readState, writeState } from "./disk_tables.ts";
-import type { SqlDatabase } from "./sql_database.ts";
+import type { SqlStorage } from "./sql_database.ts";
 
 /**
  * Options of {@linkcode DiskObjects}.
@@ -41,6 +42,8 @@ export interface DiskObjectsOptions extends TextsOptions {
   readonly maxObjectBytes?: number;
   /** Where time comes from; the system's clock by default. */
   readonly clock?: Clock;
+  /** Where failures of the event log are logged; the console by default. */
+  readonly logger?: Logger;
 }
 
 /**
@@ -61,16 +64,17 @@ export interface DiskObjectsOptions extends TextsOptions {
  * ```ts
  * import { metaNamespaceKey } from "@listwatch/cache";
  * import { newStore } from "@listwatch/cache/store";
- * import { DiskObjects, type SqlDatabase } from "@listwatch/cache/workers";
- * function podsOn(sql: SqlDatabase) {
- *   return newStore<{ metadata: { name: string } }>(metaNamespaceKey, { storage: new DiskObjects(sql).texts });
+ * import { DiskObjects, type SqlStorage } from "@listwatch/cache/workers";
+ * function podsOn(storage: SqlStorage) {
+ *   const disk = new DiskObjects(storage);
+ *   return newStore<{ metadata: { name: string } }>(metaNamespaceKey, { storage: disk.texts });
  * }
  * ```
  *
  * @category Workers
  */
 export class DiskObjects implements SnapshotStorage {
-  readonly #sql: SqlDatabase;
+  readonly #storage: SqlStorage;
   readonly #bodies: DiskBodies;
   readonly #content: DiskContent;
   readonly #history: DiskHistory;
@@ -93,12 +97,17 @@ export class DiskObjects implements SnapshotStorage {
   readonly texts: NewHolding;
 
   /** Makes the tables, if they are not there. */
-  constructor(sql: SqlDatabase, options: DiskObjectsOptions = {}) {
-    this.#sql = sql;
+  constructor(storage: SqlStorage, options: DiskObjectsOptions = {}) {
+    const { sql } = storage;
+    this.#storage = storage;
     createTables(sql);
     this.#bodies = new DiskBodies(sql, options.maxObjectBytes ?? MAX_OBJECT_BYTES);
     this.#content = new DiskContent(sql, this.#bodies);
-    this.#history = new DiskHistory(sql, this.#content, () => this.#isRestored);
+    this.#history = new DiskHistory(sql, {
+      content: this.#content,
+      logger: options.logger ?? consoleLogger,
+      isRestored: () => this.#isRestored,
+    });
     this.#clock = options.clock ?? realClock;
     this.#sweepTo = this.#bodies.lastId;
     this.texts = <T>(keyFunc: KeyFunc, { onOpened }: HoldingOptions = {}) =>
@@ -113,7 +122,7 @@ export class DiskObjects implements SnapshotStorage {
   /** The content as it was saved last. */
   load(identity: SnapshotIdentity): LoadedSnapshot | undefined {
     this.#identity = JSON.stringify([identity.resource, identity.source]);
-    const saved = readState<SavedState>(this.#sql, SAVED);
+    const saved = readState<SavedState>(this.#storage.sql, SAVED);
     if (saved === undefined) return undefined;
     if (saved.format !== FORMAT) {
       throw new SnapshotRefusedError(
@@ -138,21 +147,20 @@ export class DiskObjects implements SnapshotStorage {
     };
   }
 
-  /** Writes a change; it is committed with the turn. */
+  /** Writes a change, or nothing of it; it is committed with the turn. */
   save(change: SnapshotChange): void {
     const { resourceVersion, savedAtMs, needsList, replaces, puts, deletes } = change;
-    if (replaces) this.#content.clear();
-    for (const key of deletes) this.#content.delete(key);
-    for (const { key, held, json } of puts) this.#content.put(key, held, json);
+    const { sql } = this.#storage;
+    this.#storage.transactionSync(() => {
+      if (replaces) this.#content.clear();
+      for (const key of deletes) this.#content.delete(key);
+      for (const put of puts) this.#content.put(put.key, put.held, () => put.json());
+      this.#history.dropBroken();
+      const identity = this.#identity;
+      const saved: SavedState = { format: FORMAT, identity, resourceVersion, savedAtMs, needsList };
+      writeState(sql, SAVED, saved);
+    });
     this.#storedCount += puts.length;
-    const saved: SavedState = {
-      format: FORMAT,
-      identity: this.#identity,
-      resourceVersion,
-      savedAtMs,
-      needsList,
-    };
-    writeState(this.#sql, SAVED, saved);
   }
 
   /**
@@ -186,7 +194,7 @@ export class DiskObjects implements SnapshotStorage {
 
   #stepSweep(limit: number): boolean {
     if (this.#sweepTo === undefined) return false;
-    this.#sweep ??= new BodySweep(this.#sql, this.#sweepTo);
+    this.#sweep ??= new BodySweep(this.#storage.sql, this.#sweepTo);
     if (this.#sweep.step(limit)) return true;
     this.#sweep = undefined;
     this.#sweepTo = undefined;

@@ -1,9 +1,12 @@
 /**
- * The cache in Cloudflare Workers: the objects of an informer in the SQLite database of a Durable Object.
+ * The cache in Cloudflare Workers: a Durable Object that follows a resource, and keeps it in its SQLite database.
  *
  * @module
  */
 
 export { DiskObjects, type DiskObjectsOptions } from "./disk_objects.ts";
-export type { SqlDatabase, SqlValue } from "./sql_database.ts";
+export type { DurableObjectContext } from "./durable_object.ts";
+export type { ReflectorSettings } from "./reflection.ts";
+export { ReflectorObject } from "./reflector_object.ts";
+export type { SqlDatabase, SqlStorage, SqlValue } from "./sql_database.ts";
 export { upgradeInWorkers } from "./upgrade_in_workers.ts";

@@ -17,17 +17,37 @@
 export type SqlValue = ArrayBuffer | string | number | null;
 
 /**
- * An SQLite database that is written synchronously: `ctx.storage.sql` of a Durable Object, or anything like it. What is
- * written within one turn of the event loop must be committed as a whole, or not at all.
+ * An SQLite database that is written synchronously: `ctx.storage` of a Durable Object, or anything like it. What is written
+ * within one turn of the event loop must be committed as a whole, or not at all.
  *
  * @example
  * ```ts
- * import { DiskObjects, type SqlDatabase } from "@listwatch/cache/workers";
+ * import { DiskObjects, type SqlStorage } from "@listwatch/cache/workers";
  * class Pods {
  *   readonly disk: DiskObjects;
- *   constructor(ctx: { readonly storage: { readonly sql: SqlDatabase } }) {
- *     this.disk = new DiskObjects(ctx.storage.sql);
+ *   constructor(ctx: { readonly storage: SqlStorage }) {
+ *     this.disk = new DiskObjects(ctx.storage);
  *   }
+ * }
+ * ```
+ *
+ * @category Workers
+ */
+export interface SqlStorage {
+  readonly sql: SqlDatabase;
+  /** Runs work, and undoes what it wrote if it throws. */
+  transactionSync<R>(work: () => R): R;
+}
+
+/**
+ * Runs statements.
+ *
+ * @example
+ * ```ts
+ * import type { SqlDatabase } from "@listwatch/cache/workers";
+ * function count(sql: SqlDatabase): number {
+ *   const [[rows]] = sql.exec("SELECT count(*) FROM notes").raw();
+ *   return Number(rows);
  * }
  * ```
  *

@@ -4,7 +4,7 @@ import { type KubernetesObject, metaNamespaceKey } from "@listwatch/cache";
 import { type SnapshotChange, type SnapshotEntry, SnapshotRefusedError } from "@listwatch/cache/informer";
 import { newStore } from "@listwatch/cache/store";
 import { pod } from "@listwatch/cache/testing";
-import { DiskObjects, type SqlDatabase } from "@listwatch/cache/workers";
+import { DiskObjects } from "@listwatch/cache/workers";
 import { heldStoreOf } from "../../src/store/holding.ts";
 import { FakeClock } from "../../src/util/clock.ts";
 import { NodeSql } from "./node_sql.ts";
@@ -12,7 +12,7 @@ import { NodeSql } from "./node_sql.ts";
 const IDENTITY = { resource: "v1/pods", source: "http://server" };
 
 /** A store on a database, and what saves it. */
-function openStore(sql: SqlDatabase, disk: DiskObjects = new DiskObjects(sql)) {
+function openStore(sql: NodeSql, disk: DiskObjects = new DiskObjects(sql)) {
   const store = newStore<KubernetesObject>(metaNamespaceKey, { storage: disk.texts });
   const { held } = heldStoreOf<KubernetesObject, typeof store>(store);
   const save = (keys: readonly string[], change: Partial<SnapshotChange> = {}) => {
@@ -34,7 +34,7 @@ function openStore(sql: SqlDatabase, disk: DiskObjects = new DiskObjects(sql)) {
   return { disk, store, save };
 }
 
-function loaded(sql: SqlDatabase) {
+function loaded(sql: NodeSql) {
   const disk = new DiskObjects(sql);
   const snapshot = disk.load(IDENTITY);
   return {
@@ -44,7 +44,7 @@ function loaded(sql: SqlDatabase) {
   };
 }
 
-const count = (sql: SqlDatabase, table: string) =>
+const count = (sql: NodeSql, table: string) =>
   Number([...sql.exec(`SELECT count(*) FROM listwatch_${table}`).raw()][0][0]);
 
 describe("DiskObjects", () => {

@@ -4,16 +4,18 @@
  */
 
 import { DatabaseSync, type StatementSync } from "node:sqlite";
-import type { SqlDatabase, SqlValue } from "@listwatch/cache/workers";
+import type { SqlDatabase, SqlStorage, SqlValue } from "@listwatch/cache/workers";
 
 /** A database of which what was written since the last turn is lost in a crash. */
-export class NodeSql implements SqlDatabase {
+export class NodeSql implements SqlDatabase, SqlStorage {
   readonly #database: DatabaseSync;
   readonly #statements = new Map<string, StatementSync>();
   #isInTurn = false;
   #isCrashed = false;
   /** How many statements ran. */
   count = 0;
+  /** Crashes instead of running this statement. */
+  crashesAt: number | undefined;
   /** Throws from then on what it returns, if that is an error. */
   failsWith: ((query: string) => Error | undefined) | undefined;
 
@@ -23,7 +25,25 @@ export class NodeSql implements SqlDatabase {
     this.#database.exec("PRAGMA journal_mode = WAL; PRAGMA synchronous = OFF");
   }
 
+  get sql(): this {
+    return this;
+  }
+
+  transactionSync<R>(work: () => R): R {
+    this.#beginTurn();
+    this.#database.exec("SAVEPOINT work");
+    try {
+      return work();
+    } catch (error) {
+      if (!this.#isCrashed) this.#database.exec("ROLLBACK TO work");
+      throw error;
+    } finally {
+      if (!this.#isCrashed) this.#database.exec("RELEASE work");
+    }
+  }
+
   exec(query: string, ...bindings: SqlValue[]): { raw(): Iterable<SqlValue[]> } {
+    if (!this.#isCrashed && this.crashesAt !== undefined && this.count >= this.crashesAt) this.crash();
     if (this.#isCrashed) throw new Error("the object has crashed");
     if (bindings.length > 100) throw new Error("too many SQL variables");
     const error = this.failsWith?.(query);
@@ -41,13 +61,14 @@ export class NodeSql implements SqlDatabase {
 
   /** Ends the turn: what it wrote is on disk. */
   commit(): void {
-    if (!this.#isInTurn) return;
+    if (!this.#isInTurn || this.#isCrashed) return;
     this.#isInTurn = false;
     this.#database.exec("COMMIT");
   }
 
   /** The process ends within the turn. */
   crash(): void {
+    if (this.#isCrashed) return;
     this.#isCrashed = true;
     if (this.#isInTurn) this.#database.exec("ROLLBACK");
     this.#database.close();

@@ -1,0 +1,61 @@
+/**
+ * An API server behind a socket of its own, which counts the requests.
+ * @module
+ */
+
+/** A request that the upstream received. */
+export interface CountedRequest {
+  readonly kind: "list" | "watch" | "stream" | "other";
+  readonly url: string;
+  /** The status of the answer, or 410 if the first event of a watch was one. */
+  status: number;
+}
+
+/** An API server, as workerd reaches it. */
+export class CountedUpstream implements AsyncDisposable {
+  readonly #server: Deno.HttpServer<Deno.NetAddr>;
+  /** In the order of arrival. */
+  readonly requests: CountedRequest[] = [];
+
+  /** @param fetch Answers. */
+  constructor(fetch: (request: Request) => Promise<Response>) {
+    this.#server = Deno.serve({ hostname: "127.0.0.1", port: 0, onListen() {} }, async (request) => {
+      const counted: CountedRequest = { kind: kindOf(request), url: request.url, status: 0 };
+      this.requests.push(counted);
+      const response = await fetch(request);
+      counted.status = response.status;
+      if (counted.kind !== "watch" || response.body === null) return response;
+      const body = response.body.pipeThrough(
+        new TransformStream<Uint8Array, Uint8Array>({
+          transform(chunk, controller) {
+            if (new TextDecoder().decode(chunk).includes('"type":"ERROR"')) counted.status = 410;
+            controller.enqueue(chunk);
+          },
+        }),
+      );
+      return new Response(body, response);
+    });
+  }
+
+  /** Such as `http://127.0.0.1:24680`. */
+  get url(): string {
+    return `http://127.0.0.1:${this.#server.addr.port}`;
+  }
+
+  /** How many requests of a kind there were. */
+  count(kind: CountedRequest["kind"]): number {
+    return this.requests.filter((request) => request.kind === kind).length;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#server.shutdown();
+  }
+}
+
+function kindOf(request: Request): CountedRequest["kind"] {
+  const { searchParams, pathname } = new URL(request.url);
+  if (request.headers.get("Accept")?.includes("PartialObjectMetadata")) return "other";
+  if (!pathname.startsWith("/api")) return "other";
+  if (searchParams.get("watch") === null) return "list";
+  return searchParams.get("sendInitialEvents") === "true" ? "stream" : "watch";
+}

@@ -1,0 +1,345 @@
+import { describe, it } from "node:test";
+import assert from "node:assert/strict";
+import { type KubernetesObject, newCluster, silentLogger } from "@listwatch/cache";
+import {
+  answerStatus,
+  FakeClock,
+  InMemoryApiServer,
+  pod,
+  refuseConnection,
+  seededRandom,
+} from "@listwatch/cache/testing";
+import { ReflectorObject, type ReflectorSettings } from "@listwatch/cache/workers";
+import { type Json, WatchReader } from "../hono/reading.ts";
+import { type HostedObject, type Instance, ObjectPlatform } from "./object_platform.ts";
+
+const PODS = "/api/v1/pods";
+
+class Pods extends ReflectorObject<Instance> {
+  protected override settings({ fetch, clock }: Instance): ReflectorSettings {
+    const cluster = newCluster({ server: "http://server", fetch, clock });
+    return {
+      source: cluster.resource<KubernetesObject>("v1/pods"),
+      resource: "v1/pods",
+      informer: { clock, logger: silentLogger, reflector: { random: () => 0.5 } },
+      readApi: { freshness: "as-is" },
+    };
+  }
+}
+
+class Rig implements Disposable {
+  readonly clock = new FakeClock(1_000_000);
+  readonly server: InMemoryApiServer;
+  readonly platform: ObjectPlatform;
+
+  constructor(
+    newObject: (instance: Instance) => HostedObject = (instance) => new Pods(instance.ctx, instance),
+  ) {
+    this.server = new InMemoryApiServer({ clock: this.clock });
+    this.platform = new ObjectPlatform(this.clock, { upstream: this.server.fetch, newObject });
+  }
+
+  /** An object that has synced. */
+  static async synced(names: readonly string[] = ["web-1", "web-2"]): Promise<Rig> {
+    const rig = new Rig();
+    for (const name of names) rig.server.create("v1/pods", pod(name, { namespace: "shop" }));
+    await rig.platform.fetch("/readyz");
+    await rig.clock.advance(1_000);
+    return rig;
+  }
+
+  /** The requests for objects since the last call: `list`, `stream` or `watch` with its version. */
+  requests(): string[] {
+    const requests = this.server.requests.filter(({ query }) => query.limit !== "1")
+      .map(({ isWatch, query }) =>
+        !isWatch ? "list" : query.sendInitialEvents ? "stream" : `watch ${query.resourceVersion}`
+      );
+    this.server.clearRequests();
+    return requests;
+  }
+
+  async list(): Promise<Json> {
+    const response = await this.platform.fetch(PODS);
+    const text = await response.text();
+    assert.equal(response.status, 200, text);
+    return JSON.parse(text);
+  }
+
+  async names(): Promise<string[]> {
+    return (await this.list()).items.map(({ metadata }: Json) => metadata.name);
+  }
+
+  [Symbol.dispose](): void {
+    this.platform.close();
+    this.server.close();
+  }
+}
+
+describe("ReflectorObject", () => {
+  it("lists at the first request, and follows the server from then on without another", async () => {
+    using rig = new Rig();
+    rig.server.create("v1/pods", pod("web-1", { namespace: "shop" }));
+    const response = await rig.platform.fetch(PODS);
+    assert.equal(response.status, 503);
+    await rig.clock.advance(1_000);
+    assert.deepEqual(await rig.names(), ["web-1"]);
+    await rig.clock.advance(3_600_000);
+    rig.server.create("v1/pods", pod("web-2", { namespace: "shop" }));
+    await rig.clock.advance(10);
+    assert.deepEqual(await rig.names(), ["web-1", "web-2"]);
+    assert.equal(rig.platform.instances, 1);
+    assert.ok(rig.platform.alarmInMs !== undefined && rig.platform.alarmInMs <= 60_000);
+  });
+
+  it("always has a next alarm at most 60 s away, also while a slice runs", async () => {
+    using rig = await Rig.synced();
+    for (let i = 0; i < 500; i++) {
+      await rig.clock.advance(1_000);
+      assert.ok((rig.platform.alarmInMs ?? Infinity) <= 60_000, `${rig.platform.alarmInMs} after ${i} s`);
+    }
+    assert.ok(rig.platform.alarms >= 10 && rig.platform.alarms <= 13, `${rig.platform.alarms} slices`);
+  });
+
+  it("continues after a crash by a watch, without a request to wake it, and marks what it had as stale", async () => {
+    using rig = await Rig.synced();
+    rig.requests();
+    const { resourceVersion } = (await rig.list()).metadata;
+    rig.platform.kill();
+    rig.server.delete("v1/pods", "shop/web-1");
+    rig.server.create("v1/pods", pod("web-3", { namespace: "shop" }));
+    const stale = await rig.platform.fetch(PODS);
+    assert.equal(stale.headers.get("Cache-Synced"), "false");
+    assert.deepEqual((await stale.json()).items.map(({ metadata }: Json) => metadata.name), [
+      "web-1",
+      "web-2",
+    ]);
+    rig.platform.kill();
+    await rig.clock.advance(1_000);
+    assert.equal(rig.platform.instances, 3);
+    assert.deepEqual(rig.requests(), [`watch ${resourceVersion}`, `watch ${resourceVersion}`]);
+    assert.deepEqual(await rig.names(), ["web-2", "web-3"]);
+  });
+
+  it("lets readers resume their watches across crashes: each change once, deletes included", async () => {
+    using rig = await Rig.synced();
+    const { resourceVersion } = (await rig.list()).metadata;
+    rig.server.update("v1/pods", pod("web-2", { namespace: "shop", labels: { app: "web" } }));
+    rig.server.delete("v1/pods", "shop/web-1");
+    await rig.clock.advance(1_000);
+    rig.platform.kill();
+    rig.server.create("v1/pods", pod("web-3", { namespace: "shop" }));
+    await rig.clock.advance(1_000);
+    const response = await rig.platform.fetch(`${PODS}?watch=1&resourceVersion=${resourceVersion}`);
+    const watch = new WatchReader(response);
+    const events = [];
+    while (events.length < 3) events.push(...await watch.chunk() ?? []);
+    assert.deepEqual(events.map(({ type, object }) => `${type} ${object.metadata.name}`), [
+      "MODIFIED web-2",
+      "DELETED web-1",
+      "ADDED web-3",
+    ]);
+    assert.deepEqual(events[0].object.metadata.labels, { app: "web" });
+    await watch.cancel();
+  });
+
+  it("lists only after 410, and makes the deletes that it had missed", async () => {
+    using rig = await Rig.synced();
+    const { resourceVersion } = (await rig.list()).metadata;
+    rig.platform.kill();
+    rig.server.delete("v1/pods", "shop/web-1");
+    rig.server.create("v1/pods", pod("web-3", { namespace: "shop" }));
+    rig.server.compact();
+    rig.requests();
+    await rig.clock.advance(30_000);
+    assert.deepEqual(rig.requests().slice(0, 2), [`watch ${resourceVersion}`, "stream"]);
+    assert.deepEqual(await rig.names(), ["web-2", "web-3"]);
+    rig.platform.kill();
+    await rig.clock.advance(1_000);
+    assert.deepEqual(await rig.names(), ["web-2", "web-3"]);
+    assert.ok(!rig.requests().includes("list"));
+  });
+
+  for (
+    const [what, fault] of [["refuses connections", refuseConnection()], [
+      "answers 503",
+      answerStatus(503),
+    ]] as const
+  ) {
+    it(`sends at most 0.25 requests a second while its upstream ${what} for an hour, crashes included`, async () => {
+      using rig = await Rig.synced();
+      rig.server.clearRequests();
+      rig.server.intercept(fault);
+      rig.server.closeWatches();
+      for (let minute = 0; minute < 60; minute++) {
+        await rig.clock.advance(60_000);
+        if (minute % 20 === 10) rig.platform.kill();
+      }
+      const count = rig.server.requests.length;
+      assert.ok(count <= 900, `${count} requests`);
+      assert.deepEqual(await rig.names(), ["web-1", "web-2"]);
+    });
+  }
+
+  it("does a bounded amount of work while nothing happens", async () => {
+    using rig = await Rig.synced();
+    await rig.clock.advance(600_000);
+    rig.server.clearRequests();
+    const { sql } = rig.platform;
+    const before = sql.count;
+    await rig.clock.advance(3_600_000);
+    const perMinute = (sql.count - before) / 60;
+    assert.ok(perMinute <= 20, `${perMinute} statements a minute`);
+    assert.ok(rig.server.requests.length <= 15, `${rig.server.requests.length} requests an hour`);
+  });
+
+  it("deletes the states that objects had, minutes after the event log has dropped them", async () => {
+    class SmallLog extends Pods {
+      protected override settings(instance: Instance): ReflectorSettings {
+        return { ...super.settings(instance), readApi: { freshness: "as-is", eventWindow: 10 } };
+      }
+    }
+    using rig = new Rig((instance) => new SmallLog(instance.ctx, instance));
+    await rig.platform.fetch(PODS);
+    rig.server.create("v1/pods", pod("web-1", { namespace: "shop" }));
+    for (let i = 0; i < 100; i++) {
+      rig.server.update("v1/pods", pod("web-1", { namespace: "shop", labels: { i: `${i}` } }));
+      await rig.clock.advance(100);
+    }
+    const count = (table: string) =>
+      Number([...rig.platform.sql.exec(`SELECT count(*) FROM listwatch_${table}`).raw()][0][0]);
+    assert.equal(count("bodies"), 101);
+    await rig.clock.advance(15 * 60_000);
+    assert.equal(count("events"), 10);
+    assert.equal(count("bodies"), 11);
+    rig.platform.kill();
+    await rig.clock.advance(1_000);
+    const { items } = await rig.list();
+    assert.deepEqual(items[0].metadata.labels, { i: "99" });
+  });
+
+  it("throws to readers what its settings throw, and tries again each minute without throwing to the platform", async () => {
+    let attempts = 0;
+    class Broken extends ReflectorObject<Instance> {
+      protected override settings(): ReflectorSettings {
+        attempts++;
+        throw new TypeError("no SERVER is bound");
+      }
+    }
+    using rig = new Rig((instance) => new Broken(instance.ctx, instance));
+    await assert.rejects(rig.platform.fetch(PODS), /no SERVER is bound/);
+    await rig.clock.advance(300_000);
+    assert.ok(attempts <= 7, `${attempts} attempts`);
+  });
+
+  it("equals the server after crashes at random moments, and shows readers nothing that it loses", async () => {
+    const seed = Number(Deno.env.get("LISTWATCH_PROPERTY_SEED") ?? Math.floor(Math.random() * 1e9));
+    console.log(`seed ${seed}`);
+    const random = seededRandom(seed);
+    const below = (count: number) => Math.floor(random() * count);
+    for (let world = 0; world < 20; world++) {
+      using rig = await Rig.synced([]);
+      rig.requests();
+      const reader = new Reader(rig.platform);
+      const present = new Set<string>();
+      let compactions = 0;
+      for (let step = 0; step < 200; step++) {
+        const name = `web-${below(20)}`;
+        const key = `shop/${name}`;
+        const object = pod(name, { namespace: "shop", labels: { step: `${step}` } });
+        if (!present.has(key)) rig.server.create("v1/pods", object);
+        else if (below(3) > 0) rig.server.update("v1/pods", object);
+        else rig.server.delete("v1/pods", key);
+        if (rig.server.list("v1/pods").items.some(({ metadata }) => metadata?.name === name)) {
+          present.add(key);
+        } else present.delete(key);
+        if (below(4) === 0) await rig.clock.advance(below(300));
+        if (below(5) === 0) await reader.catchUp();
+        if (below(30) === 0) rig.server.closeWatches({ reset: true });
+        if (below(60) === 0) {
+          rig.server.compact();
+          rig.server.closeWatches({ reset: true });
+          compactions++;
+        }
+        if (below(10) === 0) {
+          // In the middle of a turn, or between two.
+          if (below(2) === 0) {
+            const { sql } = rig.platform;
+            sql.crashesAt = sql.count + below(20);
+            await rig.clock.advance(below(50));
+          }
+          rig.platform.kill();
+        }
+      }
+      await rig.clock.advance(120_000);
+      const expected = rig.server.list<KubernetesObject>("v1/pods");
+      assert.deepEqual((await rig.list()).items, expected.items, `world ${world}`);
+      await reader.catchUp();
+      assert.deepEqual(reader.objects(), expected.items, `the reader in world ${world}`);
+      const lists = rig.requests().filter((request) => !request.startsWith("watch"));
+      assert.ok(lists.length <= 2 * compactions, `${lists.length} lists after ${compactions} compactions`);
+    }
+  });
+});
+
+/** A client that lists and watches the object, and resumes where it was. */
+class Reader {
+  readonly #platform: ObjectPlatform;
+  readonly #objects = new Map<string, Json>();
+  #version = "";
+
+  constructor(platform: ObjectPlatform) {
+    this.#platform = platform;
+  }
+
+  objects(): Json[] {
+    return [...this.#objects].sort(([a], [b]) => a < b ? -1 : 1).map(([, object]) => object);
+  }
+
+  /** Receives what is there now. */
+  async catchUp(): Promise<void> {
+    if (this.#version === "") return await this.#list();
+    const response = await this.#platform.fetch(
+      `${PODS}?watch=1&allowWatchBookmarks=true&timeoutSeconds=1&resourceVersion=${this.#version}`,
+    );
+    if (response.status !== 200) return void await response.body?.cancel();
+    const reader = response.body!.getReader();
+    let text = "";
+    for (;;) {
+      const turns = Array.from({ length: 5 }, () => new Promise((resolve) => setTimeout(resolve, 0)));
+      const chunk = await Promise.race([reader.read(), Promise.all(turns).then(() => undefined)]);
+      if (chunk?.value === undefined) break;
+      text += new TextDecoder().decode(chunk.value);
+    }
+    await reader.cancel();
+    for (const line of text.split("\n").slice(0, -1)) {
+      const { type, object } = JSON.parse(line);
+      if (type === "ERROR") {
+        assert.equal(object.code, 410);
+        return await this.#list();
+      }
+      const { namespace, name, resourceVersion } = object.metadata;
+      assert.ok(
+        Number(resourceVersion) >= Number(this.#version),
+        `${resourceVersion} after ${this.#version}`,
+      );
+      this.#version = resourceVersion;
+      const key = `${namespace}/${name}`;
+      if (type === "DELETED") assert.ok(this.#objects.delete(key), `${key} was deleted, which was not there`);
+      else if (type !== "BOOKMARK") this.#objects.set(key, object);
+    }
+  }
+
+  async #list(): Promise<void> {
+    const response = await this.#platform.fetch(PODS);
+    const text = await response.text();
+    if (response.status === 503) return;
+    const { items, metadata } = JSON.parse(text);
+    assert.ok(
+      Number(metadata.resourceVersion) >= Number(this.#version),
+      `${metadata.resourceVersion} after ${this.#version}`,
+    );
+    this.#version = metadata.resourceVersion;
+    this.#objects.clear();
+    for (const item of items) this.#objects.set(`${item.metadata.namespace}/${item.metadata.name}`, item);
+  }
+}
