@@ -62,12 +62,16 @@ export interface DiskObjectsOptions extends TextsOptions {
  *
  * @example
  * ```ts
- * import { metaNamespaceKey } from "@listwatch/cache";
- * import { newStore } from "@listwatch/cache/store";
+ * import { newCluster, SharedIndexInformer } from "@listwatch/cache";
+ * import { readApi } from "@listwatch/cache/hono";
+ * import { newInformerSnapshot } from "@listwatch/cache/informer";
  * import { DiskObjects, type SqlStorage } from "@listwatch/cache/workers";
  * function podsOn(storage: SqlStorage) {
  *   const disk = new DiskObjects(storage);
- *   return newStore<{ metadata: { name: string } }>(metaNamespaceKey, { storage: disk.texts });
+ *   const source = newCluster({ server: "http://127.0.0.1:8001" }).resource("v1/pods");
+ *   const pods = new SharedIndexInformer(source, { storage: disk.texts, snapshot: newInformerSnapshot(disk) });
+ *   const resources = [{ informer: pods, resource: "v1/pods", history: disk.history }];
+ *   return { pods, api: readApi({ resources, allowAnonymous: true }) };
  * }
  * ```
  *

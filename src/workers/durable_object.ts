@@ -10,10 +10,11 @@ import type { SqlStorage } from "./sql_database.ts";
  *
  * @example
  * ```ts
- * import { type DurableObjectContext, ReflectorObject } from "@listwatch/cache/workers";
- * export class Pods extends ReflectorObject {
- *   constructor(ctx: DurableObjectContext, env: unknown) {
- *     super(ctx, env);
+ * import { DiskObjects, type DurableObjectContext } from "@listwatch/cache/workers";
+ * class Pods {
+ *   readonly disk: DiskObjects;
+ *   constructor(ctx: DurableObjectContext) {
+ *     this.disk = new DiskObjects(ctx.storage);
  *   }
  * }
  * ```
@@ -22,7 +23,7 @@ import type { SqlStorage } from "./sql_database.ts";
  */
 export interface DurableObjectContext {
   readonly id: {
-    /** The name that the object was asked for by, if any. */
+    /** The name of the object, if it has one. */
     readonly name?: string | undefined;
   };
   readonly storage: SqlStorage & {

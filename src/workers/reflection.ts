@@ -63,6 +63,8 @@ export class Reflection {
 
   /** Answers reads. */
   readonly api: ReadApi;
+  /** Resolves when what the database has can be read. */
+  readonly loaded: Promise<void>;
 
   /** Starts it. */
   constructor(storage: SqlStorage, settings: ReflectorSettings) {
@@ -91,6 +93,7 @@ export class Reflection {
     this.#running.done.catch((error) => {
       this.#logger.error(`${this.#informer.name}: the informer has failed: ${errorMessage(error)}`);
     }).finally(() => this.stop());
+    this.loaded = this.#loaded();
   }
 
   /** Whether it has ended: only by an error. */
@@ -112,6 +115,10 @@ export class Reflection {
   stop(): void {
     this.#hasStopped = true;
     this.#abort.abort();
+  }
+
+  async #loaded(): Promise<void> {
+    while (this.#informer.status().snapshot?.load === "loading" && !this.#hasStopped) await nextTurn();
   }
 
   #rest(): Promise<void> {

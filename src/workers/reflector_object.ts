@@ -46,7 +46,9 @@ import type { SqlDatabase } from "./sql_database.ts";
  * }
  * export default {
  *   // Decide here who may read.
- *   fetch: (request: Request, { PODS }: Env) => PODS.getByName("production").fetch(request),
+ *   fetch(request: Request, { PODS }: Env): Promise<Response> {
+ *     return PODS.getByName("production").fetch(request);
+ *   },
  * };
  * ```
  *
@@ -69,7 +71,7 @@ export abstract class ReflectorObject<Env = unknown> {
    * What the object caches. Called when the object starts.
    *
    * @param env Its bindings.
-   * @param name The name that the object was first asked for by; `undefined` if that was by an id.
+   * @param name The name of the object; `undefined` if it has none.
    */
   protected abstract settings(env: Env, name: string | undefined): ReflectorSettings;
 
@@ -79,8 +81,9 @@ export abstract class ReflectorObject<Env = unknown> {
    * @throws What {@linkcode ReflectorObject.settings} throws, and what `readApi` throws about its options.
    */
   async fetch(request: Request): Promise<Response> {
-    const { api } = this.#start();
+    const { api, loaded } = this.#start();
     if (!this.#isArmed) await this.#arm();
+    await loaded;
     return await api.fetch(request);
   }
 

@@ -75,9 +75,9 @@ export interface LogStart {
  * @example
  * ```ts
  * import type { LogHistory } from "@listwatch/cache/hono";
- * import { DiskObjects, type SqlDatabase } from "@listwatch/cache/workers";
- * function historyOn(sql: SqlDatabase): LogHistory {
- *   return new DiskObjects(sql).history;
+ * import { DiskObjects, type SqlStorage } from "@listwatch/cache/workers";
+ * function historyOn(storage: SqlStorage): LogHistory {
+ *   return new DiskObjects(storage).history;
  * }
  * ```
  *

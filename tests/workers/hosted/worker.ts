@@ -11,7 +11,7 @@ import { ReflectorObject, type ReflectorSettings } from "@listwatch/cache/worker
 export interface WorkerOptions {
   readonly server: string;
   readonly token?: string;
-  readonly resource: string;
+  readonly resource: `v1/${Lowercase<string>}`;
   readonly namespace?: string;
   /** Fields by which it has an index each. */
   readonly fields?: readonly string[];
