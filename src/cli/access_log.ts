@@ -6,6 +6,7 @@
 import type { Context, MiddlewareHandler } from "hono";
 import type { Authenticate } from "../hono/access/authorization.ts";
 import { type Clock, monotonicNow } from "../util/clock.ts";
+import type { UpgradeEnv } from "../util/upgrade.ts";
 import { visibleText } from "../util/visible_text.ts";
 
 /**
@@ -62,7 +63,7 @@ export function newAccessLog(clock: Clock, write: (entry: AccessLogEntry) => voi
     middleware: async (c, next) => {
       const [timeMs, startMs] = [clock.now(), monotonicNow(clock)];
       const request = c.req.raw;
-      const end = (bytes: number): void => {
+      const end = (bytes: number, status = c.res.status): void => {
         const [client, user] = [clientOf(c), users.get(request)];
         const url = new URL(request.url);
         write({
@@ -71,12 +72,14 @@ export function newAccessLog(clock: Clock, write: (entry: AccessLogEntry) => voi
           ...(user !== undefined && { user }),
           method: request.method,
           path: (url.pathname + url.search).slice(0, LONGEST_PATH),
-          status: c.res.status,
+          status,
           bytes,
           durationMs: Math.round(monotonicNow(clock) - startMs),
         });
       };
       await next();
+      const { upgraded } = (c.env ?? {}) as UpgradeEnv;
+      if (upgraded !== undefined) return void upgraded.closed.then(() => end(upgraded.sentBytes, 101));
       const { body } = c.res;
       if (body === null) return end(0);
       const res = c.res;

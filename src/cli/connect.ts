@@ -5,12 +5,19 @@
 
 import { type Cluster, newCluster } from "../client/cluster.ts";
 import { type RestConfig, serverUrl } from "../client/rest_config.ts";
-import { restConfigFromKubeconfig } from "../node/kubeconfig_rest_config.ts";
+import { restConfigFromKubeconfig, serverTlsOptions } from "../node/kubeconfig_rest_config.ts";
 import { loadKubeconfig } from "../node/load_kubeconfig.ts";
+import { canUpgrade, createTlsUpgrade } from "../node/tls_upgrade.ts";
 import type { Clock } from "../util/clock.ts";
 import type { Logger } from "../util/logger.ts";
+import type { OpenUpgrade } from "../util/upgrade.ts";
 import { EMBEDDED_RESOURCES, newEmbeddedCluster } from "./embedded_cluster.ts";
 import type { ClusterSource } from "./serve_options.ts";
+
+/** The way to an API server without credentials. */
+export interface AnonymousWay extends Pick<RestConfig, "server" | "fetch"> {
+  readonly upgrade?: OpenUpgrade;
+}
 
 /** A cluster, and how it is called. */
 export interface Connection {
@@ -23,7 +30,7 @@ export interface Connection {
   /** The resources to reflect by default; those of any cluster if absent. */
   readonly defaultNames?: readonly string[];
   /** The way to the cluster's API server without the credentials of the kubeconfig; absent where there is none over https. */
-  readonly anonymous?: Pick<RestConfig, "server" | "fetch">;
+  readonly anonymous?: AnonymousWay;
   /** Runs the embedded cluster until the signal is aborted. */
   run?(signal: AbortSignal): Promise<void>;
   /** Closes a connection that is not run. */
@@ -94,5 +101,7 @@ async function withoutUsers(
   });
   // Without what may follow the path, such as a token.
   const url = serverUrl(server);
-  return /^https:/i.test(url) && fetch ? { server: url, fetch } : undefined;
+  if (!/^https:/i.test(url) || fetch === undefined) return undefined;
+  const tls = await serverTlsOptions(kubeconfig, context);
+  return { server: url, fetch, ...(canUpgrade(tls) && { upgrade: createTlsUpgrade(tls) }) };
 }

@@ -36,6 +36,8 @@ export interface ListenOptions {
   readonly reusePort?: boolean | undefined;
   /** Serves over TLS with this certificate; it is read again when its files change. */
   readonly certificate: Certificate | undefined;
+  /** Whether connections may be upgraded. */
+  readonly upgrades: boolean;
   readonly signal: AbortSignal;
   readonly clock: Clock;
   readonly logger: Logger;
@@ -51,7 +53,7 @@ export async function listen(
   fetch: Parameters<typeof serveFetch>[0],
   options: ListenOptions,
 ): Promise<ServedFetch> {
-  const { host, port, reusePort, certificate, signal, clock, logger } = options;
+  const { host, port, reusePort, certificate, upgrades, signal, clock, logger } = options;
   let server: ServedFetch;
   try {
     server = await serveFetch(fetch, {
@@ -59,6 +61,7 @@ export async function listen(
       port,
       signal,
       logger,
+      upgrades,
       ...(reusePort && { reusePort }),
       ...(certificate && { tls: certificate.tls }),
     });

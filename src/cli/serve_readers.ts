@@ -4,7 +4,6 @@
  */
 
 import type { Cluster } from "../client/cluster.ts";
-import type { RestConfig } from "../client/rest_config.ts";
 import type { ReviewCluster } from "../hono/access/access_review.ts";
 import type { FetchOpenApi } from "../hono/answers/open_api.ts";
 import type { PassThroughOptions } from "../hono/upstream/pass_through_options.ts";
@@ -15,6 +14,7 @@ import type { Logger } from "../util/logger.ts";
 import { newAccess } from "./access.ts";
 import { newAccessLog } from "./access_log.ts";
 import { type App, newApp } from "./app.ts";
+import type { Connection } from "./connect.ts";
 import { Dashboard } from "./dashboard/dashboard.ts";
 import { type ClusterInfo, shownName } from "./dashboard/dashboard_state.ts";
 import type { ReflectedResource } from "./dashboard/reflected_resource.ts";
@@ -126,7 +126,16 @@ export async function serveReaders(content: ServedContent, options: ReadersOptio
       logger,
     });
     const { certificate } = credentials;
-    const server = await listen(app.fetch, { host, port, reusePort, certificate, signal, clock, logger });
+    const server = await listen(app.fetch, {
+      host,
+      port,
+      reusePort,
+      certificate,
+      upgrades: upstream?.writes === true,
+      signal,
+      clock,
+      logger,
+    });
     const { url, finished } = server;
     return {
       url,
@@ -166,7 +175,7 @@ export function openApiOf(cluster: Pick<Cluster, "open">, prefix: string = ""): 
  */
 export function upstreamOf(
   { anonymous, server }: {
-    readonly anonymous?: Pick<RestConfig, "server" | "fetch">;
+    readonly anonymous?: Connection["anonymous"];
     readonly server: string;
   },
   { passThrough, passThroughWrites = false, clusterRbac = false }: ServeOptions,

@@ -54,9 +54,9 @@ Server and readers:
                            with --reader-namespaces: only these resources may be read
       --allow-anonymous    allow a --host other than loopback without a token: everyone who can reach it may read
       --pass-through       send what is not cached (logs, events, other resources, access reviews) to the API server,
-                           with the reader's own token; exec, attach and port-forward are refused
+                           with the reader's own token
       --pass-through-writes
-                           with --pass-through: writes, too
+                           with --pass-through: writes, too, and exec, attach and port-forward
       --freshness MODE     how fresh reads without a resourceVersion are: consistent (as the API server's, or 504),
                            stale-if-error (the default: the last known state, with a warning, for 504), as-is
       --allow-host NAMES   host names of requests without a token, besides IP addresses (against DNS rebinding)

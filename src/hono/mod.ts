@@ -32,6 +32,7 @@ export type { CorsOptions } from "./access/cors.ts";
 export type { Freshness } from "./upstream/freshness.ts";
 export type { FetchOpenApi } from "./answers/open_api.ts";
 export type { PassThroughOptions } from "./upstream/pass_through_options.ts";
+export type { OpenUpgrade, UpgradedConnection } from "../util/upgrade.ts";
 export { type ReadApi, readApi } from "./read_api.ts";
 export type {
   ReadApiInformer,

@@ -57,6 +57,7 @@ export function newReadApiState(options: ReadApiOptions): ReadApiState {
   const all = newServedResources(options, { settings, fanOut, logger });
   const served = all.filter((each): each is ServedResource => !(each instanceof RemoteResource));
   const remotes = all.filter((each) => each instanceof RemoteResource);
+  const readers = new Readers(settings);
   if (signal !== undefined) {
     onAbort(signal, () => {
       for (const remote of remotes) remote.close();
@@ -64,6 +65,8 @@ export function newReadApiState(options: ReadApiOptions): ReadApiState {
         log.close();
         fresh?.close();
       }
+      // Those of what is passed through.
+      for (const { stop } of Array.from(readers.watches)) stop();
     });
   }
   const resources = all.map(({ resource }) => resource);
@@ -79,7 +82,7 @@ export function newReadApiState(options: ReadApiOptions): ReadApiState {
       new PassThrough(options.passThrough, { hasAuthenticate: authenticate !== undefined, logger }),
     openApi: new OpenApi({ fetch: options.openApi, resources, clock }),
     metrics: metrics && new ReadMetrics(metrics, clock),
-    readers: new Readers(settings),
+    readers,
     readersPacer: new Pacer(turns),
     fanOut,
     turns,

@@ -4,14 +4,14 @@
  */
 
 import type { Context } from "hono";
-import { newStatus, type Status } from "../meta/status.ts";
+import type { Status } from "../meta/status.ts";
 import { isStatus } from "../protocol/statuses.ts";
 import type { Asked, UserInfo } from "./access/authorization.ts";
 import { withCacheHeaders } from "./answers/cache_headers.ts";
 import type { Permission } from "./access/gate.ts";
 import type { ReadApiState } from "./read_api_state.ts";
 import type { Reader } from "./readers.ts";
-import { refusalResponse, tooManyRequests } from "./answers/responses.ts";
+import { foreignPage, refusalResponse, tooManyRequests } from "./answers/responses.ts";
 import type { ServedResource } from "./served_resources.ts";
 import { isSocketRequest, mayOpenSocket } from "./sockets/socket_request.ts";
 import { socketResponse } from "./sockets/socket_watch.ts";
@@ -98,12 +98,7 @@ export async function answerReader(
 function foreignSocket(c: Context, { settings }: ReadApiState, route: Route): Status | undefined {
   const { upgradeWebSocket, cors } = settings;
   if (upgradeWebSocket === undefined || !isWatchRoute(route) || !isSocketRequest(c)) return undefined;
-  return mayOpenSocket(c, cors) ? undefined : newStatus(
-    403,
-    "Forbidden",
-    "pages of this origin may not open WebSockets here: the option `cors` names those that may",
-    {},
-  );
+  return mayOpenSocket(c, cors) ? undefined : foreignPage();
 }
 
 /** The answer, over a WebSocket if it is a watch and the request wants one. */

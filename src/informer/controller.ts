@@ -4,7 +4,6 @@
  */
 
 import type { Delta, Deltas } from "../queue/delta.ts";
-import { FIFOClosedError } from "../queue/errors.ts";
 import type { Queue } from "../queue/queue.ts";
 import { RealFIFO } from "../queue/real_fifo.ts";
 import type { ListerWatcher } from "../reflector/lister_watcher.ts";
@@ -182,8 +181,8 @@ export class Controller<T> {
   readonly synced: SyncedMethod = (signal) =>
     new Promise((resolve, reject) => {
       this.#config.queue.synced(signal).then(resolve, (error) => {
-        // The queue is closed by the stop, which is reported below.
-        if (!(error instanceof FIFOClosedError)) reject(error);
+        // Otherwise the stop has closed the queue, which is reported below.
+        if (signal?.aborted) reject(error);
       });
       this.#stopped.opened.then(() => {
         if (this.hasSynced()) return;

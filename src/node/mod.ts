@@ -39,4 +39,5 @@ export {
   TlsError,
 } from "./server_tls.ts";
 export { createTlsFetch } from "./tls_fetch.ts";
+export { createTlsUpgrade } from "./tls_upgrade.ts";
 export type { TlsOptions } from "./tls_options.ts";

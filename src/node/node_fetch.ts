@@ -107,7 +107,12 @@ function headersOf(given: RequestInit["headers"]): Record<string, string | strin
   return headers;
 }
 
-function toResponse(message: IncomingMessage, method: string, signal: AbortSignal | undefined): Response {
+/** The response, whose body is read on demand. */
+export function toResponse(
+  message: IncomingMessage,
+  method: string,
+  signal: AbortSignal | undefined,
+): Response {
   const status = message.statusCode ?? 0;
   const headers = new Headers();
   const raw = message.rawHeaders;

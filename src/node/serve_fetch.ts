@@ -9,6 +9,8 @@ import { onAbort } from "../util/abort.ts";
 import { CacheError, errorMessage } from "../util/errors.ts";
 import { consoleLogger, type Logger } from "../util/logger.ts";
 import { type ByteSink, PushedBody } from "../util/pushed_body.ts";
+import type { UpgradeEnv } from "../util/upgrade.ts";
+import type { ServedUpgrades } from "./served_upgrades.ts";
 import { checkServerTls, type ServerTls } from "./server_tls.ts";
 
 /**
@@ -40,6 +42,11 @@ export interface ServeFetchOptions {
   readonly headersTimeoutMs?: number;
   /** The time limit for a whole request, in milliseconds; a minute by default. */
   readonly requestTimeoutMs?: number;
+  /**
+   * Whether the function may upgrade connections to WebSockets and SPDY, as `readApi` does with `passThrough.upgrade`; `false`
+   * by default: `Upgrade` headers are ignored. Not with `tls` on Deno.
+   */
+  readonly upgrades?: boolean;
   /** Logs what the function throws, and responses that break off; the console by default. */
   readonly logger?: Logger;
 }
@@ -98,7 +105,7 @@ export class ListenError extends CacheError {
 }
 
 /** Node's own request and response. */
-interface ServeFetchEnv {
+interface ServeFetchEnv extends UpgradeEnv {
   readonly incoming: IncomingMessage;
   readonly outgoing: ServerResponse;
 }
@@ -172,6 +179,7 @@ class Listening {
   // The last one listens; the others serve their open connections.
   readonly #servers: Server[] = [];
   #alreadySent!: () => Response;
+  #upgrades: ServedUpgrades | undefined;
   port: number = 0;
 
   constructor(fetch: Handler, options: ServeFetchOptions) {
@@ -195,6 +203,11 @@ class Listening {
     const { RESPONSE_ALREADY_SENT } = await import("@hono/node-server/utils/response");
     this.#alreadySent = () => RESPONSE_ALREADY_SENT;
     const https = tls && await import("node:https");
+    // The TLS sockets of Deno 2.9 read on while they are paused: what a client sends would be held without bound.
+    if (this.#options.upgrades && (tls === undefined || !("Deno" in globalThis))) {
+      this.#upgrades ??= new (await import("./served_upgrades.ts")).ServedUpgrades();
+      Object.assign(limits, this.#upgrades.serverOptions);
+    }
     const server = createAdaptorServer({
       fetch: (request, env) => this.#answer(request, env as unknown as ServeFetchEnv),
       // Otherwise it replaces the program's global Request and Response.
@@ -204,6 +217,7 @@ class Listening {
         serverOptions: { ...limits, ...tls, minVersion: "TLSv1.2", handshakeTimeout: headersTimeoutMs },
       }),
     }) as Server;
+    this.#upgrades?.serve(server);
     // A client that does not speak TLS, or leaves during the handshake.
     server.on("tlsClientError", (_, socket) => socket.destroy());
     await new Promise<void>((resolve, reject) => {
@@ -217,7 +231,8 @@ class Listening {
     this.port = (server.address() as AddressInfo).port;
   }
 
-  async #answer(request: Request, env: ServeFetchEnv): Promise<Response> {
+  async #answer(request: Request, given: ServeFetchEnv): Promise<Response> {
+    const env = this.#upgrades?.envOf(given) ?? given;
     const { outgoing } = env;
     const { logger = consoleLogger } = this.#options;
     let response: Response;
@@ -227,8 +242,11 @@ class Listening {
       if (!request.signal.aborted) {
         logger.error(`${request.method} ${pathOf(request)} failed: ${errorMessage(error)}`, { error });
       }
-      return new Response("Internal error\n", { status: 500 });
+      if (env.upgraded === undefined) return new Response("Internal error\n", { status: 500 });
+      env.incoming.socket.destroy();
+      return this.#alreadySent();
     }
+    if (env.upgraded !== undefined) return this.#alreadySent();
     if (response.body === null) return response;
     if (response.body instanceof PushedBody && !response.body.locked) {
       push(response, response.body, outgoing);
@@ -276,6 +294,7 @@ class Listening {
       new Promise<void>((resolve) => server.close(() => resolve()))
     );
     for (const server of this.#servers) server.closeAllConnections();
+    this.#upgrades?.close();
     await Promise.all(closed);
   }
 }

@@ -174,8 +174,6 @@ export abstract class PoppingQueue<I, P = unknown> {
   /** @internal */
   protected readonly population: InitialPopulation = new InitialPopulation();
   readonly #slow: SlowTrace;
-  /** Open once nothing that is queued can make it synced. */
-  readonly #neverSyncs = new Latch();
   #closed = false;
 
   /** Takes the options that every queue has. */
@@ -327,15 +325,13 @@ export abstract class PoppingQueue<I, P = unknown> {
    * @throws {FIFOClosedError} The queue was closed before anything was queued.
    */
   readonly synced: SyncedMethod = async (signal) => {
-    if (this.hasSynced()) return;
-    await abortable(Promise.race([this.population.latch.opened, this.#neverSyncs.opened]), signal);
-    if (!this.hasSynced()) throw new FIFOClosedError();
+    if (!this.hasSynced()) await abortable(this.population.latch.opened, signal);
   };
 
   /** Closes the queue: what is queued can still be popped, then `pop` throws instead of waiting. */
   close(): void {
     this.#closed = true;
-    if (!this.population.isPopulated) this.#neverSyncs.open();
+    if (!this.population.isPopulated) this.population.latch.giveUp(new FIFOClosedError());
     this.consumers.wakeAll();
   }
 

@@ -41,6 +41,12 @@ export class Latch {
     return this.#deferred.promise;
   }
 
+  /** Rejects what waits for it; it can still be opened. Has no effect if it is open. */
+  giveUp(reason: unknown): void {
+    this.opened.catch(() => {});
+    this.#deferred.reject(reason);
+  }
+
   /** Opens it; has no effect if it is open. */
   open(): void {
     if (this.#open) return;

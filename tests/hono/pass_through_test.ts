@@ -277,6 +277,9 @@ describe("readApi with passThrough", () => {
         /^(exec|attach|portforward) upgrades its connection, which this cache/,
       );
     }
+    const reads = apiOf();
+    const opened = await reads.api.request(`${LOG.slice(0, -3)}exec`, { headers: READER });
+    assert.equal(opened.status, 400);
     const long = await api.request("/api/v1/namespaces/shop/configmaps", {
       method: "POST",
       headers: READER,

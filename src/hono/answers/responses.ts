@@ -88,6 +88,16 @@ export function malformedPath(): Response {
   return new Response("400 Bad Request", { status: 400, headers: TEXT_HEADERS });
 }
 
+/** 403: a page of another site wants a WebSocket with what the browser knows of its user. */
+export function foreignPage(): Status {
+  return newStatus(
+    403,
+    "Forbidden",
+    "pages of this origin may not open WebSockets here: the option `cors` names those that may",
+    {},
+  );
+}
+
 /** 429: there are too many readers. */
 export function tooManyRequests(): Status {
   return newStatus(

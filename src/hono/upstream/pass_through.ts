@@ -5,26 +5,19 @@
 
 import type { Context } from "hono";
 import { newStatus, type Status } from "../../meta/status.ts";
-import { linkedAbort } from "../../util/abort.ts";
+import { type LinkedAbort, linkedAbort } from "../../util/abort.ts";
 import { errorMessage } from "../../util/errors.ts";
 import type { Logger } from "../../util/logger.ts";
-import { unauthorized, type UserInfo } from "../access/authorization.ts";
+import { isTunnelProtocol } from "../../util/upgrade.ts";
+import { unauthorized } from "../access/authorization.ts";
 import { bearerTokenOf } from "../access/bearer_tokens.ts";
 import { protectEndlessBody, withEmptyClone } from "../watches/endless_body.ts";
 import type { PassThroughOptions } from "./pass_through_options.ts";
-import type { ReadSettings } from "../read_settings.ts";
-import type { OpenWatch, Reader, Readers } from "../readers.ts";
-import { GUARD_HEADERS, malformedPath } from "../answers/responses.ts";
-
-/** One request, and its reader. */
-export interface PassThroughRequest {
-  /** The path below the mount, encoded. */
-  readonly path: string;
-  readonly reader: Reader;
-  readonly readers: Readers;
-  readonly user: UserInfo | undefined;
-  readonly settings: ReadSettings;
-}
+import type { OpenWatch } from "../readers.ts";
+import { foreignPage, GUARD_HEADERS, malformedPath } from "../answers/responses.ts";
+import { mayOpenSocket } from "../sockets/socket_request.ts";
+import { afterLimit, type PassThroughRequest } from "./pass_through_request.ts";
+import { UpgradeRelay } from "./upgrade_relay.ts";
 
 // What clients of Kubernetes send and API servers read. Everything else stays here: hop-by-hop headers, cookies, addresses.
 const REQUEST_HEADERS: readonly string[] = [
@@ -52,6 +45,7 @@ const RESPONSE_HEADERS: readonly string[] = [
 
 // https://github.com/kubernetes/apiserver/blob/master/pkg/server/config.go (MaxRequestBodyBytes)
 const MAX_BODY_BYTES = 3 * 1024 * 1024;
+// What they open can change what runs.
 const UPGRADES: ReadonlySet<string> = new Set(["exec", "attach", "portforward"]);
 // Created without an effect on the cluster.
 const REVIEWS: ReadonlySet<string> = new Set([
@@ -71,6 +65,7 @@ export class PassThrough {
   /** Without a slash at its end. */
   readonly #basePath: string;
   readonly #hasOwnReaders: boolean;
+  readonly #upgrades: UpgradeRelay | undefined;
   readonly #logger: Logger;
 
   /**
@@ -85,6 +80,7 @@ export class PassThrough {
     const { pathname } = this.#server;
     this.#basePath = pathname.endsWith("/") ? pathname.slice(0, -1) : pathname;
     this.#hasOwnReaders = hasAuthenticate && options.clusterTokens !== true;
+    this.#upgrades = options.upgrade && new UpgradeRelay(options.upgrade);
     this.#logger = logger;
   }
 
@@ -109,11 +105,13 @@ export class PassThrough {
     if (refusal !== undefined) return refusal;
     const headers = headersOf(c, token);
     if ("code" in headers) return headers as Status;
+    const to = { url, headers: headers as Record<string, string> };
+    if (isTunnelProtocol(c.req.header("Upgrade"))) return await this.#upgrade(c, request, to);
     const body = await readBody(c.req.raw.body);
     if (body === "tooLong") {
       return newStatus(413, "RequestEntityTooLarge", `Request entity too large: limit is ${MAX_BODY_BYTES}`);
     }
-    return await this.#send(c, request, { url, headers: headers as Record<string, string>, body });
+    return await this.#send(c, request, { ...to, body });
   }
 
   #url(c: Context, path: string): string | undefined {
@@ -125,7 +123,10 @@ export class PassThrough {
   #refusal(c: Context, segments: readonly string[]): Status | undefined {
     const { method } = c.req.raw;
     const { group, resource, name, subresource } = partsOf(segments);
-    if (UPGRADES.has(subresource) || c.req.header("Upgrade") !== undefined) {
+    const isUpgrade = isTunnelProtocol(c.req.header("Upgrade"));
+    const isTunnel = UPGRADES.has(subresource) || isUpgrade;
+    const { writes = false } = this.#options;
+    if (isTunnel && (this.#upgrades === undefined || (isUpgrade && writes && !this.#upgrades.canServe(c)))) {
       return newStatus(
         400,
         "BadRequest",
@@ -134,12 +135,15 @@ export class PassThrough {
       );
     }
     const isReview = method === "POST" && name === "" && REVIEWS.has(`${group}/${resource}`);
-    const isRead = (method === "GET" || method === "HEAD") && subresource !== "proxy";
-    if (isRead || isReview || this.#options.writes === true) return undefined;
+    const isRead = (method === "GET" || method === "HEAD") && subresource !== "proxy" && !isTunnel;
+    if (isRead || isReview || writes) return undefined;
+    const what = isTunnel
+      ? `no writes, and ${subresource || "an upgraded connection"} counts as one; use the API server itself`
+      : "no writes; send writes to the API server itself";
     return newStatus(
       405,
       "MethodNotAllowed",
-      "this is a cache that passes reads through to the API server, and no writes; send writes to the API server itself",
+      `this is a cache that passes reads through to the API server, and ${what}`,
       {},
     );
   }
@@ -154,27 +158,54 @@ export class PassThrough {
     },
   ): Promise<Response | Status> {
     const { fetch = globalThis.fetch } = this.#options;
-    const { clock } = request.settings;
-    const { signal } = c.req.raw;
-    const link = linkedAbort(signal);
-    let response: Response;
-    try {
-      response = await fetch(to.url, {
+    const link = linkedAbort(c.req.raw.signal);
+    const response = await this.#reached(c, link, () =>
+      fetch(to.url, {
         method: c.req.raw.method,
         headers: to.headers,
         ...(to.body && { body: to.body }),
         // Another server must not receive the reader's token.
         redirect: "manual",
         signal: link.signal,
-      });
+      }));
+    return response instanceof Response ? this.#passed(c, request, { response, link }) : response;
+  }
+
+  /** Upgrades the connections on both sides, or answers with what the API server answers instead. */
+  async #upgrade(
+    c: Context,
+    request: PassThroughRequest,
+    to: { readonly url: string; readonly headers: Readonly<Record<string, string>> },
+  ): Promise<Response | Status> {
+    const upgrades = this.#upgrades!;
+    if (!mayOpenSocket(c, request.settings.cors)) return foreignPage();
+    const link = linkedAbort(c.req.raw.signal);
+    const opened = await this.#reached(c, link, () => upgrades.open(c, { ...to, signal: link.signal }));
+    if (opened instanceof Response) return this.#passed(c, request, { response: opened, link });
+    link.unlink();
+    return "readable" in opened ? upgrades.relay(c, request, opened) : opened;
+  }
+
+  /** What the API server answers; the Status of one that cannot be reached. */
+  async #reached<T>(c: Context, link: LinkedAbort, send: () => T | Promise<T>): Promise<T | Status> {
+    try {
+      return await send();
     } catch (error) {
       link.unlink();
-      if (signal.aborted) throw error;
+      if (c.req.raw.signal.aborted) throw error;
       this.#logger.warn(`cannot pass a request through: ${errorMessage(error)}`, { error });
       return newStatus(503, "ServiceUnavailable", "the API server cannot be reached", {
         retryAfterSeconds: 1,
       });
     }
+  }
+
+  /** The response of the API server, as it arrives. */
+  #passed(
+    c: Context,
+    request: PassThroughRequest,
+    { response, link }: { readonly response: Response; readonly link: LinkedAbort },
+  ): Response | Status {
     const { status } = response;
     const isRedirect = status === 0 || (status >= 300 && status < 400 && status !== 304);
     if (isRedirect || status < 200) {
@@ -192,13 +223,13 @@ export class PassThrough {
       link.unlink();
       return new Response(null, { status, headers });
     }
-    const limit = clock.setTimeout(() => stop(), Math.min(request.settings.watchLimitMs(), MAX_TIMER_MS));
     const end = () => {
-      clock.clearTimeout(limit);
+      stopTimer();
       request.readers.watches.delete(open);
       link.unlink();
       release();
     };
+    const stopTimer = afterLimit(request, () => stop());
     const release = request.reader.hold();
     const { stream, stop } = passedBody(response.body, { end, abort: () => link.abort() });
     const open: OpenWatch = { user: request.user, stop };
@@ -207,9 +238,6 @@ export class PassThrough {
     return withEmptyClone(new Response(stream, { status, headers }));
   }
 }
-
-// The longest delay of a timer.
-const MAX_TIMER_MS = 2 ** 31 - 1;
 
 /** A body as it arrives; where one side ends it, the other side's connection ends too. */
 function passedBody(
@@ -255,13 +283,14 @@ function passedBody(
   return { stream, stop };
 }
 
-function checkServer({ server, fetch, writes, clusterTokens }: PassThroughOptions): URL {
+function checkServer({ server, fetch, upgrade, writes, clusterTokens }: PassThroughOptions): URL {
   for (const [name, value] of Object.entries({ writes, clusterTokens })) {
     if (value === undefined || typeof value === "boolean") continue;
     throw new TypeError(`Cannot pass requests through: \`${name}\` must be true or false`);
   }
-  if (fetch !== undefined && typeof fetch !== "function") {
-    throw new TypeError("Cannot pass requests through: `fetch` must be a function");
+  for (const [name, value] of Object.entries({ fetch, upgrade })) {
+    if (value === undefined || typeof value === "function") continue;
+    throw new TypeError(`Cannot pass requests through: \`${name}\` must be a function`);
   }
   const url = URL.canParse(server) ? new URL(server) : undefined;
   if (url?.protocol !== "https:" || url.username || url.password || url.search || url.hash) {
