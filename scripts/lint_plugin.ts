@@ -66,9 +66,10 @@ const PROCESS_MEMBERS = new Set(
 
 const GLOBAL_OBJECTS = new Set(["globalThis", "self", "window", "global"]);
 
-/** `src/util/clock.ts` -> `util/clock.ts`; `undefined` outside of `src/`. */
+/** `src/util/clock.ts` -> `util/clock.ts`; `undefined` outside of `src/`, and for that of an example. */
 function pathInSrc(filename: string): string | undefined {
   const path = filename.replaceAll("\\", "/");
+  if (/(^|\/)examples\//.test(path)) return undefined;
   const at = path.lastIndexOf("/src/");
   if (at !== -1) return path.slice(at + 5);
   return path.startsWith("src/") ? path.slice(4) : undefined;

@@ -4,56 +4,44 @@
  */
 
 import { newCluster } from "@listwatch/cache";
-import { bearerTokens, type ReadApi, readApi } from "@listwatch/cache/hono";
 import { formatResource } from "@listwatch/cache/client";
-import { type HostedApp, type HostOptions, newHostedApp } from "./app.ts";
+import { bearerTokens, type ReadApi, readApi } from "@listwatch/cache/hono";
+import { ReflectorObject, type ReflectorSettings, upgradeInWorkers } from "@listwatch/cache/workers";
+import type { HostOptions } from "./app.ts";
 
 /** The bindings of the worker. */
 interface Environment {
   readonly OPTIONS: string;
-  readonly CACHE: {
-    idFromName(name: string): unknown;
-    get(id: unknown): { fetch(request: Request): Promise<Response> };
-  };
+  readonly CACHE: { getByName(name: string): { fetch(request: Request): Promise<Response> } };
 }
 
-/** The object that holds a resource. */
-export class CacheObject {
-  readonly #environment: Environment;
-  readonly #name: string;
-  #app: HostedApp | undefined;
+function clusterOf({ server, token }: HostOptions): ReturnType<typeof newCluster> {
+  return newCluster({ server: server!, ...(token !== undefined && { token }) });
+}
 
-  constructor(state: { id: { name: string } }, environment: Environment) {
-    this.#environment = environment;
-    this.#name = state.id.name;
-  }
-
-  async fetch(request: Request): Promise<Response> {
-    this.#app ??= this.#start();
-    await this.#app.synced();
-    return this.#app.fetch(request);
-  }
-
-  #start(): HostedApp {
-    const options: HostOptions = JSON.parse(this.#environment.OPTIONS);
-    const { server, token } = options;
-    return newHostedApp(
-      { server: server!, ...(token !== undefined && { token }) },
-      { ...options, resources: options.resources.filter((each) => formatResource(each) === this.#name) },
-      new AbortController().signal,
-    );
+/** The object that holds the resource of its name. */
+export class CacheObject extends ReflectorObject<Environment> {
+  protected override settings({ OPTIONS }: Environment, name: string | undefined): ReflectorSettings {
+    const options: HostOptions = JSON.parse(OPTIONS);
+    const resource = options.resources.find((each) => formatResource(each) === name)!;
+    return {
+      source: clusterOf(options).resource(resource, { drop: [] }),
+      resource,
+      readApi: { allowSecrets: true },
+    };
   }
 }
 
 let api: ReadApi | undefined;
 
 function newReader({ OPTIONS, CACHE }: Environment): ReadApi {
-  const { resources, version, server, token, readerToken } = JSON.parse(OPTIONS) as HostOptions;
-  const cluster = newCluster({ server: server!, ...(token !== undefined && { token }) });
+  const options: HostOptions = JSON.parse(OPTIONS);
+  const { resources, version, readerToken } = options;
+  const cluster = clusterOf(options);
   return readApi({
     resources: resources.map((resource) => ({
       resource,
-      fetch: (request) => CACHE.get(CACHE.idFromName(formatResource(resource))).fetch(request),
+      fetch: (request) => CACHE.getByName(formatResource(resource)).fetch(request),
     })),
     ...(readerToken !== undefined &&
       { authenticate: bearerTokens([{ token: readerToken, user: { name: "reader" } }]) }),
@@ -61,6 +49,7 @@ function newReader({ OPTIONS, CACHE }: Environment): ReadApi {
     allowSecrets: true,
     ...(version && { version }),
     openApi: (path, { headers, signal }) => cluster.open(path, { headers, signal }),
+    upgradeWebSocket: upgradeInWorkers,
   });
 }
 
@@ -69,7 +58,7 @@ export default {
     api ??= newReader(environment);
     const answer = await api.fetch(request);
     // Else miniflare compresses, for clients that accept it, and holds back the events of watches; it ignores no-transform.
-    if (answer.headers.has("Content-Encoding")) return answer;
+    if (answer.status === 101 || answer.headers.has("Content-Encoding")) return answer;
     const response = new Response(answer.body, answer);
     response.headers.set("Content-Encoding", "identity");
     return response;

@@ -22,7 +22,7 @@ const worker = new Miniflare({
   host: "127.0.0.1",
   port,
   bindings: { OPTIONS: options },
-  durableObjects: { CACHE: "CacheObject" },
+  durableObjects: { CACHE: { className: "CacheObject", useSQLite: true } },
   async outboundService({ url, method, headers, body, signal }) {
     const response = await fetch(url, { method, headers, body, signal, ...(body && { duplex: "half" }) });
     return new Response(response.body, { status: response.status, headers: response.headers });
