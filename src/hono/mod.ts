@@ -33,6 +33,13 @@ export type { Freshness } from "./upstream/freshness.ts";
 export type { FetchOpenApi } from "./answers/open_api.ts";
 export type { PassThroughOptions } from "./upstream/pass_through_options.ts";
 export type { OpenUpgrade, UpgradedConnection } from "../util/upgrade.ts";
+export {
+  type MergedResource,
+  mergedResource,
+  type MergedResourceOptions,
+  type MergedShard,
+} from "./merged/merged_resource.ts";
+export type { ShardFetch } from "./merged/shards.ts";
 export { type ReadApi, readApi } from "./read_api.ts";
 export type {
   ReadApiInformer,

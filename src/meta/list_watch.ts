@@ -32,6 +32,8 @@ export interface ListOptions {
   readonly allowWatchBookmarks?: boolean;
   /** Whether a watch begins with every present object as ADDED, and a bookmark after them. */
   readonly sendInitialEvents?: boolean;
+  /** Only the objects of some ranges of hashes (KEP-5866); servers that do not know it send all objects. */
+  readonly shardSelector?: string;
 }
 
 /**

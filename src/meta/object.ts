@@ -100,6 +100,8 @@ export interface ListMeta {
   readonly continue?: string;
   /** How many items come after this page, if the server says so. */
   readonly remainingItemCount?: number;
+  /** The `shardSelector` that the server has applied. */
+  readonly shardInfo?: { readonly selector?: string };
 }
 
 /**

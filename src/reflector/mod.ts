@@ -23,6 +23,7 @@ export type { RetryBackoff } from "./retry_pacing.ts";
 export { newNamespaceKeyedIndexerAndReflector } from "./namespace_keyed_reflector.ts";
 
 export { type ListerWatcher, newListWatch } from "./lister_watcher.ts";
+export { shardOf, type ShardOptions } from "./shard_of.ts";
 export { eachListItem, type EachListItemOptions } from "./each_list_item.ts";
 export { listAllPages, type PagedList, type PagerOptions } from "./pager.ts";
 export type {

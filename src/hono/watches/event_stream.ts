@@ -21,19 +21,30 @@ export interface EventStreamRequest {
 
 export const EVENT_STREAM_TYPE = "text/event-stream; charset=utf-8";
 
+// A merged resourceVersion has a version for each shard.
+const LAST_EVENT_ID = /^[1-9][0-9]{0,19999}$/;
+
 /** What a request for server-sent events means; `undefined` for every other request. */
 export function eventStreamRequest(
   c: Context,
   searchParams: URLSearchParams,
 ): EventStreamRequest | undefined {
-  const clauses = (c.req.header("Accept") ?? "").split(",").map((clause) => clause.trim());
+  return eventStreamRequestOf((name) => c.req.header(name), searchParams);
+}
+
+/** The same, by the headers. */
+export function eventStreamRequestOf(
+  header: (name: string) => string | null | undefined,
+  searchParams: URLSearchParams,
+): EventStreamRequest | undefined {
+  const clauses = (header("Accept") ?? "").split(",").map((clause) => clause.trim());
   const others = clauses.filter((clause) => !/^text\/event-stream\s*(;|$)/i.test(clause));
   if (others.length === clauses.length) return undefined;
   const params = new URLSearchParams(searchParams);
   params.set("allowWatchBookmarks", "true");
-  const lastEventId = c.req.header("Last-Event-ID") ?? "";
+  const lastEventId = header("Last-Event-ID") ?? "";
   // The browser sends the last `id` when it connects again, to the URL of the first time.
-  if (/^[1-9][0-9]{0,99}$/.test(lastEventId)) {
+  if (LAST_EVENT_ID.test(lastEventId)) {
     params.set("resourceVersion", lastEventId);
     params.delete("resourceVersionMatch");
     params.delete("sendInitialEvents");

@@ -1,0 +1,169 @@
+/**
+ * The shards of a merged resource, and requests to them.
+ * @module
+ */
+
+import { newStatus, type Status } from "../../meta/status.ts";
+import { formatGroupResource } from "../../meta/resource.ts";
+import type { ApiResource } from "../../protocol/api_resource.ts";
+import { resourceDetails } from "../../protocol/statuses.ts";
+import { abortable, withTimeLimit } from "../../util/abort.ts";
+import type { Clock } from "../../util/clock.ts";
+import { errorMessage } from "../../util/errors.ts";
+import type { Logger } from "../../util/logger.ts";
+import { textHash } from "../../util/text_hash.ts";
+
+/**
+ * Answers requests for a shard's objects: a `readApi` (`(request) => api.fetch(request)`), the stub of a Durable Object, a
+ * service binding, or the `fetch` of a server.
+ *
+ * @category HTTP adapter
+ */
+export type ShardFetch = (request: Request) => Response | Promise<Response>;
+
+/** A shard: a server that holds some of the objects. */
+export interface Shard {
+  readonly name: string;
+  readonly fetch: ShardFetch;
+  readonly namespaces?: readonly string[] | undefined;
+}
+
+/** What all requests of a merged resource share. */
+export interface Merged {
+  readonly resource: ApiResource;
+  readonly shards: readonly Shard[];
+  /** How to find the shard of an object. */
+  readonly by: "any" | "hash" | "cluster";
+  /** How long a shard may take to begin its answer. */
+  readonly timeoutMs: number;
+  /** How long a watch waits for a shard that is away. */
+  readonly awayMs: number;
+  readonly clock: Clock;
+  readonly logger: Logger;
+}
+
+/** A request to a shard. */
+export interface ShardRequest {
+  /** The path, encoded. */
+  readonly pathname: string;
+  readonly params: URLSearchParams;
+  readonly accept: string;
+  readonly ifNoneMatch?: string | undefined;
+  readonly signal: AbortSignal;
+}
+
+/** What came of a request to a shard. */
+export type ShardOutcome =
+  | { readonly kind: "answer"; readonly response: Response }
+  /** The request is one that no shard answers: the Status is the answer of the whole. */
+  | { readonly kind: "refused"; readonly status: Status }
+  | { readonly kind: "away"; readonly why: string };
+
+// Only the path and the query count: a shard is reached by its `fetch`.
+const ORIGIN = "http://shard.invalid";
+const USER_AGENT = "listwatch-merged";
+
+/** A layout as 10 digits: other shards, or others in their places, have another one. */
+export function layoutOf({ by }: Merged, shards: readonly Shard[]): string {
+  const hash = textHash(JSON.stringify([by, ...shards.map(({ name }) => name)]));
+  return String(BigInt(`0x${hash}`) % 10_000_000_000n).padStart(10, "0");
+}
+
+/** Sends a request to a shard. Rejects only with the reason of the signal. */
+export async function askShard(merged: Merged, shard: Shard, request: ShardRequest): Promise<ShardOutcome> {
+  const { timeoutMs, clock } = merged;
+  const { pathname, params, accept, ifNoneMatch, signal } = request;
+  const search = params.size === 0 ? "" : `?${params}`;
+  const headers = {
+    Accept: accept,
+    "Accept-Encoding": "identity",
+    "User-Agent": USER_AGENT,
+    ...(ifNoneMatch !== undefined && { "If-None-Match": ifNoneMatch }),
+  };
+  const newError = () => new Error(`no answer within ${timeoutMs} ms`);
+  try {
+    const response = await withTimeLimit(async (limit) => {
+      const sent = new Request(ORIGIN + pathname + search, { headers, redirect: "manual", signal });
+      const answer = (async () => await shard.fetch(sent))();
+      answer.then((late) => {
+        if (limit.aborted) late.body?.cancel().catch(() => {});
+      }, () => {});
+      return await abortable(answer, limit);
+    }, { ms: timeoutMs, newError, clock, signal });
+    return await outcomeOf(response);
+  } catch (error) {
+    signal.throwIfAborted();
+    return { kind: "away", why: errorMessage(error) };
+  }
+}
+
+// What a shard answers to a request that is wrong, or too early or too late, and not because of the shard.
+const REFUSALS: ReadonlySet<number> = new Set([400, 404, 406, 410, 422, 429, 504]);
+
+async function outcomeOf(response: Response): Promise<ShardOutcome> {
+  const { status } = response;
+  if (status === 200 || status === 304) return { kind: "answer", response };
+  const text = await response.text();
+  let answered: Partial<Status> = {};
+  try {
+    answered = JSON.parse(text);
+  } catch {
+    // Not from an API server.
+  }
+  if (answered?.kind !== "Status") return { kind: "away", why: `it answered ${status}` };
+  if (REFUSALS.has(status)) return { kind: "refused", status: { ...answered, code: status } };
+  return {
+    kind: "away",
+    why: `it answered ${status}: ${answered.message ?? answered.reason ?? "no reason"}`,
+  };
+}
+
+/** The outcome of a request for a collection: a shard that does not serve the resource cannot say what it holds. */
+export function ofCollection(outcome: ShardOutcome): ShardOutcome {
+  return outcome.kind === "refused" && outcome.status.code === 404
+    ? { kind: "away", why: `it does not serve the resource: ${outcome.status.message ?? "404"}` }
+    : outcome;
+}
+
+/** A shard that does not answer, and why. */
+export interface AwayShard {
+  readonly shard: Shard;
+  readonly why: string;
+}
+
+/** 503: shards are away, and the answer would be incomplete without them. */
+export function incomplete({ resource, logger }: Merged, away: readonly AwayShard[]): Status {
+  const what = formatGroupResource(resource);
+  for (const { shard, why } of away) logger.warn(`cannot read ${what} of the shard ${shard.name}: ${why}`);
+  const names = away.map(({ shard }) => JSON.stringify(shard.name)).join(", ");
+  return newStatus(
+    503,
+    "ServiceUnavailable",
+    `${what} cannot be read completely: no answer of the shard${away.length === 1 ? "" : "s"} ${names}; ` +
+      "partial=true reads the others",
+    {
+      ...resourceDetails(resource),
+      causes: away.map(({ shard, why }) => ({
+        reason: "ShardUnavailable",
+        message: why,
+        field: shard.name,
+      })),
+      retryAfterSeconds: 1,
+    },
+  );
+}
+
+/** The `Warning` of an answer that lacks shards: https://kubernetes.io/blog/2020/09/03/warnings/ */
+export function partialWarning(away: readonly AwayShard[]): string {
+  const names = away.map(({ shard }) => shard.name).join(", ");
+  return `299 - "incomplete: no answer of the shard${away.length === 1 ? "" : "s"} ${names}"`;
+}
+
+/** 410: a resourceVersion or a token from before the shards were divided anew, or of another resource. */
+export function anotherLayout(what: string): Status {
+  return newStatus(
+    410,
+    "Expired",
+    `The ${what} is none of these shards: they were divided anew, or it is that of a single object; list again`,
+  );
+}

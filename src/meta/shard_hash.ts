@@ -1,0 +1,70 @@
+/**
+ * Dividing objects among shards by a hash.
+ * @module
+ */
+
+/**
+ * The shard of a key (`namespace/name`, or the name of an object without a namespace) among `count` shards, from 0.
+ *
+ * The hash is the 32-bit FNV-1a of the key's UTF-8, finished as by MurmurHash3 (`fmix32`), so that names that differ in
+ * their last characters are spread; the shard is its place among `count` equal ranges: `floor(hash * count / 2^32)`.
+ * It will stay so: what was stored by it is found by it.
+ */
+export function shardIndexOf(key: string, count: number): number {
+  let hash = 0x811c9dc5;
+  for (let i = 0; i < key.length; i++) {
+    const unit = key.charCodeAt(i);
+    if (unit > 0x7f) return ranged(finished(ofBytes(encoder.encode(key))), count);
+    hash = Math.imul(hash ^ unit, 0x01000193);
+  }
+  return ranged(finished(hash), count);
+}
+
+/**
+ * The 64-bit FNV-1a hash of a text's UTF-8, as 16 hexadecimal digits: the hash of Kubernetes' `shardRange`,
+ * https://kubernetes.io/blog/2026/05/06/kubernetes-v1-36-server-side-sharded-list-and-watch/
+ */
+export function fnv64(text: string): string {
+  // Four limbs of 16 bits, the lowest first. The prime is 2^40 + 0x1b3.
+  let [a, b, c, d] = [0x2325, 0x8422, 0x9ce4, 0xcbf2];
+  for (const byte of encoder.encode(text)) {
+    a ^= byte;
+    const a1 = a * 0x1b3;
+    const b1 = b * 0x1b3 + (a1 >>> 16);
+    const c1 = c * 0x1b3 + (a << 8) + (b1 >>> 16);
+    const d1 = d * 0x1b3 + (b << 8) + Math.floor(c1 / 0x10000);
+    a = a1 & 0xffff;
+    b = b1 & 0xffff;
+    c = c1 & 0xffff;
+    d = d1 & 0xffff;
+  }
+  return [d, c, b, a].map((limb) => limb.toString(16).padStart(4, "0")).join("");
+}
+
+/** The beginnings of `count` equal ranges of 64-bit hashes, and the end of the last one, as hexadecimal digits. */
+export function hashRanges(count: number): readonly string[] {
+  const size = 1n << 64n;
+  return Array.from(
+    { length: count + 1 },
+    (_, i) => (size * BigInt(i) / BigInt(count)).toString(16).padStart(16, "0"),
+  );
+}
+
+const encoder = new TextEncoder();
+
+function ofBytes(bytes: Uint8Array): number {
+  let hash = 0x811c9dc5;
+  for (const byte of bytes) hash = Math.imul(hash ^ byte, 0x01000193);
+  return hash;
+}
+
+function finished(hash: number): number {
+  let mixed = hash;
+  mixed = Math.imul(mixed ^ (mixed >>> 16), 0x85ebca6b);
+  mixed = Math.imul(mixed ^ (mixed >>> 13), 0xc2b2ae35);
+  return (mixed ^ (mixed >>> 16)) >>> 0;
+}
+
+function ranged(hash: number, count: number): number {
+  return Math.floor(hash * count / 0x1_0000_0000);
+}

@@ -1,0 +1,233 @@
+/**
+ * The part of a source that one shard holds.
+ * @module
+ */
+
+import { metaNamespaceKey } from "../meta/keys.ts";
+import type {
+  HoldText,
+  ListOptions,
+  ListPage,
+  ListWatchContext,
+  WatchItem,
+  WatchStream,
+} from "../meta/list_watch.ts";
+import { type KubernetesObject, metaOf, resourceVersionOf } from "../meta/object.ts";
+import { isOlder } from "../meta/resource_version.ts";
+import { fnv64, hashRanges, shardIndexOf } from "../meta/shard_hash.ts";
+import { isInitialEventsEnd } from "../meta/watch_event.ts";
+import { consoleLogger, type Logger } from "../util/logger.ts";
+import type { ListerWatcher } from "./lister_watcher.ts";
+
+/**
+ * Options of {@linkcode shardOf}.
+ *
+ * @example
+ * ```ts
+ * import type { ShardOptions } from "@listwatch/cache/reflector";
+ * const first: ShardOptions = { index: 0, of: 4 };
+ * ```
+ *
+ * @category Reflector
+ */
+export interface ShardOptions {
+  /** Which shard, from 0. */
+  readonly index: number;
+  /** How many there are. */
+  readonly of: number;
+  /**
+   * What decides. `"name"`, the default: the hash of `namespace/name`, so that the shard of an object is known before it is read.
+   * `"uid"` and `"namespace"`: the ranges of Kubernetes' `shardSelector` (KEP-5866), by which a server that has it sends only
+   * this shard's objects; from any other server the others are skipped here.
+   */
+  readonly by?: "name" | "uid" | "namespace";
+  /** Where it is logged, once, that a server has ignored the `shardSelector`; the console by default. */
+  readonly logger?: Logger;
+}
+
+/**
+ * The part of a source that belongs to one of `of` shards: every object belongs to exactly one of them, for as long as it
+ * exists. Lists, events and the source's `metadata` have only this part; versions and bookmarks are the source's own.
+ *
+ * What belongs to other shards is skipped as soon as its metadata is read, and never stored. Its events move the position
+ * nevertheless, as bookmarks, so that a shard is as fresh as the whole. `remainingItemCount` is left out: it counts all objects.
+ *
+ * The hashes are fixed. `"name"`: FNV-1a of 32 bits over `namespace/name`, finished by MurmurHash3's `fmix32`. `"uid"`,
+ * `"namespace"`: FNV-1a of 64 bits, as KEP-5866 has it. The shard is the place of the hash among `of` equal ranges.
+ *
+ * @throws {RangeError} `index` and `of` name no shard.
+ *
+ * @example
+ * ```ts
+ * import { newCluster, SharedIndexInformer } from "@listwatch/cache";
+ * import { shardOf } from "@listwatch/cache/reflector";
+ * const pods = newCluster({ server: "http://127.0.0.1:8001" }).resource("v1/pods");
+ * const second = new SharedIndexInformer(shardOf(pods, { index: 1, of: 4 }));
+ * console.log(second.hasSynced()); // false
+ * ```
+ *
+ * @category Reflector
+ */
+export function shardOf<T extends KubernetesObject>(
+  source: ListerWatcher<T>,
+  options: ShardOptions,
+): ListerWatcher<T> {
+  const { index, of } = options;
+  if (!Number.isSafeInteger(of) || of < 1 || !Number.isSafeInteger(index) || index < 0 || index >= of) {
+    throw new RangeError(
+      `Cannot take shard ${index} of ${of}: \`of\` is 1 or more, \`index\` from 0 to \`of\` - 1`,
+    );
+  }
+  return of === 1 ? source : new ShardSource(source, options);
+}
+
+// Takes the place of an item of another shard.
+const SKIPPED: unique symbol = Symbol("of another shard");
+
+class ShardSource<T extends KubernetesObject> implements ListerWatcher<T> {
+  readonly description: string;
+  readonly resource?: ListerWatcher<T>["resource"];
+  readonly metadata?: () => ListerWatcher<KubernetesObject>;
+  readonly #source: ListerWatcher<T>;
+  readonly #options: ShardOptions;
+  readonly #isOwn: (object: unknown) => boolean;
+  readonly #selector: string | undefined;
+  #hasWarned = false;
+
+  constructor(source: ListerWatcher<T>, options: ShardOptions) {
+    const { index, of, by = "name" } = options;
+    this.#source = source;
+    this.#options = options;
+    this.description = `${source.description ?? "objects"}, shard ${index} of ${of}`;
+    if (source.resource) this.resource = source.resource;
+    // Not `source.metadata` itself: a copy that compares itself with the whole would never be equal to it.
+    if (source.metadata) this.metadata = () => shardOf(source.metadata!(), options);
+    const ranges = hashRanges(of);
+    this.#isOwn = by === "name"
+      ? (object) => shardIndexOf(metaNamespaceKey(object), of) === index
+      : (object) =>
+        isInRange(fnv64(metaOf(object)?.[by] ?? ""), { from: ranges[index], to: ranges[index + 1] });
+    this.#selector = by === "name"
+      ? undefined
+      : `shardRange(object.metadata.${by}, '0x${ranges[index]}', '0x${ranges[index + 1]}')`;
+  }
+
+  async list(options: ListOptions, context: ListWatchContext): Promise<ListPage<T>> {
+    let taken = 0;
+    const { intake, holdText } = context;
+    const page = await this.#source.list(this.#withSelector(options), {
+      ...context,
+      ...(holdText && { holdText: this.#ownTexts(holdText) }),
+      ...(intake && {
+        intake: (item: unknown) => {
+          taken++;
+          return item === SKIPPED || !this.#isMine(item) ? SKIPPED : intake(item);
+        },
+      }),
+    });
+    const isSelected = page.metadata.shardInfo?.selector === this.#selector;
+    if (this.#selector !== undefined && !isSelected) this.#warn();
+    const isTaken = taken > 0;
+    const items = page.items.filter((item) =>
+      (item as unknown) !== SKIPPED && (isTaken || this.#isMine(item))
+    );
+    const { remainingItemCount, ...metadata } = page.metadata;
+    return {
+      ...page,
+      metadata: isSelected && this.#selector !== undefined && remainingItemCount !== undefined
+        ? { ...metadata, remainingItemCount }
+        : metadata,
+      items,
+      ...(page.quarantined && { quarantined: page.quarantined.filter(({ key }) => this.#mayBeMine(key)) }),
+    };
+  }
+
+  async watch(options: ListOptions, context: ListWatchContext): Promise<WatchStream<T>> {
+    const { holdText } = context;
+    const stream = await this.#source.watch(this.#withSelector(options), {
+      ...context,
+      ...(holdText && { holdText: this.#ownTexts(holdText) }),
+    });
+    const startsInOrder = options.sendInitialEvents !== true && Boolean(options.resourceVersion) &&
+      options.resourceVersion !== "0";
+    return this.#own(stream, startsInOrder);
+  }
+
+  async *#own(stream: WatchStream<T>, startsInOrder: boolean): AsyncGenerator<readonly WatchItem<T>[]> {
+    // Initial events come in any order: only behind them a version is a position.
+    let isInOrder = startsInOrder;
+    let position = "";
+    for await (const batch of stream) {
+      const own: WatchItem<T>[] = [];
+      let skippedTo = "";
+      for (const item of batch) {
+        if (item.type === "QUARANTINED") {
+          if (this.#mayBeMine(item.quarantined.key)) own.push(item);
+          continue;
+        }
+        if (item.type === "ERROR") {
+          own.push(item);
+          continue;
+        }
+        if (item.type === "BOOKMARK") isInOrder ||= isInitialEventsEnd(item.object);
+        const version = resourceVersionOf(item.object) ?? "";
+        const isAdvance = position === "" || isOlder(position, version);
+        if (isAdvance) position = version;
+        if (item.type === "BOOKMARK" || this.#isMine(item.object)) {
+          own.push(item);
+          skippedTo = "";
+        } else if (isAdvance) skippedTo = version;
+      }
+      if (isInOrder && skippedTo !== "") {
+        own.push({ type: "BOOKMARK", object: { metadata: { resourceVersion: skippedTo } } });
+      }
+      if (own.length > 0) yield own;
+    }
+  }
+
+  #withSelector(options: ListOptions): ListOptions {
+    return this.#selector === undefined ? options : { ...options, shardSelector: this.#selector };
+  }
+
+  /** Holds the texts of this shard; the others are dropped before a text is kept of them. */
+  #ownTexts(holdText: HoldText): HoldText {
+    return {
+      ...holdText,
+      hold: (text, head, read) => this.#isMine(head) ? holdText.hold(text, head, read) : skippedText(head),
+    };
+  }
+
+  #isMine(object: unknown): boolean {
+    try {
+      return this.#isOwn(object);
+    } catch {
+      return true; // It has no key: the informer reports that.
+    }
+  }
+
+  /** Whether something without metadata may be of this shard, by its key. */
+  #mayBeMine(key: string | undefined): boolean {
+    const { by = "name", index, of } = this.#options;
+    return key === undefined || by !== "name" || shardIndexOf(key, of) === index;
+  }
+
+  #warn(): void {
+    if (this.#hasWarned) return;
+    this.#hasWarned = true;
+    const { logger = consoleLogger } = this.#options;
+    logger.warn(
+      `${this.description}: the server has ignored the shardSelector (KEP-5866) and sends all objects; those of other ` +
+        "shards are skipped here",
+    );
+  }
+}
+
+/** What takes the place of a text of another shard: enough to know its place in a watch. */
+function skippedText(head: { readonly metadata?: KubernetesObject["metadata"] }): unknown {
+  return { metadata: head.metadata };
+}
+
+function isInRange(hash: string, { from, to }: { readonly from: string; readonly to: string }): boolean {
+  // The end of the last range has one digit more.
+  return hash >= from && (to.length > hash.length || hash < to);
+}
