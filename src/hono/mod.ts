@@ -39,7 +39,6 @@ export {
   type MergedResourceOptions,
   type MergedShard,
 } from "./merged/merged_resource.ts";
-export type { ShardFetch } from "./merged/shards.ts";
 export { type ReadApi, readApi } from "./read_api.ts";
 export type {
   ReadApiInformer,

@@ -3,6 +3,8 @@
  * @module
  */
 
+import { compareResourceVersions } from "./resource_version.ts";
+
 /** A resourceVersion of each shard. */
 export interface MergedVersion {
   /** Which shards there are, as 10 digits: versions of different layouts say nothing about each other. */
@@ -14,6 +16,8 @@ export interface MergedVersion {
 /** The most shards. */
 export const MOST_SHARDS = 999;
 
+// Of the greatest version that an API server has, 2^64 - 1.
+const API_SERVER_DIGITS = 20;
 const LAYOUT_DIGITS = 10;
 const COUNT_DIGITS = 3;
 const TAIL_DIGITS = LAYOUT_DIGITS + COUNT_DIGITS;
@@ -67,6 +71,23 @@ export function decodeMergedVersion(text: string): MergedVersion | undefined {
   if (last < 0n) return undefined;
   parts.push(String(last));
   return { layout: text.slice(-TAIL_DIGITS, -COUNT_DIGITS), parts };
+}
+
+/**
+ * Whether a server that has reached a version has everything up to another one. Of merged versions each part must have been
+ * reached: the greater number alone says nothing.
+ */
+export function hasReached(version: string, wanted: string): boolean {
+  if (version.length <= API_SERVER_DIGITS && wanted.length <= API_SERVER_DIGITS) {
+    return compareResourceVersions(version, wanted) >= 0;
+  }
+  if (version === wanted) return true;
+  const [whole, other] = [decodeMergedVersion(version), decodeMergedVersion(wanted)];
+  if (whole === undefined || other === undefined) {
+    return whole === other && compareResourceVersions(version, wanted) >= 0;
+  }
+  return whole.layout === other.layout && whole.parts.length === other.parts.length &&
+    whole.parts.every((part, i) => compareResourceVersions(part, other.parts[i]) >= 0);
 }
 
 /** Whether a text is a merged resourceVersion. */

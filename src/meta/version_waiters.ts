@@ -5,7 +5,7 @@
 
 import { onAbort } from "../util/abort.ts";
 import { type Clock, realClock, type TimerHandle } from "../util/clock.ts";
-import { compareResourceVersions } from "./resource_version.ts";
+import { hasReached } from "./merged_version.ts";
 
 /**
  * How a wait ended. `stopped`: the version will not change any more.
@@ -86,6 +86,6 @@ export class VersionWaiters {
 
   #isReached(resourceVersion: string): boolean {
     const reached = this.#reached();
-    return reached !== "" && compareResourceVersions(reached, resourceVersion) >= 0;
+    return reached !== "" && hasReached(reached, resourceVersion);
   }
 }

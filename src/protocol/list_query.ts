@@ -8,6 +8,7 @@ import { type FieldSelector, parseFieldSelector } from "../meta/fields.ts";
 import { type LabelSelector, parseLabelSelector } from "../meta/labels.ts";
 import { type FieldRules, METADATA_FIELDS } from "./selectable_fields.ts";
 import type { ListOptions } from "../meta/list_watch.ts";
+import { isMergedVersion } from "../meta/merged_version.ts";
 import { newStatus, type Status, type StatusCause } from "../meta/status.ts";
 
 /** A valid query. */
@@ -303,7 +304,8 @@ function invalid(causes: readonly StatusCause[]): Status {
 }
 
 function resourceVersionProblem(version: string): string | undefined {
-  if (version === "") return undefined;
+  // A merged one has a version for each shard.
+  if (version === "" || isMergedVersion(version)) return undefined;
   const isNumber = /^[0-9]+$/.test(version);
   if (isNumber && version.length <= MAX_DIGITS && BigInt.asUintN(64, BigInt(version)) === BigInt(version)) {
     return undefined;

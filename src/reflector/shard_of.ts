@@ -81,9 +81,6 @@ export function shardOf<T extends KubernetesObject>(
   return of === 1 ? source : new ShardSource(source, options);
 }
 
-// Takes the place of an item of another shard.
-const SKIPPED: unique symbol = Symbol("of another shard");
-
 class ShardSource<T extends KubernetesObject> implements ListerWatcher<T> {
   readonly description: string;
   readonly resource?: ListerWatcher<T>["resource"];
@@ -113,47 +110,34 @@ class ShardSource<T extends KubernetesObject> implements ListerWatcher<T> {
   }
 
   async list(options: ListOptions, context: ListWatchContext): Promise<ListPage<T>> {
-    let taken = 0;
-    const { intake, holdText } = context;
-    const page = await this.#source.list(this.#withSelector(options), {
-      ...context,
-      ...(holdText && { holdText: this.#ownTexts(holdText) }),
-      ...(intake && {
-        intake: (item: unknown) => {
-          taken++;
-          return item === SKIPPED || !this.#isMine(item) ? SKIPPED : intake(item);
-        },
-      }),
-    });
-    const isSelected = page.metadata.shardInfo?.selector === this.#selector;
-    if (this.#selector !== undefined && !isSelected) this.#warn();
-    const isTaken = taken > 0;
-    const items = page.items.filter((item) =>
-      (item as unknown) !== SKIPPED && (isTaken || this.#isMine(item))
-    );
+    const sieve = new Sieve(this.#isOwn);
+    const page = await this.#source.list(this.#withSelector(options), sieve.context(context));
+    const isApplied = this.#selector !== undefined && page.metadata.shardInfo?.selector === this.#selector;
+    if (this.#selector !== undefined && !isApplied) this.#warn();
     const { remainingItemCount, ...metadata } = page.metadata;
     return {
       ...page,
-      metadata: isSelected && this.#selector !== undefined && remainingItemCount !== undefined
+      metadata: isApplied && remainingItemCount !== undefined
         ? { ...metadata, remainingItemCount }
         : metadata,
-      items,
-      ...(page.quarantined && { quarantined: page.quarantined.filter(({ key }) => this.#mayBeMine(key)) }),
+      items: page.items.filter((item) => sieve.isOwn(item)),
+      ...(page.quarantined && { quarantined: page.quarantined.filter(({ key }) => this.#mayBeOwn(key)) }),
     };
   }
 
   async watch(options: ListOptions, context: ListWatchContext): Promise<WatchStream<T>> {
-    const { holdText } = context;
-    const stream = await this.#source.watch(this.#withSelector(options), {
-      ...context,
-      ...(holdText && { holdText: this.#ownTexts(holdText) }),
-    });
-    const startsInOrder = options.sendInitialEvents !== true && Boolean(options.resourceVersion) &&
-      options.resourceVersion !== "0";
-    return this.#own(stream, startsInOrder);
+    const sieve = new Sieve(this.#isOwn);
+    const stream = await this.#source.watch(this.#withSelector(options), sieve.context(context));
+    const { resourceVersion = "0", sendInitialEvents } = options;
+    const startsInOrder = sendInitialEvents !== true && resourceVersion !== "" && resourceVersion !== "0";
+    return this.#ownEvents(stream, sieve, startsInOrder);
   }
 
-  async *#own(stream: WatchStream<T>, startsInOrder: boolean): AsyncGenerator<readonly WatchItem<T>[]> {
+  async *#ownEvents(
+    stream: WatchStream<T>,
+    sieve: Sieve,
+    startsInOrder: boolean,
+  ): AsyncGenerator<readonly WatchItem<T>[]> {
     // Initial events come in any order: only behind them a version is a position.
     let isInOrder = startsInOrder;
     let position = "";
@@ -162,7 +146,7 @@ class ShardSource<T extends KubernetesObject> implements ListerWatcher<T> {
       let skippedTo = "";
       for (const item of batch) {
         if (item.type === "QUARANTINED") {
-          if (this.#mayBeMine(item.quarantined.key)) own.push(item);
+          if (this.#mayBeOwn(item.quarantined.key)) own.push(item);
           continue;
         }
         if (item.type === "ERROR") {
@@ -173,7 +157,7 @@ class ShardSource<T extends KubernetesObject> implements ListerWatcher<T> {
         const version = resourceVersionOf(item.object) ?? "";
         const isAdvance = position === "" || isOlder(position, version);
         if (isAdvance) position = version;
-        if (item.type === "BOOKMARK" || this.#isMine(item.object)) {
+        if (item.type === "BOOKMARK" || sieve.isOwn(item.object)) {
           own.push(item);
           skippedTo = "";
         } else if (isAdvance) skippedTo = version;
@@ -189,24 +173,8 @@ class ShardSource<T extends KubernetesObject> implements ListerWatcher<T> {
     return this.#selector === undefined ? options : { ...options, shardSelector: this.#selector };
   }
 
-  /** Holds the texts of this shard; the others are dropped before a text is kept of them. */
-  #ownTexts(holdText: HoldText): HoldText {
-    return {
-      ...holdText,
-      hold: (text, head, read) => this.#isMine(head) ? holdText.hold(text, head, read) : skippedText(head),
-    };
-  }
-
-  #isMine(object: unknown): boolean {
-    try {
-      return this.#isOwn(object);
-    } catch {
-      return true; // It has no key: the informer reports that.
-    }
-  }
-
   /** Whether something without metadata may be of this shard, by its key. */
-  #mayBeMine(key: string | undefined): boolean {
+  #mayBeOwn(key: string | undefined): boolean {
     const { by = "name", index, of } = this.#options;
     return key === undefined || by !== "name" || shardIndexOf(key, of) === index;
   }
@@ -222,9 +190,66 @@ class ShardSource<T extends KubernetesObject> implements ListerWatcher<T> {
   }
 }
 
-/** What takes the place of a text of another shard: enough to know its place in a watch. */
-function skippedText(head: { readonly metadata?: KubernetesObject["metadata"] }): unknown {
-  return { metadata: head.metadata };
+/** An object of another shard, as far as its place in a watch needs it. */
+class Skipped {
+  readonly metadata: KubernetesObject["metadata"];
+
+  constructor(object: unknown) {
+    this.metadata = metaOf(object);
+  }
+}
+
+/**
+ * Distinguishes the objects of one list or watch as soon as their metadata is read: of others nothing is held. What a store
+ * holds need not show its name, so that it is remembered instead.
+ */
+class Sieve {
+  readonly #isOwn: (object: unknown) => boolean;
+  readonly #held = new WeakSet<object>();
+
+  constructor(isOwn: (object: unknown) => boolean) {
+    this.#isOwn = isOwn;
+  }
+
+  /** What the source calls with the objects that it reads. */
+  context(context: ListWatchContext): ListWatchContext {
+    const { intake, holdText } = context;
+    return {
+      ...context,
+      ...(holdText && { holdText: this.#holdText(holdText) }),
+      ...(intake && {
+        intake: (item: unknown) => this.isOwn(item) ? this.#remembered(intake(item)) : new Skipped(item),
+      }),
+    };
+  }
+
+  isOwn(item: unknown): boolean {
+    if (item instanceof Skipped) return false;
+    if (typeof item === "object" && item !== null && this.#held.has(item)) return true;
+    return metaOf(item) === undefined || this.#test(item);
+  }
+
+  #holdText({ reader, hold, stored }: HoldText): HoldText {
+    return {
+      reader,
+      hold: (text, head, read) =>
+        this.#test(head) ? this.#remembered(hold(text, head, read)) : new Skipped(head),
+      ...(stored && { stored: (key) => this.#remembered(stored(key)) }),
+    };
+  }
+
+  #remembered(held: unknown): unknown {
+    if (typeof held === "object" && held !== null) this.#held.add(held);
+    return held;
+  }
+
+  #test(object: unknown): boolean {
+    try {
+      return this.#isOwn(object);
+    } catch {
+      return true; // It has no key: the informer reports that.
+    }
+  }
 }
 
 function isInRange(hash: string, { from, to }: { readonly from: string; readonly to: string }): boolean {

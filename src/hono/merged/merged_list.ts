@@ -7,7 +7,7 @@ import { encodeMergedVersion } from "../../meta/merged_version.ts";
 import type { ListMeta } from "../../meta/object.ts";
 import { newStatus, type Status } from "../../meta/status.ts";
 import { indentedText } from "../../protocol/responses.ts";
-import { isStatus } from "../../protocol/statuses.ts";
+import { continueTooOld, isStatus } from "../../protocol/statuses.ts";
 import { KeyedHeap } from "../../util/heap.ts";
 import { GZIP_LEAST_BYTES, gzipChunks, gzipResponse, prefersGzip } from "../answers/gzip.ts";
 import { notModified, objectHeaders, VARY } from "../answers/responses.ts";
@@ -16,7 +16,7 @@ import { encode } from "../watches/encoding.ts";
 import { mergedHeaders } from "./merged_headers.ts";
 import { acceptOf, type MergedRequest, paramsFor, versionsOf } from "./merged_request.ts";
 import { mergedTag, tagsOf } from "./merged_tags.ts";
-import { decodeMergedToken, encodeMergedToken, type ShardPlace } from "./merged_token.ts";
+import { decodeMergedToken, encodeMergedToken, ENDED, type ShardPlace, SKIP_SEEN } from "./merged_token.ts";
 import { type ListHead, ShardList } from "./shard_list.ts";
 import {
   anotherLayout,
@@ -36,6 +36,8 @@ interface Part {
   readonly form: ShownForm;
   /** Where its list began; `undefined` if it is not read: it has ended, or the shard is left out. */
   readonly from: ShardPlace | undefined;
+  /** Of a list that is not read: what is known of it. */
+  readonly version: string;
   /** Absent in a part that is not read. */
   list: ShardList | undefined;
   head: ListHead | undefined;
@@ -56,8 +58,9 @@ export async function answerMergedList(
   request: MergedRequest,
   abort: AbortController,
 ): Promise<Response | Status> {
-  const places = placesOf(merged, request);
-  if (isStatus(places)) return places;
+  const begin = placesOf(merged, request);
+  if (isStatus(begin)) return begin;
+  const { places, seen } = begin;
   const tagForm = `${request.agreed.mediaType} ${request.pretty}`;
   const known = tagsOf(request.headers.get("If-None-Match"), { form: tagForm, count: places.length });
   const opened = await openParts(merged, request, { places, known, abort });
@@ -68,7 +71,7 @@ export async function answerMergedList(
     : mergedTag(responses.map((response) => response?.headers.get("ETag") ?? null), tagForm);
   if (opened.isUnchanged && tag !== undefined) return notModified(tag);
   const isWhole = limitOf(request) === Infinity;
-  const body = new MergedList(merged, request, { parts, isWhole, abort });
+  const body = new MergedList(merged, request, { parts, isWhole, seen, abort });
   try {
     await body.start();
     const page = isWhole ? undefined : await body.page();
@@ -111,12 +114,17 @@ function limitOf({ query, resourceVersion, shards }: MergedRequest): number {
   return isWhole ? Infinity : query.limit!;
 }
 
-/** Where the lists of the shards begin; `undefined` for those that are not read any more. */
-function placesOf(merged: Merged, request: MergedRequest): readonly ShardPlace[] | Status {
+/** Where the lists of the shards begin, and the last key that the pages before had. */
+function placesOf(
+  merged: Merged,
+  request: MergedRequest,
+): { readonly places: readonly ShardPlace[]; readonly seen: string } | Status {
   const { query, shards, identity } = request;
   if (query.continue === undefined) {
     const versions = versionsOf(merged, request);
-    return isStatus(versions) ? versions : versions.map((version) => ({ version, skip: 0 }));
+    return isStatus(versions)
+      ? versions
+      : { places: versions.map((version) => ({ version, skip: 0 })), seen: "" };
   }
   const token = decodeMergedToken(query.continue);
   if (isStatus(token)) return token;
@@ -129,7 +137,7 @@ function placesOf(merged: Merged, request: MergedRequest): readonly ShardPlace[]
     );
   }
   return layout === request.layout && token.places.length === shards.length
-    ? token.places
+    ? token
     : anotherLayout("continue token");
 }
 
@@ -156,10 +164,11 @@ async function openParts(
   const limit = limitOf(request);
   // Of a list without a shard, the later pages lack it, too.
   const isLeftOut = ({ version, skip }: ShardPlace) =>
-    skip < 0 || (version === "0" && (isContinued || isExact(request)));
+    skip === ENDED || (version === "0" && (isContinued || isExact(request)));
   const ask = async (i: number, ifNoneMatch?: string) => {
     const params = listParams(paramsFor(merged, shards[i], request.params), request, places[i]);
-    if (limit < Infinity) params.set("limit", String(limit + Math.max(0, places[i].skip)));
+    const { skip } = places[i];
+    if (limit < Infinity && skip !== SKIP_SEEN) params.set("limit", String(limit + skip));
     const { pathname } = request;
     return ofCollection(
       await askShard(merged, shards[i], {
@@ -211,10 +220,11 @@ async function openParts(
       index,
       shard: shards[index],
       form: formOf(merged, request, shards[index]),
+      version: isContinued ? place.version || "0" : "0",
       from: isRead[index] && response !== undefined ? place : undefined,
       list: body ? newShardList(merged, body, itemsFieldOf(request)) : undefined,
       head: undefined,
-      limit: limit + Math.max(0, place.skip),
+      limit: place.skip === SKIP_SEEN ? Infinity : limit + place.skip,
       taken: 0,
     };
   });
@@ -241,24 +251,24 @@ function listParams(
   }
   if (token !== undefined) {
     params.set("continue", token);
-  } else {
+  } else if (version !== "") {
     params.set("resourceVersion", version);
     params.set("resourceVersionMatch", "Exact");
   }
   return params;
 }
 
-/** What a shard refuses; an expired token comes with one that continues with the present state of that shard. */
+/** What a shard refuses. If its state has been forgotten, a token comes with it that continues with the present one. */
 function refusalOf(
-  request: MergedRequest,
+  { query, identity, layout }: MergedRequest,
   status: Status,
   { places, index }: { readonly places: readonly ShardPlace[]; readonly index: number },
 ): Status {
-  const token = status.metadata?.continue;
-  if (status.code !== 410 || typeof token !== "string" || token === "") return status;
-  const next = places.map((place, i) => i === index ? { ...place, token } : place);
-  const list = `${request.identity}.${request.layout}`;
-  return { ...status, metadata: { ...status.metadata, continue: encodeMergedToken({ list, places: next }) } };
+  const token = query.continue === undefined ? undefined : decodeMergedToken(query.continue);
+  if (status.code !== 410 || token === undefined || isStatus(token)) return status;
+  const present = { version: "", skip: SKIP_SEEN };
+  const next = places.map((place, i) => i === index ? present : place);
+  return continueTooOld(encodeMergedToken({ list: `${identity}.${layout}`, seen: token.seen, places: next }));
 }
 
 /** How objects of a shard are shown. */
@@ -300,17 +310,21 @@ class MergedList {
     (a, b) => a.key < b.key || (a.key === b.key && a.index < b.index),
   );
   #isStarted = false;
+  /** The last key that was taken. */
+  #seen: string;
 
   constructor(
     merged: Merged,
     request: MergedRequest,
-    { parts, isWhole, abort }: {
+    { parts, isWhole, seen, abort }: {
+      readonly seen: string;
       readonly parts: readonly Part[];
       readonly isWhole: boolean;
       readonly abort: AbortController;
     },
   ) {
     this.#abort = abort;
+    this.#seen = seen;
     this.#merged = merged;
     this.#request = request;
     this.#parts = parts;
@@ -387,7 +401,12 @@ class MergedList {
       if (part.list === undefined || part.from === undefined) return;
       part.head = await this.#reads(part, () => part.list!.head());
       for (let skip = part.from.skip; skip > 0 && await part.list.hasItem(); skip--) this.#drop(part);
-      await this.#push(part);
+      while (
+        await this.#push(part) && part.from.skip === SKIP_SEEN && this.#heads.get(part)!.key <= this.#seen
+      ) {
+        this.#heads.delete(part);
+        this.#drop(part);
+      }
     }));
     this.resourceVersion = encodeMergedVersion({
       layout: this.#request.layout,
@@ -395,15 +414,8 @@ class MergedList {
     });
   }
 
-  #versionOf({ head, index }: Part): string {
-    return head?.metadata.resourceVersion ?? this.#left(index);
-  }
-
-  #left(index: number): string {
-    const { query } = this.#request;
-    if (query.continue === undefined) return "0";
-    const token = decodeMergedToken(query.continue);
-    return isStatus(token) ? "0" : token.places[index]?.version ?? "0";
+  #versionOf({ head, version }: Part): string {
+    return head?.metadata.resourceVersion ?? version;
   }
 
   /** The next item of all; `undefined` at the end, also of a shard's page that is not its last. */
@@ -412,6 +424,7 @@ class MergedList {
     const next = this.#heads.pop();
     if (next === undefined) return undefined;
     const part = this.#parts[next.index];
+    this.#seen = next.key;
     this.#drop(part);
     if (await this.#push(part)) return next.json;
     // What comes next in this shard is not known: nothing may come before it.
@@ -479,7 +492,7 @@ class MergedList {
     for (const part of this.#parts) {
       const version = this.#versionOf(part);
       if (!this.#isLeft(part)) {
-        places.push({ version, skip: -1 });
+        places.push({ version, skip: ENDED });
         continue;
       }
       const token = part.head?.metadata.continue;
@@ -489,7 +502,11 @@ class MergedList {
       );
       remaining = remaining === undefined || hasSelector ? undefined : add(remaining, await this.#rest(part));
     }
-    const next = encodeMergedToken({ list: `${this.#request.identity}.${this.#request.layout}`, places });
+    const next = encodeMergedToken({
+      list: `${this.#request.identity}.${this.#request.layout}`,
+      seen: this.#seen,
+      places,
+    });
     return {
       continue: next,
       ...(remaining !== undefined && { remainingItemCount: remaining }),

@@ -7,15 +7,13 @@ import { FieldSelector, parseFieldSelector } from "../../meta/fields.ts";
 import type { ListOptions } from "../../meta/list_watch.ts";
 import { decodeMergedVersion } from "../../meta/merged_version.ts";
 import { groupVersion } from "../../meta/resource.ts";
-import { newStatus, type Status } from "../../meta/status.ts";
+import type { Status } from "../../meta/status.ts";
 import { JSON_AND_YAML } from "../../protocol/accept.ts";
 import { listIdentity } from "../../protocol/continue_token.ts";
 import { type ListQuery, parseListQuery, queryParameters, wantsWatch } from "../../protocol/list_query.ts";
 import { type NegotiatedShape, negotiateShape, type ObjectShape } from "../../protocol/object_shape.ts";
 import type { ResourcePath } from "../../protocol/resource_path.ts";
 import { isStatus } from "../../protocol/statuses.ts";
-import { errorMessage } from "../../util/errors.ts";
-import { eventStreamRequestOf } from "../watches/event_stream.ts";
 import { anotherLayout, layoutOf, type Merged, type Shard } from "./shards.ts";
 import { nameIn } from "./shown_objects.ts";
 
@@ -36,8 +34,6 @@ export interface MergedRequest {
   readonly isPartial: boolean;
   /** Whether rows of a Table have no object. */
   readonly hidesObject: boolean;
-  /** Whether a watch is sent as server-sent events. */
-  readonly isEventStream: boolean;
   /** The parameters that all shards receive. */
   readonly params: URLSearchParams;
   readonly headers: Headers;
@@ -56,13 +52,11 @@ export function readMergedRequest(
 ): MergedRequest | Status {
   const url = new URL(request.url);
   const { headers } = request;
-  let params = queryParameters(url.search);
+  const params = queryParameters(url.search);
   const isOne = path.name !== "" && !path.isWatch;
   const isWatch = !isOne && !isIndexed && (path.isWatch || wantsWatch(params));
   const verb = isOne ? "get" : isWatch ? "watch" : "list";
-  const events = isWatch ? eventStreamRequestOf((name) => headers.get(name), params) : undefined;
-  if (events !== undefined) params = events.searchParams;
-  const accept = events?.accept ?? headers.get("Accept");
+  const accept = headers.get("Accept");
   const agreed = negotiateShape(merged.resource, { accept, verb, mediaTypes: JSON_AND_YAML });
   if (isStatus(agreed)) return agreed;
   if (isStatus(agreed.shape)) return agreed.shape;
@@ -90,7 +84,6 @@ export function readMergedRequest(
     resourceVersion,
     isPartial,
     hidesObject,
-    isEventStream: events !== undefined,
     params,
     headers,
     shards,
@@ -177,19 +170,8 @@ function checkedQuery(
 ): ReturnType<typeof parseListQuery> {
   const options: ListQuery = { ok: true, watch: false, options: {}, labels: undefined, fields: undefined };
   if (isOne) return options;
-  const checked = new URLSearchParams(params);
-  try {
-    parseFieldSelector(params.get("fieldSelector") ?? "");
-  } catch (error) {
-    return { ok: false, status: newStatus(400, "BadRequest", errorMessage(error)) };
-  }
-  // It has more digits than a version of an API server.
-  if (decodeMergedVersion(params.get("resourceVersion") ?? "") !== undefined) {
-    checked.set("resourceVersion", "1");
-  }
   // Which fields can be selected is for the shards to say.
-  checked.delete("fieldSelector");
-  return parseListQuery(checked, { watch: isWatch, ...(name !== "" && { name }) });
+  return parseListQuery(params, { watch: isWatch, fields: "any", ...(name !== "" && { name }) });
 }
 
 function isTrue(text: string | null): boolean {

@@ -20,7 +20,8 @@ import { answerMergedList } from "./merged_list.ts";
 import { answerMergedObject } from "./merged_object.ts";
 import { readMergedRequest } from "./merged_request.ts";
 import { answerMergedWatch } from "./merged_watch.ts";
-import type { Merged, ShardFetch } from "./shards.ts";
+import type { RemoteFetch } from "../read_api_options.ts";
+import type { Merged } from "./shards.ts";
 
 /**
  * One of the servers that hold a resource together.
@@ -38,7 +39,7 @@ export interface MergedShard {
   /** Identifies the shard. The names of all shards, in their order, are the layout: another layout has other versions. */
   readonly name: string;
   /** Answers requests for its objects, in Kubernetes' own protocol. */
-  readonly fetch: ShardFetch;
+  readonly fetch: RemoteFetch;
   /** The only namespaces whose objects it holds; all by default. A request for one of them goes to no other shard. */
   readonly namespaces?: readonly string[];
 }

@@ -14,7 +14,6 @@ import { errorMessage } from "../../util/errors.ts";
 import { newTableView } from "../answers/table.ts";
 import { newMetadataView, newObjectView, type View } from "../answers/view.ts";
 import { encode, eventText } from "../watches/encoding.ts";
-import { EVENT_STREAM_TYPE, eventStream } from "../watches/event_stream.ts";
 import { watchResponse } from "../watches/watch_answer.ts";
 import { errorStream } from "../watches/watch_stream.ts";
 import { fieldAtPath, stringAt } from "./json_places.ts";
@@ -36,34 +35,25 @@ export async function answerMergedWatch(
   request: MergedRequest,
   abort: AbortController,
 ): Promise<Response | Status> {
-  const { isEventStream, query } = request;
+  const { query } = request;
   if (query.timeoutSeconds !== undefined && query.timeoutSeconds < 0) {
     return watchResponse(new Blob([]).stream());
   }
   const versions = versionsOf(merged, request);
-  if (!isStatus(versions)) {
-    return await openWatches(merged, request, {
-      versions,
-      isInitial: query.sendInitialEvents === true,
-      abort,
-    });
-  }
-  if (!isEventStream) return watchResponse(errorStream(versions));
-  const none = request.shards.map(() => "");
-  return await openWatches(merged, request, { versions: none, isInitial: true, expired: versions, abort });
+  if (isStatus(versions)) return watchResponse(errorStream(versions));
+  return await openWatches(merged, request, { versions, isInitial: query.sendInitialEvents === true, abort });
 }
 
 async function openWatches(
   merged: Merged,
   request: MergedRequest,
-  { versions, isInitial, expired, abort }: {
+  { versions, isInitial, abort }: {
     readonly versions: readonly string[];
     readonly isInitial: boolean;
-    readonly expired?: Status;
     readonly abort: AbortController;
   },
 ): Promise<Response | Status> {
-  const { shards, pathname, isPartial, query, isEventStream } = request;
+  const { shards, pathname, isPartial, query } = request;
   const accept = acceptOf(request);
   const own = shards.map((shard) => ({ pathname, params: paramsFor(merged, shard, request.params), accept }));
   const outcomes = await Promise.all(shards.map(async (shard, i) => {
@@ -104,12 +94,7 @@ async function openWatches(
     }),
     responses,
   );
-  const response = isEventStream
-    ? watchResponse(
-      eventStream(watch.body, { hasInitialEvents: isInitial, expired }),
-      EVENT_STREAM_TYPE,
-    )
-    : watchResponse(watch.body);
+  const response = watchResponse(watch.body);
   const headers = mergedHeaders(responses.filter((each) => each !== undefined), {
     away,
     isSnapshot: shards.length === 1,

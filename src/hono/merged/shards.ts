@@ -11,20 +11,13 @@ import { abortable, withTimeLimit } from "../../util/abort.ts";
 import type { Clock } from "../../util/clock.ts";
 import { errorMessage } from "../../util/errors.ts";
 import type { Logger } from "../../util/logger.ts";
+import type { RemoteFetch } from "../read_api_options.ts";
 import { textHash } from "../../util/text_hash.ts";
-
-/**
- * Answers requests for a shard's objects: a `readApi` (`(request) => api.fetch(request)`), the stub of a Durable Object, a
- * service binding, or the `fetch` of a server.
- *
- * @category HTTP adapter
- */
-export type ShardFetch = (request: Request) => Response | Promise<Response>;
 
 /** A shard: a server that holds some of the objects. */
 export interface Shard {
   readonly name: string;
-  readonly fetch: ShardFetch;
+  readonly fetch: RemoteFetch;
   readonly namespaces?: readonly string[] | undefined;
 }
 

@@ -3,7 +3,7 @@
  * @module
  */
 
-import { compareResourceVersions } from "../../meta/resource_version.ts";
+import { hasReached } from "../../meta/merged_version.ts";
 import { matchesTag } from "../../protocol/if_none_match.ts";
 
 /** What an answer of a remote has shown. */
@@ -53,6 +53,6 @@ export class KnownTags {
     if (nowMs - known.askedMs > maxStaleMs) return undefined;
     if (notOlderThan === undefined) return known;
     if (known.resourceVersion === "") return undefined;
-    return compareResourceVersions(known.resourceVersion, notOlderThan) >= 0 ? known : undefined;
+    return hasReached(known.resourceVersion, notOlderThan) ? known : undefined;
   }
 }

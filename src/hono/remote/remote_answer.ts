@@ -22,6 +22,7 @@ const HEADERS: readonly string[] = [
   "etag",
   "resource-version",
   "retry-after",
+  "snapshot",
   "vary",
   "warning",
 ];

@@ -85,7 +85,7 @@ export async function remoteWatchAnswer(
       EVENT_STREAM_TYPE,
     )
     : watchResponse(remote.body);
-  for (const name of ["age", "cache-synced", "resource-version", "warning"]) {
+  for (const name of ["age", "cache-synced", "resource-version", "snapshot", "warning"]) {
     const value = headers.get(name);
     if (value !== null) answer.headers.set(name, value);
   }

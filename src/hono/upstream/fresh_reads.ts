@@ -4,6 +4,7 @@
  */
 
 import { type KubernetesObject, resourceVersionOf } from "../../meta/object.ts";
+import { hasReached } from "../../meta/merged_version.ts";
 import { compareResourceVersions } from "../../meta/resource_version.ts";
 import { isExpired, statusErrorOf } from "../../meta/status.ts";
 import type { VersionWaitOptions } from "../../meta/version_waiters.ts";
@@ -247,9 +248,7 @@ export class FreshReads<T extends KubernetesObject> {
 
   /** Whether a read waits for a version that the server has. */
   #isKnownVersionWanted(): boolean {
-    return Array.from(this.#wanted.values()).some((wanted) =>
-      compareResourceVersions(wanted, this.#serverVersion) <= 0
-    );
+    return Array.from(this.#wanted.values()).some((wanted) => hasReached(this.#serverVersion, wanted));
   }
 
   /** Whether the content becomes equal to a state, which proves the state's version. */
@@ -290,7 +289,7 @@ export class FreshReads<T extends KubernetesObject> {
   }
 
   #isReached(resourceVersion: string): boolean {
-    return compareResourceVersions(this.#log.resourceVersion, resourceVersion) >= 0;
+    return hasReached(this.#log.resourceVersion, resourceVersion);
   }
 
   #sawVersion(version: string): void {

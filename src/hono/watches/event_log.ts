@@ -14,7 +14,7 @@ import { Deque } from "../../util/deque.ts";
 import { memorySize } from "../../util/memory_size.ts";
 import { EntryViews, type LogEntry } from "./encoding.ts";
 import type { KeptEntry, KeptLog, LogHistory } from "./log_history.ts";
-import { firstUnseen, inWatchOrder, type LogWindow } from "./log_window.ts";
+import { firstUnseen, inWatchOrder, isOnTheWay, type LogWindow } from "./log_window.ts";
 import type { ServedInformer, ServedStore } from "../upstream/served_informer.ts";
 import { ContentHashes } from "../lists/content_hash.ts";
 import { LogStates } from "../lists/log_states.ts";
@@ -172,6 +172,7 @@ export class EventLog<T extends KubernetesObject> implements FanOutSource {
     if (compareResourceVersions(resourceVersion, this.oldestResourceVersion) < 0) return undefined;
     const isBehind = compareResourceVersions(resourceVersion, this.#position) < 0;
     if (isBehind && compareResourceVersions(resourceVersion, this.#lastLateEvicted) <= 0) return undefined;
+    if (!isOnTheWay(this.#window, resourceVersion, this)) return undefined;
     return firstUnseen(this.#window, resourceVersion, this.#resumeFrom.sequence);
   }
 

@@ -29,20 +29,12 @@ export function eventStreamRequest(
   c: Context,
   searchParams: URLSearchParams,
 ): EventStreamRequest | undefined {
-  return eventStreamRequestOf((name) => c.req.header(name), searchParams);
-}
-
-/** The same, by the headers. */
-export function eventStreamRequestOf(
-  header: (name: string) => string | null | undefined,
-  searchParams: URLSearchParams,
-): EventStreamRequest | undefined {
-  const clauses = (header("Accept") ?? "").split(",").map((clause) => clause.trim());
+  const clauses = (c.req.header("Accept") ?? "").split(",").map((clause) => clause.trim());
   const others = clauses.filter((clause) => !/^text\/event-stream\s*(;|$)/i.test(clause));
   if (others.length === clauses.length) return undefined;
   const params = new URLSearchParams(searchParams);
   params.set("allowWatchBookmarks", "true");
-  const lastEventId = header("Last-Event-ID") ?? "";
+  const lastEventId = c.req.header("Last-Event-ID") ?? "";
   // The browser sends the last `id` when it connects again, to the URL of the first time.
   if (LAST_EVENT_ID.test(lastEventId)) {
     params.set("resourceVersion", lastEventId);

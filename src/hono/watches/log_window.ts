@@ -5,6 +5,7 @@
 
 import type { StoreChange } from "../../informer/store_event.ts";
 import { resourceVersionOf } from "../../meta/object.ts";
+import { hasReached, isMergedVersion } from "../../meta/merged_version.ts";
 import { compareResourceVersions } from "../../meta/resource_version.ts";
 import type { Deque } from "../../util/deque.ts";
 import type { LogEntry } from "./encoding.ts";
@@ -30,6 +31,26 @@ export function firstAfter<T>(
     else low = middle + 1;
   }
   return low;
+}
+
+/**
+ * Whether a reader at a resourceVersion has seen what comes before it in the log, and nothing of what comes after. So it is with
+ * each version of an API server. A merged one may come from another copy, in which the events of the shards came in another
+ * order.
+ */
+export function isOnTheWay<T>(
+  window: LogWindow<T>,
+  version: string,
+  { oldestResourceVersion, resourceVersion }: {
+    readonly oldestResourceVersion: string;
+    readonly resourceVersion: string;
+  },
+): boolean {
+  if (!isMergedVersion(version)) return true;
+  const next = firstAfter(window, version, window.tail) - window.tail;
+  const before = window.entries.at(next - 1)?.position ?? oldestResourceVersion;
+  const after = window.entries.at(next)?.position ?? resourceVersion;
+  return hasReached(version, before) && (hasReached(after, version) || hasReached(version, after));
 }
 
 /** The first entry from `from` on that a reader at a resourceVersion may not have seen: after it, or late. */

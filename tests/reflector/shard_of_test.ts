@@ -1,0 +1,223 @@
+import {
+  type KubernetesObject,
+  newCluster,
+  SharedIndexInformer,
+  silentLogger,
+  texts,
+} from "@listwatch/cache";
+import {
+  type ListerWatcher,
+  type ListOptions,
+  type ListWatchContext,
+  shardOf,
+  type WatchItem,
+} from "@listwatch/cache/reflector";
+import { InMemoryApiServer, pod } from "@listwatch/cache/testing";
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import fc from "fast-check";
+import { fnv64, hashRanges, shardIndexOf } from "../../src/meta/shard_hash.ts";
+import { LogRecorder } from "../log_recorder.ts";
+import { propertyOptions } from "../property.ts";
+
+const NAMES = Array.from({ length: 40 }, (_, i) => `web-${i}`);
+
+function item(name: string, resourceVersion: string, uid = `uid-${name}`): KubernetesObject {
+  return { metadata: { namespace: "shop", name, uid, resourceVersion } };
+}
+
+/** A source that answers with what the test gives it, and notes what it is asked for. */
+class Source implements ListerWatcher<KubernetesObject> {
+  readonly asked: ListOptions[] = [];
+  batches: WatchItem<KubernetesObject>[][] = [];
+  applies = false;
+
+  list(options: ListOptions, _: ListWatchContext) {
+    this.asked.push(options);
+    const { shardSelector } = options;
+    return Promise.resolve({
+      metadata: {
+        resourceVersion: "100",
+        remainingItemCount: 7,
+        ...(this.applies && shardSelector !== undefined && { shardInfo: { selector: shardSelector } }),
+      },
+      items: NAMES.map((name) => item(name, "5")),
+    });
+  }
+
+  watch(options: ListOptions) {
+    this.asked.push(options);
+    const { batches } = this;
+    return Promise.resolve((async function* () {
+      yield* batches;
+    })());
+  }
+}
+
+const context = { signal: new AbortController().signal };
+const own = (index: number) => NAMES.filter((name) => shardIndexOf(`shop/${name}`, 2) === index);
+
+describe("shardOf", () => {
+  it("gives every object to exactly one shard, and about as many to each", () => {
+    const counts = [0, 0, 0, 0, 0];
+    for (let i = 0; i < 10_000; i++) counts[shardIndexOf(`shop/web-${i}`, 5)]++;
+    for (const count of counts) assert.ok(count > 1_850 && count < 2_150, String(counts));
+  });
+
+  it("has hashes that stay: what was stored by them is found by them", () => {
+    const shards = ["shop/web-1", "shop/web-2", "node-1", "münchen/ü", ""].map((key) =>
+      shardIndexOf(key, 1_000)
+    );
+    assert.deepEqual(shards, [196, 585, 667, 76, 668]);
+  });
+
+  it("lists what is its own, without a count of the rest", async () => {
+    const source = new Source();
+    const page = await shardOf(source, { index: 1, of: 2 }).list({}, context);
+    assert.deepEqual(page.items.map(({ metadata }) => metadata!.name), own(1));
+    assert.deepEqual(page.metadata, { resourceVersion: "100" });
+    assert.deepEqual(source.asked, [{}]);
+  });
+
+  it("watches what is its own; the events of others move its position", async () => {
+    const source = new Source();
+    const [mine, other] = [own(1)[0], own(0)[0]];
+    source.batches = [
+      [{ type: "ADDED", object: item(other, "101") }, { type: "MODIFIED", object: item(mine, "102") }],
+      [{ type: "DELETED", object: item(other, "103") }, { type: "ADDED", object: item(other, "104") }],
+      [{ type: "BOOKMARK", object: { metadata: { resourceVersion: "110" } } }],
+      [{ type: "ADDED", object: item(other, "109") }],
+    ];
+    const stream = await shardOf(source, { index: 1, of: 2 }).watch({ resourceVersion: "100" }, context);
+    const lines: string[] = [];
+    for await (const batch of stream) {
+      for (const event of batch) {
+        if (event.type === "QUARANTINED" || event.type === "ERROR") continue;
+        lines.push(`${event.type} ${event.object.metadata?.resourceVersion}`);
+      }
+    }
+    assert.deepEqual(lines, ["MODIFIED 102", "BOOKMARK 104", "BOOKMARK 110"]);
+  });
+
+  it("does not take initial events of others for positions", async () => {
+    const source = new Source();
+    const [mine, other] = [own(1)[0], own(0)[0]];
+    const end = { resourceVersion: "90", annotations: { "k8s.io/initial-events-end": "true" } };
+    source.batches = [
+      [{ type: "ADDED", object: item(other, "80") }, { type: "ADDED", object: item(mine, "70") }],
+      [{ type: "ADDED", object: item(other, "85") }],
+      [{ type: "BOOKMARK", object: { metadata: end } }],
+      [{ type: "MODIFIED", object: item(other, "91") }],
+    ];
+    const stream = await shardOf(source, { index: 1, of: 2 }).watch({ sendInitialEvents: true }, context);
+    const lines: string[] = [];
+    for await (const batch of stream) {
+      for (const event of batch) {
+        if (event.type !== "QUARANTINED" && event.type !== "ERROR") {
+          lines.push(`${event.type} ${event.object.metadata?.resourceVersion}`);
+        }
+      }
+    }
+    assert.deepEqual(lines, ["ADDED 70", "BOOKMARK 90", "BOOKMARK 91"]);
+  });
+
+  it("asks a server that has it for its range only, and believes what the list says", async () => {
+    const source = new Source();
+    source.applies = true;
+    const logs = new LogRecorder();
+    const page = await shardOf(source, { index: 0, of: 2, by: "uid", logger: logs }).list(
+      { limit: 5 },
+      context,
+    );
+    assert.deepEqual(source.asked, [{
+      limit: 5,
+      shardSelector: "shardRange(object.metadata.uid, '0x0000000000000000', '0x8000000000000000')",
+    }]);
+    assert.equal(page.metadata.remainingItemCount, 7);
+    assert.deepEqual(logs.lines, []);
+  });
+
+  it("notices a server that ignores the selector, says so once, and skips what is not its own", async () => {
+    const source = new Source();
+    const logs = new LogRecorder();
+    const shards = [0, 1].map((index) => shardOf(source, { index, of: 2, by: "uid", logger: logs }));
+    const names: string[] = [];
+    for (const shard of shards) {
+      for (let i = 0; i < 2; i++) {
+        const { items } = await shard.list({}, context);
+        if (i === 0) names.push(...items.map(({ metadata }) => metadata!.name!));
+      }
+    }
+    assert.deepEqual(names.toSorted(), NAMES.toSorted());
+    assert.equal(logs.lines.length, 2, "one for each shard");
+    assert.match(logs.lines[0], /ignored the shardSelector/);
+  });
+
+  it("divides by namespace so that a namespace is in one shard", async () => {
+    const source = new Source();
+    const shards = [0, 1, 2].map((index) =>
+      shardOf(source, { index, of: 3, by: "namespace", logger: silentLogger })
+    );
+    const counts = await Promise.all(
+      shards.map(async (shard) => (await shard.list({}, context)).items.length),
+    );
+    assert.deepEqual(counts.toSorted((a, b) => a - b), [0, 0, NAMES.length]);
+  });
+
+  it("refuses what is no shard, and is the source itself where there is one", () => {
+    const source = new Source();
+    for (const [index, of] of [[2, 2], [-1, 2], [0, 0], [0.5, 2], [0, NaN]]) {
+      assert.throws(() => shardOf(source, { index, of }), RangeError);
+    }
+    assert.equal(shardOf(source, { index: 0, of: 1 }), source);
+  });
+
+  it("keeps informers of all shards that have together what the server has, as objects and as texts", async () => {
+    const server = new InMemoryApiServer();
+    for (const name of NAMES) server.create("v1/pods", pod(name, { namespace: "shop" }));
+    const pods = newCluster({ server: "http://in-memory", fetch: server.fetch }).resource("v1/pods");
+    const informers = [0, 1, 2].map((index) =>
+      new SharedIndexInformer(shardOf(pods, { index, of: 3 }), index === 1 ? { storage: texts() } : {})
+    );
+    const running = informers.map((informer) => informer.start());
+    await Promise.all(informers.map((informer) => informer.synced()));
+    for (const name of NAMES.slice(0, 10)) server.delete("v1/pods", `shop/${name}`);
+    server.create("v1/pods", pod("late", { namespace: "shop" }));
+    const version = server.resourceVersion;
+    await Promise.all(
+      informers.map((informer) => informer.waitForVersion(version, { signal: AbortSignal.timeout(5_000) })),
+    );
+    const names = informers.flatMap(({ indexer }) => indexer.listKeys()).toSorted();
+    assert.deepEqual(names, [...NAMES.slice(10), "late"].map((name) => `shop/${name}`).toSorted());
+    assert.ok(informers.every(({ indexer }) => indexer.listKeys().length > 0));
+    await Promise.all(running.map((each) => each.stop()));
+    server.close();
+  });
+});
+
+describe("fnv64", () => {
+  it("is FNV-1a of 64 bits", () => {
+    // http://www.isthe.com/chongo/tech/comp/fnv/#test-vectors
+    assert.equal(fnv64(""), "cbf29ce484222325");
+    assert.equal(fnv64("a"), "af63dc4c8601ec8c");
+    assert.equal(fnv64("foobar"), "85944171f73967e8");
+  });
+
+  it("is the same as with big numbers", () => {
+    fc.assert(
+      fc.property(fc.string({ unit: "binary" }), (text) => {
+        let hash = 0xcbf29ce484222325n;
+        for (const byte of new TextEncoder().encode(text)) {
+          hash = BigInt.asUintN(64, (hash ^ BigInt(byte)) * 0x100000001b3n);
+        }
+        assert.equal(fnv64(text), hash.toString(16).padStart(16, "0"));
+      }),
+      propertyOptions(200),
+    );
+  });
+
+  it("has ranges without gaps", () => {
+    assert.deepEqual(hashRanges(2), ["0000000000000000", "8000000000000000", "10000000000000000"]);
+    assert.equal(hashRanges(3)[1], "5555555555555555");
+  });
+});
