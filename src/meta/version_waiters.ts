@@ -5,7 +5,7 @@
 
 import { onAbort } from "../util/abort.ts";
 import { type Clock, realClock, type TimerHandle } from "../util/clock.ts";
-import { hasReached } from "./merged_version.ts";
+import { compareResourceVersions } from "./resource_version.ts";
 
 /**
  * How a wait ended. `stopped`: the version will not change any more.
@@ -25,6 +25,13 @@ interface Waiter {
   readonly end: (how: WaitEnd) => void;
 }
 
+/** Options of {@linkcode VersionWaiters}. */
+export interface VersionWaitersOptions {
+  readonly clock?: Clock;
+  /** Whether a version has everything up to another one; by default, whether it is not less. */
+  readonly covers?: (version: string, wanted: string) => boolean;
+}
+
 /**
  * Waits for a resourceVersion to be reached. Every wait ends, also when its cause precedes it, and leaves neither a timer
  * nor an abort listener behind.
@@ -32,13 +39,18 @@ interface Waiter {
 export class VersionWaiters {
   readonly #reached: () => string;
   readonly #clock: Clock;
+  readonly #covers: (version: string, wanted: string) => boolean;
   readonly #waiters = new Set<Waiter>();
   #isStopped = false;
 
   /** `reached` returns the present version; `""` before the first. */
-  constructor(reached: () => string, { clock = realClock }: { readonly clock?: Clock } = {}) {
+  constructor(
+    reached: () => string,
+    { clock = realClock, covers = (a, b) => compareResourceVersions(a, b) >= 0 }: VersionWaitersOptions = {},
+  ) {
     this.#reached = reached;
     this.#clock = clock;
+    this.#covers = covers;
   }
 
   /** How many waits are open. */
@@ -86,6 +98,6 @@ export class VersionWaiters {
 
   #isReached(resourceVersion: string): boolean {
     const reached = this.#reached();
-    return reached !== "" && hasReached(reached, resourceVersion);
+    return reached !== "" && this.#covers(reached, resourceVersion);
   }
 }

@@ -26,7 +26,7 @@ function item(name: string, resourceVersion: string, uid = `uid-${name}`): Kuber
   return { metadata: { namespace: "shop", name, uid, resourceVersion } };
 }
 
-/** A source that answers with what the test gives it, and notes what it is asked for. */
+/** A source that answers with what the test gives it, and notes the requests. */
 class Source implements ListerWatcher<KubernetesObject> {
   readonly asked: ListOptions[] = [];
   batches: WatchItem<KubernetesObject>[][] = [];

@@ -207,12 +207,12 @@ async function openParts(
     return refusalOf(request, refusal.status, { places, index: refused });
   }
   const leftOut = places.flatMap((place, i) => place.version === "0" && !isRead[i] ? [shards[i]] : []);
-  const gone = [...away, ...leftOut.map((shard) => ({ shard, why: "it was away when the list began" }))];
-  if ((gone.length > 0 && !request.isPartial) || gone.length === shards.length) {
+  const missing = [...away, ...leftOut.map((shard) => ({ shard, why: "it was away when the list began" }))];
+  if ((missing.length > 0 && !request.isPartial) || missing.length === shards.length) {
     drop();
-    return incomplete(merged, gone);
+    return incomplete(merged, missing);
   }
-  if (isUnchanged && known !== undefined) return { parts: [], responses, away: gone, isUnchanged };
+  if (isUnchanged && known !== undefined) return { parts: [], responses, away: missing, isUnchanged };
   const parts = places.map((place, index): Part => {
     const response = responses[index];
     const { body } = response ?? {};
@@ -228,7 +228,7 @@ async function openParts(
       taken: 0,
     };
   });
-  return { parts, responses, away: gone, isUnchanged: false };
+  return { parts, responses, away: missing, isUnchanged: false };
 }
 
 function isExact({ query, resourceVersion }: MergedRequest): boolean {

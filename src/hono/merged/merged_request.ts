@@ -37,7 +37,7 @@ export interface MergedRequest {
   /** The parameters that all shards receive. */
   readonly params: URLSearchParams;
   readonly headers: Headers;
-  /** The shards that are asked. */
+  /** The shards that receive it. */
   readonly shards: readonly Shard[];
   readonly layout: string;
   /** Identifies the list in continue tokens. */
@@ -136,7 +136,7 @@ export function paramsFor(merged: Merged, shard: Shard, params: URLSearchParams)
 // No object can have it.
 const NO_NAME = "_none_";
 
-/** What all shards are asked for, so that their answers fit together. */
+/** The form that all shards are to answer in, so that their answers fit together. */
 export function acceptOf({ shape, verb }: MergedRequest): string {
   if (shape.kind === "object") return "application/json";
   const kind = shape.kind === "PartialObjectMetadata" && verb === "list" ? `${shape.kind}List` : shape.kind;

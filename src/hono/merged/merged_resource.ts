@@ -62,7 +62,7 @@ export interface MergedResourceOptions {
   readonly by?: "hash" | "cluster";
   /** How long a shard may take to begin an answer, or to continue a list; 5 s by default. */
   readonly timeoutMs?: number;
-  /** How long a watch goes on while a shard is away, before it ends; 5 s by default. */
+  /** How long a watch continues while a shard is away; 5 s by default. */
   readonly awayMs?: number;
   /** Where time comes from; the system's clock by default. */
   readonly clock?: Clock;
@@ -90,7 +90,7 @@ export interface MergedResource {
  *   all of them: answers say so by `Snapshot: per-shard`.
  * - **Lists** are merged in the order of their keys while they are read; they take the memory of a chunk of each shard. A
  *   continue token has one of each shard (of more than 32 shards a list comes whole). `ETag`s are made of those of the shards.
- * - **Watches** bring the events of all shards as they come, in order for each object. A shard whose watch ends is asked again
+ * - **Watches** bring the events of all shards as they come, in order for each object. The watch of a shard that ends is opened again
  *   where it was. 410 of a shard is 410 of the whole.
  * - **A shard that is away**: reads are refused with 503, which names it; open watches end after `awayMs`. With the parameter
  *   `partial=true` a request gets what the others have, and a `Warning`; a watch brings its objects when it is back.

@@ -47,7 +47,7 @@ export function encodeMergedToken({ list, seen, places }: MergedToken): string {
     /[\u0080-\uffff]/g,
     (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, "0")}`,
   );
-  return btoa(ascii).replaceAll("+", "-").replaceAll("/", "_").replace(/=+$/, "");
+  return btoa(ascii).replaceAll("+", "-").replaceAll("/", "_").replace(/={1,2}$/, "");
 }
 
 /** Reads a token, or returns the Status that refuses it. */

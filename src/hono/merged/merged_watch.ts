@@ -21,7 +21,7 @@ import { mergedHeaders } from "./merged_headers.ts";
 import { formOf } from "./merged_list.ts";
 import { acceptOf, type MergedRequest, paramsFor, versionsOf } from "./merged_request.ts";
 import { ShardWatch, type ShardWatchUser, watchParams } from "./shard_watch.ts";
-import { askShard, type AwayShard, incomplete, type Merged, ofCollection, type Shard } from "./shards.ts";
+import { askShard, type AwayShard, incomplete, type Merged, ofCollection } from "./shards.ts";
 import { type ShownForm, shownObject } from "./shown_objects.ts";
 
 // What is made for the reader at a time.

@@ -152,11 +152,11 @@ export function partialWarning(away: readonly AwayShard[]): string {
   return `299 - "incomplete: no answer of the shard${away.length === 1 ? "" : "s"} ${names}"`;
 }
 
-/** 410: a resourceVersion or a token from before the shards were divided anew, or of another resource. */
+/** 410: a resourceVersion or a token from before the shards were divided in another way, or of another resource. */
 export function anotherLayout(what: string): Status {
   return newStatus(
     410,
     "Expired",
-    `The ${what} is none of these shards: they were divided anew, or it is that of a single object; list again`,
+    `The ${what} is none of these shards: they were divided in another way, or it is that of a single object; list again`,
   );
 }
