@@ -25,13 +25,6 @@ interface Waiter {
   readonly end: (how: WaitEnd) => void;
 }
 
-/** Options of {@linkcode VersionWaiters}. */
-export interface VersionWaitersOptions {
-  readonly clock?: Clock;
-  /** Whether a version has everything up to another one; by default, whether it is not less. */
-  readonly covers?: (version: string, wanted: string) => boolean;
-}
-
 /**
  * Waits for a resourceVersion to be reached. Every wait ends, also when its cause precedes it, and leaves neither a timer
  * nor an abort listener behind.
@@ -39,18 +32,13 @@ export interface VersionWaitersOptions {
 export class VersionWaiters {
   readonly #reached: () => string;
   readonly #clock: Clock;
-  readonly #covers: (version: string, wanted: string) => boolean;
   readonly #waiters = new Set<Waiter>();
   #isStopped = false;
 
   /** `reached` returns the present version; `""` before the first. */
-  constructor(
-    reached: () => string,
-    { clock = realClock, covers = (a, b) => compareResourceVersions(a, b) >= 0 }: VersionWaitersOptions = {},
-  ) {
+  constructor(reached: () => string, { clock = realClock }: { readonly clock?: Clock } = {}) {
     this.#reached = reached;
     this.#clock = clock;
-    this.#covers = covers;
   }
 
   /** How many waits are open. */
@@ -60,7 +48,7 @@ export class VersionWaiters {
 
   /** Waits for a version that can be compared. Never rejects. A version that was reached before the stop stays reached. */
   wait(resourceVersion: string, options: VersionWaitOptions = {}): Promise<WaitEnd> {
-    if (this.#isReached(resourceVersion)) return Promise.resolve("reached");
+    if (this.covers(this.#reached(), resourceVersion)) return Promise.resolve("reached");
     if (this.#isStopped) return Promise.resolve("stopped");
     const { signal, timeoutMs } = options;
     if (signal?.aborted) return Promise.resolve("aborted");
@@ -86,7 +74,7 @@ export class VersionWaiters {
   moved(): void {
     if (this.#waiters.size === 0) return; // the ordinary case, on every event
     for (const waiter of this.#waiters) {
-      if (this.#isReached(waiter.resourceVersion)) waiter.end("reached");
+      if (this.covers(this.#reached(), waiter.resourceVersion)) waiter.end("reached");
     }
   }
 
@@ -96,8 +84,8 @@ export class VersionWaiters {
     for (const waiter of this.#waiters) waiter.end("stopped");
   }
 
-  #isReached(resourceVersion: string): boolean {
-    const reached = this.#reached();
-    return reached !== "" && this.#covers(reached, resourceVersion);
+  /** Whether a version, `""` before the first, has everything up to another one. */
+  protected covers(version: string, wanted: string): boolean {
+    return version !== "" && compareResourceVersions(version, wanted) >= 0;
   }
 }

@@ -23,9 +23,9 @@ export const LATEST = "-1";
 
 const API_VERSION = "meta.k8s.io/v1";
 // A key has at most 253 characters each for namespace and name; this is more than twice what they take.
-const MAX_TOKEN_LENGTH = 4_096;
+const MAX_TOKEN_LENGTH = 2_048;
 // A merged version has a part for each shard.
-const MAX_VERSION_LENGTH = 1_024;
+const MAX_VERSION_LENGTH = 512;
 
 /**
  * A short text that identifies a list: its resource, namespace, selectors and reader.
@@ -41,7 +41,7 @@ export function listIdentity(parts: readonly string[]): string {
  * Writes a token, in the form of kube-apiserver:
  * https://github.com/kubernetes/apiserver/blob/master/pkg/storage/continue.go
  *
- * A token holds a decimal version of up to 1,024 digits. With any other, that of a list without a version for instance, it
+ * A token holds a decimal version of up to 512 digits. With any other, that of a list without a version for instance, it
  * continues with the present state.
  */
 export function encodeContinue({ resourceVersion, start, list }: ContinueToken): string {
@@ -74,7 +74,7 @@ export function decodeContinue(token: string): ContinueToken | Status {
   const { v, rv, start, list } = (value ?? {}) as Record<string, unknown>;
   if (v !== API_VERSION) return refusal(`server does not recognize this encoded version ${v ?? ""}`);
   const resourceVersion = typeof rv === "number"
-    ? /"rv":(-1|[1-9][0-9]{0,1023})[,}]/.exec(json)?.[1]
+    ? /"rv":(-1|[1-9][0-9]{0,511})[,}]/.exec(json)?.[1]
     : undefined;
   if (resourceVersion === undefined) {
     return refusal(`incorrect encoded start resourceVersion (version ${API_VERSION})`);

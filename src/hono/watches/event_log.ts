@@ -6,9 +6,9 @@
 import type { StoreChange, StoreEvent } from "../../informer/store_event.ts";
 import type { KubernetesObject } from "../../meta/object.ts";
 import { resourceVersionOf } from "../../meta/object.ts";
-import { hasReached } from "../../meta/merged_version.ts";
 import { compareResourceVersions } from "../../meta/resource_version.ts";
-import { VersionWaiters, type VersionWaitOptions } from "../../meta/version_waiters.ts";
+import { PartwiseVersionWaiters } from "../../meta/merged_version_waiters.ts";
+import type { VersionWaiters, VersionWaitOptions } from "../../meta/version_waiters.ts";
 import { type Held, heldStoreOf, type Holding } from "../../store/holding.ts";
 import type { Clock } from "../../util/clock.ts";
 import { Deque } from "../../util/deque.ts";
@@ -92,7 +92,7 @@ export class EventLog<T extends KubernetesObject> implements FanOutSource {
   constructor(informer: ServedInformer<T>, options: EventLogOptions) {
     this.#informer = informer;
     this.#options = options;
-    this.#waiters = new VersionWaiters(() => this.#position, { ...options, covers: hasReached });
+    this.#waiters = new PartwiseVersionWaiters(() => this.#position, options);
     const { holding, held } = heldStoreOf<T, ServedStore<Held<T>>>(informer.indexer);
     this.holding = holding;
     this.#held = held;
