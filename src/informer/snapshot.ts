@@ -51,6 +51,12 @@ export interface SnapshotEntry {
    * texts (`texts()`, `shortTexts()`) neither parses nor reads the JSON text.
    */
   readonly head?: ObjectHead;
+  /**
+   * {@linkcode SnapshotEntry.json} is a getter that reads the text, at any time after the load. An informer that holds texts
+   * then serves reads before it has read all of them, and reads the others in the background. What it throws: the text is
+   * lost, and a list follows.
+   */
+  readonly isLate?: boolean;
   /** The object in the form in which the informer holds it, if the storage is what holds it, too. */
   readonly held?: unknown;
 }

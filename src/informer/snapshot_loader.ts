@@ -104,6 +104,10 @@ function newHold<T>({ store, accept }: SnapshotContext<T>): (entry: SnapshotEntr
       if (holding.isHeld(held)) return held as Held<T>;
       throw new SnapshotRefusedError("foreign", `${JSON.stringify(key)} is in another form than the store's`);
     }
+    if (entry.isLate && head !== undefined) {
+      const late = holding.holdText?.late?.hold(entry, head, key);
+      if (late !== undefined) return late as Held<T>;
+    }
     const { json } = entry;
     if (holding.holdText === undefined) return holding.hold(JSON.parse(json));
     if (head !== undefined) return holding.holdText.hold(json, head, { key, fields: [] }) as Held<T>;

@@ -68,21 +68,30 @@ export class TextObject implements HeldObject {
   readonly labels: Labels | undefined;
   /** May be that of another object that has the same. */
   readonly type: TypeMeta | undefined;
-  /** For the holding that made it. */
-  readonly text: string;
+  #text: string | LateText;
   /** The values of its fields until the indices have them, if the source read them. */
   fields: FieldTexts | undefined;
 
   /** Made by an {@linkcode TextHolding}. */
-  constructor(key: string, metadata: LiveMetadata, text: string) {
+  constructor(key: string, metadata: LiveMetadata, text: string | LateText) {
     this.key = key;
     this.uid = metadata.uid;
     this.resourceVersion = metadata.resourceVersion;
     this.namespace = metadata.namespace;
     this.labels = metadata.labels;
     this.type = metadata.type;
-    this.text = text;
+    this.#text = text;
     this.fields = undefined;
+  }
+
+  /**
+   * For the holding that made it.
+   *
+   * @throws What reading it fails with, if it is read late.
+   */
+  get text(): string {
+    if (typeof this.#text !== "string") this.#text = this.#text.read();
+    return this.#text;
   }
 
   get apiVersion(): string | undefined {
@@ -97,6 +106,12 @@ export class TextObject implements HeldObject {
   get metadata(): this | undefined {
     return this.resourceVersion === undefined ? undefined : this;
   }
+}
+
+/** A text that is read when it is needed first. */
+export interface LateText {
+  /** The text that is held. */
+  read(): string;
 }
 
 /** What stays readable of an object that is encoded. */
@@ -219,6 +234,16 @@ export class TextHolding<T> implements Holding<T> {
   /** Holds the text that a source has; the object only if it cannot be held as text. */
   readonly holdText: HoldText = {
     reader: newObjectTextReader(this.#fields.fields),
+    late: {
+      hold: (source, head, key) => {
+        const live = this.#liveMetadata(head as T);
+        if (live === undefined) return undefined;
+        return new TextObject(key, live, { read: () => this.#texts.encode(source.json) });
+      },
+      read: (held) => {
+        if (held instanceof TextObject) held.text.length;
+      },
+    },
     hold: (text, head, read) => {
       try {
         const live = this.#liveMetadata(head as T, read?.key !== undefined);
@@ -314,6 +339,7 @@ export class TextHolding<T> implements Holding<T> {
       return b instanceof TextObject ? this.#isSameAsText(a, b) : isSameJson(a, b);
     }
     if (!(b instanceof TextObject)) return this.#isSameAsText(b, a);
+    if (!isReadable(a) || !isReadable(b)) return false;
     if (a.text === b.text) return true;
     const [left, right] = [this.#text(a), this.#text(b)];
     return left === right ||
@@ -321,6 +347,7 @@ export class TextHolding<T> implements Holding<T> {
   }
 
   #isSameAsText(object: Held<T>, held: TextObject): boolean {
+    if (!isReadable(held)) return false;
     const json = this.#text(held);
     try {
       return JSON.stringify(object) === json || (isSameJson(object, this.peek(held)) && !mayLoseDigits(json));
@@ -415,6 +442,15 @@ export class TextHolding<T> implements Holding<T> {
       hot.delete(coldest);
       return;
     }
+  }
+}
+
+/** Whether its text is there: one that was to be read late may be lost. */
+function isReadable(held: TextObject): boolean {
+  try {
+    return held.text !== undefined;
+  } catch {
+    return false;
   }
 }
 

@@ -21,15 +21,6 @@ import {
 } from "./file_format.ts";
 import type { FileToRead } from "./files.ts";
 
-/** Where the text of an object is. */
-export interface PlacedText {
-  readonly table: EntryTable;
-  /** The object's place in the table. */
-  readonly place: number;
-  /** In the file. */
-  readonly at: number;
-}
-
 /** Options of {@linkcode SnapshotFile}. */
 export interface SnapshotFileOptions {
   readonly checksum: Checksum;
@@ -51,7 +42,7 @@ export class SnapshotFile {
   readonly #options: SnapshotFileOptions;
   readonly #base: EntryTable;
   /** The last state of what the journal has, by key; `undefined`: deleted. */
-  readonly #changed = new Map<string, PlacedText | undefined>();
+  readonly #changed = new Map<string, FileEntry | undefined>();
   /** Bytes of the file that were read last. */
   #window: { readonly at: number; readonly bytes: Uint8Array };
   #nextAt = 0;
@@ -87,7 +78,7 @@ export class SnapshotFile {
       for (const key of deletes) this.#changed.set(key, undefined);
       let at = textsAt;
       for (let place = 0; place < table.count; place++) {
-        this.#changed.set(table.keys[place], { table, place, at });
+        this.#changed.set(table.keys[place], new FileEntry(this, table, place, at));
         at += table.length(place);
       }
     }
@@ -98,12 +89,14 @@ export class SnapshotFile {
     return count;
   }
 
-  /** Where each object's text is: first those that did not change, in the order of the file. */
-  *texts(): Generator<PlacedText> {
+  /** The objects: first those that did not change, in the order of the file. */
+  *texts(): Generator<FileEntry> {
     const table = this.#base;
     let at = HEADER_BYTES;
     for (let place = 0; place < table.count; place++) {
-      if (this.#changed.size === 0 || !this.#changed.has(table.keys[place])) yield { table, place, at };
+      if (this.#changed.size === 0 || !this.#changed.has(table.keys[place])) {
+        yield new FileEntry(this, table, place, at);
+      }
       at += table.length(place);
     }
     for (const text of this.#changed.values()) if (text !== undefined) yield text;
@@ -112,8 +105,8 @@ export class SnapshotFile {
   /** The objects, in batches. */
   *entries(): Generator<readonly SnapshotEntry[]> {
     let batch: SnapshotEntry[] = [];
-    for (const text of this.texts()) {
-      if (batch.push(new FileEntry(this, text)) < BATCH) continue;
+    for (const entry of this.texts()) {
+      if (batch.push(entry) < BATCH) continue;
       yield batch;
       batch = [];
     }
@@ -125,7 +118,7 @@ export class SnapshotFile {
    *
    * @throws {SnapshotFault} They are not the ones that were saved.
    */
-  bytes({ table, place, at }: PlacedText): Uint8Array {
+  bytes({ table, place, at }: FileEntry): Uint8Array {
     const length = table.length(place);
     const bytes = this.#read(at, length);
     if (bytes.length === length && this.#options.checksum(bytes) === table.checksum(place)) return bytes;
@@ -137,9 +130,9 @@ export class SnapshotFile {
    *
    * @throws {SnapshotRefusedError} It is not the one that was saved.
    */
-  text(text: PlacedText): string {
+  text(entry: FileEntry): string {
     try {
-      return bytesText(this.bytes(text));
+      return bytesText(this.bytes(entry));
     } catch (error) {
       throw refusalOf(this.#options.path, error);
     }
@@ -165,24 +158,33 @@ export class SnapshotFile {
 const BATCH = 2_000;
 const READ_AHEAD_BYTES = 1 << 18;
 
-/** An object of the file. */
-class FileEntry implements SnapshotEntry {
-  readonly key: string;
+/** An object of the file, and where its text is. */
+export class FileEntry implements SnapshotEntry {
+  readonly isLate: boolean = true;
+  readonly table: EntryTable;
+  /** Its place in the table. */
+  readonly place: number;
+  /** Where its text begins in the file. */
+  readonly at: number;
   readonly #file: SnapshotFile;
-  readonly #text: PlacedText;
 
-  constructor(file: SnapshotFile, text: PlacedText) {
-    this.key = text.table.keys[text.place];
+  constructor(file: SnapshotFile, table: EntryTable, place: number, at: number) {
     this.#file = file;
-    this.#text = text;
+    this.table = table;
+    this.place = place;
+    this.at = at;
+  }
+
+  get key(): string {
+    return this.table.keys[this.place];
   }
 
   get head(): ObjectHead | undefined {
-    return this.#text.table.head(this.#text.place);
+    return this.table.head(this.place);
   }
 
   get json(): string {
-    return this.#file.text(this.#text);
+    return this.#file.text(this);
   }
 }
 
