@@ -3,7 +3,6 @@
  * @module
  */
 
-import { NetworkError } from "../meta/request_failure.ts";
 import { compareResourceVersions } from "../meta/resource_version.ts";
 import type { Held } from "../store/holding.ts";
 import { abortable, sleep, withTimeLimit } from "../util/abort.ts";
@@ -15,6 +14,7 @@ import type { StoreEvent } from "./store_event.ts";
 const ANSWER_MS = 30_000;
 /** The changes since the snapshot may be on their way. */
 const GRACE_MS = 200;
+const TOO_SLOW = new Error(`no answer within ${ANSWER_MS} ms`);
 
 /**
  * The server confirms a snapshot by a list or a bookmark, or by an event that brings the store to the version that the server
@@ -48,7 +48,13 @@ export class SnapshotConfirmation<T> {
   async serverVersion(signal: AbortSignal): Promise<string | undefined> {
     const { metadata } = this.#context;
     if (metadata === undefined) return undefined;
-    return this.#serverVersion = await this.#inTime((limited) => currentVersion(metadata, limited), signal);
+    try {
+      return this.#serverVersion = await this.#inTime((limited) => currentVersion(metadata, limited), signal);
+    } catch (error) {
+      // It may be slow with lists only.
+      if (error === TOO_SLOW) return undefined;
+      throw error;
+    }
   }
 
   /** An event of the store after the content of the snapshot. */
@@ -101,7 +107,7 @@ export class SnapshotConfirmation<T> {
   #inTime<R>(ask: (signal: AbortSignal) => Promise<R>, signal: AbortSignal): Promise<R> {
     return withTimeLimit((limited) => abortable(ask(limited), limited), {
       ms: ANSWER_MS,
-      newError: () => new NetworkError("Unreachable", `no answer within ${ANSWER_MS} ms`),
+      newError: () => TOO_SLOW,
       clock: this.#context.clock,
       signal,
     });

@@ -96,6 +96,9 @@ export function describeScenario(scenario: Scenario): string {
     }
     handlers.forEach((handler, n) => lines.push(`  handler ${n}: ${JSON.stringify(handler)}`));
   });
+  scenario.restarting.forEach((program, n) => {
+    lines.push(`restarting ${scenario.programs.length + n}: ${JSON.stringify(program)}`);
+  });
   for (const { atMs, action } of scenario.steps) {
     lines.push(`${atMs < 0 ? "   before" : clockText(atMs)}  ${describeAction(action)}`);
   }

@@ -26,6 +26,9 @@ const HISTORY = "src/informer/event_history.ts";
 const MERGED = "src/informer/merged_notifications.ts";
 const FRESH = "src/hono/upstream/fresh_reads.ts";
 const DECODER = "src/watch/decode_watch.ts";
+const KEEPER = "src/informer/snapshot_keeper.ts";
+const RUN = "src/informer/informer_snapshot.ts";
+const CONFIRMATION = "src/informer/snapshot_confirmation.ts";
 
 /** The defects, in the order of the data flow. */
 export const MUTATIONS: readonly Mutation[] = [
@@ -628,5 +631,92 @@ export const MUTATIONS: readonly Mutation[] = [
     file: "src/hono/resource_handler.ts",
     find: "if (!waited.isStale) return response;",
     replace: "if (!waited.isStale || isStatus(response)) return response;",
+  },
+  {
+    name: "snapshot: what changes while a save runs is not saved, and the version moves past it",
+    file: KEEPER,
+    find: "if (!this.#replaces) this.#changed.add(event.key);",
+    replace: "if (!this.#replaces && this.#saving === undefined) this.#changed.add(event.key);",
+  },
+  {
+    name: "snapshot: the version is saved ahead of the content",
+    file: KEEPER,
+    find: "      resourceVersion,\n      savedAtMs",
+    replace: "      resourceVersion: String(Number(resourceVersion) + 1),\n      savedAtMs",
+  },
+  {
+    name: "snapshot: deletes are not saved",
+    file: KEEPER,
+    find: "if (object === undefined) deletes.push(key);\n      else puts",
+    replace: "if (object !== undefined) puts",
+  },
+  {
+    name: "snapshot: what a list changes is not saved",
+    file: KEEPER,
+    find: "if (!this.#replaces) for (const { key } of event.changes) this.#changed.add(key);",
+    replace: "",
+  },
+  {
+    name: "snapshot: a save that failed is taken for done",
+    file: KEEPER,
+    find: "    this.#replaces = true;\n    this.#isDue = true;",
+    replace: "    this.#isDue = true;",
+  },
+  {
+    name: "snapshot: what is left at the stop is not saved",
+    file: KEEPER,
+    find: "if (this.#isDue) this.#save();\n    await",
+    replace: "await",
+  },
+  {
+    name: "snapshot: a storage that saves in the turn saves later",
+    file: KEEPER,
+    find: "if (this.#storage.savesInTurn && event.type",
+    replace: "if (event.type === undefined && event.type",
+  },
+  {
+    name: "snapshot: readers see a change before it is saved",
+    file: APPLIER,
+    find: "if (this.#first !== undefined) callGuarded(() => this.#first!(event), observation.onError);\n" +
+      "    for (const observer of this.#observers) callGuarded(() => observer(event), observation.onError);",
+    replace:
+      "for (const observer of this.#observers) callGuarded(() => observer(event), observation.onError);\n" +
+      "    if (this.#first !== undefined) callGuarded(() => this.#first!(event), observation.onError);",
+  },
+  {
+    name: "snapshot: it is saved as complete although a change was lost",
+    file: KEEPER,
+    find: "quarantine.losses > this.#repairedLosses",
+    replace: "false",
+  },
+  {
+    name: "snapshot: its content counts as synced before the server answers",
+    file: RUN,
+    find: "    this.#context.onRestored();",
+    replace: "    this.#context.onRestored();\n    this.#context.onConfirmed({ isComplete: true });",
+  },
+  {
+    name: "snapshot: the server never confirms it",
+    file: CONFIRMATION,
+    find: 'if (type === "replaced" || type === "bookmark") this.#confirm(true);',
+    replace: 'if (type === "added" && type !== "added") this.#confirm(true);',
+  },
+  {
+    name: "snapshot: a program that has one lists",
+    file: STATE,
+    find: "  return needsList\n",
+    replace: "  return needsList || resourceVersion\n",
+  },
+  {
+    name: "snapshot: one that needs a list is continued by a watch",
+    file: STATE,
+    find: "  return needsList\n",
+    replace: "  return needsList && !resourceVersion\n",
+  },
+  {
+    name: "snapshot: a server that has not reached its version is watched",
+    file: STATE,
+    find: "if (serverVersion !== undefined && isOlder(serverVersion, state.resourceVersion)) {",
+    replace: "if (serverVersion === state.resourceVersion + 1) {",
   },
 ];

@@ -12,6 +12,7 @@ import { SELECTORS } from "./indices.ts";
 import type { Mood } from "./judge.ts";
 import type { NetworkState, Refusal, Verb } from "./network_model.ts";
 import type { ProgramConfig } from "./program.ts";
+import type { RestartingConfig } from "./restarting_program.ts";
 import { SeededRandom } from "./seeded_random.ts";
 import type { ReaderConfig } from "./served_reader.ts";
 import type { ServerSettings } from "./server_model.ts";
@@ -86,6 +87,8 @@ export interface Scenario {
   readonly firstRevision: number;
   readonly servers: number;
   readonly programs: readonly ProgramConfig[];
+  /** Programs with a snapshot that are killed and started again. */
+  readonly restarting: readonly RestartingConfig[];
   readonly settings: ServerSettings;
   /** The settings after faults stop: permanent properties of the cluster. */
   readonly calmSettings: ServerSettings;
@@ -214,6 +217,10 @@ export function newScenario(seed: number, faults: readonly Fault[] = FAULTS): Sc
     firstRevision: random.pick([5, 90, 95, 990, 99_990]),
     servers,
     programs,
+    restarting: newRestarting(new SeededRandom(seed ^ 0x5a7e), {
+      hasDrops: has("drop"),
+      spanMs: Math.max(1_000, last),
+    }),
     settings,
     calmSettings,
     calmNetwork,
@@ -266,6 +273,35 @@ function newProgram(random: SeededRandom): ProgramConfig {
     meddles: pace.chance(0.4),
     consistentReader: newConsistentReader(new SeededRandom(program.seed ^ 0xf4e5)),
   };
+}
+
+function newRestarting(
+  random: SeededRandom,
+  { hasDrops, spanMs }: { readonly hasDrops: boolean; readonly spanMs: number },
+): RestartingConfig[] {
+  if (!random.chance(0.35)) return [];
+  const { scope, useWatchList, pageSize, view, storage, turnObjects, refuses, seed } = newProgram(random);
+  return [{
+    scope,
+    useWatchList,
+    pageSize,
+    // Skipped text is not parsed: missing bytes in it cannot be detected.
+    view: hasDrops ? "everything" : view,
+    storage,
+    turnObjects,
+    refuses: refuses === "schema" ? refuses : "nothing",
+    savesInTurn: random.chance(0.35),
+    intervalMs: random.pick([0, 100, 1_000, 1_000, 5_000]),
+    saveMs: random.pick([0, 0, 5, 300, 4_000]),
+    failChance: random.pick([0, 0, 0, 0.2, 0.6]),
+    hasMetadata: random.chance(0.7),
+    kills: Array.from({ length: random.int(1, 4) }, () => ({
+      afterMs: random.int(1, Math.ceil(spanMs / 2)),
+      atEvent: random.pick([1, 2, 3, 5, 8, Infinity]),
+      downMs: random.pick([0, 0, 20, 1_000, 9_000]),
+    })),
+    seed,
+  }];
 }
 
 function newConsistentReader(random: SeededRandom): ConsistentReaderConfig | undefined {

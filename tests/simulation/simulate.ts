@@ -9,6 +9,7 @@ import { clockText, describeAction, describeScenario } from "./describe_scenario
 import { ListenerCensus } from "./listener_census.ts";
 import { NetworkModel, type NetworkObserver, type SimRequest } from "./network_model.ts";
 import { Program } from "./program.ts";
+import { RestartingProgram } from "./restarting_program.ts";
 import { type Action, type Fault, newScenario, type Scenario } from "./scenario.ts";
 import { SeededRandom } from "./seeded_random.ts";
 import { ServerModel, type ServerSettings } from "./server_model.ts";
@@ -88,6 +89,8 @@ class World {
   readonly #servers: ServerModel[];
   readonly #network: NetworkModel;
   readonly #programs: Program[];
+  /** Their numbers follow those of the programs. */
+  readonly #restarting: RestartingProgram[];
   readonly #recent: number[][] = [];
   readonly #notBeforeMs: number[] = [];
   /** The same for what reads of the served cache make them request. */
@@ -149,6 +152,20 @@ class World {
         lastBytesMs: () => this.#network.lastBytesMs(index),
       });
     });
+    this.#restarting = scenario.restarting.map((config, n) => {
+      const index = scenario.programs.length + n;
+      return new RestartingProgram(index, config, {
+        time,
+        cluster,
+        fetch: this.#network.fetchFor(index, config.scope, scenario),
+        questions: this.#network.fetchFor(index, config.scope, { ...scenario, questions: { maxPage: 0 } }),
+        faults: scenario.faults,
+        sendsBookmarks: scenario.settings.bookmarks && scenario.calmSettings.bookmarks,
+        calmMs: START_MS + scenario.calmMs,
+        violate: (text) => this.#violate(text),
+        log: (text) => this.#log(text),
+      });
+    });
   }
 
   async run(): Promise<SeedResult> {
@@ -177,7 +194,7 @@ class World {
 
   async #live(): Promise<void> {
     const { steps, calmMs } = this.#scenario;
-    for (const program of this.#programs) program.start();
+    for (const program of [...this.#programs, ...this.#restarting]) program.start();
     for (const { atMs, action } of steps) {
       if (atMs < 0) continue;
       this.#time.schedule(() => {
@@ -193,6 +210,7 @@ class World {
     if (await this.#outlastEndless()) return;
     if (await this.#converge("after faults stopped", this.#restored ? RESTORE_MS : CONVERGENCE_MS)) return;
     if (await this.#makeUpForRefusals()) return;
+    if (await this.#convergeRestarting()) return;
     // Equality may be a coincidence: everything must still be live.
     for (const [index, { scope }] of this.#scenario.programs.entries()) {
       const key = `${scope.namespace || "a"}/last-${index}`;
@@ -219,6 +237,7 @@ class World {
 
   #check(): void {
     for (const program of this.#programs) program.check();
+    for (const program of this.#restarting) program.check();
   }
 
   #calmDown(): void {
@@ -226,7 +245,7 @@ class World {
     this.#calmedMs = this.#time.worldNow();
     Object.assign(this.#settings, this.#scenario.calmSettings);
     this.#network.calmDown();
-    for (const program of this.#programs) program.judge("strict");
+    for (const program of [...this.#programs, ...this.#restarting]) program.judge("strict");
     for (const server of this.#servers) {
       server.lag(5);
       server.freeze(false);
@@ -245,7 +264,7 @@ class World {
   #restore({ back, filters, restarts }: Extract<Action, { do: "restore" }>): void {
     this.#restored = { filters };
     this.#cluster.restore(back);
-    for (const program of this.#programs) program.restored();
+    for (const program of [...this.#programs, ...this.#restarting]) program.restored();
     for (const server of this.#servers) {
       server.restored({ filters });
       if (!restarts) continue;
@@ -258,6 +277,8 @@ class World {
   #helpAfterRestore(): void {
     const restored = this.#restored;
     if (restored === undefined) return;
+    // A snapshot of a lost history that the server has passed looks like one of its own.
+    for (const program of this.#restarting) this.#network.expire(program.index);
     // A write in every scope: no client can detect it without an event.
     if (!restored.filters) this.#writeToEach();
     // With continuous writes, versions have passed its own before bookmarks are missing.
@@ -359,6 +380,19 @@ class World {
     return true;
   }
 
+  /** What was killed, and loaded what it had saved, equals the server too. */
+  async #convergeRestarting(): Promise<boolean> {
+    const wrong = () => this.#restarting.find((program) => program.difference() !== undefined);
+    const hasRefused = this.#restarting.some((program) => program.hasRefused);
+    const base = this.#restored ? RESTORE_MS : CONVERGENCE_MS + BOOKMARK_SILENCE_MS;
+    const limitMs = Math.max(base, hasRefused ? RESTORE_MS : 0) + this.#trapMs();
+    if (await this.#advance(limitMs, () => wrong() === undefined)) return true;
+    const one = wrong();
+    if (one === undefined) return false;
+    this.#violate(`restarting ${one.index} does not equal the server: ${one.difference()}; ${one.status}`);
+    return true;
+  }
+
   /** Reads that require what the API server has are answered, where it can prove that. */
   async #readFresh(): Promise<boolean> {
     const { calmSettings: { bookmarks, knowsWatch }, calmNetwork } = this.#scenario;
@@ -448,11 +482,12 @@ class World {
       this.#violate(`one signal has ${most} listeners: those of ended lists, watches or waits?`);
     }
     let stopped = 0;
-    for (const program of this.#programs) {
+    const all = [...this.#programs, ...this.#restarting];
+    for (const program of all) {
       program.stop().then(() => stopped++, (error) => this.#violate(`stop failed: ${error}`));
     }
-    await this.#advance(5_000, () => stopped === this.#programs.length);
-    if (stopped < this.#programs.length) this.#violate("an informer does not stop");
+    await this.#advance(15_000, () => stopped === all.length);
+    if (stopped < all.length) this.#violate("an informer does not stop");
     if (this.#time.programTimers > 0) {
       this.#violate(`${this.#time.programTimers} timers are left after the stop`);
     }
@@ -521,7 +556,7 @@ class World {
         Object.assign(this.#settings, action.settings);
         return;
       case "judge":
-        for (const program of this.#programs) program.judge(action.mood);
+        for (const program of [...this.#programs, ...this.#restarting]) program.judge(action.mood);
         return;
       case "injure":
         return this.#network.injure(action.with, action.chance);
@@ -532,12 +567,21 @@ class World {
     }
   }
 
+  #restartingOf(program: number): RestartingProgram | undefined {
+    return this.#restarting[program - this.#programs.length];
+  }
+
   #observer(): NetworkObserver {
     return {
       onRequest: (request) => {
         const { id, program, verb, query, isQuestion } = request;
         this.#log(`informer ${program}: ${isQuestion ? "question" : "request"} ${id}: ${verb} ${query}`);
         const nowMs = this.#time.worldNow();
+        const restarting = this.#restartingOf(program);
+        if (restarting !== undefined) {
+          if (!isQuestion) restarting.requested(query);
+          return; // a program that is killed does not know what the one before was told
+        }
         if (isQuestion) {
           const leftMs = (this.#noQuestionsUntilMs[program] ?? 0) - nowMs;
           // The body of the refusal may be on its way.
@@ -569,6 +613,8 @@ class World {
             retryAfterMs === undefined ? "" : `, Retry-After ${retryAfterMs} ms`
           }`,
         );
+        const restarting = this.#restartingOf(program);
+        if (restarting !== undefined) return isQuestion ? undefined : restarting.answered(status);
         if (isQuestion) {
           if (retryAfterMs !== undefined) {
             this.#noQuestionsUntilMs[program] = this.#time.worldNow() + retryAfterMs;
@@ -580,13 +626,13 @@ class World {
         if (retryAfterMs !== undefined) this.#notBeforeMs[program] = this.#time.worldNow() + retryAfterMs;
       },
       onGivenUp: ({ id, program, verb, isQuestion }) => {
-        if (isQuestion) return;
+        if (isQuestion || this.#restartingOf(program) !== undefined) return;
         const isFine = !isUndisturbed(this.#scenario) || this.#programs[program].isUnavailable;
         if (this.#isStopping || isFine) return;
         this.#violate(`informer ${program} cancels request ${id}, a ${verb}, without a fault`);
       },
       onUnavailable: ({ program, isQuestion }) => {
-        if (!isQuestion) this.#programs[program].unavailable();
+        if (!isQuestion) (this.#restartingOf(program) ?? this.#programs[program]).unavailable();
       },
       log: (text) => this.#log(text),
     };

@@ -1,0 +1,408 @@
+/**
+ * A program with a snapshot that is killed again and again, and its invariants.
+ * @module
+ */
+
+import {
+  type Logger,
+  newCluster,
+  parseResource,
+  type Running,
+  SharedIndexInformer,
+  shortTexts,
+  texts,
+} from "@listwatch/cache";
+import type { FetchFunction } from "@listwatch/cache/client";
+import { newInformerSnapshot, type StoreEvent } from "@listwatch/cache/informer";
+import { type ClusterModel, isWithin, type Scope, type SimObject, stateOf } from "./cluster_model.ts";
+import { Judge, type Mood } from "./judge.ts";
+import type { Fault } from "./scenario.ts";
+import { SeededRandom } from "./seeded_random.ts";
+import { SnapshotDisk } from "./snapshot_disk.ts";
+import { isSameValue, type ViewName, VIEWS } from "./views.ts";
+import type { VirtualTime } from "./virtual_time.ts";
+
+/** How it is set up. */
+export interface RestartingConfig {
+  readonly scope: Scope;
+  readonly useWatchList: boolean;
+  readonly pageSize: number;
+  readonly view: ViewName;
+  readonly storage: "objects" | "encoded" | "texts";
+  readonly turnObjects: number;
+  readonly refuses: "nothing" | "schema";
+  readonly savesInTurn: boolean;
+  readonly intervalMs: number;
+  /** How long a save takes; 0 for none. */
+  readonly saveMs: number;
+  /** The probability that a save fails. */
+  readonly failChance: number;
+  /** Whether its source can be asked for the versions of its objects. */
+  readonly hasMetadata: boolean;
+  readonly kills: readonly Kill[];
+  readonly seed: number;
+}
+
+/** The end of one life, and the time until the next. */
+export interface Kill {
+  /** After so long, */
+  readonly afterMs: number;
+  /** or in the turn of this event of its store, if that comes first. */
+  readonly atEvent: number;
+  readonly downMs: number;
+}
+
+/** What it needs of its world. */
+export interface RestartingWorld {
+  readonly time: VirtualTime;
+  readonly cluster: ClusterModel;
+  readonly fetch: FetchFunction;
+  /** The same for what it asks about versions. */
+  readonly questions: FetchFunction;
+  readonly faults: readonly Fault[];
+  readonly sendsBookmarks: boolean;
+  /** No kills from then on, in the world's time. */
+  readonly calmMs: number;
+  readonly violate: (text: string) => void;
+  readonly log: (text: string) => void;
+}
+
+/** Faults after which a program with a snapshot never has to list, unless the server refuses its version. */
+const HARMLESS: ReadonlySet<Fault> = new Set([
+  "cut",
+  "compact",
+  "expire",
+  "lag",
+  "restart",
+  "refuse",
+  "tooMany",
+  "clock",
+]);
+
+/** One run of the program. */
+interface Life {
+  readonly informer: SharedIndexInformer<SimObject>;
+  readonly running: Running;
+  readonly disk: SnapshotDisk;
+  /** The version of the snapshot that it began with. */
+  readonly loaded: string | undefined;
+  readonly observed: Map<string, SimObject>;
+  events: number;
+  isDead: boolean;
+  /** Whether the server has answered a list or a watch. */
+  isAnswered: boolean;
+  /** Why it may list, if it may. */
+  mayList: boolean;
+  hasSynced: boolean;
+  dirty: boolean;
+}
+
+/** An informer with a snapshot, in one life after the other. */
+export class RestartingProgram {
+  readonly index: number;
+  readonly config: RestartingConfig;
+  readonly #world: RestartingWorld;
+  readonly #random: SeededRandom;
+  readonly #judge: Judge;
+  readonly #stopping: Promise<void>[] = [];
+  #disk: SnapshotDisk;
+  #life: Life | undefined;
+  #lives = 0;
+  #isStopped = false;
+  /** The server was restored: what is stored and saved is of a lost history, until a list. */
+  #isOfLostHistory = false;
+  /** The history of the server at the last list. */
+  #listEpoch = 0;
+  /** The keys of objects that it refused, or did not receive whole, at some time. */
+  readonly #refusedKeys = new Set<string>();
+
+  constructor(index: number, config: RestartingConfig, world: RestartingWorld) {
+    this.index = index;
+    this.config = config;
+    this.#world = world;
+    this.#random = new SeededRandom(config.seed);
+    this.#judge = new Judge(() => this.#life?.informer.status().phase === "watching");
+    this.#disk = this.#newDisk();
+  }
+
+  /** Begins a life. */
+  start(): void {
+    if (this.#isStopped || this.#life !== undefined) return;
+    const { config } = this;
+    const { time, calmMs } = this.#world;
+    const kill = config.kills[this.#lives++];
+    const disk = this.#disk = this.#disk.attached();
+    const loaded = disk.meta?.resourceVersion;
+    if (loaded !== undefined) this.#isOfLostHistory = disk.isOfLostHistory;
+    this.#world.log(`restarting ${this.index}: life ${this.#lives}, snapshot ${loaded ?? "none"}`);
+    const informer = this.#newInformer(disk);
+    const life: Life = {
+      informer,
+      running: informer.start(),
+      disk,
+      loaded,
+      observed: new Map(),
+      events: 0,
+      isDead: false,
+      isAnswered: false,
+      mayList: loaded === undefined || disk.meta!.needsList || !this.#world.sendsBookmarks ||
+        !this.#world.faults.every((fault) => HARMLESS.has(fault)),
+      hasSynced: false,
+      dirty: false,
+    };
+    this.#life = life;
+    const isLast = kill === undefined || time.worldNow() + kill.afterMs >= calmMs;
+    informer.observe((event) => {
+      if (life.isDead) return;
+      this.#observe(life, event);
+      if (!isLast && ++life.events === kill.atEvent) this.#kill(kill);
+    });
+    if (!isLast) time.schedule(() => this.#life === life && this.#kill(kill), kill.afterMs);
+  }
+
+  /** Stops it; resolves when nothing of any life is left running. */
+  async stop(): Promise<void> {
+    this.#isStopped = true;
+    const life = this.#life;
+    if (life !== undefined) this.#stopping.push(life.running.stop());
+    await Promise.all(this.#stopping);
+    if (life !== undefined && !life.disk.hasFailed) this.#checkSaved(life);
+  }
+
+  /** Sets what it refuses from now on. */
+  judge(mood: Mood): void {
+    this.#judge.mood = mood;
+  }
+
+  /** The server was restored. */
+  restored(): void {
+    this.#isOfLostHistory = true;
+    if (this.#life !== undefined) this.#life.mayList = true;
+    this.#disk.isOfLostHistory = true;
+  }
+
+  /** Checks a request of its reflector. */
+  requested(query: URLSearchParams): void {
+    const life = this.#life;
+    if (life === undefined || life.isDead) return;
+    const isList = query.get("watch") !== "true" || query.get("sendInitialEvents") === "true";
+    if (isList && !query.has("continue")) this.#listEpoch = this.#world.cluster.epoch;
+    if (isList && !life.mayList) {
+      this.#violate(`lists in a life with the snapshot ${life.loaded}, though the server has that version`);
+    }
+  }
+
+  /** One of its requests was answered; 0 if the connection failed. */
+  answered(status: number): void {
+    if (this.#life === undefined) return;
+    if (status === 200) this.#life.isAnswered = true;
+    else if (status !== 0) this.#life.mayList = true;
+  }
+
+  /** The server has refused its version. */
+  unavailable(): void {
+    if (this.#life !== undefined) this.#life.mayList = true;
+  }
+
+  /** The invariants at every instant. */
+  check(): void {
+    const life = this.#life;
+    if (life === undefined) return;
+    const { informer } = life;
+    if (informer.isRestored() && informer.isFresh(Infinity)) this.#violate("a snapshot is fresh");
+    if (informer.hasSynced() && !life.hasSynced) {
+      life.hasSynced = true;
+      if (!life.isAnswered) this.#violate("has synced before the server answered");
+      const reached = Number(informer.indexer.lastStoreSyncResourceVersion());
+      if (this.config.hasMetadata && reached > this.#world.cluster.revision) {
+        this.#violate(`has synced at ${reached}, which the server has not reached`);
+      }
+    }
+    if (!life.dirty) return;
+    life.dirty = false;
+    this.#checkContent(life);
+  }
+
+  /** How it differs from the server; `undefined` if it does not. */
+  difference(): string | undefined {
+    const { informer } = this.#life ?? {};
+    if (informer === undefined) return "it is down";
+    if (!informer.hasSynced()) return "it has not synced";
+    if (this.#isOfLostHistory) return "it has not listed since the server was restored";
+    const state = this.#world.cluster.objects(this.config.scope.resource);
+    return this.#differenceTo(state, (key) => informer.indexer.getByKey(key), informer.indexer.listKeys());
+  }
+
+  /** Its status, for messages. */
+  get status(): string {
+    return JSON.stringify(this.#life?.informer.status());
+  }
+
+  /** Whether it refused objects, which may have to be listed again. */
+  get hasRefused(): boolean {
+    return this.#judge.turnedAway.size > 0;
+  }
+
+  #kill({ downMs }: Kill): void {
+    const life = this.#life!;
+    life.isDead = true;
+    this.#disk = life.disk.killed();
+    this.#world.log(
+      `restarting ${this.index}: killed; saved: ${this.#disk.meta?.resourceVersion ?? "nothing"}`,
+    );
+    this.#checkDisk(this.#disk);
+    this.#life = undefined;
+    this.#stopping.push(life.running.stop());
+    this.#world.time.schedule(() => this.start(), downMs);
+  }
+
+  #newDisk(): SnapshotDisk {
+    const { savesInTurn, saveMs, failChance } = this.config;
+    const { time, calmMs } = this.#world;
+    return new SnapshotDisk({
+      time,
+      random: this.#random.fork(),
+      savesInTurn,
+      saveMs,
+      isOfLostHistory: () => this.#isOfLostHistory,
+      epoch: () => this.#world.cluster.epoch,
+      failChance: () => time.worldNow() < calmMs ? failChance : 0,
+    });
+  }
+
+  #newInformer(disk: SnapshotDisk): SharedIndexInformer<SimObject> {
+    const { config, index } = this;
+    const { time, fetch, questions } = this.#world;
+    const logger = this.#logger();
+    const newSource = (fetch: FetchFunction) =>
+      newCluster({ server: `http://api.example/restarting-${index}`, fetch, clock: time, logger }).resource(
+        parseResource(`v1/${config.scope.resource}`),
+        {
+          ...(config.scope.namespace !== "" && { namespace: config.scope.namespace }),
+          ...(config.scope.app !== "" && { labelSelector: `app=${config.scope.app}` }),
+          ...(config.refuses === "schema" && { schema: this.#judge.schema }),
+          ...VIEWS[config.view].options,
+        },
+      );
+    const source = newSource(fetch);
+    Object.assign(source, {
+      metadata: config.hasMetadata ? () => newSource(questions).metadata() : undefined,
+    });
+    return new SharedIndexInformer<SimObject>(source as never, {
+      name: `restarting ${index}`,
+      clock: time,
+      logger,
+      turnObjects: config.turnObjects,
+      storage: STORAGES[config.storage],
+      snapshot: newInformerSnapshot(disk, { intervalMs: config.intervalMs }),
+      reflector: {
+        random: this.#random.fork().next,
+        useWatchList: config.useWatchList,
+        watchListPageSize: config.pageSize,
+      },
+    });
+  }
+
+  #observe(life: Life, event: StoreEvent<SimObject>): void {
+    life.dirty = true;
+    if (event.type === "bookmark") return;
+    if (event.type === "replaced") {
+      for (const { type, key, object } of event.changes) {
+        if (type === "deleted") life.observed.delete(key);
+        else life.observed.set(key, object);
+      }
+      if (life.isAnswered && this.#listEpoch === this.#world.cluster.epoch) this.#isOfLostHistory = false;
+      return;
+    }
+    if (event.type === "deleted") life.observed.delete(event.key);
+    else life.observed.set(event.key, event.object);
+    if (this.config.savesInTurn && this.config.failChance === 0 && event.type !== "deleted") {
+      const saved = life.disk.objects.get(event.key);
+      const text = saved && stateOf(JSON.parse(saved.json));
+      if (text !== stateOf(event.object)) {
+        this.#violate(`readers see ${event.key} ${stateOf(event.object)}, and ${text} is saved`);
+      }
+    }
+  }
+
+  /** The store has what the server had at the store's version, and what its events make. */
+  #checkContent({ informer: { indexer }, observed }: Life): void {
+    for (const key of new Set([...indexer.listKeys(), ...observed.keys()])) {
+      if (stateOf(indexer.getByKey(key)) !== stateOf(observed.get(key))) {
+        this.#violate(`the store's ${key} is not what its events make it`);
+      }
+    }
+    if (this.#isOfLostHistory) return;
+    const revision = Number(indexer.lastStoreSyncResourceVersion() || "0");
+    if (revision === 0) return;
+    const state = this.#world.cluster.stateAt(this.config.scope.resource, revision);
+    const found = this.#differenceTo(state, (key) => indexer.getByKey(key), indexer.listKeys());
+    if (found !== undefined) this.#violate(`the store is at ${revision}, but ${found}`);
+  }
+
+  /** The disk has what the server had at the version on the disk. */
+  #checkDisk({ meta, objects, isOfLostHistory }: SnapshotDisk): void {
+    if (meta === undefined || isOfLostHistory || this.#isOfLostHistory) return;
+    const revision = Number(meta.resourceVersion || "0");
+    if (revision === 0) return;
+    const state = this.#world.cluster.stateAt(this.config.scope.resource, revision);
+    const found = this.#differenceTo(
+      state,
+      (key) => objects.has(key) ? JSON.parse(objects.get(key)!.json) : undefined,
+      [...objects.keys()],
+    );
+    if (found !== undefined && !meta.needsList) this.#violate(`${revision} is saved, but ${found}`);
+  }
+
+  /** After a stop in good order, everything is saved. */
+  #checkSaved({ disk, informer: { indexer } }: Life): void {
+    this.#checkDisk(disk);
+    const reached = indexer.lastStoreSyncResourceVersion();
+    if (disk.meta?.resourceVersion !== reached) {
+      this.#violate(`stopped at ${reached}, and ${disk.meta?.resourceVersion} is saved`);
+    }
+  }
+
+  #differenceTo(
+    state: ReadonlyMap<string, SimObject>,
+    get: (key: string) => SimObject | undefined,
+    keys: readonly string[],
+  ): string | undefined {
+    const { scope, view } = this.config;
+    for (const [key, object] of state) {
+      const stored = get(key);
+      if (!isWithin(scope, object)) {
+        if (stored !== undefined) return `it has ${key} ${stateOf(stored)}, which is out of its scope`;
+        continue;
+      }
+      if (this.#mayLack(key, object)) continue;
+      if (stateOf(stored) !== stateOf(object)) return `${key} is ${stateOf(stored)}, not ${stateOf(object)}`;
+      if (!isSameValue(stored, VIEWS[view].of(object))) return `${key} is ${JSON.stringify(stored)}`;
+    }
+    const extra = keys.find((key) => !state.has(key) && !this.#refusedKeys.has(key));
+    return extra === undefined ? undefined : `it has ${extra} ${stateOf(get(extra))}, which is deleted`;
+  }
+
+  /** Whether it may have another state of an object, or none. */
+  #mayLack(key: string, object: SimObject): boolean {
+    const isRefused = this.#judge.turnedAway.has(stateOf(object)) ||
+      this.#world.cluster.flawOf(object) !== undefined;
+    if (isRefused) this.#refusedKeys.add(key);
+    return isRefused;
+  }
+
+  #violate(text: string): void {
+    this.#world.violate(`restarting ${this.index}, life ${this.#lives}: ${text}`);
+  }
+
+  #logger(): Logger {
+    const log = (level: string) => (message: string) => this.#world.log(`${level}: ${message}`);
+    return { debug: log("debug"), info: log("info"), warn: log("warn"), error: log("error") };
+  }
+}
+
+const STORAGES: Record<RestartingConfig["storage"], ReturnType<typeof texts> | undefined> = {
+  objects: undefined,
+  encoded: shortTexts(),
+  texts: texts(),
+};
