@@ -102,6 +102,10 @@ function newHold<T>({ store, accept }: SnapshotContext<T>): (entry: SnapshotEntr
     const { key, held, head } = entry;
     if (held !== undefined) {
       if (holding.isHeld(held)) return held as Held<T>;
+      // A store that holds objects as they are has no form of its own.
+      if (holding.holdText === undefined && Object.getPrototypeOf(held) === Object.prototype) {
+        return held as Held<T>;
+      }
       throw new SnapshotRefusedError("foreign", `${JSON.stringify(key)} is in another form than the store's`);
     }
     if (entry.isLate && head !== undefined) {

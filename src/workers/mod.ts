@@ -4,6 +4,7 @@
  * @module
  */
 
+export { contentOf } from "./content_of.ts";
 export { DiskObjects, type DiskObjectsOptions } from "./disk_objects.ts";
 export type { DurableObjectContext } from "./durable_object.ts";
 export type { ReflectorSettings } from "./reflection.ts";

@@ -10,7 +10,7 @@ import { readFileSync } from "node:fs";
 import { resolve } from "node:path";
 import process from "node:process";
 import { after, before, describe, it } from "node:test";
-import { InMemoryApiServer, pod } from "@listwatch/cache/testing";
+import { answerStatus, InMemoryApiServer, pod } from "@listwatch/cache/testing";
 
 const TOKEN = "a-reader-token-of-enough-length";
 /** The age in the document is too long for a test. */
@@ -41,7 +41,10 @@ function documentedProgram(): string {
     2,
     "the Worker of docs/workers.md has no maximum age of 90 s",
   );
-  return program.replace("isFresh(90_000)", `isFresh(${MAX_AGE_MS})`);
+  assert.equal(program.split("10_000").length, 2, "the Worker of docs/workers.md has no pause of 10 s");
+  assert.equal(program.split("5_000").length, 2, "the Worker of docs/workers.md has no time limit of 5 s");
+  return program.replace("isFresh(90_000)", `isFresh(${MAX_AGE_MS})`).replace("10_000", String(MAX_AGE_MS))
+    .replace("5_000", "500");
 }
 
 async function bundle(source: string): Promise<string> {
@@ -62,9 +65,12 @@ async function bundle(source: string): Promise<string> {
 describe("docs/workers.md: the Worker", () => {
   const server = new InMemoryApiServer();
   let worker: Miniflare;
-  /** How many informers have started: each begins with a list, streamed or not. */
-  const started = () =>
-    server.requests.filter(({ isWatch, query }) => !isWatch || query.sendInitialEvents === "true").length;
+  const watches = () => server.requests.filter(({ isWatch }) => isWatch).length;
+  /** Lists of whole objects; an informer that continues requests one name, which says how far the server is. */
+  const lists = () =>
+    server.requests.filter(({ isWatch, query }) =>
+      isWatch ? query.sendInitialEvents === "true" : query.limit !== "1"
+    ).length;
 
   before(async () => {
     server.create("v1/pods", pod("web-1", { namespace: "shop" }));
@@ -126,11 +132,36 @@ describe("docs/workers.md: the Worker", () => {
     while ((await names(path)).includes("large"));
   });
 
-  it("starts a new informer when its copy is older than the maximum age", async () => {
-    const earlier = started();
+  it("continues by a watch, in a new informer, when its copy is older than the maximum age", async () => {
+    const path = "/api/v1/namespaces/shop/pods";
+    const earlier = watches();
     server.create("v1/pods", pod("web-2", { namespace: "shop" }));
     // Without further events the copy becomes too old soon; no assertion depends on when.
-    while (started() === earlier) await names("/api/v1/namespaces/shop/pods");
-    assert.deepEqual(await names("/api/v1/namespaces/shop/pods"), ["web-1", "web-2"]);
+    while (watches() === earlier) await names(path);
+    while ((await names(path)).length < 2);
+    assert.deepEqual(await names(path), ["web-1", "web-2"]);
+    assert.equal(lists(), 1);
+  });
+
+  it("serves what it has, as stale, while the API server does not answer", async () => {
+    const path = "/api/v1/namespaces/shop/pods";
+    const stopRefusing = server.intercept(answerStatus(503), {});
+    server.closeWatches();
+    let response = await read(path);
+    while (response.headers.get("Cache-Synced") !== "false") {
+      await response.text();
+      response = await read(path);
+    }
+    assert.equal(response.status, 200);
+    assert.match(response.headers.get("Warning") ?? "", /^299 /);
+    assert.match(response.headers.get("Age") ?? "", /^[0-9]+$/);
+    assert.equal((await response.json() as { items: unknown[] }).items.length, 2);
+    const ready = await read("/readyz");
+    await ready.text();
+    assert.equal(ready.status, 503);
+    stopRefusing();
+    server.delete("v1/pods", "shop/web-2");
+    while ((await names(path)).length > 1);
+    while ((await read(path)).headers.get("Cache-Synced") !== "true");
   });
 });

@@ -1,0 +1,114 @@
+import {
+  type KubernetesObject,
+  newCluster,
+  SharedIndexInformer,
+  shortTexts,
+  silentLogger,
+  texts,
+} from "@listwatch/cache";
+import { FakeClock, InMemoryApiServer, pod, refuseConnection } from "@listwatch/cache/testing";
+import { contentOf } from "@listwatch/cache/workers";
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+
+class World {
+  readonly #running = new Map<unknown, { stop(): Promise<unknown> }>();
+  readonly clock = new FakeClock();
+  readonly server = new InMemoryApiServer({ clock: this.clock });
+  readonly pods = newCluster({ server: "http://in-memory", fetch: this.server.fetch, clock: this.clock })
+    .resource<KubernetesObject>("v1/pods");
+
+  start(
+    previous: SharedIndexInformer<KubernetesObject> | undefined,
+    storage: () => ReturnType<typeof texts> | undefined = () => undefined,
+  ): SharedIndexInformer<KubernetesObject> {
+    const held = storage();
+    const informer = new SharedIndexInformer<KubernetesObject>(this.pods, {
+      snapshot: contentOf(previous, { clock: this.clock }),
+      clock: this.clock,
+      logger: silentLogger,
+      ...(held !== undefined && { storage: held }),
+    });
+    this.#running.set(informer, informer.start());
+    return informer;
+  }
+
+  async stop(informer: SharedIndexInformer<KubernetesObject>): Promise<void> {
+    await this.#running.get(informer)?.stop();
+  }
+
+  get lists(): number {
+    return this.server.requests.filter(({ isWatch, query }) =>
+      isWatch ? query.sendInitialEvents === "true" : query.limit !== "1"
+    ).length;
+  }
+}
+
+describe("contentOf", () => {
+  for (
+    const [name, storage] of [["objects", () => undefined], ["texts", texts], [
+      "short texts",
+      shortTexts,
+    ]] as const
+  ) {
+    it(`lets an informer continue by a watch with what another one has: ${name}`, async () => {
+      const world = new World();
+      world.server.create("v1/pods", pod("web-1", { namespace: "shop" }));
+      world.server.create("v1/pods", pod("web-2", { namespace: "shop" }));
+      const first = world.start(undefined, storage);
+      await world.clock.advance(0);
+      assert.equal(first.hasSynced(), true);
+      await world.stop(first);
+      world.server.delete("v1/pods", "shop/web-1");
+      const second = world.start(first, storage);
+      await world.clock.advance(0);
+      await world.clock.advance(1_000);
+      assert.equal(second.hasSynced(), true);
+      assert.deepEqual(second.indexer.listKeys(), ["shop/web-2"]);
+      assert.equal(world.lists, 1);
+      await world.stop(second);
+    });
+  }
+
+  it("has the content at once, with its age, when the API server is away, and hands it on", async () => {
+    const world = new World();
+    world.server.create("v1/pods", pod("web-1", { namespace: "shop" }));
+    let informer = world.start(undefined);
+    await world.clock.advance(0);
+    await world.stop(informer);
+    const stopRefusing = world.server.intercept(refuseConnection());
+    for (let i = 1; i <= 3; i++) {
+      await world.clock.advance(10_000);
+      const next = world.start(informer);
+      await world.clock.advance(0);
+      assert.deepEqual([next.hasSynced(), next.isRestored()], [false, true]);
+      assert.deepEqual(next.indexer.listKeys(), ["shop/web-1"]);
+      assert.ok(next.status().lagMs! >= i * 10_000, String(next.status().lagMs));
+      assert.equal(next.isFresh(i * 10_000 - 1), false);
+      await world.stop(informer);
+      informer = next;
+    }
+    stopRefusing();
+    await world.clock.advance(60_000);
+    assert.equal(informer.hasSynced(), true);
+    await world.stop(informer);
+  });
+
+  it("lists where the earlier informer has another form, another resource, or nothing", async () => {
+    const world = new World();
+    world.server.create("v1/pods", pod("web-1", { namespace: "shop" }));
+    const objects = world.start(undefined);
+    await world.clock.advance(0);
+    const other = world.start(objects, texts);
+    const never = new SharedIndexInformer<KubernetesObject>(world.pods);
+    const nothing = world.start(never);
+    await world.clock.advance(0);
+    const back = world.start(other);
+    await world.clock.advance(0);
+    assert.equal(world.lists, 4);
+    for (const informer of [objects, other, nothing, back]) {
+      assert.deepEqual(informer.indexer.listKeys(), ["shop/web-1"]);
+      await world.stop(informer);
+    }
+  });
+});
