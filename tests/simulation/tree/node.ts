@@ -1,0 +1,356 @@
+/**
+ * A node of the tree: an informer, and a read API in front of it.
+ * @module
+ */
+
+import { type Clock, type Logger, newCluster, parseResource, SharedIndexInformer, shortTexts, texts } from "@listwatch/cache";
+import { type Freshness, type ReadApi, readApi } from "@listwatch/cache/hono";
+import type { TimerHandle } from "@listwatch/cache/reflector";
+import { type ClusterModel, isWithin, type Scope, type SimObject } from "../cluster_model.ts";
+import { SeededRandom } from "../seeded_random.ts";
+import type { VirtualTime } from "../virtual_time.ts";
+import { type Breakage, Link, type LinkState, type Target } from "./link.ts";
+import { differenceAt, hadState, RESOURCE } from "./origin.ts";
+
+/** How a node is set up. */
+export interface NodeConfig {
+  readonly name: string;
+  readonly region: number;
+  /** The node that it reflects; -1: the origin. Always an earlier one. */
+  readonly upstream: number;
+  readonly scope: Scope;
+  readonly freshness: Freshness;
+  readonly useWatchList: boolean;
+  readonly pageSize: number;
+  readonly storage: "objects" | "short texts" | "texts";
+  readonly eventWindow: number;
+  readonly seed: number;
+}
+
+/** What a node needs of its world. */
+export interface NodeWorld {
+  readonly time: VirtualTime;
+  readonly cluster: ClusterModel;
+  /** Whether the origin was restored: which history a version is of cannot be known. */
+  readonly isInDoubt: () => boolean;
+  /** What is between this node and another one. */
+  readonly between: (target: Target) => LinkState;
+  readonly violate: (text: string) => void;
+  readonly log: (text: string) => void;
+}
+
+/** A list that took the place of events: what came in between is not known behind it. */
+export interface Gap {
+  readonly from: number;
+  readonly through: number;
+}
+
+const STORAGES = { "objects": undefined, "short texts": shortTexts(), "texts": texts() };
+
+/** A program that can be killed at any instant, and started again. */
+export class TreeNode implements Target {
+  readonly config: NodeConfig;
+  readonly link: Link;
+  readonly #world: NodeWorld;
+  readonly #random: SeededRandom;
+  readonly #upstreams = new Set<Target>();
+  readonly #gaps: Gap[] = [];
+  #upstream: Target;
+  #life: Life | undefined;
+  /** The times of the requests of its reflector, and of its questions. */
+  readonly requestsMs: number[] = [];
+  readonly questionsMs: number[] = [];
+  /** How often it was started. */
+  lives = 0;
+
+  constructor(config: NodeConfig, upstream: Target, world: NodeWorld) {
+    this.config = config;
+    this.#world = world;
+    this.#random = new SeededRandom(config.seed);
+    this.#upstream = upstream;
+    const { time, log } = world;
+    this.link = new Link({
+      name: config.name,
+      time,
+      random: this.#random.fork(),
+      log,
+      between: world.between,
+      onRequest: ({ isQuestion }) => {
+        (isQuestion ? this.questionsMs : this.requestsMs).push(time.worldNow());
+      },
+    });
+  }
+
+  get name(): string {
+    return this.config.name;
+  }
+
+  get isUp(): boolean {
+    return this.#life !== undefined;
+  }
+
+  /** The node that it reflects; the next start may choose another one. */
+  get upstream(): Target {
+    return this.#upstream;
+  }
+
+  set upstream(upstream: Target) {
+    this.#upstream = upstream;
+  }
+
+  get informer(): SharedIndexInformer<SimObject> | undefined {
+    return this.#life?.informer;
+  }
+
+  /** Whether a read of its present content, without a warning, has everything that was acknowledged before. */
+  get isConsistent(): boolean {
+    if (this.config.freshness === "as-is") return false;
+    const upstreams = [...this.#upstreams];
+    return upstreams.every((one) => !(one instanceof TreeNode) || one.isConsistent);
+  }
+
+  /** Whether an object is in its content. */
+  readonly matches = (object: SimObject): boolean => isWithin(this.config.scope, object);
+
+  /** Starts it. */
+  start(): void {
+    if (this.#life !== undefined) return;
+    this.lives++;
+    this.#upstreams.add(this.#upstream);
+    this.#life = new Life(this.config, this.#upstream, {
+      world: this.#world,
+      link: this.link,
+      random: this.#random.fork(),
+      onGap: (gap) => this.#gaps.push(gap),
+      isGap: (version) => this.gapsAbove().some(({ from, through }) => from <= version && version < through),
+    });
+  }
+
+  /** Ends it in mid-air. */
+  kill(how: Breakage): void {
+    const life = this.#life;
+    if (life === undefined) return;
+    this.#world.log(`${this.name} is killed`);
+    this.#life = undefined;
+    life.kill();
+    this.link.vanish(how);
+  }
+
+  /** Ends it in good order. */
+  async stop(): Promise<void> {
+    const life = this.#life;
+    if (life === undefined) return;
+    await life.stop();
+    if (this.#life === life) this.#life = undefined;
+  }
+
+  /** Answers a reader, or a node that reflects it. */
+  async fetch(path: string, init: RequestInit): Promise<Response> {
+    if (this.#life === undefined) throw new TypeError("connection refused");
+    return await this.#life.api.request(path, init);
+  }
+
+  /** The gaps in the events that come to this node. */
+  gapsAbove(): readonly Gap[] {
+    return [...this.#upstreams].flatMap((one) => one instanceof TreeNode ? one.gaps() : []);
+  }
+
+  /** The gaps in the events that come from this node. */
+  gaps(): readonly Gap[] {
+    return [...this.#gaps, ...this.gapsAbove()];
+  }
+
+  /** The invariants at every instant. */
+  check(): void {
+    this.#life?.check();
+  }
+
+  /** How it differs from the origin now; `undefined` if it does not. */
+  difference(): string | undefined {
+    if (this.#life === undefined) return `${this.name} does not run`;
+    return this.#life.difference();
+  }
+}
+
+interface LifeOptions {
+  readonly world: NodeWorld;
+  readonly link: Link;
+  readonly random: SeededRandom;
+  readonly onGap: (gap: Gap) => void;
+  /** Whether a version of its content may be within a gap of its upstream. */
+  readonly isGap: (version: number) => boolean;
+}
+
+/** A node from a start to the next stop or kill. */
+class Life {
+  readonly #config: NodeConfig;
+  readonly #options: LifeOptions;
+  readonly #clock: NodeClock;
+  readonly #closing = new AbortController();
+  readonly #running: { stop(): Promise<void> };
+  readonly informer: SharedIndexInformer<SimObject>;
+  readonly api: ReadApi;
+  #position = 0;
+  #isDirty = false;
+  #isDead = false;
+
+  constructor(config: NodeConfig, upstream: Target, options: LifeOptions) {
+    this.#config = config;
+    this.#options = options;
+    const { link, random, world } = options;
+    const clock = this.#clock = new NodeClock(world.time);
+    const logger = this.#logger();
+    const { scope: { namespace } } = config;
+    const cluster = newCluster({
+      server: `http://${upstream.name}`,
+      fetch: link.fetchTo(() => upstream),
+      clock,
+      logger,
+    });
+    const source = cluster.resource<SimObject>(parseResource(`v1/${RESOURCE}`), {
+      ...(namespace !== "" && { namespace }),
+    });
+    this.informer = new SharedIndexInformer<SimObject>(source, {
+      name: config.name,
+      clock,
+      logger,
+      storage: STORAGES[config.storage] as never,
+      reflector: {
+        random: random.fork().next,
+        useWatchList: config.useWatchList,
+        watchListPageSize: config.pageSize,
+      },
+    });
+    this.informer.observe((event) => {
+      this.#isDirty = true;
+      if (event.type !== "replaced") {
+        const version = event.type === "bookmark"
+          ? event.resourceVersion
+          : event.object.metadata.resourceVersion;
+        this.#position = Math.max(this.#position, Number(version));
+        return;
+      }
+      const through = Number(event.resourceVersion);
+      if (this.#position > 0 && through > this.#position) {
+        options.onGap({ from: this.#position, through });
+      }
+      this.#position = through;
+    });
+    this.api = readApi({
+      resources: [{ informer: this.informer as never, resource: `v1/${RESOURCE}` }],
+      allowAnonymous: true,
+      freshness: config.freshness,
+      eventWindow: config.eventWindow,
+      clock,
+      random: random.fork().next,
+      signal: this.#closing.signal,
+      logger,
+    });
+    this.#running = this.informer.start();
+  }
+
+  kill(): void {
+    this.#isDead = true;
+    this.#clock.kill();
+  }
+
+  async stop(): Promise<void> {
+    this.#closing.abort();
+    await this.#running.stop();
+    const left = this.#clock.timers;
+    if (left > 0) this.#options.world.violate(`${this.#config.name}: ${left} timers are left after the stop`);
+  }
+
+  check(): void {
+    if (!this.#isDirty || this.#isDead) return;
+    this.#isDirty = false;
+    const { world, isGap } = this.#options;
+    if (world.isInDoubt()) return;
+    const version = Number(this.informer.indexer.lastStoreSyncResourceVersion() || "0");
+    if (version === 0) return;
+    if (version > world.cluster.revision) {
+      return world.violate(`${this.#config.name} is at ${version}, the origin at ${world.cluster.revision}`);
+    }
+    const content = this.#content();
+    if (isGap(version)) {
+      for (const [key, object] of content) {
+        const range = { from: 0, through: world.cluster.revision };
+        if (hadState(world.cluster, object, range)) continue;
+        world.violate(`${this.#config.name} has ${key} in a state that never was: ${JSON.stringify(object)}`);
+      }
+      return;
+    }
+    const found = differenceAt(world.cluster, content, {
+      version,
+      matches: (object) => isWithin(this.#config.scope, object),
+    });
+    if (found !== undefined) world.violate(`${this.#config.name}: ${found}`);
+  }
+
+  difference(): string | undefined {
+    const { world: { cluster } } = this.#options;
+    const { name, scope } = this.#config;
+    if (!this.informer.hasSynced()) return `${name} has not synced`;
+    const found = differenceAt(cluster, this.#content(), {
+      version: cluster.revision,
+      matches: (object) => isWithin(scope, object),
+    });
+    return found && `${name}: ${found}`;
+  }
+
+  #content(): Map<string, SimObject> {
+    const { indexer } = this.informer;
+    return new Map(indexer.listKeys().map((key) => [key, indexer.getByKey(key)!]));
+  }
+
+  #logger(): Logger {
+    const log = (level: string) => (message: string) => {
+      if (!this.#isDead) this.#options.world.log(`${this.#config.name} ${level}: ${message}`);
+    };
+    return { debug: log("debug"), info: log("info"), warn: log("warn"), error: log("error") };
+  }
+}
+
+/** The clock of one life: with a kill its timers are gone, and no other is set. */
+class NodeClock implements Clock {
+  readonly #time: VirtualTime;
+  readonly #timers = new Set<TimerHandle>();
+  #isDead = false;
+
+  constructor(time: VirtualTime) {
+    this.#time = time;
+  }
+
+  get timers(): number {
+    return this.#timers.size;
+  }
+
+  now(): number {
+    return this.#time.now();
+  }
+
+  monotonicNow(): number {
+    return this.#time.monotonicNow();
+  }
+
+  setTimeout(callback: () => void, ms: number): TimerHandle {
+    if (this.#isDead) return undefined;
+    const timer = this.#time.setTimeout(() => {
+      this.#timers.delete(timer);
+      callback();
+    }, ms);
+    this.#timers.add(timer);
+    return timer;
+  }
+
+  clearTimeout(timer: TimerHandle): void {
+    this.#timers.delete(timer);
+    this.#time.clearTimeout(timer);
+  }
+
+  kill(): void {
+    this.#isDead = true;
+    for (const timer of this.#timers) this.#time.clearTimeout(timer);
+    this.#timers.clear();
+  }
+}
