@@ -6,6 +6,7 @@
 import { DecodeError } from "../meta/request_failure.ts";
 import type { ListOptions, ListPage, ListWatchContext, WatchStream } from "../meta/list_watch.ts";
 import type { KubernetesObject } from "../meta/object.ts";
+import { EACH_EVENT, NOTHING_STALE } from "../meta/request_preferences.ts";
 import { formatGroupResource, type GroupVersionResource, resourcePath } from "../meta/resource.ts";
 import { acceptsHead, checkList, eventCheck, objectCheck } from "../schema/checks.ts";
 import type { Clock } from "../util/clock.ts";
@@ -59,14 +60,14 @@ export interface ResourceClient<T extends KubernetesObject> {
   /** Server, namespace, selectors, and what is kept or dropped of the objects: as `ListerWatcher.identity`. */
   readonly identity: string;
 
-  /** A client for names and versions of the same objects. */
+  /** A client for names and versions of the same objects; a cache in between must not answer it with anything stale. */
   metadata(): ResourceClient<KubernetesObject>;
 
   /** One page of a list. Selectors given here take the place of the client's own. */
   list(options?: ListOptions, context?: Partial<ListWatchContext>): Promise<ListPage<T>>;
 
   /**
-   * Opens a watch; resolves when the server starts to answer. The stream is as {@linkcode decodeWatch} says; aborting
+   * Opens a watch; resolves when the server starts to answer. A `readApi` ends it with 410 when it has listed anew. The stream is as {@linkcode decodeWatch} says; aborting
    * the signal ends it too. Selectors given here take the place of the client's own.
    */
   watch(options?: ListOptions, context?: Partial<ListWatchContext>): Promise<WatchStream<T>>;
@@ -151,6 +152,7 @@ class RestResource<T extends KubernetesObject> implements ResourceClient<T> {
     const { schema: _, keep: _1, drop: _2, ...options } = this.#options;
     return new RestResource<KubernetesObject>(this.#cluster, this.resource, {
       ...options as ResourceOptions<KubernetesObject>,
+      headers: { ...options.headers, ...NOTHING_STALE },
       metadataOnly: true,
     }, this.#context);
   }
@@ -264,7 +266,11 @@ class RestResource<T extends KubernetesObject> implements ResourceClient<T> {
   ): Promise<Response> {
     const path = resourcePath(this.resource, { namespace: this.namespace });
     const { labelSelector, fieldSelector, metadataOnly } = this.#options;
-    const headers = { ...(metadataOnly && acceptMetadata(watch ? "" : "List")), ...this.#options.headers };
+    const headers = {
+      ...(metadataOnly && acceptMetadata(watch ? "" : "List")),
+      ...(watch && EACH_EVENT),
+      ...this.#options.headers,
+    };
     const response = await this.#cluster.open(path, {
       query: {
         ...options,

@@ -14,6 +14,7 @@ import { isStatus, objectNotFound, tooLargeResourceVersion } from "../protocol/s
 import { fieldRules } from "../protocol/selectable_fields.ts";
 import { formatObjectName } from "../meta/keys.ts";
 import { compareResourceVersions } from "../meta/resource_version.ts";
+import { refusesStale, requiresEachEvent } from "../meta/request_preferences.ts";
 import { newStatus, type Status } from "../meta/status.ts";
 import type { VersionWaitOptions } from "../meta/version_waiters.ts";
 import { askedOf } from "./access/authorization.ts";
@@ -83,7 +84,7 @@ async function answerRead(c: Context, request: ResourceRequest, read: Read): Pro
     gzip: prefersGzip(c.req.header("Accept-Encoding")),
   };
   const wait = waitOf(c, settings);
-  const waited = await catchUp(request, query, wait);
+  const waited = await catchUp(request, query, { wait, cacheControl: c.req.header("Cache-Control") });
   if (isStatus(waited)) return isWatch ? watchResponse(errorStream(waited)) : waited;
   if (isWatch) protectEndlessBody(c, ({ headers }) => headers.get("X-Accel-Buffering") === "no");
   const response = verb === "get"
@@ -91,7 +92,12 @@ async function answerRead(c: Context, request: ResourceRequest, read: Read): Pro
     : isStatus(view)
     ? view
     : isWatch
-    ? answerWatch(request, query, { view, permission, isEventStream: events !== undefined })
+    ? answerWatch(request, query, {
+      view,
+      permission,
+      isEventStream: events !== undefined,
+      endsAtRelist: requiresEachEvent(c.req.header("Prefer")),
+    })
     : await answerListOf(request, query, { ...form, view, permission, wait });
   if (!waited.isStale) return response;
   // What is not found may exist by now.
@@ -118,7 +124,10 @@ const STALE = "this is the last known state: the API server does not answer at p
 async function catchUp(
   request: ResourceRequest,
   query: ListQuery,
-  wait: VersionWaitOptions,
+  { wait, cacheControl }: {
+    readonly wait: VersionWaitOptions;
+    readonly cacheControl: string | undefined;
+  },
 ): Promise<{ readonly isStale: boolean } | Status> {
   const { target, settings } = request;
   const { log, fresh } = target;
@@ -142,7 +151,7 @@ async function catchUp(
     return isReached ? { isStale: false } : tooLargeResourceVersion(resourceVersion, log.resourceVersion);
   }
   if (fresh === undefined || settings.freshness === "as-is") return { isStale: false };
-  const staleIfError = settings.freshness === "stale-if-error";
+  const staleIfError = settings.freshness === "stale-if-error" && !refusesStale(cacheControl);
   const outcome = await fresh.catchUp(wait, { staleIfError });
   if (outcome === "fresh") return { isStale: false };
   return staleIfError ? { isStale: true } : notFresh(target.resource, outcome);

@@ -335,6 +335,36 @@ describe("readApi", () => {
     }
   });
 
+  it("takes nothing for fresh that a cache in between answers during an outage", async () => {
+    const tower = new Tower();
+    const { server, clock } = tower;
+    server.create("v1/pods", pod("web-1", { namespace: "shop" }));
+    let isAway = false;
+    const delayed = delayedWatches(server.fetch);
+    const first = tower.level(async (request) => {
+      if (isAway) throw new TypeError("connection refused");
+      return await delayed.fetch(request);
+    }, { freshness: "stale-if-error" });
+    const second = tower.level((request) => first.api.fetch(request));
+    await using _first = first.informer.start();
+    await clock.advance(0);
+    await using _second = second.informer.start();
+    await clock.advance(0);
+    delayed.hold();
+    isAway = true;
+    server.create("v1/pods", pod("web-2", { namespace: "shop" }));
+    const answer = await tower.settled(Promise.resolve(first.api.request("/api/v1/pods")), 3_500);
+    assert.ok(answer.headers.has("Warning"));
+    assert.equal(
+      (await tower.settled(Promise.resolve(second.api.request("/api/v1/pods")), 3_500)).status,
+      504,
+    );
+    isAway = false;
+    await clock.advance(2_000);
+    delayed.release();
+    assert.equal((await tower.settled(get(second.api, "/api/v1/pods"), 3_500)).items.length, 2);
+  });
+
   it("does not take a server that went back in time for one that it has caught up with", async () => {
     const tower = new Tower();
     const { server, clock } = tower;

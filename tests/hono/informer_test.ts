@@ -177,6 +177,26 @@ describe("SharedIndexInformer behind readApi", () => {
     server.close();
   });
 
+  it("feeds a cache above it no state that the API server never had: a relist is one there, too", async () => {
+    const { server, informer, api, clock } = chain();
+    for (const name of ["a", "b", "c"]) server.create("v1/pods", pod(name, { namespace: "shop" }));
+    await using _running = informer.start();
+    const second = informerOf((request) => Promise.resolve(api.fetch(request)), clock);
+    const contents: string[] = [];
+    second.observe(() => void contents.push(second.indexer.listKeys().sort().join()));
+    await using _second = second.start();
+    await clock.advance(5_000);
+    server.closeWatches({ reset: true });
+    server.delete("v1/pods", "shop/a");
+    server.create("v1/pods", pod("d", { namespace: "shop" }));
+    server.delete("v1/pods", "shop/b");
+    server.create("v1/pods", pod("a", { namespace: "shop" }));
+    server.compact();
+    await clock.advance(60_000);
+    assert.deepEqual([...new Set(contents)], ["shop/a,shop/b,shop/c", "shop/a,shop/c,shop/d"]);
+    server.close();
+  });
+
   it("leaves no timer and no observer when everything has stopped", async () => {
     const clock = new FakeClock();
     const server = new InMemoryApiServer({ clock });

@@ -374,6 +374,27 @@ describe("EventLog at a relist", () => {
     assert.deepEqual(await watch.lines(1), ["ADDED shop/e 51"]);
   });
 
+  it("ends a watch that prefers strict handling: the events of a list are not those in between", async () => {
+    const { api, informer } = apiOf([object("shop/a", 5), object("shop/b", 6)], 10);
+    const headers = { Prefer: "respond-async, handling=strict" };
+    const strict = new WatchReader(await api.request(`${WATCH}&resourceVersion=10`, { headers }));
+    informer.put(object("shop/a", 12));
+    informer.relist([object("shop/a", 12)], 50);
+    assert.deepEqual(await strict.toEnd(), ["MODIFIED shop/a 12", "ERROR 410 Expired"]);
+    const unchanged = new WatchReader(await api.request(`${WATCH}&resourceVersion=50`, { headers }));
+    // An object may have come and gone meanwhile.
+    informer.relist([object("shop/a", 12)], 60);
+    assert.deepEqual(await unchanged.toEnd(), ["ERROR 410 Expired"]);
+  });
+
+  it("ends a watch from the future: what has left its selection since is not known", async () => {
+    const { api, informer } = apiOf([object("shop/a", 5, { labels: { app: "db" } })], 10);
+    const watch = await WatchReader.open(api, `${WATCH}&labelSelector=app%3Dweb&resourceVersion=20`);
+    // Elsewhere it had the label at 20.
+    informer.relist([object("shop/a", 30, { labels: { app: "db" } })], 40);
+    assert.deepEqual(await watch.toEnd(), ["ERROR 410 Expired"]);
+  });
+
   it("of many objects is one chunk nevertheless, even beyond the event window", async () => {
     const { api, informer } = apiOf([], 10, { eventWindow: 5 });
     const watch = await WatchReader.open(api, `${WATCH}&resourceVersion=10`);

@@ -30,7 +30,7 @@ export interface CorsOptions {
 }
 
 const METHODS = "GET, HEAD, OPTIONS";
-const REQUEST_HEADERS = "Accept, Authorization, If-None-Match, Last-Event-ID";
+const REQUEST_HEADERS = "Accept, Authorization, Cache-Control, If-None-Match, Last-Event-ID, Prefer";
 /** What pages may read of an answer, besides what browsers show anyway. */
 const EXPOSED_HEADERS = "Age, Cache-Synced, ETag, Resource-Version, Retry-After, Warning";
 

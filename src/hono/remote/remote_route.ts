@@ -6,6 +6,12 @@
 import type { Context } from "hono";
 import { JSON_AND_YAML } from "../../protocol/accept.ts";
 import type { ListOptions } from "../../meta/list_watch.ts";
+import {
+  EACH_EVENT,
+  NOTHING_STALE,
+  refusesStale,
+  requiresEachEvent,
+} from "../../meta/request_preferences.ts";
 import { type NegotiatedShape, negotiateShape } from "../../protocol/object_shape.ts";
 import { isStatus } from "../../protocol/statuses.ts";
 import { monotonicNow } from "../../util/clock.ts";
@@ -77,10 +83,13 @@ function headersOf(
   { verb, accept }: { readonly verb: string; readonly accept: string | undefined },
 ): Readonly<Record<string, string>> {
   const ifNoneMatch = verb === "watch" ? undefined : c.req.header("If-None-Match");
+  const { "cache-control": cacheControl, prefer } = c.req.header();
   return {
     accept: accept ?? "application/json",
     "accept-encoding": verb !== "watch" && prefersGzip(c.req.header("Accept-Encoding")) ? "gzip" : "identity",
     ...(ifNoneMatch !== undefined && { "if-none-match": ifNoneMatch }),
+    ...(refusesStale(cacheControl) && NOTHING_STALE),
+    ...(requiresEachEvent(prefer) && EACH_EVENT),
     "user-agent": USER_AGENT,
   };
 }

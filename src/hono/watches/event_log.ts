@@ -276,6 +276,8 @@ export class EventLog<T extends KubernetesObject> implements FanOutSource {
     if (compareResourceVersions(resourceVersion, previous) < 0) {
       return this.#restarted(resourceVersion, changes);
     }
+    const ending = Array.from(this.recipients).filter((reader) => reader.endsAtRelist);
+    for (const reader of ending) reader.flush();
     this.#contentRevision++;
     this.#position = resourceVersion;
     // A watch that has read all of it is at the end; one that stops in its middle is before it and may not resume.
@@ -293,6 +295,7 @@ export class EventLog<T extends KubernetesObject> implements FanOutSource {
     this.#keep({ ...BOOKMARK, ...relist });
     this.#resumeFrom = { position: resourceVersion, sequence: sequence ?? this.head };
     this.#options.history?.resumeFrom(this.#resumeFrom);
+    for (const reader of ending) if (this.recipients.has(reader)) reader.cut();
     this.#waiters.moved();
     this.#afterAppend();
   }

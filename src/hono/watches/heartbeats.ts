@@ -12,6 +12,11 @@ export interface LogReader extends Recipient {
   readonly cursor: number;
   /** Whether it wants {@linkcode LogReader.heartbeat}. */
   readonly wantsHeartbeat: boolean;
+  /**
+   * Whether the difference between two lists is not enough for it: it requires each event, or has seen a state in between,
+   * elsewhere.
+   */
+  readonly endsAtRelist: boolean;
   /** Time for a sign of life. */
   heartbeat(): void;
   /** Sends at once what it has room for. */

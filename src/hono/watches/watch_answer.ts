@@ -18,7 +18,12 @@ import { errorStream, openWatch } from "./watch_stream.ts";
 export function answerWatch(
   request: ResourceRequest,
   query: ListQuery,
-  options: { readonly view: View; readonly permission: Permission; readonly isEventStream: boolean },
+  options: {
+    readonly view: View;
+    readonly permission: Permission;
+    readonly isEventStream: boolean;
+    readonly endsAtRelist: boolean;
+  },
 ): Response {
   const { target, path, reader, readers, fanOut, settings } = request;
   const { log } = target;

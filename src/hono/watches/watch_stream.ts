@@ -36,6 +36,8 @@ export interface WatchRequest<T> extends GroupKind {
   readonly resourceVersion: string;
   /** What to begin with, as ADDED events. */
   readonly initial?: Snapshot<T>;
+  /** Whether it requires each event, and so ends with a list in which some are missing. */
+  readonly endsAtRelist: boolean;
   /** The permission that it was opened with. */
   readonly permission: Permission;
   /** Ends the watch after this time. */
@@ -141,6 +143,10 @@ class Watch<T extends KubernetesObject> implements LogReader, OpenWatch, OutletU
 
   get user(): UserInfo | undefined {
     return this.#life.user;
+  }
+
+  get endsAtRelist(): boolean {
+    return this.#request.endsAtRelist || this.#skipThrough !== "";
   }
 
   get isReady(): boolean {

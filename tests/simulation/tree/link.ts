@@ -34,6 +34,8 @@ export type Breakage = "reset" | "silent";
 export type LinkState = "up" | "refused" | "silent";
 
 const CALM_LATENCY_MS: readonly [number, number] = [1, 6];
+// Made once: a stack costs more than a request.
+const DISCONNECTED = new TypeError("the client has disconnected");
 /** What may be on its way in one connection. */
 const WINDOW_BYTES = 16 * 1024;
 
@@ -280,7 +282,7 @@ class Call {
     this.#wake?.();
     this.#options.onClosed();
     if (how === "silent") return;
-    this.#stop.abort(new TypeError("the client has disconnected"));
+    this.#stop.abort(DISCONNECTED);
     this.#upstream?.cancel().catch(() => {});
   }
 }

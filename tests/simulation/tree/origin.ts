@@ -19,7 +19,11 @@ export interface WatchLine {
 export const RESOURCE = "pods";
 
 /** The selected objects at a version. */
-export function selectionAt(cluster: ClusterModel, version: number, matches: Matches): Map<string, SimObject> {
+export function selectionAt(
+  cluster: ClusterModel,
+  version: number,
+  matches: Matches,
+): Map<string, SimObject> {
   const state = cluster.stateAt(RESOURCE, version);
   for (const [key, object] of state) if (!matches(object)) state.delete(key);
   return state;
@@ -40,7 +44,9 @@ export function differenceAt(
     if (!isSameObject(found!, object)) return `${key} ${stateOf(object)} is ${JSON.stringify(found)}`;
   }
   for (const key of read.keys()) {
-    if (!state.has(key)) return `at ${at.version} it has ${key} ${stateOf(read.get(key))}, which is not there`;
+    if (!state.has(key)) {
+      return `at ${at.version} it has ${key} ${stateOf(read.get(key))}, which is not there`;
+    }
   }
   return undefined;
 }

@@ -16,7 +16,6 @@ import {
   type Matches,
   nextEvent,
   RESOURCE,
-  selectionAt,
   type WatchLine,
 } from "./origin.ts";
 
@@ -34,6 +33,8 @@ export interface TreeReaderConfig {
   readonly hopMs: number;
   /** How many objects a page may have. */
   readonly limit: number;
+  /** Whether its watches must end where events are missing. */
+  readonly isStrict: boolean;
   /** How long it may take to read a chunk of a watch. */
   readonly readMs: number;
   readonly seed: number;
@@ -61,6 +62,8 @@ interface Sent {
   /** Whether it must have everything that was acknowledged before, unless it has a warning. */
   readonly isConsistent: boolean;
   readonly revision: number;
+  /** Which events may be missing. */
+  readonly gaps: readonly Gap[];
 }
 
 /** A list, however it came. */
@@ -77,7 +80,12 @@ const ANSWER_MS = 15_000;
 /** The server sends a bookmark each 30 s. */
 const SILENCE_MS = 45_000;
 const RETRY_MS = 1_000;
-const MOST_READS = 40;
+const MOST_READS = 25;
+// Enough for a tree that lasts hours.
+const MOST_HOPS = 12;
+// Made once: a stack costs more than a request.
+const ENOUGH = new Error("the reader has read enough");
+const NO_ANSWER = new TypeError("no answer");
 const REFUSALS = [410, 503, 504];
 
 /** Reads from node to node, until it is stopped. */
@@ -100,8 +108,11 @@ export class TreeReader {
   #leap: Gap | undefined;
   #isFollowing = false;
   #reads = 0;
+  #hops = 0;
   /** Whether it still may choose another node, or read without need. */
   isRestless = true;
+  /** Whether it reads as fast as it can. */
+  isHurried = false;
 
   constructor(config: TreeReaderConfig, world: TreeReaderWorld) {
     this.config = config;
@@ -197,6 +208,7 @@ export class TreeReader {
       least: Math.max(least, this.#seenAt.get(`${node.name} ${node.lives}`) ?? 0),
       isConsistent: !mayBeOld && node.isConsistent,
       revision: cluster.revision,
+      gaps: this.config.isStrict ? [] : node.gaps,
     };
   }
 
@@ -328,15 +340,20 @@ export class TreeReader {
     const { time } = this.#world;
     const stopping = new AbortController();
     const { signal } = this.#stop;
-    const end = () => stopping.abort(new Error("the reader has enough"));
+    const end = () => stopping.abort(ENOUGH);
     signal.addEventListener("abort", end, { once: true });
     let timer = time.schedule(end, ANSWER_MS);
     const isOver = () => stopping.signal.aborted;
     const { hopMs, readMs } = this.config;
-    const hop = onlyInitial ? undefined : time.schedule(() => this.isRestless && end(), hopMs);
+    const hop = onlyInitial ? undefined : time.schedule(() => {
+      if (this.isRestless && this.#hops++ < MOST_HOPS) end();
+    }, hopMs);
     let outcome: "expired" | "failed" | "done" = "failed";
     try {
-      const response = await this.link.fetchTo(() => node)(`http://node${path}`, { signal: stopping.signal });
+      const response = await this.link.fetchTo(() => node)(`http://node${path}`, {
+        signal: stopping.signal,
+        ...(this.config.isStrict && { headers: { Prefer: "handling=strict" } }),
+      });
       if (response.status !== 200) {
         this.#refused(sent, response.status, await response.text());
         return initial || response.status === 410 ? "expired" : "failed";
@@ -363,6 +380,7 @@ export class TreeReader {
             continue;
           }
           if (!isInitial) {
+            if (this.#isOfLostHistory(event)) return "expired";
             this.#apply(sent, event);
             continue;
           }
@@ -381,7 +399,7 @@ export class TreeReader {
           this.#isFollowing = true;
           if (onlyInitial) return "done";
         }
-        if (readMs > 0 && this.isRestless) await this.#pause(readMs);
+        if (readMs > 0 && !this.isHurried) await this.#pause(readMs);
       }
       return isInitial && outcome === "done" ? "failed" : outcome;
     } catch (error) {
@@ -403,6 +421,12 @@ export class TreeReader {
     return code === 410 ? "expired" : "failed";
   }
 
+  /** After a restore a bookmark shows that the reader is ahead. */
+  #isOfLostHistory({ type, object }: WatchLine): boolean {
+    return type === "BOOKMARK" && this.#world.isInDoubt() &&
+      Number(object.metadata.resourceVersion) < this.#position;
+  }
+
   /** Applies one event: the next one of the origin for its selection, or one of a list that took the place of events. */
   #apply(sent: Sent, event: WatchLine): void {
     const { cluster, isInDoubt } = this.#world;
@@ -413,11 +437,7 @@ export class TreeReader {
     if (version > cluster.revision) {
       return this.#wrong(sent, `an event is at ${version}, the origin at ${cluster.revision}`);
     }
-    const next = nextEvent(cluster, {
-      after: this.#position,
-      through: cluster.revision,
-      matches: this.#matches,
-    });
+    const next = this.#next(sent, version);
     const isNext = type === "BOOKMARK"
       ? version >= this.#position && (next === undefined || next.revision > version)
       : next !== undefined && next.revision === version && next.type === type &&
@@ -435,6 +455,23 @@ export class TreeReader {
     this.#fold(event, version);
   }
 
+  /** The next event of the origin, after lists that took the place of events in which nothing was left of it. */
+  #next(sent: Sent, version: number): ReturnType<typeof nextEvent> {
+    const { cluster } = this.#world;
+    const matches = this.#matches;
+    for (;;) {
+      const next = nextEvent(cluster, { after: this.#position, through: cluster.revision, matches });
+      if (next === undefined || next.revision >= version || this.#leap !== undefined) return next;
+      const gap = sent.gaps.find(({ from, through }) =>
+        from < next.revision && next.revision <= through && through < version
+      );
+      if (gap === undefined) return next;
+      const found = differenceAt(cluster, this.#known, { version: gap.through, matches });
+      if (found !== undefined) return next;
+      this.#position = gap.through;
+    }
+  }
+
   /** Whether an event may be one of a list that took the place of events. */
   #leaps(
     sent: Sent,
@@ -443,7 +480,7 @@ export class TreeReader {
   ): boolean {
     const { cluster } = this.#world;
     if (this.#leap === undefined) {
-      this.#leap = sent.node.gaps().find(({ from, through }) =>
+      this.#leap = sent.gaps.find(({ from, through }) =>
         ((from <= this.#position && this.#position <= through) || (from < next && next <= through)) &&
         version <= through
       );
@@ -466,7 +503,7 @@ export class TreeReader {
         return;
       }
       // Another list has cut it short.
-      const longer = sent.node.gaps().find((gap) =>
+      const longer = sent.gaps.find((gap) =>
         gap.from >= from && gap.from <= through && gap.through > through
       );
       if (longer === undefined) {
@@ -499,36 +536,10 @@ export class TreeReader {
       this.#wrong(sent, `it is at ${version}, and must be at ${least} at least`);
       return undefined;
     }
-    const gap = sent.node.gapsAbove().find(({ from, through }) => from <= version && version < through);
-    const found = gap === undefined
-      ? differenceAt(cluster, objects, { version, matches: this.#matches })
-      : this.#differenceWithin({ from: Math.max(gap.from, least), through: gap.through }, objects);
+    const found = differenceAt(cluster, objects, { version, matches: this.#matches });
     if (found !== undefined) this.#wrong(sent, found);
     if (sent.life === sent.node.lives) this.#saw(sent.node, version);
     return listed;
-  }
-
-  /** Within a list that took the place of events, each object is at one of the versions in between. */
-  #differenceWithin(
-    range: { readonly from: number; readonly through: number },
-    objects: ReadonlyMap<string, SimObject>,
-  ): string | undefined {
-    const { cluster } = this.#world;
-    for (const [key, object] of objects) {
-      if (!hadState(cluster, object, range)) {
-        return `between ${range.from} and ${range.through} it has ${key} as ${stateOf(object)}`;
-      }
-    }
-    const through = Math.min(range.through, cluster.revision);
-    for (const key of selectionAt(cluster, range.from, this.#matches).keys()) {
-      if (objects.has(key)) continue;
-      let isThere = true;
-      for (let version = range.from; isThere && version <= through; version++) {
-        isThere = selectionAt(cluster, version, this.#matches).has(key);
-      }
-      if (isThere) return `between ${range.from} and ${range.through} it lacks ${key}`;
-    }
-    return undefined;
   }
 
   #saw(node: TreeNode, version: number): void {
@@ -554,7 +565,7 @@ export class TreeReader {
   ): Promise<{ readonly status: number; readonly headers: Headers; readonly text: string } | undefined> {
     const { time } = this.#world;
     const stopping = new AbortController();
-    const end = () => stopping.abort(new TypeError("no answer"));
+    const end = () => stopping.abort(NO_ANSWER);
     this.#stop.signal.addEventListener("abort", end, { once: true });
     const timer = time.schedule(end, ANSWER_MS);
     try {

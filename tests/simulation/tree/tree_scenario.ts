@@ -146,6 +146,7 @@ function newReader(random: SeededRandom, n: number): TreeReaderConfig {
     follows: random.chance(0.7),
     hopMs: random.pick([700, 4_000, 12_000]),
     limit: random.pick([1, 2, 7]),
+    isStrict: random.chance(0.5),
     readMs: random.pick([0, 0, 0, 50, 1_500]),
     seed: random.int(0, 2 ** 31),
   };
@@ -238,7 +239,9 @@ function faultSteps(
       const index = node();
       const downMs = random.pick([200, 2_000, 20_000]);
       const upstream = random.pick(upstreamsOf(nodes, index));
-      return { steps: [{ atMs: 0, action: { do: "stop", node: index, downMs, upstream } }, ...writes(downMs)] };
+      return {
+        steps: [{ atMs: 0, action: { do: "stop", node: index, downMs, upstream } }, ...writes(downMs)],
+      };
     });
   }
   if (has("cut")) {

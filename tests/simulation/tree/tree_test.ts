@@ -1,0 +1,32 @@
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import { describeTreeFailure, simulateTree } from "./simulate_tree.ts";
+import { newTreeScenario, TREE_FAULTS } from "./tree_scenario.ts";
+
+const SEEDS = 2_000;
+
+describe("simulateTree", () => {
+  it(`ends well for each of ${SEEDS} seeds`, async () => {
+    for (let seed = 1; seed <= SEEDS; seed++) {
+      const result = await simulateTree(seed);
+      assert.equal(result.violations.length, 0, describeTreeFailure(result));
+    }
+  });
+
+  it("is the same tree whenever its seed is the same", async () => {
+    for (const seed of [2, 19, 402]) {
+      const first = await simulateTree(seed, { trace: true });
+      const second = await simulateTree(seed, { trace: true });
+      assert.ok(first.trace.length > 20);
+      assert.deepEqual(second.trace, first.trace);
+    }
+  });
+
+  it("has every kind of fault in some of the first 200 seeds", () => {
+    const seen = new Set<string>();
+    for (let seed = 1; seed <= 200; seed++) {
+      for (const fault of newTreeScenario(seed).faults) seen.add(fault);
+    }
+    assert.deepEqual([...seen].sort(), [...TREE_FAULTS].sort());
+  });
+});
