@@ -2,14 +2,15 @@
  * Shows that the tests can fail: makes mutants, copies of the source with one deliberate defect each, and runs the tests
  * on them. `deno task mutate`; `--help` prints the options.
  *
- * Defects that a simulated world can have must be caught in one of the first worlds (tests/simulation/mutations.ts), all
- * others by the test file that is named with them (tests/suite_mutations.ts).
+ * Defects that a simulated world can have must be caught in one of the first worlds (tests/simulation/mutations.ts), those of
+ * a tree of caches in one of the first trees (tests/simulation/tree/tree_mutations.ts), all others by the test file that is named with them (tests/suite_mutations.ts).
  *
  * @module
  */
 
 import { parseArgs } from "node:util";
 import { type Mutation, MUTATIONS } from "../tests/simulation/mutations.ts";
+import { TREE_MUTATIONS, type TreeMutation } from "../tests/simulation/tree/tree_mutations.ts";
 import { SUITE_MUTATIONS, type SuiteMutation } from "../tests/suite_mutations.ts";
 
 const ROOT = new URL("..", import.meta.url).pathname;
@@ -41,10 +42,13 @@ const USAGE = `deno task mutate [options]: makes mutants, one at a time, and che
   --seeds N     how many simulated worlds a mutant may survive; 2,000 by default
   --only TEXT   only mutants with this text in their name
   --worlds      only mutants for the simulation
+  --tree        only mutants for the simulated trees of caches
   --suite       only mutants for test files
 
 Prints a table and \`N caught, N survived\`; the exit code is 1 if one survived.
 `;
+
+type AnyMutation = Mutation | TreeMutation | SuiteMutation;
 
 interface Verdict {
   readonly name: string;
@@ -89,7 +93,7 @@ async function main(args: readonly string[]): Promise<number> {
 /** The first test that fails without a mutant. */
 async function findUnsound(
   copy: string,
-  mutations: readonly (Mutation | SuiteMutation)[],
+  mutations: readonly AnyMutation[],
   seeds: string,
 ): Promise<Verdict | undefined> {
   const tests = new Set(mutations.flatMap((mutation) => "test" in mutation ? [mutation.test] : []));
@@ -97,14 +101,17 @@ async function findUnsound(
     const verdict = await runTest(copy, "no mutant", test);
     if (verdict.caughtBy !== undefined) return verdict;
   }
-  if (mutations.every((mutation) => "test" in mutation)) return undefined;
-  const verdict = await simulate(copy, "no mutant", seeds);
-  return verdict.caughtBy === undefined ? undefined : verdict;
+  for (const isTree of [false, true]) {
+    if (!mutations.some((mutation) => !("test" in mutation) && "tree" in mutation === isTree)) continue;
+    const verdict = await simulate(copy, { name: "no mutant", isTree }, seeds);
+    if (verdict.caughtBy !== undefined) return verdict;
+  }
+  return undefined;
 }
 
 async function tryMutation(
   copy: string,
-  mutation: Mutation | SuiteMutation,
+  mutation: AnyMutation,
   seeds: string,
 ): Promise<Verdict> {
   const path = `${copy}/${mutation.file}`;
@@ -118,7 +125,7 @@ async function tryMutation(
   try {
     return "test" in mutation
       ? await runTest(copy, mutation.name, mutation.test)
-      : await simulate(copy, mutation.name, seeds);
+      : await simulate(copy, { name: mutation.name, isTree: "tree" in mutation }, seeds);
   } finally {
     await Deno.writeTextFile(path, sound);
   }
@@ -139,9 +146,14 @@ async function runTest(copy: string, name: string, test: string): Promise<Verdic
   return { name, caughtBy: test, text: shortened(failure[1]) };
 }
 
-async function simulate(copy: string, name: string, seeds: string): Promise<Verdict> {
+async function simulate(
+  copy: string,
+  { name, isTree }: { readonly name: string; readonly isTree: boolean },
+  seeds: string,
+): Promise<Verdict> {
   const command = new Deno.Command(Deno.execPath(), {
-    args: ["run", "-A", "--no-check", "scripts/simulate.ts", "--seeds", seeds, "--fail-fast", "--summary"],
+    args: ["run", "-A", "--no-check", "scripts/simulate.ts", "--seeds", seeds, "--fail-fast", "--summary"]
+      .concat(isTree ? ["--tree"] : []),
     cwd: copy,
     stdout: "piped",
     stderr: "piped",
@@ -149,7 +161,9 @@ async function simulate(copy: string, name: string, seeds: string): Promise<Verd
   const { code, stdout, stderr } = await command.output();
   const output = new TextDecoder().decode(stdout);
   const failure = /^seed (\d+) \[.*?\]: (.*)$/m.exec(output);
-  if (failure !== null) return { name, caughtBy: `seed ${failure[1]}`, text: shortened(failure[2]) };
+  if (failure !== null) {
+    return { name, caughtBy: `${isTree ? "tree" : "seed"} ${failure[1]}`, text: shortened(failure[2]) };
+  }
   if (code !== 0) throw new Error(`Cannot simulate "${name}": ${new TextDecoder().decode(stderr)}`);
   return { name, text: "" };
 }
@@ -172,7 +186,7 @@ async function copyAll(from: string, to: string): Promise<void> {
 /** The options, or the exit code where there is nothing to do. */
 function parse(
   args: readonly string[],
-): { seeds: string; only: string; kinds: readonly (Mutation | SuiteMutation)[] } | number {
+): { seeds: string; only: string; kinds: readonly AnyMutation[] } | number {
   try {
     const { values } = parseArgs({
       args: [...args],
@@ -180,6 +194,7 @@ function parse(
         seeds: { type: "string", default: "2000" },
         only: { type: "string", default: "" },
         worlds: { type: "boolean" },
+        tree: { type: "boolean" },
         suite: { type: "boolean" },
         help: { type: "boolean", short: "h" },
       },
@@ -188,7 +203,13 @@ function parse(
       console.log(USAGE);
       return 0;
     }
-    const kinds = [...(values.worlds ? [] : SUITE_MUTATIONS), ...(values.suite ? [] : MUTATIONS)];
+    const { worlds, tree, suite } = values;
+    const isAll = !worlds && !tree && !suite;
+    const kinds = [
+      ...(isAll || suite ? SUITE_MUTATIONS : []),
+      ...(isAll || worlds ? MUTATIONS : []),
+      ...(isAll || tree ? TREE_MUTATIONS : []),
+    ];
     return { seeds: values.seeds, only: values.only, kinds };
   } catch (error) {
     console.error(`${error instanceof Error ? error.message : error}\n\n${USAGE}`);

@@ -7,6 +7,7 @@
  * - `--trace`: prints everything that happened in a failing world.
  * - `--fail-fast`: stops at the first failing seed.
  * - `--summary`: one line for each failing seed instead of its script.
+ * - `--tree`: trees of caches in place of single informers; without `--only` and `--without`.
  *
  * Prints `N passed, N failed`; the exit code is 1 if any failed.
  *
@@ -15,8 +16,10 @@
 
 import { type Fault, FAULTS } from "../tests/simulation/scenario.ts";
 import { describeFailure, simulateSeed } from "../tests/simulation/simulate.ts";
+import { describeTreeFailure, simulateTree } from "../tests/simulation/tree/simulate_tree.ts";
 
 const SHOWN = 5;
+const SWITCHES = ["--trace", "--fail-fast", "--summary", "--tree"];
 
 async function main(args: readonly string[]): Promise<number> {
   const options = parse(args);
@@ -24,23 +27,21 @@ async function main(args: readonly string[]): Promise<number> {
     console.error(options);
     return 2;
   }
-  const { seeds, from, faults, trace, failFast, summary } = options;
+  const { seeds, from, trace, failFast, summary } = options;
   const startMs = performance.now();
   let passed = 0;
   let failed = 0;
   let requests = 0;
   for (let seed = from; seed < from + seeds; seed++) {
-    const result = await simulateSeed(seed, { faults, trace });
+    const { result, describe } = await simulate(seed, options);
     requests += result.requests;
     if (result.violations.length === 0) {
       passed++;
       continue;
     }
     failed++;
-    const limited = faults !== FAULTS ? ` --only ${faults.join(",")}` : "";
-    const command = `deno task simulate --seeds 1 --from ${seed}${limited} --trace`;
     if (summary) console.log(`seed ${seed} [${result.scenario.faults.join(" ")}]: ${result.violations[0]}`);
-    else if (failed <= SHOWN) console.log(`${describeFailure(result, command)}\n`);
+    else if (failed <= SHOWN) console.log(`${describe()}\n`);
     if (failFast) break;
   }
   const seconds = (performance.now() - startMs) / 1_000;
@@ -52,6 +53,17 @@ async function main(args: readonly string[]): Promise<number> {
   return failed > 0 ? 1 : 0;
 }
 
+async function simulate(seed: number, { faults, trace, isTree }: Options) {
+  if (isTree) {
+    const result = await simulateTree(seed, { trace });
+    return { result, describe: () => describeTreeFailure(result) };
+  }
+  const result = await simulateSeed(seed, { faults, trace });
+  const limited = faults !== FAULTS ? ` --only ${faults.join(",")}` : "";
+  const command = `deno task simulate --seeds 1 --from ${seed}${limited} --trace`;
+  return { result, describe: () => describeFailure(result, command) };
+}
+
 interface Options {
   readonly seeds: number;
   readonly from: number;
@@ -59,6 +71,7 @@ interface Options {
   readonly trace: boolean;
   readonly failFast: boolean;
   readonly summary: boolean;
+  readonly isTree: boolean;
 }
 
 function parse(args: readonly string[]): Options | string {
@@ -68,7 +81,7 @@ function parse(args: readonly string[]): Options | string {
   const flags = new Set<string>();
   for (let i = 0; i < args.length; i++) {
     const [name, inline] = args[i].split("=", 2);
-    if (name === "--trace" || name === "--fail-fast" || name === "--summary") {
+    if (SWITCHES.includes(name)) {
       flags.add(name);
       continue;
     }
@@ -89,10 +102,12 @@ function parse(args: readonly string[]): Options | string {
       }
       faults = FAULTS.filter((fault) => named.includes(fault) === (name === "--only"));
     } else {
-      return `Cannot simulate: ${name} is not known; there are --seeds, --from, --without, --only, --trace, ` +
-        "--fail-fast and --summary";
+      return `Cannot simulate: ${name} is not known; there are --seeds, --from, --without, --only, ${
+        SWITCHES.join(", ")
+      }`;
     }
   }
+  if (flags.has("--tree") && faults !== FAULTS) return "Cannot simulate: --tree has faults of its own";
   return {
     seeds,
     from,
@@ -100,6 +115,7 @@ function parse(args: readonly string[]): Options | string {
     trace: flags.has("--trace"),
     failFast: flags.has("--fail-fast"),
     summary: flags.has("--summary"),
+    isTree: flags.has("--tree"),
   };
 }
 

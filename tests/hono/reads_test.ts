@@ -113,6 +113,14 @@ describe("get", () => {
 });
 
 describe("list", () => {
+  it("has an object that is created after a delete of it came although it was not stored", async () => {
+    const { api, informer } = apiOf([object("shop/a", 5)], 10);
+    assert.deepEqual(names(await get(api, "/api/v1/pods")), ["shop/a"]);
+    informer.remove("shop/b", 11);
+    informer.put(object("shop/b", 12));
+    assert.deepEqual(names(await get(api, "/api/v1/pods")), ["shop/a", "shop/b"]);
+  });
+
   it("is in the order of keys, byte by byte, at one resourceVersion", async () => {
     const { api } = apiOf(THREE, 10);
     const list = await get(api, "/api/v1/pods");

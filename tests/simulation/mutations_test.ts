@@ -3,9 +3,10 @@ import { readFileSync } from "node:fs";
 import { it } from "node:test";
 import { SUITE_MUTATIONS } from "../suite_mutations.ts";
 import { MUTATIONS } from "./mutations.ts";
+import { TREE_MUTATIONS } from "./tree/tree_mutations.ts";
 
 it("MUTATIONS can each be applied: the text to replace is in its file exactly once", () => {
-  const wrong = [...MUTATIONS, ...SUITE_MUTATIONS].filter(({ file, find }) => {
+  const wrong = [...MUTATIONS, ...TREE_MUTATIONS, ...SUITE_MUTATIONS].filter(({ file, find }) => {
     const source = readFileSync(new URL(`../../${file}`, import.meta.url), "utf8");
     return source.split(find).length !== 2;
   });

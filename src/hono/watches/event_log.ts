@@ -369,7 +369,7 @@ export class EventLog<T extends KubernetesObject> implements FanOutSource {
     const { type, key } = change;
     this.#contentRevision++;
     if (type === "added") this.states.added(key);
-    else if (type === "deleted") this.states.deleted(key);
+    else if (type === "deleted" && change.oldObject !== undefined) this.states.deleted(key);
   }
 
   /** Whether the position moves to a resourceVersion: not back, and not where it is. */

@@ -1,0 +1,100 @@
+/**
+ * Deliberate defects of caches that reflect each other; the simulated trees must catch each one.
+ * @module
+ */
+
+import type { Mutation } from "../mutations.ts";
+
+/** One defect, for trees. */
+export interface TreeMutation extends Mutation {
+  readonly tree: true;
+}
+
+const LOG = "src/hono/watches/event_log.ts";
+const STATES = "src/hono/lists/log_states.ts";
+const WATCH = "src/hono/watches/watch_stream.ts";
+const HANDLER = "src/hono/resource_handler.ts";
+const CLIENT = "src/client/resource_client.ts";
+
+/** The defects. */
+export const TREE_MUTATIONS: readonly TreeMutation[] = [
+  {
+    tree: true,
+    name: "tree: a list has a later version than its objects",
+    file: STATES,
+    find: "let snapshot = this.#now?.contentRevision === contentRevision ? this.#now.snapshot : undefined;",
+    replace: "let snapshot = this.#now?.snapshot;",
+  },
+  {
+    tree: true,
+    name: "tree: a watch that resumes misses the first event",
+    file: LOG,
+    find: "    return firstUnseen(this.#window, resourceVersion, this.#resumeFrom.sequence);",
+    replace: "    const first = firstUnseen(this.#window, resourceVersion, this.#resumeFrom.sequence);\n" +
+      "    return Math.min(first + 1, this.head);",
+  },
+  {
+    tree: true,
+    name: "tree: a watch from before a relist resumes",
+    file: LOG,
+    find: "    this.#resumeFrom = { position: resourceVersion, sequence: sequence ?? this.head };\n",
+    replace: "    void sequence;\n",
+  },
+  {
+    tree: true,
+    name: "tree: the watches of a restored server continue",
+    file: LOG,
+    find: "    for (const reader of readers) if (this.recipients.has(reader)) reader.cut();",
+    replace: "",
+  },
+  {
+    tree: true,
+    name: "tree: a delete of an unknown object hides the next one of its name from lists",
+    file: LOG,
+    find: " && change.oldObject !== undefined) this.states.deleted(key);",
+    replace: ") this.states.deleted(key);",
+  },
+  {
+    tree: true,
+    name: "tree: a state from before a relist is made of what came after it",
+    file: STATES,
+    find:
+      "if (gapAfter !== undefined && compareResourceVersions(resourceVersion, gapAfter) > 0) return undefined;",
+    replace: "",
+  },
+  {
+    tree: true,
+    name: "tree: a relist reaches a cache above as single events",
+    file: CLIENT,
+    find: "      ...(watch && EACH_EVENT),\n",
+    replace: "",
+  },
+  {
+    tree: true,
+    name: "tree: a watch from the future continues over a relist",
+    file: WATCH,
+    find: 'this.#request.endsAtRelist || this.#skipThrough !== "";',
+    replace: "this.#request.endsAtRelist;",
+  },
+  {
+    tree: true,
+    name: "tree: a watch from the future receives what its reader has seen",
+    file: WATCH,
+    find: 'this.#skipThrough = isFuture ? resourceVersion : "";',
+    replace: 'this.#skipThrough = isFuture && resourceVersion === "" ? resourceVersion : "";',
+  },
+  {
+    tree: true,
+    name: "tree: a cache above a stale one takes its answer for fresh",
+    file: CLIENT,
+    find: "headers: { ...options.headers, ...NOTHING_STALE },",
+    replace: "headers: { ...options.headers },",
+  },
+  {
+    tree: true,
+    name: "tree: a page is not waited for that another cache has begun",
+    file: HANDLER,
+    find: "      await (fresh ?? log).reaches(token.resourceVersion, wait);\n",
+    replace: "",
+  },
+];
