@@ -67,7 +67,8 @@ export interface ReadApi extends Hono {
  *   for digit, less the fields that the informer drops. One that is held as an object is encoded again: a number that
  *   `JSON.parse` cannot hold (beyond 2^53) comes out rounded.
  * - A relist of an informer is one step: connected watches get its changes (up to 4 MiB of them, else 410 Expired),
- *   watches from before it 410 Expired. One at an older resourceVersion, of a restored server, ends all watches with 410
+ *   watches from before it 410 Expired, and so do watches that require each event (`Prefer: handling=strict`): those of
+ *   a `Cluster` do, so that a cache above this one lists, too, and never holds a mixture of two states. One at an older resourceVersion, of a restored server, ends all watches with 410
  *   Expired.
  * - An answer about a resource has `Cache-Synced`, `Age` (seconds since the last contact with the API server),
  *   `Resource-Version` (what the cache has reached) and `Cache-Epoch` (it differs when an object may have had another state
