@@ -27,7 +27,7 @@ async function main(args: readonly string[]): Promise<number> {
     console.error(options);
     return 2;
   }
-  const { seeds, from, trace, failFast, summary } = options;
+  const { seeds, from, failFast, summary } = options;
   const startMs = performance.now();
   let passed = 0;
   let failed = 0;

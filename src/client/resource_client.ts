@@ -67,7 +67,7 @@ export interface ResourceClient<T extends KubernetesObject> {
   list(options?: ListOptions, context?: Partial<ListWatchContext>): Promise<ListPage<T>>;
 
   /**
-   * Opens a watch; resolves when the server starts to answer. A `readApi` ends it with 410 when it has listed anew. The stream is as {@linkcode decodeWatch} says; aborting
+   * Opens a watch; resolves when the server starts to answer. A `readApi` ends it with 410 when it lists again. The stream is as {@linkcode decodeWatch} says; aborting
    * the signal ends it too. Selectors given here take the place of the client's own.
    */
   watch(options?: ListOptions, context?: Partial<ListWatchContext>): Promise<WatchStream<T>>;

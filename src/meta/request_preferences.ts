@@ -12,15 +12,16 @@ export const NOTHING_STALE: Readonly<Record<string, string>> = { "Cache-Control"
  */
 export const EACH_EVENT: Readonly<Record<string, string>> = { Prefer: "handling=strict" };
 
-const NO_STALE = /(?:^|,)\s*stale-if-error\s*=\s*"?0+"?\s*(?:,|$)/i;
-const STRICT = /(?:^|,)\s*handling\s*=\s*"?strict"?\s*(?:[,;]|$)/i;
-
 /** Whether a `Cache-Control` has what {@linkcode NOTHING_STALE} says. */
 export function refusesStale(cacheControl = ""): boolean {
-  return NO_STALE.test(cacheControl);
+  return hasPart(cacheControl, "stale-if-error=0");
 }
 
 /** Whether a `Prefer` has what {@linkcode EACH_EVENT} says. */
 export function requiresEachEvent(prefer = ""): boolean {
-  return STRICT.test(prefer);
+  return hasPart(prefer, "handling=strict");
+}
+
+function hasPart(header: string, wanted: string): boolean {
+  return header.split(/[,;]/).some((part) => part.replace(/[\s"]/g, "").toLowerCase() === wanted);
 }

@@ -382,7 +382,7 @@ describe("EventLog at a relist", () => {
     informer.relist([object("shop/a", 12)], 50);
     assert.deepEqual(await strict.toEnd(), ["MODIFIED shop/a 12", "ERROR 410 Expired"]);
     const unchanged = new WatchReader(await api.request(`${WATCH}&resourceVersion=50`, { headers }));
-    // An object may have come and gone meanwhile.
+    // An object may have been created and deleted meanwhile.
     informer.relist([object("shop/a", 12)], 60);
     assert.deepEqual(await unchanged.toEnd(), ["ERROR 410 Expired"]);
   });

@@ -302,7 +302,7 @@ class Life {
   }
 }
 
-/** The clock of one life: with a kill its timers are gone, and no other is set. */
+/** The clock of one life: a kill removes its timers, and no other is set. */
 class NodeClock implements Clock {
   readonly #time: VirtualTime;
   readonly #timers = new Set<TimerHandle>();

@@ -92,7 +92,7 @@ export const TREE_MUTATIONS: readonly TreeMutation[] = [
   },
   {
     tree: true,
-    name: "tree: a page is not waited for that another cache has begun",
+    name: "tree: a page of a list that another cache started is not waited for",
     file: HANDLER,
     find: "      await (fresh ?? log).reaches(token.resourceVersion, wait);\n",
     replace: "",
