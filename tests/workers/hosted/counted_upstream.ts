@@ -22,7 +22,9 @@ export class CountedUpstream implements AsyncDisposable {
     this.#server = Deno.serve({ hostname: "127.0.0.1", port: 0, onListen() {} }, async (request) => {
       const counted: CountedRequest = { kind: kindOf(request), url: request.url, status: 0 };
       this.requests.push(counted);
-      const response = await fetch(request);
+      // Without its signal: a client that leaves cancels the body.
+      const { method, url, headers } = request;
+      const response = await fetch(new Request(url, { method, headers }));
       counted.status = response.status;
       if (counted.kind !== "watch" || response.body === null) return response;
       const body = response.body.pipeThrough(
