@@ -19,6 +19,7 @@ export interface Tools {
   node22: string;
   bun: string;
   esbuild: string;
+  workerd: string;
 }
 
 /** The npm that Deno runs where there is none on the machine. */
@@ -68,6 +69,9 @@ export async function installTools(log: (message: string) => void = console.log)
     esbuild: await firstFile("esbuild", [
       join(modules, "@esbuild", platform, "bin", "esbuild"),
       join(modules, "@esbuild", platform, "esbuild.exe"),
+    ]),
+    workerd: await firstFile("workerd", [
+      join(modules, "@cloudflare", `workerd-${os}-${cpu === "arm64" ? cpu : "64"}`, "bin", `workerd${exe}`),
     ]),
   };
 }
