@@ -66,7 +66,7 @@ export async function crashRun(options: CrashRunOptions): Promise<void> {
   last.abort();
   await rest;
   const invented = [...reader.seen].filter((state) => !written.has(state));
-  assert.deepEqual(invented, [], "states that nobody had written");
+  assert.deepEqual(invented, [], "states that were never written");
   const refused = upstream.requests.filter(({ kind, status }) => kind === "watch" && status === 410).length;
   const lists = upstream.requests.filter(({ kind }) => kind === "list" || kind === "stream");
   // One may be answered by a stream that is refused and a list.
