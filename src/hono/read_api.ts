@@ -100,7 +100,8 @@ export interface ReadApi extends Hono {
  *
  * hono's `etag()`, `compress()`, `prettyJSON()`, `timeout()`, `logger()` and `cors()` may precede it in the same app. A watch's
  * body never ends: a clone of the response has no body, and `no-transform` keeps it from being compressed. A middleware that
- * reads the body itself, rather than a clone, would wait for ever.
+ * reads the body itself, rather than a clone, would wait for ever. A watch has an `ETag` of its own, for which no request is
+ * answered 304, so that `etag()` may also precede it in another app, which calls this one's `fetch`.
  *
  * @throws {TypeError} There is neither `authorize` nor `allowAnonymous`, or both; a hook is no function, an `allow...` no
  * boolean; Secrets are served without `allowSecrets`; a resource is not known by its name, or is served twice; `freshness`

@@ -1,5 +1,8 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
+import { Hono } from "hono";
+import { cors } from "hono/cors";
+import { etag } from "hono/etag";
 import { object } from "../hono/fake_informer.ts";
 import { appOf, MIDDLEWARES, openWatches, WATCH } from "../hono/middlewares.ts";
 import { names, WatchReader } from "../hono/reading.ts";
@@ -24,4 +27,39 @@ describe("readApi behind hono's", () => {
       assert.equal((await app.request("/api/v1/namespaces/shop/pods/none?pretty=true")).status, 404);
     });
   }
+});
+
+describe("readApi.fetch behind hono's etag() in another app", () => {
+  function wrapped() {
+    const { api, informer } = appOf([]);
+    const app = new Hono();
+    // The first one sets headers, so that hono makes a new response.
+    app.use("*", cors(), etag());
+    app.all("*", (c) => api.fetch(c.req.raw));
+    return { api, app, informer };
+  }
+
+  it("answers a watch at once, brings its events, and ends it when it is cancelled", async () => {
+    const { app, api, informer } = wrapped();
+    const watch = await WatchReader.open(app, WATCH);
+    informer.put(object("shop/web-2", 11));
+    assert.deepEqual(await watch.lines(1), ["ADDED shop/web-2 11"]);
+    await watch.cancel();
+    assert.equal(openWatches(api), 0);
+  });
+
+  it("answers no watch with 304", async () => {
+    const { app, api } = wrapped();
+    const tags = new Set<string>();
+    for (let i = 0; i < 3; i++) {
+      const response = await app.request(WATCH, { headers: { "If-None-Match": [...tags].join(", ") } });
+      assert.equal(response.status, 200);
+      const tag = response.headers.get("ETag");
+      assert.ok(tag?.startsWith('W/"'), `${tag}`);
+      tags.add(tag);
+      await response.body?.cancel();
+    }
+    assert.equal(tags.size, 3);
+    assert.equal(openWatches(api), 0);
+  });
 });

@@ -11,7 +11,7 @@ import type { Logger } from "../../util/logger.ts";
 import { isTunnelProtocol } from "../../util/upgrade.ts";
 import { unauthorized } from "../access/authorization.ts";
 import { bearerTokenOf } from "../access/bearer_tokens.ts";
-import { protectEndlessBody, withEmptyClone } from "../watches/endless_body.ts";
+import { protectEndlessBody, uniqueTag, withEmptyClone } from "../watches/endless_body.ts";
 import type { PassThroughOptions } from "./pass_through_options.ts";
 import type { OpenWatch } from "../readers.ts";
 import { foreignPage, GUARD_HEADERS, malformedPath } from "../answers/responses.ts";
@@ -235,6 +235,7 @@ export class PassThrough {
     const open: OpenWatch = { user: request.user, stop };
     request.readers.watches.add(open);
     protectEndlessBody(c, (response) => response.headers.get("X-Accel-Buffering") === "no");
+    if (!headers.has("ETag")) headers.set("ETag", uniqueTag());
     return withEmptyClone(new Response(stream, { status, headers }));
   }
 }

@@ -26,6 +26,15 @@ export function protectEndlessBody(c: Context, isEndless: (response: Response) =
   });
 }
 
+/**
+ * An `ETag` that no other response has: no request can be answered 304 for it. hono's `etag()` reads the whole body of a
+ * response without one, also in an app that calls this one's `fetch`
+ * (https://github.com/honojs/hono/blob/main/src/middleware/etag/index.ts).
+ */
+export function uniqueTag(): string {
+  return `W/"${crypto.randomUUID()}"`;
+}
+
 /** The same response; a clone of it has no body. */
 export function withEmptyClone(response: Response): Response {
   const { status, statusText, headers } = response;

@@ -5,7 +5,7 @@
 
 import type { ListQuery } from "../../protocol/list_query.ts";
 import { watchTooOld } from "../../protocol/statuses.ts";
-import { withEmptyClone } from "./endless_body.ts";
+import { uniqueTag, withEmptyClone } from "./endless_body.ts";
 import { EVENT_STREAM_TYPE, eventStream } from "./event_stream.ts";
 import type { Permission } from "../access/gate.ts";
 import type { ResourceRequest } from "../resource_request.ts";
@@ -90,7 +90,7 @@ const WATCH_HEADERS: Readonly<Record<string, string>> = {
 /** A stream of events as an answer. */
 export function watchResponse(body: ReadableStream<Uint8Array>, mediaType = "application/json"): Response {
   const response = new Response(body as ReadableStream<Uint8Array<ArrayBuffer>>, {
-    headers: { ...WATCH_HEADERS, "Content-Type": mediaType },
+    headers: { ...WATCH_HEADERS, "Content-Type": mediaType, ETag: uniqueTag() },
   });
   return withEmptyClone(response);
 }
