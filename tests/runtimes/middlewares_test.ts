@@ -54,8 +54,8 @@ describe("readApi.fetch behind hono's etag() in another app", () => {
     for (let i = 0; i < 3; i++) {
       const response = await app.request(WATCH, { headers: { "If-None-Match": [...tags].join(", ") } });
       assert.equal(response.status, 200);
-      const tag = response.headers.get("ETag");
-      assert.ok(tag?.startsWith('W/"'), `${tag}`);
+      const tag = response.headers.get("ETag") ?? "none";
+      assert.ok(tag.startsWith('W/"'), tag);
       tags.add(tag);
       await response.body?.cancel();
     }
