@@ -20,17 +20,18 @@ export class ClusterUnavailableError extends Error {
   override readonly name = "ClusterUnavailableError";
 }
 
-/** The programs: the API server, and clients of it. */
-export type GoProgram = "cluster" | "kubectl" | "informer";
+/** The programs: the API server, clients of it, and what it calls of a node. */
+export type GoProgram = "cluster" | "kubectl" | "informer" | "kubelet";
 
 /** All of them. */
-export const GO_PROGRAMS: readonly GoProgram[] = ["cluster", "kubectl", "informer"];
+export const GO_PROGRAMS: readonly GoProgram[] = ["cluster", "kubectl", "informer", "kubelet"];
 
 /** What each one is for people, and how long it takes to build with empty caches of Go. */
 const DESCRIPTIONS: Record<GoProgram, { readonly title: string; readonly buildTime: string }> = {
   cluster: { title: "kube-apiserver", buildTime: "5 to 10 minutes" },
   kubectl: { title: "kubectl", buildTime: "1 to 3 minutes" },
   informer: { title: "client-go's informers", buildTime: "1 to 3 minutes" },
+  kubelet: { title: "a kubelet for tests", buildTime: "1 to 2 minutes" },
 };
 
 export interface EnsureGoProgramOptions {

@@ -17,6 +17,8 @@ import { discover } from "../../../src/cli/discovery.ts";
 import { servedResource } from "../../../src/cli/select_resources.ts";
 import { realClock } from "../../../src/util/clock.ts";
 import { consoleLogger } from "../../../src/util/logger.ts";
+import type { ServeOptions } from "@listwatch/cache/cli";
+import type { OwnConnection } from "../connection.ts";
 import type { HostOptions } from "./app.ts";
 
 /** Where the app is served. */
@@ -52,6 +54,80 @@ export async function everyResource(cluster: Cluster): Promise<Pick<HostSource, 
   const options = { clock: realClock, logger: consoleLogger, signal: AbortSignal.timeout(30_000) };
   await readDefinitions(cluster, served, options);
   return { resources: served, version };
+}
+
+/** `serve` in front of an API server, with pass-through of everything, for readers with tokens of the cluster. */
+export interface ServedHost extends AsyncDisposable {
+  readonly runtime: "deno" | "node" | "bun";
+  /** The arguments with which kubectl reaches it as a ServiceAccount that may do everything. */
+  readonly kubectlArgs: readonly string[];
+}
+
+/**
+ * Starts `serve` over TLS; kubectl sends tokens in no other way. Resolves when everything has synced.
+ *
+ * @throws {Error} It ended instead; the message has its last lines.
+ */
+export async function startServe(
+  runtime: ServedHost["runtime"],
+  { connection, token, resources }: {
+    readonly connection: OwnConnection;
+    readonly token: string;
+    /** What is cached. */
+    readonly resources: readonly { readonly resource: string; readonly group: string }[];
+  },
+): Promise<ServedHost> {
+  const fixtures = join(ROOT, "tests/node/fixtures");
+  const options: ServeOptions = {
+    source: { kind: "kubeconfig", path: connection.kubeconfigPath },
+    resources: resources.map(({ resource, group }) => group === "" ? resource : `${resource}.${group}`),
+    port: 0,
+    clusterRbac: true,
+    passThrough: true,
+    passThroughWrites: true,
+    allowSecrets: true,
+    drop: [],
+    tlsCert: join(fixtures, "server.crt"),
+    tlsKey: join(fixtures, "server.key"),
+  };
+  const [program, ...args] = await commandLine(runtime, "serve_command");
+  const running = await startLineProcess(program, {
+    args: [...args, JSON.stringify(options)],
+    cwd: runtime === "deno" ? ROOT : join(ROOT, "tests/runtimes"),
+    newEndError: ({ code }, lastErrors) =>
+      new Error(`serve on ${runtime} ended with code ${code}:\n${lastErrors.join("\n")}`),
+  });
+  const trust = ["--certificate-authority", join(fixtures, "ca.crt")];
+  return {
+    runtime,
+    kubectlArgs: ["--kubeconfig", "/dev/null", "--server", running.firstLine, "--token", token, ...trust],
+    [Symbol.asyncDispose]: () => running[Symbol.asyncDispose](),
+  };
+}
+
+/** The token of a new ServiceAccount that may do everything. */
+export async function adminToken({ cluster, uniqueName }: OwnConnection): Promise<string> {
+  const name = uniqueName("reader");
+  const account = { kind: "ServiceAccount", name, namespace: "default" };
+  const post = (path: string, body: object) => cluster.request(path, { method: "POST", body });
+  await post("/api/v1/namespaces/default/serviceaccounts", {
+    apiVersion: "v1",
+    kind: "ServiceAccount",
+    metadata: { name },
+  });
+  await post("/apis/rbac.authorization.k8s.io/v1/clusterrolebindings", {
+    apiVersion: "rbac.authorization.k8s.io/v1",
+    kind: "ClusterRoleBinding",
+    metadata: { name },
+    roleRef: { apiGroup: "rbac.authorization.k8s.io", kind: "ClusterRole", name: "cluster-admin" },
+    subjects: [account],
+  });
+  const answer = await post(`/api/v1/namespaces/default/serviceaccounts/${name}/token`, {
+    apiVersion: "authentication.k8s.io/v1",
+    kind: "TokenRequest",
+    spec: {},
+  });
+  return (answer as { status: { token: string } }).status.token;
 }
 
 const HOSTS = "tests/cluster/hosts";
@@ -107,15 +183,18 @@ function isInWorkerd(runtime: Runtime): boolean {
 let tools: Promise<Tools> | undefined;
 const bundles = new Map<string, Promise<string>>();
 
-async function commandLine(runtime: Runtime): Promise<string[]> {
+async function commandLine(
+  runtime: Runtime,
+  app: "serve_app" | "serve_command" = "serve_app",
+): Promise<string[]> {
   if (runtime === "deno") {
-    return [Deno.execPath(), "run", "-A", "--no-check", join(ROOT, HOSTS, "serve_app.ts")];
+    return [Deno.execPath(), "run", "-A", "--no-check", join(ROOT, HOSTS, `${app}.ts`)];
   }
   tools ??= installTools();
   const { node, bun } = await tools;
   const [name, platform] = isInWorkerd(runtime)
     ? [runtime === "edge" ? "edge_worker" : "worker", "workerd"] as const
-    : ["serve_app", "node"] as const;
+    : [app, "node"] as const;
   let bundle = bundles.get(name);
   if (bundle === undefined) {
     bundle = buildProgram(await tools, `${HOSTS}/${name}.ts`, { name, platform });
