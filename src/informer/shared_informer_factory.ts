@@ -19,6 +19,7 @@ import type { SyncedMethod } from "../util/deferred.ts";
 import { CacheSyncError, InformerStateError } from "./errors.ts";
 import { type Lister, newLister } from "./lister.ts";
 import type { Running } from "./controller.ts";
+import type { InformerSnapshot } from "./informer_snapshot.ts";
 import { SharedIndexInformer } from "./shared_informer.ts";
 import type { SharedIndexInformerOptions } from "./shared_informer_options.ts";
 import { waitFor } from "./wait_for_cache_sync.ts";
@@ -56,7 +57,7 @@ export interface ResourceSource {
  */
 export type FactoryInformerOptions<T> = Omit<
   SharedIndexInformerOptions<T, "namespace">,
-  "name" | "indexers" | "resyncPeriodMs" | "transform" | "keyFunc"
+  "name" | "indexers" | "resyncPeriodMs" | "transform" | "keyFunc" | "snapshot"
 >;
 
 /**
@@ -85,6 +86,11 @@ export interface SharedInformerFactoryOptions {
   readonly resyncPeriodsMs?: Readonly<Record<string, number>>;
   /** Runs once on every object of every resource before it is queued, and may change it. */
   readonly transform?: TransformFunc<KubernetesObject>;
+  /**
+   * Makes the snapshot of each informer, in a place of its own; none by default. See `snapshot` of the
+   * informer's options.
+   */
+  readonly snapshot?: (resource: GroupVersionResource) => InformerSnapshot | undefined;
   /** Further options of every informer. */
   readonly informer?: FactoryInformerOptions<KubernetesObject>;
 }
@@ -243,6 +249,7 @@ export class SharedInformerFactory implements AsyncDisposable {
 
   #make(resource: GroupVersionResource, name: string): ResourceInformer<KubernetesObject> {
     const { namespace, tweakListOptions, resyncPeriodsMs = {}, transform } = this.#options;
+    const snapshot = this.#options.snapshot?.(resource);
     const own = this.#source.resource(resource, namespace === undefined ? {} : { namespace });
     const informer = new SharedIndexInformer<KubernetesObject, "namespace">(
       tweakListOptions === undefined
@@ -256,6 +263,7 @@ export class SharedInformerFactory implements AsyncDisposable {
           ? resyncPeriodsMs[name]
           : this.#options.resyncPeriodMs ?? 0,
         ...(transform === undefined ? {} : { transform }),
+        ...(snapshot && { snapshot }),
       },
     );
     return { resource, informer, lister: newLister(informer.indexer, resource) };

@@ -83,6 +83,7 @@ export function shardOf<T extends KubernetesObject>(
 
 class ShardSource<T extends KubernetesObject> implements ListerWatcher<T> {
   readonly description: string;
+  readonly identity?: string;
   readonly resource?: ListerWatcher<T>["resource"];
   readonly metadata?: () => ListerWatcher<KubernetesObject>;
   readonly #source: ListerWatcher<T>;
@@ -96,6 +97,7 @@ class ShardSource<T extends KubernetesObject> implements ListerWatcher<T> {
     this.#source = source;
     this.#options = options;
     this.description = `${source.description ?? "objects"}, shard ${index} of ${of}`;
+    if (source.identity) this.identity = `${source.identity}, shard ${index} of ${of} by ${by}`;
     if (source.resource) this.resource = source.resource;
     // Not `source.metadata` itself: a copy that compares itself with the whole would never be equal to it.
     if (source.metadata) this.metadata = () => shardOf(source.metadata!(), options);

@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { newInformerSnapshot, type SnapshotIdentity } from "@listwatch/cache/informer";
 import { describe, it } from "node:test";
 import {
   CacheSyncError,
@@ -308,6 +309,37 @@ describe("SharedInformerFactory over a cluster", () => {
       server.create("v1/pods", pod("web-2", { namespace: "shop" }));
       assert.equal(await added.promise, "web-2");
     }
+    server.close();
+  });
+
+  it("keeps a snapshot of each resource that has one, under an identity with its options", async () => {
+    const clock = new FakeClock();
+    const server = new InMemoryApiServer({ clock });
+    server.create("v1/pods", pod("web-1", { namespace: "shop" }));
+    const cluster = newCluster({ server: "http://in-memory", fetch: server.fetch, clock });
+    const identities: SnapshotIdentity[] = [];
+    let saves = 0;
+    const factory = new SharedInformerFactory(cluster, {
+      tweakListOptions: (options) => ({ ...options, labelSelector: "app=web" }),
+      snapshot: ({ resource }) =>
+        resource !== "pods" ? undefined : newInformerSnapshot({
+          load: (identity) => void identities.push(identity),
+          save: () => void saves++,
+        }),
+      informer: { clock },
+    });
+    const pods = factory.forResource("v1/pods");
+    const nodes = factory.forResource("v1/nodes");
+    factory.start();
+    await clock.advance(0);
+    await factory.synced();
+    assert.equal(pods.informer.status().snapshot?.load, "none");
+    assert.equal(nodes.informer.status().snapshot, undefined);
+    await factory.shutdown();
+    assert.equal(saves, 1);
+    assert.equal(identities.length, 1);
+    assert.equal(identities[0].resource, "v1/pods");
+    assert.match(identities[0].source, /http:\/\/in-memory.*app=web/);
     server.close();
   });
 });

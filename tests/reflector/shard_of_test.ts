@@ -71,6 +71,20 @@ describe("shardOf", () => {
     assert.deepEqual(shards, [196, 585, 667, 76, 668]);
   });
 
+  it("has an identity of its own, as its source has one", () => {
+    const source = newCluster({ server: "http://in-memory" }).resource("v1/pods");
+    const identities = [
+      source,
+      shardOf(source, { index: 0, of: 2 }),
+      shardOf(source, { index: 1, of: 2 }),
+      shardOf(source, { index: 1, of: 3 }),
+      shardOf(source, { index: 1, of: 3, by: "namespace" }),
+    ].map(({ identity }) => identity);
+    assert.equal(new Set(identities).size, 5);
+    const { identity: _, ...unknown } = { ...source, list: assert.fail, watch: assert.fail };
+    assert.equal(shardOf(unknown, { index: 0, of: 2 }).identity, undefined);
+  });
+
   it("lists what is its own, without a count of the rest", async () => {
     const source = new Source();
     const page = await shardOf(source, { index: 1, of: 2 }).list({}, context);

@@ -7,6 +7,7 @@ import {
   listAttempt,
   type Outcome,
   type ReflectorState,
+  restoredState,
   transition,
 } from "../../src/reflector/state.ts";
 import type { StreamPauseBegin } from "../../src/reflector/stream_trial.ts";
@@ -36,6 +37,8 @@ const closed = { cause: "unfinished", message: "it was closed" } as const;
 const fresh = initialState(true);
 const trial = fresh.trial;
 const at10: ReflectorState = { ...fresh, resourceVersion: "10" };
+const resumed = restoredState(fresh, { resourceVersion: "10", needsList: false });
+const failedThrice: ReflectorState = { ...resumed, resumption: { failedWatches: 3 } };
 const unavailable: ReflectorState = { ...at10, isResourceVersionUnavailable: true };
 const attempt = { requestedResourceVersion: "10", limit: 0 };
 
@@ -486,6 +489,93 @@ describe("transition", () => {
       attempt,
     }, NOW_MS);
     assert.equal(state.paginatedResult, true);
+  });
+});
+
+describe("restoredState", () => {
+  const watchEnds = (error: unknown): Outcome => ({
+    of: "watch",
+    error,
+    retriesInternalError: false,
+    isShort: false,
+  });
+  const step = (outcome: Outcome, state: ReflectorState = resumed) => transition(state, outcome, NOW_MS).step;
+
+  it("begins with the question for the server's version, and not with a list", () => {
+    assert.deepEqual(step({ of: "start" }), { do: "probe" });
+  });
+
+  it("begins with a list that goes beyond the version where a watch from it would miss changes", () => {
+    const state = restoredState(initialState(false), { resourceVersion: "10", needsList: true });
+    assert.deepEqual(step({ of: "start" }, state), { do: "list" });
+    assert.deepEqual(listAttempt(state, 5), {
+      requestedResourceVersion: "10",
+      limit: 5,
+      resourceVersionMatch: "NotOlderThan",
+    });
+  });
+
+  it("watches where the server has the version, or cannot say so", () => {
+    for (const serverVersion of ["10", "11", "100", undefined, "abc"]) {
+      assert.deepEqual(step({ of: "probe", serverVersion }), { do: "watch" });
+    }
+    for (const error of [forbidden, broken]) {
+      assert.deepEqual(step({ of: "probe", error }), { do: "watch" });
+    }
+  });
+
+  it("asks again where the server is away or busy", () => {
+    for (const error of [refused, unreachable, tooMany, busy, internal]) {
+      assert.deepEqual(step({ of: "probe", error }), { do: "backOff", then: "start" });
+    }
+  });
+
+  it("asks for the most recent data where the server has not reached the version", () => {
+    const { step, state } = transition(resumed, { of: "probe", serverVersion: "9" }, NOW_MS);
+    assert.deepEqual(step, { do: "stream" });
+    assert.deepEqual(state, { ...fresh, resourceVersion: "10", isResourceVersionUnavailable: true });
+  });
+
+  it("lists at once, no older than the version, where the server does not have it any more", () => {
+    for (const outcome of [{ of: "watch", refused: expired } as const, watchEnds(tooOld)]) {
+      const { step, state, report } = transition(resumed, outcome, NOW_MS);
+      assert.deepEqual(step, { do: "stream" });
+      assert.deepEqual(state, { ...fresh, resourceVersion: "10", isResourceVersionUnavailable: false });
+      assert.equal(report, undefined);
+    }
+    assert.equal(
+      transition(resumed, { of: "watch", refused: tooLarge }, NOW_MS).state.isResourceVersionUnavailable,
+      true,
+    );
+  });
+
+  it("watches again, and does not list, while the server is away or ends watches", () => {
+    for (const error of [refused, unreachable, tooMany]) {
+      assert.deepEqual(step({ of: "watch", refused: error }), { do: "backOff", then: "watch" });
+    }
+    assert.deepEqual(step(watchEnds(undefined)), { do: "watch" });
+  });
+
+  it("watches again after three failures of another kind, and lists after the fourth", () => {
+    for (const outcome of [{ of: "watch", refused: forbidden } as const, watchEnds(internal)]) {
+      let state = resumed;
+      for (let failed = 1; failed <= 3; failed++) {
+        const next = transition(state, outcome, NOW_MS);
+        assert.deepEqual(next.step, { do: "backOff", then: "start" });
+        assert.deepEqual(next.state.resumption, { failedWatches: failed });
+        state = next.state;
+      }
+      assert.deepEqual(state, failedThrice);
+      const last = transition(state, outcome, NOW_MS);
+      assert.equal("resumption" in last.state, false);
+      assert.deepEqual(step({ of: "start" }, last.state), { do: "stream" });
+    }
+  });
+
+  it("lists where a change was lost, or a frame cannot be decoded", () => {
+    for (const outcome of [{ of: "watch", relist: true } as const, watchEnds(undecodable)]) {
+      assert.equal("resumption" in transition(resumed, outcome, NOW_MS).state, false);
+    }
   });
 });
 

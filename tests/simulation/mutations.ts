@@ -653,7 +653,7 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     name: "snapshot: what a list changes is not saved",
     file: KEEPER,
-    find: "if (!this.#replaces) for (const { key } of event.changes) this.#changed.add(key);",
+    find: "if (!this.#replaces) { for (const { key } of event.changes) this.#changed.add(key); }",
     replace: "",
   },
   {

@@ -37,7 +37,7 @@ export interface RestartingConfig {
   readonly saveMs: number;
   /** The probability that a save fails. */
   readonly failChance: number;
-  /** Whether its source can be asked for the versions of its objects. */
+  /** Whether its source has `metadata`. */
   readonly hasMetadata: boolean;
   readonly kills: readonly Kill[];
   readonly seed: number;
@@ -238,7 +238,7 @@ export class RestartingProgram {
     return JSON.stringify(this.#life?.informer.status());
   }
 
-  /** Whether it refused objects, which may have to be listed again. */
+  /** Whether it has quarantined objects, which may have to be listed again. */
   get hasRefused(): boolean {
     return this.#judge.turnedAway.size > 0;
   }

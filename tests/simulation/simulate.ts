@@ -580,7 +580,7 @@ class World {
         const restarting = this.#restartingOf(program);
         if (restarting !== undefined) {
           if (!isQuestion) restarting.requested(query);
-          return; // a program that is killed does not know what the one before was told
+          return; // after a kill, the program does not know what the one before had received
         }
         if (isQuestion) {
           const leftMs = (this.#noQuestionsUntilMs[program] ?? 0) - nowMs;

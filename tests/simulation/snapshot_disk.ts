@@ -65,11 +65,19 @@ export class SnapshotDisk implements SnapshotStorage {
     if (saveMs > 0) await this.#pause();
     const { meta } = this;
     if (meta === undefined) return undefined;
-    const hasHeads = random.chance(0.7);
-    const entries = Array.from(
-      this.objects.values(),
-      ({ head, ...entry }) => hasHeads && head ? { ...entry, head } : entry,
-    );
+    const how = random.pick(["whole", "head", "late"] as const);
+    const entries = Array.from(this.objects.values(), ({ key, json, head }): SnapshotEntry => {
+      if (how === "whole" || head === undefined) return { key, json };
+      if (how === "head") return { key, json, head };
+      return {
+        key,
+        head,
+        isLate: true,
+        get json() {
+          return json;
+        },
+      };
+    });
     return { ...meta, count: entries.length, entries: () => [entries] };
   }
 
