@@ -34,6 +34,7 @@ const COPIED_TESTS = [
   "store",
   "util",
   "watch",
+  "workers",
   "workqueue",
 ];
 
