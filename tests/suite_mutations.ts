@@ -761,13 +761,6 @@ export const SUITE_MUTATIONS: readonly SuiteMutation[] = [
     test: "tests/cli/source_epoch_test.ts",
   },
   {
-    name: "workers: a state under an older resourceVersion leaves a worker in the epoch of its parent",
-    file: "src/hono/answers/etag.ts",
-    find: "sourceEpoch !== undefined && rewrites === 0",
-    replace: "sourceEpoch !== undefined",
-    test: "tests/cli/source_epoch_test.ts",
-  },
-  {
     name: "etag: the tag of a list is that of a list of other objects",
     file: "src/hono/lists/content_hash.ts",
     find: 'if (type !== "ADDED") hash.delete(nameOf(key, oldObject));',

@@ -27,14 +27,24 @@ class Family {
   });
   readonly workers: { readonly api: ReturnType<typeof readApi>; readonly epoch: SourceEpoch }[] = [];
   version = 10;
+  /** The workers that cannot connect. */
+  readonly away = new Set<number>();
+
+  /** Breaks the connections of a worker, until it is no longer `away`. */
+  leave(worker: number): void {
+    this.away.add(worker);
+    this.#source.endWatches();
+  }
 
   /** One more worker. */
   async start(): Promise<void> {
     const { clock } = this;
     const epoch = new SourceEpoch();
-    const fetch = epoch.noting((input, init) =>
-      Promise.resolve(this.#source.fetch(new Request(input, init)))
-    );
+    const worker = this.workers.length;
+    const fetch = epoch.noting((input, init) => {
+      if (this.away.has(worker)) return Promise.reject(new TypeError("cannot connect"));
+      return Promise.resolve(this.#source.fetch(new Request(input, init)));
+    });
     const pods = newCluster({ server: "http://parent", fetch, clock, logger: silentLogger }).resource(
       "v1/pods",
     );
@@ -110,6 +120,28 @@ describe("SourceEpoch", () => {
       assert.equal((await family.ask(0, before.tag)).status, old.items === before.items ? 304 : 200);
       await family.end();
     }
+  });
+
+  it("ends for a worker that was away while an object had two states under one resourceVersion", async () => {
+    const family = new Family();
+    const { parent } = family;
+    await family.start();
+    family.leave(0);
+    parent.put(object("shop/a", 12, { spec: 1 }));
+    parent.bookmark(30);
+    await family.start();
+    const before = await family.ask(1);
+    assert.match(before.items, /"spec":1/);
+    parent.relist([object("shop/a", 5, { spec: 0 })], 11);
+    parent.put(object("shop/a", 12, { spec: 2 }));
+    parent.relist([object("shop/a", 12, { spec: 2 })], 20);
+    family.away.clear();
+    for (let i = 0; i < 20; i++) await family.settle();
+    const after = await family.ask(0);
+    assert.match(after.items, /"spec":2/);
+    assert.notEqual(after.tag, before.tag);
+    assert.equal((await family.ask(0, before.tag)).status, 200);
+    await family.end();
   });
 
   it("never makes one tag for two contents, whatever the parent, its API server and the workers do", async () => {

@@ -112,7 +112,10 @@ export class FakeInformer {
       const oldObject = before.get(key);
       const object = this.#held(key);
       if (oldObject === undefined) changes.push({ type: "added", key, object });
-      else if (resourceVersionOf(oldObject) !== resourceVersionOf(object)) {
+      else if (
+        resourceVersionOf(oldObject) !== resourceVersionOf(object) ||
+        !this.#store.holding.isSameContent(oldObject, object)
+      ) {
         changes.push({ type: "updated", key, object, oldObject });
       }
     }
