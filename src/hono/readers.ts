@@ -26,7 +26,7 @@ export interface OpenWatch {
 }
 
 /** Counts the readers, and the bytes that wait to be read. */
-export class Readers {
+export class Readers implements ReaderCount {
   readonly #options: ReadersOptions;
   readonly #byClient = new Map<string, number>();
   #count = 0;
@@ -81,38 +81,41 @@ export class Readers {
   enter(): Reader | undefined {
     if (this.#count >= this.#options.maxReaders) return undefined;
     this.#count++;
-    return new Reader({
-      identify: (client) => {
-        const count = this.#byClient.get(client) ?? 0;
-        if (count >= this.#options.maxReadersPerClient) return false;
-        this.#byClient.set(client, count + 1);
-        return true;
-      },
-      leave: (client) => {
-        this.#count--;
-        if (client === undefined) return;
-        const count = this.#byClient.get(client) ?? 0;
-        if (count > 1) this.#byClient.set(client, count - 1);
-        else this.#byClient.delete(client);
-      },
-    });
+    return new Reader(this);
   }
+
+  identify(client: string): boolean {
+    const count = this.#byClient.get(client) ?? 0;
+    if (count >= this.#options.maxReadersPerClient) return false;
+    this.#byClient.set(client, count + 1);
+    return true;
+  }
+
+  leave(client: string | undefined): void {
+    this.#count--;
+    if (client === undefined) return;
+    const count = this.#byClient.get(client) ?? 0;
+    if (count > 1) this.#byClient.set(client, count - 1);
+    else this.#byClient.delete(client);
+  }
+}
+
+/** Where a {@linkcode Reader} is counted. */
+interface ReaderCount {
+  /** Whether one more of a client is not too many; then it is counted. */
+  identify(client: string): boolean;
+  /** One fewer, of a client or of no known one. */
+  leave(client: string | undefined): void;
 }
 
 /** One that reads: a request, and the stream that answers it. */
 export class Reader {
-  readonly #count: {
-    readonly identify: (client: string) => boolean;
-    readonly leave: (client: string | undefined) => void;
-  };
+  readonly #count: ReaderCount;
   #client: string | undefined;
   #holds = 1;
 
   /** @param count How it is counted. */
-  constructor(count: {
-    readonly identify: (client: string) => boolean;
-    readonly leave: (client: string | undefined) => void;
-  }) {
+  constructor(count: ReaderCount) {
     this.#count = count;
   }
 
@@ -125,7 +128,7 @@ export class Reader {
 
   /** A stream continues after the request is answered. Returns how to end that, which may be called more than once. */
   hold(): () => void {
-    this.#holds++;
+    this.keep();
     let isHeld = true;
     return () => {
       if (isHeld) this.release();
@@ -133,7 +136,12 @@ export class Reader {
     };
   }
 
-  /** The request is answered. */
+  /** A stream continues after the request is answered, until {@linkcode Reader.release}. */
+  keep(): void {
+    this.#holds++;
+  }
+
+  /** The request is answered, or a stream has ended. */
   release(): void {
     if (--this.#holds === 0) this.#count.leave(this.#client);
   }

@@ -63,12 +63,12 @@ export async function remoteAnswer(
     onEnd: () => {},
   };
   if (response.headers.get("content-encoding") !== "gzip") {
-    const { body } = new RemoteBody(source, options);
+    const body = new RemoteBody(source, options).takeBody();
     return new Response(body as ReadableStream<Uint8Array<ArrayBuffer>>, { status, headers });
   }
   // A fetch over the network has decompressed it, and says that it is compressed nevertheless.
   const { value: first } = await source.read().catch(() => ({ value: undefined }));
-  const { body } = new RemoteBody(source, options, first);
+  const body = new RemoteBody(source, options, first).takeBody();
   const isGzip = first !== undefined && first[0] === 0x1f && first[1] === 0x8b;
   return isGzip
     ? gzipResponse(body as ReadableStream<Uint8Array<ArrayBuffer>>, Object.fromEntries(headers))

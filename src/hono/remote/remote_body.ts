@@ -60,9 +60,9 @@ export class RemoteBody implements OutletUser {
     this.#copy();
   }
 
-  /** What the reader receives. */
-  get body(): ReadableStream<Uint8Array> {
-    return this.#outlet.body;
+  /** What the reader receives, to be taken once. */
+  takeBody(): ReadableStream<Uint8Array> {
+    return this.#outlet.takeBody();
   }
 
   /** Ends it in good order, after what waits. */

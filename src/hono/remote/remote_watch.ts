@@ -56,7 +56,7 @@ export async function remoteWatchAnswer(
     },
   });
   if (!isOpen) {
-    return new Response(remote.body as ReadableStream<Uint8Array<ArrayBuffer>>, { status, headers });
+    return new Response(remote.takeBody() as ReadableStream<Uint8Array<ArrayBuffer>>, { status, headers });
   }
   const end = () => remote.close();
   const { timeoutSeconds } = options;
@@ -81,10 +81,10 @@ export async function remoteWatchAnswer(
   protectEndlessBody(c, (answer) => answer.headers.get("X-Accel-Buffering") === "no");
   const answer = isEventStream
     ? watchResponse(
-      eventStream(remote.body, { hasInitialEvents: options.sendInitialEvents === true }),
+      eventStream(remote.takeBody(), { hasInitialEvents: options.sendInitialEvents === true }),
       EVENT_STREAM_TYPE,
     )
-    : watchResponse(remote.body);
+    : watchResponse(remote.takeBody());
   for (const name of ["age", "cache-synced", "resource-version", "snapshot", "warning"]) {
     const value = headers.get(name);
     if (value !== null) answer.headers.set(name, value);

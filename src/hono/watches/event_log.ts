@@ -182,19 +182,18 @@ export class EventLog<T extends KubernetesObject> implements FanOutSource {
     return await this.#waiters.wait(resourceVersion, options) === "reached";
   }
 
-  /** Adds a watch. Returns how to remove it, which may be called more than once. */
-  attach(reader: LogReader): () => void {
-    if (this.#closed) {
-      reader.end();
-      return () => {};
-    }
+  /** Adds a watch. */
+  attach(reader: LogReader): void {
+    if (this.#closed) return reader.end();
     this.recipients.add(reader);
     this.#heartbeats.added(reader);
-    return () => {
-      if (!this.recipients.delete(reader)) return;
-      this.#heartbeats.removed(reader);
-      if (this.recipients.size === 0) this.#options.fanOut.forget(this);
-    };
+  }
+
+  /** Removes a watch, if it is there. */
+  detach(reader: LogReader): void {
+    if (!this.recipients.delete(reader)) return;
+    this.#heartbeats.removed(reader);
+    if (this.recipients.size === 0) this.#options.fanOut.forget(this);
   }
 
   passEnds(hasGrown: boolean): void {

@@ -25,7 +25,7 @@ export interface OutletUser {
  * not in the stream. A server that takes the pieces as they are shares them until they are in its socket.
  */
 export class Outlet implements SinkUser {
-  readonly body: PushedBody;
+  #body: PushedBody | undefined;
   readonly #user: OutletUser;
   #controller: ReadableByteStreamController | undefined;
   #sink: ByteSink | undefined;
@@ -39,7 +39,7 @@ export class Outlet implements SinkUser {
   /** @param user Who writes. */
   constructor(user: OutletUser) {
     this.#user = user;
-    this.body = new PushedBody({
+    this.#body = new PushedBody({
       type: "bytes",
       start: (controller) => {
         this.#controller = controller;
@@ -47,6 +47,14 @@ export class Outlet implements SinkUser {
       pull: () => this.#pull(),
       cancel: () => this.onGone(),
     }, (sink) => this.#pushTo(sink));
+  }
+
+  /** What is sent, as a stream; to be taken once. */
+  takeBody(): PushedBody {
+    const body = this.#body!;
+    // A stream takes much memory, and is not used where the pieces are pushed.
+    this.#body = undefined;
+    return body;
   }
 
   /** Whether what waits is shared with other watches, and takes no memory of its own. */

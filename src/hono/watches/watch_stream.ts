@@ -75,7 +75,7 @@ export function openWatch<T extends KubernetesObject>(
   log: EventLog<T>,
   request: WatchRequest<T>,
 ): ReadableStream<Uint8Array> {
-  return new Watch(log, request).body;
+  return new Watch(log, request).takeBody();
 }
 
 /** What the initial events of a watch are made of. */
@@ -97,8 +97,6 @@ class Watch<T extends KubernetesObject> implements LogReader, OpenWatch, OutletU
   readonly #group: WatchGroup<T>;
   readonly #outlet: Outlet;
   readonly #life: WatchLife;
-  #detach: () => void = () => {};
-  readonly #release: () => void;
   readonly wantsHeartbeat: boolean;
   isQueued = false;
   cursor: number;
@@ -130,15 +128,16 @@ class Watch<T extends KubernetesObject> implements LogReader, OpenWatch, OutletU
     this.wantsHeartbeat = allowBookmarks;
     this.#outlet = new Outlet(this);
     this.#group = log.groups.join({ view, selection, allowBookmarks });
-    this.#release = reader.hold();
+    reader.keep();
     readers.watches.add(this);
     this.#life = new WatchLife(this, { ...rest, permission });
-    this.#detach = log.attach(this);
+    log.attach(this);
     if (this.isReady) rest.fanOut.ready(this);
   }
 
-  get body(): ReadableStream<Uint8Array> {
-    return this.#outlet.body;
+  /** The events, to be taken once. */
+  takeBody(): ReadableStream<Uint8Array> {
+    return this.#outlet.takeBody();
   }
 
   get user(): UserInfo | undefined {
@@ -198,12 +197,12 @@ class Watch<T extends KubernetesObject> implements LogReader, OpenWatch, OutletU
     this.#isOpen = false;
     this.#initial = undefined;
     this.#request.readers.buffered(-this.#outlet.queuedBytes);
-    this.#detach();
+    this.#log.detach(this);
     this.#log.groups.leave(this.#group);
     this.#life.close();
     this.#stopAwaiting();
     this.#request.readers.watches.delete(this);
-    this.#release();
+    this.#request.reader.release();
   }
 
   onQueued(bytes: number): void {
