@@ -24,7 +24,9 @@ export class SourceEpoch {
   /** A `fetch` that takes note of the epochs of answers. */
   noting(fetch: FetchFunction): FetchFunction {
     return async (input, init) => {
-      const response = await fetch(input, init);
+      const headers = new Headers(init?.headers);
+      headers.set(EPOCH_HEADER, "wanted");
+      const response = await fetch(input, { ...init, headers });
       if (response.ok) this.#note(response.headers.get(EPOCH_HEADER));
       return response;
     };

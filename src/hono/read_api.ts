@@ -70,9 +70,8 @@ export interface ReadApi extends Hono {
  *   watches from before it 410 Expired, and so do watches that require each event (`Prefer: handling=strict`): those of
  *   a `Cluster` do, so that a cache above this one lists, too, and never holds a mixture of two states. One at an older resourceVersion, of a restored server, ends all watches with 410
  *   Expired.
- * - An answer about a resource has `Cache-Synced`, `Age` (seconds since the last contact with the API server),
- *   `Resource-Version` (what the cache has reached) and `Cache-Epoch` (it differs when an object may have had another state
- *   under the same resourceVersion, as after a restored backup). Lists and objects have a weak `ETag`, but not Tables; that of a
+ * - An answer about a resource has `Cache-Synced`, `Age` (seconds since the last contact with the API server) and
+ *   `Resource-Version` (what the cache has reached). Lists and objects have a weak `ETag`, but not Tables; that of a
  *   list stays while only its resourceVersion moves.
  * - `/indices/pods/byNode` has the values of an index with their counts, `/indices/pods/byNode/node-1` the objects under one
  *   as a list (empty value: `/indices/pods/byNode/`), `?namespace=shop` those of a namespace; a reader needs the permission

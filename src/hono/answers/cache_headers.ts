@@ -8,7 +8,7 @@ import type { EventLog } from "../watches/event_log.ts";
 import type { KubernetesObject } from "../../meta/object.ts";
 import type { ServedInformer } from "../upstream/served_informer.ts";
 
-/** The header with the epoch of what an answer has: see `EntityTags`. */
+/** The header with the epoch of what an answer has, for requests that have the header, too: see `EntityTags`. */
 export const EPOCH_HEADER = "Cache-Epoch";
 
 // Refused by the permission check, or before it: says nothing about the cache.
