@@ -46,6 +46,18 @@ export function checkServeOptions(options: ServeOptions): void {
   if (options.clusterRbac && (options.source?.kind ?? "embedded") === "embedded") {
     throw new UsageError("--cluster-rbac needs a real cluster: add --kubeconfig or --context");
   }
+  const { snapshot } = options;
+  if (snapshot !== undefined) {
+    if (typeof snapshot !== "string" || snapshot === "") {
+      throw new UsageError("snapshot must be the path of a folder");
+    }
+    if ((options.source?.kind ?? "embedded") === "embedded") {
+      throw new UsageError("--snapshot needs a real cluster: add --kubeconfig or --context");
+    }
+    if (options.workers !== undefined) {
+      throw new UsageError("--snapshot does not go with --workers: remove one of them");
+    }
+  }
   const { workers } = options;
   if (workers !== undefined && !(Number.isInteger(workers) && workers >= 1 && workers <= MAX_WORKERS)) {
     throw new UsageError(

@@ -130,6 +130,13 @@ function printStep(terminal: Terminal, step: ServeStep): void {
   switch (step.type) {
     case "connected":
       return terminal.print(`Cluster    ${shown(step.cluster)} (${shown(step.server)})`);
+    case "away":
+      terminal.print(`Cluster    ${shown(step.cluster)} (${shown(step.server)})`);
+      return terminal.warn(
+        `${terminal.styleError("yellow", "Away")}       ${
+          oneLine(step.message)
+        }. Serving the snapshots until it is back.`,
+      );
     case "skipped":
       return terminal.warn(
         `${terminal.styleError("yellow", "Skipped")}    ${

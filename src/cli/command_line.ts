@@ -61,6 +61,7 @@ const FLAGS = {
   drop: { type: "string", multiple: true },
   freshness: { type: "string" },
   storage: { type: "string" },
+  snapshot: { type: "string" },
   workers: { type: "string" },
   "pass-through": { type: "boolean" },
   "pass-through-writes": { type: "boolean" },
@@ -183,6 +184,7 @@ const EXAMPLES: Partial<Record<FlagName, string>> = {
   drop: "--drop 'spec.containers[].env'",
   freshness: "--freshness consistent, stale-if-error or as-is",
   storage: "--storage texts, short-texts or objects",
+  snapshot: "--snapshot /var/cache/listwatch",
   workers: "--workers 4",
 };
 
@@ -239,6 +241,7 @@ function serveOptions(
       drop: list("drop"),
       freshness: freshness(value("freshness")),
       storage: storage(value("storage")),
+      snapshot: value("snapshot"),
       workers: integer("workers", value("workers"), 1, MAX_WORKERS),
       passThrough: values.has("pass-through") || undefined,
       passThroughWrites: values.has("pass-through-writes") || undefined,

@@ -18,6 +18,8 @@ import type { Logger } from "../util/logger.ts";
 export interface DefinitionOptions {
   readonly clock: Clock;
   readonly logger: Logger;
+  /** The cluster does not respond: the definitions are not read before {@linkcode Definitions.run}. */
+  readonly isAway?: boolean;
   /** Called when a description has changed. */
   readonly onChange?: () => void;
   /** Ends the first requests. */
@@ -60,7 +62,7 @@ export async function readDefinitions(
 async function readDefinition(
   cluster: Pick<Cluster, "resource">,
   resource: ApiResource,
-  { clock, logger, onChange = () => {}, signal, deadline }: DefinitionOptions & {
+  { clock, logger, isAway, onChange = () => {}, signal, deadline }: DefinitionOptions & {
     readonly deadline: AbortSignal;
   },
 ): Promise<{ run(signal: AbortSignal): Promise<void> } | undefined> {
@@ -70,7 +72,7 @@ async function readDefinition(
     keep: ["spec.names", "spec.versions"],
   });
   try {
-    describe(resource, await client.get(name, { signal: deadline }));
+    if (!isAway) describe(resource, await client.get(name, { signal: deadline }));
   } catch (error) {
     signal.throwIfAborted();
     // An aggregated API server has no definitions.

@@ -8,6 +8,7 @@ import { SharedIndexInformer } from "../informer/shared_informer.ts";
 import type { SharedIndexInformerOptions } from "../informer/shared_informer_options.ts";
 import type { KubernetesObject } from "../meta/object.ts";
 import { formatGroupResource } from "../meta/resource.ts";
+import { fileSnapshot } from "../node/snapshots/file_snapshot.ts";
 import type { NewHolding } from "../store/holding.ts";
 import { shortTexts } from "../store/short_texts.ts";
 import { texts } from "../store/texts.ts";
@@ -33,6 +34,8 @@ export interface ReflectOptions {
   readonly drop?: readonly string[];
   /** How objects are held; as texts by default. */
   readonly storage?: StorageName | undefined;
+  /** The file of its snapshot; none by default. */
+  readonly snapshotPath?: string | undefined;
   /** Receives measurements; none by default. */
   readonly metrics?: Metrics | undefined;
   /** The cluster is another cache: what it says of its API server, and where it serves only what is fresh. */
@@ -53,7 +56,7 @@ export function reflect(
   connection: Pick<Connection, "cluster">,
   options: ReflectOptions,
 ): ReflectedResource {
-  const { namespace, drop, storage = "texts", metrics, clock, logger } = options;
+  const { namespace, drop, storage = "texts", snapshotPath, metrics, clock, logger } = options;
   const name = formatGroupResource(resource);
   const client = connection.cluster.resource<KubernetesObject>(
     resource,
@@ -64,6 +67,7 @@ export function reflect(
     name,
     indexers: reflectedIndexers({ resource: served }),
     storage: STORAGES[storage](),
+    ...(snapshotPath !== undefined && { snapshot: fileSnapshot(snapshotPath) }),
     ...(metrics && { metrics }),
     clock,
     logger,

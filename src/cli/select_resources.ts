@@ -5,7 +5,8 @@
 
 import type { ApiResource } from "../protocol/api_resource.ts";
 import { builtinResource } from "../protocol/builtin_resources.ts";
-import { isForbidden } from "../meta/status.ts";
+import { networkErrorOf } from "../meta/request_failure.ts";
+import { isForbidden, statusErrorOf } from "../meta/status.ts";
 import { formatGroupResource } from "../meta/resource.ts";
 import { withTimeLimit } from "../util/abort.ts";
 import type { Clock } from "../util/clock.ts";
@@ -16,8 +17,9 @@ import { defaultResources, resolveResources } from "./resource_names.ts";
 import type { VersionInfo } from "../hono/read_api_options.ts";
 import type { ServeStep } from "./serve_options.ts";
 
-/** The time limit of the first requests. */
+/** The time limit of the first requests; where there is a saved selection. */
 const FIRST_RESPONSE_MS = 15_000;
+const FIRST_RESPONSE_OF_SAVED_MS = 3_000;
 
 /** The resources to reflect. */
 export interface Selection {
@@ -36,9 +38,17 @@ export interface SelectOptions {
   readonly allowSecrets?: boolean;
   /** Fields that are dropped. */
   readonly drop?: readonly string[];
+  /** What is selected while the cluster does not respond; then it is an error. */
+  readonly saved?: Selection | undefined;
   readonly clock: Clock;
   readonly signal: AbortSignal;
   readonly onStep: (step: ServeStep) => void;
+}
+
+/** A selection that may be the saved one. */
+export interface MadeSelection extends Selection {
+  /** Why the saved one was taken; absent if the cluster has responded. */
+  readonly away?: CommandError;
 }
 
 /**
@@ -50,9 +60,36 @@ export interface SelectOptions {
  * @throws {CommandError} The server cannot be reached or refuses (401, 403), or has no such resource.
  * @throws The signal's reason, once it is aborted.
  */
-export async function selectResources(connection: Connection, options: SelectOptions): Promise<Selection> {
-  const { clock, signal } = options;
+export async function selectResources(
+  connection: Connection,
+  options: SelectOptions,
+): Promise<MadeSelection> {
+  const { saved } = options;
+  try {
+    return await selectNow(connection, options);
+  } catch (error) {
+    options.signal.throwIfAborted();
+    if (saved === undefined || !(error instanceof CommandError) || !isAway(error)) throw error;
+    return { ...saved, away: error };
+  }
+}
+
+/** The server did not respond in time. */
+class NoResponseError extends CommandError {}
+
+/** Whether the server did not respond, or could not; not if it has refused. */
+function isAway(error: CommandError): boolean {
+  const { cause } = error;
+  const status = statusErrorOf(cause)?.httpStatus;
+  if (status !== undefined) return status === 429 || status >= 500;
+  return error instanceof NoResponseError || networkErrorOf(cause) !== undefined ||
+    cause instanceof TypeError;
+}
+
+async function selectNow(connection: Connection, options: SelectOptions): Promise<Selection> {
+  const { clock, signal, saved } = options;
   const { cluster } = connection;
+  const limitMs = saved === undefined ? FIRST_RESPONSE_MS : FIRST_RESPONSE_OF_SAVED_MS;
   return await withTimeLimit(async (deadline) => {
     const discovery = await asking(
       "discover the resources",
@@ -69,11 +106,9 @@ export async function selectResources(connection: Connection, options: SelectOpt
     const inDiscoveryOrder = discovery.resources.filter((resource) => allowed.includes(resource));
     return { resources: allowed, inDiscoveryOrder, version: versionOf(version) };
   }, {
-    ms: FIRST_RESPONSE_MS,
+    ms: limitMs,
     newError: () =>
-      new CommandError(
-        `Cannot reach ${whereIs(connection)}: no response within ${FIRST_RESPONSE_MS / 1_000} s`,
-      ),
+      new NoResponseError(`Cannot reach ${whereIs(connection)}: no response within ${limitMs / 1_000} s`),
     clock,
     signal,
   });

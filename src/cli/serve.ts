@@ -4,6 +4,7 @@
  */
 
 import { PrometheusMetrics } from "../hono/health/prometheus.ts";
+import type { ApiResource } from "../protocol/api_resource.ts";
 import { formatResource } from "../meta/resource.ts";
 import { linkedAbort } from "../util/abort.ts";
 import { realClock } from "../util/clock.ts";
@@ -14,6 +15,7 @@ import type { ReflectedResource } from "./dashboard/reflected_resource.ts";
 import { type Definitions, readDefinitions } from "./definitions.ts";
 import { quote, UsageError } from "./errors.ts";
 import { reflect } from "./reflect.ts";
+import { SavedCluster } from "./saved_cluster.ts";
 import { selectResources } from "./select_resources.ts";
 import type { ServeOptions } from "./serve_options.ts";
 import { openApiOf, readCredentials, type ServedContent, serveReaders, upstreamOf } from "./serve_readers.ts";
@@ -139,19 +141,42 @@ async function reflectCluster(
   onDefinition(listener: () => void): void;
 }> {
   const { clock, logger, signal, onStep } = options;
-  const selection = await selectResources(connection, { ...options, signal });
-  onStep({ type: "connected", cluster: connection.name, server: connection.server });
+  const kept = options.snapshot === undefined
+    ? undefined
+    : new SavedCluster(options.snapshot, { connection, serve: options, logger });
+  const saved = await kept?.load();
+  const selection = await selectResources(connection, { ...options, saved, signal });
+  const { away } = selection;
+  const called = { cluster: connection.name, server: connection.server };
+  onStep(
+    away === undefined
+      ? { type: "connected", ...called }
+      : { type: "away", ...called, message: away.message },
+  );
   const metrics = options.metrics ? new PrometheusMetrics() : undefined;
   const resources = selection.resources.map((resource) =>
-    reflect(resource, connection, { ...options, metrics, clock, logger })
+    reflect(resource, connection, {
+      ...options,
+      snapshotPath: kept?.snapshotPath(resource),
+      metrics,
+      clock,
+      logger,
+    })
   );
+  if (away !== undefined) describeAs(resources, saved?.served ?? []);
+  const save = () => void kept?.save({ ...selection, served: resources.map(({ resource }) => resource) });
   let onChange = () => {};
   const definitions = await readDefinitions(connection.cluster, resources.map(({ resource }) => resource), {
     clock,
     logger,
     signal,
-    onChange: () => onChange(),
+    isAway: away !== undefined,
+    onChange: () => {
+      save();
+      onChange();
+    },
   });
+  if (away === undefined) save();
   const position = ({ resource }: ReflectedResource) =>
     selection.inDiscoveryOrder.findIndex((other) => formatResource(other) === formatResource(resource));
   const content: ServedContent = {
@@ -165,6 +190,14 @@ async function reflectCluster(
     metrics,
   };
   return { content, definitions, onDefinition: (listener) => (onChange = listener) };
+}
+
+/** Describes resources as they were served before. */
+function describeAs(resources: readonly ReflectedResource[], served: readonly ApiResource[]): void {
+  for (const { resource } of resources) {
+    const before = served.find((other) => formatResource(other) === formatResource(resource));
+    Object.assign(resource, before);
+  }
 }
 
 function checkReaderResources({ readerResources }: ServeOptions, names: readonly string[]): void {

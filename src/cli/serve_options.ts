@@ -123,6 +123,12 @@ export interface ServeOptions {
    */
   readonly storage?: StorageName;
   /**
+   * A folder in which the content is kept, one file per resource: with it, `serve` starts while the API server does not
+   * respond, and serves what it had, marked as stale; when the server is back, watches continue. Nothing is kept by
+   * default. Not with the embedded cluster, and not with `workers`. Only the owner may open a folder that is made.
+   */
+  readonly snapshot?: string;
+  /**
    * How old the last contact with the API server may be for `/readyz` to be ok, per resource; by default 120 s, and 11
    * minutes for an API server without bookmarks. `Infinity`: any time.
    */
@@ -173,6 +179,8 @@ export interface ServeOptions {
 export type ServeStep =
   /** The cluster responded. */
   | { readonly type: "connected"; readonly cluster: string; readonly server: string }
+  /** The cluster does not respond: what the snapshots have is served until it does. */
+  | { readonly type: "away"; readonly cluster: string; readonly server: string; readonly message: string }
   /** Default resources were skipped, as the server refuses to list them. */
   | { readonly type: "skipped"; readonly resources: readonly string[] }
   /** The server listens; the first lists may be incomplete. */

@@ -36,6 +36,8 @@ Resources:
   -n, --namespace NAME     reflect only this namespace; all by default
       --storage FORM       how objects are held: texts (the default: readers receive what the API server sent, byte
                            for byte), short-texts (the same in less memory, for more time per request), objects
+      --snapshot DIR       keep the content in this folder: starts while the API server is away, and serves what it
+                           had, marked as stale, until the server is back; not with --workers
       --allow-secrets      allow Secrets among the resources; refused by default
       --drop PATHS         fields that are neither stored nor served: 'spec.containers[].env'
 

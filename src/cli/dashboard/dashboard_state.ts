@@ -4,7 +4,7 @@
  */
 
 import type { KubernetesObject } from "../../meta/object.ts";
-import type { ReflectorStatus } from "../../reflector/status.ts";
+import type { InformerStatus } from "../../informer/snapshot_run.ts";
 import { briefReason } from "../errors.ts";
 import { visibleText } from "../../util/visible_text.ts";
 import type { FeedEntry } from "./change_feed.ts";
@@ -48,7 +48,7 @@ export interface ClusterInfo {
 }
 
 /** The state of one resource. */
-export interface ResourceState extends Omit<ReflectorStatus, "resourceVersion"> {
+export interface ResourceState extends Omit<InformerStatus, "resourceVersion" | "snapshot"> {
   readonly name: string;
   /** The path of its list. */
   readonly path: string;
@@ -271,7 +271,8 @@ function countIndices({ name, informer: { indexer } }: ReflectedResource): Index
 
 function resourceState(reflected: ReflectedResource): Omit<ResourceState, "watches"> {
   const { name, informer } = reflected;
-  const status = informer.status();
+  // The paths of snapshots are not for readers.
+  const { snapshot: _, ...status } = informer.status();
   const { lastError } = status;
   return {
     ...status,

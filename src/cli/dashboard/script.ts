@@ -85,9 +85,17 @@ export const SCRIPT: string = String.raw`"use strict";
     return reasons.size === 1 ? [...reasons][0] : "";
   }
 
+  // Whether there is content: of a list, or of a snapshot.
+  function isShown(resource) {
+    return resource.synced || resource.restored !== undefined;
+  }
+
   function showSummary() {
     const failing = state.resources.filter((resource) => resource.attempt > 0);
-    const waiting = state.resources.filter((resource) => !resource.synced);
+    const waiting = state.resources.filter((resource) => !isShown(resource));
+    const restored = state.resources.filter((resource) => resource.restored);
+    const snapshot = restored.length === 0 ? "" : "a snapshot of " +
+      since(Math.min(...restored.map((resource) => resource.restored.savedAtMs)));
     let text;
     if (isLost) {
       text = "This is the state of " + since(lastMessageMs - clockOffsetMs) + ". The page reconnects automatically.";
@@ -96,7 +104,9 @@ export const SCRIPT: string = String.raw`"use strict";
       const which = failing.length === 1 ? failing[0].name : failing.length + " of " + state.resources.length + " resources";
       const reason = commonReason();
       text = (isAll ? "No resource can" : which + " cannot") + " be read at present" + (reason ? ": " + reason : "") + ". " +
-        (waiting.length > 0 ? "Retrying." : "The last known state is shown.");
+        (waiting.length > 0 ? "Retrying." : snapshot ? "Stale: " + snapshot + " is shown." : "The last known state is shown.");
+    } else if (snapshot) {
+      text = "Stale: " + snapshot + " is shown until the server confirms it.";
     } else if (waiting.length > 0) {
       text = "Syncing: " + (state.resources.length - waiting.length) + " of " + state.resources.length +
         " resources have their first list.";
@@ -106,18 +116,18 @@ export const SCRIPT: string = String.raw`"use strict";
     }
     if (state.cluster.namespace && !isLost) text += " Only namespace " + state.cluster.namespace + " is reflected.";
     setText(byId("summary"), text);
-    setClass(byId("summary"), isLost || failing.length > 0 ? "summary trouble" : "summary");
+    setClass(byId("summary"), isLost || failing.length > 0 || snapshot ? "summary trouble" : "summary");
   }
 
   function showTiles() {
-    const synced = state.resources.filter((resource) => resource.synced);
+    const synced = state.resources.filter(isShown);
     const objects = state.resources.reduce((sum, resource) => sum + resource.objects, 0);
     setText(byId("figure-objects"), synced.length > 0 ? number(objects) : "–");
     const { namespaces, nodes } = state;
     const inNamespaces = namespaces ? namespaces.rows.length + (namespaces.others ? namespaces.others.namespaces : 0) : 0;
     setText(byId("detail-objects"), inNamespaces > 0 ? "in " + plural(inNamespaces, "namespace", "namespaces") : "\u00a0");
 
-    const knows = (name) => state.resources.some((resource) => resource.name === name && resource.synced);
+    const knows = (name) => state.resources.some((resource) => resource.name === name && isShown(resource));
     const figure = byId("figure-pods");
     if (nodes && knows("pods")) {
       const text = number(nodes.ready) + " of " + number(nodes.pods);
@@ -212,7 +222,7 @@ export const SCRIPT: string = String.raw`"use strict";
         return;
       }
       const [, objects, phase, watches, lag, version, event] = row.children;
-      setText(objects, resource.synced ? number(resource.objects) : "–");
+      setText(objects, isShown(resource) ? number(resource.objects) : "–");
       setClass(phase.firstChild, "phase " + resource.phase);
       setText(phase.firstChild.lastChild, phaseText(resource));
       setText(watches, number(resource.watches));
@@ -262,7 +272,7 @@ export const SCRIPT: string = String.raw`"use strict";
       setText(note, "\u00a0");
       return;
     }
-    const isKnown = state.resources.some((resource) => resource.name === "pods" && resource.synced);
+    const isKnown = state.resources.some((resource) => resource.name === "pods" && isShown(resource));
     const most = Math.max(...nodes.rows.map((node) => node.pods), 1);
     keyed(list, nodes.rows, (node) => "node:" + node.name, (node) => {
       const row = make("li");

@@ -1,0 +1,213 @@
+import assert from "node:assert/strict";
+import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, before, describe, it } from "node:test";
+import { serve, type Served, type ServeOptions, type ServeStep } from "@listwatch/cache/cli";
+import { serveFetch } from "@listwatch/cache/node";
+import { InMemoryApiServer } from "@listwatch/cache/testing";
+import { kubeconfigText } from "./real_cluster.ts";
+
+const WIDGETS = "example.com/v1/widgets";
+const DEFINITION = {
+  metadata: { name: "widgets.example.com" },
+  spec: {
+    group: "example.com",
+    scope: "Namespaced",
+    names: {
+      plural: "widgets",
+      singular: "widget",
+      kind: "Widget",
+      listKind: "WidgetList",
+      shortNames: ["wd"],
+    },
+    versions: [{
+      name: "v1",
+      served: true,
+      storage: true,
+      schema: { openAPIV3Schema: { type: "object", "x-kubernetes-preserve-unknown-fields": true } },
+      additionalPrinterColumns: [{ name: "Color", type: "string", jsonPath: ".spec.color" }],
+    }],
+  },
+};
+
+/** An API server that can be away, at one address. */
+class Upstream {
+  readonly server: InMemoryApiServer = new InMemoryApiServer();
+  /** Paths and queries of the requests. */
+  requests: string[] = [];
+  url = "";
+  /** Answers 401. */
+  refuses = false;
+  #stop = new AbortController();
+  #finished: Promise<void> = Promise.resolve();
+
+  async start(): Promise<void> {
+    this.#stop = new AbortController();
+    const port = this.url === "" ? 0 : Number(new URL(this.url).port);
+    const { url, finished } = await serveFetch((request: Request) => {
+      const { pathname, search } = new URL(request.url);
+      this.requests.push(pathname + search);
+      if (this.refuses) return new Response(null, { status: 401 });
+      return this.server.fetch(request).catch(() => new Response(null, { status: 503 }));
+    }, { host: "127.0.0.1", port, signal: this.#stop.signal });
+    this.url = url;
+    this.#finished = finished;
+  }
+
+  async stop(): Promise<void> {
+    this.server.closeWatches();
+    this.#stop.abort();
+    await this.#finished;
+  }
+}
+
+describe("serve --snapshot", () => {
+  const upstream = new Upstream();
+  let folder = "";
+  before(async () => {
+    folder = mkdtempSync(join(tmpdir(), "listwatch-serve-snapshot-"));
+    await upstream.start();
+    writeFileSync(join(folder, "config"), kubeconfigText(upstream.url));
+    for (const name of ["web-1", "web-2"]) {
+      upstream.server.create("v1/pods", { metadata: { name, namespace: "shop" } });
+    }
+    upstream.server.create("apiextensions.k8s.io/v1/customresourcedefinitions", DEFINITION);
+    upstream.server.create(WIDGETS, { metadata: { name: "w", namespace: "shop" }, spec: { color: "red" } });
+  });
+  after(async () => {
+    await upstream.stop();
+    upstream.server.close();
+    rmSync(folder, { recursive: true });
+  });
+
+  async function start(options: ServeOptions = {}): Promise<{ served: Served; steps: ServeStep[] }> {
+    const steps: ServeStep[] = [];
+    const served = await serve({
+      source: { kind: "kubeconfig", path: join(folder, "config") },
+      resources: ["pods", "widgets"],
+      port: 0,
+      snapshot: join(folder, "snapshots"),
+      onStep: (step) => steps.push(step),
+      ...options,
+    });
+    return { served, steps };
+  }
+
+  async function get(served: Served, path: string, headers: Record<string, string> = {}) {
+    const response = await fetch(served.url + path, { headers });
+    const text = await response.text();
+    return { status: response.status, headers: response.headers, text, names: namesIn(text) };
+  }
+
+  it("starts without the API server, serves what it had as stale, and continues by watches", async () => {
+    {
+      const { served } = await start();
+      await served.synced();
+      await served.stop();
+    }
+    await upstream.stop();
+    const { served, steps } = await start();
+    try {
+      assert.deepEqual(steps.slice(0, 2).map(({ type }) => type), ["away", "listening"]);
+      await eventually(async () => (await get(served, "/api/v1/pods")).status === 200);
+      const pods = await get(served, "/api/v1/pods");
+      assert.deepEqual(pods.names, ["web-1", "web-2"]);
+      assert.equal(pods.headers.get("Cache-Synced"), "false");
+      assert.match(pods.headers.get("Warning") ?? "", /^(110|199|299) /);
+      assert.match(pods.headers.get("Age") ?? "", /^[0-9]+$/);
+      assert.equal((await get(served, "/readyz")).status, 503);
+      const discovered = await get(served, "/apis/example.com/v1");
+      assert.match(discovered.text, /"shortNames":\["wd"\]/);
+      const table = await get(served, "/apis/example.com/v1/widgets", {
+        Accept: "application/json;as=Table;g=meta.k8s.io;v=v1",
+      });
+      assert.match(table.text, /"name":"Color"/);
+      assert.match(table.text, /"red"/);
+      assert.equal((await get(served, "/api/v1/pods?resourceVersion=99999999999")).status, 504);
+      const events = await fetch(`${served.url}/dashboard/events`);
+      assert.match(await firstEvent(events), /"restored":\{/);
+
+      // While it is away, one is deleted and one is created.
+      upstream.server.delete("v1/pods", "shop/web-1");
+      upstream.server.create("v1/pods", { metadata: { name: "web-3", namespace: "shop" } });
+      upstream.requests = [];
+      await upstream.start();
+      await served.synced(AbortSignal.timeout(30_000));
+      await eventually(async () => (await get(served, "/api/v1/pods")).names.join() === "web-2,web-3");
+      assert.equal((await get(served, "/api/v1/pods")).headers.get("Cache-Synced"), "true");
+      const lists = upstream.requests.filter((request) =>
+        /^\/api\/v1\/pods(\?|$)/.test(request) && !/watch=(1|true)/.test(request) &&
+        !/limit=1\b/.test(request)
+      );
+      assert.deepEqual(lists, []);
+    } finally {
+      await served.stop();
+    }
+  });
+
+  it("keeps files that only their owner can read", () => {
+    const files = readdirSync(join(folder, "snapshots"));
+    assert.deepEqual(files.sort(), ["cluster.json", "example.com_v1_widgets.snap", "v1_pods.snap"]);
+    for (const file of files) {
+      assert.equal(statSync(join(folder, "snapshots", file)).mode & 0o777, 0o600, file);
+    }
+    assert.equal(statSync(join(folder, "snapshots")).mode & 0o777, 0o700);
+  });
+
+  it("is an error without the API server where the folder has nothing, is damaged, or is of other options", async () => {
+    await upstream.stop();
+    const fails = async (options: ServeOptions) =>
+      await assert.rejects(() => start(options), /Cannot reach .*connection refused/);
+    await fails({ snapshot: join(folder, "empty") });
+    await fails({ resources: ["pods"] });
+    const path = join(folder, "snapshots", "cluster.json");
+    const text = readFileSync(path, "utf8");
+    writeFileSync(path, text.replace("web", "wed").replace("pods", "pots"));
+    await fails({});
+    writeFileSync(path, text);
+    await (await start()).served.stop();
+    await upstream.start();
+  });
+
+  it("is an error if the API server refuses", async () => {
+    upstream.refuses = true;
+    await assert.rejects(() => start(), /401 Unauthorized/);
+    upstream.refuses = false;
+  });
+
+  it("needs a real cluster, and no workers", async () => {
+    await assert.rejects(() => serve({ snapshot: folder }), /--snapshot needs a real cluster/);
+    await assert.rejects(() => start({ workers: 2 }), /--snapshot does not go with --workers/);
+    await assert.rejects(() => start({ snapshot: "" }), /snapshot must be the path of a folder/);
+  });
+});
+
+function namesIn(text: string): string[] {
+  try {
+    const { items = [] } = JSON.parse(text) as { items?: { metadata: { name: string } }[] };
+    return items.map(({ metadata }) => metadata.name).sort();
+  } catch {
+    return [];
+  }
+}
+
+async function firstEvent(response: Response): Promise<string> {
+  const reader = response.body!.getReader();
+  let text = "";
+  while (!/^data:.*\n\n/m.test(text)) {
+    const { done, value } = await reader.read();
+    if (done) break;
+    text += new TextDecoder().decode(value);
+  }
+  await reader.cancel();
+  return text;
+}
+
+async function eventually(condition: () => Promise<boolean>): Promise<void> {
+  for (let i = 0; i < 400; i++) {
+    if (await condition()) return;
+    await new Promise((resolve) => setTimeout(resolve, 50));
+  }
+  assert.fail("the condition was not met in time");
+}
