@@ -21,6 +21,7 @@ import { sizeReport } from "./lib/report.ts";
 import { circumstances, heading, type Section, sourceState, writeSection } from "./lib/results_file.ts";
 import { measureStart } from "./lib/start.ts";
 import { measureTasks } from "./lib/tasks.ts";
+import { measureWarm } from "./lib/warm.ts";
 
 /** Progress; the report alone goes to standard output. */
 const log = (line: string) => console.error(line);
@@ -36,11 +37,12 @@ async function main(): Promise<void> {
   if (options.isHelp) return console.log(USAGE);
   const tools = await installTools(log);
   const { mode } = options;
-  const chosen = mode === "growth" || mode === "tasks" || mode === "list" || mode === "limit"
-    ? []
-    : mode === "profile"
-    ? profiledEntrants()
-    : choose(options);
+  const chosen =
+    mode === "growth" || mode === "tasks" || mode === "list" || mode === "limit" || mode === "warm"
+      ? []
+      : mode === "profile"
+      ? profiledEntrants()
+      : choose(options);
   const source = await sourceState();
   const command = ["deno task bench", ...Deno.args].join(" ");
 
@@ -65,6 +67,7 @@ async function main(): Promise<void> {
       tasks: measureTasks,
       list: measureLists,
       limit: measureLimit,
+      warm: measureWarm,
     }[mode];
     const report = await measured(options, tools, programs, log);
     return await publish(mode, ["Node 24 of tests/runtimes/package-lock.json"], report);

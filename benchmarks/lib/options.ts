@@ -21,7 +21,7 @@ export interface BenchOptions {
   readonly events: number;
   readonly framing: "event" | "block";
   /** What is measured. */
-  readonly mode: "comparison" | "growth" | "profile" | "tasks" | "list" | "limit" | "start";
+  readonly mode: "comparison" | "growth" | "profile" | "tasks" | "list" | "limit" | "warm" | "start";
   /** Where the report goes; `undefined` for nowhere but standard output. */
   readonly out: string | undefined;
   /** Why the report is not written though nothing was said about it. */
@@ -41,6 +41,7 @@ export const USAGE = `deno task bench [options]
   --tasks               instead: the longest turn of the event loop, of ours on Node, in what concerns all objects
   --list                instead: lists of a served cache on Node, of objects and of texts, kept or not (needs Go)
   --limit               instead: caches with a heap of 200 MB on Node, with 1,000 events/s behind the list
+  --warm                instead: starts with a snapshot in a file or in SQLite beside a list, on Node
   --profile             instead: where the time is spent on Node, of ours, the bare loop and client-node
   --start               instead: what an import of each entry adds to the start of a program
   --out FILE            where the report goes. Default: benchmarks/RESULTS.md for a run with five rounds or more in
@@ -57,11 +58,21 @@ const DEFAULT_SIZES = {
   tasks: "100k",
   list: "20k",
   limit: "100k",
+  warm: "20k,100k",
   start: "1",
 };
 
 /** Fewer make a figure that is not worth a place in the results. */
-const LEAST_ROUNDS = { comparison: 5, growth: 5, profile: 5, tasks: 5, list: 5, limit: 1, start: 15 };
+const LEAST_ROUNDS = {
+  comparison: 5,
+  growth: 5,
+  profile: 5,
+  tasks: 5,
+  list: 5,
+  limit: 1,
+  warm: 5,
+  start: 15,
+};
 
 /**
  * Reads the arguments.
@@ -83,12 +94,13 @@ export function readOptions(args: string[]): BenchOptions {
       tasks: { type: "boolean", default: false },
       list: { type: "boolean", default: false },
       limit: { type: "boolean", default: false },
+      warm: { type: "boolean", default: false },
       start: { type: "boolean", default: false },
       out: { type: "string" },
       help: { type: "boolean", short: "h", default: false },
     },
   });
-  const modes = (["growth", "profile", "tasks", "list", "limit", "start"] as const).filter((mode) =>
+  const modes = (["growth", "profile", "tasks", "list", "limit", "warm", "start"] as const).filter((mode) =>
     values[mode]
   );
   if (modes.length > 1) throw new TypeError(`--${modes.join(" and --")}: give one of them`);

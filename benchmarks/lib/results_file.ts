@@ -13,7 +13,16 @@ import { count } from "./report.ts";
 import { digits } from "./statistics.ts";
 
 /** Which part of the file: the comparison with so many objects, or something else. */
-export type Section = number | "profile" | "growth" | "tasks" | "list" | "limit" | "start" | "fanout";
+export type Section =
+  | number
+  | "profile"
+  | "growth"
+  | "tasks"
+  | "list"
+  | "limit"
+  | "warm"
+  | "start"
+  | "fanout";
 
 const TITLES = {
   profile: "Where the time goes",
@@ -21,6 +30,7 @@ const TITLES = {
   tasks: "The longest turn",
   list: "Lists",
   limit: "A small heap",
+  warm: "A start with a snapshot",
   start: "Start",
   fanout: "Fan-out",
 };

@@ -62,7 +62,7 @@ class Upstream {
   }
 }
 
-describe("serve --snapshot", () => {
+describe("ServeOptions.snapshot", () => {
   const upstream = new Upstream();
   let folder = "";
   before(async () => {
@@ -209,5 +209,5 @@ async function eventually(condition: () => Promise<boolean>): Promise<void> {
     if (await condition()) return;
     await new Promise((resolve) => setTimeout(resolve, 50));
   }
-  assert.fail("the condition was not met in time");
+  assert.fail("not in time");
 }
