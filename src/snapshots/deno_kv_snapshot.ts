@@ -24,8 +24,11 @@ import { type Chunk, ChunkedStorage, type ChunkStore } from "./chunked_storage.t
  * @category Snapshots
  */
 export interface DenoKv {
+  /** The value of a key, and its version; `null`: there is none. */
   get(key: readonly string[]): Promise<{ readonly value: unknown; readonly versionstamp: string | null }>;
+  /** The entries of all keys with a prefix. */
   list(selector: { prefix: readonly string[] }): AsyncIterable<{ readonly key: readonly unknown[] }>;
+  /** Begins an operation that does all it has, or nothing. */
   atomic(): DenoKvOperation;
 }
 
@@ -43,11 +46,15 @@ export interface DenoKv {
  * @category Snapshots
  */
 export interface DenoKvOperation {
+  /** The operation fails unless the keys have these versions. */
   check(
     ...checks: { readonly key: readonly string[]; readonly versionstamp: string | null }[]
   ): DenoKvOperation;
+  /** Sets a value. */
   set(key: readonly string[], value: unknown): DenoKvOperation;
+  /** Removes a key. */
   delete(key: readonly string[]): DenoKvOperation;
+  /** Does it; `ok` is false if a check failed. */
   commit(): Promise<{ readonly ok: boolean }>;
 }
 

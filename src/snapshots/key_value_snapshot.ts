@@ -34,7 +34,9 @@ export interface KeyValueBinding {
    * are none. The second argument is for KV namespaces, and may be ignored.
    */
   get(key: string, type: "arrayBuffer"): unknown;
+  /** Sets the bytes of a key. */
   put(key: string, value: Uint8Array<ArrayBuffer>): unknown;
+  /** Removes a key. */
   delete(key: string): unknown;
   /**
    * The keys with a prefix, as KV namespaces (`keys`) and R2 (`objects`) list them. Where it is missing, what a killed process

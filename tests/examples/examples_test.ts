@@ -10,6 +10,7 @@ import { newCluster, SharedIndexInformer } from "@listwatch/cache";
 import { allowNamespaces, readApi } from "@listwatch/cache/hono";
 import { InMemoryApiServer, pod } from "@listwatch/cache/testing";
 import type { Hono } from "hono";
+import { newApp as newWarmApp } from "../../examples/serve_from_deno_kv.ts";
 import { newApp } from "../../examples/serve_with_hono.ts";
 import "../../examples/test_your_controller.ts"; // tests by itself, of reconcile_loop.ts
 
@@ -87,6 +88,36 @@ describe("examples/", () => {
     assert.deepEqual([list.kind, list.items.length], ["PodList", 2]);
     await assertShopOnly(app);
     stop.abort();
+  });
+
+  it("serve_from_deno_kv.ts serves what it had while the API server is away", async () => {
+    using server = newServer();
+    server.create("v1/services", { metadata: { name: "web", namespace: "shop" } });
+    using kv = await Deno.openKv(":memory:");
+    let isAway = false;
+    const fetch: typeof globalThis.fetch = (...request) =>
+      isAway
+        ? Promise.reject(new TypeError("away"))
+        : server.fetch(...request as Parameters<typeof server.fetch>);
+    const get = async (app: ReturnType<typeof newWarmApp>) => {
+      for (let tries = 0;; tries++) {
+        const url = "http://cache/api/v1/namespaces/shop/services";
+        const response = await app.fetch(new Request(url));
+        if (response.status === 200 || tries === 1_000) return response;
+        await response.body?.cancel();
+        await new Promise((resolve) => setTimeout(resolve, 1));
+      }
+    };
+    for (const synced of ["true", "false"]) {
+      const stop = new AbortController();
+      const app = newWarmApp(newCluster({ server: "http://in-memory", fetch }), kv, stop.signal);
+      const response = await get(app);
+      assert.equal(response.headers.get("Cache-Synced"), synced);
+      assert.equal((await response.json()).items[0].metadata.name, "web");
+      stop.abort();
+      await app.finished;
+      isAway = true;
+    }
   });
 
   it("the rule of the documents holds against every way around it", async () => {
