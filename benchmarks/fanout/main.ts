@@ -12,6 +12,8 @@ import { optionsOf, runClusterTask, UsageError } from "../../scripts/lib/cluster
 import { ROOT } from "../../scripts/lib/gate.ts";
 import { run } from "../../scripts/lib/process.ts";
 import { installTools } from "../../scripts/lib/tools.ts";
+import { errorMessage } from "../../src/util/errors.ts";
+import { runClient, startChildServer } from "../lib/child_server.ts";
 import { bundleForNode } from "../lib/programs.ts";
 import { circumstances, heading, sourceState, writeSection } from "../lib/results_file.ts";
 import { createPods, NAMESPACE, podsNamespace, request } from "./objects.ts";
@@ -48,7 +50,7 @@ const FULL: Sizes = {
   steadyUpdates: 150,
   idle: 10_000,
   pods: [1_000, 10_000],
-  listSeconds: 5,
+  listSeconds: 4,
 };
 const QUICK: Sizes = {
   watchers: 200,
@@ -146,34 +148,12 @@ function apiServer(cluster: TestCluster): Contestant {
 
 async function startServer(
   { server, token, caData: ca }: TestCluster,
-  [program, ...args]: readonly string[],
+  command: readonly string[],
   how: Pick<ServerArguments, "byDeno"> = {},
 ): Promise<Contestant> {
   const given: ServerArguments = { server, token, ca, ...how };
-  const child = new Deno.Command(program, {
-    args: [...args, JSON.stringify(given)],
-    cwd: ROOT,
-    stdin: "piped",
-    stdout: "piped",
-  }).spawn();
-  const reader = child.stdout.pipeThrough(new TextDecoderStream()).getReader();
-  let line = "";
-  while (!line.includes("\n")) {
-    const { done, value } = await reader.read();
-    if (done) throw new Error(`The server of ${program} ended: ${line}`);
-    line += value;
-  }
-  const { url, pid } = JSON.parse(line) as { url: string; pid: number };
-  return {
-    url,
-    pid,
-    token: "",
-    async [Symbol.asyncDispose]() {
-      await child.stdin.close();
-      await child.status;
-      await reader.cancel();
-    },
-  };
+  const child = await startChildServer<{ url: string; pid: number }>([...command, JSON.stringify(given)]);
+  return { ...child.ready, token: "", [Symbol.asyncDispose]: () => child[Symbol.asyncDispose]() };
 }
 
 async function measure(
@@ -183,18 +163,19 @@ async function measure(
 ): Promise<Figures> {
   const faults: string[] = [];
   const ask = async <R>(
-    mode: string,
+    mode: "watch" | "idle" | "list",
     path: string,
     { url, pid, token }: Contestant,
     flags: Readonly<Record<string, string | number | boolean>>,
   ): Promise<R | undefined> => {
     log(`${name}: ${mode} ${Object.entries(flags).map(([flag, value]) => `${flag}=${value}`).join(" ")}`);
     const given = { server: url, pid, token, path, ...flags };
-    const args = Object.entries(given).map(([flag, value]) => `-${flag}=${value}`);
-    const result = await run(client, [mode, ...args]);
-    if (result.code === 0) return JSON.parse(result.stdout);
-    faults.push(`${mode} ${path}: ${result.stderr.trim()}`);
-    return undefined;
+    try {
+      return await runClient<R>(client, mode, given);
+    } catch (error) {
+      faults.push(`${mode} ${path}: ${errorMessage(error)}`);
+      return undefined;
+    }
   };
   const configMaps = `/api/v1/namespaces/${NAMESPACE}/configmaps`;
   const writes = { "write-server": cluster.server, "write-token": cluster.token };

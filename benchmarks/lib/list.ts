@@ -5,11 +5,11 @@
  */
 
 import { join } from "node:path";
-import { run } from "../../scripts/lib/process.ts";
 import type { Tools } from "../../scripts/lib/tools.ts";
 import type { ListServerArguments } from "../contestants/list_server.ts";
 import { buildClient } from "../fanout/main.ts";
 import type { ListResult } from "../fanout/report.ts";
+import { runClient, startChildServer } from "./child_server.ts";
 import type { BenchOptions } from "./options.ts";
 import type { Programs } from "./programs.ts";
 import { count } from "./report.ts";
@@ -48,11 +48,12 @@ export async function measureLists(
     for (let round = 1; round <= options.rounds; round++) {
       for (const [i, contestant] of CONTESTANTS.entries()) {
         log(`round ${round} of ${options.rounds}: ${count(objects)} pods, ${nameOf(contestant)}`);
-        await using server = await start(tools, programs, { ...contestant, server: upstream.url });
-        // The compiler of the runtime has seen no such answer before.
-        await ask(client, server, FORMS.notModified);
+        const given: ListServerArguments = { ...contestant, server: upstream.url };
+        await using server = await startChildServer<ListServer>(
+          [tools.node, join(programs.bundles, "list_server.mjs"), JSON.stringify(given)],
+        );
         for (const [form, flags] of Object.entries(FORMS)) {
-          results[i][form as Form].push(await ask(client, server, flags));
+          results[i][form as Form].push(await ask(client, server.ready, flags));
         }
       }
     }
@@ -87,52 +88,16 @@ function nameOf({ storage, maxListBodyBytes }: Omit<ListServerArguments, "server
   return `${storage}, ${maxListBodyBytes === 0 ? "no kept body" : "kept body"}`;
 }
 
-interface ListServer extends AsyncDisposable {
+interface ListServer {
   readonly url: string;
   readonly pid: number;
 }
 
-async function start(tools: Tools, programs: Programs, given: ListServerArguments): Promise<ListServer> {
-  const child = new Deno.Command(tools.node, {
-    args: [join(programs.bundles, "list_server.mjs"), JSON.stringify(given)],
-    stdin: "piped",
-    stdout: "piped",
-    stderr: "inherit",
-  }).spawn();
-  const reader = child.stdout.pipeThrough(new TextDecoderStream()).getReader();
-  let line = "";
-  while (!line.includes("\n")) {
-    const { done, value } = await reader.read();
-    if (done) throw new Error(`The server of lists ended: ${line}`);
-    line += value;
-  }
-  const { url, pid } = JSON.parse(line) as { url: string; pid: number };
-  return {
-    url,
-    pid,
-    async [Symbol.asyncDispose]() {
-      await child.stdin.close();
-      await child.status;
-      await reader.cancel();
-    },
-  };
-}
-
-async function ask(
+function ask(
   client: string,
   { url, pid }: ListServer,
   flags: Readonly<Record<string, boolean>>,
 ): Promise<ListResult> {
-  const given = {
-    server: url,
-    pid,
-    path: "/api/v1/pods",
-    connections: CONNECTIONS,
-    seconds: SECONDS,
-    ...flags,
-  };
-  const args = Object.entries(given).map(([flag, value]) => `-${flag}=${value}`);
-  const { code, stdout, output } = await run(client, ["list", ...args]);
-  if (code !== 0) throw new Error(`Cannot read lists: ${output}`);
-  return JSON.parse(stdout);
+  const given = { server: url, pid, path: "/api/v1/pods", connections: CONNECTIONS, seconds: SECONDS };
+  return runClient(client, "list", { ...given, ...flags });
 }

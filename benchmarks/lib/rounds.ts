@@ -7,6 +7,7 @@
 import { join } from "node:path";
 import { ROOT } from "../../scripts/lib/gate.ts";
 import { run } from "../../scripts/lib/process.ts";
+import { startChildServer } from "./child_server.ts";
 import type { Tools } from "../../scripts/lib/tools.ts";
 import { commandOf, type Entrant } from "./contestants.ts";
 import { type Measurement, MEASUREMENT_MARK, type Phase } from "./measurement.ts";
@@ -28,34 +29,22 @@ export async function startServer(
 ): Promise<BenchServer> {
   const { objects, events, framing } = options;
   const args = [`--objects=${objects}`, `--events=${events}`, `--framing=${framing}`];
-  const child = new Deno.Command(tools.node, {
-    args: ["--no-warnings", join(ROOT, "benchmarks/server/server.ts"), ...args],
-    stdin: "piped",
-    stdout: "piped",
-    stderr: "inherit",
-  }).spawn();
-  let text = "";
-  const reader = child.stdout.pipeThrough(new TextDecoderStream()).getReader();
-  while (!text.includes("\n")) {
-    const { done, value } = await reader.read();
-    if (done) throw new Error("Cannot start the benchmark's server: it ended before it was ready");
-    text += value;
-  }
+  const server = await startChildServer<{ url: string; listBytes: number; lastResourceVersion: string }>(
+    [tools.node, "--no-warnings", join(ROOT, "benchmarks/server/server.ts"), ...args],
+  );
   let isStopping = false;
-  child.status.then(({ code, signal }) => {
+  server.ended.then((how) => {
     // Contestants have nothing to measure then: no figures are better than wrong ones.
-    if (!isStopping) console.error(`The benchmark's server ended by itself (${signal ?? `code ${code}`})`);
+    if (!isStopping) console.error(`The benchmark's server ended by itself (${how})`);
     if (!isStopping) Deno.exit(1);
   });
   return {
-    ...JSON.parse(text) as { url: string; listBytes: number; lastResourceVersion: string },
+    ...server.ready,
     objects,
     events,
     async [Symbol.asyncDispose]() {
       isStopping = true;
-      await child.stdin.close();
-      await reader.cancel();
-      await child.status;
+      await server[Symbol.asyncDispose]();
     },
   };
 }

@@ -30,6 +30,7 @@ func main() {
 	path := flags.String("path", "", "what is read")
 	connections := flags.Int("connections", 8, "how many watchers, or readers of lists")
 	seconds := flags.Float64("seconds", 5, "for how long lists are read")
+	warm := flags.Float64("warm", 1, "for how long they are read before")
 	accept := flags.String("accept", "application/json", "")
 	gzip := flags.Bool("gzip", false, "accept gzip")
 	conditional := flags.Bool("conditional", false, "send the ETag of the first answer")
@@ -49,7 +50,7 @@ func main() {
 	case "idle":
 		result, err = measureIdle(t, *path, *connections)
 	case "list":
-		result, err = measureList(listRun{t, *path, *connections, *seconds, *accept, *gzip, *conditional})
+		result, err = measureList(listRun{t, *path, *connections, *seconds, *warm, *accept, *gzip, *conditional})
 	default:
 		err = fmt.Errorf("unknown mode %q", mode)
 	}

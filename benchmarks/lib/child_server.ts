@@ -1,0 +1,63 @@
+/**
+ * Servers that run as processes, and the client in Go that measures them.
+ *
+ * @module
+ */
+
+import { ROOT } from "../../scripts/lib/gate.ts";
+import { run } from "../../scripts/lib/process.ts";
+
+/** A running server; disposing it ends its stdin, and with it the process. */
+export interface ChildServer<T> extends AsyncDisposable {
+  /** The line of JSON that it printed when it was ready. */
+  readonly ready: T;
+  /** Resolves when it has ended, and how. */
+  readonly ended: Promise<string>;
+}
+
+/**
+ * Starts a server, and waits for its line of JSON.
+ *
+ * @throws {Error} It ends before.
+ */
+export async function startChildServer<T>([program, ...args]: readonly string[]): Promise<ChildServer<T>> {
+  const child = new Deno.Command(program, {
+    args: [...args],
+    cwd: ROOT,
+    stdin: "piped",
+    stdout: "piped",
+    stderr: "inherit",
+  }).spawn();
+  const reader = child.stdout.pipeThrough(new TextDecoderStream()).getReader();
+  let line = "";
+  while (!line.includes("\n")) {
+    const { done, value } = await reader.read();
+    if (done) throw new Error(`Cannot start the server ${program} ${args.join(" ")}: it ended: ${line}`);
+    line += value;
+  }
+  return {
+    ready: JSON.parse(line) as T,
+    ended: child.status.then(({ code, signal }) => signal ?? `code ${code}`),
+    async [Symbol.asyncDispose]() {
+      await child.stdin.close();
+      await child.status;
+      await reader.cancel();
+    },
+  };
+}
+
+/**
+ * Lets the client of `benchmarks/fanout/client` measure something, and returns what it prints.
+ *
+ * @throws {Error} With what it says, if it fails.
+ */
+export async function runClient<T>(
+  client: string,
+  mode: "watch" | "idle" | "list",
+  flags: Readonly<Record<string, string | number | boolean>>,
+): Promise<T> {
+  const args = Object.entries(flags).map(([flag, value]) => `-${flag}=${value}`);
+  const { code, stdout, stderr } = await run(client, [mode, ...args]);
+  if (code !== 0) throw new Error(stderr.trim());
+  return JSON.parse(stdout) as T;
+}
