@@ -44,7 +44,8 @@ export interface ServeFetchOptions {
   readonly requestTimeoutMs?: number;
   /**
    * Whether the function may upgrade connections to WebSockets and SPDY, as `readApi` does with `passThrough.upgrade`; `false`
-   * by default: `Upgrade` headers are ignored. Not with `tls` on Deno.
+   * by default: `Upgrade` headers are ignored. With `tls` on Deno, such a connection is closed when 16 MiB of what the
+   * client sends wait for the function.
    */
   readonly upgrades?: boolean;
   /** Logs what the function throws, and responses that break off; the console by default. */
@@ -203,8 +204,7 @@ class Listening {
     const { RESPONSE_ALREADY_SENT } = await import("@hono/node-server/utils/response");
     this.#alreadySent = () => RESPONSE_ALREADY_SENT;
     const https = tls && await import("node:https");
-    // The TLS sockets of Deno 2.9 read on while they are paused: what a client sends would be held without bound.
-    if (this.#options.upgrades && (tls === undefined || !("Deno" in globalThis))) {
+    if (this.#options.upgrades) {
       this.#upgrades ??= new (await import("./served_upgrades.ts")).ServedUpgrades();
       Object.assign(limits, this.#upgrades.serverOptions);
     }

@@ -6,8 +6,10 @@
 import type { Duplex } from "node:stream";
 
 const BUFFERED_BYTES = 64 * 1024;
+// Of a socket that cannot be paused.
+const MOST_BUFFERED_BYTES = 16 * 1024 * 1024;
 
-/** Both directions of a socket, of which at most about 64 KiB wait here. */
+/** Both directions of a socket. */
 export interface SocketStreams {
   readonly readable: ReadableStream<Uint8Array>;
   readonly writable: WritableStream<Uint8Array>;
@@ -20,9 +22,13 @@ export interface SocketStreams {
 /**
  * Makes the streams. Cancelling or aborting one destroys the socket; closing the writable one sends what was written first.
  *
+ * About 64 KiB wait here at most. The TLS sockets of Deno 2.9 read on while they are paused, and then never end: such a
+ * socket is destroyed when 16 MiB wait.
+ *
  * @param first What was received before.
  */
 export function socketStreams(socket: Duplex, first: Uint8Array): SocketStreams {
+  const canPause = !("Deno" in globalThis && "encrypted" in socket);
   let sentBytes = 0;
   let isOver = false;
   let fail = (_error: Error) => {};
@@ -42,12 +48,16 @@ export function socketStreams(socket: Duplex, first: Uint8Array): SocketStreams 
       socket.on("data", (chunk: Uint8Array) => {
         if (isOver) return;
         controller.enqueue(new Uint8Array(chunk.buffer, chunk.byteOffset, chunk.byteLength));
-        if ((controller.desiredSize ?? 0) <= 0) socket.pause();
+        const room = controller.desiredSize ?? 0;
+        if (canPause && room <= 0) socket.pause();
+        if (room < -MOST_BUFFERED_BYTES) {
+          socket.destroy(new Error(`the other side has not taken ${MOST_BUFFERED_BYTES} bytes`));
+        }
       });
       socket.on("end", () => finish());
       socket.on("error", (error: Error) => finish(error));
       closed.then(() => finish());
-      socket.pause();
+      if (canPause) socket.pause();
     },
     pull() {
       socket.resume();

@@ -5,130 +5,147 @@ import type { KubernetesObject } from "@listwatch/cache";
 import { eachLine, ensureGoProgram } from "../../scripts/lib/cluster_build.ts";
 import { type OwnConnection, skipWithoutOwnServer, startOwn } from "./connection.ts";
 import { eventually, pause } from "./eventually.ts";
-import { everyResource, type Host, RUNTIMES, startHost } from "./hosts/host.ts";
+import { adminToken, everyResource, type Host, RUNTIMES, startHost, startServe } from "./hosts/host.ts";
 import { REFUSED, SAME, WATCHES } from "./kubectl_commands.ts";
 import { populate } from "./population.ts";
 
-describe("kubectl on readApi, served by Deno, Node, Bun and workerd", { skip: skipWithoutOwnServer }, () => {
-  let connection: OwnConnection;
-  let kubectl: string;
-  let home: string;
-  const hosts: Host[] = [];
+describe(
+  "kubectl on readApi, served by Deno, Node, Bun, workerd and serve",
+  { skip: skipWithoutOwnServer },
+  () => {
+    let connection: OwnConnection;
+    let kubectl: string;
+    let home: string;
+    const hosts: Host[] = [];
+    /** The hosts, and `serve` with readers that present tokens of the cluster: by name, with the arguments of kubectl. */
+    const caches: { readonly name: string; readonly args: readonly string[] }[] = [];
+    let served: AsyncDisposable | undefined;
 
-  before(async () => {
-    kubectl = await ensureGoProgram("kubectl");
-    home = await Deno.makeTempDir({ prefix: "listwatch-kubectl-" });
-    const manifest = {
-      apiVersion: "v1",
-      kind: "ConfigMap",
-      metadata: { name: "settings", namespace: "shop" },
-      data: { mode: "slow" },
-    };
-    await Deno.writeTextFile(join(home, "MANIFEST"), JSON.stringify(manifest));
-    connection = await startOwn();
-    const { cluster, server } = connection;
-    await populate(cluster);
-    const source = { upstream: server, ...await everyResource(cluster) };
-    hosts.push(...await Promise.all(RUNTIMES.map((runtime) => startHost(runtime, source))));
-  });
-  after(async () => {
-    await Promise.all(hosts.map((host) => host[Symbol.asyncDispose]()));
-    await connection?.[Symbol.asyncDispose]();
-    if (home !== undefined) await Deno.remove(home, { recursive: true });
-  });
-
-  for (const command of SAME) {
-    it(`prints the same as on the API server: ${command}`, { timeout: 60_000 }, async () => {
-      const [expected, ...actual] = await Promise.all([
-        run(command, onServer()),
-        ...hosts.map((host) => run(command, onHost(host))),
-      ]);
-      hosts.forEach(({ runtime }, i) =>
-        assert.deepEqual(actual[i], expected, `kubectl ${command} on ${runtime}`)
+    before(async () => {
+      kubectl = await ensureGoProgram("kubectl");
+      home = await Deno.makeTempDir({ prefix: "listwatch-kubectl-" });
+      const manifest = {
+        apiVersion: "v1",
+        kind: "ConfigMap",
+        metadata: { name: "settings", namespace: "shop" },
+        data: { mode: "slow" },
+      };
+      await Deno.writeTextFile(join(home, "MANIFEST"), JSON.stringify(manifest));
+      connection = await startOwn();
+      const { cluster, server } = connection;
+      await populate(cluster);
+      const token = await adminToken(connection);
+      const source = { upstream: server, ...await everyResource(cluster) };
+      const serving = startServe("deno", { connection, token, resources: source.resources });
+      hosts.push(...await Promise.all(RUNTIMES.map((runtime) => startHost(runtime, source))));
+      const { kubectlArgs } = served = await serving;
+      caches.push(
+        ...hosts.map((host) => ({ name: host.runtime, args: onHost(host) })),
+        { name: "serve --cluster-rbac --pass-through", args: kubectlArgs },
       );
     });
-  }
-
-  it("prints the same changes as on the API server: get --watch", { timeout: 120_000 }, async () => {
-    const configMaps = connection.cluster.resource<KubernetesObject>("v1/configmaps", { namespace: "shop" });
-    const create = (name: string) => configMaps.create({ metadata: { name, labels: { app: "late" } } });
-    const watchings = WATCHES.map((command) => ({
-      command,
-      expected: new Watching(start(command, onServer())),
-      actual: hosts.map((host) => new Watching(start(command, onHost(host)))),
-    }));
-    const all = watchings.flatMap(({ expected, actual }) => [expected, ...actual]);
-    try {
-      // One that prints no list has opened its watch when it prints a first change.
-      for (let i = 0; all.some(({ lines }) => lines.length === 0); i++) {
-        assert.ok(i < 50, "some command prints nothing");
-        await create(`begin-${i}`);
-        await pause(200);
-      }
-      await create("late");
-      await configMaps.patch("settings", { data: { more: "x" } });
-      await configMaps.patch("late", { data: { more: "x" } });
-      await configMaps.delete("late");
-      const keys = ["more", "a", "b", "c", "d", "e", "f"];
-      await configMaps.patch("settings", { data: Object.fromEntries(keys.map((key) => [key, "x"])) });
-      await create("end");
-      for (const { command, expected, actual } of watchings) {
-        const wanted = await eventually(() => {
-          const changes = expected.changes();
-          // A watch of one object sees no other.
-          const last = command.includes("settings") ? /^settings 9 / : /end/;
-          assert.match(changes.at(-1) ?? "", last, `kubectl ${command}: ${changes.join("\n")}`);
-          return changes;
-        });
-        for (const [i, { runtime }] of hosts.entries()) {
-          await eventually(() =>
-            assert.deepEqual(actual[i].changes(), wanted, `kubectl ${command} on ${runtime}`)
-          );
-        }
-      }
-    } finally {
-      await Promise.all(all.map((one) => one.stop()));
-    }
-  });
-
-  for (const [command, answer] of REFUSED) {
-    it(`fails with the reason: ${command}`, async () => {
-      const answers = await Promise.all(hosts.map((host) => run(command, onHost(host))));
-      hosts.forEach(({ runtime }, i) => {
-        assert.notEqual(answers[i].code, 0, `kubectl ${command} on ${runtime}`);
-        assert.match(answers[i].errors, answer, `kubectl ${command} on ${runtime}: ${answers[i].errors}`);
-      });
+    after(async () => {
+      await Promise.all(hosts.map((host) => host[Symbol.asyncDispose]()));
+      await served?.[Symbol.asyncDispose]();
+      await connection?.[Symbol.asyncDispose]();
+      if (home !== undefined) await Deno.remove(home, { recursive: true });
     });
-  }
 
-  function onServer(): string[] {
-    return ["--kubeconfig", connection.server.kubeconfigPath];
-  }
+    for (const command of SAME) {
+      it(`prints the same as on the API server: ${command}`, { timeout: 60_000 }, async () => {
+        const [expected, ...actual] = await Promise.all([
+          run(command, onServer()),
+          ...caches.map(({ args }) => run(command, args)),
+        ]);
+        caches.forEach(({ name }, i) =>
+          assert.deepEqual(actual[i], expected, `kubectl ${command} on ${name}`)
+        );
+      });
+    }
 
-  function onHost({ url }: Host): string[] {
-    return ["--kubeconfig", "/dev/null", "--server", url];
-  }
+    it("prints the same changes as on the API server: get --watch", { timeout: 120_000 }, async () => {
+      const configMaps = connection.cluster.resource<KubernetesObject>("v1/configmaps", {
+        namespace: "shop",
+      });
+      const create = (name: string) => configMaps.create({ metadata: { name, labels: { app: "late" } } });
+      const watchings = WATCHES.map((command) => ({
+        command,
+        expected: new Watching(start(command, onServer())),
+        actual: caches.map(({ args }) => new Watching(start(command, args))),
+      }));
+      const all = watchings.flatMap(({ expected, actual }) => [expected, ...actual]);
+      try {
+        // One that prints no list has opened its watch when it prints a first change.
+        for (let i = 0; all.some(({ lines }) => lines.length === 0); i++) {
+          assert.ok(i < 50, "some command prints nothing");
+          await create(`begin-${i}`);
+          await pause(200);
+        }
+        await create("late");
+        await configMaps.patch("settings", { data: { more: "x" } });
+        await configMaps.patch("late", { data: { more: "x" } });
+        await configMaps.delete("late");
+        const keys = ["more", "a", "b", "c", "d", "e", "f"];
+        await configMaps.patch("settings", { data: Object.fromEntries(keys.map((key) => [key, "x"])) });
+        await create("end");
+        for (const { command, expected, actual } of watchings) {
+          const wanted = await eventually(() => {
+            const changes = expected.changes();
+            // A watch of one object sees no other.
+            const last = command.includes("settings") ? /^settings 9 / : /end/;
+            assert.match(changes.at(-1) ?? "", last, `kubectl ${command}: ${changes.join("\n")}`);
+            return changes;
+          });
+          for (const [i, { name }] of caches.entries()) {
+            await eventually(() =>
+              assert.deepEqual(actual[i].changes(), wanted, `kubectl ${command} on ${name}`)
+            );
+          }
+        }
+      } finally {
+        await Promise.all(all.map((one) => one.stop()));
+      }
+    });
 
-  function start(command: string, connectionArgs: readonly string[]): Deno.ChildProcess {
-    // `%` is a space within an argument.
-    const [verb, ...args] = command.split(" ").map((word) => word.replaceAll("%", " "));
-    return new Deno.Command(kubectl, {
-      args: [verb, ...connectionArgs, ...args],
-      cwd: home,
-      clearEnv: true,
-      env: { HOME: home },
-      stdin: "null",
-      stdout: "piped",
-      stderr: "piped",
-    }).spawn();
-  }
+    for (const [command, answer] of REFUSED) {
+      it(`fails with the reason: ${command}`, async () => {
+        const answers = await Promise.all(hosts.map((host) => run(command, onHost(host))));
+        hosts.forEach(({ runtime }, i) => {
+          assert.notEqual(answers[i].code, 0, `kubectl ${command} on ${runtime}`);
+          assert.match(answers[i].errors, answer, `kubectl ${command} on ${runtime}: ${answers[i].errors}`);
+        });
+      });
+    }
 
-  async function run(command: string, connectionArgs: readonly string[]): Promise<Printed> {
-    const { code, stdout, stderr } = await start(command, connectionArgs).output();
-    const text = (bytes: Uint8Array) => withoutAges(new TextDecoder().decode(bytes));
-    return { code, output: text(stdout), errors: text(stderr) };
-  }
-});
+    function onServer(): string[] {
+      return ["--kubeconfig", connection.server.kubeconfigPath];
+    }
+
+    function onHost({ url }: Host): string[] {
+      return ["--kubeconfig", "/dev/null", "--server", url];
+    }
+
+    function start(command: string, connectionArgs: readonly string[]): Deno.ChildProcess {
+      // `%` is a space within an argument.
+      const [verb, ...args] = command.split(" ").map((word) => word.replaceAll("%", " "));
+      return new Deno.Command(kubectl, {
+        args: [verb, ...connectionArgs, ...args],
+        cwd: home,
+        clearEnv: true,
+        env: { HOME: home },
+        stdin: "null",
+        stdout: "piped",
+        stderr: "piped",
+      }).spawn();
+    }
+
+    async function run(command: string, connectionArgs: readonly string[]): Promise<Printed> {
+      const { code, stdout, stderr } = await start(command, connectionArgs).output();
+      const text = (bytes: Uint8Array) => withoutAges(new TextDecoder().decode(bytes));
+      return { code, output: text(stdout), errors: text(stderr) };
+    }
+  },
+);
 
 interface Printed {
   readonly code: number;

@@ -190,8 +190,7 @@ class Client {
 }
 
 describe("readApi with passThrough.upgrade, served by serveFetch", () => {
-  // On Deno, connections over TLS cannot be upgraded.
-  for (const isSecure of "Deno" in globalThis ? [false] : [false, true]) {
+  for (const isSecure of [false, true]) {
     for (const [name, method, lines] of [["WebSocket", "GET", WEBSOCKET], ["SPDY", "POST", SPDY]] as const) {
       it(`relays a ${name} connection${isSecure ? " over TLS" : ""}, both ways and byte for byte`, async () => {
         await using server = await new EchoServer().start();
