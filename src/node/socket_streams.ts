@@ -56,7 +56,7 @@ export function socketStreams(socket: Duplex, first: Uint8Array): SocketStreams 
       });
       socket.on("end", () => finish());
       socket.on("error", (error: Error) => finish(error));
-      closed.then(() => finish());
+      closed.then(() => finish(new Error("the connection was closed")));
       if (canPause) socket.pause();
     },
     pull() {

@@ -50,7 +50,7 @@ describe("kubectl on serve --pass-through-writes, before a kubelet", { skip: ski
     token = await adminToken(connection);
     const resources = [{ resource: "pods", group: "" }];
     const start = (runtime: ServedHost["runtime"]) => startServe(runtime, { connection, token, resources });
-    hosts.push(...await Promise.all([start("node"), start("bun")]));
+    hosts.push(...await Promise.all([start("deno"), start("node"), start("bun")]));
   });
   after(async () => {
     await Promise.all(hosts.map((host) => host[Symbol.asyncDispose]()));

@@ -6,7 +6,12 @@ import type { Duplex } from "node:stream";
 import { describe, it } from "node:test";
 import { connect as connectTls } from "node:tls";
 import { silentLogger } from "@listwatch/cache";
-import { type PassThroughOptions, readApi, type ReadApiOptions } from "@listwatch/cache/hono";
+import {
+  type OpenUpgrade,
+  type PassThroughOptions,
+  readApi,
+  type ReadApiOptions,
+} from "@listwatch/cache/hono";
 import { createTlsFetch, createTlsUpgrade, serveFetch } from "@listwatch/cache/node";
 import { pem } from "./certificates.ts";
 
@@ -334,6 +339,37 @@ describe("readApi with passThrough.upgrade, served by serveFetch", () => {
     assert.ok(sent < 64 * 1024 * 1024, `${sent} bytes`);
     client.socket.destroy();
     await client.closed;
+  });
+
+  it("holds little of what a client sends and the server does not read", { timeout: 15_000 }, async () => {
+    for (const isSecure of [false, true]) {
+      await using server = await new EchoServer().start();
+      const upgrade: OpenUpgrade = () =>
+        Promise.resolve({
+          headers: new Headers({ Upgrade: "websocket" }),
+          readable: new ReadableStream(),
+          writable: new WritableStream({ write: () => new Promise(() => {}) }),
+        });
+      await using cache = await serveBefore(server, { isSecure, passThrough: { upgrade } });
+      const client = Client.send(cache, WEBSOCKET);
+      await client.until("\r\n\r\n");
+      let sent = 0;
+      const piece = new Uint8Array(64 * 1024);
+      const write = () => {
+        while (!client.socket.destroyed && sent < 512 * 1024 * 1024) {
+          sent += piece.length;
+          if (!client.socket.write(piece)) return void client.socket.once("drain", write);
+        }
+      };
+      write();
+      for (let before = -1; before !== sent;) {
+        before = sent;
+        for (let i = 0; i < 50; i++) await new Promise((resolve) => setTimeout(resolve, 4));
+      }
+      assert.ok(sent < 128 * 1024 * 1024, `${sent} bytes${isSecure ? " over TLS" : ""}`);
+      client.socket.destroy();
+      await client.closed;
+    }
   });
 
   it(

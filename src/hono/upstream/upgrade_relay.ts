@@ -127,17 +127,26 @@ async function relayed(
       writer.abort().catch(() => {});
     }
   };
-  const unlisten = onAbort(signal, closeAll);
   let timer: TimerHandle;
   const onEnd = () => (timer ??= clock.setTimeout(closeAll, writeTimeoutMs));
+  // Also during a write that waits.
+  const broken = new Promise<never>((_, reject) => {
+    onAbort(signal, () => reject(signal.reason));
+    for (const { reader, writer } of ends) {
+      reader.closed.catch(reject);
+      writer.closed.catch(reject);
+    }
+  });
   try {
     const [ofClient, ofServer] = ends;
-    await Promise.all([pumped(ofClient, ofServer, onEnd), pumped(ofServer, ofClient, onEnd)]);
+    await Promise.race([
+      Promise.all([pumped(ofClient, ofServer, onEnd), pumped(ofServer, ofClient, onEnd)]),
+      broken,
+    ]);
   } catch {
     // One side broke off, which the other one sees by its own end.
   } finally {
     clock.clearTimeout(timer);
-    unlisten();
     closeAll();
   }
 }
