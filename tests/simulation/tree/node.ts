@@ -18,6 +18,7 @@ import { type ClusterModel, isWithin, type Scope, type SimObject } from "../clus
 import { SeededRandom } from "../seeded_random.ts";
 import type { VirtualTime } from "../virtual_time.ts";
 import { type Breakage, Link, type LinkState, type Target } from "./link.ts";
+import { Disk, type DiskFate, type SaveKind } from "./disk.ts";
 import { differenceAt, RESOURCE } from "./origin.ts";
 
 /** How a node is set up. */
@@ -32,6 +33,7 @@ export interface NodeConfig {
   readonly pageSize: number;
   readonly storage: "objects" | "short texts" | "texts";
   readonly eventWindow: number;
+  readonly saves: SaveKind;
   readonly seed: number;
 }
 
@@ -63,13 +65,15 @@ export class TreeNode implements Target {
   readonly #random: SeededRandom;
   readonly #upstreams = new Set<Target>();
   readonly #gaps: Gap[] = [];
+  readonly #disk: Disk | undefined;
   #upstream: Target;
   #life: Life | undefined;
   /** The times of the requests of its reflector, and of its questions. */
   readonly requestsMs: number[] = [];
   readonly questionsMs: number[] = [];
-  /** How often it was started. */
-  lives = 0;
+  /** How often it was started without everything that its readers had seen. */
+  histories = 0;
+  #remembers = false;
 
   constructor(config: NodeConfig, upstream: Target, world: NodeWorld) {
     this.config = config;
@@ -85,6 +89,17 @@ export class TreeNode implements Target {
       between: world.between,
       onRequest: ({ isQuestion }) => {
         (isQuestion ? this.questionsMs : this.requestsMs).push(time.worldNow());
+      },
+    });
+    if (config.saves === "none") return;
+    this.#disk = new Disk({
+      kind: config.saves,
+      time,
+      random: this.#random.fork(),
+      onSaved: (version, objects) => {
+        if (world.isInDoubt()) return;
+        const found = differenceAt(world.cluster, objects, { version, matches: this.matches });
+        if (found !== undefined) world.violate(`${this.name} saves what never was: ${found}`);
       },
     });
   }
@@ -123,32 +138,38 @@ export class TreeNode implements Target {
   /** Starts it. */
   start(): void {
     if (this.#life !== undefined) return;
-    this.lives++;
+    if (!this.#remembers) this.histories++;
     this.#upstreams.add(this.#upstream);
     this.#life = new Life(this.config, this.#upstream, {
       world: this.#world,
       link: this.link,
       random: this.#random.fork(),
+      disk: this.#disk?.open(),
       onGap: (gap) => this.#gaps.push(gap),
     });
   }
 
-  /** Ends it in mid-air. */
-  kill(how: Breakage): void {
+  /** Ends it at any instant. */
+  kill(how: Breakage, fate: DiskFate): void {
     const life = this.#life;
     if (life === undefined) return;
     this.#world.log(`${this.name} is killed`);
     this.#life = undefined;
     life.kill();
     this.link.vanish(how);
+    this.#disk?.suffer(fate);
+    this.#remembers = fate === "kept" && this.config.saves === "in the turn";
   }
 
   /** Ends it in good order. */
-  async stop(): Promise<void> {
+  async stop(fate: DiskFate = "kept"): Promise<void> {
     const life = this.#life;
     if (life === undefined) return;
     await life.stop();
-    if (this.#life === life) this.#life = undefined;
+    if (this.#life !== life) return;
+    this.#life = undefined;
+    this.#disk?.suffer(fate);
+    this.#remembers = fate === "kept" && this.config.saves !== "none";
   }
 
   /** Answers a reader, or a node that reflects it. */
@@ -178,6 +199,7 @@ interface LifeOptions {
   readonly world: NodeWorld;
   readonly link: Link;
   readonly random: SeededRandom;
+  readonly disk: ReturnType<Disk["open"]> | undefined;
   readonly onGap: (gap: Gap) => void;
 }
 
@@ -201,9 +223,12 @@ class Life {
     const clock = this.#clock = new NodeClock(world.time);
     const logger = this.#logger();
     const { scope: { namespace } } = config;
+    const fetch = link.fetchTo(() => upstream);
     const cluster = newCluster({
-      server: `http://${upstream.name}`,
-      fetch: link.fetchTo(() => upstream),
+      // Versions are the cluster's, whatever is in between.
+      server: "http://cluster",
+      // What runs on after a kill reaches nothing.
+      fetch: (input, init) => this.#isDead ? new Promise(() => {}) : fetch(input, init),
       clock,
       logger,
     });
@@ -215,6 +240,7 @@ class Life {
       clock,
       logger,
       storage: STORAGES[config.storage] as never,
+      ...(options.disk && { snapshot: options.disk.snapshot }),
       reflector: {
         random: random.fork().next,
         useWatchList: config.useWatchList,
@@ -251,6 +277,7 @@ class Life {
 
   kill(): void {
     this.#isDead = true;
+    this.#options.disk?.close();
     this.#clock.kill();
   }
 

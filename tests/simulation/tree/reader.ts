@@ -56,7 +56,7 @@ export interface TreeReaderWorld {
 interface Sent {
   readonly text: string;
   readonly node: TreeNode;
-  readonly life: number;
+  readonly history: number;
   /** The least version of the answer. */
   readonly least: number;
   /** Whether it must have everything that was acknowledged before, unless it has a warning. */
@@ -98,7 +98,7 @@ export class TreeReader {
   readonly #base: string;
   readonly #selector: string;
   readonly #stop = new AbortController();
-  /** The last version that it read of each life of each node. */
+  /** The last version that it read of each history of each node. */
   readonly #seenAt = new Map<string, number>();
   #seen = 0;
   #node: TreeNode;
@@ -204,8 +204,8 @@ export class TreeReader {
     return {
       text,
       node,
-      life: node.lives,
-      least: Math.max(least, this.#seenAt.get(`${node.name} ${node.lives}`) ?? 0),
+      history: node.histories,
+      least: Math.max(least, this.#seenAt.get(`${node.name} ${node.histories}`) ?? 0),
       isConsistent: !mayBeOld && node.isConsistent,
       revision: cluster.revision,
       gaps: this.config.isStrict ? [] : node.gaps,
@@ -538,14 +538,14 @@ export class TreeReader {
     }
     const found = differenceAt(cluster, objects, { version, matches: this.#matches });
     if (found !== undefined) this.#wrong(sent, found);
-    if (sent.life === sent.node.lives) this.#saw(sent.node, version);
+    if (sent.history === sent.node.histories) this.#saw(sent.node, version);
     return listed;
   }
 
   #saw(node: TreeNode, version: number): void {
     if (this.#world.isInDoubt()) return;
     this.#seen = Math.max(this.#seen, version);
-    this.#seenAt.set(`${node.name} ${node.lives}`, version);
+    this.#seenAt.set(`${node.name} ${node.histories}`, version);
   }
 
   #refused(sent: Sent, status: number, text: string): undefined {

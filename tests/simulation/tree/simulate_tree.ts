@@ -348,11 +348,11 @@ class TreeWorld {
           node.start();
         };
         if (action.do === "kill") {
-          node.kill(action.how);
+          node.kill(action.how, action.disk);
           for (const link of this.#links()) link.cut(action.how, (target) => target === node);
           later(action.downMs, restart);
         } else {
-          node.stop().then(() => later(action.downMs, restart));
+          node.stop(action.disk).then(() => later(action.downMs, restart));
         }
         return;
       }

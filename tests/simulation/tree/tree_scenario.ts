@@ -6,6 +6,7 @@
 import { SELECTORS } from "../indices.ts";
 import { SeededRandom } from "../seeded_random.ts";
 import type { Breakage, LinkState } from "./link.ts";
+import type { DiskFate } from "./disk.ts";
 import type { NodeConfig } from "./node.ts";
 import { RESOURCE } from "./origin.ts";
 import type { TreeReaderConfig } from "./reader.ts";
@@ -28,8 +29,15 @@ export type TreeAction =
     readonly downMs: number;
     /** What it reflects from then on. */
     readonly upstream: number;
+    readonly disk: DiskFate;
   }
-  | { readonly do: "stop"; readonly node: number; readonly downMs: number; readonly upstream: number }
+  | {
+    readonly do: "stop";
+    readonly node: number;
+    readonly downMs: number;
+    readonly upstream: number;
+    readonly disk: DiskFate;
+  }
   | { readonly do: "cut"; readonly link: number; readonly how: Breakage }
   | { readonly do: "heal"; readonly link: number }
   | { readonly do: "block"; readonly link: number; readonly state: LinkState; readonly ms: number }
@@ -127,6 +135,7 @@ function newNodes(random: SeededRandom): NodeConfig[] {
       pageSize: random.pick([0, 0, 2, 500]),
       storage: random.pick(["objects", "short texts", "texts"] as const),
       eventWindow: random.pick([3, 20, 4_096, 4_096]),
+      saves: random.pick(["none", "later", "in the turn"] as const),
       seed: random.int(0, 2 ** 31),
     });
     return nodes.length - 1;
@@ -221,6 +230,7 @@ function faultSteps(
   const now = (...actions: TreeAction[]): Made => ({ steps: actions.map((action) => ({ atMs: 0, action })) });
   const breakage = () => random.pick(["reset", "reset", "silent"] as const);
   const state = () => random.pick(["refused", "refused", "silent"] as const);
+  const fate = () => random.pick(["kept", "kept", "kept", "lost", "older"] as const);
   const server = () => random.int(0, servers - 1);
   const writes = (ms: number): TreeStep[] =>
     Array.from({ length: random.int(0, 3) }, () => ({ atMs: random.int(1, ms), action: write() }));
@@ -230,7 +240,7 @@ function faultSteps(
       const index = node();
       const downMs = random.pick([1, 200, 2_000, 20_000]);
       const upstream = random.pick(upstreamsOf(nodes, index));
-      const action: TreeAction = { do: "kill", node: index, how: breakage(), downMs, upstream };
+      const action: TreeAction = { do: "kill", node: index, how: breakage(), downMs, upstream, disk: fate() };
       return { steps: [{ atMs: 0, action }, ...writes(downMs)] };
     });
   }
@@ -239,9 +249,8 @@ function faultSteps(
       const index = node();
       const downMs = random.pick([200, 2_000, 20_000]);
       const upstream = random.pick(upstreamsOf(nodes, index));
-      return {
-        steps: [{ atMs: 0, action: { do: "stop", node: index, downMs, upstream } }, ...writes(downMs)],
-      };
+      const action: TreeAction = { do: "stop", node: index, downMs, upstream, disk: fate() };
+      return { steps: [{ atMs: 0, action }, ...writes(downMs)] };
     });
   }
   if (has("cut")) {
