@@ -172,6 +172,16 @@ export class TreeNode implements Target {
     this.#remembers = fate === "kept" && this.config.saves !== "none";
   }
 
+  /**
+   * After a restore: a cache that is at a later version than its upstream, or at the same one of the lost history, cannot
+   * know that. Its operator starts it without its snapshot.
+   */
+  helpAfterRestore(): void {
+    if (!(this.#upstream instanceof TreeNode)) return;
+    this.kill("reset", "lost");
+    this.#disk?.suffer("lost");
+  }
+
   /** Answers a reader, or a node that reflects it. */
   async fetch(path: string, init: RequestInit): Promise<Response> {
     if (this.#life === undefined) throw new TypeError("connection refused");

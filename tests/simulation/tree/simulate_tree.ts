@@ -209,6 +209,7 @@ class TreeWorld {
       server.lag(5);
       server.freeze(false);
     }
+    if (this.#isInDoubt) for (const node of this.#nodes) node.helpAfterRestore();
     for (const node of this.#nodes) node.start();
     for (const reader of this.#readers) {
       reader.isHurried = true;
