@@ -152,6 +152,13 @@ export class TreeReader {
     this.#leap = undefined;
   }
 
+  /** It lists again: nothing can show it that its version is of a lost history. */
+  helpAfterRestore(): void {
+    this.forget();
+    this.#position = 0;
+    for (const link of this.links) link.cut("reset");
+  }
+
   /** How what it follows differs from the origin. */
   difference(): string | undefined {
     if (!this.config.follows) return undefined;

@@ -209,12 +209,11 @@ class TreeWorld {
       server.lag(5);
       server.freeze(false);
     }
-    if (this.#isInDoubt) for (const node of this.#nodes) node.helpAfterRestore();
+    if (this.#isInDoubt) { for (const node of this.#nodes) node.helpAfterRestore(); }
     for (const node of this.#nodes) node.start();
     for (const reader of this.#readers) {
       reader.isHurried = true;
-      // It must stay until a bookmark shows that its version is of a lost history.
-      if (this.#isInDoubt) reader.isRestless = false;
+      if (this.#isInDoubt) reader.helpAfterRestore();
     }
     // What no client can detect, a server reports: that the version is too old.
     if (this.#isInDoubt) { for (const index of this.#nodes.keys()) this.#network.expire(index); }
