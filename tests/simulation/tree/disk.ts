@@ -25,7 +25,7 @@ interface Saved {
 /** How a node saves: in the turn of each change, or some time later. */
 export type SaveKind = "none" | "later" | "in the turn";
 
-/** What becomes of a disk while its node is down. */
+/** How the disk of a node is afterwards, when the node starts again. */
 export type DiskFate = "kept" | "lost" | "older";
 
 /** What a disk needs of its node. */
