@@ -90,7 +90,7 @@ export class TextObject implements HeldObject {
    * @throws What reading it fails with, if it is read late.
    */
   get text(): string {
-    if (typeof this.#text !== "string") this.#text = this.#text.read();
+    if (typeof this.#text !== "string") this.#text = this.#text.json;
     return this.#text;
   }
 
@@ -109,9 +109,23 @@ export class TextObject implements HeldObject {
 }
 
 /** A text that is read when it is needed first. */
-export interface LateText {
-  /** The text that is held. */
-  read(): string;
+interface LateText {
+  readonly json: string;
+}
+
+/** The same, encoded then. */
+class LateCode implements LateText {
+  readonly #source: LateText;
+  readonly #texts: TextForm;
+
+  constructor(source: LateText, texts: TextForm) {
+    this.#source = source;
+    this.#texts = texts;
+  }
+
+  get json(): string {
+    return this.#texts.encode(this.#source.json);
+  }
 }
 
 /** What stays readable of an object that is encoded. */
@@ -145,6 +159,12 @@ export interface TextForm {
   encode(json: string): string;
   decode(text: string): string;
 }
+
+/** The JSON text itself. */
+export const AS_IT_IS: TextForm = {
+  encode: (json: string): string => json,
+  decode: (text: string): string => text,
+};
 
 /** Encodes and decodes the objects of one store. */
 export class TextHolding<T> implements Holding<T> {
@@ -236,9 +256,13 @@ export class TextHolding<T> implements Holding<T> {
     reader: newObjectTextReader(this.#fields.fields),
     late: {
       hold: (source, head, key) => {
-        const live = this.#liveMetadata(head as T);
+        const live = this.#liveMetadata(head as T, true);
         if (live === undefined) return undefined;
-        return new TextObject(key, live, { read: () => this.#texts.encode(source.json) });
+        return new TextObject(
+          key,
+          live,
+          this.#texts === AS_IT_IS ? source : new LateCode(source, this.#texts),
+        );
       },
       read: (held) => {
         if (held instanceof TextObject) held.text.length;

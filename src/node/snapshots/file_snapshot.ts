@@ -33,7 +33,7 @@ import { FileLock, type SnapshotLock } from "./snapshot_lock.ts";
  * - **Saving** appends what changed, and waits until it is on the disk. When that is half as long as the rest, everything is written
  *   to another file, which then replaces this one. So a kill at any moment leaves what the last save wrote.
  * - **Loading** reads which objects there are. The texts of a file above 32 MB are read when they are needed, so that
- *   100,000 pods are there in a tenth of a second: use `storage: texts()`, as objects would have to be parsed first.
+ *   100,000 pods are there in less than half a second: use `storage: texts()`, as objects would have to be parsed first.
  * - **The file** has what the objects have, and only its owner may read it (mode 0600). A missing folder is created with mode
  *   0700. Beside the file are `.lock`, which names the process that writes it, and for moments `.new`.
  * - **One informer per file**: for a second one, in this process or another, the snapshot is refused, with a `SnapshotInUseError`
