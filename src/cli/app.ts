@@ -8,6 +8,7 @@ import type { FetchOpenApi } from "../hono/answers/open_api.ts";
 import type { ServedMetrics } from "../hono/health/prometheus.ts";
 import type { PassThroughOptions } from "../hono/upstream/pass_through_options.ts";
 import { readApi } from "../hono/read_api.ts";
+import { upgradeServed } from "../hono/sockets/served_socket.ts";
 import type { Freshness } from "../hono/upstream/freshness.ts";
 import type { Clock } from "../util/clock.ts";
 import type { Logger } from "../util/logger.ts";
@@ -95,6 +96,7 @@ export function newApp(resources: readonly ReflectedResource[], options: AppOpti
     ...(version && { version }),
     openApi,
     ...(upstream && { passThrough: upstream }),
+    upgradeWebSocket: upgradeServed,
     ...(corsOrigins && { cors: { origins: corsOrigins.includes("*") ? "*" as const : corsOrigins } }),
     maxListBodyBytes: MAX_LIST_BODY_BYTES,
     ...(metrics && { metrics }),

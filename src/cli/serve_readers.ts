@@ -131,7 +131,7 @@ export async function serveReaders(content: ServedContent, options: ReadersOptio
       port,
       reusePort,
       certificate,
-      upgrades: upstream?.writes === true,
+      upgrades: true,
       signal,
       clock,
       logger,

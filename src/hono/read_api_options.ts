@@ -237,8 +237,8 @@ export interface ReadApiOptions {
   /** Which pages of other origins may read; none by default. Their requests are authorized as any other one. */
   readonly cors?: CorsOptions;
   /**
-   * Accepts WebSockets, so that watches can be read over them as from an API server: `Deno.upgradeWebSocket` on Deno, and
-   * `upgradeInWorkers` of `@listwatch/cache/workers` in Workers. Without it such a request is answered as any other one.
+   * Accepts WebSockets, so that watches can be read over them as from an API server: `upgradeServed` behind `serveFetch`,
+   * `Deno.upgradeWebSocket` behind `Deno.serve`, `upgradeInWorkers` of `@listwatch/cache/workers` in Workers. Without it such a request is answered as any other one.
    */
   readonly upgradeWebSocket?: UpgradeWebSocket;
   /**

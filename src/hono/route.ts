@@ -81,7 +81,7 @@ export async function answerReader(
     if (target !== undefined) {
       withCacheHeaders(response, target, epoch === epochOf(c, route, state) ? epoch : undefined);
     }
-    const answered = ofSocket(c, state, { route, response });
+    const answered = await ofSocket(c, state, { route, response });
     ({ status } = answered);
     return answered;
   } catch (error) {
@@ -106,7 +106,7 @@ function ofSocket(
   c: Context,
   { settings }: ReadApiState,
   { route, response }: { readonly route: Route | undefined; readonly response: Response },
-): Response {
+): Response | Promise<Response> {
   const { upgradeWebSocket, clock, watchBufferBytes: bufferBytes, writeTimeoutMs } = settings;
   if (upgradeWebSocket === undefined || !isWatchRoute(route) || !isSocketRequest(c)) return response;
   if (response.status !== 200 || response.headers.get("Content-Type") !== "application/json") return response;

@@ -247,6 +247,7 @@ class Listening {
       return this.#alreadySent();
     }
     if (env.upgraded !== undefined) return this.#alreadySent();
+    this.#upgrades?.answered(env);
     if (response.body === null) return response;
     if (response.body instanceof PushedBody && !response.body.locked) {
       push(response, response.body, outgoing);

@@ -72,6 +72,15 @@ export class ServedUpgrades {
     return upgradable;
   }
 
+  /** A request was answered by a response, and not upgraded: that ends when its client leaves, as of any other request. */
+  answered({ incoming, outgoing }: Exchange): void {
+    const waiting = this.#waiting.get(incoming);
+    if (waiting === undefined) return;
+    for (const event of ["end", "close"]) waiting.socket.once(event, () => outgoing.destroy());
+    // Else the end is not noticed.
+    waiting.socket.resume();
+  }
+
   /** Closes all of them. */
   close(): void {
     for (const socket of this.#sockets) socket.destroy();

@@ -25,18 +25,19 @@ const OPEN = 1;
 // No runtime has an event for it that a socket has room again.
 const POLL_MS = 50;
 
-/** Answers with a WebSocket that has the events of a watch. */
-export function socketResponse(
+/** Answers with a WebSocket that has the events of a watch; with the watch itself, where there can be none. */
+export async function socketResponse(
   c: Context,
   watch: Response,
   { upgradeWebSocket, ...options }: SocketWatchOptions & { readonly upgradeWebSocket: UpgradeWebSocket },
-): Response {
+): Promise<Response> {
   const protocol = socketProtocolOf(c);
   const body = watch.body!;
   try {
-    const { response, socket } = upgradeWebSocket(c.req.raw, protocol === undefined ? {} : { protocol }, c);
-    new SocketWatch(socket, body, options).run();
-    return response;
+    const accepted = await upgradeWebSocket(c.req.raw, protocol === undefined ? {} : { protocol }, c);
+    if (accepted === undefined) return watch;
+    new SocketWatch(accepted.socket, body, options).run();
+    return accepted.response;
   } catch (error) {
     body.cancel().catch(() => {});
     throw error;

@@ -36,7 +36,8 @@ export interface ServerWebSocket {
 }
 
 /**
- * Accepts a WebSocket: returns the response that does (101), and the server's end. `Deno.upgradeWebSocket` is one.
+ * Accepts a WebSocket: returns the response that does (101), and the server's end; `undefined` where it cannot, and the
+ * request is answered as any other one. `Deno.upgradeWebSocket` is one.
  *
  * @example Deno
  * ```ts
@@ -51,4 +52,25 @@ export type UpgradeWebSocket = (
   request: Request,
   options: { readonly protocol?: string },
   c: Context,
-) => { readonly response: Response; readonly socket: ServerWebSocket };
+) => AcceptedWebSocket | undefined | Promise<AcceptedWebSocket | undefined>;
+
+/**
+ * What {@linkcode UpgradeWebSocket} returns.
+ *
+ * @example
+ * ```ts
+ * import type { AcceptedWebSocket } from "@listwatch/cache/hono";
+ * const closeAtOnce = ({ response, socket }: AcceptedWebSocket): Response => {
+ *   socket.close(1000);
+ *   return response;
+ * };
+ * ```
+ *
+ * @category HTTP adapter
+ */
+export interface AcceptedWebSocket {
+  /** Goes back to the client. */
+  readonly response: Response;
+  /** The server's end. */
+  readonly socket: ServerWebSocket;
+}

@@ -1,0 +1,154 @@
+import { silentLogger } from "@listwatch/cache";
+import { type ReadApi, readApi, upgradeServed } from "@listwatch/cache/hono";
+import { serveFetch } from "@listwatch/cache/node";
+import assert from "node:assert/strict";
+import { connect, type Socket } from "node:net";
+import { after, before, describe, it } from "node:test";
+import { FakeInformer, object } from "../hono/fake_informer.ts";
+
+const WATCH = "/api/v1/pods?watch=true";
+
+/** A client that sees each byte. */
+class RawClient {
+  readonly socket: Socket;
+  #text = "";
+  readonly ended: Promise<void>;
+
+  constructor(url: string, headers: readonly string[] = []) {
+    const { hostname, port, host } = new URL(url);
+    this.socket = connect(Number(port), hostname);
+    this.socket.on("data", (chunk: Uint8Array) => {
+      for (const byte of chunk) this.#text += String.fromCharCode(byte);
+    });
+    this.ended = new Promise((resolve) => this.socket.once("end", () => resolve()));
+    this.socket.on("error", () => {});
+    const lines = [
+      `GET ${WATCH} HTTP/1.1`,
+      `Host: ${host}`,
+      "Upgrade: websocket",
+      "Connection: Upgrade",
+      "Sec-WebSocket-Version: 13",
+      ...headers,
+    ];
+    this.socket.write(`${lines.join("\r\n")}\r\n\r\n`);
+  }
+
+  /** Waits until the text that was received has this; the test's time limit ends it. */
+  async until(part: string | RegExp): Promise<string> {
+    while (typeof part === "string" ? !this.#text.includes(part) : !part.test(this.#text)) {
+      await new Promise((resolve) => this.socket.once("data", resolve));
+    }
+    return this.#text;
+  }
+
+  /** Sends a frame, masked as a client's must be. */
+  send(opcode: number, payload: string, { mask = true } = {}): void {
+    const key = [1, 2, 3, 4];
+    const bytes = Array.from(payload, (character, i) => character.charCodeAt(0) ^ (mask ? key[i % 4] : 0));
+    this.socket.write(
+      Uint8Array.from([0x80 | opcode, (mask ? 0x80 : 0) | bytes.length, ...(mask ? key : []), ...bytes]),
+    );
+  }
+}
+
+// The example of RFC 6455.
+const KEY = "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==";
+
+describe("upgradeServed", { timeout: 30_000 }, () => {
+  const informer = FakeInformer.with([object("shop/web-1", 5)], 10);
+  const stopping = new AbortController();
+  let api: ReadApi;
+  let url: string;
+  let finished: Promise<unknown>;
+
+  before(async () => {
+    api = readApi({
+      resources: [{ informer, resource: "v1/pods" }],
+      allowAnonymous: true,
+      logger: silentLogger,
+      upgradeWebSocket: upgradeServed,
+      writeTimeoutMs: 300,
+      watchBufferBytes: 64 * 1024,
+    });
+    const served = await serveFetch(api.fetch, {
+      signal: stopping.signal,
+      upgrades: true,
+      logger: silentLogger,
+    });
+    ({ url, finished } = served);
+  });
+  after(async () => {
+    stopping.abort();
+    await finished;
+  });
+
+  const closed = async () => {
+    while (api.openWatches()[0] > 0) await new Promise((resolve) => setTimeout(resolve, 5));
+  };
+
+  it("serves a watch to the runtime's own WebSocket", async () => {
+    const socket = new WebSocket(url.replace("http", "ws") + WATCH, ["watch"]);
+    const first = await new Promise<MessageEvent>((resolve) => (socket.onmessage = resolve));
+    assert.equal(socket.protocol, "watch");
+    assert.match(first.data, /^{"type":"ADDED",.*"web-1".*}\n$/);
+    const next = new Promise<MessageEvent>((resolve) => (socket.onmessage = resolve));
+    informer.put(object("shop/web-2", 11, { note: "ü".repeat(40_000) }));
+    assert.equal(JSON.parse((await next).data).object.note.length, 40_000);
+    informer.remove("shop/web-2", 12);
+    const code = new Promise<CloseEvent>((resolve) => (socket.onclose = resolve));
+    api.endWatches();
+    assert.equal((await code).code, 1000);
+    await closed();
+  });
+
+  it("shakes hands as RFC 6455 says, answers pings, and closes when the client does", async () => {
+    const client = new RawClient(url, [KEY]);
+    await client.until("Sec-WebSocket-Accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\r\n");
+    await client.until('"web-1"');
+    client.send(1, "ignored");
+    client.send(9, "hello");
+    await client.until("\x8a\x05hello");
+    client.send(8, "\x03\xe8");
+    await client.until("\x88\x02\x03\xe8");
+    await client.ended;
+    client.socket.destroy();
+    await closed();
+  });
+
+  it("ends the watch of a client that breaks off, sends unmasked frames, or much", async () => {
+    const leaving = new RawClient(url, [KEY]);
+    await leaving.until('"web-1"');
+    leaving.socket.destroy();
+    await closed();
+    const wrong = new RawClient(url, [KEY]);
+    await wrong.until('"web-1"');
+    wrong.send(1, "plain", { mask: false });
+    await wrong.until("\x88\x02\x03\xea");
+    wrong.socket.destroy();
+    await closed();
+    const talking = new RawClient(url, [KEY]);
+    await talking.until('"web-1"');
+    for (let i = 0; i < 700; i++) talking.send(1, "x".repeat(100));
+    await talking.until("\x88\x02\x03\xf1");
+    talking.socket.destroy();
+    await closed();
+  });
+
+  it("answers a request without a proper key as a plain watch", async () => {
+    const client = new RawClient(url, ["Sec-WebSocket-Key: short"]);
+    assert.match(await client.until('"web-1"'), /^HTTP\/1\.1 200 /);
+    client.socket.destroy();
+    await closed();
+  });
+
+  it("disconnects a client that reads nothing, and holds a bounded number of bytes for it", async () => {
+    const client = new RawClient(url, [KEY]);
+    await client.until('"web-1"');
+    client.socket.pause();
+    for (let i = 0; api.openWatches()[0] > 0; i++) {
+      informer.put(object(`shop/large-${i % 20}`, 100 + i, { note: "x".repeat(100_000) }));
+      await new Promise((resolve) => setTimeout(resolve, 2));
+    }
+    client.socket.destroy();
+  });
+});
