@@ -204,13 +204,18 @@ describe("readApi with passThrough.upgrade", () => {
       const { api, request, client, server, clock } = rig;
       await request();
       const { Authorization } = HEADERS;
-      const read = async () => (await api.request("/api/v1/events", { headers: { Authorization } })).status;
+      const read = async () => {
+        const response = await api.request("/api/v1/events", { headers: { Authorization } });
+        await response.body?.cancel();
+        return response.status;
+      };
       assert.equal(await read(), 429);
       if (what.includes("reader's side") && what.includes("break")) {
         void server.writer.write(bytes("x")).catch(() => {});
       }
       void end(rig);
       await clock.advance(0);
+      if (/lifetime|signal|endWatches/.test(what)) assert.equal(clock.pendingTimers, 0);
       // A side that ended in good order has some time.
       await clock.advance(30_000);
       for (const { reader, writer } of [client, server]) {
@@ -218,6 +223,7 @@ describe("readApi with passThrough.upgrade", () => {
       }
       await clock.advance(0);
       assert.equal(await read(), what.includes("credential") ? 401 : 200);
+      assert.equal(clock.pendingTimers, 0);
     });
   }
 

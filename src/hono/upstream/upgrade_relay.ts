@@ -128,7 +128,10 @@ async function relayed(
     }
   };
   let timer: TimerHandle;
-  const onEnd = () => (timer ??= clock.setTimeout(closeAll, writeTimeoutMs));
+  let isOver = false;
+  const onEnd = () => {
+    if (!isOver) timer ??= clock.setTimeout(closeAll, writeTimeoutMs);
+  };
   // Also during a write that waits.
   const broken = new Promise<never>((_, reject) => {
     onAbort(signal, () => reject(signal.reason));
@@ -146,6 +149,7 @@ async function relayed(
   } catch {
     // One side broke off, which the other one sees by its own end.
   } finally {
+    isOver = true;
     clock.clearTimeout(timer);
     closeAll();
   }
