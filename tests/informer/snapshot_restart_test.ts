@@ -152,13 +152,17 @@ describe("SharedIndexInformer with a snapshot", () => {
     machine.create("a");
     await (await machine.start({ isBareSource: true })).stop();
     machine.requests();
+    await machine.clock.advance(10_000);
     const { informer } = await machine.start({ isBareSource: true });
     assert.deepEqual(machine.requests(), ["watch 2"]);
+    assert.equal(informer.status().phase, "watching");
+    assert.equal(informer.status().lagMs, 10_000, "an open watch is no news");
     assert.equal(informer.hasSynced(), false);
     assert.equal(informer.isRestored(), true);
     machine.create("b");
     await machine.settle();
     assert.equal(informer.hasSynced(), true);
+    assert.equal(informer.status().lagMs, 0);
   });
 
   it("lists where its source has no `metadata`, and neither an event nor a bookmark comes", async () => {
@@ -432,6 +436,34 @@ describe("SharedIndexInformer with a snapshot", () => {
     const second = await machine.start({ snapshotOptions: { identity: "1" }, transform: (object) => object });
     assert.deepEqual(machine.requests(), ["list 5", "watch 6"]);
     assert.deepEqual(second.content(), machine.content());
+  });
+
+  it("lists where a change was lost of which not even the key was known", async () => {
+    await using machine = new Machine();
+    machine.create("a");
+    const event = {
+      type: "MODIFIED",
+      object: { kind: "Pod", apiVersion: "v1", metadata: { resourceVersion: "3" } },
+    };
+    machine.server.intercept(
+      () =>
+        Promise.resolve(
+          new Response(
+            new ReadableStream({
+              start: (controller) =>
+                controller.enqueue(new TextEncoder().encode(`${JSON.stringify(event)}\n`)),
+            }),
+          ),
+        ),
+      { match: ({ isWatch }) => isWatch, times: 1 },
+    );
+    const first = await machine.start();
+    assert.equal(first.informer.status().quarantined, 1);
+    await first.stop();
+    assert.equal(machine.disk.meta?.needsList, true);
+    machine.requests();
+    await machine.start();
+    assert.equal(machine.requests()[0], "list 2");
   });
 
   it("refuses what does not go with it when it is made", () => {

@@ -684,12 +684,6 @@ export const MUTATIONS: readonly Mutation[] = [
       "    if (this.#first !== undefined) callGuarded(() => this.#first!(event), observation.onError);",
   },
   {
-    name: "snapshot: it is saved as complete although a change was lost",
-    file: KEEPER,
-    find: "quarantine.losses > this.#repairedLosses",
-    replace: "false",
-  },
-  {
     name: "snapshot: its content counts as synced before the server answers",
     file: RUN,
     find: "    this.#context.onRestored();",
@@ -698,25 +692,13 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     name: "snapshot: the server never confirms it",
     file: CONFIRMATION,
-    find: 'if (type === "replaced" || type === "bookmark") this.#confirm(true);',
-    replace: 'if (type === "added" && type !== "added") this.#confirm(true);',
+    find: "    this.#onConfirmed({ isComplete });",
+    replace: "",
   },
   {
     name: "snapshot: a program that has one lists",
     file: STATE,
     find: "  return needsList\n",
     replace: "  return needsList || resourceVersion\n",
-  },
-  {
-    name: "snapshot: one that needs a list is continued by a watch",
-    file: STATE,
-    find: "  return needsList\n",
-    replace: "  return needsList && !resourceVersion\n",
-  },
-  {
-    name: "snapshot: a server that has not reached its version is watched",
-    file: STATE,
-    find: "if (serverVersion !== undefined && isOlder(serverVersion, state.resourceVersion)) {",
-    replace: "if (serverVersion === state.resourceVersion + 1) {",
   },
 ];

@@ -109,6 +109,8 @@ export class RestartingProgram {
   #life: Life | undefined;
   #lives = 0;
   #isStopped = false;
+  /** Whether it was watching at the end of the last instant: what it receives in this one may still be of a list. */
+  #wasWatching = false;
   /** The server was restored: what is stored and saved is of a lost history, until a list. */
   #isOfLostHistory = false;
   /** The history of the server at the last list. */
@@ -121,7 +123,7 @@ export class RestartingProgram {
     this.config = config;
     this.#world = world;
     this.#random = new SeededRandom(config.seed);
-    this.#judge = new Judge(() => this.#life?.informer.status().phase === "watching");
+    this.#judge = new Judge(() => this.#wasWatching && this.#life?.informer.status().phase === "watching");
     this.#disk = this.#newDisk();
   }
 
@@ -207,6 +209,7 @@ export class RestartingProgram {
   /** The invariants at every instant. */
   check(): void {
     const life = this.#life;
+    this.#wasWatching = life?.informer.status().phase === "watching";
     if (life === undefined) return;
     const { informer } = life;
     if (informer.isRestored() && informer.isFresh(Infinity)) this.#violate("a snapshot is fresh");
@@ -229,8 +232,11 @@ export class RestartingProgram {
     if (informer === undefined) return "it is down";
     if (!informer.hasSynced()) return "it has not synced";
     if (this.#isOfLostHistory) return "it has not listed since the server was restored";
-    const state = this.#world.cluster.objects(this.config.scope.resource);
-    return this.#differenceTo(state, (key) => informer.indexer.getByKey(key), informer.indexer.listKeys());
+    return this.#differenceTo(this.#world.cluster.objects(this.config.scope.resource), {
+      get: (key) => informer.indexer.getByKey(key),
+      keys: informer.indexer.listKeys(),
+      atLast: true,
+    });
   }
 
   /** Its status, for messages. */
@@ -336,7 +342,8 @@ export class RestartingProgram {
     const revision = Number(indexer.lastStoreSyncResourceVersion() || "0");
     if (revision === 0) return;
     const state = this.#world.cluster.stateAt(this.config.scope.resource, revision);
-    const found = this.#differenceTo(state, (key) => indexer.getByKey(key), indexer.listKeys());
+    const get = (key: string) => indexer.getByKey(key);
+    const found = this.#differenceTo(state, { get, keys: indexer.listKeys() });
     if (found !== undefined) this.#violate(`the store is at ${revision}, but ${found}`);
   }
 
@@ -346,11 +353,8 @@ export class RestartingProgram {
     const revision = Number(meta.resourceVersion || "0");
     if (revision === 0) return;
     const state = this.#world.cluster.stateAt(this.config.scope.resource, revision);
-    const found = this.#differenceTo(
-      state,
-      (key) => objects.has(key) ? JSON.parse(objects.get(key)!.json) : undefined,
-      [...objects.keys()],
-    );
+    const get = (key: string) => objects.has(key) ? JSON.parse(objects.get(key)!.json) : undefined;
+    const found = this.#differenceTo(state, { get, keys: [...objects.keys()] });
     if (found !== undefined && !meta.needsList) this.#violate(`${revision} is saved, but ${found}`);
   }
 
@@ -363,10 +367,14 @@ export class RestartingProgram {
     }
   }
 
+  /** `atLast`: also in objects that it refused for a while as a change. */
   #differenceTo(
     state: ReadonlyMap<string, SimObject>,
-    get: (key: string) => SimObject | undefined,
-    keys: readonly string[],
+    { get, keys, atLast = false }: {
+      readonly get: (key: string) => SimObject | undefined;
+      readonly keys: readonly string[];
+      readonly atLast?: boolean;
+    },
   ): string | undefined {
     const { scope, view } = this.config;
     for (const [key, object] of state) {
@@ -375,7 +383,7 @@ export class RestartingProgram {
         if (stored !== undefined) return `it has ${key} ${stateOf(stored)}, which is out of its scope`;
         continue;
       }
-      if (this.#mayLack(key, object)) continue;
+      if (this.#mayLack(key, object, atLast)) continue;
       if (stateOf(stored) !== stateOf(object)) return `${key} is ${stateOf(stored)}, not ${stateOf(object)}`;
       if (!isSameValue(stored, VIEWS[view].of(object))) return `${key} is ${JSON.stringify(stored)}`;
     }
@@ -384,8 +392,9 @@ export class RestartingProgram {
   }
 
   /** Whether it may have another state of an object, or none. */
-  #mayLack(key: string, object: SimObject): boolean {
-    const isRefused = this.#judge.turnedAway.has(stateOf(object)) ||
+  #mayLack(key: string, object: SimObject, atLast: boolean): boolean {
+    const turnedAway = this.#judge.turnedAway.get(stateOf(object));
+    const isRefused = (turnedAway !== undefined && (!atLast || turnedAway === "list")) ||
       this.#world.cluster.flawOf(object) !== undefined;
     if (isRefused) this.#refusedKeys.add(key);
     return isRefused;

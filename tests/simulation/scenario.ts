@@ -219,6 +219,7 @@ export function newScenario(seed: number, faults: readonly Fault[] = FAULTS): Sc
     programs,
     restarting: newRestarting(new SeededRandom(seed ^ 0x5a7e), {
       hasDrops: has("drop"),
+      hasWhims: has("whim"),
       spanMs: Math.max(1_000, last),
     }),
     settings,
@@ -277,7 +278,11 @@ function newProgram(random: SeededRandom): ProgramConfig {
 
 function newRestarting(
   random: SeededRandom,
-  { hasDrops, spanMs }: { readonly hasDrops: boolean; readonly spanMs: number },
+  { hasDrops, hasWhims, spanMs }: {
+    readonly hasDrops: boolean;
+    readonly hasWhims: boolean;
+    readonly spanMs: number;
+  },
 ): RestartingConfig[] {
   if (!random.chance(0.35)) return [];
   const { scope, useWatchList, pageSize, view, storage, turnObjects, refuses, seed } = newProgram(random);
@@ -289,7 +294,7 @@ function newRestarting(
     view: hasDrops ? "everything" : view,
     storage,
     turnObjects,
-    refuses: refuses === "schema" ? refuses : "nothing",
+    refuses: hasWhims || refuses === "schema" ? "schema" : "nothing",
     savesInTurn: random.chance(0.35),
     intervalMs: random.pick([0, 100, 1_000, 1_000, 5_000]),
     saveMs: random.pick([0, 0, 5, 300, 4_000]),
