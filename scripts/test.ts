@@ -15,7 +15,14 @@ import { buildModules } from "./lib/bundle.ts";
 import { ROOT } from "./lib/gate.ts";
 import type { TestResult } from "./lib/junit.ts";
 import { runDeno } from "./lib/process.ts";
-import { runOnBun, runOnDeno, runOnNode, runOnWorkerd, type SuiteRun } from "./lib/run_suites.ts";
+import {
+  runOnBun,
+  runOnDeno,
+  runOnNode,
+  runOnWorkerd,
+  type SuiteRun,
+  WORKERD_HOSTS,
+} from "./lib/run_suites.ts";
 import { findSuites, type Runtime, RUNTIMES, type SuiteFile } from "./lib/suites.ts";
 import { installTools } from "./lib/tools.ts";
 
@@ -114,12 +121,16 @@ async function testBuiltSuites(suites: SuiteFile[], only: Set<Runtime>): Promise
   if (builtFor("bun").length > 0) record(await runOnBun(tools, builtFor("bun")));
   const forWorkerd = builtFor("workerd");
   const pure = forWorkerd.filter(({ nodeModules }) => nodeModules.length === 0);
-  if (forWorkerd.length > 0) record(await runOnWorkerd(tools, forWorkerd.map(({ path }) => path), true));
-  if (pure.length > 0) {
-    // Proof that the core asks for nothing but the web's APIs.
-    const left = forWorkerd.length - pure.length;
-    const note = left > 0 ? `${left} files import modules of Node` : "";
-    record(await runOnWorkerd(tools, pure.map(({ path }) => path), false), note);
+  // Without Node's modules: proof that the core asks for nothing but the web's APIs.
+  const left = forWorkerd.length - pure.length;
+  const note = left > 0 ? `${left} files import modules of Node` : "";
+  for (const host of WORKERD_HOSTS) {
+    if (forWorkerd.length > 0) {
+      record(await runOnWorkerd(tools, forWorkerd.map(({ path }) => path), { nodeCompat: true, host }));
+    }
+    if (pure.length > 0) {
+      record(await runOnWorkerd(tools, pure.map(({ path }) => path), { nodeCompat: false, host }), note);
+    }
   }
 }
 

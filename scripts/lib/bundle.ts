@@ -84,7 +84,18 @@ export async function buildWorker(tools: Tools, paths: string[], nodeCompat: boo
     .join("");
   await Deno.writeTextFile(
     entry,
-    `import { runFiles } from "node:test";\nexport default {\n  fetch: () => runFiles([\n${loads}  ]),\n};\n`,
+    `import { runFiles } from "node:test";
+const run = () => runFiles([\n${loads}  ]);
+export class Suites {
+  fetch = run;
+}
+export default {
+  fetch(request, { SUITES }) {
+    const isForObject = new URL(request.url).pathname === "/object";
+    return isForObject ? SUITES.get(SUITES.idFromName("suites")).fetch(request) : run();
+  },
+};
+`,
   );
   const output = join(outdir, "worker.mjs");
   await esbuild(tools, [

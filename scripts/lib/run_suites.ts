@@ -87,12 +87,22 @@ export async function runOnBun(tools: Tools, suites: BuiltSuite[]): Promise<Suit
   });
 }
 
+/** What runs suites in workerd: a request to a Worker, or one to a Durable Object. */
+export const WORKERD_HOSTS = ["worker", "object"] as const;
+
 /** One worker with all suites in it, inside miniflare. */
-export async function runOnWorkerd(tools: Tools, paths: string[], nodeCompat: boolean): Promise<SuiteRun> {
-  return await timed(`workerd, ${nodeCompat ? "" : "no_"}nodejs_compat`, async () => {
+export async function runOnWorkerd(
+  tools: Tools,
+  paths: string[],
+  { nodeCompat, host }: { readonly nodeCompat: boolean; readonly host: (typeof WORKERD_HOSTS)[number] },
+): Promise<SuiteRun> {
+  const label = `workerd, ${host === "object" ? "Durable Object, " : ""}${
+    nodeCompat ? "" : "no_"
+  }nodejs_compat`;
+  return await timed(label, async () => {
     const worker = await buildWorker(tools, paths, nodeCompat);
     const flags = nodeCompat ? ["nodejs_compat"] : [];
-    const result = await run(tools.node, [join(tools.dir, "workerd", "host.mjs"), worker, ...flags], {
+    const result = await run(tools.node, [join(tools.dir, "workerd", "host.mjs"), worker, host, ...flags], {
       cwd: tools.dir,
       timeoutMs: TIMEOUT_MS,
     });

@@ -5,6 +5,7 @@ import type { KubernetesObject } from "@listwatch/cache";
 import { buildProgram } from "../../scripts/lib/bundle.ts";
 import { ROOT } from "../../scripts/lib/gate.ts";
 import { installTools } from "../../scripts/lib/tools.ts";
+import { WorkerdHost } from "../workers/hosted/workerd_host.ts";
 import { type OwnConnection, skipWithoutOwnServer, startOwn } from "./connection.ts";
 import { eventually } from "./eventually.ts";
 
@@ -25,7 +26,7 @@ describe("tests/cluster/hosts/object.capnp: a workerd of one's own", { skip: ski
     const create = (name: string) => pods.create({ metadata: { name }, spec });
     await create("web-1");
 
-    await using own = await Workerd.start({ caData: server.caData, token: server.token, port: server.port });
+    await using own = await start({ caData: server.caData, token: server.token, port: server.port });
     const names = async () => {
       const response = await fetch(`${own.url}/api/v1/namespaces/${namespace}/pods`);
       const list = await response.json();
@@ -36,7 +37,7 @@ describe("tests/cluster/hosts/object.capnp: a workerd of one's own", { skip: ski
     await create("web-2");
     await eventually(async () => assert.deepEqual(await names(), ["web-1", "web-2"]));
 
-    await using another = await Workerd.start({
+    await using another = await start({
       ...server,
       caData: await Deno.readTextFile(join(ROOT, "tests/node/fixtures/other_ca.crt")),
     });
@@ -48,61 +49,16 @@ describe("tests/cluster/hosts/object.capnp: a workerd of one's own", { skip: ski
   });
 });
 
-class Workerd implements AsyncDisposable {
-  readonly url: string;
-  readonly #folder: string;
-  readonly #child: Deno.ChildProcess;
-  /** What it has printed to stderr. */
-  errors = "";
-
-  private constructor(url: string, folder: string, child: Deno.ChildProcess) {
-    this.url = url;
-    this.#folder = folder;
-    this.#child = child;
-    this.#read();
-  }
-
-  static async start(
-    { caData, token, port }: { readonly caData: string; readonly token: string; readonly port: number },
-  ): Promise<Workerd> {
-    const tools = await installTools();
-    const program = await buildProgram(tools, "tests/cluster/hosts/object_worker.ts", {
-      name: "workerd_object",
-      platform: "workerd",
-    });
-    const folder = await Deno.makeTempDir({ prefix: "listwatch-workerd-" });
-    await Deno.copyFile(join(ROOT, "tests/cluster/hosts/object.capnp"), join(folder, "object.capnp"));
-    await Deno.copyFile(program, join(folder, "worker.mjs"));
-    await Deno.writeTextFile(join(folder, "ca.crt"), caData);
-    await Deno.writeTextFile(join(folder, "token"), token);
-    await Deno.mkdir(join(folder, "objects"));
-    const listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
-    const address = `127.0.0.1:${listener.addr.port}`;
-    listener.close();
-    const child = new Deno.Command(tools.workerd, {
-      args: [
-        "serve",
-        "object.capnp",
-        "--experimental",
-        `--socket-addr=http=${address}`,
-        `--external-addr=kubernetes=127.0.0.1:${port}`,
-      ],
-      cwd: folder,
-      stdout: "null",
-      stderr: "piped",
-    }).spawn();
-    const workerd = new Workerd(`http://${address}`, folder, child);
-    await eventually(async () => void await (await fetch(`${workerd.url}/readyz`)).body?.cancel());
-    return workerd;
-  }
-
-  async #read(): Promise<void> {
-    for await (const text of this.#child.stderr.pipeThrough(new TextDecoderStream())) this.errors += text;
-  }
-
-  async [Symbol.asyncDispose](): Promise<void> {
-    this.#child.kill("SIGKILL");
-    await this.#child.status;
-    await Deno.remove(this.#folder, { recursive: true });
-  }
+async function start(
+  { caData, token, port }: { readonly caData: string; readonly token: string; readonly port: number },
+): Promise<WorkerdHost> {
+  const program = await buildProgram(await installTools(), "tests/cluster/hosts/object_worker.ts", {
+    name: "workerd_object",
+    platform: "workerd",
+  });
+  return await WorkerdHost.start({
+    configuration: await Deno.readTextFile(join(ROOT, "tests/cluster/hosts/object.capnp")),
+    files: { "worker.mjs": await Deno.readTextFile(program), "ca.crt": caData, token },
+    args: [`--external-addr=kubernetes=127.0.0.1:${port}`],
+  });
 }

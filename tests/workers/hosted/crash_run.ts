@@ -7,11 +7,19 @@ import assert from "node:assert/strict";
 import type { KubernetesObject } from "@listwatch/cache";
 import { metaNamespaceKey } from "@listwatch/cache";
 import type { CountedUpstream } from "./counted_upstream.ts";
-import type { ObjectHost } from "./object_host.ts";
+
+/** A workerd that serves an object. */
+export interface CrashingHost {
+  readonly url: string;
+  /** SIGKILL. */
+  kill(): Promise<void>;
+  /** Starts it again with the same data. */
+  restart(): Promise<void>;
+}
 
 /** What a run needs. */
 export interface CrashRunOptions {
-  readonly host: ObjectHost;
+  readonly host: CrashingHost;
   readonly upstream: CountedUpstream;
   /** Where the host serves what is written. */
   readonly path: string;
@@ -185,7 +193,7 @@ function pause(ms: number): Promise<void> {
 }
 
 async function until<R>(check: () => R | Promise<R>): Promise<R> {
-  const untilMs = performance.now() + 30_000;
+  const untilMs = performance.now() + 120_000;
   for (;;) {
     try {
       return await check();

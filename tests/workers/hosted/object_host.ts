@@ -8,6 +8,7 @@ import { buildProgram } from "../../../scripts/lib/bundle.ts";
 import { ROOT } from "../../../scripts/lib/gate.ts";
 import { type LineProcess, startLineProcess } from "../../../scripts/lib/line_process.ts";
 import { installTools } from "../../../scripts/lib/tools.ts";
+import { WorkerdHost } from "./workerd_host.ts";
 import type { WorkerOptions } from "./worker.ts";
 
 /** How a worker is hosted. */
@@ -33,10 +34,7 @@ export class ObjectHost implements AsyncDisposable {
   /** Starts it. Resolves when it listens; its object starts at the first request. */
   static async start(hosting: ObjectHostOptions): Promise<ObjectHost> {
     const tools = await installTools();
-    const bundle = await buildProgram(tools, "tests/workers/hosted/worker.ts", {
-      name: "object_worker",
-      platform: "workerd",
-    });
+    const bundle = await buildWorker();
     const folder = await Deno.makeTempDir({ prefix: "listwatch-object-" });
     const settings = { ...hosting, className: "CacheObject", folder, port: freePort() };
     const launch = () =>
@@ -80,3 +78,40 @@ function freePort(): number {
   listener.close();
   return port;
 }
+
+/** The same worker in a workerd without miniflare, which starts sooner. */
+export async function startInWorkerd(options: WorkerOptions): Promise<WorkerdHost> {
+  const bundle = await buildWorker();
+  return await WorkerdHost.start({
+    configuration: CONFIGURATION,
+    files: { "worker.mjs": await Deno.readTextFile(bundle), options: JSON.stringify(options) },
+  });
+}
+
+async function buildWorker(): Promise<string> {
+  return await buildProgram(await installTools(), "tests/workers/hosted/worker.ts", {
+    name: "object_worker",
+    platform: "workerd",
+  });
+}
+
+const CONFIGURATION = `using Workerd = import "/workerd/workerd.capnp";
+const config :Workerd.Config = (
+  services = [
+    (name = "worker", worker = .worker),
+    (name = "objects", disk = (path = "objects", writable = true)),
+    (name = "internet", network = (allow = ["public", "private"])),
+  ],
+  sockets = [(name = "http", address = "127.0.0.1:8787", http = (), service = "worker")],
+);
+const worker :Workerd.Worker = (
+  modules = [(name = "worker.mjs", esModule = embed "worker.mjs")],
+  compatibilityDate = "2026-07-01",
+  bindings = [
+    (name = "OPTIONS", text = embed "options"),
+    (name = "OBJECT", durableObjectNamespace = "CacheObject"),
+  ],
+  durableObjectNamespaces = [(className = "CacheObject", uniqueKey = "cache", enableSql = true)],
+  durableObjectStorage = (localDisk = "objects"),
+);
+`;
