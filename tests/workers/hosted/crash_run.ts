@@ -51,10 +51,10 @@ export async function crashRun(options: CrashRunOptions): Promise<void> {
   })();
 
   for (let kill = 1; kill <= options.kills; kill++) {
-    await pause(50 + random() * 500);
+    await pause(20 + random() * 400);
     await host.kill();
     const seen = reader.highest;
-    await pause(random() * 200);
+    await pause(random() * 100);
     await host.restart();
     const { resourceVersion } = await until(() => fetchList(url));
     assert.ok(
