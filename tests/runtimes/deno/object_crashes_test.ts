@@ -36,9 +36,8 @@ describe("ReflectorObject in workerd", () => {
         return Promise.resolve(undefined);
       };
       await using upstream = new CountedUpstream((request) => server.fetch(request));
-      await using host = await ObjectHost.start({
-        options: { server: upstream.url, resource: "v1/configmaps" },
-      });
+      const options = { server: upstream.url, resource: "v1/configmaps" } as const;
+      await using host = IS_LONG ? await startInWorkerd(options) : await ObjectHost.start({ options });
       await crashRun({
         host,
         upstream,
