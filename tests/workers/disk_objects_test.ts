@@ -125,6 +125,24 @@ describe("DiskObjects", () => {
     );
   });
 
+  it("undoes a save of which a part fails", () => {
+    const sql = new NodeSql();
+    const { disk, store, save } = openStore(sql);
+    disk.load(IDENTITY);
+    for (const name of ["web-1", "web-2"]) store.add(pod(name, { namespace: "shop" }));
+    save(["shop/web-1", "shop/web-2"], { replaces: true });
+    let count = 0;
+    sql.failsWith = (query) =>
+      query.includes("INTO listwatch_objects") && ++count === 2 ? new Error("the disk is full") : undefined;
+    assert.throws(
+      () => save(["shop/web-1", "shop/web-2"], { replaces: true, resourceVersion: "2" }),
+      /disk is full/,
+    );
+    sql.failsWith = undefined;
+    const { snapshot, entries } = loaded(sql);
+    assert.deepEqual([snapshot?.resourceVersion, entries?.length], ["1", 2]);
+  });
+
   it("refuses an object that is longer than a row, in bytes", () => {
     const sql = new NodeSql();
     const { store } = openStore(sql, new DiskObjects(sql, { maxObjectBytes: 1_000 }));

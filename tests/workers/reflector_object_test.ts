@@ -237,6 +237,31 @@ describe("ReflectorObject", () => {
     assert.ok(attempts <= 7, `${attempts} attempts`);
   });
 
+  for (const table of ["events", "objects", "state"]) {
+    it(`loses no change when writes to ${table} fail for a while, and the object crashes after that`, async () => {
+      using rig = await Rig.synced();
+      const { resourceVersion } = (await rig.list()).metadata;
+      const failing = new RegExp(`INSERT INTO listwatch_${table}`);
+      rig.platform.sql.failsWith = (query) => failing.test(query) ? new Error("the disk is full") : undefined;
+      rig.server.delete("v1/pods", "shop/web-1");
+      await rig.clock.advance(100);
+      assert.deepEqual(await rig.names(), ["web-2"]);
+      rig.platform.sql.failsWith = undefined;
+      rig.server.create("v1/pods", pod("web-3", { namespace: "shop" }));
+      await rig.clock.advance(10_000);
+      rig.platform.kill();
+      await rig.clock.advance(10_000);
+      assert.deepEqual(await rig.names(), ["web-2", "web-3"]);
+      const response = await rig.platform.fetch(`${PODS}?watch=1&resourceVersion=${resourceVersion}`);
+      const watch = new WatchReader(response);
+      const [first] = await watch.chunk() ?? [];
+      // All of it, or a list is due.
+      const text = `${first.type} ${first.object.code ?? first.object.metadata.name}`;
+      assert.ok(["DELETED web-1", "ERROR 410"].includes(text), text);
+      await watch.cancel();
+    });
+  }
+
   it("equals the server after crashes at random moments, and shows readers nothing that it loses", async () => {
     const seed = Number(Deno.env.get("LISTWATCH_PROPERTY_SEED") ?? Math.floor(Math.random() * 1e9));
     console.log(`seed ${seed}`);
