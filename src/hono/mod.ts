@@ -34,6 +34,12 @@ export type { FetchOpenApi } from "./answers/open_api.ts";
 export type { PassThroughOptions } from "./upstream/pass_through_options.ts";
 export type { OpenUpgrade, UpgradedConnection } from "../util/upgrade.ts";
 export {
+  type ClustersApi,
+  clustersApi,
+  type ClustersApiOptions,
+  type ClusterSource,
+} from "./merged/clusters_api.ts";
+export {
   type MergedResource,
   mergedResource,
   type MergedResourceOptions,
