@@ -13,6 +13,7 @@ import { GZIP_LEAST_BYTES, gzipChunks, gzipResponse, prefersGzip } from "../answ
 import { notModified, objectHeaders, VARY } from "../answers/responses.ts";
 import { loadYaml, type YamlWriter } from "../answers/yaml.ts";
 import { encode } from "../watches/encoding.ts";
+import { mergedColumns } from "./merged_columns.ts";
 import { mergedHeaders } from "./merged_headers.ts";
 import { acceptOf, type MergedRequest, paramsFor, versionsOf } from "./merged_request.ts";
 import { mergedTag, tagsOf } from "./merged_tags.ts";
@@ -357,8 +358,10 @@ class MergedList {
     const first = this.#parts.find(({ head }) => head !== undefined)?.head;
     const { items: _, rows: _1, ...head } = (first ?? {}) as Record<string, unknown>;
     const isAlways = first?.metadata.continue !== undefined;
+    const { columnDefinitions: columns } = head;
     return {
       ...head,
+      ...(columns !== undefined && { columnDefinitions: mergedColumns(this.#merged.resource, columns) }),
       metadata: { resourceVersion: this.resourceVersion, ...(isAlways && { continue: "" }), ...metadata },
     };
   }

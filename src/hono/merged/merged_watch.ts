@@ -17,6 +17,7 @@ import { encode, eventText } from "../watches/encoding.ts";
 import { watchResponse } from "../watches/watch_answer.ts";
 import { errorStream } from "../watches/watch_stream.ts";
 import { fieldAtPath, stringAt } from "./json_places.ts";
+import { mergedColumns } from "./merged_columns.ts";
 import { mergedHeaders } from "./merged_headers.ts";
 import { formOf } from "./merged_list.ts";
 import { acceptOf, type MergedRequest, paramsFor, versionsOf } from "./merged_request.ts";
@@ -251,8 +252,11 @@ class MergedWatch implements ShardWatchUser {
     const version = stringAt(object, fieldAtPath(object, 0, ["metadata", "resourceVersion"])) ?? "";
     if (type === "BOOKMARK") return this.#bookmark(watch, { object, version });
     const form = this.#forms[watch.index];
-    const options = { hidesColumns: form.isTable && this.#hasColumns };
+    const { resource } = this.#merged;
+    const hasColumns = this.#hasColumns;
     this.#hasColumns = true;
+    // Only the first event has them.
+    const options = { columns: (columns: unknown) => hasColumns ? null : mergedColumns(resource, columns) };
     if (this.#initialLeft > 0) {
       this.#text += lineOf(type, shownObject(object, form, options));
       return;

@@ -59,9 +59,9 @@ export function shownItem(json: string, form: ShownForm): ShownObject {
 export function shownObject(
   json: string,
   form: ShownForm,
-  options: { readonly resourceVersion?: string; readonly hidesColumns?: boolean } = {},
+  options: { readonly resourceVersion?: string; readonly columns?: (columns: unknown) => unknown } = {},
 ): string {
-  const { resourceVersion, hidesColumns = false } = options;
+  const { resourceVersion, columns } = options;
   const changes: Replacement[] = [];
   const metadata = fieldAt(json, 0, "metadata");
   if (resourceVersion !== undefined) changes.push(...versionChange(json, metadata, resourceVersion));
@@ -72,8 +72,11 @@ export function shownObject(
     }
     return merged(json, changes);
   }
-  const columns = hidesColumns ? fieldAt(json, 0, "columnDefinitions") : undefined;
-  if (columns !== undefined) changes.push({ ...columns, text: "null" });
+  const place = columns && fieldAt(json, 0, "columnDefinitions");
+  if (columns !== undefined && place !== undefined) {
+    const text = JSON.stringify(columns(JSON.parse(json.slice(place.start, place.end))));
+    changes.push({ ...place, text });
+  }
   const row = firstElement(json, fieldAt(json, 0, "rows"));
   if (row !== undefined) {
     const text = json.slice(row.start, row.end);
