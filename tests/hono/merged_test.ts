@@ -10,6 +10,20 @@ import { get, type Json, names, WatchReader } from "./reading.ts";
 const PODS = "/api/v1/pods";
 const BY_NODE = { byNode: ({ node }: TestObject) => typeof node === "string" ? [node] : [] };
 
+const INITIAL =
+  `${PODS}?watch=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true`;
+
+/** A line of a watch. */
+function event(type: string, metadata: Json): string {
+  return `${JSON.stringify({ type, object: { metadata } })}\n`;
+}
+
+/** A shard whose watch is what the test makes of it. */
+function body(start: (controller: ReadableStreamDefaultController<Uint8Array>) => void) {
+  return () =>
+    new Response(new ReadableStream({ start }), { headers: { "Content-Type": "application/json" } });
+}
+
 /** Shards behind read APIs of their own, and one read API over them all. */
 class Shards {
   readonly clock = new FakeClock();
@@ -93,26 +107,26 @@ describe("mergedResource lists", () => {
     assert.match(unknown.message, /spec\.unknown/);
   });
 
-  it("come in pages, each of the same state of each shard", async () => {
-    const shards = two();
-    const first = await get(shards.api, `${PODS}?limit=1`);
-    assert.deepEqual(names(first), ["bar/z"]);
-    assert.equal(first.metadata.remainingItemCount, 3);
-    shards.informers[0].put(object("shop/aa", 11));
-    shards.informers[1].remove("shop/b", 21);
-    const seen = names(first);
-    let token = first.metadata.continue;
-    let last = first;
-    while (token) {
-      last = await get(shards.api, `${PODS}?limit=1&continue=${token}`);
-      assert.equal(last.metadata.resourceVersion, first.metadata.resourceVersion);
-      assert.equal(last.items.length, 1);
-      seen.push(...names(last));
-      token = last.metadata.continue;
-    }
-    assert.deepEqual(seen, ["bar/z", "shop/a", "shop/b", "shop/c"]);
-    assert.equal(last.metadata.remainingItemCount, undefined);
-  });
+  for (const limit of [1, 2, 3]) {
+    it(`come in pages of ${limit}, each of the same state of each shard`, async () => {
+      const shards = two();
+      const first = await get(shards.api, `${PODS}?limit=${limit}`);
+      assert.equal(first.items.length, limit);
+      assert.equal(first.metadata.remainingItemCount, 4 - limit);
+      shards.informers[0].put(object("shop/aa", 11));
+      shards.informers[1].remove("shop/b", 21);
+      const seen = names(first);
+      let last = first;
+      while (last.metadata.continue) {
+        last = await get(shards.api, `${PODS}?limit=${limit}&continue=${last.metadata.continue}`);
+        assert.equal(last.metadata.resourceVersion, first.metadata.resourceVersion);
+        seen.push(...names(last));
+        assert.ok(seen.length <= 4, `the pages do not end: ${seen}`);
+      }
+      assert.deepEqual(seen, ["bar/z", "shop/a", "shop/b", "shop/c"]);
+      assert.equal(last.metadata.remainingItemCount, undefined);
+    });
+  }
 
   it("say in the continue token that each shard is consistent, and not the whole", async () => {
     const { metadata } = await get(two().api, `${PODS}?limit=1`);
@@ -451,6 +465,48 @@ describe("mergedResource watches", () => {
       "BOOKMARK ",
       "ADDED early",
     ]);
+    await watch.cancel();
+  });
+
+  it("hold events back that come in one chunk with the end of the initial ones", async () => {
+    const shards = two();
+    const end = { "k8s.io/initial-events-end": "true" };
+    let second: ReadableStreamDefaultController<Uint8Array> | undefined;
+    shards.instead[0] = body((controller) => {
+      const lines = event("ADDED", { name: "a", resourceVersion: "1" }) +
+        event("BOOKMARK", { resourceVersion: "5", annotations: end }) +
+        event("MODIFIED", { name: "a", resourceVersion: "6" });
+      controller.enqueue(new TextEncoder().encode(lines));
+    });
+    shards.instead[1] = body((controller) => {
+      second = controller;
+    });
+    const watch = await WatchReader.open(shards.api, INITIAL);
+    await watch.events(1);
+    for (let i = 0; i < 5; i++) await new Promise((resolve) => setTimeout(resolve, 0));
+    second!.enqueue(new TextEncoder().encode(event("BOOKMARK", { resourceVersion: "9", annotations: end })));
+    const events = await watch.events(2);
+    assert.deepEqual(
+      events.map(({ type, object }) => [type, shards.parts(object.metadata.resourceVersion)]),
+      [["BOOKMARK", ["5", "9"]], ["MODIFIED", ["6", "9"]]],
+    );
+    await watch.cancel();
+  });
+
+  it("stay at the version of a shard where an event has an older one", async () => {
+    const shards = two();
+    const { metadata: { resourceVersion } } = await get(shards.api, PODS);
+    shards.instead[0] = body((controller) => {
+      const lines = event("MODIFIED", { name: "a", resourceVersion: "30" }) +
+        event("DELETED", { name: "c", resourceVersion: "5" });
+      controller.enqueue(new TextEncoder().encode(lines));
+    });
+    const watch = await WatchReader.open(shards.api, `${PODS}?watch=true&resourceVersion=${resourceVersion}`);
+    const events = await watch.events(2);
+    assert.deepEqual(
+      events.map(({ object }) => shards.parts(object.metadata.resourceVersion)),
+      [["30", "20"], ["30", "20"]],
+    );
     await watch.cancel();
   });
 
