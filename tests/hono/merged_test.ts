@@ -715,6 +715,33 @@ describe("mergedResource", () => {
     assert.throws(merge({ timeoutMs: -1 }), RangeError);
   });
 
+  it("passes on what a reader does not accept, and nothing else that it has sent", async () => {
+    const sent: string[] = [];
+    const { fetch } = mergedResource({
+      resource: "v1/pods",
+      logger: silentLogger,
+      shards: [{
+        name: "a",
+        fetch: ({ headers }) => {
+          sent.push(
+            ["Prefer", "Cache-Control", "Authorization", "Cookie"].map((name) => headers.get(name)).join(" "),
+          );
+          throw new Error("away");
+        },
+      }],
+    });
+    const headers = {
+      Prefer: "handling=strict, wait=5",
+      "Cache-Control": "no-transform, stale-if-error=0",
+      Authorization: "Bearer secret",
+      Cookie: "a=b",
+    };
+    for (const path of [PODS, `${PODS}?watch=true`, "/api/v1/namespaces/shop/pods/a"]) {
+      await fetch(new Request(`http://x${path}`, { headers }));
+    }
+    assert.deepEqual(sent, Array(3).fill("handling=strict stale-if-error=0  "));
+  });
+
   it("answers nothing but reads of its resource", async () => {
     const { fetch } = mergedResource({
       resource: "v1/pods",

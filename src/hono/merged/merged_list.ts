@@ -176,6 +176,7 @@ async function openParts(
         pathname,
         params,
         accept: acceptOf(request),
+        preferences: request.preferences,
         ifNoneMatch,
         signal: abort.signal,
       }),
@@ -461,6 +462,7 @@ class MergedList {
       pathname,
       params: own,
       accept: acceptOf(this.#request),
+      preferences: this.#request.preferences,
       signal: this.#abort.signal,
     });
     if (outcome.kind === "away") throw new Error(outcome.why);

@@ -42,6 +42,7 @@ export async function answerMergedObject(
       pathname: pathOf({ ...path, name }),
       params,
       accept: acceptOf(request),
+      preferences: request.preferences,
       ifNoneMatch: request.headers.get("If-None-Match") ?? undefined,
       signal: links[i].signal,
     });

@@ -7,6 +7,12 @@ import { FieldSelector, parseFieldSelector } from "../../meta/fields.ts";
 import type { ListOptions } from "../../meta/list_watch.ts";
 import { decodeMergedVersion } from "../../meta/merged_version.ts";
 import { groupVersion } from "../../meta/resource.ts";
+import {
+  EACH_EVENT,
+  NOTHING_STALE,
+  refusesStale,
+  requiresEachEvent,
+} from "../../meta/request_preferences.ts";
 import type { Status } from "../../meta/status.ts";
 import { JSON_AND_YAML } from "../../protocol/accept.ts";
 import { listIdentity } from "../../protocol/continue_token.ts";
@@ -37,6 +43,8 @@ export interface MergedRequest {
   /** The parameters that all shards receive. */
   readonly params: URLSearchParams;
   readonly headers: Headers;
+  /** What the reader does not accept, as headers. */
+  readonly preferences: Readonly<Record<string, string>>;
   /** The shards that receive it. */
   readonly shards: readonly Shard[];
   readonly layout: string;
@@ -86,6 +94,10 @@ export function readMergedRequest(
     hidesObject,
     params,
     headers,
+    preferences: {
+      ...(refusesStale(headers.get("Cache-Control") ?? "") && NOTHING_STALE),
+      ...(requiresEachEvent(headers.get("Prefer") ?? "") && EACH_EVENT),
+    },
     shards,
     layout: layoutOf(merged, shards),
     identity: listIdentity([

@@ -56,7 +56,12 @@ async function openWatches(
 ): Promise<Response | Status> {
   const { shards, pathname, isPartial, query } = request;
   const accept = acceptOf(request);
-  const own = shards.map((shard) => ({ pathname, params: paramsFor(merged, shard, request.params), accept }));
+  const own = shards.map((shard) => ({
+    pathname,
+    params: paramsFor(merged, shard, request.params),
+    accept,
+    preferences: request.preferences,
+  }));
   const outcomes = await Promise.all(shards.map(async (shard, i) => {
     const params = isInitial
       ? initialParams(own[i].params, versions[i])

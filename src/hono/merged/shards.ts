@@ -42,6 +42,8 @@ export interface ShardRequest {
   readonly params: URLSearchParams;
   readonly accept: string;
   readonly ifNoneMatch?: string | undefined;
+  /** What the reader does not accept, as headers. */
+  readonly preferences?: Readonly<Record<string, string>>;
   readonly signal: AbortSignal;
 }
 
@@ -65,12 +67,13 @@ export function layoutOf({ by }: Merged, shards: readonly Shard[]): string {
 /** Sends a request to a shard. Rejects only with the reason of the signal. */
 export async function askShard(merged: Merged, shard: Shard, request: ShardRequest): Promise<ShardOutcome> {
   const { timeoutMs, clock } = merged;
-  const { pathname, params, accept, ifNoneMatch, signal } = request;
+  const { pathname, params, accept, ifNoneMatch, preferences, signal } = request;
   const search = params.size === 0 ? "" : `?${params}`;
   const headers = {
     Accept: accept,
     "Accept-Encoding": "identity",
     "User-Agent": USER_AGENT,
+    ...preferences,
     ...(ifNoneMatch !== undefined && { "If-None-Match": ifNoneMatch }),
   };
   const newError = () => new Error(`no answer within ${timeoutMs} ms`);
