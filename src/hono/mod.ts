@@ -37,7 +37,7 @@ export {
   type ClustersApi,
   clustersApi,
   type ClustersApiOptions,
-  type ClusterSource,
+  type MergedCluster,
 } from "./merged/clusters_api.ts";
 export {
   type MergedResource,

@@ -12,7 +12,9 @@ import { eventually } from "./eventually.ts";
 const RESOURCE = "v1/configmaps";
 const COUNT = 60;
 
-describe("shards of a kube-apiserver with ShardedListAndWatch", { skip: skipWithoutOwnServer }, () => {
+describe("shardOf and mergedResource on a kube-apiserver with ShardedListAndWatch", {
+  skip: skipWithoutOwnServer,
+}, () => {
   let connection: OwnConnection;
   let namespaces: string[];
   /** How many objects the lists of the server had. */

@@ -91,7 +91,7 @@ describe("clustersApi", () => {
     for (const watch of watches) await watch.toEnd();
   });
 
-  it("refuses names that cannot be told apart from those of objects, and is not open by default", () => {
+  it("refuses names with dots, and is not open by default", () => {
     const [{ fetch }] = clusters().sources;
     assert.throws(() => api({ clusters: [{ name: "eu.1", fetch }] }), /"eu\.1"/);
     assert.throws(

@@ -15,14 +15,14 @@ import { mergedResource, type MergedResourceOptions } from "./merged_resource.ts
  *
  * @example
  * ```ts
- * import { type ClusterSource, readApi } from "@listwatch/cache/hono";
+ * import { type MergedCluster, readApi } from "@listwatch/cache/hono";
  * const cache = readApi({ resources: [], allowAnonymous: true }); // reached by nothing but this fetch
- * const eu: ClusterSource = { name: "eu-1", fetch: (request) => cache.fetch(request) };
+ * const eu: MergedCluster = { name: "eu-1", fetch: (request) => cache.fetch(request) };
  * ```
  *
  * @category HTTP adapter
  */
-export interface ClusterSource {
+export interface MergedCluster {
   /** A label: lower-case letters, digits and hyphens. It is in the paths and in the names of the merged view. */
   readonly name: string;
   /** Answers requests for the cluster's objects without credentials: a cache of it that no reader reaches by another way. */
@@ -40,7 +40,7 @@ export interface ClustersApiOptions
   extends
     Omit<ReadApiOptions, "resources" | "passThrough" | "openApi">,
     Pick<MergedResourceOptions, "timeoutMs" | "awayMs"> {
-  readonly clusters: readonly ClusterSource[];
+  readonly clusters: readonly MergedCluster[];
   /** What is served of each cluster, and merged: `v1/pods` for what Kubernetes brings, descriptions for custom resources. */
   readonly resources: readonly (string | ApiResource)[];
 }
