@@ -102,7 +102,9 @@ describe("readApi with a remote resource", () => {
       const text = await actual.text();
       assert.equal(actual.status, expected.status, `${path}: ${text}`);
       assert.equal(text, await expected.text(), path);
-      const headers = actual.status === 200 ? ["ETag", "Resource-Version", "Cache-Synced", "Vary"] : [];
+      const headers = actual.status === 200
+        ? ["ETag", "Resource-Version", "Cache-Synced", "Cache-Epoch", "Vary"]
+        : [];
       for (const header of ["Content-Type", ...headers]) {
         assert.equal(actual.headers.get(header), expected.headers.get(header), `${path}: ${header}`);
       }
@@ -159,6 +161,27 @@ describe("readApi with a remote resource", () => {
       "user-agent": "listwatch-reader",
     });
     assert.equal(new URL(remote.last.url).search, "?limit=1&limit=2&labelSelector=app%3Dweb");
+  });
+
+  it("shows how fresh the remote is, and the epoch that relays behind it need, and no other header", async () => {
+    const remote = new Remote();
+    const shown = {
+      "Age": "7",
+      "Cache-Epoch": "a.1",
+      "Cache-Synced": "false",
+      "Resource-Version": "12",
+      "Warning": '299 - "not confirmed"',
+    };
+    const headers = { "Content-Type": "application/json", ...shown, "Set-Cookie": "a=b", "Server": "x" };
+    remote.answer = () => new Response("{}", { headers });
+    for (const path of [PODS, `${PODS}?watch=true`]) {
+      const response = await remote.reader.request(path);
+      await response.text();
+      for (const [name, value] of Object.entries(shown)) {
+        assert.equal(response.headers.get(name), value, path);
+      }
+      assert.deepEqual([response.headers.get("Set-Cookie"), response.headers.get("Server")], [null, null]);
+    }
   });
 
   it("serves Secrets only with allowSecrets", () => {
@@ -267,6 +290,11 @@ describe("ReadApiRemote watches", () => {
     const remote = new Remote();
     const watch = await WatchReader.open(remote.reader, `${PODS}?watch=true&resourceVersion=10`);
     assert.equal(watch.response.headers.get("Cache-Control"), "no-cache, private, no-transform");
+    const direct = await remote.holder.request(`${PODS}?watch=true&resourceVersion=10`);
+    for (const header of ["Cache-Epoch", "Cache-Synced", "Resource-Version"]) {
+      assert.equal(watch.response.headers.get(header), direct.headers.get(header), header);
+    }
+    await direct.body!.cancel();
     remote.informer.put(object("shop/web-3", 11));
     remote.informer.remove("shop/web-1", 12);
     assert.deepEqual(await watch.lines(2), ["ADDED shop/web-3 11", "DELETED shop/web-1 12"]);

@@ -17,6 +17,7 @@ import type { RemoteRead, RemoteRequest } from "./remote_request.ts";
 const HEADERS: readonly string[] = [
   "age",
   "cache-control",
+  "cache-epoch",
   "cache-synced",
   "content-type",
   "etag",

@@ -85,7 +85,7 @@ export async function remoteWatchAnswer(
       EVENT_STREAM_TYPE,
     )
     : watchResponse(remote.takeBody());
-  for (const name of ["age", "cache-synced", "resource-version", "snapshot", "warning"]) {
+  for (const name of ["age", "cache-epoch", "cache-synced", "resource-version", "snapshot", "warning"]) {
     const value = headers.get(name);
     if (value !== null) answer.headers.set(name, value);
   }
