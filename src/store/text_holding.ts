@@ -109,23 +109,8 @@ export class TextObject implements HeldObject {
 }
 
 /** A text that is read when it is needed first. */
-interface LateText {
+export interface LateText {
   readonly json: string;
-}
-
-/** The same, encoded then. */
-class LateCode implements LateText {
-  readonly #source: LateText;
-  readonly #texts: TextForm;
-
-  constructor(source: LateText, texts: TextForm) {
-    this.#source = source;
-    this.#texts = texts;
-  }
-
-  get json(): string {
-    return this.#texts.encode(this.#source.json);
-  }
 }
 
 /** What stays readable of an object that is encoded. */
@@ -158,13 +143,9 @@ export interface TextsOptions {
 export interface TextForm {
   encode(json: string): string;
   decode(text: string): string;
+  /** What is encoded when it is read first; absent if the text is held as it is. */
+  late?(source: LateText): LateText;
 }
-
-/** The JSON text itself. */
-export const AS_IT_IS: TextForm = {
-  encode: (json: string): string => json,
-  decode: (text: string): string => text,
-};
 
 /** Encodes and decodes the objects of one store. */
 export class TextHolding<T> implements Holding<T> {
@@ -257,12 +238,7 @@ export class TextHolding<T> implements Holding<T> {
     late: {
       hold: (source, head, key) => {
         const live = this.#liveMetadata(head as T, true);
-        if (live === undefined) return undefined;
-        return new TextObject(
-          key,
-          live,
-          this.#texts === AS_IT_IS ? source : new LateCode(source, this.#texts),
-        );
+        return live && new TextObject(key, live, this.#texts.late?.(source) ?? source);
       },
       read: (held) => {
         if (held instanceof TextObject) held.text.length;
@@ -363,20 +339,22 @@ export class TextHolding<T> implements Holding<T> {
       return b instanceof TextObject ? this.#isSameAsText(a, b) : isSameJson(a, b);
     }
     if (!(b instanceof TextObject)) return this.#isSameAsText(b, a);
-    if (!isReadable(a) || !isReadable(b)) return false;
-    if (a.text === b.text) return true;
-    const [left, right] = [this.#text(a), this.#text(b)];
-    return left === right ||
-      (isSameJson(this.peek(a), this.peek(b)) && !mayLoseDigits(left) && !mayLoseDigits(right));
+    try {
+      if (a.text === b.text) return true;
+      const [left, right] = [this.#text(a), this.#text(b)];
+      return left === right ||
+        (isSameJson(this.peek(a), this.peek(b)) && !mayLoseDigits(left) && !mayLoseDigits(right));
+    } catch {
+      return false; // one was to be read late, and is lost
+    }
   }
 
   #isSameAsText(object: Held<T>, held: TextObject): boolean {
-    if (!isReadable(held)) return false;
-    const json = this.#text(held);
     try {
+      const json = this.#text(held);
       return JSON.stringify(object) === json || (isSameJson(object, this.peek(held)) && !mayLoseDigits(json));
     } catch {
-      return false; // it holds itself, say: nothing that was encoded does
+      return false; // the object holds itself, say, as nothing that was encoded does; or the text is lost
     }
   }
 
@@ -466,15 +444,6 @@ export class TextHolding<T> implements Holding<T> {
       hot.delete(coldest);
       return;
     }
-  }
-}
-
-/** Whether its text is there: one that was to be read late may be lost. */
-function isReadable(held: TextObject): boolean {
-  try {
-    return held.text !== undefined;
-  } catch {
-    return false;
   }
 }
 

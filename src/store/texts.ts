@@ -5,7 +5,7 @@
 
 import type { KeyFunc } from "../meta/keys.ts";
 import type { HoldingOptions, NewHolding } from "./holding.ts";
-import { AS_IT_IS, TextHolding, type TextsOptions } from "./text_holding.ts";
+import { TextHolding, type TextsOptions } from "./text_holding.ts";
 
 /**
  * Holds the objects of stores and informers as their JSON texts, which are parsed when they are read: for half of the
@@ -35,3 +35,8 @@ export function texts(options: TextsOptions = {}): NewHolding {
   return <T>(keyFunc: KeyFunc, { onOpened }: HoldingOptions = {}) =>
     new TextHolding<T>(keyFunc, AS_IT_IS, { ...options, ...(onOpened && { onOpened }) });
 }
+
+const AS_IT_IS = {
+  encode: (json: string): string => json,
+  decode: (text: string): string => text,
+};
