@@ -42,8 +42,8 @@ await informer.run(new AbortController().signal);
 
 /** All limits. */
 export const CASES: readonly SizeCase[] = [
-  { name: ".", program: 'export * from "@listwatch/cache";', withZod: false, ceiling: 60_350 },
-  { name: ". with zod", program: 'export * from "@listwatch/cache";', withZod: true, ceiling: 65_800 },
+  { name: ".", program: 'export * from "@listwatch/cache";', withZod: false, ceiling: 60_450 },
+  { name: ". with zod", program: 'export * from "@listwatch/cache";', withZod: true, ceiling: 65_900 },
   { name: "typical program", program: TYPICAL, withZod: false, ceiling: 46_400, target: 33_000 },
   { name: "typical program with zod", program: TYPICAL, withZod: true, ceiling: 51_800 },
   // The same as from the source, if tree-shaking works in the package's modules too.
@@ -52,7 +52,7 @@ export const CASES: readonly SizeCase[] = [
     program: TYPICAL,
     withZod: true,
     fromPackage: true,
-    ceiling: 51_350,
+    ceiling: 51_450,
   },
   {
     name: "./workqueue",
