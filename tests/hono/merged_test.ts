@@ -493,6 +493,18 @@ describe("mergedResource watches", () => {
     await watch.cancel();
   });
 
+  it("begin now where they have no version and no initial events", async () => {
+    const shards = two();
+    const watch = await WatchReader.open(
+      shards.api,
+      `${PODS}?watch=true&sendInitialEvents=false&resourceVersionMatch=NotOlderThan`,
+    );
+    shards.informers[1].put(object("shop/new", 21));
+    const [{ type, object: added }] = await watch.events(1);
+    assert.deepEqual([type, shards.parts(added.metadata.resourceVersion)], ["ADDED", ["10", "21"]]);
+    await watch.cancel();
+  });
+
   it("stay at the version of a shard where an event has an older one", async () => {
     const shards = two();
     const { metadata: { resourceVersion } } = await get(shards.api, PODS);

@@ -21,6 +21,7 @@ import { mergedColumns } from "./merged_columns.ts";
 import { mergedHeaders } from "./merged_headers.ts";
 import { formOf } from "./merged_list.ts";
 import { acceptOf, type MergedRequest, paramsFor, versionsOf } from "./merged_request.ts";
+import { ShardList } from "./shard_list.ts";
 import { ShardWatch, type ShardWatchUser, watchParams } from "./shard_watch.ts";
 import { askShard, type AwayShard, incomplete, type Merged, ofCollection } from "./shards.ts";
 import { type ShownForm, shownObject } from "./shown_objects.ts";
@@ -42,7 +43,41 @@ export async function answerMergedWatch(
   }
   const versions = versionsOf(merged, request);
   if (isStatus(versions)) return watchResponse(errorStream(versions));
-  return await openWatches(merged, request, { versions, isInitial: query.sendInitialEvents === true, abort });
+  const isInitial = query.sendInitialEvents === true;
+  const isFromNow = !isInitial && (request.resourceVersion === "" || request.resourceVersion === "0");
+  if (!isFromNow) return await openWatches(merged, request, { versions, isInitial, abort });
+  const now = await presentVersions(merged, request, abort.signal);
+  return isStatus(now) ? now : await openWatches(merged, request, { versions: now, isInitial, abort });
+}
+
+/** The versions of all shards now: a watch without initial events begins there. `"0"` for one that is away. */
+async function presentVersions(
+  merged: Merged,
+  request: MergedRequest,
+  signal: AbortSignal,
+): Promise<readonly string[] | Status> {
+  const { clock, timeoutMs } = merged;
+  const { shards, pathname, isPartial, preferences } = request;
+  const params = new URLSearchParams({ limit: "1" });
+  const away: AwayShard[] = [];
+  const versions = await Promise.all(shards.map(async (shard) => {
+    const outcome = ofCollection(
+      await askShard(merged, shard, { pathname, params, accept: "application/json", preferences, signal }),
+    );
+    if (outcome.kind === "answer" && outcome.response.body !== null) {
+      const options = { itemsField: "items", clock, silenceMs: timeoutMs } as const;
+      const list = new ShardList(outcome.response.body, options);
+      try {
+        return (await list.head()).metadata.resourceVersion!;
+      } catch (error) {
+        away.push({ shard, why: errorMessage(error) });
+      } finally {
+        list.cancel();
+      }
+    } else away.push({ shard, why: outcome.kind === "away" ? outcome.why : "it does not list" });
+    return "0";
+  }));
+  return away.length > 0 && !isPartial ? incomplete(merged, away) : versions;
 }
 
 async function openWatches(
