@@ -141,10 +141,13 @@ export interface TextsOptions {
 
 /** Between an object's JSON text and what is held of it. */
 export interface TextForm {
-  encode(json: string): string;
+  /** `fields`: the values of the indexed fields in the order of their paths, if the source read them. */
+  encode(json: string, fields?: FieldTexts): string;
   decode(text: string): string;
   /** What is encoded when it is read first; absent if the text is held as it is. */
   late?(source: LateText): LateText;
+  /** The store has an index of a field. */
+  fieldAdded?(path: string): void;
 }
 
 /** Encodes and decodes the objects of one store. */
@@ -252,7 +255,7 @@ export class TextHolding<T> implements Holding<T> {
         const key = this.#readsMetadataOnly
           ? read?.key ?? this.#keyFunc(head)
           : this.#keyFunc(JSON.parse(text));
-        const held = new TextObject(key, live, this.#texts.encode(text));
+        const held = new TextObject(key, live, this.#texts.encode(text, read?.fields));
         if (this.#lastField !== undefined) held.fields = read?.fields;
         if (held.text !== text) this.#keepText(held, text);
         return held;
@@ -376,6 +379,7 @@ export class TextHolding<T> implements Holding<T> {
   heldIndex(indexFunc: IndexFunc<T>): IndexFunc<Held<T>> {
     const path = fieldPathOf(indexFunc);
     const place = path === undefined ? undefined : this.#fields.add(path);
+    if (path !== undefined) this.#texts.fieldAdded?.(path);
     const wrapper: Wrapper<T> = { indexFunc, place, early: undefined };
     const wrapped: IndexFunc<Held<T>> = (held) => {
       if (!(held instanceof TextObject)) return indexFunc(held as T);

@@ -3,6 +3,7 @@
  * @module
  */
 
+import type { FieldTexts } from "../meta/text_fields.ts";
 import type { TextForm } from "../store/text_holding.ts";
 import { rowsOf, type SqlDatabase } from "./sql_database.ts";
 
@@ -14,6 +15,9 @@ export class DiskBodies implements TextForm {
   readonly #sql: SqlDatabase;
   readonly #maxBytes: number;
   #lastId: number;
+  readonly #paths: string[] = [];
+  /** The values of the fields of states that were written and are not stored yet. */
+  readonly #fields = new Map<string, FieldTexts>();
 
   /** Continues after what is in the table, which must exist. */
   constructor(sql: SqlDatabase, maxBytes: number) {
@@ -36,13 +40,18 @@ export class DiskBodies implements TextForm {
    *
    * @throws {RangeError} It is too long for a row.
    */
-  encode(json: string): string {
+  encode(json: string, fields?: FieldTexts): string {
     this.#refuseLong(json);
     const id = this.#lastId + 1;
     this.#sql.exec("INSERT INTO listwatch_bodies(id, json) VALUES(?, ?)", id, json);
     this.#lastId = id;
     this.count++;
-    return String(id);
+    const text = String(id);
+    if (fields !== undefined && fields.length === this.#paths.length && fields.length > 0) {
+      if (this.#fields.size >= MOST_FIELDS) this.#fields.clear();
+      this.#fields.set(text, fields);
+    }
+    return text;
   }
 
   /**
@@ -58,6 +67,23 @@ export class DiskBodies implements TextForm {
     );
   }
 
+  /** The paths of the indexed fields. */
+  get paths(): readonly string[] {
+    return this.#paths;
+  }
+
+  fieldAdded(path: string): void {
+    this.#paths.push(path);
+    this.#fields.clear();
+  }
+
+  /** The values of the fields of a state that is stored now, if the source read them. */
+  takeFields(id: string): FieldTexts | undefined {
+    const fields = this.#fields.get(id);
+    this.#fields.delete(id);
+    return fields;
+  }
+
   /** SQLite counts bytes; a character has three at most. */
   #refuseLong(json: string): void {
     if (json.length * 3 <= this.#maxBytes) return;
@@ -70,3 +96,5 @@ export class DiskBodies implements TextForm {
 }
 
 const encoder = new TextEncoder();
+/** Those of states that are never stored are forgotten then. */
+const MOST_FIELDS = 500_000;

@@ -31,10 +31,12 @@ export class DiskContent {
     const { uid, resourceVersion, namespace, labels, type } = held instanceof TextObject
       ? held
       : newTextObject(key, "", json());
+    const fields = held instanceof TextObject ? this.#bodies.takeFields(held.text) : undefined;
     this.#sql.exec(
-      "INSERT INTO listwatch_objects(key, body, uid, version, namespace, type, labels) VALUES(?, ?, ?, ?, ?, ?, ?) " +
+      "INSERT INTO listwatch_objects(key, body, uid, version, namespace, type, labels, fields) " +
+        "VALUES(?, ?, ?, ?, ?, ?, ?, ?) " +
         "ON CONFLICT(key) DO UPDATE SET body = excluded.body, uid = excluded.uid, version = excluded.version, " +
-        "namespace = excluded.namespace, type = excluded.type, labels = excluded.labels",
+        "namespace = excluded.namespace, type = excluded.type, labels = excluded.labels, fields = excluded.fields",
       key,
       this.idOf(held, json),
       uid ?? null,
@@ -42,12 +44,18 @@ export class DiskContent {
       namespace ?? null,
       type === undefined ? null : JSON.stringify([type.apiVersion ?? null, type.kind ?? null]),
       labels === undefined ? null : this.#labelText(labels),
+      fields === undefined ? null : JSON.stringify(fields),
     );
   }
 
   /** Deletes the object of a key, if there is one. */
   delete(key: string): void {
     this.#sql.exec("DELETE FROM listwatch_objects WHERE key = ?", key);
+  }
+
+  /** The store has other indices than when the fields were written: forgets their values, which are read from the texts. */
+  dropFields(): void {
+    this.#sql.exec("UPDATE listwatch_objects SET fields = NULL WHERE fields IS NOT NULL");
   }
 
   /** Deletes all objects. */
@@ -88,7 +96,7 @@ export class DiskContent {
     for (let after = "";;) {
       const rows = rowsOf(
         this.#sql,
-        "SELECT key, body, uid, version, namespace, type, labels FROM listwatch_objects " +
+        "SELECT key, body, uid, version, namespace, type, labels, fields FROM listwatch_objects " +
           "WHERE key > ? ORDER BY key LIMIT ?",
         after,
         BATCH_ROWS,
@@ -138,7 +146,7 @@ class SharedValues {
 const MAX_SHARED = 10_000;
 
 function newEntry(row: readonly SqlValue[], shared: SharedValues, bodies: DiskBodies): SnapshotEntry {
-  const [key, body, uid, version, namespace, type, labels] = row;
+  const [key, body, uid, version, namespace, type, labels, fields] = row;
   const types = shared.parsed<[string | null, string | null]>(type);
   const held = new TextObject(key as string, {
     uid: uid as string | null ?? undefined,
@@ -147,6 +155,7 @@ function newEntry(row: readonly SqlValue[], shared: SharedValues, bodies: DiskBo
     labels: shared.parsed(labels),
     type: types && { apiVersion: types[0] ?? undefined, kind: types[1] ?? undefined },
   }, String(body));
+  held.fields = shared.parsed(fields);
   return {
     key: held.key,
     held,

@@ -140,6 +140,9 @@ export class DiskObjects implements SnapshotStorage {
         `it is of ${saved.identity}, not of ${this.#identity}`,
       );
     }
+    const paths = JSON.stringify(this.#bodies.paths);
+    if (saved.paths !== paths) this.#content.dropFields();
+    writeState(this.#storage.sql, SAVED, { ...saved, paths });
     this.#isRestored = true;
     const { resourceVersion, savedAtMs, needsList } = saved;
     return {
@@ -161,7 +164,8 @@ export class DiskObjects implements SnapshotStorage {
       for (const put of puts) this.#content.put(put.key, put.held, () => put.json());
       this.#history.dropBroken();
       const identity = this.#identity;
-      const saved: SavedState = { format: FORMAT, identity, resourceVersion, savedAtMs, needsList };
+      const paths = JSON.stringify(this.#bodies.paths);
+      const saved: SavedState = { format: FORMAT, identity, paths, resourceVersion, savedAtMs, needsList };
       writeState(sql, SAVED, saved);
     });
     this.#storedCount += puts.length;
@@ -229,4 +233,6 @@ const SAVED = "saved";
 interface SavedState extends Pick<SnapshotChange, "resourceVersion" | "savedAtMs" | "needsList"> {
   readonly format: number;
   readonly identity: string;
+  /** The paths of the fields whose values the objects have. */
+  readonly paths: string;
 }

@@ -1,10 +1,12 @@
 import { describe, it } from "node:test";
 import assert from "node:assert/strict";
-import { type KubernetesObject, metaNamespaceKey } from "@listwatch/cache";
+import { fieldIndex, type KubernetesObject, metaNamespaceKey } from "@listwatch/cache";
 import { type SnapshotChange, type SnapshotEntry, SnapshotRefusedError } from "@listwatch/cache/informer";
 import { newStore } from "@listwatch/cache/store";
 import { pod } from "@listwatch/cache/testing";
 import { DiskObjects } from "@listwatch/cache/workers";
+import type { ObjectText } from "../../src/meta/object_text.ts";
+import { newCache } from "../../src/store/cache.ts";
 import { heldStoreOf } from "../../src/store/holding.ts";
 import { FakeClock } from "../../src/util/clock.ts";
 import { NodeSql } from "./node_sql.ts";
@@ -123,6 +125,49 @@ describe("DiskObjects", () => {
       () => new DiskObjects(sql).load(IDENTITY),
       (error) => error instanceof SnapshotRefusedError && error.reason === "newer-format",
     );
+  });
+
+  it("loads the values of indexed fields without a text, and reads the texts where the indices are others", () => {
+    const sql = new NodeSql();
+    const nodePod = (name: string, node: string) => ({
+      ...pod(name, { namespace: "shop" }),
+      spec: { nodeName: node },
+    });
+    const open = (path: string, saved?: readonly KubernetesObject[]) => {
+      const disk = new DiskObjects(sql);
+      const indexers = { field: fieldIndex(path) };
+      const store = newCache<KubernetesObject, "field">(metaNamespaceKey, indexers, { storage: disk.texts });
+      const loaded = disk.load(IDENTITY);
+      const entries = Array.from((loaded?.entries() ?? []) as Iterable<SnapshotEntry[]>).flat();
+      const before = sql.count;
+      for (const { held } of entries) store.held.add(held as KubernetesObject);
+      const statements = sql.count - before;
+      const { holdText } = store.holding;
+      const puts = (saved ?? []).map((object) => {
+        const read = holdText!.reader.read(JSON.stringify(object)) as ObjectText;
+        const held = holdText!.hold(read.text, object, read) as KubernetesObject;
+        store.held.add(held);
+        return { key: metaNamespaceKey(object), held, head: {}, json: () => read.text };
+      });
+      if (saved) {
+        disk.save({
+          resourceVersion: "1",
+          savedAtMs: 1,
+          needsList: false,
+          replaces: true,
+          deletes: [],
+          puts,
+        });
+      }
+      return { names: (value: string) => store.indexKeys("field", value), statements };
+    };
+    open("spec.nodeName", [nodePod("web-1", "a"), nodePod("web-2", "b")]);
+    const same = open("spec.nodeName");
+    assert.deepEqual([same.statements, same.names("b")], [0, ["shop/web-2"]]);
+    const other = open("metadata.name");
+    assert.deepEqual([other.statements, other.names("web-2")], [2, ["shop/web-2"]]);
+    const back = open("spec.nodeName");
+    assert.deepEqual([back.statements, back.names("b"), back.names("web-2")], [2, ["shop/web-2"], []]);
   });
 
   it("undoes a save of which a part fails", () => {
