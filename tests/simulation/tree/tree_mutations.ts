@@ -15,6 +15,7 @@ const STATES = "src/hono/lists/log_states.ts";
 const WATCH = "src/hono/watches/watch_stream.ts";
 const HANDLER = "src/hono/resource_handler.ts";
 const CLIENT = "src/client/resource_client.ts";
+const KEEPER = "src/informer/snapshot_keeper.ts";
 
 /** The defects. */
 export const TREE_MUTATIONS: readonly TreeMutation[] = [
@@ -46,13 +47,6 @@ export const TREE_MUTATIONS: readonly TreeMutation[] = [
     file: LOG,
     find: "    for (const reader of readers) if (this.recipients.has(reader)) reader.cut();",
     replace: "",
-  },
-  {
-    tree: true,
-    name: "tree: a delete of an unknown object hides the next one of its name from lists",
-    file: LOG,
-    find: " && change.oldObject !== undefined) this.states.deleted(key);",
-    replace: ") this.states.deleted(key);",
   },
   {
     tree: true,
@@ -95,6 +89,34 @@ export const TREE_MUTATIONS: readonly TreeMutation[] = [
     name: "tree: a page of a list that another cache started is not waited for",
     file: HANDLER,
     find: "      await (fresh ?? log).reaches(token.resourceVersion, wait);\n",
+    replace: "",
+  },
+  {
+    tree: true,
+    name: "snapshot: its version is later than its content",
+    file: KEEPER,
+    find: "      else puts.push(new Put(key, object, holding));",
+    replace: "      else if (puts.length === 0 || this.#replaces) puts.push(new Put(key, object, holding));",
+  },
+  {
+    tree: true,
+    name: "snapshot: a delete is lost over a restart",
+    file: KEEPER,
+    find: "      if (object === undefined) deletes.push(key);\n",
+    replace: "      if (object === undefined) continue;\n",
+  },
+  {
+    tree: true,
+    name: "snapshot: readers receive a change before it is saved",
+    file: KEEPER,
+    find: 'if (this.#storage.savesInTurn && event.type !== "bookmark" && !this.#isQuiet()) this.#save();',
+    replace: 'if (this.#storage.savesInTurn && event.type === "replaced" && !this.#isQuiet()) this.#save();',
+  },
+  {
+    tree: true,
+    name: "snapshot: what a list has changed is not saved",
+    file: KEEPER,
+    find: "for (const { key } of event.changes) this.#changed.add(key);",
     replace: "",
   },
 ];
