@@ -89,9 +89,9 @@ export class Link {
     const { time, random, log, name, onRequest } = this.#options;
     const { pathname, search } = new URL(url);
     const headers = new Headers(init.headers);
-    const isQuestion = (headers.get("Accept") ?? "").includes("as=PartialObjectMetadata");
-    onRequest?.({ isQuestion });
-    log(`${name}: ${isQuestion ? "asks" : "requests"} ${target.name}${pathname}${search}`);
+    const asks = isQuestion(headers);
+    onRequest?.({ isQuestion: asks });
+    log(`${name}: ${asks ? "asks" : "requests"} ${target.name}${pathname}${search}`);
     return new Promise<Response>((resolve, reject) => {
       const latencyMs = () => random.int(this.latencyMs[0], this.latencyMs[1]);
       const call = new Call({
@@ -121,6 +121,11 @@ export class Link {
       }, latencyMs());
     });
   }
+}
+
+/** Whether a request is for reads of the served cache, and not of the informer's reflector. */
+export function isQuestion(headers: HeadersInit | undefined): boolean {
+  return (new Headers(headers).get("Accept") ?? "").includes("as=PartialObjectMetadata");
 }
 
 interface CallOptions {

@@ -10,7 +10,7 @@ import { NetworkModel } from "../network_model.ts";
 import { SeededRandom } from "../seeded_random.ts";
 import { ServerModel, type ServerSettings } from "../server_model.ts";
 import { VirtualTime } from "../virtual_time.ts";
-import type { Link, LinkState, Target } from "./link.ts";
+import { isQuestion, type Link, type LinkState, type Target } from "./link.ts";
 import { TreeNode } from "./node.ts";
 import { RESOURCE } from "./origin.ts";
 import { TreeReader } from "./reader.ts";
@@ -422,14 +422,14 @@ class TreeWorld {
 
   #originFor(node: number): Target {
     const { scope } = this.#scenario.nodes[node];
-    const fetch = this.#network.fetchFor(node, scope satisfies Scope, {
-      chunking: "send",
-      byteStream: false,
-    });
+    const style = { chunking: "send", byteStream: false } as const;
+    const fetch = this.#network.fetchFor(node, scope satisfies Scope, style);
+    const ask = this.#network.fetchFor(node, scope, { ...style, questions: { maxPage: 0 } });
     return {
       name: "origin",
       isUp: true,
-      fetch: async (path, init) => await fetch(`http://origin${path}`, init),
+      fetch: async (path, init) =>
+        await (isQuestion(init.headers) ? ask : fetch)(`http://origin${path}`, init),
     };
   }
 

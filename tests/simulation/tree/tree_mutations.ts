@@ -13,7 +13,6 @@ export interface TreeMutation extends Mutation {
 const LOG = "src/hono/watches/event_log.ts";
 const STATES = "src/hono/lists/log_states.ts";
 const WATCH = "src/hono/watches/watch_stream.ts";
-const HANDLER = "src/hono/resource_handler.ts";
 const CLIENT = "src/client/resource_client.ts";
 const KEEPER = "src/informer/snapshot_keeper.ts";
 
@@ -83,13 +82,6 @@ export const TREE_MUTATIONS: readonly TreeMutation[] = [
     file: CLIENT,
     find: "headers: { ...options.headers, ...NOTHING_STALE },",
     replace: "headers: { ...options.headers },",
-  },
-  {
-    tree: true,
-    name: "tree: a page of a list that another cache started is not waited for",
-    file: HANDLER,
-    find: "      await (fresh ?? log).reaches(token.resourceVersion, wait);\n",
-    replace: "",
   },
   {
     tree: true,
