@@ -10,7 +10,7 @@ import {
   type SnapshotChange,
   type SnapshotStorage,
 } from "@listwatch/cache/informer";
-import type { SimObject } from "../cluster_model.ts";
+import { type SimObject, stateOf } from "../cluster_model.ts";
 import type { SeededRandom } from "../seeded_random.ts";
 import type { VirtualTime } from "../virtual_time.ts";
 
@@ -47,6 +47,16 @@ export class Disk {
 
   constructor(options: DiskOptions) {
     this.#options = options;
+  }
+
+  /** Whether exactly this was saved last; anything, if it saves later. */
+  has(content: ReadonlyMap<string, SimObject>): boolean {
+    if (this.#options.kind === "later") return true;
+    const objects = this.#saved.at(-1)?.objects ?? new Map<string, string>();
+    return objects.size === content.size && [...content].every(([key, object]) => {
+      const json = objects.get(key);
+      return json !== undefined && stateOf(JSON.parse(json)) === stateOf(object);
+    });
   }
 
   /** Loses all or a part of what was saved. */

@@ -145,6 +145,7 @@ export class TreeNode implements Target {
       link: this.link,
       random: this.#random.fork(),
       disk: this.#disk?.open(),
+      isSaved: (content) => this.#disk?.has(content) ?? true,
       onGap: (gap) => this.#gaps.push(gap),
     });
   }
@@ -210,6 +211,7 @@ interface LifeOptions {
   readonly link: Link;
   readonly random: SeededRandom;
   readonly disk: ReturnType<Disk["open"]> | undefined;
+  readonly isSaved: (content: ReadonlyMap<string, SimObject>) => boolean;
   readonly onGap: (gap: Gap) => void;
 }
 
@@ -308,7 +310,11 @@ class Life {
     if (version > world.cluster.revision) {
       return world.violate(`${this.#config.name} is at ${version}, the origin at ${world.cluster.revision}`);
     }
-    const found = differenceAt(world.cluster, this.#content(), {
+    const content = this.#content();
+    if (!this.#options.isSaved(content)) {
+      world.violate(`${this.#config.name} at ${version} serves what it has not saved`);
+    }
+    const found = differenceAt(world.cluster, content, {
       version,
       matches: (object) => isWithin(this.#config.scope, object),
     });
