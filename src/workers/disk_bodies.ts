@@ -96,5 +96,5 @@ export class DiskBodies implements TextForm {
 }
 
 const encoder = new TextEncoder();
-/** Those of states that are never stored are forgotten then. */
+/** Those of states that are never stored are dropped then. */
 const MOST_FIELDS = 500_000;
