@@ -260,6 +260,47 @@ describe("ReadApiRemote that fails", () => {
     assert.equal(remote.clock.pendingTimers, 0);
   });
 
+  it("by sending nothing after the head of a compressed answer is answered 504, and its body is dropped", async () => {
+    const remote = new Remote();
+    let isDropped = false;
+    remote.answer = () =>
+      new Response(new ReadableStream({ cancel: () => void (isDropped = true) }), {
+        headers: { ...json, "Content-Encoding": "gzip" },
+      });
+    const response = remote.reader.request(PODS, { headers: { "Accept-Encoding": "gzip" } });
+    await remote.clock.advance(10_000);
+    assert.equal(isDropped, true);
+    assert.equal((await response).status, 504);
+    const leaving = new AbortController();
+    isDropped = false;
+    const left = Promise.resolve(remote.reader.request(PODS, { signal: leaving.signal }));
+    left.catch(() => {});
+    await remote.clock.advance(0);
+    leaving.abort();
+    await remote.clock.advance(0);
+    assert.equal(isDropped, true);
+    assert.equal(remote.clock.pendingTimers, 0);
+  });
+
+  it("knows a compressed answer whose first bytes come one by one", async () => {
+    const remote = new Remote();
+    const gzip = new Blob(['{"kind":"PodList"}']).stream().pipeThrough(new CompressionStream("gzip"));
+    const bytes = new Uint8Array(await new Response(gzip).arrayBuffer());
+    remote.answer = () =>
+      new Response(
+        new ReadableStream({
+          start: (controller) => {
+            for (const byte of bytes) controller.enqueue(Uint8Array.of(byte));
+            controller.close();
+          },
+        }),
+        { headers: { ...json, "Content-Encoding": "gzip" } },
+      );
+    const response = await remote.reader.request(PODS, { headers: { "Accept-Encoding": "gzip" } });
+    assert.equal(response.headers.get("Content-Encoding"), "gzip");
+    assert.deepEqual(new Uint8Array(await response.arrayBuffer()), bytes);
+  });
+
   it("in the middle of a list breaks the answer off", async () => {
     const remote = new Remote();
     let fail: (error: Error) => void = () => {};

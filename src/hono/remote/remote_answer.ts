@@ -68,9 +68,10 @@ export async function remoteAnswer(
     return new Response(body as ReadableStream<Uint8Array<ArrayBuffer>>, { status, headers });
   }
   // A fetch over the network has decompressed it, and says that it is compressed nevertheless.
-  const { value: first } = await source.read().catch(() => ({ value: undefined }));
+  const first = await target.begin(source, c.req.raw.signal);
+  if (isStatus(first)) return first;
   const body = new RemoteBody(source, options, first).takeBody();
-  const isGzip = first !== undefined && first[0] === 0x1f && first[1] === 0x8b;
+  const isGzip = first[0] === 0x1f && first[1] === 0x8b;
   return isGzip
     ? gzipResponse(body as ReadableStream<Uint8Array<ArrayBuffer>>, Object.fromEntries(headers))
     : new Response(body as ReadableStream<Uint8Array<ArrayBuffer>>, { status, headers });

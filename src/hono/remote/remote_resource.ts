@@ -8,6 +8,7 @@ import { formatGroupResource } from "../../meta/resource.ts";
 import type { ApiResource } from "../../protocol/api_resource.ts";
 import { resourceDetails } from "../../protocol/statuses.ts";
 import { abortable, withTimeLimit } from "../../util/abort.ts";
+import { concatenated } from "../../util/concatenated.ts";
 import { type Clock, monotonicNow } from "../../util/clock.ts";
 import { errorMessage } from "../../util/errors.ts";
 import type { Logger } from "../../util/logger.ts";
@@ -60,11 +61,35 @@ export class RemoteResource {
 
   /** Sends a request; the Status of one that is not answered in time. */
   async ask(request: Request, signal: AbortSignal): Promise<Response | Status> {
+    return await this.#orStatus(signal, (limit) => askInTime(this.fetch, request, limit));
+  }
+
+  /** The first bytes of an answer, at least two if it has them; the Status of one that does not begin in time. */
+  async begin(
+    source: ReadableStreamDefaultReader<Uint8Array>,
+    signal: AbortSignal,
+  ): Promise<Uint8Array | Status> {
+    return await this.#orStatus(signal, async ({ timeoutMs, late, clock }) => {
+      try {
+        return await withTimeLimit((limit) => abortable(firstBytes(source), limit), {
+          ms: timeoutMs,
+          newError: () => late,
+          clock,
+          signal,
+        });
+      } catch (error) {
+        source.cancel().catch(() => {});
+        throw error;
+      }
+    });
+  }
+
+  async #orStatus<T>(signal: AbortSignal, run: (limit: AskLimit) => Promise<T>): Promise<T | Status> {
     const { clock } = this.#context;
     const { timeoutMs } = this;
     const late = new Error(`no answer within ${timeoutMs} ms`);
     try {
-      return await askInTime(this.fetch, request, { timeoutMs, late, clock, signal });
+      return await run({ timeoutMs, late, clock, signal });
     } catch (error) {
       if (signal.aborted) throw error;
       return error === late ? this.#timeout() : this.unavailable(errorMessage(error), error);
@@ -105,16 +130,29 @@ export class RemoteResource {
   }
 }
 
+async function firstBytes(source: ReadableStreamDefaultReader<Uint8Array>): Promise<Uint8Array> {
+  let bytes = new Uint8Array(0);
+  while (bytes.byteLength < 2) {
+    const { done, value } = await source.read();
+    if (done) break;
+    bytes = concatenated([bytes, value], bytes.byteLength + value.byteLength);
+  }
+  return bytes;
+}
+
+interface AskLimit {
+  readonly timeoutMs: number;
+  /** The reason of the abort when it is too late. */
+  readonly late: Error;
+  readonly clock: Clock;
+  readonly signal?: AbortSignal;
+}
+
 /** Sends a request, and waits for the beginning of the answer. An answer that comes too late is dropped. */
 export async function askInTime(
   fetch: RemoteFetch,
   request: Request,
-  { timeoutMs, late, clock, signal }: {
-    readonly timeoutMs: number;
-    readonly late: Error;
-    readonly clock: Clock;
-    readonly signal?: AbortSignal;
-  },
+  { timeoutMs, late, clock, signal }: AskLimit,
 ): Promise<Response> {
   return await withTimeLimit(async (limit) => {
     const answer = (async () => await fetch(new Request(request, { signal: limit })))();

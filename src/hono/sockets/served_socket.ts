@@ -66,6 +66,9 @@ export class ServedSocket extends EventTarget implements ServerWebSocket {
   readonly #clock: Clock;
   #received: Uint8Array = new Uint8Array(0);
   #receivedBytes = 0;
+  #isPongWaiting = false;
+  /** The last ping since the pong that waits to be sent. */
+  #lastPing: Uint8Array | undefined;
 
   /** @param connection After the 101 response. */
   constructor(
@@ -88,17 +91,37 @@ export class ServedSocket extends EventTarget implements ServerWebSocket {
   close(code: number = GOING_AWAY): void {
     if (this.readyState !== 1) return;
     this.readyState = 2;
+    this.#received = new Uint8Array(0);
     this.#write(CLOSE, Uint8Array.of(code >> 8, code & 0xff));
     this.#writer.close().catch(() => {});
     this.#clock.setTimeout(() => this.#end(), CLOSE_TIMEOUT_MS);
   }
 
-  #write(opcode: number, payload: Uint8Array): void {
+  async #write(opcode: number, payload: Uint8Array): Promise<void> {
     const frame = frameOf(opcode, payload);
     this.bufferedAmount += frame.byteLength;
-    this.#writer.write(frame).then(() => {
+    try {
+      await this.#writer.write(frame);
       this.bufferedAmount -= frame.byteLength;
-    }, () => this.#end());
+    } catch {
+      this.#end();
+    }
+  }
+
+  /**
+   * Answers a ping. At most one pong waits for a client that does not read; then it receives that of its last ping:
+   * https://www.rfc-editor.org/rfc/rfc6455#section-5.5.3
+   */
+  async #pong(payload: Uint8Array): Promise<void> {
+    this.#lastPing = payload;
+    if (this.#isPongWaiting) return;
+    this.#isPongWaiting = true;
+    while (this.#lastPing !== undefined && this.readyState === 1) {
+      const last = this.#lastPing;
+      this.#lastPing = undefined;
+      await this.#write(PONG, last);
+    }
+    this.#isPongWaiting = false;
   }
 
   async #receive(): Promise<void> {
@@ -106,6 +129,8 @@ export class ServedSocket extends EventTarget implements ServerWebSocket {
       for (;;) {
         const { done, value } = await this.#reader.read();
         if (done) break;
+        // After the close frame nothing counts but the end.
+        if (this.readyState !== 1) continue;
         const whole = this.#received.byteLength + value.byteLength;
         this.#received = this.#received.byteLength === 0
           ? value
@@ -123,7 +148,7 @@ export class ServedSocket extends EventTarget implements ServerWebSocket {
       if (frame === "wrong") return this.close(PROTOCOL_ERROR);
       this.#received = this.#received.subarray(frame.end);
       if (frame.opcode === CLOSE) return this.close(frame.code);
-      if (frame.opcode === PING && this.readyState === 1) this.#write(PONG, frame.payload);
+      if (frame.opcode === PING) this.#pong(frame.payload);
       this.#receivedBytes += frame.opcode === PING || frame.opcode === PONG ? 0 : frame.payload.byteLength;
       if (this.#receivedBytes > MAX_RECEIVED_BYTES) return this.close(TOO_BIG);
     }
