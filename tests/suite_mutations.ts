@@ -185,8 +185,8 @@ export const SUITE_MUTATIONS: readonly SuiteMutation[] = [
   {
     name: "texts: keys in another order are another content",
     file: "src/store/text_holding.ts",
-    find: "return left === right ||\n      (isSameJson(",
-    replace: "return left === right ||\n      (right === left && isSameJson(",
+    find: "return left === right ||\n        (isSameJson(",
+    replace: "return left === right ||\n        (right === left && isSameJson(",
     test: "tests/store/short_texts_test.ts",
   },
   {
@@ -243,8 +243,8 @@ export const SUITE_MUTATIONS: readonly SuiteMutation[] = [
     name: "texts: an object of a relist is compared by parsing it",
     file: "src/store/text_holding.ts",
     find:
-      "    if (a.text === b.text) return true;\n    const [left, right] = [this.#text(a), this.#text(b)];\n    return left === right ||",
-    replace: "    const [left, right] = [this.#text(a), this.#text(b)];\n    return",
+      "      if (a.text === b.text) return true;\n      const [left, right] = [this.#text(a), this.#text(b)];\n      return left === right ||",
+    replace: "      const [left, right] = [this.#text(a), this.#text(b)];\n      return",
     test: "tests/informer/openings_test.ts",
   },
   {
@@ -356,7 +356,7 @@ export const SUITE_MUTATIONS: readonly SuiteMutation[] = [
   {
     name: "read API: Secrets are known by their name only",
     file: "src/hono/served_resources.ts",
-    find: "isSecrets(resource) || isSecrets(options.resources[i].informer.resource)",
+    find: "isSecrets(resource) || isSecrets(informer?.resource)",
     replace: "isSecrets(resource)",
     test: "tests/hono/gate_test.ts",
   },
@@ -398,7 +398,7 @@ export const SUITE_MUTATIONS: readonly SuiteMutation[] = [
   {
     name: "read API: a client may have as many readers as it likes",
     file: "src/hono/readers.ts",
-    find: "        if (count >= this.#options.maxReadersPerClient) return false;\n",
+    find: "    if (count >= this.#options.maxReadersPerClient) return false;\n",
     replace: "",
     test: "tests/hono/readers_test.ts",
   },
@@ -651,8 +651,8 @@ export const SUITE_MUTATIONS: readonly SuiteMutation[] = [
   {
     name: "hono: what is served is answered to a reader that impersonates another one",
     file: "src/hono/api_routes.ts",
-    find: "if (!isForApiServer) return readRoute(",
-    replace: "if (!isForApiServer || isForApiServer) return readRoute(",
+    find: "if (!isForApiServer) return routeOf(",
+    replace: "if (!isForApiServer || isForApiServer) return routeOf(",
     test: "tests/hono/pass_through_test.ts",
   },
   {
@@ -700,7 +700,7 @@ export const SUITE_MUTATIONS: readonly SuiteMutation[] = [
   {
     name: "hono: an API server that is silent holds every reader of an OpenAPI document",
     file: "src/hono/answers/open_api.ts",
-    find: "await inTime(readText(response))",
+    find: "await abortable(readText(response), signal)",
     replace: "await readText(response)",
     test: "tests/hono/open_api_test.ts",
   },

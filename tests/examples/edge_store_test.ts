@@ -1,8 +1,9 @@
 import { silentLogger } from "@listwatch/cache";
-import { bearerTokens, type ReadApi, readApi } from "@listwatch/cache/hono";
+import { type ReadApi, readApi } from "@listwatch/cache/hono";
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { WatchedStore } from "../../examples/edge/public/store.js";
+import { bearerTokenOf } from "../../src/hono/access/bearer_tokens.ts";
 import { FakeClock } from "../../src/util/clock.ts";
 import { FakeInformer, object } from "../hono/fake_informer.ts";
 
@@ -21,7 +22,8 @@ class Page {
   constructor(eventWindow = 100) {
     this.api = readApi({
       resources: [{ informer: this.informer, resource: "v1/pods" }],
-      authenticate: bearerTokens([{ token: TOKEN, user: { name: "page" } }]),
+      // Not `bearerTokens`: a digest takes real time, and the clock is a fake one.
+      authenticate: (c) => bearerTokenOf(c) === TOKEN ? { name: "page" } : undefined,
       allowAnonymous: true,
       clock: this.clock,
       logger: silentLogger,

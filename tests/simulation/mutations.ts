@@ -386,7 +386,7 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     name: "informer: a wait for a reached version does not end",
     file: "src/meta/version_waiters.ts",
-    find: 'if (this.#isReached(waiter.resourceVersion)) waiter.end("reached");',
+    find: 'if (this.covers(this.#reached(), waiter.resourceVersion)) waiter.end("reached");',
     replace: 'if (this.#reached() === waiter.resourceVersion && this.#isStopped) waiter.end("reached");',
   },
   {
@@ -544,8 +544,8 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     name: "informer: a wait for a version waits for one more",
     file: "src/meta/version_waiters.ts",
-    find: "compareResourceVersions(reached, resourceVersion) >= 0;",
-    replace: "compareResourceVersions(reached, resourceVersion) > 0;",
+    find: "compareResourceVersions(version, wanted) >= 0;",
+    replace: "compareResourceVersions(version, wanted) > 0;",
   },
   {
     name: "informer: background tasks still listen after the stop",
