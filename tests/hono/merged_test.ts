@@ -78,6 +78,102 @@ function two(options: Partial<MergedResourceOptions> = {}): Shards {
   ], options);
 }
 
+/** What a shard must not answer. */
+const WRONG: readonly (readonly [string, () => Response])[] = [
+  ["a page", () => new Response("<html></html>", { headers: { "Content-Type": "text/html" } })],
+  [
+    "no JSON",
+    body((controller) => {
+      controller.enqueue(new TextEncoder().encode("<html>"));
+      controller.close();
+    }),
+  ],
+  ["null", () => Response.json(null)],
+  ["a Status", () => Response.json({ kind: "Status", code: 500, metadata: { resourceVersion: "9" } })],
+  [
+    "other objects",
+    () =>
+      Response.json({ kind: "SecretList", metadata: { resourceVersion: "9" }, items: [{ metadata: {} }] }),
+  ],
+  ["another object", () => Response.json({ kind: "Secret", metadata: { resourceVersion: "9" }, data: {} })],
+  ["a redirect", () => new Response(null, { status: 302, headers: { Location: "http://x/" } })],
+  ["304 to no condition", () => new Response(null, { status: 304 })],
+  ["nothing more after the head", body(() => {})],
+  ["a refusal that never ends", () => new Response(new ReadableStream(), { status: 500 })],
+];
+
+/** Bytes without end, and how many were read of them. */
+class EndlessBody {
+  readBytes = 0;
+  isCancelled = false;
+  readonly #first: string;
+
+  constructor(first: string) {
+    this.#first = first;
+  }
+
+  response(status: number): Response {
+    const encoder = new TextEncoder();
+    const stream = new ReadableStream<Uint8Array>({
+      pull: async (controller) => {
+        const bytes = encoder.encode(this.readBytes === 0 ? this.#first : " ".repeat(64 * 1024));
+        this.readBytes += bytes.length;
+        // The test ends, whatever the shard does with it.
+        if (this.readBytes > 64 << 20) controller.close();
+        else controller.enqueue(bytes);
+        await new Promise((resolve) => setTimeout(resolve));
+      },
+      cancel: () => void (this.isCancelled = true),
+    });
+    return new Response(stream, { status, headers: { "Content-Type": "application/json" } });
+  }
+}
+
+describe("A shard of a mergedResource", () => {
+  for (const [what, answer] of WRONG) {
+    it(`that answers ${what} is away, for lists, gets and indices`, async () => {
+      for (const path of [PODS, "/api/v1/namespaces/shop/pods/none", "/indices/pods/byNode"]) {
+        const shards = two();
+        shards.instead[1] = answer;
+        const pending = Promise.resolve(shards.api.request(path));
+        await shards.clock.advance(5_000);
+        const response = await pending;
+        const text = await response.text();
+        assert.equal(response.status, 503, `${path}: ${text}`);
+        assert.equal(JSON.parse(text).details.causes[0].field, "s1");
+        assert.equal(shards.clock.pendingTimers, 0);
+      }
+    });
+  }
+
+  it("that answers a page to a watch is away", async () => {
+    const shards = two();
+    shards.instead[1] = WRONG[0][1];
+    assert.equal((await shards.api.request(`${PODS}?watch=true`)).status, 503);
+  });
+
+  it("is not read without end", async () => {
+    const list = '{"kind":"PodList","metadata":{"resourceVersion":"9"}';
+    for (
+      const [first, status, path] of [
+        ["{", 200, PODS],
+        [`${list},"items":[]`, 200, PODS],
+        ["{", 500, PODS],
+        ["{", 200, "/api/v1/namespaces/shop/pods/none"],
+        ["{", 200, "/indices/pods"],
+      ] as const
+    ) {
+      const shards = two();
+      const endless = new EndlessBody(first);
+      shards.instead[1] = () => endless.response(status);
+      const response = await shards.api.request(path);
+      await response.text().catch(() => {});
+      assert.ok(endless.isCancelled, `${path}: ${first}: ${endless.readBytes} bytes were read`);
+      assert.ok(endless.readBytes < 20 << 20);
+    }
+  });
+});
+
 describe("mergedResource lists", () => {
   it("merges the shards in the order of the keys, at a version that has that of each", async () => {
     const shards = two();
@@ -262,8 +358,12 @@ describe("mergedResource lists", () => {
     shards.instead[1] = (request) =>
       Response.json(
         new URL(request.url).searchParams.has("continue")
-          ? { metadata: { resourceVersion: "9" }, items: [{ metadata: { name: "two" } }] }
-          : { metadata: { resourceVersion: "9", continue: "more" }, items: [{ metadata: { name: "one" } }] },
+          ? { kind: "PodList", metadata: { resourceVersion: "9" }, items: [{ metadata: { name: "two" } }] }
+          : {
+            kind: "PodList",
+            metadata: { resourceVersion: "9", continue: "more" },
+            items: [{ metadata: { name: "one" } }],
+          },
       );
     const list = await get(shards.api, PODS);
     assert.deepEqual(names(list), ["one", "shop/a", "two"]);
@@ -273,11 +373,12 @@ describe("mergedResource lists", () => {
 
   it("break off with a shard's list, and are refused when it cannot be read from the start", async () => {
     const shards = two();
-    shards.instead[0] = () =>
-      new Response('{"metadata":{"resourceVersion":"1"},"items":[{"metadata":{"name":"a"}}');
+    const json = { headers: { "Content-Type": "application/json" } };
+    const start = '{"kind":"PodList","metadata":{"resourceVersion":"1"}';
+    shards.instead[0] = () => new Response(`${start},"items":[{"metadata":{"name":"a"}}`, json);
     assert.equal((await get(shards.api, PODS, { status: 503 })).details.causes[0].field, "s0");
-    for (const body of ["", "{}", '{"items":[]}', "<html>", '{"metadata":{"resourceVersion":"1"}']) {
-      shards.instead[0] = () => new Response(body, { headers: { "Content-Type": "application/json" } });
+    for (const body of ["", "{}", '{"items":[]}', "<html>", start]) {
+      shards.instead[0] = () => new Response(body, json);
       await get(shards.api, PODS, { status: 503 });
     }
   });

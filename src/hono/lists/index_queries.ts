@@ -26,6 +26,9 @@ import { documentResponse, formatOf, notSynced } from "../answers/responses.ts";
 import type { Answer, Route } from "../route.ts";
 import type { ServedResource } from "../served_resources.ts";
 
+/** The `apiVersion` of answers about indices. */
+export const INDICES_VERSION = "indices.listwatch/v1";
+
 /**
  * A query of an index: which there are, how many objects there are under each value (in pages, ascending), or the
  * objects under a value, as a list of the resource with everything that lists have. The query's `namespace` narrows each
@@ -188,7 +191,7 @@ function listed(
   const metadata = { resourceVersion: log.resourceVersion, continue: next, remainingItemCount };
   const document = {
     kind,
-    apiVersion: "indices.listwatch/v1",
+    apiVersion: INDICES_VERSION,
     metadata,
     resource: formatGroupResource(resource),
     ...rest,

@@ -7,9 +7,11 @@ import { encodeMergedVersion } from "../../meta/merged_version.ts";
 import { formatGroupResource } from "../../meta/resource.ts";
 import type { Status } from "../../meta/status.ts";
 import { indentedText } from "../../protocol/responses.ts";
+import { errorMessage } from "../../util/errors.ts";
+import { INDICES_VERSION } from "../lists/index_queries.ts";
 import { objectHeaders } from "../answers/responses.ts";
 import { mergedHeaders } from "./merged_headers.ts";
-import { askShard, type AwayShard, incomplete, layoutOf, type Merged } from "./shards.ts";
+import { askShard, type AwayShard, incomplete, layoutOf, type Merged, shardText } from "./shards.ts";
 
 /** An answer of a shard: the names of indices, or the values of one. */
 interface IndexAnswer extends Readonly<Record<string, unknown>> {
@@ -41,7 +43,13 @@ export async function answerMergedIndex(
   for (const [i, outcome] of outcomes.entries()) {
     if (outcome.kind === "answer") {
       responses.push(outcome.response);
-      answers.push(await outcome.response.json());
+      try {
+        answers.push(indexAnswer(JSON.parse(await shardText(merged, outcome.response, abort.signal))));
+      } catch (error) {
+        abort.signal.throwIfAborted();
+        away.push({ shard: shards[i], why: errorMessage(error) });
+        answers.push(undefined);
+      }
     } else {
       if (outcome.kind === "away") away.push({ shard: shards[i], why: outcome.why });
       answers.push(undefined);
@@ -64,6 +72,13 @@ export async function answerMergedIndex(
   const headers = mergedHeaders(responses, { resourceVersion, away, isSnapshot: shards.length === 1 });
   for (const [name, value] of Object.entries(objectHeaders("application/json"))) headers.set(name, value);
   return new Response(isPretty ? indentedText(document) : `${JSON.stringify(document)}\n`, { headers });
+}
+
+function indexAnswer(answer: Partial<IndexAnswer> | null): IndexAnswer {
+  if (answer?.apiVersion !== INDICES_VERSION || !Array.isArray(answer.items)) {
+    throw new TypeError("its answer is none of an index");
+  }
+  return answer as IndexAnswer;
 }
 
 /** The items of all answers up to where each of them is known, in order; the counts of a value are added. */

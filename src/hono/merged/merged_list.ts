@@ -224,7 +224,7 @@ async function openParts(
       form: formOf(merged, request, shards[index]),
       version: isContinued ? place.version || "0" : "0",
       from: isRead[index] && response !== undefined ? place : undefined,
-      list: body ? newShardList(merged, body, itemsFieldOf(request)) : undefined,
+      list: body ? newShardList(merged, request, body) : undefined,
       head: undefined,
       limit: place.skip === SKIP_SEEN ? Infinity : limit + place.skip,
       taken: 0,
@@ -287,11 +287,17 @@ function itemsFieldOf({ shape }: MergedRequest): "items" | "rows" {
 }
 
 function newShardList(
-  { clock, timeoutMs }: Merged,
+  { clock, timeoutMs, resource }: Merged,
+  request: MergedRequest,
   body: ReadableStream<Uint8Array>,
-  itemsField: "items" | "rows",
 ): ShardList {
-  return new ShardList(body, { itemsField, clock, silenceMs: timeoutMs });
+  const { kind } = request.shape;
+  return new ShardList(body, {
+    itemsField: itemsFieldOf(request),
+    kind: kind === "Table" ? kind : `${kind === "object" ? resource.kind : kind}List`,
+    clock,
+    silenceMs: timeoutMs,
+  });
 }
 
 /** Merges the lists of the shards in the order of their keys. */
@@ -467,7 +473,7 @@ class MergedList {
     });
     if (outcome.kind === "away") throw new Error(outcome.why);
     if (outcome.kind === "refused") throw new Error(outcome.status.message ?? "refused");
-    const list = newShardList(this.#merged, outcome.response.body!, this.itemsField);
+    const list = newShardList(this.#merged, this.#request, outcome.response.body!);
     const { resourceVersion } = part.head!.metadata;
     part.list = list;
     part.head = await list.head();

@@ -9,12 +9,13 @@ import { isStatus, objectNotFound } from "../../protocol/statuses.ts";
 import { formatObjectName } from "../../meta/keys.ts";
 import { shardIndexOf } from "../../meta/shard_hash.ts";
 import { linkedAbort } from "../../util/abort.ts";
+import { errorMessage } from "../../util/errors.ts";
 import { deferred } from "../../util/deferred.ts";
 import { objectHeaders, VARY } from "../answers/responses.ts";
 import { loadYaml } from "../answers/yaml.ts";
 import { formOf } from "./merged_list.ts";
 import { acceptOf, type MergedRequest, pathOf, versionsOf } from "./merged_request.ts";
-import { askShard, incomplete, type Merged, type Shard, type ShardOutcome } from "./shards.ts";
+import { askShard, incomplete, type Merged, type Shard, type ShardOutcome, shardText } from "./shards.ts";
 import { shownObject } from "./shown_objects.ts";
 
 // What a shard says of its answer.
@@ -51,7 +52,13 @@ export async function answerMergedObject(
   if (found !== undefined) {
     // The others need not be waited for.
     for (const [i, link] of links.entries()) if (i !== found.index) link.abort();
-    return await objectResponse(merged, request, found.response, shards[found.index]);
+    const shard = shards[found.index];
+    try {
+      return await objectResponse(merged, request, { response: found.response, shard, signal: abort.signal });
+    } catch (error) {
+      abort.signal.throwIfAborted();
+      return incomplete(merged, [{ shard, why: errorMessage(error) }]);
+    }
   }
   const outcomes = await Promise.all(asked);
   return missing(merged, request, { shards, outcomes });
@@ -108,8 +115,11 @@ function targetOf(
 async function objectResponse(
   merged: Merged,
   request: MergedRequest,
-  response: Response,
-  shard: Shard,
+  { response, shard, signal }: {
+    readonly response: Response;
+    readonly shard: Shard;
+    readonly signal: AbortSignal;
+  },
 ): Promise<Response> {
   const { agreed: { mediaType }, pretty } = request;
   const headers = new Headers({ ...objectHeaders(mediaType), ...VARY });
@@ -121,7 +131,24 @@ async function objectResponse(
     headers.delete("Content-Type");
     return new Response(null, { status: 304, headers });
   }
-  const json = shownObject((await response.text()).trimEnd(), formOf(merged, request, shard));
+  const text = (await shardText(merged, response, signal)).trimEnd();
+  checkKind(text, merged, request);
+  const json = shownObject(text, formOf(merged, request, shard));
   if (mediaType === "application/yaml") return new Response((await loadYaml()).document(json), { headers });
   return new Response(pretty ? indentedText(JSON.parse(json)) : `${json}\n`, { headers });
+}
+
+/** @throws {SyntaxError | TypeError} It is no JSON, or not what was requested. */
+function checkKind(
+  text: string,
+  { resource }: Merged,
+  { shape, path: { subresource } }: MergedRequest,
+): void {
+  const { kind } = (JSON.parse(text) ?? {}) as { readonly kind?: unknown };
+  const wanted = shape.kind === "object" ? resource.kind : shape.kind;
+  // A subresource may be of a kind of its own, as `scale` is.
+  const isGood = shape.kind === "object" && subresource !== ""
+    ? typeof kind === "string" && kind !== "Status"
+    : kind === wanted;
+  if (!isGood) throw new TypeError(`it answered with the kind ${JSON.stringify(kind)}, and not ${wanted}`);
 }

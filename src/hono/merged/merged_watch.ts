@@ -65,7 +65,8 @@ async function presentVersions(
       await askShard(merged, shard, { pathname, params, accept: "application/json", preferences, signal }),
     );
     if (outcome.kind === "answer" && outcome.response.body !== null) {
-      const options = { itemsField: "items", clock, silenceMs: timeoutMs } as const;
+      const kind = `${merged.resource.kind}List`;
+      const options = { itemsField: "items", kind, clock, silenceMs: timeoutMs } as const;
       const list = new ShardList(outcome.response.body, options);
       try {
         return (await list.head()).metadata.resourceVersion!;

@@ -19,6 +19,8 @@ export interface ListHead extends Readonly<Record<string, unknown>> {
 /** Options of {@linkcode ShardList}. */
 export interface ShardListOptions {
   readonly itemsField: "items" | "rows";
+  /** Of the list. */
+  readonly kind: string;
   /** How long the next bytes may take. */
   readonly silenceMs: number;
   readonly clock: Clock;
@@ -31,6 +33,9 @@ export class ShardListError extends Error {
 
 // An object has at most some MiB: https://etcd.io/docs/v3.5/dev-guide/limit/
 const MAX_ITEM_BYTES = 16 * 1024 * 1024;
+// Of what comes before the items, and of what comes behind them: the columns of a Table are the most.
+const MAX_REST_BYTES = 1024 * 1024;
+const TOO_LONG = `more than ${MAX_REST_BYTES} bytes of it are no items`;
 
 /**
  * The list in a response: its head first, then its items, each as text. It reads no further than the chunk that has the
@@ -124,6 +129,7 @@ export class ShardList {
   #push(chunk: Uint8Array): void {
     let rest = chunk;
     if (this.#place === "before") {
+      if (this.#bytes.byteLength > MAX_REST_BYTES) throw new TypeError(TOO_LONG);
       this.#bytes = joined(this.#bytes, chunk);
       const text = this.#decoder.decode(this.#bytes);
       const start = itemsStart(text, this.#options.itemsField);
@@ -141,6 +147,7 @@ export class ShardList {
       this.#place = "after";
     }
     this.#after += this.#tail.decode(rest, { stream: true });
+    if (this.#after.length > MAX_REST_BYTES) throw new TypeError(TOO_LONG);
   }
 
   #end(): void {
@@ -157,13 +164,21 @@ export class ShardList {
     if (this.#head !== undefined) return;
     const metadata = list?.metadata;
     if (typeof metadata?.resourceVersion !== "string") throw new ShardListError(NO_VERSION);
-    this.#head = { ...list, metadata };
+    this.#head = this.#checked({ ...list, metadata });
   }
 
   #readHead(text: string): void {
     const list: Partial<ListHead> = JSON.parse(text);
-    const { metadata } = list;
-    if (typeof metadata?.resourceVersion === "string") this.#head = { ...list, metadata };
+    const { metadata, kind } = list;
+    if (typeof metadata?.resourceVersion === "string" && kind !== undefined) {
+      this.#head = this.#checked({ ...list, metadata });
+    }
+  }
+
+  #checked(head: ListHead): ListHead {
+    const { kind } = this.#options;
+    if (head.kind === kind) return head;
+    throw new ShardListError(`it answered with the kind ${JSON.stringify(head.kind)}, and not ${kind}`);
   }
 }
 

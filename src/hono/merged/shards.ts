@@ -12,6 +12,7 @@ import type { Clock } from "../../util/clock.ts";
 import { errorMessage } from "../../util/errors.ts";
 import type { Logger } from "../../util/logger.ts";
 import type { RemoteFetch } from "../read_api_options.ts";
+import { Utf8Stream } from "../../util/utf8_stream.ts";
 import { textHash } from "../../util/text_hash.ts";
 
 /** A shard: a server that holds some of the objects. */
@@ -86,7 +87,10 @@ export async function askShard(merged: Merged, shard: Shard, request: ShardReque
       }, () => {});
       return await abortable(answer, limit);
     }, { ms: timeoutMs, newError, clock, signal });
-    return await outcomeOf(response);
+    if (response.status === 304 && ifNoneMatch === undefined) {
+      throw new Error("304 to a request without If-None-Match");
+    }
+    return await outcomeOf(merged, response, signal);
   } catch (error) {
     signal.throwIfAborted();
     return { kind: "away", why: errorMessage(error) };
@@ -96,10 +100,16 @@ export async function askShard(merged: Merged, shard: Shard, request: ShardReque
 // What a shard answers to a request that is wrong, or too early or too late, and not because of the shard.
 const REFUSALS: ReadonlySet<number> = new Set([400, 404, 406, 410, 422, 429, 504]);
 
-async function outcomeOf(response: Response): Promise<ShardOutcome> {
+async function outcomeOf(merged: Merged, response: Response, signal: AbortSignal): Promise<ShardOutcome> {
   const { status } = response;
-  if (status === 200 || status === 304) return { kind: "answer", response };
-  const text = await response.text();
+  if (status === 304) return { kind: "answer", response };
+  if (status === 200) {
+    const type = response.headers.get("content-type") ?? "";
+    if (/^application\/json\s*(;|$)/i.test(type)) return { kind: "answer", response };
+    response.body?.cancel().catch(() => {});
+    return { kind: "away", why: `it answered with the content type ${JSON.stringify(type)}` };
+  }
+  const text = await shardText(merged, response, signal);
   let answered: Partial<Status> = {};
   try {
     answered = JSON.parse(text);
@@ -112,6 +122,46 @@ async function outcomeOf(response: Response): Promise<ShardOutcome> {
     kind: "away",
     why: `it answered ${status}: ${answered.message ?? answered.reason ?? "no reason"}`,
   };
+}
+
+// An object has at most some MiB: https://etcd.io/docs/v3.5/dev-guide/limit/
+const MAX_TEXT_BYTES = 16 * 1024 * 1024;
+
+/**
+ * The whole text of an answer that is no list and no watch.
+ *
+ * @throws It does not come in time, or is too long.
+ */
+export async function shardText(
+  { clock, timeoutMs }: Merged,
+  { body }: Response,
+  signal: AbortSignal,
+): Promise<string> {
+  if (body === null) return "";
+  const reader = body.getReader();
+  const newError = () => new Error(`no whole answer within ${timeoutMs} ms`);
+  try {
+    return await withTimeLimit((limit) => abortable(textOf(reader), limit), {
+      ms: timeoutMs,
+      newError,
+      clock,
+      signal,
+    });
+  } finally {
+    reader.cancel().catch(() => {});
+  }
+}
+
+async function textOf(reader: ReadableStreamDefaultReader<Uint8Array>): Promise<string> {
+  const decoder = new Utf8Stream();
+  let [text, length] = ["", 0];
+  for (;;) {
+    const { done, value } = await reader.read();
+    if (done) return text;
+    length += value.byteLength;
+    if (length > MAX_TEXT_BYTES) throw new Error(`its answer is longer than ${MAX_TEXT_BYTES} bytes`);
+    text += decoder.decode(value);
+  }
 }
 
 /** The outcome of a request for a collection: a shard that does not serve the resource cannot say what it holds. */
