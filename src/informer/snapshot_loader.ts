@@ -64,20 +64,39 @@ async function contentOf<T>(
   if (typeof resourceVersion !== "string" || !Number.isFinite(savedAtMs) || !Number.isInteger(count)) {
     throw new SnapshotRefusedError("corrupt", "its version, its time or its number of objects is missing");
   }
+  // A server refuses watches and lists of another one: nothing would ever replace it.
+  if (!/^[0-9]*$/.test(resourceVersion)) {
+    const version = JSON.stringify(resourceVersion.slice(0, MAX_SHOWN_LENGTH));
+    throw new SnapshotRefusedError("corrupt", `its version ${version} is no decimal number`);
+  }
   const { turnMs, turnObjects } = context.pace;
   const newBudget = () => new TurnBudget(context.clock, turnMs, turnObjects);
   const hold = newHold(context);
   const items: Held<T>[] = [];
+  const keys = new Set<string>();
   let budget = newBudget();
+  const giveTurn = async () => {
+    await nextTurn();
+    signal.throwIfAborted();
+    budget = newBudget();
+  };
   for await (const batch of loaded.entries()) {
     for (const entry of batch) {
+      if (items.length === count) {
+        throw new SnapshotRefusedError(
+          "corrupt",
+          `it has more than the ${count} objects that it should have`,
+        );
+      }
       items.push(hold(entry));
-      if (!budget.isSpent()) continue;
-      await nextTurn();
-      signal.throwIfAborted();
-      budget = newBudget();
+      if (keys.size === keys.add(entry.key).size) {
+        throw new SnapshotRefusedError("corrupt", `it has ${JSON.stringify(entry.key)} twice`);
+      }
+      if (budget.isSpent()) await giveTurn();
     }
     signal.throwIfAborted();
+    // Batches may be empty.
+    if (budget.isSpent()) await giveTurn();
   }
   if (items.length !== count) {
     throw new SnapshotRefusedError("truncated", `it has ${items.length} objects, and should have ${count}`);
@@ -89,6 +108,8 @@ async function contentOf<T>(
     needsList: needsList !== false || isNoPosition(resourceVersion),
   };
 }
+
+const MAX_SHOWN_LENGTH = 100;
 
 /** Whether a watch from this version begins anywhere. */
 export function isNoPosition(resourceVersion: string): boolean {

@@ -282,6 +282,22 @@ describe("SharedIndexInformer with a snapshot", () => {
     assert.deepEqual(machine.disk.content(), ["a@2"]);
   });
 
+  it("gives others a turn while batches come that have no objects", async () => {
+    await using machine = new Machine();
+    let turns = 0;
+    const timer = setInterval(() => turns++);
+    const entries = function* () {
+      for (let i = 0; i < 1_000_000 && turns < 2; i++) yield [];
+      throw new Error(`there were ${turns} turns`);
+    };
+    const process = await machine.start({ storageOptions: { load: () => loaded({ entries }) } });
+    while (process.informer.status().snapshot?.load === "loading") {
+      await new Promise((resolve) => setTimeout(resolve));
+    }
+    clearInterval(timer);
+    assert.match(process.informer.status().snapshot?.refusal ?? "", /there were 2 turns/);
+  });
+
   it("stops while a load hangs", async () => {
     await using machine = new Machine();
     const process = await machine.start({ storageOptions: { load: () => new Promise(() => {}) } });
@@ -296,6 +312,17 @@ describe("SharedIndexInformer with a snapshot", () => {
         "has fewer objects than it says",
         () => loaded({ count: 2 }),
         /has 1 objects, and should have 2 \(truncated\)/,
+      ],
+      ["has more objects than it says", () => loaded({ count: 0 }), /more than the 0 objects .* \(corrupt\)/],
+      [
+        "has an object twice",
+        () => loaded({ count: 2, entries: () => [...loaded({}).entries(), ...loaded({}).entries()] }),
+        /it has "default\/a" twice \(corrupt\)/,
+      ],
+      [
+        "has no version of a server",
+        () => loaded({ resourceVersion: "-3" }),
+        /its version "-3" is no decimal number \(corrupt\)/,
       ],
       ["has no time", () => loaded({ savedAtMs: NaN }), /\(corrupt\)/],
       ["has text that is no JSON", () => loaded({}, "{"), /"default\/a": .* \(corrupt\)/],
