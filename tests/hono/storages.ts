@@ -10,14 +10,21 @@ import type { NewHolding } from "@listwatch/cache/store";
 import { type Cache, newCache } from "../../src/store/cache.ts";
 import { DiskObjects } from "@listwatch/cache/workers";
 import { newBytesHolding } from "../bytes_holding.ts";
-import { NodeSql } from "../workers/node_sql.ts";
+import { hasSqlite, NodeSql } from "../workers/node_sql.ts";
 import { type StorageSuites, suitesFor } from "../storages.ts";
 
 type Storage = "objects" | "encoded" | "cold" | "texts" | "bytes" | "disk";
 
 type Suites = StorageSuites<Storage>;
 
-const suites: Suites = suitesFor(["objects", "encoded", "cold", "texts", "bytes", "disk"]);
+const suites: Suites = suitesFor([
+  "objects",
+  "encoded",
+  "cold",
+  "texts",
+  "bytes",
+  ...(hasSqlite ? ["disk" as const] : []),
+]);
 
 export const describe: Suites["describe"] = suites.describe;
 export const it: Suites["it"] = suites.it;

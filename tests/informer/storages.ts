@@ -7,12 +7,18 @@ import { shortTexts, texts } from "@listwatch/cache";
 import type { NewHolding } from "@listwatch/cache/store";
 import { DiskObjects } from "@listwatch/cache/workers";
 import { newBytesHolding } from "../bytes_holding.ts";
-import { NodeSql } from "../workers/node_sql.ts";
+import { hasSqlite, NodeSql } from "../workers/node_sql.ts";
 import { type StorageSuites, suitesFor } from "../storages.ts";
 
 type Suites = StorageSuites<"objects" | "encoded" | "texts" | "bytes" | "disk">;
 
-const suites: Suites = suitesFor(["objects", "encoded", "texts", "bytes", "disk"]);
+const suites: Suites = suitesFor([
+  "objects",
+  "encoded",
+  "texts",
+  "bytes",
+  ...(hasSqlite ? ["disk" as const] : []),
+]);
 
 export const describe: Suites["describe"] = suites.describe;
 export const it: Suites["it"] = suites.it;
