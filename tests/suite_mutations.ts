@@ -947,14 +947,14 @@ export const SUITE_MUTATIONS: readonly SuiteMutation[] = [
   },
   {
     name: "merged: a page begins with what the one before had",
-    file: "src/hono/merged/merged_list.ts",
+    file: "src/hono/merged/merged_items.ts",
     find: "for (let skip = part.from.skip; skip > 0",
     replace: "for (let skip = part.from.skip; skip > 1",
     test: "tests/hono/merged_test.ts",
   },
   {
     name: "merged: a list lacks a shard that is away, and does not say so",
-    file: "src/hono/merged/merged_list.ts",
+    file: "src/hono/merged/list_parts.ts",
     find: "(missing.length > 0 && !request.isPartial)",
     replace: "(missing.length > 1 && !request.isPartial)",
     test: "tests/hono/merged_test.ts",

@@ -13,8 +13,7 @@ import { errorMessage } from "../../util/errors.ts";
 import { deferred } from "../../util/deferred.ts";
 import { objectHeaders, VARY } from "../answers/responses.ts";
 import { loadYaml } from "../answers/yaml.ts";
-import { formOf } from "./merged_list.ts";
-import { acceptOf, type MergedRequest, pathOf, versionsOf } from "./merged_request.ts";
+import { acceptOf, formOf, type MergedRequest, pathOf, versionsOf } from "./merged_request.ts";
 import { askShard, incomplete, type Merged, type Shard, type ShardOutcome, shardText } from "./shards.ts";
 import { shownObject } from "./shown_objects.ts";
 

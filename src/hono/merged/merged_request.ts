@@ -21,7 +21,7 @@ import { type NegotiatedShape, negotiateShape, type ObjectShape } from "../../pr
 import type { ResourcePath } from "../../protocol/resource_path.ts";
 import { isStatus } from "../../protocol/statuses.ts";
 import { anotherLayout, layoutOf, type Merged, type Shard } from "./shards.ts";
-import { nameIn } from "./shown_objects.ts";
+import { nameIn, type ShownForm } from "./shown_objects.ts";
 
 /** A request for a list, a watch or an object. */
 export interface MergedRequest {
@@ -174,6 +174,15 @@ export function pathOf(path: ResourcePath): string {
     ...(subresource === "" ? [] : [subresource]),
   ];
   return `${root}/${segments.map(encodeURIComponent).join("/")}`;
+}
+
+/** How objects of a shard are shown. */
+export function formOf(merged: Merged, { shape, hidesObject }: MergedRequest, shard: Shard): ShownForm {
+  return {
+    isTable: shape.kind === "Table",
+    hidesObject,
+    cluster: merged.by === "cluster" ? shard.name : undefined,
+  };
 }
 
 function checkedQuery(
