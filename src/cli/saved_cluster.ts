@@ -3,7 +3,7 @@
  * @module
  */
 
-import { chmod, mkdir, open, readFile, rename } from "node:fs/promises";
+import { mkdir, open, readFile, rename, rm } from "node:fs/promises";
 import { join } from "node:path";
 import type { ApiResource } from "../protocol/api_resource.ts";
 import { formatResource } from "../meta/resource.ts";
@@ -114,9 +114,10 @@ export class SavedCluster {
 
   async #replace(text: string): Promise<void> {
     const temporary = `${this.#path}.new`;
-    const file = await open(temporary, "w", 0o600);
+    // Whatever is there, a link to another file too, is removed, and not written.
+    await rm(temporary, { force: true });
+    const file = await open(temporary, "wx", 0o600);
     try {
-      await chmod(temporary, 0o600);
       await file.writeFile(text);
       await file.sync();
     } finally {

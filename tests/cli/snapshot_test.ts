@@ -1,5 +1,14 @@
 import assert from "node:assert/strict";
-import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import {
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, describe, it } from "node:test";
@@ -144,6 +153,21 @@ describe("ServeOptions.snapshot", () => {
     } finally {
       await served.stop();
     }
+  });
+
+  it("writes no file that a link in the folder leads to", async () => {
+    const shared = join(folder, "shared");
+    mkdirSync(shared);
+    const victim = join(folder, "victim");
+    writeFileSync(victim, "precious", { mode: 0o644 });
+    symlinkSync(victim, join(shared, "cluster.json.new"));
+    symlinkSync(victim, join(shared, "v1_pods.snap.new"));
+    const { served } = await start({ snapshot: shared });
+    await served.synced();
+    await eventually(() => Promise.resolve(readdirSync(shared).includes("cluster.json")));
+    await served.stop();
+    assert.equal(readFileSync(victim, "utf8"), "precious");
+    assert.equal(statSync(victim).mode & 0o777, 0o644);
   });
 
   it("keeps files that only their owner can read", () => {

@@ -64,10 +64,9 @@ export const realFiles: SnapshotFiles = {
   },
   openToWrite: (path) => openToWrite(path, "r+"),
   create: async (path) => {
-    const file = await openToWrite(path, "w");
-    // The mode of `open` does not apply to a file that was left there.
-    await fs.promises.chmod(path, OWNER_ONLY);
-    return file;
+    // What was left there may have another mode, or be a link to another file.
+    await fs.promises.rm(path, { force: true });
+    return await openToWrite(path, "wx");
   },
   rename: (from, to) => fs.promises.rename(from, to),
   remove: (path) => fs.promises.rm(path, { force: true }),

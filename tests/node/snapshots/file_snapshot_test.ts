@@ -1,8 +1,12 @@
 import assert from "node:assert/strict";
+import { chmodSync, lstatSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { describe, it } from "node:test";
 import fc from "fast-check";
 import type { SnapshotChange, SnapshotStorage } from "../../../src/informer/snapshot.ts";
 import { type FileStorageOptions, newFileStorage } from "../../../src/node/snapshots/file_snapshot.ts";
+import { realFiles } from "../../../src/node/snapshots/files.ts";
 import type { SnapshotLock } from "../../../src/node/snapshots/snapshot_lock.ts";
 import { crc32 } from "../../../src/snapshots/crc32.ts";
 import { seededRandom } from "../../../src/util/seeded_random.ts";
@@ -289,3 +293,25 @@ function indexOf(bytes: Uint8Array, part: Uint8Array): number {
   }
   return -1;
 }
+
+describe("realFiles", () => {
+  it("creates a file of its owner's in place of a link, and leaves what the link leads to alone", async () => {
+    const folder = mkdtempSync(join(tmpdir(), "listwatch-files-"));
+    try {
+      const [victim, path] = [join(folder, "victim"), join(folder, "pods.snap.new")];
+      writeFileSync(victim, "precious", { mode: 0o644 });
+      symlinkSync(victim, path);
+      for (let i = 0; i < 2; i++) {
+        const file = await realFiles.create(path);
+        await file.write(new TextEncoder().encode("own"), 0);
+        await file.close();
+        assert.equal(readFileSync(path, "utf8"), "own");
+        assert.equal(lstatSync(path).mode & 0o777, 0o600);
+        chmodSync(path, 0o644);
+      }
+      assert.equal(readFileSync(victim, "utf8"), "precious");
+    } finally {
+      rmSync(folder, { recursive: true });
+    }
+  });
+});
