@@ -8,12 +8,11 @@
  * @module
  */
 
-import type { VersionWaiters } from "../meta/version_waiters.ts";
 import type { Queue } from "../queue/queue.ts";
 import { RealFIFO } from "../queue/real_fifo.ts";
 import type { ListerWatcher } from "../reflector/lister_watcher.ts";
 import { Quarantine } from "../reflector/quarantine.ts";
-import type { ReflectorOptions } from "../reflector/reflector_options.ts";
+import type { WatchErrorHandler } from "../reflector/reflector_options.ts";
 import type { Cache } from "../store/cache.ts";
 import type { Held } from "../store/holding.ts";
 import type { Indexer } from "../store/indexer.ts";
@@ -23,6 +22,7 @@ import type { Logger } from "../util/logger.ts";
 import { type Pace, stepObjectsOf } from "../util/steps.ts";
 import { type Controller, newWiredController } from "./controller.ts";
 import { DeltaApplier, type Observation, quarantiner } from "./delta_applier.ts";
+import type { InformerWaits } from "./informer_waits.ts";
 import type { ListApplicationOptions } from "./list_application.ts";
 import { freezeObject, Intake } from "./intake.ts";
 import type { Processor } from "./processor.ts";
@@ -37,36 +37,69 @@ export interface PipelineOptions<T, I extends string> {
   readonly processor: Processor<T>;
   readonly observers: Observation<Held<T>>["observers"];
   readonly onObserverError: (error: unknown) => void;
-  readonly waiters: VersionWaiters;
+  readonly waits: InformerWaits;
   /** Runs once on every object. */
   readonly transform: TransformFunc<T> | undefined;
   /** The informer's own options. */
   readonly informer: Pick<
     SharedIndexInformerOptions<T, I>,
-    "queue" | "freezeObjects" | "notifyUnchanged" | "metrics"
+    "queue" | "freezeObjects" | "notifyUnchanged" | "metrics" | "reflector" | "snapshot"
   >;
-  /** Begins with the snapshot, if there is one. */
-  readonly newSnapshot: (wiring: SnapshotWiring<T>) => SnapshotRun<T> | undefined;
-  /** The reflector's options, complete. */
-  readonly reflector: ReflectorOptions;
+  readonly watchErrorHandler: WatchErrorHandler | undefined;
   readonly pace: Pace;
   readonly clock: Clock;
   readonly logger: Logger;
   readonly name: string;
 }
 
-/** What the code of a snapshot shares with a pipeline. */
-export type SnapshotWiring<T> = Pick<SnapshotContext<T>, "quarantine" | "accept">;
+/** A pipeline: its controller runs it. */
+export interface Pipeline<T> {
+  readonly controller: Controller<Held<T>>;
+  readonly snapshot: SnapshotRun<T> | undefined;
+}
 
-/** Makes a pipeline; its controller runs it. */
-export function newPipeline<T, I extends string>(options: PipelineOptions<T, I>): Controller<Held<T>> {
-  const { source, store, processor, informer, reflector, pace, clock, logger, name } = options;
+/** Makes a pipeline. */
+export function newPipeline<T, I extends string>(options: PipelineOptions<T, I>): Pipeline<T> {
+  const { source, store, processor, informer, watchErrorHandler, waits, pace, clock, logger, name } = options;
+  const { metrics } = informer;
   const { held, holding } = store;
-  const quarantine = new Quarantine({ ...reflector, name, clock });
+  const reflector = {
+    ...informer.reflector,
+    name,
+    keyFunc: holding.keyFunc,
+    clock,
+    logger,
+    resyncPeriodMs: processor.resyncCheckPeriodMs,
+    shouldResync: () => processor.shouldResync(),
+    ...(watchErrorHandler && { watchErrorHandler }),
+    ...(metrics && { metrics }),
+  };
+  const quarantine = new Quarantine(reflector);
   const isSame = newIsSameState(holding);
   const accepted = new WeakSet<WeakKey>();
   const { queue, intake, takeIn } = newQueue({ ...options, isSame, quarantine, accepted });
-  const snapshot = options.newSnapshot({ quarantine, accept: acceptance(options, accepted) });
+  const hasSynced = () => {
+    waits.synced.open();
+    waits.restored.open();
+    processor.upstreamHasSynced();
+  };
+  const snapshot = informer.snapshot?.begin<T>({
+    ...options,
+    resource: source.resource,
+    sourceIdentity: source.identity,
+    accept: acceptance(options, accepted),
+    quarantine,
+    metadata: source.metadata?.(),
+    waiters: waits.versions,
+    metrics,
+    lastContactMs: () => controller.status().lastContactTimeMs,
+    proven: (proof) => controller.proven(proof),
+    onRestored: () => waits.restored.open(),
+    onConfirmed: (confirmation) => {
+      controller.confirmed(confirmation);
+      hasSynced();
+    },
+  });
   const keepsOrder = informer.queue === undefined;
   const applier = new DeltaApplier<Held<T>>({
     store: held,
@@ -90,11 +123,11 @@ export function newPipeline<T, I extends string>(options: PipelineOptions<T, I>)
       first: snapshot && ((event) => snapshot.observe(event)),
       observers: options.observers,
       onError: options.onObserverError,
-      waiters: options.waiters,
+      waiters: waits.versions,
     },
-    measurement: informer.metrics && { metrics: informer.metrics, name, clock },
+    measurement: metrics && { metrics, name, clock },
   });
-  return newWiredController({
+  const controller: Controller<Held<T>> = newWiredController<Held<T>>({
     listerWatcher: source,
     queue,
     process: applier.apply,
@@ -109,6 +142,10 @@ export function newPipeline<T, I extends string>(options: PipelineOptions<T, I>)
     ...(intake === undefined ? {} : { intake: intake.list, acceptIntake: intake.accepts }),
     ...(intake?.holdText && { holdText: intake.holdText }),
   });
+  controller.synced().then(() => {
+    if (!snapshot?.isPending) hasSynced();
+  }, () => {}); // it stopped before: callers that wait receive that from `synced`
+  return { controller, snapshot };
 }
 
 /** A queue, and what takes in the objects of lists for it; nothing does for a queue of the user's own. */
@@ -153,7 +190,7 @@ function newQueue<T, I extends string>(
 function acceptance<T, I extends string>(
   { store: { holding }, transform, informer: { freezeObjects } }: PipelineOptions<T, I>,
   accepted: WeakSet<WeakKey>,
-): SnapshotWiring<T>["accept"] {
+): SnapshotContext<T>["accept"] {
   if (transform === undefined && !freezeObjects) return undefined;
   return (object) => {
     if (holding.isHeld(object)) return;

@@ -123,7 +123,7 @@ export interface ProcessorOptions<T> {
   /** What the informer's last request failed with, while the server cannot be read. */
   readonly failure?: () => FailedTry | undefined;
   /** How long a stop waits for a call of a handler, in milliseconds; 10,000 by default. */
-  readonly stopTimeoutMs?: number;
+  readonly stopTimeoutMs?: number | undefined;
   readonly clock: Clock;
   readonly logger: Logger;
   /** For log lines. */

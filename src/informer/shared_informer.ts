@@ -12,41 +12,31 @@
 import { deletionHandlingMetaNamespaceKey } from "../meta/keys.ts";
 import type { KubernetesObject } from "../meta/object.ts";
 import type { GroupVersionResource } from "../meta/resource.ts";
-import { isComparableResourceVersion } from "../meta/resource_version.ts";
-import { VersionWaiters } from "../meta/version_waiters.ts";
 import type { ListerWatcher } from "../reflector/lister_watcher.ts";
-import {
-  checkReflectorOptions,
-  type ReflectorOptions,
-  type WatchErrorHandler,
-} from "../reflector/reflector_options.ts";
+import { checkReflectorOptions, type WatchErrorHandler } from "../reflector/reflector_options.ts";
 import type { FailedTry } from "../reflector/outage.ts";
-import type { ReflectorStatus } from "../reflector/status.ts";
 import { type Cache, newCache } from "../store/cache.ts";
 import type { Held, KeyedHead } from "../store/holding.ts";
 import type { Indexers, NoIndexNames } from "../store/index_func.ts";
 import type { Indexer } from "../store/indexer.ts";
 import type { IndexedInSteps } from "../store/store.ts";
 import type { TransformFunc } from "../store/transform.ts";
-import { abortable, onAbort } from "../util/abort.ts";
+import { onAbort } from "../util/abort.ts";
 import { type Clock, monotonicNow, realClock } from "../util/clock.ts";
-import { Latch, type SyncedMethod } from "../util/deferred.ts";
+import type { SyncedMethod } from "../util/deferred.ts";
 import { errorMessage } from "../util/errors.ts";
 import { callGuarded } from "../util/guarded.ts";
 import { consoleLogger, type Logger } from "../util/logger.ts";
 import { finishInTurns, type Pace, stepObjectsOf, type Steps } from "../util/steps.ts";
 import { requireNumbers } from "../util/require_number.ts";
 import { type Controller, paceOf, type Running, startRunning } from "./controller.ts";
-import { CacheSyncError, InformerStateError, NotFreshError } from "./errors.ts";
+import { InformerStateError } from "./errors.ts";
 import type { ResourceEventHandler } from "./event_handler.ts";
+import { InformerWaits } from "./informer_waits.ts";
 import { freezeObject } from "./intake.ts";
-import { newPipeline, type SnapshotWiring } from "./pipeline.ts";
-import {
-  type HandlerOptions,
-  type HandlerRegistration,
-  type HeadHandlerOptions,
-  Processor,
-} from "./processor.ts";
+import { newPipeline } from "./pipeline.ts";
+import type { HandlerOptions, HandlerRegistration, HeadHandlerOptions } from "./processor.ts";
+import { Processor } from "./processor.ts";
 import type { SharedIndexInformerOptions } from "./shared_informer_options.ts";
 import type { InformerStatus, SnapshotRun } from "./snapshot_run.ts";
 import { newEventOpener, type StoreEvent } from "./store_event.ts";
@@ -88,16 +78,13 @@ export class SharedIndexInformer<T, I extends string = NoIndexNames> {
   readonly #processor: Processor<T>;
   readonly #observers = new Set<(event: StoreEvent<Held<T>>) => void>();
   readonly #statusListeners = new Set<(status: InformerStatus) => void>();
-  readonly #synced = new Latch();
-  readonly #waiters: VersionWaiters;
+  readonly #waits: InformerWaits = new InformerWaits(this);
   readonly #store: Cache<T, I>;
-  readonly #stopped = new Latch();
   readonly #pace: Pace;
   #transform: TransformFunc<T> | undefined;
   #watchErrorHandler: WatchErrorHandler | undefined;
   #controller: Controller<Held<T>> | undefined;
   #snapshot: SnapshotRun<T> | undefined;
-  readonly #restored = new Latch();
 
   /** The store, with its indices; for reading only. */
   readonly indexer: Indexer<T, I>;
@@ -118,12 +105,9 @@ export class SharedIndexInformer<T, I extends string = NoIndexNames> {
     this.#clock = options.clock ?? realClock;
     this.#logger = options.logger ?? consoleLogger;
     this.#name = options.name ?? options.reflector?.name ?? source.description ?? "objects";
-    const { resyncPeriodMs, handlerStopTimeoutMs } = options;
+    const { resyncPeriodMs = 0, handlerStopTimeoutMs, reflector } = options;
     requireNumbers(`make an informer of ${this.#name}`, { handlerStopTimeoutMs }, { mayBeInfinite: true });
-    checkReflectorOptions(this.#name, {
-      ...options.reflector,
-      ...(resyncPeriodMs !== undefined && { resyncPeriodMs }),
-    });
+    checkReflectorOptions(this.#name, { ...reflector, resyncPeriodMs });
     this.#pace = paceOf(options.turnObjects);
     this.#transform = options.transform;
     this.#watchErrorHandler = options.reflector?.watchErrorHandler;
@@ -133,14 +117,13 @@ export class SharedIndexInformer<T, I extends string = NoIndexNames> {
       ...(options.freezeObjects && { onOpened: freezeObject }),
     });
     this.indexer = this.#store;
-    this.#waiters = new VersionWaiters(() => this.indexer.lastStoreSyncResourceVersion());
     this.#processor = new Processor<T>({
       holding: this.#store.holding,
       freezes: options.freezeObjects,
       metrics: options.metrics,
       keyFunc: this.#store.holding.keyFunc,
-      resyncCheckPeriodMs: options.resyncPeriodMs ?? 0,
-      ...(handlerStopTimeoutMs !== undefined && { stopTimeoutMs: handlerStopTimeoutMs }),
+      resyncCheckPeriodMs: resyncPeriodMs,
+      stopTimeoutMs: handlerStopTimeoutMs,
       clock: this.#clock,
       logger: this.#logger,
       name: this.#name,
@@ -173,76 +156,45 @@ export class SharedIndexInformer<T, I extends string = NoIndexNames> {
     if (this.#controller !== undefined) {
       throw new InformerStateError(`Cannot run the informer of ${this.#name} again: it has been started`);
     }
-    this.#controller = newPipeline<T, I>({
-      newSnapshot: (wiring) => this.#beginSnapshot(wiring),
+    const hasThrown = (what: string) => (error: unknown) =>
+      this.#logger.error(`${this.#name}: ${what} threw: ${errorMessage(error)}`, { error });
+    const { controller, snapshot } = newPipeline<T, I>({
       source: this.#source,
       store: this.#store,
       processor: this.#processor,
       observers: this.#observers,
-      onObserverError: (error) => this.#threw("an observer", error),
-      waiters: this.#waiters,
+      onObserverError: hasThrown("an observer"),
+      waits: this.#waits,
       transform: this.#transform,
       informer: this.#options,
-      reflector: this.#reflectorOptions(),
+      watchErrorHandler: this.#watchErrorHandler,
       pace: this.#pace,
       clock: this.#clock,
       logger: this.#logger,
       name: this.#name,
     });
+    this.#controller = controller;
+    this.#snapshot = snapshot;
     const startMs = monotonicNow(this.#clock);
-    this.#controller.onStatus((reflector) => {
-      if (reflector.phase === "watching") this.#snapshot?.watching();
-      if (this.#statusListeners.size === 0) return;
-      const status = this.#withSnapshot(reflector);
+    controller.onStatus((reflector) => {
+      if (reflector.phase === "watching") snapshot?.watching();
+      const status = { ...reflector, ...snapshot?.status() };
       for (const listener of this.#statusListeners) {
-        this.#guarded("a status listener", () => listener(status));
+        callGuarded(() => listener(status), hasThrown("a status listener"));
       }
     });
-    this.#synced.opened.then(() => {
+    this.#waits.synced.opened.then(() => {
       const seconds = (monotonicNow(this.#clock) - startMs) / 1_000;
       this.#options.metrics?.observe("informer_sync_duration_seconds", seconds, { name: this.#name });
     });
-    this.#controller.synced().then(() => {
-      if (!this.#snapshot?.isPending) this.#hasSyncedNow();
-    }, () => {}); // it stopped before: callers that wait receive that from `synced`
     const unlisten = onAbort(signal, () => this.#processor.stopping());
     try {
-      await this.#controller.run(signal);
+      await controller.run(signal);
     } finally {
       unlisten();
-      this.#stopped.open();
-      this.#waiters.stop();
-      await Promise.all([this.#processor.stop(), this.#snapshot?.stop()]);
+      this.#waits.stop();
+      await Promise.all([this.#processor.stop(), snapshot?.stop()]);
     }
-  }
-
-  #hasSyncedNow(): void {
-    this.#synced.open();
-    this.#restored.open();
-    this.#processor.upstreamHasSynced();
-  }
-
-  #beginSnapshot(wiring: SnapshotWiring<T>): SnapshotRun<T> | undefined {
-    return this.#snapshot = this.#options.snapshot?.begin<T>({
-      ...wiring,
-      resource: this.resource,
-      sourceIdentity: this.#source.identity,
-      store: this.#store,
-      metadata: this.metadata(),
-      waiters: this.#waiters,
-      pace: this.#pace,
-      clock: this.#clock,
-      logger: this.#logger,
-      metrics: this.#options.metrics,
-      name: this.#name,
-      lastContactMs: () => this.#controller?.status().lastContactTimeMs,
-      proven: (proof) => this.proven(proof),
-      onRestored: () => this.#restored.open(),
-      onConfirmed: (confirmation) => {
-        this.#controller?.confirmed(confirmation);
-        this.#hasSyncedNow();
-      },
-    });
   }
 
   /**
@@ -280,8 +232,7 @@ export class SharedIndexInformer<T, I extends string = NoIndexNames> {
   ): HandlerRegistration {
     if (this.isStopped()) {
       throw new InformerStateError(
-        `Cannot add a handler to the informer of ${this.#name}: ` +
-          "it was not added to shared informer because it has stopped already",
+        `Cannot add a handler to the informer of ${this.#name}: it was not added to shared informer because it has stopped already`,
       );
     }
     const resyncPeriodMs = options.resyncPeriodMs ?? this.#options.resyncPeriodMs ?? 0;
@@ -390,10 +341,8 @@ export class SharedIndexInformer<T, I extends string = NoIndexNames> {
   setTransform(transform: TransformFunc<T>): void {
     this.#refuseStarted("set the transform");
     const { snapshot } = this.#options;
-    if (snapshot !== undefined && !snapshot.options.identity) {
-      throw new TypeError(
-        `Cannot set the transform of ${this.#name}: its snapshot has no \`identity\``,
-      );
+    if (snapshot && !snapshot.options.identity) {
+      throw new TypeError(`Cannot set the transform of ${this.#name}: its snapshot has no \`identity\``);
     }
     this.#transform = transform;
   }
@@ -413,7 +362,7 @@ export class SharedIndexInformer<T, I extends string = NoIndexNames> {
    * bookmark or the changes since. For the handlers see their registrations.
    */
   hasSynced(): boolean {
-    return this.#synced.isOpen;
+    return this.#waits.synced.isOpen;
   }
 
   /**
@@ -421,7 +370,7 @@ export class SharedIndexInformer<T, I extends string = NoIndexNames> {
    * `status().restored` says, or older if the server was restored from a backup. False again once it has synced.
    */
   isRestored(): boolean {
-    return this.#restored.isOpen && !this.#synced.isOpen;
+    return this.#waits.restored.isOpen && !this.hasSynced();
   }
 
   /**
@@ -430,7 +379,7 @@ export class SharedIndexInformer<T, I extends string = NoIndexNames> {
    * @throws {CacheSyncError} As {@linkcode SharedIndexInformer.synced}.
    * @throws {InformerStateError} It stopped before.
    */
-  readonly restored: SyncedMethod = (signal) => this.#opened(this.#restored, signal);
+  readonly restored: SyncedMethod = (signal) => this.#waits.opened(this.#waits.restored, signal);
 
   /**
    * Resolves when the store holds the whole first list.
@@ -439,22 +388,7 @@ export class SharedIndexInformer<T, I extends string = NoIndexNames> {
    * server refused the connection, 403, 404, ...), or the signal's reason where none has failed.
    * @throws {InformerStateError} It stopped before.
    */
-  readonly synced: SyncedMethod = (signal) => this.#opened(this.#synced, signal);
-
-  async #opened(latch: Latch, signal: AbortSignal | undefined): Promise<void> {
-    if (latch.isOpen) return;
-    try {
-      await abortable(Promise.race([latch.opened, this.#stopped.opened]), signal);
-    } catch (reason) {
-      throw new CacheSyncError([this.#name], reason, { failures: new Map([[this.#name, this.failure()]]) });
-    }
-    if (latch.isOpen) return;
-    const { lastError } = this.status();
-    throw new InformerStateError(
-      `Cannot wait for the informer of ${this.#name}: it stopped before it had synced` +
-        (lastError === undefined ? "" : `: ${lastError.message}`),
-    );
-  }
+  readonly synced: SyncedMethod = (signal) => this.#waits.opened(this.#waits.synced, signal);
 
   /**
    * What the last request failed with, and how many have failed in this outage; `undefined` unless it runs and the
@@ -478,7 +412,7 @@ export class SharedIndexInformer<T, I extends string = NoIndexNames> {
     resourceVersion: string,
     options: { readonly signal?: AbortSignal } = {},
   ): Promise<void> {
-    await this.#reach(resourceVersion, options.signal);
+    await this.#waits.reached(resourceVersion, options.signal);
   }
 
   /**
@@ -491,7 +425,7 @@ export class SharedIndexInformer<T, I extends string = NoIndexNames> {
     key: string,
     options: { readonly notOlderThan?: string; readonly signal?: AbortSignal } = {},
   ): Promise<T | undefined> {
-    if (options.notOlderThan !== undefined) await this.#reach(options.notOlderThan, options.signal);
+    if (options.notOlderThan !== undefined) await this.#waits.reached(options.notOlderThan, options.signal);
     return this.indexer.getByKey(key);
   }
 
@@ -521,7 +455,7 @@ export class SharedIndexInformer<T, I extends string = NoIndexNames> {
 
   /** Whether it has run and stopped. */
   isStopped(): boolean {
-    return this.#stopped.isOpen;
+    return this.#waits.stopped.isOpen;
   }
 
   /** Whether it was run; stays true. */
@@ -539,13 +473,10 @@ export class SharedIndexInformer<T, I extends string = NoIndexNames> {
 
   /** The reflector's status, and that of its snapshot. */
   status(): InformerStatus {
-    return this.#withSnapshot(
-      this.#controller?.status() ?? { phase: "idle", resourceVersion: "", attempt: 0, quarantined: 0 },
-    );
-  }
-
-  #withSnapshot(status: ReflectorStatus): InformerStatus {
-    return this.#snapshot === undefined ? status : { ...status, ...this.#snapshot.status() };
+    return {
+      ...(this.#controller?.status() ?? { phase: "idle", resourceVersion: "", attempt: 0, quarantined: 0 }),
+      ...this.#snapshot?.status(),
+    };
   }
 
   /**
@@ -558,45 +489,10 @@ export class SharedIndexInformer<T, I extends string = NoIndexNames> {
     return () => this.#statusListeners.delete(listener);
   }
 
-  #reflectorOptions(): ReflectorOptions {
-    const { metrics, reflector } = this.#options;
-    return {
-      ...reflector,
-      name: this.#name,
-      keyFunc: this.#store.holding.keyFunc,
-      clock: this.#clock,
-      logger: this.#logger,
-      resyncPeriodMs: this.#processor.resyncCheckPeriodMs,
-      shouldResync: () => this.#processor.shouldResync(),
-      ...(this.#watchErrorHandler === undefined ? {} : { watchErrorHandler: this.#watchErrorHandler }),
-      ...(metrics === undefined ? {} : { metrics }),
-    };
-  }
-
-  async #reach(resourceVersion: string, signal: AbortSignal | undefined): Promise<void> {
-    if (!isComparableResourceVersion(resourceVersion)) {
-      throw new TypeError(
-        `Cannot wait for the resource version ${JSON.stringify(resourceVersion)}: it is no decimal number`,
-      );
-    }
-    const end = await this.#waiters.wait(resourceVersion, { signal });
-    if (end === "reached") return;
-    const cause = end === "aborted" ? signal?.reason : new Error("the informer has stopped");
-    throw new NotFreshError(this.#name, resourceVersion, this.indexer.lastStoreSyncResourceVersion(), cause);
-  }
-
   #refuseStarted(what: string): void {
     if (this.#controller === undefined) return;
     throw new InformerStateError(
       `Cannot ${what} of the informer of ${this.#name}: informer has already started`,
     );
-  }
-
-  #guarded(what: string, call: () => unknown): void {
-    callGuarded(call, (error) => this.#threw(what, error));
-  }
-
-  #threw(what: string, error: unknown): void {
-    this.#logger.error(`${this.#name}: ${what} threw: ${errorMessage(error)}`, { error });
   }
 }
