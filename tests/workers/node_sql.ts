@@ -21,6 +21,8 @@ export class NodeSql implements SqlDatabase, SqlStorage {
   count = 0;
   /** Crashes instead of running this statement. */
   crashesAt: number | undefined;
+  /** Called at the crash: the process has ended, not the database alone. */
+  onCrash: (() => void) | undefined;
   /** Throws from then on what it returns, if that is an error. */
   failsWith: ((query: string) => Error | undefined) | undefined;
 
@@ -76,6 +78,7 @@ export class NodeSql implements SqlDatabase, SqlStorage {
   crash(): void {
     if (this.#isCrashed) return;
     this.#isCrashed = true;
+    this.onCrash?.();
     if (this.#isInTurn) this.#database.exec("ROLLBACK");
     this.#database.close();
   }

@@ -90,6 +90,7 @@ export class ObjectPlatform {
     this.instances++;
     const sql = new NodeSql(`${this.#folder}/object.sqlite`);
     const life = { isAlive: true };
+    sql.onCrash = () => life.isAlive = false;
     const storage = {
       sql,
       transactionSync: <R>(work: () => R) => sql.transactionSync(work),
