@@ -24,6 +24,14 @@ function body(start: (controller: ReadableStreamDefaultController<Uint8Array>) =
     new Response(new ReadableStream({ start }), { headers: { "Content-Type": "application/json" } });
 }
 
+/** A shard whose watch is a text. */
+function textBody(text: string, { staysOpen = false } = {}) {
+  return body((controller) => {
+    controller.enqueue(new TextEncoder().encode(text));
+    if (!staysOpen) controller.close();
+  });
+}
+
 /** Shards behind read APIs of their own, and one read API over them all. */
 class Shards {
   readonly clock = new FakeClock();
@@ -682,6 +690,45 @@ describe("mergedResource watches", () => {
     }
     assert.deepEqual(await ended, []);
     assert.deepEqual(shards.apis.map((api) => api.openWatches()), [[0], [0]]);
+  });
+
+  for (
+    const [what, answer] of [
+      ["ends each watch at once", body((controller) => controller.close())],
+      ["answers a page as JSON", textBody("<html>\n</html>\n")],
+      ["answers a list", textBody(`${JSON.stringify({ kind: "PodList", metadata: {}, items: [] })}\n`)],
+      ["answers a page as JSON, and stays open", textBody("<html>", { staysOpen: true })],
+    ] as const
+  ) {
+    it(`end when a shard ${what}, for as long as one that is away`, async () => {
+      const shards = two({ awayMs: 3_000 });
+      const { metadata: { resourceVersion } } = await get(shards.api, PODS);
+      const watch = await WatchReader.open(
+        shards.api,
+        `${PODS}?watch=true&resourceVersion=${resourceVersion}`,
+      );
+      shards.instead[1] = answer;
+      shards.apis[1].endWatches();
+      const ended = watch.toEnd();
+      await shards.clock.advance(20_000);
+      assert.deepEqual(shards.apis.map((api) => api.openWatches()), [[0], [0]]);
+      assert.deepEqual(await ended, []);
+      assert.equal(shards.clock.pendingTimers, 0);
+    });
+  }
+
+  it("stay open while a shard's short watches bring events", async () => {
+    const shards = two({ awayMs: 3_000 });
+    const { metadata: { resourceVersion } } = await get(shards.api, PODS);
+    const watch = await WatchReader.open(shards.api, `${PODS}?watch=true&resourceVersion=${resourceVersion}`);
+    let version = 20;
+    shards.instead[1] = () => textBody(event("MODIFIED", { name: "z", resourceVersion: `${++version}` }))();
+    shards.apis[1].endWatches();
+    const lines = watch.lines(6);
+    await shards.clock.advance(60_000);
+    assert.equal((await lines).length, 6);
+    assert.equal(shards.apis[0].openWatches()[0], 1);
+    await watch.cancel();
   });
 
   it("end their watches of all shards with their reader", async () => {

@@ -46,7 +46,7 @@ export interface ShardWatchOptions {
 
 // An object has at most some MiB: https://etcd.io/docs/v3.5/dev-guide/limit/
 const MAX_LINE_LENGTH = 16 * 1024 * 1024;
-// A shard that ends a watch sooner is waited for.
+// A shard that ends a watch sooner is waited for; without any event, it counts as away.
 const LEAST_WATCH_MS = 1_000;
 // kube-apiserver ends a watch up to a second late, and a bookmark comes before.
 const LAST_MOMENT_MS = 2_000;
@@ -123,17 +123,24 @@ export class ShardWatch {
     try {
       for (;;) {
         let mustWait = true;
+        let isAway = true;
         if (next !== undefined) {
           const openedMs = monotonicNow(clock);
-          why = await this.#read(next);
-          awaySinceMs = monotonicNow(clock);
-          mustWait = awaySinceMs - openedMs < LEAST_WATCH_MS;
+          const read = await this.#read(next);
+          const endedMs = monotonicNow(clock);
+          why = read.why;
+          mustWait = !read.isWatch || endedMs - openedMs < LEAST_WATCH_MS;
           if (!mustWait) retryMs = FIRST_RETRY_MS;
+          isAway = mustWait && !read.hasLines;
+          if (!isAway) awaySinceMs = endedMs;
           // Its present objects were sent in part: the reader must begin again.
           if (this.isInitial && !signal.aborted) return user.onAway(this, why);
         }
         // Its time is over, as that of the whole will be in a moment.
         if (signal.aborted || monotonicNow(clock) >= endsMs - LAST_MOMENT_MS) return;
+        if (isAway && !isPartial && monotonicNow(clock) - awaySinceMs >= awayMs) {
+          return user.onAway(this, why);
+        }
         if (mustWait) {
           if (!await sleepUnlessAborted(retryMs, { clock, signal })) return;
           retryMs = Math.min(retryMs * 2, LAST_RETRY_MS);
@@ -143,9 +150,6 @@ export class ShardWatch {
         if (outcome.kind === "refused") return user.onRefused(outcome.status);
         next = outcome.kind === "answer" ? outcome.response : undefined;
         if (outcome.kind === "away") why = outcome.why;
-        if (next === undefined && !isPartial && monotonicNow(clock) - awaySinceMs >= awayMs) {
-          return user.onAway(this, why);
-        }
       }
     } finally {
       unlink();
@@ -165,38 +169,63 @@ export class ShardWatch {
     }
   }
 
-  /** Hands on the lines of a body up to its end. Returns why it ended. */
-  async #read({ body }: Response): Promise<string> {
+  /** Hands on the lines of a body up to its end. */
+  async #read({ body }: Response): Promise<ReadOutcome> {
     const { signal, user } = this.#options;
-    if (body === null) return "its answer has no body";
+    let hasLines = false;
+    const ended = (why: string, { isWatch = true } = {}): ReadOutcome => ({ why, hasLines, isWatch });
+    if (body === null) return ended("its answer has no body", { isWatch: false });
     const reader = this.#reader = body.getReader();
     const decoder = new Utf8Stream();
     let rest = "";
     try {
       for (;;) {
         while (this.#isPaused && !signal.aborted) await this.#resume.promise;
-        if (signal.aborted) return "it was ended";
+        if (signal.aborted) return ended("it was ended");
         const { done, value } = await reader.read();
-        if (done) return "it ended";
+        if (done) return ended("it ended");
         const lines = (rest + decoder.decode(value)).split("\n");
         rest = lines.pop() ?? "";
         if (rest.length > MAX_LINE_LENGTH) {
           const text = `an event of the shard ${this.shard.name} is too long`;
           user.onRefused(newStatus(500, "InternalError", text));
-          return text;
+          return ended(text);
         }
         this.lines = lines.filter((line) => line.trim() !== "");
+        if (!hasLines && !mayBeWatch(this.lines[0], rest)) {
+          this.lines = [];
+          return ended("its answer is no watch", { isWatch: false });
+        }
         if (this.lines.length === 0) continue;
+        hasLines = true;
         this.#taken = deferred();
         user.onLines(this);
         await this.#taken.promise;
       }
     } catch (error) {
-      return errorMessage(error);
+      return ended(errorMessage(error));
     } finally {
       this.#reader = undefined;
       reader.cancel().catch(() => {});
     }
+  }
+}
+
+/** How the reading of a response ended. */
+interface ReadOutcome {
+  readonly why: string;
+  readonly hasLines: boolean;
+  readonly isWatch: boolean;
+}
+
+/** Whether an answer that begins so may be a watch: its first line is an event, if it has come whole. */
+function mayBeWatch(line: string | undefined, rest: string): boolean {
+  if (line === undefined) return /^\s*(\{|$)/.test(rest);
+  try {
+    const { type, object } = JSON.parse(line);
+    return typeof type === "string" && typeof object === "object" && object !== null;
+  } catch {
+    return false;
   }
 }
 
