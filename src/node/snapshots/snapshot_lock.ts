@@ -51,23 +51,45 @@ interface Owner {
   readonly token: string;
 }
 
+/** What a lock learns about processes. */
+export interface LockSystem {
+  readonly pid: number;
+  /** `""`: not known. */
+  host(): string;
+  /** `""`: not known, or it has ended. */
+  startOf(pid: number): string;
+  /** `undefined`: not known. */
+  isRunning(pid: number): boolean | undefined;
+}
+
+/** Options of {@linkcode FileLock}. */
+export interface FileLockOptions {
+  readonly token: string;
+  readonly clock: Clock;
+  /** That of this process by default. */
+  readonly system?: LockSystem;
+}
+
 /**
  * A lock in a file beside the snapshot, which names its owner. A crash leaves the file behind, but no lock: the next
  * process sees that the owner has ended. (`flock` would end with its process, but Node does not have it.) Whether a
- * process of another host has ended cannot be seen: it loses the lock when it has not saved for two minutes.
+ * process of another host has ended cannot be seen: it loses the lock when it has not saved for two minutes. So does a
+ * process about which this one may learn nothing (Deno without `--allow-run` and without `--allow-read=/proc`).
  */
 export class FileLock implements SnapshotLock {
   readonly #path: string;
   readonly #lockPath: string;
   readonly #me: Owner;
   readonly #clock: Clock;
+  readonly #system: LockSystem;
 
   /** Makes a lock that is not held. */
-  constructor(path: string, { token, clock }: { readonly token: string; readonly clock: Clock }) {
+  constructor(path: string, { token, clock, system = ownSystem }: FileLockOptions) {
     this.#path = path;
     this.#lockPath = `${path}.lock`;
-    this.#me = { host: ownHost(), pid: process.pid, started: startOf(process.pid), token };
+    this.#me = { host: system.host(), pid: system.pid, started: system.startOf(system.pid), token };
     this.#clock = clock;
+    this.#system = system;
   }
 
   hold(): void {
@@ -86,12 +108,14 @@ export class FileLock implements SnapshotLock {
     if (readLock(this.#lockPath)?.owner?.token === this.#me.token) {
       fs.rmSync(this.#lockPath, { force: true });
     }
+    heldHere.delete(this.#me.token);
   }
 
   /** Whether there was none. */
   #create(): boolean {
     try {
       fs.writeFileSync(this.#lockPath, JSON.stringify(this.#me), { flag: "wx", mode: 0o600 });
+      heldHere.add(this.#me.token);
       return true;
     } catch (error) {
       if (hasCode(error, "EEXIST")) return false;
@@ -108,8 +132,15 @@ export class FileLock implements SnapshotLock {
     const ageMs = this.#clock.now() - writtenMs;
     // Its owner has made the file in this moment, and has not written its name yet; or was killed between the two.
     if (owner === undefined) return ageMs < NAMELESS_MS;
-    if (owner.host !== this.#me.host) return ageMs < OTHER_HOST_MS;
-    return isRunning(owner.pid) && startOf(owner.pid) === owner.started;
+    if (owner.host !== this.#me.host) return ageMs < UNSEEN_MS;
+    const { pid, started, token } = owner;
+    if (started !== "" && this.#me.started !== "") {
+      return this.#system.isRunning(pid) !== false && this.#system.startOf(pid) === started;
+    }
+    if (heldHere.has(token)) return true;
+    // In a container, each process has the number of the one before. With the number of this one, it has ended.
+    if (pid === this.#me.pid) return owner.host === "" && ageMs < UNSEEN_MS;
+    return this.#system.isRunning(pid) ?? ageMs < UNSEEN_MS;
   }
 
   /** Removes an ended owner's lock, unless another process did so, and has made its own, meanwhile. */
@@ -129,7 +160,10 @@ export class FileLock implements SnapshotLock {
 
 const MAX_TRIES = 5;
 const NAMELESS_MS = 5_000;
-const OTHER_HOST_MS = 120_000;
+const UNSEEN_MS = 120_000;
+
+/** The tokens of the locks that this process has taken. */
+const heldHere = new Set<string>();
 
 interface ReadLock {
   readonly text: string;
@@ -159,6 +193,8 @@ function parseOwner(text: string): Owner | undefined {
   }
 }
 
+const ownSystem: LockSystem = { pid: process.pid, host: ownHost, startOf, isRunning };
+
 /** Deno allows a program to know it, or does not. */
 function ownHost(): string {
   try {
@@ -168,12 +204,14 @@ function ownHost(): string {
   }
 }
 
-function isRunning(pid: number): boolean {
+/** `undefined`: this process may not know it. */
+function isRunning(pid: number): boolean | undefined {
   try {
     process.kill(pid, 0);
     return true;
   } catch (error) {
-    return !hasCode(error, "ESRCH"); // EPERM: it runs as another user
+    if (hasCode(error, "ESRCH")) return false;
+    return hasCode(error, "EPERM") ? true : undefined; // EPERM: it runs as another user
   }
 }
 
