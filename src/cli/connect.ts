@@ -11,6 +11,7 @@ import { canUpgrade, createTlsUpgrade } from "../node/tls_upgrade.ts";
 import type { Clock } from "../util/clock.ts";
 import type { Logger } from "../util/logger.ts";
 import type { OpenUpgrade } from "../util/upgrade.ts";
+import type { ClusterGate } from "./cluster_identity.ts";
 import { EMBEDDED_RESOURCES, newEmbeddedCluster } from "./embedded_cluster.ts";
 import type { ClusterSource } from "./serve_options.ts";
 
@@ -41,6 +42,8 @@ export interface Connection {
 export interface ConnectOptions {
   readonly clock: Clock;
   readonly logger: Logger;
+  /** What the requests of {@linkcode Connection.cluster} pass; none by default. */
+  readonly gate?: ClusterGate;
 }
 
 /** Prepares the connection; sends no request yet. */
@@ -66,7 +69,8 @@ export async function connect(source: ClusterSource, options: ConnectOptions): P
     ...(context !== undefined && { context }),
   });
   const name = context ?? kubeconfig["current-context"] ?? "";
-  const cluster = newCluster({ ...config, userAgent: "listwatch" });
+  const rest = { ...config, userAgent: "listwatch" };
+  const cluster = newCluster(options.gate?.guard(rest) ?? rest);
   const anonymous = await withoutUsers(kubeconfig, source, options);
   return {
     cluster,

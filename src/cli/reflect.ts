@@ -36,6 +36,8 @@ export interface ReflectOptions {
   readonly storage?: StorageName | undefined;
   /** The file of its snapshot; none by default. */
   readonly snapshotPath?: string | undefined;
+  /** The uid of the cluster, which the snapshot must be of; none by default. */
+  readonly clusterUid?: string;
   /** Receives measurements; none by default. */
   readonly metrics?: Metrics | undefined;
   /** The cluster is another cache: what it says of its API server, and where it serves only what is fresh. */
@@ -56,7 +58,8 @@ export function reflect(
   connection: Pick<Connection, "cluster">,
   options: ReflectOptions,
 ): ReflectedResource {
-  const { namespace, drop, storage = "texts", snapshotPath, metrics, clock, logger } = options;
+  const { namespace, drop, storage = "texts", snapshotPath, clusterUid = "", metrics, clock, logger } =
+    options;
   const name = formatGroupResource(resource);
   const client = connection.cluster.resource<KubernetesObject>(
     resource,
@@ -67,7 +70,7 @@ export function reflect(
     name,
     indexers: reflectedIndexers({ resource: served }),
     storage: STORAGES[storage](),
-    ...(snapshotPath !== undefined && { snapshot: fileSnapshot(snapshotPath) }),
+    ...(snapshotPath !== undefined && { snapshot: fileSnapshot(snapshotPath, { identity: clusterUid }) }),
     ...(metrics && { metrics }),
     clock,
     logger,

@@ -3,16 +3,14 @@
  * @module
  */
 
-import { mkdir, open, readFile, rename, rm } from "node:fs/promises";
+import { open, readFile, rename, rm } from "node:fs/promises";
 import { join } from "node:path";
 import type { ApiResource } from "../protocol/api_resource.ts";
-import { formatResource } from "../meta/resource.ts";
 import { textHash } from "../util/text_hash.ts";
 import { errorMessage } from "../util/errors.ts";
 import type { Logger } from "../util/logger.ts";
 import type { Connection } from "./connect.ts";
 import type { DiscoveredResource } from "./discovery.ts";
-import { CommandError } from "./errors.ts";
 import type { Selection } from "./select_resources.ts";
 import type { ServeOptions } from "./serve_options.ts";
 
@@ -22,11 +20,10 @@ export interface SavedSelection extends Selection {
   readonly served: readonly ApiResource[];
 }
 
-const FORMAT = 1;
+const FORMAT = 2;
 
 /** The file `cluster.json` in the folder of the snapshots. */
 export class SavedCluster {
-  readonly #folder: string;
   readonly #path: string;
   readonly #logger: Logger;
   /** What decides which resources are selected. */
@@ -42,7 +39,6 @@ export class SavedCluster {
       readonly logger: Logger;
     },
   ) {
-    this.#folder = folder;
     this.#path = join(folder, "cluster.json");
     this.#logger = logger;
     const { server, context } = connection;
@@ -50,23 +46,8 @@ export class SavedCluster {
     this.#of = JSON.stringify({ server, context, resources, namespace, allowSecrets });
   }
 
-  /** The file of a resource's snapshot. */
-  snapshotPath(resource: ApiResource): string {
-    return join(this.#folder, `${formatResource(resource).replaceAll("/", "_")}.snap`);
-  }
-
-  /**
-   * Makes the folder, which only its owner may open, and reads the file; `undefined` if it is missing, damaged, or of other
-   * options.
-   *
-   * @throws {CommandError} The folder cannot be made.
-   */
+  /** Reads the file; `undefined` if it is missing, damaged, or of other options. */
   async load(): Promise<SavedSelection | undefined> {
-    try {
-      await mkdir(this.#folder, { recursive: true, mode: 0o700 });
-    } catch (error) {
-      throw new CommandError(`Cannot use the folder ${this.#folder} for snapshots: ${errorMessage(error)}`);
-    }
     const text = await readFile(this.#path, "utf8").catch(() => undefined);
     if (text === undefined) return undefined;
     try {
@@ -76,12 +57,15 @@ export class SavedCluster {
       }
       if (of !== this.#of) throw new Error("it is of another cluster, or of other resources");
       this.#last = selection;
-      const { resources, inDiscoveryOrder, version, served } = JSON.parse(selection) as PlainSelection;
+      const { resources, inDiscoveryOrder, version, clusterUid, served } = JSON.parse(
+        selection,
+      ) as PlainSelection;
       return {
         resources,
         // The same objects, as in a selection.
         inDiscoveryOrder: inDiscoveryOrder.map((place) => resources[place]),
         version,
+        clusterUid,
         served,
       };
     } catch (error) {
@@ -91,11 +75,12 @@ export class SavedCluster {
   }
 
   /** Replaces the file, if something has changed. A failure is logged: the next change is saved again. */
-  save({ resources, inDiscoveryOrder, version, served }: SavedSelection): Promise<void> {
+  save({ resources, inDiscoveryOrder, version, clusterUid, served }: SavedSelection): Promise<void> {
     const plain: PlainSelection = {
       resources,
       inDiscoveryOrder: inDiscoveryOrder.map((resource) => resources.indexOf(resource)),
       version,
+      clusterUid,
       served,
     };
     const selection = JSON.stringify(plain);
@@ -141,5 +126,6 @@ interface PlainSelection {
   /** Their places among the resources. */
   readonly inDiscoveryOrder: readonly number[];
   readonly version: Selection["version"];
+  readonly clusterUid: string;
   readonly served: readonly ApiResource[];
 }

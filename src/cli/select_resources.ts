@@ -10,6 +10,7 @@ import { isForbidden, statusErrorOf } from "../meta/status.ts";
 import { formatGroupResource } from "../meta/resource.ts";
 import { withTimeLimit } from "../util/abort.ts";
 import type { Clock } from "../util/clock.ts";
+import { readClusterUid } from "./cluster_identity.ts";
 import type { Connection } from "./connect.ts";
 import { discover, type DiscoveredResource, type Discovery } from "./discovery.ts";
 import { CommandError, explainServerError, type ServerName } from "./errors.ts";
@@ -28,6 +29,8 @@ export interface Selection {
   readonly inDiscoveryOrder: readonly DiscoveredResource[];
   /** The server's version, such as `v1.36.3`, if known. */
   readonly version: (Partial<VersionInfo> & Pick<VersionInfo, "gitVersion">) | undefined;
+  /** As `readClusterUid` has read it; `""` if it was not asked for, too. */
+  readonly clusterUid: string;
 }
 
 /** Options of {@linkcode selectResources}. */
@@ -38,6 +41,8 @@ export interface SelectOptions {
   readonly allowSecrets?: boolean;
   /** Fields that are dropped. */
   readonly drop?: readonly string[];
+  /** Whether to read which cluster it is; not by default. */
+  readonly readsClusterUid?: boolean;
   /** What is selected while the cluster does not respond; then it is an error. */
   readonly saved?: Selection | undefined;
   readonly clock: Clock;
@@ -87,7 +92,7 @@ function isAway(error: CommandError): boolean {
 }
 
 async function selectNow(connection: Connection, options: SelectOptions): Promise<Selection> {
-  const { clock, signal, saved } = options;
+  const { clock, signal, saved, readsClusterUid = false } = options;
   const { cluster } = connection;
   const limitMs = saved === undefined ? FIRST_RESPONSE_MS : FIRST_RESPONSE_OF_SAVED_MS;
   return await withTimeLimit(async (deadline) => {
@@ -97,6 +102,14 @@ async function selectNow(connection: Connection, options: SelectOptions): Promis
       signal,
       () => discover(cluster, deadline),
     );
+    const clusterUid = readsClusterUid
+      ? await asking(
+        "get the namespace kube-system",
+        connection,
+        signal,
+        () => readClusterUid(cluster, deadline),
+      )
+      : "";
     const version = await cluster.request("/version", { signal: deadline }).catch(() => undefined);
     const resources = choose(discovery, connection, options);
     // The embedded cluster refuses nothing.
@@ -104,7 +117,7 @@ async function selectNow(connection: Connection, options: SelectOptions): Promis
       ? resources
       : await onlyAllowed(resources, connection, options, deadline);
     const inDiscoveryOrder = discovery.resources.filter((resource) => allowed.includes(resource));
-    return { resources: allowed, inDiscoveryOrder, version: versionOf(version) };
+    return { resources: allowed, inDiscoveryOrder, version: versionOf(version), clusterUid };
   }, {
     ms: limitMs,
     newError: () =>

@@ -10,6 +10,7 @@ import { linkedAbort } from "../util/abort.ts";
 import { realClock } from "../util/clock.ts";
 import { silentLogger } from "../util/logger.ts";
 import { checkServeOptions } from "./check_options.ts";
+import { ClusterGate } from "./cluster_identity.ts";
 import { connect, type Connection } from "./connect.ts";
 import type { ReflectedResource } from "./dashboard/reflected_resource.ts";
 import { type Definitions, readDefinitions } from "./definitions.ts";
@@ -19,6 +20,7 @@ import { SavedCluster } from "./saved_cluster.ts";
 import { selectResources } from "./select_resources.ts";
 import type { ServeOptions } from "./serve_options.ts";
 import { openApiOf, readCredentials, type ServedContent, serveReaders, upstreamOf } from "./serve_readers.ts";
+import { prepareFolder, removeOtherSnapshots, snapshotPath } from "./snapshot_folder.ts";
 import { reportSteps } from "./sync_steps.ts";
 import { startWorkers } from "./worker_pool.ts";
 
@@ -82,13 +84,14 @@ export async function serve(options: ServeOptions = {}): Promise<Served> {
   const { source = { kind: "embedded" } } = options;
   const credentials = await readCredentials({ ...options, clock, logger });
   options.signal?.throwIfAborted();
-  const connection = await connect(source, { clock, logger });
+  const gate = new ClusterGate({ clock });
+  const connection = await connect(source, { clock, logger, gate });
   const link = linkedAbort(options.signal);
   const { signal } = link;
   const tasks: Promise<void>[] = [];
   try {
     const settings = { ...options, credentials, signal, clock, logger, onStep };
-    const { content, definitions, onDefinition } = await reflectCluster(connection, settings);
+    const { content, definitions, onDefinition, awayUid } = await reflectCluster(connection, settings);
     const { resources } = content;
     const names = resources.map(({ name }) => name);
     checkReaderResources(options, names);
@@ -105,6 +108,9 @@ export async function serve(options: ServeOptions = {}): Promise<Served> {
       if ("synced" in readers) await readers.synced(until);
     };
     const stopSteps = reportSteps(resources, { clock, report: onStep, synced });
+    if (awayUid !== undefined) {
+      tasks.push(gate.expect({ uid: awayUid, folder: options.snapshot ?? "", signal }));
+    }
     tasks.push(readers.finished);
     if (connection.run !== undefined) tasks.push(connection.run(signal));
     tasks.push(definitions.run(signal));
@@ -139,14 +145,26 @@ async function reflectCluster(
   readonly definitions: Definitions;
   /** Calls a listener when a description of a resource has changed. */
   onDefinition(listener: () => void): void;
+  /** The uid of the cluster of the snapshots, if the cluster does not respond. */
+  readonly awayUid: string | undefined;
 }> {
   const { clock, logger, signal, onStep } = options;
-  const kept = options.snapshot === undefined
+  const folder = options.snapshot;
+  if (folder !== undefined) await prepareFolder(folder, logger);
+  const kept = folder === undefined
     ? undefined
-    : new SavedCluster(options.snapshot, { connection, serve: options, logger });
+    : new SavedCluster(folder, { connection, serve: options, logger });
   const saved = await kept?.load();
-  const selection = await selectResources(connection, { ...options, saved, signal });
-  const { away } = selection;
+  const selection = await selectResources(connection, {
+    ...options,
+    saved,
+    readsClusterUid: folder !== undefined,
+    signal,
+  });
+  const { away, clusterUid } = selection;
+  if (folder !== undefined) {
+    await removeOtherSnapshots(folder, { resources: selection.resources, clock, logger });
+  }
   const called = { cluster: connection.name, server: connection.server };
   onStep(
     away === undefined
@@ -157,7 +175,8 @@ async function reflectCluster(
   const resources = selection.resources.map((resource) =>
     reflect(resource, connection, {
       ...options,
-      snapshotPath: kept?.snapshotPath(resource),
+      snapshotPath: folder === undefined ? undefined : snapshotPath(folder, resource),
+      clusterUid,
       metrics,
       clock,
       logger,
@@ -189,7 +208,12 @@ async function reflectCluster(
     upstream: upstreamOf(connection, options),
     metrics,
   };
-  return { content, definitions, onDefinition: (listener) => (onChange = listener) };
+  return {
+    content,
+    definitions,
+    onDefinition: (listener) => (onChange = listener),
+    awayUid: away && clusterUid,
+  };
 }
 
 /** Describes resources as they were served before. */

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import {
+  chmodSync,
   mkdirSync,
   mkdtempSync,
   readdirSync,
@@ -15,6 +16,8 @@ import { after, before, describe, it } from "node:test";
 import { serve, type Served, type ServeOptions, type ServeStep } from "@listwatch/cache/cli";
 import { serveFetch } from "@listwatch/cache/node";
 import { InMemoryApiServer } from "@listwatch/cache/testing";
+import { silentLogger } from "@listwatch/cache";
+import { seededRandom } from "../../src/util/seeded_random.ts";
 import { kubeconfigText } from "./real_cluster.ts";
 
 const WIDGETS = "example.com/v1/widgets";
@@ -42,7 +45,7 @@ const DEFINITION = {
 
 /** An API server that can be away, at one address. */
 class Upstream {
-  readonly server: InMemoryApiServer = new InMemoryApiServer();
+  server: InMemoryApiServer = new InMemoryApiServer();
   /** Paths and queries of the requests. */
   requests: string[] = [];
   url = "";
@@ -153,6 +156,161 @@ describe("ServeOptions.snapshot", () => {
     } finally {
       await served.stop();
     }
+  });
+
+  /** Another cluster takes the address of the upstream: its versions have passed those of the first one. */
+  function otherCluster(): InMemoryApiServer {
+    const other = new InMemoryApiServer({ random: seededRandom(2) });
+    other.create("v1/namespaces", { metadata: { name: "kube-system" } });
+    other.create("v1/pods", { metadata: { name: "other", namespace: "shop" } });
+    for (let i = 0; i < 20; i++) {
+      other.create("v1/configmaps", { metadata: { name: `c-${i}`, namespace: "shop" } });
+    }
+    return other;
+  }
+
+  /** Runs a body with a first cluster at the address, whose pods have been saved, and a second one that takes its place. */
+  async function withTwoClusters(
+    body: (address: Upstream, options: ServeOptions) => Promise<void>,
+    { hasIdentity = true } = {},
+  ): Promise<void> {
+    const address = new Upstream();
+    const own = mkdtempSync(join(tmpdir(), "listwatch-two-clusters-"));
+    const first = address.server;
+    const other = otherCluster();
+    try {
+      await address.start();
+      writeFileSync(join(own, "config"), kubeconfigText(address.url));
+      if (hasIdentity) first.create("v1/namespaces", { metadata: { name: "kube-system" } });
+      first.create("v1/pods", { metadata: { name: "old", namespace: "shop" } });
+      const options: ServeOptions = {
+        source: { kind: "kubeconfig", path: join(own, "config") },
+        resources: ["pods"],
+        snapshot: join(own, "snapshots"),
+      };
+      const { served } = await start(options);
+      await served.synced();
+      await served.stop();
+      await address.stop();
+      address.server = other;
+      await body(address, options);
+    } finally {
+      await address.stop();
+      first.close();
+      other.close();
+      rmSync(own, { recursive: true });
+    }
+  }
+
+  for (const hasIdentity of [true, false]) {
+    const of = hasIdentity ? "" : ", of which no identity could be read,";
+    it(`lists another cluster at the same address${of} in place of the snapshot`, async () => {
+      await withTwoClusters(async (address, options) => {
+        await address.start();
+        const { served } = await start(options);
+        try {
+          await served.synced(AbortSignal.timeout(30_000));
+          assert.deepEqual((await get(served, "/api/v1/pods")).names, ["other"]);
+        } finally {
+          await served.stop();
+        }
+      }, { hasIdentity });
+    });
+
+    it(`ends when another cluster responds while a snapshot${of} is served`, async () => {
+      await withTwoClusters(async (address, options) => {
+        const { served, steps } = await start(options);
+        assert.equal(steps[0].type, "away");
+        await eventually(async () => (await get(served, "/api/v1/pods")).names.join() === "old");
+        let hasSynced = false;
+        served.synced().then(() => (hasSynced = true), () => {});
+        await address.start();
+        const ended = served.finished.then(() => "stopped", (error: Error) => error.message);
+        const late = new Promise<string>((resolve) =>
+          setTimeout(() => resolve("still running"), 30_000).unref()
+        );
+        const end = await Promise.race([ended, late]);
+        await served.stop().catch(() => {});
+        assert.match(
+          end,
+          /another cluster responds .* than that of the snapshots in .*snapshots: start again/,
+        );
+        assert.equal(hasSynced, false);
+        const again = (await start(options)).served;
+        try {
+          await again.synced(AbortSignal.timeout(30_000));
+          assert.deepEqual((await get(again, "/api/v1/pods")).names, ["other"]);
+        } finally {
+          await again.stop();
+        }
+      }, { hasIdentity });
+    });
+  }
+
+  it("serves a snapshot as stale while the server that is back does not show its identity", async () => {
+    await withTwoClusters(async (address, options) => {
+      address.server.delete("v1/namespaces", "kube-system");
+      const { served } = await start(options);
+      try {
+        await eventually(async () => (await get(served, "/api/v1/pods")).names.join() === "old");
+        address.requests = [];
+        await address.start();
+        const checks = () => address.requests.filter((request) => /namespaces\/kube-system/.test(request));
+        await eventually(() => Promise.resolve(checks().length >= 2));
+        const pods = await get(served, "/api/v1/pods");
+        assert.deepEqual([pods.names.join(), pods.headers.get("Cache-Synced")], ["old", "false"]);
+        assert.deepEqual(address.requests, checks());
+      } finally {
+        await served.stop();
+      }
+    });
+  });
+
+  it("removes the snapshots of resources that are no longer selected, and no other file", async () => {
+    const own = join(folder, "fewer");
+    const options = { snapshot: own, source: { kind: "kubeconfig", path: join(folder, "config") } } as const;
+    upstream.server.create("v1/secrets", {
+      metadata: { name: "s", namespace: "shop" },
+      data: { password: "aHVudGVyMg==" },
+    });
+    const run = async (more: ServeOptions) => {
+      const { served } = await start({ ...options, ...more });
+      await served.synced();
+      await served.stop();
+    };
+    await run({ resources: ["pods", "secrets", "configmaps"], allowSecrets: true });
+    const secrets = readFileSync(join(own, "v1_secrets.snap"));
+    writeFileSync(join(own, "v1_secrets.snap.new"), secrets.subarray(0, secrets.length - 10));
+    // Files of others: two snapshots that the command did not name, one elsewhere behind a link, and a text.
+    const elsewhere = join(folder, "elsewhere.snap");
+    writeFileSync(elsewhere, secrets);
+    symlinkSync(elsewhere, join(own, "v1_nodes.snap"));
+    writeFileSync(join(own, "pods.snap"), secrets);
+    writeFileSync(join(own, "v1_notes.snap"), "precious");
+    mkdirSync(join(own, "v1_folder.snap"));
+    const lines: string[] = [];
+    const logger = { ...silentLogger, info: (line: string) => lines.push(line) };
+    await run({ resources: ["pods"], logger });
+    assert.deepEqual(readdirSync(own).sort(), [
+      "cluster.json",
+      "pods.snap",
+      "v1_folder.snap",
+      "v1_nodes.snap",
+      "v1_notes.snap",
+      "v1_pods.snap",
+    ]);
+    assert.deepEqual(readFileSync(elsewhere), secrets);
+    assert.equal(readFileSync(join(own, "v1_notes.snap"), "utf8"), "precious");
+    const removed = lines.filter((line) => line.includes("removed"));
+    assert.equal(removed.length, 1);
+    assert.match(removed[0], /v1_configmaps\.snap, v1_secrets\.snap, v1_secrets\.snap\.new/);
+  });
+
+  it("is an error if every user of the machine may write the folder", async () => {
+    const open = join(folder, "open");
+    mkdirSync(open);
+    chmodSync(open, 0o777);
+    await assert.rejects(() => start({ snapshot: open }), /every user may write it.*chmod 700/);
   });
 
   it("writes no file that a link in the folder leads to", async () => {

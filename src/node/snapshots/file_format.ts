@@ -32,7 +32,7 @@ import type { FileToRead } from "./files.ts";
 /** The format that this version writes and reads. */
 const FORMAT = 1;
 /** A byte that no text begins with, and a line end that a transfer as text would change. */
-const MAGIC: readonly number[] = [0x8c, ...new TextEncoder().encode("LWSNAP"), 0x0a];
+export const SNAPSHOT_MAGIC: readonly number[] = [0x8c, ...new TextEncoder().encode("LWSNAP"), 0x0a];
 export const HEADER_BYTES = 64;
 
 /** What the header says. */
@@ -47,7 +47,7 @@ export interface FileHeader {
 /** The bytes of a header. */
 export function encodeHeader(header: FileHeader, checksum: Checksum): Uint8Array<ArrayBuffer> {
   const bytes = new Uint8Array(HEADER_BYTES);
-  bytes.set(MAGIC);
+  bytes.set(SNAPSHOT_MAGIC);
   const view = viewOf(bytes);
   view.setUint32(8, FORMAT, true);
   view.setUint32(12, header.lineage, true);
@@ -67,7 +67,7 @@ export function encodeHeader(header: FileHeader, checksum: Checksum): Uint8Array
  */
 export function decodeHeader(bytes: Uint8Array, size: number, checksum: Checksum): FileHeader {
   const isCutOff = bytes.length < HEADER_BYTES;
-  if (!MAGIC.slice(0, bytes.length).every((byte, i) => bytes[i] === byte)) {
+  if (!SNAPSHOT_MAGIC.slice(0, bytes.length).every((byte, i) => bytes[i] === byte)) {
     throw new SnapshotFault("foreign", "the file is no snapshot of @listwatch/cache");
   }
   if (isCutOff) throw truncated(`it has ${bytes.length} bytes, and its header alone ${HEADER_BYTES}`);
