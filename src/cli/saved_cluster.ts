@@ -97,6 +97,11 @@ export class SavedCluster {
     return this.#saving;
   }
 
+  /** Resolves when every save has ended. */
+  saved(): Promise<void> {
+    return this.#saving;
+  }
+
   async #replace(text: string): Promise<void> {
     const temporary = `${this.#path}.new`;
     // Whatever is there, a link to another file too, is removed, and not written.

@@ -91,7 +91,7 @@ export async function serve(options: ServeOptions = {}): Promise<Served> {
   const tasks: Promise<void>[] = [];
   try {
     const settings = { ...options, credentials, signal, clock, logger, onStep };
-    const { content, definitions, onDefinition, awayUid } = await reflectCluster(connection, settings);
+    const { content, definitions, onDefinition, awayUid, saved } = await reflectCluster(connection, settings);
     const { resources } = content;
     const names = resources.map(({ name }) => name);
     checkReaderResources(options, names);
@@ -119,6 +119,7 @@ export async function serve(options: ServeOptions = {}): Promise<Served> {
       stopSteps();
       readers.close();
       link.unlink();
+      return saved();
     });
     // A caller may ignore `finished`: its rejection must not end the process.
     finished.catch(() => {});
@@ -147,6 +148,8 @@ async function reflectCluster(
   onDefinition(listener: () => void): void;
   /** The uid of the cluster of the snapshots, if the cluster does not respond. */
   readonly awayUid: string | undefined;
+  /** Resolves when what is known of the cluster has been saved. */
+  saved(): Promise<void>;
 }> {
   const { clock, logger, signal, onStep } = options;
   const folder = options.snapshot;
@@ -213,6 +216,7 @@ async function reflectCluster(
     definitions,
     onDefinition: (listener) => (onChange = listener),
     awayUid: away && clusterUid,
+    saved: async () => await kept?.saved(),
   };
 }
 
