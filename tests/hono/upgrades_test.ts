@@ -93,6 +93,19 @@ describe("readApi with passThrough.upgrade", () => {
     assert.equal(text(await client.reader.read()), "bin");
   });
 
+  it("delivers all that a server sent before it closed the connection", async () => {
+    const { request, client, server } = apiOf();
+    await request();
+    void server.writer.write(bytes("out"));
+    void server.writer.write(bytes("exit code 3"));
+    void server.writer.close();
+    await server.reader.cancel();
+    await new Promise((resolve) => setTimeout(resolve, 0));
+    assert.equal(text(await client.reader.read()), "out");
+    assert.equal(text(await client.reader.read()), "exit code 3");
+    assert.equal((await client.reader.read()).done, true);
+  });
+
   it("refuses pages of other origins, but those that cors trusts with credentials", async () => {
     const cors = { origins: ["https://tools.example"] };
     const named = { cors };

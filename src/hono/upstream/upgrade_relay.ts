@@ -132,35 +132,39 @@ async function relayed(
   const onEnd = () => {
     if (!isOver) timer ??= clock.setTimeout(closeAll, writeTimeoutMs);
   };
-  // Also during a write that waits.
-  const broken = new Promise<never>((_, reject) => {
-    onAbort(signal, () => reject(signal.reason));
-    for (const { reader, writer } of ends) {
-      reader.closed.catch(reject);
-      writer.closed.catch(reject);
-    }
+  const aborted = new Promise<void>((resolve) => onAbort(signal, resolve));
+  const [ofClient, ofServer] = ends;
+  await Promise.race([
+    Promise.all([oneWay(ofClient, ofServer, onEnd), oneWay(ofServer, ofClient, onEnd)]),
+    aborted,
+  ]);
+  isOver = true;
+  clock.clearTimeout(timer);
+  closeAll();
+}
+
+interface End {
+  readonly reader: ReadableStreamDefaultReader<Uint8Array>;
+  readonly writer: WritableStreamDefaultWriter<Uint8Array>;
+}
+
+/**
+ * Relays one direction until its sender ends, or either side breaks off, which is noticed during a write that waits, too.
+ * A receiver that is gone may have sent something before, which the other direction still delivers.
+ */
+async function oneWay(from: End, to: End, onEnd: () => void): Promise<void> {
+  const broken = new Promise<"broken">((resolve) => {
+    from.reader.closed.catch(() => resolve("broken"));
+    to.writer.closed.catch(() => resolve("broken"));
   });
-  try {
-    const [ofClient, ofServer] = ends;
-    await Promise.race([
-      Promise.all([pumped(ofClient, ofServer, onEnd), pumped(ofServer, ofClient, onEnd)]),
-      broken,
-    ]);
-  } catch {
-    // One side broke off, which the other one sees by its own end.
-  } finally {
-    isOver = true;
-    clock.clearTimeout(timer);
-    closeAll();
-  }
+  const ended = await Promise.race([pumped(from, to, onEnd).catch(() => "broken"), broken]);
+  onEnd();
+  // Of a receiver that is gone, this ends nothing.
+  if (ended === "broken") to.writer.abort().catch(() => {});
 }
 
 /** Writes what one side sends to the other side, until it ends; then ends what the other side receives. */
-async function pumped(
-  { reader }: { readonly reader: ReadableStreamDefaultReader<Uint8Array> },
-  { writer }: { readonly writer: WritableStreamDefaultWriter<Uint8Array> },
-  onEnd: () => void,
-): Promise<void> {
+async function pumped({ reader }: End, { writer }: End, onEnd: () => void): Promise<void> {
   for (;;) {
     const { done, value } = await reader.read();
     if (done) {
