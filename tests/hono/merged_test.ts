@@ -731,6 +731,22 @@ describe("mergedResource watches", () => {
     await watch.cancel();
   });
 
+  it("end with the ERROR of a shard while events of another one wait", async () => {
+    const shards = two();
+    const { metadata: { resourceVersion } } = await get(shards.api, PODS);
+    const error = {
+      type: "ERROR",
+      object: { kind: "Status", apiVersion: "v1", code: 410, reason: "Expired" },
+    };
+    shards.instead[0] = textBody(`${JSON.stringify(error)}\n`, { staysOpen: true });
+    shards.instead[1] = textBody(event("MODIFIED", { name: "z", resourceVersion: "21" }), {
+      staysOpen: true,
+    });
+    const response = await shards.api.request(`${PODS}?watch=true&resourceVersion=${resourceVersion}`);
+    const lines = (await response.text()).trim().split("\n").map((line) => JSON.parse(line));
+    assert.deepEqual([lines.at(-1).type, lines.at(-1).object.code], ["ERROR", 410]);
+  });
+
   it("end their watches of all shards with their reader", async () => {
     const shards = two();
     const watch = await WatchReader.open(shards.api, `${PODS}?watch=true`);

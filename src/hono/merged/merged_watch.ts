@@ -231,7 +231,7 @@ class MergedWatch implements ShardWatchUser {
     this.#end("");
   }
 
-  /** Ends the stream after what waits. */
+  /** Ends the stream after what was taken; a reader that continues from there receives what waits. */
   #end(last: string): void {
     this.#last ??= last;
     this.#awakened.resolve();
@@ -239,14 +239,15 @@ class MergedWatch implements ShardWatchUser {
 
   async #pull(controller: ReadableStreamDefaultController<Uint8Array>): Promise<void> {
     while (this.#text === "") {
-      const watch = this.#ready.shift();
-      if (watch !== undefined) this.#take(watch);
-      else if (this.#isBookmarkDue) this.#text += this.#bookmarkText(false);
-      else if (this.#last !== undefined) {
+      if (this.#last !== undefined) {
         if (this.#last !== "") controller.enqueue(encode(this.#last));
         this.#close();
         return controller.close();
-      } else {
+      }
+      const watch = this.#ready.shift();
+      if (watch !== undefined) this.#take(watch);
+      else if (this.#isBookmarkDue) this.#text += this.#bookmarkText(false);
+      else {
         this.#awakened = deferred();
         await this.#awakened.promise;
         // It was cancelled.
