@@ -150,7 +150,7 @@ interface End {
 
 /**
  * Relays one direction until its sender ends, or either side breaks off, which is noticed during a write that waits, too.
- * A receiver that is gone may have sent something before, which the other direction still delivers.
+ * A receiver that has left may have sent something before, which the other direction still delivers.
  */
 async function oneWay(from: End, to: End, onEnd: () => void): Promise<void> {
   const broken = new Promise<"broken">((resolve) => {
@@ -159,7 +159,7 @@ async function oneWay(from: End, to: End, onEnd: () => void): Promise<void> {
   });
   const ended = await Promise.race([pumped(from, to, onEnd).catch(() => "broken"), broken]);
   onEnd();
-  // Of a receiver that is gone, this ends nothing.
+  // Of a receiver that has left, this ends nothing.
   if (ended === "broken") to.writer.abort().catch(() => {});
 }
 
