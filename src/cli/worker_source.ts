@@ -7,6 +7,7 @@ import { Hono } from "hono";
 import type { Cluster } from "../client/cluster.ts";
 import { readApi } from "../hono/read_api.ts";
 import { newStatus, StatusError } from "../meta/status.ts";
+import { copyHeaders } from "../util/copy_headers.ts";
 import { silentLogger } from "../util/logger.ts";
 import type { Clock } from "../util/clock.ts";
 import { authenticateByToken } from "./reader_token.ts";
@@ -109,9 +110,6 @@ async function relayed(
 /** Not the length: the body may have been decoded. */
 function kept(headers: Headers): Headers {
   const result = new Headers();
-  for (const name of ["Content-Type", "ETag"]) {
-    const value = headers.get(name);
-    if (value !== null) result.set(name, value);
-  }
+  copyHeaders(headers, result, ["Content-Type", "ETag"]);
   return result;
 }

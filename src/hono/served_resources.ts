@@ -4,9 +4,9 @@
  */
 
 import type { ApiResource } from "../protocol/api_resource.ts";
-import { builtinResource } from "../protocol/builtin_resources.ts";
+import { describedResource } from "../protocol/builtin_resources.ts";
 import type { KubernetesObject } from "../meta/object.ts";
-import { formatGroupResource, parseResource } from "../meta/resource.ts";
+import { formatGroupResource } from "../meta/resource.ts";
 import type { Logger } from "../util/logger.ts";
 import { EventLog } from "./watches/event_log.ts";
 import type { FanOut } from "./watches/fan_out.ts";
@@ -41,7 +41,7 @@ export function newServedResources(
     readonly logger: Logger;
   },
 ): (ServedResource | RemoteResource)[] {
-  const resources = options.resources.map(({ resource }) => describe(resource));
+  const resources = options.resources.map(({ resource }) => describedResource(resource, "serve"));
   checkResources(resources, options);
   return options.resources.map((each, i): ServedResource | RemoteResource => {
     if (each.informer === undefined) {
@@ -61,18 +61,6 @@ export function newServedResources(
     const fresh = source && new FreshReads(log, { informer, source }, { ...settings, logger });
     return { resource: resources[i], informer, log, fresh };
   });
-}
-
-function describe(resource: string | ApiResource): ApiResource {
-  if (typeof resource !== "string") return resource;
-  const found = builtinResource(parseResource(resource));
-  if (found !== undefined) return found;
-  throw new TypeError(
-    `Cannot serve ${
-      JSON.stringify(resource)
-    }: it is none of Kubernetes' own resources that are known here; ` +
-      'describe it: { group, version, resource, kind: "...", namespaced: true }',
-  );
 }
 
 function checkResources(resources: readonly ApiResource[], options: ReadApiOptions): void {

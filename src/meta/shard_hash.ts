@@ -3,6 +3,8 @@
  * @module
  */
 
+import { finishLane } from "../util/text_hash.ts";
+
 /**
  * The shard of a key (`namespace/name`, or the name of an object without a namespace) among `count` shards, from 0.
  *
@@ -14,10 +16,10 @@ export function shardIndexOf(key: string, count: number): number {
   let hash = 0x811c9dc5;
   for (let i = 0; i < key.length; i++) {
     const unit = key.charCodeAt(i);
-    if (unit > 0x7f) return ranged(finished(ofBytes(encoder.encode(key))), count);
+    if (unit > 0x7f) return ranged(finishLane(ofBytes(encoder.encode(key))), count);
     hash = Math.imul(hash ^ unit, 0x01000193);
   }
-  return ranged(finished(hash), count);
+  return ranged(finishLane(hash), count);
 }
 
 /**
@@ -56,13 +58,6 @@ function ofBytes(bytes: Uint8Array): number {
   let hash = 0x811c9dc5;
   for (const byte of bytes) hash = Math.imul(hash ^ byte, 0x01000193);
   return hash;
-}
-
-function finished(hash: number): number {
-  let mixed = hash;
-  mixed = Math.imul(mixed ^ (mixed >>> 16), 0x85ebca6b);
-  mixed = Math.imul(mixed ^ (mixed >>> 13), 0xc2b2ae35);
-  return (mixed ^ (mixed >>> 16)) >>> 0;
 }
 
 function ranged(hash: number, count: number): number {

@@ -14,12 +14,9 @@ import type { Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import type { OpenUpgrade } from "../util/upgrade.ts";
 import { connectDenoTls, type DenoTls } from "./deno_tls_socket.ts";
-import { toResponse } from "./node_fetch.ts";
+import { KEEP_ALIVE_PROBE_MS, toResponse } from "./node_fetch.ts";
 import { socketStreams } from "./socket_streams.ts";
 import type { TlsOptions } from "./tls_options.ts";
-
-// Shorter than the idle timeout of common load balancers.
-const KEEP_ALIVE_PROBE_MS = 30_000;
 
 /** Makes the function that sends them. */
 export function newNodeUpgrade(tls: TlsOptions): OpenUpgrade {

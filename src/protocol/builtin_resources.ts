@@ -4,7 +4,7 @@
  */
 
 import type { ApiResource } from "./api_resource.ts";
-import type { GroupVersionResource } from "../meta/resource.ts";
+import { type GroupVersionResource, parseResource } from "../meta/resource.ts";
 
 type Row = readonly [
   resource: string,
@@ -211,6 +211,24 @@ export function builtinResource(gvr: GroupVersionResource): ApiResource | undefi
   const rows = TABLE.get(groupVersion) ?? OTHER_VERSIONS.get(groupVersion);
   const row = rows?.find(([resource]) => resource === gvr.resource);
   return row === undefined ? undefined : apiResource(group, version, row);
+}
+
+/**
+ * The description of a resource that is given as an option: itself, or that of a built-in resource by its name.
+ *
+ * @param purpose What it is for, for the error: `serve`, say.
+ * @throws {TypeError} It is the name of no built-in resource.
+ */
+export function describedResource(resource: string | ApiResource, purpose: string): ApiResource {
+  if (typeof resource !== "string") return resource;
+  const found = builtinResource(parseResource(resource));
+  if (found !== undefined) return found;
+  throw new TypeError(
+    `Cannot ${purpose} ${
+      JSON.stringify(resource)
+    }: it is none of Kubernetes' own resources that are known here; ` +
+      'describe it: { group, version, resource, kind: "...", namespaced: true }',
+  );
 }
 
 /**

@@ -8,6 +8,12 @@
  * and does not protect against deliberate collisions.
  */
 export function textHash(text: string): string {
+  const [a, b] = hashLanes(text);
+  return hexLane(a) + hexLane(b);
+}
+
+/** The two lanes of {@linkcode textHash}. */
+export function hashLanes(text: string): readonly [number, number] {
   let a = 0x811c9dc5;
   let b = 0x01000193;
   for (let i = 0; i < text.length; i++) {
@@ -15,9 +21,18 @@ export function textHash(text: string): string {
     a = Math.imul(a ^ unit, 0x01000193);
     b = Math.imul(b ^ unit, 0x85ebca6b) ^ (b >>> 13);
   }
-  return hex(a) + hex(b);
+  return [a, b];
 }
 
-function hex(lane: number): string {
+/** A lane, as 8 hexadecimal digits. */
+export function hexLane(lane: number): string {
   return (lane >>> 0).toString(16).padStart(8, "0");
+}
+
+/** Finishes a lane: all of its bits depend on all. https://github.com/aappleby/smhasher/wiki/MurmurHash3 */
+export function finishLane(lane: number): number {
+  let mixed = lane;
+  mixed = Math.imul(mixed ^ (mixed >>> 16), 0x85ebca6b);
+  mixed = Math.imul(mixed ^ (mixed >>> 13), 0xc2b2ae35);
+  return (mixed ^ (mixed >>> 16)) >>> 0;
 }

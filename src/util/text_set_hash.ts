@@ -3,6 +3,8 @@
  * @module
  */
 
+import { finishLane, hashLanes, hexLane } from "./text_hash.ts";
+
 /**
  * The hash of a set of texts in whatever order they were added: the sums of two hashes of 32 bits each. It
  * distinguishes sets and does not protect against deliberate collisions.
@@ -19,7 +21,7 @@ export class TextSetHash {
 
   /** The hash, as 16 lower-case hexadecimal digits. */
   get text(): string {
-    return hex(this.#a) + hex(this.#b);
+    return hexLane(this.#a) + hexLane(this.#b);
   }
 
   /** Adds a text. */
@@ -33,28 +35,10 @@ export class TextSetHash {
   }
 
   #change(text: string, sign: 1 | -1): void {
-    let a = 0x811c9dc5;
-    let b = 0x01000193;
-    for (let i = 0; i < text.length; i++) {
-      const unit = text.charCodeAt(i);
-      a = Math.imul(a ^ unit, 0x01000193);
-      b = Math.imul(b ^ unit, 0x85ebca6b) ^ (b >>> 13);
-    }
-    this.#a = (this.#a + sign * mixed(a)) | 0;
-    this.#b = (this.#b + sign * mixed(b ^ text.length)) | 0;
+    const [a, b] = hashLanes(text);
+    // Without the finish, sums of similar texts would be equal.
+    this.#a = (this.#a + sign * finishLane(a)) | 0;
+    this.#b = (this.#b + sign * finishLane(b ^ text.length)) | 0;
     this.#size += sign;
   }
-}
-
-/** All bits depend on all: otherwise sums of similar texts would be equal. https://github.com/aappleby/smhasher/wiki/MurmurHash3 */
-function mixed(hash: number): number {
-  let h = hash ^ (hash >>> 16);
-  h = Math.imul(h, 0x85ebca6b);
-  h ^= h >>> 13;
-  h = Math.imul(h, 0xc2b2ae35);
-  return (h ^ (h >>> 16)) | 0;
-}
-
-function hex(lane: number): string {
-  return (lane >>> 0).toString(16).padStart(8, "0");
 }

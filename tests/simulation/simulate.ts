@@ -14,6 +14,7 @@ import { type Action, type Fault, newScenario, type Scenario } from "./scenario.
 import { SeededRandom } from "./seeded_random.ts";
 import { ServerModel, type ServerSettings } from "./server_model.ts";
 import { VirtualTime } from "./virtual_time.ts";
+import { WorldRecord } from "./world_record.ts";
 
 /** The result of a seed. */
 export interface SeedResult {
@@ -70,7 +71,6 @@ const MOST_LISTENERS = 3;
  * intervals; where only bookmarks can show it, two watches must have none, the second until its end.
  */
 const RESTORE_MS = 32 * 60_000;
-const MOST_VIOLATIONS = 10;
 
 const START_MS = 1_790_000_000_000;
 
@@ -97,9 +97,7 @@ class World {
   readonly #noQuestionsUntilMs: number[] = [];
   /** How many requests of each program failed to connect. */
   readonly #failures: number[] = [];
-  readonly #violations: string[] = [];
-  readonly #trace: string[] = [];
-  readonly #traces: boolean;
+  readonly #record: WorldRecord;
   readonly #random: SeededRandom;
   /** The cluster was restored, and how its servers are since. */
   #restored: { readonly filters: boolean } | undefined;
@@ -109,7 +107,7 @@ class World {
 
   constructor(scenario: Scenario, traces: boolean) {
     this.#scenario = scenario;
-    this.#traces = traces;
+    this.#record = new WorldRecord({ time: this.#time, startMs: START_MS, traces });
     const random = this.#random = new SeededRandom(scenario.seed ^ 0x5eed);
     const time = this.#time;
     const cluster = this.#cluster = new ClusterModel(scenario.firstRevision);
@@ -169,26 +167,16 @@ class World {
   }
 
   async run(): Promise<SeedResult> {
-    const unhandled = (event: PromiseRejectionEvent) => {
-      event.preventDefault();
-      this.#violate(`unhandled rejection: ${event.reason}`);
-    };
-    globalThis.addEventListener("unhandledrejection", unhandled);
-    try {
-      await this.#live();
-    } catch (error) {
-      this.#violate(`the simulation failed: ${error instanceof Error ? error.stack : error}`);
-    } finally {
-      await new Promise((resolve) => setTimeout0(resolve)); // late rejections are reported by then
-      globalThis.removeEventListener("unhandledrejection", unhandled);
-      this.#census.dispose();
-    }
+    await this.#record.live(() => this.#live(), {
+      census: this.#census,
+      settle: () => new Promise((resolve) => setTimeout0(resolve)),
+    });
     return {
       seed: this.#scenario.seed,
-      violations: this.#violations,
+      violations: this.#record.violations,
       scenario: this.#scenario,
       requests: this.#network.requests,
-      trace: this.#trace,
+      trace: this.#record.trace,
     };
   }
 
@@ -230,9 +218,9 @@ class World {
 
   /** Moves time; true if the world may end. */
   async #advance(ms: number, done?: () => boolean): Promise<boolean> {
-    const stop = () => this.#violations.length >= MOST_VIOLATIONS || (done?.() ?? false);
+    const stop = () => this.#record.isFull || (done?.() ?? false);
     await this.#time.run(this.#time.worldNow() + ms, () => this.#check(), stop);
-    return this.#violations.length > 0;
+    return this.#record.violations.length > 0;
   }
 
   #check(): void {
@@ -442,7 +430,7 @@ class World {
       for (const program of this.#programs) program.checkResyncs(windowMs);
       break;
     }
-    return this.#violations.length > 0;
+    return this.#record.violations.length > 0;
   }
 
   /** How long a list takes, or a stream is silent, where that is permanent. */
@@ -639,14 +627,11 @@ class World {
   }
 
   #violate(text: string): void {
-    this.#log(`WRONG: ${text}`);
-    if (this.#violations.length < MOST_VIOLATIONS) {
-      this.#violations.push(`${clockText(this.#time.worldNow() - START_MS).trim()} ${text}`);
-    }
+    this.#record.violate(text);
   }
 
   #log(text: string): void {
-    if (this.#traces) this.#trace.push(`${clockText(this.#time.worldNow() - START_MS)}  ${text}`);
+    this.#record.log(text);
   }
 }
 

@@ -13,6 +13,7 @@ import { abortable, withTimeLimit } from "../../util/abort.ts";
 import { type Clock, monotonicNow } from "../../util/clock.ts";
 import { errorMessage } from "../../util/errors.ts";
 import { textHash } from "../../util/text_hash.ts";
+import { wholeBody } from "../../util/whole_body.ts";
 import { encode } from "../watches/encoding.ts";
 import { GZIP_LEAST_BYTES, gzipBytes, gzipResponse, prefersGzip } from "./gzip.ts";
 import { cutOpenApi, groupVersionPath, type OpenApiIndex } from "./open_api_cut.ts";
@@ -267,19 +268,9 @@ function drop(response: Response): void {
   response.body?.cancel().catch(() => {});
 }
 
-async function readText(response: Response): Promise<string> {
-  const chunks: Uint8Array<ArrayBuffer>[] = [];
-  let length = 0;
-  const reader = response.body?.getReader();
-  for (;;) {
-    const { done, value } = await reader?.read() ?? { done: true };
-    if (done || value === undefined) break;
-    length += value.length;
-    if (length > MAX_DOCUMENT_BYTES) {
-      await reader?.cancel();
-      throw new Error(`it has more than ${MAX_DOCUMENT_BYTES} bytes`);
-    }
-    chunks.push(value);
-  }
-  return await new Blob(chunks).text();
+async function readText({ body }: Response): Promise<string> {
+  if (body === null) return "";
+  const bytes = await wholeBody(body.getReader(), MAX_DOCUMENT_BYTES);
+  if (bytes === undefined) throw new Error(`it has more than ${MAX_DOCUMENT_BYTES} bytes`);
+  return new TextDecoder().decode(bytes);
 }

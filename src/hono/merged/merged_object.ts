@@ -9,6 +9,7 @@ import { isStatus, objectNotFound } from "../../protocol/statuses.ts";
 import { formatObjectName } from "../../meta/keys.ts";
 import { shardIndexOf } from "../../meta/shard_hash.ts";
 import { linkedAbort } from "../../util/abort.ts";
+import { copyHeaders } from "../../util/copy_headers.ts";
 import { errorMessage } from "../../util/errors.ts";
 import { deferred } from "../../util/deferred.ts";
 import { objectHeaders, VARY } from "../answers/responses.ts";
@@ -122,10 +123,7 @@ async function objectResponse(
 ): Promise<Response> {
   const { agreed: { mediaType }, pretty } = request;
   const headers = new Headers({ ...objectHeaders(mediaType), ...VARY });
-  for (const name of PASSED) {
-    const value = response.headers.get(name);
-    if (value !== null) headers.set(name, value);
-  }
+  copyHeaders(response.headers, headers, PASSED);
   if (response.status === 304) {
     headers.delete("Content-Type");
     return new Response(null, { status: 304, headers });

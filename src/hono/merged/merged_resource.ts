@@ -4,10 +4,10 @@
  */
 
 import { MOST_SHARDS } from "../../meta/merged_version.ts";
-import { formatGroupResource, parseResource } from "../../meta/resource.ts";
+import { formatGroupResource } from "../../meta/resource.ts";
 import { newStatus, type Status } from "../../meta/status.ts";
 import type { ApiResource } from "../../protocol/api_resource.ts";
-import { builtinResource } from "../../protocol/builtin_resources.ts";
+import { describedResource } from "../../protocol/builtin_resources.ts";
 import { parseResourcePath, pathSegments, type ResourcePath } from "../../protocol/resource_path.ts";
 import { statusResponse } from "../../protocol/responses.ts";
 import { isStatus, methodNotAllowed, unknownPath } from "../../protocol/statuses.ts";
@@ -142,7 +142,7 @@ function checked(options: MergedResourceOptions): Merged {
     options;
   requireNumbers("merge", { timeoutMs }, { least: 1, mayBeInfinite: true });
   requireNumbers("merge", { awayMs }, { mayBeInfinite: true });
-  const resource = describe(options.resource);
+  const resource = describedResource(options.resource, "merge");
   const what = formatGroupResource(resource);
   if (shards.length === 0 || shards.length > MOST_SHARDS) {
     throw new TypeError(`Cannot merge ${what} of ${shards.length} shards: give 1 to ${MOST_SHARDS}`);
@@ -163,18 +163,6 @@ function checked(options: MergedResourceOptions): Merged {
     }
   }
   return { resource, shards, by, timeoutMs, awayMs, clock, logger };
-}
-
-function describe(resource: string | ApiResource): ApiResource {
-  if (typeof resource !== "string") return resource;
-  const found = builtinResource(parseResource(resource));
-  if (found !== undefined) return found;
-  throw new TypeError(
-    `Cannot merge ${
-      JSON.stringify(resource)
-    }: it is none of Kubernetes' own resources that are known here; ` +
-      'describe it: { group, version, resource, kind: "...", namespaced: true }',
-  );
 }
 
 async function answerMerged(merged: Merged, request: Request): Promise<Response> {

@@ -12,8 +12,9 @@ import type { Clock } from "../../util/clock.ts";
 import { errorMessage } from "../../util/errors.ts";
 import type { Logger } from "../../util/logger.ts";
 import type { RemoteFetch } from "../read_api_options.ts";
-import { Utf8Stream } from "../../util/utf8_stream.ts";
 import { textHash } from "../../util/text_hash.ts";
+import { wholeBody } from "../../util/whole_body.ts";
+import { answerInTime } from "../upstream/answer_in_time.ts";
 
 /** A shard: a server that holds some of the objects. */
 export interface Shard {
@@ -77,16 +78,11 @@ export async function askShard(merged: Merged, shard: Shard, request: ShardReque
     ...preferences,
     ...(ifNoneMatch !== undefined && { "If-None-Match": ifNoneMatch }),
   };
-  const newError = () => new Error(`no answer within ${timeoutMs} ms`);
+  const late = new Error(`no answer within ${timeoutMs} ms`);
   try {
-    const response = await withTimeLimit(async (limit) => {
-      const sent = new Request(ORIGIN + pathname + search, { headers, redirect: "manual", signal });
-      const answer = (async () => await shard.fetch(sent))();
-      answer.then((late) => {
-        if (limit.aborted) late.body?.cancel().catch(() => {});
-      }, () => {});
-      return await abortable(answer, limit);
-    }, { ms: timeoutMs, newError, clock, signal });
+    // Its own signal, and not that of the limit: the answer may be a watch, which outlives the limit.
+    const sent = new Request(ORIGIN + pathname + search, { headers, redirect: "manual", signal });
+    const response = await answerInTime(() => shard.fetch(sent), { timeoutMs, late, clock, signal });
     if (response.status === 304 && ifNoneMatch === undefined) {
       throw new Error("304 to a request without If-None-Match");
     }
@@ -153,15 +149,10 @@ export async function shardText(
 }
 
 async function textOf(reader: ReadableStreamDefaultReader<Uint8Array>): Promise<string> {
-  const decoder = new Utf8Stream();
-  let [text, length] = ["", 0];
-  for (;;) {
-    const { done, value } = await reader.read();
-    if (done) return text;
-    length += value.byteLength;
-    if (length > MAX_TEXT_BYTES) throw new Error(`its answer is longer than ${MAX_TEXT_BYTES} bytes`);
-    text += decoder.decode(value);
-  }
+  const bytes = await wholeBody(reader, MAX_TEXT_BYTES);
+  if (bytes === undefined) throw new Error(`its answer is longer than ${MAX_TEXT_BYTES} bytes`);
+  // To a JSON parser a BOM is no white space.
+  return new TextDecoder("utf-8", { ignoreBOM: true }).decode(bytes);
 }
 
 /** The outcome of a request for a collection: a shard that does not serve the resource cannot say what it holds. */

@@ -6,6 +6,7 @@
 import type { Context } from "hono";
 import { isStatus } from "../../protocol/statuses.ts";
 import { monotonicNow } from "../../util/clock.ts";
+import { copyHeaders } from "../../util/copy_headers.ts";
 import { gzipResponse } from "../answers/gzip.ts";
 import { GUARD_HEADERS } from "../answers/responses.ts";
 import type { Answer } from "../route.ts";
@@ -80,10 +81,7 @@ export async function remoteAnswer(
 /** What a reader may see of a remote's headers. */
 export function remoteHeaders(from: Headers): Headers {
   const headers = new Headers(GUARD_HEADERS);
-  for (const name of HEADERS) {
-    const value = from.get(name);
-    if (value !== null) headers.set(name, value);
-  }
+  copyHeaders(from, headers, HEADERS);
   return headers;
 }
 

@@ -6,7 +6,7 @@
 import { type Clock, monotonicNow } from "../../util/clock.ts";
 import { errorMessage } from "../../util/errors.ts";
 import type { RemoteFetch } from "../read_api_options.ts";
-import { askInTime } from "./remote_resource.ts";
+import { answerInTime } from "../upstream/answer_in_time.ts";
 
 const TIMEOUT_MS = 3_000;
 // For the probes of several load balancers.
@@ -42,7 +42,7 @@ export class RemoteHealth {
     const late = new Error(`no answer within ${TIMEOUT_MS} ms`);
     try {
       const request = new Request("http://remote.invalid/readyz");
-      const { status, body } = await askInTime(fetch, request, {
+      const { status, body } = await answerInTime((signal) => fetch(new Request(request, { signal })), {
         timeoutMs: TIMEOUT_MS,
         late,
         clock: this.#clock,

@@ -15,6 +15,7 @@ import type { Logger } from "../../util/logger.ts";
 import type { ReadApiRemote, RemoteFetch } from "../read_api_options.ts";
 import { KnownTags } from "./known_tags.ts";
 import type { RemoteBody } from "./remote_body.ts";
+import { answerInTime, type AnswerLimit } from "../upstream/answer_in_time.ts";
 
 /** What all remote resources of an adapter share. */
 export interface RemoteContext {
@@ -61,7 +62,10 @@ export class RemoteResource {
 
   /** Sends a request; the Status of one that is not answered in time. */
   async ask(request: Request, signal: AbortSignal): Promise<Response | Status> {
-    return await this.#orStatus(signal, (limit) => askInTime(this.fetch, request, limit));
+    return await this.#orStatus(
+      signal,
+      (limit) => answerInTime((signal) => this.fetch(new Request(request, { signal })), limit),
+    );
   }
 
   /** The first bytes of an answer, at least two if it has them; the Status of one that does not begin in time. */
@@ -84,7 +88,7 @@ export class RemoteResource {
     });
   }
 
-  async #orStatus<T>(signal: AbortSignal, run: (limit: AskLimit) => Promise<T>): Promise<T | Status> {
+  async #orStatus<T>(signal: AbortSignal, run: (limit: AnswerLimit) => Promise<T>): Promise<T | Status> {
     const { clock } = this.#context;
     const { timeoutMs } = this;
     const late = new Error(`no answer within ${timeoutMs} ms`);
@@ -138,27 +142,4 @@ async function firstBytes(source: ReadableStreamDefaultReader<Uint8Array>): Prom
     bytes = concatenated([bytes, value], bytes.byteLength + value.byteLength);
   }
   return bytes;
-}
-
-interface AskLimit {
-  readonly timeoutMs: number;
-  /** The reason of the abort when it is too late. */
-  readonly late: Error;
-  readonly clock: Clock;
-  readonly signal?: AbortSignal;
-}
-
-/** Sends a request, and waits for the beginning of the answer. An answer that comes too late is dropped. */
-export async function askInTime(
-  fetch: RemoteFetch,
-  request: Request,
-  { timeoutMs, late, clock, signal }: AskLimit,
-): Promise<Response> {
-  return await withTimeLimit(async (limit) => {
-    const answer = (async () => await fetch(new Request(request, { signal: limit })))();
-    answer.then((response) => {
-      if (limit.aborted) response.body?.cancel().catch(() => {});
-    }, () => {});
-    return await abortable(answer, limit);
-  }, { ms: timeoutMs, newError: () => late, clock, signal });
 }

@@ -5,6 +5,7 @@
 
 import type { Context } from "hono";
 import { isStatus } from "../../protocol/statuses.ts";
+import { copyHeaders } from "../../util/copy_headers.ts";
 import { protectEndlessBody } from "../watches/endless_body.ts";
 import { EVENT_STREAM_TYPE, eventStream } from "../watches/event_stream.ts";
 import { watchResponse } from "../watches/watch_answer.ts";
@@ -16,6 +17,8 @@ import type { RemoteRead, RemoteRequest } from "./remote_request.ts";
 
 // An API server sends a bookmark about once a minute, and a cache of this package each 30 s by default.
 const SILENCE_MS = 150_000;
+
+const SHOWN = ["age", "cache-epoch", "cache-synced", "resource-version", "snapshot", "warning"];
 
 // The remote, which has the same limit, ends the watch first.
 const GRACE_MS = 2_000;
@@ -85,9 +88,6 @@ export async function remoteWatchAnswer(
       EVENT_STREAM_TYPE,
     )
     : watchResponse(remote.takeBody());
-  for (const name of ["age", "cache-epoch", "cache-synced", "resource-version", "snapshot", "warning"]) {
-    const value = headers.get(name);
-    if (value !== null) answer.headers.set(name, value);
-  }
+  copyHeaders(headers, answer.headers, SHOWN);
   return answer;
 }

@@ -6,9 +6,11 @@
 import type { Context } from "hono";
 import { newStatus, type Status } from "../../meta/status.ts";
 import { type LinkedAbort, linkedAbort } from "../../util/abort.ts";
+import { copyHeaders } from "../../util/copy_headers.ts";
 import { errorMessage } from "../../util/errors.ts";
 import type { Logger } from "../../util/logger.ts";
 import { isTunnelProtocol } from "../../util/upgrade.ts";
+import { wholeBody } from "../../util/whole_body.ts";
 import { unauthorized } from "../access/authorization.ts";
 import { bearerTokenOf } from "../access/bearer_tokens.ts";
 import { protectEndlessBody, uniqueTag, withEmptyClone } from "../watches/endless_body.ts";
@@ -107,8 +109,9 @@ export class PassThrough {
     if ("code" in headers) return headers as Status;
     const to = { url, headers: headers as Record<string, string> };
     if (isTunnelProtocol(c.req.header("Upgrade"))) return await this.#upgrade(c, request, to);
-    const body = await readBody(c.req.raw.body);
-    if (body === "tooLong") {
+    const sent = c.req.raw.body;
+    const body = sent === null ? undefined : await wholeBody(sent.getReader(), MAX_BODY_BYTES);
+    if (sent !== null && body === undefined) {
       return newStatus(413, "RequestEntityTooLarge", `Request entity too large: limit is ${MAX_BODY_BYTES}`);
     }
     return await this.#send(c, request, { ...to, body });
@@ -348,10 +351,7 @@ function headersOf(c: Context, token: string): Record<string, string> | Status {
 
 function responseHeaders(from: Headers): Headers {
   const headers = new Headers(GUARD_HEADERS);
-  for (const name of RESPONSE_HEADERS) {
-    const value = from.get(name);
-    if (value !== null) headers.set(name, value);
-  }
+  copyHeaders(from, headers, RESPONSE_HEADERS);
   // A log or a watch: nothing may hold it back.
   headers.set("X-Accel-Buffering", "no");
   const control = headers.get("Cache-Control");
@@ -360,20 +360,6 @@ function responseHeaders(from: Headers): Headers {
     control === null ? "no-cache, private, no-transform" : `${control}, no-transform`,
   );
   return headers;
-}
-
-async function readBody(
-  body: ReadableStream<Uint8Array> | null,
-): Promise<Uint8Array<ArrayBuffer> | undefined | "tooLong"> {
-  if (body === null) return undefined;
-  const chunks: Uint8Array[] = [];
-  let length = 0;
-  for await (const chunk of body) {
-    length += chunk.byteLength;
-    if (length > MAX_BODY_BYTES) return "tooLong";
-    chunks.push(chunk);
-  }
-  return new Uint8Array(await new Blob(chunks as Uint8Array<ArrayBuffer>[]).arrayBuffer());
 }
 
 function forbidden(why: string): Status {

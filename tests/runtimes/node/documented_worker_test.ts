@@ -11,23 +11,11 @@ import { resolve } from "node:path";
 import process from "node:process";
 import { after, before, describe, it } from "node:test";
 import { answerStatus, InMemoryApiServer, pod } from "@listwatch/cache/testing";
+import { bundle, loadMiniflare, type Miniflare } from "./workerd.ts";
 
 const TOKEN = "a-reader-token-of-enough-length";
 /** The age in the document is too long for a test. */
 const MAX_AGE_MS = 300;
-
-/** The parts of miniflare and esbuild that this test uses. Deno does not know them, so they are imported by variables. */
-interface Miniflare {
-  dispatchFetch(url: string, init?: RequestInit): Promise<Response>;
-  dispose(): Promise<void>;
-}
-interface MiniflareModule {
-  Miniflare: new (options: Record<string, unknown>) => Miniflare;
-  Response: typeof Response;
-}
-interface EsbuildModule {
-  build(options: Record<string, unknown>): Promise<{ outputFiles: { text: string }[] }>;
-}
 
 /** The TypeScript block of docs/workers.md that has the Worker. */
 function documentedProgram(): string {
@@ -47,21 +35,6 @@ function documentedProgram(): string {
     .replace("5_000", "500");
 }
 
-async function bundle(source: string): Promise<string> {
-  const name = "esbuild";
-  const { build } = await import(name) as EsbuildModule;
-  const { outputFiles } = await build({
-    stdin: { contents: source, loader: "ts", resolveDir: process.cwd() },
-    bundle: true,
-    write: false,
-    format: "esm",
-    target: "es2022",
-    conditions: ["workerd", "worker"],
-    logLevel: "silent",
-  });
-  return outputFiles[0].text;
-}
-
 describe("docs/workers.md: the Worker", () => {
   const server = new InMemoryApiServer();
   let worker: Miniflare;
@@ -75,8 +48,7 @@ describe("docs/workers.md: the Worker", () => {
   before(async () => {
     server.create("v1/pods", pod("web-1", { namespace: "shop" }));
     server.create("v1/pods", pod("dns-1", { namespace: "kube-system" }));
-    const name = "miniflare";
-    const miniflare = await import(name) as MiniflareModule;
+    const miniflare = await loadMiniflare();
     worker = new miniflare.Miniflare({
       modules: true,
       script: await bundle(documentedProgram()),

@@ -11,52 +11,15 @@ import { join, resolve } from "node:path";
 import process from "node:process";
 import { after, before, describe, it } from "node:test";
 import { InMemoryApiServer, pod } from "@listwatch/cache/testing";
+import { bundle, loadMiniflare, type Miniflare } from "./workerd.ts";
 
 const TOKEN = "a-token-for-readers-0123";
 // miniflare compresses what it may, and holds back the events of watches then.
 const AUTHORIZATION = { Authorization: `Bearer ${TOKEN}`, "Accept-Encoding": "identity" };
 const PODS = "http://edge.example/api/v1/namespaces/shop/pods";
 
-/** The parts of miniflare and esbuild that this test uses. Deno does not know them, so they are imported by variables. */
-interface Socket {
-  accept(): void;
-  close(): void;
-  addEventListener(type: "message", listener: (event: { data: string }) => void): void;
-}
-interface Miniflare {
-  dispatchFetch(url: string, init?: RequestInit): Promise<Response & { webSocket?: Socket }>;
-  dispose(): Promise<void>;
-}
-interface MiniflareModule {
-  Miniflare: new (options: Record<string, unknown>) => Miniflare;
-  Response: typeof Response;
-}
-interface EsbuildModule {
-  build(options: Record<string, unknown>): Promise<{ outputFiles: { text: string }[] }>;
-}
-
 /** The driver runs this suite in tests/runtimes. */
 const EXAMPLE = resolve(process.cwd(), "../../examples/edge");
-
-async function bundle(): Promise<string> {
-  const name = "esbuild";
-  const { build } = await import(name) as EsbuildModule;
-  const { outputFiles } = await build({
-    // The package that was built, as an installation would find it.
-    stdin: {
-      contents: readFileSync(join(EXAMPLE, "src/worker.ts"), "utf8"),
-      loader: "ts",
-      resolveDir: process.cwd(),
-    },
-    bundle: true,
-    write: false,
-    format: "esm",
-    target: "es2022",
-    conditions: ["workerd", "worker"],
-    logLevel: "silent",
-  });
-  return outputFiles[0].text;
-}
 
 describe("examples/edge: the Worker", () => {
   const server = new InMemoryApiServer();
@@ -82,9 +45,8 @@ describe("examples/edge: the Worker", () => {
   before(async () => {
     server.create("v1/pods", pod("web-1", { namespace: "shop" }));
     server.create("v1/pods", pod("dns-1", { namespace: "kube-system" }));
-    const name = "miniflare";
-    const miniflare = await import(name) as MiniflareModule;
-    const script = await bundle();
+    const miniflare = await loadMiniflare();
+    const script = await bundle(readFileSync(join(EXAMPLE, "src/worker.ts"), "utf8"));
     const settings = JSON.parse(readFileSync(join(EXAMPLE, "wrangler.jsonc"), "utf8"));
     const [{ name: binding, class_name: className }] = settings.durable_objects.bindings;
     start = () =>

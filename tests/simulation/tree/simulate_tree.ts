@@ -15,6 +15,7 @@ import { TreeNode } from "./node.ts";
 import { RESOURCE } from "./origin.ts";
 import { TreeReader } from "./reader.ts";
 import { newTreeScenario, type TreeAction, type TreeScenario } from "./tree_scenario.ts";
+import { WorldRecord } from "../world_record.ts";
 
 /** The result of a seed. */
 export interface TreeResult {
@@ -38,7 +39,6 @@ const LONG_RUN_MS = 600_000;
 /** The tries of the first minute. */
 const FIRST_REQUESTS = 20;
 const MOST_LISTENERS = 4;
-const MOST_VIOLATIONS = 10;
 const START_MS = 1_790_000_000_000;
 
 /** Simulates the tree of a seed. */
@@ -51,7 +51,6 @@ export async function simulateTree(
 
 class TreeWorld {
   readonly #scenario: TreeScenario;
-  readonly #traces: boolean;
   readonly #time = new VirtualTime(START_MS);
   readonly #census = new ListenerCensus();
   readonly #random: SeededRandom;
@@ -64,14 +63,13 @@ class TreeWorld {
   readonly #splits = new Map<number, LinkState>();
   /** Times without any contact to the upstream. */
   readonly #blocks: { readonly fromMs: number; readonly toMs: number }[] = [];
-  readonly #violations: string[] = [];
-  readonly #trace: string[] = [];
+  readonly #record: WorldRecord;
   #isInDoubt = false;
   #isCalm = false;
 
   constructor(scenario: TreeScenario, traces: boolean) {
     this.#scenario = scenario;
-    this.#traces = traces;
+    this.#record = new WorldRecord({ time: this.#time, startMs: START_MS, traces });
     const random = this.#random = new SeededRandom(scenario.seed ^ 0x0716);
     const time = this.#time;
     const cluster = this.#cluster = new ClusterModel(scenario.firstRevision);
@@ -137,26 +135,13 @@ class TreeWorld {
   }
 
   async run(): Promise<TreeResult> {
-    const unhandled = (event: PromiseRejectionEvent) => {
-      event.preventDefault();
-      this.#violate(`unhandled rejection: ${event.reason?.stack ?? event.reason}`);
-    };
-    globalThis.addEventListener("unhandledrejection", unhandled);
-    try {
-      await this.#live();
-    } catch (error) {
-      this.#violate(`the simulation failed: ${error instanceof Error ? error.stack : error}`);
-    } finally {
-      await this.#time.settle(); // late rejections are reported by then
-      globalThis.removeEventListener("unhandledrejection", unhandled);
-      this.#census.dispose();
-    }
+    await this.#record.live(() => this.#live(), { census: this.#census, settle: () => this.#time.settle() });
     return {
       seed: this.#scenario.seed,
-      violations: this.#violations,
+      violations: this.#record.violations,
       scenario: this.#scenario,
       requests: this.#network.requests,
-      trace: this.#trace,
+      trace: this.#record.trace,
     };
   }
 
@@ -195,9 +180,9 @@ class TreeWorld {
     const check = () => {
       for (const node of this.#nodes) node.check();
     };
-    const stop = () => this.#violations.length >= MOST_VIOLATIONS || (done?.() ?? false);
+    const stop = () => this.#record.isFull || (done?.() ?? false);
     await this.#time.run(this.#time.worldNow() + ms, check, stop);
-    return this.#violations.length > 0;
+    return this.#record.violations.length > 0;
   }
 
   #calmDown(): void {
@@ -244,7 +229,7 @@ class TreeWorld {
       const tryAgain = async () => {
         while (!await reader.readsFresh(node)) {
           await new Promise<void>((resolve) => this.#time.schedule(resolve, 1_000));
-          if (this.#violations.length > 0) return;
+          if (this.#record.violations.length > 0) return;
         }
         left.delete(node);
       };
@@ -443,14 +428,11 @@ class TreeWorld {
   }
 
   #violate(text: string): void {
-    this.#log(`WRONG: ${text}`);
-    if (this.#violations.length < MOST_VIOLATIONS) {
-      this.#violations.push(`${clockText(this.#time.worldNow() - START_MS).trim()} ${text}`);
-    }
+    this.#record.violate(text);
   }
 
   #log(text: string): void {
-    if (this.#traces) this.#trace.push(`${clockText(this.#time.worldNow() - START_MS)}  ${text}`);
+    this.#record.log(text);
   }
 }
 
