@@ -12,14 +12,6 @@ import { visibleText } from "../util/visible_text.ts";
 /**
  * One request and its response, after the response has ended. Without headers, which contain credentials.
  *
- * @example
- * ```ts
- * import type { AccessLogEntry } from "@listwatch/cache/cli";
- * function line({ user, method, path, status }: AccessLogEntry): string {
- *   return `${user ?? "-"} ${method} ${path} ${status}`;
- * }
- * ```
- *
  * @category Command line
  */
 export interface AccessLogEntry {

@@ -23,14 +23,6 @@ import { WORKER_COMMAND } from "./worker_messages.ts";
 /**
  * Options of {@linkcode main}.
  *
- * @example
- * ```ts
- * import { main } from "@listwatch/cache/cli";
- * let text = "";
- * await main(["serve", "--help"], { stdout: { write: (more) => (text += more) } });
- * console.log(text.split("\n")[0]);
- * ```
- *
  * @category Command line
  */
 export interface MainOptions {

@@ -13,13 +13,6 @@ import { type ClusterSource, type ServeOptions, STORAGE_NAMES, type StorageName 
 /**
  * A parsed command line.
  *
- * @example
- * ```ts
- * import { type Command, parseCommandLine } from "@listwatch/cache/cli";
- * const command: Command = parseCommandLine(["help", "serve"], {});
- * console.log(command.name); // help
- * ```
- *
  * @category Command line
  */
 export type Command =

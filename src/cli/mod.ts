@@ -3,13 +3,6 @@
  *
  * For Deno, Node and Bun.
  *
- * @example
- * ```ts
- * import { serve } from "@listwatch/cache/cli";
- * await using served = await serve({ port: 0 }); // a small simulated cluster; `source` selects a real one
- * console.log(served.url);
- * ```
- *
  * @module
  */
 

@@ -27,15 +27,6 @@ import { startWorkers } from "./worker_pool.ts";
 /**
  * A cluster that is reflected and served. With `await using` it is stopped at the end of the block.
  *
- * @example
- * ```ts
- * import { serve } from "@listwatch/cache/cli";
- * const served = await serve({ port: 0 });
- * await served.synced();
- * console.log(served.url, served.resources);
- * await served.stop();
- * ```
- *
  * @category Command line
  */
 export interface Served extends AsyncDisposable {

@@ -11,13 +11,6 @@ import type { AccessLogEntry } from "./access_log.ts";
 /**
  * Which cluster to reflect: the small simulated one in this process, or the one of a kubeconfig.
  *
- * @example
- * ```ts
- * import type { ClusterSource } from "@listwatch/cache/cli";
- * const embedded: ClusterSource = { kind: "embedded", seed: 42 };
- * const production: ClusterSource = { kind: "kubeconfig", context: "prod" };
- * ```
- *
  * @category Command line
  */
 export type ClusterSource =
@@ -37,13 +30,6 @@ export type ClusterSource =
 /**
  * How `serve` holds objects.
  *
- * @example
- * ```ts
- * import { serve, type StorageName } from "@listwatch/cache/cli";
- * const storage: StorageName = "short-texts";
- * await using served = await serve({ port: 0, storage });
- * ```
- *
  * @category Command line
  */
 export type StorageName = "objects" | "texts" | "short-texts";
@@ -53,17 +39,6 @@ export const STORAGE_NAMES: readonly StorageName[] = ["objects", "texts", "short
 
 /**
  * Options of {@linkcode serve}. All are optional; the default is the embedded cluster at `http://127.0.0.1:8787`.
- *
- * @example
- * ```ts
- * import type { ServeOptions } from "@listwatch/cache/cli";
- * const options: ServeOptions = {
- *   source: { kind: "kubeconfig", context: "prod" },
- *   resources: ["pods", "nodes", "deployments.apps"],
- *   port: 9000,
- *   onStep: (step) => console.log(step.type),
- * };
- * ```
  *
  * @category Command line
  */
@@ -165,15 +140,6 @@ export interface ServeOptions {
 /**
  * A step of {@linkcode serve} while it starts and runs, in this order.
  *
- * @example
- * ```ts
- * import type { ServeStep } from "@listwatch/cache/cli";
- * function onStep(step: ServeStep): void {
- *   if (step.type === "listening") console.log(`at ${step.url}`);
- *   if (step.type === "synced") console.log(`${step.objects} objects`);
- * }
- * ```
- *
  * @category Command line
  */
 export type ServeStep =
@@ -202,12 +168,6 @@ export type ServeStep =
 
 /**
  * The progress of one resource's first list.
- *
- * @example
- * ```ts
- * import type { SyncProgress } from "@listwatch/cache/cli";
- * const progress: SyncProgress = { resource: "pods", synced: false, items: 4_500, remaining: 7_500 };
- * ```
  *
  * @category Command line
  */

@@ -32,14 +32,6 @@ import { fixedHeaders, type RestConfig, serverUrl } from "./rest_config.ts";
 /**
  * One API server, and how to ask it.
  *
- * @example
- * ```ts
- * import { newCluster } from "@listwatch/cache";
- * const fetch = () => Response.json({ gitVersion: "v1.36.3" }); // or leave it out
- * const cluster = newCluster({ server: "http://127.0.0.1:8001", fetch });
- * console.log(await cluster.request("/version")); // { gitVersion: "v1.36.3" }
- * ```
- *
  * @category Cluster
  */
 export interface Cluster {

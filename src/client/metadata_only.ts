@@ -15,16 +15,6 @@ const API_VERSION = "meta.k8s.io/v1";
  *
  * Mirrors apimachinery's `PartialObjectMetadata`.
  *
- * @example
- * ```ts
- * import type { PartialObjectMetadata } from "@listwatch/cache";
- * const pod: PartialObjectMetadata = {
- *   kind: "PartialObjectMetadata",
- *   apiVersion: "meta.k8s.io/v1",
- *   metadata: { namespace: "shop", name: "web-1", labels: { app: "web" } },
- * };
- * ```
- *
  * @category Cluster
  */
 export interface PartialObjectMetadata extends KubernetesObject {

@@ -2,14 +2,6 @@
  * The parts of the client: requests to an API server, names and paths of resources, and the decoders and validators
  * for a transport of your own. `newCluster` itself is in `@listwatch/cache`.
  *
- * @example
- * ```ts
- * import { parseResource } from "@listwatch/cache";
- * import { resourcePath } from "@listwatch/cache/client";
- * console.log(resourcePath(parseResource("apps/v1/deployments"), { namespace: "shop" }));
- * // /apis/apps/v1/namespaces/shop/deployments
- * ```
- *
  * @module
  */
 

@@ -6,27 +6,12 @@
 /**
  * The parameters of a query. Those that are `undefined`, `""` or `false` are not sent; `true` is sent as `true`.
  *
- * @example
- * ```ts
- * import { newCluster } from "@listwatch/cache";
- * import type { Query } from "@listwatch/cache/client";
- * const query: Query = { tailLines: 10, previous: true };
- * const cluster = newCluster({ server: "http://127.0.0.1:8001", fetch: () => new Response("started\n") });
- * console.log(await cluster.request("/api/v1/namespaces/shop/pods/web-1/log", { query })); // started
- * ```
- *
  * @category Cluster
  */
 export type Query = Readonly<Record<string, string | number | boolean | undefined>>;
 
 /**
  * Options of {@linkcode Cluster.request} and {@linkcode Cluster.open}.
- *
- * @example
- * ```ts
- * import type { RequestOptions } from "@listwatch/cache/client";
- * const options: RequestOptions = { method: "POST", body: { kind: "TokenRequest" }, action: "ask for a token" };
- * ```
  *
  * @category Cluster
  */

@@ -38,16 +38,6 @@ import { loadSchemas } from "./schemas.ts";
  * Every method throws a {@linkcode StatusError} when the server refuses, a {@linkcode NetworkError} when no whole answer
  * came, a {@linkcode DecodeError} when the answer is something else, and the signal's reason once it is aborted.
  *
- * @example
- * ```ts
- * import { newCluster } from "@listwatch/cache";
- * const fetch = () =>
- *   Response.json({ kind: "PodList", apiVersion: "v1", metadata: {}, items: [{ metadata: { name: "web-1" } }] });
- * const pods = newCluster({ server: "http://127.0.0.1:8001", fetch }).resource("v1/pods");
- * const { items } = await pods.list();
- * console.log(items[0].kind, items[0].metadata?.name); // Pod web-1
- * ```
- *
  * @category Cluster
  */
 export interface ResourceClient<T extends KubernetesObject> {

@@ -12,16 +12,6 @@ import type { Query } from "./requests.ts";
 /**
  * Options of {@linkcode Cluster.resource}.
  *
- * @example
- * ```ts
- * import type { KubernetesObject, ResourceOptions } from "@listwatch/cache";
- * const options: ResourceOptions<KubernetesObject> = {
- *   namespace: "shop",
- *   labelSelector: "app=web,tier in (front)",
- *   fieldSelector: "status.phase=Running",
- * };
- * ```
- *
  * @category Cluster
  */
 export interface ResourceOptions<T> {
@@ -66,17 +56,6 @@ export interface ResourceOptions<T> {
  * Options of {@linkcode Cluster.resource} where the type of the objects is given by itself (`resource<Pod>("v1/pods")`).
  * That type cannot follow `keep` and `drop`, so they may name only metadata; {@linkcode resourceOf} has no such limit.
  *
- * @example
- * ```ts
- * import { type KubernetesObject, newCluster, resourceOf } from "@listwatch/cache";
- * type Pod = KubernetesObject & { spec?: { nodeName?: string } };
- * const cluster = newCluster({ server: "http://127.0.0.1:8001" });
- * cluster.resource<Pod>("v1/pods", { drop: ["metadata.annotations"] });
- * // @ts-expect-error -- a Pod would have no spec, and its type would not say so
- * cluster.resource<Pod>("v1/pods", { keep: ["status"] });
- * cluster.resource(resourceOf<Pod>("v1/pods"), { keep: ["spec.nodeName"] });
- * ```
- *
  * @category Cluster
  */
 export type TypedResourceOptions<T> =
@@ -110,12 +89,6 @@ export const DEFAULT_DROP: readonly [
 /**
  * Options of the verbs that go to one object.
  *
- * @example
- * ```ts
- * import type { ObjectRequestOptions } from "@listwatch/cache/client";
- * const options: ObjectRequestOptions = { namespace: "shop", subresource: "status", query: { dryRun: "All" } };
- * ```
- *
  * @category Cluster
  */
 export interface ObjectRequestOptions {
@@ -131,12 +104,6 @@ export interface ObjectRequestOptions {
 
 /**
  * Options of {@linkcode ResourceClient.delete}.
- *
- * @example
- * ```ts
- * import type { DeleteOptions } from "@listwatch/cache/client";
- * const options: DeleteOptions = { namespace: "shop", gracePeriodSeconds: 0, propagationPolicy: "Foreground" };
- * ```
  *
  * @category Cluster
  */

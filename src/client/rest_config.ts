@@ -10,17 +10,6 @@ import type { Logger } from "../util/logger.ts";
  * What the client needs of `fetch`: the runtime's own, a service binding's, one of `@listwatch/cache/node` with its own
  * TLS settings, or an in-memory API server's.
  *
- * @example
- * ```ts
- * import { newCluster } from "@listwatch/cache";
- * import type { FetchFunction } from "@listwatch/cache/client";
- * const logged: FetchFunction = (url, init) => {
- *   console.log(init?.method, url);
- *   return fetch(url, init);
- * };
- * const cluster = newCluster({ server: "http://127.0.0.1:8001", fetch: logged });
- * ```
- *
  * @category Cluster
  */
 export type FetchFunction = (url: string, init?: RequestInit) => Promise<Response> | Response;
@@ -29,28 +18,12 @@ export type FetchFunction = (url: string, init?: RequestInit) => Promise<Respons
  * A bearer token: fixed, or read again before each request, so that a token that rotates is never stale.
  * An empty one is not sent.
  *
- * @example
- * ```ts
- * import { newCluster } from "@listwatch/cache";
- * import type { TokenSource } from "@listwatch/cache/client";
- * const token: TokenSource = () => Promise.resolve("read me from where tokens are renewed");
- * const cluster = newCluster({ server: "https://10.0.0.1:6443", token });
- * ```
- *
  * @category Cluster
  */
 export type TokenSource = string | (() => string | Promise<string>);
 
 /**
  * Whom requests are made in the name of.
- *
- * @example
- * ```ts
- * import { newCluster } from "@listwatch/cache";
- * import type { Impersonation } from "@listwatch/cache/client";
- * const impersonate: Impersonation = { user: "jane", groups: ["developers"] };
- * const cluster = newCluster({ server: "https://10.0.0.1:6443", token: "secret", impersonate });
- * ```
  *
  * @category Cluster
  */
@@ -76,12 +49,6 @@ export interface Impersonation {
  * `createTlsFetch` of `@listwatch/cache/node` makes.
  *
  * Mirrors client-go's `rest.Config`, without its client-side rate limit.
- *
- * @example
- * ```ts
- * import type { RestConfig } from "@listwatch/cache";
- * const config: RestConfig = { server: "https://10.0.0.1:6443", token: () => "read me from a secret" };
- * ```
  *
  * @category Cluster
  */

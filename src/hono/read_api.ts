@@ -15,13 +15,6 @@ import { PLAIN_ROUTES, READER_ROUTES } from "./routes.ts";
 /**
  * What {@linkcode readApi} makes: a hono app, and a hold on its watches.
  *
- * @example
- * ```ts
- * import { type ReadApi, readApi } from "@listwatch/cache/hono";
- * const api: ReadApi = readApi({ resources: [], allowAnonymous: true });
- * console.log(api.endWatches((user) => user?.name === "jane")); // 0
- * ```
- *
  * @category HTTP adapter
  */
 export interface ReadApi extends Hono {

@@ -20,28 +20,12 @@ import type { LogHistory } from "./watches/log_history.ts";
 /**
  * One resource that is served: an informer, or a remote that holds it.
  *
- * @example
- * ```ts
- * import { newCluster, SharedIndexInformer } from "@listwatch/cache";
- * import type { ReadApiResource } from "@listwatch/cache/hono";
- * const informer = new SharedIndexInformer(newCluster({ server: "http://127.0.0.1:8001" }).resource("v1/pods"));
- * const pods: ReadApiResource = { informer, resource: "v1/pods" };
- * ```
- *
  * @category HTTP adapter
  */
 export type ReadApiResource = ReadApiInformer | ReadApiRemote;
 
 /**
  * One informer, and what it holds.
- *
- * @example
- * ```ts
- * import { newCluster, SharedIndexInformer } from "@listwatch/cache";
- * import type { ReadApiInformer } from "@listwatch/cache/hono";
- * const informer = new SharedIndexInformer(newCluster({ server: "http://127.0.0.1:8001" }).resource("v1/pods"));
- * const pods: ReadApiInformer = { informer, resource: "v1/pods" };
- * ```
  *
  * @category HTTP adapter
  */
@@ -70,18 +54,6 @@ export interface ReadApiInformer {
  * A remote that is away is answered with 503, one that is slow with 504, one that answers something else than the protocol
  * with 502. A watch whose remote has ended ends too, between two events.
  *
- * @example
- * ```ts
- * import { newCluster, SharedIndexInformer } from "@listwatch/cache";
- * import { bearerTokens, readApi, type ReadApiRemote } from "@listwatch/cache/hono";
- * const informer = new SharedIndexInformer(newCluster({ server: "http://127.0.0.1:8001" }).resource("v1/pods"));
- * const holder = readApi({ resources: [{ informer, resource: "v1/pods" }], allowAnonymous: true });
- * const pods: ReadApiRemote = { fetch: (request) => holder.fetch(request), resource: "v1/pods" };
- * const authenticate = bearerTokens([{ token: "a-long-and-random-secret", user: { name: "ci" } }]);
- * const reader = readApi({ resources: [pods], authenticate, allowAnonymous: true });
- * console.log((await reader.request("/api/v1/pods")).status); // 401
- * ```
- *
  * @category HTTP adapter
  */
 export interface ReadApiRemote {
@@ -103,27 +75,12 @@ export interface ReadApiRemote {
 /**
  * Sends a request to a remote: the path and the query of its URL count, and not the host.
  *
- * @example
- * ```ts
- * import type { RemoteFetch } from "@listwatch/cache/hono";
- * const overHttp: RemoteFetch = (request) => {
- *   const { pathname, search } = new URL(request.url);
- *   return fetch(new Request(`https://pods.cache.example${pathname}${search}`, request));
- * };
- * ```
- *
  * @category HTTP adapter
  */
 export type RemoteFetch = (request: Request) => Response | Promise<Response>;
 
 /**
  * What `/version` says.
- *
- * @example
- * ```ts
- * import type { VersionInfo } from "@listwatch/cache/hono";
- * const version: VersionInfo = { major: "1", minor: "36", gitVersion: "v1.36.3", platform: "linux/amd64" };
- * ```
  *
  * @category HTTP adapter
  */
@@ -138,15 +95,6 @@ export interface VersionInfo {
 
 /**
  * Options of {@linkcode readApi}.
- *
- * @example
- * ```ts
- * import { allowNamespaces, type ReadApiOptions } from "@listwatch/cache/hono";
- * const options: ReadApiOptions = {
- *   resources: [],
- *   authorize: allowNamespaces(["shop"]),
- * };
- * ```
  *
  * @category HTTP adapter
  */

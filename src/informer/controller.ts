@@ -24,18 +24,6 @@ import { InformerStateError } from "./errors.ts";
 /**
  * What a {@linkcode Controller} is made of.
  *
- * @example
- * ```ts
- * import { type KubernetesObject, newCluster } from "@listwatch/cache";
- * import type { ControllerConfig } from "@listwatch/cache/informer";
- * import { RealFIFO } from "@listwatch/cache/queue";
- * const config: ControllerConfig<KubernetesObject> = {
- *   listerWatcher: newCluster({ server: "http://127.0.0.1:8001" }).resource<KubernetesObject>("v1/pods"),
- *   queue: new RealFIFO<KubernetesObject>({ atomicEvents: true }),
- *   process: (deltas) => console.log(deltas[0].type),
- * };
- * ```
- *
  * @category Informers
  */
 export interface ControllerConfig<T> {
@@ -301,14 +289,6 @@ function hasAddIfNotPresent<T>(
 
 /**
  * A running informer: what `start` returns.
- *
- * @example
- * ```ts
- * import { type KubernetesObject, newCluster, SharedIndexInformer } from "@listwatch/cache";
- * const pods = newCluster({ server: "http://127.0.0.1:8001" }).resource<KubernetesObject>("v1/pods");
- * const running = new SharedIndexInformer(pods).start();
- * await running.stop();
- * ```
  *
  * @category Informers
  */

@@ -67,16 +67,6 @@ export class NoIndexerError extends CacheError {
 /**
  * Options of {@linkcode CacheSyncError}.
  *
- * @example
- * ```ts
- * import { CacheSyncError } from "@listwatch/cache";
- * import type { CacheSyncErrorOptions } from "@listwatch/cache/informer";
- * const failures = new Map([["v1/pods", { error: new Error("pods is forbidden"), failedTries: 7 }]]);
- * const options: CacheSyncErrorOptions = { failures };
- * console.log(new CacheSyncError(["v1/pods"], new Error("too late"), options).message);
- * // Cannot sync v1/pods: pods is forbidden, attempt 7
- * ```
- *
  * @category Objects and errors
  */
 export interface CacheSyncErrorOptions {

@@ -16,16 +16,6 @@ import type { DeletedFinalStateUnknown, DeletedObject } from "../meta/tombstone.
  * Mirrors client-go's `ResourceEventHandler`, with `ResourceEventHandlerDetailedFuncs`' flag and a delete that is
  * typed instead of an `any` to be asserted.
  *
- * @example
- * ```ts
- * import type { KubernetesObject, ResourceEventHandler } from "@listwatch/cache";
- * const handler: ResourceEventHandler<KubernetesObject> = {
- *   onAdd: (object, isInInitialList) => console.log("add", object.metadata?.name, isInInitialList),
- *   onUpdate: (oldObject, newObject) => console.log("update", newObject.metadata?.name),
- *   onDelete: (deleted) => console.log("delete", deleted.key, deleted.finalStateUnknown),
- * };
- * ```
- *
  * @category Informers
  */
 export interface ResourceEventHandler<T> {

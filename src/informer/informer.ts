@@ -30,16 +30,6 @@ import type { QueueContext } from "./shared_informer_options.ts";
 /**
  * Options of {@linkcode newInformer}.
  *
- * @example
- * ```ts
- * import { type KubernetesObject, newCluster } from "@listwatch/cache";
- * import type { InformerOptions } from "@listwatch/cache/informer";
- * const options: InformerOptions<KubernetesObject> = {
- *   listerWatcher: newCluster({ server: "http://127.0.0.1:8001" }).resource<KubernetesObject>("v1/pods"),
- *   handler: { onAdd: (pod) => console.log(pod.metadata?.name) },
- * };
- * ```
- *
  * @category Informers
  */
 export interface InformerOptions<T, I extends string = NoIndexNames> {

@@ -21,12 +21,6 @@ import type { StoreEvent } from "./store_event.ts";
 /**
  * Options of a snapshot, whatever it is stored in. All may be left out.
  *
- * @example
- * ```ts
- * import type { SnapshotOptions } from "@listwatch/cache/informer";
- * const options: SnapshotOptions = { intervalMs: 5_000, identity: "transform 3" };
- * ```
- *
  * @category Snapshots
  */
 export interface SnapshotOptions {
@@ -60,14 +54,6 @@ export interface SnapshotOwner {
 
 /**
  * What an informer's option `snapshot` takes: a storage and its options. For one informer.
- *
- * @example
- * ```ts
- * import { type InformerSnapshot, newInformerSnapshot, type SnapshotStorage } from "@listwatch/cache/informer";
- * function snapshotIn(storage: SnapshotStorage): InformerSnapshot {
- *   return newInformerSnapshot(storage, { intervalMs: 5_000 });
- * }
- * ```
  *
  * @category Snapshots
  */

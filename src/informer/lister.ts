@@ -19,20 +19,6 @@ import type { Store } from "../store/store.ts";
  *
  * Mirrors client-go's `GenericNamespaceLister`.
  *
- * @example
- * ```ts
- * import {
- *   type KubernetesObject,
- *   metaNamespaceKey,
- *   type NamespaceLister,
- *   newLister,
- * } from "@listwatch/cache";
- * import { newIndexer } from "@listwatch/cache/store";
- * const indexer = newIndexer<KubernetesObject>(metaNamespaceKey, {});
- * const shop: NamespaceLister<KubernetesObject> = newLister(indexer, "v1/pods").byNamespace("shop");
- * console.log(shop.list().length); // 0
- * ```
- *
  * @category Keys, indices, listers
  */
 export interface NamespaceLister<T> {
@@ -55,15 +41,6 @@ export interface NamespaceLister<T> {
  * The objects of a store, read as an API is read; no server is contacted. Objects are shared: read-only.
  *
  * Mirrors client-go's `GenericLister`.
- *
- * @example
- * ```ts
- * import { type KubernetesObject, type Lister, metaNamespaceKey, newLister } from "@listwatch/cache";
- * import { newIndexer } from "@listwatch/cache/store";
- * const indexer = newIndexer<KubernetesObject>(metaNamespaceKey, {});
- * const nodes: Lister<KubernetesObject> = newLister(indexer, "v1/nodes");
- * console.log(nodes.list("!node-role.kubernetes.io/control-plane").length); // 0
- * ```
  *
  * @category Keys, indices, listers
  */

@@ -26,12 +26,6 @@ import { MergedNotifications } from "./merged_notifications.ts";
 /**
  * How many notifications may wait for a handler, and what happens when more do.
  *
- * @example
- * ```ts
- * import type { MailboxOptions } from "@listwatch/cache/informer";
- * const everyChange: MailboxOptions = { limit: 100_000, onOverflow: "remove" };
- * ```
- *
  * @category Informers
  */
 export interface MailboxOptions {

@@ -20,17 +20,6 @@ import type { ResourceEventHandler } from "./event_handler.ts";
 /**
  * Options of {@linkcode MutationCache}. All may be left out.
  *
- * @example
- * ```ts
- * import { type KubernetesObject, metaNamespaceKey } from "@listwatch/cache";
- * import type { MutationCacheOptions } from "@listwatch/cache/informer";
- * import { newIndexer } from "@listwatch/cache/store";
- * const indexer = newIndexer<KubernetesObject, "byApp">(metaNamespaceKey, {
- *   byApp: (object) => [object.metadata?.labels?.app ?? ""],
- * });
- * const options: MutationCacheOptions<KubernetesObject, "byApp"> = { indexer, includeAdds: "untilStored", ttlMs: 60_000 };
- * ```
- *
  * @category Informers
  */
 export interface MutationCacheOptions<

@@ -21,12 +21,6 @@ import { type Opener, ProcessorListener } from "./processor_listener.ts";
 /**
  * Options of `addEventHandler`.
  *
- * @example
- * ```ts
- * import type { HandlerOptions } from "@listwatch/cache";
- * const options: HandlerOptions = { name: "endpoints", resyncPeriodMs: 600_000, mailbox: { limit: 10_000 } };
- * ```
- *
  * @category Informers
  */
 export interface HandlerOptions {
@@ -47,22 +41,6 @@ export interface HandlerOptions {
  * Only the type of a notification's objects differs. Their order and number, `isInInitialList` and tombstones are the
  * same. An object whose changes are not in its head is notified as well: its `resourceVersion` has changed.
  *
- * @example A controller whose workers look the object up, if they need it
- * ```ts
- * import { newCluster, SharedIndexInformer, texts } from "@listwatch/cache";
- * import { WorkQueue } from "@listwatch/cache/workqueue";
- * const pods = newCluster({ server: "http://127.0.0.1:8001" }).resource("v1/pods");
- * const informer = new SharedIndexInformer(pods, { storage: texts() });
- * const queue = new WorkQueue<string>();
- * informer.addEventHandler({
- *   onAdd: ({ key }) => queue.add(key),
- *   onUpdate: (old, { key, metadata }) => {
- *     if (old.metadata.resourceVersion !== metadata.resourceVersion) queue.add(key);
- *   },
- *   onDelete: ({ key }) => queue.add(key),
- * }, { receives: "heads" });
- * ```
- *
  * @category Informers
  */
 export interface HeadHandlerOptions extends Omit<HandlerOptions, "receives"> {
@@ -77,16 +55,6 @@ type ListenerOptions = (HandlerOptions | HeadHandlerOptions) & { readonly resync
  * A handler that was added; pass it to `removeEventHandler`.
  *
  * Mirrors client-go's `ResourceEventHandlerRegistration`.
- *
- * @example
- * ```ts
- * import { type KubernetesObject, newCluster, SharedIndexInformer } from "@listwatch/cache";
- * const pods = newCluster({ server: "http://127.0.0.1:8001" }).resource<KubernetesObject>("v1/pods");
- * const informer = new SharedIndexInformer(pods);
- * const registration = informer.addEventHandler({ onAdd: (pod) => console.log(pod.metadata?.name) });
- * console.log(registration.hasSynced()); // false: the informer has not run
- * informer.removeEventHandler(registration);
- * ```
  *
  * @category Informers
  */

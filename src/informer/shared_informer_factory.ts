@@ -27,13 +27,6 @@ import { waitFor } from "./wait_for_cache_sync.ts";
 /**
  * Where a {@linkcode SharedInformerFactory} gets its sources from: a `Cluster`, or anything with such a method.
  *
- * @example
- * ```ts
- * import { newCluster } from "@listwatch/cache";
- * import type { ResourceSource } from "@listwatch/cache/informer";
- * const source: ResourceSource = newCluster({ server: "http://127.0.0.1:8001" });
- * ```
- *
  * @category Informers
  */
 export interface ResourceSource {
@@ -47,12 +40,6 @@ export interface ResourceSource {
 /**
  * Options of every informer of a factory.
  *
- * @example
- * ```ts
- * import type { FactoryInformerOptions, KubernetesObject } from "@listwatch/cache";
- * const informer: FactoryInformerOptions<KubernetesObject> = { reflector: { useWatchList: false }, freezeObjects: true };
- * ```
- *
  * @category Informers
  */
 export type FactoryInformerOptions<T> = Omit<
@@ -62,16 +49,6 @@ export type FactoryInformerOptions<T> = Omit<
 
 /**
  * Options of {@linkcode SharedInformerFactory}. All may be left out.
- *
- * @example
- * ```ts
- * import type { SharedInformerFactoryOptions } from "@listwatch/cache";
- * const options: SharedInformerFactoryOptions = {
- *   namespace: "shop",
- *   tweakListOptions: (options) => ({ ...options, labelSelector: "app=web" }),
- *   resyncPeriodsMs: { "v1/nodes": 600_000 },
- * };
- * ```
  *
  * @category Informers
  */
@@ -99,19 +76,6 @@ export interface SharedInformerFactoryOptions {
  * One resource of a {@linkcode SharedInformerFactory}.
  *
  * Mirrors client-go's `GenericInformer`.
- *
- * @example
- * ```ts
- * import {
- *   type KubernetesObject,
- *   newCluster,
- *   type ResourceInformer,
- *   SharedInformerFactory,
- * } from "@listwatch/cache";
- * const factory = new SharedInformerFactory(newCluster({ server: "http://127.0.0.1:8001" }));
- * const pods: ResourceInformer<KubernetesObject> = factory.forResource("v1/pods");
- * console.log(pods.informer.name, pods.lister.list().length); // v1/pods 0
- * ```
  *
  * @category Informers
  */

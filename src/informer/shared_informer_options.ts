@@ -18,16 +18,6 @@ import type { InformerSnapshot } from "./informer_snapshot.ts";
 /**
  * What an informer's queue is made from.
  *
- * @example
- * ```ts
- * import type { KubernetesObject } from "@listwatch/cache";
- * import type { QueueContext } from "@listwatch/cache/informer";
- * import { DeltaFIFO, type Queue } from "@listwatch/cache/queue";
- * function newQueue(context: QueueContext<KubernetesObject>): Queue<KubernetesObject> {
- *   return new DeltaFIFO({ ...context, emitDeltaTypeReplaced: true });
- * }
- * ```
- *
  * @category Informers
  */
 export interface QueueContext<T> {
@@ -44,21 +34,6 @@ export interface QueueContext<T> {
 
 /**
  * Options of {@linkcode SharedIndexInformer}. All may be left out.
- *
- * @example
- * ```ts
- * import {
- *   type KubernetesObject,
- *   metaNamespaceIndex,
- *   type SharedIndexInformerOptions,
- * } from "@listwatch/cache";
- * import { DeltaFIFO } from "@listwatch/cache/queue";
- * const options: SharedIndexInformerOptions<KubernetesObject, "namespace"> = {
- *   indexers: { namespace: metaNamespaceIndex },
- *   resyncPeriodMs: 600_000,
- *   queue: (context) => new DeltaFIFO({ ...context, emitDeltaTypeReplaced: true }),
- * };
- * ```
  *
  * @category Informers
  */

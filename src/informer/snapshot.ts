@@ -13,12 +13,6 @@ import { CacheError } from "../util/errors.ts";
 /**
  * Whose content a snapshot has. Content of another identity is refused: it may lack objects, or have others.
  *
- * @example
- * ```ts
- * import type { SnapshotIdentity } from "@listwatch/cache/informer";
- * const identity: SnapshotIdentity = { resource: "apps/v1/deployments", source: "https://10.0.0.1:6443 shop app=web" };
- * ```
- *
  * @category Snapshots
  */
 export interface SnapshotIdentity {
@@ -33,12 +27,6 @@ export interface SnapshotIdentity {
 
 /**
  * One object of a snapshot that was loaded.
- *
- * @example
- * ```ts
- * import type { SnapshotEntry } from "@listwatch/cache/informer";
- * const entry: SnapshotEntry = { key: "shop/web-1", json: '{"metadata":{"namespace":"shop","name":"web-1"}}' };
- * ```
  *
  * @category Snapshots
  */
@@ -64,18 +52,6 @@ export interface SnapshotEntry {
 /**
  * A snapshot that is there.
  *
- * @example
- * ```ts
- * import type { LoadedSnapshot } from "@listwatch/cache/informer";
- * const loaded: LoadedSnapshot = {
- *   resourceVersion: "42",
- *   savedAtMs: Date.now() - 60_000,
- *   needsList: false,
- *   count: 1,
- *   entries: () => [[{ key: "shop/web-1", json: '{"metadata":{"namespace":"shop","name":"web-1"}}' }]],
- * };
- * ```
- *
  * @category Snapshots
  */
 export interface LoadedSnapshot {
@@ -98,14 +74,6 @@ export interface LoadedSnapshot {
  * One object to save. It does not change: {@linkcode SnapshotPut.json} may be called at any time until the save has
  * settled, and returns the state at the save's version.
  *
- * @example
- * ```ts
- * import type { SnapshotPut } from "@listwatch/cache/informer";
- * function line(put: SnapshotPut): string {
- *   return JSON.stringify([put.key, put.head, put.json()]);
- * }
- * ```
- *
  * @category Snapshots
  */
 export interface SnapshotPut {
@@ -125,19 +93,6 @@ export interface SnapshotPut {
 /**
  * What a save writes: the content at {@linkcode SnapshotChange.resourceVersion} differs in exactly this from the content
  * of the save before.
- *
- * @example
- * ```ts
- * import type { SnapshotChange } from "@listwatch/cache/informer";
- * const change: SnapshotChange = {
- *   resourceVersion: "43",
- *   savedAtMs: Date.now(),
- *   needsList: false,
- *   replaces: false,
- *   puts: [],
- *   deletes: ["shop/web-1"],
- * };
- * ```
  *
  * @category Snapshots
  */
@@ -159,35 +114,6 @@ export interface SnapshotChange {
 
 /**
  * Where an informer's snapshot is stored. One storage serves one informer at a time.
- *
- * @example
- * ```ts
- * import { type SnapshotChange, SnapshotRefusedError, type SnapshotStorage } from "@listwatch/cache/informer";
- * function inMemory(): SnapshotStorage {
- *   let last: (Omit<SnapshotChange, "puts"> & { identity: string }) | undefined;
- *   let identity = "";
- *   const objects = new Map<string, string>();
- *   return {
- *     load(wanted) {
- *       identity = JSON.stringify(wanted);
- *       if (last === undefined) return undefined;
- *       if (last.identity !== identity) throw new SnapshotRefusedError("other-identity", `it is of ${last.identity}`);
- *       return {
- *         ...last,
- *         count: objects.size,
- *         entries: () => [Array.from(objects, ([key, json]) => ({ key, json }))],
- *       };
- *     },
- *     save({ puts, ...change }) {
- *       if (change.replaces) objects.clear();
- *       for (const key of change.deletes) objects.delete(key);
- *       for (const put of puts) objects.set(put.key, put.json());
- *       last = { ...change, identity };
- *     },
- *   };
- * }
- * console.log(await inMemory().load({ resource: "v1/pods", source: "" })); // undefined
- * ```
  *
  * @category Snapshots
  */
@@ -220,12 +146,6 @@ export interface SnapshotStorage {
  *   or a text is wrong.
  * - `foreign`: it is no snapshot. `newer-format`: a later version of the library wrote it.
  * - `other-identity`: it is of another resource or source. `unreadable`: the storage failed. `timeout`: it took too long.
- *
- * @example
- * ```ts
- * import type { SnapshotRefusal } from "@listwatch/cache/informer";
- * const harmless: readonly SnapshotRefusal[] = ["other-identity", "newer-format"];
- * ```
  *
  * @category Snapshots
  */

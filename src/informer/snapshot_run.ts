@@ -50,14 +50,6 @@ export interface SnapshotContext<T> {
 /**
  * How a snapshot is doing.
  *
- * @example
- * ```ts
- * import type { SnapshotStatus } from "@listwatch/cache/informer";
- * function line({ load, failedSaves, lastError }: SnapshotStatus): string {
- *   return failedSaves === 0 ? load : `${load}; ${failedSaves} saves failed: ${lastError}`;
- * }
- * ```
- *
  * @category Snapshots
  */
 export interface SnapshotStatus {
@@ -80,14 +72,6 @@ export interface SnapshotStatus {
 
 /**
  * How an informer is doing: its reflector, and its snapshot.
- *
- * @example
- * ```ts
- * import type { InformerStatus } from "@listwatch/cache/informer";
- * function line({ phase, restored, lagMs = 0 }: InformerStatus): string {
- *   return restored === undefined ? phase : `${phase}; serves a snapshot, ${Math.round(lagMs / 1_000)} s old`;
- * }
- * ```
  *
  * @category Snapshots
  */

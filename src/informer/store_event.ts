@@ -8,15 +8,6 @@ import type { Held, Holding } from "../store/holding.ts";
 /**
  * One object that changed.
  *
- * @example
- * ```ts
- * import type { KubernetesObject } from "@listwatch/cache";
- * import type { StoreChange } from "@listwatch/cache/informer";
- * function line(change: StoreChange<KubernetesObject>): string {
- *   return `${change.type} ${change.key} at ${change.object.metadata?.resourceVersion}`;
- * }
- * ```
- *
  * @category Informers
  */
 export type StoreChange<T> =
@@ -37,22 +28,6 @@ export type StoreChange<T> =
  *
  * In `replaced`, the deletes come first, then what was added or changed in the order of the list; what did not change
  * is not there.
- *
- * @example
- * ```ts
- * import type { KubernetesObject } from "@listwatch/cache";
- * import type { StoreEvent } from "@listwatch/cache/informer";
- * function line(event: StoreEvent<KubernetesObject>): string {
- *   switch (event.type) {
- *     case "replaced":
- *       return `${event.changes.length} changes up to ${event.resourceVersion}`;
- *     case "bookmark":
- *       return `nothing up to ${event.resourceVersion}`;
- *     default:
- *       return `${event.type} ${event.key}`;
- *   }
- * }
- * ```
  *
  * @category Informers
  */

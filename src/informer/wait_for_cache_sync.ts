@@ -15,13 +15,6 @@ import { CacheSyncError } from "./errors.ts";
  *
  * Mirrors client-go's `DoneChecker`, with a promise for its channel.
  *
- * @example
- * ```ts
- * import { type HasSynced, SingleFileTracker } from "@listwatch/cache/informer";
- * const writer: HasSynced = new SingleFileTracker("endpoints writer");
- * console.log(writer.name, writer.hasSynced()); // endpoints writer false
- * ```
- *
  * @category Informers
  */
 export interface HasSynced {
@@ -37,17 +30,6 @@ export interface HasSynced {
 
 /**
  * Options of {@linkcode waitFor}.
- *
- * @example
- * ```ts
- * import { consoleLogger } from "@listwatch/cache";
- * import type { WaitForOptions } from "@listwatch/cache/informer";
- * const options: WaitForOptions = {
- *   what: "the caches of the endpoints controller",
- *   signal: AbortSignal.timeout(60_000),
- *   logger: consoleLogger,
- * };
- * ```
  *
  * @category Informers
  */

@@ -13,32 +13,12 @@ import type { KubernetesObject } from "./object.ts";
  * What is below a field of type `unknown`, or below a field with any keys, is not checked; neither is a path that is
  * known only at run time.
  *
- * @example
- * ```ts
- * import type { KubernetesObject } from "@listwatch/cache";
- * import type { FieldPath } from "@listwatch/cache/client";
- * type Pod = KubernetesObject & { spec?: { nodeName?: string; volumes?: { name: string }[] } };
- * const path: FieldPath<Pod, "spec.volumes[].name"> = "spec.volumes[].name";
- * // @ts-expect-error -- a Pod has no spec.node
- * const typo: FieldPath<Pod, "spec.node"> = "spec.node";
- * console.log(path, typo);
- * ```
- *
  * @category Decoding
  */
 export type FieldPath<T, Path extends string> = PathBelow<T, Path, "">;
 
 /**
  * Checks every path of `keep` or `drop`; see {@linkcode FieldPath}.
- *
- * @example
- * ```ts
- * import type { KubernetesObject } from "@listwatch/cache";
- * import type { FieldPaths } from "@listwatch/cache/client";
- * type Pod = KubernetesObject & { spec?: { nodeName?: string } };
- * const paths: FieldPaths<Pod, ["spec.nodeName", "metadata.labels"]> = ["spec.nodeName", "metadata.labels"];
- * console.log(paths.length); // 2
- * ```
  *
  * @category Decoding
  */
@@ -49,16 +29,6 @@ export type FieldPaths<T, Paths extends readonly string[]> = {
 /**
  * Checks the path of a `fieldIndex` as `FieldPath` does; it may also end in `[]`, which means the elements of an array.
  * Of a type that has no fields besides those of `KubernetesObject`, only what is below `metadata` is checked.
- *
- * @example
- * ```ts
- * import type { KubernetesObject } from "@listwatch/cache";
- * import type { IndexedPath } from "@listwatch/cache/store";
- * const path: IndexedPath<KubernetesObject, "metadata.finalizers[]"> = "metadata.finalizers[]";
- * // @ts-expect-error -- the name of the field is wrong
- * const typo: IndexedPath<KubernetesObject, "metadata.finalisers[]"> = "metadata.finalisers[]";
- * console.log(path, typo);
- * ```
  *
  * @category Keys, indices, listers
  */

@@ -8,13 +8,6 @@ import { quoted, SelectorParseError } from "./selector_parse_error.ts";
 /**
  * One condition of a {@linkcode FieldSelector}.
  *
- * @example
- * ```ts
- * import { type FieldRequirement, parseFieldSelector } from "@listwatch/cache/selectors";
- * const [first]: readonly FieldRequirement[] = parseFieldSelector("status.phase!=Running").requirements;
- * console.log(first.field, first.operator, first.value); // status.phase != Running
- * ```
- *
  * @category Selectors
  */
 export interface FieldRequirement {
@@ -29,26 +22,12 @@ export interface FieldRequirement {
 /**
  * Gives the value of a field; a field that is absent (`undefined`) has the empty value.
  *
- * @example
- * ```ts
- * import { type FieldGetter, parseFieldSelector } from "@listwatch/cache/selectors";
- * const get: FieldGetter = (field) => field === "spec.nodeName" ? "node-1" : undefined;
- * console.log(parseFieldSelector("spec.nodeName=node-1").matches(get)); // true
- * ```
- *
  * @category Selectors
  */
 export type FieldGetter = (field: string) => string | undefined;
 
 /**
  * Fields by path; only its own properties count.
- *
- * @example
- * ```ts
- * import { fieldSelectorFromSet, type FieldSet } from "@listwatch/cache/selectors";
- * const fields: FieldSet = { "spec.nodeName": "node-1" };
- * console.log(`${fieldSelectorFromSet(fields)}`); // spec.nodeName=node-1
- * ```
  *
  * @category Selectors
  */

@@ -12,12 +12,6 @@ import { DeletedFinalStateUnknown } from "./tombstone.ts";
  *
  * @throws Anything; stores wrap it in a {@linkcode KeyError}.
  *
- * @example
- * ```ts
- * import { type KeyFunc, metaNamespaceKey } from "@listwatch/cache";
- * const keyFunc: KeyFunc = (value) => metaNamespaceKey(value);
- * ```
- *
  * @category Keys, indices, listers
  */
 export type KeyFunc = (value: unknown) => string;
@@ -190,14 +184,6 @@ export function deletionHandlingMetaNamespaceKey(value: unknown): string {
  * A namespace and a name.
  *
  * Mirrors client-go's `ObjectName`.
- *
- * @example
- * ```ts
- * import type { ObjectName } from "@listwatch/cache";
- * import { formatObjectName } from "@listwatch/cache/store";
- * const node: ObjectName = { namespace: "", name: "node-1" };
- * console.log(formatObjectName(node)); // node-1
- * ```
  *
  * @category Keys, indices, listers
  */

@@ -11,26 +11,12 @@ import { quoted, SelectorParseError } from "./selector_parse_error.ts";
  *
  * Mirrors apimachinery's `selection.Operator`.
  *
- * @example
- * ```ts
- * import { type LabelOperator, LabelRequirement } from "@listwatch/cache/selectors";
- * const operator: LabelOperator = "notin";
- * console.log(`${new LabelRequirement("tier", { operator, values: ["back", "front"] })}`); // tier notin (back,front)
- * ```
- *
  * @category Selectors
  */
 export type LabelOperator = "=" | "==" | "!=" | "in" | "notin" | "exists" | "!" | "gt" | "lt";
 
 /**
  * Labels as an object carries them; only its own properties count.
- *
- * @example
- * ```ts
- * import { type LabelSet, parseLabelSelector } from "@listwatch/cache/selectors";
- * const labels: LabelSet = { app: "web", tier: "front" };
- * console.log(parseLabelSelector("app=web").matches(labels)); // true
- * ```
  *
  * @category Selectors
  */

@@ -120,16 +120,6 @@ export function labelSelectorFromSet(labels: LabelSet): LabelSelector {
 /**
  * A Kubernetes `LabelSelector`, as the spec of a Deployment or a Service account holds it.
  *
- * @example
- * ```ts
- * import { labelSelectorFromSpec, type LabelSelectorSpec } from "@listwatch/cache/selectors";
- * const spec: LabelSelectorSpec = {
- *   matchLabels: { app: "web" },
- *   matchExpressions: [{ key: "tier", operator: "In", values: ["front"] }],
- * };
- * console.log(`${labelSelectorFromSpec(spec)}`); // app=web,tier in (front)
- * ```
- *
  * @category Selectors
  */
 export interface LabelSelectorSpec {

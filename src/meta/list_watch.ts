@@ -10,12 +10,6 @@ import type { WatchEvent } from "./watch_event.ts";
 /**
  * The options of a list or a watch, as Kubernetes names them; an absent or empty one is not sent.
  *
- * @example
- * ```ts
- * import type { ListOptions } from "@listwatch/cache/reflector";
- * const options: ListOptions = { limit: 500, resourceVersion: "0", labelSelector: "app=web" };
- * ```
- *
  * @category Reflector
  */
 export interface ListOptions {
@@ -39,12 +33,6 @@ export interface ListOptions {
 /**
  * Arguments of a list or a watch that are not sent.
  *
- * @example
- * ```ts
- * import type { ListWatchContext } from "@listwatch/cache/reflector";
- * const context: ListWatchContext = { signal: AbortSignal.timeout(30_000) };
- * ```
- *
  * @category Reflector
  */
 export interface ListWatchContext {
@@ -67,15 +55,6 @@ export interface ListWatchContext {
 
 /**
  * How a store holds objects that are read as text. One that holds texts hands it to its source.
- *
- * @example
- * ```ts
- * import { newObjectTextReader, type HoldText } from "@listwatch/cache/reflector";
- * const holdText: HoldText = {
- *   reader: newObjectTextReader(),
- *   hold: (text, { metadata }) => ({ metadata, text }),
- * };
- * ```
  *
  * @category Reflector
  */
@@ -110,14 +89,6 @@ export interface HoldText {
 /**
  * An object that could not be accepted, and why. It is skipped and reported; the others continue.
  *
- * @example
- * ```ts
- * import type { Quarantined } from "@listwatch/cache/reflector";
- * function line({ key = "an object", path, reason }: Quarantined): string {
- *   return `${key}: ${path} ${reason}`; // shop/web-1: items[3].metadata.labels must be an object
- * }
- * ```
- *
  * @category Reflector
  */
 export interface Quarantined {
@@ -136,18 +107,6 @@ export interface Quarantined {
 /**
  * One page of a list.
  *
- * @example
- * ```ts
- * import type { KubernetesObject } from "@listwatch/cache";
- * import type { ListPage } from "@listwatch/cache/reflector";
- * const page: ListPage<KubernetesObject> = {
- *   kind: "PodList",
- *   apiVersion: "v1",
- *   metadata: { resourceVersion: "42", continue: "" },
- *   items: [{ metadata: { namespace: "shop", name: "web-1" } }],
- * };
- * ```
- *
  * @category Reflector
  */
 export interface ListPage<T> {
@@ -162,15 +121,6 @@ export interface ListPage<T> {
 /**
  * One item of a watch: an event, or the report of an event that could not be accepted.
  *
- * @example
- * ```ts
- * import type { KubernetesObject } from "@listwatch/cache";
- * import type { WatchItem } from "@listwatch/cache/reflector";
- * function line(item: WatchItem<KubernetesObject>): string {
- *   return item.type === "QUARANTINED" ? item.quarantined.reason : item.type;
- * }
- * ```
- *
  * @category Reflector
  */
 export type WatchItem<T> = WatchEvent<T> | {
@@ -182,17 +132,6 @@ export type WatchItem<T> = WatchEvent<T> | {
  * An open watch: batches of events in the order of arrival, one batch per chunk of bytes, so that a thousand events cost
  * one turn. The stream ends when the server ends the watch, and throws when the connection breaks. Leaving the loop
  * (`break`, `return`) closes the connection.
- *
- * @example
- * ```ts
- * import type { KubernetesObject } from "@listwatch/cache";
- * import type { WatchStream } from "@listwatch/cache/reflector";
- * async function count(stream: WatchStream<KubernetesObject>): Promise<number> {
- *   let items = 0;
- *   for await (const batch of stream) items += batch.length;
- *   return items;
- * }
- * ```
  *
  * @category Reflector
  */

@@ -6,18 +6,6 @@
 /**
  * A reference to the owner of an object.
  *
- * @example
- * ```ts
- * import type { OwnerReference } from "@listwatch/cache";
- * const owner: OwnerReference = {
- *   apiVersion: "apps/v1",
- *   kind: "ReplicaSet",
- *   name: "web-5d4f",
- *   uid: "0b8c9f6e-3b0b-4f6e-8a0a-0d9a3f1c2b1d",
- *   controller: true,
- * };
- * ```
- *
  * @category Objects and errors
  */
 export interface OwnerReference {
@@ -31,12 +19,6 @@ export interface OwnerReference {
 
 /**
  * An object's metadata. Every field may be missing; a missing `namespace` means cluster-scoped.
- *
- * @example
- * ```ts
- * import type { ObjectMeta } from "@listwatch/cache";
- * const metadata: ObjectMeta = { name: "web-1", namespace: "shop", labels: { app: "web" } };
- * ```
  *
  * @category Objects and errors
  */
@@ -65,16 +47,6 @@ export interface ObjectMeta {
  * Any Kubernetes object: the minimum that the cache requires of a type. All readers of the cache share its objects and
  * must not change them.
  *
- * @example
- * ```ts
- * import type { KubernetesObject } from "@listwatch/cache";
- * interface Pod extends KubernetesObject {
- *   spec?: { nodeName?: string };
- *   status?: { phase?: string };
- * }
- * const pod: Pod = { metadata: { name: "web-1", namespace: "shop" }, status: { phase: "Running" } };
- * ```
- *
  * @category Objects and errors
  */
 export interface KubernetesObject {
@@ -85,12 +57,6 @@ export interface KubernetesObject {
 
 /**
  * A list's metadata.
- *
- * @example
- * ```ts
- * import type { ListMeta } from "@listwatch/cache/reflector";
- * const metadata: ListMeta = { resourceVersion: "42", continue: "eyJ2Ijo", remainingItemCount: 1_500 };
- * ```
  *
  * @category Objects and errors
  */

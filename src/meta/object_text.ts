@@ -24,12 +24,6 @@ import { fieldText, type FieldTexts, NO_VALUES, TextFields } from "./text_fields
  * What is read of an object that is held as text: its type, and of its metadata at least name, namespace, uid,
  * resourceVersion and labels. Labels may be those of another object that has the same.
  *
- * @example
- * ```ts
- * import type { ObjectHead } from "@listwatch/cache/reflector";
- * const head: ObjectHead = { kind: "Pod", apiVersion: "v1", metadata: { namespace: "shop", name: "web-1" } };
- * ```
- *
  * @category Reflector
  */
 export interface ObjectHead {

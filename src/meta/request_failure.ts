@@ -35,14 +35,6 @@ export class NetworkError extends CacheError {
  * How a connection failed. `DeadPeer`: it is open, but an expected answer does not arrive. `Unreachable`: every other
  * failure before an answer.
  *
- * @example
- * ```ts
- * import { NetworkError } from "@listwatch/cache";
- * import type { NetworkFailure } from "@listwatch/cache/client";
- * const reason: NetworkFailure = "ConnectionRefused";
- * console.log(new NetworkError(reason, "port 6443 is closed").reason); // ConnectionRefused
- * ```
- *
  * @category Objects and errors
  */
 export type NetworkFailure =

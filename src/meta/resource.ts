@@ -6,12 +6,6 @@
 /**
  * A resource of the API: `group` is `""` for the core group.
  *
- * @example
- * ```ts
- * import type { GroupVersionResource } from "@listwatch/cache/client";
- * const deployments: GroupVersionResource = { group: "apps", version: "v1", resource: "deployments" };
- * ```
- *
  * @category Cluster
  */
 export interface GroupVersionResource {
@@ -24,12 +18,6 @@ export interface GroupVersionResource {
 /**
  * A kind of object: `group` is `""` for the core group.
  *
- * @example
- * ```ts
- * import type { GroupVersionKind } from "@listwatch/cache/client";
- * const pod: GroupVersionKind = { group: "", version: "v1", kind: "Pod" };
- * ```
- *
  * @category Cluster
  */
 export interface GroupVersionKind {
@@ -40,14 +28,6 @@ export interface GroupVersionKind {
 
 /**
  * Options of {@linkcode resourcePath}.
- *
- * @example
- * ```ts
- * import { parseResource } from "@listwatch/cache";
- * import { resourcePath, type ResourcePathOptions } from "@listwatch/cache/client";
- * const options: ResourcePathOptions = { namespace: "shop", name: "web-1" };
- * console.log(resourcePath(parseResource("v1/pods"), options)); // /api/v1/namespaces/shop/pods/web-1
- * ```
  *
  * @category Cluster
  */
@@ -61,14 +41,6 @@ export interface ResourcePathOptions {
 /**
  * A resource as text: `version/resource` for the core group, otherwise `group/version/resource`. The resource is the
  * lower-case plural, not the kind. A text that is known only at run time is read by {@linkcode parseResource}.
- *
- * @example
- * ```ts
- * import type { ResourceName } from "@listwatch/cache/client";
- * const names: ResourceName[] = ["v1/pods", "apps/v1/deployments"];
- * // @ts-expect-error -- the kind is no resource
- * names.push("v1/Pod");
- * ```
  *
  * @category Cluster
  */
@@ -111,14 +83,6 @@ export function parseResource(text: string): GroupVersionResource {
 
 /**
  * A resource whose objects have type `T`.
- *
- * @example
- * ```ts
- * import { type KubernetesObject, resourceOf } from "@listwatch/cache";
- * import type { ResourceOf } from "@listwatch/cache/client";
- * type Pod = KubernetesObject & { spec?: { nodeName?: string } };
- * const pods: ResourceOf<Pod> = resourceOf<Pod>("v1/pods");
- * ```
  *
  * @category Cluster
  */

@@ -11,13 +11,6 @@ const MAX_SHOWN = 200;
 /**
  * Options of {@linkcode SelectorParseError}.
  *
- * @example
- * ```ts
- * import { SelectorParseError, type SelectorParseErrorOptions } from "@listwatch/cache/selectors";
- * const options: SelectorParseErrorOptions = { reason: "expected a value after =", position: 4 };
- * const error = new SelectorParseError("label", "app=,", options);
- * ```
- *
  * @category Selectors
  */
 export interface SelectorParseErrorOptions {

@@ -8,13 +8,6 @@ import { CacheError, findCause } from "../util/errors.ts";
 /**
  * One cause of a refusal.
  *
- * @example
- * ```ts
- * import { newStatus, type StatusCause } from "@listwatch/cache/client";
- * const cause: StatusCause = { reason: "FieldValueInvalid", field: "spec.replicas", message: "must be 0 or more" };
- * const status = newStatus(422, "Invalid", "Deployment \"web\" is invalid", { name: "web", causes: [cause] });
- * ```
- *
  * @category Objects and errors
  */
 export interface StatusCause {
@@ -25,13 +18,6 @@ export interface StatusCause {
 
 /**
  * More about a refusal.
- *
- * @example
- * ```ts
- * import { newStatus, type StatusDetails } from "@listwatch/cache/client";
- * const details: StatusDetails = { retryAfterSeconds: 5 };
- * console.log(newStatus(429, "TooManyRequests", "try again later", details).details?.retryAfterSeconds); // 5
- * ```
  *
  * @category Objects and errors
  */
@@ -47,13 +33,6 @@ export interface StatusDetails {
 
 /**
  * A `Status` object: the answer of an API server that refuses, by HTTP or in a watch's ERROR event.
- *
- * @example
- * ```ts
- * import { newStatus } from "@listwatch/cache/client";
- * const status = newStatus(404, "NotFound", 'pods "web-1" not found', { name: "web-1", kind: "pods" });
- * console.log(status.code, status.reason); // 404 NotFound
- * ```
  *
  * @category Objects and errors
  */
@@ -100,14 +79,6 @@ export function newStatus(code: number, reason: string, message: string, details
 
 /**
  * Options of {@linkcode StatusError}.
- *
- * @example
- * ```ts
- * import { StatusError } from "@listwatch/cache";
- * import { newStatus, type StatusErrorOptions } from "@listwatch/cache/client";
- * const options: StatusErrorOptions = { retryAfterMs: 5_000 };
- * console.log(new StatusError(newStatus(429, "TooManyRequests", "try again later"), options).retryAfterMs); // 5000
- * ```
  *
  * @category Objects and errors
  */

@@ -36,16 +36,6 @@ export class DeletedFinalStateUnknown<T> {
 /**
  * A delete that the cache saw: {@linkcode Deleted.object} is the object's final state, as the server sent it.
  *
- * @example
- * ```ts
- * import type { Deleted, KubernetesObject } from "@listwatch/cache";
- * const deleted: Deleted<KubernetesObject> = {
- *   finalStateUnknown: false,
- *   key: "shop/web-1",
- *   object: { metadata: { namespace: "shop", name: "web-1", resourceVersion: "42" } },
- * };
- * ```
- *
  * @category Informers
  */
 export interface Deleted<T> {
@@ -62,16 +52,6 @@ export interface Deleted<T> {
  * narrows the type: `object` may be `undefined` in a tombstone only.
  *
  * Mirrors client-go's `DeletedObject`, which replaces a type assertion that many handlers lacked.
- *
- * @example
- * ```ts
- * import type { DeletedObject, KubernetesObject } from "@listwatch/cache";
- * function onDelete(deleted: DeletedObject<KubernetesObject>): string {
- *   return deleted.finalStateUnknown
- *     ? `${deleted.key} was deleted (last seen at ${deleted.object?.metadata?.resourceVersion ?? "?"})`
- *     : `${deleted.key} was deleted at ${deleted.object.metadata?.resourceVersion}`;
- * }
- * ```
  *
  * @category Informers
  */

@@ -7,9 +7,7 @@ import { onAbort } from "../util/abort.ts";
 import { type Clock, realClock, type TimerHandle } from "../util/clock.ts";
 import { compareResourceVersions } from "./resource_version.ts";
 
-/**
- * How a wait ended. `stopped`: the version will not change any more.
- */
+/** How a wait ended. `stopped`: the version will not change any more. */
 export type WaitEnd = "reached" | "stopped" | "aborted" | "timedOut";
 
 /** Options of {@linkcode VersionWaiters.wait}. */

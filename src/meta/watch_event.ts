@@ -12,12 +12,6 @@ export const INITIAL_EVENTS_END_ANNOTATION = "k8s.io/initial-events-end";
 /**
  * The object of a bookmark: of the watched kind, with metadata only.
  *
- * @example
- * ```ts
- * import type { BookmarkObject } from "@listwatch/cache/reflector";
- * const bookmark: BookmarkObject = { kind: "Pod", apiVersion: "v1", metadata: { resourceVersion: "42" } };
- * ```
- *
  * @category Reflector
  */
 export interface BookmarkObject extends KubernetesObject {
@@ -26,15 +20,6 @@ export interface BookmarkObject extends KubernetesObject {
 
 /**
  * One event of a watch, as the API server sends it.
- *
- * @example
- * ```ts
- * import type { KubernetesObject } from "@listwatch/cache";
- * import type { WatchEvent } from "@listwatch/cache/reflector";
- * function resourceVersion(event: WatchEvent<KubernetesObject>): string | undefined {
- *   return event.type === "ERROR" ? undefined : event.object.metadata?.resourceVersion;
- * }
- * ```
  *
  * @category Reflector
  */

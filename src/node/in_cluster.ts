@@ -18,14 +18,6 @@ const SERVICE_ACCOUNT = "/var/run/secrets/kubernetes.io/serviceaccount";
 /**
  * Options of {@linkcode inClusterConfig}.
  *
- * @example
- * ```ts
- * import type { InClusterOptions } from "@listwatch/cache/node";
- * const options: InClusterOptions = {
- *   env: { KUBERNETES_SERVICE_HOST: "10.96.0.1", KUBERNETES_SERVICE_PORT: "443" },
- * };
- * ```
- *
  * @category Node
  */
 export interface InClusterOptions {

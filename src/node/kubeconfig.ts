@@ -8,15 +8,6 @@ import { CacheError } from "../util/errors.ts";
 /**
  * A cluster of a kubeconfig, with the field names of the file.
  *
- * @example
- * ```ts
- * import type { KubeconfigCluster } from "@listwatch/cache/node";
- * const cluster: KubeconfigCluster = {
- *   server: "https://10.0.0.1:6443",
- *   "certificate-authority": "/etc/kubernetes/ca.crt",
- * };
- * ```
- *
  * @category Node
  */
 export interface KubeconfigCluster {
@@ -35,16 +26,6 @@ export interface KubeconfigCluster {
 /**
  * A credential plugin: a program that prints credentials.
  *
- * @example
- * ```ts
- * import type { ExecConfig } from "@listwatch/cache/node";
- * const exec: ExecConfig = {
- *   apiVersion: "client.authentication.k8s.io/v1",
- *   command: "aws",
- *   args: ["eks", "get-token", "--cluster-name", "prod"],
- * };
- * ```
- *
  * @category Node
  */
 export interface ExecConfig {
@@ -61,12 +42,6 @@ export interface ExecConfig {
 /**
  * A user of a kubeconfig. Inline data takes precedence over files, a token over a token file. The credentials of a
  * loaded user are redacted in logs and in JSON.
- *
- * @example
- * ```ts
- * import type { KubeconfigUser } from "@listwatch/cache/node";
- * const user: KubeconfigUser = { tokenFile: "/var/run/secrets/kubernetes.io/serviceaccount/token" };
- * ```
  *
  * @category Node
  */
@@ -90,12 +65,6 @@ export interface KubeconfigUser {
 /**
  * A context of a kubeconfig: the names of a cluster and a user.
  *
- * @example
- * ```ts
- * import type { KubeconfigContext } from "@listwatch/cache/node";
- * const context: KubeconfigContext = { cluster: "prod", user: "jane", namespace: "shop" };
- * ```
- *
  * @category Node
  */
 export interface KubeconfigContext {
@@ -106,18 +75,6 @@ export interface KubeconfigContext {
 
 /**
  * A kubeconfig, merged from its files.
- *
- * @example
- * ```ts
- * import type { Kubeconfig } from "@listwatch/cache/node";
- * const kubeconfig: Kubeconfig = {
- *   files: [],
- *   "current-context": "dev",
- *   clusters: new Map([["dev", { server: "http://127.0.0.1:8001" }]]),
- *   users: new Map(),
- *   contexts: new Map([["dev", { cluster: "dev" }]]),
- * };
- * ```
  *
  * @category Node
  */

@@ -28,12 +28,6 @@ import type { TlsOptions } from "./tls_options.ts";
 /**
  * Options of {@linkcode restConfigFromKubeconfig}.
  *
- * @example
- * ```ts
- * import type { RestConfigOptions } from "@listwatch/cache/node";
- * const options: RestConfigOptions = { context: "prod" };
- * ```
- *
  * @category Node
  */
 export interface RestConfigOptions {

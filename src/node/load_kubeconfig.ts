@@ -22,12 +22,6 @@ import { parseKubeconfigYaml } from "./kubeconfig_yaml.ts";
 /**
  * Options of {@linkcode loadKubeconfig}.
  *
- * @example
- * ```ts
- * import type { LoadKubeconfigOptions } from "@listwatch/cache/node";
- * const options: LoadKubeconfigOptions = { path: "/home/jane/.kube/config" };
- * ```
- *
  * @category Node
  */
 export interface LoadKubeconfigOptions {

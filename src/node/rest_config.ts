@@ -9,15 +9,6 @@ import { hideSecrets, REDACTED, redactedHeaders } from "./hidden_secrets.ts";
 /**
  * A {@linkcode RestConfig} with its default namespace.
  *
- * @example
- * ```ts
- * import { newCluster } from "@listwatch/cache";
- * import type { NamespacedRestConfig } from "@listwatch/cache/node";
- * function podsOf(config: NamespacedRestConfig) {
- *   return newCluster(config).resource("v1/pods", { namespace: config.namespace ?? "default" });
- * }
- * ```
- *
  * @category Node
  */
 export interface NamespacedRestConfig extends RestConfig {

@@ -16,12 +16,6 @@ import { checkServerTls, type ServerTls } from "./server_tls.ts";
 /**
  * Options of {@linkcode serveFetch}.
  *
- * @example
- * ```ts
- * import type { ServeFetchOptions } from "@listwatch/cache/node";
- * const options: ServeFetchOptions = { host: "::1", port: 8787, signal: AbortSignal.timeout(60_000) };
- * ```
- *
  * @category Node
  */
 export interface ServeFetchOptions {
@@ -54,15 +48,6 @@ export interface ServeFetchOptions {
 
 /**
  * A listening server.
- *
- * @example
- * ```ts
- * import type { ServedFetch } from "@listwatch/cache/node";
- * async function report(served: ServedFetch): Promise<void> {
- *   console.log(`listening on ${served.url}`);
- *   await served.finished;
- * }
- * ```
  *
  * @category Node
  */

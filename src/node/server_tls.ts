@@ -13,12 +13,6 @@ import { consoleLogger, type Logger } from "../util/logger.ts";
 /**
  * The certificate of a server, with its key.
  *
- * @example
- * ```ts
- * import type { ServerTls } from "@listwatch/cache/node";
- * const tls: ServerTls = { cert: "-----BEGIN CERTIFICATE-----\n...", key: "-----BEGIN PRIVATE KEY-----\n..." };
- * ```
- *
  * @category Node
  */
 export interface ServerTls {
@@ -90,12 +84,6 @@ export function checkServerTls({ cert, key }: ServerTls): void {
 /**
  * Options of {@linkcode readServerTls}.
  *
- * @example
- * ```ts
- * import type { ServerTlsFiles } from "@listwatch/cache/node";
- * const files: ServerTlsFiles = { certFile: "/etc/tls/tls.crt", keyFile: "/etc/tls/tls.key" };
- * ```
- *
  * @category Node
  */
 export interface ServerTlsFiles {
@@ -141,16 +129,6 @@ export async function readServerTls({ certFile, keyFile }: ServerTlsFiles): Prom
 
 /**
  * Options of {@linkcode followServerTls}.
- *
- * @example
- * ```ts
- * import type { FollowServerTlsOptions } from "@listwatch/cache/node";
- * const options: FollowServerTlsOptions = {
- *   current: { cert: "...", key: "..." },
- *   onChange: () => {},
- *   signal: AbortSignal.timeout(60_000),
- * };
- * ```
  *
  * @category Node
  */

@@ -6,12 +6,6 @@
 /**
  * Which certificates to trust, and which one to present.
  *
- * @example
- * ```ts
- * import type { TlsOptions } from "@listwatch/cache/node";
- * const tls: TlsOptions = { ca: "-----BEGIN CERTIFICATE-----\n...", serverName: "kubernetes.default.svc" };
- * ```
- *
  * @category Node
  */
 export interface TlsOptions {

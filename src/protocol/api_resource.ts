@@ -8,19 +8,6 @@ import type { GroupVersionResource } from "../meta/resource.ts";
 /**
  * A resource, as discovery describes it.
  *
- * @example
- * ```ts
- * import type { ApiResource } from "@listwatch/cache/hono";
- * const widgets: ApiResource = {
- *   group: "example.com",
- *   version: "v1",
- *   resource: "widgets",
- *   kind: "Widget",
- *   namespaced: true,
- *   shortNames: ["wd"],
- * };
- * ```
- *
  * @category HTTP adapter
  */
 export interface ApiResource extends GroupVersionResource {
@@ -65,16 +52,6 @@ export interface ApiResource extends GroupVersionResource {
 
 /**
  * A column of Tables, as a CustomResourceDefinition describes it in `additionalPrinterColumns`.
- *
- * @example
- * ```ts
- * import type { PrinterColumn } from "@listwatch/cache/hono";
- * const ready: PrinterColumn = {
- *   name: "Ready",
- *   type: "string",
- *   jsonPath: '.status.conditions[?(@.type=="Ready")].status',
- * };
- * ```
  *
  * @category HTTP adapter
  */

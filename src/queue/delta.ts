@@ -8,13 +8,6 @@ import type { DeletedFinalStateUnknown } from "../meta/tombstone.ts";
 /**
  * The payload of a `ReplacedAll` delta: a whole list, to be applied as one step.
  *
- * @example
- * ```ts
- * import type { KubernetesObject } from "@listwatch/cache";
- * import type { ReplacedAllInfo } from "@listwatch/cache/queue";
- * const info: ReplacedAllInfo<KubernetesObject> = { resourceVersion: "42", objects: [{ metadata: { name: "web-1" } }] };
- * ```
- *
  * @category Queues
  */
 export interface ReplacedAllInfo<T> {
@@ -27,13 +20,6 @@ export interface ReplacedAllInfo<T> {
 /**
  * The payload of a `Bookmark` delta: nothing changed up to this resourceVersion.
  *
- * @example
- * ```ts
- * import type { BookmarkInfo, Delta } from "@listwatch/cache/queue";
- * const info: BookmarkInfo = { resourceVersion: "42" };
- * const delta: Delta<unknown> = { type: "Bookmark", object: info };
- * ```
- *
  * @category Queues
  */
 export interface BookmarkInfo {
@@ -43,12 +29,6 @@ export interface BookmarkInfo {
 
 /**
  * The types of deltas.
- *
- * @example
- * ```ts
- * import type { DeltaType } from "@listwatch/cache/queue";
- * const types: DeltaType[] = ["Added", "Updated", "Deleted"];
- * ```
  *
  * @category Queues
  */
@@ -65,13 +45,6 @@ export type DeltaType = Delta<unknown>["type"];
  *
  * Mirrors client-go's `Delta`.
  *
- * @example
- * ```ts
- * import type { KubernetesObject } from "@listwatch/cache";
- * import type { Delta } from "@listwatch/cache/queue";
- * const delta: Delta<KubernetesObject> = { type: "Added", object: { metadata: { name: "web-1" } } };
- * ```
- *
  * @category Queues
  */
 export type Delta<T> =
@@ -85,26 +58,12 @@ export type Delta<T> =
 /**
  * The payload of a `SyncAll` delta: none.
  *
- * @example
- * ```ts
- * import type { Delta, SyncAllInfo } from "@listwatch/cache/queue";
- * const info: SyncAllInfo = {};
- * const delta: Delta<unknown> = { type: "SyncAll", object: info };
- * ```
- *
  * @category Queues
  */
 export type SyncAllInfo = Readonly<Record<never, never>>;
 
 /**
  * A delta of one object: what `DeltaFIFO` holds.
- *
- * @example
- * ```ts
- * import type { KubernetesObject } from "@listwatch/cache";
- * import type { ObjectDelta } from "@listwatch/cache/queue";
- * const delta: ObjectDelta<KubernetesObject> = { type: "Updated", object: { metadata: { name: "web-1" } } };
- * ```
  *
  * @category Queues
  */
@@ -115,13 +74,6 @@ export type ObjectDelta<T> = Extract<
 
 /**
  * Changes, oldest first. Never empty when a queue hands them out.
- *
- * @example
- * ```ts
- * import { type Deltas, newest, oldest } from "@listwatch/cache/queue";
- * const deltas: Deltas<string> = [{ type: "Added", object: "a1" }, { type: "Updated", object: "a2" }];
- * console.log(oldest(deltas)?.object, newest(deltas)?.object); // a1 a2
- * ```
  *
  * @category Queues
  */

@@ -28,14 +28,6 @@ import type { KeyListerGetter, Queue, Queued } from "./queue.ts";
 /**
  * Options of {@linkcode DeltaFIFO}.
  *
- * @example
- * ```ts
- * import { metaNamespaceKey } from "@listwatch/cache";
- * import type { DeltaFIFOOptions } from "@listwatch/cache/queue";
- * import { newStore } from "@listwatch/cache/store";
- * const options: DeltaFIFOOptions<unknown> = { knownObjects: newStore(metaNamespaceKey), emitDeltaTypeReplaced: true };
- * ```
- *
  * @category Queues
  */
 export interface DeltaFIFOOptions<T> extends SlowTraceOptions {
@@ -56,16 +48,6 @@ export interface DeltaFIFOOptions<T> extends SlowTraceOptions {
 
 /**
  * The deltas of one key, oldest first: what {@linkcode DeltaFIFO} hands out.
- *
- * @example
- * ```ts
- * import type { KubernetesObject } from "@listwatch/cache";
- * import { DeltaFIFO, type ObjectDeltas } from "@listwatch/cache/queue";
- * const queue = new DeltaFIFO<KubernetesObject>();
- * queue.add({ metadata: { name: "web-1" } });
- * const deltas: ObjectDeltas<KubernetesObject> | undefined = queue.getByKey("web-1");
- * console.log(deltas?.length); // 1
- * ```
  *
  * @category Queues
  */

@@ -11,14 +11,6 @@ import { type Failure, NOTHING, PoppingQueue, type SlowTraceOptions } from "./po
 /**
  * Options of {@linkcode FIFO}.
  *
- * @example
- * ```ts
- * import { metaNamespaceKey } from "@listwatch/cache";
- * import { FIFO, type FIFOOptions } from "@listwatch/cache/queue";
- * const options: FIFOOptions = { name: "pods" };
- * const queue = new FIFO(metaNamespaceKey, options);
- * ```
- *
  * @category Queues
  */
 export type FIFOOptions = SlowTraceOptions;

@@ -56,14 +56,6 @@ export class InitialPopulation {
  * How a slow consumer is reported: one that takes longer than 100 ms for an item (1 s at most for a batch) while
  * more than 10 others wait.
  *
- * @example
- * ```ts
- * import { silentLogger } from "@listwatch/cache";
- * import { DeltaFIFO, type SlowTraceOptions } from "@listwatch/cache/queue";
- * const options: SlowTraceOptions = { name: "pods", logger: silentLogger };
- * const queue = new DeltaFIFO(options);
- * ```
- *
  * @category Queues
  */
 export interface SlowTraceOptions {

@@ -15,14 +15,6 @@ import type { Deltas } from "./delta.ts";
  *
  * Mirrors client-go's `ReflectorStore` with its optional parts.
  *
- * @example
- * ```ts
- * import { type KubernetesObject, metaNamespaceKey } from "@listwatch/cache";
- * import type { ReflectorStore } from "@listwatch/cache/queue";
- * import { newStore } from "@listwatch/cache/store";
- * const target: ReflectorStore<KubernetesObject> = newStore<KubernetesObject>(metaNamespaceKey);
- * ```
- *
  * @category Queues
  */
 export interface ReflectorStore<T> {
@@ -50,15 +42,6 @@ export interface ReflectorStore<T> {
  *
  * Mirrors client-go's `KeyListerGetter`. Every `Store` is one.
  *
- * @example
- * ```ts
- * import { metaNamespaceKey } from "@listwatch/cache";
- * import { DeltaFIFO, type KeyListerGetter } from "@listwatch/cache/queue";
- * import { newStore } from "@listwatch/cache/store";
- * const knownObjects: KeyListerGetter<unknown> = newStore(metaNamespaceKey);
- * const queue = new DeltaFIFO({ knownObjects });
- * ```
- *
  * @category Queues
  */
 export interface KeyListerGetter<T> {
@@ -75,15 +58,6 @@ export interface KeyListerGetter<T> {
  * @param item What was popped.
  * @param isInInitialList Whether it was popped before the queue had synced.
  *
- * @example
- * ```ts
- * import type { KubernetesObject } from "@listwatch/cache";
- * import type { Deltas, PopProcessFunc } from "@listwatch/cache/queue";
- * const process: PopProcessFunc<Deltas<KubernetesObject>> = async (deltas, isInInitialList) => {
- *   for (const delta of deltas) await Promise.resolve(console.log(delta.type, isInInitialList));
- * };
- * ```
- *
  * @category Queues
  */
 export type PopProcessFunc<I> = (item: I, isInInitialList: boolean) => void | Promise<void>;
@@ -91,27 +65,12 @@ export type PopProcessFunc<I> = (item: I, isInInitialList: boolean) => void | Pr
 /**
  * As {@linkcode PopProcessFunc}, without waiting for anything.
  *
- * @example
- * ```ts
- * import type { KubernetesObject } from "@listwatch/cache";
- * import type { Deltas, SyncProcessFunc } from "@listwatch/cache/queue";
- * const process: SyncProcessFunc<Deltas<KubernetesObject>> = (deltas) => console.log(deltas.length);
- * ```
- *
  * @category Queues
  */
 export type SyncProcessFunc<I> = (item: I, isInInitialList: boolean) => void;
 
 /**
  * Options of `pop`.
- *
- * @example
- * ```ts
- * import { metaNamespaceKey } from "@listwatch/cache";
- * import { FIFO, type PopOptions } from "@listwatch/cache/queue";
- * const options: PopOptions = { signal: AbortSignal.abort(new Error("enough")) };
- * await new FIFO(metaNamespaceKey).pop(() => {}, options).catch((error) => console.log(error.message)); // enough
- * ```
  *
  * @category Queues
  */
@@ -124,15 +83,6 @@ export interface PopOptions {
  * A queue of changes, which a `Controller` drains.
  *
  * Mirrors client-go's `Queue`.
- *
- * @example
- * ```ts
- * import type { KubernetesObject } from "@listwatch/cache";
- * import { type Queue, RealFIFO } from "@listwatch/cache/queue";
- * const queue: Queue<KubernetesObject> = new RealFIFO<KubernetesObject>({ atomicEvents: true });
- * queue.add({ metadata: { name: "a" } });
- * await queue.pop((deltas) => console.log(deltas[0].type)); // Added
- * ```
  *
  * @category Queues
  */
@@ -172,13 +122,6 @@ export interface Queue<T> extends ReflectorStore<T> {
 
 /**
  * What a queue's items may be where only a key is needed.
- *
- * @example
- * ```ts
- * import { DeletedFinalStateUnknown, type KubernetesObject } from "@listwatch/cache";
- * import type { Queued } from "@listwatch/cache/queue";
- * const gone: Queued<KubernetesObject> = new DeletedFinalStateUnknown<KubernetesObject>("shop/web-1", undefined);
- * ```
  *
  * @category Queues
  */

@@ -24,13 +24,6 @@ import type { KeyListerGetter, PopOptions, PopProcessFunc, Queue, Queued, SyncPr
 /**
  * What every {@linkcode RealFIFO} can be given.
  *
- * @example
- * ```ts
- * import { RealFIFO, type RealFIFOCommonOptions } from "@listwatch/cache/queue";
- * const options: RealFIFOCommonOptions<unknown> = { name: "pods", batchSize: 100 };
- * const queue = new RealFIFO<unknown>({ ...options, atomicEvents: true });
- * ```
- *
  * @category Queues
  */
 export interface RealFIFOCommonOptions<T> extends SlowTraceOptions {
@@ -49,13 +42,6 @@ export interface RealFIFOCommonOptions<T> extends SlowTraceOptions {
  *
  * client-go's `UnlockWhileProcessing` has no counterpart: there is no lock to give up, and a process callback may
  * always write to the queue.
- *
- * @example
- * ```ts
- * import type { KubernetesObject } from "@listwatch/cache";
- * import { RealFIFO } from "@listwatch/cache/queue";
- * const queue = new RealFIFO<KubernetesObject>({ atomicEvents: true, emitDeltaTypeBookmark: true });
- * ```
  *
  * @category Queues
  */

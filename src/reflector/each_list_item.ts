@@ -12,12 +12,6 @@ import type { ListerWatcher } from "./lister_watcher.ts";
 /**
  * Options of {@linkcode eachListItem}. All may be left out.
  *
- * @example
- * ```ts
- * import type { EachListItemOptions } from "@listwatch/cache/reflector";
- * const options: EachListItemOptions = { signal: AbortSignal.timeout(60_000), pageBufferSize: 1 };
- * ```
- *
  * @category Reflector
  */
 export interface EachListItemOptions extends Partial<ListWatchContext> {

@@ -12,18 +12,6 @@ import type { GroupVersionResource } from "../meta/resource.ts";
  *
  * Mirrors client-go's `ListerWatcherWithContext`, with an `AbortSignal` for the context.
  *
- * @example
- * ```ts
- * import { type KubernetesObject, metaNamespaceKey } from "@listwatch/cache";
- * import { type ListerWatcher, Reflector } from "@listwatch/cache/reflector";
- * import { newStore } from "@listwatch/cache/store";
- * const one: ListerWatcher<KubernetesObject> = {
- *   list: () => Promise.resolve({ metadata: { resourceVersion: "1" }, items: [{ metadata: { name: "a" } }] }),
- *   watch: async () => (async function* () {})(),
- * };
- * const reflector = new Reflector(one, newStore<KubernetesObject>(metaNamespaceKey));
- * ```
- *
  * @category Reflector
  */
 export interface ListerWatcher<T> {

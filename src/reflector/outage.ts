@@ -16,14 +16,6 @@ import { type Clock, monotonicNow } from "../util/clock.ts";
 /**
  * A time in which a server cannot be read.
  *
- * @example
- * ```ts
- * import type { ReflectorOutage } from "@listwatch/cache/reflector";
- * function line({ sinceTimeMs, failedTries }: ReflectorOutage): string {
- *   return `lost since ${new Date(sinceTimeMs).toISOString()}: ${failedTries} tries failed`;
- * }
- * ```
- *
  * @category Reflector
  */
 export interface ReflectorOutage {
@@ -38,13 +30,6 @@ type Kind = "away" | "refuses";
 
 /**
  * A request that failed.
- *
- * @example
- * ```ts
- * import { isForbidden } from "@listwatch/cache";
- * import type { FailedTry } from "@listwatch/cache/reflector";
- * const isWorthWaiting = ({ error, failedTries }: FailedTry) => !isForbidden(error) && failedTries < 10;
- * ```
  *
  * @category Reflector
  */

@@ -11,15 +11,6 @@ import type { ListerWatcher } from "./lister_watcher.ts";
 /**
  * A list put together from its pages.
  *
- * @example
- * ```ts
- * import type { KubernetesObject } from "@listwatch/cache";
- * import type { PagedList } from "@listwatch/cache/reflector";
- * function line(list: PagedList<KubernetesObject>): string {
- *   return `${list.items.length} objects at ${list.metadata.resourceVersion}, ${list.quarantined.length} quarantined`;
- * }
- * ```
- *
  * @category Reflector
  */
 export interface PagedList<T> {
@@ -34,16 +25,6 @@ export interface PagedList<T> {
 
 /**
  * Options of {@linkcode listAllPages}.
- *
- * @example
- * ```ts
- * import type { KubernetesObject } from "@listwatch/cache";
- * import type { PagerOptions } from "@listwatch/cache/reflector";
- * const options: PagerOptions<KubernetesObject> = {
- *   signal: AbortSignal.timeout(60_000),
- *   onPage: (items, remaining) => console.log(`${items} so far, ${remaining ?? "?"} to come`),
- * };
- * ```
  *
  * @category Reflector
  */

@@ -42,27 +42,12 @@ export class VeryShortWatchError extends CacheError {
  * client-go keeps connections that are refused to itself. As there, a watch that is answered 429 is repeated
  * silently, and so is a resourceVersion that expired during a watch.
  *
- * @example
- * ```ts
- * import { isForbidden } from "@listwatch/cache";
- * import type { WatchErrorHandler } from "@listwatch/cache/reflector";
- * const handler: WatchErrorHandler = (error) => {
- *   if (isForbidden(error)) console.error("the service account may not list pods");
- * };
- * ```
- *
  * @category Reflector
  */
 export type WatchErrorHandler = (error: Error) => void;
 
 /**
  * Options of {@linkcode Reflector}. All may be left out.
- *
- * @example
- * ```ts
- * import type { ReflectorOptions } from "@listwatch/cache/reflector";
- * const options: ReflectorOptions = { name: "pods", resyncPeriodMs: 30_000, watchListPageSize: 500 };
- * ```
  *
  * @category Reflector
  */

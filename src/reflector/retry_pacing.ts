@@ -9,12 +9,6 @@ import { type Clock, monotonicNow } from "../util/clock.ts";
 /**
  * Delays that grow.
  *
- * @example
- * ```ts
- * import type { RetryBackoff } from "@listwatch/cache/reflector";
- * const everySecond: RetryBackoff = { nextDelayMs: () => 1_000 };
- * ```
- *
  * @category Reflector
  */
 export interface RetryBackoff {

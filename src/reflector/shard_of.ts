@@ -22,12 +22,6 @@ import type { ListerWatcher } from "./lister_watcher.ts";
 /**
  * Options of {@linkcode shardOf}.
  *
- * @example
- * ```ts
- * import type { ShardOptions } from "@listwatch/cache/reflector";
- * const first: ShardOptions = { index: 0, of: 4 };
- * ```
- *
  * @category Reflector
  */
 export interface ShardOptions {

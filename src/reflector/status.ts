@@ -22,12 +22,6 @@ import type { ReflectorOutage } from "./outage.ts";
  * - `backingOff`: something failed; the next try comes at `nextRetryTimeMs`.
  * - `stopped`: its signal was aborted.
  *
- * @example
- * ```ts
- * import type { ReflectorPhase } from "@listwatch/cache/reflector";
- * const working: readonly ReflectorPhase[] = ["listing", "streaming", "watching"];
- * ```
- *
  * @category Reflector
  */
 export type ReflectorPhase =
@@ -42,14 +36,6 @@ export type ReflectorPhase =
 /**
  * What went wrong last.
  *
- * @example
- * ```ts
- * import type { ReflectorError } from "@listwatch/cache/reflector";
- * function line({ code, message, timeMs }: ReflectorError): string {
- *   return `${new Date(timeMs).toISOString()} ${code}: ${message}`;
- * }
- * ```
- *
  * @category Reflector
  */
 export interface ReflectorError {
@@ -63,14 +49,6 @@ export interface ReflectorError {
 /**
  * Why lists take the place of streamed ones: those do not come to their end here. For an hour at first, and twice as long
  * each time (at most a day) that the one stream which is tried after that does not finish either.
- *
- * @example
- * ```ts
- * import type { StreamPause } from "@listwatch/cache/reflector";
- * function line({ cause, message, untilTimeMs }: StreamPause): string {
- *   return `streamed lists: ${cause} (${message}); listing until ${new Date(untilTimeMs).toISOString()}`;
- * }
- * ```
  *
  * @category Reflector
  */
@@ -91,14 +69,6 @@ export interface StreamPause {
 
 /**
  * How a reflector is doing: a snapshot; it does not change after it was handed out.
- *
- * @example
- * ```ts
- * import type { ReflectorStatus } from "@listwatch/cache";
- * function line(status: ReflectorStatus): string {
- *   return `${status.phase} at ${status.resourceVersion || "nothing yet"}, attempt ${status.attempt}`;
- * }
- * ```
  *
  * @category Informers
  */

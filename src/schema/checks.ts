@@ -16,15 +16,6 @@ export type KubernetesSchemas = typeof import("./kubernetes_schemas.ts");
 /**
  * Options of {@linkcode newEventValidator} and {@linkcode newObjectValidator}.
  *
- * @example
- * ```ts
- * import type { KubernetesObject } from "@listwatch/cache";
- * import type { ValidatorOptions } from "@listwatch/cache/client";
- * const options: ValidatorOptions<KubernetesObject> = {
- *   onInvalid: ({ path, reason }, value) => console.warn(path, reason, JSON.stringify(value)),
- * };
- * ```
- *
  * @category Decoding
  */
 export interface ValidatorOptions<T> {

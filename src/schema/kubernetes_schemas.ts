@@ -16,12 +16,6 @@ import type { Schema } from "./schema.ts";
 /**
  * A list, with or without its items.
  *
- * @example
- * ```ts
- * import { type LooseList, validateList } from "@listwatch/cache/client";
- * const list: LooseList = validateList({ kind: "PodList", metadata: { resourceVersion: "7" }, items: [] }, '"pods"');
- * ```
- *
  * @category Decoding
  */
 export interface LooseList {

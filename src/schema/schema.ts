@@ -10,15 +10,6 @@
  * It only gives a verdict. The value itself is passed on, never what the schema made of it, so `T` is what the
  * schema takes in: defaults are not filled in, unknown fields are kept. It must answer at once, without a promise.
  *
- * @example A schema of zod
- * ```ts
- * import * as z from "zod/mini";
- * import { newCluster } from "@listwatch/cache";
- * const Widget = z.looseObject({ spec: z.looseObject({ replicas: z.number() }) });
- * const cluster = newCluster({ server: "http://127.0.0.1:8001" });
- * const widgets = cluster.resource("example.com/v1/widgets", { schema: Widget });
- * ```
- *
  * @example One of your own
  * ```ts
  * import type { KubernetesObject } from "@listwatch/cache";
@@ -47,17 +38,6 @@ export interface Schema<T> {
 /**
  * The properties of a {@linkcode Schema}.
  *
- * @example
- * ```ts
- * import type { Schema, SchemaProperties } from "@listwatch/cache/client";
- * const properties: SchemaProperties<string> = {
- *   version: 1,
- *   vendor: "by hand",
- *   validate: (value) => typeof value === "string" ? { value } : { issues: [{ message: "must be a string" }] },
- * };
- * const text: Schema<string> = { "~standard": properties };
- * ```
- *
  * @category Decoding
  */
 export interface SchemaProperties<T> {
@@ -74,12 +54,6 @@ export interface SchemaProperties<T> {
 /**
  * A schema's verdict: without issues, the value is accepted.
  *
- * @example
- * ```ts
- * import type { SchemaResult } from "@listwatch/cache/client";
- * const bad: SchemaResult = { issues: [{ message: "must be 0 or more", path: ["spec", "replicas"] }] };
- * ```
- *
  * @category Decoding
  */
 export type SchemaResult =
@@ -88,12 +62,6 @@ export type SchemaResult =
 
 /**
  * One thing that is wrong with a value.
- *
- * @example
- * ```ts
- * import type { SchemaIssue } from "@listwatch/cache/client";
- * const issue: SchemaIssue = { message: "must be 0 or more", path: ["spec", "replicas"] };
- * ```
  *
  * @category Decoding
  */

@@ -13,14 +13,6 @@ import { type Chunk, ChunkedStorage, type ChunkStore } from "./chunked_storage.t
 /**
  * What a snapshot needs of `Deno.Kv`.
  *
- * @example
- * ```ts
- * import type { DenoKv } from "@listwatch/cache/snapshots";
- * async function versionOf(kv: DenoKv): Promise<string | null> {
- *   return (await kv.get(["pods", "manifest"])).versionstamp;
- * }
- * ```
- *
  * @category Snapshots
  */
 export interface DenoKv {
@@ -34,14 +26,6 @@ export interface DenoKv {
 
 /**
  * What a snapshot needs of `Deno.AtomicOperation`.
- *
- * @example
- * ```ts
- * import type { DenoKvOperation } from "@listwatch/cache/snapshots";
- * async function remove(operation: DenoKvOperation): Promise<boolean> {
- *   return (await operation.delete(["pods", "manifest"]).commit()).ok;
- * }
- * ```
  *
  * @category Snapshots
  */
@@ -60,12 +44,6 @@ export interface DenoKvOperation {
 
 /**
  * Options of {@linkcode denoKvSnapshot}.
- *
- * @example
- * ```ts
- * import type { DenoKvSnapshotOptions } from "@listwatch/cache/snapshots";
- * const options: DenoKvSnapshotOptions = { prefix: ["prod", "pods"], intervalMs: 5_000 };
- * ```
  *
  * @category Snapshots
  */

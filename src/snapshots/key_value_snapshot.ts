@@ -14,18 +14,6 @@ import { type Chunk, ChunkedStorage, type ChunkStore } from "./chunked_storage.t
  * A store of keys and values: a KV namespace or an R2 bucket of Cloudflare, or an object with these three methods. They may
  * be asynchronous.
  *
- * @example
- * ```ts
- * import type { KeyValueBinding } from "@listwatch/cache/snapshots";
- * const values = new Map<string, Uint8Array>();
- * const binding: KeyValueBinding = {
- *   get: (key) => values.get(key),
- *   put: (key, value) => values.set(key, value),
- *   delete: (key) => values.delete(key),
- * };
- * console.log(await binding.get("pods/manifest", "arrayBuffer")); // undefined
- * ```
- *
  * @category Snapshots
  */
 export interface KeyValueBinding {
@@ -47,12 +35,6 @@ export interface KeyValueBinding {
 
 /**
  * Options of {@linkcode keyValueSnapshot}.
- *
- * @example
- * ```ts
- * import type { KeyValueSnapshotOptions } from "@listwatch/cache/snapshots";
- * const options: KeyValueSnapshotOptions = { prefix: "prod/pods/", intervalMs: 60_000 };
- * ```
  *
  * @category Snapshots
  */

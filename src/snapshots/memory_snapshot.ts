@@ -21,12 +21,6 @@ import { checkIdentity, refusalOf } from "./refusals.ts";
 /**
  * Options of {@linkcode memorySnapshot}.
  *
- * @example
- * ```ts
- * import { memorySnapshot, type MemorySnapshotOptions } from "@listwatch/cache/snapshots";
- * const options: MemorySnapshotOptions = { after: memorySnapshot(), intervalMs: 100 };
- * ```
- *
  * @category Snapshots
  */
 export interface MemorySnapshotOptions extends SnapshotOptions {

@@ -36,14 +36,6 @@ import { transformed, type TransformFunc } from "./transform.ts";
 /**
  * Options of {@linkcode newStore} and {@linkcode newIndexer}.
  *
- * @example
- * ```ts
- * import { type KubernetesObject, metaNamespaceKey } from "@listwatch/cache";
- * import { newStore, type StoreOptions } from "@listwatch/cache/store";
- * const options: StoreOptions<KubernetesObject> = { transform: ({ metadata }) => ({ metadata }) };
- * const names = newStore<KubernetesObject>(metaNamespaceKey, options);
- * ```
- *
  * @category Stores
  */
 export interface StoreOptions<T> {

@@ -11,12 +11,6 @@ import { ThreadSafeStore } from "./thread_safe_store.ts";
 /**
  * A stored object and when it was put in.
  *
- * @example
- * ```ts
- * import type { TimestampedEntry } from "@listwatch/cache/store";
- * const entry: TimestampedEntry<string> = { key: "a", object: "an object", timestampMs: 1_000 };
- * ```
- *
  * @category Stores
  */
 export interface TimestampedEntry<T> {
@@ -32,12 +26,6 @@ export interface TimestampedEntry<T> {
  * Decides which entries are too old to be seen.
  *
  * Mirrors client-go's `ExpirationPolicy`.
- *
- * @example
- * ```ts
- * import type { ExpirationPolicy } from "@listwatch/cache/store";
- * const never: ExpirationPolicy<unknown> = { isExpired: () => false };
- * ```
  *
  * @category Stores
  */
@@ -87,15 +75,6 @@ export class TTLPolicy implements ExpirationPolicy<unknown> {
 
 /**
  * Options of {@linkcode ExpirationCache}.
- *
- * @example
- * ```ts
- * import { metaNamespaceKey } from "@listwatch/cache";
- * import { type ExpirationCacheOptions, newTTLStore } from "@listwatch/cache/store";
- * import { FakeClock } from "@listwatch/cache/testing";
- * const options: ExpirationCacheOptions = { clock: new FakeClock() };
- * const store = newTTLStore(metaNamespaceKey, 30_000, options);
- * ```
  *
  * @category Stores
  */

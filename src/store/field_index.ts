@@ -11,14 +11,6 @@ import type { IndexFunc } from "./index_func.ts";
  * An index function made by {@linkcode fieldIndex}: the path that it carries is all it depends on, so a holding can
  * compute its values from an object's JSON text, without opening the object.
  *
- * @example
- * ```ts
- * import { fieldIndex } from "@listwatch/cache";
- * import type { FieldIndexFunc } from "@listwatch/cache/store";
- * const byNode: FieldIndexFunc<unknown> = fieldIndex("spec.nodeName");
- * console.log(byNode.fieldPath); // spec.nodeName
- * ```
- *
  * @category Stores
  */
 export interface FieldIndexFunc<T> extends IndexFunc<T> {

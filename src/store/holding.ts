@@ -35,16 +35,6 @@ export interface HeldObject {
  * A handler that was added with `receives: "heads"` receives heads. They are objects with metadata for `metaNamespaceKey`,
  * and for everything else that requires a `KubernetesObject`.
  *
- * @example
- * ```ts
- * import type { ResourceEventHandler } from "@listwatch/cache";
- * import type { KeyedHead } from "@listwatch/cache/informer";
- * const handler: ResourceEventHandler<KeyedHead> = {
- *   onUpdate: (old, { key, metadata }) => console.log(key, old.metadata.resourceVersion, metadata.resourceVersion),
- *   onDelete: ({ key, finalStateUnknown }) => console.log(key, finalStateUnknown),
- * };
- * ```
- *
  * @category Informers
  */
 export interface KeyedHead {
@@ -73,52 +63,6 @@ export type Held<T> = T | HeldObject;
  * How one store holds its objects: their form, and everything that depends on it. Made by a {@linkcode NewHolding},
  * and handed from the store to all that pass its objects on (queue, handlers' mailboxes, the read API). All calls are
  * synchronous. What has no such form is held as it is: every method takes it, too.
- *
- * @example Objects held as bytes: slower to open, and apart from the heap of the runtime
- * ```ts
- * import { type KeyFunc, metaNamespaceKey } from "@listwatch/cache";
- * import { type Held, type HeldObject, type Holding, newStore } from "@listwatch/cache/store";
- * interface Named {
- *   metadata: { name: string; uid?: string; resourceVersion?: string; namespace?: string; labels?: Record<string, string> };
- * }
- * class Bytes implements HeldObject {
- *   constructor(readonly key: string, readonly metadata: HeldObject["metadata"], readonly bytes: Uint8Array) {}
- * }
- * function heldAsBytes<T>(keyOf: KeyFunc): Holding<T> {
- *   const keyFunc: KeyFunc = (object) => object instanceof Bytes ? object.key : keyOf(object);
- *   const hold = (object: Held<T>, key = keyFunc(object)): Held<T> => {
- *     if (object instanceof Bytes) return object;
- *     const { uid, resourceVersion, namespace, labels } = (object as Named).metadata;
- *     const json = new TextEncoder().encode(JSON.stringify(object));
- *     return new Bytes(key, { uid, resourceVersion, namespace, labels }, json);
- *   };
- *   const json = (held: Held<T>) => held instanceof Bytes ? new TextDecoder().decode(held.bytes) : undefined;
- *   const open = (held: Held<T>): T => held instanceof Bytes ? JSON.parse(json(held)!) : held as T;
- *   return {
- *     keyFunc,
- *     isHeld: (value) => value instanceof Bytes,
- *     hold,
- *     holdEarly: (object) => hold(object),
- *     listStored() {},
- *     head: (held) => {
- *       const { name, namespace, uid, resourceVersion = "", labels } = (open(held) as Named).metadata;
- *       return { key: keyFunc(held), metadata: { name, namespace, uid, resourceVersion, labels } };
- *     },
- *     open,
- *     peek: open,
- *     convert: (whole, conversion) => conversion(whole),
- *     json,
- *     isSameContent: (a, b) => JSON.stringify(open(a)) === JSON.stringify(open(b)),
- *     heldTransform: (transform) => (object, key) =>
- *       hold(object instanceof Bytes || transform === undefined ? object : transform(object as T), key),
- *     heldIndex: (indexFunc) => (held) => indexFunc(open(held)),
- *     indexersAdded() {},
- *   };
- * }
- * const store = newStore<Named>(metaNamespaceKey, { storage: heldAsBytes });
- * store.add({ metadata: { name: "web-1" } });
- * console.log(store.getByKey("web-1")?.metadata.name); // web-1
- * ```
  *
  * @category Stores
  */

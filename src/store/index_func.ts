@@ -14,27 +14,12 @@ import { CacheError } from "../util/errors.ts";
  * Called once with each object that is written; the store remembers the values, and does not ask for those of the old
  * object when it is replaced or deleted, as client-go does. Must depend on nothing but the object.
  *
- * @example
- * ```ts
- * import type { IndexFunc, KubernetesObject } from "@listwatch/cache";
- * interface Pod extends KubernetesObject {
- *   spec?: { nodeName?: string };
- * }
- * const byNode: IndexFunc<Pod> = (pod) => pod.spec?.nodeName ? [pod.spec.nodeName] : [];
- * ```
- *
  * @category Keys, indices, listers
  */
 export type IndexFunc<T> = (object: T) => readonly string[];
 
 /**
  * Index functions by the name of their index. The names are the ones that lookups accept.
- *
- * @example
- * ```ts
- * import { type Indexers, type KubernetesObject, metaNamespaceIndex } from "@listwatch/cache";
- * const indexers: Indexers<KubernetesObject, "namespace"> = { namespace: metaNamespaceIndex };
- * ```
  *
  * @category Keys, indices, listers
  */
@@ -43,19 +28,6 @@ export type Indexers<T, I extends string = string> = Readonly<Record<I, IndexFun
 /**
  * The index names of an informer without `indexers`: no text is one of them, and the compiler's error says what to do.
  *
- * @example
- * ```ts
- * import { newCluster, SharedIndexInformer } from "@listwatch/cache";
- * import type { NoIndexNames } from "@listwatch/cache/store";
- * const pods = newCluster({ server: "http://127.0.0.1:8001" }).resource("v1/pods");
- * const informer = new SharedIndexInformer(pods);
- * // @ts-expect-error -- name an index in `indexers`
- * const name: NoIndexNames = "byNode";
- * // @ts-expect-error -- name an index in `indexers`
- * const onNode = () => informer.indexer.byIndex("byNode", "node-1");
- * console.log(name, typeof onNode);
- * ```
- *
  * @category Stores
  */
 export type NoIndexNames<Text extends string = "name an index in `indexers`"> = string & Advice<Text>;
@@ -63,13 +35,6 @@ export type NoIndexNames<Text extends string = "name an index in `indexers`"> = 
 /**
  * The `indexers` of an option. Where the type of the objects is given by itself (`new SharedIndexInformer<Pod>(...)`),
  * the compiler does not infer the names, so it refuses the functions and says what to write.
- *
- * @example
- * ```ts
- * import { type KubernetesObject, metaNamespaceIndex } from "@listwatch/cache";
- * import type { IndexersOption } from "@listwatch/cache/store";
- * const indexers: IndexersOption<KubernetesObject, "namespace"> = { namespace: metaNamespaceIndex };
- * ```
  *
  * @category Stores
  */
@@ -85,12 +50,6 @@ export type IndexersOption<T, I extends string> =
 
 /**
  * A value of each of several indices, or several values of one: what an object must be under all of.
- *
- * @example
- * ```ts
- * import type { IndexValues } from "@listwatch/cache/store";
- * const onNode: IndexValues<"byNode" | "namespace" | "labels"> = { byNode: "node-1", labels: ["app=web", "tier=front"] };
- * ```
  *
  * @category Stores
  */

@@ -11,18 +11,6 @@ import type { Store } from "./store.ts";
  *
  * Mirrors client-go's `Indexer`.
  *
- * @example
- * ```ts
- * import { type Indexer, metaNamespaceIndex, metaNamespaceKey } from "@listwatch/cache";
- * import { newIndexer } from "@listwatch/cache/store";
- * type Named = { metadata: { namespace: string; name: string } };
- * const indexer: Indexer<Named, "namespace"> = newIndexer<Named, "namespace">(metaNamespaceKey, {
- *   namespace: metaNamespaceIndex,
- * });
- * indexer.add({ metadata: { namespace: "shop", name: "web-1" } });
- * console.log(indexer.byIndex("namespace", "shop").length); // 1
- * ```
- *
  * @category Keys, indices, listers
  */
 export interface Indexer<T, I extends string = string> extends Store<T> {

@@ -13,16 +13,6 @@ import type { Indexers } from "./index_func.ts";
 /**
  * Decides what is stored in place of an object of a `replace` that cannot be indexed.
  *
- * @example
- * ```ts
- * import type { KubernetesObject } from "@listwatch/cache";
- * import type { OnIndexFailure } from "@listwatch/cache/store";
- * const leaveOut: OnIndexFailure<KubernetesObject> = (error) => {
- *   console.warn(`${error.key} cannot be indexed by ${error.indexName}`);
- *   return undefined;
- * };
- * ```
- *
  * @category Stores
  */
 export type OnIndexFailure<T> = (error: IndexFuncError, object: T) => T | undefined;
@@ -30,28 +20,12 @@ export type OnIndexFailure<T> = (error: IndexFuncError, object: T) => T | undefi
 /**
  * What may stand for an object where only its key matters.
  *
- * @example
- * ```ts
- * import { type KubernetesObject, metaNamespaceKey } from "@listwatch/cache";
- * import { ExplicitKey, type Keyed, newStore } from "@listwatch/cache/store";
- * const store = newStore<KubernetesObject>(metaNamespaceKey);
- * const which: Keyed<KubernetesObject> = new ExplicitKey("shop/web-1");
- * console.log(store.get(which)); // undefined
- * ```
- *
  * @category Stores
  */
 export type Keyed<T> = T | DeletedFinalStateUnknown<T> | ExplicitKey;
 
 /**
  * One write of a transaction.
- *
- * @example
- * ```ts
- * import type { KubernetesObject } from "@listwatch/cache";
- * import type { Transaction } from "@listwatch/cache/store";
- * const write: Transaction<KubernetesObject> = { type: "Update", object: { metadata: { name: "web-1" } } };
- * ```
  *
  * @category Stores
  */
@@ -63,16 +37,6 @@ export type Transaction<T> =
  * One write of a {@linkcode ThreadSafeStore} transaction.
  *
  * The object of a delete is the state that the delete came with, as in {@linkcode ThreadSafeStore.deleteWithObject}.
- *
- * @example
- * ```ts
- * import { type KeyedTransaction, ThreadSafeStore } from "@listwatch/cache/store";
- * const writes: KeyedTransaction<string>[] = [
- *   { type: "Add", key: "a", object: "one" },
- *   { type: "Delete", key: "b", object: undefined },
- * ];
- * new ThreadSafeStore<string>().transaction(writes);
- * ```
  *
  * @category Stores
  */
@@ -87,15 +51,6 @@ export type KeyedTransaction<T> =
  * all readers, and read-only.
  *
  * Mirrors client-go's `Store`, with errors thrown instead of returned, and the old object returned by a write.
- *
- * @example
- * ```ts
- * import { metaNamespaceKey } from "@listwatch/cache";
- * import { newStore, type Store } from "@listwatch/cache/store";
- * const store: Store<{ metadata: { name: string } }> = newStore(metaNamespaceKey);
- * store.add({ metadata: { name: "a" } });
- * console.log(store.getByKey("a")?.metadata.name); // a
- * ```
  *
  * @category Stores
  */

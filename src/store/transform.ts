@@ -10,31 +10,12 @@ import { TransformError } from "./errors.ts";
  *
  * @throws Whatever it likes: the write fails with a `TransformError`.
  *
- * @example
- * ```ts
- * import type { KubernetesObject, TransformFunc } from "@listwatch/cache";
- * const dropManagedFields: TransformFunc<KubernetesObject> = (object) => {
- *   const { managedFields: _, ...metadata } = object.metadata ?? {};
- *   return { ...object, metadata };
- * };
- * ```
- *
  * @category Informers
  */
 export type TransformFunc<T> = (object: T) => T;
 
 /**
  * Decides what takes the place of an object that a transform throws for, if anything.
- *
- * @example
- * ```ts
- * import type { KubernetesObject } from "@listwatch/cache";
- * import type { OnTransformFailure } from "@listwatch/cache/store";
- * const leaveOut: OnTransformFailure<KubernetesObject> = (error) => {
- *   console.warn(error.message);
- *   return undefined;
- * };
- * ```
  *
  * @category Stores
  */

@@ -11,12 +11,6 @@ import type { Keyed, Store, Transaction } from "./store.ts";
 /**
  * Receives the whole content of a store: a new array, in no order that may be relied on, of shared objects.
  *
- * @example
- * ```ts
- * import type { PushFunc } from "@listwatch/cache/store";
- * const push: PushFunc<{ metadata: { name: string } }> = (objects) => console.log(objects.length);
- * ```
- *
  * @category Stores
  */
 export type PushFunc<T> = (objects: T[]) => void;

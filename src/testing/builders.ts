@@ -8,13 +8,6 @@ import type { KubernetesObject, ObjectMeta, OwnerReference } from "../meta/objec
 /**
  * Metadata options of every builder.
  *
- * @example
- * ```ts
- * import { type BuilderMeta, pod } from "@listwatch/cache/testing";
- * const meta: BuilderMeta = { namespace: "shop", labels: { app: "web" } };
- * const web = pod("web-1", meta);
- * ```
- *
  * @category Testing
  */
 export interface BuilderMeta {
@@ -31,13 +24,6 @@ export interface BuilderMeta {
 /**
  * An object with a name.
  *
- * @example
- * ```ts
- * import { type BuiltObject, customObject } from "@listwatch/cache/testing";
- * const widget: BuiltObject = customObject({ apiVersion: "example.com/v1", kind: "Widget" }, { name: "w-1" });
- * console.log(widget.metadata.name); // w-1
- * ```
- *
  * @category Testing
  */
 export interface BuiltObject extends KubernetesObject {
@@ -48,13 +34,6 @@ export interface BuiltObject extends KubernetesObject {
 
 /**
  * An object with loosely typed spec and status.
- *
- * @example
- * ```ts
- * import { type BuiltSpecObject, pod } from "@listwatch/cache/testing";
- * const web: BuiltSpecObject = pod("web-1", { nodeName: "node-1" });
- * console.log(web.spec.nodeName, web.status.phase); // node-1 Running
- * ```
  *
  * @category Testing
  */
@@ -68,13 +47,6 @@ export interface BuiltSpecObject extends BuiltObject {
 /**
  * An object with data.
  *
- * @example
- * ```ts
- * import { type BuiltDataObject, configMap } from "@listwatch/cache/testing";
- * const settings: BuiltDataObject = configMap("settings", { data: { color: "red" } });
- * console.log(settings.data.color); // red
- * ```
- *
  * @category Testing
  */
 export interface BuiltDataObject extends BuiltObject {
@@ -83,13 +55,6 @@ export interface BuiltDataObject extends BuiltObject {
 
 /**
  * Options of {@linkcode pod}.
- *
- * @example
- * ```ts
- * import { pod, type PodOptions } from "@listwatch/cache/testing";
- * const options: PodOptions = { namespace: "shop", nodeName: "node-1", ready: false };
- * const web = pod("web-1", options);
- * ```
  *
  * @category Testing
  */
@@ -139,13 +104,6 @@ export function pod(name: string, options: PodOptions = {}): BuiltSpecObject {
 
 /**
  * Options of {@linkcode node}.
- *
- * @example
- * ```ts
- * import { node, type NodeOptions } from "@listwatch/cache/testing";
- * const options: NodeOptions = { ready: false, labels: { zone: "a" } };
- * const broken = node("node-1", options);
- * ```
  *
  * @category Testing
  */
@@ -206,13 +164,6 @@ export function namespace(name: string, options: Omit<BuilderMeta, "namespace"> 
 /**
  * Options of {@linkcode configMap} and {@linkcode secret}.
  *
- * @example
- * ```ts
- * import { type DataOptions, secret } from "@listwatch/cache/testing";
- * const options: DataOptions = { namespace: "shop", data: { password: "hunter2" } };
- * const login = secret("login", options);
- * ```
- *
  * @category Testing
  */
 export interface DataOptions extends BuilderMeta {
@@ -267,13 +218,6 @@ export function secret(name: string, options: DataOptions = {}): BuiltDataObject
 /**
  * Options of {@linkcode service}.
  *
- * @example
- * ```ts
- * import { service, type ServiceOptions } from "@listwatch/cache/testing";
- * const options: ServiceOptions = { namespace: "shop", selector: { app: "web" }, port: 8080 };
- * const web = service("web", options);
- * ```
- *
  * @category Testing
  */
 export interface ServiceOptions extends BuilderMeta {
@@ -307,13 +251,6 @@ export function service(name: string, options: ServiceOptions = {}): BuiltSpecOb
 
 /**
  * Options of {@linkcode deployment} and {@linkcode replicaSet}.
- *
- * @example
- * ```ts
- * import { deployment, type WorkloadOptions } from "@listwatch/cache/testing";
- * const options: WorkloadOptions = { namespace: "shop", replicas: 3, readyReplicas: 2 };
- * const web = deployment("web", options);
- * ```
  *
  * @category Testing
  */
@@ -374,13 +311,6 @@ function workload(kind: string, name: string, options: WorkloadOptions): BuiltSp
 /**
  * Options of {@linkcode event}.
  *
- * @example
- * ```ts
- * import { event, type EventOptions, pod } from "@listwatch/cache/testing";
- * const options: EventOptions = { type: "Warning", reason: "BackOff", involvedObject: pod("web-1") };
- * const backOff = event("web-1.17a", options);
- * ```
- *
  * @category Testing
  */
 export interface EventOptions extends BuilderMeta {
@@ -394,13 +324,6 @@ export interface EventOptions extends BuilderMeta {
 
 /**
  * An object of kind Event.
- *
- * @example
- * ```ts
- * import { type BuiltEvent, event } from "@listwatch/cache/testing";
- * const started: BuiltEvent = event("web-1.17a", { reason: "Started" });
- * console.log(started.type, started.reason); // Normal Started
- * ```
  *
  * @category Testing
  */

@@ -15,13 +15,6 @@ import { FakeWatcher } from "./fake_watcher.ts";
 /**
  * Options of {@linkcode FakeControllerSource}.
  *
- * @example
- * ```ts
- * import { FakeControllerSource, type FakeControllerSourceOptions } from "@listwatch/cache/testing";
- * const options: FakeControllerSourceOptions = { watchList: true, description: "pods" };
- * const source = new FakeControllerSource(options);
- * ```
- *
  * @category Testing
  */
 export interface FakeControllerSourceOptions {
@@ -36,15 +29,6 @@ export interface FakeControllerSourceOptions {
 
 /**
  * A request to a {@linkcode FakeControllerSource}.
- *
- * @example
- * ```ts
- * import { FakeControllerSource, type FakeSourceRequest } from "@listwatch/cache/testing";
- * const source = new FakeControllerSource();
- * await source.list({ limit: 500 }, { signal: new AbortController().signal });
- * const [request]: readonly FakeSourceRequest[] = source.requests;
- * console.log(request.verb, request.options.limit); // list 500
- * ```
  *
  * @category Testing
  */

@@ -16,13 +16,6 @@ interface Write<T> {
 /**
  * The methods of a {@linkcode FakeCustomStore}.
  *
- * @example
- * ```ts
- * import { FakeCustomStore, type FakeStoreFuncs } from "@listwatch/cache/testing";
- * const funcs: FakeStoreFuncs<string> = { list: () => ["a", "b"] };
- * console.log(new FakeCustomStore(funcs).size); // 2
- * ```
- *
  * @category Testing
  */
 export interface FakeStoreFuncs<T> {

@@ -11,13 +11,6 @@ import { statusResponse } from "../protocol/responses.ts";
 /**
  * Options of {@linkcode answerStatus}.
  *
- * @example
- * ```ts
- * import { answerStatus, type AnswerStatusOptions } from "@listwatch/cache/testing";
- * const options: AnswerStatusOptions = { message: "too many requests", retryAfterSeconds: 5 };
- * const busy = answerStatus(429, options);
- * ```
- *
  * @category Testing
  */
 export interface AnswerStatusOptions {
@@ -129,13 +122,6 @@ export function delayRequest(delayMs: number): Interceptor {
 
 /**
  * Options of {@linkcode cutBody}.
- *
- * @example
- * ```ts
- * import { cutBody, type CutBodyOptions } from "@listwatch/cache/testing";
- * const options: CutBodyOptions = { how: "reset" };
- * const broken = cutBody(100, options);
- * ```
  *
  * @category Testing
  */

@@ -10,14 +10,6 @@ import type { InitialEventsPolicy } from "./watch_hub.ts";
 /**
  * Options of {@linkcode InMemoryApiServer}.
  *
- * @example
- * ```ts
- * import { FakeClock, InMemoryApiServer, type InMemoryApiServerOptions } from "@listwatch/cache/testing";
- * const options: InMemoryApiServerOptions = { clock: new FakeClock(), initialEvents: "refuse", maxPageSize: 2 };
- * const server = new InMemoryApiServer(options);
- * server.close();
- * ```
- *
  * @category Testing
  */
 export interface InMemoryApiServerOptions {
@@ -59,12 +51,6 @@ export interface InMemoryApiServerOptions {
 /**
  * Options of {@linkcode InMemoryApiServer.list}.
  *
- * @example
- * ```ts
- * import type { InMemoryListOptions } from "@listwatch/cache/testing";
- * const options: InMemoryListOptions = { namespace: "shop", labelSelector: "app=web" };
- * ```
- *
  * @category Testing
  */
 export interface InMemoryListOptions {
@@ -77,15 +63,6 @@ export interface InMemoryListOptions {
 /**
  * A list of {@linkcode InMemoryApiServer.list}.
  *
- * @example
- * ```ts
- * import type { KubernetesObject } from "@listwatch/cache";
- * import { InMemoryApiServer, type InMemoryList } from "@listwatch/cache/testing";
- * using server = new InMemoryApiServer();
- * const pods: InMemoryList<KubernetesObject> = server.list("v1/pods");
- * console.log(pods.resourceVersion, pods.items.length); // 1 0
- * ```
- *
  * @category Testing
  */
 export interface InMemoryList<T> {
@@ -96,14 +73,6 @@ export interface InMemoryList<T> {
 
 /**
  * The type of `fetch`, and of the handlers of the runtimes' `serve` functions.
- *
- * @example
- * ```ts
- * import { InMemoryApiServer, type ServerFetch } from "@listwatch/cache/testing";
- * using server = new InMemoryApiServer();
- * const fetch: ServerFetch = server.fetch;
- * console.log((await fetch("http://in-memory/healthz")).status); // 200
- * ```
  *
  * @category Testing
  */

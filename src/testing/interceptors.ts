@@ -8,17 +8,6 @@ import type { Clock } from "../util/clock.ts";
 /**
  * What an {@linkcode Interceptor} can use.
  *
- * @example
- * ```ts
- * import { InMemoryApiServer, type Interceptor, type InterceptorContext } from "@listwatch/cache/testing";
- * const stamp: Interceptor = async (request, next, context: InterceptorContext) => {
- *   console.log(request.url, "at", context.clock.now());
- *   return await next(request);
- * };
- * using server = new InMemoryApiServer();
- * server.intercept(stamp);
- * ```
- *
  * @category Testing
  */
 export interface InterceptorContext {
@@ -32,22 +21,6 @@ export interface InterceptorContext {
  * Sees a request before the server does, and its answer before the client does. It may answer by itself, change what
  * `next` returns, wait, or throw: the client sees a throw as a failed connection.
  *
- * @example
- * ```ts
- * import { InMemoryApiServer, type Interceptor } from "@listwatch/cache/testing";
- * const logged: string[] = [];
- * const log: Interceptor = async (request, next) => {
- *   const response = await next(request);
- *   logged.push(`${request.method} ${response.status}`);
- *   return response;
- * };
- * const server = new InMemoryApiServer();
- * server.intercept(log);
- * await server.fetch("http://in-memory/api/v1/pods");
- * console.log(logged); // [ "GET 200" ]
- * server.close();
- * ```
- *
  * @category Testing
  */
 export type Interceptor = (
@@ -58,15 +31,6 @@ export type Interceptor = (
 
 /**
  * A request that the server received.
- *
- * @example
- * ```ts
- * import { InMemoryApiServer, type RecordedRequest } from "@listwatch/cache/testing";
- * using server = new InMemoryApiServer();
- * await server.fetch("http://in-memory/api/v1/pods?limit=5");
- * const [request]: readonly RecordedRequest[] = server.requests;
- * console.log(request.method, request.path, request.query.limit); // GET /api/v1/pods 5
- * ```
  *
  * @category Testing
  */
@@ -85,14 +49,6 @@ export interface RecordedRequest {
 
 /**
  * Which requests an interceptor sees.
- *
- * @example
- * ```ts
- * import { hang, InMemoryApiServer, type InterceptOptions } from "@listwatch/cache/testing";
- * const firstWatch: InterceptOptions = { match: (request) => request.isWatch, times: 1 };
- * using server = new InMemoryApiServer();
- * server.intercept(hang(), firstWatch);
- * ```
  *
  * @category Testing
  */

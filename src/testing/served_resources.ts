@@ -10,22 +10,6 @@ import { formatResource, type GroupVersionResource, parseResource } from "../met
 /**
  * A custom resource, as a CustomResourceDefinition defines it.
  *
- * @example
- * ```ts
- * import { type CustomResource, InMemoryApiServer } from "@listwatch/cache/testing";
- * const widgets: CustomResource = {
- *   group: "example.com",
- *   version: "v1",
- *   resource: "widgets",
- *   kind: "Widget",
- *   namespaced: true,
- *   fieldSelectors: ["metadata.name", "metadata.namespace", "spec.color"],
- * };
- * const server = new InMemoryApiServer({ customResources: [widgets] });
- * server.create("example.com/v1/widgets", { metadata: { name: "w-1", namespace: "shop" }, spec: { color: "red" } });
- * server.close();
- * ```
- *
  * @category Testing
  */
 export interface CustomResource extends ApiResource {

@@ -19,13 +19,6 @@ import { type ObjectReader, select, type Selection } from "./object_reader.ts";
  * How a server treats `sendInitialEvents` of a watch: it can `serve` it, as API servers do since 1.34; `refuse` it with 422,
  * as servers without the feature gate; or `ignore` it, as servers older than the option.
  *
- * @example
- * ```ts
- * import { type InitialEventsPolicy, InMemoryApiServer } from "@listwatch/cache/testing";
- * const initialEvents: InitialEventsPolicy = "ignore"; // as a server of Kubernetes 1.26 does
- * using server = new InMemoryApiServer({ initialEvents });
- * ```
- *
  * @category Testing
  */
 export type InitialEventsPolicy = "serve" | "refuse" | "ignore";

@@ -6,9 +6,7 @@
 import type { Clock } from "./clock.ts";
 import { realClock } from "./clock.ts";
 
-/**
- * Options of {@linkcode sleep}.
- */
+/** Options of {@linkcode sleep}. */
 export interface SleepOptions {
   /** Where time comes from; the system's clock by default. */
   readonly clock?: Clock;

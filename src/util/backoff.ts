@@ -11,12 +11,6 @@ import { requireNumbers } from "./require_number.ts";
  *
  * Mirrors apimachinery's `wait.Backoff`.
  *
- * @example
- * ```ts
- * import type { BackoffParameters } from "@listwatch/cache/reflector";
- * const parameters: BackoffParameters = { durationMs: 100, factor: 2, capMs: 5_000, jitter: 0.5 };
- * ```
- *
  * @category Tools
  */
 export interface BackoffParameters {
@@ -34,12 +28,6 @@ export interface BackoffParameters {
 
 /**
  * A source of random numbers from 0 (included) to 1 (excluded), such as `Math.random`.
- *
- * @example
- * ```ts
- * import type { Random } from "@listwatch/cache/reflector";
- * const noJitter: Random = () => 0;
- * ```
  *
  * @category Tools
  */
@@ -104,12 +92,6 @@ export class Backoff {
 
 /**
  * Options of {@linkcode BackoffManager}.
- *
- * @example
- * ```ts
- * import { type BackoffManagerOptions, realClock } from "@listwatch/cache/reflector";
- * const options: BackoffManagerOptions = { clock: realClock, random: Math.random, resetMs: 120_000, resetAfter: "quiet" };
- * ```
  *
  * @category Tools
  */
@@ -186,13 +168,6 @@ export class BackoffManager {
 
 /**
  * Options of {@linkcode newReflectorBackoff}.
- *
- * @example
- * ```ts
- * import { realClock, type ReflectorBackoffOptions } from "@listwatch/cache/reflector";
- * const backoff = { durationMs: 100, factor: 2, capMs: 5_000, jitter: 1 };
- * const options: ReflectorBackoffOptions = { clock: realClock, random: Math.random, backoff };
- * ```
  *
  * @category Tools
  */

@@ -10,12 +10,6 @@ import { requireNumbers } from "./require_number.ts";
 /**
  * Options of {@linkcode KeyedBackoff}.
  *
- * @example
- * ```ts
- * import { type KeyedBackoffOptions, realClock } from "@listwatch/cache/reflector";
- * const options: KeyedBackoffOptions = { initialMs: 100, maxMs: 10_000, clock: realClock };
- * ```
- *
  * @category Tools
  */
 export interface KeyedBackoffOptions {

@@ -6,13 +6,6 @@
 /**
  * What {@linkcode Clock.setTimeout} returns; opaque, an argument of {@linkcode Clock.clearTimeout}.
  *
- * @example
- * ```ts
- * import { realClock, type TimerHandle } from "@listwatch/cache/reflector";
- * const timer: TimerHandle = realClock.setTimeout(() => {}, 1_000);
- * realClock.clearTimeout(timer);
- * ```
- *
  * @category Tools
  */
 export type TimerHandle = unknown;
@@ -24,13 +17,6 @@ export type TimerHandle = unknown;
  * time. The monotonic clock measures durations: timeouts, delays, ages.
  *
  * Mirrors `k8s.io/utils/clock`, where each `time.Time` carries both readings.
- *
- * @example
- * ```ts
- * import { realClock } from "@listwatch/cache/reflector";
- * const timer = realClock.setTimeout(() => {}, 1_000);
- * realClock.clearTimeout(timer);
- * ```
  *
  * @category Tools
  */

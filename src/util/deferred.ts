@@ -78,15 +78,6 @@ export class Wakeup {
  * A method that waits until something has synced: call it. Awaiting the method itself, `await informer.synced`, would wait
  * for nothing, and so the compiler refuses that.
  *
- * @example
- * ```ts
- * import { type KubernetesObject, newCluster, SharedIndexInformer } from "@listwatch/cache";
- * import type { SyncedMethod } from "@listwatch/cache/informer";
- * const pods = newCluster({ server: "http://127.0.0.1:8001" }).resource<KubernetesObject>("v1/pods");
- * const synced: SyncedMethod = new SharedIndexInformer(pods).synced;
- * await synced(AbortSignal.timeout(100)).catch((error) => console.log(error.name)); // CacheSyncError
- * ```
- *
  * @category Tools
  */
 export interface SyncedMethod {

@@ -6,14 +6,6 @@
 /**
  * Options of {@linkcode CacheError}.
  *
- * @example
- * ```ts
- * import { CacheError } from "@listwatch/cache";
- * import type { CacheErrorOptions } from "@listwatch/cache/reflector";
- * const options: CacheErrorOptions = { cause: new Error("disk full") };
- * console.log(new CacheError("NotSaved", "Cannot save", options).cause); // Error: disk full
- * ```
- *
  * @category Objects and errors
  */
 export interface CacheErrorOptions {

@@ -8,31 +8,12 @@ import { visibleText } from "./visible_text.ts";
 /**
  * Structured fields of a log line.
  *
- * @example
- * ```ts
- * import { consoleLogger } from "@listwatch/cache";
- * import type { LogFields } from "@listwatch/cache/reflector";
- * const fields: LogFields = { reflector: "pods", attempt: 3 };
- * consoleLogger.warn("the list failed", fields);
- * ```
- *
  * @category Tools
  */
 export type LogFields = Readonly<Record<string, unknown>>;
 
 /**
  * Receives log lines. Any logger with these four methods fits.
- *
- * @example
- * ```ts
- * import type { Logger } from "@listwatch/cache";
- * const logger: Logger = {
- *   debug: () => {},
- *   info: (message, fields) => console.log(JSON.stringify({ message, ...fields })),
- *   warn: (message, fields) => console.warn(JSON.stringify({ message, ...fields })),
- *   error: (message, fields) => console.error(JSON.stringify({ message, ...fields })),
- * };
- * ```
  *
  * @category Tools
  */

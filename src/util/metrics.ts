@@ -6,14 +6,6 @@
 /**
  * The labels of a measurement: names and values, as in Prometheus.
  *
- * @example
- * ```ts
- * import type { MetricLabels } from "@listwatch/cache/reflector";
- * function series(name: string, labels: MetricLabels): string {
- *   return `${name}{${Object.entries(labels).map(([label, value]) => `${label}="${value}"`).join(",")}}`;
- * }
- * ```
- *
  * @category Tools
  */
 export type MetricLabels = Readonly<Record<string, string>>;
@@ -51,16 +43,6 @@ export type MetricLabels = Readonly<Record<string, string>>;
  * | `informer_processing_latency_seconds` | histogram | from the queueing of a delta to its end |
  * | `informer_handler_backlog` (`handler`) | gauge | waiting notifications |
  * | `informer_handler_duration_seconds` (`handler`) | histogram | one call of a handler |
- *
- * @example
- * ```ts
- * import type { Metrics } from "@listwatch/cache";
- * const metrics: Metrics = {
- *   count: (name, value, labels) => console.log(name, labels, "+", value),
- *   gauge: (name, value, labels) => console.log(name, labels, "=", value),
- *   observe: (name, value, labels) => console.log(name, labels, value),
- * };
- * ```
  *
  * @category Tools
  */

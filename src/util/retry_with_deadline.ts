@@ -9,18 +9,6 @@ import { requireNumbers } from "./require_number.ts";
 /**
  * Options of {@linkcode RetryWithDeadline}.
  *
- * @example
- * ```ts
- * import { isInternalError } from "@listwatch/cache/client";
- * import { realClock, type RetryWithDeadlineOptions } from "@listwatch/cache/reflector";
- * const options: RetryWithDeadlineOptions = {
- *   maxRetryMs: 30_000,
- *   minResetMs: 60_000,
- *   isRetryable: isInternalError,
- *   clock: realClock,
- * };
- * ```
- *
  * @category Tools
  */
 export interface RetryWithDeadlineOptions {

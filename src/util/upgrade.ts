@@ -6,14 +6,6 @@
 /**
  * A connection after the 101 response that upgraded it.
  *
- * @example
- * ```ts
- * import type { UpgradedConnection } from "@listwatch/cache/hono";
- * async function echo({ readable, writable }: UpgradedConnection): Promise<void> {
- *   await readable.pipeTo(writable);
- * }
- * ```
- *
  * @category HTTP adapter
  */
 export interface UpgradedConnection {
@@ -28,12 +20,6 @@ export interface UpgradedConnection {
 /**
  * Sends a request that wants to upgrade its connection. Resolves with the connection, or with the response of a server that
  * does not upgrade it.
- *
- * @example
- * ```ts
- * import type { OpenUpgrade } from "@listwatch/cache/hono";
- * const refuse: OpenUpgrade = () => Promise.resolve(new Response(null, { status: 403 }));
- * ```
  *
  * @category HTTP adapter
  */

@@ -19,27 +19,12 @@ import { newNetworkError } from "./network_failure.ts";
  * Validates one decoded frame: returns the event it holds, or the report of what is wrong with it. It is called once per frame, in
  * order, in the turn the frame arrived. What it throws ends the watch.
  *
- * @example
- * ```ts
- * import type { KubernetesObject } from "@listwatch/cache";
- * import { newEventValidator, type ValidateFrame } from "@listwatch/cache/client";
- * const validate: ValidateFrame<KubernetesObject> = newEventValidator<KubernetesObject>();
- * console.log(validate({ type: "ADDED", object: { metadata: { name: "" } } }).type); // QUARANTINED
- * ```
- *
  * @category Decoding
  */
 export type ValidateFrame<T> = (frame: unknown) => WatchItem<T>;
 
 /**
  * Options of {@linkcode decodeWatch}.
- *
- * @example
- * ```ts
- * import type { KubernetesObject } from "@listwatch/cache";
- * import { type DecodeWatchOptions, newEventValidator } from "@listwatch/cache/client";
- * const options: DecodeWatchOptions<KubernetesObject> = { validate: newEventValidator(), subject: '"pods"' };
- * ```
  *
  * @category Decoding
  */

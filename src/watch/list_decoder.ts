@@ -23,12 +23,6 @@ import { TextListCutter } from "./text_list_cutter.ts";
 /**
  * A list without its items.
  *
- * @example
- * ```ts
- * import type { ListEnvelope } from "@listwatch/cache/client";
- * const envelope: ListEnvelope = { apiVersion: "v1", kind: "PodList", metadata: { resourceVersion: "42" } };
- * ```
- *
  * @category Decoding
  */
 export interface ListEnvelope {
@@ -39,16 +33,6 @@ export interface ListEnvelope {
 
 /**
  * Options of {@linkcode decodeList}.
- *
- * @example
- * ```ts
- * import { type DecodeListOptions, newObjectValidator, validateList } from "@listwatch/cache/client";
- * const validate = newObjectValidator();
- * const options: DecodeListOptions = {
- *   validateList: (list) => validateList(list, '"pods"'),
- *   validateItem: (item, index) => validate(item, `items[${index}]`),
- * };
- * ```
  *
  * @category Decoding
  */

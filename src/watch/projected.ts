@@ -8,16 +8,6 @@
  * A key in brackets (`metadata.annotations["example.com/notes"]`) leaves the type as it is, and so do paths that are
  * known at run time only.
  *
- * @example
- * ```ts
- * import type { KubernetesObject } from "@listwatch/cache";
- * import type { Dropped } from "@listwatch/cache/client";
- * type Pod = KubernetesObject & { spec?: { nodeName?: string; volumes?: unknown[] } };
- * const pod: Dropped<Pod, "spec.volumes"> = { spec: { nodeName: "node-1" } };
- * // @ts-expect-error -- it is not there
- * pod.spec?.volumes;
- * ```
- *
  * @category Decoding
  */
 export type Dropped<T, Path extends string> = [Path] extends [never] ? T : string extends Path ? T : {
@@ -27,16 +17,6 @@ export type Dropped<T, Path extends string> = [Path] extends [never] ? T : strin
 /**
  * A type with nothing but the fields at these paths, its type and its metadata: what a client with `keep` hands out. To
  * read another field is a compile error.
- *
- * @example
- * ```ts
- * import type { KubernetesObject } from "@listwatch/cache";
- * import type { Kept } from "@listwatch/cache/client";
- * type Pod = KubernetesObject & { spec?: { nodeName?: string; volumes?: unknown[] } };
- * const pod: Kept<Pod, "spec.nodeName"> = { metadata: { name: "web-1" }, spec: { nodeName: "node-1" } };
- * // @ts-expect-error -- it is not there
- * pod.spec?.volumes;
- * ```
  *
  * @category Decoding
  */
@@ -72,14 +52,6 @@ type Beginning<Path extends string> = Path extends `${infer Head}.${string}`
 
 /**
  * What is left of a type, by the `keep` and the `drop` of a client.
- *
- * @example
- * ```ts
- * import type { KubernetesObject } from "@listwatch/cache";
- * import type { Projected } from "@listwatch/cache/client";
- * type Pod = KubernetesObject & { spec?: { nodeName?: string; volumes?: unknown[] } };
- * const pod: Projected<Pod, undefined, ["spec.volumes"]> = { spec: { nodeName: "node-1" } };
- * ```
  *
  * @category Decoding
  */

@@ -35,12 +35,6 @@ const SCALAR = /^(?:true|false|null|-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][-+]?\d+)?)
  * Which fields of the objects are left out. Paths are written as `spec.volumes`, `spec.containers[].env` (of every
  * element), `metadata.annotations["example.com/notes"]` (a key that is no name).
  *
- * @example
- * ```ts
- * import type { ProjectionOptions } from "@listwatch/cache/client";
- * const options: ProjectionOptions = { keep: ["spec.nodeName", "status.phase"], drop: ["metadata.managedFields"] };
- * ```
- *
  * @category Decoding
  */
 export interface ProjectionOptions {

@@ -26,12 +26,6 @@ import type { SqlStorage } from "./sql_database.ts";
 /**
  * Options of {@linkcode DiskObjects}.
  *
- * @example
- * ```ts
- * import type { DiskObjectsOptions } from "@listwatch/cache/workers";
- * const options: DiskObjectsOptions = { hotObjects: 1_000 };
- * ```
- *
  * @category Workers
  */
 export interface DiskObjectsOptions extends TextsOptions {

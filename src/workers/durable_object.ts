@@ -8,17 +8,6 @@ import type { SqlStorage } from "./sql_database.ts";
 /**
  * The `ctx` of a Durable Object with SQLite storage (`DurableObjectState` of `@cloudflare/workers-types` is one).
  *
- * @example
- * ```ts
- * import { DiskObjects, type DurableObjectContext } from "@listwatch/cache/workers";
- * class Pods {
- *   readonly disk: DiskObjects;
- *   constructor(ctx: DurableObjectContext) {
- *     this.disk = new DiskObjects(ctx.storage);
- *   }
- * }
- * ```
- *
  * @category Workers
  */
 export interface DurableObjectContext {

@@ -20,14 +20,6 @@ import type { SqlStorage } from "./sql_database.ts";
 /**
  * What a {@linkcode ReflectorObject} caches, and how it answers.
  *
- * @example
- * ```ts
- * import { type KubernetesObject, newCluster } from "@listwatch/cache";
- * import type { ReflectorSettings } from "@listwatch/cache/workers";
- * const cluster = newCluster({ server: "https://k8s.example.com", token: "..." });
- * const settings: ReflectorSettings = { source: cluster.resource<KubernetesObject>("v1/pods"), resource: "v1/pods" };
- * ```
- *
  * @category Workers
  */
 export interface ReflectorSettings<T extends KubernetesObject = KubernetesObject> {

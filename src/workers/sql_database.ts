@@ -6,12 +6,6 @@
 /**
  * A value of a column, or a bound parameter.
  *
- * @example
- * ```ts
- * import type { SqlValue } from "@listwatch/cache/workers";
- * const row: SqlValue[] = ["shop/web-1", 42, null];
- * ```
- *
  * @category Workers
  */
 export type SqlValue = ArrayBuffer | string | number | null;
@@ -19,17 +13,6 @@ export type SqlValue = ArrayBuffer | string | number | null;
 /**
  * An SQLite database that is written synchronously: `ctx.storage` of a Durable Object, or anything like it. What is written
  * within one turn of the event loop must be committed as a whole, or not at all.
- *
- * @example
- * ```ts
- * import { DiskObjects, type SqlStorage } from "@listwatch/cache/workers";
- * class Pods {
- *   readonly disk: DiskObjects;
- *   constructor(ctx: { readonly storage: SqlStorage }) {
- *     this.disk = new DiskObjects(ctx.storage);
- *   }
- * }
- * ```
  *
  * @category Workers
  */
@@ -41,15 +24,6 @@ export interface SqlStorage {
 
 /**
  * Runs statements.
- *
- * @example
- * ```ts
- * import type { SqlDatabase } from "@listwatch/cache/workers";
- * function count(sql: SqlDatabase): number {
- *   const [[rows]] = sql.exec("SELECT count(*) FROM notes").raw();
- *   return Number(rows);
- * }
- * ```
  *
  * @category Workers
  */

@@ -10,22 +10,6 @@ import { type Clock, monotonicNow, type TimerHandle } from "../util/clock.ts";
  *
  * Mirrors the metrics of client-go's `workqueue.MetricsProvider`.
  *
- * @example
- * ```ts
- * import type { QueueMetrics } from "@listwatch/cache/workqueue";
- * const histogram = { observe: (seconds: number) => console.log(seconds) };
- * const gauge = { inc: () => {}, dec: () => {}, set: () => {} };
- * const metrics: QueueMetrics = {
- *   depth: gauge,
- *   adds: gauge,
- *   latency: histogram,
- *   workDuration: histogram,
- *   unfinishedWorkSeconds: gauge,
- *   longestRunningProcessorSeconds: gauge,
- *   retries: gauge,
- * };
- * ```
- *
  * @category Work queues
  */
 export interface QueueMetrics {
@@ -47,25 +31,6 @@ export interface QueueMetrics {
 
 /**
  * Makes the metrics of a queue; called once, when the queue is made.
- *
- * @example
- * ```ts
- * import { type MetricsProvider, WorkQueue } from "@listwatch/cache/workqueue";
- * const ignored = { inc: () => {}, dec: () => {}, set: () => {}, observe: () => {} };
- * const metricsProvider: MetricsProvider = {
- *   queueMetrics: (name) => ({
- *     depth: ignored,
- *     adds: { inc: () => console.log(`${name}: added`) },
- *     latency: ignored,
- *     workDuration: { observe: (seconds) => console.log(`${name}: worked for ${seconds} s`) },
- *     unfinishedWorkSeconds: ignored,
- *     longestRunningProcessorSeconds: ignored,
- *     retries: ignored,
- *   }),
- * };
- * const queue = new WorkQueue<string>({ name: "pods", metricsProvider });
- * queue.shutDown(); // ends its timer
- * ```
  *
  * @category Work queues
  */

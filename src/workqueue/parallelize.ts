@@ -8,12 +8,6 @@ import { requireNumbers } from "../util/require_number.ts";
 /**
  * Options of {@linkcode parallelizeUntil}.
  *
- * @example
- * ```ts
- * import type { ParallelizeOptions } from "@listwatch/cache/workqueue";
- * const options: ParallelizeOptions = { workers: 8, chunkSize: 10, signal: AbortSignal.timeout(60_000) };
- * ```
- *
  * @category Work queues
  */
 export interface ParallelizeOptions {

@@ -12,12 +12,6 @@ import { identity } from "./work_queue.ts";
  *
  * Mirrors client-go's `workqueue.TypedRateLimiter`.
  *
- * @example
- * ```ts
- * import type { RateLimiter } from "@listwatch/cache/workqueue";
- * const everySecond: RateLimiter<string> = { when: () => 1_000, forget: () => {}, numRequeues: () => 0 };
- * ```
- *
  * @category Work queues
  */
 export interface RateLimiter<T> {
@@ -32,13 +26,6 @@ export interface RateLimiter<T> {
 /**
  * An option of limiters that count each item's failures.
  *
- * @example
- * ```ts
- * import { defaultItemBasedRateLimiter, type KeyOfOption } from "@listwatch/cache/workqueue";
- * const byName: KeyOfOption<{ name: string }> = { keyOf: ({ name }) => name };
- * console.log(defaultItemBasedRateLimiter(byName).when({ name: "web-1" })); // 1
- * ```
- *
  * @category Work queues
  */
 export interface KeyOfOption<T> {
@@ -48,12 +35,6 @@ export interface KeyOfOption<T> {
 
 /**
  * Options of {@linkcode itemExponentialFailureRateLimiter}.
- *
- * @example
- * ```ts
- * import type { ExponentialFailureOptions } from "@listwatch/cache/workqueue";
- * const options: ExponentialFailureOptions<string> = { baseDelayMs: 5, maxDelayMs: 60_000 };
- * ```
  *
  * @category Work queues
  */
@@ -95,12 +76,6 @@ export function itemExponentialFailureRateLimiter<T = string>(
 /**
  * Options of {@linkcode itemFastSlowRateLimiter}.
  *
- * @example
- * ```ts
- * import type { FastSlowOptions } from "@listwatch/cache/workqueue";
- * const options: FastSlowOptions<string> = { fastDelayMs: 5, slowDelayMs: 10_000, maxFastAttempts: 3 };
- * ```
- *
  * @category Work queues
  */
 export interface FastSlowOptions<T> extends KeyOfOption<T> {
@@ -136,12 +111,6 @@ export function itemFastSlowRateLimiter<T = string>(options: FastSlowOptions<T>)
 
 /**
  * Options of {@linkcode bucketRateLimiter}.
- *
- * @example
- * ```ts
- * import type { BucketOptions } from "@listwatch/cache/workqueue";
- * const options: BucketOptions = { qps: 10, burst: 100 };
- * ```
  *
  * @category Work queues
  */
@@ -250,12 +219,6 @@ export function withMaxWaitRateLimiter<T = string>(
 
 /**
  * Options of {@linkcode defaultControllerRateLimiter}.
- *
- * @example
- * ```ts
- * import type { ControllerRateLimiterOptions } from "@listwatch/cache/workqueue";
- * const options: ControllerRateLimiterOptions<{ name: string }> = { keyOf: ({ name }) => name };
- * ```
  *
  * @category Work queues
  */

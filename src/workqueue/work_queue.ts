@@ -15,25 +15,6 @@ import { type MetricsProvider, QueueMonitor } from "./metrics.ts";
  *
  * Mirrors client-go's `workqueue.Queue`.
  *
- * @example
- * ```ts
- * import { type QueueOrder, WorkQueue } from "@listwatch/cache/workqueue";
- * class LastInFirstOut implements QueueOrder<string> {
- *   #items: string[] = [];
- *   get length(): number {
- *     return this.#items.length;
- *   }
- *   touch(): void {}
- *   push(item: string): void {
- *     this.#items.push(item);
- *   }
- *   pop(): string {
- *     return this.#items.pop() as string;
- *   }
- * }
- * const queue = new WorkQueue<string>({ order: new LastInFirstOut() });
- * ```
- *
  * @category Work queues
  */
 export interface QueueOrder<T> {
@@ -50,15 +31,6 @@ export interface QueueOrder<T> {
 /**
  * What {@linkcode WorkQueue.get} gives: an item, or the news that there will be no more.
  *
- * @example
- * ```ts
- * import { type GetResult, WorkQueue } from "@listwatch/cache/workqueue";
- * const queue = new WorkQueue<string>();
- * queue.shutDown();
- * const result: GetResult<string> = await queue.get();
- * if (result.shutdown) console.log("no more work");
- * ```
- *
  * @category Work queues
  */
 export type GetResult<T> =
@@ -67,17 +39,6 @@ export type GetResult<T> =
 
 /**
  * Options of {@linkcode WorkQueue}.
- *
- * @example
- * ```ts
- * import { WorkQueue, type WorkQueueOptions } from "@listwatch/cache/workqueue";
- * interface Request {
- *   namespace: string;
- *   name: string;
- * }
- * const options: WorkQueueOptions<Request> = { keyOf: ({ namespace, name }) => `${namespace}/${name}` };
- * const queue = new WorkQueue<Request>(options);
- * ```
  *
  * @category Work queues
  */

@@ -12,13 +12,6 @@ import { bearerTokenOf, digestOf } from "./bearer_tokens.ts";
 /**
  * What the hooks need of a cluster: its `request`. What `newCluster` makes has it.
  *
- * @example
- * ```ts
- * import { newCluster } from "@listwatch/cache";
- * import type { ReviewCluster } from "@listwatch/cache/hono";
- * const cluster: ReviewCluster = newCluster({ server: "http://127.0.0.1:8001" });
- * ```
- *
  * @category HTTP adapter
  */
 export interface ReviewCluster {
@@ -36,12 +29,6 @@ export interface ReviewCluster {
 
 /**
  * Options of {@linkcode tokenReview} and {@linkcode subjectAccessReview}.
- *
- * @example
- * ```ts
- * import type { ReviewOptions } from "@listwatch/cache/hono";
- * const options: ReviewOptions = { allowedTtlMs: 10_000, maxInFlight: 8 };
- * ```
  *
  * @category HTTP adapter
  */
@@ -64,12 +51,6 @@ export interface ReviewOptions {
 
 /**
  * Options of {@linkcode tokenReview}.
- *
- * @example
- * ```ts
- * import type { TokenReviewOptions } from "@listwatch/cache/hono";
- * const options: TokenReviewOptions = { audiences: ["listwatch.example.com"] };
- * ```
  *
  * @category HTTP adapter
  */

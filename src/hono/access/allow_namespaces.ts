@@ -9,12 +9,6 @@ import { formatGroupResource } from "../../meta/resource.ts";
 /**
  * Options of {@linkcode allowNamespaces}.
  *
- * @example
- * ```ts
- * import type { AllowNamespacesOptions } from "@listwatch/cache/hono";
- * const options: AllowNamespacesOptions = { resources: ["pods", "deployments.apps"], verbs: ["get", "list"] };
- * ```
- *
  * @category HTTP adapter
  */
 export interface AllowNamespacesOptions {

@@ -10,12 +10,6 @@ import type { ResourcePath } from "../../protocol/resource_path.ts";
 /**
  * The user of a request, as an `authenticate` hook found it.
  *
- * @example
- * ```ts
- * import type { UserInfo } from "@listwatch/cache/hono";
- * const user: UserInfo = { name: "jane", groups: ["developers"], expiresAtMs: Date.now() + 3_600_000 };
- * ```
- *
  * @category HTTP adapter
  */
 export interface UserInfo {
@@ -62,15 +56,6 @@ interface ResourceAttributes extends CommonAttributes {
  *   read refuses, one that lists what may not (`namespace !== "kube-system"`) would show everything.
  * - `"path"`: no resource but discovery, or an unknown path. `resource` is empty; see `path`.
  *
- * @example
- * ```ts
- * import type { RequestAttributes } from "@listwatch/cache/hono";
- * function mayRead(request: RequestAttributes): boolean {
- *   if (request.scope === "path") return true; // discovery
- *   return request.scope === "namespace" && request.namespace === request.user?.name;
- * }
- * ```
- *
  * @category HTTP adapter
  */
 export type RequestAttributes =
@@ -83,15 +68,6 @@ export type RequestAttributes =
  * not come within `hookTimeoutMs` are answered with 401. Requests with `Impersonate-User` or another header of impersonation
  * are refused with 403 before it is called.
  *
- * @example
- * ```ts
- * import type { Authenticate } from "@listwatch/cache/hono";
- * const authenticate: Authenticate = (c) => {
- *   const name = c.req.header("X-Remote-User"); // set by a proxy that no client can bypass
- *   return name === undefined ? undefined : { name };
- * };
- * ```
- *
  * @category HTTP adapter
  */
 export type Authenticate = (c: Context) => UserInfo | undefined | Promise<UserInfo | undefined>;
@@ -102,13 +78,6 @@ export type Authenticate = (c: Context) => UserInfo | undefined | Promise<UserIn
  * that; nothing is served.
  *
  * {@linkcode allowNamespaces} and {@linkcode subjectAccessReview} make such hooks.
- *
- * @example
- * ```ts
- * import type { Authorize } from "@listwatch/cache/hono";
- * const authorize: Authorize = ({ scope, namespace }) =>
- *   scope === "path" || namespace === "shop" || "only the namespace shop may be read";
- * ```
  *
  * @category HTTP adapter
  */

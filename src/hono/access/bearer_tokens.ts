@@ -10,12 +10,6 @@ import type { Authenticate, UserInfo } from "./authorization.ts";
 /**
  * A token, and who presents it.
  *
- * @example
- * ```ts
- * import type { BearerToken } from "@listwatch/cache/hono";
- * const ci: BearerToken = { token: crypto.randomUUID(), user: { name: "ci", groups: ["robots"] } };
- * ```
- *
  * @category HTTP adapter
  */
 export interface BearerToken {

@@ -8,12 +8,6 @@ import type { MiddlewareHandler } from "hono";
 /**
  * Which pages of other origins may read.
  *
- * @example
- * ```ts
- * import type { CorsOptions } from "@listwatch/cache/hono";
- * const cors: CorsOptions = { origins: ["https://dashboard.example", "http://localhost:5173"] };
- * ```
- *
  * @category HTTP adapter
  */
 export interface CorsOptions {

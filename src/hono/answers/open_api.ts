@@ -23,12 +23,6 @@ import { GUARD_HEADERS, VARY } from "./responses.ts";
  * Fetches an OpenAPI document of the API server, with the credentials of the cache. Returns the response whatever its
  * status is, 304 included.
  *
- * @example
- * ```ts
- * import type { FetchOpenApi } from "@listwatch/cache/hono";
- * const fetchOpenApi: FetchOpenApi = (path, init) => fetch(`http://127.0.0.1:8001${path}`, init); // kubectl proxy
- * ```
- *
  * @category HTTP adapter
  */
 export type FetchOpenApi = (

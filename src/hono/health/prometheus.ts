@@ -9,13 +9,6 @@ import { FAMILIES, type MetricFamily, REQUEST } from "./metric_families.ts";
 /**
  * Metrics that can be served as a page: what `readApi` takes as `metrics`.
  *
- * @example
- * ```ts
- * import { PrometheusMetrics, type ServedMetrics } from "@listwatch/cache/hono";
- * const metrics: ServedMetrics = new PrometheusMetrics();
- * console.log(await metrics.text());
- * ```
- *
  * @category HTTP adapter
  */
 export interface ServedMetrics extends Metrics {

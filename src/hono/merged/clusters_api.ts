@@ -13,13 +13,6 @@ import { mergedResource, type MergedResourceOptions } from "./merged_resource.ts
 /**
  * A cluster behind {@linkcode clustersApi}.
  *
- * @example
- * ```ts
- * import { type MergedCluster, readApi } from "@listwatch/cache/hono";
- * const cache = readApi({ resources: [], allowAnonymous: true }); // reached by nothing but this fetch
- * const eu: MergedCluster = { name: "eu-1", fetch: (request) => cache.fetch(request) };
- * ```
- *
  * @category HTTP adapter
  */
 export interface MergedCluster {

@@ -26,13 +26,6 @@ import type { Merged } from "./shards.ts";
 /**
  * One of the servers that hold a resource together.
  *
- * @example
- * ```ts
- * import { readApi, type MergedShard } from "@listwatch/cache/hono";
- * const api = readApi({ resources: [], allowAnonymous: true });
- * const shard: MergedShard = { name: "0", fetch: (request) => api.fetch(request) };
- * ```
- *
  * @category HTTP adapter
  */
 export interface MergedShard {

@@ -8,12 +8,6 @@ import type { Context } from "hono";
 /**
  * The part of a server's WebSocket that watches need; those of Deno and Workers have it.
  *
- * @example
- * ```ts
- * import type { ServerWebSocket } from "@listwatch/cache/hono";
- * const close = (socket: ServerWebSocket) => socket.close(1000);
- * ```
- *
  * @category HTTP adapter
  */
 export interface ServerWebSocket {
@@ -39,13 +33,6 @@ export interface ServerWebSocket {
  * Accepts a WebSocket: returns the response that does (101), and the server's end; `undefined` where it cannot, and the
  * request is answered as any other one. `Deno.upgradeWebSocket` is one.
  *
- * @example Deno
- * ```ts
- * import { readApi, type UpgradeWebSocket } from "@listwatch/cache/hono";
- * const upgradeWebSocket: UpgradeWebSocket = (request, options) => Deno.upgradeWebSocket(request, options);
- * const api = readApi({ resources: [], allowAnonymous: true, upgradeWebSocket });
- * ```
- *
  * @category HTTP adapter
  */
 export type UpgradeWebSocket = (
@@ -56,15 +43,6 @@ export type UpgradeWebSocket = (
 
 /**
  * What {@linkcode UpgradeWebSocket} returns.
- *
- * @example
- * ```ts
- * import type { AcceptedWebSocket } from "@listwatch/cache/hono";
- * const closeAtOnce = ({ response, socket }: AcceptedWebSocket): Response => {
- *   socket.close(1000);
- *   return response;
- * };
- * ```
  *
  * @category HTTP adapter
  */

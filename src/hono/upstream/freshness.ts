@@ -13,12 +13,6 @@
  *   stale-if-error=0` gets 504 instead. Caches above this one send it.
  * - `"as-is"`: what the cache holds.
  *
- * @example
- * ```ts
- * import type { Freshness } from "@listwatch/cache/hono";
- * const freshness: Freshness = "stale-if-error";
- * ```
- *
  * @category HTTP adapter
  */
 export type Freshness = "consistent" | "stale-if-error" | "as-is";

@@ -8,12 +8,6 @@ import type { OpenUpgrade } from "../../util/upgrade.ts";
 /**
  * Which API server requests are sent on to, and how.
  *
- * @example
- * ```ts
- * import type { PassThroughOptions } from "@listwatch/cache/hono";
- * const passThrough: PassThroughOptions = { server: "https://10.0.0.1:6443" };
- * ```
- *
  * @category HTTP adapter
  */
 export interface PassThroughOptions {

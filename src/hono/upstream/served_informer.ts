@@ -12,14 +12,6 @@ import type { Held } from "../../store/holding.ts";
 /**
  * The store of a served informer: the part of `Indexer` that is read.
  *
- * @example
- * ```ts
- * import { type KubernetesObject, metaNamespaceKey } from "@listwatch/cache";
- * import type { ServedStore } from "@listwatch/cache/hono";
- * import { newStore } from "@listwatch/cache/store";
- * const store: ServedStore<KubernetesObject> = newStore<KubernetesObject>(metaNamespaceKey);
- * ```
- *
  * @category HTTP adapter
  */
 export interface ServedStore<T> {
@@ -34,14 +26,6 @@ export interface ServedStore<T> {
 /**
  * What {@linkcode readApi} needs of an informer. A `SharedIndexInformer` has it, with its default keys and its default
  * queue: a `DeltaFIFO` hides relists and the order of events, on which watches depend.
- *
- * @example
- * ```ts
- * import { newCluster, SharedIndexInformer } from "@listwatch/cache";
- * import type { ServedInformer } from "@listwatch/cache/hono";
- * const pods = newCluster({ server: "http://127.0.0.1:8001" }).resource("v1/pods");
- * const informer: ServedInformer = new SharedIndexInformer(pods);
- * ```
  *
  * @category HTTP adapter
  */

@@ -9,34 +9,12 @@ import type { LogEntry } from "./encoding.ts";
 /**
  * An entry of the log of one resource, as it is kept.
  *
- * @example
- * ```ts
- * import type { KubernetesObject } from "@listwatch/cache";
- * import type { KeptEntry } from "@listwatch/cache/hono";
- * function line({ type, key, position }: KeptEntry<KubernetesObject>): string {
- *   return `${type} ${key} at ${position}`;
- * }
- * ```
- *
  * @category HTTP adapter
  */
 export type KeptEntry<T> = Omit<LogEntry<T>, "bytes" | "views">;
 
 /**
  * What was kept of a log.
- *
- * @example
- * ```ts
- * import type { KubernetesObject } from "@listwatch/cache";
- * import type { KeptLog } from "@listwatch/cache/hono";
- * const log: KeptLog<KubernetesObject> = {
- *   tail: 0,
- *   entries: [],
- *   base: "42",
- *   lastLateEvicted: "",
- *   resumeFrom: { position: "42", sequence: 0 },
- * };
- * ```
  *
  * @category HTTP adapter
  */
@@ -55,12 +33,6 @@ export interface KeptLog<T> {
 /**
  * Where a log begins, for watches.
  *
- * @example
- * ```ts
- * import type { LogStart } from "@listwatch/cache/hono";
- * const start: LogStart = { position: "42", sequence: 0 };
- * ```
- *
  * @category HTTP adapter
  */
 export interface LogStart {
@@ -71,15 +43,6 @@ export interface LogStart {
 /**
  * Keeps the log of one resource, so that watches resume when its process has restarted. All calls are synchronous, and
  * come in the turn in which the informer's snapshot was saved: a storage that commits whole turns keeps both together.
- *
- * @example
- * ```ts
- * import type { LogHistory } from "@listwatch/cache/hono";
- * import { DiskObjects, type SqlStorage } from "@listwatch/cache/workers";
- * function historyOn(storage: SqlStorage): LogHistory {
- *   return new DiskObjects(storage).history;
- * }
- * ```
  *
  * @category HTTP adapter
  */
