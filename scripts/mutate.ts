@@ -32,6 +32,7 @@ const COPIED_TESTS = [
   "queue",
   "reflector",
   "store",
+  "text",
   "util",
   "watch",
   "workers",

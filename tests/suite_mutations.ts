@@ -15,7 +15,7 @@ export interface SuiteMutation extends Mutation {
 export const SUITE_MUTATIONS: readonly SuiteMutation[] = [
   {
     name: "watch: the limit of a frame is counted in characters",
-    file: "src/watch/frame_cutter.ts",
+    file: "src/text/frame_cutter.ts",
     find:
       "frame.length > this.#maxFrameBytes || new TextEncoder().encode(frame).length > this.#maxFrameBytes",
     replace: "frame.length > this.#maxFrameBytes",
@@ -23,31 +23,31 @@ export const SUITE_MUTATIONS: readonly SuiteMutation[] = [
   },
   {
     name: "watch: a frame is not measured that has fewer characters than it may have bytes",
-    file: "src/watch/frame_cutter.ts",
+    file: "src/text/frame_cutter.ts",
     find: "if (frame.length * 3 <= this.#maxFrameBytes) return false;",
     replace: "if (frame.length <= this.#maxFrameBytes) return false;",
     test: "tests/watch/decode_watch_test.ts",
   },
   {
     name: "watch: a frame without an end grows and grows",
-    file: "src/watch/frame_cutter.ts",
+    file: "src/text/frame_cutter.ts",
     find: "    this.#restLength += part.length;\n    if",
     replace: "    this.#restLength = part.length;\n    if",
     test: "tests/watch/decode_watch_test.ts",
   },
   {
     name: "projection: one wrong guess hides another",
-    file: "src/watch/projection.ts",
+    file: "src/text/projection.ts",
     find: "        if (this.#hasGuessed) return false;\n",
     replace: "",
-    test: "tests/watch/projection_test.ts",
+    test: "tests/text/projection_test.ts",
   },
   {
     name: "projection: half a value passes for a whole one in what is skipped",
-    file: "src/watch/projection.ts",
+    file: "src/text/projection.ts",
     find: "const isScalar = SCALAR.test(text.slice(this.#position, i));",
     replace: "const isScalar = i > this.#position;",
-    test: "tests/watch/projection_test.ts",
+    test: "tests/text/projection_test.ts",
   },
   {
     name: "reflector: the delay after losses does not grow",
@@ -121,7 +121,7 @@ export const SUITE_MUTATIONS: readonly SuiteMutation[] = [
   },
   {
     name: "object walk: of two fields of one name both count",
-    file: "src/meta/object_walk.ts",
+    file: "src/text/object_walk.ts",
     find: "        if ((seen & bit) !== 0) return -1;\n        seen |= bit;\n        i = this.#value(",
     replace: "        seen |= bit;\n        i = this.#value(",
     test: "tests/store/field_reader_test.ts",
@@ -135,7 +135,7 @@ export const SUITE_MUTATIONS: readonly SuiteMutation[] = [
   },
   {
     name: "object walk: a name that is written with escapes is another name",
-    file: "src/meta/object_walk.ts",
+    file: "src/text/object_walk.ts",
     find: "if (bytes[i] !== QUOTE || (i = afterPlainString(bytes, key)) < 0) return -1;",
     replace: "if (bytes[i] !== QUOTE || (i = afterValue(bytes, key - 1, MAX_DEPTH)) < 0) return -1;",
     test: "tests/store/field_reader_test.ts",
@@ -411,7 +411,7 @@ export const SUITE_MUTATIONS: readonly SuiteMutation[] = [
   },
   {
     name: "watch: an item of a list grows and grows",
-    file: "src/watch/list_cutter.ts",
+    file: "src/text/list_cutter.ts",
     find: "if (this.#restLength > this.#maxItemLength) ",
     replace: "if (this.#restLength === Infinity) ",
     test: "tests/client/large_answers_test.ts",
@@ -664,21 +664,21 @@ export const SUITE_MUTATIONS: readonly SuiteMutation[] = [
   },
   {
     name: "hono: the line breaks of an indented object end the line of a watch",
-    file: "src/util/json_text.ts",
+    file: "src/text/json_text.ts",
     find: 'json = json.replace(/[\\n\\r]/g, " ");',
     replace: "void 0;",
     test: "tests/hono/white_space_test.ts",
   },
   {
     name: "hono: U+2028 and U+2029 are not escaped in watches",
-    file: "src/util/json_text.ts",
+    file: "src/text/json_text.ts",
     find: 'return json.includes("\\u2028") || json.includes("\\u2029")',
     replace: 'return json.includes("\\u2028\\u2029")',
     test: "tests/hono/watch_test.ts",
   },
   {
     name: "hono: the carriage returns of an object end the line of a server-sent event",
-    file: "src/util/json_text.ts",
+    file: "src/text/json_text.ts",
     find: 'json = json.replace(/[\\n\\r]/g, " ");',
     replace: 'json = json.replace(/\\n/g, " ");',
     test: "tests/hono/white_space_test.ts",

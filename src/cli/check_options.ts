@@ -8,7 +8,7 @@ import { checkCors } from "../hono/access/cors.ts";
 import { FRESHNESSES, isFreshness } from "../hono/upstream/freshness.ts";
 import { errorMessage } from "../util/errors.ts";
 import { requireNumbers } from "../util/require_number.ts";
-import { fieldTree } from "../watch/field_tree.ts";
+import { fieldTree } from "../text/field_tree.ts";
 import { quote, UsageError } from "./errors.ts";
 import { isLoopback } from "./host_guard.ts";
 import { checkToken } from "./reader_token.ts";

@@ -43,6 +43,6 @@ export {
   type ValidateFrame,
 } from "../watch/decode_watch.ts";
 export { decodeList, type DecodeListOptions, type ListEnvelope } from "../watch/list_decoder.ts";
-export type { FieldPath, FieldPaths } from "../meta/field_path.ts";
-export type { Dropped, Kept, Projected } from "../watch/projected.ts";
-export { Projection, type ProjectionOptions } from "../watch/projection.ts";
+export type { FieldPath, FieldPaths } from "../text/field_path.ts";
+export type { Dropped, Kept, Projected } from "../text/projected.ts";
+export { Projection, type ProjectionOptions } from "../text/projection.ts";

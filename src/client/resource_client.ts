@@ -4,7 +4,8 @@
  */
 
 import { DecodeError } from "../meta/request_failure.ts";
-import type { ListOptions, ListPage, ListWatchContext, WatchStream } from "../meta/list_watch.ts";
+import type { ListOptions, ListPage, WatchStream } from "../meta/list_watch.ts";
+import type { ListWatchContext } from "../text/list_watch_context.ts";
 import type { KubernetesObject } from "../meta/object.ts";
 import { EACH_EVENT, NOTHING_STALE } from "../meta/request_preferences.ts";
 import { formatGroupResource, type GroupVersionResource, resourcePath } from "../meta/resource.ts";
@@ -13,7 +14,7 @@ import type { Clock } from "../util/clock.ts";
 import { decodeWatch } from "../watch/decode_watch.ts";
 import { decodeList } from "../watch/list_decoder.ts";
 import type { ObjectsAsText } from "../watch/objects_as_text.ts";
-import { Projection } from "../watch/projection.ts";
+import { Projection } from "../text/projection.ts";
 import type { RequestOptions, Requests } from "./requests.ts";
 import { acceptMetadata, metadataOf, metadataOfEvent, metadataText } from "./metadata_only.ts";
 import {

@@ -3,7 +3,7 @@
  * @module
  */
 
-import type { HoldText } from "../meta/list_watch.ts";
+import type { HoldText } from "../text/list_watch_context.ts";
 import { metaOf, resourceVersionOf } from "../meta/object.ts";
 import { isComparableResourceVersion } from "../meta/resource_version.ts";
 import type { Held, Holding } from "../store/holding.ts";

@@ -4,7 +4,8 @@
  */
 
 import { metaNamespaceKey } from "../meta/keys.ts";
-import type { ListOptions, ListPage, ListWatchContext, WatchStream } from "../meta/list_watch.ts";
+import type { ListOptions, ListPage, WatchStream } from "../meta/list_watch.ts";
+import type { ListWatchContext } from "../text/list_watch_context.ts";
 import { type KubernetesObject, resourceVersionOf } from "../meta/object.ts";
 import { StatusError } from "../meta/status.ts";
 

@@ -7,7 +7,7 @@
  * @module
  */
 
-import type { ObjectHead } from "../meta/object_text.ts";
+import type { ObjectHead } from "../text/object_text.ts";
 import { CacheError } from "../util/errors.ts";
 
 /**

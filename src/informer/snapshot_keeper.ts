@@ -3,7 +3,7 @@
  * @module
  */
 
-import type { ObjectHead } from "../meta/object_text.ts";
+import type { ObjectHead } from "../text/object_text.ts";
 import type { Held, Holding } from "../store/holding.ts";
 import { abortable } from "../util/abort.ts";
 import { monotonicNow, type TimerHandle } from "../util/clock.ts";

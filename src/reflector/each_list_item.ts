@@ -3,7 +3,8 @@
  * @module
  */
 
-import type { ListOptions, ListPage, ListWatchContext, Quarantined } from "../meta/list_watch.ts";
+import type { ListOptions, ListPage, Quarantined } from "../meta/list_watch.ts";
+import type { ListWatchContext } from "../text/list_watch_context.ts";
 import { abortable, linkedAbort } from "../util/abort.ts";
 import { type Deferred, deferred } from "../util/deferred.ts";
 import { Deque } from "../util/deque.ts";

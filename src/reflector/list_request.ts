@@ -3,7 +3,8 @@
  * @module
  */
 
-import type { ListOptions, ListPage, ListWatchContext } from "../meta/list_watch.ts";
+import type { ListOptions, ListPage } from "../meta/list_watch.ts";
+import type { ListWatchContext } from "../text/list_watch_context.ts";
 import { NetworkError } from "../meta/request_failure.ts";
 import { linkedAbort } from "../util/abort.ts";
 import type { Clock } from "../util/clock.ts";

@@ -3,7 +3,8 @@
  * @module
  */
 
-import type { ListOptions, ListPage, ListWatchContext, WatchStream } from "../meta/list_watch.ts";
+import type { ListOptions, ListPage, WatchStream } from "../meta/list_watch.ts";
+import type { ListWatchContext } from "../text/list_watch_context.ts";
 import type { KubernetesObject } from "../meta/object.ts";
 import type { GroupVersionResource } from "../meta/resource.ts";
 

@@ -3,7 +3,8 @@
  * @module
  */
 
-import type { HoldText, ListOptions, WatchItem, WatchStream } from "../meta/list_watch.ts";
+import type { ListOptions, WatchItem, WatchStream } from "../meta/list_watch.ts";
+import type { HoldText } from "../text/list_watch_context.ts";
 import { NetworkError } from "../meta/request_failure.ts";
 import { abortable, type LinkedAbort, linkedAbort } from "../util/abort.ts";
 import { type Clock, monotonicNow, type TimerHandle } from "../util/clock.ts";

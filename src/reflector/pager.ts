@@ -3,7 +3,8 @@
  * @module
  */
 
-import type { ListOptions, ListPage, ListWatchContext, Quarantined } from "../meta/list_watch.ts";
+import type { ListOptions, ListPage, Quarantined } from "../meta/list_watch.ts";
+import type { ListWatchContext } from "../text/list_watch_context.ts";
 import type { ListMeta } from "../meta/object.ts";
 import { isResourceExpired } from "../meta/status.ts";
 import type { ListerWatcher } from "./lister_watcher.ts";

@@ -4,14 +4,8 @@
  */
 
 import { metaNamespaceKey } from "../meta/keys.ts";
-import type {
-  HoldText,
-  ListOptions,
-  ListPage,
-  ListWatchContext,
-  WatchItem,
-  WatchStream,
-} from "../meta/list_watch.ts";
+import type { ListOptions, ListPage, WatchItem, WatchStream } from "../meta/list_watch.ts";
+import type { HoldText, ListWatchContext } from "../text/list_watch_context.ts";
 import { type KubernetesObject, metaOf, resourceVersionOf } from "../meta/object.ts";
 import { isOlder } from "../meta/resource_version.ts";
 import { fnv64, hashRanges, shardIndexOf } from "../meta/shard_hash.ts";

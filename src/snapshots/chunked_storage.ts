@@ -20,7 +20,7 @@ import type {
   SnapshotIdentity,
   SnapshotStorage,
 } from "../informer/snapshot.ts";
-import type { ObjectHead } from "../meta/object_text.ts";
+import type { ObjectHead } from "../text/object_text.ts";
 import { concatenated } from "../util/concatenated.ts";
 import { errorMessage } from "../util/errors.ts";
 import { bytesText, parsed, textBytes, withHead } from "./byte_parts.ts";

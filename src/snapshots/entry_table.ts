@@ -8,7 +8,7 @@
  * @module
  */
 
-import type { ObjectHead } from "../meta/object_text.ts";
+import type { ObjectHead } from "../text/object_text.ts";
 import { concatenated } from "../util/concatenated.ts";
 import { bytesText, parsed, splitHead, textBytes, viewOf, withHead } from "./byte_parts.ts";
 import { corrupt } from "./refusals.ts";

@@ -3,8 +3,8 @@
  * @module
  */
 
-import { EACH, type IndexedPath, parseFieldPath } from "../meta/field_path.ts";
-import { fieldValues } from "../meta/text_fields.ts";
+import { EACH, type IndexedPath, parseFieldPath } from "../text/field_path.ts";
+import { fieldValues } from "../text/text_fields.ts";
 import type { IndexFunc } from "./index_func.ts";
 
 /**

@@ -3,8 +3,8 @@
  * @module
  */
 
-import { newObjectTextReader } from "../meta/object_text.ts";
-import { type FieldTexts, TextFields } from "../meta/text_fields.ts";
+import { newObjectTextReader } from "../text/object_text.ts";
+import { type FieldTexts, TextFields } from "../text/text_fields.ts";
 
 /**
  * Reads the values of fields out of JSON texts, all of them in one walk over the text: the same values as an index

@@ -4,7 +4,7 @@
  */
 
 import type { KeyFunc } from "../meta/keys.ts";
-import type { HoldText } from "../meta/list_watch.ts";
+import type { HoldText } from "../text/list_watch_context.ts";
 import { metaOf, type ObjectMeta } from "../meta/object.ts";
 import { isSameJson } from "../util/same_json.ts";
 import type { Indexers, IndexFunc } from "./index_func.ts";

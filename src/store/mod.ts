@@ -28,7 +28,7 @@ export {
   TTLPolicy,
 } from "./expiration_cache.ts";
 export type { FieldIndexFunc } from "./field_index.ts";
-export type { IndexedPath } from "../meta/field_path.ts";
+export type { IndexedPath } from "../text/field_path.ts";
 export { type PushFunc, UndeltaStore } from "./undelta_store.ts";
 export type { OnTransformFailure } from "./transform.ts";
 export { Heap, HeapClosedError, HeapItemNotFoundError } from "./heap.ts";

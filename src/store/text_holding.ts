@@ -32,11 +32,11 @@
  */
 
 import { deletionHandlingMetaNamespaceKey, type KeyFunc, metaNamespaceKey } from "../meta/keys.ts";
-import type { HoldText } from "../meta/list_watch.ts";
+import type { HoldText } from "../text/list_watch_context.ts";
 import { metaOf, type ObjectMeta, resourceVersionOf } from "../meta/object.ts";
-import { newObjectTextReader } from "../meta/object_text.ts";
-import type { FieldTexts } from "../meta/text_fields.ts";
-import { closingQuote } from "../util/json_text.ts";
+import { newObjectTextReader } from "../text/object_text.ts";
+import type { FieldTexts } from "../text/text_fields.ts";
+import { closingQuote } from "../text/json_text.ts";
 import { isPlainJson } from "../util/plain_json.ts";
 import { isSameJson } from "../util/same_json.ts";
 import { fieldPathOf } from "./field_index.ts";

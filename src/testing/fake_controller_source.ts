@@ -3,7 +3,8 @@
  * @module
  */
 
-import type { ListOptions, ListPage, ListWatchContext, WatchItem, WatchStream } from "../meta/list_watch.ts";
+import type { ListOptions, ListPage, WatchItem, WatchStream } from "../meta/list_watch.ts";
+import type { ListWatchContext } from "../text/list_watch_context.ts";
 import type { KubernetesObject } from "../meta/object.ts";
 import { metaNamespaceKey } from "../meta/keys.ts";
 import { newStatus, StatusError } from "../meta/status.ts";

@@ -8,7 +8,7 @@ import { groupVersion } from "../meta/resource.ts";
 import type { Status } from "../meta/status.ts";
 import { INITIAL_EVENTS_END_ANNOTATION } from "../meta/watch_event.ts";
 import { type ObjectShape, partialMetadata } from "../protocol/object_shape.ts";
-import { onOneLine } from "../util/json_text.ts";
+import { onOneLine } from "../text/json_text.ts";
 import type { Change, StoredObject } from "./cluster_state.ts";
 import type { JsonObject } from "./json.ts";
 import type { Page, Selection } from "./object_reader.ts";

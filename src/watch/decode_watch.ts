@@ -9,10 +9,10 @@ import { onAbort } from "../util/abort.ts";
 import { errorMessage } from "../util/errors.ts";
 import { jsonFault } from "../util/json_fault.ts";
 import { type ByteReader, openByteReader } from "./byte_reader.ts";
-import { FrameCutter } from "./frame_cutter.ts";
-import type { EventText, ObjectHead } from "../meta/object_text.ts";
+import { FrameCutter } from "../text/frame_cutter.ts";
+import type { EventText, ObjectHead } from "../text/object_text.ts";
 import type { ObjectsAsText } from "./objects_as_text.ts";
-import type { Projection } from "./projection.ts";
+import type { Projection } from "../text/projection.ts";
 import { newNetworkError } from "./network_failure.ts";
 
 /**

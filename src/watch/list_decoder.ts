@@ -12,13 +12,13 @@ import { jsonFault } from "../util/json_fault.ts";
 import { openByteReader } from "./byte_reader.ts";
 import { requireNumbers } from "../util/require_number.ts";
 import { Utf8Stream } from "../util/utf8_stream.ts";
-import { ListCutter } from "./list_cutter.ts";
+import { ListCutter } from "../text/list_cutter.ts";
 import { newNetworkError } from "./network_failure.ts";
-import { ItemTooLargeError } from "../meta/item_places.ts";
-import { type ItemType, type ObjectHead, type ObjectText, StoredItem } from "../meta/object_text.ts";
+import { ItemTooLargeError } from "../text/item_places.ts";
+import { type ItemType, type ObjectHead, type ObjectText, StoredItem } from "../text/object_text.ts";
 import type { ObjectsAsText } from "./objects_as_text.ts";
-import type { Projection } from "./projection.ts";
-import { TextListCutter } from "./text_list_cutter.ts";
+import type { Projection } from "../text/projection.ts";
+import { TextListCutter } from "../text/text_list_cutter.ts";
 
 /**
  * A list without its items.

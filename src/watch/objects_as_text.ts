@@ -3,8 +3,8 @@
  * @module
  */
 
-import type { HoldText } from "../meta/list_watch.ts";
-import type { UncheckedHead } from "../meta/object_text.ts";
+import type { HoldText } from "../text/list_watch_context.ts";
+import type { UncheckedHead } from "../text/object_text.ts";
 
 /**
  * How a list or a watch hands out objects that are not parsed.

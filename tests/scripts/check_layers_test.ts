@@ -54,7 +54,7 @@ describe("checkLayers", () => {
       "a type import",
       "src/reflector/bad.ts",
       'import type { client } from "../client/client.ts";\nexport type C = typeof client;\n',
-      /^src\/reflector\/bad\.ts:1 layer reflector\/ may not import client\/ .*may import util, meta, store, queue$/,
+      /^src\/reflector\/bad\.ts:1 layer reflector\/ may not import client\/ .*may import util, meta, text, store, queue$/,
     ],
     [
       "a re-export",

@@ -64,25 +64,25 @@ export const MUTATIONS: readonly Mutation[] = [
   },
   {
     name: "meta: the text of an object that was read before continues a shorter one",
-    file: "src/meta/object_text.ts",
+    file: "src/text/object_text.ts",
     find: "this.#end = PREFIX + written;",
     replace: "this.#end = Math.max(this.#end, PREFIX + written);",
   },
   {
     name: "meta: the beginning of a frame of texts that continues in the next chunk is lost",
-    file: "src/meta/event_cutter.ts",
+    file: "src/text/event_cutter.ts",
     find: "if (before > 0) bytes.set(this.#takeRest());",
     replace: "if (before > 0) this.#takeRest().fill(0x20);",
   },
   {
     name: "meta: an object as text has the fields of the one before it too",
-    file: "src/meta/object_walk.ts",
+    file: "src/text/object_walk.ts",
     find: "      this.cutStart =\n      this.found =\n        0;",
     replace: "      this.cutStart =\n        0;",
   },
   {
     name: "meta: an item of texts that continues in the next chunk ends the list",
-    file: "src/meta/item_cutter.ts",
+    file: "src/text/item_cutter.ts",
     find: "if (before > 0) bytes.set(this.#takeRest(), start);",
     replace: "if (before > 0) this.#takeRest().fill(0x20);",
   },
@@ -100,7 +100,7 @@ export const MUTATIONS: readonly Mutation[] = [
   },
   {
     name: "watch: a frame that is split between chunks loses its first part",
-    file: "src/watch/frame_cutter.ts",
+    file: "src/text/frame_cutter.ts",
     find: "if (this.#restLength > 0) {",
     replace: "this.#takeRest();\n      if (this.#restLength > 0) {",
   },

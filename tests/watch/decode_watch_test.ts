@@ -3,7 +3,7 @@ import fc from "fast-check";
 import type { WatchItem } from "../../src/meta/list_watch.ts";
 import { NetworkError } from "../../src/meta/request_failure.ts";
 import { decodeWatch, type DecodeWatchOptions } from "../../src/watch/decode_watch.ts";
-import { newObjectTextReader } from "../../src/meta/object_text.ts";
+import { newObjectTextReader } from "../../src/text/object_text.ts";
 import { propertyOptions } from "../property.ts";
 import { suitesFor } from "../storages.ts";
 import { bodyOf, byteBodyOf, bytes, openBody, splitAt } from "./bodies.ts";

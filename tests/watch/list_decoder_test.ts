@@ -3,8 +3,8 @@ import type { ListPage } from "../../src/meta/list_watch.ts";
 import { DecodeError, NetworkError } from "../../src/meta/request_failure.ts";
 import { nextTurn, realClock } from "../../src/util/clock.ts";
 import { decodeList, type DecodeListOptions, type ListEnvelope } from "../../src/watch/list_decoder.ts";
-import { newObjectTextReader } from "../../src/meta/object_text.ts";
-import { Projection } from "../../src/watch/projection.ts";
+import { newObjectTextReader } from "../../src/text/object_text.ts";
+import { Projection } from "../../src/text/projection.ts";
 import { suitesFor } from "../storages.ts";
 import { bodyOf, byteBodyOf, bytes, openBody, splitAt } from "./bodies.ts";
 

@@ -16,7 +16,7 @@ import {
   OPEN_BRACKET,
   QUOTE,
   SPACE,
-} from "../../util/json_text.ts";
+} from "../../text/json_text.ts";
 
 /** Turns objects of one resource into what a client asked for. Made per request. */
 export interface View {

@@ -3,7 +3,7 @@
  * @module
  */
 
-import { EACH, parseFieldPath } from "../../meta/field_path.ts";
+import { EACH, parseFieldPath } from "../../text/field_path.ts";
 import { fieldPathOf } from "../../store/field_index.ts";
 import type { Indexer } from "../../store/indexer.ts";
 import type { ServedStore } from "../upstream/served_informer.ts";

@@ -12,7 +12,7 @@ import {
   OPEN_BRACKET,
   QUOTE,
   SPACE,
-} from "../../util/json_text.ts";
+} from "../../text/json_text.ts";
 
 /** Where a value is in a text. */
 export interface Place {

@@ -3,9 +3,9 @@
  * @module
  */
 
-import { ItemCutter, type ItemReader } from "../../meta/item_cutter.ts";
+import { ItemCutter, type ItemReader } from "../../text/item_cutter.ts";
 import type { ListMeta } from "../../meta/object.ts";
-import { COLON, OPEN_BRACE, OPEN_BRACKET, QUOTE } from "../../util/json_text.ts";
+import { COLON, OPEN_BRACE, OPEN_BRACKET, QUOTE } from "../../text/json_text.ts";
 import { abortable, withTimeLimit } from "../../util/abort.ts";
 import type { Clock } from "../../util/clock.ts";
 import { errorMessage } from "../../util/errors.ts";

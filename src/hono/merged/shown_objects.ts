@@ -3,7 +3,7 @@
  * @module
  */
 
-import { CLOSE_BRACE, OPEN_BRACE } from "../../util/json_text.ts";
+import { CLOSE_BRACE, OPEN_BRACE } from "../../text/json_text.ts";
 import {
   fieldAt,
   fieldAtPath,

@@ -6,7 +6,7 @@
 import { type KubernetesObject, resourceVersionOf } from "../../meta/object.ts";
 import { compareResourceVersions } from "../../meta/resource_version.ts";
 import type { Held, Holding } from "../../store/holding.ts";
-import { onOneLine } from "../../util/json_text.ts";
+import { onOneLine } from "../../text/json_text.ts";
 import type { View } from "../answers/view.ts";
 
 /** One entry of the log. */

@@ -5,7 +5,7 @@
  */
 
 import type { Context } from "hono";
-import { newObjectTextReader, type ObjectTextReader } from "../../meta/object_text.ts";
+import { newObjectTextReader, type ObjectTextReader } from "../../text/object_text.ts";
 import { compareResourceVersions } from "../../meta/resource_version.ts";
 import type { Status } from "../../meta/status.ts";
 import { INITIAL_EVENTS_END_ANNOTATION } from "../../meta/watch_event.ts";

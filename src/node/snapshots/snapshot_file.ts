@@ -4,7 +4,7 @@
  */
 
 import type { SnapshotEntry } from "../../informer/snapshot.ts";
-import type { ObjectHead } from "../../meta/object_text.ts";
+import type { ObjectHead } from "../../text/object_text.ts";
 import { bytesText } from "../../snapshots/byte_parts.ts";
 import { type SavedVersion, versionOf } from "../../snapshots/change_record.ts";
 import type { Checksum } from "../../snapshots/crc32.ts";

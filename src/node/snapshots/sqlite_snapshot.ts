@@ -17,7 +17,7 @@ import type {
   SnapshotPut,
   SnapshotStorage,
 } from "../../informer/snapshot.ts";
-import type { ObjectHead } from "../../meta/object_text.ts";
+import type { ObjectHead } from "../../text/object_text.ts";
 import { bytesText, parsed, textBytes } from "../../snapshots/byte_parts.ts";
 import { readVersion, type SavedVersion, versionOf } from "../../snapshots/change_record.ts";
 import { crc32 } from "../../snapshots/crc32.ts";

@@ -18,7 +18,7 @@ import {
   OPEN_BRACKET,
   QUOTE,
   SPACE,
-} from "../util/json_text.ts";
+} from "./json_text.ts";
 
 /** Where something other than white space comes, from here on. */
 export function space(bytes: Uint8Array, start: number): number {

@@ -12,8 +12,8 @@
  * @module
  */
 
-import { metaOf, type ObjectMeta } from "./object.ts";
-import { CLOSE_BRACE, QUOTE } from "../util/json_text.ts";
+import { metaOf, type ObjectMeta } from "../meta/object.ts";
+import { CLOSE_BRACE, QUOTE } from "./json_text.ts";
 import { EventCutter, type EventReader } from "./event_cutter.ts";
 import { ItemCutter, type ItemCutterOptions } from "./item_cutter.ts";
 import { afterPlainString, afterString, afterValue, isAt, space } from "./json_walk.ts";

@@ -3,15 +3,7 @@
  * @module
  */
 
-import {
-  CLOSE_BRACE,
-  CLOSE_BRACKET,
-  COLON,
-  COMMA,
-  OPEN_BRACE,
-  OPEN_BRACKET,
-  QUOTE,
-} from "../util/json_text.ts";
+import { CLOSE_BRACE, CLOSE_BRACKET, COLON, COMMA, OPEN_BRACE, OPEN_BRACKET, QUOTE } from "./json_text.ts";
 import { afterPlainString, afterStrings, afterValue, isAt, space } from "./json_walk.ts";
 import { KnownShapes } from "./known_shapes.ts";
 import type { FieldNode } from "./text_fields.ts";

@@ -3,7 +3,7 @@
  * @module
  */
 
-import { CLOSE_BRACE, CLOSE_BRACKET, COMMA, SPACE } from "../util/json_text.ts";
+import { CLOSE_BRACE, CLOSE_BRACKET, COMMA, SPACE } from "./json_text.ts";
 
 /** An item, or what is around the items, is longer than it may be. */
 export class ItemTooLargeError extends Error {

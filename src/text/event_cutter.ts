@@ -3,7 +3,7 @@
  * @module
  */
 
-import { SPACE } from "../util/json_text.ts";
+import { SPACE } from "./json_text.ts";
 
 /** A frame is longer than the limit. */
 export class FrameTooLargeError extends RangeError {

@@ -3,7 +3,7 @@
  * @module
  */
 
-import { BACKSLASH, QUOTE } from "../util/json_text.ts";
+import { BACKSLASH, QUOTE } from "./json_text.ts";
 import { afterString, afterValue } from "./json_walk.ts";
 
 /**

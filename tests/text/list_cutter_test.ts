@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { ListCutter } from "../../src/watch/list_cutter.ts";
+import { ListCutter } from "../../src/text/list_cutter.ts";
 import { propertyOptions } from "../property.ts";
 
 interface Cut {

@@ -25,7 +25,7 @@ import {
   OPEN_BRACKET,
   QUOTE,
   SPACE,
-} from "../util/json_text.ts";
+} from "./json_text.ts";
 import { type Branch, type FieldNode, fieldTree, WHOLE } from "./field_tree.ts";
 
 // What is skipped is never parsed: half a value, of a frame that lost bytes, must not pass for a whole one.

@@ -1,10 +1,10 @@
 import fc from "fast-check";
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { ItemTooLargeError } from "../../src/meta/item_places.ts";
-import { newObjectTextReader, ObjectText, type StoredItem } from "../../src/meta/object_text.ts";
-import { ListCutter } from "../../src/watch/list_cutter.ts";
-import { TextListCutter } from "../../src/watch/text_list_cutter.ts";
+import { ItemTooLargeError } from "../../src/text/item_places.ts";
+import { newObjectTextReader, ObjectText, type StoredItem } from "../../src/text/object_text.ts";
+import { ListCutter } from "../../src/text/list_cutter.ts";
+import { TextListCutter } from "../../src/text/text_list_cutter.ts";
 import { propertyOptions } from "../property.ts";
 
 const reader = newObjectTextReader();

@@ -3,8 +3,8 @@ import { describe, it } from "node:test";
 import { seededRandom } from "../../src/util/seeded_random.ts";
 import { fieldIndex, metaNamespaceKey } from "@listwatch/cache";
 import type { ObjectMeta } from "../../src/meta/object.ts";
-import { newObjectTextReader, ObjectText } from "../../src/meta/object_text.ts";
-import { TextFields } from "../../src/meta/text_fields.ts";
+import { newObjectTextReader, ObjectText } from "../../src/text/object_text.ts";
+import { TextFields } from "../../src/text/text_fields.ts";
 import { acceptsHead } from "../../src/schema/checks.ts";
 import { propertyOptions } from "../property.ts";
 

@@ -11,7 +11,7 @@ import {
   OPEN_BRACE,
   OPEN_BRACKET,
   QUOTE,
-} from "../util/json_text.ts";
+} from "./json_text.ts";
 import { ItemPlaces, ItemTooLargeError, newUnexpectedError } from "./item_places.ts";
 
 /** Reads items out of bytes: one for several cutters, which take turns. */

@@ -3,8 +3,8 @@
  * @module
  */
 
-import { FrameTooLargeError } from "../meta/event_cutter.ts";
-import { SPACE } from "../util/json_text.ts";
+import { FrameTooLargeError } from "./event_cutter.ts";
+import { SPACE } from "./json_text.ts";
 import { Utf8Stream } from "../util/utf8_stream.ts";
 
 /**

@@ -3,8 +3,8 @@
  * @module
  */
 
-import type { ItemCutter } from "../meta/item_cutter.ts";
-import { OPEN_BRACKET } from "../util/json_text.ts";
+import type { ItemCutter } from "./item_cutter.ts";
+import { OPEN_BRACKET } from "./json_text.ts";
 import { Utf8Stream } from "../util/utf8_stream.ts";
 import type { ListCutter } from "./list_cutter.ts";
 

@@ -4,7 +4,7 @@
  */
 
 import type { Advice } from "../util/advice.ts";
-import type { KubernetesObject } from "./object.ts";
+import type { KubernetesObject } from "../meta/object.ts";
 
 /**
  * Checks a path of `keep` or `drop` against the type of the objects: `Path` itself where it is right; otherwise what

@@ -27,8 +27,8 @@ import {
   OPEN_BRACE,
   OPEN_BRACKET,
   QUOTE,
-} from "../util/json_text.ts";
-import { ItemPlaces, ItemTooLargeError, newUnexpectedError } from "../meta/item_places.ts";
+} from "./json_text.ts";
+import { ItemPlaces, ItemTooLargeError, newUnexpectedError } from "./item_places.ts";
 
 /** What a list is cut for. */
 export interface ListCutterOptions<T> {

@@ -3,7 +3,7 @@
  * @module
  */
 
-import { EACH, type FieldPathSegment, parseFieldPath } from "../meta/field_path.ts";
+import { EACH, type FieldPathSegment, parseFieldPath } from "./field_path.ts";
 
 /** What is known about a field: it goes, it stays, or it depends on what is in it. */
 export type FieldNode = "drop" | Branch;
