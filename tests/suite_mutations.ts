@@ -754,13 +754,6 @@ export const SUITE_MUTATIONS: readonly SuiteMutation[] = [
     test: "tests/hono/kept_lists_test.ts",
   },
   {
-    name: "workers: what is read in another epoch has the tags of the first one",
-    file: "src/cli/source_epoch.ts",
-    find: "if (epoch === null || epoch !== this.#epoch) this.#isOne = false;",
-    replace: "",
-    test: "tests/cli/source_epoch_test.ts",
-  },
-  {
     name: "etag: the tag of a list is that of a list of other objects",
     file: "src/hono/lists/content_hash.ts",
     find: 'if (type !== "ADDED") hash.delete(nameOf(key, oldObject));',

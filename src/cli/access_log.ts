@@ -29,8 +29,6 @@ export interface AccessLogEntry {
   readonly bytes: number;
   /** The time to the end of the body. */
   readonly durationMs: number;
-  /** The number of the worker that answered, with {@linkcode ServeOptions.workers}. */
-  readonly worker?: number;
 }
 
 /** Logs every request. */

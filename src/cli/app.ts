@@ -55,8 +55,6 @@ export interface App {
   readonly fetch: Hono["fetch"];
   /** The number of open watches of a resource. */
   openWatches(resource: ReflectedResource): number;
-  /** Measures the state of the read API now. */
-  measure(): void;
 }
 
 /** Makes the app. */
@@ -113,7 +111,6 @@ export function newApp(resources: readonly ReflectedResource[], options: AppOpti
   return {
     fetch: app.fetch,
     openWatches: (resource) => api.openWatches()[resources.indexOf(resource)] ?? 0,
-    measure: () => api.measure(),
   };
 }
 

@@ -14,9 +14,6 @@ import { isLoopback } from "./host_guard.ts";
 import { checkToken } from "./reader_token.ts";
 import { type ServeOptions, STORAGE_NAMES } from "./serve_options.ts";
 
-/** More would take more memory than any machine's cores are worth. */
-export const MAX_WORKERS = 64;
-
 /**
  * Checks what can be checked without files and without the cluster.
  *
@@ -54,15 +51,6 @@ export function checkServeOptions(options: ServeOptions): void {
     if ((options.source?.kind ?? "embedded") === "embedded") {
       throw new UsageError("--snapshot needs a real cluster: add --kubeconfig or --context");
     }
-    if (options.workers !== undefined) {
-      throw new UsageError("--snapshot does not go with --workers: remove one of them");
-    }
-  }
-  const { workers } = options;
-  if (workers !== undefined && !(Number.isInteger(workers) && workers >= 1 && workers <= MAX_WORKERS)) {
-    throw new UsageError(
-      `workers must be a whole number from 1 to ${MAX_WORKERS}, not ${quote(String(workers))}`,
-    );
   }
   const { maxLagMs } = options;
   orUsageError(() => requireNumbers("serve", { maxLagMs }, { mayBeInfinite: true }));

@@ -17,8 +17,6 @@ import type { ServeOptions, ServeStep, SyncProgress } from "./serve_options.ts";
 import { type OutputStream, Terminal } from "./terminal.ts";
 import { LISTWATCH_USAGE, SERVE_USAGE } from "./usage.ts";
 import { VERSION } from "./version.ts";
-import { runWorker } from "./worker.ts";
-import { WORKER_COMMAND } from "./worker_messages.ts";
 
 /**
  * Options of {@linkcode main}.
@@ -53,8 +51,6 @@ export interface MainOptions {
  * @category Command line
  */
 export async function main(args: readonly string[], options: MainOptions = {}): Promise<number> {
-  // Not for people: what `serve --workers` starts.
-  if (args[0] === WORKER_COMMAND) return await runWorker();
   const { stdout = process.stdout, stderr = process.stderr, env = process.env } = options;
   const terminal = new Terminal({ stdout, stderr, env, now: () => realClock.now() });
   let isVerbose = false;

@@ -5,7 +5,6 @@
 
 import { parseArgs } from "node:util";
 import { type Freshness, FRESHNESSES, isFreshness } from "../hono/upstream/freshness.ts";
-import { MAX_WORKERS } from "./check_options.ts";
 import { quote, UsageError } from "./errors.ts";
 import { nearNames } from "./near_names.ts";
 import { type ClusterSource, type ServeOptions, STORAGE_NAMES, type StorageName } from "./serve_options.ts";
@@ -55,7 +54,6 @@ const FLAGS = {
   freshness: { type: "string" },
   storage: { type: "string" },
   snapshot: { type: "string" },
-  workers: { type: "string" },
   "pass-through": { type: "boolean" },
   "pass-through-writes": { type: "boolean" },
   "allow-anonymous": { type: "boolean" },
@@ -178,7 +176,6 @@ const EXAMPLES: Partial<Record<FlagName, string>> = {
   freshness: "--freshness consistent, stale-if-error or as-is",
   storage: "--storage texts, short-texts or objects",
   snapshot: "--snapshot /var/cache/listwatch",
-  workers: "--workers 4",
 };
 
 function unknownFlag(rawName: string): UsageError {
@@ -235,7 +232,6 @@ function serveOptions(
       freshness: freshness(value("freshness")),
       storage: storage(value("storage")),
       snapshot: value("snapshot"),
-      workers: integer("workers", value("workers"), 1, MAX_WORKERS),
       passThrough: values.has("pass-through") || undefined,
       passThroughWrites: values.has("pass-through-writes") || undefined,
     }),

@@ -83,14 +83,6 @@ export async function connect(source: ClusterSource, options: ConnectOptions): P
 }
 
 /** The way to a kubeconfig's cluster without the credentials of its users; `undefined` where there is none over https. */
-export async function connectAnonymously(
-  source: Extract<ClusterSource, { kind: "kubeconfig" }>,
-  options: ConnectOptions,
-): Promise<Connection["anonymous"]> {
-  const kubeconfig = await loadKubeconfig({ ...(source.path !== undefined && { path: source.path }) });
-  return await withoutUsers(kubeconfig, source, options);
-}
-
 async function withoutUsers(
   kubeconfig: Awaited<ReturnType<typeof loadKubeconfig>>,
   { context }: Extract<ClusterSource, { kind: "kubeconfig" }>,

@@ -32,8 +32,6 @@ export async function readCertificate(
 export interface ListenOptions {
   readonly host: string;
   readonly port: number;
-  /** Shares the port with other processes. */
-  readonly reusePort?: boolean | undefined;
   /** Serves over TLS with this certificate; it is read again when its files change. */
   readonly certificate: Certificate | undefined;
   /** Whether connections may be upgraded. */
@@ -53,7 +51,7 @@ export async function listen(
   fetch: Parameters<typeof serveFetch>[0],
   options: ListenOptions,
 ): Promise<ServedFetch> {
-  const { host, port, reusePort, certificate, upgrades, signal, clock, logger } = options;
+  const { host, port, certificate, upgrades, signal, clock, logger } = options;
   let server: ServedFetch;
   try {
     server = await serveFetch(fetch, {
@@ -62,7 +60,6 @@ export async function listen(
       signal,
       logger,
       upgrades,
-      ...(reusePort && { reusePort }),
       ...(certificate && { tls: certificate.tls }),
     });
   } catch (error) {

@@ -3,9 +3,7 @@
  * @module
  */
 
-import type { Cluster } from "../client/cluster.ts";
 import { SharedIndexInformer } from "../informer/shared_informer.ts";
-import type { SharedIndexInformerOptions } from "../informer/shared_informer_options.ts";
 import type { KubernetesObject } from "../meta/object.ts";
 import { formatGroupResource } from "../meta/resource.ts";
 import { fileSnapshot } from "../node/snapshots/file_snapshot.ts";
@@ -22,7 +20,6 @@ import {
   type ReflectedResource,
 } from "./dashboard/reflected_resource.ts";
 import type { DiscoveredResource } from "./discovery.ts";
-import { type Relay, RelayedInformer } from "./relayed_informer.ts";
 import { clientOptions, servedResource } from "./select_resources.ts";
 import type { StorageName } from "./serve_options.ts";
 
@@ -40,8 +37,6 @@ export interface ReflectOptions {
   readonly clusterUid?: string;
   /** Receives measurements; none by default. */
   readonly metrics?: Metrics | undefined;
-  /** The cluster is another cache: what it says of its API server, and where it serves only what is fresh. */
-  readonly relay?: Pick<Relay, "status" | "epoch"> & { readonly consistent: Pick<Cluster, "resource"> };
   readonly clock: Clock;
   readonly logger: Logger;
 }
@@ -66,7 +61,7 @@ export function reflect(
     clientOptions(resource, { namespace, drop }),
   );
   const served = servedResource(resource);
-  const informerOptions: SharedIndexInformerOptions<KubernetesObject, ReflectedIndex> = {
+  const informer = new SharedIndexInformer<KubernetesObject, ReflectedIndex>(client, {
     name,
     indexers: reflectedIndexers({ resource: served }),
     storage: STORAGES[storage](),
@@ -74,14 +69,6 @@ export function reflect(
     ...(metrics && { metrics }),
     clock,
     logger,
-  };
-  const { relay } = options;
-  const informer = relay === undefined
-    ? new SharedIndexInformer<KubernetesObject, ReflectedIndex>(client, informerOptions)
-    : new RelayedInformer<KubernetesObject, ReflectedIndex>(client, informerOptions, {
-      status: relay.status,
-      epoch: relay.epoch,
-      metadata: () => relay.consistent.resource(resource, clientOptions(resource, { namespace })).metadata(),
-    });
+  });
   return { name, resource: served, informer };
 }

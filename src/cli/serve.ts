@@ -22,7 +22,6 @@ import type { ServeOptions } from "./serve_options.ts";
 import { openApiOf, readCredentials, type ServedContent, serveReaders, upstreamOf } from "./serve_readers.ts";
 import { prepareFolder, removeOtherSnapshots, snapshotPath } from "./snapshot_folder.ts";
 import { reportSteps } from "./sync_steps.ts";
-import { startWorkers } from "./worker_pool.ts";
 
 /**
  * A cluster that is reflected and served. With `await using` it is stopped at the end of the block.
@@ -82,21 +81,15 @@ export async function serve(options: ServeOptions = {}): Promise<Served> {
   const tasks: Promise<void>[] = [];
   try {
     const settings = { ...options, credentials, signal, clock, logger, onStep };
-    const { content, definitions, onDefinition, awayUid, saved } = await reflectCluster(connection, settings);
+    const { content, definitions, awayUid, saved } = await reflectCluster(connection, settings);
     const { resources } = content;
     const names = resources.map(({ name }) => name);
     checkReaderResources(options, names);
-    const readers = options.workers === undefined
-      ? await serveReaders(content, settings)
-      : await startWorkers({ ...content, connection, onDefinition }, {
-        ...settings,
-        workers: options.workers,
-      });
+    const readers = await serveReaders(content, settings);
     onStep({ type: "listening", url: readers.url, resources: names, access: readers.access });
 
     const synced = async (until?: AbortSignal): Promise<void> => {
       await Promise.all(resources.map(({ informer }) => informer.synced(until)));
-      if ("synced" in readers) await readers.synced(until);
     };
     const stopSteps = reportSteps(resources, { clock, report: onStep, synced });
     if (awayUid !== undefined) {
@@ -135,8 +128,6 @@ async function reflectCluster(
 ): Promise<{
   readonly content: ServedContent;
   readonly definitions: Definitions;
-  /** Calls a listener when a description of a resource has changed. */
-  onDefinition(listener: () => void): void;
   /** The uid of the cluster of the snapshots, if the cluster does not respond. */
   readonly awayUid: string | undefined;
   /** Resolves when what is known of the cluster has been saved. */
@@ -178,16 +169,12 @@ async function reflectCluster(
   );
   if (away !== undefined) describeAs(resources, saved?.served ?? []);
   const save = () => void kept?.save({ ...selection, served: resources.map(({ resource }) => resource) });
-  let onChange = () => {};
   const definitions = await readDefinitions(connection.cluster, resources.map(({ resource }) => resource), {
     clock,
     logger,
     signal,
     isAway: away !== undefined,
-    onChange: () => {
-      save();
-      onChange();
-    },
+    onChange: save,
   });
   if (away === undefined) save();
   const position = ({ resource }: ReflectedResource) =>
@@ -205,7 +192,6 @@ async function reflectCluster(
   return {
     content,
     definitions,
-    onDefinition: (listener) => (onChange = listener),
     awayUid: away && clusterUid,
     saved: async () => await kept?.saved(),
   };

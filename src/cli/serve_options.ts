@@ -82,13 +82,6 @@ export interface ServeOptions {
   readonly tlsKey?: string;
   /** Receives every request when its response has ended. */
   readonly accessLog?: (entry: AccessLogEntry) => void;
-  /**
-   * Serves readers by this many processes, which share the port and read from this one; by default this process serves
-   * them itself. For more readers than one core can serve: the API server still sees one watch per resource. Limits of
-   * readers are each process' own, and each holds the objects. Needs Linux, and Deno or Node 22.12 or later; on Deno,
-   * the processes have all permissions.
-   */
-  readonly workers?: number;
   /** Fields that are neither stored nor served, such as `spec.containers[].env`; none by default. */
   readonly drop?: readonly string[];
   /**
@@ -100,7 +93,7 @@ export interface ServeOptions {
   /**
    * A folder in which the content is kept, one file per resource: with it, `serve` starts while the API server does not
    * respond, and serves what it had, marked as stale; when the server is back, watches continue. Nothing is kept by
-   * default. Not with the embedded cluster, and not with `workers`. Only the owner may open a folder that is made.
+   * default. Not with the embedded cluster. Only the owner may open a folder that is made.
    */
   readonly snapshot?: string;
   /**

@@ -45,10 +45,6 @@ export interface ServedContent {
 export interface ReadersOptions extends ServeOptions {
   /** What {@linkcode readCredentials} returned. */
   readonly credentials: ReaderCredentials;
-  /** Shares the port with other processes. */
-  readonly reusePort?: boolean;
-  /** The number of open watches that the page shows; those that are served here by default. */
-  readonly watches?: (resource: ReflectedResource) => number;
   readonly signal: AbortSignal;
   readonly clock: Clock;
   readonly logger: Logger;
@@ -57,12 +53,10 @@ export interface ReadersOptions extends ServeOptions {
 /** Readers that are served. */
 export interface ServedReaders {
   readonly url: string;
-  readonly port: number;
   /** Who may read, as text for people. */
   readonly access: string;
   /** Resolves when the socket is closed. */
   readonly finished: Promise<void>;
-  readonly app: App;
   /** Stops observing the informers. */
   close(): void;
 }
@@ -93,7 +87,7 @@ export async function readCredentials(
  */
 export async function serveReaders(content: ServedContent, options: ReadersOptions): Promise<ServedReaders> {
   const { resources, inDiscoveryOrder, version, openApi, upstream, metrics } = content;
-  const { host = DEFAULT_HOST, port = DEFAULT_PORT, reusePort, credentials, signal, clock, logger } = options;
+  const { host = DEFAULT_HOST, port = DEFAULT_PORT, credentials, signal, clock, logger } = options;
   const accessLog = options.accessLog && newAccessLog(clock, options.accessLog);
   const access = newAccess({
     ...options,
@@ -106,7 +100,7 @@ export async function serveReaders(content: ServedContent, options: ReadersOptio
   let app: App | undefined = undefined;
   const dashboard = new Dashboard(resources, {
     cluster: clusterInfo(content, { ...options, readers: access.description }),
-    watches: options.watches ?? ((resource) => app?.openWatches(resource) ?? 0),
+    watches: (resource) => app?.openWatches(resource) ?? 0,
     signal,
     clock,
     logger,
@@ -129,7 +123,6 @@ export async function serveReaders(content: ServedContent, options: ReadersOptio
     const server = await listen(app.fetch, {
       host,
       port,
-      reusePort,
       certificate,
       upgrades: true,
       signal,
@@ -139,10 +132,8 @@ export async function serveReaders(content: ServedContent, options: ReadersOptio
     const { url, finished } = server;
     return {
       url,
-      port: server.port,
       access: access.description,
       finished,
-      app,
       close: () => dashboard.close(),
     };
   } catch (error) {
@@ -157,10 +148,10 @@ export const DEFAULT_HOST = "127.0.0.1";
 export const DEFAULT_PORT = 8787;
 
 /** Fetches OpenAPI documents with the credentials of the cluster. */
-export function openApiOf(cluster: Pick<Cluster, "open">, prefix: string = ""): FetchOpenApi {
+export function openApiOf(cluster: Pick<Cluster, "open">): FetchOpenApi {
   return async (path, init) => {
     try {
-      return await cluster.open(prefix + path, init);
+      return await cluster.open(path, init);
     } catch (error) {
       if (!(error instanceof StatusError)) throw error;
       return new Response(null, { status: error.status.code ?? 500 });

@@ -37,7 +37,7 @@ Resources:
       --storage FORM       how objects are held: texts (the default: readers receive what the API server sent, byte
                            for byte), short-texts (the same in less memory, for more time per request), objects
       --snapshot DIR       keep the content in this folder: starts while the API server is away, and serves what it
-                           had, marked as stale, until the server is back; not with --workers
+                           had, marked as stale, until the server is back
       --allow-secrets      allow Secrets among the resources; refused by default
       --drop PATHS         fields that are neither stored nor served: 'spec.containers[].env'
 
@@ -68,8 +68,6 @@ Server and readers:
       --tls-key FILE       the private key of the certificate
       --max-lag DURATION   /readyz fails when the last contact with the API server was longer ago: 90s, 5m;
                            by default 120s, and 11m for an API server without bookmarks
-      --workers NUMBER     serve readers by so many processes that share the port: for more readers than one core can
-                           serve; the API server still sees one watch per resource (Linux; Deno, or Node 22.12)
       --metrics            serve /metrics in the text format of Prometheus
       --access-log FORMAT  print each request on stdout when it has ended: line, or json
 

@@ -27,8 +27,6 @@ export interface ReadApi extends Hono {
   endWatches(which?: (user: UserInfo | undefined) => boolean): number;
   /** The number of open watches of each resource, in the order of {@linkcode ReadApiOptions.resources}. */
   openWatches(): number[];
-  /** Measures the state now, as each request for `/metrics` does: for programs that send the metrics themselves. */
-  measure(): void;
 }
 
 /**
@@ -148,7 +146,6 @@ export function readApi(options: ReadApiOptions): ReadApi {
       return ended.length;
     },
     openWatches: () => state.resources.map((resource) => watchesOf(state, resource)),
-    measure: () => state.metrics?.measure(state),
   });
 }
 

@@ -7,7 +7,7 @@ import type { Context } from "hono";
 import type { Status } from "../meta/status.ts";
 import { isStatus } from "../protocol/statuses.ts";
 import type { Asked, UserInfo } from "./access/authorization.ts";
-import { EPOCH_HEADER, withCacheHeaders } from "./answers/cache_headers.ts";
+import { withCacheHeaders } from "./answers/cache_headers.ts";
 import type { Permission } from "./access/gate.ts";
 import type { ReadApiState } from "./read_api_state.ts";
 import type { Reader } from "./readers.ts";
@@ -66,21 +66,17 @@ export async function answerReader(
   const end = state.metrics?.begin();
   let route: Route | undefined;
   let status = 500;
-  let epoch: string | undefined;
   state.bodies.dropUnused();
   const reader = state.readers.enter();
   try {
     let answer: Answer = tooManyRequests();
     if (reader !== undefined) {
       route = routeOf(c, state, reader);
-      epoch = epochOf(c, route, state);
       answer = foreignSocket(c, state, route) ?? await answerRoute(c, state, route, reader);
     }
     const response = await toResponse(c, answer);
     const target = route?.access === "hooks" ? route.target : undefined;
-    if (target !== undefined) {
-      withCacheHeaders(response, target, epoch === epochOf(c, route, state) ? epoch : undefined);
-    }
+    if (target !== undefined) withCacheHeaders(response, target);
     const answered = await ofSocket(c, state, { route, response });
     ({ status } = answered);
     return answered;
@@ -115,13 +111,6 @@ function ofSocket(
 
 function isWatchRoute(route: Route | undefined): boolean {
   return route?.access === "hooks" && route.isWatch === true;
-}
-
-/** The epoch of what a route reads now, if the request wants it. */
-function epochOf(c: Context, route: Route | undefined, { tags }: ReadApiState): string | undefined {
-  if (c.req.header(EPOCH_HEADER) === undefined) return undefined;
-  const target = route?.access === "hooks" ? route.target : undefined;
-  return target && tags.epochOf(target.log);
 }
 
 /** The access check: no route is answered in another way. */

@@ -23,11 +23,6 @@ export interface ServeFetchOptions {
   readonly host?: string;
   /** The port; 0 by default, which takes a free one. */
   readonly port?: number;
-  /**
-   * Shares the port with other processes that set this too: the kernel spreads new connections over them. For Linux, with
-   * Deno or Node 22.12 and later; `false` by default.
-   */
-  readonly reusePort?: boolean;
   /** Stops it: closes the socket and every open response at once. */
   readonly signal?: AbortSignal;
   /** Serves over TLS with this certificate; plain HTTP by default. */
@@ -174,7 +169,7 @@ class Listening {
   }
 
   async listen(tls: ServerTls | undefined, port: number): Promise<void> {
-    const { host = "127.0.0.1", reusePort, headersTimeoutMs = HEADERS_TIMEOUT_MS } = this.#options;
+    const { host = "127.0.0.1", headersTimeoutMs = HEADERS_TIMEOUT_MS } = this.#options;
     const { requestTimeoutMs = REQUEST_TIMEOUT_MS } = this.#options;
     const limits = {
       headersTimeout: Math.min(headersTimeoutMs, requestTimeoutMs),
@@ -207,7 +202,7 @@ class Listening {
     server.on("tlsClientError", (_, socket) => socket.destroy());
     await new Promise<void>((resolve, reject) => {
       server.once("error", reject);
-      server.listen({ port, host, ...(reusePort && { reusePort }) }, () => {
+      server.listen({ port, host }, () => {
         server.off("error", reject);
         resolve();
       });

@@ -118,11 +118,6 @@ describe("parseCommandLine", () => {
     assert.equal(serveOptions(["--storage", "short-texts"]).storage, "short-texts");
     assert.equal(serveOptions([]).storage, undefined);
     refuses(["serve", "--storage", "text"], /--storage must be objects, texts, short-texts, not "text"/);
-    assert.equal(serveOptions(["--workers", "4"]).workers, 4);
-    assert.equal(serveOptions([]).workers, undefined);
-    for (const workers of ["0", "65", "two", "1.5"]) {
-      refuses(["serve", "--workers", workers], /--workers must be a whole number from 1 to 64, not/);
-    }
     refuses(["serve", "--drop", ","], /--drop has an empty list: --drop 'spec/);
   });
 

@@ -56,31 +56,39 @@ function answer(request: Request): Response {
   );
 }
 
-async function read(storage: ServeOptions["storage"], workers?: number) {
+/** Reads of one `serve`, or of one whose cluster is another `serve`. */
+async function read(storage: ServeOptions["storage"], { aboveAnother = false } = {}) {
   const folder = await mkdtemp(join(tmpdir(), "listwatch-exact-"));
   const stop = new AbortController();
   const api = await serveFetch(answer, { signal: stop.signal });
   const kubeconfig = join(folder, "config");
   await writeFile(kubeconfig, kubeconfigText(api.url));
-  const served = await serve({
-    source: { kind: "kubeconfig", path: kubeconfig },
-    resources: ["configmaps"],
-    port: 0,
-    freshness: "as-is",
-    ...(storage && { storage }),
-    ...(workers && { workers }),
-    logger: new LogRecorder(),
-    signal: stop.signal,
-  });
+  const start = () =>
+    serve({
+      source: { kind: "kubeconfig", path: kubeconfig },
+      resources: ["configmaps"],
+      port: 0,
+      freshness: "as-is",
+      ...(storage && { storage }),
+      logger: new LogRecorder(),
+      signal: stop.signal,
+    });
+  let served = await start();
   await served.synced();
+  const below = served;
+  if (aboveAnother) {
+    await writeFile(kubeconfig, kubeconfigText(below.url));
+    served = await start();
+    await served.synced();
+  }
   const text = async (path: string) => await (await fetch(served.url + path)).text();
-  // A worker may start after the change.
-  const from = workers ? "sendInitialEvents=true&resourceVersionMatch=NotOlderThan&" : "";
-  const watch = await text(`${LIST}?watch=1&${from}resourceVersion=${workers ? 6 : 5}&timeoutSeconds=1`);
+  // The one above may start after the change.
+  const from = aboveAnother ? "sendInitialEvents=true&resourceVersionMatch=NotOlderThan&" : "";
+  const watch = await text(`${LIST}?watch=1&${from}resourceVersion=${aboveAnother ? 6 : 5}&timeoutSeconds=1`);
   const list = await text(`${LIST}?resourceVersion=6&resourceVersionMatch=NotOlderThan`);
   const object = await text(`${LIST}/a`);
   stop.abort();
-  await served.finished;
+  await Promise.all([served.finished, below.finished]);
   await api.finished;
   await rm(folder, { recursive: true });
   return { watch, list, object };
@@ -98,8 +106,8 @@ describe("serve()", () => {
   }
 
   for (const storage of ["texts", "short-texts"] as const) {
-    it(`serves the same bytes by workers, two caches from the API server, with storage: ${storage}`, async () => {
-      const { watch, list, object } = await read(storage, 1);
+    it(`serves the same bytes above another serve, two caches from the API server, with storage: ${storage}`, async () => {
+      const { watch, list, object } = await read(storage, { aboveAnother: true });
       assert.deepEqual(watch.split("\n").slice(0, 2), [
         `{"type":"ADDED","object":${widget("a", 1, true)}}`,
         `{"type":"ADDED","object":${widget("b", 6, true)}}`,

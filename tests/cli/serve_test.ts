@@ -58,12 +58,6 @@ describe("`serve` of the embedded cluster", () => {
     assert.ok(root.paths.includes("/api/v1"));
   });
 
-  it("refuses numbers of workers that make no sense", async () => {
-    for (const workers of [0, 1.5, 65, NaN]) {
-      await refuses({ workers }, /workers must be a whole number from 1 to 64, not/, UsageError);
-    }
-  });
-
   it("is not ready beyond the maximum lag, and says of which resource, and by how much", async () => {
     await refuses({ maxLagMs: -1 }, /maxLagMs of -1/, UsageError);
     await using served = await serve({ port: 0, maxLagMs: 0 });

@@ -8,9 +8,6 @@ import type { EventLog } from "../watches/event_log.ts";
 import type { KubernetesObject } from "../../meta/object.ts";
 import type { ServedInformer } from "../upstream/served_informer.ts";
 
-/** The header with the epoch of what an answer has, for requests that have the header, too: see `EntityTags`. */
-export const EPOCH_HEADER = "Cache-Epoch";
-
 // Refused by the permission check, or before it: says nothing about the cache.
 const REFUSED = new Set([401, 403, 429]);
 
@@ -18,11 +15,8 @@ const RESTORED = "this is a saved state, which the API server has not confirmed 
 
 /**
  * Adds to an answer: `Cache-Synced` (whether the first list is there, or the API server has confirmed a snapshot), `Age`
- * (seconds since the last contact with the API server), `Resource-Version` (what the cache has reached) and `Cache-Epoch`
- * (within it, an object has one state under each resourceVersion), and the `Warning`s of a snapshot that is not confirmed
- * and of a deprecated resource. Not to an answer that refuses the reader.
- *
- * @param epoch If it was the same from before the answer was made.
+ * (seconds since the last contact with the API server) and `Resource-Version` (what the cache has reached), and the
+ * `Warning`s of a snapshot that is not confirmed and of a deprecated resource. Not to an answer that refuses the reader.
  */
 export function withCacheHeaders(
   response: Response,
@@ -31,7 +25,6 @@ export function withCacheHeaders(
     readonly informer: ServedInformer;
     readonly log: EventLog<KubernetesObject>;
   },
-  epoch: string | undefined,
 ): Response {
   if (REFUSED.has(response.status)) return response;
   const { headers } = response;
@@ -43,7 +36,6 @@ export function withCacheHeaders(
     headers.set("Age", String(Math.floor(lagMs / 1_000)));
   }
   if (isReady && log.resourceVersion !== "") headers.set("Resource-Version", log.resourceVersion);
-  if (isReady && epoch !== undefined) headers.set(EPOCH_HEADER, epoch);
   if (isReady && !isSynced) headers.append("Warning", warningHeader(RESTORED));
   const { deprecationWarning } = resource;
   if (deprecationWarning !== undefined) headers.append("Warning", warningHeader(deprecationWarning));

@@ -22,7 +22,7 @@ export interface ListTag {
  *
  * A tag names the states of objects by their uids and resourceVersions. An API server can send two states under one
  * resourceVersion, for one when it was restored from a backup. So a tag also has an epoch, in which there are no two such
- * states: that of the source, if it is known and this process has not seen such a rewrite; its own epoch otherwise.
+ * states: this process's own, and another one after each such rewrite.
  */
 export class EntityTags {
   readonly #random: () => number;
@@ -43,7 +43,7 @@ export class EntityTags {
     { namespace, name }: { readonly namespace: string; readonly name: string },
   ): ListTag {
     const { hash, since } = log.hashes.versionOf(namespace);
-    const opaque = `${this.epochOf(log)}-${hash}-${textHash(name)}-`;
+    const opaque = `${this.#epochOf(log)}-${hash}-${textHash(name)}-`;
     const text = `W/"${opaque}${since}"`;
     return {
       text,
@@ -68,12 +68,10 @@ export class EntityTags {
     const { uid = "", resourceVersion } = metaOf(held) ?? {};
     if (!resourceVersion) return undefined;
     const version = `${encodeURIComponent(resourceVersion)}-${textHash(`${uid} ${name}`)}`;
-    return `W/"${this.epochOf(log)}-${version}"`;
+    return `W/"${this.#epochOf(log)}-${version}"`;
   }
 
-  /** The epoch of a log's content now. */
-  epochOf({ rewrites, sourceEpoch }: EventLog<KubernetesObject>): string {
-    if (sourceEpoch !== undefined && rewrites === 0) return sourceEpoch;
+  #epochOf({ rewrites }: EventLog<KubernetesObject>): string {
     // Not when the adapter is made: Workers have no random numbers while modules are loaded.
     this.#instance ??= Math.floor(this.#random() * 2 ** 48).toString(36);
     return `${this.#instance}.${rewrites}`;

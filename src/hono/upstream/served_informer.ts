@@ -55,13 +55,6 @@ export interface ServedInformer<T extends KubernetesObject = KubernetesObject> {
   metadata?(): MetadataSource | undefined;
   /** Moves the content's version forward to `through`, if every change up to `after` has arrived; whether it is there. */
   proven?(proof: { readonly after: string; readonly through: string }): boolean;
-  /**
-   * If the source of all lists up to now is another cache: its `Cache-Epoch`. Within it, an object has one state under each
-   * resourceVersion. `undefined` if the lists came from several epochs, or from no such cache.
-   *
-   * @internal
-   */
-  contentEpoch?(): string | undefined;
   /** What the reflector is at. */
   status(): {
     readonly phase: string;

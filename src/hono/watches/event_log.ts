@@ -125,11 +125,6 @@ export class EventLog<T extends KubernetesObject> implements FanOutSource {
     return this.#contentRevision;
   }
 
-  /** See {@linkcode ServedInformer.contentEpoch}. */
-  get sourceEpoch(): string | undefined {
-    return this.#informer.contentEpoch?.();
-  }
-
   /**
    * How often the content changed in a way that resourceVersions do not show: a state of an object may have replaced another
    * one of the same resourceVersion.
