@@ -1,17 +1,18 @@
 /**
- * A program that syncs an informer, lets it settle, sends it one MODIFIED event, and prints what ran from then on as one
- * line of JSON: `corridor_trace.ts` runs it on a copy of the source in which every function calls `__corridor`.
+ * A program that syncs an informer, lets it settle, sends it one MODIFIED event or one request, and prints what ran from
+ * then on as one line of JSON: `corridor_trace.ts` runs it on a copy of the source in which every function calls
+ * `__corridor`.
  *
- * Argument: `handler` or `watcher`, how the event is received.
+ * Arguments: the way (`handler`, `watcher`, `list`) and the road (`default`, `serve`).
  *
  * @module
  */
 
 import { recorder } from "./corridor_recorder.ts";
-import { newCluster, SharedIndexInformer } from "@listwatch/cache";
+import { newCluster, SharedIndexInformer, texts } from "@listwatch/cache";
 import { readApi } from "@listwatch/cache/hono";
 
-const [receiver] = Deno.args;
+const [way, road] = Deno.args;
 
 const encoder = new TextEncoder();
 const pod = (resourceVersion: string, phase: string) => ({
@@ -25,14 +26,32 @@ const frame = (type: string, object: unknown) => encoder.encode(`${JSON.stringif
 
 let upstream!: ReadableStreamDefaultController<Uint8Array>;
 const body = new ReadableStream<Uint8Array>({ start: (controller) => void (upstream = controller) });
-const fetch = () => Promise.resolve(new Response(body, { headers: { "Content-Type": "application/json" } }));
+// The version that fresh reads ask for.
+const versions = JSON.stringify({
+  apiVersion: "meta.k8s.io/v1",
+  kind: "PartialObjectMetadataList",
+  metadata: { resourceVersion: "1" },
+  items: [],
+});
+const fetch = (input: string | URL | Request) => {
+  const { searchParams } = new URL(input instanceof Request ? input.url : input);
+  const answer = searchParams.has("watch") ? body : versions;
+  return Promise.resolve(new Response(answer, { headers: { "Content-Type": "application/json" } }));
+};
+const freshness = road === "serve" ? { freshness: "stale-if-error" as const } : {};
 
-const informer = new SharedIndexInformer(
-  newCluster({ server: "http://upstream.example", fetch }).resource("v1/pods"),
-  { indexers: { byNode: (object) => [(object as unknown as ReturnType<typeof pod>).spec.nodeName] } },
-);
+const cluster = newCluster({ server: "http://upstream.example", fetch });
+const nodeOf = (object: unknown) => (object as ReturnType<typeof pod>).spec.nodeName;
+const indexers = { byNode: (object: unknown) => [nodeOf(object)] };
+// As `listwatch serve` does: exact texts, of which nothing is dropped, and the indices of its page.
+const informer = road === "serve"
+  ? new SharedIndexInformer(cluster.resource("v1/pods", { drop: [] }), {
+    storage: texts(),
+    indexers: { ...indexers, readyByNode: (object: unknown) => [nodeOf(object)] },
+  })
+  : new SharedIndexInformer(cluster.resource("v1/pods"), { indexers });
 const received = Promise.withResolvers<void>();
-if (receiver === "handler") informer.addEventHandler({ onUpdate: () => received.resolve() });
+if (way === "handler") informer.addEventHandler({ onUpdate: () => received.resolve() });
 const running = informer.start();
 upstream.enqueue(frame("ADDED", pod("1", "Pending")));
 const annotations = { "k8s.io/initial-events-end": "true" };
@@ -41,16 +60,21 @@ upstream.enqueue(
 );
 await informer.synced();
 
-if (receiver === "watcher") {
-  const app = readApi({ resources: [{ informer, resource: "v1/pods" }], allowAnonymous: true });
+const app = readApi({ resources: [{ informer, resource: "v1/pods" }], allowAnonymous: true, ...freshness });
+if (way === "watcher") {
   const response = await app.request("/api/v1/pods?watch=true&resourceVersion=1");
   const reader = response.body!.getReader();
   reader.read().then(() => received.resolve());
 }
 await settled();
 recorder.isRecording = true;
-upstream.enqueue(frame("MODIFIED", pod("2", "Running")));
-await received.promise;
+if (way === "list") {
+  const response = await app.request("/api/v1/pods?limit=500&resourceVersion=0");
+  await response.text();
+} else {
+  upstream.enqueue(frame("MODIFIED", pod("2", "Running")));
+  await received.promise;
+}
 await settled();
 recorder.isRecording = false;
 console.log(JSON.stringify(recorder.trace));

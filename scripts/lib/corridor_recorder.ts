@@ -8,7 +8,7 @@
 /** What ran while it was on. */
 interface Recorder {
   isRecording: boolean;
-  /** The files that ran, each with the file of the nearest caller outside of `util/` and `meta/`, or null. */
+  /** The files that ran, each with the file of the nearest caller outside of `util/`, or null. */
   readonly trace: [path: string, caller: string | null][];
 }
 
@@ -41,7 +41,7 @@ function callerOf(): string | null {
     if (site.isAsync()) return null;
     const name = site.getFileName()?.replace(/^file:\/\//, "");
     const path = name?.startsWith(`${FOLDER}src/`) ? name.slice(FOLDER.length) : undefined;
-    if (path !== undefined && !/^src\/(util|meta)\//.test(path)) return path;
+    if (path !== undefined && !path.startsWith("src/util/")) return path;
   }
   return null;
 }

@@ -12,10 +12,13 @@ import { fileURLToPath } from "node:url";
 import { copyTree } from "../build_npm.ts";
 import { runDeno } from "./process.ts";
 
-/** Who receives the event. */
-export type Receiver = "handler" | "watcher";
+/** What is followed: an event to a handler, an event to an HTTP watcher, a request for a list. */
+export type Way = "handler" | "watcher" | "list";
 
-/** A function that ran, or continued after an `await`: its file, and the file of the nearest caller that counts. */
+/** How objects are held: with the options of a program that gives none, or with those of `listwatch serve`. */
+export type Road = "default" | "serve";
+
+/** A function that ran, or continued after an `await`: its file, and the file of the nearest caller outside of `util/`. */
 export interface TraceEntry {
   readonly path: string;
   readonly caller?: string;
@@ -38,11 +41,11 @@ export async function prepareTrace(root: string, folder: string): Promise<void> 
   await instrument(folder);
 }
 
-/** What one event runs in the copy, in order. */
-export async function traceEvent(folder: string, receiver: Receiver): Promise<TraceEntry[]> {
-  const args = ["run", "-A", "--no-check", "--quiet", "corridor_probe.ts", receiver];
+/** What one event or request runs in the copy, in order. */
+export async function traceWay(folder: string, way: Way, road: Road): Promise<TraceEntry[]> {
+  const args = ["run", "-A", "--no-check", "--quiet", "corridor_probe.ts", way, road];
   const { code, stdout, output } = await runDeno(args, { cwd: folder, timeoutMs: 60_000 });
-  if (code !== 0) throw new Error(`Cannot follow an event to a ${receiver}: the program failed: ${output}`);
+  if (code !== 0) throw new Error(`Cannot follow the way of a ${way}: the program failed: ${output}`);
   const recorded = JSON.parse(stdout.slice(stdout.lastIndexOf("\n[") + 1)) as [string, string | null][];
   return recorded.map(([path, caller]) => ({ path, ...(caller !== null && { caller }) }));
 }

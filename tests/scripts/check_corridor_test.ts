@@ -33,11 +33,12 @@ describe("openings", () => {
     assert.deepEqual(openings([{ path: A }, { path: B }, { path: A }]), [A, B, A]);
   });
 
-  it("leaves util and meta out", () => {
+  it("counts meta, and util only on request", () => {
     const trace = [{ path: A }, { path: "src/util/deque.ts", caller: A }, {
       path: "src/meta/keys.ts",
       caller: A,
     }];
-    assert.deepEqual(openings(trace), [A]);
+    assert.deepEqual(openings(trace), [A, "src/meta/keys.ts"]);
+    assert.deepEqual(openings(trace, true), [A, "src/util/deque.ts", "src/meta/keys.ts"]);
   });
 });
