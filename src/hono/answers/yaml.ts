@@ -1,10 +1,9 @@
 /**
- * Documents as YAML, as kube-apiserver writes them.
+ * Documents as YAML.
  * @module
  */
 
-import type { ScalarTag } from "yaml";
-import { compareKeys, isSimpleKey, yamlNumber, yamlString } from "./yaml_scalar.ts";
+import type { CreateNodeOptions, DocumentOptions, ScalarTag, SchemaOptions, ToStringOptions } from "yaml";
 
 /** Writes YAML. Keys are sorted. */
 export interface YamlWriter {
@@ -22,35 +21,16 @@ export function loadYaml(): Promise<YamlWriter> {
 }
 
 async function newWriter(): Promise<YamlWriter> {
-  const { Document, Pair, Scalar, YAMLMap, YAMLSeq } = await import("yaml");
-  const node = (value: unknown, level = 0): Node => {
-    if (typeof value !== "object" || value === null) return new Scalar(value);
-    if (level === BLOCK_LEVELS) return new Scalar(new Flow(value));
-    if (Array.isArray(value)) {
-      const list = new YAMLSeq();
-      for (const item of value) list.items.push(node(item ?? null, level + 1));
-      return list;
-    }
-    const map = new YAMLMap();
-    for (const [name, field] of Object.entries(value).sort(([a], [b]) => compareKeys(a, b))) {
-      if (field === undefined) continue;
-      const key = new Scalar(name);
-      // The library writes a question mark before such a key.
-      if (!isSimpleKey(name)) key.type = "BLOCK_LITERAL";
-      map.items.push(new Pair(key, node(field, level + 1)));
-    }
-    return map;
-  };
-  const write = (value: unknown): string => {
-    const document = new Document(node(value), {
-      schema: "failsafe",
-      customTags: (tags) => [...SCALAR_TAGS, ...tags],
-    });
-    return document.toString({ indentSeq: false, lineWidth: 0 });
-  };
+  const { stringify } = await import("yaml");
   return {
-    document: (json) => write(exactValue(json)),
-    item: (json) => write({ items: [exactValue(json)] }).slice("items:\n".length),
+    document(json) {
+      const value = exactValue(json);
+      return isDeep(value) ? `${onOneLine(json)}\n` : stringify(value, OPTIONS);
+    },
+    item(json) {
+      const value = exactValue(json);
+      return isDeep(value) ? `- ${onOneLine(json)}\n` : stringify([value], OPTIONS);
+    },
   };
 }
 
@@ -76,80 +56,43 @@ function exactInteger(_name: string, value: unknown, context?: { readonly source
 // Each level costs an indent of every line below it, and calls of the library. No object of Kubernetes' own has as many.
 const BLOCK_LEVELS = 100;
 
-/** A value on one line, as JSON, which is YAML. */
-class Flow {
-  readonly #value: unknown;
-
-  constructor(value: unknown) {
-    this.#value = value;
-  }
-
-  /** Without recursion: an object has up to 10,000 levels. */
-  toString(): string {
-    const pieces: (string | { readonly value: unknown })[] = [{ value: this.#value }];
-    let text = "";
-    for (let piece = pieces.pop(); piece !== undefined; piece = pieces.pop()) {
-      if (typeof piece === "string") {
-        text += piece;
-        continue;
-      }
-      const { value } = piece;
-      if (typeof value !== "object" || value === null) {
-        text += flowScalar(value);
-        continue;
-      }
-      const fields = Array.isArray(value)
-        ? value.flatMap((item) => [", ", { value: item ?? null }])
-        : Object.entries(value).sort(([a], [b]) => compareKeys(a, b))
-          .flatMap(([name, field]) => [", ", `? ${flowScalar(name)} : `, { value: field }]);
-      const [open, close] = Array.isArray(value) ? "[]" : "{}";
-      pieces.push(close, ...fields.slice(1).reverse(), open);
-    }
-    return text;
-  }
+/** Whether a value has too many levels for blocks. */
+function isDeep(value: unknown, levels = BLOCK_LEVELS): boolean {
+  if (typeof value !== "object" || value === null) return false;
+  return levels === 0 || Object.values(value).some((field) => isDeep(field, levels - 1));
 }
 
-function flowScalar(value: unknown): string {
-  if (typeof value === "number" || typeof value === "bigint") return yamlNumber(value);
-  // What JSON does not escape, and YAML does not permit.
-  return JSON.stringify(value).replace(
-    /[\x7F-\x9F\u2028\u2029\uFEFF\uFFFE\uFFFF]/g,
+// What JSON does not escape, and YAML 1.1 takes for the end of a line, or does not permit.
+const SPECIAL = /[\x7F-\x9F\u2028\u2029\uFEFF\uFFFE\uFFFF]/;
+const ALL_SPECIAL = /[\x7F-\x9F\u2028\u2029\uFEFF\uFFFE\uFFFF]/g;
+// Octal numbers of YAML 1.2, hexadecimal ones, merge keys, default values, and marks of documents.
+const OTHER_MEANING = /^(?:[-+]?0[oOxX]|<<$|=$|---|\.\.\.)/;
+
+/** A JSON text as YAML on one line. */
+function onOneLine(json: string): string {
+  return json.replace(/[\n\r]/g, " ").replace(
+    ALL_SPECIAL,
     (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, "0")}`,
   );
 }
 
-type Node = import("yaml").YAMLMap | import("yaml").YAMLSeq | import("yaml").Scalar;
+/** Strings that the library would write in a form that another reader takes for something else. */
+const QUOTED: ScalarTag = {
+  tag: "tag:yaml.org,2002:str",
+  default: true,
+  identify: (value) => typeof value === "string" && (SPECIAL.test(value) || OTHER_MEANING.test(value)),
+  // The library prefers tags with a test.
+  test: OTHER_MEANING,
+  resolve: (text) => text,
+  stringify: ({ value }) => onOneLine(JSON.stringify(value)),
+};
 
-const SCALAR_TAGS: readonly ScalarTag[] = [
-  scalarTag("flow", (value) => value instanceof Flow, String),
-  scalarTag("str", (value) => typeof value === "string", (value, context) => {
-    const { indent, indentAtStart, implicitKey: isKey = false } = context;
-    // The library says how far the text begins behind its key, whose indent is less by one step.
-    const column = indent.length +
-      (indentAtStart === undefined ? 0 : indentAtStart - context.indentStep.length);
-    return yamlString(value as string, { indent, column, isKey });
-  }),
-  scalarTag(
-    "float",
-    (value) => typeof value === "number" || typeof value === "bigint",
-    (value) => yamlNumber(value as number | bigint),
-  ),
-  scalarTag("bool", (value) => typeof value === "boolean", String),
-  scalarTag("null", (value) => value === null, () => "null"),
-];
-
-function scalarTag(
-  name: string,
-  identify: (value: unknown) => boolean,
-  text: (value: unknown, context: StringifyContext) => string,
-): ScalarTag {
-  return {
-    tag: `tag:yaml.org,2002:${name}`,
-    default: true,
-    identify,
-    resolve: (source) => source,
-    stringify: (item, context) => text(item.value, context),
-  };
-}
-
-type StringifyContext = Parameters<NonNullable<ScalarTag["stringify"]>>[1];
+const OPTIONS: CreateNodeOptions & DocumentOptions & SchemaOptions & ToStringOptions = {
+  // That of API servers and kubectl, in which `yes` and dates have types of their own.
+  version: "1.1",
+  sortMapEntries: true,
+  aliasDuplicateObjects: false,
+  customTags: (tags) => [QUOTED, ...tags],
+  indentSeq: false,
+  lineWidth: 0,
+};
