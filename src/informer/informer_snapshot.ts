@@ -6,10 +6,8 @@
 import { formatResource } from "../meta/resource.ts";
 import type { ReflectedSnapshot, RestoredContent } from "../reflector/reflector_wiring.ts";
 import type { Held } from "../store/holding.ts";
-import { nextTurn } from "../util/clock.ts";
 import { errorMessage } from "../util/errors.ts";
 import { requireNumbers } from "../util/require_number.ts";
-import { TurnBudget } from "../util/turn_budget.ts";
 import { InformerStateError } from "./errors.ts";
 import type { SnapshotIdentity, SnapshotStorage } from "./snapshot.ts";
 import { SnapshotConfirmation } from "./snapshot_confirmation.ts";
@@ -150,7 +148,6 @@ class Run<T> implements SnapshotRun<T>, ReflectedSnapshot {
   #loaded: RestoredContent | undefined;
   /** The content of the store, while the server has not confirmed it. */
   #unconfirmed: InformerStatus["restored"];
-  #isStopped = false;
 
   constructor(storage: SnapshotStorage, context: SnapshotContext<T>, options: SnapshotOptions) {
     this.#storage = storage;
@@ -204,31 +201,6 @@ class Run<T> implements SnapshotRun<T>, ReflectedSnapshot {
     // What could not be stored, for an index function say, is not in the content that is saved from now on.
     if (this.#context.store.held.size === items.length) this.#keeper.restored(resourceVersion);
     this.#context.onRestored();
-    void this.#readLate(items);
-  }
-
-  /** Reads the texts that were not needed yet, in turns: the storage may forget them then. */
-  async #readLate(items: RestoredContent["items"]): Promise<void> {
-    const { store, quarantine, clock, pace } = this.#context;
-    const late = store.holding.holdText?.late;
-    if (late === undefined) return;
-    const newBudget = () => new TurnBudget(clock, pace.turnMs, pace.turnObjects);
-    await nextTurn();
-    let budget = newBudget();
-    for (const item of items) {
-      if (this.#isStopped) return;
-      try {
-        late.read(item);
-      } catch (error) {
-        const { key } = store.holding.head(item as Held<T>);
-        if (store.held.getByKey(key) === item) {
-          quarantine.add({ key, path: "", reason: errorMessage(error) }, { isLost: true });
-        }
-      }
-      if (!budget.isSpent()) continue;
-      await nextTurn();
-      budget = newBudget();
-    }
   }
 
   watching(): void {
@@ -247,7 +219,6 @@ class Run<T> implements SnapshotRun<T>, ReflectedSnapshot {
   }
 
   stop(): Promise<void> {
-    this.#isStopped = true;
     this.#confirmation.stop();
     return this.#keeper.stop();
   }

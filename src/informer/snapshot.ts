@@ -36,15 +36,9 @@ export interface SnapshotEntry {
   readonly json: string;
   /**
    * What {@linkcode SnapshotPut.head} was when the object was saved, if the storage has it. With it, an informer that holds
-   * texts (`texts()`, `shortTexts()`) neither parses nor reads the JSON text.
+   * texts (`texts()`, `shortTexts()`) does not parse the JSON text.
    */
   readonly head?: ObjectHead;
-  /**
-   * {@linkcode SnapshotEntry.json} is a getter that reads the text, at any time after the load. An informer that holds texts
-   * then serves reads before it has read all of them, and reads the others in the background. What it throws: the text is
-   * lost, and a list follows.
-   */
-  readonly isLate?: boolean;
   /** The object in the form in which the informer holds it, if the storage is what holds it, too. */
   readonly held?: unknown;
 }
@@ -65,7 +59,7 @@ export interface LoadedSnapshot {
   readonly count: number;
   /**
    * All objects, in batches of at most a few thousand; called once. If it throws, or returns another number of objects
-   * than {@linkcode LoadedSnapshot.count}, the whole snapshot is refused.
+   * than {@linkcode LoadedSnapshot.count}, the whole snapshot is refused. It may be ended early (`return`).
    */
   entries(): Iterable<readonly SnapshotEntry[]> | AsyncIterable<readonly SnapshotEntry[]>;
 }
@@ -113,7 +107,10 @@ export interface SnapshotChange {
 }
 
 /**
- * Where an informer's snapshot is stored. One storage serves one informer at a time.
+ * Where an informer's snapshot is stored. One storage serves one informer.
+ *
+ * Its methods are called one after the other: the load first, which ends when {@linkcode LoadedSnapshot.entries} was read
+ * to its end; then saves; then, once, `close`. Each is called when the one before it has settled, however long that takes.
  *
  * @category Snapshots
  */
@@ -122,9 +119,14 @@ export interface SnapshotStorage {
    * The snapshot, or `undefined` if there is none. Called once, before anything is saved; what is saved later is of this
    * identity.
    *
+   * @param signal The informer no longer waits: it has stopped, or the load takes too long. Nothing is saved before the load
+   * has settled, so a storage that may wait for long should then reject.
    * @throws {SnapshotRefusedError} What is there cannot be used. The informer reports that, lists, and saves everything.
    */
-  load(identity: SnapshotIdentity): LoadedSnapshot | undefined | Promise<LoadedSnapshot | undefined>;
+  load(
+    identity: SnapshotIdentity,
+    signal?: AbortSignal,
+  ): LoadedSnapshot | undefined | Promise<LoadedSnapshot | undefined>;
   /**
    * Saves all of a change or nothing of it, also when the process is killed meanwhile. Not called again before it has
    * settled. If it fails, the next change {@linkcode SnapshotChange.replaces} everything.
@@ -135,7 +137,7 @@ export interface SnapshotStorage {
    * {@linkcode SnapshotStorage.save} that is synchronous. Otherwise changes are gathered.
    */
   readonly savesInTurn?: boolean;
-  /** Called once, when the informer has stopped. */
+  /** Called once, when the informer has stopped, and also after a load that was refused. */
   close?(): void | Promise<void>;
 }
 

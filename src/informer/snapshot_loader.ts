@@ -37,7 +37,7 @@ export async function loadSnapshot<T>(
   },
 ): Promise<RestoredContent | undefined> {
   const load = async (limited: AbortSignal) => {
-    const loaded = await storage.load(identity);
+    const loaded = await storage.load(identity, limited);
     limited.throwIfAborted();
     return loaded && await contentOf(loaded, context, limited);
   };
@@ -128,10 +128,6 @@ function newHold<T>({ store, accept }: SnapshotContext<T>): (entry: SnapshotEntr
         return held as Held<T>;
       }
       throw new SnapshotRefusedError("foreign", `${JSON.stringify(key)} is in another form than the store's`);
-    }
-    if (entry.isLate && head !== undefined) {
-      const late = holding.holdText?.late?.hold(entry, head, key);
-      if (late !== undefined) return late as Held<T>;
     }
     const { json } = entry;
     if (holding.holdText === undefined) return holding.hold(JSON.parse(json));

@@ -6,7 +6,7 @@
 import type { KeyFunc } from "../meta/keys.ts";
 import type { HoldingOptions, NewHolding } from "./holding.ts";
 import { TextCodec } from "./text_codec.ts";
-import { type LateText, type TextForm, TextHolding, type TextsOptions } from "./text_holding.ts";
+import { TextHolding, type TextsOptions } from "./text_holding.ts";
 
 /**
  * Holds the objects of stores and informers as short texts that are decoded when they are read, for a sixth of the memory:
@@ -34,25 +34,5 @@ import { type LateText, type TextForm, TextHolding, type TextsOptions } from "./
  */
 export function shortTexts(options: TextsOptions = {}): NewHolding {
   return <T>(keyFunc: KeyFunc, { onOpened }: HoldingOptions = {}) =>
-    new TextHolding<T>(keyFunc, new ShortForm(), { ...options, ...(onOpened && { onOpened }) });
-}
-
-class ShortForm extends TextCodec implements TextForm {
-  late(source: LateText): LateText {
-    return new LateShortText(source, this);
-  }
-}
-
-class LateShortText implements LateText {
-  readonly #source: LateText;
-  readonly #codec: TextCodec;
-
-  constructor(source: LateText, codec: TextCodec) {
-    this.#source = source;
-    this.#codec = codec;
-  }
-
-  get json(): string {
-    return this.#codec.encode(this.#source.json);
-  }
+    new TextHolding<T>(keyFunc, new TextCodec(), { ...options, ...(onOpened && { onOpened }) });
 }

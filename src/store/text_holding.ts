@@ -68,30 +68,21 @@ export class TextObject implements HeldObject {
   readonly labels: Labels | undefined;
   /** May be that of another object that has the same. */
   readonly type: TypeMeta | undefined;
-  #text: string | LateText;
+  /** For the holding that made it. */
+  readonly text: string;
   /** The values of its fields until the indices have them, if the source read them. */
   fields: FieldTexts | undefined;
 
   /** Made by an {@linkcode TextHolding}. */
-  constructor(key: string, metadata: LiveMetadata, text: string | LateText) {
+  constructor(key: string, metadata: LiveMetadata, text: string) {
     this.key = key;
     this.uid = metadata.uid;
     this.resourceVersion = metadata.resourceVersion;
     this.namespace = metadata.namespace;
     this.labels = metadata.labels;
     this.type = metadata.type;
-    this.#text = text;
+    this.text = text;
     this.fields = undefined;
-  }
-
-  /**
-   * For the holding that made it.
-   *
-   * @throws What reading it fails with, if it is read late.
-   */
-  get text(): string {
-    if (typeof this.#text !== "string") this.#text = this.#text.json;
-    return this.#text;
   }
 
   get apiVersion(): string | undefined {
@@ -106,11 +97,6 @@ export class TextObject implements HeldObject {
   get metadata(): this | undefined {
     return this.resourceVersion === undefined ? undefined : this;
   }
-}
-
-/** A text that is read when it is needed first. */
-export interface LateText {
-  readonly json: string;
 }
 
 /** What stays readable of an object that is encoded. */
@@ -144,8 +130,6 @@ export interface TextForm {
   /** `fields`: the values of the indexed fields in the order of their paths, if the source read them. */
   encode(json: string, fields?: FieldTexts): string;
   decode(text: string): string;
-  /** What is encoded when it is read first; absent if the text is held as it is. */
-  late?(source: LateText): LateText;
   /** The store has an index of a field. */
   fieldAdded?(path: string): void;
 }
@@ -238,15 +222,6 @@ export class TextHolding<T> implements Holding<T> {
   /** Holds the text that a source has; the object only if it cannot be held as text. */
   readonly holdText: HoldText = {
     reader: newObjectTextReader(this.#fields.fields),
-    late: {
-      hold: (source, head, key) => {
-        const live = this.#liveMetadata(head as T, true);
-        return live && new TextObject(key, live, this.#texts.late?.(source) ?? source);
-      },
-      read: (held) => {
-        if (held instanceof TextObject) held.text.length;
-      },
-    },
     hold: (text, head, read) => {
       try {
         const live = this.#liveMetadata(head as T, read?.key !== undefined);
@@ -342,13 +317,13 @@ export class TextHolding<T> implements Holding<T> {
       return b instanceof TextObject ? this.#isSameAsText(a, b) : isSameJson(a, b);
     }
     if (!(b instanceof TextObject)) return this.#isSameAsText(b, a);
+    if (a.text === b.text) return true;
     try {
-      if (a.text === b.text) return true;
       const [left, right] = [this.#text(a), this.#text(b)];
       return left === right ||
         (isSameJson(this.peek(a), this.peek(b)) && !mayLoseDigits(left) && !mayLoseDigits(right));
     } catch {
-      return false; // one was to be read late, and is lost
+      return false; // an earlier state was deleted from the disk
     }
   }
 
@@ -357,7 +332,7 @@ export class TextHolding<T> implements Holding<T> {
       const json = this.#text(held);
       return JSON.stringify(object) === json || (isSameJson(object, this.peek(held)) && !mayLoseDigits(json));
     } catch {
-      return false; // the object holds itself, say, as nothing that was encoded does; or the text is lost
+      return false; // the object holds itself, say, as nothing that was encoded does; or its text was deleted
     }
   }
 

@@ -48,15 +48,4 @@ export interface HoldText {
    * object. Then the list has the stored one in its place, and its text is not read.
    */
   readonly stored?: (key: string) => unknown;
-  /** Holds objects whose texts are read when they are needed first; absent if it holds no such objects. */
-  readonly late?: {
-    /** `undefined`: not with this head. */
-    readonly hold: (source: { readonly json: string }, head: ObjectHead, key: string) => unknown;
-    /**
-     * Reads the text of an object that may be held so.
-     *
-     * @throws What reading it fails with.
-     */
-    readonly read: (held: unknown) => void;
-  };
 }
