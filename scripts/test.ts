@@ -1,6 +1,7 @@
 /**
  * `deno task test`: every suite on every runtime that it is for. Installs the runtimes (a pinned lock file in
- * `tests/runtimes/`), builds and checks the npm package, runs the suites and ends with `N passed, N failed` over all.
+ * `tests/runtimes/`), builds and checks the npm package, runs the suites, as many processes at a time as the machine has
+ * cores, and ends with `N passed, N failed` over all.
  *
  *     deno task test                      everything
  *     deno task test --only node,bun      these runtimes only
@@ -22,6 +23,7 @@ import {
   runOnWorkerd,
   type SuiteRun,
   WORKERD_HOSTS,
+  workerdLabel,
 } from "./lib/run_suites.ts";
 import { findSuites, type Runtime, RUNTIMES, type SuiteFile } from "./lib/suites.ts";
 import { installTools } from "./lib/tools.ts";
@@ -31,6 +33,15 @@ const USAGE = `deno task test [--only ${RUNTIMES.join("|")}] [--filter TEXT]
   --only      the runtimes to use; several with commas
   --filter    only files whose path contains TEXT
 `;
+
+const WIDTH = 44;
+
+/** One process of suites; `note` is printed behind its line. */
+interface Job {
+  readonly label: string;
+  readonly run: () => Promise<SuiteRun>;
+  readonly note?: string;
+}
 
 const total = { passed: 0, failed: 0 };
 const failures: string[] = [];
@@ -70,7 +81,7 @@ function record({ label, results, durationMs }: SuiteRun, note = ""): void {
   const rest = [skipped > 0 ? `${skipped} skipped` : "", note].filter(Boolean).map((text) => `, ${text}`)
     .join("");
   // Not the form of the closing line, which must be the only one of its kind.
-  console.log(`${label.padEnd(27)} ${seconds.padStart(8)}   ${passed} ok, ${failed} not ok${rest}`);
+  console.log(`${label.padEnd(WIDTH)} ${seconds.padStart(8)}   ${passed} ok, ${failed} not ok${rest}`);
   for (const { file, name, status, message } of results) {
     if (status === "failed") failures.push(`--- ${label}: ${file}\n    ${name}\n${indent(message ?? "")}\n`);
   }
@@ -97,7 +108,29 @@ async function testPackage(): Promise<boolean> {
   return message === undefined;
 }
 
-async function testBuiltSuites(suites: SuiteFile[], only: Set<Runtime>): Promise<void> {
+/** The suites of Deno in processes of about the same length, the longest first. */
+function denoJobs(paths: readonly string[]): Job[] {
+  const groups = Object.entries(
+    Object.groupBy(paths, (path) => DENO_JOBS.find(({ folders }) => folders.test(path))!.name),
+  );
+  const place = (name: string) => DENO_JOBS.findIndex((job) => job.name === name);
+  return groups.sort(([a], [b]) => place(a) - place(b)).map(([name, group]) => {
+    const label = `deno, ${name}`;
+    return { label, run: () => runOnDeno(label, group!) };
+  });
+}
+
+const DENO_JOBS: readonly { readonly name: string; readonly folders: RegExp }[] = [
+  { name: "trees of caches", folders: /^tests\/simulation\/tree\// },
+  { name: "worlds", folders: /^tests\/simulation\// },
+  { name: "command line", folders: /^tests\/(cli|examples|scripts|benchmarks)\// },
+  { name: "sockets, files", folders: /^tests\/(sockets|files|node|runtimes|types)\// },
+  { name: "read API", folders: /^tests\/(hono|workers)\// },
+  { name: "other rooms", folders: /^/ },
+];
+
+/** Installs the other runtimes, builds the package and the suites for them, and returns the runs. */
+async function builtJobs(suites: SuiteFile[], only: Set<Runtime>): Promise<Job[]> {
   const tools = await installTools();
   const isBuilt = await testPackage();
   const pathsFor = (runtime: Runtime) =>
@@ -107,7 +140,7 @@ async function testBuiltSuites(suites: SuiteFile[], only: Set<Runtime>): Promise
       () => true,
       () => false,
     );
-    if (!exists) return;
+    if (!exists) return [];
   }
   const wanted = new Set([...only].filter((runtime) => runtime !== "deno").flatMap(pathsFor));
   const built = await buildModules(tools, [...wanted]);
@@ -115,23 +148,66 @@ async function testBuiltSuites(suites: SuiteFile[], only: Set<Runtime>): Promise
     const paths = new Set(pathsFor(runtime));
     return only.has(runtime) ? built.filter(({ path }) => paths.has(path)) : [];
   };
+  const jobs: Job[] = [];
   for (const version of ["node", "node22"] as const) {
-    if (builtFor(version).length > 0) record(await runOnNode(tools, builtFor(version), version));
+    const files = builtFor(version);
+    if (files.length > 0) jobs.push({ label: version, run: () => runOnNode(tools, files, version) });
   }
-  if (builtFor("bun").length > 0) record(await runOnBun(tools, builtFor("bun")));
+  const forBun = builtFor("bun");
+  if (forBun.length > 0) jobs.push({ label: "bun", run: () => runOnBun(tools, forBun) });
   const forWorkerd = builtFor("workerd");
   const pure = forWorkerd.filter(({ nodeModules }) => nodeModules.length === 0);
   // Without Node's modules: proof that the core asks for nothing but the web's APIs.
   const left = forWorkerd.length - pure.length;
   const note = left > 0 ? `${left} files import modules of Node` : "";
   for (const host of WORKERD_HOSTS) {
-    if (forWorkerd.length > 0) {
-      record(await runOnWorkerd(tools, forWorkerd.map(({ path }) => path), { nodeCompat: true, host }));
-    }
-    if (pure.length > 0) {
-      record(await runOnWorkerd(tools, pure.map(({ path }) => path), { nodeCompat: false, host }), note);
+    for (const nodeCompat of [true, false]) {
+      const paths = (nodeCompat ? forWorkerd : pure).map(({ path }) => path);
+      if (paths.length === 0) continue;
+      jobs.push({
+        label: workerdLabel({ nodeCompat, host }),
+        run: () => runOnWorkerd(tools, paths, { nodeCompat, host }),
+        note: nodeCompat ? "" : note,
+      });
     }
   }
+  return jobs;
+}
+
+/** Runs jobs, as many at a time as the machine has cores, and those that a job adds. */
+async function runAll(
+  waiting: { readonly label: string; readonly run: () => Promise<readonly Job[]> }[],
+): Promise<void> {
+  let running = 0;
+  let ended = Promise.withResolvers<void>();
+  const lane = async () => {
+    while (waiting.length > 0 || running > 0) {
+      const job = waiting.shift();
+      if (job === undefined) {
+        await ended.promise;
+        continue;
+      }
+      running++;
+      console.log(`${job.label.padEnd(WIDTH)}  started`);
+      const added = await job.run();
+      waiting.unshift(...added.map(recorded));
+      running--;
+      ended.resolve();
+      ended = Promise.withResolvers();
+    }
+  };
+  const lanes = Math.min(Math.max(navigator.hardwareConcurrency, 1), 4);
+  await Promise.all(Array.from({ length: lanes }, lane));
+}
+
+function recorded({ label, run, note }: Job): { label: string; run: () => Promise<readonly Job[]> } {
+  return {
+    label,
+    run: async () => {
+      record(await run(), note);
+      return [];
+    },
+  };
 }
 
 const { only, filter } = readArguments();
@@ -141,24 +217,29 @@ if (!suites.some(({ runtimes }) => runtimes.some((runtime) => only.has(runtime))
   console.log("\n0 passed, 1 failed");
   Deno.exit(1);
 }
-if (only.has("deno")) {
-  const paths = suites.filter(({ runtimes }) => runtimes.includes("deno")).map(({ path }) => path);
-  if (paths.length > 0) record(await runOnDeno(paths));
-}
-if (
-  [...only].some((runtime) => runtime !== "deno" && suites.some(({ runtimes }) => runtimes.includes(runtime)))
-) {
-  try {
-    await testBuiltSuites(suites, only);
-  } catch (error) {
-    const message = error instanceof Error ? error.message : String(error);
-    record({
-      label: "setup",
-      results: [{ file: "-", name: "setup", status: "failed", message }],
-      durationMs: 0,
-    });
-  }
-}
+const pathsOnDeno = only.has("deno")
+  ? suites.filter(({ runtimes }) => runtimes.includes("deno")).map(({ path }) => path)
+  : [];
+const needsBuild = [...only].some((runtime) =>
+  runtime !== "deno" && suites.some(({ runtimes }) => runtimes.includes(runtime))
+);
+const preparation = {
+  label: "npm package",
+  run: async () => {
+    try {
+      return await builtJobs(suites, only);
+    } catch (error) {
+      const message = error instanceof Error ? error.message : String(error);
+      record({
+        label: "setup",
+        results: [{ file: "-", name: "setup", status: "failed", message }],
+        durationMs: 0,
+      });
+      return [];
+    }
+  },
+};
+await runAll([...(needsBuild ? [preparation] : []), ...denoJobs(pathsOnDeno).map(recorded)]);
 for (const failure of failures) console.error(`\n${failure}`);
 console.log(`\n${total.passed} passed, ${total.failed} failed`);
 Deno.exit(total.failed === 0 ? 0 : 1);

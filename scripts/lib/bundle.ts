@@ -71,8 +71,13 @@ export async function buildModules(tools: Tools, paths: string[]): Promise<Built
  *
  * @throws {Error} If esbuild fails.
  */
-export async function buildWorker(tools: Tools, paths: string[], nodeCompat: boolean): Promise<string> {
-  const outdir = buildDir(tools, nodeCompat ? "workerd-nodejs-compat" : "workerd");
+export async function buildWorker(
+  tools: Tools,
+  paths: string[],
+  name: string,
+  nodeCompat: boolean,
+): Promise<string> {
+  const outdir = buildDir(tools, name);
   await Deno.mkdir(outdir, { recursive: true });
   const shims = join(tools.dir, "workerd");
   const specifier = (path: string) => {

@@ -27,8 +27,8 @@ const TIMEOUT_MS = 20 * 60_000;
 const TEST_TIMEOUT_MS = 60_000;
 
 /** `deno test` on the sources. */
-export async function runOnDeno(paths: string[]): Promise<SuiteRun> {
-  return await timed("deno", async () => {
+export async function runOnDeno(label: string, paths: string[]): Promise<SuiteRun> {
+  return await timed(label, async () => {
     return await withReport(async (report) => {
       // Type checks are a gate of `deno task ok`; here they would cost more than the tests.
       const result = await runDeno(["test", "-A", "--no-check", `--junit-path=${report}`, ...paths], {
@@ -90,17 +90,30 @@ export async function runOnBun(tools: Tools, suites: BuiltSuite[]): Promise<Suit
 /** What runs suites in workerd: a request to a Worker, or one to a Durable Object. */
 export const WORKERD_HOSTS = ["worker", "object"] as const;
 
+/** A way to run suites in workerd. */
+interface WorkerdHost {
+  readonly nodeCompat: boolean;
+  readonly host: (typeof WORKERD_HOSTS)[number];
+}
+
+/** Such as `workerd, no_nodejs_compat`. */
+export function workerdLabel({ nodeCompat, host }: WorkerdHost): string {
+  return `workerd, ${host === "object" ? "Durable Object, " : ""}${nodeCompat ? "" : "no_"}nodejs_compat`;
+}
+
 /** One worker with all suites in it, inside miniflare. */
 export async function runOnWorkerd(
   tools: Tools,
   paths: string[],
-  { nodeCompat, host }: { readonly nodeCompat: boolean; readonly host: (typeof WORKERD_HOSTS)[number] },
+  { nodeCompat, host }: WorkerdHost,
 ): Promise<SuiteRun> {
-  const label = `workerd, ${host === "object" ? "Durable Object, " : ""}${
-    nodeCompat ? "" : "no_"
-  }nodejs_compat`;
-  return await timed(label, async () => {
-    const worker = await buildWorker(tools, paths, nodeCompat);
+  return await timed(workerdLabel({ nodeCompat, host }), async () => {
+    const worker = await buildWorker(
+      tools,
+      paths,
+      `workerd-${host}${nodeCompat ? "-nodejs-compat" : ""}`,
+      nodeCompat,
+    );
     const flags = nodeCompat ? ["nodejs_compat"] : [];
     const result = await run(tools.node, [join(tools.dir, "workerd", "host.mjs"), worker, host, ...flags], {
       cwd: tools.dir,
