@@ -53,7 +53,6 @@ export function newTableView(resource: ApiResource, options: TableViewOptions): 
     one: (object) => ({ ...table(versionOf(object), printer.columns), rows: [row(object)] }),
     list: (metadata) => table(metadata, printer.columns),
     itemsField: "rows",
-    order: printer.order,
     item: row,
     event,
     bookmark: (metadata) => event({ metadata }),

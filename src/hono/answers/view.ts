@@ -28,8 +28,6 @@ export interface View {
   list(metadata: ListMeta): Record<string, unknown>;
   /** Where the items stand in the list. */
   readonly itemsField: "items" | "rows";
-  /** The order of a page's items; that of the keys by default. */
-  readonly order?: ((a: KubernetesObject, b: KubernetesObject) => number) | undefined;
   /** One of them. */
   item(object: KubernetesObject): unknown;
   /** The object of a watch event. */

@@ -12,7 +12,7 @@ import type { EventLog } from "../watches/event_log.ts";
 import { GZIP_LEAST_BYTES, gzipChunks, gzipResponse } from "../answers/gzip.ts";
 import type { ListBodies } from "./list_bodies.ts";
 import { contentVersion, type ListBody } from "./list_body.ts";
-import { cutPage, type ListRequest, type Page, type PagePlace, pageSource, placePage } from "./list_page.ts";
+import { cutPage, type ListRequest, type PagePlace, pageSource, placePage } from "./list_page.ts";
 import { type ListShape, ListText } from "./list_text.ts";
 import { newStalledError, type Pacer, type Reader, type Readers } from "../readers.ts";
 import { type Format, notModified, objectHeaders, VARY } from "../answers/responses.ts";
@@ -62,11 +62,7 @@ export async function answerList(
   const name = place.past === undefined ? bodyName(request, place) : undefined;
   if (name === undefined) {
     const { snapshot, selection } = pageSource(log, place, request);
-    const page = ordered(
-      await cutPage(log, snapshot, { ...request, ...place, selection }),
-      log,
-      request.view,
-    );
+    const page = await cutPage(log, snapshot, { ...request, ...place, selection });
     return await respond(bodies.alone(new ListText(page, shape)), request, undefined);
   }
   const of = { namespace: request.namespace, name };
@@ -81,18 +77,6 @@ export async function answerList(
   const page = await cutPage(log, snapshot, { ...request, ...place });
   const body = bodies.add(log, of, { version, text: new ListText(page, shape) });
   return await respond(body, request, tag.text);
-}
-
-/** A page in the view's own order. */
-function ordered(
-  page: Page<KubernetesObject>,
-  { holding }: EventLog<KubernetesObject>,
-  { order }: View,
-): Page<KubernetesObject> {
-  if (order === undefined) return page;
-  const opened = page.objects.slice(page.from, page.to).map((held) => ({ held, object: holding.peek(held) }));
-  const objects = opened.sort((a, b) => order(a.object, b.object)).map(({ held }) => held);
-  return { ...page, objects, from: 0, to: objects.length };
 }
 
 /** The name of a body: requests with the same name get the same one. `undefined` if it depends on more than the content. */

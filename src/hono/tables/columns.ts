@@ -22,8 +22,6 @@ export interface Printer {
   readonly columns: readonly Column[];
   /** The cells of a row. */
   cells(object: KubernetesObject, nowMs: number): unknown[];
-  /** The order of the rows of a list; that of the names by default. */
-  order?(a: KubernetesObject, b: KubernetesObject): number;
   /** The conditions of a row: whether its object has run to completion. */
   conditions?(object: KubernetesObject): unknown[] | undefined;
 }

@@ -1,5 +1,5 @@
 /**
- * Columns of the kinds of the core group, but for pods, and of events.
+ * Columns of the kinds of the core group, but for pods.
  * @module
  */
 
@@ -18,7 +18,6 @@ import {
 } from "./columns.ts";
 import {
   at,
-  conditionOf,
   countOf,
   firstOf,
   integerAt,
@@ -127,15 +126,6 @@ const quota = (isLimits: boolean): Cell => (object) => {
     .map(([name, value]) => `${name}: ${scalarText(used?.[name], "0")}/${scalarText(value, "0")}`).join(", ");
 };
 
-const health = (field: "message" | "error"): Cell => (object) =>
-  textAt(conditionOf(object, "Healthy", "conditions"), field);
-
-function healthStatus(object: unknown): string {
-  const healthy = conditionOf(object, "Healthy", "conditions");
-  if (healthy === undefined) return "Unknown";
-  return at(healthy, "status") === "True" ? "Healthy" : "Unhealthy";
-}
-
 const ACCESS_MODES = [
   ["ReadWriteOnce", "RWO"],
   ["ReadOnlyMany", "ROX"],
@@ -178,88 +168,49 @@ const VOLUME_MODE: CellColumn = [
   WIDE,
 ];
 
-/** The fields of an event that have other names in other groups. */
-interface EventFields {
-  readonly object: string;
-  readonly message: string;
-  readonly source: string;
-  readonly reporter: string;
-  readonly first: string;
-  readonly last: string;
-  readonly count: string;
+const firstSeen: Cell = (event, nowMs) => since(at(event, "firstTimestamp") ?? at(event, "eventTime"), nowMs);
+
+const lastSeen: Cell = (event, nowMs) => {
+  if (at(event, "series")) return since(at(event, "series.lastObservedTime"), nowMs);
+  const last = at(event, "lastTimestamp");
+  return last ? since(last, nowMs) : firstSeen(event, nowMs);
+};
+
+function regarding(event: unknown): string {
+  const kind = textAt(event, "involvedObject.kind").toLowerCase();
+  const name = textAt(event, "involvedObject.name");
+  return name === "" ? kind : `${kind}/${name}`;
 }
 
-function eventPrinter(fields: EventFields): Printer {
-  const firstSeen = (event: unknown, nowMs: number) =>
-    since(at(event, fields.first) ?? at(event, "eventTime"), nowMs);
-  const lastSeen = (event: unknown, nowMs: number) => {
-    if (at(event, "series")) return since(at(event, "series.lastObservedTime"), nowMs);
-    const last = at(event, fields.last);
-    return last ? since(last, nowMs) : firstSeen(event, nowMs);
-  };
-  const regarding = (event: unknown) => {
-    const kind = textAt(event, `${fields.object}.kind`).toLowerCase();
-    const name = textAt(event, `${fields.object}.name`);
-    return name === "" ? kind : `${kind}/${name}`;
-  };
-  const source = (event: unknown) => {
-    const component = textAt(event, `${fields.source}.component`) || textAt(event, fields.reporter);
-    const instance = textAt(event, `${fields.source}.host`) || textAt(event, "reportingInstance");
-    return instance === "" ? component : `${component}, ${instance}`;
-  };
-  const times = (event: unknown) =>
-    at(event, "series") ? integerAt(event, "series.count") : integerAt(event, fields.count) || 1;
-  return printer(
-    ["Last Seen", "The time since the event was last seen.", lastSeen],
-    ["Type", "Normal or Warning.", text("type")],
-    ["Reason", "Why the event was sent, in one word.", text("reason")],
-    ["Object", "The object that the event is about.", regarding],
-    [
-      "Subobject",
-      "The part of the object that the event is about.",
-      text(`${fields.object}.fieldPath`),
-      WIDE,
-    ],
-    ["Source", "The component that sent the event.", source, WIDE],
-    ["Message", "What happened.", (event) => textAt(event, fields.message).trim()],
-    ["First Seen", "The time since the event was first seen.", firstSeen, WIDE],
-    ["Count", "How many times the event was seen.", times, WIDE],
-    [...NAME.slice(0, 3), { ...NAME[3], ...WIDE }] as unknown as CellColumn,
-  );
+function source(event: unknown): string {
+  const component = textAt(event, "source.component") || textAt(event, "reportingComponent");
+  const instance = textAt(event, "source.host") || textAt(event, "reportingInstance");
+  return instance === "" ? component : `${component}, ${instance}`;
 }
+
+const times: Cell = (event) =>
+  at(event, "series") ? integerAt(event, "series.count") : integerAt(event, "count") || 1;
 
 /** Printers by the name of the resource. */
 export const CORE_PRINTERS: Readonly<Record<string, Printer>> = {
-  "componentstatuses": printer(
-    NAME,
-    ["Status", "Whether the component is healthy.", healthStatus],
-    ["Message", "What the component says.", health("message")],
-    ["Error", "The component's error.", health("error")],
-  ),
   "configmaps": printer(
     NAME,
     ["Data", "The number of entries.", (object) => countOf(object, "data") + countOf(object, "binaryData")],
     AGE,
   ),
   "endpoints": printer(NAME, ["Endpoints", "The addresses and ports.", endpoints], AGE),
-  "events": eventPrinter({
-    object: "involvedObject",
-    message: "message",
-    source: "source",
-    reporter: "reportingComponent",
-    first: "firstTimestamp",
-    last: "lastTimestamp",
-    count: "count",
-  }),
-  "events.k8s.io/events": eventPrinter({
-    object: "regarding",
-    message: "note",
-    source: "deprecatedSource",
-    reporter: "reportingController",
-    first: "deprecatedFirstTimestamp",
-    last: "deprecatedLastTimestamp",
-    count: "deprecatedCount",
-  }),
+  "events": printer(
+    ["Last Seen", "The time since the event was last seen.", lastSeen],
+    ["Type", "Normal or Warning.", text("type")],
+    ["Reason", "Why the event was sent, in one word.", text("reason")],
+    ["Object", "The object that the event is about.", regarding],
+    ["Subobject", "The part of the object that the event is about.", text("involvedObject.fieldPath"), WIDE],
+    ["Source", "The component that sent the event.", source, WIDE],
+    ["Message", "What happened.", (event) => textAt(event, "message").trim()],
+    ["First Seen", "The time since the event was first seen.", firstSeen, WIDE],
+    ["Count", "How many times the event was seen.", times, WIDE],
+    [NAME[0], NAME[1], NAME[2], { ...NAME[3], ...WIDE }],
+  ),
   "limitranges": printer(NAME, CREATED_AT),
   "namespaces": printer(
     NAME,

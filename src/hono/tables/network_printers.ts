@@ -1,11 +1,11 @@
 /**
- * Columns of the groups networking.k8s.io, discovery.k8s.io and coordination.k8s.io.
+ * Columns of the group networking.k8s.io.
  * @module
  */
 
 import { AGE, type Cell, NAME, type Printer, printer, text } from "./columns.ts";
 import { loadBalancerAddresses } from "./core_printers.ts";
-import { at, firstOf, itemsAt, scalarText, selectorText, textAt, textsAt } from "./fields.ts";
+import { at, itemsAt, selectorText, textAt, textsAt } from "./fields.ts";
 
 /** The name, marked if an annotation says that the object is the default of its kind. */
 export const defaultName = (...annotations: readonly string[]): Cell => ({ metadata }) => {
@@ -45,36 +45,8 @@ function parent(ipAddress: unknown): string {
 
 const ipAddresses = printer(NAME, ["ParentRef", "The object that uses the address.", parent], AGE);
 
-const slicePorts: Cell = (slice) =>
-  firstOf(itemsAt(slice, "ports").map((port) => scalarText(at(port, "port"), textAt(port, "name", "*"))), {
-    most: 3,
-  }) || "<unset>";
-
-const sliceEndpoints: Cell = (slice) =>
-  firstOf(itemsAt(slice, "endpoints").flatMap((endpoint) => textsAt(endpoint, "addresses")), { most: 3 }) ||
-  "<unset>";
-
 /** Printers by group and resource. */
 export const NETWORK_PRINTERS: Readonly<Record<string, Printer>> = {
-  "coordination.k8s.io/leases": printer(
-    NAME,
-    ["Holder", "Who holds the lease.", text("spec.holderIdentity")],
-    AGE,
-  ),
-  "coordination.k8s.io/leasecandidates": printer(
-    NAME,
-    ["LeaseName", "The lease that the candidate is for.", text("spec.leaseName")],
-    ["BinaryVersion", "The candidate's version.", text("spec.binaryVersion")],
-    ["EmulationVersion", "The version that the candidate emulates.", text("spec.emulationVersion")],
-    AGE,
-  ),
-  "discovery.k8s.io/endpointslices": printer(
-    NAME,
-    ["AddressType", "IPv4, IPv6 or FQDN.", text("addressType")],
-    ["Ports", "The ports of each endpoint.", slicePorts],
-    ["Endpoints", "The addresses.", sliceEndpoints],
-    AGE,
-  ),
   "networking.k8s.io/ingressclasses": printer(
     [NAME[0], NAME[1], defaultName("ingressclass.kubernetes.io/is-default-class"), NAME[3]],
     ["Controller", "The controller that handles the class.", text("spec.controller")],

@@ -1,10 +1,11 @@
 /**
- * The printers of all kinds.
+ * The printers of all kinds: kube-apiserver's columns for the groups that people list by hand (core, apps,
+ * autoscaling, batch, networking, policy, RBAC and storage), names and ages for all others.
  * @module
  */
 
-import { type ApiResource, isBuiltinGroup } from "../../protocol/api_resource.ts";
-import { AGE, CREATED_AT, NAME, type Printer, printer } from "./columns.ts";
+import type { ApiResource } from "../../protocol/api_resource.ts";
+import { AGE, NAME, type Printer, printer } from "./columns.ts";
 import { CORE_PRINTERS } from "./core_printers.ts";
 import { customPrinter } from "./custom_printer.ts";
 import { NETWORK_PRINTERS } from "./network_printers.ts";
@@ -19,12 +20,10 @@ const PRINTERS: ReadonlyMap<string, Printer> = new Map(
 );
 
 const NAME_AND_AGE = printer(NAME, [AGE[0], AGE[1], AGE[2], { type: "date" }]);
-const NAME_AND_TIME = printer(NAME, CREATED_AT);
 
 /** The printer of a resource. */
 export function printerOf(resource: ApiResource): Printer {
   const { group, resource: name } = resource;
   if (resource.printerColumns?.length) return customPrinter(resource.printerColumns);
-  const known = PRINTERS.get(group === "" ? name : `${group}/${name}`);
-  return known ?? (isBuiltinGroup(group) ? NAME_AND_TIME : NAME_AND_AGE);
+  return PRINTERS.get(group === "" ? name : `${group}/${name}`) ?? NAME_AND_AGE;
 }

@@ -1,5 +1,5 @@
 /**
- * Columns of workloads: the groups apps, autoscaling, batch and policy.
+ * Columns of workloads: the groups apps, autoscaling and batch.
  * @module
  */
 
@@ -193,25 +193,5 @@ export const WORKLOAD_PRINTERS: Readonly<Record<string, Printer>> = {
     AGE,
     ...containerColumns(TEMPLATE),
     selector("spec.selector"),
-  ),
-  "policy/poddisruptionbudgets": printer(
-    NAME,
-    [
-      "Min Available",
-      "How many pods must stay available.",
-      (object) => scalarText(at(object, "spec.minAvailable"), "N/A"),
-    ],
-    [
-      "Max Unavailable",
-      "How many pods may be unavailable.",
-      (object) => scalarText(at(object, "spec.maxUnavailable"), "N/A"),
-    ],
-    [
-      "Allowed Disruptions",
-      "How many pods may be evicted now.",
-      integer("status.disruptionsAllowed"),
-      INTEGER,
-    ],
-    AGE,
   ),
 };
