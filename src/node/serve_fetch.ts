@@ -10,6 +10,7 @@ import { CacheError, errorMessage } from "../util/errors.ts";
 import { consoleLogger, type Logger } from "../util/logger.ts";
 import { type ByteSink, PushedBody } from "../util/pushed_body.ts";
 import type { UpgradeEnv } from "../util/upgrade.ts";
+import { ServedConnections } from "./served_connections.ts";
 import type { ServedUpgrades } from "./served_upgrades.ts";
 import { checkServerTls, type ServerTls } from "./server_tls.ts";
 
@@ -31,6 +32,11 @@ export interface ServeFetchOptions {
   readonly headersTimeoutMs?: number;
   /** The time limit for a whole request, in milliseconds; a minute by default. */
   readonly requestTimeoutMs?: number;
+  /**
+   * How long a response may wait for a client that reads nothing of it, in milliseconds; 30 s by default. Its connection is
+   * closed then.
+   */
+  readonly writeTimeoutMs?: number;
   /**
    * Whether the function may upgrade connections to WebSockets and SPDY, as `readApi` does with `passThrough.upgrade`; `false`
    * by default: `Upgrade` headers are ignored. With `tls` on Deno, such a connection is closed when 16 MiB of what the
@@ -144,6 +150,9 @@ export async function serveFetch(fetch: Handler, options: ServeFetchOptions = {}
 
 const HEADERS_TIMEOUT_MS = 30_000;
 const REQUEST_TIMEOUT_MS = 60_000;
+const WRITE_TIMEOUT_MS = 30_000;
+// What is handed to a socket at a time: a client that reads slowly is one that takes this within the time limit.
+const MOST_PIECE = 256 * 1024;
 // Below the idle timeouts of most load balancers.
 const KEEP_ALIVE_MS = 30_000;
 // The longest delay of a timeout.
@@ -161,11 +170,22 @@ class Listening {
   readonly #servers: Server[] = [];
   #alreadySent!: () => Response;
   #upgrades: ServedUpgrades | undefined;
+  #handle: (incoming: IncomingMessage, outgoing: ServerResponse) => void = () => {};
+  readonly #connections: ServedConnections;
   port: number = 0;
 
   constructor(fetch: Handler, options: ServeFetchOptions) {
     this.#fetch = fetch;
     this.#options = options;
+    const { writeTimeoutMs = WRITE_TIMEOUT_MS, logger = consoleLogger } = options;
+    this.#connections = new ServedConnections({
+      handle: (incoming, outgoing) => this.#handle(incoming, outgoing),
+      writeTimeoutMs,
+      onUnread: ({ method, url = "" }) => {
+        const path = url.split("?", 1)[0];
+        logger.warn(`${method} ${path} broke off: the client has read nothing for ${writeTimeoutMs} ms`);
+      },
+    });
   }
 
   async listen(tls: ServerTls | undefined, port: number): Promise<void> {
@@ -180,23 +200,26 @@ class Listening {
       keepAliveInitialDelay: KEEP_ALIVE_MS,
     };
     // Loaded here, so that programs which serve nothing do not load a server.
-    const { createAdaptorServer } = await import("@hono/node-server");
+    const { getRequestListener } = await import("@hono/node-server");
     const { RESPONSE_ALREADY_SENT } = await import("@hono/node-server/utils/response");
     this.#alreadySent = () => RESPONSE_ALREADY_SENT;
-    const https = tls && await import("node:https");
     if (this.#options.upgrades) {
       this.#upgrades ??= new (await import("./served_upgrades.ts")).ServedUpgrades();
       Object.assign(limits, this.#upgrades.serverOptions);
     }
-    const server = createAdaptorServer({
-      fetch: (request, env) => this.#answer(request, env as unknown as ServeFetchEnv),
+    this.#handle = getRequestListener(
+      (request, env) => this.#answer(request, env as unknown as ServeFetchEnv),
       // Otherwise it replaces the program's global Request and Response.
-      overrideGlobalObjects: false,
-      ...(https === undefined ? { serverOptions: limits } : {
-        createServer: https.createServer,
-        serverOptions: { ...limits, ...tls, minVersion: "TLSv1.2", handshakeTimeout: headersTimeoutMs },
-      }),
-    }) as Server;
+      { overrideGlobalObjects: false },
+    );
+    const server = tls === undefined
+      ? (await import("node:http")).createServer(limits)
+      : (await import("node:https")).createServer({
+        ...{ ...limits, ...tls },
+        minVersion: "TLSv1.2",
+        handshakeTimeout: headersTimeoutMs,
+      });
+    this.#connections.serve(server);
     this.#upgrades?.serve(server);
     // A client that does not speak TLS, or leaves during the handshake.
     server.on("tlsClientError", (_, socket) => socket.destroy());
@@ -235,17 +258,23 @@ class Listening {
     }
     const sent = isByteStream(response.body) ? new SentChunks(outgoing) : undefined;
     const reader = response.body.getReader();
+    let rest: Uint8Array = new Uint8Array();
     // The adapter would write every error to the console, also when a client leaves.
     const body = new ReadableStream<Uint8Array>({
       async pull(controller) {
         try {
           sent?.free();
-          const { done, value } = await reader.read();
-          // The socket may have drained during the read.
-          sent?.free();
-          if (done) return controller.close();
-          sent?.add(value);
-          controller.enqueue(value);
+          if (rest.byteLength === 0) {
+            const { done, value } = await reader.read();
+            // The socket may have drained during the read.
+            sent?.free();
+            if (done) return controller.close();
+            rest = value;
+          }
+          const piece = rest.subarray(0, MOST_PIECE);
+          rest = rest.subarray(MOST_PIECE);
+          if (rest.byteLength === 0) sent?.add(piece);
+          controller.enqueue(piece);
         } catch (error) {
           if (!request.signal.aborted && !outgoing.destroyed) {
             logger.warn(`${request.method} ${pathOf(request)} broke off: ${errorMessage(error)}`, { error });

@@ -1,0 +1,169 @@
+import assert from "node:assert/strict";
+import { connect, type Socket } from "node:net";
+import { describe, it } from "node:test";
+import { connect as connectTls } from "node:tls";
+import { silentLogger } from "@listwatch/cache";
+import { serveFetch, type ServeFetchOptions } from "@listwatch/cache/node";
+import { pem } from "./certificates.ts";
+
+const tls = { cert: pem("server.crt"), key: pem("server.key") };
+const nextTurn = () => new Promise((resolve) => setTimeout(resolve, 0));
+
+async function until(isTrue: () => boolean): Promise<void> {
+  while (!isTrue()) await nextTurn();
+}
+
+/** A server, and raw connections to it. */
+async function served(
+  answer: (request: Request) => Response | Promise<Response>,
+  options: ServeFetchOptions = {},
+) {
+  const stop = new AbortController();
+  const server = await serveFetch(answer, { signal: stop.signal, logger: silentLogger, ...options });
+  const sockets: Socket[] = [];
+  return {
+    server,
+    /** Sends bytes; collects what comes back. */
+    send(text: string) {
+      const at = { host: "127.0.0.1", port: server.port };
+      const client = { answer: "", isClosed: false, socket: undefined as unknown as Socket };
+      const onConnect = () => client.socket.write(text);
+      client.socket = options.tls === undefined
+        ? connect(at, onConnect)
+        : connectTls({ ...at, rejectUnauthorized: false }, onConnect);
+      client.socket.on("data", (chunk) => (client.answer += String(chunk)));
+      client.socket.on("error", () => {});
+      client.socket.on("close", () => (client.isClosed = true));
+      sockets.push(client.socket);
+      return client;
+    },
+    async [Symbol.asyncDispose]() {
+      for (const socket of sockets) socket.destroy();
+      stop.abort();
+      await server.finished;
+    },
+  };
+}
+
+const get = (path: string) => `GET ${path} HTTP/1.1\r\nHost: a\r\n\r\n`;
+
+/** An answer that waits until it is released. */
+function held() {
+  const waiting: (() => void)[] = [];
+  const seen: string[] = [];
+  return {
+    seen,
+    release: () => waiting.shift()?.(),
+    answer: async (request: Request) => {
+      seen.push(new URL(request.url).pathname);
+      await new Promise<void>((resolve) => waiting.push(resolve));
+      return new Response(new URL(request.url).pathname);
+    },
+  };
+}
+
+for (const options of [{}, { tls }]) {
+  const kind = "tls" in options ? "over TLS" : "over HTTP";
+  describe(`serveFetch with requests that come before the answer to the one before, ${kind},`, () => {
+    it("answers them one after the other, in their order", async () => {
+      const { seen, release, answer } = held();
+      await using app = await served(answer, options);
+      const client = app.send(get("/1") + get("/2") + get("/3"));
+      for (let number = 1; number <= 3; number++) {
+        await until(() => seen.length >= number);
+        for (let turn = 0; turn < 20; turn++) await nextTurn();
+        assert.equal(seen.length, number);
+        release();
+        await until(() => client.answer.includes(`\r\n\r\n/${number}`));
+      }
+      client.socket.write(get("/4"));
+      await until(() => seen.length === 4);
+      release();
+      await until(() => client.answer.includes("\r\n\r\n/4"));
+      assert.deepEqual(seen, ["/1", "/2", "/3", "/4"]);
+    });
+
+    it("closes a connection with thousands, of which it starts one", async () => {
+      const { seen, answer } = held();
+      await using app = await served(answer, options);
+      const clients = Array.from({ length: 3 }, () => app.send(get("/flood").repeat(3_000)));
+      await until(() => clients.every(({ isClosed }) => isClosed));
+      assert.equal(seen.length, 3);
+      assert.deepEqual(clients.map((client) => client.answer), ["", "", ""]);
+    });
+
+    it("reads nothing more while some wait", async () => {
+      const { seen, release, answer } = held();
+      await using app = await served(answer, options);
+      const client = app.send(get("/1"));
+      await until(() => seen.length === 1);
+      client.socket.write(get("/2"));
+      for (let turn = 0; turn < 50; turn++) await nextTurn();
+      // More than any socket of this machine takes while its other end is not read.
+      const flood = get("/more").repeat(400_000);
+      client.socket.write(flood);
+      await until(() => client.isClosed || client.socket.bytesWritten > 0);
+      for (let turn = 0; turn < 50; turn++) await nextTurn();
+      if (!client.isClosed) assert.ok(client.socket.writableLength > 0, "the server reads on");
+      assert.equal(seen.length, 1);
+      release();
+      await until(() => client.answer.includes("/1") || client.isClosed);
+    });
+  });
+}
+
+describe("serveFetch with many headers", () => {
+  const headers = (count: number) => Array.from({ length: count }, (_, i) => `a${i % 9}: \r\n`).join("");
+  const answer = ({ headers }: Request) => new Response(headers.get("Impersonate-User") ?? "none");
+
+  it("drops none, and answers 431 where there are too many", async () => {
+    await using app = await served(answer);
+    for (const count of [0, 90, 900, 990, 1_010, 1_100, 1_500, 2_500]) {
+      const head = `GET / HTTP/1.1\r\nHost: a\r\n${headers(count)}Impersonate-User: jane\r\n\r\n`;
+      const client = app.send(head);
+      await until(() => client.answer.includes("\r\n\r\n"));
+      if (count > 1_000) assert.match(client.answer, /^HTTP\/1.1 431 /);
+      else if (!client.answer.startsWith("HTTP/1.1 431 ")) {
+        await until(() => client.answer.endsWith("jane"));
+      }
+      if (count <= 90) assert.match(client.answer, /^HTTP\/1.1 200 /);
+      client.socket.destroy();
+    }
+  });
+});
+
+describe("serveFetch with a client that reads nothing", () => {
+  const text = "x".repeat(20_000_000);
+  const kinds: Record<string, () => BodyInit> = {
+    "a text": () => text,
+    "bytes": () => new TextEncoder().encode(text),
+    "a stream": () => new Blob([text]).stream(),
+    "a stream without an end": () => {
+      const piece = new Uint8Array(100_000);
+      return new ReadableStream({ pull: (controller) => controller.enqueue(piece) }, { highWaterMark: 0 });
+    },
+  };
+  for (const [kind, body] of Object.entries(kinds)) {
+    it(`of ${kind} ends the response after writeTimeoutMs, and another one's in use is not`, async () => {
+      const warnings: string[] = [];
+      const logger = { ...silentLogger, warn: (line: string) => void warnings.push(line) };
+      await using app = await served(() => new Response(body()), { writeTimeoutMs: 400, logger });
+      const other = app.send(get("/slow"));
+      other.socket.pause();
+      const client = app.send(get("/unread"));
+      client.socket.pause();
+      // A paused socket does not say that it was closed: the server has said so.
+      while (warnings.length === 0) {
+        other.socket.read(3_000);
+        other.socket.resume();
+        await nextTurn();
+        other.socket.pause();
+      }
+      assert.match(warnings[0], /^GET \/unread broke off: the client has read nothing for 400 ms$/);
+      assert.equal(warnings.length, 1);
+      client.socket.resume();
+      await until(() => client.isClosed);
+      assert.ok(client.answer.length < text.length);
+    });
+  }
+});
