@@ -85,6 +85,40 @@ function delayedWatches(fetch: (request: Request) => Promise<Response>) {
 }
 
 describe("readApi", () => {
+  it("ends a watch from the future with 410 once the API server says that it never was there", async () => {
+    const tower = new Tower();
+    const { server, clock } = tower;
+    server.create("v1/pods", pod("web-1", { namespace: "shop" }));
+    const { api, informer } = tower.level(server.fetch, { freshness: "as-is" });
+    await using _running = informer.start();
+    await clock.advance(0);
+    // A server that was restored from a backup knows nothing of the reader's version.
+    const lost = await WatchReader.open(api, "/api/v1/pods?watch=true&resourceVersion=1000");
+    await clock.advance(50);
+    assert.deepEqual(await lost.toEnd(), ["ERROR 410 Expired"]);
+    const present = await WatchReader.open(api, "/api/v1/pods?watch=true&resourceVersion=2");
+    server.create("v1/pods", pod("web-2", { namespace: "shop" }));
+    await clock.advance(50);
+    assert.deepEqual(await present.lines(1), ["ADDED shop/web-2 3"]);
+  });
+
+  it("holds a watch from the future open while the API server does not answer, and asks again", async () => {
+    const tower = new Tower();
+    const { server, clock } = tower;
+    let isAway = false;
+    const { api, informer } = tower.level((request) =>
+      isAway ? new Promise(() => {}) : server.fetch(request)
+    );
+    await using _running = informer.start();
+    await clock.advance(0);
+    isAway = true;
+    const watch = await WatchReader.open(api, "/api/v1/pods?watch=true&resourceVersion=1000");
+    const end = watch.toEnd();
+    await clock.advance(20_000);
+    isAway = false;
+    assert.deepEqual(await tower.settled(end, 60_000), ["ERROR 410 Expired"]);
+  });
+
   it("answers a list and a get without a resourceVersion only when it has what the API server had", async () => {
     const tower = new Tower();
     const { server, clock } = tower;

@@ -53,6 +53,8 @@ const GRACE_MS = 10;
 const ASK_MS = 100;
 // After a question without an answer.
 const RETRY_MS = 1_000;
+// A reader from the future waits in any case.
+const LOST_RETRY_MS = 30_000;
 // The longest Retry-After that is respected: the server may be wrong by days.
 const LONGEST_ASKED_MS = 600_000;
 // A list of more objects costs more than it saves.
@@ -152,6 +154,23 @@ export class FreshReads<T extends KubernetesObject> {
       this.#wanted.delete(waiter);
       if (this.#wanted.size === 0) this.#proving?.abort();
     }
+  }
+
+  /**
+   * Whether a resourceVersion that the content has not reached is of a lost history: the server, asked now, is before it.
+   * Asks until it is answered; `false` if the signal is aborted first.
+   */
+  async isLost(resourceVersion: string, signal: AbortSignal): Promise<boolean> {
+    const { clock } = this.#options;
+    while (!signal.aborted && !this.#stop.signal.aborted && !this.#isReached(resourceVersion)) {
+      try {
+        const { version } = await this.#currentVersion();
+        return !signal.aborted && compareResourceVersions(version, resourceVersion) < 0;
+      } catch {
+        await sleepUnlessAborted(LOST_RETRY_MS, { clock, signal });
+      }
+    }
+    return false;
   }
 
   /** A question that is sent after this call. */

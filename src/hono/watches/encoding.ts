@@ -98,11 +98,11 @@ export class EntryViews<T extends KubernetesObject> {
       );
     }
     // If only the fact of a delete was known, the object's version is an old one: with it, readers that resume from the
-    // last event they have read would go back.
-    const isOld = change === "DELETED" && entry.gapAfter === undefined &&
-      compareResourceVersions(resourceVersion, entry.position) < 0;
-    return isOld
-      ? eventText(change, view.event(atVersion(this.opened(entry, "object")!, entry.position)))
+    // last event they have read would go back. Of a relist nothing is known but that its deletes came after the position
+    // before it; whoever resumes there has to list again.
+    const least = entry.gapAfter ?? entry.position;
+    return change === "DELETED" && compareResourceVersions(resourceVersion, least) < 0
+      ? eventText(change, view.event(atVersion(this.opened(entry, "object")!, least)))
       : heldEventText(change, entry.object!, { view, holding: this.#holding });
   }
 

@@ -26,7 +26,7 @@ export function answerWatch(
   },
 ): Response {
   const { target, path, reader, readers, fanOut, settings } = request;
-  const { log } = target;
+  const { log, fresh } = target;
   const { resourceVersion = "0", sendInitialEvents, allowWatchBookmarks, timeoutSeconds } = query.options;
   // Its time is over before anything is sent.
   if (timeoutSeconds !== undefined && timeoutSeconds < 0) return watchResponse(new Blob([]).stream());
@@ -69,7 +69,8 @@ export function answerWatch(
       ? eventStreamResponse(openInitial(), { hasInitialEvents: true, expired })
       : watchResponse(errorStream(expired));
   }
-  const body = openWatch(log, { ...common, cursor, resourceVersion: from });
+  const isLost = fresh && ((signal: AbortSignal) => fresh.isLost(from, signal));
+  const body = openWatch(log, { ...common, cursor, resourceVersion: from, ...(isLost && { isLost }) });
   return isEventStream ? eventStreamResponse(body, { hasInitialEvents: false }) : watchResponse(body);
 }
 

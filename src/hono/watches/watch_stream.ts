@@ -34,6 +34,8 @@ export interface WatchRequest<T> extends GroupKind {
   readonly cursor: number;
   /** What the reader has seen: its initial events, or elsewhere. */
   readonly resourceVersion: string;
+  /** Whether a resourceVersion from the future is of a lost history, once that is known. */
+  readonly isLost?: (signal: AbortSignal) => Promise<boolean>;
   /** What to begin with, as ADDED events. */
   readonly initial?: Snapshot<T>;
   /** Whether it requires each event, and so ends with a list in which some are missing. */
@@ -110,6 +112,8 @@ class Watch<T extends KubernetesObject> implements LogReader, OpenWatch, OutletU
   /** What a heartbeat has found waiting in the outlet. */
   #unread: { readonly leftBytes: number; readonly sinceMs: number } | undefined;
   #isOpen = true;
+  /** Ends the wait of a reader from the future. */
+  #waiting: AbortController | undefined;
   /** There is more to send than the outlet has room for. */
   #isBlocked = false;
   #stallTimer: TimerHandle | undefined;
@@ -133,6 +137,13 @@ class Watch<T extends KubernetesObject> implements LogReader, OpenWatch, OutletU
     this.#life = new WatchLife(this, { ...rest, permission });
     log.attach(this);
     if (this.isReady) rest.fanOut.ready(this);
+    if (isFuture) this.#cutIfLost(rest.isLost);
+  }
+
+  /** A reader of a history that the server has lost would wait in silence, and then miss what came before. */
+  async #cutIfLost(isLost: WatchRequest<T>["isLost"]): Promise<void> {
+    this.#waiting = new AbortController();
+    if (await isLost?.(this.#waiting.signal)) this.cut();
   }
 
   /** The events, to be taken once. */
@@ -195,6 +206,7 @@ class Watch<T extends KubernetesObject> implements LogReader, OpenWatch, OutletU
   onGone(): void {
     if (!this.#isOpen) return;
     this.#isOpen = false;
+    this.#waiting?.abort();
     this.#initial = undefined;
     this.#request.readers.buffered(-this.#outlet.queuedBytes);
     this.#log.detach(this);

@@ -290,10 +290,11 @@ export class TreeReader {
     for (const [name, version] of this.#seenAt) reader.#seenAt.set(name, version);
     reader.link.state = this.link.state;
     this.#companions.add(reader);
+    const { histories } = node;
     const how = await reader.#watch({ initial: kind, onlyInitial: true });
     this.#companions.delete(reader);
     if (how !== "done") return undefined;
-    this.#saw(node, reader.#position);
+    this.#saw(node, reader.#position, histories);
     return { version: reader.#position, objects: reader.#known, isStale: reader.#isStale };
   }
 
@@ -439,7 +440,7 @@ export class TreeReader {
     const { cluster, isInDoubt } = this.#world;
     const { type, object } = event;
     const version = Number(object.metadata.resourceVersion);
-    if (isInDoubt()) return this.#fold(event, version);
+    if (isInDoubt()) return this.#fold(sent, event, version);
     if (this.#leap !== undefined && version > this.#leap.through) this.#land(sent, version);
     if (version > cluster.revision) {
       return this.#wrong(sent, `an event is at ${version}, the origin at ${cluster.revision}`);
@@ -459,7 +460,7 @@ export class TreeReader {
         }`,
       );
     }
-    this.#fold(event, version);
+    this.#fold(sent, event, version);
   }
 
   /** The next event of the origin, after lists that took the place of events in which nothing was left of it. */
@@ -522,11 +523,11 @@ export class TreeReader {
     }
   }
 
-  #fold({ type, object }: WatchLine, version: number): void {
+  #fold({ node, history }: Sent, { type, object }: WatchLine, version: number): void {
     if (type === "DELETED") this.#known.delete(keyOfObject(object));
     else if (type !== "BOOKMARK") this.#known.set(keyOfObject(object), object);
     this.#position = this.#world.isInDoubt() ? version : Math.max(this.#position, version);
-    this.#saw(this.#node, this.#position);
+    this.#saw(node, this.#position, history);
   }
 
   /** Checks a list. */
@@ -545,14 +546,15 @@ export class TreeReader {
     }
     const found = differenceAt(cluster, objects, { version, matches: this.#matches });
     if (found !== undefined) this.#wrong(sent, found);
-    if (sent.history === sent.node.histories) this.#saw(sent.node, version);
+    this.#saw(sent.node, version, sent.history);
     return listed;
   }
 
-  #saw(node: TreeNode, version: number): void {
+  /** What a life of a node has shown may arrive after its end: the next one need not know it. */
+  #saw(node: TreeNode, version: number, history: number): void {
     if (this.#world.isInDoubt()) return;
     this.#seen = Math.max(this.#seen, version);
-    this.#seenAt.set(`${node.name} ${node.histories}`, version);
+    this.#seenAt.set(`${node.name} ${history}`, version);
   }
 
   #refused(sent: Sent, status: number, text: string): undefined {
