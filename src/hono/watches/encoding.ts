@@ -99,7 +99,7 @@ export class EntryViews<T extends KubernetesObject> {
     }
     // If only the fact of a delete was known, the object's version is an old one: with it, readers that resume from the
     // last event they have read would go back. Of a relist nothing is known but that its deletes came after the position
-    // before it; whoever resumes there has to list again.
+    // before it; a reader that resumes there has to list again.
     const least = entry.gapAfter ?? entry.position;
     return change === "DELETED" && compareResourceVersions(resourceVersion, least) < 0
       ? eventText(change, view.event(atVersion(this.opened(entry, "object")!, least)))
