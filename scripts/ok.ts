@@ -32,7 +32,9 @@ async function existing(paths: string[]): Promise<string[]> {
 const folders = await existing(["src", "tests", "scripts", "examples", "benchmarks"]);
 // TypeScript only: what runs on Node alone imports packages that Deno does not know.
 const inFolders = await Promise.all(folders.map((folder) => sourceFiles(ROOT, folder, [".ts"])));
-const code = ["mod.ts", "npm/check.ts", ...inFolders.flat()];
+// The page's script has the types of a browser: the gate `page` checks it.
+const isForBrowsers = (path: string) => path.startsWith("src/cli/dashboard/browser/");
+const code = ["mod.ts", "npm/check.ts", ...inFolders.flat().filter((path) => !isForBrowsers(path))];
 const documented = await existing(["mod.ts", "src", "README.md", "CONTRIBUTING.md", "docs"]);
 
 const GATES: Gate[] = [
@@ -44,6 +46,7 @@ const GATES: Gate[] = [
   { name: "language", args: ["run", "-A", "scripts/check_language.ts"] },
   // The examples of doc comments and of the Markdown files, as a reader would paste them.
   { name: "examples", args: ["check", "--doc-only", ...documented] },
+  { name: "page", args: ["run", "-A", "scripts/bundle_page.ts", "--check"] },
   // Bundles with esbuild, which it installs where `deno task test` has not done so yet.
   { name: "size", args: ["run", "-A", "scripts/check_size.ts"] },
   { name: "corridor", args: ["run", "-A", "scripts/check_corridor.ts"], prints: true },

@@ -9,6 +9,7 @@ import {
   UsageError,
 } from "@listwatch/cache/cli";
 import { answerStatus, configMap, FakeClock, hang, pod, secret } from "@listwatch/cache/testing";
+import { SCRIPT, STYLE } from "../../src/cli/dashboard/page_bundle.ts";
 import { parsePrometheusText } from "../hono/prometheus_text.ts";
 import { RealCluster } from "./real_cluster.ts";
 
@@ -108,8 +109,11 @@ describe("`serve` of the embedded cluster", () => {
     assert.equal(page.headers.get("Content-Type"), "text/html; charset=utf-8");
     assert.match(page.headers.get("Content-Security-Policy") ?? "", /default-src 'none'/);
     assert.match(await page.text(), /<h1>listwatch<\/h1>/);
-    for (const file of ["style.css", "script.js", "finder.js"]) {
-      assert.equal(await status(served, `/dashboard/${file}`), 200);
+    for (const [file, type, text] of [["style.css", "css", STYLE], ["script.js", "javascript", SCRIPT]]) {
+      const response = await fetch(`${served.url}/dashboard/${file}`);
+      assert.equal(response.headers.get("Content-Type"), `text/${type}; charset=utf-8`);
+      assert.match(response.headers.get("Content-Security-Policy") ?? "", /default-src 'none'/);
+      assert.equal(await response.text(), text);
     }
 
     const events = await fetch(`${served.url}/dashboard/events`);

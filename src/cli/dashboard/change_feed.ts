@@ -8,20 +8,8 @@ import type { StoreChange, StoreEvent } from "../../informer/store_event.ts";
 import type { KubernetesObject } from "../../meta/object.ts";
 import type { Clock } from "../../util/clock.ts";
 import { visibleText } from "../../util/visible_text.ts";
+import type { FeedEntry } from "./dashboard_message.ts";
 import { isCore, type ReflectedResource } from "./reflected_resource.ts";
-
-/** One line of the feed. */
-export interface FeedEntry {
-  /** Consecutive numbers from 1. */
-  readonly seq: number;
-  readonly timeMs: number;
-  /** `listed` is a list or relist; `key` is then the number of changes. */
-  readonly type: "added" | "updated" | "deleted" | "listed";
-  readonly resource: string;
-  readonly key: string;
-  /** A short description of the object's state. */
-  readonly note?: string;
-}
 
 /** Options of {@linkcode ChangeFeed}. */
 export interface ChangeFeedOptions {

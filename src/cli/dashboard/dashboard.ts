@@ -7,8 +7,9 @@ import type { Clock } from "../../util/clock.ts";
 import { errorMessage } from "../../util/errors.ts";
 import type { Logger } from "../../util/logger.ts";
 import { ChangeFeed } from "./change_feed.ts";
-import { type ClusterInfo, DashboardCounter } from "./dashboard_state.ts";
-import { findObjects, type SearchResult } from "./object_search.ts";
+import type { ClusterInfo, SearchResult } from "./dashboard_message.ts";
+import { DashboardCounter } from "./dashboard_state.ts";
+import { findObjects } from "./object_search.ts";
 import type { ReflectedResource } from "./reflected_resource.ts";
 import { StateStream } from "./state_stream.ts";
 

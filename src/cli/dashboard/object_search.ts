@@ -3,34 +3,8 @@
  * @module
  */
 
+import type { FoundObject, SearchResult } from "./dashboard_message.ts";
 import type { ReflectedResource } from "./reflected_resource.ts";
-
-/** An object that was found. */
-export interface FoundObject {
-  /** The display name of its resource. */
-  readonly resource: string;
-  /** The path of the resource's list. */
-  readonly path: string;
-  /** Absent for objects without a namespace. */
-  readonly namespace?: string;
-  readonly name: string;
-}
-
-/** What {@linkcode findObjects} found. */
-export interface SearchResult {
-  /** The best first. */
-  readonly objects: readonly FoundObject[];
-  /** How many there are in all. */
-  readonly total: number;
-  /** Of a query with labels: what to read through the read API. `objects` is empty then. */
-  readonly byLabels?: { readonly labelSelector: string; readonly lists: readonly SearchedList[] };
-}
-
-/** A list in which to search. */
-export interface SearchedList extends Pick<FoundObject, "resource" | "path"> {
-  /** The words that keys must have, in lower case. */
-  readonly words: readonly string[];
-}
 
 /** Longer queries are cut. */
 const LONGEST_QUERY = 500;

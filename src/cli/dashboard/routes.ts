@@ -5,11 +5,9 @@
 
 import { type Context, Hono, type MiddlewareHandler } from "hono";
 import { CONTENT_SECURITY_POLICY, renderPage } from "./page.ts";
-import { SCRIPT } from "./script.ts";
-import type { SearchResult } from "./object_search.ts";
-import { FINDER_SCRIPT } from "./finder_script.ts";
+import type { SearchResult } from "./dashboard_message.ts";
+import { SCRIPT, STYLE } from "./page_bundle.ts";
 import type { StateStream } from "./state_stream.ts";
-import { STYLE } from "./style.ts";
 
 /** The path of the page's files; Kubernetes does not use it. */
 const DASHBOARD_PATH: string = "/dashboard";
@@ -39,10 +37,6 @@ export function dashboardRoutes(options: DashboardRoutesOptions): Hono {
   });
   app.get(`${DASHBOARD_PATH}/style.css`, (c) => secured(c, STYLE, "text/css; charset=utf-8"));
   app.get(`${DASHBOARD_PATH}/script.js`, (c) => secured(c, SCRIPT, "text/javascript; charset=utf-8"));
-  app.get(
-    `${DASHBOARD_PATH}/finder.js`,
-    (c) => secured(c, FINDER_SCRIPT, "text/javascript; charset=utf-8"),
-  );
   app.get(
     `${DASHBOARD_PATH}/search`,
     (c) => secured(c, JSON.stringify(search(c.req.query("q") ?? "")), "application/json"),

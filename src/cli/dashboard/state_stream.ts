@@ -6,7 +6,7 @@
 import { onAbort } from "../../util/abort.ts";
 import { type Clock, monotonicNow, type TimerHandle } from "../../util/clock.ts";
 import type { ChangeFeed } from "./change_feed.ts";
-import type { DashboardMessage, DashboardState } from "./dashboard_state.ts";
+import type { DashboardMessage, DashboardState } from "./dashboard_message.ts";
 
 /** Options of {@linkcode StateStream}. */
 export interface StateStreamOptions {

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { findObjects, type SearchResult } from "../../../src/cli/dashboard/object_search.ts";
+import type { SearchResult } from "../../../src/cli/dashboard/dashboard_message.ts";
+import { findObjects } from "../../../src/cli/dashboard/object_search.ts";
 import { podOn, Reflection } from "./reflected.ts";
 
 const EVIL = `<img src=x onerror=alert(1)>"'\u202e`;

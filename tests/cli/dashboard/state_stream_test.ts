@@ -1,8 +1,12 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { FakeClock } from "@listwatch/cache/testing";
-import type { ChangeFeed, FeedEntry } from "../../../src/cli/dashboard/change_feed.ts";
-import type { DashboardMessage, DashboardState } from "../../../src/cli/dashboard/dashboard_state.ts";
+import type { ChangeFeed } from "../../../src/cli/dashboard/change_feed.ts";
+import type {
+  DashboardMessage,
+  DashboardState,
+  FeedEntry,
+} from "../../../src/cli/dashboard/dashboard_message.ts";
 import { HEARTBEAT_MS, StateStream } from "../../../src/cli/dashboard/state_stream.ts";
 
 /** A stream of a feed and a state that the test writes. */

@@ -1,0 +1,90 @@
+/**
+ * The elements of the page. Text of the server becomes text nodes, never markup.
+ * @module
+ */
+
+/** The element of the page with this id. */
+export function byId<E extends HTMLElement = HTMLElement>(id: string): E {
+  const element = document.getElementById(id);
+  if (element === null) throw new Error(`The page has no element ${id}`);
+  return element as E;
+}
+
+/** Makes an element. */
+export function make<K extends keyof HTMLElementTagNameMap>(
+  tag: K,
+  className?: string,
+  text?: string,
+): HTMLElementTagNameMap[K] {
+  const element = document.createElement(tag);
+  if (className) element.className = className;
+  if (text !== undefined) element.textContent = text;
+  return element;
+}
+
+/** Sets the text of an element. Only differences are written, so that selections and scroll positions stay. */
+export function setText(element: Element, text: string): void {
+  if (element.textContent !== text) element.textContent = text;
+}
+
+/** Sets the class of an element, if it differs. */
+export function setClass(element: Element, className: string): void {
+  if (element.className !== className) element.className = className;
+}
+
+/** What {@linkcode keyed} needs to know of items. */
+export interface KeyedItems<T, E extends HTMLElement> {
+  readonly items: readonly T[];
+  readonly keyOf: (item: T) => string;
+  readonly create: (item: T) => E;
+  /** Called for new elements, too. */
+  readonly update?: (element: E, item: T) => void;
+}
+
+const childrenOf = new WeakMap<Element, Map<string, HTMLElement>>();
+
+/** Gives an element one child for each item, in their order, and keeps the children that it has for their keys. */
+export function keyed<T, E extends HTMLElement>(
+  parent: Element,
+  options: KeyedItems<T, E>,
+): void {
+  const { items, keyOf, create, update = () => {} } = options;
+  const old = childrenOf.get(parent) ?? new Map<string, HTMLElement>();
+  const now = new Map<string, HTMLElement>();
+  let next = parent.firstChild;
+  for (const item of items) {
+    let key = keyOf(item);
+    while (now.has(key)) key += " "; // Shortened names may be equal.
+    const child = old.get(key) as E | undefined ?? create(item);
+    old.delete(key);
+    now.set(key, child);
+    update(child, item);
+    if (child === next) next = next.nextSibling;
+    else parent.insertBefore(child, next);
+  }
+  while (next !== null) {
+    const after: ChildNode | null = next.nextSibling;
+    next.remove();
+    next = after;
+  }
+  childrenOf.set(parent, now);
+}
+
+/** A row of a table, with one cell for each class. */
+export function makeRow(...cells: readonly string[]): HTMLTableRowElement {
+  const row = make("tr");
+  row.append(...cells.map((className) => make("td", className)));
+  return row;
+}
+
+/** A row with one cell, over all columns, that says why there are no others. */
+export function makeEmptyRow(
+  text: string,
+  columns: number,
+): HTMLTableRowElement {
+  const row = make("tr");
+  const cell = make("td", "empty", text);
+  cell.colSpan = columns;
+  row.append(cell);
+  return row;
+}
