@@ -54,6 +54,11 @@ export const ROOMS: Record<string, RoomRule> = {
     packages: [],
     why: "stores what informers save: the format, and key-value stores",
   },
+  compat: {
+    rooms: ["util", "meta", "store", "queue", "reflector", "informer"],
+    packages: [],
+    why: "what only ported Go code asks for: no room imports it",
+  },
   workqueue: { rooms: ["util"], packages: [], why: "useful without Kubernetes" },
   watch: {
     rooms: ["util", "meta", "text"],

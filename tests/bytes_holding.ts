@@ -6,7 +6,7 @@
 import assert from "node:assert/strict";
 import type { KeyFunc } from "@listwatch/cache";
 import type { KeyedHead } from "@listwatch/cache/informer";
-import type { Held, HeldObject, Holding, HoldingOptions, NewHolding } from "@listwatch/cache/store";
+import type { Held, HeldObject, Holding, HoldingOptions, NewHolding } from "../src/store/holding.ts";
 
 /** An object, as bytes. */
 export class Bytes implements HeldObject {

@@ -57,5 +57,4 @@ export type {
 export type { ServedInformer, ServedStore } from "./upstream/served_informer.ts";
 export { upgradeServed } from "./sockets/served_socket.ts";
 export type { AcceptedWebSocket, ServerWebSocket, UpgradeWebSocket } from "./sockets/web_socket.ts";
-export type { KeptEntry, KeptLog, LogHistory, LogStart } from "./watches/log_history.ts";
 export type { ApiResource, PrinterColumn } from "../protocol/api_resource.ts";

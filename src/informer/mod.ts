@@ -41,6 +41,5 @@ export type {
 export { SnapshotRefusedError } from "./snapshot.ts";
 export type { InformerStatus, SnapshotStatus } from "./snapshot_run.ts";
 export type { StoreChange, StoreEvent } from "./store_event.ts";
-export { AsyncTracker, Lazy, SingleFileTracker } from "./sync_tracking.ts";
 export { type HasSynced, waitFor, type WaitForOptions } from "./wait_for_cache_sync.ts";
 export type { SyncedMethod } from "../util/deferred.ts";

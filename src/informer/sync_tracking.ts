@@ -17,7 +17,7 @@ import { Latch, type SyncedMethod } from "../util/deferred.ts";
  *
  * @example
  * ```ts
- * import { AsyncTracker } from "@listwatch/cache/informer";
+ * import { AsyncTracker } from "@listwatch/cache/compat";
  * const tracker = new AsyncTracker<string>("endpoints writer");
  * tracker.start("shop/web-1");
  * tracker.upstreamHasSynced();
@@ -72,7 +72,7 @@ export class AsyncTracker<K> {
  *
  * @example
  * ```ts
- * import { SingleFileTracker } from "@listwatch/cache/informer";
+ * import { SingleFileTracker } from "@listwatch/cache/compat";
  * const tracker = new SingleFileTracker();
  * tracker.start();
  * tracker.upstreamHasSynced();
@@ -166,7 +166,7 @@ class SyncedLatch {
  * @example
  * ```ts
  * import { type KubernetesObject, newCluster, SharedIndexInformer } from "@listwatch/cache";
- * import { Lazy } from "@listwatch/cache/informer";
+ * import { Lazy } from "@listwatch/cache/compat";
  * const nodes = newCluster({ server: "http://127.0.0.1:8001" }).resource<KubernetesObject>("v1/nodes");
  * const informer = new SharedIndexInformer(nodes);
  * const names = new Lazy(() => informer.indexer.listKeys().sort());

@@ -85,7 +85,8 @@ export async function waitForCacheSync(what: readonly HasSynced[], signal?: Abor
  *
  * @example
  * ```ts
- * import { SingleFileTracker, waitFor } from "@listwatch/cache/informer";
+ * import { waitFor } from "@listwatch/cache/informer";
+ * import { SingleFileTracker } from "@listwatch/cache/compat";
  * const trackers = [new SingleFileTracker("pods"), new SingleFileTracker("nodes")];
  * await waitFor(trackers, { what: "the caches", signal: AbortSignal.abort(new Error("shutting down")) });
  * // warns: stopped waiting for the caches: nodes, pods have not synced: shutting down

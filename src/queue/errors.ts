@@ -37,7 +37,8 @@ export class FIFOClosedError extends CacheError {
  * @example
  * ```ts
  * import { metaNamespaceKey } from "@listwatch/cache";
- * import { ErrRequeue, FIFO } from "@listwatch/cache/queue";
+ * import { FIFO } from "@listwatch/cache/queue";
+ * import { ErrRequeue } from "@listwatch/cache/compat";
  * const queue = new FIFO(metaNamespaceKey);
  * queue.add({ metadata: { name: "a" } });
  * await queue.pop(() => {

@@ -26,9 +26,9 @@ export {
   type SyncAllInfo,
 } from "./delta.ts";
 export { DeltaFIFO, type DeltaFIFOOptions, type ObjectDeltas } from "./delta_fifo.ts";
-export { ErrRequeue, FIFOClosedError, NotDeltasError, ZeroLengthDeltasError } from "./errors.ts";
+export { FIFOClosedError, NotDeltasError, ZeroLengthDeltasError } from "./errors.ts";
 export { FIFO, type FIFOOptions } from "./fifo.ts";
-export type { PoppingQueue, SlowTraceOptions } from "./popping.ts";
+export type { SlowTraceOptions } from "./popping.ts";
 export type {
   KeyListerGetter,
   PopOptions,

@@ -133,22 +133,6 @@ export const NOTHING: unique symbol = Symbol("nothing");
 /**
  * A queue's consuming side, which all queues share: `pop`, `tryPop`, `wait`, `close` and `hasSynced`, over what the
  * concrete queue says its next item is. Not meant to be extended outside of this package.
- *
- * @example
- * ```ts
- * import { metaNamespaceKey } from "@listwatch/cache";
- * import { FIFO, type PoppingQueue } from "@listwatch/cache/queue";
- * function drain<I>(queue: PoppingQueue<I>): I[] {
- *   const items: I[] = [];
- *   while (queue.tryPop((item) => void items.push(item)));
- *   return items;
- * }
- * const queue = new FIFO<{ metadata: { name: string } }>(metaNamespaceKey);
- * queue.add({ metadata: { name: "a" } });
- * console.log(drain(queue).length); // 1
- * ```
- *
- * @category Queues
  */
 export abstract class PoppingQueue<I, P = unknown> {
   /**

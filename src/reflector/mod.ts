@@ -20,16 +20,15 @@ export { type ReflectorOptions, VeryShortWatchError, type WatchErrorHandler } fr
 export type { ReflectorError, ReflectorPhase, StreamPause } from "./status.ts";
 export type { FailedTry, ReflectorOutage } from "./outage.ts";
 export type { RetryBackoff } from "./retry_pacing.ts";
-export { newNamespaceKeyedIndexerAndReflector } from "./namespace_keyed_reflector.ts";
 
 export { type ListerWatcher, newListWatch } from "./lister_watcher.ts";
 export { shardOf, type ShardOptions } from "./shard_of.ts";
 export { eachListItem, type EachListItemOptions } from "./each_list_item.ts";
 export { listAllPages, type PagedList, type PagerOptions } from "./pager.ts";
 export type { ListOptions, ListPage, Quarantined, WatchItem, WatchStream } from "../meta/list_watch.ts";
-export type { HoldText, ListWatchContext } from "../text/list_watch_context.ts";
+export type { ListWatchContext } from "../text/list_watch_context.ts";
 export type { ListMeta } from "../meta/object.ts";
-export { newObjectTextReader, type ObjectHead, type ObjectTextReader } from "../text/object_text.ts";
+export type { ObjectHead } from "../text/object_text.ts";
 export type { BookmarkObject, WatchEvent } from "../meta/watch_event.ts";
 
 export {

@@ -14,24 +14,12 @@
  */
 
 export { newIndexer, newStore, type StoreOptions } from "./cache.ts";
-export type { Held, HeldObject, HeldTransform, Holding, HoldingOptions, NewHolding } from "./holding.ts";
 export type { TextsOptions } from "./text_holding.ts";
 export type { Keyed, KeyedTransaction, OnIndexFailure, Store, Transaction } from "./store.ts";
 export { ThreadSafeStore } from "./thread_safe_store.ts";
-export {
-  ExpirationCache,
-  type ExpirationCacheOptions,
-  type ExpirationPolicy,
-  newExpirationStore,
-  newTTLStore,
-  type TimestampedEntry,
-  TTLPolicy,
-} from "./expiration_cache.ts";
 export type { FieldIndexFunc } from "./field_index.ts";
 export type { IndexedPath } from "../text/field_path.ts";
-export { type PushFunc, UndeltaStore } from "./undelta_store.ts";
 export type { OnTransformFailure } from "./transform.ts";
-export { Heap, HeapClosedError, HeapItemNotFoundError } from "./heap.ts";
 export {
   type IndexersOption,
   indexFuncToKeyFunc,

@@ -163,7 +163,7 @@ export class FakeCustomStore<T> {
  * @example
  * ```ts
  * import { metaNamespaceKey } from "@listwatch/cache";
- * import { newExpirationStore } from "@listwatch/cache/store";
+ * import { newExpirationStore } from "@listwatch/cache/compat";
  * import { FakeExpirationPolicy, pod } from "@listwatch/cache/testing";
  * const store = newExpirationStore(metaNamespaceKey, new FakeExpirationPolicy(["default/web-1"]));
  * store.add(pod("web-1"));

@@ -132,16 +132,6 @@ export interface ObjectTextReader {
  * well-formed (no lone surrogates, which no decoder of UTF-8 returns).
  *
  * @param fields The fields whose values are read along; more may be added to them at any time.
- *
- * @example
- * ```ts
- * import { newObjectTextReader } from "@listwatch/cache/reflector";
- * const reader = newObjectTextReader();
- * const read = reader.read('{"metadata":{"name":"web-1"},"spec":{"replicas":9007199254740993}}');
- * if (reader.isText(read)) console.log(read.head.metadata); // { name: "web-1" }
- * ```
- *
- * @category Reflector
  */
 export function newObjectTextReader(fields: TextFields = new TextFields()): ObjectTextReader {
   return new WalkingReader(fields);

@@ -4,7 +4,7 @@
  */
 
 import { type KeyFunc, shortTexts, texts } from "@listwatch/cache";
-import type { Holding, NewHolding } from "@listwatch/cache/store";
+import type { Holding, NewHolding } from "../../src/store/holding.ts";
 import type { RunCase } from "./run.ts";
 import type { Case } from "./suites/harness.ts";
 

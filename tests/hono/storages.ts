@@ -6,7 +6,7 @@
  */
 
 import { type Indexers, metaNamespaceKey, shortTexts, texts } from "@listwatch/cache";
-import type { NewHolding } from "@listwatch/cache/store";
+import type { NewHolding } from "../../src/store/holding.ts";
 import { type Cache, newCache } from "../../src/store/cache.ts";
 import { DiskObjects } from "@listwatch/cache/workers";
 import { newBytesHolding } from "../bytes_holding.ts";

@@ -10,7 +10,7 @@ import {
   texts,
 } from "@listwatch/cache";
 import type { HeadHandlerOptions, KeyedHead } from "@listwatch/cache/informer";
-import type { NewHolding } from "@listwatch/cache/store";
+import type { NewHolding } from "../../src/store/holding.ts";
 import { FakeClock, InMemoryApiServer, pod } from "@listwatch/cache/testing";
 import { describe as describeOnce, it as itOnce } from "node:test";
 import { named, newRig, Recorder, type RigOptions } from "./rig.ts";

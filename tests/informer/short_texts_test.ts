@@ -10,7 +10,7 @@ import {
   silentLogger,
 } from "@listwatch/cache";
 import type { StoreEvent } from "@listwatch/cache/informer";
-import type { NewHolding } from "@listwatch/cache/store";
+import type { NewHolding } from "../../src/store/holding.ts";
 import { FakeClock, InMemoryApiServer, pod } from "@listwatch/cache/testing";
 import { TextObject } from "../../src/store/text_holding.ts";
 

@@ -4,7 +4,7 @@
  */
 
 import { shortTexts, texts } from "@listwatch/cache";
-import type { NewHolding } from "@listwatch/cache/store";
+import type { NewHolding } from "../../src/store/holding.ts";
 import { DiskObjects } from "@listwatch/cache/workers";
 import { newBytesHolding } from "../bytes_holding.ts";
 import { hasSqlite, NodeSql } from "../workers/node_sql.ts";

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { AsyncTracker, Lazy, SingleFileTracker } from "@listwatch/cache/informer";
+import { AsyncTracker, Lazy, SingleFileTracker } from "@listwatch/cache/compat";
 import { type Deferred, deferred } from "../../src/util/deferred.ts";
 
 describe("AsyncTracker", () => {

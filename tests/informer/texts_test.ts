@@ -8,7 +8,7 @@ import {
   silentLogger,
   texts,
 } from "@listwatch/cache";
-import type { NewHolding } from "@listwatch/cache/store";
+import type { NewHolding } from "../../src/store/holding.ts";
 import { heldStoreOf } from "../../src/store/holding.ts";
 import { TextObject } from "../../src/store/text_holding.ts";
 

@@ -1,7 +1,8 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { type Clock, type Logger, metaNamespaceKey } from "@listwatch/cache";
-import { DeltaFIFO, ErrRequeue, FIFO, FIFOClosedError, RealFIFO } from "@listwatch/cache/queue";
+import { DeltaFIFO, FIFO, FIFOClosedError, RealFIFO } from "@listwatch/cache/queue";
+import { ErrRequeue } from "@listwatch/cache/compat";
 import type { LogFields } from "@listwatch/cache/reflector";
 import { FakeClock } from "@listwatch/cache/testing";
 

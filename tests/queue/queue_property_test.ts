@@ -7,15 +7,8 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import fc from "fast-check";
 import { DeletedFinalStateUnknown, metaNamespaceKey } from "@listwatch/cache";
-import {
-  type Delta,
-  DeltaFIFO,
-  type Deltas,
-  ErrRequeue,
-  FIFO,
-  type ObjectDelta,
-  RealFIFO,
-} from "@listwatch/cache/queue";
+import { type Delta, DeltaFIFO, type Deltas, FIFO, type ObjectDelta, RealFIFO } from "@listwatch/cache/queue";
+import { ErrRequeue } from "@listwatch/cache/compat";
 import { propertyOptions } from "../property.ts";
 
 interface Thing {

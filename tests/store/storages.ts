@@ -7,12 +7,8 @@
 
 import assert from "node:assert/strict";
 import { type Indexer, type Indexers, type KeyFunc, shortTexts, texts } from "@listwatch/cache";
-import {
-  type NewHolding,
-  newIndexer as newIndexerOf,
-  type Store,
-  type StoreOptions,
-} from "@listwatch/cache/store";
+import { newIndexer as newIndexerOf, type Store, type StoreOptions } from "@listwatch/cache/store";
+import type { NewHolding } from "../../src/store/holding.ts";
 import { newBytesHolding } from "../bytes_holding.ts";
 import { type StorageSuites, suitesFor } from "../storages.ts";
 

@@ -7,7 +7,8 @@ import assert from "node:assert/strict";
 import { describe as describeOnce } from "node:test";
 import fc from "fast-check";
 import { type Clock, type Indexer, metaNamespaceKey } from "@listwatch/cache";
-import { newTTLStore, TransactionError } from "@listwatch/cache/store";
+import { TransactionError } from "@listwatch/cache/store";
+import { newTTLStore } from "@listwatch/cache/compat";
 import { propertyOptions } from "../property.ts";
 import { assertSameObject, describe, it, newIndexer, storage } from "./storages.ts";
 

@@ -5,15 +5,13 @@ import {
   ExplicitKey,
   IndexFuncError,
   KeyError,
-  newExpirationStore,
-  newTTLStore,
   NoMetaError,
   type Store,
   ThreadSafeStore,
   TransactionError,
   TransformError,
-  UndeltaStore,
 } from "@listwatch/cache/store";
+import { newExpirationStore, newTTLStore, UndeltaStore } from "@listwatch/cache/compat";
 import { describe, it, newIndexer, newStore } from "./storages.ts";
 
 interface Thing {

@@ -2,7 +2,8 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { type KubernetesObject, metaNamespaceKey, silentLogger } from "@listwatch/cache";
 import { Reflector } from "@listwatch/cache/reflector";
-import { type ExpirationPolicy, newExpirationStore, type Store } from "@listwatch/cache/store";
+import type { Store } from "@listwatch/cache/store";
+import { type ExpirationPolicy, newExpirationStore } from "@listwatch/cache/compat";
 import { FakeControllerSource, FakeCustomStore, FakeExpirationPolicy, pod } from "@listwatch/cache/testing";
 
 describe("FakeCustomStore", () => {

@@ -331,9 +331,9 @@ const PROGRAMS: readonly Program[] = [
   {
     title: "HeapItemNotFoundError is the error of a heap, isNotFound is about the API server",
     code: `import { isNotFound } from "@listwatch/cache";
-           import * as store from "@listwatch/cache/store";
-           use(isNotFound, store.HeapItemNotFoundError);
-           use(store.NotFoundError);`,
+           import * as compat from "@listwatch/cache/compat";
+           use(isNotFound, compat.HeapItemNotFoundError);
+           use(compat.NotFoundError);`,
     errors: [/Property 'NotFoundError' does not exist/],
   },
 ];

@@ -1,4 +1,4 @@
-import { newTTLStore } from "@listwatch/cache/store";
+import { newTTLStore } from "@listwatch/cache/compat";
 import { FakeClock } from "@listwatch/cache/testing";
 import { argument, type Case, unknownOp } from "./harness.ts";
 

@@ -1,4 +1,4 @@
-import { Heap } from "@listwatch/cache/store";
+import { Heap } from "@listwatch/cache/compat";
 import { argument, type Case, type Outcome, runSteps, type Step } from "./harness.ts";
 import { lookUp } from "./lookups.ts";
 import { decodeValue, decodeValues, encodeValue, keyFuncOf, withoutOrder } from "./values.ts";

@@ -3,7 +3,7 @@
  * @module
  */
 
-import { ErrRequeue } from "@listwatch/cache/queue";
+import { ErrRequeue } from "@listwatch/cache/compat";
 import {
   argument,
   type Case,

@@ -29,13 +29,10 @@ import {
   isTimeout,
 } from "@listwatch/cache/client";
 import type { ReflectorStore } from "@listwatch/cache/queue";
-import {
-  type HoldText,
-  type ListerWatcher,
-  Reflector,
-  VeryShortWatchError,
-} from "@listwatch/cache/reflector";
-import { type Holding, newStore } from "@listwatch/cache/store";
+import { type ListerWatcher, Reflector, VeryShortWatchError } from "@listwatch/cache/reflector";
+import type { HoldText } from "../../../src/text/list_watch_context.ts";
+import { newStore } from "@listwatch/cache/store";
+import type { Holding } from "../../../src/store/holding.ts";
 import { type CaseHolding, newHolding } from "../holdings.ts";
 import { canonical, type Case } from "./harness.ts";
 

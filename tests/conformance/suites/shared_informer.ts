@@ -19,12 +19,12 @@ import { newStatus } from "@listwatch/cache/client";
 import type { QueueContext } from "@listwatch/cache/informer";
 import { DeltaFIFO, type Queue } from "@listwatch/cache/queue";
 import {
-  type HoldText,
   type ListerWatcher,
   type ListWatchContext,
   realClock,
   type WatchItem,
 } from "@listwatch/cache/reflector";
+import type { HoldText } from "../../../src/text/list_watch_context.ts";
 import { FakeClock } from "@listwatch/cache/testing";
 import type { CaseHolding } from "../holdings.ts";
 import { canonical, type Case } from "./harness.ts";

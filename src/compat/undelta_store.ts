@@ -4,9 +4,9 @@
  */
 
 import type { KeyFunc } from "../meta/keys.ts";
-import { TransactionError } from "./errors.ts";
-import { newStore, type StoreOptions } from "./cache.ts";
-import type { Keyed, Store, Transaction } from "./store.ts";
+import { TransactionError } from "../store/errors.ts";
+import { newStore, type StoreOptions } from "../store/cache.ts";
+import type { Keyed, Store, Transaction } from "../store/store.ts";
 
 /**
  * Receives the whole content of a store: a new array, in no order that may be relied on, of shared objects.
@@ -29,7 +29,7 @@ export type PushFunc<T> = (objects: T[]) => void;
  * @example
  * ```ts
  * import { metaNamespaceKey } from "@listwatch/cache";
- * import { UndeltaStore } from "@listwatch/cache/store";
+ * import { UndeltaStore } from "@listwatch/cache/compat";
  * const store = new UndeltaStore<{ metadata: { name: string } }>(
  *   (objects) => console.log(objects.map((object) => object.metadata.name)),
  *   metaNamespaceKey,

@@ -1,7 +1,8 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { metaNamespaceKey } from "@listwatch/cache";
-import { ExplicitKey, newExpirationStore, newTTLStore, TTLPolicy } from "@listwatch/cache/store";
+import { ExplicitKey } from "@listwatch/cache/store";
+import { newExpirationStore, newTTLStore, TTLPolicy } from "@listwatch/cache/compat";
 import { FakeClock } from "@listwatch/cache/testing";
 
 interface Thing {

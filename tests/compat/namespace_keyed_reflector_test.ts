@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { it } from "node:test";
 import { newCluster, silentLogger } from "@listwatch/cache";
-import { newNamespaceKeyedIndexerAndReflector } from "@listwatch/cache/reflector";
+import { newNamespaceKeyedIndexerAndReflector } from "@listwatch/cache/compat";
 import { FakeClock, InMemoryApiServer, pod } from "@listwatch/cache/testing";
 
 it("newNamespaceKeyedIndexerAndReflector makes a store keyed by namespace and name, indexed by namespace, which its reflector fills", async () => {

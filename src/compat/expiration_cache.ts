@@ -5,8 +5,14 @@
 
 import { type KeyFunc, keyOf } from "../meta/keys.ts";
 import { type Clock, monotonicNow, realClock } from "../util/clock.ts";
-import { type Keyed, type KeyedTransaction, keyedWrites, type Store, type Transaction } from "./store.ts";
-import { ThreadSafeStore } from "./thread_safe_store.ts";
+import {
+  type Keyed,
+  type KeyedTransaction,
+  keyedWrites,
+  type Store,
+  type Transaction,
+} from "../store/store.ts";
+import { ThreadSafeStore } from "../store/thread_safe_store.ts";
 
 /**
  * A stored object and when it was put in.
@@ -41,7 +47,7 @@ export interface ExpirationPolicy<T> {
  *
  * @example
  * ```ts
- * import { TTLPolicy } from "@listwatch/cache/store";
+ * import { TTLPolicy } from "@listwatch/cache/compat";
  * const policy = new TTLPolicy(1_000);
  * console.log(policy.isExpired({ key: "a", object: {}, timestampMs: 0 }, 1_000)); // false
  * console.log(policy.isExpired({ key: "a", object: {}, timestampMs: 0 }, 1_001)); // true
@@ -95,7 +101,7 @@ export interface ExpirationCacheOptions {
  * @example
  * ```ts
  * import { metaNamespaceKey } from "@listwatch/cache";
- * import { ExpirationCache } from "@listwatch/cache/store";
+ * import { ExpirationCache } from "@listwatch/cache/compat";
  * const drafts = new ExpirationCache<{ metadata: { name: string }; draft: boolean }>(metaNamespaceKey, {
  *   isExpired: ({ object, timestampMs }, nowMs) => object.draft && nowMs - timestampMs > 60_000,
  * });
@@ -263,7 +269,7 @@ export class ExpirationCache<T> implements Store<T> {
  * @example
  * ```ts
  * import { metaNamespaceKey } from "@listwatch/cache";
- * import { newTTLStore } from "@listwatch/cache/store";
+ * import { newTTLStore } from "@listwatch/cache/compat";
  * const recent = newTTLStore<{ metadata: { name: string } }>(metaNamespaceKey, 30_000);
  * recent.add({ metadata: { name: "a" } });
  * console.log(recent.has("a")); // true, for half a minute
@@ -287,7 +293,7 @@ export function newTTLStore<T>(
  * @example
  * ```ts
  * import { metaNamespaceKey } from "@listwatch/cache";
- * import { newExpirationStore, TTLPolicy } from "@listwatch/cache/store";
+ * import { newExpirationStore, TTLPolicy } from "@listwatch/cache/compat";
  * const store = newExpirationStore(metaNamespaceKey, new TTLPolicy(30_000));
  * store.add({ metadata: { name: "a" } });
  * ```

@@ -13,7 +13,7 @@ import { KeyedHeap } from "../util/heap.ts";
  *
  * @example
  * ```ts
- * import { Heap, HeapClosedError } from "@listwatch/cache/store";
+ * import { Heap, HeapClosedError } from "@listwatch/cache/compat";
  * const heap = new Heap<number>(String, (a, b) => a < b);
  * heap.close();
  * await heap.pop().catch((error) => console.log(error instanceof HeapClosedError)); // true
@@ -33,7 +33,7 @@ export class HeapClosedError extends CacheError {
  *
  * @example
  * ```ts
- * import { Heap, HeapItemNotFoundError } from "@listwatch/cache/store";
+ * import { Heap, HeapItemNotFoundError } from "@listwatch/cache/compat";
  * try {
  *   new Heap<number>(String, (a, b) => a < b).delete(7);
  * } catch (error) {
@@ -65,7 +65,7 @@ export class HeapItemNotFoundError extends CacheError {
  *
  * @example
  * ```ts
- * import { Heap } from "@listwatch/cache/store";
+ * import { Heap } from "@listwatch/cache/compat";
  * const heap = new Heap<{ name: string; priority: number }>(
  *   (item) => (item as { name: string }).name,
  *   (a, b) => a.priority < b.priority,

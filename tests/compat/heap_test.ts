@@ -1,4 +1,5 @@
-import { Heap, HeapClosedError, HeapItemNotFoundError, KeyError } from "@listwatch/cache/store";
+import { KeyError } from "@listwatch/cache/store";
+import { Heap, HeapClosedError, HeapItemNotFoundError } from "@listwatch/cache/compat";
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 

@@ -7,9 +7,9 @@ import { metaNamespaceKey } from "../meta/keys.ts";
 import { metaNamespaceIndex } from "../store/index_func.ts";
 import { newIndexer } from "../store/cache.ts";
 import type { Indexer } from "../store/indexer.ts";
-import type { ListerWatcher } from "./lister_watcher.ts";
-import { Reflector } from "./reflector.ts";
-import type { ReflectorOptions } from "./reflector_options.ts";
+import type { ListerWatcher } from "../reflector/lister_watcher.ts";
+import { Reflector } from "../reflector/reflector.ts";
+import type { ReflectorOptions } from "../reflector/reflector_options.ts";
 
 /**
  * Makes a store with the keys of {@linkcode metaNamespaceKey} and an index `namespace`, and a reflector that will fill
@@ -22,7 +22,7 @@ import type { ReflectorOptions } from "./reflector_options.ts";
  * @example
  * ```ts
  * import { type KubernetesObject, newCluster } from "@listwatch/cache";
- * import { newNamespaceKeyedIndexerAndReflector } from "@listwatch/cache/reflector";
+ * import { newNamespaceKeyedIndexerAndReflector } from "@listwatch/cache/compat";
  * const pods = newCluster({ server: "http://127.0.0.1:8001" }).resource<KubernetesObject>("v1/pods");
  * const [indexer, reflector] = newNamespaceKeyedIndexerAndReflector(pods, { resyncPeriodMs: 0 });
  * await reflector.run(AbortSignal.abort()); // or a signal that leaves it time

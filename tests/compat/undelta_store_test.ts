@@ -1,7 +1,8 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { metaNamespaceKey } from "@listwatch/cache";
-import { ExplicitKey, KeyError, TransactionError, UndeltaStore } from "@listwatch/cache/store";
+import { ExplicitKey, KeyError, TransactionError } from "@listwatch/cache/store";
+import { UndeltaStore } from "@listwatch/cache/compat";
 
 interface Thing {
   metadata: { name: string };

@@ -1,0 +1,21 @@
+/**
+ * What ported Go code needs of client-go's `tools/cache`, and programs in TypeScript do not: stores whose objects expire,
+ * a heap with keys, trackers of files that were read, and queues that take an object again.
+ *
+ * @module
+ */
+
+export { Heap, HeapClosedError, HeapItemNotFoundError } from "./heap.ts";
+export {
+  ExpirationCache,
+  type ExpirationCacheOptions,
+  type ExpirationPolicy,
+  newExpirationStore,
+  newTTLStore,
+  type TimestampedEntry,
+  TTLPolicy,
+} from "./expiration_cache.ts";
+export { newNamespaceKeyedIndexerAndReflector } from "./namespace_keyed_reflector.ts";
+export { type PushFunc, UndeltaStore } from "./undelta_store.ts";
+export { AsyncTracker, Lazy, SingleFileTracker } from "../informer/sync_tracking.ts";
+export { ErrRequeue } from "../queue/errors.ts";
