@@ -396,10 +396,17 @@ export const SUITE_MUTATIONS: readonly SuiteMutation[] = [
     test: "tests/hono/watch_life_test.ts",
   },
   {
-    name: "read API: a client may have as many readers as it likes",
+    name: "read API: a client may take the last places",
     file: "src/hono/readers.ts",
-    find: "    if (count >= this.#options.maxReadersPerClient) return false;\n",
-    replace: "",
+    find: "if (own >= Math.min(this.#most - this.#taken, this.#mostPerClient)) return false;",
+    replace: "if (this.#taken >= this.#most || own >= this.#mostPerClient) return false;",
+    test: "tests/hono/readers_test.ts",
+  },
+  {
+    name: "read API: an answer that waits in its socket counts for no client",
+    file: "src/hono/route.ts",
+    find: "onceSent(c.env, () => reader.release());",
+    replace: "reader.release();",
     test: "tests/hono/readers_test.ts",
   },
   {

@@ -33,8 +33,7 @@ const resources = (["v1/configmaps", "v1/pods"] as const).map((resource) => ({
 const api = readApi({
   resources,
   allowAnonymous: true,
-  maxReaders: Infinity,
-  maxReadersPerClient: Infinity,
+  maxWatches: Infinity,
   maxListBodyBytes: 256 * 1024 * 1024, // as of `serve`
   logger: silentLogger,
   signal,

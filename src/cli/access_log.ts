@@ -3,8 +3,9 @@
  * @module
  */
 
-import type { Context, MiddlewareHandler } from "hono";
+import type { MiddlewareHandler } from "hono";
 import type { Authenticate } from "../hono/access/authorization.ts";
+import { remoteAddress } from "../hono/connection.ts";
 import { type Clock, monotonicNow } from "../util/clock.ts";
 import type { UpgradeEnv } from "../util/upgrade.ts";
 import { visibleText } from "../util/visible_text.ts";
@@ -53,8 +54,10 @@ export function newAccessLog(clock: Clock, write: (entry: AccessLogEntry) => voi
     middleware: async (c, next) => {
       const [timeMs, startMs] = [clock.now(), monotonicNow(clock)];
       const request = c.req.raw;
+      // A socket forgets it when its client has left.
+      const client = remoteAddress(request, c.env);
       const end = (bytes: number, status = c.res.status): void => {
-        const [client, user] = [clientOf(c), users.get(request)];
+        const user = users.get(request);
         const url = new URL(request.url);
         write({
           timeMs,
@@ -112,11 +115,6 @@ function counted(
       return reader.cancel(reason);
     },
   }, { highWaterMark: 0 });
-}
-
-function clientOf(c: Context): string | undefined {
-  const { incoming } = (c.env ?? {}) as { incoming?: { socket?: { remoteAddress?: string } } };
-  return incoming?.socket?.remoteAddress;
 }
 
 /** An entry as one line: `2026-01-01T00:00:00.000Z 10.0.0.7 jane GET /api/v1/pods 200 5120 12ms`. */

@@ -37,6 +37,9 @@ export interface AppOptions {
   readonly corsOrigins?: readonly string[];
   /** How old the last contact with the API server may be for `/readyz` to be ok; see `readApi`. */
   readonly maxLagMs?: number;
+  /** How many watches are open at a time, and of one client; see `readApi`. */
+  readonly maxWatches?: number;
+  readonly maxWatchesPerClient?: number;
   /** How fresh reads without a resourceVersion are. */
   readonly freshness?: Freshness;
   /** Measurements that are served at `/metrics`. */
@@ -73,7 +76,7 @@ export function newApp(resources: readonly ReflectedResource[], options: AppOpti
     clock,
     logger,
   } = options;
-  const { freshness = "stale-if-error", upstream } = options;
+  const { freshness = "stale-if-error", upstream, maxWatches, maxWatchesPerClient } = options;
   const app = new Hono();
   if (accessLog !== undefined) app.use("*", accessLog.middleware);
   app.use("*", access.hostGuard);
@@ -99,6 +102,8 @@ export function newApp(resources: readonly ReflectedResource[], options: AppOpti
     maxListBodyBytes: MAX_LIST_BODY_BYTES,
     ...(metrics && { metrics }),
     ...(maxLagMs !== undefined && { maxLagMs }),
+    ...(maxWatches !== undefined && { maxWatches }),
+    ...(maxWatchesPerClient !== undefined && { maxWatchesPerClient }),
     signal,
     clock,
     logger,

@@ -52,7 +52,10 @@ export function checkServeOptions(options: ServeOptions): void {
       throw new UsageError("--snapshot needs a real cluster: add --kubeconfig or --context");
     }
   }
-  const { maxLagMs } = options;
+  const { maxLagMs, maxWatches, maxWatchesPerClient } = options;
+  orUsageError(() =>
+    requireNumbers("serve", { maxWatches, maxWatchesPerClient }, { least: 1, mayBeInfinite: true })
+  );
   orUsageError(() => requireNumbers("serve", { maxLagMs }, { mayBeInfinite: true }));
   checkCorsOrigins(options);
   const { freshness } = options;

@@ -102,6 +102,13 @@ export interface ServeOptions {
    */
   readonly maxLagMs?: number;
   /**
+   * How many watches are open at a time; 20,000 by default. A client (a user's name, or else an address) may have as many
+   * as are still free: alone half of them, beside another one a third. Further ones get 429.
+   */
+  readonly maxWatches?: number;
+  /** How many of those may be one client's at most; by default only what the others leave free. */
+  readonly maxWatchesPerClient?: number;
+  /**
    * Sends what is not cached to the API server, with the reader's own bearer token: logs, events, other resources, discovery,
    * access reviews; `false` by default. Needs a cluster over https. Readers must present tokens of the cluster, so it does
    * not go with `token` and `tokenFile`.

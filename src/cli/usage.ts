@@ -68,6 +68,11 @@ Server and readers:
       --tls-key FILE       the private key of the certificate
       --max-lag DURATION   /readyz fails when the last contact with the API server was longer ago: 90s, 5m;
                            by default 120s, and 11m for an API server without bookmarks
+      --max-watches NUMBER
+                           how many watches may be open; 20000 by default. A client (user or address) may have as
+                           many as are still free: alone half of them, beside another one a third
+      --max-watches-per-client NUMBER
+                           how many of these may be one client's at most
       --metrics            serve /metrics in the text format of Prometheus
       --access-log FORMAT  print each request on stdout when it has ended: line, or json
 

@@ -10,6 +10,7 @@ import { JSON_AND_YAML } from "../protocol/accept.ts";
 import { type ApiResource, isBuiltinGroup } from "../protocol/api_resource.ts";
 import { builtinResource } from "../protocol/builtin_resources.ts";
 import { answerDiscovery } from "../protocol/discovery.ts";
+import { wantsFollow, wantsWatch } from "../protocol/list_query.ts";
 import { parseResourcePath, pathSegments, type ResourcePath } from "../protocol/resource_path.ts";
 import { isStatus, methodNotAllowed, objectNotFound, unknownPath } from "../protocol/statuses.ts";
 import { isAction, subresourcesOf } from "../protocol/subresources.ts";
@@ -98,8 +99,15 @@ function passThroughRoute(
   return {
     access: "API server",
     path: own,
+    isWatch: isStream(c),
     answer: (user) => passThrough.answer(c, { path: own, reader, readers, user, settings }),
   };
+}
+
+/** Whether the API server answers with a stream that lasts: a watch, or a log that is followed. */
+function isStream(c: Context): boolean {
+  const { searchParams } = new URL(c.req.url);
+  return wantsWatch(searchParams) || wantsFollow(searchParams);
 }
 
 /** A write, or a resource that the cache does not hold. Which these are is only for users that may read them. */

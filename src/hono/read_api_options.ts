@@ -47,7 +47,7 @@ export interface ReadApiInformer {
  *
  * Discovery, authentication, authorization, limits, CORS and metrics are those of this adapter. A permitted request is sent on
  * without anything that the reader sent but the path, the query, `Accept`, `Accept-Encoding` and `If-None-Match`: the remote
- * learns nothing of the user, must be private, and should allow this adapter enough `maxReadersPerClient`. Its answers are
+ * learns nothing of the user, must be private, and should allow this adapter enough `maxWatches`. Its answers are
  * passed on as they come, with their freshness. A watch ends by this adapter's own limits and permissions. A continue
  * token of a remote is bound to its list, and not to the user; each page is authorized.
  *
@@ -143,13 +143,18 @@ export interface ReadApiOptions {
   readonly watchRecheckMs?: number;
   /** How long a watch or a large list waits for a reader that reads nothing of it; 30 s by default. */
   readonly writeTimeoutMs?: number;
-  /** How many requests and watches are answered at a time; 10,000 by default. Further ones get 429. */
-  readonly maxReaders?: number;
-  /** How many of those may be one client's; 100 by default. More, where all clients come through one proxy. */
-  readonly maxReadersPerClient?: number;
   /**
-   * Distinguishes clients, for that limit: by the user's name or else the address that the connection comes from, by
-   * default. `undefined`: no client that is known.
+   * How many requests are answered at a time, watches aside; 4,000 by default. A client that wants more of them than are
+   * still free gets 429, so that others find some: alone it has half of them, beside another one a third.
+   */
+  readonly maxRequests?: number;
+  /** How many watches are open at a time; 20,000 by default. Clients share them as they share `maxRequests`. */
+  readonly maxWatches?: number;
+  /** How many of those may be one client's at most; by default only what the others leave free. */
+  readonly maxWatchesPerClient?: number;
+  /**
+   * Distinguishes clients, for these limits: by the user's name or else the address that the connection comes from, by
+   * default. Asked before the user is known, too. `undefined`: no client that is known.
    */
   readonly clientOf?: (c: Context, user: UserInfo | undefined) => string | undefined;
   /**

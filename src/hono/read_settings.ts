@@ -7,6 +7,7 @@ import type { Context } from "hono";
 import { type Clock, realClock } from "../util/clock.ts";
 import { requireNumbers } from "../util/require_number.ts";
 import type { CorsOptions } from "./access/cors.ts";
+import { remoteAddress } from "./connection.ts";
 import type { UpgradeWebSocket } from "./sockets/web_socket.ts";
 import type { UserInfo } from "./access/authorization.ts";
 import { type Freshness, FRESHNESSES, isFreshness } from "./upstream/freshness.ts";
@@ -25,8 +26,9 @@ export interface ReadSettings {
   readonly maxLagMs: number | undefined;
   readonly watchRecheckMs: number;
   readonly writeTimeoutMs: number;
-  readonly maxReaders: number;
-  readonly maxReadersPerClient: number;
+  readonly maxRequests: number;
+  readonly maxWatches: number;
+  readonly maxWatchesPerClient: number;
   readonly maxBufferedBytes: number;
   readonly maxListBodyBytes: number;
   readonly maxSelectorRequirements: number;
@@ -55,8 +57,9 @@ export function readSettings(options: ReadApiOptions): ReadSettings {
     watchLifetimeMs = 3_600_000,
     watchRecheckMs = 300_000,
     writeTimeoutMs = 30_000,
-    maxReaders = 10_000,
-    maxReadersPerClient = 100,
+    maxRequests = 4_000,
+    maxWatches = 20_000,
+    maxWatchesPerClient = Infinity,
     maxBufferedBytes = 16 * 1024 * 1024,
     maxListBodyBytes = 32 * 1024 * 1024,
     maxSelectorRequirements = 100,
@@ -79,8 +82,9 @@ export function readSettings(options: ReadApiOptions): ReadSettings {
     hookTimeoutMs,
     watchRecheckMs,
     writeTimeoutMs,
-    maxReaders,
-    maxReadersPerClient,
+    maxRequests,
+    maxWatches,
+    maxWatchesPerClient,
   };
   const { maxLagMs, freshness, upgradeWebSocket, cors } = options;
   if (upgradeWebSocket !== undefined && typeof upgradeWebSocket !== "function") {
@@ -118,21 +122,6 @@ export function readSettings(options: ReadApiOptions): ReadSettings {
 function addressOf(c: Context): string | undefined {
   const address = remoteAddress(c.req.raw, c.env);
   return address && `address ${address}`;
-}
-
-/**
- * Where a request comes from, as far as the runtime tells: Deno's and Node's servers hand the connection on to hono,
- * Bun's itself. Headers are not believed.
- */
-function remoteAddress(request: Request, env: unknown): string | undefined {
-  const { remoteAddr, incoming, requestIP } = (env ?? {}) as {
-    readonly remoteAddr?: { readonly hostname?: unknown };
-    readonly incoming?: { readonly socket?: { readonly remoteAddress?: unknown } };
-    readonly requestIP?: (request: Request) => { readonly address?: unknown } | null;
-  };
-  const address = remoteAddr?.hostname ?? incoming?.socket?.remoteAddress ??
-    (typeof requestIP === "function" ? requestIP.call(env, request)?.address : undefined);
-  return typeof address === "string" ? address : undefined;
 }
 
 /** The document, with what the options do not say. */

@@ -13,8 +13,9 @@ const LEAST_PIECE = 8 * 1024;
 
 /** Options of {@linkcode Readers}. */
 export interface ReadersOptions {
-  readonly maxReaders: number;
-  readonly maxReadersPerClient: number;
+  readonly maxRequests: number;
+  readonly maxWatches: number;
+  readonly maxWatchesPerClient: number;
   readonly maxBufferedBytes: number;
 }
 
@@ -25,23 +26,62 @@ export interface OpenWatch {
   stop(): void;
 }
 
-/** Counts the readers, and the bytes that wait to be read. */
-export class Readers implements ReaderCount {
-  readonly #options: ReadersOptions;
+/**
+ * Places that clients share. A client may take as many as are still free: alone it has half of them, beside another one
+ * a third, and a newcomer finds some as long as there are fewer clients than places.
+ */
+class Places {
+  readonly #most: number;
+  readonly #mostPerClient: number;
   readonly #byClient = new Map<string, number>();
-  #count = 0;
+  #taken = 0;
+
+  constructor(most: number, mostPerClient: number = Infinity) {
+    this.#most = most;
+    this.#mostPerClient = mostPerClient;
+  }
+
+  get taken(): number {
+    return this.#taken;
+  }
+
+  /** Takes one, for a client or an unknown one; `false` if it has its share. */
+  take(client: string | undefined): boolean {
+    const own = client === undefined ? 0 : this.#byClient.get(client) ?? 0;
+    if (own >= Math.min(this.#most - this.#taken, this.#mostPerClient)) return false;
+    this.#taken++;
+    if (client !== undefined) this.#byClient.set(client, own + 1);
+    return true;
+  }
+
+  giveBack(client: string | undefined): void {
+    this.#taken--;
+    if (client === undefined) return;
+    const own = this.#byClient.get(client) ?? 0;
+    if (own > 1) this.#byClient.set(client, own - 1);
+    else this.#byClient.delete(client);
+  }
+}
+
+/** Counts the readers, and the bytes that wait to be read. */
+export class Readers {
+  readonly #maxBufferedBytes: number;
+  readonly #requestPlaces: Places;
+  readonly #watchPlaces: Places;
   #bufferedBytes = 0;
   /** The open watches. */
   readonly watches: Set<OpenWatch> = new Set();
 
   /** Makes the counters. */
-  constructor(options: ReadersOptions) {
-    this.#options = options;
+  constructor({ maxRequests, maxWatches, maxWatchesPerClient, maxBufferedBytes }: ReadersOptions) {
+    this.#requestPlaces = new Places(maxRequests);
+    this.#watchPlaces = new Places(maxWatches, maxWatchesPerClient);
+    this.#maxBufferedBytes = maxBufferedBytes;
   }
 
   /** The requests and watches that are being answered. */
   get count(): number {
-    return this.#count;
+    return this.#requestPlaces.taken + this.#watchPlaces.taken;
   }
 
   /** The bytes that wait in streams. */
@@ -51,24 +91,29 @@ export class Readers implements ReaderCount {
 
   /** Whether more may be put into a stream that has something in it. */
   get hasRoom(): boolean {
-    return this.#bufferedBytes < this.#options.maxBufferedBytes;
+    return this.#bufferedBytes < this.#maxBufferedBytes;
   }
 
   /**
-   * How much is made for a reader at a time. Where there are many it is little: the runtime, too, holds a piece for each
+   * How much is made for a watch at a time. Where there are many it is little: the runtime, too, holds a piece for each
    * of them.
    */
-  get pieceLength(): number {
-    return this.#pieceLength(MOST_PIECE);
+  get watchPieceLength(): number {
+    return this.#pieceLength(MOST_PIECE, this.#watchPlaces);
+  }
+
+  /** How much of a list is made for one reader at a time. */
+  get listPieceLength(): number {
+    return this.#pieceLength(MOST_PIECE, this.#requestPlaces);
   }
 
   /** The same for bytes that all readers share, so that large pieces cost little memory. */
-  get sharedPieceLength(): number {
-    return this.#pieceLength(MOST_SHARED_PIECE);
+  get sharedListPieceLength(): number {
+    return this.#pieceLength(MOST_SHARED_PIECE, this.#requestPlaces);
   }
 
-  #pieceLength(most: number): number {
-    const share = Math.floor(this.#options.maxBufferedBytes / (2 * this.#count || 1));
+  #pieceLength(most: number, { taken }: Places): number {
+    const share = Math.floor(this.#maxBufferedBytes / (2 * taken || 1));
     return Math.max(LEAST_PIECE, Math.min(most, share));
   }
 
@@ -77,53 +122,39 @@ export class Readers implements ReaderCount {
     this.#bufferedBytes += bytes;
   }
 
-  /** Counts one more; `undefined` if that is too many. */
-  enter(): Reader | undefined {
-    if (this.#count >= this.#options.maxReaders) return undefined;
-    this.#count++;
-    return new Reader(this);
+  /** Counts a request of a client that is not authenticated yet; `undefined` if that is too many. */
+  enter(client: string | undefined): Reader | undefined {
+    const places = this.#requestPlaces;
+    return places.take(client) ? new Reader(client, { places, watchPlaces: this.#watchPlaces }) : undefined;
   }
-
-  identify(client: string): boolean {
-    const count = this.#byClient.get(client) ?? 0;
-    if (count >= this.#options.maxReadersPerClient) return false;
-    this.#byClient.set(client, count + 1);
-    return true;
-  }
-
-  leave(client: string | undefined): void {
-    this.#count--;
-    if (client === undefined) return;
-    const count = this.#byClient.get(client) ?? 0;
-    if (count > 1) this.#byClient.set(client, count - 1);
-    else this.#byClient.delete(client);
-  }
-}
-
-/** Where a {@linkcode Reader} is counted. */
-interface ReaderCount {
-  /** Whether one more of a client is not too many; then it is counted. */
-  identify(client: string): boolean;
-  /** One fewer, of a client or of no known one. */
-  leave(client: string | undefined): void;
 }
 
 /** One that reads: a request, and the stream that answers it. */
 export class Reader {
-  readonly #count: ReaderCount;
+  readonly #watchPlaces: Places;
+  /** Where it is counted, and as whose; `undefined` once it is refused. */
+  #places: Places | undefined;
   #client: string | undefined;
   #holds = 1;
 
-  /** @param count How it is counted. */
-  constructor(count: ReaderCount) {
-    this.#count = count;
+  /** Made by {@linkcode Readers.enter}. */
+  constructor(
+    client: string | undefined,
+    { places, watchPlaces }: { readonly places: Places; readonly watchPlaces: Places },
+  ) {
+    this.#client = client;
+    this.#places = places;
+    this.#watchPlaces = watchPlaces;
   }
 
-  /** Says whose request it is; `false` if that client has too many. */
-  identify(client: string | undefined): boolean {
-    if (client === undefined || !this.#count.identify(client)) return client === undefined;
+  /** Says whose request it is, and whether it wants a watch; `false` if that client has too many. */
+  identify(client: string | undefined, { isWatch }: { readonly isWatch: boolean }): boolean {
+    const places = isWatch ? this.#watchPlaces : this.#places;
+    if (places === this.#places && client === this.#client) return true;
+    this.#places?.giveBack(this.#client);
     this.#client = client;
-    return true;
+    this.#places = places?.take(client) ? places : undefined;
+    return this.#places !== undefined;
   }
 
   /** A stream continues after the request is answered. Returns how to end that, which may be called more than once. */
@@ -143,7 +174,7 @@ export class Reader {
 
   /** The request is answered, or a stream has ended. */
   release(): void {
-    if (--this.#holds === 0) this.#count.leave(this.#client);
+    if (--this.#holds === 0) this.#places?.giveBack(this.#client);
   }
 }
 

@@ -9,6 +9,7 @@ import { isStatus } from "../protocol/statuses.ts";
 import type { Asked, UserInfo } from "./access/authorization.ts";
 import { withCacheHeaders } from "./answers/cache_headers.ts";
 import type { Permission } from "./access/gate.ts";
+import { onceSent } from "./connection.ts";
 import type { ReadApiState } from "./read_api_state.ts";
 import type { Reader } from "./readers.ts";
 import { foreignPage, refusalResponse, tooManyRequests } from "./answers/responses.ts";
@@ -38,6 +39,8 @@ export type Route =
     /** The API server decides, by the reader's own credentials, which are all that is sent there. */
     readonly access: "API server";
     readonly path: string;
+    /** Whether its answer is a stream that may last: a watch, or a log that is followed. */
+    readonly isWatch: boolean;
     answer(user: UserInfo | undefined): Answer | Promise<Answer>;
   }
   | {
@@ -67,7 +70,7 @@ export async function answerReader(
   let route: Route | undefined;
   let status = 500;
   state.bodies.dropUnused();
-  const reader = state.readers.enter();
+  const reader = state.readers.enter(state.settings.clientOf(c, undefined));
   try {
     let answer: Answer = tooManyRequests();
     if (reader !== undefined) {
@@ -85,7 +88,7 @@ export async function answerReader(
     status = 499; // No client reads this.
     return new Response(null, { status });
   } finally {
-    reader?.release();
+    if (reader !== undefined) onceSent(c.env, () => reader.release());
     end?.(route?.access === "hooks" ? route.asked : undefined, state.resources, status);
   }
 }
@@ -121,7 +124,9 @@ async function answerRoute(
   reader: Reader | undefined,
 ): Promise<Answer> {
   if (route.access === "open") return await refusing(c, await route.answer());
-  const mayPass = (user: UserInfo | undefined) => reader?.identify(settings.clientOf(c, user)) ?? true;
+  const isWatch = route.isWatch === true;
+  const mayPass = (user: UserInfo | undefined) =>
+    reader?.identify(settings.clientOf(c, user), { isWatch }) ?? true;
   if (route.access === "API server") {
     const user = await authentication(c, route.path);
     if (user !== undefined && isStatus(user)) return user;

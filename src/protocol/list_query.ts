@@ -192,6 +192,11 @@ export function wantsWatch(searchParams: URLSearchParams): boolean {
   return boolean(searchParams, "watch") ?? false;
 }
 
+/** Whether a query asks for a log that is followed. */
+export function wantsFollow(searchParams: URLSearchParams): boolean {
+  return boolean(searchParams, "follow") ?? false;
+}
+
 // Kubernetes' booleans: everything but "0" and "false" is true, the empty value too.
 function boolean(params: URLSearchParams, name: string): boolean | undefined {
   const value = params.get(name);

@@ -107,6 +107,9 @@ describe("parseCommandLine", () => {
     for (const text of ["90", "1.5s", "s", "1d"]) {
       refuses(["serve", "--max-lag", text], /--max-lag must be a duration such as 90s or 5m, not /);
     }
+    const limited = serveOptions(["--max-watches", "5000", "--max-watches-per-client", "7"]);
+    assert.deepEqual([limited.maxWatches, limited.maxWatchesPerClient], [5_000, 7]);
+    refuses(["serve", "--max-watches", "0"], /--max-watches must be a whole number from 1 to /);
     const passing = serveOptions(["--pass-through", "--pass-through-writes"], { LISTWATCH_TOKEN: "e" });
     assert.deepEqual([passing.passThrough, passing.passThroughWrites, passing.token], [
       true,

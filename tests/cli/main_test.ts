@@ -140,7 +140,11 @@ describe("main", () => {
       await run.stdout.shows(/401/);
       await (await fetch(`${url}/dashboard/style.css`, { headers })).text();
       await run.stdout.shows(/style\.css/);
-      const lines = run.stdout.text.trim().split("\n").slice(-3);
+      const leaving = new AbortController();
+      await fetch(`${url}/api/v1/pods?watch=1`, { headers, signal: leaving.signal });
+      leaving.abort();
+      await run.stdout.shows(/watch=1/);
+      const lines = run.stdout.text.trim().split("\n").slice(-4);
       assert.match(lines[2], /reader/);
       if (format === "line") {
         assert.match(
@@ -148,10 +152,12 @@ describe("main", () => {
           /^\d{4}-\d\d-\d\dT[\d:.]+Z 127\.0\.0\.1 reader GET \/api\/v1\/nodes\?limit=2 200 \d{3,} \d+ms$/,
         );
         assert.match(lines[1], / 127\.0\.0\.1 - GET \/api\/v1\/pods 401 /);
+        assert.match(lines[3], / 127\.0\.0\.1 reader GET \/api\/v1\/pods\?watch=1 200 /);
       } else {
         const [first, second] = lines.map((line) => JSON.parse(line));
         assert.deepEqual([first.user, first.path, first.status], ["reader", "/api/v1/nodes?limit=2", 200]);
         assert.deepEqual([second.user, second.status, second.client], [undefined, 401, "127.0.0.1"]);
+        assert.equal(JSON.parse(lines[3]).client, "127.0.0.1");
       }
       assert.ok(!run.stdout.text.includes("a-token-of"));
       run.stop.abort();

@@ -133,7 +133,6 @@ function apiOf(objects: readonly TestObject[], options: Partial<ReadApiOptions> 
   const api = readApi({
     resources: [{ informer, resource: "v1/pods" }],
     allowAnonymous: true,
-    maxReadersPerClient: Infinity,
     logger: silentLogger,
     clock,
     ...options,

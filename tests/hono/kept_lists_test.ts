@@ -264,7 +264,7 @@ describe("readApi, the kept body of a list", () => {
   });
 
   it("frees its reader's place when the reader leaves or stalls", async () => {
-    const { api, clock } = apiOf(pods(400), { maxReaders: 1 });
+    const { api, clock } = apiOf(pods(400), { maxRequests: 1 });
     const first = (await api.request(PATH)).body!.getReader();
     await first.read();
     assert.equal((await api.request(PATH)).status, 429);

@@ -198,10 +198,10 @@ describe("readApi({ metrics })", () => {
   });
 
   it("is served also when there are too many readers", async () => {
-    const { api, page } = apiOf({ maxReaders: 1 });
+    const { api, page } = apiOf({ maxWatches: 1 });
     const watch = await api.request("/api/v1/pods?watch=1");
-    assert.equal((await api.request("/api/v1/pods")).status, 429);
-    const labels = { verb: "", resource: "", code: "429" };
+    assert.equal((await api.request("/api/v1/pods?watch=1")).status, 429);
+    const labels = { verb: "watch", resource: "pods", code: "429" };
     assert.equal(valueOf(await page(), "read_api_requests_total", labels), 1);
     await watch.body?.cancel();
   });

@@ -32,8 +32,8 @@ describe("Readers that read slowly, vanish, and lose their permission", () => {
         if (random() < 0.2) await settle();
         return allowed.has(user?.name ?? "");
       },
-      maxReaders: MAX_READERS,
-      maxReadersPerClient: MAX_READERS,
+      maxWatches: 2 * MAX_READERS,
+      maxRequests: 2 * MAX_READERS,
       watchLifetimeMs: 120_000,
       watchRecheckMs: 30_000,
       watchBufferBytes: 20_000,

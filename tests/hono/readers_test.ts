@@ -1,11 +1,11 @@
 import assert from "node:assert/strict";
+import { EventEmitter } from "node:events";
 import process from "node:process";
 import { describe, it } from "node:test";
 import { silentLogger } from "@listwatch/cache";
 import { readApi, type ReadApiOptions } from "@listwatch/cache/hono";
 import { FakeClock, nextTurn, settle } from "../../src/util/clock.ts";
 import { FakeInformer, object, type TestObject } from "./fake_informer.ts";
-import { get } from "./reading.ts";
 
 const WATCH = "/api/v1/pods?watch=1&resourceVersion=30000";
 
@@ -32,49 +32,107 @@ function manyPods(count: number): TestObject[] {
 const from = (hostname: string) => ({ remoteAddr: { hostname } });
 
 describe("Readers", () => {
-  it("beyond maxReaders get 429 with Retry-After, and are answered again once others have left", async () => {
-    const { api } = apiOf([], { maxReaders: 3 });
+  const watch = async (api: ReturnType<typeof apiOf>["api"], address: string, user = "") =>
+    (await api.request(WATCH, { headers: { "X-User": user } }, from(address))).status;
+  const repeated = (status: number, count: number) => Array.from({ length: count }, () => status);
+  const ofUsers: Partial<ReadApiOptions> = {
+    authenticate: (c) => ({ name: c.req.header("X-User") ?? "" }),
+    authorize: () => true,
+  };
+
+  it("beyond maxWatches get 429 with Retry-After for watches only, and are answered once others have left", async () => {
+    const { api } = apiOf([], { maxWatches: 3 });
     const watches = await Promise.all([1, 2, 3].map(() => api.request(WATCH)));
     assert.deepEqual(watches.map(({ status }) => status), [200, 200, 200]);
-    for (const path of [WATCH, "/api/v1/pods", "/api/v1/pods/x", "/apis"]) {
-      const response = await api.request(path);
-      assert.equal(response.status, 429, path);
-      assert.equal(response.headers.get("Retry-After"), "1");
-      assert.equal((await response.json()).reason, "TooManyRequests");
+    const response = await api.request(WATCH);
+    assert.equal(response.status, 429);
+    assert.equal(response.headers.get("Retry-After"), "1");
+    assert.equal((await response.json()).reason, "TooManyRequests");
+    for (const path of ["/api/v1/pods", "/apis", "/readyz"]) {
+      assert.equal((await api.request(path)).status, 200);
     }
-    assert.equal((await api.request("/readyz")).status, 200);
     await watches[1].body?.cancel();
-    await get(api, "/api/v1/pods");
-    await get(api, "/api/v1/pods");
-    assert.equal(api.endWatches(), 2);
+    assert.equal((await api.request(WATCH)).status, 200);
+    assert.equal(api.endWatches(), 3);
     const again = await Promise.all([1, 2, 3].map(() => api.request(WATCH)));
     assert.deepEqual(again.map(({ status }) => status), [200, 200, 200]);
+    api.endWatches();
   });
 
-  it("of one client beyond maxReadersPerClient get 429, and others do not: by user, else by address", async () => {
-    const watch = async (api: ReturnType<typeof apiOf>["api"], address: string, user = "") =>
-      (await api.request(WATCH, { headers: { "X-User": user } }, from(address))).status;
-    const { api } = apiOf([], { maxReadersPerClient: 2 });
+  it("beyond maxRequests get 429 for requests, while they wait for their authentication, too", async () => {
+    let decide = (_: boolean) => {};
+    const decision = new Promise<boolean>((resolve) => (decide = resolve));
+    const { api } = apiOf([], { maxRequests: 4, authorize: () => decision });
+    const list = (address: string) => api.request("/api/v1/pods", {}, from(address));
+    const first = [list("a"), list("a")];
+    assert.equal((await list("a")).status, 429);
+    const second = [list("b")];
+    assert.equal((await list("b")).status, 429);
+    const third = [list("c")];
+    assert.equal((await list("c")).status, 429);
+    decide(true);
+    for (const response of await Promise.all([...first, ...second, ...third])) {
+      assert.equal(response.status, 200);
+      await response.text();
+    }
+    assert.equal((await list("a")).status, 200);
+  });
+
+  it("of one client may be as many as are still free: by user, else by address; a newcomer finds some", async () => {
+    const { api } = apiOf([], { maxWatches: 12 });
+    const statuses = [];
+    for (let i = 0; i < 8; i++) statuses.push(await watch(api, "10.0.0.1"));
+    assert.deepEqual(statuses, [...repeated(200, 6), 429, 429]);
     assert.deepEqual(
-      [await watch(api, "10.0.0.1"), await watch(api, "10.0.0.1"), await watch(api, "10.0.0.1")],
-      [200, 200, 429],
+      [await watch(api, "10.0.0.2"), await watch(api, "10.0.0.2"), await watch(api, "10.0.0.2")],
+      repeated(200, 3),
     );
-    assert.equal(await watch(api, "10.0.0.2"), 200);
-    assert.equal((await api.request("/api/v1/pods", {}, from("10.0.0.1"))).status, 429);
-    assert.equal((await api.request("/apis", {}, from("10.0.0.1"))).status, 429);
-    const known = apiOf([], {
-      maxReadersPerClient: 1,
-      authenticate: (c) => ({ name: c.req.header("X-User") ?? "" }),
-      authorize: () => true,
-    }).api;
-    assert.equal(await watch(known, "10.0.0.1", "jane"), 200);
-    assert.equal(await watch(known, "10.0.0.2", "jane"), 429);
-    assert.equal(await watch(known, "10.0.0.2", "joe"), 200);
+    assert.deepEqual([await watch(api, "10.0.0.2"), await watch(api, "10.0.0.1")], [429, 429]);
+    assert.equal(await watch(api, "10.0.0.3"), 200);
+    assert.equal((await api.request("/api/v1/pods", {}, from("10.0.0.1"))).status, 200);
+    const known = apiOf([], { ...ofUsers, maxWatches: 4 }).api;
+    assert.deepEqual([await watch(known, "1", "jane"), await watch(known, "2", "jane")], [200, 200]);
+    assert.equal(await watch(known, "3", "jane"), 429);
+    assert.equal(await watch(known, "1", "joe"), 200);
+    known.endWatches(({ name } = { name: "" }) => name === "jane");
+    assert.deepEqual([await watch(known, "1", "jane"), await watch(known, "2", "joe")], [200, 200]);
+  });
+
+  it("of one client are at most maxWatchesPerClient", async () => {
+    const { api } = apiOf([], { maxWatchesPerClient: 2 });
+    assert.deepEqual([await watch(api, "a"), await watch(api, "a"), await watch(api, "a")], [200, 200, 429]);
+    assert.equal(await watch(api, "b"), 200);
+  });
+
+  it("are by default 5,000 watches of one ServiceAccount or address, whose lists are answered meanwhile", async () => {
+    for (const options of [ofUsers, {}]) {
+      const { api, informer } = apiOf(manyPods(3), options);
+      const headers = { "X-User": "system:serviceaccount:a:b" };
+      const bodies: ReadableStreamDefaultReader<Uint8Array>[] = [];
+      for (let i = 0; i < 5_000; i++) {
+        const response = await api.request(
+          WATCH,
+          { headers },
+          from("a"),
+        );
+        assert.equal(response.status, 200);
+        bodies.push(response.body!.getReader());
+      }
+      assert.deepEqual(api.openWatches(), [5_000]);
+      for (let i = 0; i < 100; i++) {
+        const list = await api.request("/api/v1/pods", { headers });
+        assert.equal((await list.json()).items.length, 3);
+      }
+      const pieces = bodies.map((body) => body.read());
+      informer.put(object("shop/news", 30_001));
+      for (const { value } of await Promise.all(pieces)) assert.ok(value!.byteLength > 0);
+      assert.equal(api.endWatches(), 5_000);
+    }
   });
 
   it("are distinguished by clientOf", async () => {
     const { api } = apiOf([], {
-      maxReadersPerClient: 1,
+      maxWatchesPerClient: 1,
       clientOf: (c) => c.req.header("X-Client"),
     });
     const statusOf = async (client?: string) =>
@@ -85,11 +143,32 @@ describe("Readers", () => {
     );
   });
 
+  it("are counted until their response is sent, where the runtime reports it", async () => {
+    const { api } = apiOf([], { maxRequests: 2, maxWatches: 2 });
+    for (const path of ["/api/v1/pods", "/apis", "/api/v1/pods/none", WATCH]) {
+      const ask = async (env: object = {}) => {
+        const { status, body } = await api.request(path, {}, { ...from("a"), ...env });
+        await body?.cancel();
+        return status;
+      };
+      const outgoing = new EventEmitter();
+      assert.notEqual(await ask({ outgoing }), 429, path);
+      assert.equal(await ask(), 429, path);
+      outgoing.emit("close");
+      const { promise: completed, resolve } = Promise.withResolvers<void>();
+      assert.notEqual(await ask({ completed }), 429, path);
+      assert.equal(await ask(), 429, path);
+      resolve();
+      await settle();
+      assert.notEqual(await ask(), 429, path);
+    }
+  });
+
   it("that are refused, fail or go are not counted any more", async () => {
     let allowed: unknown = false;
     const { api } = apiOf(manyPods(200), {
-      maxReaders: 1,
-      maxReadersPerClient: 1,
+      maxRequests: 1,
+      maxWatches: 1,
       // deno-lint-ignore no-explicit-any
       authorize: () => allowed as any,
     });
@@ -115,7 +194,7 @@ describe("Readers", () => {
 
 describe("Reader, one that reads nothing", () => {
   it("of a large list, or stops in its middle, is disconnected after writeTimeoutMs, and one that reads slowly is not", async () => {
-    const { api, clock } = apiOf(manyPods(1_000), { writeTimeoutMs: 5_000, maxReaders: 2 });
+    const { api, clock } = apiOf(manyPods(1_000), { writeTimeoutMs: 5_000, maxRequests: 4 });
     const never = await api.request("/api/v1/pods");
     const slow = await api.request("/api/v1/pods");
     assert.equal(clock.pendingTimers, 2);
@@ -174,7 +253,7 @@ describe("Readers, the bytes that wait for them,", () => {
   }
 
   it("of 400 who never read, before 20,000 pods, is less than 50 MB, and their lists share their objects", async () => {
-    const { api, informer } = apiOf(manyPods(20_000), { maxReadersPerClient: Infinity });
+    const { api, informer } = apiOf(manyPods(20_000));
     const arrayBuffers = () => process.memoryUsage().arrayBuffers;
     const before = arrayBuffers();
     const responses: Response[] = [];
@@ -209,7 +288,7 @@ describe("Readers, the bytes that wait for them,", () => {
     // To send kept bytes takes a tenth of the time that it takes to make them.
     const cases = [["/api/v1/pods", 0, 1], ["/api/v1/pods", 1e9, 10], [watch, 0, 1]] as const;
     for (const [path, maxListBodyBytes, share] of cases) {
-      const { api } = apiOf(manyPods(3_000), { maxReadersPerClient: Infinity, maxListBodyBytes });
+      const { api } = apiOf(manyPods(3_000), { maxListBodyBytes });
       let bytes = 0;
       let most = 0;
       let isOver = false;
@@ -238,7 +317,7 @@ describe("Readers, the bytes that wait for them,", () => {
   });
 
   it("is less for each the more there are, as the runtime holds a piece for each, too", async () => {
-    const { api } = apiOf(manyPods(500), { maxReadersPerClient: Infinity });
+    const { api } = apiOf(manyPods(500));
     const pieceOf = async (path: string) => {
       const reader = (await api.request(path)).body!.getReader();
       const { byteLength } = (await reader.read()).value!;

@@ -558,10 +558,12 @@ describe("/readyz with a remote resource", () => {
 
 describe("ReadApiRemote and the limits of readers", () => {
   it("count its watches, per client", async () => {
-    const remote = new Remote({ authenticate: USERS, maxReadersPerClient: 1 });
+    const remote = new Remote({ authenticate: USERS, maxWatchesPerClient: 1 });
     const watch = await remote.reader.request(`${PODS}?watch=true`, { headers: JANE });
-    assert.equal((await remote.reader.request(PODS, { headers: JANE })).status, 429);
-    assert.equal((await remote.reader.request(PODS, { headers: BOB })).status, 200);
+    assert.equal((await remote.reader.request(`${PODS}?watch=true`, { headers: JANE })).status, 429);
+    const other = await remote.reader.request(`${PODS}?watch=true`, { headers: BOB });
+    assert.equal(other.status, 200);
+    await other.body!.cancel();
     await watch.body!.cancel();
     assert.equal((await remote.reader.request(PODS, { headers: JANE })).status, 200);
   });

@@ -213,7 +213,7 @@ describe("readApi with passThrough.upgrade", () => {
     ] as [string, Partial<ReadApiOptions>, (rig: ReturnType<typeof apiOf>) => unknown][]
   ) {
     it(`ends ${what}, and frees its reader`, async () => {
-      const rig = apiOf({ clusterTokens: true }, { maxReaders: 1, ...options });
+      const rig = apiOf({ clusterTokens: true }, { maxRequests: 1, ...options });
       const { api, request, client, server, clock } = rig;
       await request();
       const { Authorization } = HEADERS;

@@ -37,7 +37,7 @@ const TOKEN_LIFE_MS = 8_000;
 const BAD_PAUSE_MS = 150;
 const PERMISSION_PAUSE_MS = 3_000;
 const MOST_OPEN = 60;
-const READERS_PER_CLIENT = 12;
+const WATCHES_PER_CLIENT = 12;
 const WRITE_TIMEOUT_MS = 5_000;
 const HEADERS_TIMEOUT_MS = 5_000;
 
@@ -83,7 +83,7 @@ export class ServedReaders {
       authorize: ({ user }) => this.#allowed.has(user?.name ?? ""),
       // Full after a minute, so that a reader that is away for longer must list.
       eventWindow: 300,
-      maxReadersPerClient: READERS_PER_CLIENT,
+      maxWatchesPerClient: WATCHES_PER_CLIENT,
       writeTimeoutMs: WRITE_TIMEOUT_MS,
       watchLifetimeMs: 45_000,
       watchRecheckMs: 10_000,

@@ -93,7 +93,7 @@ describe("serveFetch with a watch of readApi", () => {
   });
 
   it("frees everything when the client disconnects", async () => {
-    await using served = await watched({ maxReaders: 1 });
+    await using served = await watched({ maxWatches: 1 });
     const status = async () => (await served.api.request("/api/v1/configmaps")).status;
     assert.equal(await status(), 429);
     served.socket.destroy();

@@ -377,7 +377,7 @@ describe("readApi with passThrough.upgrade, served by serveFetch", () => {
     { timeout: 15_000 },
     async () => {
       await using server = await new EchoServer().start();
-      await using cache = await serveBefore(server, { maxReaders: 1 });
+      await using cache = await serveBefore(server, { maxRequests: 1 });
       const first = Client.send(cache, WEBSOCKET);
       await first.until("\r\n\r\n");
       const second = Client.send(cache, WEBSOCKET);

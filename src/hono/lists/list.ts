@@ -113,7 +113,7 @@ async function respond(
     if (chunks !== undefined) {
       return gzipResponse(streamOf(new ChunkReader(chunks, () => source.close()), request), headers);
     }
-    const { pieceLength } = request.readers;
+    const { listPieceLength: pieceLength } = request.readers;
     const next = async () => {
       if (readersPacer.isDue) await readersPacer.rest();
       return source.next(pieceLength);
@@ -181,7 +181,7 @@ function streamOf(
       if (isEnded) return;
       let bytes: Uint8Array<ArrayBuffer> | undefined;
       try {
-        const next = source.next(readers.pieceLength, readers.sharedPieceLength);
+        const next = source.next(readers.listPieceLength, readers.sharedListPieceLength);
         // Without a wait for what is there: others would see the pacer before this is counted.
         bytes = next instanceof Promise ? await next : next;
       } catch (error) {

@@ -282,7 +282,7 @@ class Watch<T extends KubernetesObject> implements LogReader, OpenWatch, OutletU
   #nextPiece(): Uint8Array | undefined {
     const { fanOut, readers } = this.#request;
     const chunk = this.#group.chunk(this.cursor, {
-      length: this.#outlet.takesLarge ? MOST_PIECE : readers.pieceLength,
+      length: this.#outlet.takesLarge ? MOST_PIECE : readers.watchPieceLength,
       skipThrough: this.#skipThrough,
     });
     fanOut.units += chunk.units;
@@ -304,7 +304,7 @@ class Watch<T extends KubernetesObject> implements LogReader, OpenWatch, OutletU
     const { selection, view, allowBookmarks } = this.#group.kind;
     const { holding } = this.#log;
     const hasFields = selection?.hasFieldsBesides(answers);
-    const length = readers.pieceLength;
+    const length = readers.watchPieceLength;
     let text = "";
     let units = 0;
     for (
