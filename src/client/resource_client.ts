@@ -9,6 +9,7 @@ import type { ListWatchContext } from "../text/list_watch_context.ts";
 import type { KubernetesObject } from "../meta/object.ts";
 import { EACH_EVENT, NOTHING_STALE } from "../meta/request_preferences.ts";
 import { formatGroupResource, type GroupVersionResource, resourcePath } from "../meta/resource.ts";
+import { layoutOf } from "../meta/resource_version.ts";
 import { acceptsHead, checkList, eventCheck, objectCheck } from "../schema/checks.ts";
 import type { Clock } from "../util/clock.ts";
 import { decodeWatch } from "../watch/decode_watch.ts";
@@ -24,6 +25,7 @@ import {
   type ResourceOptions,
 } from "./resource_options.ts";
 import { loadSchemas } from "./schemas.ts";
+import { wholeSteps } from "./whole_steps.ts";
 
 /**
  * One resource of an API server. It has the shape of a `ListerWatcher`: give it to an informer.
@@ -184,7 +186,7 @@ class RestResource<T extends KubernetesObject> implements ResourceClient<T> {
     ]);
     const asText = this.#asText(context);
     const validate = eventCheck<T>(schemas, this.#options);
-    return decodeWatch<T>(response.body ?? emptyBody(), {
+    const stream = decodeWatch<T>(response.body ?? emptyBody(), {
       ...(asText && { asText }),
       validate: this.#options.metadataOnly && !asText
         ? (frame) => metadataOfEvent(validate(frame))
@@ -195,6 +197,10 @@ class RestResource<T extends KubernetesObject> implements ResourceClient<T> {
       ...(signal && { signal }),
       ...(context.onBytes && { onBytes: context.onBytes }),
     });
+    const { resourceVersion = "", sendInitialEvents } = options;
+    return sendInitialEvents || layoutOf(resourceVersion) !== ""
+      ? wholeSteps(stream, resourceVersion)
+      : stream;
   }
 
   get(name: string, options: ObjectRequestOptions = {}): Promise<T> {

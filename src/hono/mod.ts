@@ -54,7 +54,9 @@ export type {
   RemoteFetch,
   VersionInfo,
 } from "./read_api_options.ts";
-export type { ServedInformer, ServedStore } from "./upstream/served_informer.ts";
+export type { NamedInformer, ServedInformer, ServedStore } from "./upstream/served_informer.ts";
+export { MergedInformer, type MergedInformerOptions } from "./content/merged_informer.ts";
+export type { MergedStore } from "./content/merged_store.ts";
 export { upgradeServed } from "./sockets/served_socket.ts";
 export type { AcceptedWebSocket, ServerWebSocket, UpgradeWebSocket } from "./sockets/web_socket.ts";
 export type { ApiResource, PrinterColumn } from "../protocol/api_resource.ts";

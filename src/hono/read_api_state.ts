@@ -63,7 +63,7 @@ export function newReadApiState(options: ReadApiOptions): ReadApiState {
       for (const remote of remotes) remote.close();
       for (const { log, fresh } of served) {
         log.close();
-        fresh?.close();
+        fresh.close();
       }
       // Those of what is passed through.
       for (const { stop } of Array.from(readers.watches)) stop();

@@ -19,6 +19,8 @@ import { newStatus, type Status } from "../meta/status.ts";
 import type { VersionWaitOptions } from "../meta/version_waiters.ts";
 import { askedOf } from "./access/authorization.ts";
 import { protectEndlessBody } from "./watches/endless_body.ts";
+import type { StaleSource } from "./content/content_freshness.ts";
+import { warningHeader } from "./answers/cache_headers.ts";
 import { indexedFields } from "./lists/indexed_fields.ts";
 import type { Permission } from "./access/gate.ts";
 import { prefersGzip } from "./answers/gzip.ts";
@@ -29,9 +31,11 @@ import { type RequestedRead, requestedRead } from "./requested_read.ts";
 import { Pacer } from "./readers.ts";
 import type { ResourceRequest } from "./resource_request.ts";
 import {
+  anotherLayout,
   documentResponse,
   type Format,
   formatOf,
+  incomplete,
   nameProblem,
   notFresh,
   notSynced,
@@ -84,7 +88,15 @@ async function answerRead(c: Context, request: ResourceRequest, read: Read): Pro
     gzip: prefersGzip(c.req.header("Accept-Encoding")),
   };
   const wait = waitOf(c, settings);
-  const waited = await catchUp(request, query, { wait, cacheControl: c.req.header("Cache-Control") });
+  const isPartial = target.informer.sources !== undefined &&
+    /^(1|t|true)$/i.test(searchParams.get("partial") ?? "");
+  const name = verb === "get" ? path.name : "";
+  const missing = target.fresh.missing(name);
+  const isFound = missing.length > 0 && verb === "get" &&
+    target.log.held(formatObjectName(path)) !== undefined;
+  if (missing.length > 0 && !isPartial && !isFound) return incomplete(target.resource, missing);
+  const cacheControl = c.req.header("Cache-Control");
+  const waited = await catchUp(request, query, { wait, name, isPartial, cacheControl });
   if (isStatus(waited)) return isWatch ? watchResponse(errorStream(waited)) : waited;
   if (isWatch) protectEndlessBody(c, ({ headers }) => headers.get("X-Accel-Buffering") === "no");
   const response = verb === "get"
@@ -99,12 +111,22 @@ async function answerRead(c: Context, request: ResourceRequest, read: Read): Pro
       endsAtRelist: requiresEachEvent(c.req.header("Prefer")),
     })
     : await answerListOf(request, query, { ...form, view, permission, wait });
-  if (!waited.isStale) return response;
+  const warnings = warningsOf(waited, missing);
+  if (warnings.length === 0) return response;
   // What is not found may exist by now.
   const stale = isStatus(response) ? await refusalResponse(c, response) : response;
-  // https://kubernetes.io/blog/2020/09/03/warnings/
-  stale.headers.set("Warning", `299 - "${STALE}"`);
+  for (const warning of warnings) stale.headers.append("Warning", warningHeader(warning));
   return stale;
+}
+
+/** What an answer lacks, as kubectl prints it: https://kubernetes.io/blog/2020/09/03/warnings/ */
+function warningsOf(stale: readonly StaleSource[], missing: readonly string[]): string[] {
+  const names = stale.map(({ name }) => name).join(", ");
+  const last = names === ""
+    ? "this is the last known state: the API server does not answer at present"
+    : `this is the last known state of ${names}: no answer from there at present`;
+  const none = `incomplete: nothing was read of ${missing.join(", ")} yet`;
+  return [...(missing.length > 0 ? [none] : []), ...(stale.length > 0 ? [last] : [])];
 }
 
 /** What bounds the waits of a request. */
@@ -118,17 +140,21 @@ function waitOf(c: Context, { freshnessTimeoutMs }: ReadSettings): VersionWaitOp
   };
 }
 
-const STALE = "this is the last known state: the API server does not answer at present";
-
-/** Waits until the content is as fresh as the request demands; the Status of a read that is not answered. */
+/**
+ * Waits until the content is as fresh as the request demands: the sources of which the last known state must do, or the
+ * Status of a read that is not answered.
+ */
 async function catchUp(
   request: ResourceRequest,
   query: ListQuery,
-  { wait, cacheControl }: {
+  { wait, name, isPartial, cacheControl }: {
     readonly wait: VersionWaitOptions;
+    /** Of a get. */
+    readonly name: string;
+    readonly isPartial: boolean;
     readonly cacheControl: string | undefined;
   },
-): Promise<{ readonly isStale: boolean } | Status> {
+): Promise<readonly StaleSource[] | Status> {
   const { target, settings } = request;
   const { log, fresh } = target;
   const { resourceVersion, sendInitialEvents } = query.options;
@@ -139,22 +165,22 @@ async function catchUp(
       !isStatus(token) && token.resourceVersion !== LATEST &&
       compareResourceVersions(token.resourceVersion, log.resourceVersion) > 0
     ) {
-      await (fresh ?? log).reaches(token.resourceVersion, wait);
+      await fresh.reaches(token.resourceVersion, wait);
     }
-    return { isStale: false };
+    return [];
   }
-  if (resourceVersion === "0" || (query.watch && !sendInitialEvents)) return { isStale: false };
+  if (resourceVersion === "0" || (query.watch && !sendInitialEvents)) return [];
   if (resourceVersion !== undefined) {
-    const isReached = fresh === undefined
-      ? await log.reaches(resourceVersion, wait)
-      : await fresh.reaches(resourceVersion, wait);
-    return isReached ? { isStale: false } : tooLargeResourceVersion(resourceVersion, log.resourceVersion);
+    const outcome = await fresh.reaches(resourceVersion, wait);
+    if (outcome === "reached") return [];
+    return outcome === "foreign"
+      ? anotherLayout(resourceVersion)
+      : tooLargeResourceVersion(resourceVersion, log.resourceVersion);
   }
-  if (fresh === undefined || settings.freshness === "as-is") return { isStale: false };
-  const staleIfError = settings.freshness === "stale-if-error" && !refusesStale(cacheControl);
-  const outcome = await fresh.catchUp(wait, { staleIfError });
-  if (outcome === "fresh") return { isStale: false };
-  return staleIfError ? { isStale: true } : notFresh(target.resource, outcome);
+  if (settings.freshness === "as-is") return [];
+  const staleIfError = isPartial || (settings.freshness === "stale-if-error" && !refusesStale(cacheControl));
+  const stale = await fresh.catchUp(wait, { name, staleIfError });
+  return stale.length === 0 || staleIfError ? stale : notFresh(target.resource, stale);
 }
 
 /** The requested view, or the Status that refuses it: 400 for a wrong `includeObject`. */

@@ -10,21 +10,21 @@ import { formatGroupResource } from "../meta/resource.ts";
 import type { Logger } from "../util/logger.ts";
 import { EventLog } from "./watches/event_log.ts";
 import type { FanOut } from "./watches/fan_out.ts";
-import { FreshReads } from "./upstream/fresh_reads.ts";
+import { ContentFreshness } from "./content/content_freshness.ts";
 import type { Freshness } from "./upstream/freshness.ts";
 import type { ReadApiOptions, ReadApiRemote } from "./read_api_options.ts";
 import type { ReadSettings } from "./read_settings.ts";
 import { RemoteResource } from "./remote/remote_resource.ts";
 import { requireNumbers } from "../util/require_number.ts";
-import type { ServedInformer } from "./upstream/served_informer.ts";
+import { type ServedInformer, sourcesOf } from "./upstream/served_informer.ts";
 
 /** A resource that is served from an informer. */
 export interface ServedResource {
   readonly resource: ApiResource;
   readonly informer: ServedInformer;
   readonly log: EventLog<KubernetesObject>;
-  /** Compares the content with the API server; absent where the informer's source cannot. */
-  readonly fresh: FreshReads<KubernetesObject> | undefined;
+  /** Compares the content with the API servers. */
+  readonly fresh: ContentFreshness;
 }
 
 /**
@@ -56,9 +56,8 @@ export function newServedResources(
       heartbeatMs: settings.bookmarkIntervalMs,
       history,
     });
-    const source = informer.metadata?.();
-    if (source === undefined) checkFreshness(resources[i], settings.freshness);
-    const fresh = source && new FreshReads(log, { informer, source }, { ...settings, logger });
+    const fresh = new ContentFreshness(log, informer, { ...settings, logger });
+    if (!fresh.isProvable) checkFreshness(resources[i], settings.freshness);
     return { resource: resources[i], informer, log, fresh };
   });
 }
@@ -71,7 +70,8 @@ function checkResources(resources: readonly ApiResource[], options: ReadApiOptio
     names.add(name);
     const { informer } = options.resources[i];
     if (informer === undefined) checkRemote(name, options.resources[i]);
-    const holdsSecrets = isSecrets(resource) || isSecrets(informer?.resource);
+    const holdsSecrets = isSecrets(resource) ||
+      (informer !== undefined && sourcesOf(informer).some((each) => isSecrets(each.informer.resource)));
     if (holdsSecrets && options.allowSecrets !== true) {
       throw new TypeError(
         "Cannot serve Secrets by accident: say `allowSecrets: true` beside `authorize`, or leave secrets out of readApi's resources",

@@ -7,6 +7,7 @@ import { metaNamespaceKey } from "../meta/keys.ts";
 import type { ListOptions, ListPage, WatchStream } from "../meta/list_watch.ts";
 import type { ListWatchContext } from "../text/list_watch_context.ts";
 import { type KubernetesObject, resourceVersionOf } from "../meta/object.ts";
+import { layoutOf } from "../meta/resource_version.ts";
 import { StatusError } from "../meta/status.ts";
 
 /** A client for the metadata of what an informer lists. */
@@ -71,7 +72,11 @@ export async function changesSince(
       }
       if (item.type === "ERROR") throw new StatusError(item.object);
       const version = resourceVersionOf(item.object) ?? "";
-      if (item.type === "BOOKMARK") return { lastChange, through: version };
+      if (item.type === "BOOKMARK") {
+        // Behind a change of a merged resource its bookmark says where it was.
+        const isPlaced = lastChange === "" || layoutOf(lastChange) === layoutOf(version);
+        return { lastChange: isPlaced ? lastChange : version, through: version };
+      }
       lastChange = version;
     }
   }

@@ -41,8 +41,23 @@ export function isComparableResourceVersion(text: string): boolean {
   return /^[1-9][0-9]*$/.test(text);
 }
 
-/** Whether a resourceVersion is known to be older than another: both are numbers, and it is the lesser one. */
+/**
+ * The layout of a merged resourceVersion (merged_version.ts), as the text that two of one layout have in common; `""` for
+ * the version of one server, which has 20 digits at most. Versions of different layouts say nothing about each other.
+ */
+export function layoutOf(version: string): string {
+  return version.length > SERVER_DIGITS ? version.slice(-LAYOUT_DIGITS) : "";
+}
+
+// Of the greatest version that an API server has, 2^64 - 1.
+const SERVER_DIGITS = 20;
+// The layout itself, and the number of its sources.
+const LAYOUT_DIGITS = 13;
+
+/**
+ * Whether a resourceVersion is known to be older than another: both are numbers, of one layout, and it is the lesser one.
+ */
 export function isOlder(version: string, than: string): boolean {
   return compareResourceVersions(version, than) < 0 && isComparableResourceVersion(version) &&
-    isComparableResourceVersion(than);
+    isComparableResourceVersion(than) && layoutOf(version) === layoutOf(than);
 }

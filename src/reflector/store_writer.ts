@@ -5,9 +5,10 @@
 
 import { deletionHandlingMetaNamespaceKey, type KeyFunc } from "../meta/keys.ts";
 import type { ListPage, Quarantined, WatchItem } from "../meta/list_watch.ts";
+import { hasReached } from "../meta/merged_version.ts";
 import { type KubernetesObject, metaOf } from "../meta/object.ts";
 import { groupVersion, type GroupVersionKind } from "../meta/resource.ts";
-import { compareResourceVersions, isOlder } from "../meta/resource_version.ts";
+import { isOlder } from "../meta/resource_version.ts";
 import { StatusError } from "../meta/status.ts";
 import type { WatchEvent } from "../meta/watch_event.ts";
 import type { ReflectorStore } from "../queue/queue.ts";
@@ -84,8 +85,8 @@ export class StoreWriter<T> {
 
   /** Whether every change up to this version arrived; quarantined ones did. */
   hasReceived(resourceVersion: string): boolean {
-    return compareResourceVersions(this.#resourceVersion, resourceVersion) >= 0 ||
-      compareResourceVersions(this.#quarantinedVersion, resourceVersion) >= 0;
+    return hasReached(this.#resourceVersion, resourceVersion) ||
+      hasReached(this.#quarantinedVersion, resourceVersion);
   }
 
   /** Whether a list of this version continues the history: both versions are numbers, and it is the greater one. */

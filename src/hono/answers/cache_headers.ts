@@ -6,7 +6,8 @@
 import type { ApiResource } from "../../protocol/api_resource.ts";
 import type { EventLog } from "../watches/event_log.ts";
 import type { KubernetesObject } from "../../meta/object.ts";
-import type { ServedInformer } from "../upstream/served_informer.ts";
+import { isMergedVersion } from "../../meta/merged_version.ts";
+import { type ServedInformer, sourcesOf } from "../upstream/served_informer.ts";
 
 // Refused by the permission check, or before it: says nothing about the cache.
 const REFUSED = new Set([401, 403, 429]);
@@ -36,17 +37,28 @@ export function withCacheHeaders(
     headers.set("Age", String(Math.floor(lagMs / 1_000)));
   }
   if (isReady && log.resourceVersion !== "") headers.set("Resource-Version", log.resourceVersion);
-  if (isReady && !isSynced) headers.append("Warning", warningHeader(RESTORED));
+  if (isMergedVersion(log.resourceVersion)) headers.set("Snapshot", "per-shard");
+  const restored = sourcesOf(informer).filter(({ informer }) =>
+    !informer.hasSynced() && informer.isRestored?.()
+  );
+  if (isReady && restored.length > 0) headers.append("Warning", warningHeader(RESTORED + namesIn(restored)));
   const { deprecationWarning } = resource;
   if (deprecationWarning !== undefined) headers.append("Warning", warningHeader(deprecationWarning));
   return response;
+}
+
+/** Of which sources something is said; empty if there is only one. */
+function namesIn(sources: readonly { readonly name: string }[]): string {
+  return sources.length === 1 && sources[0].name === ""
+    ? ""
+    : `: ${sources.map(({ name }) => name).join(", ")}`;
 }
 
 /**
  * A text as the value of a `Warning` header, in UTF-8 as by an API server:
  * https://github.com/kubernetes/apimachinery/blob/master/pkg/util/net/http.go (NewWarningHeader)
  */
-function warningHeader(text: string): string {
+export function warningHeader(text: string): string {
   // deno-lint-ignore no-control-regex
   const printable = text.replace(/[\x00-\x1f\x7f]+/g, " ").replace(/["\\]/g, "\\$&");
   return `299 - "${Array.from(encoder.encode(printable), (byte) => String.fromCharCode(byte)).join("")}"`;

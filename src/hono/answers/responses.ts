@@ -3,6 +3,7 @@
  * @module
  */
 
+import type { StaleSource } from "../content/content_freshness.ts";
 import type { Context } from "hono";
 import { formatGroupResource } from "../../meta/resource.ts";
 import { newStatus, type Status } from "../../meta/status.ts";
@@ -172,17 +173,48 @@ export function stateTooOld(asked: string): Status {
 }
 
 /** 504: a read without a resourceVersion cannot be proven as fresh as the API server's own. */
-export function notFresh(resource: ApiResource, why: "behind" | "unknown"): Status {
-  const name = formatGroupResource(resource);
-  const reason = why === "behind"
-    ? `the cache of ${name} has not reached the API server's resourceVersion in time`
-    : "the API server did not say in time how far it is";
+export function notFresh(resource: ApiResource, stale: readonly StaleSource[]): Status {
+  const names = stale.map(({ name }) => name).filter((name) => name !== "").join(", ");
+  const of = names && ` of ${names}`;
+  const reason = stale.some(({ why }) => why === "behind")
+    ? `the cache of ${
+      formatGroupResource(resource)
+    }${of} has not reached the API server's resourceVersion in time`
+    : `the API server${of} did not say in time how far it is`;
+  const instead = names === "" ? "resourceVersion=0" : "partial=true or resourceVersion=0";
   return newStatus(
     504,
     "Timeout",
-    `Timeout: the read cannot be proven fresh: ${reason}; resourceVersion=0 reads what the cache holds`,
+    `Timeout: the read cannot be proven fresh: ${reason}; ${instead} reads what the cache holds`,
     { ...resourceDetails(resource), retryAfterSeconds: 1 },
   );
+}
+
+/** 503: nothing was read of some sources yet, and the answer would be incomplete without them. */
+export function incomplete(resource: ApiResource, missing: readonly string[]): Status {
+  const what = formatGroupResource(resource);
+  const names = missing.map((name) => JSON.stringify(name)).join(", ");
+  return newStatus(
+    503,
+    "ServiceUnavailable",
+    `${what} cannot be read completely: the cache has nothing of ${names} yet; partial=true reads the others`,
+    {
+      ...resourceDetails(resource),
+      causes: missing.map((name) => ({
+        reason: "SourceUnavailable",
+        message: "it has not synced",
+        field: name,
+      })),
+      retryAfterSeconds: 1,
+    },
+  );
+}
+
+/** 410: a resourceVersion from before the sources were divided in another way, or of one of them. */
+export function anotherLayout(resourceVersion: string): Status {
+  const shown = resourceVersion.length > 100 ? `${resourceVersion.slice(0, 100)}...` : resourceVersion;
+  const why = "its sources were divided in another way, or it is that of a single object; list again";
+  return newStatus(410, "Expired", `The resourceVersion ${shown} is none of this resource: ${why}`);
 }
 
 /** 503: the first list is not there yet. */

@@ -10,7 +10,7 @@ import { askedOfPath } from "../access/authorization.ts";
 import type { ReadApiState } from "../read_api_state.ts";
 import { GUARD_HEADERS } from "../answers/responses.ts";
 import type { Route } from "../route.ts";
-import type { ServedInformer } from "../upstream/served_informer.ts";
+import { type ServedInformer, sourcesOf } from "../upstream/served_informer.ts";
 
 const HEADERS: Readonly<Record<string, string>> = {
   "Content-Type": "text/plain; charset=utf-8",
@@ -47,10 +47,12 @@ interface Check {
 }
 
 async function checksOf({ served, remotes, remoteHealth, settings }: ReadApiState): Promise<Check[]> {
-  const informers = served.map(({ resource, informer }): Check => ({
-    name: `informer/${formatGroupResource(resource)}`,
-    problem: unreadiness(informer, settings.maxLagMs),
-  }));
+  const informers = served.flatMap(({ resource, informer }) =>
+    sourcesOf(informer).map((source): Check => ({
+      name: `informer/${formatGroupResource(resource)}${source.name && ` of ${source.name}`}`,
+      problem: unreadiness(source.informer, settings.maxLagMs),
+    }))
+  );
   const others = await Promise.all(remotes.map(async ({ resource, fetch }): Promise<Check> => ({
     name: `remote/${formatGroupResource(resource)}`,
     problem: await remoteHealth.unreadiness(fetch),

@@ -22,7 +22,7 @@ import type { EventLog } from "../watches/event_log.ts";
 import type { ReadApiState } from "../read_api_state.ts";
 import { Pacer, type Reader } from "../readers.ts";
 import { readRoute } from "../resource_handler.ts";
-import { documentResponse, formatOf, notSynced } from "../answers/responses.ts";
+import { documentResponse, formatOf, incomplete, notSynced } from "../answers/responses.ts";
 import type { Answer, Route } from "../route.ts";
 import type { ServedResource } from "../served_resources.ts";
 
@@ -80,6 +80,8 @@ async function answerIndex(
   const { resource, log } = target;
   if (index !== undefined && !isIndex(target, index)) return unknownIndex(target, index);
   if (!log.isReady()) return notSynced(resource);
+  const missing = target.fresh.missing("");
+  if (missing.length > 0) return incomplete(resource, missing);
   if (index === undefined) {
     return await listed(c, target, "IndexList", { items: indexNames(log).map((name) => ({ name })) });
   }

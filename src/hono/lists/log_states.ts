@@ -9,7 +9,7 @@ import type { Held } from "../../store/holding.ts";
 import type { Indexer } from "../../store/indexer.ts";
 import type { Clock } from "../../util/clock.ts";
 import type { ServedStore } from "../upstream/served_informer.ts";
-import { firstAfter, type LogWindow } from "../watches/log_window.ts";
+import { firstAfter, isOnTheWay, type LogWindow } from "../watches/log_window.ts";
 import { PastStates } from "./past_states.ts";
 import { type IndexValue, OrderedContent, rolledBack, type Snapshot } from "./snapshot.ts";
 
@@ -94,6 +94,10 @@ export class LogStates<T> {
     const { oldestState, window, resourceVersion: now } = this.#log;
     if (compareResourceVersions(resourceVersion, oldestState.resourceVersion) < 0) return undefined;
     if (compareResourceVersions(resourceVersion, now) > 0) return undefined;
+    const oldestResourceVersion = oldestState.resourceVersion;
+    if (!isOnTheWay(window, resourceVersion, { oldestResourceVersion, resourceVersion: now })) {
+      return undefined;
+    }
     const { tail, entries } = window;
     const first = firstAfter(window, resourceVersion, oldestState.sequence);
     const gapAfter = entries.at(first - tail)?.gapAfter;

@@ -19,7 +19,7 @@ import {
 import { type Clock, monotonicNow } from "../../util/clock.ts";
 import { errorMessage } from "../../util/errors.ts";
 import type { Logger } from "../../util/logger.ts";
-import type { EventLog } from "../watches/event_log.ts";
+import { type Held, heldStoreOf } from "../../store/holding.ts";
 import {
   changesSince,
   type CurrentState,
@@ -27,7 +27,7 @@ import {
   currentVersion,
   type MetadataSource,
 } from "../../informer/progress.ts";
-import type { ServedInformer } from "./served_informer.ts";
+import type { ServedInformer, ServedStore } from "./served_informer.ts";
 
 /** Options of {@linkcode FreshReads}. */
 export interface FreshReadsOptions {
@@ -35,6 +35,14 @@ export interface FreshReadsOptions {
   readonly freshnessTimeoutMs: number;
   readonly clock: Clock;
   readonly logger: Logger;
+}
+
+/** What has come of an informer, for reads that wait. */
+export interface FollowedContent {
+  /** The version that it has reached. */
+  readonly resourceVersion: string;
+  /** Whether it reaches a resourceVersion within a time; at once if it has, or never will. */
+  reaches(resourceVersion: string, options: VersionWaitOptions): Promise<boolean>;
 }
 
 /** Whether a read is fresh: `unknown` if the API server did not answer, `behind` if the cache did not get there in time. */
@@ -72,9 +80,9 @@ const LARGE_MS = 60_000;
  *
  * While no read waits, it asks nothing and no timer runs.
  */
-export class FreshReads<T extends KubernetesObject> {
-  readonly #log: EventLog<T>;
-  readonly #informer: ServedInformer<T>;
+export class FreshReads {
+  readonly #content: FollowedContent;
+  readonly #informer: ServedInformer;
   readonly #source: MetadataSource;
   readonly #options: FreshReadsOptions;
   readonly #stop = new AbortController();
@@ -93,12 +101,13 @@ export class FreshReads<T extends KubernetesObject> {
   /** While proof is sought. */
   #proving: LinkedAbort | undefined;
 
+  /** @param content What the informer has, as its readers wait for it. */
   constructor(
-    log: EventLog<T>,
-    of: { readonly informer: ServedInformer<T>; readonly source: MetadataSource },
+    content: FollowedContent,
+    of: { readonly informer: ServedInformer; readonly source: MetadataSource },
     options: FreshReadsOptions,
   ) {
-    this.#log = log;
+    this.#content = content;
     this.#informer = of.informer;
     this.#source = of.source;
     this.#options = options;
@@ -147,7 +156,7 @@ export class FreshReads<T extends KubernetesObject> {
     const waiter = Symbol();
     this.#wanted.set(waiter, resourceVersion);
     try {
-      const reached = this.#log.reaches(resourceVersion, wait);
+      const reached = this.#content.reaches(resourceVersion, wait);
       this.#prove();
       return await reached;
     } finally {
@@ -181,7 +190,7 @@ export class FreshReads<T extends KubernetesObject> {
 
   #ask(): Promise<Answer> {
     this.#next = undefined;
-    const position = this.#log.resourceVersion;
+    const position = this.#content.resourceVersion;
     const isPausing = this.#isPausing();
     const asked = this.#inTime(
       (signal) => currentVersion(this.#source, signal),
@@ -238,7 +247,7 @@ export class FreshReads<T extends KubernetesObject> {
   }
 
   async #proveOnce(signal: AbortSignal): Promise<void> {
-    const from = this.#log.resourceVersion;
+    const from = this.#content.resourceVersion;
     if (this.#nowMs() >= this.#largeUntilMs) {
       const state = await this.#inTime(
         (signal) => currentState(this.#source, { maxObjects: MAX_STATE_OBJECTS, signal }),
@@ -261,7 +270,7 @@ export class FreshReads<T extends KubernetesObject> {
     if (changes === undefined) return;
     const { lastChange, through } = changes;
     const after = lastChange === "" ? from : lastChange;
-    await this.#log.reaches(after, { timeoutMs: ASK_MS, signal });
+    await this.#content.reaches(after, { timeoutMs: ASK_MS, signal });
     this.#informer.proven?.({ after, through });
   }
 
@@ -275,7 +284,7 @@ export class FreshReads<T extends KubernetesObject> {
     const untilMs = this.#nowMs() + ASK_MS;
     while (!this.#isReached(state.resourceVersion)) {
       if (this.#isEqualTo(state)) {
-        const proof = { after: this.#log.resourceVersion, through: state.resourceVersion };
+        const proof = { after: this.#content.resourceVersion, through: state.resourceVersion };
         return this.#informer.proven?.(proof) ?? false;
       }
       const leftMs = untilMs - this.#nowMs();
@@ -286,9 +295,12 @@ export class FreshReads<T extends KubernetesObject> {
   }
 
   #isEqualTo({ versions }: CurrentState): boolean {
-    const { keys, objects } = this.#log.states.snapshot();
+    const { held } = heldStoreOf<KubernetesObject, ServedStore<Held<KubernetesObject>>>(
+      this.#informer.indexer,
+    );
+    const keys = held.listKeys();
     return keys.length === versions.size &&
-      keys.every((key, i) => versions.get(key) === resourceVersionOf(objects[i]));
+      keys.every((key) => versions.get(key) === resourceVersionOf(held.getByKey(key)));
   }
 
   /**
@@ -308,7 +320,7 @@ export class FreshReads<T extends KubernetesObject> {
   }
 
   #isReached(resourceVersion: string): boolean {
-    return hasReached(this.#log.resourceVersion, resourceVersion);
+    return hasReached(this.#content.resourceVersion, resourceVersion);
   }
 
   #sawVersion(version: string): void {

@@ -55,6 +55,15 @@ export interface ServedInformer<T extends KubernetesObject = KubernetesObject> {
   metadata?(): MetadataSource | undefined;
   /** Moves the content's version forward to `through`, if every change up to `after` has arrived; whether it is there. */
   proven?(proof: { readonly after: string; readonly through: string }): boolean;
+  /** The informers that it is made of, if it is not one itself. */
+  readonly sources?: readonly NamedInformer[] | undefined;
+  /**
+   * The version of each of {@linkcode ServedInformer.sources} that a resourceVersion stands for; `undefined` if it is none of
+   * theirs.
+   */
+  partsOf?(resourceVersion: string): readonly string[] | undefined;
+  /** The only one of its sources that may have an object of a name; `undefined` if all may. */
+  sourceOf?(name: string): NamedInformer | undefined;
   /** What the reflector is at. */
   status(): {
     readonly phase: string;
@@ -64,4 +73,19 @@ export interface ServedInformer<T extends KubernetesObject = KubernetesObject> {
     readonly hasNoBookmarks?: boolean;
     readonly lastError?: { readonly message: string } | undefined;
   };
+}
+
+/**
+ * One of several informers, by its name.
+ *
+ * @category HTTP adapter
+ */
+export interface NamedInformer {
+  readonly name: string;
+  readonly informer: ServedInformer;
+}
+
+/** The informers that something served is made of: itself, under an empty name, if it is one. */
+export function sourcesOf(informer: ServedInformer): readonly NamedInformer[] {
+  return informer.sources ?? [{ name: "", informer }];
 }

@@ -4,7 +4,7 @@
  */
 
 import { type KubernetesObject, resourceVersionOf } from "../../meta/object.ts";
-import { compareResourceVersions } from "../../meta/resource_version.ts";
+import { compareResourceVersions, layoutOf } from "../../meta/resource_version.ts";
 import type { Held, Holding } from "../../store/holding.ts";
 import { onOneLine } from "../../text/json_text.ts";
 import type { View } from "../answers/view.ts";
@@ -20,7 +20,10 @@ export interface LogEntry<T> {
   /** The present state; of a deleted object the final one. `undefined` in a bookmark. */
   readonly object: Held<T> | undefined;
   readonly oldObject: Held<T> | undefined;
-  /** In the entries of a relist: the position before it. What happened in between is not known. */
+  /**
+   * In the entries of a relist, and of a change whose object's version is not the position: the position before it. What
+   * happened in between is not known, and a reader in the middle has no position.
+   */
   readonly gapAfter: string | undefined;
   /** About how much memory the object takes. */
   readonly bytes: number;
@@ -74,13 +77,18 @@ export class EntryViews<T extends KubernetesObject> {
     return object;
   }
 
-  /** The event that a watch of a view sends about an entry, as bytes. Made once for all views of one name. */
-  bytes(entry: LogEntry<T>, change: EntryChange, view: View): Uint8Array {
-    if (view.sharedAs === undefined) return encode(this.#text(entry, change, view));
-    const name = `${change} ${view.sharedAs}`;
+  /**
+   * The event that a watch of a view sends about an entry, as bytes. Made once for all views of one name.
+   *
+   * @param showsPosition Whether the object has the entry's position in place of a version of another layout: for readers
+   * without bookmarks, which resume at the version of the last object.
+   */
+  bytes(entry: LogEntry<T>, change: EntryChange, view: View, showsPosition = false): Uint8Array {
+    if (view.sharedAs === undefined) return encode(this.#text(entry, change, view, showsPosition));
+    const name = `${change} ${view.sharedAs}${showsPosition ? " at its position" : ""}`;
     const known = entry.views?.encoded.get(name);
     if (known !== undefined) return known;
-    const bytes = encode(this.#text(entry, change, view));
+    const bytes = encode(this.#text(entry, change, view, showsPosition));
     const views = this.#viewsOf(entry);
     views.encoded.set(name, bytes);
     views.bytes += bytes.byteLength;
@@ -89,20 +97,21 @@ export class EntryViews<T extends KubernetesObject> {
     return bytes;
   }
 
-  #text(entry: LogEntry<T>, change: EntryChange, view: View): string {
-    const resourceVersion = resourceVersionOf(entry.object) || entry.position;
+  #text(entry: LogEntry<T>, change: EntryChange, view: View, showsPosition: boolean): string {
+    const { position, gapAfter } = entry;
+    const resourceVersion = resourceVersionOf(entry.object) || position;
+    const shown = showsPosition && !isPlaced(entry) ? position : resourceVersion;
     if (change === "LEFT") {
-      return eventText(
-        "DELETED",
-        view.event(atVersion(this.opened(entry, "oldObject")!, resourceVersion)),
-      );
+      return eventText("DELETED", view.event(atVersion(this.opened(entry, "oldObject")!, shown)));
     }
     // If only the fact of a delete was known, the object's version is an old one: with it, readers that resume from the
     // last event they have read would go back. Of a relist nothing is known but that its deletes came after the position
     // before it; a reader that resumes there has to list again.
-    const least = entry.gapAfter ?? entry.position;
-    return change === "DELETED" && compareResourceVersions(resourceVersion, least) < 0
-      ? eventText(change, view.event(atVersion(this.opened(entry, "object")!, least)))
+    const least = gapAfter ?? position;
+    const isOld = change === "DELETED" && isPlaced(entry) &&
+      compareResourceVersions(resourceVersion, least) < 0;
+    return isOld || shown !== resourceVersion
+      ? eventText(change, view.event(atVersion(this.opened(entry, "object")!, isOld ? least : shown)))
       : heldEventText(change, entry.object!, { view, holding: this.#holding });
   }
 
@@ -136,6 +145,11 @@ export class EntryViews<T extends KubernetesObject> {
     this.#keptBytes -= entry.views?.bytes ?? 0;
     entry.views = undefined;
   }
+}
+
+/** Whether the version of an entry's object says something about its position; otherwise a bookmark has to follow it. */
+export function isPlaced({ object, position }: LogEntry<unknown>): boolean {
+  return layoutOf(resourceVersionOf(object) ?? "") === layoutOf(position);
 }
 
 const encoder = new TextEncoder();

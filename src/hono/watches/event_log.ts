@@ -6,7 +6,7 @@
 import type { StoreChange, StoreEvent } from "../../informer/store_event.ts";
 import type { KubernetesObject } from "../../meta/object.ts";
 import { resourceVersionOf } from "../../meta/object.ts";
-import { compareResourceVersions } from "../../meta/resource_version.ts";
+import { compareResourceVersions, layoutOf } from "../../meta/resource_version.ts";
 import { PartwiseVersionWaiters } from "../../meta/merged_version_waiters.ts";
 import type { VersionWaiters, VersionWaitOptions } from "../../meta/version_waiters.ts";
 import { type Held, heldStoreOf, type Holding } from "../../store/holding.ts";
@@ -43,7 +43,9 @@ export interface EventLogOptions {
  *
  * Positions never decrease, except at a relist at an older resourceVersion (a restored server), which starts a new history.
  * A late change - under an older resourceVersion, or in a list at the same one - does not move the position. A watch that
- * resumes from there may have seen it or not, and receives it, a second time if necessary. An entry costs two references
+ * resumes from there may have seen it or not, and receives it, a second time if necessary. Where the position is a merged
+ * resourceVersion, objects have the versions of their own servers, and a bookmark follows each change, or a few of them,
+ * with the position behind them. An entry costs two references
  * to objects in their held form; its bytes are made when a watch first needs them.
  */
 export class EventLog<T extends KubernetesObject> implements FanOutSource {
@@ -69,6 +71,8 @@ export class EventLog<T extends KubernetesObject> implements FanOutSource {
   #keepFrom = 0;
   #started = false;
   #closed = false;
+  /** Changes whose versions say nothing about the position: the next bookmark places them. */
+  #unplaced: StoreChange<Held<T>>[] = [];
   #contentRevision = 0;
   #rewrites = 0;
   readonly #held: ServedStore<Held<T>>;
@@ -245,7 +249,7 @@ export class EventLog<T extends KubernetesObject> implements FanOutSource {
       if (event.type === "replaced") this.#start(event.resourceVersion);
       return;
     }
-    if (event.type === "bookmark") this.#advance(event.resourceVersion);
+    if (event.type === "bookmark") this.#bookmark(event.resourceVersion);
     else if (event.type === "replaced") this.#replaced(event.resourceVersion, event.changes);
     else this.#changed(event);
   }
@@ -253,9 +257,31 @@ export class EventLog<T extends KubernetesObject> implements FanOutSource {
   #changed(change: StoreChange<Held<T>>): void {
     const version = resourceVersionOf(change.object) ?? "";
     if (change.type === "updated" && this.#isUnchanged(change.oldObject, change.object)) return;
+    this.#reorder(change);
+    if (layoutOf(version) !== layoutOf(this.#position)) {
+      this.#unplaced.push(change);
+      return;
+    }
     const isLate = !this.#advance(version);
     if (isLate) this.#noteRewrite(change);
     this.#append(change, { position: this.#position, isLate });
+    this.#afterAppend();
+  }
+
+  /** Everything up to a resourceVersion is there: also what came since the position and is not placed yet, as one step. */
+  #bookmark(resourceVersion: string): void {
+    const before = this.#position;
+    const isLate = !this.#advance(resourceVersion);
+    if (this.#unplaced.length > 0) this.#place({ isLate, ...(!isLate && { gapAfter: before }) });
+  }
+
+  #place(at: { readonly isLate: boolean; readonly gapAfter?: string }): void {
+    const changes = this.#unplaced;
+    this.#unplaced = [];
+    for (const change of changes) {
+      if (at.isLate) this.#noteRewrite(change);
+      this.#append(change, { position: this.#position, ...at });
+    }
     this.#afterAppend();
   }
 
@@ -266,6 +292,7 @@ export class EventLog<T extends KubernetesObject> implements FanOutSource {
   }
 
   #replaced(resourceVersion: string, changes: readonly StoreChange<Held<T>>[]): void {
+    if (this.#unplaced.length > 0) this.#place({ isLate: true });
     const previous = this.#position;
     if (compareResourceVersions(resourceVersion, previous) < 0) {
       return this.#restarted(resourceVersion, changes);
@@ -284,6 +311,7 @@ export class EventLog<T extends KubernetesObject> implements FanOutSource {
       if (compareResourceVersions(resourceVersionOf(change.object) ?? "", previous) <= 0) {
         this.#noteRewrite(change);
       }
+      this.#reorder(change);
       this.#append(change, relist);
     }
     this.#keep({ ...BOOKMARK, ...relist });
@@ -322,7 +350,6 @@ export class EventLog<T extends KubernetesObject> implements FanOutSource {
     change: StoreChange<Held<T>>,
     at: { readonly position: string; readonly isLate: boolean; readonly gapAfter?: string },
   ): void {
-    this.#reorder(change);
     const { key, object } = change;
     const common = { gapAfter: undefined, ...at, key, object };
     switch (change.type) {

@@ -5,8 +5,8 @@
 
 import type { StoreChange } from "../../informer/store_event.ts";
 import { resourceVersionOf } from "../../meta/object.ts";
-import { hasReached, isMergedVersion } from "../../meta/merged_version.ts";
-import { compareResourceVersions } from "../../meta/resource_version.ts";
+import { hasReached } from "../../meta/merged_version.ts";
+import { compareResourceVersions, layoutOf } from "../../meta/resource_version.ts";
 import type { Deque } from "../../util/deque.ts";
 import type { LogEntry } from "./encoding.ts";
 
@@ -34,9 +34,10 @@ export function firstAfter<T>(
 }
 
 /**
- * Whether a reader at a resourceVersion has seen what comes before it in the log, and nothing of what comes after. So it is with
- * each version of an API server. A merged one may come from another copy, in which the events of the shards came in another
- * order.
+ * Whether the log was at a resourceVersion: a reader at it has seen what comes before it, and nothing of what comes after.
+ * Each version of one server is such a place. A merged version may come from another copy, in which the events of the
+ * sources came in another order: it must be between the position after one entry and the position before the next one, for
+ * each source.
  */
 export function isOnTheWay<T>(
   window: LogWindow<T>,
@@ -46,11 +47,13 @@ export function isOnTheWay<T>(
     readonly resourceVersion: string;
   },
 ): boolean {
-  if (!isMergedVersion(version)) return true;
+  const layout = layoutOf(resourceVersion);
+  if (layout === "" || layoutOf(version) !== layout) return layoutOf(version) === layout;
   const next = firstAfter(window, version, window.tail) - window.tail;
-  const before = window.entries.at(next - 1)?.position ?? oldestResourceVersion;
-  const after = window.entries.at(next)?.position ?? resourceVersion;
-  return hasReached(version, before) && (hasReached(after, version) || hasReached(version, after));
+  const before = next === 0 ? oldestResourceVersion : window.entries.at(next - 1)!.position;
+  const entry = window.entries.at(next);
+  const after = entry === undefined ? resourceVersion : entry.gapAfter ?? entry.position;
+  return hasReached(version, before) && hasReached(after, version);
 }
 
 /** The first entry from `from` on that a reader at a resourceVersion may not have seen: after it, or late. */

@@ -69,8 +69,8 @@ export function answerWatch(
       ? eventStreamResponse(openInitial(), { hasInitialEvents: true, expired })
       : watchResponse(errorStream(expired));
   }
-  const isLost = fresh && ((signal: AbortSignal) => fresh.isLost(from, signal));
-  const body = openWatch(log, { ...common, cursor, resourceVersion: from, ...(isLost && { isLost }) });
+  const isLost = (signal: AbortSignal) => fresh.isLost(from, signal);
+  const body = openWatch(log, { ...common, cursor, resourceVersion: from, isLost });
   return isEventStream ? eventStreamResponse(body, { hasInitialEvents: false }) : watchResponse(body);
 }
 

@@ -6,7 +6,7 @@
 import type { KubernetesObject } from "../../meta/object.ts";
 import { compareResourceVersions } from "../../meta/resource_version.ts";
 import { concatenated } from "../../util/concatenated.ts";
-import { encode, type EntryViews, eventText, type LogEntry } from "./encoding.ts";
+import { encode, type EntryViews, eventText, isPlaced, type LogEntry } from "./encoding.ts";
 import { OPEN_UNITS } from "../readers.ts";
 import type { Selection } from "../lists/selection.ts";
 import type { View } from "../answers/view.ts";
@@ -108,6 +108,12 @@ function nameOf({ view, selection, allowBookmarks }: GroupKind): string | undefi
   return JSON.stringify([view.sharedAs, allowBookmarks, selected]);
 }
 
+/** Whether the next entry belongs to the same relist, or to the same step from one merged version to another. */
+function isSameStep(entry: LogEntry<unknown>, next: LogEntry<unknown> | undefined): boolean {
+  return entry.gapAfter !== undefined && next?.gapAfter === entry.gapAfter &&
+    next.position === entry.position;
+}
+
 /** Watches of one view and one selection. */
 export class WatchGroup<T extends KubernetesObject> {
   readonly #log: GroupLog<T>;
@@ -159,7 +165,7 @@ export class WatchGroup<T extends KubernetesObject> {
   }
 
   #build(from: number, { length: most, skipThrough }: ChunkOptions, known?: Chunk): Chunk {
-    const { selection } = this.kind;
+    const { selection, allowBookmarks } = this.kind;
     const { tail, entries } = this.#log.window;
     const head = tail + entries.length;
     const parts = known?.bytes === undefined ? [] : [known.bytes];
@@ -167,29 +173,37 @@ export class WatchGroup<T extends KubernetesObject> {
     let resourceVersion = known?.resourceVersion ?? "";
     let to = known?.to ?? from;
     let units = 0;
-    let isWithinRelist = false;
+    let isWithinStep = false;
     let isTooLong = false;
+    // Whether the reader has the position from the last event, or by a bookmark.
+    let hasPosition = true;
     // The changes of a relist go out together.
-    while (to < head && (isWithinRelist || (length < most && units < MOST_UNITS))) {
+    while (to < head && (isWithinStep || (length < most && units < MOST_UNITS))) {
       const entry = entries.at(to++ - tail);
       if (entry === undefined) continue;
       const isBookmark = entry.type === "BOOKMARK";
-      isWithinRelist = entry.gapAfter !== undefined && !isBookmark;
+      isWithinStep = !isBookmark && isSameStep(entry, entries.at(to - tail));
       if (selection !== undefined) units += 2 * selection.units;
       const isSeen = skipThrough !== "" && compareResourceVersions(entry.position, skipThrough) <= 0;
       if (isSeen && (isBookmark || !entry.isLate)) continue;
       // In the middle of a relist a reader has no position.
-      if (!isWithinRelist && !isSeen) resourceVersion = entry.position;
-      if (isBookmark && !this.kind.allowBookmarks) continue;
-      const bytes = isBookmark
-        ? this.bookmark(entry.position)
-        : this.#bytes(entry, () => units += OPEN_UNITS);
+      if (!isWithinStep && !isSeen) resourceVersion = entry.position;
+      if (isBookmark && !allowBookmarks) continue;
+      const bytes = isBookmark ? this.bookmark(entry.position) : this.#bytes(entry, {
+        showsPosition: !allowBookmarks && !isWithinStep,
+        onOpen: () => units += OPEN_UNITS,
+      });
       if (bytes === undefined) continue;
       parts.push(bytes);
       length += bytes.byteLength;
+      hasPosition = isBookmark || isPlaced(entry);
       // It is cheaper for both to list again, which waits for the reader.
-      isTooLong = isWithinRelist && length > RELIST_BYTES;
+      isTooLong = isWithinStep && length > RELIST_BYTES;
       if (isTooLong) break;
+    }
+    if (!hasPosition && allowBookmarks && !isWithinStep) {
+      parts.push(this.bookmark(resourceVersion));
+      length += parts.at(-1)!.byteLength;
     }
     const isFull = isTooLong || to < head;
     const bytes = parts.length > 1 ? concatenated(parts, length) : parts[0];
@@ -197,15 +211,18 @@ export class WatchGroup<T extends KubernetesObject> {
   }
 
   /** The entry as this group sees it: `undefined` where it sees nothing. */
-  #bytes(entry: LogEntry<T>, onOpen: () => void): Uint8Array | undefined {
+  #bytes(
+    entry: LogEntry<T>,
+    { showsPosition, onOpen }: { readonly showsPosition: boolean; readonly onOpen: () => void },
+  ): Uint8Array | undefined {
     const { view, selection } = this.kind;
     if (selection?.mayHave(entry.key) === false) return undefined;
     const was = entry.oldObject !== undefined && this.#isSelected(entry, "oldObject", onOpen);
     const is = entry.type !== "DELETED" && this.#isSelected(entry, "object", onOpen);
     const { views } = this.#log;
-    if (is) return views.bytes(entry, was ? "MODIFIED" : "ADDED", view);
+    if (is) return views.bytes(entry, was ? "MODIFIED" : "ADDED", view, showsPosition);
     if (!was) return undefined;
-    return views.bytes(entry, entry.type === "DELETED" ? "DELETED" : "LEFT", view);
+    return views.bytes(entry, entry.type === "DELETED" ? "DELETED" : "LEFT", view, showsPosition);
   }
 
   #isSelected(entry: LogEntry<T>, which: "object" | "oldObject", onOpen: () => void): boolean {

@@ -1,0 +1,45 @@
+/**
+ * Watches of a resource that a cache has merged of several servers.
+ * @module
+ */
+
+import type { WatchItem, WatchStream } from "../meta/list_watch.ts";
+import { resourceVersionOf } from "../meta/object.ts";
+import { layoutOf } from "../meta/resource_version.ts";
+
+/**
+ * The events of a merged resource, each batch up to a bookmark: objects have the versions of their own servers, and the
+ * bookmark behind a few of them says where they lead. So a store that takes a batch in one turn has a state of the resource after it,
+ * and a watch that breaks off continues at one. Of any other resource the batches stay as they are.
+ *
+ * @param from Where the watch begins; a streamed list shows at its end what it is.
+ */
+export async function* wholeSteps<T>(
+  stream: WatchStream<T>,
+  from: string,
+): AsyncGenerator<readonly WatchItem<T>[]> {
+  let isMerged = layoutOf(from) !== "";
+  let step: WatchItem<T>[] = [];
+  for await (const batch of stream) {
+    const end = batch.findLastIndex(endsStep) + 1;
+    if (!isMerged) {
+      yield batch.slice(0, end || batch.length);
+      isMerged = end > 0;
+      step = end > 0 ? batch.slice(end) : [];
+      continue;
+    }
+    if (end > 0) {
+      yield [...step, ...batch.slice(0, end)];
+      step = [];
+    }
+    step.push(...batch.slice(end));
+  }
+  // A server that ends a watch here sends no such bookmarks.
+  if (step.length > 0) yield step;
+}
+
+/** Whether the item shows a merged version, or is the last one. */
+function endsStep(item: WatchItem<unknown>): boolean {
+  if (item.type === "ERROR") return true;
+  return item.type !== "QUARANTINED" && layoutOf(resourceVersionOf(item.object) ?? "") !== "";
+}

@@ -1,0 +1,254 @@
+/**
+ * Several informers as one: the parts of a resource that shards, clusters or other caches hold.
+ *
+ * How it works. Each source is an ordinary informer with a store of its own, which stays where it is. Beside them there is
+ * only who shows which key (key_owners.ts), a view of all stores (merged_store.ts), and the version of each source, which
+ * together are one merged resourceVersion (merged_version.ts). What a source's observers see becomes what one informer's
+ * observers would see: the changes in the same turn, then a bookmark with the merged version behind them; a source's list is
+ * a list here, at the merged version, of what it changes. So the log, the lists, the watches and everything else that reads a
+ * `ServedInformer` need no second way.
+ *
+ * - **One order for each key.** A key is shown by one source. Where two have it - an object that was deleted and created
+ *   again has another uid, and so another shard, whose event may come first - the later version is shown, as DELETED and ADDED
+ *   in one step; the earlier one's end is dropped when it comes. Nothing is added twice, and nothing deleted that is live.
+ * - **Versions.** Objects keep the versions of their servers. The position is merged: each part is that of a state which the
+ *   source had, and no part goes back but by a list of its source, which begins another history.
+ * - **A source without content** (no list yet, and no snapshot) has the part `0` and no objects; its first list is a list here.
+ *   Whether a request is answered nevertheless is decided elsewhere (`partial=true`). A source whose server is away keeps what it has.
+ * - **Clusters.** With `by: "cluster"` objects are named after their source as they are read: what is stored stays as it is.
+ *
+ * @module
+ */
+
+import { newEventOpener, type StoreEvent } from "../../informer/store_event.ts";
+import type { KubernetesObject } from "../../meta/object.ts";
+import { decodeMergedVersion, encodeMergedVersion, MOST_SHARDS } from "../../meta/merged_version.ts";
+import { isOlder, layoutOf } from "../../meta/resource_version.ts";
+import type { Held } from "../../store/holding.ts";
+import { textHash } from "../../util/text_hash.ts";
+import type { NamedInformer, ServedInformer } from "../upstream/served_informer.ts";
+import { KeyOwners } from "./key_owners.ts";
+import { MergedStore } from "./merged_store.ts";
+import { Source } from "./source.ts";
+
+/**
+ * Options of {@linkcode MergedInformer}.
+ *
+ * @category HTTP adapter
+ */
+export interface MergedInformerOptions {
+  /**
+   * `"cluster"`: each source is a cluster of its own, and its name (a label, without dots) comes before the names of its
+   * objects: `eu-1.web-1`. By default the sources are shards of one cluster, and each object is in one of them.
+   */
+  readonly by?: "cluster";
+}
+
+/**
+ * Several informers as one, for {@linkcode readApi}: clusters, shards of one cluster (`shardOf`), caches of either.
+ *
+ * Each of them runs and stops by itself, has its own store, and should have the same indices. The read API has one log over
+ * all, whose versions are merged ones: docs/scale.md says what they mean. What is read of it is kept while something observes
+ * it, as a read API does.
+ *
+ * @throws {TypeError} There are no sources, two of one name, or more than 999; a cluster's name is no label.
+ *
+ * @example
+ * ```ts
+ * import { newCluster, SharedIndexInformer } from "@listwatch/cache";
+ * import { MergedInformer, readApi } from "@listwatch/cache/hono";
+ * import { InMemoryApiServer, pod } from "@listwatch/cache/testing";
+ *
+ * const clusters = ["eu-1", "us-1"].map((name) => {
+ *   const server = new InMemoryApiServer();
+ *   server.create("v1/pods", pod("web", { namespace: "shop" }));
+ *   const pods = newCluster({ server: "http://in-memory", fetch: server.fetch }).resource("v1/pods");
+ *   const informer = new SharedIndexInformer(pods);
+ *   return { name, informer, running: informer.start(), server };
+ * });
+ * const informer = new MergedInformer(clusters, { by: "cluster" });
+ * const api = readApi({ resources: [{ informer, resource: "v1/pods" }], allowAnonymous: true });
+ * for (const { informer } of clusters) await informer.synced();
+ * const { items } = await (await api.request("/api/v1/pods")).json();
+ * console.log(items.map((pod: { metadata: { name: string } }) => pod.metadata.name)); // [ "eu-1.web", "us-1.web" ]
+ * for (const { running, server } of clusters) {
+ *   await running.stop();
+ *   server.close();
+ * }
+ * ```
+ *
+ * @category HTTP adapter
+ */
+export class MergedInformer implements ServedInformer {
+  readonly #sources: readonly Source[];
+  readonly #owners: KeyOwners;
+  readonly #layout: string;
+  readonly #hasClusters: boolean;
+  readonly #observers = new Set<(event: StoreEvent<Held<KubernetesObject>>) => void>();
+  #stopFollowing: (() => void) | undefined;
+  #resourceVersion: string;
+
+  /** All informers that it is made of. */
+  readonly sources: readonly NamedInformer[];
+  /** The content of all of them. */
+  readonly indexer: MergedStore;
+
+  constructor(sources: readonly NamedInformer[], options: MergedInformerOptions = {}) {
+    checkSources(sources, options);
+    this.sources = sources.map(({ name, informer }) => ({ name, informer }));
+    this.#hasClusters = options.by === "cluster";
+    const hash = textHash(JSON.stringify([options.by ?? "any", ...sources.map(({ name }) => name)]));
+    this.#layout = String(BigInt(`0x${hash}`) % 10_000_000_000n).padStart(10, "0");
+    this.#sources = sources.map(({ name, informer }) => new Source(name, informer, this.#hasClusters));
+    this.#owners = new KeyOwners(this.#sources);
+    this.#resourceVersion = this.#merged();
+    const owners = this.#owners;
+    this.indexer = new MergedStore({ sources: this.#sources, owners, version: () => this.#resourceVersion });
+  }
+
+  /** Whether all have synced. */
+  hasSynced(): boolean {
+    this.#admit();
+    return this.#sources.every(({ informer }) => informer.hasSynced());
+  }
+
+  /** Whether some have content, and not all have synced. */
+  isRestored(): boolean {
+    return !this.hasSynced() && this.#sources.some(({ isIn }) => isIn);
+  }
+
+  /** As {@linkcode ServedInformer.observe}. */
+  observe(observer: (event: StoreEvent<KubernetesObject>) => void): () => void {
+    const opened = newEventOpener(this.indexer.holding);
+    return this.observeHeld((event) => observer(opened(event)));
+  }
+
+  /**
+   * As {@linkcode ServedInformer.observeHeld}.
+   *
+   * @internal
+   */
+  observeHeld(observer: (event: StoreEvent<Held<KubernetesObject>>) => void): () => void {
+    this.#observers.add(observer);
+    this.#stopFollowing ??= this.#follow();
+    return () => {
+      if (!this.#observers.delete(observer) || this.#observers.size > 0) return;
+      this.#stopFollowing?.();
+      this.#stopFollowing = undefined;
+    };
+  }
+
+  /** Calls a listener whenever the phase of a source changes, until the returned function is called. */
+  onStatus(listener: (status: { readonly phase: string }) => void): () => void {
+    const notify = () => {
+      this.#admit();
+      listener(this.status());
+    };
+    const unlisten = this.#sources.map(({ informer }) => informer.onStatus?.(notify));
+    return () => unlisten.forEach((each) => each?.());
+  }
+
+  /** What the first source is at that does not watch; the longest silence of all. */
+  status(): ReturnType<ServedInformer["status"]> {
+    const all = this.#sources.map(({ informer }) => informer.status());
+    const running = all.filter(({ phase }) => phase !== "stopped");
+    const first = running.find(({ phase }) => phase !== "watching") ?? running[0] ?? all[0];
+    const lags = all.map(({ lagMs }) => lagMs);
+    const { lagMs: _, ...rest } = first;
+    return lags.includes(undefined) ? rest : { ...rest, lagMs: Math.max(...lags as number[]) };
+  }
+
+  /** The version of each source that a resourceVersion stands for; `undefined` if it is of another layout. */
+  partsOf(resourceVersion: string): readonly string[] | undefined {
+    // A version of the cluster that all shards belong to: each of them can come to it.
+    if (layoutOf(resourceVersion) === "" && !this.#hasClusters) {
+      return this.#sources.map(() => resourceVersion);
+    }
+    const { layout, parts } = decodeMergedVersion(resourceVersion) ?? {};
+    return layout === this.#layout && parts?.length === this.#sources.length ? parts : undefined;
+  }
+
+  /** The only source that may have an object of a name; `undefined` if all may. */
+  sourceOf(name: string): NamedInformer | undefined {
+    const cluster = this.#hasClusters ? name.split(".", 1)[0] : undefined;
+    return this.sources.find(({ name }) => name === cluster);
+  }
+
+  /** Follows the sources; what they have is the content, at once. */
+  #follow(): () => void {
+    for (const source of this.#sources) source.isIn = false;
+    this.#owners.clear();
+    const unobserve = this.#sources.map((source) => source.observe((event) => this.#observe(source, event)));
+    this.#admit({ isSilent: true });
+    return () => unobserve.forEach((each) => each());
+  }
+
+  /** Takes the content of sources that have come to have some. */
+  #admit({ isSilent = false } = {}): void {
+    if (this.#stopFollowing === undefined && !isSilent) return;
+    for (const source of this.#sources) if (!source.isIn && source.hasContent) this.#take(source, isSilent);
+  }
+
+  #take(source: Source, isSilent = false): void {
+    source.isIn = true;
+    source.moveTo(source.storeVersion);
+    this.#resourceVersion = this.#merged();
+    const changes = source.keys().flatMap((key) =>
+      this.#owners.changed(source, { type: "added", key, object: source.held(key)! })
+    );
+    if (!isSilent) this.#tell({ type: "replaced", resourceVersion: this.#resourceVersion, changes });
+  }
+
+  #observe(source: Source, event: StoreEvent<Held<KubernetesObject>>): void {
+    if (!source.isIn) {
+      if (event.type === "replaced" || source.hasContent) this.#take(source);
+      return;
+    }
+    const { storeVersion } = source;
+    // An event may be late; a list says where its server is now.
+    if (event.type === "replaced" || !isOlder(storeVersion, source.position)) source.moveTo(storeVersion);
+    this.#resourceVersion = this.#merged();
+    if (event.type === "replaced") {
+      const changes = event.changes.flatMap((change) => this.#owners.changed(source, change));
+      this.#tell({
+        ...event,
+        resourceVersion: this.#resourceVersion,
+        changes: changes.concat(this.#owners.moved(source)),
+      });
+      return;
+    }
+    const changes = event.type === "bookmark" ? [] : this.#owners.changed(source, event);
+    for (const change of changes.concat(this.#owners.moved(source))) this.#tell(change);
+    this.#tell({ type: "bookmark", resourceVersion: this.#resourceVersion });
+  }
+
+  #tell(event: StoreEvent<Held<KubernetesObject>>): void {
+    for (const observer of this.#observers) observer(event);
+  }
+
+  #merged(): string {
+    const parts = this.#sources.map(({ isIn, position }) => isIn ? position : "0");
+    return encodeMergedVersion({ layout: this.#layout, parts });
+  }
+}
+
+function checkSources(sources: readonly NamedInformer[], { by }: MergedInformerOptions): void {
+  if (sources.length === 0 || sources.length > MOST_SHARDS) {
+    throw new TypeError(`Cannot merge ${sources.length} informers: give 1 to ${MOST_SHARDS}`);
+  }
+  const names = new Set<string>();
+  for (const { name, informer } of sources) {
+    const quoted = JSON.stringify(name);
+    if (informer.sources !== undefined) {
+      throw new TypeError(
+        `Cannot merge ${quoted}, which is merged itself: give the informers that it is made of`,
+      );
+    }
+    if (names.has(name)) throw new TypeError(`Cannot merge informers: two of them are named ${quoted}`);
+    names.add(name);
+    if (by === "cluster" && !/^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$/.test(name)) {
+      const why = "it comes before the names of its objects; use lower-case letters, digits and hyphens";
+      throw new TypeError(`Cannot merge a cluster of the name ${quoted}: ${why}`);
+    }
+  }
+}

@@ -1,0 +1,119 @@
+/**
+ * One of several informers that are served as one.
+ * @module
+ */
+
+import type { StoreChange, StoreEvent } from "../../informer/store_event.ts";
+import type { KubernetesObject } from "../../meta/object.ts";
+import { metaOf } from "../../meta/object.ts";
+import { isComparableResourceVersion } from "../../meta/resource_version.ts";
+import { type Held, type HeldObject, heldStoreOf, type Holding } from "../../store/holding.ts";
+import type { ServedInformer, ServedStore } from "../upstream/served_informer.ts";
+import { ownKey, shownKey, shownObject, shownText } from "./cluster_names.ts";
+
+/** One of the informers, and how its objects are shown. */
+export class Source {
+  readonly name: string;
+  readonly informer: ServedInformer;
+  /** Whether its objects are named after it. */
+  readonly isCluster: boolean;
+  /** Whether its content is a part of the whole. */
+  isIn = false;
+  /** The version that its part of the whole has; never back but by a list. */
+  position = "0";
+  readonly holding: Holding<KubernetesObject>;
+  /** Its store, with the objects in their held form. */
+  readonly store: ServedStore<Held<KubernetesObject>>;
+
+  constructor(name: string, informer: ServedInformer, isCluster: boolean) {
+    this.name = name;
+    this.informer = informer;
+    this.isCluster = isCluster;
+    const { holding, held } = heldStoreOf<KubernetesObject, ServedStore<Held<KubernetesObject>>>(
+      informer.indexer,
+    );
+    this.holding = holding;
+    this.store = held;
+  }
+
+  /** Whether there is something to read: its first list, or a snapshot. */
+  get hasContent(): boolean {
+    return this.informer.hasSynced() || this.informer.isRestored?.() === true;
+  }
+
+  /** The version that its store has reached. */
+  get storeVersion(): string {
+    return this.informer.indexer.lastStoreSyncResourceVersion();
+  }
+
+  /** Its part of the whole has this version; of a server whose versions are no numbers it stays. */
+  moveTo(version: string): void {
+    if (isComparableResourceVersion(version)) this.position = version;
+  }
+
+  observe(observer: (event: StoreEvent<Held<KubernetesObject>>) => void): () => void {
+    return this.informer.observeHeld?.(observer) ?? this.informer.observe(observer);
+  }
+
+  /** The keys of its objects, as they are shown. */
+  keys(): string[] {
+    const keys = this.store.listKeys();
+    return this.isCluster ? keys.map((key) => shownKey(this.name, key)) : keys;
+  }
+
+  /** The object of a key as its store has it. */
+  held(key: string): Held<KubernetesObject> | undefined {
+    return this.store.getByKey(key);
+  }
+
+  /** The object of a shown key, as it is shown. */
+  shown(key: string): SourceObject | undefined {
+    const held = this.held(this.isCluster ? ownKey(key) : key);
+    return held && new SourceObject(this, key, held);
+  }
+
+  /** A change of its store, as it is shown. */
+  shownChange(change: StoreChange<Held<KubernetesObject>>): StoreChange<SourceObject> {
+    const { type } = change;
+    const key = this.isCluster ? shownKey(this.name, change.key) : change.key;
+    const object = new SourceObject(this, key, change.object);
+    if (type === "added") return { type, key, object };
+    const oldObject = change.oldObject && new SourceObject(this, key, change.oldObject);
+    return { type, key, object, oldObject } as StoreChange<SourceObject>;
+  }
+}
+
+/** An object of a source, in the form in which its store holds it. */
+export class SourceObject implements HeldObject {
+  readonly #source: Source;
+  readonly key: string;
+  readonly held: Held<KubernetesObject>;
+
+  constructor(source: Source, key: string, held: Held<KubernetesObject>) {
+    this.#source = source;
+    this.key = key;
+    this.held = held;
+  }
+
+  get source(): Source {
+    return this.#source;
+  }
+
+  get metadata(): HeldObject["metadata"] {
+    return metaOf(this.held) as HeldObject["metadata"];
+  }
+
+  /** The object, as it is shown. */
+  opened(how: "open" | "peek"): KubernetesObject {
+    const { holding, isCluster, name } = this.#source;
+    const object = holding[how](this.held);
+    return isCluster ? shownObject(name, object) : object;
+  }
+
+  /** Its JSON text as it is shown, if that costs less than the object. */
+  get json(): string | undefined {
+    const { holding, isCluster, name } = this.#source;
+    const json = holding.json(this.held);
+    return json !== undefined && isCluster ? shownText(name, json) : json;
+  }
+}
