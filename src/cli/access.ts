@@ -6,8 +6,8 @@
 import type { Context, MiddlewareHandler } from "hono";
 import { type ReviewCluster, subjectAccessReview, tokenReview } from "../hono/access/access_review.ts";
 import { allOf, allowNamespaces } from "../hono/access/allow_namespaces.ts";
-import type { Authenticate, Authorize, UserInfo } from "../hono/access/authorization.ts";
-import { impersonates } from "../hono/access/gate.ts";
+import { type Asked, askedOfPath, type Authenticate, type Authorize } from "../hono/access/authorization.ts";
+import type { Clock } from "../util/clock.ts";
 import type { ApiResource } from "../protocol/api_resource.ts";
 import { quote } from "./errors.ts";
 import { isLoopback, newHostGuard } from "./host_guard.ts";
@@ -30,6 +30,8 @@ export interface AccessOptions {
   readonly readerNamespaces?: readonly string[];
   /** The only resources that may be read, by their display names; all by default. */
   readonly readerResources?: readonly string[];
+  /** Where time comes from; the system's clock by default. */
+  readonly clock?: Clock;
   /** Wraps the hook that authenticates readers, such as for a log. */
   readonly noting?: (authenticate: Authenticate) => Authenticate;
   /** The resources that are served. */
@@ -40,8 +42,8 @@ export interface AccessOptions {
 export interface Access {
   /** Runs before every request: refuses requests that a page of another site makes. */
   readonly hostGuard: MiddlewareHandler;
-  /** Runs before the page and its files: refuses readers who may not read everything that the page shows. */
-  readonly pageGuard: MiddlewareHandler;
+  /** What the page and its files ask for: readers see them who may read everything that it shows. */
+  readonly pageAsked: readonly Asked[];
   /** Options of the read API. */
   readonly readApi: {
     readonly authenticate?: Authenticate;
@@ -60,16 +62,7 @@ export function newAccess(options: AccessOptions): Access {
   const rules = rulesOf(options);
   return {
     hostGuard: newHostGuard({ host, allowedHosts, corsOrigins, needsToken: authenticate !== undefined }),
-    pageGuard: async (c, next) => {
-      if (impersonates(c)) return c.text("This server does not impersonate users.\n", 403);
-      const user = await authenticate?.(c);
-      if (authenticate !== undefined && user === undefined) {
-        c.header("WWW-Authenticate", 'Basic realm="listwatch: any user name, the token as password"');
-        return c.text("Send the token as bearer token, or as password with any user name.\n", 401);
-      }
-      const refused = await pageRefusal(options, { rules, user, c });
-      return refused === undefined ? await next() : c.text(refused, 403);
-    },
+    pageAsked: askedOfPage(options),
     readApi: {
       ...(authenticate && { authenticate }),
       ...(rules.length > 0 ? { authorize: allOf(...rules) } : { allowAnonymous: true }),
@@ -78,10 +71,10 @@ export function newAccess(options: AccessOptions): Access {
   };
 }
 
-function authenticateHook({ token, reviewedBy }: AccessOptions): Authenticate | undefined {
+function authenticateHook({ token, reviewedBy, clock }: AccessOptions): Authenticate | undefined {
   if (token !== undefined) return authenticateByToken(token);
   if (reviewedBy === undefined) return undefined;
-  const review = tokenReview(reviewedBy);
+  const review = tokenReview(reviewedBy, { clock });
   return (c) => review(withBearer(c));
 }
 
@@ -94,7 +87,7 @@ function withBearer(c: Context): Context {
 }
 
 function rulesOf(options: AccessOptions): Authorize[] {
-  const { namespace, reviewedBy, readerNamespaces, readerResources, served = [] } = options;
+  const { namespace, reviewedBy, readerNamespaces, readerResources, served = [], clock } = options;
   const rules: Authorize[] = [];
   if (namespace !== undefined) {
     rules.push((attributes) =>
@@ -111,35 +104,21 @@ function rulesOf(options: AccessOptions): Authorize[] {
       clusterResources: namesOf(false),
     }));
   }
-  if (reviewedBy !== undefined) rules.push(subjectAccessReview(reviewedBy));
+  if (reviewedBy !== undefined) rules.push(subjectAccessReview(reviewedBy, { clock }));
   return rules;
 }
 
-/** The reason why a reader may not see the page, which shows everything: they must be allowed to list all of it. */
-async function pageRefusal(
-  options: AccessOptions,
-  request: { readonly rules: readonly Authorize[]; readonly user: UserInfo | undefined; readonly c: Context },
-): Promise<string | undefined> {
-  const { rules, user, c } = request;
-  const { namespace, reviewedBy, readerNamespaces, served = [] } = options;
-  if (reviewedBy === undefined && readerNamespaces === undefined) return undefined;
-  const rule = allOf(...rules);
-  for (const { name, resource } of served) {
-    const { group, version, resource: plural, namespaced } = resource;
-    const common = { group, version, resource: plural, name: "", path: c.req.path, user };
-    for (const verb of ["list", "watch"] as const) {
-      const allowed = await rule(
-        namespaced && namespace !== undefined
-          ? { ...common, verb, scope: "namespace", namespace }
-          : { ...common, verb, scope: "cluster", namespace: undefined },
-        c,
-      );
-      if (allowed !== true) {
-        return `This page shows everything in the cache, and you may not ${verb} all ${name}.\n`;
-      }
-    }
-  }
-  return undefined;
+/** What a reader of the page must be permitted: it shows everything, so to list and watch all that is served. */
+function askedOfPage({ namespace, served = [] }: AccessOptions): readonly Asked[] {
+  if (served.length === 0) return [askedOfPath("/")];
+  return served.flatMap(({ resource: { group, version, resource, namespaced } }) =>
+    (["list", "watch"] as const).map((verb): Asked => {
+      const common = { verb, group, version, resource, name: "", path: "/" };
+      return namespaced && namespace !== undefined
+        ? { ...common, scope: "namespace", namespace }
+        : { ...common, scope: "cluster", namespace: undefined };
+    })
+  );
 }
 
 function describeAccess(options: AccessOptions): string {

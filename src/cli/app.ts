@@ -7,7 +7,8 @@ import { Hono } from "hono";
 import type { FetchOpenApi } from "../hono/answers/open_api.ts";
 import type { ServedMetrics } from "../hono/health/prometheus.ts";
 import type { PassThroughOptions } from "../hono/upstream/pass_through_options.ts";
-import { readApi } from "../hono/read_api.ts";
+import { readApiOf } from "../hono/read_api.ts";
+import { newReadApiState } from "../hono/read_api_state.ts";
 import { upgradeServed } from "../hono/sockets/served_socket.ts";
 import type { Freshness } from "../hono/upstream/freshness.ts";
 import type { Clock } from "../util/clock.ts";
@@ -80,16 +81,7 @@ export function newApp(resources: readonly ReflectedResource[], options: AppOpti
   const app = new Hono();
   if (accessLog !== undefined) app.use("*", accessLog.middleware);
   app.use("*", access.hostGuard);
-  app.route(
-    "/",
-    dashboardRoutes({
-      stream: dashboard.stream,
-      search: (query) => dashboard.search(query),
-      guard: access.pageGuard,
-      paths: pathsOf(resources),
-    }),
-  );
-  const api = readApi({
+  const state = newReadApiState({
     resources: resources.map(({ informer, resource }) => ({ informer, resource })),
     ...access.readApi,
     freshness,
@@ -108,6 +100,8 @@ export function newApp(resources: readonly ReflectedResource[], options: AppOpti
     clock,
     logger,
   });
+  const api = readApiOf(state);
+  app.route("/", dashboardRoutes(state, { dashboard, asked: access.pageAsked, paths: pathsOf(resources) }));
   app.route("/", api);
   app.onError((error, c) => {
     logger.error(`${c.req.method} ${c.req.path} failed: ${error.message}`, { error });

@@ -102,7 +102,6 @@ export async function serveReaders(content: ServedContent, options: ReadersOptio
   const dashboard = new Dashboard(resources, {
     cluster: clusterInfo(content, { ...options, readers: access.description }),
     watches: (resource) => app?.openWatches(resource) ?? 0,
-    signal,
     clock,
     logger,
   });

@@ -126,10 +126,15 @@ export interface ReadApi extends Hono {
  * @category HTTP adapter
  */
 export function readApi(options: ReadApiOptions): ReadApi {
-  const state = newReadApiState(options);
+  return readApiOf(newReadApiState(options));
+}
+
+/** The same, beside other routes that are answered as readers of the same state. */
+export function readApiOf(state: ReadApiState): ReadApi {
   const app = new Hono();
+  const { cors: origins } = state.settings;
   // Not for "*": mounted at "/", that would be every path of the app.
-  const cors: MiddlewareHandler = options.cors === undefined ? (_, next) => next() : newCors(options.cors);
+  const cors: MiddlewareHandler = origins === undefined ? (_, next) => next() : newCors(origins);
   for (const [path, routeOf] of Object.entries(PLAIN_ROUTES)) {
     app.all(path, cors, (c, next) => {
       const route = routeOf(c, state);

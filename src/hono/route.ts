@@ -28,7 +28,7 @@ export type Route =
   | {
     /** The hooks decide. */
     readonly access: "hooks";
-    readonly asked: Asked;
+    readonly asked: Asked | readonly Asked[];
     /** The resource whose freshness the headers of the answer show. */
     readonly target?: ServedResource;
     /** Whether it is a watch, which a WebSocket may have. */

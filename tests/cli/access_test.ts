@@ -1,10 +1,15 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { Hono } from "hono";
+import { silentLogger } from "@listwatch/cache";
+import { FakeClock } from "@listwatch/cache/testing";
 import { type AccessOptions, newAccess } from "../../src/cli/access.ts";
 import { checkServeOptions } from "../../src/cli/check_options.ts";
+import { Dashboard } from "../../src/cli/dashboard/dashboard.ts";
+import { dashboardRoutes } from "../../src/cli/dashboard/routes.ts";
 import { UsageError } from "../../src/cli/errors.ts";
 import { isLoopback } from "../../src/cli/host_guard.ts";
+import { newReadApiState } from "../../src/hono/read_api_state.ts";
 import type { ServeOptions } from "../../src/cli/serve_options.ts";
 
 const TOKEN = "a-token-of-some-length";
@@ -13,7 +18,11 @@ function newApp(options: AccessOptions): Hono {
   const access = newAccess(options);
   const app = new Hono();
   app.use("*", access.hostGuard);
-  app.get("/", access.pageGuard, (c) => c.text("the page"));
+  const state = newReadApiState({ resources: [], ...access.readApi });
+  const common = { clock: new FakeClock(), logger: silentLogger };
+  const cluster = { name: "test", server: "https://10.0.0.1" };
+  const dashboard = new Dashboard([], { cluster, watches: () => 0, ...common });
+  app.route("/", dashboardRoutes(state, { dashboard, asked: access.pageAsked, paths: [] }));
   return app;
 }
 

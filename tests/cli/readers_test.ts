@@ -23,7 +23,7 @@ async function ask(served: Served, path: string, token?: string, scheme = "Beare
 }
 
 /** A cluster with pods in two namespaces, and the review APIs of an API server. */
-async function newCluster(): Promise<RealCluster> {
+async function newCluster(mayList: (user: string) => boolean = () => true): Promise<RealCluster> {
   const cluster = await RealCluster.start();
   for (const namespace of ["shop", "kube-system"]) {
     cluster.server.create("v1/namespaces", { metadata: { name: namespace } });
@@ -41,7 +41,7 @@ async function newCluster(): Promise<RealCluster> {
       const { user, resourceAttributes, nonResourceAttributes } = (await request.json()).spec;
       const allowed = user === "root" || nonResourceAttributes !== undefined ||
         resourceAttributes.namespace === "shop";
-      return Response.json({ status: { allowed } });
+      return Response.json({ status: { allowed: allowed && mayList(user) } });
     }
     return await next(request);
   });
@@ -77,6 +77,26 @@ describe("`serve` to readers", () => {
     assert.equal(await ask(served, "/"), 401);
     assert.equal(await ask(served, "/api/v1/pods"), 401);
     await assert.rejects(serve({ port: 0, clusterRbac: true }), UsageError);
+  });
+
+  it("clusterRbac ends the page's stream with the permission of its reader", async () => {
+    let isBound = true;
+    await using cluster = await newCluster(() => isBound);
+    const clock = new FakeClock(Date.now());
+    await using served = await serve(on(cluster, { clusterRbac: true, clock }));
+    await served.synced();
+    const headers = { Authorization: "Bearer token-of-root" };
+    const { status, body } = await fetch(`${served.url}/dashboard/events`, { headers });
+    assert.equal(status, 200);
+    const ended = new Response(body).text();
+    let hasEnded = false;
+    ended.then(() => (hasEnded = true), () => {});
+    isBound = false;
+    for (let i = 0; i < 120 && !hasEnded; i++) {
+      await clock.advance(5_000);
+      await fetch(`${served.url}/healthz`).then((response) => response.body?.cancel());
+    }
+    assert.ok(hasEnded, "it is open ten minutes after the binding was deleted");
   });
 
   it("readerNamespaces and readerResources limit the read API, and refuse the page", async () => {

@@ -7,9 +7,9 @@ import type { Clock } from "../../util/clock.ts";
 import { errorMessage } from "../../util/errors.ts";
 import type { Logger } from "../../util/logger.ts";
 import { ChangeFeed } from "./change_feed.ts";
-import type { ClusterInfo, SearchResult } from "./dashboard_message.ts";
+import type { ClusterInfo } from "./dashboard_message.ts";
 import { DashboardCounter } from "./dashboard_state.ts";
-import { findObjects } from "./object_search.ts";
+import { ObjectSearch } from "./object_search.ts";
 import type { ReflectedResource } from "./reflected_resource.ts";
 import { StateStream } from "./state_stream.ts";
 
@@ -18,27 +18,23 @@ export interface DashboardOptions {
   readonly cluster: ClusterInfo;
   /** The number of open watches of readers. */
   readonly watches: (resource: ReflectedResource) => number;
-  /** Ends the streams of open pages. */
-  readonly signal: AbortSignal;
   readonly clock: Clock;
   readonly logger: Logger;
 }
-
-/** More are counted, but not shown. */
-const MAX_FOUND = 100;
 
 /** Observes informers, and sends their counts and changes to open pages. */
 export class Dashboard {
   /** The state, for any number of pages. */
   readonly stream: StateStream;
-  readonly #resources: readonly ReflectedResource[];
+  /** Finds objects by words of their names. */
+  readonly search: ObjectSearch;
   readonly #feed: ChangeFeed;
   readonly #unlisten: (() => void)[];
 
   /** Observes these resources until {@linkcode Dashboard.close}. */
   constructor(resources: readonly ReflectedResource[], options: DashboardOptions) {
-    const { cluster, watches, signal, clock, logger } = options;
-    this.#resources = resources;
+    const { cluster, watches, clock, logger } = options;
+    this.search = new ObjectSearch(resources);
     const startedMs = clock.now();
     const report = newViewReports(logger);
     const counter = new DashboardCounter(resources, { onError: report, watches });
@@ -60,15 +56,9 @@ export class Dashboard {
       }),
       feed: this.#feed,
       clock,
-      signal,
       onError: (error) => report("state", error),
     });
     this.#unlisten = resources.map(({ informer }) => informer.onStatus(() => this.stream.changed()));
-  }
-
-  /** Finds objects by words of their names. */
-  search(query: string): SearchResult {
-    return findObjects(this.#resources, query, { limit: MAX_FOUND });
   }
 
   /** Stops observing. */

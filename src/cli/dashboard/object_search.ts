@@ -3,45 +3,112 @@
  * @module
  */
 
+import type { Pacer } from "../../hono/readers.ts";
 import type { FoundObject, SearchResult } from "./dashboard_message.ts";
 import type { ReflectedResource } from "./reflected_resource.ts";
 
-/** Longer queries are cut. */
-const LONGEST_QUERY = 500;
+/** More is cut off a query. */
+const LONGEST_QUERY = 200;
+const MOST_WORDS = 10;
+/** More are counted, but not shown. */
+const MAX_FOUND = 100;
+/** More at a time are refused, of one client and of all. A page has one, and leaves it when its reader types on. */
+const MAX_PER_CLIENT = 4;
+const MAX_RUNNING = 20;
+
+// What it costs to look at a key, and for each word in it: see Pacer.
+const KEY_UNITS = 3;
+const WORD_UNITS = 3;
+
+/** Whose search it is, and what it waits for. */
+export interface SearchOptions {
+  /** Who searches, if it is known: all who are not are one. */
+  readonly client: string | undefined;
+  /** Gives other work its turns. */
+  readonly pacer: Pacer;
+  /** Ends the search. */
+  readonly signal: AbortSignal;
+}
+
+/** Searches of the page. */
+export class ObjectSearch {
+  readonly #resources: readonly ReflectedResource[];
+  readonly #byClient = new Map<string, number>();
+  #running = 0;
+
+  constructor(resources: readonly ReflectedResource[]) {
+    this.#resources = resources;
+  }
+
+  /** As {@linkcode findObjects}; `undefined` if there are too many searches. */
+  async find(query: string, options: SearchOptions): Promise<SearchResult | undefined> {
+    const { client = "" } = options;
+    const count = this.#byClient.get(client) ?? 0;
+    if (count >= MAX_PER_CLIENT || this.#running >= MAX_RUNNING) return undefined;
+    this.#running++;
+    this.#byClient.set(client, count + 1);
+    try {
+      return await findObjects(this.#resources, query, { ...options, limit: MAX_FOUND });
+    } finally {
+      this.#running--;
+      const left = (this.#byClient.get(client) ?? 1) - 1;
+      if (left > 0) this.#byClient.set(client, left);
+      else this.#byClient.delete(client);
+    }
+  }
+}
 
 /**
  * Finds objects by a query of words. An object is found if each word is part of its namespace or name, or names its
  * resource as kubectl does. Words with `=` are requirements on labels. The cost is proportional to the number of objects; none of
  * them is opened.
+ *
+ * @throws The signal's reason, once it is aborted.
  */
-export function findObjects(
+export async function findObjects(
   resources: readonly ReflectedResource[],
   query: string,
-  { limit }: { readonly limit: number },
-): SearchResult {
-  const all = query.slice(0, LONGEST_QUERY).trim().split(/\s+/).filter((word) => word !== "");
+  { limit, pacer, signal }: Pick<SearchOptions, "pacer" | "signal"> & { readonly limit: number },
+): Promise<SearchResult> {
+  const all = query.slice(0, LONGEST_QUERY).split(/\s+/).filter((word) => word !== "").slice(0, MOST_WORDS);
   const words = all.filter((word) => !word.includes("=")).map((word) => word.toLowerCase());
   const requirements = all.filter((word) => word.includes("="));
   if (requirements.length > 0) {
-    const chosen = resources.map((resource) => ({ resource, rest: otherWords(resource, words) }));
-    const named = chosen.filter(({ rest }) => rest.length < words.length);
-    const lists = (named.length > 0 ? named : chosen).map(({ resource, rest }) => ({
-      resource: resource.name,
-      path: listPath(resource),
-      words: rest,
-    }));
-    return { objects: [], total: 0, byLabels: { labelSelector: requirements.join(","), lists } };
+    return { objects: [], total: 0, byLabels: searchByLabels(resources, words, requirements) };
   }
   if (words.length === 0) return { objects: [], total: 0 };
   const best = new BestMatches(limit);
   for (const resource of resources) {
     const rest = otherWords(resource, words);
+    const units = KEY_UNITS + WORD_UNITS * rest.length;
+    // The keys of a large resource are worth a turn of their own.
+    await pacer.rest();
+    signal.throwIfAborted();
     for (const key of resource.informer.indexer.listKeys()) {
       const rank = rankOf(key, rest);
       if (rank !== undefined) best.add({ rank, resource, key });
+      if (!pacer.spend(units)) continue;
+      await pacer.rest();
+      signal.throwIfAborted();
     }
   }
   return { objects: best.sorted().map(foundObject), total: best.total };
+}
+
+/** Which lists a page reads to find objects by labels. */
+function searchByLabels(
+  resources: readonly ReflectedResource[],
+  words: readonly string[],
+  requirements: readonly string[],
+): SearchResult["byLabels"] {
+  const chosen = resources.map((resource) => ({ resource, rest: otherWords(resource, words) }));
+  const named = chosen.filter(({ rest }) => rest.length < words.length);
+  const lists = (named.length > 0 ? named : chosen).map(({ resource, rest }) => ({
+    resource: resource.name,
+    path: listPath(resource),
+    words: rest,
+  }));
+  return { labelSelector: requirements.join(","), lists };
 }
 
 /** The path of a resource's list. */

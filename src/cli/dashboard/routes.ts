@@ -3,48 +3,82 @@
  * @module
  */
 
-import { type Context, Hono, type MiddlewareHandler } from "hono";
+import { type Context, Hono } from "hono";
+import type { Asked } from "../../hono/access/authorization.ts";
+import type { Permission } from "../../hono/access/gate.ts";
+import { tooManyRequests } from "../../hono/answers/responses.ts";
+import type { ReadApiState } from "../../hono/read_api_state.ts";
+import type { Reader } from "../../hono/readers.ts";
+import { type Answer, answerReader } from "../../hono/route.ts";
+import { EVENT_STREAM_TYPE } from "../../hono/watches/event_stream.ts";
+import { watchResponse } from "../../hono/watches/watch_answer.ts";
+import type { Dashboard } from "./dashboard.ts";
 import { CONTENT_SECURITY_POLICY, renderPage } from "./page.ts";
-import type { SearchResult } from "./dashboard_message.ts";
 import { SCRIPT, STYLE } from "./page_bundle.ts";
-import type { StateStream } from "./state_stream.ts";
 
 /** The path of the page's files; Kubernetes does not use it. */
 const DASHBOARD_PATH: string = "/dashboard";
 
 /** Options of {@linkcode dashboardRoutes}. */
 export interface DashboardRoutesOptions {
-  readonly stream: StateStream;
-  /** Finds objects by words of their names. */
-  readonly search: (query: string) => SearchResult;
-  /** Runs before every response; refuses a request by responding itself. */
-  readonly guard: MiddlewareHandler;
+  readonly dashboard: Dashboard;
+  /** What readers of the page must be permitted. */
+  readonly asked: readonly Asked[];
   /** The paths that programs receive at `/`. */
   readonly paths: readonly string[];
 }
 
-/** Makes the routes: the page at `/` for browsers, and its files below {@linkcode DASHBOARD_PATH}. */
-export function dashboardRoutes(options: DashboardRoutesOptions): Hono {
-  const { stream, search, guard, paths } = options;
+/** A request that may be answered. */
+interface PageRequest {
+  readonly c: Context;
+  readonly permission: Permission;
+  readonly reader: Reader;
+}
+
+/**
+ * Makes the routes: the page at `/` for browsers, and its files below {@linkcode DASHBOARD_PATH}. Their readers are readers
+ * of the read API: its hooks decide, its limits hold for them, and the stream of a page is one of their watches.
+ */
+export function dashboardRoutes(state: ReadApiState, options: DashboardRoutesOptions): Hono {
+  const { dashboard, asked, paths } = options;
+  const { settings, readers } = state;
   const app = new Hono();
-  app.use("/", guard);
-  app.use(`${DASHBOARD_PATH}/*`, guard);
-  app.get("/", (c) => {
-    c.header("Vary", "Accept");
+  const get = (
+    path: string,
+    answer: (request: PageRequest) => Answer | Promise<Answer>,
+    { isWatch = false } = {},
+  ): void => {
+    app.get(path, async (c) => {
+      const response = await answerReader(c, state, (_c, _state, reader) => ({
+        access: "hooks",
+        asked,
+        isWatch,
+        answer: (permission) => answer({ c, permission, reader }),
+      }));
+      return response.status < 400 ? response : await refusal(c, response);
+    });
+  };
+  get("/", ({ c }) => {
     // Programs receive the list of paths, as from an API server.
-    if (!wantsPage(c)) return c.json({ paths });
-    return secured(c, renderPage(stream.message()), "text/html; charset=utf-8");
+    if (!wantsPage(c)) return Response.json({ paths }, { headers: { Vary: "Accept" } });
+    const page = secured(renderPage(dashboard.stream.message()), "text/html; charset=utf-8");
+    page.headers.set("Vary", "Accept");
+    return page;
   });
-  app.get(`${DASHBOARD_PATH}/style.css`, (c) => secured(c, STYLE, "text/css; charset=utf-8"));
-  app.get(`${DASHBOARD_PATH}/script.js`, (c) => secured(c, SCRIPT, "text/javascript; charset=utf-8"));
-  app.get(
-    `${DASHBOARD_PATH}/search`,
-    (c) => secured(c, JSON.stringify(search(c.req.query("q") ?? "")), "application/json"),
-  );
-  app.get(`${DASHBOARD_PATH}/events`, (c) => {
-    c.header("X-Accel-Buffering", "no");
-    return secured(c, stream.open(), "text/event-stream; charset=utf-8");
+  get(`${DASHBOARD_PATH}/style.css`, () => secured(STYLE, "text/css; charset=utf-8"));
+  get(`${DASHBOARD_PATH}/script.js`, () => secured(SCRIPT, "text/javascript; charset=utf-8"));
+  get(`${DASHBOARD_PATH}/search`, async ({ c, permission: { user } }) => {
+    const { signal } = c.req.raw;
+    const client = settings.clientOf(c, user);
+    const query = c.req.query("q") ?? "";
+    const found = await dashboard.search.find(query, { client, pacer: state.readersPacer, signal });
+    return found === undefined ? tooManyRequests() : secured(JSON.stringify(found), "application/json");
   });
+  get(`${DASHBOARD_PATH}/events`, ({ permission, reader }) => {
+    const limits = { limitMs: settings.watchLimitMs(), recheckMs: settings.watchRecheckMs };
+    const body = dashboard.stream.open({ permission, reader, readers, ...limits });
+    return withHeaders(watchResponse(body, EVENT_STREAM_TYPE), SECURITY_HEADERS);
+  }, { isWatch: true });
   return app;
 }
 
@@ -52,12 +86,34 @@ function wantsPage(c: Context): boolean {
   return (c.req.header("Accept") ?? "").includes("text/html");
 }
 
-function secured(c: Context, body: string | ReadableStream<Uint8Array>, type: string): Response {
-  c.header("Content-Type", type);
-  c.header("Content-Security-Policy", CONTENT_SECURITY_POLICY);
-  c.header("Cache-Control", "no-store");
-  c.header("X-Content-Type-Options", "nosniff");
-  c.header("Referrer-Policy", "no-referrer");
-  c.header("Cross-Origin-Resource-Policy", "same-origin");
-  return c.body(body);
+/** A refusal: as text for people, and for browsers with the question for a token. */
+async function refusal(c: Context, response: Response): Promise<Response> {
+  const { status } = response;
+  if (status === 401) {
+    const text = "Send the token as bearer token, or as password with any user name.\n";
+    return c.text(text, 401, {
+      "WWW-Authenticate": 'Basic realm="listwatch: any user name, the token as password"',
+    });
+  }
+  if (status !== 403 || !wantsPage(c)) return response;
+  const { message } = await response.json();
+  return c.text(`This page shows everything in the cache: ${message}.\n`, 403);
+}
+
+const SECURITY_HEADERS: Readonly<Record<string, string>> = {
+  "Content-Security-Policy": CONTENT_SECURITY_POLICY,
+  "X-Content-Type-Options": "nosniff",
+  "Referrer-Policy": "no-referrer",
+  "Cross-Origin-Resource-Policy": "same-origin",
+};
+
+function secured(body: string, type: string): Response {
+  return new Response(body, {
+    headers: { ...SECURITY_HEADERS, "Content-Type": type, "Cache-Control": "no-store" },
+  });
+}
+
+function withHeaders(response: Response, headers: Readonly<Record<string, string>>): Response {
+  for (const [name, value] of Object.entries(headers)) response.headers.set(name, value);
+  return response;
 }

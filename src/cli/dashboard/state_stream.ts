@@ -3,7 +3,10 @@
  * @module
  */
 
-import { onAbort } from "../../util/abort.ts";
+import type { UserInfo } from "../../hono/access/authorization.ts";
+import type { Permission } from "../../hono/access/gate.ts";
+import type { OpenWatch, Reader, Readers } from "../../hono/readers.ts";
+import { type Mortal, WatchLife } from "../../hono/watches/watch_life.ts";
 import { type Clock, monotonicNow, type TimerHandle } from "../../util/clock.ts";
 import type { ChangeFeed } from "./change_feed.ts";
 import type { DashboardMessage, DashboardState } from "./dashboard_message.ts";
@@ -14,8 +17,6 @@ export interface StateStreamOptions {
   readonly state: () => DashboardState;
   readonly feed: ChangeFeed;
   readonly clock: Clock;
-  /** Ends every stream, also those that are opened later. */
-  readonly signal: AbortSignal;
   /** Receives the error when the state cannot be computed; pages receive no message then. */
   readonly onError?: (error: unknown) => void;
 }
@@ -27,13 +28,74 @@ export const HEARTBEAT_MS = 5_000;
 /** The time after which a page that reads nothing is disconnected. */
 const STALLED_MS = 60_000;
 
-interface Page {
+/** Whose stream it is, and how long it may last. */
+export interface PageWatch {
+  readonly permission: Permission;
+  readonly reader: Reader;
+  readonly readers: Readers;
+  /** Ends the stream after this time. */
+  readonly limitMs: number;
+  /** How often the permission is renewed. */
+  readonly recheckMs: number;
+}
+
+/** The stream of one page: a watch, as far as readers and their permissions are concerned. */
+class Page implements OpenWatch, Mortal {
   readonly controller: ReadableStreamDefaultController<Uint8Array>;
+  readonly #life: WatchLife;
+  readonly #watch: PageWatch;
+  readonly #onClose: (page: Page) => void;
+  readonly wantsHeartbeat = false;
   /** The last entry of the feed that was sent to it. */
-  seq: number;
+  seq = 0;
   /** Whether it missed a message, as it did not read. */
-  isBehind: boolean;
+  isBehind = false;
   readMs: number;
+  #isOpen = true;
+
+  constructor(
+    controller: ReadableStreamDefaultController<Uint8Array>,
+    watch: PageWatch,
+    { clock, onClose }: { readonly clock: Clock; readonly onClose: (page: Page) => void },
+  ) {
+    this.controller = controller;
+    this.readMs = monotonicNow(clock);
+    this.#watch = watch;
+    this.#onClose = onClose;
+    this.#life = new WatchLife(this, { ...watch, clock });
+    watch.reader.keep();
+    watch.readers.watches.add(this);
+  }
+
+  get user(): UserInfo | undefined {
+    return this.#life.user;
+  }
+
+  /** Whether the credential of its reader has ended. */
+  get isOver(): boolean {
+    return this.#life.isOver;
+  }
+
+  heartbeat(): void {}
+
+  end(): void {
+    this.stop();
+  }
+
+  stop(): void {
+    if (this.#isOpen) this.controller.close();
+    this.gone();
+  }
+
+  /** The reader has left. */
+  gone(): void {
+    if (!this.#isOpen) return;
+    this.#isOpen = false;
+    this.#life.close();
+    this.#watch.readers.watches.delete(this);
+    this.#watch.reader.release();
+    this.#onClose(this);
+  }
 }
 
 /**
@@ -51,9 +113,6 @@ export class StateStream {
 
   constructor(options: StateStreamOptions) {
     this.#options = options;
-    onAbort(options.signal, () => {
-      for (const page of this.#pages) this.#close(page);
-    });
   }
 
   /** The number of open pages. */
@@ -71,21 +130,19 @@ export class StateStream {
     return { ...this.#options.state(), changes: this.#options.feed.since(seq) };
   }
 
-  /** Opens the stream of one page, with its first message. */
-  open(): ReadableStream<Uint8Array> {
+  /** Opens the stream of one page, with its first message. It ends as the watches of its reader do. */
+  open(watch: PageWatch): ReadableStream<Uint8Array> {
+    const { clock } = this.#options;
     let page: Page | undefined;
     return new ReadableStream<Uint8Array>({
       start: (controller) => {
-        page = { controller, seq: 0, isBehind: false, readMs: monotonicNow(this.#options.clock) };
+        page = new Page(controller, watch, { clock, onClose: (page) => this.#forget(page) });
         this.#pages.add(page);
-        if (this.#options.signal.aborted) return this.#close(page);
         controller.enqueue(this.#encoder.encode("retry: 1000\n\n"));
         this.#send(page, this.#state());
-        this.#timer ??= this.#options.clock.setTimeout(() => this.#tick(), TICK_MS);
+        this.#timer ??= clock.setTimeout(() => this.#tick(), TICK_MS);
       },
-      cancel: () => {
-        if (page !== undefined) this.#forget(page);
-      },
+      cancel: () => page?.gone(),
     }, { highWaterMark: 4 });
   }
 
@@ -99,6 +156,10 @@ export class StateStream {
     }
     let state: DashboardState | undefined;
     for (const page of this.#pages) {
+      if (page.isOver) {
+        page.stop();
+        continue;
+      }
       if (!isDue && !page.isBehind) continue;
       page.isBehind = (page.controller.desiredSize ?? 0) <= 0;
       if (!page.isBehind) {
@@ -106,7 +167,7 @@ export class StateStream {
         state ??= this.#state();
         this.#send(page, state);
       } else if (nowMs - page.readMs > STALLED_MS) {
-        this.#close(page);
+        page.stop();
       }
     }
   }
@@ -128,11 +189,6 @@ export class StateStream {
     page.seq = feed.lastSeq;
     // JSON.stringify makes no line ends, so it is one line of an event.
     page.controller.enqueue(this.#encoder.encode(`data: ${JSON.stringify(message)}\n\n`));
-  }
-
-  #close(page: Page): void {
-    this.#forget(page);
-    page.controller.close();
   }
 
   #forget(page: Page): void {

@@ -39,8 +39,8 @@ export interface Permission {
   readonly renew: () => Promise<Permission | Status>;
 }
 
-/** Lets a request through, or returns the Status that refuses it. */
-export type Gate = (asked: Asked, c: Context) => Promise<Permission | Status>;
+/** Lets a request through that asks for one thing, or for all of several; or returns the Status that refuses it. */
+export type Gate = (asked: Asked | readonly Asked[], c: Context) => Promise<Permission | Status>;
 
 /** Finds the user of a request; `undefined` if there is no `authenticate` hook, a Status if the request is refused. */
 export type Authentication = (c: Context, path: string) => Promise<UserInfo | undefined | Status>;
@@ -99,9 +99,14 @@ export function newGate(options: GateOptions): Gate {
 
   const gate: Gate = async (asked, c) => {
     if (impersonates(c)) return noImpersonation();
-    const user = await userOf(c, asked.path);
+    const all: readonly Asked[] = Array.isArray(asked) ? asked : [asked];
+    const user = await userOf(c, all[0].path);
     if (user !== undefined && isStatus(user)) return user;
-    return await decide({ ...asked, user }, c) ?? { user, renew: () => gate(asked, c) };
+    for (const one of all) {
+      const refusal = await decide({ ...one, user }, c);
+      if (refusal !== undefined) return refusal;
+    }
+    return { user, renew: () => gate(asked, c) };
   };
   return gate;
 }

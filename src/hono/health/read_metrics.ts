@@ -36,9 +36,14 @@ export class ReadMetrics {
   }
 
   /** A request begins. Returns what to call when its answer begins. */
-  begin(): (asked: Asked | undefined, resources: readonly ApiResource[], status: number) => void {
+  begin(): (
+    asked: Asked | readonly Asked[] | undefined,
+    resources: readonly ApiResource[],
+    status: number,
+  ) => void {
     const startMs = monotonicNow(this.#clock);
-    return (asked, resources, status) => {
+    return (all, resources, status) => {
+      const asked = Array.isArray(all) ? undefined : all as Asked | undefined;
       // Only names of what is served: a client could send any number of others.
       const isServed = asked?.scope !== "path" &&
         resources.some(({ group, resource }) => resource === asked?.resource && group === asked.group);

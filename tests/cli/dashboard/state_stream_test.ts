@@ -7,12 +7,14 @@ import type {
   DashboardState,
   FeedEntry,
 } from "../../../src/cli/dashboard/dashboard_message.ts";
-import { HEARTBEAT_MS, StateStream } from "../../../src/cli/dashboard/state_stream.ts";
+import { unauthorized } from "../../../src/hono/access/authorization.ts";
+import type { Permission } from "../../../src/hono/access/gate.ts";
+import { Readers } from "../../../src/hono/readers.ts";
+import { HEARTBEAT_MS, type PageWatch, StateStream } from "../../../src/cli/dashboard/state_stream.ts";
 
 /** A stream of a feed and a state that the test writes. */
 function newStream() {
   const clock = new FakeClock(1_000_000);
-  const stop = new AbortController();
   const entries: FeedEntry[] = [];
   const feed: Pick<ChangeFeed, "since" | "lastSeq"> = {
     since: (seq) => entries.filter((entry) => entry.seq > seq),
@@ -29,13 +31,34 @@ function newStream() {
     onError: () => void counts.errors++,
     feed: feed as ChangeFeed,
     clock,
-    signal: stop.signal,
   });
+  const readers = new Readers({
+    maxRequests: 100,
+    maxWatches: 100,
+    maxWatchesPerClient: 100,
+    maxBufferedBytes: 1e6,
+  });
+  const permission: Permission = { user: undefined, renew: () => Promise.resolve(permission) };
+  /** Opens a stream as the answer to a request, which has ended then. */
+  const open = (watch: Partial<PageWatch> = {}): ReadableStream<Uint8Array> => {
+    const reader = readers.enter(undefined)!;
+    const body = stream.open({
+      permission,
+      reader,
+      readers,
+      limitMs: Infinity,
+      recheckMs: Infinity,
+      ...watch,
+    });
+    reader.release();
+    return body;
+  };
+  const endAll = (): void => Array.from(readers.watches).forEach((watch) => watch.stop());
   const add = (key: string): void => {
     entries.push({ seq: entries.length + 1, timeMs: clock.now(), type: "added", resource: "pods", key });
     stream.changed();
   };
-  return { clock, stop, stream, add, counts };
+  return { clock, stream, open, readers, endAll, add, counts };
 }
 
 class Reader {
@@ -70,9 +93,9 @@ function keys(message: DashboardMessage | undefined): string[] | undefined {
 
 describe("StateStream", () => {
   it("sends nothing while the state cannot be computed, and continues later", async () => {
-    const { stream, clock, add, stop, counts } = newStream();
+    const { clock, add, open, endAll, counts } = newStream();
     counts.isBroken = true;
-    const page = new Reader(stream.open());
+    const page = new Reader(open());
     add("a");
     await clock.advance(500);
     assert.equal(counts.errors, 2);
@@ -80,22 +103,22 @@ describe("StateStream", () => {
     add("b");
     await clock.advance(500);
     assert.deepEqual(keys(await page.next()), ["a", "b"]);
-    stop.abort();
+    endAll();
     assert.equal(clock.pendingTimers, 0);
   });
 
   it("sends everything first, then only the entries that a page does not have", async () => {
-    const { stream, clock, add, stop } = newStream();
+    const { stream, clock, add, open, endAll } = newStream();
     add("a");
     add("b");
-    const first = new Reader(stream.open());
+    const first = new Reader(open());
     assert.deepEqual(keys(await first.next()), ["a", "b"]);
     add("c");
     await clock.advance(500);
     assert.deepEqual(keys(await first.next()), ["c"]);
-    const second = new Reader(stream.open());
+    const second = new Reader(open());
     assert.deepEqual(keys(await second.next()), ["a", "b", "c"]);
-    stop.abort();
+    endAll();
     assert.equal(await first.next(), undefined);
     assert.equal(await second.next(), undefined);
     assert.equal(stream.size, 0);
@@ -103,8 +126,8 @@ describe("StateStream", () => {
   });
 
   it("sends many changes in one message, at most twice a second", async () => {
-    const { stream, clock, add, stop, counts } = newStream();
-    const reader = new Reader(stream.open());
+    const { clock, add, open, endAll, counts } = newStream();
+    const reader = new Reader(open());
     await reader.next();
     await clock.advance(500);
     await reader.next();
@@ -115,12 +138,12 @@ describe("StateStream", () => {
     }
     assert.equal(counts.states, before + 1);
     assert.equal((await reader.next())?.changes.length, 10);
-    stop.abort();
+    endAll();
   });
 
   it("sends heartbeats, so that a page detects a lost connection", async () => {
-    const { stream, clock, stop, counts } = newStream();
-    const reader = new Reader(stream.open());
+    const { clock, open, endAll, counts } = newStream();
+    const reader = new Reader(open());
     await reader.next();
     await clock.advance(500);
     await reader.next();
@@ -129,16 +152,16 @@ describe("StateStream", () => {
     assert.equal(counts.states, before);
     await clock.advance(500);
     assert.deepEqual(keys(await reader.next()), []);
-    stop.abort();
+    endAll();
   });
 
   it("computes no state and sets no timer without an open page", async () => {
-    const { stream, clock, add, counts } = newStream();
+    const { stream, open, clock, add, counts } = newStream();
     add("a");
     await clock.advance(60_000);
     assert.equal(counts.states, 0);
     assert.equal(clock.pendingTimers, 0);
-    const reader = new Reader(stream.open());
+    const reader = new Reader(open());
     await reader.next();
     assert.equal(clock.pendingTimers, 1);
     await reader.cancel();
@@ -147,8 +170,8 @@ describe("StateStream", () => {
   });
 
   it("queues nothing for a page that does not read, sends it the latest state later, and closes it after a minute", async () => {
-    const { stream, clock, add, stop } = newStream();
-    const slow = new Reader(stream.open());
+    const { stream, clock, add, open, endAll } = newStream();
+    const slow = new Reader(open());
     for (let i = 0; i < 40; i++) {
       add(`k${i}`);
       await clock.advance(500);
@@ -161,20 +184,43 @@ describe("StateStream", () => {
     }
     assert.deepEqual(seen, Array.from({ length: 40 }, (_, i) => `k${i}`));
 
-    const stuck = stream.open();
+    const stuck = open();
     for (let second = 0; second < 70; second++) {
       add(`s${second}`);
       await clock.advance(1_000);
     }
     assert.equal(stream.size, 0);
     await stuck.cancel();
-    stop.abort();
+    endAll();
   });
 
-  it("ends at once when it is opened after the signal was aborted", async () => {
-    const { stream, clock, stop } = newStream();
-    stop.abort();
-    assert.equal(await new Reader(stream.open()).next(), undefined);
-    assert.equal(clock.pendingTimers, 0);
+  it("is a watch of its reader: it is counted, ends with its time, and with all watches", async () => {
+    const { open, readers, stream, clock } = newStream();
+    const [first, second] = [new Reader(open({ limitMs: 60_000 })), new Reader(open())];
+    assert.deepEqual([readers.count, readers.watches.size], [2, 2]);
+    await clock.advance(60_000);
+    assert.equal(stream.size, 1);
+    while (await first.next() !== undefined);
+    for (const watch of readers.watches) watch.stop();
+    while (await second.next() !== undefined);
+    assert.deepEqual([readers.count, readers.watches.size, stream.size, clock.pendingTimers], [0, 0, 0, 0]);
+  });
+
+  it("ends with the permission of its reader, and with the credential", async () => {
+    const { open, readers, clock, add } = newStream();
+    const user = { name: "ann", expiresAtMs: clock.now() + 90_000 };
+    const permission: Permission = { user, renew: () => Promise.resolve(permission) };
+    const refused: Permission = { user: undefined, renew: () => Promise.resolve(unauthorized()) };
+    new Reader(open({ permission }));
+    new Reader(open({ permission: refused, recheckMs: 30_000 }));
+    await clock.advance(29_999);
+    assert.equal(readers.watches.size, 2);
+    await clock.advance(1);
+    assert.deepEqual(Array.from(readers.watches, ({ user }) => user?.name), ["ann"]);
+    for (let i = 0; i < 60; i++) {
+      add(`k${i}`);
+      await clock.advance(1_000);
+    }
+    assert.deepEqual([readers.count, readers.watches.size, clock.pendingTimers], [0, 0, 0]);
   });
 });
