@@ -101,6 +101,8 @@ export class DeltaApplier<T> {
   #appliedCount = 0;
   /** Whether versions say what is new: after a list at no particular version, the present objects come in any order. */
   #hasPosition = false;
+  /** The version of the last list or event that was applied. */
+  #newest = "";
 
   constructor(options: DeltaApplierOptions<T>) {
     const { store, receiver, isSame, order, observation, measurement } = options;
@@ -183,6 +185,7 @@ export class DeltaApplier<T> {
     if (delta.type === "SyncAll") return yield* this.#lists.resyncSteps();
     const { resourceVersion } = delta.object;
     this.#hasPosition = resourceVersion !== "" && resourceVersion !== "0";
+    this.#newest = resourceVersion;
     try {
       yield* this.#lists.replaceSteps(delta.object, isInInitialList);
     } finally {
@@ -282,9 +285,11 @@ export class DeltaApplier<T> {
     const isAgain = change.type === "Deleted" && version === reached && isComparableResourceVersion(version);
     if (!isAgain && !isOlder(version, reached)) {
       this.#applied[this.#appliedCount++ % REMEMBERED] = change;
+      this.#newest = version;
       return "next";
     }
     const key = this.#keyOf(change.object, "look at");
+    if (isOlder(this.#newest, version)) this.#passed();
     return history.classify(change, key, this.#store.get(key));
   }
 
@@ -292,6 +297,16 @@ export class DeltaApplier<T> {
     const measurement = this.#measurement;
     measurement?.metrics.count("informer_repeated_events_total", 1, { name: measurement.name, type });
     if (standing === "doubtful") this.#quarantine.lost();
+  }
+
+  /**
+   * An event that is newer than every change that was applied, but older than the store: a list has proven the store's
+   * version before it came, and so it is of an object that came and went in between. What is stored is right, but
+   * an observer of each event lacks one.
+   */
+  #passed(): void {
+    const resourceVersion = this.#store.lastStoreSyncResourceVersion();
+    if (this.#isObserved) this.#observe({ type: "replaced", resourceVersion, changes: [] });
   }
 
   /** Whether two states of one object are the same state. */

@@ -119,6 +119,31 @@ describe("readApi", () => {
     assert.deepEqual(await tower.settled(end, 60_000), ["ERROR 410 Expired"]);
   });
 
+  it("ends a strict watch with 410 when an event comes that a list had passed for a proof", async () => {
+    const tower = new Tower();
+    const { server, clock } = tower;
+    server.create("v1/pods", pod("web-1", { namespace: "shop" }));
+    const delayed = delayedWatches(server.fetch);
+    const { api, informer } = tower.level(delayed.fetch);
+    await using _running = informer.start();
+    await clock.advance(0);
+    const path = "/api/v1/pods?watch=true&resourceVersion=2";
+    const strict = new WatchReader(await api.request(path, { headers: { Prefer: "handling=strict" } }));
+    const plain = await WatchReader.open(api, path);
+    delayed.hold();
+    server.create("v1/pods", pod("brief", { namespace: "shop" }));
+    server.delete("v1/pods", { metadata: { name: "brief", namespace: "shop" } });
+    const list = await tower.settled(get(api, "/api/v1/pods"), 1_000);
+    assert.deepEqual(names(list), ["shop/web-1"]);
+    assert.equal(list.metadata.resourceVersion, "4");
+    delayed.release();
+    await clock.advance(10);
+    assert.deepEqual(await strict.toEnd(), ["ERROR 410 Expired"]);
+    server.create("v1/pods", pod("web-2", { namespace: "shop" }));
+    await clock.advance(10);
+    assert.deepEqual(await plain.lines(1), ["ADDED shop/web-2 5"]);
+  });
+
   it("answers a list and a get without a resourceVersion only when it has what the API server had", async () => {
     const tower = new Tower();
     const { server, clock } = tower;

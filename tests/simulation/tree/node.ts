@@ -225,6 +225,8 @@ class Life {
   readonly informer: SharedIndexInformer<SimObject>;
   readonly api: ReadApi;
   #position = 0;
+  /** The position before the last bookmark, or proof. */
+  #eventsUpTo = 0;
   #isDirty = false;
   #isDead = false;
 
@@ -265,12 +267,16 @@ class Life {
         const version = event.type === "bookmark"
           ? event.resourceVersion
           : event.object.metadata.resourceVersion;
+        if (event.type === "bookmark") this.#eventsUpTo = this.#position;
         this.#position = Math.max(this.#position, Number(version));
         return;
       }
       const through = Number(event.resourceVersion);
       if (this.#position > 0 && through > this.#position) {
         options.onGap({ from: this.#position, through });
+      } else if (through === this.#position && event.changes.length === 0) {
+        // An event came that a proof had passed.
+        options.onGap({ from: this.#eventsUpTo, through });
       }
       this.#position = through;
     });
