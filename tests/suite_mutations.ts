@@ -314,8 +314,8 @@ export const SUITE_MUTATIONS: readonly SuiteMutation[] = [
   {
     name: "read API: a list shows an object as it was listed before",
     file: "src/hono/lists/log_states.ts",
-    find: "this.#now?.contentRevision === contentRevision ? this.#now.snapshot : undefined",
-    replace: "this.#now?.snapshot",
+    find: "this.#last?.contentRevision === contentRevision ? this.#last.snapshot : undefined",
+    replace: "this.#last?.snapshot",
     test: "tests/hono/reads_test.ts",
   },
   {

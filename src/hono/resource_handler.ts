@@ -28,7 +28,6 @@ import { answerList } from "./lists/list.ts";
 import { answerObject } from "./lists/object.ts";
 import type { ReadSettings } from "./read_settings.ts";
 import { type RequestedRead, requestedRead } from "./requested_read.ts";
-import { Pacer } from "./readers.ts";
 import type { ResourceRequest } from "./resource_request.ts";
 import {
   anotherLayout,
@@ -157,20 +156,22 @@ async function catchUp(
 ): Promise<readonly StaleSource[] | Status> {
   const { target, settings } = request;
   const { log, fresh } = target;
-  const { resourceVersion, sendInitialEvents } = query.options;
-  if (query.options.continue !== undefined) {
-    const token = decodeContinue(query.options.continue);
-    // Another cache of the same API server may have written it, which has come further.
-    if (
-      !isStatus(token) && token.resourceVersion !== LATEST &&
-      compareResourceVersions(token.resourceVersion, log.resourceVersion) > 0
-    ) {
-      await fresh.reaches(token.resourceVersion, wait);
+  const { resourceVersion, sendInitialEvents, continue: continued } = query.options;
+  const token = continued === undefined ? undefined : decodeContinue(continued);
+  if (token !== undefined) {
+    // It is refused; the API server's own is answered with one of this cache.
+    if (isStatus(token) || token.list === undefined) return [];
+    if (token.resourceVersion !== LATEST) {
+      // Another cache of the same API server may have written it, which has come further.
+      if (compareResourceVersions(token.resourceVersion, log.resourceVersion) > 0) {
+        await fresh.reaches(token.resourceVersion, wait);
+      }
+      return [];
     }
+    // It continues with the present state, as a list without a version shows it.
+  } else if (resourceVersion === "0" || (query.watch && !sendInitialEvents)) {
     return [];
-  }
-  if (resourceVersion === "0" || (query.watch && !sendInitialEvents)) return [];
-  if (resourceVersion !== undefined) {
+  } else if (resourceVersion !== undefined) {
     const outcome = await fresh.reaches(resourceVersion, wait);
     if (outcome === "reached") return [];
     return outcome === "foreign"
@@ -239,7 +240,7 @@ async function answerListOf(
   query: ListQuery,
   options: Shape & { readonly permission: Permission; readonly wait: VersionWaitOptions },
 ): Promise<Answer> {
-  const { target, path, turns, settings } = request;
+  const { target, path, settings } = request;
   const { group, version, resource } = path;
   const content = [
     group,
@@ -260,6 +261,6 @@ async function answerListOf(
     selection: newSelection(target.resource, { namespace: "", labels: query.labels, fields: query.fields }),
     content: JSON.stringify(content),
     identity: listIdentity([...content, options.permission.user?.name ?? ""]),
-    pacer: new Pacer(turns),
+    pacer: request.readersPacer,
   });
 }

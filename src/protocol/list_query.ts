@@ -56,8 +56,8 @@ export interface ListQueryLimits {
 }
 
 /**
- * Reads and checks the query of a list or watch request. Unknown parameters (`timeout`, `pretty`) are ignored, and of a
- * repeated parameter the first one counts. A watch without a resourceVersion or from `0` gets `sendInitialEvents` unless
+ * Reads and checks the query of a list or watch request. Unknown parameters (`pretty`) are ignored, and of a repeated
+ * parameter the first one counts. `timeout` must be a duration; a watch ignores it. A watch without a resourceVersion or from `0` gets `sendInitialEvents` unless
  * the query sets it, as in API servers since 1.34.
  *
  * A malformed number, selector or resourceVersion is refused with 400, options that contradict each other with 422.
@@ -70,6 +70,7 @@ export function parseListQuery(
 ): ListQuery | ListQueryRefusal {
   const watch = options.watch ?? wantsWatch(searchParams);
   try {
+    if (!watch) checkTimeout(searchParams);
     const query = withLegacyDefaults(decode(searchParams), watch);
     const causes = watch ? watchCauses(query) : listCauses(query);
     if (causes.length > 0) return { ok: false, status: invalid(causes) };
@@ -107,6 +108,11 @@ export function parseListQuery(
  * Reads the query of a get: only its resourceVersion counts, and a malformed one is refused with 500, as in an API server.
  */
 export function parseGetQuery(searchParams: URLSearchParams): ListQuery | ListQueryRefusal {
+  try {
+    checkTimeout(searchParams);
+  } catch (error) {
+    return { ok: false, status: newStatus(400, "BadRequest", errorMessage(error)) };
+  }
   const version = searchParams.get("resourceVersion") ?? "";
   const problem = resourceVersionProblem(version);
   if (problem !== undefined) return { ok: false, status: malformedWatch(problem) };
@@ -212,6 +218,22 @@ function integer(params: URLSearchParams, name: string): number | undefined {
   const number = BigInt(value.replace(/^\+/, ""));
   if (BigInt.asIntN(64, number) !== number) throw new RangeError(`${parsing}: value out of range`);
   return Number(number);
+}
+
+// What Go's `time.ParseDuration` accepts: 1h15m30.5s, -5ms, 0.
+const DURATION = /^[-+]?(?:0|(?:(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:h|ms?|s|[uµμn]s))+)$/;
+
+/**
+ * Refuses a `timeout` that is no duration, as the first thing that an API server looks at:
+ * https://github.com/kubernetes/apiserver/blob/master/pkg/server/filters/request_deadline.go
+ */
+function checkTimeout(params: URLSearchParams): void {
+  const timeout = shortened(params.get("timeout") ?? "");
+  if (timeout === "" || DURATION.test(timeout)) return;
+  const quoted = JSON.stringify(timeout);
+  const number = /^[-+]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)/.exec(timeout)?.[0];
+  const problem = number === timeout ? "missing unit in duration" : "invalid duration";
+  throw new TypeError(`invalid timeout specified in the request URL - time: ${problem} ${quoted}`);
 }
 
 // Leading zeros included; it takes long to make a number of very many digits.

@@ -1,7 +1,8 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { readApi, type ReadApiOptions } from "@listwatch/cache/hono";
-import { FakeClock, realClock } from "../../src/util/clock.ts";
+import { FakeClock, nextTurn, realClock } from "../../src/util/clock.ts";
+import { seededRandom } from "../../src/util/seeded_random.ts";
 import { FakeInformer, object } from "./fake_informer.ts";
 import { get, type Json, names } from "./reading.ts";
 
@@ -134,68 +135,190 @@ describe("readApi, a page with a continue token", () => {
   });
 });
 
-describe("EventLog.stateAt", () => {
-  /** Counts the walks over all keys, by the keys that a snapshot reads. */
-  async function walksOf(work: (chain: ReturnType<typeof apiOf>) => Promise<unknown>) {
-    const chain = apiOf();
-    for (let version = 101; version <= 140; version++) chain.pods.put(object(`a/p-${version}`, version));
+/** A token as an API server writes it: without the list that it is of. */
+function tokenOfApiServer(rv: number, start: string): string {
+  return btoa(JSON.stringify({ v: "meta.k8s.io/v1", rv, start })).replace(/=+$/, "");
+}
+
+describe("readApi, a page with a continue token of the API server", () => {
+  it("is 410 with a token for the rest, so that a pager that comes from there lists on", async () => {
+    const { api } = apiOf();
+    const pages = [
+      ["/api/v1/pods?limit=4", "b/p-03\0", 60 - 24],
+      ["/api/v1/namespaces/b/pods?limit=4", "p-03\0", 16],
+      ["/api/v1/pods?limit=4&labelSelector=odd%3D1", "b/p-03\0", 18],
+    ] as const;
+    for (const [path, start, rest] of pages) {
+      const token = tokenOfApiServer(95, start);
+      const expired = await get(api, `${path}&continue=${token}`, { status: 410 });
+      assert.equal(expired.reason, "Expired");
+      const listed: string[] = [];
+      for (let next: string | undefined = expired.metadata.continue; next !== undefined;) {
+        const page: Json = await get(api, `${path}&continue=${next}`);
+        listed.push(...names(page));
+        next = page.metadata.continue;
+      }
+      assert.equal(listed.length, rest, path);
+      assert.ok(listed.every((name) => name > "b/p-03" && (path.includes("/b/") || name < "d")), path);
+    }
+  });
+
+  it("stays in the namespace of its path, whatever its key", async () => {
+    const { api } = apiOf();
+    for (const start of ["../a/p-00", "/", "\0", "a/p-00", "../../a"]) {
+      const path = "/api/v1/namespaces/b/pods?limit=100";
+      const token = encodeURIComponent(tokenOfApiServer(100, start));
+      const { metadata } = await get(api, `${path}&continue=${token}`, { status: 410 });
+      const page = await get(api, `${path}&continue=${metadata.continue}`);
+      assert.ok(names(page).every((name) => name.startsWith("b/")));
+    }
+  });
+});
+
+describe("readApi, a state of the past", () => {
+  it("is 410 five minutes after it was the present one, as on an API server, which compacts", async () => {
+    const { api, pods, clock } = apiOf();
+    const { metadata } = await get(api, "/api/v1/pods?limit=50");
+    const next = `/api/v1/pods?limit=50&continue=${metadata.continue}`;
+    const exact = "/api/v1/pods?resourceVersion=100&resourceVersionMatch=Exact";
+    await clock.advance(600_000);
+    assert.equal((await get(api, next)).items.length, 10, "it is the present one");
+    pods.put(object("a/p-00", 101));
+    await clock.advance(299_000);
+    assert.equal((await get(api, next)).items.length, 10);
+    assert.equal((await get(api, exact)).items.length, 60);
+    await clock.advance(1_000);
+    const expired = await get(api, next, { status: 410 });
+    assert.equal((await get(api, `/api/v1/pods?continue=${expired.metadata.continue}`)).items.length, 10);
+    await get(api, exact, { status: 410 });
+  });
+
+  it("is 429 while the lists of too many states are not read, and not when they are", async () => {
+    const objects = Array.from({ length: 20_000 }, (_, i) => object(`a/p-${i}`, i + 1));
+    const pods = FakeInformer.with(objects, 20_000);
+    const api = readApi({
+      resources: [{ informer: pods, resource: "v1/pods" }],
+      allowAnonymous: true,
+      writeTimeoutMs: Infinity,
+    });
+    const bodies: ReadableStream[] = [];
+    let refused: Response | undefined;
+    for (let version = 20_001; refused === undefined && version < 20_101; version++) {
+      pods.put(object("a/p-1", version));
+      const response = await api.request(
+        `/api/v1/pods?resourceVersion=${version}&resourceVersionMatch=Exact`,
+      );
+      if (response.status === 429) refused = response;
+      else bodies.push(response.body!);
+    }
+    assert.equal(refused?.headers.get("Retry-After"), "1");
+    assert.ok(bodies.length >= 8);
+    for (const body of bodies) await body.cancel();
+    const { items } = await get(api, "/api/v1/pods?resourceVersion=20008&resourceVersionMatch=Exact");
+    assert.equal(items.length, 20_000);
+  });
+});
+
+describe("LogStates.stateAt", () => {
+  /** Counts the keys that are looked at, in all and in the turn of the event loop with the most. */
+  async function looksOf(
+    work: (api: ReturnType<typeof readApi>, pods: FakeInformer) => Promise<unknown>,
+    { objects = 4_000, changes = 100, put = (i: number) => i } = {},
+  ) {
+    const name = (i: number) => `a/p-${String(i).padStart(6, "0")}`;
+    const pods = FakeInformer.with(Array.from({ length: objects }, (_, i) => object(name(i), 1)), objects);
+    const api = readApi({
+      resources: [{ informer: pods, resource: "v1/pods" }],
+      allowAnonymous: true,
+    });
+    // The present state is made before the changes.
+    await get(api, "/api/v1/pods?resourceVersion=0");
+    for (let i = 1; i <= changes; i++) pods.put(object(name(put(i)), objects + i));
     const { has } = Map.prototype;
-    let looks = 0;
+    let [all, most, before] = [0, 0, 0];
     Map.prototype.has = function (key) {
-      if (typeof key === "string" && /^[abc]\/p-/.test(key)) looks++;
+      if (typeof key === "string" && key.startsWith("a/p-")) all++;
       return has.call(this, key);
     };
+    let isDone = false;
     try {
-      await work(chain);
+      const done = work(api, pods).finally(() => isDone = true);
+      while (!isDone) {
+        before = all;
+        await nextTurn();
+        most = Math.max(most, all - before);
+      }
+      await done;
     } finally {
       Map.prototype.has = has;
     }
-    return looks;
+    return { all, most };
   }
 
-  it("is computed once for repeated reads, page by page or at its resourceVersion", async () => {
-    const once = await walksOf(({ api }) => get(api, "/api/v1/pods?resourceVersion=110&limit=5"));
-    assert.ok(once >= 60, `${once} keys`);
-    const pages = await walksOf(async ({ api }) => {
-      let path = "/api/v1/pods?resourceVersion=110&limit=5";
-      let items = 0;
-      for (;;) {
-        const page = await get(api, path);
-        items += page.items.length;
-        assert.equal(page.metadata.resourceVersion, "110");
-        if (page.metadata.continue === undefined) break;
-        path = `/api/v1/pods?limit=5&continue=${encodeURIComponent(page.metadata.continue)}`;
-      }
-      assert.equal(items, 70);
-    });
-    assert.equal(pages, once);
-    const exact = await walksOf(async ({ api, pods }) => {
-      for (let i = 0; i < 50; i++) {
-        const list = await get(api, "/api/v1/pods?resourceVersion=110&resourceVersionMatch=Exact");
-        assert.equal(list.items.length, 70);
-        pods.put(object("b/p-00", 200 + i));
+  const exact = (version: number) => `/api/v1/pods?resourceVersion=${version}&resourceVersionMatch=Exact`;
+
+  it("looks at the keys that have changed since, and not at every other one", async () => {
+    const { all } = await looksOf(async (api) => {
+      for (const version of [4_010, 4_050, 4_090]) {
+        const { items } = await get(api, `/api/v1/pods?limit=3&resourceVersion=${version}`);
+        assert.equal(items.length, 3);
       }
     });
-    assert.equal(exact, once);
+    assert.ok(all <= 300, `${all} keys`);
   });
 
-  it("is dropped after a while, of few versions, and never another version's", async () => {
-    const { api, pods, clock } = apiOf();
-    for (let version = 101; version <= 130; version++) pods.put(object(`a/p-${version}`, version));
-    for (let round = 0; round < 3; round++) {
-      for (let version = 130; version >= 100; version--) {
-        const path = `/api/v1/pods?resourceVersion=${version}&resourceVersionMatch=Exact`;
-        const list = await get(api, path);
-        assert.equal(list.items.length, 60 + version - 100);
-        assert.equal(list.metadata.resourceVersion, String(version));
+  it("gives way while many lists ask for many states at once", async () => {
+    const changes = 4_000;
+    const { most } = await looksOf(async (api) => {
+      const versions = Array.from({ length: 100 }, (_, i) => 4_001 + i);
+      await Promise.all(versions.map(async (version) => {
+        const response = await api.request(`${exact(version)}&limit=1`);
+        assert.equal(response.status, 200);
+        await response.body!.cancel();
+      }));
+    }, { changes });
+    assert.ok(most < 10 * changes, `${most} keys in one turn, of ${100 * changes}`);
+  });
+
+  it("has objects that came, changed and went since, each in its place", async () => {
+    const pods = FakeInformer.with([], 0);
+    const api = readApi({ resources: [{ informer: pods, resource: "v1/pods" }], allowAnonymous: true });
+    const states: Map<string, number>[] = [new Map()];
+    const random = seededRandom(7);
+    for (let version = 1; version <= 300; version++) {
+      const state = new Map(states.at(-1));
+      const name = `a/p-${Math.floor(random() * 40)}`;
+      if (state.has(name) && random() < 0.4) {
+        pods.remove(name, version);
+        state.delete(name);
+      } else {
+        pods.put(object(name, version));
+        state.set(name, version);
       }
-      await clock.advance(31_000);
+      states.push(state);
+      if (random() < 0.2) await get(api, "/api/v1/pods?resourceVersion=0");
     }
-    // A restored server has another past under the same versions.
+    for (const [version, state] of states.entries()) {
+      if (version === 0) continue;
+      const sorted = Array.from(state).sort(([a], [b]) => a < b ? -1 : 1);
+      const list = await get(api, exact(version));
+      const versions = list.items.map(({ metadata }: Json) => Number(metadata.resourceVersion));
+      assert.deepEqual(names(list), sorted.map(([name]) => name), `at ${version}`);
+      assert.deepEqual(versions, sorted.map(([, at]) => at), `at ${version}`);
+      const [from] = sorted[Math.floor(sorted.length / 2)] ?? [""];
+      const page = await get(api, `/api/v1/pods?resourceVersion=${version}&limit=5`);
+      assert.deepEqual(names(page), sorted.slice(0, 5).map(([name]) => name));
+      assert.equal(page.metadata.remainingItemCount, sorted.length > 5 ? sorted.length - 5 : undefined, from);
+    }
+  });
+
+  it("is never another history's: a restored server has another past under the same versions", async () => {
+    const { api, pods } = apiOf();
+    for (let version = 101; version <= 130; version++) pods.put(object(`a/p-${version}`, version));
+    await get(api, exact(110));
     pods.relist([object("a/other", 50)], 90);
     pods.put(object("a/new", 110));
-    await get(api, "/api/v1/pods?resourceVersion=100&resourceVersionMatch=Exact");
-    const restored = await get(api, "/api/v1/pods?resourceVersion=105&resourceVersionMatch=Exact");
-    assert.deepEqual(names(restored), ["a/other"]);
+    await get(api, exact(100));
+    assert.deepEqual(names(await get(api, exact(105))), ["a/other"]);
   });
 });

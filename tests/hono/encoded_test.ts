@@ -224,7 +224,7 @@ describe("readApi over short texts", () => {
     assert.equal(kept(), 1_000); // every watch is about to read them
     log.views.passEnds();
     assert.equal(kept(), 256);
-    assert.equal(log.states.snapshot().objects[0] instanceof TextObject, true);
+    assert.equal(log.states.snapshot().object(0) instanceof TextObject, true);
     log.close();
     await settle();
   });

@@ -172,6 +172,47 @@ describe("readApi", () => {
     assert.deepEqual(await (await stream).lines(1), ["ADDED shop/web-2 3"]);
   });
 
+  it("answers a token that continues with the present state when it has what the API server had", async () => {
+    const tower = new Tower();
+    const { server, clock } = tower;
+    for (const name of ["a", "b", "c"]) server.create("v1/pods", pod(name, { namespace: "shop" }));
+    const delayed = delayedWatches(server.fetch);
+    const { api, informer } = tower.level(delayed.fetch, { eventWindow: 1 });
+    await using _running = informer.start();
+    await clock.advance(0);
+    const first = await tower.settled(get(api, "/api/v1/pods?limit=1"), 1_000);
+    for (const name of ["d", "e", "f"]) server.create("v1/pods", pod(name, { namespace: "shop" }));
+    await clock.advance(0);
+    const expired = await get(api, `/api/v1/pods?continue=${first.metadata.continue}`, { status: 410 });
+    delayed.hold();
+    server.create("v1/pods", pod("g", { namespace: "shop" }));
+    await clock.advance(0);
+    const rest = get(api, `/api/v1/pods?continue=${expired.metadata.continue}`);
+    await clock.advance(500);
+    delayed.release();
+    const listed = names(await tower.settled(rest, 1_000));
+    assert.deepEqual(listed, ["b", "c", "d", "e", "f", "g"].map((name) => `shop/${name}`));
+  });
+
+  it("lists the rest of what a pager started to list at the API server itself", async () => {
+    const tower = new Tower();
+    const { server, clock } = tower;
+    for (const namespace of ["home", "shop"]) {
+      for (const name of ["a", "b", "c"]) server.create("v1/pods", pod(name, { namespace }));
+    }
+    const { api, informer } = tower.level(server.fetch);
+    await using _running = informer.start();
+    await clock.advance(0);
+    for (const path of ["/api/v1/pods", "/api/v1/namespaces/shop/pods"]) {
+      const response = await server.fetch(new Request(`http://in-memory${path}?limit=2`));
+      const first = await response.json();
+      const expired = await get(api, `${path}?continue=${first.metadata.continue}`, { status: 410 });
+      const rest = await tower.settled(get(api, `${path}?continue=${expired.metadata.continue}`), 1_000);
+      const all = await get(api, `${path}?resourceVersion=0`);
+      assert.deepEqual(names(first).concat(names(rest)), names(all));
+    }
+  });
+
   it("refuses such a read with 504 and Retry-After when it does not get there in time", async () => {
     const tower = new Tower();
     const { server, clock } = tower;

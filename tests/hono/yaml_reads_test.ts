@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { readApi } from "@listwatch/cache/hono";
 import { parse } from "yaml";
+import { nextTurn } from "../../src/util/clock.ts";
 import { FakeInformer, object } from "./fake_informer.ts";
 import { get } from "./reading.ts";
 import { describe, it } from "./storages.ts";
@@ -43,6 +44,37 @@ describe("readApi", () => {
 });
 
 describe("readApi in YAML", () => {
+  it("gives way while it writes a large list: some items in each turn, with gzip and without", async () => {
+    for (const encoding of ["identity", "gzip"]) {
+      const api = apiOf(1_000);
+      const { parse: parseJson } = JSON;
+      let [items, most, before] = [0, 0, 0];
+      JSON.parse = (...args) => {
+        items++;
+        return parseJson(...args);
+      };
+      let length = 0;
+      let isDone = false;
+      try {
+        const reading = (async () => {
+          const headers = { Accept: "application/yaml", "Accept-Encoding": encoding };
+          const response = await api.request("/api/v1/configmaps?resourceVersion=0", { headers });
+          for await (const chunk of response.body!) length += chunk.byteLength;
+        })().finally(() => isDone = true);
+        while (!isDone) {
+          before = items;
+          await nextTurn();
+          most = Math.max(most, items - before);
+        }
+        await reading;
+      } finally {
+        JSON.parse = parseJson;
+      }
+      assert.ok(items >= 1_000 && length > 1_000);
+      assert.ok(most < 100, `${most} items in one turn`);
+    }
+  });
+
   it("serves an object, and why there is none, with sorted keys", async () => {
     const api = apiOf(1);
     const text = await yaml(api, "/api/v1/namespaces/shop/configmaps/a-0000");

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { builtinResource } from "../../src/protocol/builtin_resources.ts";
 import { fieldRules } from "../../src/protocol/selectable_fields.ts";
 import { describe, it } from "node:test";
-import { type ListQueryOptions, parseListQuery } from "../../src/protocol/list_query.ts";
+import { type ListQueryOptions, parseGetQuery, parseListQuery } from "../../src/protocol/list_query.ts";
 
 function accepted(query: string, options: ListQueryOptions = {}) {
   const parsed = parseListQuery(new URLSearchParams(query), options);
@@ -53,6 +53,25 @@ describe("parseListQuery", () => {
     assert.equal(refused("limit=1e3").code, 400);
     assert.equal(refused("timeoutSeconds=soon").reason, "BadRequest");
     assert.match(refused("limit=9223372036854775808").message ?? "", /value out of range/);
+  });
+
+  it("refuses a timeout that is no duration with 400, but not of a watch, which ignores it", () => {
+    for (const timeout of ["32s", "6m21s", "1h15m30.918s", "-5ms", "0", ".5s", "1.s", "", "100us", "+1ns"]) {
+      accepted(`timeout=${encodeURIComponent(timeout)}&limit=5`);
+      assert.ok(parseGetQuery(new URLSearchParams({ timeout })).ok, timeout);
+    }
+    for (const timeout of ["abc", "10 s", "1m 2s", "s", ".s", "-", "1d", "0x1s", "1e3s"]) {
+      const status = refused(`timeout=${encodeURIComponent(timeout)}&limit=ten`);
+      assert.equal(status.code, 400);
+      assert.equal(
+        status.message,
+        `invalid timeout specified in the request URL - time: invalid duration "${timeout}"`,
+      );
+      const get = parseGetQuery(new URLSearchParams({ timeout, resourceVersion: "x" }));
+      assert.equal(get.ok || get.status.code, 400);
+      assert.equal(accepted(`timeout=${encodeURIComponent(timeout)}&watch=1&resourceVersion=5`).watch, true);
+    }
+    assert.match(refused("timeout=10").message!, /missing unit in duration "10"$/);
   });
 
   it("refuses selectors that do not parse, and unknown fields, with 400", () => {

@@ -594,7 +594,7 @@ export const MUTATIONS: readonly Mutation[] = [
     file: FRESH,
     find: "if (this.#isEqualTo(state)) {",
     replace:
-      "if (this.#isEqualTo(state) || state.versions.size === this.#log.states.snapshot().keys.length) {",
+      "if (this.#isEqualTo(state) || state.versions.size === this.#informer.indexer.listKeys().length) {",
   },
   {
     name: "fresh reads: a version lower than the cache's is taken for fresh",

@@ -86,12 +86,13 @@ export class ContentHashes<T> {
 
   #readAll(): void {
     const { oldestResourceVersion, states, window } = this.#log;
-    const { keys, objects } = states.snapshot();
+    const now = states.snapshot();
     this.#scopes = new Map();
     this.#empty.since = oldestResourceVersion;
-    for (const [i, key] of keys.entries()) {
+    for (let i = 0; i < now.length; i++) {
+      const key = now.key(i);
       for (const name of scopesOf(key)) {
-        this.#scope(name, oldestResourceVersion).hash.add(nameOf(key, objects[i]));
+        this.#scope(name, oldestResourceVersion).hash.add(nameOf(key, now.object(i)));
       }
     }
     // As if it had read them one by one: so copies of one source that began at the same time agree.

@@ -11,11 +11,11 @@ import type { EntityTags } from "../answers/etag.ts";
 import type { EventLog } from "../watches/event_log.ts";
 import { GZIP_LEAST_BYTES, gzipChunks, gzipResponse } from "../answers/gzip.ts";
 import type { ListBodies } from "./list_bodies.ts";
-import { contentVersion, type ListBody } from "./list_body.ts";
+import { contentVersion, type ListBody, SENT_WEIGHT } from "./list_body.ts";
 import { cutPage, type ListRequest, type PagePlace, pageSource, placePage } from "./list_page.ts";
 import { type ListShape, ListText } from "./list_text.ts";
 import { newStalledError, type Pacer, type Reader, type Readers } from "../readers.ts";
-import { type Format, notModified, objectHeaders, VARY } from "../answers/responses.ts";
+import { type Format, notModified, objectHeaders, tooManyRequests, VARY } from "../answers/responses.ts";
 import type { View } from "../answers/view.ts";
 import { loadYaml } from "../answers/yaml.ts";
 
@@ -53,7 +53,7 @@ export async function answerList(
   log: EventLog<KubernetesObject>,
   request: ListAnswerRequest,
 ): Promise<Response | Status> {
-  const place = placePage(log, request);
+  const place = await placePage(log, request);
   if (isStatus(place)) return place;
   const { bodies, tags } = request;
   const { mediaType, pretty } = request.format;
@@ -63,7 +63,8 @@ export async function answerList(
   if (name === undefined) {
     const { snapshot, selection } = pageSource(log, place, request);
     const page = await cutPage(log, snapshot, { ...request, ...place, selection });
-    return await respond(bodies.alone(new ListText(page, shape)), request, undefined);
+    const body = bodies.alone(new ListText(page, shape));
+    return body === undefined ? tooManyRequests() : await respond(body, request, undefined);
   }
   const of = { namespace: request.namespace, name };
   const tag = tags.ofList(log, of);
@@ -98,15 +99,17 @@ async function respond(
     ...VARY,
     ...(tag !== undefined && { ETag: tag }),
   };
+  const { readersPacer } = request;
   const source = body.open();
   try {
+    if (readersPacer.isDue) await readersPacer.rest();
     const whole = source.whole(SMALL_LIST);
     if (whole !== undefined) {
+      readersPacer.spendText(whole.byteLength * source.weight);
       source.close();
       return new Response(whole, { headers });
     }
-    const { readersPacer } = request;
-    if (!request.gzip || !source.hasBytes(GZIP_LEAST_BYTES)) {
+    if (!request.gzip || !await source.hasBytes(GZIP_LEAST_BYTES, readersPacer)) {
       return new Response(streamOf(source, request), { headers });
     }
     const chunks = await source.gzipped(readersPacer);
@@ -116,11 +119,13 @@ async function respond(
     const { listPieceLength: pieceLength } = request.readers;
     const next = async () => {
       if (readersPacer.isDue) await readersPacer.rest();
-      return source.next(pieceLength);
+      const piece = source.next(pieceLength);
+      if (piece !== undefined) readersPacer.spendText(piece.byteLength * source.weight);
+      return piece;
     };
     const pieces = gzipChunks(next);
     const alone = {
-      hasMade: true,
+      weight: SENT_WEIGHT,
       next: async () => (await pieces.next()).value ?? undefined,
       close: () => {
         pieces.return(undefined).catch(() => {});
@@ -136,8 +141,8 @@ async function respond(
 
 /** The bytes of a body for one reader. */
 interface ByteSource {
-  /** Whether the last bytes were made for this reader, and not kept. */
-  readonly hasMade: boolean;
+  /** What the last bytes took, against making as many of JSON. */
+  readonly weight: number;
   /**
    * The next bytes: about `length` that are made for this reader, at most `sharedLength` that are shared with others;
    * `undefined` at the end.
@@ -149,9 +154,6 @@ interface ByteSource {
   /** Ends it; may be called more than once. */
   close(): void;
 }
-
-// What it takes to hand kept bytes to the socket, against making them.
-const SEND_SHARE = 0.1;
 
 /** Not a byte stream: that would take the buffers away, which are shared. */
 function streamOf(
@@ -194,7 +196,7 @@ function streamOf(
         return controller.close();
       }
       awaitReader(controller);
-      pacer.spendText(bytes.byteLength * (source.hasMade ? 1 : SEND_SHARE));
+      pacer.spendText(bytes.byteLength * source.weight);
       controller.enqueue(bytes);
     },
     cancel: end,
@@ -203,7 +205,7 @@ function streamOf(
 
 /** Reads chunks that are there. */
 class ChunkReader implements ByteSource {
-  readonly hasMade = false;
+  readonly weight = SENT_WEIGHT;
   readonly #chunks: readonly Uint8Array<ArrayBuffer>[];
   #next = 0;
   readonly close: () => void;

@@ -16,6 +16,9 @@ export interface ListBodiesOptions {
 
 // Pages and programs that poll do so each few seconds.
 const IDLE_MS = 10_000;
+// Each takes two references for each object.
+const MOST_PAST = 32;
+
 /**
  * Keeps the bodies of lists: for each form and selection the one of the present content. A body is made once, while its
  * first reader reads it, and every reader reads the same bytes; while only the list's resourceVersion moves, its head is made
@@ -30,6 +33,8 @@ export class ListBodies implements BodyBudget {
   /** The least recently used first. */
   readonly #kept = new Set<ListBody>();
   #bytes = 0;
+  /** What the lists of the past that are being read take, and how many lists share it. */
+  readonly #past = new Map<object, number>();
 
   /** Makes it empty. */
   constructor(options: ListBodiesOptions) {
@@ -78,9 +83,15 @@ export class ListBodies implements BodyBudget {
     return body;
   }
 
-  /** A body that is not kept, for one reader. */
-  alone(text: ListText): ListBody {
+  /** A body that is not kept, for one reader; `undefined` if too many states of the past are being read. */
+  alone(text: ListText): ListBody | undefined {
     const { clock } = this.#options;
+    const { past } = text;
+    if (past !== undefined) {
+      const readers = this.#past.get(past) ?? 0;
+      if (readers === 0 && this.#past.size >= MOST_PAST) return undefined;
+      this.#past.set(past, readers + 1);
+    }
     const body = new ListBody(this, {
       text,
       version: "",
@@ -89,9 +100,16 @@ export class ListBodies implements BodyBudget {
       name: "",
       clock,
       isAlone: true,
+      onClosed: () => past !== undefined && this.#leave(past),
     });
     body.drop();
     return body;
+  }
+
+  #leave(past: object): void {
+    const readers = this.#past.get(past)!;
+    if (readers > 1) this.#past.set(past, readers - 1);
+    else this.#past.delete(past);
   }
 
   /** Drops what is outdated, or was not requested for a while. */

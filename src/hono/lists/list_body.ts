@@ -71,6 +71,7 @@ export class ListBody {
   #readers = 0;
   #bytes = 0;
   readonly #isAlone: boolean;
+  readonly #onClosed: (() => void) | undefined;
   /** When it was requested last. */
   usedMs: number;
   /** The {@linkcode contentVersion} that it is of. */
@@ -92,6 +93,8 @@ export class ListBody {
       readonly clock: Clock;
       /** Only its beginning is shared. */
       readonly isAlone?: boolean;
+      /** Called when a reader has come to the end, or stops. */
+      readonly onClosed?: () => void;
     },
   ) {
     this.#budget = budget;
@@ -103,6 +106,7 @@ export class ListBody {
     this.namespace = from.namespace;
     this.name = from.name;
     this.#isAlone = from.isAlone ?? false;
+    this.#onClosed = from.onClosed;
   }
 
   /** Whether a list would have the same bytes now, but for its head. */
@@ -123,11 +127,18 @@ export class ListBody {
     return this.#text.isDone && this.#chunks.length === 1 ? first : undefined;
   }
 
+  /** What a byte takes to make, against one of JSON. */
+  get weight(): number {
+    return this.#text.weight;
+  }
+
   /** For {@linkcode BodyReader}: whether it has at least so many bytes, which are made for that. */
-  hasBytes(least: number): boolean {
+  async hasBytes(least: number, pacer: Pacer): Promise<boolean> {
     let bytes = 0;
     for (let i = 0; bytes < least; i++) {
+      if (pacer.isDue) await pacer.rest();
       const chunk = this.chunk(i);
+      if (chunk !== undefined) pacer.spendText(chunk.byteLength * this.weight);
       if (chunk === undefined) return this.#isFull;
       bytes += chunk.byteLength;
     }
@@ -138,15 +149,22 @@ export class ListBody {
   open(): BodyReader {
     this.#readers++;
     let isOpen = true;
+    let isClosed = false;
     const resourceVersion = this.isCurrent ? this.content!.resourceVersion : this.#text.resourceVersion;
     if (this.#head?.resourceVersion !== resourceVersion) {
       this.#head = { resourceVersion, bytes: encode(this.#text.head(resourceVersion)) };
     }
-    return new BodyReader(this, this.#head, () => {
+    const detach = () => {
       if (isOpen) this.#readers--;
       isOpen = false;
       this.#freeUnused();
-    });
+    };
+    const close = () => {
+      detach();
+      if (!isClosed) this.#onClosed?.();
+      isClosed = true;
+    };
+    return new BodyReader(this, this.#head, { detach, close });
   }
 
   /** For {@linkcode BodyReader}: all of it compressed; `undefined` if it is not kept as a whole. */
@@ -186,7 +204,7 @@ export class ListBody {
       if (pacer.isDue) await pacer.rest();
       const chunk = this.chunk(i++);
       if (chunk === undefined) return undefined;
-      pacer.spendText(chunk.byteLength);
+      pacer.spendText(chunk.byteLength * this.weight);
       length += chunk.byteLength;
       return chunk;
     };
@@ -241,6 +259,9 @@ export class ListBody {
   }
 }
 
+/** What it takes to hand kept bytes to the socket, against making them. */
+export const SENT_WEIGHT = 0.1;
+
 /** What comes before the chunks of a body, at a version of its content. */
 interface ListHead {
   readonly resourceVersion: string;
@@ -251,7 +272,7 @@ interface ListHead {
 export class BodyReader {
   readonly #body: ListBody;
   readonly #head: ListHead;
-  readonly #close: () => void;
+  readonly #end: { detach(): void; close(): void };
   #isHeadSent = false;
   #chunk = 0;
   #offset = 0;
@@ -259,23 +280,25 @@ export class BodyReader {
   #hasMade = false;
 
   /** Made by {@linkcode ListBody}. */
-  constructor(body: ListBody, head: ListHead, close: () => void) {
+  constructor(body: ListBody, head: ListHead, end: { detach(): void; close(): void }) {
     this.#body = body;
     this.#head = head;
-    this.#close = close;
+    this.#end = end;
   }
 
   /** The whole list in a buffer of its own, if it has at most so many bytes. */
   whole(maxBytes: number): Uint8Array<ArrayBuffer> | undefined {
     const { bytes } = this.#head;
+    const { size } = this.#body;
     const chunk = this.#body.onlyChunk;
+    this.#hasMade = this.#body.size > size;
     const length = bytes.byteLength + (chunk?.byteLength ?? 0);
     return chunk !== undefined && length <= maxBytes ? concatenated([bytes, chunk], length) : undefined;
   }
 
   /** Whether it has at least so many bytes, which are made for that. */
-  hasBytes(least: number): boolean {
-    return this.#body.hasBytes(least - this.#head.bytes.byteLength);
+  hasBytes(least: number, pacer: Pacer): Promise<boolean> {
+    return this.#body.hasBytes(least - this.#head.bytes.byteLength, pacer);
   }
 
   /** All of it compressed, once for all readers; `undefined` if the body is not kept as a whole. */
@@ -283,9 +306,9 @@ export class BodyReader {
     return this.#body.gzipped(this.#head, pacer);
   }
 
-  /** Whether the last bytes were made for this reader, and not kept. */
-  get hasMade(): boolean {
-    return this.#hasMade;
+  /** What the last bytes took, against making as many of JSON: little if they were kept. */
+  get weight(): number {
+    return this.#hasMade ? this.#body.weight : SENT_WEIGHT;
   }
 
   /**
@@ -317,7 +340,7 @@ export class BodyReader {
         return part;
       }
       this.#rest = this.#body.rest();
-      if (this.#rest !== undefined) this.#close();
+      if (this.#rest !== undefined) this.#end.detach();
     }
     this.#hasMade = true;
     const text = this.#rest?.piece(length);
@@ -326,6 +349,6 @@ export class BodyReader {
 
   /** Ends it; may be called more than once. */
   close(): void {
-    this.#close();
+    this.#end.close();
   }
 }

@@ -14,8 +14,7 @@ import type { EventLog } from "../watches/event_log.ts";
 import { OPEN_UNITS, type Pacer } from "../readers.ts";
 import { stateTooOld } from "../answers/responses.ts";
 import { narrowed, type Selection } from "./selection.ts";
-import { lowerBound } from "../../util/lower_bound.ts";
-import type { IndexValue, Snapshot } from "./snapshot.ts";
+import { firstFrom, type IndexValue, type Snapshot } from "./snapshot.ts";
 
 /** What is listed. */
 export interface ListRequest {
@@ -43,34 +42,42 @@ export interface PagePlace<T> {
   readonly limit: number;
 }
 
-/** One page: a range of an array, which may be that of a snapshot, shared by many pages. */
+/** One page: a range of a snapshot, which may be shared by many pages, or objects of its own. */
 export interface Page<T> {
   /** The version of the snapshot. */
   readonly resourceVersion: string;
   /** What the list says of itself, at this version or at a later one at which the content is the same. */
   metadata(resourceVersion: string): ListMeta;
-  /** As the store holds them. */
-  readonly objects: readonly Held<T>[];
+  /** An object as the store holds it. */
+  object(index: number): Held<T>;
   /** The first of the page. */
   readonly from: number;
   /** The one after the last. */
   readonly to: number;
+  /** The memory that a page of the past shares with others; `undefined` if it takes little. */
+  readonly past: object | undefined;
 }
 
 /**
- * Where the requested page is, or the Status that refuses it. Waits for a resourceVersion from the future; looks at no
- * object.
+ * Where the requested page is, or the Status that refuses it. Gives others a turn before it looks at many changes; looks at
+ * no object.
  */
-export function placePage<T extends KubernetesObject>(
+export async function placePage<T extends KubernetesObject>(
   log: EventLog<T>,
   request: ListRequest,
-): PagePlace<T> | Status {
-  const { options, namespace } = request;
+): Promise<PagePlace<T> | Status> {
+  const { options, namespace, pacer } = request;
   const start = namespace === "" ? "" : `${namespace}/`;
   const limit = limitOf(options);
+  const stateAt = async (resourceVersion: string) => {
+    if (pacer.isDue || pacer.spend(log.states.unitsOf(resourceVersion))) await pacer.rest();
+    return log.states.stateAt(resourceVersion);
+  };
   if (options.continue !== undefined) {
     const token = decodeContinue(options.continue);
     if (isStatus(token)) return token;
+    // The API server's own, whose keys begin after the namespace, and whose states only it has.
+    if (token.list === undefined) return continueFrom(start + token.start, request);
     if (token.list !== request.identity) {
       return newStatus(
         400,
@@ -82,10 +89,8 @@ export function placePage<T extends KubernetesObject>(
     if (token.resourceVersion === LATEST || token.resourceVersion === log.resourceVersion) {
       return { ...place, past: undefined };
     }
-    const past = log.states.stateAt(token.resourceVersion);
-    return past === undefined
-      ? continueTooOld(encodeContinue({ ...token, resourceVersion: LATEST }))
-      : { ...place, past };
+    const past = await stateAt(token.resourceVersion);
+    return past === undefined ? continueFrom(token.start, request) : { ...place, past };
   }
   const { resourceVersion = "0", resourceVersionMatch } = options;
   if (resourceVersion === "0") return { past: undefined, start, limit };
@@ -93,8 +98,13 @@ export function placePage<T extends KubernetesObject>(
   const isExact = resourceVersionMatch === "Exact" ||
     (resourceVersionMatch === undefined && options.limit !== undefined);
   if (!isExact) return { past: undefined, start, limit };
-  const past = log.states.stateAt(resourceVersion);
+  const past = await stateAt(resourceVersion);
   return past === undefined ? stateTooOld(resourceVersion) : { past, start, limit };
+}
+
+/** 410, with a token for the rest of the list as it is then. */
+function continueFrom(start: string, { identity }: ListRequest): Status {
+  return continueTooOld(encodeContinue({ resourceVersion: LATEST, start, list: identity }));
 }
 
 // A list at resourceVersion 0 comes whole, as from an API server's cache:
@@ -122,6 +132,9 @@ export function pageSource<T extends KubernetesObject>(
   return { snapshot: past, selection: narrowed(selection, isUnder) };
 }
 
+// Fewer are copied, so that a page does not keep the whole snapshot in memory.
+const SMALL_PAGE = 5_000;
+
 /**
  * Takes a page out of a snapshot; costs only what it walks over. Gives others a turn while it looks at objects.
  *
@@ -130,36 +143,46 @@ export function pageSource<T extends KubernetesObject>(
 export async function cutPage<T extends KubernetesObject>(
   { holding }: EventLog<T>,
   snapshot: Snapshot<T>,
-  at: ListRequest & { readonly start: string; readonly limit: number },
+  at: ListRequest & PagePlace<T>,
 ): Promise<Page<T>> {
-  const { keys, resourceVersion } = snapshot;
-  const { selection, limit, pacer, wait } = at;
+  const { resourceVersion } = snapshot;
+  const { selection, limit, pacer, wait, past } = at;
   // "0" is the character after "/".
-  const end = at.namespace === "" ? keys.length : lowerBound(keys, `${at.namespace}0`);
-  const from = lowerBound(keys, at.start);
-  let objects = snapshot.objects;
+  const end = at.namespace === "" ? snapshot.length : firstFrom(snapshot, `${at.namespace}0`);
+  const from = firstFrom(snapshot, at.start);
   let i = Math.max(from, Math.min(end, from + limit));
+  let own: Held<T>[] | undefined;
   if (selection !== undefined) {
-    const selected: Held<T>[] = [];
+    own = [];
     const hasFields = selection.hasFieldsBesides(snapshot.answers);
-    for (i = from; i < end && selected.length < limit; i++) {
+    for (i = from; i < end && own.length < limit; i++) {
       if (pacer.spend(selection.units)) {
         await pacer.rest();
         wait.signal?.throwIfAborted();
       }
-      if (!selection.mayHave(keys[i]) || selection.hasLabels?.(snapshot.objects[i]) === false) continue;
+      if (!selection.mayHave(snapshot.key(i))) continue;
+      const held = snapshot.object(i);
+      if (selection.hasLabels?.(held) === false) continue;
       if (hasFields !== undefined) {
-        const object = holding.peek(snapshot.objects[i]);
-        if (object !== snapshot.objects[i]) pacer.spend(OPEN_UNITS);
+        const object = holding.peek(held);
+        if (object !== held) pacer.spend(OPEN_UNITS);
         if (!hasFields(object)) continue;
       }
-      selected.push(snapshot.objects[i]);
+      own.push(held);
     }
-    objects = selected;
+  } else if (past !== undefined && i - from <= SMALL_PAGE) {
+    own = Array.from({ length: i - from }, (_, index) => snapshot.object(from + index));
   }
-  const page = selection === undefined ? { objects, from, to: i } : { objects, from: 0, to: objects.length };
+  const page = own === undefined
+    ? { object: (index: number) => snapshot.object(index), from, to: i, past: past?.shared }
+    : {
+      object: (index: number) => own[index],
+      from: 0,
+      to: own.length,
+      past: past !== undefined && own.length > SMALL_PAGE ? own : undefined,
+    };
   if (i >= end) return { resourceVersion, metadata: (resourceVersion) => ({ resourceVersion }), ...page };
-  const start = keys[i - 1] + "\0";
+  const start = snapshot.key(i - 1) + "\0";
   return {
     resourceVersion,
     metadata: (resourceVersion) => ({

@@ -21,6 +21,9 @@ export interface ListShape {
   readonly holding: Holding<KubernetesObject>;
 }
 
+// The library makes a node of each value.
+const YAML_WEIGHT = 64;
+
 /**
  * Writes a page as text, in pieces that end after an item, so that it never is in memory as a whole: first the head, then
  * the pieces, of which the last one has the end.
@@ -55,6 +58,16 @@ export class ListText {
     return frame(this.#page, this.#shape, resourceVersion).head;
   }
 
+  /** The memory that it shares with other lists of the past; `undefined` if it takes little. */
+  get past(): object | undefined {
+    return this.#page.past;
+  }
+
+  /** What a character takes, against one of JSON. */
+  get weight(): number {
+    return this.#shape.yaml === undefined ? 1 : YAML_WEIGHT;
+  }
+
   /** Whether everything is written. */
   get isDone(): boolean {
     return this.#isDone;
@@ -66,15 +79,19 @@ export class ListText {
     return to === from ? 1 : (this.#next - from) / (to - from);
   }
 
-  /** The next piece, of at least this many characters unless it is the last one; `undefined` at the end. */
+  /**
+   * The next piece, of at least this many characters of JSON, or fewer of what takes longer, unless it is the last one;
+   * `undefined` at the end.
+   */
   piece(length: number): string | undefined {
     if (this.#isDone) return undefined;
-    const { objects, from, to } = this.#page;
+    const { from, to } = this.#page;
+    const least = length / this.weight;
     let text = "";
     while (this.#next < to) {
-      text += itemText(objects[this.#next], this.#shape, { isFirst: this.#next === from });
+      text += itemText(this.#page.object(this.#next), this.#shape, { isFirst: this.#next === from });
       this.#next++;
-      if (text.length >= length) return text;
+      if (text.length >= least) return text;
     }
     this.#isDone = true;
     return text + this.#tail;

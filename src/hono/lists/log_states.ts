@@ -7,10 +7,9 @@ import { compareResourceVersions } from "../../meta/resource_version.ts";
 import type { CandidateQuery } from "../../store/candidates.ts";
 import type { Held } from "../../store/holding.ts";
 import type { Indexer } from "../../store/indexer.ts";
-import type { Clock } from "../../util/clock.ts";
+import { type Clock, monotonicNow } from "../../util/clock.ts";
 import type { ServedStore } from "../upstream/served_informer.ts";
 import { firstAfter, isOnTheWay, type LogWindow } from "../watches/log_window.ts";
-import { PastStates } from "./past_states.ts";
 import { type IndexValue, OrderedContent, rolledBack, type Snapshot } from "./snapshot.ts";
 
 /** A log, as its states see it. */
@@ -20,6 +19,8 @@ export interface StatedLog<T> {
   /** Differs whenever the objects have changed. */
   readonly contentRevision: number;
   readonly window: LogWindow<T>;
+  /** The sequence number of the next entry. */
+  readonly head: number;
   /** The oldest known state: its resourceVersion, and the first entry after it. */
   readonly oldestState: { readonly resourceVersion: string; readonly sequence: number };
 }
@@ -28,11 +29,11 @@ export interface StatedLog<T> {
 export class LogStates<T> {
   readonly #log: StatedLog<T>;
   readonly #ordered: OrderedContent<T>;
-  /** The content now, if it was read since the last change. */
-  #now: { readonly contentRevision: number; readonly snapshot: Snapshot<T> } | undefined;
-
-  /** Those of the past that were read lately. */
-  readonly past: PastStates<T>;
+  readonly #clock: Clock;
+  /** The content when it was read last, and the first entry after that. */
+  #last:
+    | { readonly contentRevision: number; readonly sequence: number; readonly snapshot: Snapshot<T> }
+    | undefined;
 
   /** @param from The store has its objects in their held form. */
   constructor(
@@ -41,7 +42,7 @@ export class LogStates<T> {
   ) {
     this.#log = log;
     this.#ordered = new OrderedContent(from.store);
-    this.past = new PastStates(from.clock);
+    this.#clock = from.clock;
   }
 
   /** An object was added. */
@@ -54,15 +55,20 @@ export class LogStates<T> {
     this.#ordered.deleted(key);
   }
 
+  /** A new history begins, in which versions have other states. */
+  restarted(): void {
+    this.#last = undefined;
+  }
+
   /** The content now, in key order. Taken once per change. */
   snapshot(): Snapshot<T> {
-    const { resourceVersion, contentRevision } = this.#log;
-    let snapshot = this.#now?.contentRevision === contentRevision ? this.#now.snapshot : undefined;
+    const { resourceVersion, contentRevision, head } = this.#log;
+    let snapshot = this.#last?.contentRevision === contentRevision ? this.#last.snapshot : undefined;
     if (snapshot?.resourceVersion === resourceVersion) return snapshot;
     snapshot = snapshot === undefined
       ? this.#ordered.snapshot(resourceVersion)
       : { ...snapshot, resourceVersion };
-    this.#now = { contentRevision, snapshot };
+    this.#last = { contentRevision, sequence: head, snapshot };
     return snapshot;
   }
 
@@ -86,9 +92,9 @@ export class LogStates<T> {
   }
 
   /**
-   * The content as it was at a resourceVersion that is not in the future, or `undefined` if that is not known any more.
-   * Costs a walk over the entries since, and over all keys; the state is kept for a moment, so that a list
-   * in pages costs it once.
+   * The content as it was at a resourceVersion that is not in the future, or `undefined` if that is not known any more: an
+   * API server compacts its history after five minutes. Costs a walk over the entries that have come since, up to the last
+   * snapshot of the content, which all states of the past share.
    */
   stateAt(resourceVersion: string): Snapshot<T> | undefined {
     const { oldestState, window, resourceVersion: now } = this.#log;
@@ -100,19 +106,32 @@ export class LogStates<T> {
     }
     const { tail, entries } = window;
     const first = firstAfter(window, resourceVersion, oldestState.sequence);
-    const gapAfter = entries.at(first - tail)?.gapAfter;
+    const next = entries.at(first - tail);
+    if (next !== undefined && monotonicNow(this.#clock) - next.atMs >= PAST_MS) return undefined;
+    const gapAfter = next?.gapAfter;
     if (gapAfter !== undefined && compareResourceVersions(resourceVersion, gapAfter) > 0) return undefined;
-    const known = this.past.get(first);
-    if (known !== undefined) return { ...known, resourceVersion };
+    if (this.#last === undefined || this.#last.sequence < first) this.snapshot();
+    const { snapshot, sequence } = this.#last!;
     const before = new Map<string, Held<T> | undefined>();
-    for (let i = first - tail; i < entries.length; i++) {
-      const entry = entries.at(i);
+    for (let i = first; i < sequence; i++) {
+      const entry = entries.at(i - tail);
       if (entry === undefined || entry.type === "BOOKMARK" || before.has(entry.key)) continue;
       before.set(entry.key, entry.oldObject);
     }
-    if (before.size === 0) return { ...this.snapshot(), resourceVersion };
-    const snapshot = rolledBack({ ...this.snapshot(), resourceVersion }, before);
-    this.past.keep(first, snapshot);
-    return snapshot;
+    return before.size === 0
+      ? { ...snapshot, resourceVersion }
+      : rolledBack(snapshot, resourceVersion, before);
+  }
+
+  /** About how many units of a {@linkcode Pacer} a state at a resourceVersion takes. */
+  unitsOf(resourceVersion: string): number {
+    const { window, head } = this.#log;
+    return ENTRY_UNITS * (head - firstAfter(window, resourceVersion, window.tail));
   }
 }
+
+// As kube-apiserver's --etcd-compaction-interval:
+// https://kubernetes.io/docs/reference/command-line-tools-reference/kube-apiserver/
+const PAST_MS = 300_000;
+// To note an entry, to sort its key and to find its place.
+const ENTRY_UNITS = 50;

@@ -18,12 +18,44 @@ export interface IndexValue {
 /** Objects in the order of their keys, as they are at one resourceVersion. Never changes. */
 export interface Snapshot<T> {
   readonly resourceVersion: string;
-  /** Ascending, byte by byte. */
-  readonly keys: readonly string[];
+  readonly length: number;
+  /** The key at an index; they ascend, byte by byte. */
+  key(index: number): string;
+  /** The object at an index, as the store holds it. */
+  object(index: number): Held<T>;
   /** The requirement of a query that all objects fulfil, if it was answered by an index. */
   readonly answers?: FieldRequirement | undefined;
-  /** The object of each key, as the store holds it. */
-  readonly objects: readonly Held<T>[];
+  /** What takes the memory; the same for snapshots that share it. */
+  readonly shared: object;
+}
+
+/** The index of the first key from a bound on. */
+export function firstFrom({ length, key }: Pick<Snapshot<unknown>, "length" | "key">, bound: string): number {
+  let low = 0;
+  let high = length;
+  while (low < high) {
+    const middle = (low + high) >>> 1;
+    if (key(middle) < bound) low = middle + 1;
+    else high = middle;
+  }
+  return low;
+}
+
+/** A snapshot of a list of keys, and the object of each. */
+function snapshotOf<T>(
+  resourceVersion: string,
+  keys: readonly string[],
+  objects: readonly Held<T>[],
+  answers?: FieldRequirement,
+): Snapshot<T> {
+  return {
+    resourceVersion,
+    length: keys.length,
+    key: (index) => keys[index],
+    object: (index) => objects[index],
+    answers,
+    shared: objects,
+  };
 }
 
 /**
@@ -55,7 +87,7 @@ export class OrderedContent<T> {
 
   /** The content now. */
   snapshot(resourceVersion: string): Snapshot<T> {
-    return this.#snapshotOf(this.#sortedKeys(), resourceVersion);
+    return this.#snapshotOf(resourceVersion, this.#sortedKeys());
   }
 
   /**
@@ -65,12 +97,12 @@ export class OrderedContent<T> {
   candidates(resourceVersion: string, query: CandidateQuery): Snapshot<T> | undefined {
     const indexer = this.indexer();
     const found = indexer && candidateKeysOf(indexer, query);
-    return found && { ...this.#snapshotOf(found.keys, resourceVersion), answers: found.answers };
+    return found && this.#snapshotOf(resourceVersion, found.keys, found.answers);
   }
 
   /** The objects under a value of an index of the store, which must have it. Costs the size of that part. */
   indexed(resourceVersion: string, { index, value }: IndexValue): Snapshot<T> {
-    return this.#snapshotOf(this.indexer()?.indexKeys(index, value) ?? [], resourceVersion);
+    return this.#snapshotOf(resourceVersion, this.indexer()?.indexKeys(index, value) ?? []);
   }
 
   /** The store, if it has indices. */
@@ -81,7 +113,7 @@ export class OrderedContent<T> {
     return isIndexed ? store as Indexer<Held<T>> : undefined;
   }
 
-  #snapshotOf(keys: readonly string[], resourceVersion: string): Snapshot<T> {
+  #snapshotOf(resourceVersion: string, keys: readonly string[], answers?: FieldRequirement): Snapshot<T> {
     const objects: Held<T>[] = [];
     const present: string[] = [];
     for (const key of keys) {
@@ -90,7 +122,7 @@ export class OrderedContent<T> {
       present.push(key);
       objects.push(object);
     }
-    return { resourceVersion, keys: present, objects };
+    return snapshotOf(resourceVersion, present, objects, answers);
   }
 
   #sortedKeys(): readonly string[] {
@@ -107,37 +139,59 @@ export class OrderedContent<T> {
 }
 
 /**
- * A snapshot of the content as it was before some changes.
+ * A snapshot of the content as it was before some changes. It refers to the present one, and has only what differs: in
+ * memory and time it costs as much as there are changes.
  *
  * @param before The objects of all keys that have changed since; `undefined` where there was none.
  */
 export function rolledBack<T>(
-  { resourceVersion, keys, objects }: Snapshot<T>,
+  present: Snapshot<T>,
+  resourceVersion: string,
   before: ReadonlyMap<string, Held<T> | undefined>,
 ): Snapshot<T> {
-  const oldKeys = Array.from(before.keys()).sort();
-  const resultKeys: string[] = [];
-  const resultObjects: Held<T>[] = [];
+  /** Ranges that follow each other: of the present snapshot from an index on, or one object of before. */
+  const ranges: (readonly [start: number, from: number, key?: string])[] = [];
+  let length = 0;
   let next = 0;
-  const takeOld = (until: string | undefined) => {
-    while (next < oldKeys.length && (until === undefined || oldKeys[next] < until)) {
-      const object = before.get(oldKeys[next]);
-      if (object !== undefined) {
-        resultKeys.push(oldKeys[next]);
-        resultObjects.push(object);
-      }
-      next++;
-    }
+  const takeUntil = (index: number) => {
+    if (index > next) ranges.push([length, next]);
+    length += index - next;
+    next = index;
   };
-  for (let i = 0; i < keys.length; i++) {
-    takeOld(keys[i]);
-    // A key that has changed is taken from `before`, right before the key that follows it.
-    if (before.has(keys[i])) continue;
-    resultKeys.push(keys[i]);
-    resultObjects.push(objects[i]);
+  for (const key of Array.from(before.keys()).sort()) {
+    const index = firstFrom(present, key);
+    takeUntil(index);
+    if (before.get(key) !== undefined) ranges.push([length++, index, key]);
+    if (index < present.length && present.key(index) === key) next = index + 1;
   }
-  takeOld(undefined);
-  return { resourceVersion, keys: resultKeys, objects: resultObjects };
+  takeUntil(present.length);
+  let current = 0;
+  const rangeOf = (index: number) => {
+    const isIn = (range: number) => ranges[range][0] <= index && index < (ranges[range + 1]?.[0] ?? length);
+    // Most reads continue from the last one.
+    if (!isIn(current) && !(current + 1 < ranges.length && isIn(++current))) {
+      let high = ranges.length - 1;
+      for (current = 0; current < high;) {
+        const middle = (current + high + 1) >>> 1;
+        if (ranges[middle][0] <= index) current = middle;
+        else high = middle - 1;
+      }
+    }
+    return ranges[current];
+  };
+  return {
+    resourceVersion,
+    length,
+    key(index) {
+      const [start, from, key] = rangeOf(index);
+      return key ?? present.key(from + index - start);
+    },
+    object(index) {
+      const [start, from, key] = rangeOf(index);
+      return key === undefined ? present.object(from + index - start) : before.get(key) as Held<T>;
+    },
+    shared: present.shared,
+  };
 }
 
 function merge(

@@ -27,6 +27,8 @@ export interface LogEntry<T> {
   readonly gapAfter: string | undefined;
   /** About how much memory the object takes. */
   readonly bytes: number;
+  /** When this process appended it, in monotonic time. */
+  readonly atMs: number;
   /** For {@linkcode EntryViews}. */
   views: Views<T> | undefined;
 }

@@ -10,7 +10,7 @@ import { compareResourceVersions, layoutOf } from "../../meta/resource_version.t
 import { PartwiseVersionWaiters } from "../../meta/merged_version_waiters.ts";
 import type { VersionWaiters, VersionWaitOptions } from "../../meta/version_waiters.ts";
 import { type Held, heldStoreOf, type Holding } from "../../store/holding.ts";
-import type { Clock } from "../../util/clock.ts";
+import { type Clock, monotonicNow } from "../../util/clock.ts";
 import { Deque } from "../../util/deque.ts";
 import { memorySize } from "../../util/memory_size.ts";
 import { EntryViews, type LogEntry } from "./encoding.ts";
@@ -333,7 +333,7 @@ export class EventLog<T extends KubernetesObject> implements FanOutSource {
     this.#window.tail = this.head;
     this.#window.entries.clear();
     this.#windowBytes = 0;
-    this.states.past.clear();
+    this.states.restarted();
     this.#contentRevision++;
     this.#rewrites++;
     this.#position = resourceVersion;
@@ -375,7 +375,8 @@ export class EventLog<T extends KubernetesObject> implements FanOutSource {
   #push(entry: KeptEntry<T>): void {
     const bytes = entry.object === undefined ? 0 : memorySize(entry.object);
     this.#windowBytes += bytes;
-    this.#window.entries.push({ ...entry, bytes, views: undefined });
+    const atMs = monotonicNow(this.#options.clock);
+    this.#window.entries.push({ ...entry, bytes, atMs, views: undefined });
   }
 
   /**
@@ -402,8 +403,6 @@ export class EventLog<T extends KubernetesObject> implements FanOutSource {
   }
 
   #afterAppend(): void {
-    const { past } = this.states;
-    if (past.states.size > 0) past.dropOld();
     if (this.recipients.size === 0) return this.#trim(Infinity);
     // All watches are about to read the same entries.
     this.views.isPass = true;

@@ -81,7 +81,7 @@ export function openWatch<T extends KubernetesObject>(
 }
 
 /** What the initial events of a watch are made of. */
-type InitialState<T> = Pick<Snapshot<T>, "keys" | "objects" | "answers">;
+type InitialState<T> = Pick<Snapshot<T>, "length" | "key" | "object" | "answers">;
 
 /** A watch that only says why it cannot continue: 200, and one ERROR event. */
 export function errorStream(status: Status): ReadableStream<Uint8Array> {
@@ -299,22 +299,24 @@ class Watch<T extends KubernetesObject> implements LogReader, OpenWatch, OutletU
     return chunk.bytes;
   }
 
-  #initialPiece({ keys, objects, answers }: InitialState<T>): Uint8Array | undefined {
+  #initialPiece(initial: InitialState<T>): Uint8Array | undefined {
     const { readers, fanOut } = this.#request;
     const { selection, view, allowBookmarks } = this.#group.kind;
     const { holding } = this.#log;
-    const hasFields = selection?.hasFieldsBesides(answers);
+    const hasFields = selection?.hasFieldsBesides(initial.answers);
     const length = readers.watchPieceLength;
     let text = "";
     let units = 0;
     for (
       ;
-      this.#initialSent < keys.length && text.length < length && units < MOST_UNITS;
+      this.#initialSent < initial.length && text.length < length && units < MOST_UNITS;
       this.#initialSent++
     ) {
       units += selection?.units ?? 0;
-      const held = objects[this.#initialSent];
-      if (selection?.mayHave(keys[this.#initialSent]) === false || selection?.hasLabels?.(held) === false) {
+      const held = initial.object(this.#initialSent);
+      if (
+        selection?.mayHave(initial.key(this.#initialSent)) === false || selection?.hasLabels?.(held) === false
+      ) {
         continue;
       }
       if (hasFields === undefined) {
@@ -325,7 +327,7 @@ class Watch<T extends KubernetesObject> implements LogReader, OpenWatch, OutletU
       if (object !== held) units += OPEN_UNITS;
       if (hasFields(object)) text += eventText("ADDED", view.event(object));
     }
-    if (this.#initialSent === keys.length) {
+    if (this.#initialSent === initial.length) {
       // What the snapshot holds is not held any longer.
       this.#initial = undefined;
       if (allowBookmarks) {

@@ -22,8 +22,8 @@ export const TREE_MUTATIONS: readonly TreeMutation[] = [
     tree: true,
     name: "tree: a list has a later version than its objects",
     file: STATES,
-    find: "let snapshot = this.#now?.contentRevision === contentRevision ? this.#now.snapshot : undefined;",
-    replace: "let snapshot = this.#now?.snapshot;",
+    find: "let snapshot = this.#last?.contentRevision === contentRevision ? this.#last.snapshot : undefined;",
+    replace: "let snapshot = this.#last?.snapshot;",
   },
   {
     tree: true,
