@@ -117,7 +117,7 @@ export interface ServeOptions {
    * not go with `token` and `tokenFile`.
    */
   readonly passThrough?: boolean;
-  /** With `passThrough`: writes, too, and `exec`, `attach` and `port-forward`; `false` by default. */
+  /** With `passThrough`: writes, too; `false` by default. */
   readonly passThroughWrites?: boolean;
   /**
    * How fresh reads without a resourceVersion are; `"stale-if-error"` by default: as fresh as the API server's own, and the

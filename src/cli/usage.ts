@@ -59,7 +59,7 @@ Server and readers:
       --pass-through       send what is not cached (logs, events, other resources, access reviews) to the API server,
                            with the reader's own token
       --pass-through-writes
-                           with --pass-through: writes, too, and exec, attach and port-forward
+                           with --pass-through: writes, too
       --freshness MODE     how fresh reads without a resourceVersion are: consistent (as the API server's, or 504),
                            stale-if-error (the default: the last known state, with a warning, for 504), as-is
       --allow-host NAMES   host names of requests without a token, besides IP addresses (against DNS rebinding)

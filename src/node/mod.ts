@@ -29,6 +29,7 @@ export { fileSnapshot } from "./snapshots/file_snapshot.ts";
 export { sqliteSnapshot } from "./snapshots/sqlite_snapshot.ts";
 export { SnapshotInUseError } from "./snapshots/snapshot_lock.ts";
 export { ListenError, type ServedFetch, serveFetch, type ServeFetchOptions } from "./serve_fetch.ts";
+export { upgradeServed } from "./served_sockets.ts";
 export {
   checkServerTls,
   followServerTls,
@@ -39,5 +40,4 @@ export {
   TlsError,
 } from "./server_tls.ts";
 export { createTlsFetch } from "./tls_fetch.ts";
-export { createTlsUpgrade } from "./tls_upgrade.ts";
 export type { TlsOptions } from "./tls_options.ts";
