@@ -121,7 +121,12 @@ export class ServedSockets {
       }
       const outgoing = new ServerResponse(incoming);
       outgoing.shouldKeepAlive = false;
-      outgoing.assignSocket(socket as Parameters<ServerResponse["assignSocket"]>[0]);
+      try {
+        outgoing.assignSocket(socket as Parameters<ServerResponse["assignSocket"]>[0]);
+      } catch {
+        // An earlier request of this connection is still being answered: no client upgrades without waiting for that.
+        return void socket.destroy();
+      }
       outgoing.on("finish", () => socket.end(() => socket.destroy()));
       this.#waiting.set(incoming, { socket, head });
       server.emit("request", incoming, outgoing);

@@ -181,6 +181,23 @@ describe("upgradeServed", { timeout: 60_000 }, () => {
     await closed();
   });
 
+  // Bun takes it for a plain request, which waits.
+  it("serves others when a connection wants a WebSocket while an earlier request is answered", async () => {
+    const { hostname, port, host } = new URL(url);
+    const socket = connect(Number(port), hostname);
+    const seen = new Promise<void>((resolve) => {
+      for (const event of ["data", "close"]) socket.on(event, () => resolve());
+    });
+    socket.on("error", () => {});
+    const handshake = ["Upgrade: websocket", "Connection: Upgrade", "Sec-WebSocket-Version: 13", KEY];
+    socket.write(`GET ${WATCH} HTTP/1.1\r\nHost: ${host}\r\n\r\n`);
+    socket.write(`GET ${WATCH} HTTP/1.1\r\nHost: ${host}\r\n${handshake.join("\r\n")}\r\n\r\n`);
+    await seen;
+    assert.equal((await fetch(`${url}/livez`)).status, 200);
+    socket.destroy();
+    await closed();
+  });
+
   it("disconnects a client that reads nothing, and holds a bounded number of bytes for it", async () => {
     const client = new RawClient(url, [KEY]);
     await client.until('"web-1"');
