@@ -100,7 +100,7 @@ export const ROOMS: Record<string, RoomRule> = {
   },
   node: {
     rooms: ["util", "meta", "text", "informer", "snapshots", "client"],
-    packages: ["node:", "yaml", "@hono/node-server", "ws"],
+    packages: ["node:", "yaml", "@hono/node-server"],
     why: "adapts files, databases, processes and TLS",
   },
   cli: {

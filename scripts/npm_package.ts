@@ -18,7 +18,7 @@ export interface NpmPackage {
   files: string[];
   /**
    * Packages that are installed with this one. `yaml` reads kubeconfig files (`./node`), `@hono/node-server` is the
-   * HTTP server of the `listwatch` command (`./cli`), `ws` its WebSockets.
+   * HTTP server of the `listwatch` command (`./cli`).
    */
   dependencies: string[];
   /**
@@ -52,10 +52,10 @@ export const NPM_PACKAGE: NpmPackage = {
     "bun",
   ],
   sideEffects: false,
-  engines: { node: ">=22" },
+  engines: { node: ">=22.13" },
   bin: { listwatch: "./bin/listwatch.js" },
   files: ["bin", "lib", "types", "CHANGELOG.md", "SECURITY.md", "THIRD_PARTY.md"],
-  dependencies: ["@hono/node-server", "ws", "yaml"],
+  dependencies: ["@hono/node-server", "yaml"],
   optionalPeers: ["hono"],
 };
 

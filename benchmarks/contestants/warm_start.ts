@@ -16,7 +16,7 @@ import {
   silentLogger,
   texts,
 } from "@listwatch/cache";
-import { fileSnapshot, sqliteSnapshot } from "@listwatch/cache/node";
+import { sqliteSnapshot } from "@listwatch/cache/node";
 import type { WarmArguments, WarmFigures } from "../lib/warm.ts";
 
 const { values } = parseArgs({
@@ -39,7 +39,6 @@ const informer = new SharedIndexInformer(source, {
   storage: texts(),
   indexers: { namespace: metaNamespaceIndex },
   logger: silentLogger,
-  ...(kind === "file" && { snapshot: fileSnapshot(path) }),
   ...(kind === "sqlite" && { snapshot: sqliteSnapshot(path) }),
 });
 const running = informer.start();
@@ -63,7 +62,7 @@ if (kind !== "none") {
 }
 await informer.synced();
 const syncedMs = performance.now() - startMs;
-// The texts that were not needed yet are read in the background.
+// Every object is parsed.
 for (const key of indexer.listKeys()) indexer.getByKey(key);
 const figures: WarmFigures = {
   stored: read === undefined ? 0 : indexer.size,

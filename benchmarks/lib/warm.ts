@@ -39,8 +39,8 @@ export interface WarmFigures {
   readonly peakRssBytes: number;
 }
 
-const KINDS = ["none", "file", "sqlite"] as const;
-const LABELS = { none: "none: a list", file: "fileSnapshot", sqlite: "sqliteSnapshot" };
+const KINDS = ["none", "sqlite"] as const;
+const LABELS = { none: "none: a list", sqlite: "sqliteSnapshot" };
 
 /** Measures it, and returns the tables as Markdown. */
 export async function measureWarm(
@@ -50,7 +50,7 @@ export async function measureWarm(
   log: (line: string) => void,
 ): Promise<string> {
   const parts = [
-    "An informer with `texts()` and an index of namespaces on Node. Files are in the system's cache:",
+    "An informer with `texts()` and an index of namespaces on Node. The database is in the system's cache:",
   ];
   const folder = await Deno.makeTempDir({ prefix: "listwatch-warm-" });
   try {

@@ -6,7 +6,7 @@
 import { SharedIndexInformer } from "../informer/shared_informer.ts";
 import type { KubernetesObject } from "../meta/object.ts";
 import { formatGroupResource } from "../meta/resource.ts";
-import { fileSnapshot } from "../node/snapshots/file_snapshot.ts";
+import { sqliteSnapshot } from "../node/sqlite_snapshot.ts";
 import type { NewHolding } from "../store/holding.ts";
 import { shortTexts } from "../store/short_texts.ts";
 import { texts } from "../store/texts.ts";
@@ -65,7 +65,7 @@ export function reflect(
     name,
     indexers: reflectedIndexers({ resource: served }),
     storage: STORAGES[storage](),
-    ...(snapshotPath !== undefined && { snapshot: fileSnapshot(snapshotPath, { identity: clusterUid }) }),
+    ...(snapshotPath !== undefined && { snapshot: sqliteSnapshot(snapshotPath, { identity: clusterUid }) }),
     ...(metrics && { metrics }),
     clock,
     logger,

@@ -3,7 +3,7 @@
  * @module
  */
 
-import { open, readFile, rename, rm } from "node:fs/promises";
+import { lstat, open, readFile, rename, rm } from "node:fs/promises";
 import { join } from "node:path";
 import type { ApiResource } from "../protocol/api_resource.ts";
 import { textHash } from "../util/text_hash.ts";
@@ -48,9 +48,9 @@ export class SavedCluster {
 
   /** Reads the file; `undefined` if it is missing, damaged, or of other options. */
   async load(): Promise<SavedSelection | undefined> {
-    const text = await readFile(this.#path, "utf8").catch(() => undefined);
-    if (text === undefined) return undefined;
     try {
+      if (await this.#isMissing()) return undefined;
+      const text = await readFile(this.#path, "utf8");
       const { format, of, hash, selection } = JSON.parse(text) as FileContent;
       if (format !== FORMAT || textHash(selection) !== hash) {
         throw new Error("it is damaged, or of another format");
@@ -102,10 +102,18 @@ export class SavedCluster {
     return this.#saving;
   }
 
+  /** @throws {Error} What is there is a device, say: it is neither read nor replaced. */
+  async #isMissing(path = this.#path): Promise<boolean> {
+    const stat = await lstat(path).catch(() => undefined);
+    if (stat === undefined || stat.isFile()) return stat === undefined;
+    throw new Error(`${path} is no regular file, and is left alone`);
+  }
+
   async #replace(text: string): Promise<void> {
+    await this.#isMissing();
     const temporary = `${this.#path}.new`;
-    // Whatever is there, a link to another file too, is removed, and not written.
-    await rm(temporary, { force: true });
+    // A file that a kill has left may have another mode.
+    if (!await this.#isMissing(temporary)) await rm(temporary);
     const file = await open(temporary, "wx", 0o600);
     try {
       await file.writeFile(text);

@@ -148,7 +148,7 @@ async function reflectCluster(
   });
   const { away, clusterUid } = selection;
   if (folder !== undefined) {
-    await removeOtherSnapshots(folder, { resources: selection.resources, clock, logger });
+    await removeOtherSnapshots(folder, { resources: selection.resources, logger });
   }
   const called = { cluster: connection.name, server: connection.server };
   onStep(

@@ -3,22 +3,21 @@
  * @module
  */
 
-import { constants } from "node:fs";
-import { lstat, mkdir, open, readdir, rm, stat } from "node:fs/promises";
+import { mkdir, readdir, stat } from "node:fs/promises";
 import { join } from "node:path";
 import process from "node:process";
 import type { ApiResource } from "../protocol/api_resource.ts";
 import { formatResource } from "../meta/resource.ts";
-import { SNAPSHOT_MAGIC } from "../node/snapshots/file_format.ts";
-import { FileLock } from "../node/snapshots/snapshot_lock.ts";
-import type { Clock } from "../util/clock.ts";
+import { SqliteStorage } from "../node/sqlite_snapshot.ts";
 import { errorMessage } from "../util/errors.ts";
 import type { Logger } from "../util/logger.ts";
 import { CommandError } from "./errors.ts";
 
+const SUFFIX = ".sqlite";
+
 /** The file of a resource's snapshot. */
 export function snapshotPath(folder: string, resource: ApiResource): string {
-  return join(folder, `${formatResource(resource).replaceAll("/", "_")}.snap`);
+  return join(folder, `${formatResource(resource).replaceAll("/", "_")}${SUFFIX}`);
 }
 
 /**
@@ -56,27 +55,18 @@ const STICKY = 0o1000;
  */
 export async function removeOtherSnapshots(
   folder: string,
-  { resources, clock, logger }: {
-    readonly resources: readonly ApiResource[];
-    readonly clock: Clock;
-    readonly logger: Logger;
-  },
+  { resources, logger }: { readonly resources: readonly ApiResource[]; readonly logger: Logger },
 ): Promise<void> {
   const selected = new Set(resources.map((resource) => snapshotPath(folder, resource)));
   const removed: string[] = [];
   for (const name of (await readdir(folder)).sort()) {
-    const base = snapshotName(name);
-    if (base === undefined || selected.has(join(folder, base))) continue;
-    const lock = new FileLock(join(folder, base), { token: crypto.randomUUID(), clock });
+    const path = join(folder, name);
+    if (!isSnapshotName(name) || selected.has(path)) continue;
     try {
-      if (!await isSnapshot(join(folder, name))) continue;
-      lock.hold();
-      await rm(join(folder, name));
+      await new SqliteStorage(path).remove();
       removed.push(name);
     } catch (error) {
-      logger.warn(`cannot remove the snapshot ${join(folder, name)}: ${errorMessage(error)}`, { error });
-    } finally {
-      lock.release();
+      logger.warn(`cannot remove the snapshot ${path}: ${errorMessage(error)}`, { error });
     }
   }
   if (removed.length > 0) {
@@ -84,36 +74,13 @@ export async function removeOtherSnapshots(
   }
 }
 
-/**
- * The file of a snapshot as {@linkcode snapshotPath} names it, from its name or from that of what a kill in the middle of a
- * save leaves beside it; `undefined` for every other name.
- */
-function snapshotName(name: string): string | undefined {
-  const base = name.endsWith(".new") ? name.slice(0, -".new".length) : name;
-  if (!base.endsWith(".snap")) return undefined;
-  const [resource = "", version = "", group = "core", ...rest] = base.slice(0, -".snap".length).split("_")
+/** Whether {@linkcode snapshotPath} names a file so. */
+function isSnapshotName(name: string): boolean {
+  if (!name.endsWith(SUFFIX)) return false;
+  const [resource = "", version = "", group = "core", ...rest] = name.slice(0, -SUFFIX.length).split("_")
     .reverse();
-  const isNamed = rest.length === 0 && VERSION.test(version) && NAME.test(resource) && NAME.test(group);
-  return isNamed ? base : undefined;
+  return rest.length === 0 && VERSION.test(version) && NAME.test(resource) && NAME.test(group);
 }
 
 const VERSION = /^v[0-9]+(?:(?:alpha|beta)[0-9]+)?$/;
 const NAME = /^[a-z0-9.-]+$/;
-
-async function isSnapshot(path: string): Promise<boolean> {
-  if (!(await lstat(path)).isFile()) return false;
-  const file = await open(path, constants.O_RDONLY | (constants.O_NOFOLLOW ?? 0));
-  try {
-    const { buffer, bytesRead } = await file.read(
-      new Uint8Array(SNAPSHOT_MAGIC.length),
-      0,
-      SNAPSHOT_MAGIC.length,
-      0,
-    );
-    if (bytesRead === 0) return path.endsWith(".new");
-    const isUnfinished = path.endsWith(".new") && buffer.every((byte) => byte === 0);
-    return isUnfinished || SNAPSHOT_MAGIC.every((byte, i) => buffer[i] === byte);
-  } finally {
-    await file.close();
-  }
-}

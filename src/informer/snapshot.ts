@@ -147,7 +147,8 @@ export interface SnapshotStorage {
  * - `torn`: a write was cut off, and nothing before it can be used. `truncated`: its end is missing. `corrupt`: a checksum
  *   or a text is wrong.
  * - `foreign`: it is no snapshot. `newer-format`: a later version of the library wrote it.
- * - `other-identity`: it is of another resource or source. `unreadable`: the storage failed. `timeout`: it took too long.
+ * - `other-identity`: it is of another resource or source. `in-use`: another informer has it. `unreadable`: the storage
+ *   failed. `timeout`: it took too long.
  *
  * @category Snapshots
  */
@@ -158,6 +159,7 @@ export type SnapshotRefusal =
   | "foreign"
   | "newer-format"
   | "other-identity"
+  | "in-use"
   | "unreadable"
   | "timeout";
 
@@ -167,9 +169,9 @@ export type SnapshotRefusal =
  * @example
  * ```ts
  * import { SnapshotRefusedError } from "@listwatch/cache/informer";
- * const error = new SnapshotRefusedError("truncated", "pods.snap ends after 17 of 42 records");
+ * const error = new SnapshotRefusedError("truncated", "pods.sqlite ends after 17 of 42 records");
  * console.log(error.code, error.reason); // SnapshotRefused truncated
- * console.log(error.message); // Cannot use the snapshot: pods.snap ends after 17 of 42 records (truncated)
+ * console.log(error.message); // Cannot use the snapshot: pods.sqlite ends after 17 of 42 records (truncated)
  * ```
  *
  * @category Snapshots

@@ -25,11 +25,8 @@ export { loadKubeconfig, type LoadKubeconfigOptions } from "./load_kubeconfig.ts
 export { restConfigFromKubeconfig, type RestConfigOptions } from "./kubeconfig_rest_config.ts";
 export { inClusterConfig, type InClusterOptions } from "./in_cluster.ts";
 export type { NamespacedRestConfig } from "./rest_config.ts";
-export { fileSnapshot } from "./snapshots/file_snapshot.ts";
-export { sqliteSnapshot } from "./snapshots/sqlite_snapshot.ts";
-export { SnapshotInUseError } from "./snapshots/snapshot_lock.ts";
+export { sqliteSnapshot } from "./sqlite_snapshot.ts";
 export { ListenError, type ServedFetch, serveFetch, type ServeFetchOptions } from "./serve_fetch.ts";
-export { upgradeServed } from "./served_sockets.ts";
 export {
   checkServerTls,
   followServerTls,
@@ -40,4 +37,5 @@ export {
   TlsError,
 } from "./server_tls.ts";
 export { createTlsFetch } from "./tls_fetch.ts";
+export { createTlsUpgrade } from "./tls_upgrade.ts";
 export type { TlsOptions } from "./tls_options.ts";

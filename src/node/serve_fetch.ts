@@ -9,9 +9,9 @@ import { onAbort } from "../util/abort.ts";
 import { CacheError, errorMessage } from "../util/errors.ts";
 import { consoleLogger, type Logger } from "../util/logger.ts";
 import { type ByteSink, PushedBody } from "../util/pushed_body.ts";
-import type { WebSocketEnv } from "../util/web_socket.ts";
+import type { UpgradeEnv } from "../util/upgrade.ts";
 import { ServedConnections } from "./served_connections.ts";
-import type { ServedSockets } from "./served_sockets.ts";
+import type { ServedUpgrades } from "./served_upgrades.ts";
 import { checkServerTls, type ServerTls } from "./server_tls.ts";
 
 /**
@@ -37,8 +37,12 @@ export interface ServeFetchOptions {
    * closed then.
    */
   readonly writeTimeoutMs?: number;
-  /** Whether the function may accept WebSockets, by `upgradeServed`; `false` by default: `Upgrade` headers are ignored. */
-  readonly webSockets?: boolean;
+  /**
+   * Whether the function may upgrade connections to WebSockets and SPDY, as `readApi` does with `passThrough.upgrade`; `false`
+   * by default: `Upgrade` headers are ignored. With `tls` on Deno, such a connection is closed when 16 MiB of what the
+   * client sends wait for the function.
+   */
+  readonly upgrades?: boolean;
   /** Logs what the function throws, and responses that break off; the console by default. */
   readonly logger?: Logger;
 }
@@ -88,7 +92,7 @@ export class ListenError extends CacheError {
 }
 
 /** Node's own request and response. */
-interface ServeFetchEnv extends WebSocketEnv {
+interface ServeFetchEnv extends UpgradeEnv {
   readonly incoming: IncomingMessage;
   readonly outgoing: ServerResponse;
 }
@@ -165,7 +169,7 @@ class Listening {
   // The last one listens; the others serve their open connections.
   readonly #servers: Server[] = [];
   #alreadySent!: () => Response;
-  #sockets: ServedSockets | undefined;
+  #upgrades: ServedUpgrades | undefined;
   #handle: (incoming: IncomingMessage, outgoing: ServerResponse) => void = () => {};
   readonly #connections: ServedConnections;
   port: number = 0;
@@ -199,9 +203,9 @@ class Listening {
     const { getRequestListener } = await import("@hono/node-server");
     const { RESPONSE_ALREADY_SENT } = await import("@hono/node-server/utils/response");
     this.#alreadySent = () => RESPONSE_ALREADY_SENT;
-    if (this.#options.webSockets) {
-      this.#sockets ??= await (await import("./served_sockets.ts")).ServedSockets.load();
-      Object.assign(limits, this.#sockets.serverOptions);
+    if (this.#options.upgrades) {
+      this.#upgrades ??= new (await import("./served_upgrades.ts")).ServedUpgrades();
+      Object.assign(limits, this.#upgrades.serverOptions);
     }
     this.#handle = getRequestListener(
       (request, env) => this.#answer(request, env as unknown as ServeFetchEnv),
@@ -216,7 +220,7 @@ class Listening {
         handshakeTimeout: headersTimeoutMs,
       });
     this.#connections.serve(server);
-    this.#sockets?.serve(server);
+    this.#upgrades?.serve(server);
     // A client that does not speak TLS, or leaves during the handshake.
     server.on("tlsClientError", (_, socket) => socket.destroy());
     await new Promise<void>((resolve, reject) => {
@@ -231,7 +235,7 @@ class Listening {
   }
 
   async #answer(request: Request, given: ServeFetchEnv): Promise<Response> {
-    const env = this.#sockets?.envOf(given) ?? given;
+    const env = this.#upgrades?.envOf(given) ?? given;
     const { outgoing } = env;
     const { logger = consoleLogger } = this.#options;
     let response: Response;
@@ -241,16 +245,12 @@ class Listening {
       if (!request.signal.aborted) {
         logger.error(`${request.method} ${pathOf(request)} failed: ${errorMessage(error)}`, { error });
       }
-      if (env.accepted === undefined) return new Response("Internal error\n", { status: 500 });
+      if (env.upgraded === undefined) return new Response("Internal error\n", { status: 500 });
       env.incoming.socket.destroy();
       return this.#alreadySent();
     }
-    if (env.accepted !== undefined) {
-      // Of a client that left before its WebSocket was open.
-      response.body?.cancel().catch(() => {});
-      return this.#alreadySent();
-    }
-    this.#sockets?.answered(env);
+    if (env.upgraded !== undefined) return this.#alreadySent();
+    this.#upgrades?.answered(env);
     if (response.body === null) return response;
     if (response.body instanceof PushedBody && !response.body.locked) {
       push(response, response.body, outgoing);
@@ -304,7 +304,7 @@ class Listening {
       new Promise<void>((resolve) => server.close(() => resolve()))
     );
     for (const server of this.#servers) server.closeAllConnections();
-    this.#sockets?.close();
+    this.#upgrades?.close();
     await Promise.all(closed);
   }
 }

@@ -3,7 +3,8 @@
  *
  * ```
  * manifest   what the snapshot is of, its version, and of each record: the names of its chunks, its length and checksum
- * chunks     the texts of a record's objects, one after the other, and the record's summary behind them
+ * chunks     the bytes of a record: a line with the keys that were deleted, and for each object a line with its key, its
+ *            head and the length of its text, and the text
  * ```
  *
  * The first record has all objects of its time; the others are changes since. A chunk never changes: each has a name of its
@@ -21,40 +22,31 @@ import type {
   SnapshotStorage,
 } from "../informer/snapshot.ts";
 import type { ObjectHead } from "../text/object_text.ts";
+import { nextTurn } from "../util/clock.ts";
 import { concatenated } from "../util/concatenated.ts";
 import { errorMessage } from "../util/errors.ts";
-import { bytesText, parsed, textBytes, withHead } from "./byte_parts.ts";
-import { decodeSummary, readVersion, type SavedVersion, versionOf } from "./change_record.ts";
 import { crc32 } from "./crc32.ts";
-import { type EntryTable, EntryTableBuilder } from "./entry_table.ts";
 import { checkFormat, checkIdentity, corrupt, refusalOf, SnapshotFault, truncated } from "./refusals.ts";
+import { parsed, readVersion, savedHead, type SavedVersion, versionOf } from "./saved_values.ts";
 
-/** A store of bytes by name. */
+/** A store of bytes by name. Its operations may run at the same time. */
 export interface ChunkStore {
   /** For people. */
   readonly description: string;
   /** The largest value that it takes, in bytes. */
   readonly chunkBytes: number;
-  /** The bytes of all names, in this order; `undefined` for those that are not there. */
-  read(names: readonly string[]): Promise<(Uint8Array | undefined)[]>;
-  /** Writes chunks, whose names are new, in any order. */
-  write(chunks: readonly Chunk[]): Promise<void>;
-  /** Reads the manifest. */
-  readManifest(): Promise<Uint8Array | undefined>;
-  /** Replaces the manifest at once. */
-  writeManifest(bytes: Uint8Array<ArrayBuffer>): Promise<void>;
-  /** Removes chunks; those that are not there, too. */
-  remove(names: readonly string[]): Promise<void>;
-  /** The names of all chunks, if the store can list them. */
+  /** The bytes of a name; `undefined`: there are none. */
+  get(name: string): Promise<Uint8Array | undefined>;
+  /** Sets the bytes of a name at once. Those of {@linkcode MANIFEST} are replaced again and again, others never. */
+  put(name: string, bytes: Uint8Array<ArrayBuffer>): Promise<void>;
+  /** Removes a name, if it is there. */
+  remove(name: string): Promise<void>;
+  /** The names of all chunks, if the store can list them; {@linkcode MANIFEST} may be among them. */
   list?(): Promise<string[]>;
-  close?(): void | Promise<void>;
 }
 
-/** A value of a {@linkcode ChunkStore}. */
-export interface Chunk {
-  readonly name: string;
-  readonly bytes: Uint8Array<ArrayBuffer>;
-}
+/** The name of the value that names all others. */
+export const MANIFEST = "manifest";
 
 /** A record in a manifest. */
 interface RecordLine {
@@ -65,8 +57,6 @@ interface RecordLine {
   /** Of all chunks. */
   readonly length: number;
   readonly checksum: number;
-  /** The record ends with its summary. */
-  readonly summaryLength: number;
 }
 
 interface Manifest extends SavedVersion {
@@ -74,7 +64,13 @@ interface Manifest extends SavedVersion {
   readonly records: readonly RecordLine[];
 }
 
-const FORMAT = 1;
+/** A saved object. */
+interface SavedText {
+  readonly head: unknown;
+  readonly bytes: Uint8Array;
+}
+
+const FORMAT = 2;
 /** How many records there are before they are joined, however small: each costs requests at the next start. */
 const MAX_RECORDS = 64;
 /** How many chunks are read or written at a time. */
@@ -100,7 +96,7 @@ export class ChunkedStorage implements SnapshotStorage {
   async load(identity: SnapshotIdentity): Promise<LoadedSnapshot | undefined> {
     this.#identity = identity;
     try {
-      const bytes = await this.#store.readManifest();
+      const bytes = await this.#store.get(MANIFEST);
       if (bytes === undefined) return undefined;
       const manifest = decodeManifest(bytes);
       checkIdentity(manifest.identity, identity);
@@ -122,10 +118,10 @@ export class ChunkedStorage implements SnapshotStorage {
         throw new Error("the save before failed, or there was none: this one must have all objects");
       }
       const records = change.replaces || before === undefined
-        ? [await this.#write(change.deletes, change, putTexts(change))]
+        ? [await this.#write(change.deletes, putTexts(change))]
         : await this.#add(change, before);
       const manifest = { identity, ...versionOf(change), records };
-      await this.#store.writeManifest(encodeManifest(manifest));
+      await this.#store.put(MANIFEST, encodeManifest(manifest));
       this.#manifest = manifest;
       // The change is saved. What cannot be removed now is removed later.
       await this.#sweep(before, manifest).catch(() => (this.#hasSwept = false));
@@ -136,34 +132,27 @@ export class ChunkedStorage implements SnapshotStorage {
     }
   }
 
-  async close(): Promise<void> {
-    this.#manifest = undefined;
-    await this.#store.close?.();
-  }
-
   async #add(change: SnapshotChange, before: Manifest): Promise<readonly RecordLine[]> {
     if (change.puts.length === 0 && change.deletes.length === 0) return before.records;
     const [base, ...since] = before.records;
     const sinceLength = since.reduce((sum, { length }) => sum + length, 0);
     if (since.length + 1 < MAX_RECORDS && sinceLength <= base.length) {
-      return [...before.records, await this.#write(change.deletes, change, putTexts(change))];
+      return [...before.records, await this.#write(change.deletes, putTexts(change))];
     }
     const content = await this.#content(before);
     for (const key of change.deletes) content.delete(key);
     for (const { key } of change.puts) content.delete(key);
-    return [await this.#write([], change, joinedTexts(content, change))];
+    return [await this.#write([], joinedTexts(content, change))];
   }
 
   /** Writes the chunks of a record. */
   async #write(
     deletes: readonly string[],
-    version: SavedVersion,
-    texts: Iterable<TextToSave>,
+    texts: Iterable<readonly [key: string, text: SavedText]>,
   ): Promise<RecordLine> {
     const { chunkBytes } = this.#store;
-    const table = new EntryTableBuilder();
     const first = this.#written;
-    let chunks: Chunk[] = [];
+    let chunks: { readonly name: string; readonly bytes: Uint8Array<ArrayBuffer> }[] = [];
     let parts: Uint8Array[] = [];
     let gathered = 0;
     let length = 0;
@@ -175,6 +164,10 @@ export class ChunkedStorage implements SnapshotStorage {
       length += gathered;
       [parts, gathered] = [[], 0];
     };
+    const put = async () => {
+      await Promise.all(chunks.map(({ name, bytes }) => this.#store.put(name, bytes)));
+      chunks = [];
+    };
     const add = async (bytes: Uint8Array) => {
       for (let at = 0; at < bytes.length;) {
         const part = bytes.subarray(at, at + chunkBytes - gathered);
@@ -183,27 +176,18 @@ export class ChunkedStorage implements SnapshotStorage {
         at += part.length;
         if (gathered < chunkBytes) continue;
         endChunk();
-        if (chunks.length < CHUNKS_AT_ONCE) continue;
-        await this.#store.write(chunks);
-        chunks = [];
+        if (chunks.length === CHUNKS_AT_ONCE) await put();
+        await nextTurn();
       }
     };
-    for (const { key, head, bytes } of texts) {
-      table.add({ key, head, length: bytes.length, checksum: 0 }); // the record has one
+    await add(lineOf(deletes));
+    for (const [key, { head, bytes }] of texts) {
+      await add(lineOf([key, head, bytes.length]));
       await add(bytes);
     }
-    const summary = withHead({ ...versionOf(version), deletes }, table.encode());
-    await add(summary);
     if (gathered > 0) endChunk();
-    await this.#store.write(chunks);
-    return {
-      writer: this.#writer,
-      first,
-      chunks: this.#written - first,
-      length,
-      checksum,
-      summaryLength: summary.length,
-    };
+    await put();
+    return { writer: this.#writer, first, chunks: this.#written - first, length, checksum };
   }
 
   /** All objects of a manifest, by key. */
@@ -211,16 +195,22 @@ export class ChunkedStorage implements SnapshotStorage {
     const content = new Map<string, SavedText>();
     for (const record of records) {
       const bytes = await this.#read(record);
-      const textsLength = bytes.length - record.summaryLength;
-      const { deletes, table } = decodeSummary(bytes.subarray(textsLength));
-      for (const key of deletes) content.delete(key);
       let at = 0;
-      for (let place = 0; place < table.count; place++) {
-        const key = table.keys[place];
+      const readLine = () => {
+        const end = bytes.indexOf(NEWLINE, at);
+        if (end < 0) throw corrupt("a line of a record in it has no end");
+        const value = parsed(decoder.decode(bytes.subarray(at, end)));
+        at = end + 1;
+        if (!Array.isArray(value)) throw corrupt("a line of a record in it is no list");
+        return value;
+      };
+      for (const key of readLine()) content.delete(key);
+      while (at < bytes.length) {
+        const [key, head, length] = readLine();
         content.delete(key);
-        content.set(key, new SavedText(table, place, bytes.subarray(at, at += table.length(place))));
+        content.set(key, { head, bytes: bytes.subarray(at, at += length) });
+        if (content.size % BATCH === 0) await nextTurn();
       }
-      if (at !== textsLength) throw corrupt("the texts of a record in it have other lengths");
     }
     return content;
   }
@@ -230,8 +220,9 @@ export class ChunkedStorage implements SnapshotStorage {
     const parts: Uint8Array[] = [];
     let [length, checksum] = [0, 0];
     for (let at = 0; at < names.length; at += CHUNKS_AT_ONCE) {
-      for (const [i, bytes] of (await this.#store.read(names.slice(at, at + CHUNKS_AT_ONCE))).entries()) {
-        if (bytes === undefined) throw new SnapshotFault("torn", `its chunk ${names[at + i]} is missing`);
+      const some = names.slice(at, at + CHUNKS_AT_ONCE);
+      for (const [i, bytes] of (await Promise.all(some.map((name) => this.#store.get(name)))).entries()) {
+        if (bytes === undefined) throw new SnapshotFault("torn", `its chunk ${some[i]} is missing`);
         checksum = crc32(bytes, checksum);
         length += bytes.length;
         parts.push(bytes);
@@ -249,65 +240,47 @@ export class ChunkedStorage implements SnapshotStorage {
    * first, and where the store can list them, all that were left behind, by a kill for one.
    */
   async #sweep(before: Manifest | undefined, now: Manifest): Promise<void> {
-    const named = new Set(namesOf(now));
+    const named = new Set([MANIFEST, ...namesOf(now)]);
     const unnamed = namesOf(before).filter((name) => !named.has(name));
     const listed = this.#hasSwept ? undefined : await this.#store.list?.();
     this.#hasSwept = true;
     if (unnamed.length === 0 && listed === undefined) return;
     const due = listed?.filter((name) => !named.has(name) && !unnamed.includes(name)) ?? this.#unnamed;
     this.#unnamed = unnamed;
-    await this.#store.remove(due);
+    for (let at = 0; at < due.length; at += CHUNKS_AT_ONCE) {
+      await Promise.all(due.slice(at, at + CHUNKS_AT_ONCE).map((name) => this.#store.remove(name)));
+    }
   }
 }
 
-/** An object to save. */
-interface TextToSave {
-  readonly key: string;
-  readonly head: ObjectHead | undefined;
-  readonly bytes: Uint8Array;
+const NEWLINE = 0x0a;
+const encoder = /* @__PURE__ */ new TextEncoder();
+const decoder = /* @__PURE__ */ new TextDecoder();
+
+/** JSON without line ends, and one behind it. */
+function lineOf(value: unknown): Uint8Array<ArrayBuffer> {
+  return encoder.encode(`${JSON.stringify(value)}\n`);
 }
 
-/** An object that was saved. */
-class SavedText implements SnapshotEntry, TextToSave {
-  readonly key: string;
-  readonly bytes: Uint8Array;
-  readonly #table: EntryTable;
-  readonly #place: number;
-
-  constructor(table: EntryTable, place: number, bytes: Uint8Array) {
-    this.key = table.keys[place];
-    this.bytes = bytes;
-    this.#table = table;
-    this.#place = place;
-  }
-
-  get head(): ObjectHead | undefined {
-    return this.#table.head(this.#place);
-  }
-
-  get json(): string {
-    return bytesText(this.bytes);
-  }
-}
-
-function* putTexts({ puts }: SnapshotChange): Generator<TextToSave> {
-  for (const put of puts) yield { key: put.key, head: put.head, bytes: textBytes(put.json()) };
+function* putTexts({ puts }: SnapshotChange): Generator<readonly [key: string, text: SavedText]> {
+  for (const put of puts) yield [put.key, { head: savedHead(put.head), bytes: encoder.encode(put.json()) }];
 }
 
 function* joinedTexts(
   content: ReadonlyMap<string, SavedText>,
   change: SnapshotChange,
-): Generator<TextToSave> {
-  yield* content.values();
+): Generator<readonly [key: string, text: SavedText]> {
+  yield* content;
   yield* putTexts(change);
 }
 
-const BATCH = 2_000;
+const BATCH = 200;
 
 function* batches(content: ReadonlyMap<string, SavedText>): Generator<readonly SnapshotEntry[]> {
   let batch: SnapshotEntry[] = [];
-  for (const entry of content.values()) {
-    if (batch.push(entry) < BATCH) continue;
+  for (const [key, { head, bytes }] of content) {
+    const json = decoder.decode(bytes);
+    if (batch.push({ key, head: head as ObjectHead, json }) < BATCH) continue;
     yield batch;
     batch = [];
   }
@@ -328,24 +301,20 @@ function nameOf(writer: string, number: number): string {
 
 /** A line with the format and the checksum, and the manifest. */
 function encodeManifest(manifest: Manifest): Uint8Array<ArrayBuffer> {
-  const body = textBytes(JSON.stringify(manifest));
-  const line = textBytes(`listwatch snapshot ${FORMAT} ${crc32(body)}\n`);
+  const body = encoder.encode(JSON.stringify(manifest));
+  const line = encoder.encode(`listwatch snapshot ${FORMAT} ${crc32(body)}\n`);
   return concatenated([line, body], line.length + body.length);
 }
 
 function decodeManifest(bytes: Uint8Array): Manifest {
-  const end = bytes.indexOf(0x0a);
-  const [, format, checksum] = FIRST_LINE.exec(latin1(bytes.subarray(0, end + 1))) ?? [];
+  const end = bytes.indexOf(NEWLINE) + 1;
+  const [, format, checksum] = FIRST_LINE.exec(decoder.decode(bytes.subarray(0, end))) ?? [];
   if (format === undefined) throw new SnapshotFault("foreign", "its manifest is none of @listwatch/cache");
   checkFormat(Number(format), FORMAT);
-  const body = bytes.subarray(end + 1);
+  const body = bytes.subarray(end);
   if (crc32(body) !== Number(checksum)) throw corrupt("its manifest has another checksum");
-  const manifest = parsed(bytesText(body)) as Manifest;
+  const manifest = parsed(decoder.decode(body)) as Manifest;
   return { identity: manifest.identity, records: manifest.records, ...readVersion(manifest) };
 }
 
 const FIRST_LINE = /^listwatch snapshot ([0-9]{1,9}) ([0-9]{1,10})\n$/;
-
-function latin1(bytes: Uint8Array): string {
-  return String.fromCharCode(...bytes.subarray(0, 64));
-}

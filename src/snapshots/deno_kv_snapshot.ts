@@ -8,7 +8,7 @@ import {
   newInformerSnapshot,
   type SnapshotOptions,
 } from "../informer/informer_snapshot.ts";
-import { type Chunk, ChunkedStorage, type ChunkStore } from "./chunked_storage.ts";
+import { ChunkedStorage, type ChunkStore, MANIFEST } from "./chunked_storage.ts";
 
 /**
  * What a snapshot needs of `Deno.Kv`.
@@ -38,8 +38,8 @@ export interface DenoKvOperation {
   set(key: readonly string[], value: unknown): DenoKvOperation;
   /** Removes a key. */
   delete(key: readonly string[]): DenoKvOperation;
-  /** Does it; `ok` is false if a check failed. */
-  commit(): Promise<{ readonly ok: boolean }>;
+  /** Does it, and returns the version of what it set; `ok` is false if a check failed. */
+  commit(): Promise<{ readonly ok: boolean; readonly versionstamp?: string }>;
 }
 
 /**
@@ -82,9 +82,8 @@ export function denoKvSnapshot(kv: DenoKv, options: DenoKvSnapshotOptions = {}):
   return newInformerSnapshot(new ChunkedStorage(new DenoKvChunks(kv, prefix)), rest);
 }
 
-/** https://docs.deno.com/deploy/kv/manual/ : a value has up to 64 KiB, an atomic operation up to 800 KB. */
+/** https://docs.deno.com/deploy/kv/manual/ : a value has up to 64 KiB. */
 const CHUNK_BYTES = 60_000;
-const DELETES_AT_ONCE = 100;
 
 class DenoKvChunks implements ChunkStore {
   readonly description: string;
@@ -100,43 +99,27 @@ class DenoKvChunks implements ChunkStore {
     this.#prefix = prefix;
   }
 
-  async read(names: readonly string[]): Promise<(Uint8Array | undefined)[]> {
-    return await Promise.all(
-      names.map(async (name) => bytesIn((await this.#kv.get(this.#keyOf(name))).value)),
-    );
-  }
-
-  async write(chunks: readonly Chunk[]): Promise<void> {
-    if (chunks.length === 0) return;
-    let operation = this.#kv.atomic();
-    for (const { name, bytes } of chunks) operation = operation.set(this.#keyOf(name), bytes);
-    await operation.commit();
-  }
-
-  async readManifest(): Promise<Uint8Array | undefined> {
-    const { value, versionstamp } = await this.#kv.get(this.#manifestKey);
+  async get(name: string): Promise<Uint8Array | undefined> {
+    const { value, versionstamp } = await this.#kv.get(this.#keyOf(name));
+    const bytes = value instanceof Uint8Array ? value : undefined;
+    if (name !== MANIFEST) return bytes;
     this.#versionstamp = versionstamp;
-    if (versionstamp === null) return undefined;
-    return bytesIn(value) ?? new Uint8Array(); // something else is there
+    // Something else may be there.
+    return versionstamp === null ? undefined : bytes ?? new Uint8Array();
   }
 
-  async writeManifest(bytes: Uint8Array<ArrayBuffer>): Promise<void> {
-    const key = this.#manifestKey;
-    const { ok } = await this.#kv.atomic().check({ key, versionstamp: this.#versionstamp }).set(key, bytes)
-      .commit();
-    // The next save has everything: it may replace what is there now.
-    this.#versionstamp = (await this.#kv.get(key)).versionstamp;
+  async put(name: string, bytes: Uint8Array<ArrayBuffer>): Promise<void> {
+    const key = this.#keyOf(name);
+    if (name !== MANIFEST) return void await this.#kv.atomic().set(key, bytes).commit();
+    const { ok, versionstamp } = await this.#kv.atomic().check({ key, versionstamp: this.#versionstamp })
+      .set(key, bytes).commit();
+    // After a conflict, the next save has everything: it may replace what is there now.
+    this.#versionstamp = ok && versionstamp ? versionstamp : (await this.#kv.get(key)).versionstamp;
     if (!ok) throw new Error("another informer has saved its snapshot there; give each its own prefix");
   }
 
-  async remove(names: readonly string[]): Promise<void> {
-    for (let at = 0; at < names.length; at += DELETES_AT_ONCE) {
-      let operation = this.#kv.atomic();
-      for (const name of names.slice(at, at + DELETES_AT_ONCE)) {
-        operation = operation.delete(this.#keyOf(name));
-      }
-      await operation.commit();
-    }
+  async remove(name: string): Promise<void> {
+    await this.#kv.atomic().delete(this.#keyOf(name)).commit();
   }
 
   async list(): Promise<string[]> {
@@ -147,15 +130,7 @@ class DenoKvChunks implements ChunkStore {
     return names;
   }
 
-  get #manifestKey(): readonly string[] {
-    return [...this.#prefix, "manifest"];
-  }
-
   #keyOf(name: string): readonly string[] {
-    return [...this.#prefix, "chunks", name];
+    return name === MANIFEST ? [...this.#prefix, name] : [...this.#prefix, "chunks", name];
   }
-}
-
-function bytesIn(value: unknown): Uint8Array | undefined {
-  return value instanceof Uint8Array ? value : undefined;
 }

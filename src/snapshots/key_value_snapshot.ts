@@ -8,7 +8,7 @@ import {
   newInformerSnapshot,
   type SnapshotOptions,
 } from "../informer/informer_snapshot.ts";
-import { type Chunk, ChunkedStorage, type ChunkStore } from "./chunked_storage.ts";
+import { ChunkedStorage, type ChunkStore, MANIFEST } from "./chunked_storage.ts";
 
 /**
  * A store of keys and values: a KV namespace or an R2 bucket of Cloudflare, or an object with these three methods. They may
@@ -101,24 +101,22 @@ class BoundChunks implements ChunkStore {
     this.list = typeof binding.list === "function" ? () => this.#list() : undefined;
   }
 
-  async read(names: readonly string[]): Promise<(Uint8Array | undefined)[]> {
-    return await Promise.all(names.map((name) => this.#get(this.#keyOf(name))));
+  async get(name: string): Promise<Uint8Array | undefined> {
+    // The second argument of a bucket's `get` is an object.
+    const isBucket = "head" in this.#binding;
+    const get = this.#binding.get as (key: string, type?: string) => unknown;
+    const key = this.#keyOf(name);
+    return await bytesOf(
+      await (isBucket ? get.call(this.#binding, key) : get.call(this.#binding, key, "arrayBuffer")),
+    );
   }
 
-  async write(chunks: readonly Chunk[]): Promise<void> {
-    await Promise.all(chunks.map(({ name, bytes }) => this.#binding.put(this.#keyOf(name), bytes)));
+  async put(name: string, bytes: Uint8Array<ArrayBuffer>): Promise<void> {
+    await this.#binding.put(this.#keyOf(name), bytes);
   }
 
-  async readManifest(): Promise<Uint8Array | undefined> {
-    return await this.#get(`${this.#prefix}manifest`);
-  }
-
-  async writeManifest(bytes: Uint8Array<ArrayBuffer>): Promise<void> {
-    await this.#binding.put(`${this.#prefix}manifest`, bytes);
-  }
-
-  async remove(names: readonly string[]): Promise<void> {
-    for (const name of names) await this.#binding.delete(this.#keyOf(name));
+  async remove(name: string): Promise<void> {
+    await this.#binding.delete(this.#keyOf(name));
   }
 
   async #list(): Promise<string[]> {
@@ -135,16 +133,7 @@ class BoundChunks implements ChunkStore {
   }
 
   #keyOf(name: string): string {
-    return `${this.#prefix}chunks/${name}`;
-  }
-
-  async #get(key: string): Promise<Uint8Array | undefined> {
-    // The second argument of a bucket's `get` is an object.
-    const isBucket = "head" in this.#binding;
-    const get = this.#binding.get as (key: string, type?: string) => unknown;
-    const value =
-      await (isBucket ? get.call(this.#binding, key) : get.call(this.#binding, key, "arrayBuffer"));
-    return await bytesOf(value);
+    return `${this.#prefix}${name === MANIFEST ? "" : "chunks/"}${name}`;
   }
 }
 

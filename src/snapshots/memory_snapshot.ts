@@ -15,7 +15,7 @@ import type {
   SnapshotIdentity,
   SnapshotStorage,
 } from "../informer/snapshot.ts";
-import { type SavedVersion, versionOf } from "./change_record.ts";
+import { type SavedVersion, versionOf } from "./saved_values.ts";
 import { checkIdentity, refusalOf } from "./refusals.ts";
 
 /**

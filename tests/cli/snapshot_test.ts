@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import {
   chmodSync,
+  lstatSync,
   mkdirSync,
   mkdtempSync,
   readdirSync,
@@ -14,7 +15,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, describe, it } from "node:test";
 import { serve, type Served, type ServeOptions, type ServeStep } from "@listwatch/cache/cli";
-import { serveFetch } from "@listwatch/cache/node";
+import { serveFetch, sqliteSnapshot } from "@listwatch/cache/node";
 import { InMemoryApiServer } from "@listwatch/cache/testing";
 import { silentLogger } from "@listwatch/cache";
 import { seededRandom } from "../../src/util/seeded_random.ts";
@@ -279,31 +280,36 @@ describe("ServeOptions.snapshot", () => {
       await served.stop();
     };
     await run({ resources: ["pods", "secrets", "configmaps"], allowSecrets: true });
-    const secrets = readFileSync(join(own, "v1_secrets.snap"));
-    writeFileSync(join(own, "v1_secrets.snap.new"), secrets.subarray(0, secrets.length - 10));
-    // Files of others: two snapshots that the command did not name, one elsewhere behind a link, and a text.
-    const elsewhere = join(folder, "elsewhere.snap");
+    const secrets = readFileSync(join(own, "v1_secrets.sqlite"));
+    // Files of others: a snapshot that the command did not name, one elsewhere behind a link, and a text.
+    const elsewhere = join(folder, "elsewhere.sqlite");
     writeFileSync(elsewhere, secrets);
-    symlinkSync(elsewhere, join(own, "v1_nodes.snap"));
-    writeFileSync(join(own, "pods.snap"), secrets);
-    writeFileSync(join(own, "v1_notes.snap"), "precious");
-    mkdirSync(join(own, "v1_folder.snap"));
+    symlinkSync(elsewhere, join(own, "v1_nodes.sqlite"));
+    writeFileSync(join(own, "pods.sqlite"), secrets);
+    writeFileSync(join(own, "v1_notes.sqlite"), "precious");
+    mkdirSync(join(own, "v1_folder.sqlite"));
+    // What another process still writes.
+    writeFileSync(join(own, "v1_events.sqlite"), readFileSync(join(own, "v1_configmaps.sqlite")));
+    const other = sqliteSnapshot(join(own, "v1_events.sqlite")).storage;
+    await Promise.resolve(other.load({ resource: "", source: "" })).catch(() => {});
     const lines: string[] = [];
     const logger = { ...silentLogger, info: (line: string) => lines.push(line) };
     await run({ resources: ["pods"], logger });
+    await other.close?.();
     assert.deepEqual(readdirSync(own).sort(), [
       "cluster.json",
-      "pods.snap",
-      "v1_folder.snap",
-      "v1_nodes.snap",
-      "v1_notes.snap",
-      "v1_pods.snap",
+      "pods.sqlite",
+      "v1_events.sqlite",
+      "v1_folder.sqlite",
+      "v1_nodes.sqlite",
+      "v1_notes.sqlite",
+      "v1_pods.sqlite",
     ]);
     assert.deepEqual(readFileSync(elsewhere), secrets);
-    assert.equal(readFileSync(join(own, "v1_notes.snap"), "utf8"), "precious");
+    assert.equal(readFileSync(join(own, "v1_notes.sqlite"), "utf8"), "precious");
     const removed = lines.filter((line) => line.includes("removed"));
     assert.equal(removed.length, 1);
-    assert.match(removed[0], /v1_configmaps\.snap, v1_secrets\.snap, v1_secrets\.snap\.new/);
+    assert.match(removed[0], /v1_configmaps\.sqlite, v1_secrets\.sqlite$/);
   });
 
   it("is an error if every user of the machine may write the folder", async () => {
@@ -313,24 +319,37 @@ describe("ServeOptions.snapshot", () => {
     await assert.rejects(() => start({ snapshot: open }), /every user may write it.*chmod 700/);
   });
 
-  it("writes no file that a link in the folder leads to", async () => {
-    const shared = join(folder, "shared");
-    mkdirSync(shared);
+  it("writes no file that a link in the folder leads to, and replaces nothing that is no regular file", async () => {
     const victim = join(folder, "victim");
     writeFileSync(victim, "precious", { mode: 0o644 });
-    symlinkSync(victim, join(shared, "cluster.json.new"));
-    symlinkSync(victim, join(shared, "v1_pods.snap.new"));
-    const { served } = await start({ snapshot: shared });
-    await served.synced();
-    await eventually(() => Promise.resolve(readdirSync(shared).includes("cluster.json")));
-    await served.stop();
+    const kinds = [(path: string) => symlinkSync(victim, path), (path: string) => mkdirSync(path)];
+    for (const [i, make] of kinds.entries()) {
+      const shared = join(folder, `shared-${i}`);
+      mkdirSync(shared);
+      const names = ["cluster.json", "cluster.json.new", "v1_pods.sqlite"];
+      for (const name of names) make(join(shared, name));
+      const before = names.map((name) => lstatSync(join(shared, name)).ino);
+      const errors: string[] = [];
+      const { served } = await start({
+        snapshot: shared,
+        logger: { ...silentLogger, error: (line) => errors.push(line) },
+      });
+      await served.synced();
+      assert.ok((await get(served, "/api/v1/pods")).names.includes("web-2"));
+      await served.stop();
+      assert.deepEqual(names.map((name) => lstatSync(join(shared, name)).ino), before);
+      for (const name of ["cluster.json", "v1_pods.sqlite"]) {
+        const line = `${join(shared, name)} is no regular file, and is left alone`;
+        assert.ok(errors.some((error) => error.includes(line)), errors.join("\n"));
+      }
+    }
     assert.equal(readFileSync(victim, "utf8"), "precious");
     assert.equal(statSync(victim).mode & 0o777, 0o644);
   });
 
   it("keeps files that only their owner can read", () => {
     const files = readdirSync(join(folder, "snapshots"));
-    assert.deepEqual(files.sort(), ["cluster.json", "example.com_v1_widgets.snap", "v1_pods.snap"]);
+    assert.deepEqual(files.sort(), ["cluster.json", "example.com_v1_widgets.sqlite", "v1_pods.sqlite"]);
     for (const file of files) {
       assert.equal(statSync(join(folder, "snapshots", file)).mode & 0o777, 0o600, file);
     }

@@ -12,18 +12,13 @@ import * as fs from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import process from "node:process";
-import { describe, it } from "node:test";
+import { after, describe, it } from "node:test";
 import { fileURLToPath } from "node:url";
 import type { SnapshotChange, SnapshotStorage } from "@listwatch/cache/informer";
-import { fileSnapshot, sqliteSnapshot } from "@listwatch/cache/node";
+import { sqliteSnapshot } from "@listwatch/cache/node";
 import { change, changed, type Content, loadContent, put } from "../snapshots/saved.ts";
 
-const OPEN = {
-  fileSnapshot: (path: string) => fileSnapshot(path).storage,
-  sqliteSnapshot: (path: string) => sqliteSnapshot(path).storage,
-} satisfies Record<string, (path: string) => SnapshotStorage>;
-
-type Kind = keyof typeof OPEN;
+const open = (path: string): SnapshotStorage => sqliteSnapshot(path).storage;
 
 /** Every so many versions a change replaces everything. */
 const PERIOD = 50;
@@ -49,8 +44,8 @@ function contentAt(version: number): Content {
 }
 
 /** Saves as fast as it can, and writes each version to standard output when it is saved. */
-async function write(kind: Kind, path: string): Promise<void> {
-  const storage = OPEN[kind](path);
+async function write(path: string): Promise<void> {
+  const storage = open(path);
   const loaded = await storage.load({ resource: "v1/pods", source: "https://cluster.example" });
   for (let version = loaded === undefined ? 0 : Number(loaded.resourceVersion) + 1;; version++) {
     await storage.save(changeTo(version));
@@ -59,51 +54,96 @@ async function write(kind: Kind, path: string): Promise<void> {
 }
 
 const own = process.env.LISTWATCH_KILLED_WRITER;
-if (own !== undefined) {
-  const [kind, path] = own.split(" ");
-  await write(kind as Kind, path);
-}
+if (own !== undefined) await write(own);
 
 const kills = Number(process.env.LISTWATCH_KILLS ?? 15);
 const seed = Number(process.env.LISTWATCH_KILL_SEED ?? Math.floor(Math.random() * 1e9)); // printed
-const hasSqlite = await import("node:sqlite").then(() => true, () => false);
 
-for (const kind of Object.keys(OPEN) as Kind[]) {
-  const skip = kind === "sqliteSnapshot" && !hasSqlite && "this runtime has no SQLite";
-  describe(`${kind} of a process that is killed`, { skip }, () => {
-    it(
-      `has what was saved last, ${kills} times (seed ${seed})`,
-      { timeout: 60_000 + kills * 5_000 },
-      async () => {
-        const random = randomOf(seed);
-        const folder = fs.mkdtempSync(join(tmpdir(), "listwatch-kills-"));
-        const path = join(folder, "pods.snap");
-        let least = -1;
-        for (let kill = 1; kill <= kills; kill++) {
-          const saved = await killedWriter(kind, path, random() * 150);
-          least = Math.max(least, saved);
-          const storage = OPEN[kind](path);
-          const content = await loadContent(storage);
-          await storage.close?.();
-          const version = content === undefined ? -1 : Number(content.resourceVersion);
-          assert.ok(version >= least, `kill ${kill}: ${version} is loaded, and ${least} was saved`);
-          if (content !== undefined) assert.deepEqual(content, contentAt(version), `kill ${kill}`);
-          least = version;
-        }
-        assert.ok(least > kills, `only ${least} versions were saved`);
-        fs.rmSync(folder, { recursive: true });
-      },
-    );
-  });
-}
+describe("sqliteSnapshot of a process that is killed", () => {
+  const folder = fs.mkdtempSync(join(tmpdir(), "listwatch-kills-"));
+  after(() => fs.rmSync(folder, { recursive: true }));
+
+  it(
+    `has what was saved last, ${kills} times (seed ${seed})`,
+    { timeout: 60_000 + kills * 5_000 },
+    async () => {
+      const random = randomOf(seed);
+      const path = join(folder, "pods.sqlite");
+      let least = -1;
+      for (let kill = 1; kill <= kills; kill++) {
+        const saved = await killedWriter(path, random() * 150);
+        least = Math.max(least, saved);
+        const storage = open(path);
+        const content = await loadContent(storage);
+        await storage.close?.();
+        const version = content === undefined ? -1 : Number(content.resourceVersion);
+        assert.ok(version >= least, `kill ${kill}: ${version} is loaded, and ${least} was saved`);
+        if (content !== undefined) assert.deepEqual(content, contentAt(version), `kill ${kill}`);
+        least = version;
+      }
+      assert.ok(least > kills, `only ${least} versions were saved`);
+    },
+  );
+
+  const hasProc = fs.existsSync("/proc/self/stat");
+  it(
+    "is refused to another process while it runs, and not once it was killed, though no parent has reaped it",
+    {
+      skip: !hasProc && "this system does not show zombies",
+      timeout: 60_000,
+    },
+    async () => {
+      const path = join(folder, "zombie.sqlite");
+      // A parent that never asks how its child has ended.
+      const parent = spawn("sh", ["-c", '"$0" "$@" & echo "pid $!"; exec sleep 300', ...WRITER], {
+        env: { ...process.env, LISTWATCH_KILLED_WRITER: path },
+        stdio: ["ignore", "pipe", "inherit"],
+      });
+      const ended = once(parent, "close");
+      try {
+        let output = "";
+        const [, pid] = await new Promise<RegExpExecArray>((resolve) => {
+          parent.stdout.on("data", (chunk) => {
+            const found = /pid (\d+)[^]*\n\d+\n/.exec(output += chunk);
+            if (found !== null) resolve(found);
+          });
+        });
+        const second = open(path);
+        const identity = { resource: "v1/pods", source: "https://cluster.example" };
+        await assert.rejects(
+          async () => await second.load(identity),
+          /sqlite: another informer uses it, .*\(in-use\)/,
+        );
+        process.kill(Number(pid), "SIGKILL");
+        const isZombie = () =>
+          / Z /.test(fs.readFileSync(`/proc/${pid}/stat`, "utf8")) &&
+          fs.readdirSync(`/proc/${pid}/task`).length === 1; // its other threads have ended, too
+        while (!isZombie()) await new Promise((resolve) => setTimeout(resolve, 1));
+        const third = open(path);
+        assert.ok(Number((await loadContent(third))?.resourceVersion) >= 0);
+        await third.close?.();
+        await second.save(changeTo(PERIOD));
+        await second.close?.();
+        assert.ok(isZombie());
+      } finally {
+        parent.kill("SIGKILL");
+        await ended;
+      }
+    },
+  );
+});
+
+const WRITER: readonly string[] = [
+  process.execPath,
+  ...("Deno" in globalThis ? ["run", "--no-check", "-A"] : []),
+  fileURLToPath(import.meta.url),
+];
 
 /** Runs a writer until some time after its first save, kills it, and returns the version that it saved last. */
-async function killedWriter(kind: Kind, path: string, afterMs: number): Promise<number> {
-  const file = fileURLToPath(import.meta.url);
-  const isDeno = "Deno" in globalThis;
-  const args = isDeno ? ["run", "--no-check", "-A", file] : [file];
-  const child = spawn(process.execPath, args, {
-    env: { ...process.env, LISTWATCH_KILLED_WRITER: `${kind} ${path}` },
+async function killedWriter(path: string, afterMs: number): Promise<number> {
+  const [program, ...args] = WRITER;
+  const child = spawn(program, args, {
+    env: { ...process.env, LISTWATCH_KILLED_WRITER: path },
     stdio: ["ignore", "pipe", "pipe"],
   });
   let output = "";

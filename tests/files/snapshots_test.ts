@@ -1,9 +1,10 @@
 import assert from "node:assert/strict";
+import { execFileSync } from "node:child_process";
 import * as fs from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, describe, it } from "node:test";
-import { fileSnapshot, SnapshotInUseError, sqliteSnapshot } from "@listwatch/cache/node";
+import { sqliteSnapshot } from "@listwatch/cache/node";
 import type { SnapshotStorage } from "@listwatch/cache/informer";
 import { change, changed, type Content, loadContent, loadOrRefusal, PODS, put } from "../snapshots/saved.ts";
 
@@ -24,155 +25,232 @@ const CHANGES = [
   change(5, { needsList: true }),
 ];
 
-/** Node 22.0 has no SQLite. */
-const hasSqlite = await import("node:sqlite").then(() => true, () => false);
+const open = (path: string): SnapshotStorage => sqliteSnapshot(path).storage;
 
-const KINDS: readonly [name: string, open: (path: string) => SnapshotStorage, works: boolean][] = [
-  ["fileSnapshot", (path) => fileSnapshot(path).storage, true],
-  ["sqliteSnapshot", (path) => sqliteSnapshot(path).storage, hasSqlite],
-];
-
-for (const [name, open, works] of KINDS) {
-  describe(`${name} on a disk`, { skip: !works && "this runtime has no SQLite" }, () => {
-    it("loads what was saved last, in the next process as well", async () => {
-      const path = join(folder, name, "deep", "pods.snap");
-      let content: Content | undefined;
-      for (const next of CHANGES) {
-        const one = open(path);
-        assert.deepEqual(await loadContent(one), content);
-        await one.save(next);
-        content = changed(content, next);
-        await one.close?.();
-      }
-      assert.deepEqual(await loadAndClose(open(path)), content);
-    });
-
-    it("can be read by its owner only", async () => {
-      const path = join(folder, name, "private", "pods.snap");
+describe("sqliteSnapshot", () => {
+  it("loads what was saved last, in the next process as well", async () => {
+    const path = join(folder, "deep", "pods.sqlite");
+    let content: Content | undefined;
+    for (const next of CHANGES) {
       const one = open(path);
-      await one.load(PODS);
-      await one.save(CHANGES[0]);
-      await one.save(CHANGES[1]);
-      for (const file of fs.readdirSync(join(folder, name, "private"))) {
-        assert.equal(fs.statSync(join(folder, name, "private", file)).mode & 0o777, 0o600, file);
-      }
-      assert.equal(fs.statSync(join(folder, name, "private")).mode & 0o777, 0o700);
+      assert.deepEqual(await loadContent(one), content);
+      await one.save(next);
+      content = changed(content, next);
       await one.close?.();
-    });
-
-    it("is refused while another informer has it, and is saved again when that one has stopped", async () => {
-      const path = join(folder, name, "shared.snap");
-      const [first, second] = [open(path), open(path)];
-      await first.load(PODS);
-      await first.save(CHANGES[0]);
-      await assert.rejects(
-        async () => await second.load(PODS),
-        (error: Error) => error.cause instanceof SnapshotInUseError && /uses it/.test(error.message),
-      );
-      await assert.rejects(async () => await second.save(CHANGES[0]), /uses it; give each its own path/);
-      await first.save(CHANGES[1]);
-      await first.close?.();
-      await second.save({ ...CHANGES[3], replaces: true });
-      await second.close?.();
-      assert.equal((await loadAndClose(open(path)))?.resourceVersion, "4");
-    });
-
-    it("is refused if it is of something else, and is replaced then", async () => {
-      const path = join(folder, name, "other.snap");
-      const first = open(path);
-      await first.load({ ...PODS, source: "https://other.example" });
-      await first.save(CHANGES[0]);
-      await first.close?.();
-      const second = open(path);
-      assert.equal(await loadOrRefusal(second), "other-identity");
-      await second.save({ ...CHANGES[1], replaces: true });
-      await second.close?.();
-      assert.equal((await loadAndClose(open(path)))?.resourceVersion, "2");
-    });
-
-    it("keeps a file that is no snapshot, under another name", async () => {
-      const path = join(folder, name, "work.snap");
-      fs.mkdirSync(join(folder, name), { recursive: true });
-      const text = "a user's work ".repeat(100);
-      fs.writeFileSync(path, text);
-      const one = open(path);
-      assert.equal(await loadOrRefusal(one), "foreign");
-      await one.save(CHANGES[0]);
-      await one.close?.();
-      assert.equal(fs.readFileSync(`${path}.foreign`, "utf8"), text);
-      assert.deepEqual(await loadAndClose(open(path)), changed(undefined, CHANGES[0]));
-    });
-
-    it("is refused, or is as it was saved, whatever is changed in it", async () => {
-      const path = join(folder, name, "damaged.snap");
-      const one = open(path);
-      await one.load(PODS);
-      const puts = Array.from({ length: 40 }, (_, i) => put(`shop/web-${i}`, { text: "x".repeat(i * 10) }));
-      await one.save(change(1, { replaces: true, puts }));
-      const contents: (Content | undefined)[] = [
-        undefined,
-        changed(undefined, change(1, { replaces: true, puts })),
-      ];
-      await one.save(CHANGES[1]);
-      contents.push(changed(contents[1], CHANGES[1]));
-      await one.close?.();
-      const bytes = fs.readFileSync(path);
-      const step = Math.ceil(bytes.length / 50);
-      for (let at = 0; at < bytes.length; at += step) {
-        const other = Uint8Array.from(bytes);
-        other[at] ^= 0x55;
-        await assertNeverWrong(open, join(folder, name, `damaged-${at}.snap`), other, contents);
-        await assertNeverWrong(open, join(folder, name, `cut-${at}.snap`), bytes.subarray(0, at), contents);
-      }
-    });
+    }
+    assert.deepEqual(await loadAndClose(open(path)), content);
   });
-}
 
-describe("fileSnapshot", () => {
-  it("takes the lock of a process that has ended, and of one whose number another process has now", async () => {
-    const path = join(folder, "ended.snap");
-    const first = fileSnapshot(path).storage;
+  it("can be read by its owner only", async () => {
+    const path = join(folder, "private", "pods.sqlite");
+    const one = open(path);
+    await one.load(PODS);
+    await one.save(CHANGES[0]);
+    await one.save(CHANGES[1]);
+    for (const file of fs.readdirSync(join(folder, "private"))) {
+      assert.equal(fs.statSync(join(folder, "private", file)).mode & 0o777, 0o600, file);
+    }
+    assert.equal(fs.statSync(join(folder, "private")).mode & 0o777, 0o700);
+    await one.close?.();
+  });
+
+  it("is refused while another informer has it, and is saved again when that one has stopped", async () => {
+    const path = join(folder, "shared.sqlite");
+    const [first, second] = [open(path), open(path)];
     await first.load(PODS);
-    const lock = JSON.parse(fs.readFileSync(`${path}.lock`, "utf8"));
-    const others = [{ ...lock, token: "t", pid: 2 ** 22 + 1 }];
-    if (lock.started !== "") others.push({ ...lock, token: "t", started: `${lock.started}9` });
-    for (const other of others) {
-      fs.writeFileSync(`${path}.lock`, JSON.stringify(other));
-      const next = fileSnapshot(path).storage;
-      assert.equal(await next.load(PODS), undefined);
-      await assert.rejects(
-        async () => await first.save(CHANGES[0]),
-        /another informer of this process uses it/,
-      );
-      await next.close?.();
+    await first.save(CHANGES[0]);
+    await assert.rejects(
+      async () => await second.load(PODS),
+      /sqlite: another informer uses it, .*\(in-use\)/,
+    );
+    await assert.rejects(async () => await second.save(CHANGES[0]), /another informer uses it/);
+    await first.save(CHANGES[1]);
+    await first.close?.();
+    await second.save({ ...CHANGES[3], replaces: true });
+    await second.close?.();
+    assert.equal((await loadAndClose(open(path)))?.resourceVersion, "4");
+  });
+
+  it("is refused if it is of something else, and is replaced then", async () => {
+    const path = join(folder, "other.sqlite");
+    const first = open(path);
+    await first.load({ ...PODS, source: "https://other.example" });
+    await first.save(CHANGES[0]);
+    await first.close?.();
+    const second = open(path);
+    assert.equal(await loadOrRefusal(second), "other-identity");
+    await second.save({ ...CHANGES[1], replaces: true });
+    await second.close?.();
+    assert.equal((await loadAndClose(open(path)))?.resourceVersion, "2");
+  });
+
+  it("keeps a file that is no snapshot, under another name", async () => {
+    const path = join(folder, "work.sqlite");
+    fs.mkdirSync(folder, { recursive: true });
+    const text = "a user's work ".repeat(100);
+    fs.writeFileSync(path, text);
+    const one = open(path);
+    assert.equal(await loadOrRefusal(one), "foreign");
+    await one.save(CHANGES[0]);
+    await one.close?.();
+    assert.equal(fs.readFileSync(`${path}.foreign`, "utf8"), text);
+    assert.deepEqual(await loadAndClose(open(path)), changed(undefined, CHANGES[0]));
+    fs.writeFileSync(path, "more work");
+    const next = open(path);
+    assert.equal(await loadOrRefusal(next), "foreign");
+    await next.save(CHANGES[0]);
+    await next.close?.();
+    assert.equal(fs.readFileSync(`${path}.foreign`, "utf8"), text);
+    assert.equal(fs.readFileSync(`${path}.foreign.2`, "utf8"), "more work");
+  });
+
+  it("leaves the database of another program as it is, and moves it away with what belongs to it", async () => {
+    const path = join(folder, "program.sqlite");
+    const { DatabaseSync } = await import("node:sqlite");
+    const own = new DatabaseSync(path);
+    own.exec("PRAGMA application_id = 7; CREATE TABLE work (text); INSERT INTO work VALUES ('a user''s')");
+    own.close();
+    fs.chmodSync(path, 0o644);
+    const bytes = fs.readFileSync(path);
+    const one = open(path);
+    assert.equal(await loadOrRefusal(one), "foreign");
+    assert.deepEqual(fs.readFileSync(path), bytes);
+    assert.equal(fs.statSync(path).mode & 0o777, 0o644);
+    await one.save(CHANGES[0]);
+    await one.close?.();
+    assert.deepEqual(fs.readFileSync(`${path}.foreign`), bytes);
+    assert.equal(fs.statSync(path).mode & 0o777, 0o600);
+  });
+
+  it("is refused, or is as it was saved, whatever is changed in it", async () => {
+    const path = join(folder, "damaged.sqlite");
+    const one = open(path);
+    await one.load(PODS);
+    const puts = Array.from({ length: 40 }, (_, i) => put(`shop/web-${i}`, { text: "x".repeat(i * 10) }));
+    await one.save(change(1, { replaces: true, puts }));
+    const contents: (Content | undefined)[] = [
+      undefined,
+      changed(undefined, change(1, { replaces: true, puts })),
+    ];
+    await one.save(CHANGES[1]);
+    contents.push(changed(contents[1], CHANGES[1]));
+    await one.close?.();
+    const bytes = fs.readFileSync(path);
+    const step = Math.ceil(bytes.length / 50);
+    for (let at = 0; at < bytes.length; at += step) {
+      const other = Uint8Array.from(bytes);
+      other[at] ^= 0x55;
+      await assertNeverWrong(join(folder, `damaged-${at}.sqlite`), other, contents);
+      await assertNeverWrong(join(folder, `cut-${at}.sqlite`), bytes.subarray(0, at), contents);
     }
   });
 
-  it("leaves a lock of another host alone, until it is two minutes old", async () => {
-    const path = join(folder, "host.snap");
-    fs.writeFileSync(`${path}.lock`, JSON.stringify({ host: "elsewhere", pid: 1, started: "", token: "t" }));
-    assert.equal(await loadOrRefusal(fileSnapshot(path).storage), "unreadable");
-    const past = Date.now() / 1_000 - 121;
-    fs.utimesSync(`${path}.lock`, past, past);
-    const next = fileSnapshot(path).storage;
-    assert.equal(await next.load(PODS), undefined);
-    await next.close?.();
-    assert.ok(!fs.existsSync(`${path}.lock`));
+  it("takes a file, and SQLite's files beside it, away from other readers before it writes", async () => {
+    const first = join(folder, "first.sqlite");
+    const one = open(first);
+    await one.load(PODS);
+    await one.save(CHANGES[0]);
+    const path = join(folder, "readable.sqlite");
+    for (const suffix of ["", "-wal"]) fs.copyFileSync(first + suffix, path + suffix);
+    await one.close?.();
+    for (const suffix of ["", "-wal"]) fs.chmodSync(path + suffix, 0o644);
+    const modes = () => ["", "-wal"].map((suffix) => (fs.statSync(path + suffix).mode & 0o777).toString(8));
+    const two = open(path);
+    await two.load(PODS);
+    assert.deepEqual(modes(), ["600", "600"]);
+    await two.save(CHANGES[1]);
+    assert.deepEqual(modes(), ["600", "600"]);
+    await two.close?.();
+  });
+
+  for (const what of ["a device", "a folder", "a link", "a link to nothing"] as const) {
+    it(`leaves ${what} at its path alone, and at the paths of SQLite's files`, async () => {
+      for (const suffix of ["", "-wal"]) {
+        const path = join(folder, `${what} ${suffix}.sqlite`);
+        const victim = join(folder, `victim of ${what}${suffix}`);
+        if (what !== "a link to nothing") fs.writeFileSync(victim, "precious");
+        if (what === "a device") makeDevice(path + suffix);
+        else if (what === "a folder") fs.mkdirSync(path + suffix);
+        else fs.symlinkSync(victim, path + suffix);
+        const before = fs.lstatSync(path + suffix);
+        const one = open(path);
+        assert.equal(await loadOrRefusal(one), "unreadable");
+        await assert.rejects(async () => await one.save(CHANGES[0]), /is no regular file, and is left alone/);
+        await one.close?.();
+        const after = fs.lstatSync(path + suffix);
+        assert.deepEqual([after.ino, after.mode], [before.ino, before.mode]);
+        assert.equal(
+          fs.existsSync(victim) ? fs.readFileSync(victim, "utf8") : undefined,
+          what === "a link to nothing" ? undefined : "precious",
+        );
+      }
+    });
+  }
+
+  it("can be opened by others after a close at any moment of a load, of a save and of a refusal", async () => {
+    const path = join(folder, "closed.sqlite");
+    const filled = open(path);
+    await filled.load(PODS);
+    await filled.save(CHANGES[0]);
+    await filled.close?.();
+    const moments: Record<string, (storage: SnapshotStorage) => Promise<unknown>> = {
+      "before the load": async () => {},
+      "while the load begins": (storage) => Promise.resolve(void settled(storage.load(PODS))),
+      "after a turn of the load": async (storage) => {
+        void settled(storage.load(PODS));
+        await undefined;
+      },
+      "after the load": async (storage) => await storage.load(PODS),
+      "while the objects are read": async (storage) => {
+        const loaded = await storage.load(PODS);
+        for await (const _ of loaded!.entries()) return;
+      },
+      "after a refusal": (storage) => settled(storage.load({ ...PODS, source: "other" })),
+      "while a save begins": async (storage) => {
+        await storage.load(PODS);
+        void settled(storage.save({ ...CHANGES[0], replaces: true }));
+      },
+      "while a change is saved": async (storage) => {
+        await storage.load(PODS);
+        const puts = Array.from({ length: 1_000 }, (_, i) => put(`shop/web-${i}`));
+        void settled(storage.save(change(2, { puts })));
+        await new Promise((resolve) => setTimeout(resolve, 0));
+      },
+    };
+    for (const [moment, until] of Object.entries(moments)) {
+      const one = open(path);
+      await until(one);
+      await one.close?.();
+      const content = await loadAndClose(open(path));
+      assert.deepEqual(content, changed(undefined, CHANGES[0]), moment);
+    }
+  });
+
+  it("says so when its file was removed or replaced, and writes a new one", async () => {
+    const path = join(folder, "removed.sqlite");
+    const one = open(path);
+    await one.load(PODS);
+    await one.save(CHANGES[0]);
+    for (const suffix of ["", "-wal"]) fs.rmSync(path + suffix);
+    await assert.rejects(async () => await one.save(CHANGES[1]), /the file was removed or replaced/);
+    await one.save({ ...CHANGES[3], replaces: true });
+    await one.close?.();
+    assert.equal((await loadAndClose(open(path)))?.resourceVersion, "4");
   });
 });
 
-describe("sqliteSnapshot", () => {
-  it(
-    "says what it needs where the runtime has no SQLite",
-    { skip: hasSqlite && "this one has" },
-    async () => {
-      await assert.rejects(
-        async () => await sqliteSnapshot(join(folder, "none.sqlite")).storage.load(PODS),
-        /this runtime has no SQLite .*it needs Node 22\.13 or later, Deno 2\.2 or Bun; or use fileSnapshot/,
-      );
-    },
-  );
-});
+/** A device, or where only an administrator may make one, a pipe. */
+function makeDevice(path: string): void {
+  try {
+    execFileSync("mknod", [path, "c", "1", "3"], { stdio: "ignore" });
+  } catch {
+    execFileSync("mkfifo", [path]);
+  }
+}
+
+async function settled(work: unknown): Promise<void> {
+  await Promise.resolve(work).catch(() => {});
+}
 
 async function loadAndClose(storage: SnapshotStorage): Promise<Content | undefined> {
   const content = await loadContent(storage);
@@ -181,7 +259,6 @@ async function loadAndClose(storage: SnapshotStorage): Promise<Content | undefin
 }
 
 async function assertNeverWrong(
-  open: (path: string) => SnapshotStorage,
   path: string,
   bytes: Uint8Array,
   contents: readonly (Content | undefined)[],

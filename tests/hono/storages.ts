@@ -10,7 +10,7 @@ import type { NewHolding } from "../../src/store/holding.ts";
 import { type Cache, newCache } from "../../src/store/cache.ts";
 import { DiskObjects } from "@listwatch/cache/workers";
 import { newBytesHolding } from "../bytes_holding.ts";
-import { hasSqlite, NodeSql } from "../workers/node_sql.ts";
+import { NodeSql } from "../workers/node_sql.ts";
 import { type StorageSuites, suitesFor } from "../storages.ts";
 
 type Storage = "objects" | "encoded" | "cold" | "texts" | "bytes" | "disk";
@@ -23,7 +23,7 @@ const suites: Suites = suitesFor([
   "cold",
   "texts",
   "bytes",
-  ...(hasSqlite ? ["disk" as const] : []),
+  "disk",
 ]);
 
 export const describe: Suites["describe"] = suites.describe;

@@ -7,7 +7,7 @@ import { shortTexts, texts } from "@listwatch/cache";
 import type { NewHolding } from "../../src/store/holding.ts";
 import { DiskObjects } from "@listwatch/cache/workers";
 import { newBytesHolding } from "../bytes_holding.ts";
-import { hasSqlite, NodeSql } from "../workers/node_sql.ts";
+import { NodeSql } from "../workers/node_sql.ts";
 import { type StorageSuites, suitesFor } from "../storages.ts";
 
 type Suites = StorageSuites<"objects" | "encoded" | "texts" | "bytes" | "disk">;
@@ -17,7 +17,7 @@ const suites: Suites = suitesFor([
   "encoded",
   "texts",
   "bytes",
-  ...(hasSqlite ? ["disk" as const] : []),
+  "disk",
 ]);
 
 export const describe: Suites["describe"] = suites.describe;

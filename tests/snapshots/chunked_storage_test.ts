@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { type Chunk, ChunkedStorage, type ChunkStore } from "../../src/snapshots/chunked_storage.ts";
+import { ChunkedStorage, type ChunkStore, MANIFEST } from "../../src/snapshots/chunked_storage.ts";
 import { change, changed, type Content, loadContent, loadOrRefusal, PODS, put } from "./saved.ts";
 
 class Stopped extends Error {}
@@ -9,8 +9,7 @@ class Stopped extends Error {}
 class MemoryChunks implements ChunkStore {
   readonly description = "the test's chunks";
   readonly chunkBytes: number;
-  chunks = new Map<string, Uint8Array>();
-  manifest: Uint8Array | undefined;
+  readonly values: Map<string, Uint8Array>;
   operations = 0;
   readonly #maxOperations: number;
 
@@ -23,44 +22,36 @@ class MemoryChunks implements ChunkStore {
   ) {
     this.chunkBytes = chunkBytes;
     this.#maxOperations = operations;
-    this.chunks = new Map(before?.chunks);
-    this.manifest = before?.manifest;
+    this.values = new Map(before?.values);
   }
 
-  async read(names: readonly string[]): Promise<(Uint8Array | undefined)[]> {
+  /** The chunks without the manifest. */
+  get chunks(): [name: string, bytes: Uint8Array][] {
+    return [...this.values].filter(([name]) => name !== MANIFEST);
+  }
+
+  async get(name: string): Promise<Uint8Array | undefined> {
     await undefined;
-    return names.map((name) => this.chunks.get(name));
+    return this.values.get(name);
   }
 
-  async write(chunks: readonly Chunk[]): Promise<void> {
-    for (const { name, bytes } of chunks) {
-      await this.#step();
-      assert.ok(bytes.length <= this.chunkBytes);
-      assert.ok(!this.chunks.has(name), `the chunk ${name} is there`);
-      this.chunks.set(name, bytes);
-    }
-  }
-
-  async readManifest(): Promise<Uint8Array | undefined> {
-    await undefined;
-    return this.manifest;
-  }
-
-  async writeManifest(bytes: Uint8Array): Promise<void> {
+  async put(name: string, bytes: Uint8Array): Promise<void> {
     await this.#step();
-    this.manifest = bytes;
+    if (name !== MANIFEST) {
+      assert.ok(bytes.length <= this.chunkBytes);
+      assert.ok(!this.values.has(name), `the chunk ${name} is there`);
+    }
+    this.values.set(name, bytes);
   }
 
-  async remove(names: readonly string[]): Promise<void> {
-    for (const name of names) {
-      await this.#step();
-      this.chunks.delete(name);
-    }
+  async remove(name: string): Promise<void> {
+    await this.#step();
+    this.values.delete(name);
   }
 
   async list(): Promise<string[]> {
     await this.#step();
-    return [...this.chunks.keys()];
+    return [...this.values.keys()];
   }
 
   async #step(): Promise<void> {
@@ -142,7 +133,7 @@ describe("ChunkedStorage", () => {
     const whole = (version: number) => change(version, { replaces: true, puts: [put("shop/one")] });
     await saveAll(after, [whole(9), whole(10), whole(11)]);
     const [now, before] = [9, 10].map(() => Math.ceil(length(put("shop/one").json()) / 100) + 5);
-    assert.ok(after.chunks.size <= now + before, `${after.chunks.size} chunks are left`);
+    assert.ok(after.chunks.length <= now + before, `${after.chunks.length} chunks are left`);
   });
 
   it("is refused where a chunk is missing, cut off or changed, and where the manifest is", async () => {
@@ -155,23 +146,30 @@ describe("ChunkedStorage", () => {
     };
     const allowed = JSON.stringify(contents.at(-1));
     for (const [name, bytes] of chunks.chunks) {
-      const missing = await refusalWith((damaged) => damaged.chunks.delete(name));
+      const missing = await refusalWith((damaged) => damaged.values.delete(name));
       const isNamed = missing === "torn";
       assert.ok(isNamed || JSON.stringify(missing) === allowed);
       if (!isNamed) continue;
-      assert.equal(await refusalWith((damaged) => damaged.chunks.set(name, bytes.slice(1))), "truncated");
+      assert.equal(await refusalWith((damaged) => damaged.values.set(name, bytes.slice(1))), "truncated");
       for (let at = 0; at < bytes.length; at++) {
         const other = bytes.slice();
         other[at] ^= 0x21;
-        assert.equal(await refusalWith((damaged) => damaged.chunks.set(name, other)), "corrupt");
+        assert.equal(await refusalWith((damaged) => damaged.values.set(name, other)), "corrupt");
       }
     }
-    const manifest = chunks.manifest!;
+    const manifest = chunks.values.get(MANIFEST)!;
     for (let at = 0; at < manifest.length; at++) {
       const other = manifest.slice();
       other[at] ^= 1;
-      assert.equal(typeof await refusalWith((damaged) => damaged.manifest = other), "string", `byte ${at}`);
-      assert.equal(typeof await refusalWith((damaged) => damaged.manifest = manifest.slice(0, at)), "string");
+      assert.equal(
+        typeof await refusalWith((damaged) => damaged.values.set(MANIFEST, other)),
+        "string",
+        `byte ${at}`,
+      );
+      assert.equal(
+        typeof await refusalWith((damaged) => damaged.values.set(MANIFEST, manifest.slice(0, at))),
+        "string",
+      );
     }
   });
 
@@ -182,12 +180,11 @@ describe("ChunkedStorage", () => {
       await loadOrRefusal(new ChunkedStorage(chunks), { ...PODS, source: "other" }),
       "other-identity",
     );
-    const text = new TextDecoder().decode(chunks.manifest);
-    chunks.manifest = new TextEncoder().encode(
-      text.replace("listwatch snapshot 1 ", "listwatch snapshot 2 "),
-    );
+    const text = new TextDecoder().decode(chunks.values.get(MANIFEST));
+    const set = (text: string) => chunks.values.set(MANIFEST, new TextEncoder().encode(text));
+    set(text.replace("listwatch snapshot 2 ", "listwatch snapshot 3 "));
     assert.equal(await loadOrRefusal(new ChunkedStorage(chunks)), "newer-format");
-    chunks.manifest = new TextEncoder().encode("something else");
+    set("something else");
     assert.equal(await loadOrRefusal(new ChunkedStorage(chunks)), "foreign");
   });
 

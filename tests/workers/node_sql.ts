@@ -3,13 +3,8 @@
  * @module
  */
 
-import type { DatabaseSync, StatementSync } from "node:sqlite";
+import { DatabaseSync, type StatementSync } from "node:sqlite";
 import type { SqlDatabase, SqlStorage, SqlValue } from "@listwatch/cache/workers";
-
-const sqlite = await import("node:sqlite").catch(() => undefined);
-
-/** Whether this runtime has `node:sqlite`: Node 22.0 has not. */
-export const hasSqlite: boolean = sqlite !== undefined;
 
 /** A database of which what was written since the last turn is lost in a crash. */
 export class NodeSql implements SqlDatabase, SqlStorage {
@@ -28,8 +23,7 @@ export class NodeSql implements SqlDatabase, SqlStorage {
 
   /** @param path A file, which a later instance may open again; memory by default. */
   constructor(path = ":memory:") {
-    if (sqlite === undefined) throw new Error("Cannot open a database: this runtime has no node:sqlite");
-    this.#database = new sqlite.DatabaseSync(path);
+    this.#database = new DatabaseSync(path);
     this.#database.exec("PRAGMA journal_mode = WAL; PRAGMA synchronous = OFF");
   }
 

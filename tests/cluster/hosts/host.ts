@@ -86,6 +86,7 @@ export async function startServe(
     passThrough: true,
     passThroughWrites: true,
     allowSecrets: true,
+    drop: [],
     tlsCert: join(fixtures, "server.crt"),
     tlsKey: join(fixtures, "server.key"),
   };

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { denoKvSnapshot } from "@listwatch/cache/snapshots";
-import { change, changed, loadContent, loadOrRefusal, put } from "../../snapshots/saved.ts";
+import { change, changed, loadContent, loadOrRefusal, put } from "./saved.ts";
 
 const PODS = Array.from(
   { length: 40 },

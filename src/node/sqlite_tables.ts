@@ -1,0 +1,163 @@
+/**
+ * The tables of a snapshot in SQLite.
+ *
+ * `objects` has a row for each object, in generations of which one counts; `meta` has one row, which says which, and what
+ * the snapshot is of.
+ *
+ * @module
+ */
+
+import { crc32 } from "node:zlib";
+import type { SnapshotEntry, SnapshotIdentity, SnapshotPut } from "../informer/snapshot.ts";
+import { checkFormat, corrupt, SnapshotFault } from "../snapshots/refusals.ts";
+import { parsed, readVersion, savedHead, type SavedVersion } from "../snapshots/saved_values.ts";
+import type { ObjectHead } from "../text/object_text.ts";
+import { pragma, type SqliteDatabase, type SqliteRow, transaction } from "./sqlite_database.ts";
+
+/** `PRAGMA application_id`: "LWSN". */
+const APPLICATION_ID = 0x4c57534e;
+/** `PRAGMA user_version`. */
+const FORMAT = 2;
+/** How many rows are read, written or deleted in one turn of the event loop, and how many characters are read. */
+export const ROWS_AT_ONCE = 200;
+const CHARACTERS_AT_ONCE = 1 << 20;
+
+/** The rows that count. */
+export interface Content {
+  readonly generation: number;
+  readonly count: number;
+  /** The sum of their checksums, modulo 2^32: with the count, it changes if a row is lost. */
+  readonly sum: number;
+}
+
+/** No rows. */
+export const NOTHING: Content = { generation: 0, count: 0, sum: 0 };
+
+/** The rows with one more. */
+export function more({ generation, count, sum }: Content, checksum: number): Content {
+  return { generation, count: count + 1, sum: (sum + checksum) >>> 0 };
+}
+
+/** The rows with one less. */
+export function less({ generation, count, sum }: Content, checksum: number): Content {
+  return { generation, count: count - 1, sum: (sum - checksum) >>> 0 };
+}
+
+/** What is saved besides the objects. */
+export interface Meta {
+  readonly identity: SnapshotIdentity;
+  readonly version: SavedVersion;
+  readonly content: Content;
+}
+
+/**
+ * Refuses the database of another program.
+ *
+ * @throws {SnapshotFault} It is another program's.
+ */
+export function checkIsOurs(database: SqliteDatabase): void {
+  if (isEmpty(database) || pragma(database, "application_id") === APPLICATION_ID) return;
+  throw new SnapshotFault("foreign", "the database is no snapshot of @listwatch/cache");
+}
+
+/** Whether nothing was saved yet: then there are no tables. */
+function isEmpty(database: SqliteDatabase): boolean {
+  const [{ tables }] = database.prepare("SELECT count(*) AS tables FROM sqlite_schema").all() as SqliteRow[];
+  return tables === 0;
+}
+
+/**
+ * Makes the tables of a new database.
+ *
+ * @throws {SnapshotFault} Those that are there are of another format.
+ */
+export function createTables(database: SqliteDatabase): void {
+  if (!isEmpty(database)) return checkFormat(pragma(database, "user_version"), FORMAT);
+  transaction(database, () => {
+    database.exec(`PRAGMA application_id = ${APPLICATION_ID}`);
+    database.exec(`PRAGMA user_version = ${FORMAT}`);
+    database.exec(
+      "CREATE TABLE objects (id INTEGER PRIMARY KEY, generation INTEGER, key TEXT, checksum INTEGER, " +
+        "head TEXT, json TEXT, UNIQUE (generation, key))",
+    );
+    database.exec("CREATE TABLE meta (id INTEGER PRIMARY KEY, json TEXT, checksum INTEGER)");
+  });
+}
+
+/** Writes what is saved besides the objects. */
+export function writeMeta(database: SqliteDatabase, meta: Meta): void {
+  const json = JSON.stringify(meta);
+  database.prepare("INSERT OR REPLACE INTO meta (id, json, checksum) VALUES (1, ?, ?)").run(
+    json,
+    crc32(json),
+  );
+}
+
+/**
+ * What is saved besides the objects; `undefined`: nothing was saved yet.
+ *
+ * @throws {SnapshotFault} It cannot be used.
+ */
+export function readMeta(database: SqliteDatabase): Meta | undefined {
+  if (isEmpty(database)) return undefined;
+  checkFormat(pragma(database, "user_version"), FORMAT);
+  const [row] = database.prepare("SELECT json, checksum FROM meta WHERE id = 1").all() as SqliteRow[];
+  if (row === undefined) return undefined;
+  const { json, checksum } = row;
+  if (typeof json !== "string" || crc32(json) !== checksum) throw corrupt("its version has another checksum");
+  const { identity, version, content } = parsed(json) as Meta;
+  return { identity, version: readVersion(version), content };
+}
+
+/** Makes what writes a row, and returns its checksum. */
+export function insertInto(database: SqliteDatabase): (generation: number, put: SnapshotPut) => number {
+  const insert = database.prepare(
+    "INSERT INTO objects (generation, key, checksum, head, json) VALUES (?, ?, ?, ?, ?)",
+  );
+  return (generation, put) => {
+    const head = JSON.stringify(savedHead(put.head));
+    const json = put.json();
+    const checksum = rowChecksum(put.key, head, json);
+    insert.run(generation, put.key, checksum, head, json);
+    return checksum;
+  };
+}
+
+function rowChecksum(key: string, head: string, json: string): number {
+  return crc32(json, crc32(`${key}\0${head}\0`));
+}
+
+/**
+ * The objects, in batches, each as it was saved.
+ *
+ * @throws {SnapshotFault} One is not, or is missing.
+ */
+export function* readEntries(
+  database: SqliteDatabase,
+  { generation, count, sum }: Content,
+): Generator<readonly SnapshotEntry[]> {
+  const rows = database.prepare(
+    "SELECT key, head, json, checksum FROM objects WHERE generation = ? ORDER BY id",
+  ).iterate(generation) as Iterable<SqliteRow>;
+  let batch: SnapshotEntry[] = [];
+  let characters = 0;
+  let found: Content = { ...NOTHING, generation };
+  for (const { key, head, json, checksum } of rows) {
+    if (
+      typeof key !== "string" || typeof head !== "string" || typeof json !== "string" ||
+      rowChecksum(key, head, json) !== checksum
+    ) {
+      throw corrupt(`the row of ${JSON.stringify(key)} has another checksum`);
+    }
+    found = more(found, checksum);
+    batch.push({ key, head: parsed(head) as ObjectHead, json });
+    characters += json.length;
+    if (batch.length < ROWS_AT_ONCE && characters < CHARACTERS_AT_ONCE) continue;
+    yield batch;
+    [batch, characters] = [[], 0];
+  }
+  if (batch.length > 0) yield batch;
+  if (found.count !== count || found.sum !== sum) {
+    throw corrupt(`it has ${found.count} rows that are not the ${count} that were saved`);
+  }
+}

@@ -1,0 +1,50 @@
+/**
+ * What storages save besides the texts of objects.
+ * @module
+ */
+
+import type { SnapshotChange } from "../informer/snapshot.ts";
+import type { ObjectHead } from "../text/object_text.ts";
+import { corrupt } from "./refusals.ts";
+
+/** What is saved of the version of a content. */
+export type SavedVersion = Pick<SnapshotChange, "resourceVersion" | "savedAtMs" | "needsList">;
+
+/** The version alone. */
+export function versionOf({ resourceVersion, savedAtMs, needsList }: SavedVersion): SavedVersion {
+  return { resourceVersion, savedAtMs, needsList };
+}
+
+/**
+ * The version in a value that was read.
+ *
+ * @throws {SnapshotFault} There is none.
+ */
+export function readVersion(value: unknown): SavedVersion {
+  const { resourceVersion, savedAtMs, needsList } = (value ?? {}) as Partial<SavedVersion>;
+  if (
+    typeof resourceVersion === "string" && typeof savedAtMs === "number" && typeof needsList === "boolean"
+  ) {
+    return { resourceVersion, savedAtMs, needsList };
+  }
+  throw corrupt("a version in it is none");
+}
+
+/** What informers need of a head. */
+export function savedHead({ apiVersion, kind, metadata }: ObjectHead): ObjectHead {
+  const { name, namespace, uid, resourceVersion, labels } = metadata ?? {};
+  return { apiVersion, kind, metadata: { name, namespace, uid, resourceVersion, labels } } as ObjectHead;
+}
+
+/**
+ * The value of a JSON text.
+ *
+ * @throws {SnapshotFault} It is no JSON.
+ */
+export function parsed(json: string): unknown {
+  try {
+    return JSON.parse(json);
+  } catch (error) {
+    throw corrupt("a value in it is no JSON", error);
+  }
+}
