@@ -268,8 +268,8 @@ export class TreeReader {
       token = metadata.continue ?? "";
       if (token === "") break;
       await this.#pause(this.#random.pick([0, 0, 20, 700]));
-      // Another cache of the same cluster has the same states.
-      if (this.#random.chance(0.2)) at = this.#random.pick(this.#world.nodes);
+      // Another cache of the same cluster has the same states, unless one of them has those of a lost history.
+      if (this.#random.chance(0.2) && !this.#world.isInDoubt()) at = this.#random.pick(this.#world.nodes);
     } while (!this.#stop.signal.aborted);
     if (token !== "") return undefined;
     if (version.endsWith("Exact") && listed!.version !== this.#exactOf(version)) {
