@@ -10,17 +10,18 @@
  * vocabulary that is learned from the first texts that resembled nothing known. The vocabulary only ever grows, up to
  * 64 KB, so what was shortened before can always be restored; only by the codec that made it.
  *
- * How it works. What is not printable ASCII is written as an escape that JSON does not have (`\x` and four digits), so
- * the 32 characters below 0x20 are free for references. One says how many characters are the same as those so far back, in the text or, further back, in the
- * vocabulary before it. 16-31 begin a reference with a distance, 0-15 one with the distance of the one before: past
+ * How it works. The text is worked on as UTF-8, of which a short form has each byte as a character. Control characters and
+ * halves of surrogate pairs are written as an escape that JSON does not have (`\x` and four digits), so the 32 characters
+ * below 0x20 are free for references. One says how many bytes are the same as those so far back, in the text or, further
+ * back, in the vocabulary before it. 16-31 begin a reference with a distance, 0-15 one with the distance of the one before: past
  * whatever differed (two Pods of one Deployment differ in little) the same text continues. The low four bits are the
  * length, with the rest of it behind if they are all set; then comes the distance. Both are written in sixes of bits,
- * lowest first, 0x40 set where more follow. So all is ASCII: a string of one byte a character in every engine, which
- * costs little more than its length, and is collected as any string is.
+ * lowest first, 0x40 set where more follow. So it is a string of one byte a character in every engine, which costs little
+ * more than its length, and is collected as any string is.
  */
 export class TextCodec {
   readonly #encoder = new TextEncoder();
-  readonly #decoder = new TextDecoder();
+  readonly #decoder = new TextDecoder("utf-8", { ignoreBOM: true });
   /** The vocabulary, filled from its end to its beginning, and behind it the text that is worked on. */
   #bytes = new Uint8Array(VOCABULARY + 4096);
   #short = new Uint8Array(4096);
@@ -31,17 +32,21 @@ export class TextCodec {
 
   /** Shortens a JSON text, which must be one: `\x` is in none. */
   encode(text: string): string {
-    const json = CONTROL.test(text) ? escaped(text) : text;
-    const { length } = json;
-    this.#makeRoom(VOCABULARY + length);
-    const { read, written } = this.#encoder.encodeInto(json, this.#bytes.subarray(VOCABULARY));
-    if (read !== written || read !== length) return this.encode(escaped(json));
+    const json = !text.isWellFormed() || CONTROL.test(text) ? escaped(text) : text;
+    this.#makeRoom(VOCABULARY + json.length);
+    let { read, written: length } = this.#encoder.encodeInto(json, this.#bytes.subarray(VOCABULARY));
+    if (read < json.length) {
+      this.#makeRoom(VOCABULARY + MOST_BYTES * json.length);
+      ({ read, written: length } = this.#encoder.encodeInto(json, this.#bytes.subarray(VOCABULARY)));
+    }
+    const isAscii = length === json.length;
     let shortened = this.#shorten(VOCABULARY + length);
     if (shortened > length * UNFAMILIAR && length <= MAX_LEARNED && length <= this.#unused) {
       this.#learn(length);
       shortened = this.#shorten(VOCABULARY + length); // now it is one reference
     }
-    return this.#decoder.decode(this.#short.subarray(0, shortened));
+    const short = this.#short.subarray(0, shortened);
+    return isAscii ? this.#decoder.decode(short) : charactersOf(short);
   }
 
   /** Restores the text that was shortened. */
@@ -145,8 +150,9 @@ export class TextCodec {
 // deno-lint-ignore no-control-regex -- their codes are those of references
 const CONTROL = /[\0-\x1f]/;
 
+// Of a pair that is whole, the first half is followed by the second one.
 // deno-lint-ignore no-control-regex -- the same
-const ESCAPED = /[\0-\x1f]|[^\0-\x7f]/g;
+const ESCAPED = /[\0-\x1f]|[\ud800-\udbff](?![\udc00-\udfff])|(?<![\ud800-\udbff])[\udc00-\udfff]/g;
 /** Every escape as a whole, as a backslash may be escaped itself. */
 const ESCAPE = /\\(?:x([0-9a-f]{4})|.)/g;
 
@@ -158,6 +164,20 @@ function unescaped(json: string): string {
   return json.replace(ESCAPE, (escape, code) => code ? String.fromCharCode(parseInt(code, 16)) : escape);
 }
 
+/** A character of one byte for each byte. */
+function charactersOf(bytes: Uint8Array): string {
+  let text = "";
+  for (let i = 0; i < bytes.length; i += MOST_ARGUMENTS) {
+    text += String.fromCharCode(...bytes.subarray(i, i + MOST_ARGUMENTS));
+  }
+  return text;
+}
+
+/** What a call takes in every engine. */
+const MOST_ARGUMENTS = 8_192;
+
+/** Of a unit of UTF-16, in UTF-8. */
+const MOST_BYTES = 3;
 const VOCABULARY = 1 << 16;
 /** The longest text that is learned: none takes more than this part of the vocabulary. */
 const MAX_LEARNED = VOCABULARY / 4;

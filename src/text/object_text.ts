@@ -331,7 +331,8 @@ class WalkingReader implements ObjectTextReader, EventReader<EventText> {
           : this.#part(metadataStart, cutStart) + this.#part(cutEnd, metadataEnd),
       );
     }
-    const read = new ObjectText(text, { kind, apiVersion, metadata }, key, this.#fieldTexts());
+    const fields = this.#fieldTexts(isTyped ? type : undefined);
+    const read = new ObjectText(text, { kind, apiVersion, metadata }, key, fields);
     this.#text = "";
     return read;
   }
@@ -379,12 +380,20 @@ class WalkingReader implements ObjectTextReader, EventReader<EventText> {
     return this.#decoder.decode(key.subarray(0, length));
   }
 
-  #fieldTexts(): FieldTexts {
+  /** The values that the walk found, and the type that was put in front of the object. */
+  #fieldTexts(type: ItemType | undefined): FieldTexts {
     const { size } = this.#fields;
     if (size === 0) return NO_FIELDS;
     const { found, nodes, starts, ends } = this.#walk;
     const fields: (readonly string[])[] = new Array(size);
     for (let i = 0; i < size; i++) fields[i] = NO_VALUES;
+    if (type !== undefined) {
+      const { names, nodes } = this.#fields.root;
+      for (const [i, name] of names.entries()) {
+        if (name !== "kind" && name !== "apiVersion") continue;
+        for (const place of nodes[i].places) fields[place] = [type[name]];
+      }
+    }
     let hasLists = false;
     for (let i = 0; i < found; i++) {
       const value = this.#fieldValue(starts[i], ends[i]);
@@ -436,7 +445,8 @@ class WalkingReader implements ObjectTextReader, EventReader<EventText> {
     }
     this.#write(whole);
     whole = this.#decoder.decode(this.#own.subarray(PREFIX, this.#end));
-    return new ObjectText(whole, { kind, apiVersion, metadata }, undefined, this.#fields.valuesOf(value));
+    const fields = this.#fields.valuesOf({ ...value, kind, apiVersion });
+    return new ObjectText(whole, { kind, apiVersion, metadata }, undefined, fields);
   }
 }
 

@@ -6,12 +6,15 @@ import {
   type IndexFunc,
   type KubernetesObject,
   metaNamespaceKey,
+  newCluster,
   ownerIndex,
+  SharedIndexInformer,
   shortTexts,
 } from "@listwatch/cache";
+import { InMemoryApiServer } from "@listwatch/cache/testing";
 import { newCache } from "../../src/store/cache.ts";
 import { propertyOptions } from "../property.ts";
-import { describe, it, newIndexer } from "./storages.ts";
+import { describe, it, newHolding, newIndexer } from "./storages.ts";
 
 interface Pod extends KubernetesObject {
   spec?: {
@@ -102,6 +105,29 @@ describe("fieldIndex", () => {
     const pods = newPods();
     assert.equal((pods.getIndexers().image as { fieldPath?: string }).fieldPath, "spec.containers[].image");
     assert.equal(ownerIndex().fieldPath, "metadata.ownerReferences[].uid");
+  });
+
+  it("of kind and apiVersion has the resource's for listed objects, which come without", async () => {
+    const server = new InMemoryApiServer();
+    const create = (name: string) => server.create("v1/pods", { metadata: { name, namespace: "shop" } });
+    create("listed");
+    const holding = newHolding();
+    const informer = new SharedIndexInformer<KubernetesObject, "kind" | "version">(
+      newCluster({ server: "http://in-memory", fetch: server.fetch }).resource("v1/pods"),
+      {
+        ...(holding && { storage: holding }),
+        reflector: { useWatchList: false },
+        indexers: { kind: fieldIndex("kind"), version: fieldIndex("apiVersion") },
+      },
+    );
+    await using running = informer.start();
+    await informer.synced();
+    create("watched");
+    await informer.waitForVersion(server.resourceVersion);
+    assert.equal(informer.indexer.countByIndex("kind", "Pod"), 2);
+    assert.equal(informer.indexer.countByIndex("version", "v1"), 2);
+    await running.stop();
+    server.close();
   });
 
   it("finds under random writes what a function finds", () => {

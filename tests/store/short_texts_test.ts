@@ -11,6 +11,7 @@ import {
 import { pod } from "@listwatch/cache/testing";
 import { newCache } from "../../src/store/cache.ts";
 import type { IndexedInSteps } from "../../src/store/store.ts";
+import { seededRandom } from "../../src/util/seeded_random.ts";
 import { finish } from "../../src/util/steps.ts";
 import { TextCodec } from "../../src/store/text_codec.ts";
 import { TextHolding, TextObject } from "../../src/store/text_holding.ts";
@@ -61,7 +62,7 @@ describe("TextCodec", () => {
           const shortened = values.map((value) => codec.encode(JSON.stringify(value)));
           for (let i = 0; i < values.length; i++) {
             assert.equal(codec.decode(shortened[i]), JSON.stringify(values[i]));
-            assert.match(shortened[i], /^[\0-\x7f]*$/);
+            assert.match(shortened[i], /^[\0-\xff]*$/);
           }
         },
       ),
@@ -79,7 +80,7 @@ describe("TextCodec", () => {
     ];
     for (const text of [...texts, ...texts]) {
       const short = codec.encode(text);
-      assert.match(short, /^[\0-\x7f]*$/);
+      assert.match(short, /^[\0-\xff]*$/);
       assert.equal(codec.decode(short), text);
     }
   });
@@ -99,6 +100,30 @@ describe("TextCodec", () => {
       }),
       propertyOptions(150),
     );
+  });
+
+  it("writes what is beyond ASCII as UTF-8, not as escapes, and no replacement runs for each character", () => {
+    const random = seededRandom(3);
+    const units = Array.from({ length: 100_000 }, () => 0x4e00 + Math.floor(random() * 20_000));
+    const text = JSON.stringify({ text: String.fromCharCode(...units) + "\ufeff\u2028😀" });
+    const codec = new TextCodec();
+    const { replace } = String.prototype;
+    let replacements = 0;
+    String.prototype.replace = function (this: string, ...args: Parameters<typeof replace>) {
+      replacements++;
+      return replace.apply(this, args);
+    } as typeof replace;
+    try {
+      const short = codec.encode(text);
+      assert.ok(short.length <= 3 * text.length, `${short.length} of ${text.length}`);
+      assert.equal(codec.decode(short), text);
+      assert.equal(codec.decode(codec.encode(text.slice(0, 3_000))), text.slice(0, 3_000));
+      assert.equal(codec.decode(codec.encode(text.slice(0, 3_000))), text.slice(0, 3_000));
+      assert.ok(codec.encode(text.slice(0, 3_000)).length < 10, "it was learned");
+    } finally {
+      String.prototype.replace = replace;
+    }
+    assert.equal(replacements, 0);
   });
 
   it("makes the same short forms of the same texts in the same order", () => {

@@ -30,6 +30,11 @@ export const describe: Suites["describe"] = suites.describe;
 export const it: Suites["it"] = suites.it;
 export const storage: Suites["storage"] = suites.storage;
 
+/** The holding of the suite; `undefined` for plain objects. */
+export function newHolding(): NewHolding | undefined {
+  return HOLDINGS[storage()]();
+}
+
 /** Asserts that both are one object; where nothing is kept decoded, that they are equal. */
 export function assertSameObject(actual: unknown, expected: unknown): void {
   if (storage() === "cold" || storage() === "bytes") assert.deepEqual(actual, expected);
@@ -47,5 +52,5 @@ export function newIndexer<T, I extends string = string>(
   indexers: Indexers<T, I>,
   options: StoreOptions<T> = {},
 ): Indexer<T, I> {
-  return newIndexerOf<T, I>(keyFunc, indexers, { storage: HOLDINGS[storage()](), ...options });
+  return newIndexerOf<T, I>(keyFunc, indexers, { storage: newHolding(), ...options });
 }

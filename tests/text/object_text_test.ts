@@ -300,6 +300,19 @@ describe("ObjectTextReader.read", () => {
   });
 });
 
+describe("ObjectTextReader.read", () => {
+  it("reads the fields kind and apiVersion of a type that it writes, and of an object that has them", () => {
+    const fields = new TextFields();
+    for (const path of ["kind", "metadata.name", "apiVersion", "kind"]) fields.add(path);
+    const typed = newObjectTextReader(fields);
+    const read = (text: string) => (typed.read(text, { kind: "Pod", apiVersion: "v1" }) as ObjectText).fields;
+    assert.deepEqual(read('{"metadata":{"name":"a"}}'), [["Pod"], ["a"], ["v1"], ["Pod"]]);
+    // Written twice: that is parsed.
+    assert.deepEqual(read('{"metadata":{},"metadata":{"name":"a"}}'), [["Pod"], ["a"], ["v1"], ["Pod"]]);
+    assert.deepEqual(read('{"kind":"Job","metadata":{"name":"a"}}'), [["Job"], ["a"], [], ["Job"]]);
+  });
+});
+
 describe("ObjectTextReader.readEvent", () => {
   const object =
     '{"kind":"Pod","metadata":{"name":"ü","resourceVersion":"9007199254740993"},"n":9007199254740993}';
