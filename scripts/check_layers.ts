@@ -100,7 +100,7 @@ export const ROOMS: Record<string, RoomRule> = {
   },
   node: {
     rooms: ["util", "meta", "text", "informer", "snapshots", "client"],
-    packages: ["node:", "yaml", "@hono/node-server"],
+    packages: ["node:", "yaml", "@hono/node-server", "ws"],
     why: "adapts files, databases, processes and TLS",
   },
   cli: {

@@ -18,7 +18,7 @@ export interface NpmPackage {
   files: string[];
   /**
    * Packages that are installed with this one. `yaml` reads kubeconfig files (`./node`), `@hono/node-server` is the
-   * HTTP server of the `listwatch` command (`./cli`).
+   * HTTP server of the `listwatch` command (`./cli`), `ws` its WebSockets.
    */
   dependencies: string[];
   /**
@@ -55,7 +55,7 @@ export const NPM_PACKAGE: NpmPackage = {
   engines: { node: ">=22.13" },
   bin: { listwatch: "./bin/listwatch.js" },
   files: ["bin", "lib", "types", "CHANGELOG.md", "SECURITY.md", "THIRD_PARTY.md"],
-  dependencies: ["@hono/node-server", "yaml"],
+  dependencies: ["@hono/node-server", "ws", "yaml"],
   optionalPeers: ["hono"],
 };
 

@@ -49,7 +49,7 @@ setInterval(sample, SAMPLE_MS).unref();
 await (await fetch(`${server}/control/stats`)).json(); // loads the runtime's HTTP client
 const startMs = performance.now();
 const informer = new SharedIndexInformer<Pod, string>(
-  newCluster({ server }).resource<Pod>("v1/pods", { drop: [] }),
+  newCluster({ server }).resource<Pod>("v1/pods", { keep: "everything" }),
   {
     indexers: { node: fieldIndex<Pod>("spec.nodeName"), namespace: metaNamespaceIndex },
     logger: silentLogger,

@@ -21,7 +21,7 @@ export interface ListServerArguments {
 
 const { server, storage, maxListBodyBytes } = JSON.parse(process.argv[2]) as ListServerArguments;
 const cluster = newCluster({ server });
-const informer = new SharedIndexInformer(cluster.resource("v1/pods", { drop: [] }), {
+const informer = new SharedIndexInformer(cluster.resource("v1/pods", { keep: "everything" }), {
   logger: silentLogger,
   ...(storage === "texts" && { storage: texts() }),
 });

@@ -33,7 +33,7 @@ function newContestant(task: Task): Contestant {
   const isText = task.variant === "texts" || task.variant === "short-texts";
   const isWhole = task.variant === "all" || isText;
   const pods: ListerWatcher<Pod> = isWhole
-    ? cluster.resource<Pod>("v1/pods", { drop: [] })
+    ? cluster.resource<Pod>("v1/pods", { keep: "everything" })
     : cluster.resource<Pod>("v1/pods");
   const indexers: Record<string, IndexFunc<Pod>> = {};
   if (task.indices >= 1) {

@@ -26,7 +26,7 @@ const { signal } = stopping;
 const cluster = newCluster({ server, token, fetch: createTlsFetch({ ca }) });
 const resources = (["v1/configmaps", "v1/pods"] as const).map((resource) => ({
   resource,
-  informer: new SharedIndexInformer(cluster.resource(resource, { drop: [] }), {
+  informer: new SharedIndexInformer(cluster.resource(resource, { keep: "everything" }), {
     storage: texts(),
   }),
 }));

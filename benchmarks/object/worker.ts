@@ -20,7 +20,7 @@ export class Pods extends ReflectorObject<Environment> {
     const fetch: typeof globalThis.fetch = (input, init) => KUBERNETES.fetch(input, init);
     const cluster = newCluster({ server: "http://kubernetes", fetch });
     return {
-      source: cluster.resource<KubernetesObject>("v1/pods", { drop: [] }),
+      source: cluster.resource<KubernetesObject>("v1/pods", { keep: "everything" }),
       resource: "v1/pods",
       informer: { indexers: { namespace: metaNamespaceIndex, node: fieldIndex("spec.nodeName") } },
       readApi: { freshness: "as-is" },

@@ -45,7 +45,7 @@ const nodeOf = (object: unknown) => (object as ReturnType<typeof pod>).spec.node
 const indexers = { byNode: (object: unknown) => [nodeOf(object)] };
 // As `listwatch serve` does: exact texts, of which nothing is dropped, and the indices of its page.
 const informer = road === "serve"
-  ? new SharedIndexInformer(cluster.resource("v1/pods", { drop: [] }), {
+  ? new SharedIndexInformer(cluster.resource("v1/pods", { keep: "everything" }), {
     storage: texts(),
     indexers: { ...indexers, readyByNode: (object: unknown) => [nodeOf(object)] },
   })

@@ -7,8 +7,8 @@ import type { MiddlewareHandler } from "hono";
 import type { Authenticate } from "../hono/access/authorization.ts";
 import { remoteAddress } from "../hono/connection.ts";
 import { type Clock, monotonicNow } from "../util/clock.ts";
-import type { UpgradeEnv } from "../util/upgrade.ts";
 import { visibleText } from "../util/visible_text.ts";
+import type { WebSocketEnv } from "../util/web_socket.ts";
 
 /**
  * One request and its response, after the response has ended. Without headers, which contain credentials.
@@ -71,8 +71,8 @@ export function newAccessLog(clock: Clock, write: (entry: AccessLogEntry) => voi
         });
       };
       await next();
-      const { upgraded } = (c.env ?? {}) as UpgradeEnv;
-      if (upgraded !== undefined) return void upgraded.closed.then(() => end(upgraded.sentBytes, 101));
+      const { accepted } = (c.env ?? {}) as WebSocketEnv;
+      if (accepted !== undefined) return void accepted.closed.then(() => end(accepted.sentBytes, 101));
       const { body } = c.res;
       if (body === null) return end(0);
       const res = c.res;

@@ -5,20 +5,16 @@
 
 import { type Cluster, newCluster } from "../client/cluster.ts";
 import { type RestConfig, serverUrl } from "../client/rest_config.ts";
-import { restConfigFromKubeconfig, serverTlsOptions } from "../node/kubeconfig_rest_config.ts";
+import { restConfigFromKubeconfig } from "../node/kubeconfig_rest_config.ts";
 import { loadKubeconfig } from "../node/load_kubeconfig.ts";
-import { canUpgrade, createTlsUpgrade } from "../node/tls_upgrade.ts";
 import type { Clock } from "../util/clock.ts";
 import type { Logger } from "../util/logger.ts";
-import type { OpenUpgrade } from "../util/upgrade.ts";
 import type { ClusterGate } from "./cluster_identity.ts";
 import { EMBEDDED_RESOURCES, newEmbeddedCluster } from "./embedded_cluster.ts";
 import type { ClusterSource } from "./serve_options.ts";
 
 /** The way to an API server without credentials. */
-export interface AnonymousWay extends Pick<RestConfig, "server" | "fetch"> {
-  readonly upgrade?: OpenUpgrade;
-}
+export type AnonymousWay = Pick<RestConfig, "server" | "fetch">;
 
 /** A cluster, and how it is called. */
 export interface Connection {
@@ -98,6 +94,5 @@ async function withoutUsers(
   // Without what may follow the path, such as a token.
   const url = serverUrl(server);
   if (!/^https:/i.test(url) || fetch === undefined) return undefined;
-  const tls = await serverTlsOptions(kubeconfig, context);
-  return { server: url, fetch, ...(canUpgrade(tls) && { upgrade: createTlsUpgrade(tls) }) };
+  return { server: url, fetch };
 }

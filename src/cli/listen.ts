@@ -34,8 +34,8 @@ export interface ListenOptions {
   readonly port: number;
   /** Serves over TLS with this certificate; it is read again when its files change. */
   readonly certificate: Certificate | undefined;
-  /** Whether connections may be upgraded. */
-  readonly upgrades: boolean;
+  /** Whether WebSockets may be accepted. */
+  readonly webSockets: boolean;
   readonly signal: AbortSignal;
   readonly clock: Clock;
   readonly logger: Logger;
@@ -51,7 +51,7 @@ export async function listen(
   fetch: Parameters<typeof serveFetch>[0],
   options: ListenOptions,
 ): Promise<ServedFetch> {
-  const { host, port, certificate, upgrades, signal, clock, logger } = options;
+  const { host, port, certificate, webSockets, signal, clock, logger } = options;
   let server: ServedFetch;
   try {
     server = await serveFetch(fetch, {
@@ -59,7 +59,7 @@ export async function listen(
       port,
       signal,
       logger,
-      upgrades,
+      webSockets,
       ...(certificate && { tls: certificate.tls }),
     });
   } catch (error) {

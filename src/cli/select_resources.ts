@@ -166,10 +166,10 @@ async function onlyAllowed(
 export function clientOptions(
   resource: ApiResource,
   options: { readonly namespace?: string | undefined; readonly drop?: readonly string[] | undefined },
-): { readonly namespace?: string; readonly drop: readonly string[] } {
+): { readonly namespace?: string; readonly keep: "everything"; readonly drop: readonly string[] } {
   const { namespace, drop = [] } = options;
-  // Explicit, as the client drops managedFields by default: readers receive what the server has.
-  return { drop, ...(resource.namespaced && namespace !== undefined && { namespace }) };
+  // Readers receive what the server has, less what is dropped.
+  return { keep: "everything", drop, ...(resource.namespaced && namespace !== undefined && { namespace }) };
 }
 
 /** A resource as this program serves it: read-only. */

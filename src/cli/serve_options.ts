@@ -82,7 +82,10 @@ export interface ServeOptions {
   readonly tlsKey?: string;
   /** Receives every request when its response has ended. */
   readonly accessLog?: (entry: AccessLogEntry) => void;
-  /** Fields that are neither stored nor served, such as `spec.containers[].env`; none by default. */
+  /**
+   * Fields that are neither stored nor served, such as `spec.containers[].env`; none by default. Where there are any, kubectl's
+   * annotation of the last applied configuration is one, too: it has the whole object in it.
+   */
   readonly drop?: readonly string[];
   /**
    * How objects are held; `"texts"` by default: readers receive what the API server sent, byte for byte. `"short-texts"`
@@ -114,7 +117,7 @@ export interface ServeOptions {
    * not go with `token` and `tokenFile`.
    */
   readonly passThrough?: boolean;
-  /** With `passThrough`: writes, too, and `exec`, `attach` and `port-forward`; `false` by default. */
+  /** With `passThrough`: writes, too; `false` by default. */
   readonly passThroughWrites?: boolean;
   /**
    * How fresh reads without a resourceVersion are; `"stale-if-error"` by default: as fresh as the API server's own, and the

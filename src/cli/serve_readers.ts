@@ -124,7 +124,7 @@ export async function serveReaders(content: ServedContent, options: ReadersOptio
       host,
       port,
       certificate,
-      upgrades: true,
+      webSockets: true,
       signal,
       clock,
       logger,

@@ -39,7 +39,8 @@ Resources:
       --snapshot DIR       keep the content in this folder: starts while the API server is away, and serves what it
                            had, marked as stale, until the server is back
       --allow-secrets      allow Secrets among the resources; refused by default
-      --drop PATHS         fields that are neither stored nor served: 'spec.containers[].env'
+      --drop PATHS         fields that are neither stored nor served: 'spec.containers[].env'; with them goes kubectl's
+                           last-applied annotation, which has the whole object in it
 
 Server and readers:
       --host ADDRESS       the address to listen on; 127.0.0.1 by default; any other than loopback needs
@@ -58,7 +59,7 @@ Server and readers:
       --pass-through       send what is not cached (logs, events, other resources, access reviews) to the API server,
                            with the reader's own token
       --pass-through-writes
-                           with --pass-through: writes, too, and exec, attach and port-forward
+                           with --pass-through: writes, too
       --freshness MODE     how fresh reads without a resourceVersion are: consistent (as the API server's, or 504),
                            stale-if-error (the default: the last known state, with a warning, for 504), as-is
       --allow-host NAMES   host names of requests without a token, besides IP addresses (against DNS rebinding)

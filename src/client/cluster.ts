@@ -71,7 +71,7 @@ export interface Cluster {
   resource<
     S extends object,
     const Drop extends readonly string[] = [],
-    const Keep extends readonly string[] | undefined = undefined,
+    const Keep extends readonly string[] | "everything" | undefined = undefined,
   >(
     resource: ResourceName | GroupVersionResource,
     options: ResourceOptions<S> & Paths<S & KubernetesObject, Keep, Drop> & { readonly schema: Schema<S> },
@@ -84,7 +84,7 @@ export interface Cluster {
   resource<
     T extends KubernetesObject,
     const Drop extends readonly string[] = [],
-    const Keep extends readonly string[] | undefined = undefined,
+    const Keep extends readonly string[] | "everything" | undefined = undefined,
   >(
     resource: ResourceOf<T>,
     options?: ResourceOptions<Projected<T, Keep, Drop>> & Paths<T, Keep, Drop>,
@@ -114,7 +114,11 @@ export interface Cluster {
 }
 
 /** `keep` and `drop`, with every path checked against the type of the objects. */
-interface Paths<T, Keep extends readonly string[] | undefined, Drop extends readonly string[]> {
+interface Paths<
+  T,
+  Keep extends readonly string[] | "everything" | undefined,
+  Drop extends readonly string[],
+> {
   readonly drop?: Drop & FieldPaths<T, Drop>;
   readonly keep?: Keep & (Keep extends readonly string[] ? FieldPaths<T, Keep> : unknown);
 }

@@ -18,12 +18,7 @@ import type { ObjectsAsText } from "../watch/objects_as_text.ts";
 import { Projection } from "../text/projection.ts";
 import type { RequestOptions, Requests } from "./requests.ts";
 import { acceptMetadata, metadataOf, metadataOfEvent, metadataText } from "./metadata_only.ts";
-import {
-  DEFAULT_DROP,
-  type DeleteOptions,
-  type ObjectRequestOptions,
-  type ResourceOptions,
-} from "./resource_options.ts";
+import type { DeleteOptions, ObjectRequestOptions, ResourceOptions } from "./resource_options.ts";
 import { loadSchemas } from "./schemas.ts";
 import { wholeSteps } from "./whole_steps.ts";
 
@@ -81,6 +76,19 @@ export interface ResourceClient<T extends KubernetesObject> {
   delete(name: string, options?: DeleteOptions): Promise<void>;
 }
 
+/** Which fields lists and watches keep and leave out, by the options of a client. */
+function projectionOf(
+  { keep, drop = [] }: Pick<ResourceOptions<never>, "keep" | "drop">,
+): { readonly keep?: readonly string[]; readonly drop: readonly string[] } {
+  if (keep === "everything") return { drop };
+  if (typeof keep === "string") {
+    throw new TypeError(
+      `Cannot use keep: ${JSON.stringify(keep)}: it must be a list of paths, or "everything"`,
+    );
+  }
+  return { ...(keep && { keep }), drop: ["metadata.managedFields", ...drop] };
+}
+
 /** Runs a request within the cluster's time limit. */
 export type WithTimeout = <R>(
   action: string,
@@ -127,7 +135,7 @@ class RestResource<T extends KubernetesObject> implements ResourceClient<T> {
     this.#cluster = cluster;
     this.#options = options;
     this.#context = context;
-    const { keep, drop = DEFAULT_DROP } = options;
+    const { keep, drop } = projectionOf(options);
     if (keep !== undefined || drop.length > 0) {
       this.#projection = new Projection({ ...(keep && { keep }), drop });
     }

@@ -33,13 +33,15 @@ export interface ResourceOptions<T> {
    */
   readonly metadataOnly?: boolean;
   /**
-   * The only fields that lists and watches keep, besides `apiVersion`, `kind` and `metadata`; everything by default. See
-   * {@linkcode ProjectionOptions} for how paths are written.
+   * The only fields that lists and watches keep, besides `apiVersion`, `kind` and `metadata`; all of them by default. See
+   * {@linkcode ProjectionOptions} for how paths are written. `"everything"`: the fields that are left out by default, too.
    */
-  readonly keep?: readonly string[];
+  readonly keep?: readonly string[] | "everything";
   /**
-   * The fields that lists and watches leave out: they are skipped, not parsed. {@linkcode DEFAULT_DROP} by default;
-   * `[]` for none. A schema does not see them, and an object that is replaced without them loses them.
+   * The fields that lists and watches leave out: they are skipped, not parsed. By default, and besides any others,
+   * `metadata.managedFields` and kubectl's annotation of the last applied configuration: they are a third to a half of most
+   * objects' bytes, and few programs read them. With `keep: "everything"` nothing but these fields is left out, and that
+   * annotation, which has them in it. A schema does not see them, and an object that is replaced without them loses them.
    */
   readonly drop?: readonly string[];
   /** The longest event a watch accepts, in bytes; 16 MiB by default. */
@@ -54,37 +56,18 @@ export interface ResourceOptions<T> {
 
 /**
  * Options of {@linkcode Cluster.resource} where the type of the objects is given by itself (`resource<Pod>("v1/pods")`).
- * That type cannot follow `keep` and `drop`, so they may name only metadata; {@linkcode resourceOf} has no such limit.
+ * That type cannot follow `keep` and `drop`, so they name no fields but of metadata; {@linkcode resourceOf} has no such limit.
  *
  * @category Cluster
  */
 export type TypedResourceOptions<T> =
   & ResourceOptions<T>
   & ([keyof T] extends [keyof KubernetesObject] ? unknown : {
-    readonly keep?: Advice<"write resource(resourceOf<T>(name), { keep }): its type follows keep and drop">;
+    readonly keep?:
+      | "everything"
+      | Advice<"write resource(resourceOf<T>(name), { keep }): its type follows keep and drop">;
     readonly drop?: readonly `metadata.${string}`[];
   });
-
-/**
- * The fields that lists and watches leave out by default: `metadata.managedFields` and kubectl's annotation
- * of the last applied configuration. They are a third to a half of most objects' bytes, and few programs read them.
- *
- * @example
- * ```ts
- * import { DEFAULT_DROP, newCluster } from "@listwatch/cache";
- * const cluster = newCluster({ server: "http://127.0.0.1:8001" });
- * const pods = cluster.resource("v1/pods", { drop: [...DEFAULT_DROP, "spec.volumes"] });
- * ```
- *
- * @category Cluster
- */
-export const DEFAULT_DROP: readonly [
-  "metadata.managedFields",
-  'metadata.annotations["kubectl.kubernetes.io/last-applied-configuration"]',
-] = [
-  "metadata.managedFields",
-  'metadata.annotations["kubectl.kubernetes.io/last-applied-configuration"]',
-];
 
 /**
  * Options of the verbs that go to one object.

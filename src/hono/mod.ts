@@ -32,7 +32,6 @@ export type { CorsOptions } from "./access/cors.ts";
 export type { Freshness } from "./upstream/freshness.ts";
 export type { FetchOpenApi } from "./answers/open_api.ts";
 export type { PassThroughOptions } from "./upstream/pass_through_options.ts";
-export type { OpenUpgrade, UpgradedConnection } from "../util/upgrade.ts";
 export {
   type ClustersApi,
   clustersApi,
@@ -57,6 +56,5 @@ export type {
 export type { NamedInformer, ServedInformer, ServedStore } from "./upstream/served_informer.ts";
 export { MergedInformer, type MergedInformerOptions } from "./content/merged_informer.ts";
 export type { MergedStore } from "./content/merged_store.ts";
-export { upgradeServed } from "./sockets/served_socket.ts";
-export type { AcceptedWebSocket, ServerWebSocket, UpgradeWebSocket } from "./sockets/web_socket.ts";
+export type { AcceptedWebSocket, ServerWebSocket, UpgradeWebSocket } from "../util/web_socket.ts";
 export type { ApiResource, PrinterColumn } from "../protocol/api_resource.ts";

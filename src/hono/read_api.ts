@@ -46,8 +46,8 @@ export interface ReadApi extends Hono {
  * - A continue token continues its own list only: the same path, selectors and user.
  * - With `passThrough`, what is not served goes to the API server with the reader's own bearer token: other resources,
  *   subresources such as logs, discovery, access reviews, and on request writes. The cache's own credentials never do, and
- *   `authorize` does not decide on it: the API server does. `exec`, `attach` and `portforward` count as writes, and need
- *   `passThrough.upgrade`.
+ *   `authorize` does not decide on it: the API server does. `exec`, `attach`, `portforward` and whatever else
+ *   tunnels is refused (405).
  * - Pages of other origins may read what `cors` allows.
  *
  * **Content**

@@ -13,7 +13,7 @@ import type { Freshness } from "./upstream/freshness.ts";
 import type { FetchOpenApi } from "./answers/open_api.ts";
 import type { ServedMetrics } from "./health/prometheus.ts";
 import type { PassThroughOptions } from "./upstream/pass_through_options.ts";
-import type { UpgradeWebSocket } from "./sockets/web_socket.ts";
+import type { UpgradeWebSocket } from "../util/web_socket.ts";
 import type { ServedInformer } from "./upstream/served_informer.ts";
 import type { LogHistory } from "./watches/log_history.ts";
 
@@ -190,8 +190,9 @@ export interface ReadApiOptions {
   /** Which pages of other origins may read; none by default. Their requests are authorized as any other one. */
   readonly cors?: CorsOptions;
   /**
-   * Accepts WebSockets, so that watches can be read over them as from an API server: `upgradeServed` behind `serveFetch`,
-   * `Deno.upgradeWebSocket` behind `Deno.serve`, `upgradeInWorkers` of `@listwatch/cache/workers` in Workers. Without it such a request is answered as any other one.
+   * Accepts WebSockets, so that watches can be read over them as from an API server: `upgradeServed` of
+   * `@listwatch/cache/node` behind `serveFetch`, `Deno.upgradeWebSocket` behind `Deno.serve`, `upgradeInWorkers` of
+   * `@listwatch/cache/workers` in Workers. Without it such a request is answered as any other one.
    */
   readonly upgradeWebSocket?: UpgradeWebSocket;
   /**

@@ -39,7 +39,7 @@ export interface ObjectMeta {
   readonly annotations?: Readonly<Record<string, string>>;
   readonly ownerReferences?: readonly OwnerReference[];
   readonly finalizers?: readonly string[];
-  /** Which manager owns which field. Clients drop it unless they are made with `drop: []`. */
+  /** Which manager owns which field. Clients leave it out unless they are made with `keep: "everything"`. */
   readonly managedFields?: readonly unknown[];
 }
 

@@ -120,15 +120,6 @@ export async function restConfigFromKubeconfig(
   return hideCredentials(config);
 }
 
-/**
- * How the TLS server of a context is verified, without a client certificate; for a context that
- * {@linkcode restConfigFromKubeconfig} accepts.
- */
-export async function serverTlsOptions(kubeconfig: Kubeconfig, context?: string): Promise<TlsOptions> {
-  const { cluster } = kubeconfig.contexts.get(context ?? kubeconfig["current-context"] ?? "") ?? {};
-  return await tlsOptions(kubeconfig.clusters.get(cluster ?? "") ?? { server: "" }, {});
-}
-
 interface Entries {
   readonly context: KubeconfigContext;
   readonly cluster: KubeconfigCluster;

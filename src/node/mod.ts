@@ -27,6 +27,7 @@ export { inClusterConfig, type InClusterOptions } from "./in_cluster.ts";
 export type { NamespacedRestConfig } from "./rest_config.ts";
 export { sqliteSnapshot } from "./sqlite_snapshot.ts";
 export { ListenError, type ServedFetch, serveFetch, type ServeFetchOptions } from "./serve_fetch.ts";
+export { upgradeServed } from "./served_sockets.ts";
 export {
   checkServerTls,
   followServerTls,
@@ -37,5 +38,4 @@ export {
   TlsError,
 } from "./server_tls.ts";
 export { createTlsFetch } from "./tls_fetch.ts";
-export { createTlsUpgrade } from "./tls_upgrade.ts";
 export type { TlsOptions } from "./tls_options.ts";

@@ -19,7 +19,7 @@ import type { FetchFunction } from "../client/rest_config.ts";
 import type { TlsOptions } from "./tls_options.ts";
 
 // Shorter than the idle timeout of common load balancers.
-export const KEEP_ALIVE_PROBE_MS = 30_000;
+const KEEP_ALIVE_PROBE_MS = 30_000;
 const BODILESS = new Set([101, 204, 205, 304]);
 
 /** Makes the `fetch`. */
@@ -108,7 +108,7 @@ function headersOf(given: RequestInit["headers"]): Record<string, string | strin
 }
 
 /** The response, whose body is read on demand. */
-export function toResponse(
+function toResponse(
   message: IncomingMessage,
   method: string,
   signal: AbortSignal | undefined,

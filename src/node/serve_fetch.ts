@@ -9,9 +9,9 @@ import { onAbort } from "../util/abort.ts";
 import { CacheError, errorMessage } from "../util/errors.ts";
 import { consoleLogger, type Logger } from "../util/logger.ts";
 import { type ByteSink, PushedBody } from "../util/pushed_body.ts";
-import type { UpgradeEnv } from "../util/upgrade.ts";
+import type { WebSocketEnv } from "../util/web_socket.ts";
 import { ServedConnections } from "./served_connections.ts";
-import type { ServedUpgrades } from "./served_upgrades.ts";
+import type { ServedSockets } from "./served_sockets.ts";
 import { checkServerTls, type ServerTls } from "./server_tls.ts";
 
 /**
@@ -37,12 +37,8 @@ export interface ServeFetchOptions {
    * closed then.
    */
   readonly writeTimeoutMs?: number;
-  /**
-   * Whether the function may upgrade connections to WebSockets and SPDY, as `readApi` does with `passThrough.upgrade`; `false`
-   * by default: `Upgrade` headers are ignored. With `tls` on Deno, such a connection is closed when 16 MiB of what the
-   * client sends wait for the function.
-   */
-  readonly upgrades?: boolean;
+  /** Whether the function may accept WebSockets, by `upgradeServed`; `false` by default: `Upgrade` headers are ignored. */
+  readonly webSockets?: boolean;
   /** Logs what the function throws, and responses that break off; the console by default. */
   readonly logger?: Logger;
 }
@@ -92,7 +88,7 @@ export class ListenError extends CacheError {
 }
 
 /** Node's own request and response. */
-interface ServeFetchEnv extends UpgradeEnv {
+interface ServeFetchEnv extends WebSocketEnv {
   readonly incoming: IncomingMessage;
   readonly outgoing: ServerResponse;
 }
@@ -169,7 +165,7 @@ class Listening {
   // The last one listens; the others serve their open connections.
   readonly #servers: Server[] = [];
   #alreadySent!: () => Response;
-  #upgrades: ServedUpgrades | undefined;
+  #sockets: ServedSockets | undefined;
   #handle: (incoming: IncomingMessage, outgoing: ServerResponse) => void = () => {};
   readonly #connections: ServedConnections;
   port: number = 0;
@@ -203,9 +199,9 @@ class Listening {
     const { getRequestListener } = await import("@hono/node-server");
     const { RESPONSE_ALREADY_SENT } = await import("@hono/node-server/utils/response");
     this.#alreadySent = () => RESPONSE_ALREADY_SENT;
-    if (this.#options.upgrades) {
-      this.#upgrades ??= new (await import("./served_upgrades.ts")).ServedUpgrades();
-      Object.assign(limits, this.#upgrades.serverOptions);
+    if (this.#options.webSockets) {
+      this.#sockets ??= await (await import("./served_sockets.ts")).ServedSockets.load();
+      Object.assign(limits, this.#sockets.serverOptions);
     }
     this.#handle = getRequestListener(
       (request, env) => this.#answer(request, env as unknown as ServeFetchEnv),
@@ -220,7 +216,7 @@ class Listening {
         handshakeTimeout: headersTimeoutMs,
       });
     this.#connections.serve(server);
-    this.#upgrades?.serve(server);
+    this.#sockets?.serve(server);
     // A client that does not speak TLS, or leaves during the handshake.
     server.on("tlsClientError", (_, socket) => socket.destroy());
     await new Promise<void>((resolve, reject) => {
@@ -235,7 +231,7 @@ class Listening {
   }
 
   async #answer(request: Request, given: ServeFetchEnv): Promise<Response> {
-    const env = this.#upgrades?.envOf(given) ?? given;
+    const env = this.#sockets?.envOf(given) ?? given;
     const { outgoing } = env;
     const { logger = consoleLogger } = this.#options;
     let response: Response;
@@ -245,12 +241,16 @@ class Listening {
       if (!request.signal.aborted) {
         logger.error(`${request.method} ${pathOf(request)} failed: ${errorMessage(error)}`, { error });
       }
-      if (env.upgraded === undefined) return new Response("Internal error\n", { status: 500 });
+      if (env.accepted === undefined) return new Response("Internal error\n", { status: 500 });
       env.incoming.socket.destroy();
       return this.#alreadySent();
     }
-    if (env.upgraded !== undefined) return this.#alreadySent();
-    this.#upgrades?.answered(env);
+    if (env.accepted !== undefined) {
+      // Of a client that left before its WebSocket was open.
+      response.body?.cancel().catch(() => {});
+      return this.#alreadySent();
+    }
+    this.#sockets?.answered(env);
     if (response.body === null) return response;
     if (response.body instanceof PushedBody && !response.body.locked) {
       push(response, response.body, outgoing);
@@ -304,7 +304,7 @@ class Listening {
       new Promise<void>((resolve) => server.close(() => resolve()))
     );
     for (const server of this.#servers) server.closeAllConnections();
-    this.#upgrades?.close();
+    this.#sockets?.close();
     await Promise.all(closed);
   }
 }

@@ -55,8 +55,11 @@ type Beginning<Path extends string> = Path extends `${infer Head}.${string}`
  *
  * @category Decoding
  */
-export type Projected<T, Keep extends readonly string[] | undefined, Drop extends readonly string[]> =
-  Dropped<
-    Keep extends readonly string[] ? Kept<T, Keep[number]> : T,
-    Drop[number]
-  >;
+export type Projected<
+  T,
+  Keep extends readonly string[] | "everything" | undefined,
+  Drop extends readonly string[],
+> = Dropped<
+  Keep extends readonly string[] ? Kept<T, Keep[number]> : T,
+  Drop[number]
+>;

@@ -31,9 +31,14 @@ import { type Branch, type FieldNode, fieldTree, WHOLE } from "./field_tree.ts";
 // What is skipped is never parsed: half a value, of a frame that lost bytes, must not pass for a whole one.
 const SCALAR = /^(?:true|false|null|-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][-+]?\d+)?)$/;
 
+/** kubectl's annotation of the object as it was last applied. */
+const LAST_APPLIED = 'metadata.annotations["kubectl.kubernetes.io/last-applied-configuration"]';
+
 /**
  * Which fields of the objects are left out. Paths are written as `spec.volumes`, `spec.containers[].env` (of every
  * element), `metadata.annotations["example.com/notes"]` (a key that is no name).
+ *
+ * Where anything is left out, so is kubectl's annotation of the last applied configuration: it has the whole object in it.
  *
  * @category Decoding
  */
@@ -68,7 +73,8 @@ export class Projection {
    * @throws {TypeError} A path cannot be read, or is of what no object can be without.
    */
   constructor({ keep, drop = [] }: ProjectionOptions) {
-    this.#root = fieldTree(keep, drop);
+    const isWhole = keep === undefined && drop.length === 0;
+    this.#root = fieldTree(keep, isWhole ? [] : [...drop, LAST_APPLIED]);
     this.#event = { names: ["object"], nodes: [this.#root], keepsOthers: true };
   }
 

@@ -172,6 +172,27 @@ describe("`serve` to readers", () => {
     assert.equal(await isTrusted(), false);
   });
 
+  it("drop removes kubectl's last-applied annotation, too, which has the value in it", async () => {
+    await using cluster = await RealCluster.start();
+    const annotations = {
+      "kubectl.kubernetes.io/last-applied-configuration": '{"data":{"key":"s3cret"}}',
+      a: "b",
+    };
+    cluster.server.create("v1/configmaps", {
+      metadata: { name: "settings", namespace: "shop", annotations },
+      data: { key: "s3cret" },
+    });
+    const ask = async (options: ServeOptions) => {
+      await using served = await serve(on(cluster, { resources: ["configmaps"], ...options }));
+      await served.synced();
+      return await (await fetch(`${served.url}/api/v1/configmaps`)).text();
+    };
+    const dropped = await ask({ drop: ["data"] });
+    assert.ok(!dropped.includes("s3cret"), dropped);
+    assert.match(dropped, /"annotations":\{"a":"b"\}/);
+    assert.equal((await ask({})).split("s3cret").length, 3);
+  });
+
   it("drop removes a field from the store and from every response", async () => {
     await using cluster = await RealCluster.start();
     const containers = [{ name: "main", env: [{ name: "PASSWORD", value: "s3cret" }] }];

@@ -59,7 +59,7 @@ async function watched(items: readonly string[], options: Options = {}) {
 for (const [verb, read] of [["list", listed], ["watch", watched]] as const) {
   describe(`ResourceClient.${verb} with holdText`, () => {
     it("hands on the text that the server sent, with the type in front", async () => {
-      const { held: [{ text, head }] } = await read([`{${METADATA},${REST}}`], { drop: [] });
+      const { held: [{ text, head }] } = await read([`{${METADATA},${REST}}`], { keep: "everything" });
       assert.equal(text, `{${TYPE}${METADATA},${REST}}`);
       assert.deepEqual(head, {
         kind: "Pod",

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { DEFAULT_DROP, type KubernetesObject, newCluster, resourceOf } from "@listwatch/cache";
+import { type KubernetesObject, newCluster, resourceOf } from "@listwatch/cache";
 import type { Dropped, Kept, Schema } from "@listwatch/cache/client";
 
 interface Pod extends KubernetesObject {
@@ -41,13 +41,37 @@ describe("ResourceClient: fields that lists and watches leave out", () => {
     const [item] = (await pods.list()).items;
     assert.deepEqual(item, { ...POD, metadata: METADATA, apiVersion: "v1", kind: "Pod" });
     assert.deepEqual(await watched(pods.watch() as never), { ...POD, metadata: METADATA });
-    assert.deepEqual(DEFAULT_DROP.length, 2);
   });
 
-  it("is nothing with an empty list of paths", async () => {
-    const pods = cluster.resource<Pod>("v1/pods", { drop: [] });
+  it("are those of `drop` besides, not instead", async () => {
+    for (const drop of [[], ["spec"], ["spec", "status"]]) {
+      const { spec: _, status, ...rest } = { ...POD, metadata: METADATA };
+      const pods = cluster.resource("v1/pods", { drop });
+      const expected = drop.length === 0
+        ? { ...POD, metadata: METADATA }
+        : { ...rest, ...(drop.length === 1 && { status }) };
+      assert.deepEqual((await pods.list()).items[0], { ...expected, apiVersion: "v1", kind: "Pod" });
+      assert.deepEqual(await watched(pods.watch() as never), expected);
+    }
+  });
+
+  it('is nothing with `keep: "everything"`', async () => {
+    const pods = cluster.resource<Pod>("v1/pods", { keep: "everything" });
     assert.deepEqual((await pods.list()).items[0], { ...POD, apiVersion: "v1", kind: "Pod" });
     assert.deepEqual(await watched(pods.watch() as never), POD);
+    const typed = cluster.resource(resourceOf<Pod>("v1/pods"), { keep: "everything" });
+    assert.equal((await typed.list()).items[0].spec?.nodeName, "node-1");
+    assert.throws(() => cluster.resource("v1/pods", { keep: "all" as "everything" }), /keep.*"all"/);
+  });
+
+  it("is kubectl's last-applied annotation, too, where anything is: it has the whole object in it", async () => {
+    const pods = cluster.resource("v1/pods", { keep: "everything", drop: ["status"] });
+    const { status: _, ...rest } = POD;
+    const metadata = { ...POD.metadata, annotations: METADATA.annotations };
+    assert.deepEqual(await watched(pods.watch() as never), { ...rest, metadata });
+    const typed = cluster.resource(resourceOf<Pod>("v1/pods"), { keep: "everything", drop: ["status"] });
+    // @ts-expect-error -- dropped
+    assert.equal((await typed.list()).items[0].status, undefined);
   });
 
   it("is not left out of a single object, so that it can be replaced", async () => {
@@ -70,7 +94,9 @@ describe("ResourceClient: fields that lists and watches leave out", () => {
   });
 
   it("is typed away too where it is more than by default", async () => {
-    const pods = cluster.resource(resourceOf<Pod>("v1/pods"), { drop: [...DEFAULT_DROP, "spec.volumes"] });
+    const pods = cluster.resource(resourceOf<Pod>("v1/pods"), {
+      drop: ["metadata.managedFields", "spec.volumes"],
+    });
     const [item] = (await pods.list()).items;
     assert.equal(item.spec?.nodeName, "node-1");
     // @ts-expect-error -- dropped

@@ -29,7 +29,7 @@ describe("readApi in front of a real API server", () => {
     const resources = RESOURCES.map((resource) => ({
       resource,
       informer: new SharedIndexInformer(
-        cluster.resource(parseResource(resource), { labelSelector, drop: [] }),
+        cluster.resource(parseResource(resource), { labelSelector, keep: "everything" }),
       ),
     }));
     const { signal } = stopping;

@@ -35,7 +35,7 @@ describe("ServeOptions.snapshot on a real API server", { skip: skipWithoutOwnSer
   });
 
   function configMaps() {
-    return connection.cluster.resource<KubernetesObject>("v1/configmaps", { namespace, drop: [] });
+    return connection.cluster.resource<KubernetesObject>("v1/configmaps", { namespace, keep: "everything" });
   }
 
   async function start(steps: ServeStep[] = []): Promise<Served> {

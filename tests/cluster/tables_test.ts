@@ -84,7 +84,7 @@ describe("readApi, every kind of a real API server", () => {
     const served = resources.map((resource) => ({
       resource: servedResource(resource),
       informer: new SharedIndexInformer(
-        connection.cluster.resource<KubernetesObject>(resource, { drop: [] }),
+        connection.cluster.resource<KubernetesObject>(resource, { keep: "everything" }),
       ),
     }));
     api = readApi({ resources: served, allowAnonymous: true, allowSecrets: true, signal });

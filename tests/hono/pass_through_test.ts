@@ -268,18 +268,6 @@ describe("readApi with passThrough", () => {
     assert.equal(down.status, 503);
     assert.ok(!(await down.text()).includes("10.0.0.1"));
     const before = upstream.requests.length;
-    const upgrade = { ...READER, Connection: "Upgrade", Upgrade: "websocket" };
-    for (const path of ["exec?command=sh", "attach", "portforward"]) {
-      const response = await api.request(`/api/v1/namespaces/shop/pods/web-1/${path}`, { headers: upgrade });
-      assert.equal(response.status, 400);
-      assert.match(
-        (await response.json()).message,
-        /^(exec|attach|portforward) upgrades its connection, which this cache/,
-      );
-    }
-    const reads = apiOf();
-    const opened = await reads.api.request(`${LOG.slice(0, -3)}exec`, { headers: READER });
-    assert.equal(opened.status, 400);
     const long = await api.request("/api/v1/namespaces/shop/configmaps", {
       method: "POST",
       headers: READER,
@@ -287,6 +275,37 @@ describe("readApi with passThrough", () => {
     });
     assert.equal(long.status, 413);
     assert.equal(upstream.requests.length, before);
+  });
+
+  it("refuses what tunnels, whatever the protocol, and says where to go", async () => {
+    const cases: readonly (readonly [path: string, method: string, upgrade: string, what: RegExp])[] = [
+      ["pods/web-1/exec?command=sh", "GET", "websocket", /^"exec" \(kubectl exec\) /],
+      ["pods/web-1/exec?command=sh", "POST", "SPDY/3.1", /^"exec" /],
+      ["pods/web-1/exec?command=sh", "POST", "", /^"exec" /],
+      ["pods/web-1/attach", "GET", "WebSocket", /^"attach" \(kubectl attach\) /],
+      ["pods/web-1/portforward", "POST", "SPDY/3.1", /^"portforward" \(kubectl port-forward\) /],
+      ["pods/web-1/proxy/socket", "GET", "websocket", /^"proxy" \(kubectl proxy\) /],
+      ["pods/web-1/log?follow=true", "GET", "websocket", /^"log" \(kubectl logs\) /],
+      ["secrets?watch=true", "GET", "websocket", /^this request /],
+    ];
+    for (const writes of [true, false]) {
+      const { api, upstream } = apiOf({ writes });
+      for (const [path, method, upgrade, what] of cases) {
+        const response = await api.request(`/api/v1/namespaces/shop/${path}`, {
+          method,
+          headers: { ...READER, ...(upgrade !== "" && { Connection: "Upgrade", Upgrade: upgrade }) },
+        });
+        assert.equal(response.status, 405, path);
+        const { message, reason } = await response.json();
+        assert.equal(reason, "MethodNotAllowed");
+        assert.match(message, what);
+        assert.match(message, /; send it to the API server itself$/);
+      }
+      assert.equal(upstream.requests.length, 0);
+      // Clients of Java offer it with each request.
+      const offer = { ...READER, Connection: "Upgrade, HTTP2-Settings", Upgrade: "h2c" };
+      assert.equal((await api.request(LOG, { headers: offer })).status, 200);
+    }
   });
 
   it("streams logs as they come, and ends both sides when either leaves", async () => {

@@ -1,11 +1,5 @@
 import { silentLogger } from "@listwatch/cache";
-import {
-  bearerTokens,
-  readApi,
-  type ReadApiOptions,
-  type ServerWebSocket,
-  upgradeServed,
-} from "@listwatch/cache/hono";
+import { bearerTokens, readApi, type ReadApiOptions, type ServerWebSocket } from "@listwatch/cache/hono";
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { FakeClock } from "../../src/util/clock.ts";
@@ -168,6 +162,29 @@ describe("readApi with upgradeWebSocket", () => {
     assert.equal(served.clock.pendingTimers, 0);
   });
 
+  it("closes with 1008 a client that says more than what it has read", async () => {
+    const served = new Served();
+    const said = (socket: FakeSocket, data: unknown) =>
+      socket.dispatchEvent(new MessageEvent("message", { data }));
+    for (let i = 0; i < 4; i++) await served.open();
+    const [many, long, binary, polite] = served.sockets;
+    for (let i = 0; i <= 100; i++) said(many, "");
+    said(long, "x".repeat(1_025));
+    said(binary, new Blob(["x".repeat(1_025)]));
+    for (let i = 0; i < 1_000; i++) {
+      served.informer.put(object("shop/web-2", 11 + i));
+      await served.clock.advance(0);
+      said(polite, String(i + 1));
+    }
+    assert.deepEqual([many, long, binary, polite].map(({ closedWith }) => closedWith), [
+      1008,
+      1008,
+      1008,
+      undefined,
+    ]);
+    assert.deepEqual(served.api.openWatches(), [1]);
+  });
+
   it("begins when the socket is open, and gives up one that does not open", async () => {
     const served = new Served({}, () => Object.assign(new FakeSocket(), { readyState: 0 }));
     await served.open();
@@ -235,100 +252,5 @@ describe("readApi with upgradeWebSocket", () => {
   it("refuses an option that is no function", () => {
     const options: Record<string, unknown> = { resources: [], allowAnonymous: true, upgradeWebSocket: true };
     assert.throws(() => readApi(options as unknown as ReadApiOptions), /`upgradeWebSocket`/);
-  });
-});
-
-/** The client's end of a WebSocket behind `upgradeServed`, byte by byte. */
-class RawSocket {
-  readonly served = new Served({ upgradeWebSocket: upgradeServed });
-  readonly written: Uint8Array[] = [];
-  /** All that was handed to the connection, written or not. */
-  queuedBytes = 0;
-  isReading = true;
-  #resume = () => {};
-  #receive: (bytes: Uint8Array) => void = () => {};
-
-  async open(): Promise<void> {
-    const upgrade = () => ({
-      sentBytes: 0,
-      closed: new Promise<void>(() => {}),
-      readable: new ReadableStream<Uint8Array>({
-        start: (controller) => {
-          this.#receive = (bytes) => controller.enqueue(bytes);
-        },
-      }),
-      writable: new WritableStream<Uint8Array>({
-        write: async (bytes) => {
-          if (!this.isReading) await new Promise<void>((resolve) => (this.#resume = resolve));
-          this.written.push(bytes);
-        },
-      }, { highWaterMark: 1, size: ({ byteLength }) => (this.queuedBytes += byteLength) }),
-    });
-    const headers = {
-      Upgrade: "websocket",
-      "Sec-WebSocket-Key": "dGhlIHNhbXBsZSBub25jZQ==",
-      "Sec-WebSocket-Version": "13",
-    };
-    await this.served.api.request(`http://cache.example${WATCH}`, { headers }, { upgrade });
-    await this.turn();
-  }
-
-  send(bytes: Uint8Array): void {
-    this.#receive(bytes);
-  }
-
-  read(): void {
-    this.isReading = true;
-    this.#resume();
-  }
-
-  turn(): Promise<void> {
-    return new Promise((resolve) => setTimeout(resolve));
-  }
-}
-
-/** A frame of a client. */
-function frame(opcode: number, payload: string): Uint8Array {
-  const bytes = new TextEncoder().encode(payload);
-  return Uint8Array.of(0x80 | opcode, 0x80 | bytes.length, 0, 0, 0, 0, ...bytes);
-}
-
-describe("upgradeServed", () => {
-  it("holds one pong for a client that pings and does not read, and answers the last ping then", async () => {
-    const client = new RawSocket();
-    await client.open();
-    client.isReading = false;
-    for (let i = 0; i < 1_000; i++) {
-      client.send(frame(9, `ping ${i} ${"x".repeat(100)}`));
-      if (i % 100 === 0) await client.turn();
-    }
-    await client.turn();
-    assert.ok(client.queuedBytes < 500, `${client.queuedBytes} bytes`);
-    client.read();
-    await client.turn();
-    const pongs = client.written.map((bytes) => new TextDecoder().decode(bytes.subarray(2)));
-    assert.deepEqual(pongs.map((pong) => pong.slice(0, 8)), ["ping 0 x", "ping 999"]);
-    client.send(frame(9, "one more"));
-    await client.turn();
-    assert.equal(new TextDecoder().decode(client.written.at(-1)!.subarray(2)), "one more");
-  });
-
-  it("keeps nothing of what a client sends after the close frame", async () => {
-    const client = new RawSocket();
-    await client.open();
-    client.send(Uint8Array.of(0xff));
-    client.send(Uint8Array.of(0x00));
-    await client.turn();
-    assert.deepEqual(client.written.map((bytes) => Array.from(bytes)), [[0x88, 2, 0x03, 0xea]]);
-    let looks = 0;
-    class Chunk extends Uint8Array {
-      override get byteLength(): number {
-        looks++;
-        return super.byteLength;
-      }
-    }
-    for (let i = 0; i < 10; i++) client.send(new Chunk(1_000));
-    await client.turn();
-    assert.equal(looks, 0);
   });
 });

@@ -62,7 +62,7 @@ async function run(
 ) {
   const requests: string[] = [];
   const cluster = newCluster({ server: "http://127.0.0.1:8001", fetch: fetchPods(requests) });
-  const source = cluster.resource<KubernetesObject>("v1/pods", { drop: [] });
+  const source = cluster.resource<KubernetesObject>("v1/pods", { keep: "everything" });
   const informer = new SharedIndexInformer<KubernetesObject>(source, {
     storage,
     logger: silentLogger,

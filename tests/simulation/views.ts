@@ -3,7 +3,7 @@
  * @module
  */
 
-import { DEFAULT_DROP, type KubernetesObject } from "@listwatch/cache";
+import type { KubernetesObject } from "@listwatch/cache";
 import type { SimObject } from "./cluster_model.ts";
 
 /** Which fields an informer has. */
@@ -13,7 +13,7 @@ export type ViewName = "ordinary" | "everything" | "names" | "args" | "lean" | "
 export interface View {
   /** The options for the client. */
   readonly options: {
-    readonly keep?: readonly string[];
+    readonly keep?: readonly string[] | "everything";
     readonly drop?: readonly string[];
     readonly metadataOnly?: boolean;
   };
@@ -29,7 +29,7 @@ export const VIEWS: Readonly<Record<ViewName, View>> = {
     options: {},
     of: (object) => ({ ...object, metadata: ordinaryMetadata(object) }),
   },
-  everything: { options: { drop: [] }, of: (object) => object },
+  everything: { options: { keep: "everything" }, of: (object) => object },
   names: {
     options: { keep: ["spec.node", "spec.value", "spec.containers[].name"] },
     of: ({ spec: { node, value, containers }, ...object }) => ({
@@ -45,7 +45,7 @@ export const VIEWS: Readonly<Record<ViewName, View>> = {
   args: {
     options: { keep: ["spec.containers[].args", "spec.bad"], drop: ["metadata.annotations"] },
     of: ({ spec: { bad, containers }, ...object }) => {
-      const { annotations: _, ...metadata } = object.metadata;
+      const { annotations: _, managedFields: _managed, ...metadata } = object.metadata;
       return {
         ...object,
         metadata,
@@ -59,7 +59,6 @@ export const VIEWS: Readonly<Record<ViewName, View>> = {
   lean: {
     options: {
       drop: [
-        ...DEFAULT_DROP,
         "spec.containers[].args",
         'metadata.annotations["example.com/notes"]',
         "spec.note",

@@ -46,8 +46,8 @@ const PROGRAMS: readonly Program[] = [
     errors: [/Type '"spec.volumes"' is not assignable to type '`metadata\.\$\{string\}`'/],
   },
   {
-    title: "resource<T> accepts a `drop` of metadata, or of nothing",
-    code: `cluster.resource<Pod>("v1/pods", { drop: [] });
+    title: "resource<T> accepts a `drop` of metadata, and to keep everything",
+    code: `cluster.resource<Pod>("v1/pods", { keep: "everything" });
            cluster.resource<Pod>("v1/pods", { drop: ["metadata.annotations"] });`,
     errors: [],
   },
@@ -126,11 +126,10 @@ const PROGRAMS: readonly Program[] = [
     errors: [],
   },
   {
-    title: "resource with resourceOf<T> accepts elements, quoted keys, DEFAULT_DROP and paths of run time",
-    code: `import { DEFAULT_DROP } from "@listwatch/cache";
-           const paths: string[] = ["status"];
+    title: "resource with resourceOf<T> accepts elements, quoted keys and paths of run time",
+    code: `const paths: string[] = ["status"];
            use(
-             cluster.resource(resourceOf<Pod>("v1/pods"), { drop: [...DEFAULT_DROP, "spec.volumes[].name"] }),
+             cluster.resource(resourceOf<Pod>("v1/pods"), { drop: ["metadata.managedFields", "spec.volumes[].name"] }),
              cluster.resource(resourceOf<Pod>("v1/pods"), { keep: ['metadata.labels["example.com/x.y"]'] }),
              cluster.resource(resourceOf<Pod>("v1/pods"), { drop: paths }),
            );`,

@@ -144,6 +144,18 @@ export function notServed(resource: ApiResource, subresource: string): Status {
   );
 }
 
+/** 405: a connection for a shell, a port or the like. */
+export function noTunnel(subresource: string): Status {
+  const command = COMMANDS[subresource];
+  const what = command === undefined ? "this request" : `"${subresource}" (${command})`;
+  return newStatus(
+    405,
+    "MethodNotAllowed",
+    `${what} needs a tunnel, which a cache does not open; send it to the API server itself`,
+    {},
+  );
+}
+
 /** 405: a write of a resource that the cache does not hold. */
 export function notHeld(resource: { readonly group: string; readonly resource: string }): Status {
   return newStatus(

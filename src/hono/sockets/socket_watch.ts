@@ -6,7 +6,7 @@
 import type { Context } from "hono";
 import { type Clock, monotonicNow } from "../../util/clock.ts";
 import { Utf8Stream } from "../../util/utf8_stream.ts";
-import type { ServerWebSocket, UpgradeWebSocket } from "./web_socket.ts";
+import type { ServerWebSocket, UpgradeWebSocket } from "../../util/web_socket.ts";
 import { Unread } from "./unread.ts";
 import { socketProtocolOf } from "./socket_request.ts";
 
@@ -20,7 +20,11 @@ export interface SocketWatchOptions {
 }
 
 const NORMAL = 1_000;
+const POLICY_VIOLATION = 1_008;
 const TRY_AGAIN_LATER = 1_013;
+// A watch's client has nothing to say but the number of messages that it has read.
+const MAX_MESSAGE_LENGTH = 1_024;
+const SPARE_MESSAGES = 100;
 const OPEN = 1;
 // No runtime has an event for it that a socket has room again.
 const POLL_MS = 50;
@@ -34,7 +38,10 @@ export async function socketResponse(
   const protocol = socketProtocolOf(c);
   const body = watch.body!;
   try {
-    const accepted = await upgradeWebSocket(c.req.raw, protocol === undefined ? {} : { protocol }, c);
+    const accepted = await upgradeWebSocket(c.req.raw, {
+      ...(protocol !== undefined && { protocol }),
+      env: c.env,
+    });
     if (accepted === undefined) return watch;
     new SocketWatch(accepted.socket, body, options).run();
     return accepted.response;
@@ -50,6 +57,8 @@ export class SocketWatch {
   readonly #lines: ReadableStreamDefaultReader<Uint8Array>;
   readonly #options: SocketWatchOptions;
   readonly #unread: Unread;
+  /** How many messages the client may still send. */
+  #allowed = SPARE_MESSAGES;
   #isClosed = false;
 
   /** @param body The watch, a line for each event. */
@@ -59,6 +68,7 @@ export class SocketWatch {
     this.#options = options;
     this.#unread = new Unread(socket, options.bufferBytes);
     for (const type of ["close", "error"] as const) socket.addEventListener(type, () => this.#onClose());
+    socket.addEventListener("message", (event) => this.#onMessage((event as MessageEvent).data));
   }
 
   /** Sends until the end; never rejects. */
@@ -77,6 +87,7 @@ export class SocketWatch {
           // Each message ends as a line does, as those of kube-apiserver.
           const message = `${line}\n`;
           this.#unread.add(message);
+          this.#allowed++;
           this.#socket.send(message);
           if (this.#unread.isFull && !await this.#hasDrained()) return this.#close(TRY_AGAIN_LATER);
         }
@@ -118,6 +129,16 @@ export class SocketWatch {
       }
     }
     return true;
+  }
+
+  /** The runtime has read it already; a client that sends many, or much, is closed. */
+  #onMessage(data: unknown): void {
+    if (this.#isClosed) return;
+    // Of text, of bytes, of a Blob.
+    const { length = 0, byteLength = length, size = byteLength } = Object(data);
+    this.#allowed--;
+    if (this.#allowed < 0 || size > MAX_MESSAGE_LENGTH) return this.#close(POLICY_VIOLATION);
+    this.#unread.onMessage(data);
   }
 
   #close(code: number): void {

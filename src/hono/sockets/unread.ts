@@ -4,7 +4,7 @@
  */
 
 import { Deque } from "../../util/deque.ts";
-import type { ServerWebSocket } from "./web_socket.ts";
+import type { ServerWebSocket } from "../../util/web_socket.ts";
 
 // What a client may leave unread that never says what it has read.
 const SILENT_BYTES = 16 * 1024 * 1024;
@@ -28,9 +28,6 @@ export class Unread {
   constructor(socket: ServerWebSocket, bufferBytes: number) {
     this.#socket = socket;
     this.#bufferBytes = bufferBytes;
-    if (socket.bufferedAmount === undefined) {
-      socket.addEventListener("message", (event) => this.#onMessage((event as MessageEvent).data));
-    }
   }
 
   /** A message is sent. */
@@ -57,7 +54,9 @@ export class Unread {
     return this.#hasSpoken || this.#socket.bufferedAmount !== undefined;
   }
 
-  #onMessage(data: unknown): void {
+  /** The client has said something: perhaps how many messages it has read. */
+  onMessage(data: unknown): void {
+    if (this.#socket.bufferedAmount !== undefined) return;
     if (typeof data !== "string" || !/^[1-9][0-9]{0,14}$/.test(data)) return;
     const count = Number(data);
     if (count <= this.#confirmed || count > this.#confirmed + this.#lengths.length) return;

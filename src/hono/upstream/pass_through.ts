@@ -9,17 +9,14 @@ import { type LinkedAbort, linkedAbort } from "../../util/abort.ts";
 import { copyHeaders } from "../../util/copy_headers.ts";
 import { errorMessage } from "../../util/errors.ts";
 import type { Logger } from "../../util/logger.ts";
-import { isTunnelProtocol } from "../../util/upgrade.ts";
 import { wholeBody } from "../../util/whole_body.ts";
 import { unauthorized } from "../access/authorization.ts";
 import { bearerTokenOf } from "../access/bearer_tokens.ts";
 import { protectEndlessBody, uniqueTag, withEmptyClone } from "../watches/endless_body.ts";
 import type { PassThroughOptions } from "./pass_through_options.ts";
 import type { OpenWatch } from "../readers.ts";
-import { foreignPage, GUARD_HEADERS, malformedPath } from "../answers/responses.ts";
-import { mayOpenSocket } from "../sockets/socket_request.ts";
+import { GUARD_HEADERS, malformedPath, noTunnel } from "../answers/responses.ts";
 import { afterLimit, type PassThroughRequest } from "./pass_through_request.ts";
-import { UpgradeRelay } from "./upgrade_relay.ts";
 
 // What clients of Kubernetes send and API servers read. Everything else stays here: hop-by-hop headers, cookies, addresses.
 const REQUEST_HEADERS: readonly string[] = [
@@ -47,8 +44,7 @@ const RESPONSE_HEADERS: readonly string[] = [
 
 // https://github.com/kubernetes/apiserver/blob/master/pkg/server/config.go (MaxRequestBodyBytes)
 const MAX_BODY_BYTES = 3 * 1024 * 1024;
-// What they open can change what runs.
-const UPGRADES: ReadonlySet<string> = new Set(["exec", "attach", "portforward"]);
+const TUNNELS: ReadonlySet<string> = new Set(["exec", "attach", "portforward"]);
 // Created without an effect on the cluster.
 const REVIEWS: ReadonlySet<string> = new Set([
   "authentication.k8s.io/selfsubjectreviews",
@@ -67,7 +63,6 @@ export class PassThrough {
   /** Without a slash at its end. */
   readonly #basePath: string;
   readonly #hasOwnReaders: boolean;
-  readonly #upgrades: UpgradeRelay | undefined;
   readonly #logger: Logger;
 
   /**
@@ -82,7 +77,6 @@ export class PassThrough {
     const { pathname } = this.#server;
     this.#basePath = pathname.endsWith("/") ? pathname.slice(0, -1) : pathname;
     this.#hasOwnReaders = hasAuthenticate && options.clusterTokens !== true;
-    this.#upgrades = options.upgrade && new UpgradeRelay(options.upgrade);
     this.#logger = logger;
   }
 
@@ -107,14 +101,12 @@ export class PassThrough {
     if (refusal !== undefined) return refusal;
     const headers = headersOf(c, token);
     if ("code" in headers) return headers as Status;
-    const to = { url, headers: headers as Record<string, string> };
-    if (isTunnelProtocol(c.req.header("Upgrade"))) return await this.#upgrade(c, request, to);
     const sent = c.req.raw.body;
     const body = sent === null ? undefined : await wholeBody(sent.getReader(), MAX_BODY_BYTES);
     if (sent !== null && body === undefined) {
       return newStatus(413, "RequestEntityTooLarge", `Request entity too large: limit is ${MAX_BODY_BYTES}`);
     }
-    return await this.#send(c, request, { ...to, body });
+    return await this.#send(c, request, { url, headers: headers as Record<string, string>, body });
   }
 
   #url(c: Context, path: string): string | undefined {
@@ -126,27 +118,14 @@ export class PassThrough {
   #refusal(c: Context, segments: readonly string[]): Status | undefined {
     const { method } = c.req.raw;
     const { group, resource, name, subresource } = partsOf(segments);
-    const isUpgrade = isTunnelProtocol(c.req.header("Upgrade"));
-    const isTunnel = UPGRADES.has(subresource) || isUpgrade;
-    const { writes = false } = this.#options;
-    if (isTunnel && (this.#upgrades === undefined || (isUpgrade && writes && !this.#upgrades.canServe(c)))) {
-      return newStatus(
-        400,
-        "BadRequest",
-        `${subresource || "this request"} upgrades its connection, which this cache does not pass through; ` +
-          "use the API server itself",
-      );
-    }
+    if (TUNNELS.has(subresource) || wantsTunnel(c)) return noTunnel(subresource);
     const isReview = method === "POST" && name === "" && REVIEWS.has(`${group}/${resource}`);
-    const isRead = (method === "GET" || method === "HEAD") && subresource !== "proxy" && !isTunnel;
-    if (isRead || isReview || writes) return undefined;
-    const what = isTunnel
-      ? `no writes, and ${subresource || "an upgraded connection"} counts as one; use the API server itself`
-      : "no writes; send writes to the API server itself";
+    const isRead = (method === "GET" || method === "HEAD") && subresource !== "proxy";
+    if (isRead || isReview || this.#options.writes) return undefined;
     return newStatus(
       405,
       "MethodNotAllowed",
-      `this is a cache that passes reads through to the API server, and ${what}`,
+      "this is a cache that passes reads through to the API server, and no writes; send writes to the API server itself",
       {},
     );
   }
@@ -172,21 +151,6 @@ export class PassThrough {
         signal: link.signal,
       }));
     return response instanceof Response ? this.#passed(c, request, { response, link }) : response;
-  }
-
-  /** Upgrades the connections on both sides, or answers with what the API server answers instead. */
-  async #upgrade(
-    c: Context,
-    request: PassThroughRequest,
-    to: { readonly url: string; readonly headers: Readonly<Record<string, string>> },
-  ): Promise<Response | Status> {
-    const upgrades = this.#upgrades!;
-    if (!mayOpenSocket(c, request.settings.cors)) return foreignPage();
-    const link = linkedAbort(c.req.raw.signal);
-    const opened = await this.#reached(c, link, () => upgrades.open(c, { ...to, signal: link.signal }));
-    if (opened instanceof Response) return this.#passed(c, request, { response: opened, link });
-    link.unlink();
-    return "readable" in opened ? upgrades.relay(c, request, opened) : opened;
   }
 
   /** What the API server answers; the Status of one that cannot be reached. */
@@ -287,14 +251,13 @@ function passedBody(
   return { stream, stop };
 }
 
-function checkServer({ server, fetch, upgrade, writes, clusterTokens }: PassThroughOptions): URL {
+function checkServer({ server, fetch, writes, clusterTokens }: PassThroughOptions): URL {
   for (const [name, value] of Object.entries({ writes, clusterTokens })) {
     if (value === undefined || typeof value === "boolean") continue;
     throw new TypeError(`Cannot pass requests through: \`${name}\` must be true or false`);
   }
-  for (const [name, value] of Object.entries({ fetch, upgrade })) {
-    if (value === undefined || typeof value === "function") continue;
-    throw new TypeError(`Cannot pass requests through: \`${name}\` must be a function`);
+  if (fetch !== undefined && typeof fetch !== "function") {
+    throw new TypeError("Cannot pass requests through: `fetch` must be a function");
   }
   const url = URL.canParse(server) ? new URL(server) : undefined;
   if (url?.protocol !== "https:" || url.username || url.password || url.search || url.hash) {
@@ -304,6 +267,14 @@ function checkServer({ server, fetch, upgrade, writes, clusterTokens }: PassThro
     );
   }
   return url;
+}
+
+/**
+ * Whether a request wants to turn its connection into a WebSocket or SPDY, as `kubectl exec` and its like do. Clients
+ * offer h2c, which a server may ignore.
+ */
+function wantsTunnel(c: Context): boolean {
+  return /^(websocket|spdy\/)/i.test(c.req.header("Upgrade") ?? "");
 }
 
 /** The decoded segments of a path that means the same to every server; `undefined` for another one. */

@@ -3,8 +3,6 @@
  * @module
  */
 
-import type { OpenUpgrade } from "../../util/upgrade.ts";
-
 /**
  * Which API server requests are sent on to, and how.
  *
@@ -15,16 +13,7 @@ export interface PassThroughOptions {
   readonly server: string;
   /** Sends the requests; the runtime's own by default. It must add no credentials, such as a client certificate. */
   readonly fetch?: (url: string, init: RequestInit) => Response | Promise<Response>;
-  /**
-   * Opens upgraded connections, for `exec`, `attach`, `portforward` and `proxy`: `createTlsUpgrade` of
-   * `@listwatch/cache/node`, which must have no client certificate. They count as writes, and need a server that upgrades:
-   * `serveFetch` with `upgrades`. Without it they are refused.
-   */
-  readonly upgrade?: OpenUpgrade;
-  /**
-   * Whether writes are sent on, `proxy` subresources and upgraded connections; `false` by default: reads and access reviews
-   * only.
-   */
+  /** Whether writes and `proxy` subresources are sent on; `false` by default: reads and access reviews only. */
   readonly writes?: boolean;
   /**
    * Whether the bearer tokens that readers present are the cluster's, as with `tokenReview`. Needed with an `authenticate`

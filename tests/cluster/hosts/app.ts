@@ -40,7 +40,7 @@ export function newHostedApp(
   const backoff = { durationMs: 200, factor: 1.5, capMs: 1_000 };
   const served = resources.map((resource) => ({
     resource,
-    informer: new SharedIndexInformer(cluster.resource<KubernetesObject>(resource, { drop: [] }), {
+    informer: new SharedIndexInformer(cluster.resource<KubernetesObject>(resource, { keep: "everything" }), {
       reflector: { backoff: newReflectorBackoff({ clock: realClock, random: Math.random, backoff }) },
     }),
   }));

@@ -25,7 +25,7 @@ export class CacheObject extends ReflectorObject<Environment> {
     const options: HostOptions = JSON.parse(OPTIONS);
     const resource = options.resources.find((each) => formatResource(each) === name)!;
     return {
-      source: clusterOf(options).resource(resource, { drop: [] }),
+      source: clusterOf(options).resource(resource, { keep: "everything" }),
       resource,
       readApi: { allowSecrets: true },
     };

@@ -86,7 +86,6 @@ export async function startServe(
     passThrough: true,
     passThroughWrites: true,
     allowSecrets: true,
-    drop: [],
     tlsCert: join(fixtures, "server.crt"),
     tlsKey: join(fixtures, "server.key"),
   };

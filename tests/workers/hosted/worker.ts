@@ -33,7 +33,7 @@ export class CacheObject extends ReflectorObject<Environment> {
     const backoff = { durationMs: 100, factor: 1.5, capMs: 500 };
     return {
       source: cluster.resource<KubernetesObject>(resource, {
-        drop: [],
+        keep: "everything",
         ...(namespace !== undefined && { namespace }),
       }),
       resource,

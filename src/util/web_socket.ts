@@ -3,10 +3,8 @@
  * @module
  */
 
-import type { Context } from "hono";
-
 /**
- * The part of a server's WebSocket that watches need; those of Deno and Workers have it.
+ * The part of a server's WebSocket that watches need; those of Deno, Workers and the package `ws` have it.
  *
  * @category HTTP adapter
  */
@@ -14,8 +12,8 @@ export interface ServerWebSocket {
   /** 1 while it is open. */
   readonly readyState: number;
   /**
-   * How many bytes wait to be sent. Absent where the runtime does not say: then a client says how many messages it has read,
-   * by sending their number as text, and one that does not is closed after 16 MiB.
+   * How many bytes wait to be sent. Absent where the runtime does not say: then a client says how many messages it has
+   * read, by sending their number as text, and one that does not is closed after 16 MiB.
    */
   readonly bufferedAmount?: number;
   /** Sends a message of text. */
@@ -37,8 +35,12 @@ export interface ServerWebSocket {
  */
 export type UpgradeWebSocket = (
   request: Request,
-  options: { readonly protocol?: string },
-  c: Context,
+  options: {
+    /** The subprotocol to answer with. */
+    readonly protocol?: string;
+    /** What the server handed to the `fetch` function beside the request. */
+    readonly env?: unknown;
+  },
 ) => AcceptedWebSocket | undefined | Promise<AcceptedWebSocket | undefined>;
 
 /**
@@ -51,4 +53,20 @@ export interface AcceptedWebSocket {
   readonly response: Response;
   /** The server's end. */
   readonly socket: ServerWebSocket;
+}
+
+/** What `serveFetch` with `webSockets` hands to its `fetch` function, as a part of the second argument. */
+export interface WebSocketEnv {
+  /** Accepts the WebSocket that the request wants; absent if it wants none. */
+  acceptWebSocket?(protocol: string | undefined): AcceptedWebSocket | undefined;
+  /** The connection of a WebSocket that was accepted. */
+  readonly accepted?: AcceptedConnection;
+}
+
+/** The connection of a WebSocket. */
+export interface AcceptedConnection {
+  /** How many bytes the client was sent. */
+  readonly sentBytes: number;
+  /** Resolves when it is closed. */
+  readonly closed: Promise<void>;
 }

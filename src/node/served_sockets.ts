@@ -1,0 +1,215 @@
+/**
+ * WebSockets of the server of `serveFetch`, by the package `ws`.
+ * @module
+ */
+
+import { type IncomingMessage, type Server, ServerResponse, STATUS_CODES } from "node:http";
+import type { Duplex } from "node:stream";
+import { monotonicNow, realClock } from "../util/clock.ts";
+import type {
+  AcceptedConnection,
+  AcceptedWebSocket,
+  ServerWebSocket,
+  UpgradeWebSocket,
+  WebSocketEnv,
+} from "../util/web_socket.ts";
+
+/**
+ * Accepts WebSockets on Node, Bun and Deno, behind {@linkcode serveFetch} with `webSockets: true`, for the option
+ * `upgradeWebSocket` of `readApi`. A client that sends more than a watch's client has to say is disconnected.
+ *
+ * @example
+ * ```ts
+ * import { readApi } from "@listwatch/cache/hono";
+ * import { serveFetch, upgradeServed } from "@listwatch/cache/node";
+ * const api = readApi({ resources: [], allowAnonymous: true, upgradeWebSocket: upgradeServed });
+ * const served = await serveFetch(api.fetch, { webSockets: true, signal: AbortSignal.timeout(10) });
+ * await served.finished;
+ * ```
+ *
+ * @category Node
+ */
+export const upgradeServed: UpgradeWebSocket = (_, { protocol, env }) =>
+  (env as WebSocketEnv | undefined)?.acceptWebSocket?.(protocol);
+
+/** The part of `ws` that is used here: https://github.com/websockets/ws/blob/master/doc/ws.md */
+interface WebSockets {
+  handleUpgrade(
+    incoming: IncomingMessage,
+    socket: Duplex,
+    head: Uint8Array,
+    onOpen: (socket: WebSocketOfServer) => void,
+  ): void;
+}
+
+interface WebSocketOfServer extends ServerWebSocket {
+  on(event: "ping" | "pong", listener: () => void): void;
+  terminate(): void;
+}
+
+interface Waiting {
+  readonly socket: Duplex;
+  readonly head: Uint8Array;
+}
+
+/** A request that is answered, perhaps by a WebSocket. */
+interface Exchange {
+  readonly incoming: IncomingMessage;
+  readonly outgoing: ServerResponse;
+}
+
+// What a watch's client may say is the number of messages that it has read, and that it is there.
+const MAX_MESSAGE_BYTES = 1_024;
+const MAX_MESSAGE_PARTS = 16;
+const MAX_CONTROL_FRAMES = 100;
+const CONTROL_WINDOW_MS = 10_000;
+// How long a client may take to close its side.
+const CLOSE_TIMEOUT_MS = 5_000;
+// https://www.rfc-editor.org/rfc/rfc6455#section-4.2.1
+const KEY = /^[A-Za-z0-9+/]{22}==$/;
+const VERSION = "13";
+
+/**
+ * Answers requests that want to upgrade their connection as any other request, and lets the `fetch` function accept a
+ * WebSocket instead. A server forgets such a connection: this class closes them.
+ */
+export class ServedSockets {
+  readonly #webSockets: WebSockets;
+  readonly #waiting = new WeakMap<IncomingMessage, Waiting>();
+  readonly #protocols = new WeakMap<IncomingMessage, string>();
+  readonly #sockets = new Set<Duplex>();
+
+  /** The option of a server that says which requests come to its `upgrade` listener; Node has it from 24.9 on. */
+  readonly serverOptions: { readonly shouldUpgradeCallback: (incoming: IncomingMessage) => boolean } = {
+    shouldUpgradeCallback: wantsWebSocket,
+  };
+
+  /** @param newWebSockets Makes the server of `ws`. */
+  constructor(newWebSockets: new (options: object) => WebSockets) {
+    this.#webSockets = new newWebSockets({
+      noServer: true,
+      clientTracking: false,
+      perMessageDeflate: false,
+      maxPayload: MAX_MESSAGE_BYTES,
+      maxFragments: MAX_MESSAGE_PARTS,
+      closeTimeout: CLOSE_TIMEOUT_MS,
+      handleProtocols: (_: Set<string>, incoming: IncomingMessage) => this.#protocols.get(incoming) ?? false,
+    });
+  }
+
+  /** Loads `ws`. */
+  static async load(): Promise<ServedSockets> {
+    const { WebSocketServer } = await import("ws");
+    return new ServedSockets(WebSocketServer);
+  }
+
+  /** Takes the requests of a server that want to upgrade. */
+  serve(server: Server): void {
+    server.on("upgrade", (incoming: IncomingMessage, socket: Duplex, head: Uint8Array) => {
+      // The server has removed its own listener.
+      socket.on("error", () => socket.destroy());
+      this.#sockets.add(socket);
+      socket.once("close", () => this.#sockets.delete(socket));
+      if (hasBody(incoming)) {
+        const text = "Cannot read the body of a request that wants to upgrade its connection\n";
+        socket.end(
+          `HTTP/1.1 400 ${STATUS_CODES[400]}\r\nConnection: close\r\nContent-Type: text/plain\r\n` +
+            `Content-Length: ${text.length}\r\n\r\n${text}`,
+          () => socket.destroy(),
+        );
+        return;
+      }
+      const outgoing = new ServerResponse(incoming);
+      outgoing.shouldKeepAlive = false;
+      try {
+        outgoing.assignSocket(socket as Parameters<ServerResponse["assignSocket"]>[0]);
+      } catch {
+        // An earlier request of this connection is still being answered: no client upgrades without waiting for that.
+        return void socket.destroy();
+      }
+      outgoing.on("finish", () => socket.end(() => socket.destroy()));
+      this.#waiting.set(incoming, { socket, head });
+      server.emit("request", incoming, outgoing);
+    });
+  }
+
+  /** What the `fetch` function receives of a request. */
+  envOf<E extends Exchange>(env: E): E & WebSocketEnv {
+    const waiting = this.#waiting.get(env.incoming);
+    if (waiting === undefined || !wantsWebSocket(env.incoming)) return env;
+    const withSocket: E & { accepted?: AcceptedConnection } & WebSocketEnv = { ...env };
+    withSocket.acceptWebSocket = (protocol) => {
+      env.outgoing.detachSocket(waiting.socket as Parameters<ServerResponse["detachSocket"]>[0]);
+      withSocket.accepted = connectionOf(waiting.socket);
+      return this.#accept(env.incoming, waiting, protocol);
+    };
+    return withSocket;
+  }
+
+  /** A request was answered by a response: that ends when its client leaves, as of any other request. */
+  answered({ incoming, outgoing }: Exchange): void {
+    const waiting = this.#waiting.get(incoming);
+    if (waiting === undefined) return;
+    for (const event of ["end", "close"]) waiting.socket.once(event, () => outgoing.destroy());
+    // Else the end is not noticed.
+    waiting.socket.resume();
+  }
+
+  /** Closes all of them. */
+  close(): void {
+    for (const socket of this.#sockets) socket.destroy();
+  }
+
+  /** The WebSocket; `undefined` for a client that has left. */
+  #accept(
+    incoming: IncomingMessage,
+    { socket, head }: Waiting,
+    protocol: string | undefined,
+  ): AcceptedWebSocket | undefined {
+    if (protocol !== undefined) this.#protocols.set(incoming, protocol);
+    let opened: WebSocketOfServer | undefined;
+    this.#webSockets.handleUpgrade(incoming, socket, head, (webSocket) => opened = webSocket);
+    if (opened === undefined) return undefined;
+    limitControlFrames(opened);
+    // The server has answered already.
+    return { response: new Response(null), socket: opened };
+  }
+}
+
+/** Disconnects a client that pings without end: each ping is answered. */
+function limitControlFrames(webSocket: WebSocketOfServer): void {
+  let count = 0;
+  let sinceMs = monotonicNow(realClock);
+  const onFrame = () => {
+    if (++count <= MAX_CONTROL_FRAMES) return;
+    const nowMs = monotonicNow(realClock);
+    if (nowMs - sinceMs < CONTROL_WINDOW_MS) return webSocket.terminate();
+    count = 0;
+    sinceMs = nowMs;
+  };
+  webSocket.on("ping", onFrame);
+  webSocket.on("pong", onFrame);
+}
+
+function connectionOf(socket: Duplex & { readonly bytesWritten?: number }): AcceptedConnection {
+  const { bytesWritten: before = 0 } = socket;
+  return {
+    closed: new Promise((resolve) => socket.once("close", () => resolve())),
+    get sentBytes() {
+      return (socket.bytesWritten ?? 0) - before;
+    },
+  };
+}
+
+/** Whether a request wants a WebSocket, in a way that `ws` accepts. */
+function wantsWebSocket(incoming: IncomingMessage): boolean {
+  const { method, headers } = incoming;
+  const { upgrade, "sec-websocket-key": key = "", "sec-websocket-version": version } = headers;
+  const isHandshake = upgrade?.toLowerCase() === "websocket" && KEY.test(key) && version === VERSION;
+  return isHandshake && method === "GET" && !hasBody(incoming);
+}
+
+function hasBody({ headers }: IncomingMessage): boolean {
+  const { "content-length": length = "0", "transfer-encoding": encoding } = headers;
+  return length !== "0" || encoding !== undefined;
+}
