@@ -1,9 +1,16 @@
 import assert from "node:assert/strict";
 import process from "node:process";
 import { describe, it } from "node:test";
-import { silentLogger } from "@listwatch/cache";
+import { metaNamespaceKey, silentLogger } from "@listwatch/cache";
 import { readApi, type ReadApiOptions } from "@listwatch/cache/hono";
 import { FanOut, MOST_GATHER_MS, type Recipient, SLICE_UNITS } from "../../src/hono/watches/fan_out.ts";
+import { newObjectView } from "../../src/hono/answers/view.ts";
+import { newSelection } from "../../src/hono/lists/selection.ts";
+import { EntryViews } from "../../src/hono/watches/encoding.ts";
+import { WatchGroups } from "../../src/hono/watches/watch_groups.ts";
+import { parseLabelSelector } from "../../src/meta/labels.ts";
+import { parseResource } from "../../src/meta/resource.ts";
+import { ObjectHolding } from "../../src/store/holding.ts";
 import { FakeClock, nextTurn, settle } from "../../src/util/clock.ts";
 import { type ByteSink, PushedBody, type SinkUser } from "../../src/util/pushed_body.ts";
 import { seededRandom } from "../../src/util/seeded_random.ts";
@@ -413,5 +420,31 @@ describe("EventLog, its window,", () => {
     assert.deepEqual([await status(1_079), await status(1_085)], [410, undefined]);
     for (let version = 1_101; version <= 1_200; version++) informer.put(object("shop/b", version));
     assert.deepEqual([await status(1_149), await status(1_151)], [410, undefined]);
+  });
+});
+
+describe("WatchGroups", () => {
+  it("keeps a group as long as one watch is in it, and nothing of those that have ended", () => {
+    const entries = { length: 0, at: () => undefined };
+    const groups = new WatchGroups({
+      window: { tail: 0, entries },
+      views: new EntryViews(new ObjectHolding(metaNamespaceKey)),
+    });
+    const view = newObjectView({ ...parseResource("v1/pods"), kind: "Pod", namespaced: true });
+    const kind = (i: number) => ({
+      view,
+      allowBookmarks: true,
+      selection: newSelection(parseResource("v1/pods"), {
+        namespace: "",
+        labels: parseLabelSelector(`app=a-${i}`),
+        fields: undefined,
+      }),
+    });
+    const joined = Array.from({ length: 100 }, (_, i) => groups.join(kind(i % 50)));
+    assert.equal(groups.size, 50);
+    for (const group of joined.slice(0, 50)) groups.leave(group);
+    assert.equal(groups.size, 50);
+    for (const group of joined.slice(50)) groups.leave(group);
+    assert.equal(groups.size, 0);
   });
 });

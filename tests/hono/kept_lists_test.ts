@@ -125,6 +125,23 @@ describe("readApi, the kept body of a list", () => {
     assert.equal(before.items[0].metadata.name, "older");
   });
 
+  it("is not kept, and has another tag, if the content changes while it is selected", async () => {
+    const objects = Array.from(
+      { length: 14_000 },
+      (_, i) => object(`shop/p-${String(i).padStart(5, "0")}`, i + 1, { labels: { app: "web" } }),
+    );
+    const { api, informer } = apiOf(objects);
+    const path = `${PATH}?labelSelector=app%3Dweb&limit=20000`;
+    const first = api.request(path);
+    // It looks at most of the objects, and gives others a turn, in which one leaves the selection.
+    for (let i = 0; i < 100; i++) await Promise.resolve();
+    informer.put(object("shop/p-13999", 100_001));
+    const [before, after] = [await first, await api.request(path)];
+    const count = async (response: Response) => (await response.text()).match(/"name":/g)?.length;
+    assert.deepEqual([await count(before), await count(after)], [14_000, 13_999]);
+    assert.notEqual(before.headers.get("ETag"), after.headers.get("ETag"));
+  });
+
   it("is not made again while only its resourceVersion moves: its items have the same bytes, plain and compressed", async () => {
     const { api, informer, reads } = apiOf(pods(300));
     const forms = ["", "?pretty=1", "?limit=7", "?labelSelector=app%3Dapp-1", "?resourceVersion=0"];
@@ -246,6 +263,7 @@ describe("readApi, the kept body of a list", () => {
       Number(/^read_api_list_body_bytes (.*)$/m.exec(await (await api.request("/metrics")).text())?.[1]);
     for (let i = 0; i < 20; i++) {
       const options = i % 2 === 0 ? GZIP : {};
+      await bytesOf(api.request(`${PATH}?labelSelector=app%3Dapp-1&limit=5`, options));
       const [whole, left, unread] = await Promise.all([
         api.request(PATH, options),
         api.request(`${PATH}?labelSelector=app%3Dapp-${i % 3}`, options),

@@ -66,6 +66,25 @@ describe("KnownShapes", () => {
     assert.ok(valid > numRuns / 3);
   });
 
+  it("knows every bracket, colon and comma: doubled, left out or another one, it is no longer the same shape", () => {
+    const known = managedFields(() => '"a"');
+    const marks = "{}[],:";
+    for (let at = 0; at < known.length; at++) {
+      if (!marks.includes(known[at])) continue;
+      for (const mark of ["", known[at] + known[at], ...marks]) {
+        const text = known.slice(0, at) + mark + known.slice(at + 1);
+        // Also in strings of another length.
+        for (const written of [text, text.replaceAll('"a"', '"kubelet"')]) {
+          const shapes = new KnownShapes();
+          shapes.afterValue(bytesOf(known), 0, MAX_DEPTH);
+          const bytes = bytesOf(`${written},[]`);
+          const expected = afterValue(bytes, 0, MAX_DEPTH);
+          assert.equal(shapes.afterValue(bytes, 0, MAX_DEPTH), expected, written);
+        }
+      }
+    }
+  });
+
   it("ends a value at the end of its bytes, wherever it is cut short", () => {
     const shapes = new KnownShapes();
     const whole = managedFields(() => '"kubelet"');

@@ -76,6 +76,11 @@ export class WatchGroups<T extends KubernetesObject> {
     this.#log = log;
   }
 
+  /** The number of groups that further watches may join. */
+  get size(): number {
+    return this.#groups.size;
+  }
+
   /** The group of a watch. */
   join(kind: GroupKind): WatchGroup<T> {
     const name = nameOf(kind);
