@@ -83,7 +83,7 @@ function withBearer(c: Context): Context {
   const token = presentedToken(c);
   const header = (name: string) =>
     name.toLowerCase() === "authorization" ? token && `Bearer ${token}` : c.req.header(name);
-  return { req: { header } } as unknown as Context;
+  return { req: { header, raw: c.req.raw }, env: c.env } as unknown as Context;
 }
 
 function rulesOf(options: AccessOptions): Authorize[] {

@@ -6,7 +6,7 @@
 import { createHash, timingSafeEqual } from "node:crypto";
 import type { Context } from "hono";
 import type { Authenticate } from "../hono/access/authorization.ts";
-import { MIN_TOKEN_LENGTH } from "../hono/access/bearer_tokens.ts";
+import { bearerTokenOf, MIN_TOKEN_LENGTH } from "../hono/access/bearer_tokens.ts";
 import { FileToken } from "../node/file_token.ts";
 import type { Clock } from "../util/clock.ts";
 import type { Logger } from "../util/logger.ts";
@@ -66,15 +66,15 @@ export function authenticateByToken(token: ReaderToken): Authenticate {
   };
 }
 
-/** The token of a request: a bearer token, or the password of basic auth, for which a browser asks its user. */
+/**
+ * The token of a request: a bearer token, also as a WebSocket's subprotocol, or the password of basic auth, for which a
+ * browser asks its user.
+ */
 export function presentedToken(c: Context): string | undefined {
   const header = c.req.header("Authorization") ?? "";
-  const space = header.indexOf(" ");
-  const [scheme, value] = [header.slice(0, space).toLowerCase(), header.slice(space + 1).trim()];
-  if (scheme === "bearer") return value === "" ? undefined : value;
-  if (scheme !== "basic") return undefined;
+  if (header.slice(0, 6).toLowerCase() !== "basic ") return bearerTokenOf(c);
   try {
-    const userAndPassword = atob(value);
+    const userAndPassword = atob(header.slice(6).trim());
     return userAndPassword.slice(userAndPassword.indexOf(":") + 1);
   } catch {
     return undefined;

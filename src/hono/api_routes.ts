@@ -27,6 +27,7 @@ import {
   formatOf,
   GUARD_HEADERS,
   malformedPath,
+  noReviews,
   notHeld,
   notServed,
   pageNotFound,
@@ -65,6 +66,10 @@ export function apiRoute(c: Context, state: ReadApiState, reader: Reader): Route
     if (!isForApiServer) return routeOf(c, { ...state, target, path: path!, reader, own: own! });
   }
   if (passed !== undefined) return passed;
+  if (path !== undefined && isReview(c, path)) {
+    // Not for the hooks, which know no creates.
+    return { access: "API server", path: own!, isWatch: false, answer: () => noReviews(path) };
+  }
   return path === undefined ? documentRoute(c, state, { pathname, segments }) : otherRoute(c, path, target);
 }
 
@@ -123,6 +128,10 @@ function otherRoute(c: Context, path: ResourcePath, target: Described | undefine
 
 // Their resources are only created: questions to the API server.
 const REVIEW_GROUPS: ReadonlySet<string> = new Set(["authentication.k8s.io", "authorization.k8s.io"]);
+
+function isReview(c: Context, { group, name }: ResourcePath): boolean {
+  return c.req.raw.method === "POST" && name === "" && REVIEW_GROUPS.has(group);
+}
 
 function notFound(c: Context, path: ResourcePath): Answer {
   const { method } = c.req.raw;

@@ -155,6 +155,14 @@ describe("newAccess", () => {
     assert.equal(await status(app, { Authorization: `Basic ${btoa("me:s3cret")}` }), 200);
     assert.equal(await status(app, { Authorization: `Basic ${btoa("s3cret:me")}` }), 401);
     assert.equal(await status(app, { Authorization: "Basic %%%" }), 401);
+    // Of a page, which can set no header of a WebSocket.
+    const protocol = (token: string) =>
+      `base64url.bearer.authorization.k8s.io.${btoa(token).replace(/=+$/, "")}`;
+    const socket = (protocols: string) => ({ Upgrade: "websocket", "Sec-WebSocket-Protocol": protocols });
+    assert.equal(await status(app, socket(`${protocol("s3cret")}, watch`)), 200);
+    assert.equal(await status(app, socket(`${protocol("s3cret2")}, watch`)), 401);
+    assert.equal(await status(app, socket(protocol("s3cret"))), 401);
+    assert.equal(await status(app, { "Sec-WebSocket-Protocol": `${protocol("s3cret")}, watch` }), 401);
     const refused = await app.request("http://127.0.0.1/");
     assert.match(refused.headers.get("WWW-Authenticate") ?? "", /^Basic /);
   });

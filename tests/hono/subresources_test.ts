@@ -1,5 +1,10 @@
 import assert from "node:assert/strict";
-import { type ApiResource, readApi, type RequestAttributes } from "@listwatch/cache/hono";
+import {
+  type ApiResource,
+  readApi,
+  type ReadApiOptions,
+  type RequestAttributes,
+} from "@listwatch/cache/hono";
 import { FakeInformer, object, type TestObject } from "./fake_informer.ts";
 import { get } from "./reading.ts";
 import { describe, it } from "./storages.ts";
@@ -30,10 +35,15 @@ const RESOURCES: readonly (string | ApiResource)[] = [
   ODDS,
 ];
 
-function apiOf(objects: readonly TestObject[], authorize?: (request: RequestAttributes) => boolean) {
+function apiOf(
+  objects: readonly TestObject[],
+  authorize?: (request: RequestAttributes) => boolean,
+  options: Partial<ReadApiOptions> = {},
+) {
   return readApi({
     resources: RESOURCES.map((resource) => ({ informer: FakeInformer.with(objects, 10), resource })),
     ...(authorize === undefined ? { allowAnonymous: true } : { authorize }),
+    ...options,
   });
 }
 
@@ -141,7 +151,12 @@ describe("readApi, requests that a read-only cache does not serve,", () => {
     [
       "POST",
       "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews",
-      /selfsubjectaccessreviews.authorization.k8s.io/,
+      /read-only cache.* create selfsubjectaccessreviews.authorization.k8s.io .*--pass-through/,
+    ],
+    [
+      "POST",
+      "/apis/authorization.k8s.io/v1/namespaces/shop/localsubjectaccessreviews",
+      /create localsubjectaccessreviews.authorization.k8s.io .*`passThrough`/,
     ],
   ];
   for (const [method, path, message] of cases) {
@@ -155,4 +170,20 @@ describe("readApi, requests that a read-only cache does not serve,", () => {
       assert.match(status.message, message);
     });
   }
+
+  // `kubectl auth can-i`, of a reader who may list pods and nothing else.
+  it("are 405 also for who may not list reviews, and 401 for strangers", async () => {
+    const path = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews";
+    const reader = ({ resource }: RequestAttributes) => resource === "pods";
+    const review = await apiOf([], reader).request(path, { method: "POST", body: "{}" });
+    assert.equal(review.status, 405);
+    assert.match((await review.json()).message, /create selfsubjectaccessreviews.*--pass-through/);
+    const list = await apiOf([], reader).request(path);
+    assert.equal(list.status, 403);
+    const stranger = await apiOf([], reader, { authenticate: () => undefined }).request(path, {
+      method: "POST",
+      body: "{}",
+    });
+    assert.equal(stranger.status, 401);
+  });
 });

@@ -167,6 +167,19 @@ export function notHeld(resource: { readonly group: string; readonly resource: s
   );
 }
 
+/** 405: a question about permissions, which only the API server answers. */
+export function noReviews(resource: { readonly group: string; readonly resource: string }): Status {
+  return newStatus(
+    405,
+    "MethodNotAllowed",
+    `this is a read-only cache: to create ${
+      formatGroupResource(resource)
+    } here it needs serve --pass-through, or ` +
+      "the option `passThrough` of readApi; otherwise ask the API server itself",
+    resourceDetails(resource),
+  );
+}
+
 /** 400, if no object can have the name. */
 export function nameProblem(name: string): Status | undefined {
   const reason = name === "." || name === ".."
