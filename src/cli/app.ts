@@ -59,6 +59,8 @@ export interface App {
   readonly fetch: Hono["fetch"];
   /** The number of open watches of a resource. */
   openWatches(resource: ReflectedResource): number;
+  /** Ends watches, and fails `/readyz`: the server is about to stop. */
+  drain(): void;
 }
 
 /** Makes the app. */
@@ -109,6 +111,7 @@ export function newApp(resources: readonly ReflectedResource[], options: AppOpti
   });
   return {
     fetch: app.fetch,
+    drain: () => api.drain(),
     openWatches: (resource) => api.openWatches()[resources.indexOf(resource)] ?? 0,
   };
 }

@@ -52,6 +52,8 @@ export function checkServeOptions(options: ServeOptions): void {
       throw new UsageError("--snapshot needs a real cluster: add --kubeconfig or --context");
     }
   }
+  const { keepAliveMs, shutdownGraceMs } = options;
+  orUsageError(() => requireNumbers("serve", { keepAliveMs, shutdownGraceMs }));
   const { maxLagMs, maxWatches, maxWatchesPerClient } = options;
   orUsageError(() =>
     requireNumbers("serve", { maxWatches, maxWatchesPerClient }, { least: 1, mayBeInfinite: true })

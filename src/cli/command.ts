@@ -9,9 +9,9 @@ import { visibleText } from "../util/visible_text.ts";
 import { type AccessLogEntry, accessLogJson, accessLogLine } from "./access_log.ts";
 import { parseCommandLine } from "./command_line.ts";
 import { CommandError, explainError, oneLine } from "./errors.ts";
-import { listenForSignals } from "./process_signals.ts";
+import { type GracefulStop, listenForSignals } from "./process_signals.ts";
 import { checkToken } from "./reader_token.ts";
-import { serve } from "./serve.ts";
+import { serve, SHUTDOWN_GRACE_MS } from "./serve.ts";
 import type { ServeOptions, ServeStep, SyncProgress } from "./serve_options.ts";
 import { type OutputStream, Terminal } from "./terminal.ts";
 import { terminalLogger, verboseLogger } from "./terminal_logger.ts";
@@ -39,8 +39,8 @@ export interface MainOptions {
  * finished, 1 when it could not start or continue, 2 when the command line was wrong. Never rejects; each error is one
  * line on stderr.
  *
- * The first Ctrl-C (SIGINT) or SIGTERM stops it, also while it starts. If that takes longer than 0.9 s, the process exits
- * with 130.
+ * The first Ctrl-C (SIGINT) stops it, also while it starts. If that takes longer than 0.9 s, the process exits with 130.
+ * The first SIGTERM lets answers that are under way end first, for `--shutdown-grace`.
  *
  * @example
  * ```ts
@@ -55,7 +55,9 @@ export async function main(args: readonly string[], options: MainOptions = {}): 
   const now = () => monotonicNow(realClock);
   const terminal = new Terminal({ stdout, stderr, env, now });
   let isVerbose = false;
-  const { signal, release } = options.signal ? { signal: options.signal, release() {} } : listenForSignals();
+  const { signal, onTerminate, release } = options.signal
+    ? { signal: options.signal, onTerminate() {}, release() {} }
+    : listenForSignals();
   try {
     const command = parseCommandLine(args, env);
     switch (command.name) {
@@ -73,7 +75,7 @@ export async function main(args: readonly string[], options: MainOptions = {}): 
           signal,
           logger: isVerbose ? verboseLogger(terminal) : terminalLogger(terminal, now),
           ...(command.accessLog && { accessLog: accessLogTo(terminal, command.accessLog) }),
-        });
+        }, onTerminate);
         return 0;
     }
   } catch (error) {
@@ -91,7 +93,11 @@ export async function main(args: readonly string[], options: MainOptions = {}): 
   }
 }
 
-async function runServe(terminal: Terminal, options: ServeOptions): Promise<void> {
+async function runServe(
+  terminal: Terminal,
+  options: ServeOptions,
+  onTerminate: (graceful: GracefulStop) => void,
+): Promise<void> {
   let listening: Listening | undefined;
   const onStep = (step: ServeStep): void => {
     if (step.type === "listening") listening = step;
@@ -99,6 +105,8 @@ async function runServe(terminal: Terminal, options: ServeOptions): Promise<void
     if (step.type === "synced" && listening !== undefined) printNext(terminal, listening, options);
   };
   const served = await serve({ ...options, onStep });
+  const { shutdownGraceMs: graceMs = SHUTDOWN_GRACE_MS } = options;
+  onTerminate({ stop: () => served.stop().catch(() => {}), graceMs });
   await served.finished;
   terminal.print("Stopped.");
 }

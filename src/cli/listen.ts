@@ -36,6 +36,8 @@ export interface ListenOptions {
   readonly certificate: Certificate | undefined;
   /** Whether WebSockets may be accepted. */
   readonly webSockets: boolean;
+  /** How long a connection stays open for the next request. */
+  readonly keepAliveMs?: number | undefined;
   readonly signal: AbortSignal;
   readonly clock: Clock;
   readonly logger: Logger;
@@ -51,7 +53,7 @@ export async function listen(
   fetch: Parameters<typeof serveFetch>[0],
   options: ListenOptions,
 ): Promise<ServedFetch> {
-  const { host, port, certificate, webSockets, signal, clock, logger } = options;
+  const { host, port, certificate, webSockets, keepAliveMs, signal, clock, logger } = options;
   let server: ServedFetch;
   try {
     server = await serveFetch(fetch, {
@@ -60,6 +62,7 @@ export async function listen(
       signal,
       logger,
       webSockets,
+      ...(keepAliveMs !== undefined && { keepAliveTimeoutMs: keepAliveMs }),
       ...(certificate && { tls: certificate.tls }),
     });
   } catch (error) {

@@ -11,35 +11,59 @@ const STOP_LIMIT_MS = 900;
 /** The exit code that shells give to a program ended by SIGINT. */
 const EXIT_FORCED = 130;
 
+/** How a program ends that answers requests. */
+export interface GracefulStop {
+  /** Lets answers end. */
+  readonly stop: () => unknown;
+  /** How long they may take. */
+  readonly graceMs: number;
+}
+
 /** The result of {@linkcode listenForSignals}. */
 export interface ProcessSignals {
-  /** Aborted by the first SIGINT or SIGTERM. */
+  /** Aborted by the first SIGINT, and by the first SIGTERM unless there is an `onTerminate`. */
   readonly signal: AbortSignal;
+  /** What the first SIGTERM does. */
+  onTerminate(graceful: GracefulStop): void;
   /** Restores the default behaviour of the signals. */
   release(): void;
 }
 
 /**
- * Turns the first SIGINT or SIGTERM of this process into an abort; further ones are ignored. If the stop takes too long,
- * the process exits.
+ * Turns the first SIGINT or SIGTERM of this process into a stop; further ones of its kind are ignored. If the stop takes
+ * too long, the process exits.
  */
 export function listenForSignals(): ProcessSignals {
   const controller = new AbortController();
+  let graceful: GracefulStop | undefined;
+  let isTerminating = false;
   let timer: TimerHandle | undefined;
-  const listener = (): void => {
+  const exitAfter = (ms: number): void => {
+    realClock.clearTimeout(timer);
+    timer = realClock.setTimeout(() => process.exit(EXIT_FORCED), ms);
+  };
+  const interrupt = (): void => {
     // The terminal sends Ctrl-C to every process, and task runners forward it: it arrives twice.
     if (controller.signal.aborted) return;
-    timer = realClock.setTimeout(() => process.exit(EXIT_FORCED), STOP_LIMIT_MS);
+    exitAfter(STOP_LIMIT_MS);
     controller.abort();
   };
-  process.on("SIGINT", listener);
-  process.on("SIGTERM", listener);
+  const terminate = (): void => {
+    if (graceful === undefined) return interrupt();
+    if (isTerminating || controller.signal.aborted) return;
+    isTerminating = true;
+    exitAfter(graceful.graceMs + STOP_LIMIT_MS);
+    graceful.stop();
+  };
+  process.on("SIGINT", interrupt);
+  process.on("SIGTERM", terminate);
   return {
     signal: controller.signal,
+    onTerminate: (given) => (graceful = given),
     release() {
       realClock.clearTimeout(timer);
-      process.off("SIGINT", listener);
-      process.off("SIGTERM", listener);
+      process.off("SIGINT", interrupt);
+      process.off("SIGTERM", terminate);
     },
   };
 }

@@ -42,7 +42,10 @@ export interface Served extends AsyncDisposable {
    * @throws {InformerStateError} It was stopped first.
    */
   synced(signal?: AbortSignal): Promise<void>;
-  /** Stops the watches of readers, the informers and the socket. Resolves when everything has stopped. */
+  /**
+   * Stops: no connection is accepted any more, watches end in good order, other answers that are under way end within
+   * {@linkcode ServeOptions.shutdownGraceMs}, then the informers. Resolves when everything has stopped.
+   */
   stop(): Promise<void>;
 }
 
@@ -107,7 +110,10 @@ export async function serve(options: ServeOptions = {}): Promise<Served> {
     });
     // A caller may ignore `finished`: its rejection must not end the process.
     finished.catch(() => {});
+    const { shutdownGraceMs = SHUTDOWN_GRACE_MS } = options;
     const stop = async (): Promise<void> => {
+      // Until the last answer, as reads may wait for changes.
+      await readers.stop(shutdownGraceMs);
       link.abort();
       await finished;
     };
@@ -120,6 +126,9 @@ export async function serve(options: ServeOptions = {}): Promise<Served> {
     throw error;
   }
 }
+
+/** How long answers may take at the end, by default. */
+export const SHUTDOWN_GRACE_MS = 10_000;
 
 /** Makes the informers of the selected resources; they are not run yet. */
 async function reflectCluster(

@@ -126,11 +126,18 @@ export interface ServeOptions {
   readonly freshness?: Freshness;
   /** Serves metrics of the cache at `/metrics`, in the text format of Prometheus; `false` by default. */
   readonly metrics?: boolean;
+  /**
+   * How long a connection of a reader stays open for the next request; 75 s by default. Longer than a load balancer keeps
+   * its own, which would send a request into a connection that is being closed.
+   */
+  readonly keepAliveMs?: number;
+  /** How long answers that are under way may take when {@linkcode Served.stop} is called; 10 s by default. */
+  readonly shutdownGraceMs?: number;
   /** Allows a `host` other than loopback without a token: everyone who can reach it may read; `false` by default. */
   readonly allowAnonymous?: boolean;
   /** Allows Secrets among `resources`; `false` by default. */
   readonly allowSecrets?: boolean;
-  /** Stops everything; {@linkcode Served.finished} then resolves. */
+  /** Stops everything at once; {@linkcode Served.finished} then resolves. */
   readonly signal?: AbortSignal;
   /** Receives each step. */
   readonly onStep?: (step: ServeStep) => void;

@@ -58,6 +58,8 @@ export interface ServedReaders {
   readonly access: string;
   /** Resolves when the socket is closed. */
   readonly finished: Promise<void>;
+  /** Stops to listen, and ends watches and pages; other answers may end within a time. Resolves when the socket is closed. */
+  stop(graceMs: number): Promise<void>;
   /** Stops observing the informers. */
   close(): void;
 }
@@ -125,6 +127,7 @@ export async function serveReaders(content: ServedContent, options: ReadersOptio
       port,
       certificate,
       webSockets: true,
+      keepAliveMs: options.keepAliveMs,
       signal,
       clock,
       logger,
@@ -134,6 +137,10 @@ export async function serveReaders(content: ServedContent, options: ReadersOptio
       url,
       access: access.description,
       finished,
+      stop: (graceMs) => {
+        app?.drain();
+        return server.stop(graceMs);
+      },
       close: () => dashboard.close(),
     };
   } catch (error) {

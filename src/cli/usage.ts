@@ -74,6 +74,11 @@ Server and readers:
                            many as are still free: alone half of them, beside another one a third
       --max-watches-per-client NUMBER
                            how many of these may be one client's at most
+      --keep-alive DURATION
+                           how long a connection stays open for the next request; 75s by default, which is longer
+                           than most load balancers keep theirs
+      --shutdown-grace DURATION
+                           how long answers that are under way may take after SIGTERM; 10s by default
       --metrics            serve /metrics in the text format of Prometheus
       --access-log FORMAT  print each request on stdout when it has ended: line, or json
 
@@ -83,6 +88,7 @@ Server and readers:
 
 The cache reads with its own permissions. Without --cluster-rbac, every reader can read everything in the cache.
 
-Ctrl-C (SIGINT) or SIGTERM stops it within a second.
+Ctrl-C (SIGINT) stops it within a second. SIGTERM lets answers end first (--shutdown-grace): /readyz fails, no
+connection is accepted, watches end in good order.
 Exit codes: 0 stopped; 1 could not start or continue; 2 wrong command line; 130 had to be killed.
 `;

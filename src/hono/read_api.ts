@@ -25,6 +25,11 @@ export interface ReadApi extends Hono {
    * @returns How many there were.
    */
   endWatches(which?: (user: UserInfo | undefined) => boolean): number;
+  /**
+   * For a server that is about to stop and answers the requests that it has: `/readyz` fails from now on, open watches
+   * end after what there is for them, and new ones get 429.
+   */
+  drain(): void;
   /** The number of open watches of each resource, in the order of {@linkcode ReadApiOptions.resources}. */
   openWatches(): number[];
 }
@@ -149,6 +154,10 @@ export function readApiOf(state: ReadApiState): ReadApi {
       const ended = Array.from(state.readers.watches).filter(({ user }) => which(user));
       for (const watch of ended) watch.stop();
       return ended.length;
+    },
+    drain(): void {
+      for (const { log } of state.served) log.endReaders();
+      state.readers.drain();
     },
     openWatches: () => state.resources.map((resource) => watchesOf(state, resource)),
   });

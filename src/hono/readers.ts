@@ -31,7 +31,7 @@ export interface OpenWatch {
  * a third, and a newcomer finds some as long as there are fewer clients than places.
  */
 class Places {
-  readonly #most: number;
+  #most: number;
   readonly #mostPerClient: number;
   readonly #byClient = new Map<string, number>();
   #taken = 0;
@@ -54,6 +54,11 @@ class Places {
     return true;
   }
 
+  /** Lets no client take any more. */
+  close(): void {
+    this.#most = 0;
+  }
+
   giveBack(client: string | undefined): void {
     this.#taken--;
     if (client === undefined) return;
@@ -69,6 +74,7 @@ export class Readers {
   readonly #requestPlaces: Places;
   readonly #watchPlaces: Places;
   #bufferedBytes = 0;
+  #isDraining = false;
   /** The open watches. */
   readonly watches: Set<OpenWatch> = new Set();
 
@@ -120,6 +126,18 @@ export class Readers {
   /** Bytes came into a stream, or went. */
   buffered(bytes: number): void {
     this.#bufferedBytes += bytes;
+  }
+
+  /** Whether the server is about to stop. */
+  get isDraining(): boolean {
+    return this.#isDraining;
+  }
+
+  /** Ends the open watches, and refuses others. */
+  drain(): void {
+    this.#isDraining = true;
+    this.#watchPlaces.close();
+    for (const watch of Array.from(this.watches)) watch.stop();
   }
 
   /** Counts a request of a client that is not authenticated yet; `undefined` if that is too many. */

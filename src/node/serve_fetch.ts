@@ -10,6 +10,7 @@ import { CacheError, errorMessage } from "../util/errors.ts";
 import { consoleLogger, type Logger } from "../util/logger.ts";
 import { type ByteSink, PushedBody } from "../util/pushed_body.ts";
 import type { WebSocketEnv } from "../util/web_socket.ts";
+import { AcceptProbe } from "./accept_probe.ts";
 import { ServedConnections } from "./served_connections.ts";
 import type { ServedSockets } from "./served_sockets.ts";
 import { checkServerTls, type ServerTls } from "./server_tls.ts";
@@ -37,6 +38,11 @@ export interface ServeFetchOptions {
    * closed then.
    */
   readonly writeTimeoutMs?: number;
+  /**
+   * How long a connection stays open for the next request, in milliseconds; 75 s by default, which is longer than load
+   * balancers keep theirs.
+   */
+  readonly keepAliveTimeoutMs?: number;
   /** Whether the function may accept WebSockets, by `upgradeServed`; `false` by default: `Upgrade` headers are ignored. */
   readonly webSockets?: boolean;
   /** Logs what the function throws, and responses that break off; the console by default. */
@@ -54,6 +60,11 @@ export interface ServedFetch {
   readonly port: number;
   /** Resolves when it has stopped. */
   readonly finished: Promise<void>;
+  /**
+   * Stops to listen, and closes each connection after the answer to its present request. Those that take longer than
+   * `graceMs` (0 by default) are cut off. Resolves when it has stopped.
+   */
+  stop(graceMs?: number): Promise<void>;
   /**
    * Replaces the certificate for new connections. Open connections stay open.
    *
@@ -127,15 +138,21 @@ export async function serveFetch(fetch: Handler, options: ServeFetchOptions = {}
   } catch (error) {
     throw newListenError(error, host, port);
   }
+  let end!: (graceMs: number) => void;
   const finished = new Promise<void>((resolve) => {
-    if (signal !== undefined) onAbort(signal, () => listening.close().then(resolve));
+    end = (graceMs) => void listening.close(graceMs).then(resolve);
   });
+  if (signal !== undefined) onAbort(signal, () => end(0));
   return {
     url: `${tls === undefined ? "http" : "https"}://${
       host.includes(":") ? `[${host}]` : host
     }:${listening.port}`,
     port: listening.port,
     finished,
+    stop: (graceMs = 0) => {
+      end(graceMs);
+      return finished;
+    },
     setTls: async (next) => {
       if (tls === undefined) throw new TypeError("Cannot set a certificate: the server speaks plain HTTP");
       checkServerTls(next);
@@ -149,8 +166,10 @@ const REQUEST_TIMEOUT_MS = 60_000;
 const WRITE_TIMEOUT_MS = 30_000;
 // What is handed to a socket at a time: a client that reads slowly is one that takes this within the time limit.
 const MOST_PIECE = 256 * 1024;
-// Below the idle timeouts of most load balancers.
-const KEEP_ALIVE_MS = 30_000;
+// A connection without traffic is probed after this time; below the idle timeouts of most networks.
+const PROBE_MS = 30_000;
+// Above the idle timeouts of load balancers, which would send a request into a connection that is being closed.
+const KEEP_ALIVE_MS = 75_000;
 // The longest delay of a timeout.
 const CHECK_MS = 5_000;
 
@@ -168,12 +187,16 @@ class Listening {
   #sockets: ServedSockets | undefined;
   #handle: (incoming: IncomingMessage, outgoing: ServerResponse) => void = () => {};
   readonly #connections: ServedConnections;
+  readonly #logger: Logger;
+  #probe: AcceptProbe | undefined;
+  #tls: ServerTls | undefined;
   port: number = 0;
 
   constructor(fetch: Handler, options: ServeFetchOptions) {
     this.#fetch = fetch;
     this.#options = options;
     const { writeTimeoutMs = WRITE_TIMEOUT_MS, logger = consoleLogger } = options;
+    this.#logger = logger;
     this.#connections = new ServedConnections({
       handle: (incoming, outgoing) => this.#handle(incoming, outgoing),
       writeTimeoutMs,
@@ -186,15 +209,17 @@ class Listening {
 
   async listen(tls: ServerTls | undefined, port: number): Promise<void> {
     const { host = "127.0.0.1", headersTimeoutMs = HEADERS_TIMEOUT_MS } = this.#options;
-    const { requestTimeoutMs = REQUEST_TIMEOUT_MS } = this.#options;
+    const { requestTimeoutMs = REQUEST_TIMEOUT_MS, keepAliveTimeoutMs = KEEP_ALIVE_MS } = this.#options;
     const limits = {
       headersTimeout: Math.min(headersTimeoutMs, requestTimeoutMs),
       requestTimeout: requestTimeoutMs,
       connectionsCheckingInterval: Math.min(CHECK_MS, headersTimeoutMs, requestTimeoutMs),
       // Finds clients that disappear silently, while nothing is written to them.
       keepAlive: true,
-      keepAliveInitialDelay: KEEP_ALIVE_MS,
+      keepAliveInitialDelay: PROBE_MS,
+      keepAliveTimeout: keepAliveTimeoutMs,
     };
+    this.#tls = tls;
     // Loaded here, so that programs which serve nothing do not load a server.
     const { getRequestListener } = await import("@hono/node-server");
     const { RESPONSE_ALREADY_SENT } = await import("@hono/node-server/utils/response");
@@ -226,14 +251,34 @@ class Listening {
         resolve();
       });
     });
+    server.on("error", (error) => this.#logger.error(`the server failed: ${errorMessage(error)}`, { error }));
     this.#servers.push(server);
     this.port = (server.address() as AddressInfo).port;
+    if ("Deno" in globalThis) {
+      const listenAgain = async () => {
+        this.#logger.error(`port ${this.port} accepts no connections any more: listening again`);
+        await this.#listenAgain(this.#tls);
+      };
+      this.#probe ??= new AcceptProbe({ host, port: () => this.port, listenAgain });
+      this.#probe.observe(server);
+    }
+  }
+
+  /** A new server takes over the port; the one before keeps its connections. */
+  async #listenAgain(tls: ServerTls | undefined): Promise<void> {
+    const server = this.#servers[this.#servers.length - 1];
+    // Not if this is tried once more.
+    if (server.listening) {
+      server.once("close", () => this.#servers.splice(this.#servers.indexOf(server), 1));
+      server.close();
+    }
+    await this.listen(tls, this.port);
   }
 
   async #answer(request: Request, given: ServeFetchEnv): Promise<Response> {
     const env = this.#sockets?.envOf(given) ?? given;
     const { outgoing } = env;
-    const { logger = consoleLogger } = this.#options;
+    const logger = this.#logger;
     let response: Response;
     try {
       response = await this.#fetch(request, env);
@@ -292,17 +337,19 @@ class Listening {
     const server = this.#servers[this.#servers.length - 1] as Server & {
       setSecureContext?: (options: ServerTls) => void;
     };
+    this.#tls = tls;
     if (server.setSecureContext !== undefined) return server.setSecureContext(tls);
-    // Bun has no https://nodejs.org/api/tls.html#serversetsecurecontextoptions: a new server takes over the port.
-    server.once("close", () => this.#servers.splice(this.#servers.indexOf(server), 1));
-    server.close();
-    await this.listen(tls, this.port);
+    // Bun has no https://nodejs.org/api/tls.html#serversetsecurecontextoptions.
+    await this.#listenAgain(tls);
   }
 
-  async close(): Promise<void> {
+  /** Stops to listen; answers that are under way may end within a time. */
+  async close(graceMs: number): Promise<void> {
+    this.#probe?.stop();
     const closed = this.#servers.map((server) =>
       new Promise<void>((resolve) => server.close(() => resolve()))
     );
+    await this.#connections.finish(graceMs);
     for (const server of this.#servers) server.closeAllConnections();
     this.#sockets?.close();
     await Promise.all(closed);

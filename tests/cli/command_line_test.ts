@@ -109,6 +109,8 @@ describe("parseCommandLine", () => {
     }
     const limited = serveOptions(["--max-watches", "5000", "--max-watches-per-client", "7"]);
     assert.deepEqual([limited.maxWatches, limited.maxWatchesPerClient], [5_000, 7]);
+    const times = serveOptions(["--keep-alive", "2m", "--shutdown-grace", "5s"]);
+    assert.deepEqual([times.keepAliveMs, times.shutdownGraceMs], [120_000, 5_000]);
     refuses(["serve", "--max-watches", "0"], /--max-watches must be a whole number from 1 to /);
     const passing = serveOptions(["--pass-through", "--pass-through-writes"], { LISTWATCH_TOKEN: "e" });
     assert.deepEqual([passing.passThrough, passing.passThroughWrites, passing.token], [

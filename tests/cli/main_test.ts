@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { type ChildProcess, spawn } from "node:child_process";
 import { readFile } from "node:fs/promises";
+import { connect } from "node:net";
 import process from "node:process";
 import { describe, it } from "node:test";
 import { fileURLToPath } from "node:url";
@@ -297,6 +298,28 @@ describe("main.ts", { skip: "deno" in process.versions ? false : "the test start
       await Promise.all(open);
       assert.match(stdout.text, /Stopped\.\n$/);
     }
+  });
+
+  it("lets an answer end that is under way at SIGTERM, ends watches at once and accepts nothing more", async () => {
+    const { child, stdout, ended } = runDeno([MAIN, "serve", "--port", "0", "--shutdown-grace", "60s"]);
+    const [, url] = await stdout.shows(/Serving +(http:\S+)/);
+    await stdout.shows(/Press Ctrl-C to stop/);
+    const reader = connect({ host: "127.0.0.1", port: Number(new URL(url).port) });
+    const answered = new Promise<string>((resolve) => {
+      let text = "";
+      reader.on("data", (chunk) => (text += String(chunk)));
+      reader.on("close", () => resolve(text));
+    });
+    // Under way until its body is there.
+    reader.write("POST /api/v1/pods HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 2\r\n\r\n{");
+    const watch = await fetch(`${url}/api/v1/pods?watch=1`);
+    process.kill(child.pid as number, "SIGTERM");
+    await watch.text();
+    await assert.rejects(fetch(url));
+    reader.write("}");
+    assert.match(await answered, /^HTTP\/1.1 405 .+\r\n(.+\r\n)*connection: close\r\n/i);
+    assert.equal(await ended, 0);
+    assert.match(stdout.text, /Stopped\.\n$/);
   });
 
   it("leaves nothing open after stop() that would keep the process running", async () => {

@@ -229,3 +229,28 @@ describe("ReadApi.endWatches", () => {
     assert.ok(rest.split("\n").length <= 2, rest);
   });
 });
+
+describe("ReadApi.drain", () => {
+  it("fails /readyz, ends watches in good order and refuses new ones, while lists are answered", async () => {
+    const { api, informer, clock } = apiOf();
+    assert.equal((await api.request("/readyz")).status, 200);
+    const plain = await open(api);
+    const asked = await open(api, `${WATCH}&allowWatchBookmarks=1`);
+    await settle();
+    informer.put(object("shop/b", 11));
+    informer.bookmark(15);
+    api.drain();
+    await settle();
+    assert.deepEqual([plain.ended, asked.ended], [true, true]);
+    assert.deepEqual(plain.lines, ["ADDED shop/b 11"]);
+    assert.equal(asked.lines.at(-1), "BOOKMARK 15");
+    const ready = await api.request("/readyz?verbose");
+    assert.equal(ready.status, 503);
+    assert.match(await ready.text(), /\[-\]shutdown failed: the server is about to stop/);
+    assert.equal((await api.request("/livez")).status, 200);
+    assert.equal((await api.request(WATCH)).status, 429);
+    const list = await api.request("/api/v1/pods");
+    assert.equal((await list.json()).items.length, 2);
+    assert.equal(clock.pendingTimers, 0);
+  });
+});

@@ -167,3 +167,53 @@ describe("serveFetch with a client that reads nothing", () => {
     });
   }
 });
+
+describe("serveFetch between two requests of a connection", () => {
+  it("keeps it open for 75 s, and closes it after keepAliveTimeoutMs", async () => {
+    await using app = await served(() => new Response("here"));
+    const client = app.send(get("/"));
+    await until(() => client.answer.endsWith("here"));
+    // Bun does not say it.
+    if (!("Bun" in globalThis)) assert.match(client.answer, /\r\nKeep-Alive: timeout=75\r\n/i);
+    await using short = await served(() => new Response("here"), { keepAliveTimeoutMs: 200 });
+    const left = short.send(get("/"));
+    await until(() => left.isClosed);
+    assert.match(left.answer, /here$/);
+  });
+});
+
+describe("ServedFetch.stop", () => {
+  it("accepts nothing more, and ends after the answers that are under way", async () => {
+    const { seen, release, answer } = held();
+    const { server, send } = await served(answer);
+    const idle = send("");
+    const client = send(get("/1"));
+    await until(() => seen.length === 1);
+    let isStopped = false;
+    const stopped = server.stop(60_000).then(() => (isStopped = true));
+    await assert.rejects(fetch(server.url));
+    assert.equal(isStopped, false);
+    release();
+    await stopped;
+    await server.finished;
+    await until(() => client.isClosed && idle.isClosed);
+    assert.match(client.answer, /^HTTP\/1.1 200 OK\r\n(.+\r\n)*connection: close\r\n(.+\r\n)*\r\n\/1$/i);
+  });
+
+  it("cuts off what takes longer than graceMs, and everything once the signal is aborted", async () => {
+    const { seen, answer } = held();
+    const first = await served(answer);
+    const client = first.send(get("/1"));
+    await until(() => seen.length === 1);
+    await first.server.stop(50);
+    await until(() => client.isClosed);
+    assert.equal(client.answer, "");
+    const second = await served(answer);
+    const other = second.send(get("/2"));
+    await until(() => seen.length === 2);
+    const stopped = second.server.stop(60_000);
+    await second[Symbol.asyncDispose]();
+    await stopped;
+    await until(() => other.isClosed);
+  });
+});

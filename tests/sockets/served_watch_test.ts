@@ -94,7 +94,11 @@ describe("serveFetch with a watch of readApi", () => {
 
   it("frees everything when the client disconnects", async () => {
     await using served = await watched({ maxWatches: 1 });
-    const status = async () => (await served.api.request("/api/v1/configmaps")).status;
+    const status = async () => {
+      const response = await served.api.request("/api/v1/configmaps?watch=1");
+      await response.body?.cancel();
+      return response.status;
+    };
     assert.equal(await status(), 429);
     served.socket.destroy();
     await served.closed;

@@ -72,6 +72,7 @@ describe("upgradeServed", { timeout: 60_000 }, () => {
       upgradeWebSocket: upgradeServed,
       writeTimeoutMs: 300,
       watchBufferBytes: 64 * 1024,
+      maxWatchesPerClient: 5,
     });
     const served = await serveFetch(api.fetch, {
       signal: stopping.signal,
@@ -101,6 +102,23 @@ describe("upgradeServed", { timeout: 60_000 }, () => {
     const code = new Promise<CloseEvent>((resolve) => (socket.onclose = resolve));
     api.endWatches();
     assert.equal((await code).code, 1000);
+    await closed();
+  });
+
+  it("counts each as a watch of its client until its connection is closed", async () => {
+    for (let i = 0; i < 10; i++) {
+      const socket = new WebSocket(url.replace("http", "ws") + WATCH, ["watch"]);
+      const isClosed = new Promise((resolve) => (socket.onclose = resolve));
+      await new Promise((resolve) => (socket.onmessage = resolve));
+      socket.close();
+      await isClosed;
+      await closed();
+    }
+    for (let status = 0; status !== 200;) {
+      const response = await fetch(url + WATCH);
+      ({ status } = response);
+      await response.body?.cancel();
+    }
     await closed();
   });
 

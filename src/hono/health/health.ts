@@ -46,7 +46,9 @@ interface Check {
   readonly problem: string | undefined;
 }
 
-async function checksOf({ served, remotes, remoteHealth, settings }: ReadApiState): Promise<Check[]> {
+async function checksOf(
+  { served, remotes, remoteHealth, readers, settings }: ReadApiState,
+): Promise<Check[]> {
   const informers = served.flatMap(({ resource, informer }) =>
     sourcesOf(informer).map((source): Check => ({
       name: `informer/${formatGroupResource(resource)}${source.name && ` of ${source.name}`}`,
@@ -57,7 +59,8 @@ async function checksOf({ served, remotes, remoteHealth, settings }: ReadApiStat
     name: `remote/${formatGroupResource(resource)}`,
     problem: await remoteHealth.unreadiness(fetch),
   })));
-  return [...informers, ...others];
+  const stopping = readers.isDraining ? [{ name: "shutdown", problem: "the server is about to stop" }] : [];
+  return [...informers, ...others, ...stopping];
 }
 
 // Bookmarks (https://kubernetes.io/docs/reference/using-api/api-concepts/#watch-bookmarks) come about once a minute; a watch without any for 90 s is opened again, which counts as a contact.

@@ -209,8 +209,13 @@ export class EventLog<T extends KubernetesObject> implements FanOutSource {
     this.#closed = true;
     this.#unobserve();
     this.#unlisten?.();
-    for (const reader of Array.from(this.recipients)) reader.end();
+    this.endReaders();
     this.#waiters.stop();
+  }
+
+  /** Ends each reader after what there is for it. */
+  endReaders(): void {
+    for (const reader of Array.from(this.recipients)) reader.end();
   }
 
   /** An informer that has stopped reaches no other version. */

@@ -1,0 +1,85 @@
+/**
+ * Notices that a server accepts no connections any more.
+ * @module
+ */
+
+import type { Server } from "node:http";
+import { connect } from "node:net";
+import { realClock, type TimerHandle } from "../util/clock.ts";
+
+// How often it looks, and how long an accepted connection may be on its way.
+const LOOK_MS = 3_000;
+const ACCEPT_MS = 1_000;
+
+/** Options of {@linkcode AcceptProbe}. */
+export interface AcceptProbeOptions {
+  readonly host: string;
+  /** Where it listens now. */
+  readonly port: () => number;
+  /** Listens again; called until it succeeds. */
+  readonly listenAgain: () => Promise<void>;
+}
+
+/**
+ * Listens again where a server has stopped to accept. Deno's ends silently when the process has no file descriptor left for
+ * a connection, and stays so when it has them again: nothing but a connection shows it. One is made to the server's own
+ * port while no others come.
+ */
+export class AcceptProbe {
+  readonly #options: AcceptProbeOptions;
+  #timer: TimerHandle | undefined;
+  #hasAccepted = true;
+  #isStopped = false;
+
+  /** @param options The server's address, and how to listen again. */
+  constructor(options: AcceptProbeOptions) {
+    this.#options = options;
+    this.#look();
+  }
+
+  /** Notes the connections of a server. */
+  observe(server: Server): void {
+    server.on("connection", () => (this.#hasAccepted = true));
+  }
+
+  /** Looks no more. */
+  stop(): void {
+    this.#isStopped = true;
+    realClock.clearTimeout(this.#timer);
+  }
+
+  #look(): void {
+    if (this.#isStopped) return;
+    this.#timer = realClock.setTimeout(() => this.#check().finally(() => this.#look()), LOOK_MS);
+  }
+
+  async #check(): Promise<void> {
+    if (!this.#hasAccepted && await this.#isDeaf()) {
+      // A failure is found again: it has accepted nothing.
+      await this.#options.listenAgain().catch(() => {});
+    }
+    this.#hasAccepted = false;
+  }
+
+  /** Whether a connection is made and not accepted. One that cannot be made says nothing. */
+  #isDeaf(): Promise<boolean> {
+    const { host, port } = this.#options;
+    return new Promise((resolve) => {
+      const socket = connect({ host: loopbackOf(host), port: port() });
+      const end = (isDeaf: boolean) => {
+        realClock.clearTimeout(this.#timer);
+        socket.destroy();
+        resolve(isDeaf);
+      };
+      socket.on("error", () => end(false));
+      socket.on("connect", () => {
+        this.#timer = realClock.setTimeout(() => end(!this.#hasAccepted && !this.#isStopped), ACCEPT_MS);
+      });
+    });
+  }
+}
+
+/** The address by which a process reaches its own server. */
+function loopbackOf(host: string): string {
+  return host === "0.0.0.0" ? "127.0.0.1" : host === "::" ? "::1" : host;
+}
