@@ -16,7 +16,7 @@ import { serveOnSocket } from "../tests/conformance/servers/socket_server.ts";
 import type { CaseFile } from "../tests/conformance/suites/harness.ts";
 import { runReflectorCase } from "../tests/conformance/suites/reflector.ts";
 
-const DEFAULT_FOLDER = fileURLToPath(new URL("../tests/conformance/cases/", import.meta.url));
+const DEFAULT_FOLDER = fileURLToPath(new URL("../tests/conformance/cases", import.meta.url));
 
 function readFolder(folder: string): CaseFile[] {
   const names = readdirSync(folder).filter((name) => name.endsWith(".json")).sort();

@@ -680,10 +680,10 @@ export const SUITE_MUTATIONS: readonly SuiteMutation[] = [
   },
   {
     name: "cli: a definition is read once, and not followed",
-    file: "src/cli/definitions.ts",
+    file: "src/cli/cluster/definitions.ts",
     find: "  informer.addEventHandler({ onAdd: take, onUpdate: (_, definition) => take(definition) });\n",
     replace: "  informer.addEventHandler({ onDelete: take });\n",
-    test: "tests/cli/definitions_test.ts",
+    test: "tests/cli/cluster/definitions_test.ts",
   },
   {
     name: "cli: discovery is in the order of the names",

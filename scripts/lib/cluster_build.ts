@@ -11,7 +11,7 @@
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 
-const moduleDir = fileURLToPath(new URL("../../tests/cluster/", import.meta.url));
+const moduleDir = fileURLToPath(new URL("../../tests/cluster", import.meta.url));
 const progressPeriodMs = 10_000;
 const keepUnusedMs = 30 * 24 * 3600_000;
 

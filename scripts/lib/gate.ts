@@ -7,7 +7,7 @@
 import { fileURLToPath } from "node:url";
 
 /** The root folder of the project, with a slash at its end. */
-export const ROOT: string = fileURLToPath(new URL("../../", import.meta.url));
+export const ROOT: string = fileURLToPath(new URL("../..", import.meta.url));
 
 /** One broken rule: where, which rule, and what to do. */
 export interface Violation {

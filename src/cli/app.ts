@@ -18,7 +18,7 @@ import type { AccessLog } from "./access_log.ts";
 import type { Dashboard } from "./dashboard/dashboard.ts";
 import type { ReflectedResource } from "./dashboard/reflected_resource.ts";
 import { dashboardRoutes } from "./dashboard/routes.ts";
-import type { Selection } from "./select_resources.ts";
+import type { Selection } from "./cluster/select_resources.ts";
 
 /** Options of {@linkcode newApp}. */
 export interface AppOptions {

@@ -14,7 +14,7 @@ import type { Logger } from "../util/logger.ts";
 import { newAccess } from "./access.ts";
 import { newAccessLog } from "./access_log.ts";
 import { type App, newApp } from "./app.ts";
-import type { Connection } from "./connect.ts";
+import type { Connection } from "./cluster/connect.ts";
 import { Dashboard } from "./dashboard/dashboard.ts";
 import type { ClusterInfo } from "./dashboard/dashboard_message.ts";
 import { shownName } from "./dashboard/dashboard_state.ts";
@@ -22,7 +22,7 @@ import type { ReflectedResource } from "./dashboard/reflected_resource.ts";
 import { UsageError } from "./errors.ts";
 import { listen, readCertificate } from "./listen.ts";
 import { type ReaderToken, readerToken } from "./reader_token.ts";
-import type { Selection } from "./select_resources.ts";
+import type { Selection } from "./cluster/select_resources.ts";
 import type { ServeOptions } from "./serve_options.ts";
 
 /** What is served, and the cluster that it comes from. */

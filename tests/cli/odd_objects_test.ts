@@ -239,7 +239,7 @@ it(`serve() shows ${OBJECTS} objects of any shape, with a page, Tables and watch
     odd.send(OBJECTS / ROUNDS);
     await new Promise((resolve) => setTimeout(resolve, 20));
     const text = await read("/", "text/html");
-    const data = /<script type="application\/json" id="state">(.*)<\/script>\n<script src/.exec(text)?.[1] ??
+    const data = /<script type="application\/json" id="state">\s*(.*)\s*<\/script>/.exec(text)?.[1] ??
       "";
     const state = JSON.parse(data);
     assert.ok(state.namespaces && state.nodes && state.resources.length === RESOURCES.length);

@@ -12,7 +12,7 @@ import { CLIENT_GO_NAMES, OTHER_NAMES } from "./client_go_names.ts";
 import { readFidelityPage } from "./fidelity_page.ts";
 import { publicNames } from "./public_names.ts";
 
-const root = fileURLToPath(new URL("../../", import.meta.url));
+const root = fileURLToPath(new URL("../..", import.meta.url));
 const read = (path: string) => readFileSync(root + path, "utf8");
 
 const isDeno = "Deno" in globalThis;

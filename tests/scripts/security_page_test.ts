@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { describe, it } from "node:test";
 
-const root = new URL("../../", import.meta.url);
+const root = new URL("../..", import.meta.url);
 const read = (path: string) => readFileSync(new URL(path, root), "utf8");
 
 interface Promised {

@@ -13,8 +13,8 @@ import { type Answer, answerReader } from "../../hono/route.ts";
 import { EVENT_STREAM_TYPE } from "../../hono/watches/event_stream.ts";
 import { watchResponse } from "../../hono/watches/watch_answer.ts";
 import type { Dashboard } from "./dashboard.ts";
-import { CONTENT_SECURITY_POLICY, renderPage } from "./page.ts";
-import { SCRIPT, STYLE } from "./page_bundle.ts";
+import type { DashboardMessage } from "./dashboard_message.ts";
+import { PAGE, SCRIPT, STYLE } from "./page_bundle.ts";
 
 /** The path of the page's files; Kubernetes does not use it. */
 const DASHBOARD_PATH: string = "/dashboard";
@@ -98,6 +98,37 @@ async function refusal(c: Context, response: Response): Promise<Response> {
   if (status !== 403 || !wantsPage(c)) return response;
   const { message } = await response.json();
   return c.text(`This page shows everything in the cache: ${message}.\n`, 403);
+}
+
+/**
+ * Allows no other origin, no inline script or style, and no frame. The state in the document is data: a script element
+ * of a type that is not executed.
+ */
+export const CONTENT_SECURITY_POLICY: string = [
+  "default-src 'none'",
+  "script-src 'self'",
+  "style-src 'self'",
+  "img-src data:",
+  "connect-src 'self'",
+  "base-uri 'none'",
+  "form-action 'none'",
+  "frame-ancestors 'none'",
+].join("; ");
+
+/** Renders the document with the present state, so that the first paint is complete. */
+export function renderPage(message: DashboardMessage): string {
+  return PAGE.replace(STATE, () => inScript(message));
+}
+
+/** What stands in the document for the state: a text of JSON. */
+const STATE = '"STATE"';
+
+/** JSON that can neither end its script element nor start a comment in it. */
+function inScript(value: unknown): string {
+  return JSON.stringify(value).replace(/</g, "\\u003c").replace(/\u2028/g, "\\u2028").replace(
+    /\u2029/g,
+    "\\u2029",
+  );
 }
 
 const SECURITY_HEADERS: Readonly<Record<string, string>> = {

@@ -6,13 +6,9 @@
 import type { Clock } from "../../util/clock.ts";
 import { onAbort } from "../../util/abort.ts";
 import { APPS, NAMESPACES, NODES } from "./apps.ts";
-import type { ClusterWriter } from "./cluster_writer.ts";
-import type { ClusterContext } from "./context.ts";
-import { Dice } from "./dice.ts";
-import { Events } from "./events.ts";
+import { type ClusterContext, type ClusterWriter, Dice, Events, Timers } from "./context.ts";
 import { Nodes } from "./nodes.ts";
 import { type ClusterObject, configMapObject, namespaceObject, serviceObject } from "./objects.ts";
-import { Timers } from "./timers.ts";
 import { isRollingOut } from "./workload.ts";
 import { Workloads } from "./workloads.ts";
 

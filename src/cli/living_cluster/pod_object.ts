@@ -3,7 +3,7 @@
  * @module
  */
 
-import { nodeAddress } from "./node_object.ts";
+import { nodeAddress } from "./nodes.ts";
 import { type ClusterObject, metadata, type NewMeta, timestamp } from "./objects.ts";
 
 /** The stages of a pod's life. */

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { isForbidden, newCluster } from "@listwatch/cache";
 import { answerStatus, InMemoryApiServer, type Interceptor } from "@listwatch/cache/testing";
-import { discover, type Discovery } from "../../src/cli/discovery.ts";
+import { discover, type Discovery } from "../../../src/cli/cluster/discovery.ts";
 
 function ask(server: InMemoryApiServer): Promise<Discovery> {
   return discover(newCluster({ server: "http://in-memory", fetch: server.fetch }));

@@ -3,16 +3,16 @@
  * @module
  */
 
-import type { Cluster } from "../client/cluster.ts";
-import { SharedIndexInformer } from "../informer/shared_informer.ts";
-import type { KubernetesObject } from "../meta/object.ts";
-import { resourceOf } from "../meta/resource.ts";
-import { isForbidden, isNotFound } from "../meta/status.ts";
-import { compareVersions } from "../protocol/discovery.ts";
-import { type ApiResource, isBuiltinGroup, type PrinterColumn } from "../protocol/api_resource.ts";
-import { withTimeLimit } from "../util/abort.ts";
-import type { Clock } from "../util/clock.ts";
-import type { Logger } from "../util/logger.ts";
+import type { Cluster } from "../../client/cluster.ts";
+import { SharedIndexInformer } from "../../informer/shared_informer.ts";
+import type { KubernetesObject } from "../../meta/object.ts";
+import { resourceOf } from "../../meta/resource.ts";
+import { isForbidden, isNotFound } from "../../meta/status.ts";
+import { compareVersions } from "../../protocol/discovery.ts";
+import { type ApiResource, isBuiltinGroup, type PrinterColumn } from "../../protocol/api_resource.ts";
+import { withTimeLimit } from "../../util/abort.ts";
+import type { Clock } from "../../util/clock.ts";
+import type { Logger } from "../../util/logger.ts";
 
 /** Options of {@linkcode readDefinitions}. */
 export interface DefinitionOptions {

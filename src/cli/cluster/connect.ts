@@ -3,15 +3,15 @@
  * @module
  */
 
-import { type Cluster, newCluster } from "../client/cluster.ts";
-import { type RestConfig, serverUrl } from "../client/rest_config.ts";
-import { restConfigFromKubeconfig } from "../node/kubeconfig_rest_config.ts";
-import { loadKubeconfig } from "../node/load_kubeconfig.ts";
-import type { Clock } from "../util/clock.ts";
-import type { Logger } from "../util/logger.ts";
+import { type Cluster, newCluster } from "../../client/cluster.ts";
+import { type RestConfig, serverUrl } from "../../client/rest_config.ts";
+import { restConfigFromKubeconfig } from "../../node/kubeconfig_rest_config.ts";
+import { loadKubeconfig } from "../../node/load_kubeconfig.ts";
+import type { Clock } from "../../util/clock.ts";
+import type { Logger } from "../../util/logger.ts";
 import type { ClusterGate } from "./cluster_identity.ts";
-import { EMBEDDED_RESOURCES, newEmbeddedCluster } from "./embedded_cluster.ts";
-import type { ClusterSource } from "./serve_options.ts";
+import { EMBEDDED_RESOURCES, newEmbeddedCluster } from "../living_cluster/embedded_cluster.ts";
+import type { ClusterSource } from "../serve_options.ts";
 
 /** The way to an API server without credentials. */
 export type AnonymousWay = Pick<RestConfig, "server" | "fetch">;

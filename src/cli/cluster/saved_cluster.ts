@@ -5,14 +5,14 @@
 
 import { lstat, open, readFile, rename, rm } from "node:fs/promises";
 import { join } from "node:path";
-import type { ApiResource } from "../protocol/api_resource.ts";
-import { textHash } from "../util/text_hash.ts";
-import { errorMessage } from "../util/errors.ts";
-import type { Logger } from "../util/logger.ts";
+import type { ApiResource } from "../../protocol/api_resource.ts";
+import { textHash } from "../../util/text_hash.ts";
+import { errorMessage } from "../../util/errors.ts";
+import type { Logger } from "../../util/logger.ts";
 import type { Connection } from "./connect.ts";
 import type { DiscoveredResource } from "./discovery.ts";
 import type { Selection } from "./select_resources.ts";
-import type { ServeOptions } from "./serve_options.ts";
+import type { ServeOptions } from "../serve_options.ts";
 
 /** A selection that was saved. */
 export interface SavedSelection extends Selection {

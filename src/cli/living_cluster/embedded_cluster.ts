@@ -3,13 +3,13 @@
  * @module
  */
 
-import { parseResource, resourcePath } from "../meta/resource.ts";
-import { InMemoryApiServer } from "../testing/in_memory_api_server.ts";
-import type { Clock } from "../util/clock.ts";
-import { seededRandom } from "../util/seeded_random.ts";
-import type { ClusterWriter } from "./living_cluster/cluster_writer.ts";
-import { LivingCluster } from "./living_cluster/living_cluster.ts";
-import type { ClusterObject } from "./living_cluster/objects.ts";
+import { parseResource, resourcePath } from "../../meta/resource.ts";
+import { InMemoryApiServer } from "../../testing/in_memory_api_server.ts";
+import type { Clock } from "../../util/clock.ts";
+import { seededRandom } from "../../util/seeded_random.ts";
+import type { ClusterWriter } from "./context.ts";
+import { LivingCluster } from "./living_cluster.ts";
+import type { ClusterObject } from "./objects.ts";
 
 /** Options of {@linkcode newEmbeddedCluster}. */
 export interface EmbeddedClusterOptions {

@@ -6,12 +6,12 @@
 import { mkdir, readdir, stat } from "node:fs/promises";
 import { join } from "node:path";
 import process from "node:process";
-import type { ApiResource } from "../protocol/api_resource.ts";
-import { formatResource } from "../meta/resource.ts";
-import { SqliteStorage } from "../node/sqlite_snapshot.ts";
-import { errorMessage } from "../util/errors.ts";
-import type { Logger } from "../util/logger.ts";
-import { CommandError } from "./errors.ts";
+import type { ApiResource } from "../../protocol/api_resource.ts";
+import { formatResource } from "../../meta/resource.ts";
+import { SqliteStorage } from "../../node/sqlite_snapshot.ts";
+import { errorMessage } from "../../util/errors.ts";
+import type { Logger } from "../../util/logger.ts";
+import { CommandError } from "../errors.ts";
 
 const SUFFIX = ".sqlite";
 

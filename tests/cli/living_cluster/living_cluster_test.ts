@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import type { Clock } from "../../src/util/clock.ts";
-import type { ClusterWriter } from "../../src/cli/living_cluster/cluster_writer.ts";
-import { LivingCluster } from "../../src/cli/living_cluster/living_cluster.ts";
-import type { ClusterObject } from "../../src/cli/living_cluster/objects.ts";
+import type { Clock } from "../../../src/util/clock.ts";
+import type { ClusterWriter } from "../../../src/cli/living_cluster/context.ts";
+import { LivingCluster } from "../../../src/cli/living_cluster/living_cluster.ts";
+import type { ClusterObject } from "../../../src/cli/living_cluster/objects.ts";
 import { seededRandom } from "@listwatch/cache/testing";
 
 /**

@@ -3,8 +3,8 @@
  * @module
  */
 
-import type { Cluster } from "../client/cluster.ts";
-import type { ApiResource } from "../protocol/api_resource.ts";
+import type { Cluster } from "../../client/cluster.ts";
+import type { ApiResource } from "../../protocol/api_resource.ts";
 
 /** One resource in one version, from the discovery documents. */
 export interface DiscoveredResource extends ApiResource {

@@ -3,12 +3,12 @@
  * @module
  */
 
-import { type Cluster, newCluster } from "../client/cluster.ts";
-import type { RestConfig } from "../client/rest_config.ts";
-import { isForbidden, isNotFound } from "../meta/status.ts";
-import { abortable, onAbort, withTimeLimit } from "../util/abort.ts";
-import type { Clock } from "../util/clock.ts";
-import { CommandError } from "./errors.ts";
+import { type Cluster, newCluster } from "../../client/cluster.ts";
+import type { RestConfig } from "../../client/rest_config.ts";
+import { isForbidden, isNotFound } from "../../meta/status.ts";
+import { abortable, onAbort, withTimeLimit } from "../../util/abort.ts";
+import type { Clock } from "../../util/clock.ts";
+import { CommandError } from "../errors.ts";
 
 /**
  * Reads the uid of the namespace `kube-system`, which every cluster has, and no two have the same; `""` if there is no

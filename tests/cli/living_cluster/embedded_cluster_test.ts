@@ -2,7 +2,11 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import type { KubernetesObject } from "@listwatch/cache";
 import { FakeClock, InMemoryApiServer, pod } from "@listwatch/cache/testing";
-import { EMBEDDED_RESOURCES, newEmbeddedCluster, ServerWriter } from "../../src/cli/embedded_cluster.ts";
+import {
+  EMBEDDED_RESOURCES,
+  newEmbeddedCluster,
+  ServerWriter,
+} from "../../../src/cli/living_cluster/embedded_cluster.ts";
 
 describe("newEmbeddedCluster", () => {
   it("writes pods that start and end gracefully, and the API server refuses no write", async () => {

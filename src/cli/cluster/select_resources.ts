@@ -3,20 +3,20 @@
  * @module
  */
 
-import type { ApiResource } from "../protocol/api_resource.ts";
-import { builtinResource } from "../protocol/builtin_resources.ts";
-import { networkErrorOf } from "../meta/request_failure.ts";
-import { isForbidden, statusErrorOf } from "../meta/status.ts";
-import { formatGroupResource } from "../meta/resource.ts";
-import { withTimeLimit } from "../util/abort.ts";
-import type { Clock } from "../util/clock.ts";
+import type { ApiResource } from "../../protocol/api_resource.ts";
+import { builtinResource } from "../../protocol/builtin_resources.ts";
+import { networkErrorOf } from "../../meta/request_failure.ts";
+import { isForbidden, statusErrorOf } from "../../meta/status.ts";
+import { formatGroupResource } from "../../meta/resource.ts";
+import { withTimeLimit } from "../../util/abort.ts";
+import type { Clock } from "../../util/clock.ts";
 import { readClusterUid } from "./cluster_identity.ts";
 import type { Connection } from "./connect.ts";
 import { discover, type DiscoveredResource, type Discovery } from "./discovery.ts";
-import { CommandError, explainServerError, type ServerName } from "./errors.ts";
+import { CommandError, explainServerError, type ServerName } from "../errors.ts";
 import { defaultResources, resolveResources } from "./resource_names.ts";
-import type { VersionInfo } from "../hono/read_api_options.ts";
-import type { ServeStep } from "./serve_options.ts";
+import type { VersionInfo } from "../../hono/read_api_options.ts";
+import type { ServeStep } from "../serve_options.ts";
 
 /** The time limit of the first requests; where there is a saved selection. */
 const FIRST_RESPONSE_MS = 15_000;

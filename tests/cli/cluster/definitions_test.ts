@@ -2,10 +2,10 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { newCluster } from "@listwatch/cache";
 import { answerStatus, InMemoryApiServer } from "@listwatch/cache/testing";
-import { readDefinitions } from "../../src/cli/definitions.ts";
-import type { ApiResource } from "../../src/protocol/api_resource.ts";
-import { realClock } from "../../src/util/clock.ts";
-import { LogRecorder } from "../log_recorder.ts";
+import { readDefinitions } from "../../../src/cli/cluster/definitions.ts";
+import type { ApiResource } from "../../../src/protocol/api_resource.ts";
+import { realClock } from "../../../src/util/clock.ts";
+import { LogRecorder } from "../../log_recorder.ts";
 
 const CRDS = "apiextensions.k8s.io/v1/customresourcedefinitions";
 

@@ -3,25 +3,25 @@
  * @module
  */
 
-import { SharedIndexInformer } from "../informer/shared_informer.ts";
-import type { KubernetesObject } from "../meta/object.ts";
-import { formatGroupResource } from "../meta/resource.ts";
-import { sqliteSnapshot } from "../node/sqlite_snapshot.ts";
-import type { NewHolding } from "../store/holding.ts";
-import { shortTexts } from "../store/short_texts.ts";
-import { texts } from "../store/texts.ts";
-import type { Clock } from "../util/clock.ts";
-import type { Metrics } from "../util/metrics.ts";
-import type { Logger } from "../util/logger.ts";
+import { SharedIndexInformer } from "../../informer/shared_informer.ts";
+import type { KubernetesObject } from "../../meta/object.ts";
+import { formatGroupResource } from "../../meta/resource.ts";
+import { sqliteSnapshot } from "../../node/sqlite_snapshot.ts";
+import type { NewHolding } from "../../store/holding.ts";
+import { shortTexts } from "../../store/short_texts.ts";
+import { texts } from "../../store/texts.ts";
+import type { Clock } from "../../util/clock.ts";
+import type { Metrics } from "../../util/metrics.ts";
+import type { Logger } from "../../util/logger.ts";
 import type { Connection } from "./connect.ts";
 import {
   type ReflectedIndex,
   reflectedIndexers,
   type ReflectedResource,
-} from "./dashboard/reflected_resource.ts";
+} from "../dashboard/reflected_resource.ts";
 import type { DiscoveredResource } from "./discovery.ts";
 import { clientOptions, servedResource } from "./select_resources.ts";
-import type { StorageName } from "./serve_options.ts";
+import type { StorageName } from "../serve_options.ts";
 
 /** Options of {@linkcode reflect}. */
 export interface ReflectOptions {
