@@ -30,7 +30,15 @@ export function jsonResponse(
 
 /** A document as an API server writes it: with a line break at its end unless it is indented. */
 export function jsonText(document: unknown, options: { readonly pretty?: boolean } = {}): string {
-  return options.pretty ? indentedText(document) : `${JSON.stringify(document)}\n`;
+  return options.pretty ? indentedText(document) : `${escaped(JSON.stringify(document))}\n`;
+}
+
+/** JSON with the escapes of Go's encoder, which an API server writes: https://pkg.go.dev/encoding/json#Marshal */
+function escaped(json: string): string {
+  return json.replace(
+    /[<>&\u2028\u2029]/g,
+    (char) => `\\u${char.charCodeAt(0).toString(16).padStart(4, "0")}`,
+  );
 }
 
 // Each level indents every line below it: 10,000 levels, which 50 KB hold, would become 400 MB.
@@ -38,7 +46,9 @@ const INDENTED_LEVELS = 200;
 
 /** Indented JSON; on one line if it has more than 200 levels. */
 export function indentedText(document: unknown): string {
-  return JSON.stringify(document, undefined, hasMoreLevels(document, INDENTED_LEVELS) ? undefined : 2);
+  return escaped(
+    JSON.stringify(document, undefined, hasMoreLevels(document, INDENTED_LEVELS) ? undefined : 2),
+  );
 }
 
 function hasMoreLevels(value: unknown, levels: number): boolean {

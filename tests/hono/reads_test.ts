@@ -101,6 +101,18 @@ describe("get", () => {
     assert.match(await response.text(), /"data":\{"__proto__":"a","constructor":"b"\}/);
   });
 
+  it("has, indented, the escapes of an API server, as its texts have", async () => {
+    const text = "<a href='?b&c'> \u2028\u2029\u007f\t\b\f ü \u{1f600}";
+    const { api } = apiOf([object("shop/a", 1, { note: text })], 10);
+    const escapes = "\\u003ca href='?b\\u0026c'\\u003e \\u2028\\u2029\u007f\\t\\b\\f ü \u{1f600}";
+    for (const path of ["/api/v1/namespaces/shop/pods/a?pretty=1", "/api/v1/pods?pretty=1"]) {
+      const answer = await (await api.request(path)).text();
+      assert.ok(answer.includes(`"note": "${escapes}"`), answer);
+    }
+    const refusal = await (await api.request("/api/v1/namespaces/shop/pods/a%3Cb%3E%26")).text();
+    assert.match(refusal, /pods \\"a\\u003cb\\u003e\\u0026\\" not found/);
+  });
+
   it("is indented for people: with pretty, and for curl", async () => {
     const { api } = apiOf(THREE, 10);
     const path = "/api/v1/namespaces/shop/pods/web-2";
