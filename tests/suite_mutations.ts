@@ -249,14 +249,14 @@ export const SUITE_MUTATIONS: readonly SuiteMutation[] = [
   },
   {
     name: "selection: objects that an index has found are opened for the same field",
-    file: "src/hono/lists/selection.ts",
+    file: "src/hono/content/selection.ts",
     find: "unread.filter((requirement) => requirement !== answered)",
     replace: "unread.filter((requirement) => requirement !== answered || answered !== undefined)",
     test: "tests/hono/openings_test.ts",
   },
   {
     name: "selection: an object is opened for the name that its key shows",
-    file: "src/hono/lists/selection.ts",
+    file: "src/hono/content/selection.ts",
     find: 'operator === "!=" || value === "" || required',
     replace: 'operator !== "" || required',
     test: "tests/hono/openings_test.ts",
@@ -277,7 +277,7 @@ export const SUITE_MUTATIONS: readonly SuiteMutation[] = [
   },
   {
     name: "read API: a query of an index is answered without a permission",
-    file: "src/hono/lists/index_queries.ts",
+    file: "src/hono/index_routes.ts",
     find: 'access: "hooks",\n    asked: askedOf(path, { verb: "list", name: "" }),\n    target,\n    answer,',
     replace: 'access: "open",\n    answer,',
     test: "tests/hono/access_test.ts",
@@ -292,28 +292,28 @@ export const SUITE_MUTATIONS: readonly SuiteMutation[] = [
   },
   {
     name: "read API: a token of another list is good for this one",
-    file: "src/hono/lists/list_page.ts",
+    file: "src/hono/content/list_page.ts",
     find: "if (token.list !== request.identity) {",
     replace: "if (token.list === undefined) {",
     test: "tests/hono/reads_test.ts",
   },
   {
     name: "read API: a token leads out of the namespace",
-    file: "src/hono/lists/list_page.ts",
+    file: "src/hono/content/list_page.ts",
     find: "start: token.start > start ? token.start : start,",
     replace: "start: token.start,",
     test: "tests/hono/reads_test.ts",
   },
   {
     name: "read API: a list continues in the next namespace",
-    file: "src/hono/lists/list_page.ts",
+    file: "src/hono/content/list_page.ts",
     find: "firstFrom(snapshot, `${at.namespace}0`)",
     replace: "firstFrom(snapshot, `${at.namespace}1`)",
     test: "tests/hono/reads_test.ts",
   },
   {
     name: "read API: a list that changes while it is cut is kept as the present one",
-    file: "src/hono/lists/list.ts",
+    file: "src/hono/send/list.ts",
     find: "bodies.add(log, of, { version, text: new ListText(page, shape) })",
     replace:
       "bodies.add(log, of, { version: contentVersion(log, of.namespace), text: new ListText(page, shape) })",
@@ -321,7 +321,7 @@ export const SUITE_MUTATIONS: readonly SuiteMutation[] = [
   },
   {
     name: "read API: the bytes of small lists are counted for ever",
-    file: "src/hono/lists/list.ts",
+    file: "src/hono/send/list.ts",
     find: "      source.close();\n      return new Response(whole, { headers });",
     replace: "      return new Response(whole, { headers });",
     test: "tests/hono/kept_lists_test.ts",
@@ -335,14 +335,14 @@ export const SUITE_MUTATIONS: readonly SuiteMutation[] = [
   },
   {
     name: "read API: a list of the past holds its place after it was read",
-    file: "src/hono/lists/list_bodies.ts",
+    file: "src/hono/send/list_bodies.ts",
     find: "    else this.#past.delete(past);",
     replace: "",
     test: "tests/hono/continue_token_test.ts",
   },
   {
     name: "read API: states of the past are kept as long as their entries",
-    file: "src/hono/lists/log_states.ts",
+    file: "src/hono/content/log_states.ts",
     find: "next !== undefined && monotonicNow(this.#clock) - next.atMs >= PAST_MS",
     replace: "next === undefined",
     test: "tests/hono/continue_token_test.ts",
@@ -364,7 +364,7 @@ export const SUITE_MUTATIONS: readonly SuiteMutation[] = [
   },
   {
     name: "read API: a list shows an object as it was listed before",
-    file: "src/hono/lists/log_states.ts",
+    file: "src/hono/content/log_states.ts",
     find: "this.#last?.contentRevision === contentRevision ? this.#last.snapshot : undefined",
     replace: "this.#last?.snapshot",
     test: "tests/hono/reads_test.ts",
@@ -427,7 +427,7 @@ export const SUITE_MUTATIONS: readonly SuiteMutation[] = [
   },
   {
     name: "read API: a review is good for ever",
-    file: "src/hono/answers/answer_cache.ts",
+    file: "src/hono/access/answer_cache.ts",
     find: "if (known.untilMs > monotonicNow(this.#options.clock)) {",
     replace: "if (known.untilMs > 0) {",
     test: "tests/hono/hooks_test.ts",
@@ -462,7 +462,7 @@ export const SUITE_MUTATIONS: readonly SuiteMutation[] = [
   },
   {
     name: "read API: a reader that stops in the middle of a list is waited for",
-    file: "src/hono/lists/list.ts",
+    file: "src/hono/send/list.ts",
     find: "      awaitReader(controller);\n      pacer.spendText",
     replace: "      pacer.spendText",
     test: "tests/hono/readers_test.ts",
@@ -546,7 +546,7 @@ export const SUITE_MUTATIONS: readonly SuiteMutation[] = [
   },
   {
     name: "fan-out: selections of other labels share their chunks",
-    file: "src/hono/lists/selection.ts",
+    file: "src/hono/content/selection.ts",
     find: 'JSON.stringify([namespace, String(labels ?? ""), ',
     replace: "JSON.stringify([namespace, ",
     test: "tests/hono/fan_out_test.ts",
@@ -673,7 +673,7 @@ export const SUITE_MUTATIONS: readonly SuiteMutation[] = [
   },
   {
     name: "hono: field selectors may name the elements of an indexed array",
-    file: "src/hono/lists/indexed_fields.ts",
+    file: "src/hono/content/indexed_fields.ts",
     find: 'segment !== EACH && !segment.includes(".")',
     replace: 'segment === EACH || !segment.includes(".")',
     test: "tests/hono/field_index_test.ts",
@@ -736,7 +736,7 @@ export const SUITE_MUTATIONS: readonly SuiteMutation[] = [
   },
   {
     name: "hono: one deep object takes the stack of every list in YAML",
-    file: "src/hono/answers/yaml.ts",
+    file: "src/hono/send/yaml.ts",
     find: "const BLOCK_LEVELS = 100;",
     replace: "const BLOCK_LEVELS = Infinity;",
     test: "tests/hono/yaml_reads_test.ts",
@@ -785,14 +785,14 @@ export const SUITE_MUTATIONS: readonly SuiteMutation[] = [
   },
   {
     name: "etag: a list has another tag when only its resourceVersion moves",
-    file: "src/hono/lists/content_hash.ts",
+    file: "src/hono/content/content_hash.ts",
     find: "if (this.#log.resume(scope.since) === undefined) scope.since",
     replace: "scope.since",
     test: "tests/hono/kept_lists_test.ts",
   },
   {
     name: "etag: a list keeps its tag although watches from its version are refused",
-    file: "src/hono/answers/etag.ts",
+    file: "src/hono/content/etag.ts",
     find: " && log.resume(from) !== undefined",
     replace: "",
     test: "tests/hono/kept_lists_test.ts",
@@ -806,7 +806,7 @@ export const SUITE_MUTATIONS: readonly SuiteMutation[] = [
   },
   {
     name: "etag: the tag of a list is that of a list of other objects",
-    file: "src/hono/lists/content_hash.ts",
+    file: "src/hono/content/content_hash.ts",
     find: 'if (type !== "ADDED") hash.delete(nameOf(key, oldObject));',
     replace:
       'if (type === "DELETED") hash.delete(nameOf(key, oldObject));\n          else if (type === "MODIFIED") continue;',
@@ -814,21 +814,21 @@ export const SUITE_MUTATIONS: readonly SuiteMutation[] = [
   },
   {
     name: "read API: a kept list in YAML has the resourceVersion of an earlier one",
-    file: "src/hono/lists/list_body.ts",
+    file: "src/hono/send/list_body.ts",
     find: "return this.#text.isLasting ||",
     replace: "return true ||",
     test: "tests/hono/kept_lists_test.ts",
   },
   {
     name: "read API: a kept list says the resourceVersion at which it was made",
-    file: "src/hono/lists/list_body.ts",
+    file: "src/hono/send/list_body.ts",
     find: "if (this.#head?.resourceVersion !== resourceVersion) {",
     replace: "if (this.#head === undefined) {",
     test: "tests/hono/kept_lists_test.ts",
   },
   {
     name: "gzip: the checksum of a prefixed file is that of its content",
-    file: "src/hono/answers/gzip_prefix.ts",
+    file: "src/hono/send/gzip_prefix.ts",
     find: "(product(shift, first) ^ second)",
     replace: "second",
     test: "tests/hono/gzip_prefix_test.ts",
@@ -884,7 +884,7 @@ export const SUITE_MUTATIONS: readonly SuiteMutation[] = [
   },
   {
     name: "snapshot: what is not confirmed is served as synced",
-    file: "src/hono/answers/cache_headers.ts",
+    file: "src/hono/send/cache_headers.ts",
     find: "const isSynced = informer.hasSynced();",
     replace: "const isSynced = isReady;",
     test: "tests/hono/restored_test.ts",

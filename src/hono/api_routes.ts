@@ -32,7 +32,7 @@ import {
   notServed,
   pageNotFound,
   readOnly,
-} from "./answers/responses.ts";
+} from "./send/responses.ts";
 import type { Answer, Route } from "./route.ts";
 import type { ServedResource } from "./served_resources.ts";
 

@@ -20,12 +20,12 @@ import type { VersionWaitOptions } from "../meta/version_waiters.ts";
 import { askedOf } from "./access/authorization.ts";
 import { protectEndlessBody } from "./watches/endless_body.ts";
 import type { StaleSource } from "./content/content_freshness.ts";
-import { warningHeader } from "./answers/cache_headers.ts";
-import { indexedFields } from "./lists/indexed_fields.ts";
+import { warningHeader } from "./send/cache_headers.ts";
+import { indexedFields } from "./content/indexed_fields.ts";
 import type { Permission } from "./access/gate.ts";
-import { prefersGzip } from "./answers/gzip.ts";
-import { answerList } from "./lists/list.ts";
-import { answerObject } from "./lists/object.ts";
+import { prefersGzip } from "./send/gzip.ts";
+import { answerList } from "./send/list.ts";
+import { answerObject } from "./send/object.ts";
 import type { ReadSettings } from "./read_settings.ts";
 import { type RequestedRead, requestedRead } from "./requested_read.ts";
 import type { ResourceRequest } from "./resource_request.ts";
@@ -39,11 +39,11 @@ import {
   notFresh,
   notSynced,
   refusalResponse,
-} from "./answers/responses.ts";
+} from "./send/responses.ts";
 import type { Answer, Route } from "./route.ts";
-import { newSelection } from "./lists/selection.ts";
-import { type IncludeObject, newTableView } from "./answers/table.ts";
-import { newMetadataView, newObjectView, type View } from "./answers/view.ts";
+import { newSelection } from "./content/selection.ts";
+import { type IncludeObject, newTableView } from "./tables/table.ts";
+import { newMetadataView, newObjectView, type View } from "./send/view.ts";
 import { answerWatch, watchResponse } from "./watches/watch_answer.ts";
 import { errorStream } from "./watches/watch_stream.ts";
 

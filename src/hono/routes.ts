@@ -7,9 +7,9 @@ import type { Context } from "hono";
 import { apiRoute } from "./api_routes.ts";
 import { askedOfPath } from "./access/authorization.ts";
 import { alive, readyRoute } from "./health/health.ts";
-import { indexRoute } from "./lists/index_queries.ts";
+import { indexRoute } from "./index_routes.ts";
 import type { ReadApiState } from "./read_api_state.ts";
-import { pageNotFound } from "./answers/responses.ts";
+import { pageNotFound } from "./send/responses.ts";
 import type { PlainRoute, ReaderRoute, Route } from "./route.ts";
 import { versionRoute } from "./answers/version.ts";
 

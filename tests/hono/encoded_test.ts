@@ -12,7 +12,7 @@ import fc from "fast-check";
 import { EventLog } from "../../src/hono/watches/event_log.ts";
 import type { LogEntry } from "../../src/hono/watches/encoding.ts";
 import { FanOut } from "../../src/hono/watches/fan_out.ts";
-import { newObjectView, withoutTypeText, withType, withTypeText } from "../../src/hono/answers/view.ts";
+import { newObjectView, withoutTypeText, withType, withTypeText } from "../../src/hono/send/view.ts";
 import { newEventOpener } from "../../src/informer/store_event.ts";
 import { newCache } from "../../src/store/cache.ts";
 import type { Held } from "../../src/store/holding.ts";

@@ -3,8 +3,8 @@ import { Buffer } from "node:buffer";
 import { describe, it } from "node:test";
 import { gunzipSync } from "node:zlib";
 import fc from "fast-check";
-import { gzipBytes } from "../../src/hono/answers/gzip.ts";
-import { PrefixableGzip } from "../../src/hono/answers/gzip_prefix.ts";
+import { gzipBytes } from "../../src/hono/send/gzip.ts";
+import { PrefixableGzip } from "../../src/hono/send/gzip_prefix.ts";
 import { concatenated } from "../../src/util/concatenated.ts";
 import { propertyOptions } from "../property.ts";
 

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import * as fc from "fast-check";
 import { parse } from "yaml";
-import { loadYaml } from "../../src/hono/answers/yaml.ts";
+import { loadYaml } from "../../src/hono/send/yaml.ts";
 import { propertyOptions } from "../property.ts";
 // What kube-apiserver v1.36.3 answered for these values, in `spec.v` of a custom resource.
 import recorded from "./recorded/yaml.json" with { type: "json" };

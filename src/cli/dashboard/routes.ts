@@ -6,7 +6,7 @@
 import { type Context, Hono } from "hono";
 import type { Asked } from "../../hono/access/authorization.ts";
 import type { Permission } from "../../hono/access/gate.ts";
-import { tooManyRequests } from "../../hono/answers/responses.ts";
+import { tooManyRequests } from "../../hono/send/responses.ts";
 import type { ReadApiState } from "../../hono/read_api_state.ts";
 import type { Reader } from "../../hono/readers.ts";
 import { type Answer, answerReader } from "../../hono/route.ts";

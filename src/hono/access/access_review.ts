@@ -5,7 +5,7 @@
 
 import { type Clock, realClock } from "../../util/clock.ts";
 import { requireNumbers } from "../../util/require_number.ts";
-import { AnswerCache } from "../answers/answer_cache.ts";
+import { AnswerCache } from "./answer_cache.ts";
 import type { Authenticate, Authorize, RequestAttributes, UserInfo } from "./authorization.ts";
 import { bearerTokenOf, digestOf } from "./bearer_tokens.ts";
 

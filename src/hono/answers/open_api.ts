@@ -15,9 +15,9 @@ import { errorMessage } from "../../util/errors.ts";
 import { textHash } from "../../util/text_hash.ts";
 import { wholeBody } from "../../util/whole_body.ts";
 import { encode } from "../watches/encoding.ts";
-import { GZIP_LEAST_BYTES, gzipBytes, gzipResponse, prefersGzip } from "./gzip.ts";
+import { GZIP_LEAST_BYTES, gzipBytes, gzipResponse, prefersGzip } from "../send/gzip.ts";
 import { cutOpenApi, groupVersionPath, type OpenApiIndex } from "./open_api_cut.ts";
-import { GUARD_HEADERS, VARY } from "./responses.ts";
+import { GUARD_HEADERS, VARY } from "../send/responses.ts";
 
 /**
  * Fetches an OpenAPI document of the API server, with the credentials of the cache. Returns the response whatever its

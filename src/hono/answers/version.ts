@@ -7,7 +7,7 @@ import type { Context } from "hono";
 import { matchesRoute, type MediaType } from "../../protocol/accept.ts";
 import { methodNotAllowed, noRouteProduces } from "../../protocol/statuses.ts";
 import type { ReadApiState } from "../read_api_state.ts";
-import { documentResponse } from "./responses.ts";
+import { documentResponse } from "../send/responses.ts";
 import type { Route } from "../route.ts";
 
 const MEDIA_TYPES: readonly MediaType[] = ["application/json"];

@@ -8,7 +8,7 @@ import { formatGroupResource } from "../../meta/resource.ts";
 import { isStatus } from "../../protocol/statuses.ts";
 import { askedOfPath } from "../access/authorization.ts";
 import type { ReadApiState } from "../read_api_state.ts";
-import { GUARD_HEADERS } from "../answers/responses.ts";
+import { GUARD_HEADERS } from "../send/responses.ts";
 import type { Route } from "../route.ts";
 import { type ServedInformer, sourcesOf } from "../upstream/served_informer.ts";
 

@@ -4,8 +4,8 @@
  */
 
 import { indentedText } from "../../protocol/responses.ts";
-import { GZIP_LEAST_BYTES, gzipChunks, gzipResponse } from "../answers/gzip.ts";
-import type { YamlWriter } from "../answers/yaml.ts";
+import { GZIP_LEAST_BYTES, gzipChunks, gzipResponse } from "../send/gzip.ts";
+import type { YamlWriter } from "../send/yaml.ts";
 import { encode } from "../watches/encoding.ts";
 
 /** Writes a list around its items. */

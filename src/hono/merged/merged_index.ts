@@ -8,8 +8,8 @@ import { formatGroupResource } from "../../meta/resource.ts";
 import type { Status } from "../../meta/status.ts";
 import { indentedText } from "../../protocol/responses.ts";
 import { errorMessage } from "../../util/errors.ts";
-import { INDICES_VERSION } from "../lists/index_queries.ts";
-import { objectHeaders } from "../answers/responses.ts";
+import { INDICES_VERSION } from "../index_routes.ts";
+import { objectHeaders } from "../send/responses.ts";
 import { mergedHeaders } from "./merged_headers.ts";
 import { askShard, type AwayShard, incomplete, layoutOf, type Merged, shardText } from "./shards.ts";
 

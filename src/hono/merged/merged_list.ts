@@ -6,9 +6,9 @@
 import type { ListMeta } from "../../meta/object.ts";
 import type { Status } from "../../meta/status.ts";
 import { isStatus } from "../../protocol/statuses.ts";
-import { prefersGzip } from "../answers/gzip.ts";
-import { notModified, objectHeaders, VARY } from "../answers/responses.ts";
-import { loadYaml } from "../answers/yaml.ts";
+import { prefersGzip } from "../send/gzip.ts";
+import { notModified, objectHeaders, VARY } from "../send/responses.ts";
+import { loadYaml } from "../send/yaml.ts";
 import { itemsFieldOf, limitOf, openParts, placesOf } from "./list_parts.ts";
 import { listResponse, ListWriter } from "./list_writer.ts";
 import { mergedColumns } from "./merged_columns.ts";

@@ -15,7 +15,7 @@ import { bearerTokenOf } from "../access/bearer_tokens.ts";
 import { protectEndlessBody, uniqueTag, withEmptyClone } from "../watches/endless_body.ts";
 import type { PassThroughOptions } from "./pass_through_options.ts";
 import type { OpenWatch } from "../readers.ts";
-import { GUARD_HEADERS, malformedPath, noTunnel } from "../answers/responses.ts";
+import { GUARD_HEADERS, malformedPath, noTunnel } from "../send/responses.ts";
 import { afterLimit, type PassThroughRequest } from "./pass_through_request.ts";
 
 // What clients of Kubernetes send and API servers read. Everything else stays here: hop-by-hop headers, cookies, addresses.

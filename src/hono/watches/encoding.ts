@@ -7,7 +7,7 @@ import { type KubernetesObject, resourceVersionOf } from "../../meta/object.ts";
 import { compareResourceVersions, layoutOf } from "../../meta/resource_version.ts";
 import type { Held, Holding } from "../../store/holding.ts";
 import { onOneLine } from "../../text/json_text.ts";
-import type { View } from "../answers/view.ts";
+import type { View } from "../send/view.ts";
 
 /** One entry of the log. */
 export interface LogEntry<T> {

@@ -9,9 +9,9 @@ import { uniqueTag, withEmptyClone } from "./endless_body.ts";
 import { EVENT_STREAM_TYPE, eventStream } from "./event_stream.ts";
 import type { Permission } from "../access/gate.ts";
 import type { ResourceRequest } from "../resource_request.ts";
-import { GUARD_HEADERS } from "../answers/responses.ts";
-import { newSelection } from "../lists/selection.ts";
-import type { View } from "../answers/view.ts";
+import { GUARD_HEADERS } from "../send/responses.ts";
+import { newSelection } from "../content/selection.ts";
+import type { View } from "../send/view.ts";
 import { errorStream, openWatch } from "./watch_stream.ts";
 
 /** The answer to a watch: it replays, sends initial events, or ends at once with the reason. */

@@ -8,8 +8,8 @@ import { compareResourceVersions } from "../../meta/resource_version.ts";
 import { concatenated } from "../../util/concatenated.ts";
 import { encode, type EntryViews, eventText, isPlaced, type LogEntry } from "./encoding.ts";
 import { OPEN_UNITS } from "../readers.ts";
-import type { Selection } from "../lists/selection.ts";
-import type { View } from "../answers/view.ts";
+import type { Selection } from "../content/selection.ts";
+import type { View } from "../send/view.ts";
 
 /** What the watches of a group have in common. */
 export interface GroupKind {

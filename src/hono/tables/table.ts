@@ -5,9 +5,9 @@
 
 import type { ApiResource } from "../../protocol/api_resource.ts";
 import type { KubernetesObject, ListMeta } from "../../meta/object.ts";
-import type { Column, Printer } from "../tables/columns.ts";
-import { printerOf } from "../tables/printers.ts";
-import { type View, withType } from "./view.ts";
+import type { Column, Printer } from "./columns.ts";
+import { printerOf } from "./printers.ts";
+import { type View, withType } from "../send/view.ts";
 
 /** What each row says of its object. */
 export type IncludeObject = "None" | "Metadata" | "Object";

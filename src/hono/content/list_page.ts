@@ -12,7 +12,7 @@ import { decodeContinue, encodeContinue, LATEST } from "../../protocol/continue_
 import { continueTooOld, isStatus } from "../../protocol/statuses.ts";
 import type { EventLog } from "../watches/event_log.ts";
 import { OPEN_UNITS, type Pacer } from "../readers.ts";
-import { stateTooOld } from "../answers/responses.ts";
+import { stateTooOld } from "../send/responses.ts";
 import { narrowed, type Selection } from "./selection.ts";
 import { firstFrom, type IndexValue, type Snapshot } from "./snapshot.ts";
 

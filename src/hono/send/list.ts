@@ -7,17 +7,17 @@ import type { KubernetesObject } from "../../meta/object.ts";
 import type { Status } from "../../meta/status.ts";
 import type { Clock, TimerHandle } from "../../util/clock.ts";
 import { isStatus } from "../../protocol/statuses.ts";
-import type { EntityTags } from "../answers/etag.ts";
+import type { EntityTags } from "../content/etag.ts";
 import type { EventLog } from "../watches/event_log.ts";
-import { GZIP_LEAST_BYTES, gzipChunks, gzipResponse } from "../answers/gzip.ts";
+import { GZIP_LEAST_BYTES, gzipChunks, gzipResponse } from "./gzip.ts";
 import type { ListBodies } from "./list_bodies.ts";
 import { contentVersion, type ListBody, SENT_WEIGHT } from "./list_body.ts";
-import { cutPage, type ListRequest, type PagePlace, pageSource, placePage } from "./list_page.ts";
+import { cutPage, type ListRequest, type PagePlace, pageSource, placePage } from "../content/list_page.ts";
 import { type ListShape, ListText } from "./list_text.ts";
 import { newStalledError, type Pacer, type Reader, type Readers } from "../readers.ts";
-import { type Format, notModified, objectHeaders, tooManyRequests, VARY } from "../answers/responses.ts";
-import type { View } from "../answers/view.ts";
-import { loadYaml } from "../answers/yaml.ts";
+import { type Format, notModified, objectHeaders, tooManyRequests, VARY } from "./responses.ts";
+import type { View } from "./view.ts";
+import { loadYaml } from "./yaml.ts";
 
 /** A list, and how to answer it. */
 export interface ListAnswerRequest extends ListRequest {

@@ -4,27 +4,27 @@
  */
 
 import type { Context } from "hono";
-import { formatGroupResource, groupVersion } from "../../meta/resource.ts";
-import type { KubernetesObject } from "../../meta/object.ts";
-import { newStatus, type Status } from "../../meta/status.ts";
-import { decodedPath, type ResourcePath } from "../../protocol/resource_path.ts";
-import { isStatus, methodNotAllowed, resourceDetails, unknownPath } from "../../protocol/statuses.ts";
-import type { ApiResource } from "../../protocol/api_resource.ts";
-import { RemoteResource } from "../remote/remote_resource.ts";
-import { remoteRoute } from "../remote/remote_route.ts";
-import type { Held } from "../../store/holding.ts";
-import type { Indexer } from "../../store/indexer.ts";
-import { lowerBound } from "../../util/lower_bound.ts";
-import type { TurnQueue } from "../../util/turn_queue.ts";
-import { ownPath } from "../api_routes.ts";
-import { askedOf, askedOfPath } from "../access/authorization.ts";
-import type { EventLog } from "../watches/event_log.ts";
-import type { ReadApiState } from "../read_api_state.ts";
-import { Pacer, type Reader } from "../readers.ts";
-import { readRoute } from "../resource_handler.ts";
-import { documentResponse, formatOf, incomplete, notSynced } from "../answers/responses.ts";
-import type { Answer, Route } from "../route.ts";
-import type { ServedResource } from "../served_resources.ts";
+import { formatGroupResource, groupVersion } from "../meta/resource.ts";
+import type { KubernetesObject } from "../meta/object.ts";
+import { newStatus, type Status } from "../meta/status.ts";
+import { decodedPath, type ResourcePath } from "../protocol/resource_path.ts";
+import { isStatus, methodNotAllowed, resourceDetails, unknownPath } from "../protocol/statuses.ts";
+import type { ApiResource } from "../protocol/api_resource.ts";
+import { RemoteResource } from "./remote/remote_resource.ts";
+import { remoteRoute } from "./remote/remote_route.ts";
+import type { Held } from "../store/holding.ts";
+import type { Indexer } from "../store/indexer.ts";
+import { lowerBound } from "../util/lower_bound.ts";
+import type { TurnQueue } from "../util/turn_queue.ts";
+import { ownPath } from "./api_routes.ts";
+import { askedOf, askedOfPath } from "./access/authorization.ts";
+import type { EventLog } from "./watches/event_log.ts";
+import type { ReadApiState } from "./read_api_state.ts";
+import { Pacer, type Reader } from "./readers.ts";
+import { readRoute } from "./resource_handler.ts";
+import { documentResponse, formatOf, incomplete, notSynced } from "./send/responses.ts";
+import type { Answer, Route } from "./route.ts";
+import type { ServedResource } from "./served_resources.ts";
 
 /** The `apiVersion` of answers about indices. */
 export const INDICES_VERSION = "indices.listwatch/v1";

@@ -5,8 +5,8 @@
 
 import { type Clock, monotonicNow } from "../../util/clock.ts";
 import { concatenated } from "../../util/concatenated.ts";
-import { GZIP_LEAST_BYTES, gzipChunks } from "../answers/gzip.ts";
-import { PrefixableGzip } from "../answers/gzip_prefix.ts";
+import { GZIP_LEAST_BYTES, gzipChunks } from "./gzip.ts";
+import { PrefixableGzip } from "./gzip_prefix.ts";
 import type { Pacer } from "../readers.ts";
 import { encode } from "../watches/encoding.ts";
 import type { ListText } from "./list_text.ts";

@@ -7,13 +7,13 @@ import type { KubernetesObject } from "../../meta/object.ts";
 import { matchesTag } from "../../protocol/if_none_match.ts";
 import type { Held } from "../../store/holding.ts";
 import { encode } from "../watches/encoding.ts";
-import type { EntityTags } from "../answers/etag.ts";
+import type { EntityTags } from "../content/etag.ts";
 import { indentedText } from "../../protocol/responses.ts";
 import type { EventLog } from "../watches/event_log.ts";
-import { GZIP_LEAST_BYTES, gzipBytes, gzipResponse } from "../answers/gzip.ts";
-import { type Format, notModified, objectHeaders, VARY } from "../answers/responses.ts";
-import type { View } from "../answers/view.ts";
-import { loadYaml } from "../answers/yaml.ts";
+import { GZIP_LEAST_BYTES, gzipBytes, gzipResponse } from "./gzip.ts";
+import { type Format, notModified, objectHeaders, VARY } from "./responses.ts";
+import type { View } from "./view.ts";
+import { loadYaml } from "./yaml.ts";
 
 /** How to answer a get. */
 export interface ObjectAnswerRequest {

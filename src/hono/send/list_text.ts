@@ -6,9 +6,9 @@
 import type { KubernetesObject, ListMeta } from "../../meta/object.ts";
 import type { Held, Holding } from "../../store/holding.ts";
 import { indentedText, jsonText } from "../../protocol/responses.ts";
-import type { Page } from "./list_page.ts";
-import type { View } from "../answers/view.ts";
-import type { YamlWriter } from "../answers/yaml.ts";
+import type { Page } from "../content/list_page.ts";
+import type { View } from "./view.ts";
+import type { YamlWriter } from "./yaml.ts";
 
 /** The form of a list. */
 export interface ListShape {
