@@ -4,7 +4,8 @@
  */
 
 import process from "node:process";
-import { monotonicNow, realClock } from "../util/clock.ts";
+import { realClock } from "../util/clock.ts";
+import { consoleLogger, type Logger, silentLogger } from "../util/logger.ts";
 import { visibleText } from "../util/visible_text.ts";
 import { type AccessLogEntry, accessLogJson, accessLogLine } from "./access_log.ts";
 import { parseCommandLine } from "./command_line.ts";
@@ -14,7 +15,6 @@ import { checkToken } from "./reader_token.ts";
 import { serve, SHUTDOWN_GRACE_MS } from "./serve.ts";
 import type { ServeOptions, ServeStep, SyncProgress } from "./serve_options.ts";
 import { type OutputStream, Terminal } from "./terminal.ts";
-import { terminalLogger, verboseLogger } from "./terminal_logger.ts";
 import { LISTWATCH_USAGE, SERVE_USAGE } from "./usage.ts";
 import { VERSION } from "./version.ts";
 
@@ -52,8 +52,7 @@ export interface MainOptions {
  */
 export async function main(args: readonly string[], options: MainOptions = {}): Promise<number> {
   const { stdout = process.stdout, stderr = process.stderr, env = process.env } = options;
-  const now = () => monotonicNow(realClock);
-  const terminal = new Terminal({ stdout, stderr, env, now });
+  const terminal = new Terminal({ stdout, stderr, env, now: () => realClock.now() });
   let isVerbose = false;
   const { signal, onTerminate, release } = options.signal
     ? { signal: options.signal, onTerminate() {}, release() {} }
@@ -73,7 +72,7 @@ export async function main(args: readonly string[], options: MainOptions = {}): 
         await runServe(terminal, {
           ...command.options,
           signal,
-          logger: isVerbose ? verboseLogger(terminal) : terminalLogger(terminal, now),
+          logger: isVerbose ? verboseLogger(terminal) : quietLogger(terminal),
           ...(command.accessLog && { accessLog: accessLogTo(terminal, command.accessLog) }),
         }, onTerminate);
         return 0;
@@ -209,6 +208,25 @@ function printNext(terminal: Terminal, { url, resources }: Listening, options: S
   }
   terminal.print();
   terminal.print("Press Ctrl-C to stop.");
+}
+
+function verboseLogger(terminal: Terminal): Logger {
+  const line = (message: string, fields?: Readonly<Record<string, unknown>>): void =>
+    terminal.warn(
+      terminal.styleError("dim", oneLine(fields === undefined ? message : `${message} ${text(fields)}`)),
+    );
+  return { ...consoleLogger, debug: () => {}, info: line, warn: line, error: line };
+}
+
+/** Prints errors only. */
+function quietLogger(terminal: Terminal): Logger {
+  return { ...silentLogger, error: (message) => terminal.warn(oneLine(message)) };
+}
+
+function text(fields: Readonly<Record<string, unknown>>): string {
+  return Object.entries(fields).map(([name, value]) =>
+    `${name}=${value instanceof Error ? value.message : String(value)}`
+  ).join(" ");
 }
 
 /** The stacks of an error and its causes. */

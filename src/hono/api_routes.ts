@@ -18,9 +18,8 @@ import { askedOf, askedOfPath } from "./access/authorization.ts";
 import { impersonates } from "./access/gate.ts";
 import type { ReadApiState } from "./read_api_state.ts";
 import type { Reader } from "./readers.ts";
-import { RemoteResource } from "./remote/remote_resource.ts";
-import type { RemoteRequest } from "./remote/remote_request.ts";
-import { remoteRoute } from "./remote/remote_route.ts";
+import { forwardRoute } from "./upstream/forward.ts";
+import { isForwarded } from "./served_resources.ts";
 import { readRoute } from "./resource_handler.ts";
 import {
   documentResponse,
@@ -34,7 +33,6 @@ import {
   readOnly,
 } from "./send/responses.ts";
 import type { Answer, Route } from "./route.ts";
-import type { ServedResource } from "./served_resources.ts";
 
 // No path of a Kubernetes API comes near: names have 253 characters at most.
 const MAX_PATH = 2_048;
@@ -56,14 +54,16 @@ export function apiRoute(c: Context, state: ReadApiState, reader: Reader): Route
   const segments = own === undefined ? [] : pathSegments(own);
   if (segments === undefined) return { access: "hooks", asked: askedOfPath(pathname), answer: malformedPath };
   const path = parseResourcePath(segments);
-  const target = path &&
-    (state.served.find(({ resource }) => isAt(resource, path)) ??
-      state.remotes.find(({ resource }) => isAt(resource, path)));
+  const target = path && [...state.served, ...state.forwarded].find(({ resource }) => isAt(resource, path));
   const passed = passThroughRoute(c, state, { own, reader, isResource: path !== undefined });
   if (target !== undefined && isRead(c, target, path!)) {
     // The cache answers for the user who sends the request; for another one only the API server may.
     const isForApiServer = passed !== undefined && impersonates(c) && state.passThrough!.hasCredentials(c);
-    if (!isForApiServer) return routeOf(c, { ...state, target, path: path!, reader, own: own! });
+    if (!isForApiServer) {
+      return isForwarded(target)
+        ? forwardRoute(c, { ...state, target, path: path!, reader, own: own! })
+        : readRoute(c, { ...state, target, path: path!, reader });
+    }
   }
   if (passed !== undefined) return passed;
   if (path !== undefined && isReview(c, path)) {
@@ -71,16 +71,6 @@ export function apiRoute(c: Context, state: ReadApiState, reader: Reader): Route
     return { access: "API server", path: own!, isWatch: false, answer: () => noReviews(path) };
   }
   return path === undefined ? documentRoute(c, state, { pathname, segments }) : otherRoute(c, path, target);
-}
-
-function routeOf(
-  c: Context,
-  request: Omit<RemoteRequest, "target" | "isIndex"> & { readonly target: ServedResource | RemoteResource },
-): Route {
-  const { target } = request;
-  return target instanceof RemoteResource
-    ? remoteRoute(c, { ...request, target, isIndex: false })
-    : readRoute(c, { ...request, target });
 }
 
 /** Whether the cache has the answer. Hono turns HEAD into GET, which would open a watch that no client reads. */

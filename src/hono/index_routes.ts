@@ -10,8 +10,7 @@ import { newStatus, type Status } from "../meta/status.ts";
 import { decodedPath, type ResourcePath } from "../protocol/resource_path.ts";
 import { isStatus, methodNotAllowed, resourceDetails, unknownPath } from "../protocol/statuses.ts";
 import type { ApiResource } from "../protocol/api_resource.ts";
-import { RemoteResource } from "./remote/remote_resource.ts";
-import { remoteRoute } from "./remote/remote_route.ts";
+import { forwardRoute } from "./upstream/forward.ts";
 import type { Held } from "../store/holding.ts";
 import type { Indexer } from "../store/indexer.ts";
 import { lowerBound } from "../util/lower_bound.ts";
@@ -24,7 +23,7 @@ import { Pacer, type Reader } from "./readers.ts";
 import { readRoute } from "./resource_handler.ts";
 import { documentResponse, formatOf, incomplete, notSynced } from "./send/responses.ts";
 import type { Answer, Route } from "./route.ts";
-import type { ServedResource } from "./served_resources.ts";
+import { isForwarded, type ServedResource } from "./served_resources.ts";
 
 /** The `apiVersion` of answers about indices. */
 export const INDICES_VERSION = "indices.listwatch/v1";
@@ -38,7 +37,7 @@ export function indexRoute(c: Context, state: ReadApiState, reader: Reader): Rou
   const { pathname, own = pathname } = ownPath(c);
   const query = parseIndexPath(own);
   const named = (each: Described) => query !== undefined && isNamed(each, query.resource);
-  const target = state.remotes.find(named) ?? state.served.find(named);
+  const target = [...state.served, ...state.forwarded].find(named);
   if (query === undefined || target === undefined || c.req.raw.method !== "GET") {
     const answer = () => target === undefined ? unknownPath() : methodNotAllowed();
     return { access: "hooks", asked: askedOfPath(own), answer };
@@ -47,9 +46,7 @@ export function indexRoute(c: Context, state: ReadApiState, reader: Reader): Rou
   const { resource } = target;
   const path = listPath(target, resource.namespaced ? namespace : "");
   const { index, value } = query;
-  if (target instanceof RemoteResource) {
-    return remoteRoute(c, { ...state, target, path, reader, own, isIndex: true });
-  }
+  if (isForwarded(target)) return forwardRoute(c, { ...state, target, path, reader, own, isIndex: true });
   const isWrong = namespace !== "" && !resource.namespaced;
   if (!isWrong && index !== undefined && value !== undefined && isIndex(target, index)) {
     return readRoute(c, { ...state, target, path, reader, under: { index, value } });

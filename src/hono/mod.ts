@@ -32,29 +32,15 @@ export type { CorsOptions } from "./access/cors.ts";
 export type { Freshness } from "./upstream/freshness.ts";
 export type { FetchOpenApi } from "./answers/open_api.ts";
 export type { PassThroughOptions } from "./upstream/pass_through_options.ts";
-export {
-  type ClustersApi,
-  clustersApi,
-  type ClustersApiOptions,
-  type MergedCluster,
-} from "./merged/clusters_api.ts";
-export {
-  type MergedResource,
-  mergedResource,
-  type MergedResourceOptions,
-  type MergedShard,
-} from "./merged/merged_resource.ts";
 export { type ReadApi, readApi } from "./read_api.ts";
 export type {
+  ReadApiForward,
   ReadApiInformer,
   ReadApiOptions,
-  ReadApiRemote,
   ReadApiResource,
-  RemoteFetch,
   VersionInfo,
 } from "./read_api_options.ts";
 export type { NamedInformer, ServedInformer, ServedStore } from "./upstream/served_informer.ts";
 export { MergedInformer, type MergedInformerOptions } from "./content/merged_informer.ts";
-export type { MergedStore } from "./content/merged_store.ts";
 export type { AcceptedWebSocket, ServerWebSocket, UpgradeWebSocket } from "../util/web_socket.ts";
 export type { ApiResource, PrinterColumn } from "../protocol/api_resource.ts";

@@ -79,10 +79,11 @@ export interface ReadApi extends Hono {
  *   allowed by `cors`.
  * - With `metrics`, `/metrics` has them in the text format of Prometheus, for users that may read that path.
  *
- * **Remotes**
+ * **Several sources**
  *
- * - A resource with `fetch` in place of an informer is held by another server, see {@linkcode ReadApiRemote}: this adapter
- *   authorizes its readers, and keeps no objects.
+ * - A {@linkcode MergedInformer} is one informer of several: clusters, shards, other caches. Its versions are merged ones. While
+ *   nothing was read of one of them, reads are 503, and with `partial=true` they have what the others have, with a `Warning`.
+ * - A resource with `fetch` in place of an informer is answered by another server, see {@linkcode ReadApiForward}.
  *
  * **Cost**
  *
@@ -163,7 +164,6 @@ export function readApiOf(state: ReadApiState): ReadApi {
   });
 }
 
-function watchesOf({ served, remotes }: ReadApiState, resource: ApiResource): number {
-  const held = served.find((each) => each.resource === resource);
-  return held?.log.readers ?? remotes.find((each) => each.resource === resource)?.watches.size ?? 0;
+function watchesOf({ served }: ReadApiState, resource: ApiResource): number {
+  return served.find((each) => each.resource === resource)?.log.readers ?? 0;
 }

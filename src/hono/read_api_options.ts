@@ -18,11 +18,11 @@ import type { ServedInformer } from "./upstream/served_informer.ts";
 import type { LogHistory } from "./watches/log_history.ts";
 
 /**
- * One resource that is served: an informer, or a remote that holds it.
+ * One resource that is served: from an informer, or by another server.
  *
  * @category HTTP adapter
  */
-export type ReadApiResource = ReadApiInformer | ReadApiRemote;
+export type ReadApiResource = ReadApiInformer | ReadApiForward;
 
 /**
  * One informer, and what it holds.
@@ -43,41 +43,25 @@ export interface ReadApiInformer {
 }
 
 /**
- * A resource that a remote holds: another {@linkcode readApi}, in a Durable Object for one.
+ * A resource that another server answers for, such as a Durable Object with a {@linkcode readApi} of its own.
  *
- * Discovery, authentication, authorization, limits, CORS and metrics are those of this adapter. A permitted request is sent on
- * without anything that the reader sent but the path, the query, `Accept`, `Accept-Encoding` and `If-None-Match`: the remote
- * learns nothing of the user, must be private, and should allow this adapter enough `maxWatches`. Its answers are
- * passed on as they come, with their freshness. A watch ends by this adapter's own limits and permissions. A continue
- * token of a remote is bound to its list, and not to the user; each page is authorized.
+ * Discovery, authentication and authorization are those of this adapter. A permitted request is sent on with its path, its query
+ * and what it accepts, and with the name of its user as `X-Remote-User` (percent-encoded); no credential, and nothing else of
+ * its headers. So the other server must be private: it answers all requests. Its answers are passed on as they come; 503
+ * while it cannot be reached, 504 where it does not begin to answer within 10 s.
  *
- * A remote that is away is answered with 503, one that is slow with 504, one that answers something else than the protocol
- * with 502. A watch whose remote has ended ends too, between two events.
+ * A watch ends with its permission here, and otherwise there, by its `timeoutSeconds`. `openWatches` and `/readyz` know nothing
+ * of the other server.
  *
  * @category HTTP adapter
  */
-export interface ReadApiRemote {
-  /** Sends a request to the remote. */
-  readonly fetch: RemoteFetch;
+export interface ReadApiForward {
+  /** Sends a request to the other server: the path and the query of its URL count, and not the host. */
+  readonly fetch: (request: Request) => Response | Promise<Response>;
   /** What it holds: `v1/pods` for what Kubernetes brings, a description for custom resources. */
   readonly resource: string | ApiResource;
-  /** How long the remote may take to begin its answer, and between two pieces of a list; 10 s by default. */
-  readonly timeoutMs?: number;
-  /**
-   * How long after the remote's last answer readers that have it already (`If-None-Match`) get 304 without a request to
-   * the remote, with the answer's `Age`. 0 by default: only reads at `resourceVersion=0`, which take any state, are
-   * answered so, for a second.
-   */
-  readonly maxStaleMs?: number;
   readonly informer?: never;
 }
-
-/**
- * Sends a request to a remote: the path and the query of its URL count, and not the host.
- *
- * @category HTTP adapter
- */
-export type RemoteFetch = (request: Request) => Response | Promise<Response>;
 
 /**
  * What `/version` says.

@@ -18,19 +18,21 @@ import type { ReadApiOptions } from "./read_api_options.ts";
 import { ReadMetrics } from "./health/read_metrics.ts";
 import { type ReadSettings, readSettings } from "./read_settings.ts";
 import { Pacer, Readers } from "./readers.ts";
-import { RemoteHealth } from "./remote/remote_health.ts";
-import { RemoteResource } from "./remote/remote_resource.ts";
-import { newServedResources, type ServedResource } from "./served_resources.ts";
+import {
+  type ForwardedResource,
+  isForwarded,
+  newServedResources,
+  type ServedResource,
+} from "./served_resources.ts";
 
 /** What all requests of a read API share. */
 export interface ReadApiState {
   /** What informers hold. */
   readonly served: readonly ServedResource[];
-  /** What remotes hold. */
-  readonly remotes: readonly RemoteResource[];
+  /** What other servers answer for. */
+  readonly forwarded: readonly ForwardedResource[];
   /** All of these, in the order of the options. */
   readonly resources: readonly ApiResource[];
-  readonly remoteHealth: RemoteHealth;
   readonly gate: Gate;
   readonly authentication: Authentication;
   readonly passThrough: PassThrough | undefined;
@@ -55,27 +57,25 @@ export function newReadApiState(options: ReadApiOptions): ReadApiState {
   const { logger = consoleLogger, signal, authenticate, authorize, allowAnonymous, metrics } = options;
   const fanOut = new FanOut(clock);
   const all = newServedResources(options, { settings, fanOut, logger });
-  const served = all.filter((each): each is ServedResource => !(each instanceof RemoteResource));
-  const remotes = all.filter((each) => each instanceof RemoteResource);
+  const served = all.filter((each): each is ServedResource => !isForwarded(each));
+  const forwarded = all.filter(isForwarded);
   const readers = new Readers(settings);
   if (signal !== undefined) {
     onAbort(signal, () => {
-      for (const remote of remotes) remote.close();
       for (const { log, fresh } of served) {
         log.close();
         fresh.close();
       }
       // Those of what is passed through.
-      for (const watch of Array.from(readers.watches)) watch.stop();
+      for (const { stop } of Array.from(readers.watches)) stop();
     });
   }
   const resources = all.map(({ resource }) => resource);
   const turns = new TurnQueue();
   return {
     served,
-    remotes,
+    forwarded,
     resources,
-    remoteHealth: new RemoteHealth(clock),
     gate: newGate({ authenticate, authorize, allowAnonymous, hookTimeoutMs, clock, logger }),
     authentication: newAuthentication({ authenticate, hookTimeoutMs, clock, logger }),
     passThrough: options.passThrough &&

@@ -12,10 +12,8 @@ import { EventLog } from "./watches/event_log.ts";
 import type { FanOut } from "./watches/fan_out.ts";
 import { ContentFreshness } from "./content/content_freshness.ts";
 import type { Freshness } from "./upstream/freshness.ts";
-import type { ReadApiOptions, ReadApiRemote } from "./read_api_options.ts";
+import type { ReadApiForward, ReadApiOptions } from "./read_api_options.ts";
 import type { ReadSettings } from "./read_settings.ts";
-import { RemoteResource } from "./remote/remote_resource.ts";
-import { requireNumbers } from "../util/require_number.ts";
 import { type ServedInformer, sourcesOf } from "./upstream/served_informer.ts";
 
 /** A resource that is served from an informer. */
@@ -27,11 +25,23 @@ export interface ServedResource {
   readonly fresh: ContentFreshness;
 }
 
+/** A resource that another server answers for. */
+export interface ForwardedResource {
+  readonly resource: ApiResource;
+  readonly fetch: ReadApiForward["fetch"];
+  readonly logger: Logger;
+}
+
+/** Whether a resource is answered elsewhere. */
+export function isForwarded(target: { readonly resource: ApiResource }): target is ForwardedResource {
+  return "fetch" in target;
+}
+
 /**
  * Starts to follow the informers, once all options are checked.
  *
  * @throws {TypeError} A resource is not known by its name, or is there twice, or is Secrets without `allowSecrets`, or
- * has neither informer nor remote.
+ * has neither informer nor `fetch`.
  */
 export function newServedResources(
   options: ReadApiOptions,
@@ -40,12 +50,12 @@ export function newServedResources(
     readonly fanOut: FanOut;
     readonly logger: Logger;
   },
-): (ServedResource | RemoteResource)[] {
+): (ServedResource | ForwardedResource)[] {
   const resources = options.resources.map(({ resource }) => describedResource(resource, "serve"));
   checkResources(resources, options);
-  return options.resources.map((each, i): ServedResource | RemoteResource => {
+  return options.resources.map((each, i): ServedResource | ForwardedResource => {
     if (each.informer === undefined) {
-      return new RemoteResource(resources[i], each, { clock: settings.clock, logger });
+      return { resource: resources[i], fetch: each.fetch, logger };
     }
     const { informer, history } = each;
     const log = new EventLog<KubernetesObject>(informer, {
@@ -69,7 +79,11 @@ function checkResources(resources: readonly ApiResource[], options: ReadApiOptio
     if (names.has(name)) throw new TypeError(`Cannot serve ${name} twice: give readApi one informer for it`);
     names.add(name);
     const { informer } = options.resources[i];
-    if (informer === undefined) checkRemote(name, options.resources[i]);
+    if (informer === undefined && typeof options.resources[i].fetch !== "function") {
+      throw new TypeError(
+        `Cannot serve ${name}: give readApi an informer for it, or the \`fetch\` of a server that holds it`,
+      );
+    }
     const holdsSecrets = isSecrets(resource) ||
       (informer !== undefined && sourcesOf(informer).some((each) => isSecrets(each.informer.resource)));
     if (holdsSecrets && options.allowSecrets !== true) {
@@ -78,16 +92,6 @@ function checkResources(resources: readonly ApiResource[], options: ReadApiOptio
       );
     }
   }
-}
-
-function checkRemote(name: string, { fetch, timeoutMs, maxStaleMs }: Partial<ReadApiRemote>): void {
-  if (typeof fetch !== "function") {
-    throw new TypeError(
-      `Cannot serve ${name}: give readApi an informer for it, or the \`fetch\` of a remote that holds it`,
-    );
-  }
-  requireNumbers("serve", { timeoutMs }, { least: 1 });
-  requireNumbers("serve", { maxStaleMs }, { mayBeInfinite: true });
 }
 
 function checkFreshness(resource: ApiResource, freshness: Freshness = "as-is"): void {

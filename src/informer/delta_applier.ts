@@ -30,7 +30,7 @@ import { metaOf, resourceVersionOf } from "../meta/object.ts";
 import { DeletedFinalStateUnknown } from "../meta/tombstone.ts";
 import type { VersionWaiters } from "../meta/version_waiters.ts";
 import type { Delta, Deltas } from "../queue/delta.ts";
-import { isComparableResourceVersion, isOlder } from "../meta/resource_version.ts";
+import { isComparableResourceVersion, isOlder, layoutOf } from "../meta/resource_version.ts";
 import type { Quarantine } from "../reflector/quarantine.ts";
 import type { KeyedStore } from "../store/cache.ts";
 import { IndexFuncError } from "../store/errors.ts";
@@ -101,6 +101,8 @@ export class DeltaApplier<T> {
   #appliedCount = 0;
   /** Whether versions say what is new: after a list at no particular version, the present objects come in any order. */
   #hasPosition = false;
+  /** Of the last list or bookmark: `""` unless it is a merged resourceVersion. */
+  #layout = "";
   /** The version of the last list or event that was applied. */
   #newest = "";
 
@@ -185,6 +187,7 @@ export class DeltaApplier<T> {
     if (delta.type === "SyncAll") return yield* this.#lists.resyncSteps();
     const { resourceVersion } = delta.object;
     this.#hasPosition = resourceVersion !== "" && resourceVersion !== "0";
+    this.#layout = layoutOf(resourceVersion);
     this.#newest = resourceVersion;
     try {
       yield* this.#lists.replaceSteps(delta.object, isInInitialList);
@@ -201,9 +204,9 @@ export class DeltaApplier<T> {
   ): void {
     const store = this.#store;
     const key = this.#keyOf(object, "update");
-    const reached = isLate ? store.lastStoreSyncResourceVersion() : "";
+    const reached = this.#reachedBeside(object, isLate);
     const oldObject = store.update(key, this.#holding.hold(object, key));
-    if (isLate) store.bookmark(reached);
+    if (reached !== undefined) store.bookmark(reached);
     const isObserved = this.#isObserved;
     if (oldObject === undefined) {
       this.#receiver.distribute({ type: "add", object, isInInitialList }, false);
@@ -225,6 +228,16 @@ export class DeltaApplier<T> {
     this.#receiver.distribute({ type: "update", oldObject: stored, object: stored }, true);
   }
 
+  /**
+   * The store's version, if it stays where it is with a change: it is past the object's, or is a merged one, of which the
+   * object's says nothing. `undefined` if it becomes the object's.
+   */
+  #reachedBeside(object: T, isLate: boolean): string | undefined {
+    if (!isLate && this.#layout === "") return undefined; // the ordinary case
+    const stays = isLate || layoutOf(resourceVersionOf(object) ?? "") !== this.#layout;
+    return stays ? this.#store.lastStoreSyncResourceVersion() : undefined;
+  }
+
   #delete(deleted: T | DeletedFinalStateUnknown<T>): void {
     if (deleted instanceof DeletedFinalStateUnknown) return this.#deleteTombstone(deleted);
     const standing = this.#history === undefined
@@ -233,9 +246,9 @@ export class DeltaApplier<T> {
     if (standing === "seen" || standing === "doubtful") return this.#skipped("Deleted", standing);
     const store = this.#store;
     const key = this.#keyOf(deleted, "delete");
-    const reached = standing === "late" ? store.lastStoreSyncResourceVersion() : "";
+    const reached = this.#reachedBeside(deleted, standing === "late");
     const oldObject = store.deleteWithObject(key, deleted);
-    if (standing === "late") store.bookmark(reached);
+    if (reached !== undefined) store.bookmark(reached);
     if (oldObject === undefined && this.#quarantine.release(key)) {
       // Nothing was deleted after all, but the store has reached a later version.
       const resourceVersion = resourceVersionOf(deleted);
@@ -269,6 +282,7 @@ export class DeltaApplier<T> {
       }
     }
     this.#hasPosition = true;
+    this.#layout = layoutOf(resourceVersion);
     store.bookmark(resourceVersion);
     if (this.#isObserved) this.#observe({ type: "bookmark", resourceVersion });
   }

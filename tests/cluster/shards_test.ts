@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
 import { type KubernetesObject, newCluster, SharedIndexInformer, silentLogger } from "@listwatch/cache";
-import { mergedResource, type ReadApi, readApi } from "@listwatch/cache/hono";
+import { MergedInformer, readApi } from "@listwatch/cache/hono";
 import { serveFetch } from "@listwatch/cache/node";
 import { shardOf } from "@listwatch/cache/reflector";
 import { ensureGoProgram } from "../../scripts/lib/cluster_build.ts";
@@ -12,7 +12,7 @@ import { eventually } from "./eventually.ts";
 const RESOURCE = "v1/configmaps";
 const COUNT = 60;
 
-describe("shardOf and mergedResource on a kube-apiserver with ShardedListAndWatch", {
+describe("shardOf and MergedInformer on a kube-apiserver with ShardedListAndWatch", {
   skip: skipWithoutOwnServer,
 }, () => {
   let connection: OwnConnection;
@@ -72,48 +72,21 @@ describe("shardOf and mergedResource on a kube-apiserver with ShardedListAndWatc
     });
   }
 
-  it("are one API to kubectl: shards by namespace, and a kube-apiserver itself as a shard", async () => {
+  it("are one API to kubectl, whatever divides them", async () => {
     const kubectl = await ensureGoProgram("kubectl");
-    const own = namespaces.slice(0, 2).map((namespace) => {
+    const own = namespaces.map((namespace) => {
       const informer = new SharedIndexInformer(source({ namespace }), { logger: silentLogger });
-      const api: ReadApi = readApi({
-        resources: [{ informer, resource: RESOURCE }],
-        allowAnonymous: true,
-        logger: silentLogger,
-      });
-      return { namespace, informer, api, running: informer.start() };
+      return { name: namespace, informer, running: informer.start() };
     });
     await Promise.all(own.map(({ informer }) => informer.synced(AbortSignal.timeout(20_000))));
-    const { config, cluster } = connection;
+    const { cluster } = connection;
     const [, , last] = namespaces;
-    const merged = mergedResource({
-      resource: RESOURCE,
-      logger: silentLogger,
-      shards: [
-        ...own.map(({ namespace, api }) => ({
-          name: namespace,
-          namespaces: [namespace],
-          fetch: (request: Request) => api.fetch(request),
-        })),
-        {
-          name: last,
-          namespaces: [last],
-          // Only this namespace of all that the server has.
-          fetch: async (request: Request) => {
-            const { pathname, searchParams } = new URL(request.url);
-            const path = pathname.replace("/api/v1/configmaps", `/api/v1/namespaces/${last}/configmaps`);
-            searchParams.set("labelSelector", "shards");
-            if (/configmaps\/./.test(path)) searchParams.delete("labelSelector");
-            return await config.fetch!(`${config.server}${path}?${searchParams}`, {
-              headers: [...request.headers, ["Authorization", `Bearer ${connection.server.token}`]],
-              signal: request.signal,
-            });
-          },
-        },
-      ],
-    });
     const stopping = new AbortController();
-    const api = readApi({ resources: [merged], allowAnonymous: true, logger: silentLogger });
+    const api = readApi({
+      resources: [{ informer: new MergedInformer(own), resource: RESOURCE }],
+      allowAnonymous: true,
+      logger: silentLogger,
+    });
     const served = await serveFetch(api.fetch, { signal: stopping.signal });
     const home = await Deno.makeTempDir({ prefix: "listwatch-shards-" });
     const run = async (...args: string[]) => {

@@ -106,7 +106,9 @@ export class KeyOwners {
     this.#shown.delete(key);
     const hidden = this.#hidden.get(key) ?? [];
     if (hidden.length === 0) return [change];
-    const others = hidden.map((each) => ({ ...each, until: source.position }));
+    // What the others have was over before this one began.
+    const until = versionOf(object);
+    const others = hidden.map((each) => ({ ...each, until }));
     this.#hidden.set(key, others);
     const next = others.filter(hasCome).map((each) => each.source)
       .sort((a, b) => compareResourceVersions(versionOf(b.shown(key)), versionOf(a.shown(key))))[0];

@@ -26,7 +26,7 @@ import { decodeMergedVersion, encodeMergedVersion, MOST_SHARDS } from "../../met
 import { isOlder, layoutOf } from "../../meta/resource_version.ts";
 import type { Held } from "../../store/holding.ts";
 import { textHash } from "../../util/text_hash.ts";
-import type { NamedInformer, ServedInformer } from "../upstream/served_informer.ts";
+import type { NamedInformer, ServedInformer, ServedStore } from "../upstream/served_informer.ts";
 import { KeyOwners } from "./key_owners.ts";
 import { MergedStore } from "./merged_store.ts";
 import { Source } from "./source.ts";
@@ -81,6 +81,7 @@ export interface MergedInformerOptions {
  */
 export class MergedInformer implements ServedInformer {
   readonly #sources: readonly Source[];
+  readonly #store: MergedStore;
   readonly #owners: KeyOwners;
   readonly #layout: string;
   readonly #hasClusters: boolean;
@@ -91,7 +92,7 @@ export class MergedInformer implements ServedInformer {
   /** All informers that it is made of. */
   readonly sources: readonly NamedInformer[];
   /** The content of all of them. */
-  readonly indexer: MergedStore;
+  readonly indexer: ServedStore<KubernetesObject>;
 
   constructor(sources: readonly NamedInformer[], options: MergedInformerOptions = {}) {
     checkSources(sources, options);
@@ -103,7 +104,11 @@ export class MergedInformer implements ServedInformer {
     this.#owners = new KeyOwners(this.#sources);
     this.#resourceVersion = this.#merged();
     const owners = this.#owners;
-    this.indexer = new MergedStore({ sources: this.#sources, owners, version: () => this.#resourceVersion });
+    this.indexer = this.#store = new MergedStore({
+      sources: this.#sources,
+      owners,
+      version: () => this.#resourceVersion,
+    });
   }
 
   /** Whether all have synced. */
@@ -119,7 +124,7 @@ export class MergedInformer implements ServedInformer {
 
   /** As {@linkcode ServedInformer.observe}. */
   observe(observer: (event: StoreEvent<KubernetesObject>) => void): () => void {
-    const opened = newEventOpener(this.indexer.holding);
+    const opened = newEventOpener(this.#store.holding);
     return this.observeHeld((event) => observer(opened(event)));
   }
 

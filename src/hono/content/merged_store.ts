@@ -56,23 +56,13 @@ type HeldIndexer = Indexer<Held<KubernetesObject>>;
 /**
  * The part of an `Indexer` that is read of several informers: their keys together, and the indices that all of them
  * have, by name.
- *
- * @category HTTP adapter
  */
 export class MergedStore implements ServedStore<KubernetesObject> {
   readonly #of: MergedStoreOptions;
 
-  /**
-   * How the objects are held.
-   *
-   * @internal
-   */
+  /** How the objects are held. */
   readonly holding: Holding<KubernetesObject> = new SourcesHolding(noKey);
-  /**
-   * The same store, with the objects in their held form.
-   *
-   * @internal
-   */
+  /** The same store, with the objects in their held form. */
   readonly held: ServedStore<Held<KubernetesObject>>;
 
   /** Made by {@linkcode MergedInformer}. */

@@ -30,7 +30,7 @@ export function readyRoute(c: Context, state: ReadApiState): Route {
     access: "open",
     answer: async () => {
       state.bodies.dropUnused();
-      const checks = await checksOf(state);
+      const checks = checksOf(state);
       const verbose = c.req.query("verbose") !== undefined;
       const hasNames = verbose || checks.some(({ problem }) => problem !== undefined);
       const mayName = hasNames && !isStatus(await state.gate(askedOfPath("/readyz"), c));
@@ -46,21 +46,15 @@ interface Check {
   readonly problem: string | undefined;
 }
 
-async function checksOf(
-  { served, remotes, remoteHealth, readers, settings }: ReadApiState,
-): Promise<Check[]> {
+function checksOf({ served, readers, settings }: ReadApiState): Check[] {
   const informers = served.flatMap(({ resource, informer }) =>
     sourcesOf(informer).map((source): Check => ({
       name: `informer/${formatGroupResource(resource)}${source.name && ` of ${source.name}`}`,
       problem: unreadiness(source.informer, settings.maxLagMs),
     }))
   );
-  const others = await Promise.all(remotes.map(async ({ resource, fetch }): Promise<Check> => ({
-    name: `remote/${formatGroupResource(resource)}`,
-    problem: await remoteHealth.unreadiness(fetch),
-  })));
   const stopping = readers.isDraining ? [{ name: "shutdown", problem: "the server is about to stop" }] : [];
-  return [...informers, ...others, ...stopping];
+  return [...informers, ...stopping];
 }
 
 // Bookmarks (https://kubernetes.io/docs/reference/using-api/api-concepts/#watch-bookmarks) come about once a minute; a watch without any for 90 s is opened again, which counts as a contact.
@@ -93,7 +87,7 @@ function seconds(ms: number): string {
 }
 
 /**
- * 200 `ok` while every informer has synced and has recent news of its server, and every remote says the same; otherwise
+ * 200 `ok` while every informer has synced and has recent news of its server; otherwise
  * 503, with those that fail. With `?verbose` all are named. Names are only for users that may read them. What is not ready is
  * served nevertheless.
  */

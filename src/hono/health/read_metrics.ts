@@ -11,13 +11,11 @@ import type { ListBodies } from "../send/list_bodies.ts";
 import type { ServedMetrics } from "./prometheus.ts";
 import type { Readers } from "../readers.ts";
 import type { ApiResource } from "../../protocol/api_resource.ts";
-import type { RemoteResource } from "../remote/remote_resource.ts";
 import type { ServedResource } from "../served_resources.ts";
 
 /** What is measured when it is read. */
 export interface MeasuredState {
   readonly served: readonly ServedResource[];
-  readonly remotes: readonly RemoteResource[];
   readonly readers: Readers;
   readonly bodies: ListBodies;
 }
@@ -57,7 +55,7 @@ export class ReadMetrics {
   }
 
   /** Measures the state now. */
-  measure({ served, remotes, readers, bodies }: MeasuredState): void {
+  measure({ served, readers, bodies }: MeasuredState): void {
     const metrics = this.#metrics;
     metrics.gauge("read_api_readers", readers.count, this.#of({}));
     metrics.gauge("read_api_buffered_bytes", readers.bufferedBytes, this.#of({}));
@@ -68,11 +66,6 @@ export class ReadMetrics {
       metrics.gauge("read_api_watches", log.readers, labels);
       metrics.gauge("read_api_synced", informer.hasSynced() ? 1 : 0, labels);
       const { lagMs } = informer.status();
-      if (lagMs !== undefined) metrics.gauge("read_api_lag_seconds", lagMs / 1_000, labels);
-    }
-    for (const { resource, watches, lagMs } of remotes) {
-      const labels = this.#of({ resource: formatGroupResource(resource) });
-      metrics.gauge("read_api_watches", watches.size, labels);
       if (lagMs !== undefined) metrics.gauge("read_api_lag_seconds", lagMs / 1_000, labels);
     }
   }

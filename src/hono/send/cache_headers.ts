@@ -6,7 +6,7 @@
 import type { ApiResource } from "../../protocol/api_resource.ts";
 import type { EventLog } from "../watches/event_log.ts";
 import type { KubernetesObject } from "../../meta/object.ts";
-import { isMergedVersion } from "../../meta/merged_version.ts";
+import { layoutOf } from "../../meta/resource_version.ts";
 import { type ServedInformer, sourcesOf } from "../upstream/served_informer.ts";
 
 // Refused by the permission check, or before it: says nothing about the cache.
@@ -37,7 +37,7 @@ export function withCacheHeaders(
     headers.set("Age", String(Math.floor(lagMs / 1_000)));
   }
   if (isReady && log.resourceVersion !== "") headers.set("Resource-Version", log.resourceVersion);
-  if (isMergedVersion(log.resourceVersion)) headers.set("Snapshot", "per-shard");
+  if (layoutOf(log.resourceVersion) !== "") headers.set("Snapshot", "per-shard");
   const restored = sourcesOf(informer).filter(({ informer }) =>
     !informer.hasSynced() && informer.isRestored?.()
   );

@@ -4,7 +4,7 @@
  */
 
 import { type KubernetesObject, resourceVersionOf } from "../../meta/object.ts";
-import { compareResourceVersions, layoutOf } from "../../meta/resource_version.ts";
+import { compareResourceVersions } from "../../meta/resource_version.ts";
 import type { Held, Holding } from "../../store/holding.ts";
 import { onOneLine } from "../../text/json_text.ts";
 import type { View } from "../send/view.ts";
@@ -25,6 +25,8 @@ export interface LogEntry<T> {
    * happened in between is not known, and a reader in the middle has no position.
    */
   readonly gapAfter: string | undefined;
+  /** Whether the object's version says something about the position; otherwise a bookmark has to follow it. */
+  readonly isPlaced: boolean;
   /** About how much memory the object takes. */
   readonly bytes: number;
   /** When this process appended it, in monotonic time. */
@@ -102,7 +104,7 @@ export class EntryViews<T extends KubernetesObject> {
   #text(entry: LogEntry<T>, change: EntryChange, view: View, showsPosition: boolean): string {
     const { position, gapAfter } = entry;
     const resourceVersion = resourceVersionOf(entry.object) || position;
-    const shown = showsPosition && !isPlaced(entry) ? position : resourceVersion;
+    const shown = showsPosition && !entry.isPlaced ? position : resourceVersion;
     if (change === "LEFT") {
       return eventText("DELETED", view.event(atVersion(this.opened(entry, "oldObject")!, shown)));
     }
@@ -110,7 +112,7 @@ export class EntryViews<T extends KubernetesObject> {
     // last event they have read would go back. Of a relist nothing is known but that its deletes came after the position
     // before it; a reader that resumes there has to list again.
     const least = gapAfter ?? position;
-    const isOld = change === "DELETED" && isPlaced(entry) &&
+    const isOld = change === "DELETED" && entry.isPlaced &&
       compareResourceVersions(resourceVersion, least) < 0;
     return isOld || shown !== resourceVersion
       ? eventText(change, view.event(atVersion(this.opened(entry, "object")!, isOld ? least : shown)))
@@ -147,11 +149,6 @@ export class EntryViews<T extends KubernetesObject> {
     this.#keptBytes -= entry.views?.bytes ?? 0;
     entry.views = undefined;
   }
-}
-
-/** Whether the version of an entry's object says something about its position; otherwise a bookmark has to follow it. */
-export function isPlaced({ object, position }: LogEntry<unknown>): boolean {
-  return layoutOf(resourceVersionOf(object) ?? "") === layoutOf(position);
 }
 
 const encoder = new TextEncoder();

@@ -71,6 +71,8 @@ export class EventLog<T extends KubernetesObject> implements FanOutSource {
   #keepFrom = 0;
   #started = false;
   #closed = false;
+  /** Of the position: `""` unless it is a merged resourceVersion. */
+  #layout = "";
   /** Changes whose versions say nothing about the position: the next bookmark places them. */
   #unplaced: StoreChange<Held<T>>[] = [];
   #contentRevision = 0;
@@ -230,6 +232,7 @@ export class EventLog<T extends KubernetesObject> implements FanOutSource {
     const position = compareResourceVersions(resourceVersion, stored) > 0 ? resourceVersion : stored;
     this.#contentRevision++;
     this.#position = position;
+    this.#layout = layoutOf(position);
     this.#base = position;
     this.#resumeFrom = { position, sequence: this.head };
     const { history, capacity } = this.#options;
@@ -263,7 +266,7 @@ export class EventLog<T extends KubernetesObject> implements FanOutSource {
     const version = resourceVersionOf(change.object) ?? "";
     if (change.type === "updated" && this.#isUnchanged(change.oldObject, change.object)) return;
     this.#reorder(change);
-    if (layoutOf(version) !== layoutOf(this.#position)) {
+    if (this.#layout !== "" && layoutOf(version) !== this.#layout) {
       this.#unplaced.push(change);
       return;
     }
@@ -277,6 +280,7 @@ export class EventLog<T extends KubernetesObject> implements FanOutSource {
   #bookmark(resourceVersion: string): void {
     const before = this.#position;
     const isLate = !this.#advance(resourceVersion);
+    this.#layout = layoutOf(this.#position);
     if (this.#unplaced.length > 0) this.#place({ isLate, ...(!isLate && { gapAfter: before }) });
   }
 
@@ -306,6 +310,7 @@ export class EventLog<T extends KubernetesObject> implements FanOutSource {
     for (const reader of ending) reader.flush();
     this.#contentRevision++;
     this.#position = resourceVersion;
+    this.#layout = layoutOf(resourceVersion);
     // A watch that has read all of it is at the end; one that stops in its middle is before it and may not resume.
     const isLate = resourceVersion === previous;
     const relist = { position: resourceVersion, gapAfter: previous, isLate };
@@ -342,6 +347,7 @@ export class EventLog<T extends KubernetesObject> implements FanOutSource {
     this.#contentRevision++;
     this.#rewrites++;
     this.#position = resourceVersion;
+    this.#layout = layoutOf(resourceVersion);
     this.#base = resourceVersion;
     this.#lastLateEvicted = "";
     this.#historyFrom = this.head;
@@ -381,7 +387,8 @@ export class EventLog<T extends KubernetesObject> implements FanOutSource {
     const bytes = entry.object === undefined ? 0 : memorySize(entry.object);
     this.#windowBytes += bytes;
     const atMs = monotonicNow(this.#options.clock);
-    this.#window.entries.push({ ...entry, bytes, atMs, views: undefined });
+    const isPlaced = this.#layout === "" || layoutOf(resourceVersionOf(entry.object) ?? "") === this.#layout;
+    this.#window.entries.push({ ...entry, bytes, atMs, isPlaced, views: undefined });
   }
 
   /**

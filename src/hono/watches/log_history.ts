@@ -11,7 +11,7 @@ import type { LogEntry } from "./encoding.ts";
  *
  * @category HTTP adapter
  */
-export type KeptEntry<T> = Omit<LogEntry<T>, "bytes" | "atMs" | "views">;
+export type KeptEntry<T> = Omit<LogEntry<T>, "bytes" | "atMs" | "isPlaced" | "views">;
 
 /**
  * What was kept of a log.

@@ -6,7 +6,7 @@
 import type { KubernetesObject } from "../../meta/object.ts";
 import { compareResourceVersions } from "../../meta/resource_version.ts";
 import { concatenated } from "../../util/concatenated.ts";
-import { encode, type EntryViews, eventText, isPlaced, type LogEntry } from "./encoding.ts";
+import { encode, type EntryViews, eventText, type LogEntry } from "./encoding.ts";
 import { OPEN_UNITS } from "../readers.ts";
 import type { Selection } from "../content/selection.ts";
 import type { View } from "../send/view.ts";
@@ -201,7 +201,7 @@ export class WatchGroup<T extends KubernetesObject> {
       if (bytes === undefined) continue;
       parts.push(bytes);
       length += bytes.byteLength;
-      hasPosition = isBookmark || isPlaced(entry);
+      hasPosition = isBookmark || entry.isPlaced;
       // It is cheaper for both to list again, which waits for the reader.
       isTooLong = isWithinStep && length > RELIST_BYTES;
       if (isTooLong) break;

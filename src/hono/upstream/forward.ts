@@ -1,0 +1,158 @@
+/**
+ * Reads of a resource that another server answers, such as a Durable Object: decided here, and sent there.
+ * @module
+ */
+
+import type { Context } from "hono";
+import { formatGroupResource } from "../../meta/resource.ts";
+import { newStatus, type Status } from "../../meta/status.ts";
+import type { ResourcePath } from "../../protocol/resource_path.ts";
+import { resourceDetails } from "../../protocol/statuses.ts";
+import { errorMessage } from "../../util/errors.ts";
+import { askedOf } from "../access/authorization.ts";
+import type { Permission } from "../access/gate.ts";
+import type { ReadSettings } from "../read_settings.ts";
+import type { Reader, Readers } from "../readers.ts";
+import { type RequestedRead, requestedRead } from "../requested_read.ts";
+import type { Answer, Route } from "../route.ts";
+import type { ForwardedResource } from "../served_resources.ts";
+import { protectEndlessBody } from "../watches/endless_body.ts";
+import { watchResponse } from "../watches/watch_answer.ts";
+import { WatchLife } from "../watches/watch_life.ts";
+import { answerInTime } from "./answer_in_time.ts";
+
+/** A request for such a resource. */
+interface ForwardRequest {
+  readonly target: ForwardedResource;
+  readonly path: ResourcePath;
+  /** The path as it is sent on. */
+  readonly own: string;
+  readonly settings: ReadSettings;
+  readonly reader: Reader;
+  readonly readers: Readers;
+  /** Whether it asks for an index, which has no watches. */
+  readonly isIndex?: boolean;
+}
+
+/** The route of a GET of a resource that is answered elsewhere. */
+export function forwardRoute(c: Context, request: ForwardRequest): Route {
+  const { path, settings, isIndex = false } = request;
+  const read = requestedRead(c, { path, fields: "any", settings, isList: isIndex });
+  const isWatch = read.verb === "watch";
+  return {
+    access: "hooks",
+    asked: askedOf(path, { verb: read.verb, name: read.name }),
+    isWatch,
+    answer: async (permission) => {
+      if (!read.query.ok) return read.query.status;
+      const limitMs = settings.watchLimitMs();
+      const answer = await send(c, request, { ...read, permission, limitMs });
+      if (!(answer instanceof Response) || !isWatch || answer.status !== 200 || answer.body === null) {
+        return answer;
+      }
+      protectEndlessBody(c, ({ headers }) => headers.get("X-Accel-Buffering") === "no");
+      const body = permitted(answer.body, request, { permission, limitMs });
+      const response = watchResponse(body, answer.headers.get("Content-Type") ?? undefined);
+      for (const [name, value] of answer.headers) {
+        if (!response.headers.has(name)) response.headers.set(name, value);
+      }
+      return response;
+    },
+  };
+}
+
+// The other server, which has the same limit, ends the watch first, and in good order.
+const GRACE_MS = 2_000;
+
+/** The events of a watch while its reader may see them. */
+function permitted(
+  body: ReadableStream<Uint8Array>,
+  { settings: { clock, watchRecheckMs: recheckMs }, reader, readers }: ForwardRequest,
+  { permission, limitMs }: { readonly permission: Permission; readonly limitMs: number },
+): ReadableStream<Uint8Array> {
+  const ended = new AbortController();
+  const stop = () => ended.abort(new Error("the watch has ended with its permission"));
+  const watch = { wantsHeartbeat: false, heartbeat: () => {}, end: stop, stop };
+  const life = new WatchLife(watch, { clock, permission, limitMs: limitMs + GRACE_MS, recheckMs });
+  const open = {
+    get user() {
+      return life.user;
+    },
+    stop,
+  };
+  readers.watches.add(open);
+  reader.keep();
+  const onEnd = () => {
+    life.close();
+    readers.watches.delete(open);
+    reader.release();
+  };
+  const { readable, writable } = new TransformStream<Uint8Array, Uint8Array>();
+  body.pipeTo(writable, { signal: ended.signal }).then(onEnd, onEnd);
+  return readable;
+}
+
+// Only the path and the query count: the other server is reached by its `fetch`.
+const ORIGIN = "http://forwarded.invalid";
+/** What is passed on of a request: nothing that the other server could take for a permission. */
+const HEADERS = [
+  "accept",
+  "cache-control",
+  "if-none-match",
+  "last-event-id",
+  "prefer",
+  "user-agent",
+] as const;
+/** The name of the user, as proxies in front of an API server send it. */
+const USER_HEADER = "X-Remote-User";
+// Longer than a read waits for a resourceVersion by default.
+const TIMEOUT_MS = 10_000;
+
+async function send(
+  c: Context,
+  { target, path, own, settings, isIndex }: ForwardRequest,
+  { verb, searchParams, permission, limitMs }: RequestedRead & {
+    readonly permission: Permission;
+    readonly limitMs: number;
+  },
+): Promise<Answer> {
+  const { clock } = settings;
+  // Of a repeated parameter the value that was decided on.
+  const params = new URLSearchParams(Array.from(new Map(Array.from(searchParams).reverse())).reverse());
+  if (isIndex && path.namespace !== "") params.set("namespace", path.namespace);
+  if (verb === "watch" && limitMs !== Infinity) limitSeconds(params, limitMs);
+  const headers = new Headers({ "Accept-Encoding": "identity" });
+  for (const name of HEADERS) {
+    const value = c.req.header(name);
+    if (value !== undefined) headers.set(name, value);
+  }
+  if (permission.user !== undefined) headers.set(USER_HEADER, encodeURIComponent(permission.user.name));
+  const url = `${ORIGIN}${own}${params.size === 0 ? "" : `?${params}`}`;
+  const request = new Request(url, { headers, redirect: "manual", signal: c.req.raw.signal });
+  const late = new Error(`no answer within ${TIMEOUT_MS} ms`);
+  try {
+    const limit = { timeoutMs: TIMEOUT_MS, late, clock, signal: c.req.raw.signal };
+    const response = await answerInTime(() => target.fetch(request), limit);
+    // With headers that may be changed.
+    return new Response(response.body, response);
+  } catch (error) {
+    c.req.raw.signal.throwIfAborted();
+    return unreachable(target, error === late ? 504 : 503, errorMessage(error));
+  }
+}
+
+function limitSeconds(params: URLSearchParams, limitMs: number): void {
+  const seconds = Math.max(1, Math.floor(limitMs / 1_000));
+  const given = Number(params.get("timeoutSeconds") ?? "0");
+  if (!(given > 0 && given < seconds)) params.set("timeoutSeconds", String(seconds));
+}
+
+function unreachable({ resource, logger }: ForwardedResource, code: 503 | 504, why: string): Status {
+  const what = formatGroupResource(resource);
+  logger.warn(`cannot read ${what} from the server that holds it: ${why}`);
+  const message = code === 504
+    ? `Timeout: the server that holds ${what} did not answer in time`
+    : `the server that holds ${what} cannot be reached`;
+  const reason = code === 504 ? "Timeout" : "ServiceUnavailable";
+  return newStatus(code, reason, message, { ...resourceDetails(resource), retryAfterSeconds: 1 });
+}
