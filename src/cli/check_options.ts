@@ -8,7 +8,7 @@ import { checkCors } from "../hono/access/cors.ts";
 import { FRESHNESSES, isFreshness } from "../hono/upstream/freshness.ts";
 import { errorMessage } from "../util/errors.ts";
 import { requireNumbers } from "../util/require_number.ts";
-import { fieldTree } from "../text/field_tree.ts";
+import { Projection } from "../text/field_tree.ts";
 import { quote, UsageError } from "./errors.ts";
 import { isLoopback } from "./host_guard.ts";
 import { checkToken } from "./reader_token.ts";
@@ -70,7 +70,7 @@ export function checkServeOptions(options: ServeOptions): void {
   }
   checkPassThrough(options);
   checkReaders(options);
-  orUsageError(() => fieldTree(undefined, options.drop ?? []));
+  orUsageError(() => new Projection({ drop: options.drop ?? [] }));
 }
 
 function checkCorsOrigins({ corsOrigins, token, tokenFile, clusterRbac }: ServeOptions): void {

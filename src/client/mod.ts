@@ -43,6 +43,5 @@ export {
   type ValidateFrame,
 } from "../watch/decode_watch.ts";
 export { decodeList, type DecodeListOptions, type ListEnvelope } from "../watch/list_decoder.ts";
-export type { FieldPath, FieldPaths } from "../text/field_path.ts";
-export type { Dropped, Kept, Projected } from "../text/projected.ts";
-export { Projection, type ProjectionOptions } from "../text/projection.ts";
+export type { Dropped, FieldPath, FieldPaths, Kept, Projected } from "../text/field_path.ts";
+export { Projection, type ProjectionOptions } from "../text/field_tree.ts";

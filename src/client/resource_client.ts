@@ -15,7 +15,7 @@ import type { Clock } from "../util/clock.ts";
 import { decodeWatch } from "../watch/decode_watch.ts";
 import { decodeList } from "../watch/list_decoder.ts";
 import type { ObjectsAsText } from "../watch/objects_as_text.ts";
-import { Projection } from "../text/projection.ts";
+import { Projection } from "../text/field_tree.ts";
 import type { RequestOptions, Requests } from "./requests.ts";
 import { acceptMetadata, metadataOf, metadataOfEvent, metadataText } from "./metadata_only.ts";
 import type { DeleteOptions, ObjectRequestOptions, ResourceOptions } from "./resource_options.ts";

@@ -7,6 +7,7 @@ import { keyOf } from "../meta/keys.ts";
 import { resourceVersionOf } from "../meta/object.ts";
 import type { RestoredContent } from "../reflector/reflector_wiring.ts";
 import type { Held } from "../store/holding.ts";
+import { ObjectText } from "../text/object_text.ts";
 import { abortable, withTimeLimit } from "../util/abort.ts";
 import { nextTurn } from "../util/clock.ts";
 import { errorMessage } from "../util/errors.ts";
@@ -133,7 +134,7 @@ function newHold<T>({ store, accept }: SnapshotContext<T>): (entry: SnapshotEntr
     if (holding.holdText === undefined) return holding.hold(JSON.parse(json));
     if (head !== undefined) return holding.holdText.hold(json, head, { key, fields: [] }) as Held<T>;
     const read = holding.holdText.reader.read(json);
-    if (!holding.holdText.reader.isText(read)) return read as Held<T>;
+    if (!(read instanceof ObjectText)) return read as Held<T>;
     return holding.holdText.hold(read.text, read.head as SnapshotEntry["head"] & object, read) as Held<T>;
   };
   return (entry) => {

@@ -4,7 +4,7 @@
  */
 
 import { EACH, type IndexedPath, parseFieldPath } from "../text/field_path.ts";
-import { fieldValues } from "../text/text_fields.ts";
+import { fieldValues } from "../text/field_tree.ts";
 import type { IndexFunc } from "./index_func.ts";
 
 /**

@@ -3,8 +3,9 @@
  * @module
  */
 
-import { newObjectTextReader } from "../text/object_text.ts";
-import { type FieldTexts, TextFields } from "../text/text_fields.ts";
+import { type FieldTexts, TextFields } from "../text/field_tree.ts";
+import { ObjectText } from "../text/object_text.ts";
+import { ObjectTextReader } from "../text/object_text_reader.ts";
 
 /**
  * Reads the values of fields out of JSON texts, all of them in one walk over the text: the same values as an index
@@ -14,7 +15,7 @@ import { type FieldTexts, TextFields } from "../text/text_fields.ts";
 export class FieldReader {
   /** The fields, for a source that reads them along with its objects. */
   readonly fields: TextFields = new TextFields();
-  readonly #reader = newObjectTextReader(this.fields);
+  readonly #reader = new ObjectTextReader(this.fields);
 
   /** Adds a path; returns its place in what {@linkcode FieldReader.read} returns. */
   add(path: string): number {
@@ -28,7 +29,7 @@ export class FieldReader {
    */
   read(text: string): FieldTexts {
     const read = text.isWellFormed() ? this.#reader.read(text) : JSON.parse(text);
-    return this.#reader.isText(read) ? read.fields : this.fields.valuesOf(read);
+    return read instanceof ObjectText ? read.fields : this.fields.valuesOf(read);
   }
 }
 

@@ -34,8 +34,8 @@
 import { deletionHandlingMetaNamespaceKey, type KeyFunc, metaNamespaceKey } from "../meta/keys.ts";
 import type { HoldText } from "../text/list_watch_context.ts";
 import { metaOf, type ObjectMeta, resourceVersionOf } from "../meta/object.ts";
-import { newObjectTextReader } from "../text/object_text.ts";
-import type { FieldTexts } from "../text/text_fields.ts";
+import type { FieldTexts } from "../text/field_tree.ts";
+import { ObjectTextReader } from "../text/object_text_reader.ts";
 import { closingQuote } from "../text/json_text.ts";
 import { isPlainJson } from "../util/plain_json.ts";
 import { isSameJson } from "../util/same_json.ts";
@@ -221,7 +221,7 @@ export class TextHolding<T> implements Holding<T> {
 
   /** Holds the text that a source has; the object only if it cannot be held as text. */
   readonly holdText: HoldText = {
-    reader: newObjectTextReader(this.#fields.fields),
+    reader: new ObjectTextReader(this.#fields.fields),
     hold: (text, head, read) => {
       try {
         const live = this.#liveMetadata(head as T, read?.key !== undefined);

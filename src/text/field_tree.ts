@@ -1,26 +1,166 @@
 /**
- * The fields to keep, as a tree of paths.
+ * What is done with the fields of objects: which are read, and which are cut out.
  * @module
  */
 
 import { EACH, type FieldPathSegment, parseFieldPath } from "./field_path.ts";
 
-/** What is known about a field: it goes, it stays, or it depends on what is in it. */
-export type FieldNode = "drop" | Branch;
-
-/** What is known about the fields of an object, or of every element of an array. */
-export interface Branch {
-  /** Fields by name. */
+/** What the paths say about one value. */
+export interface FieldNode {
+  /** Fields by name, if the value is an object; the names as UTF-8 besides. */
   readonly names: string[];
+  readonly keys: Uint8Array[];
   readonly nodes: FieldNode[];
-  /** What every element of an array is; absent for an object. */
-  each?: Branch;
-  /** Whether fields that have no node stay. */
-  keepsOthers: boolean;
+  /** Every element, if it is an array. */
+  each: FieldNode | undefined;
+  /** The places of the indexed paths that end here. */
+  readonly places: number[];
+  /** Whether the value is cut out of its object. */
+  isCut: boolean;
+  /** Whether the fields without a node are cut out. */
+  cutsOthers: boolean;
 }
 
-/** Of a field that stays whole. */
-export const WHOLE: Branch = { names: [], nodes: [], keepsOthers: true };
+/** The values of fields: at the place of each path, each value once. */
+export type FieldTexts = readonly (readonly string[])[];
+
+/** The fields that are read out of every text, in one walk over it. */
+export class TextFields {
+  readonly #paths: FieldPathSegment[][] = [];
+  /** The places of the fields of the type, which a reader may write into an object. */
+  readonly placesOfType: { readonly kind: number[]; readonly apiVersion: number[] } = {
+    kind: [],
+    apiVersion: [],
+  };
+
+  /** How many paths there are. */
+  get size(): number {
+    return this.#paths.length;
+  }
+
+  /**
+   * Adds a path; returns its place.
+   *
+   * @throws {TypeError} The path cannot be read.
+   */
+  add(path: string): number {
+    const segments = parseFieldPath(path, { mayEndInElements: true });
+    const place = this.#paths.push(segments) - 1;
+    const [field] = segments;
+    if (segments.length === 1 && (field === "kind" || field === "apiVersion")) {
+      this.placesOfType[field].push(place);
+    }
+    return place;
+  }
+
+  /** The values of an object that was parsed. */
+  valuesOf(object: unknown): FieldTexts {
+    return this.#paths.map((segments) => fieldValues(object, segments));
+  }
+
+  /** Adds the paths to a tree, as far as their fields are not cut out. */
+  addTo(root: FieldNode): void {
+    this.#paths.forEach((segments, place) => {
+      let node: FieldNode | undefined = root;
+      for (const segment of segments) node = node && readNode(node, segment);
+      node?.places.push(place);
+    });
+  }
+}
+
+/** The tree of the fields that are read and of those that are cut out; fields may be added at any time. */
+export class FieldTree {
+  readonly #fields: TextFields;
+  readonly #projection: Projection | undefined;
+  #root: FieldNode = newFieldNode();
+  #size = -1;
+
+  constructor(fields: TextFields, projection?: Projection) {
+    this.#fields = fields;
+    this.#projection = projection;
+  }
+
+  /** Whether nothing is cut out. */
+  get isWhole(): boolean {
+    return this.#projection === undefined;
+  }
+
+  get root(): FieldNode {
+    if (this.#size !== this.#fields.size) {
+      this.#root = newFieldNode();
+      this.#projection?.addTo(this.#root);
+      this.#fields.addTo(this.#root);
+      this.#size = this.#fields.size;
+    }
+    return this.#root;
+  }
+}
+
+/** The node of a field that is to be read; `undefined` if it is cut out. */
+function readNode(node: FieldNode, segment: FieldPathSegment): FieldNode | undefined {
+  if (segment === EACH) return node.each ??= newFieldNode();
+  const child = childOf(node, segment);
+  if (child === undefined) return node.cutsOthers ? undefined : setChild(node, segment, newFieldNode());
+  return child.isCut ? undefined : child;
+}
+
+/**
+ * Which fields of the objects are left out. Paths are written as `spec.volumes`, `spec.containers[].env` (of every
+ * element), `metadata.annotations["example.com/notes"]` (a key that is no name).
+ *
+ * Where anything is left out, so is kubectl's annotation of the last applied configuration: it has the whole object in it.
+ *
+ * @category Decoding
+ */
+export interface ProjectionOptions {
+  /** The only fields that are kept, besides `apiVersion`, `kind` and `metadata`; everything by default. */
+  readonly keep?: readonly string[];
+  /** The fields that are left out, of what is kept. */
+  readonly drop?: readonly string[];
+}
+
+/**
+ * The fields that are cut out of objects before they are parsed, by {@linkcode decodeList} and {@linkcode decodeWatch}.
+ *
+ * @example
+ * ```ts
+ * import { decodeWatch, newEventValidator, Projection } from "@listwatch/cache/client";
+ * const projection = new Projection({ drop: ["metadata.managedFields"] });
+ * const frame = '{"type":"ADDED","object":{"metadata":{"name":"web-1","managedFields":[]}}}';
+ * const validate = newEventValidator();
+ * for await (const [event] of decodeWatch(new Response(frame).body!, { validate, projection })) {
+ *   console.log(event); // { type: "ADDED", object: { metadata: { name: "web-1" } } }
+ * }
+ * ```
+ *
+ * @category Decoding
+ */
+export class Projection {
+  readonly #keep: readonly FieldPathSegment[][] | undefined;
+  readonly #drop: readonly FieldPathSegment[][];
+
+  /**
+   * Takes the paths in.
+   *
+   * @throws {TypeError} A path cannot be read, or is of what no object can be without.
+   */
+  constructor({ keep, drop = [] }: ProjectionOptions) {
+    this.#keep = keep && [...TYPE_AND_METADATA, ...keep].map((path) => parseFieldPath(path));
+    const isWhole = keep === undefined && drop.length === 0;
+    this.#drop = (isWhole ? [] : [...drop, LAST_APPLIED]).map(parseDropped);
+  }
+
+  /** Adds the paths to an empty tree. */
+  addTo(root: FieldNode): void {
+    const whole = new Set<FieldNode>();
+    for (const path of this.#keep ?? []) keepPath(root, path, whole);
+    for (const path of this.#drop) dropPath(root, path);
+  }
+}
+
+/** kubectl's annotation of the object as it was last applied. */
+const LAST_APPLIED = 'metadata.annotations["kubectl.kubernetes.io/last-applied-configuration"]';
+const TYPE_AND_METADATA = ["apiVersion", "kind", "metadata"];
 
 /** What no object can be without: a cache needs it to distinguish objects and their versions. */
 const NEEDED = [
@@ -32,76 +172,102 @@ const NEEDED = [
   "metadata.resourceVersion",
 ];
 
-/**
- * Makes the tree of the fields that stay.
- *
- * @throws {TypeError} A path cannot be read, or is of what no object can be without.
- */
-export function fieldTree(keep: readonly string[] | undefined, drop: readonly string[]): Branch {
-  const root: Branch = { names: [], nodes: [], keepsOthers: keep === undefined };
-  if (keep !== undefined) {
-    for (const path of ["apiVersion", "kind", "metadata", ...keep]) keepPath(root, parseFieldPath(path));
+function parseDropped(path: string): FieldPathSegment[] {
+  for (const needed of NEEDED) {
+    if (needed !== path && !needed.startsWith(`${path}.`)) continue;
+    throw new TypeError(
+      `Cannot drop ${JSON.stringify(path)}: a cache needs ${needed} to distinguish objects`,
+    );
   }
-  for (const path of drop) {
-    const segments = parseFieldPath(path);
-    for (const needed of NEEDED) {
-      if (needed === path || needed.startsWith(`${path}.`)) {
-        throw new TypeError(
-          `Cannot drop ${JSON.stringify(path)}: a cache needs ${needed} to distinguish objects`,
-        );
-      }
-    }
-    dropPath(root, segments);
-  }
-  return root;
+  return parseFieldPath(path);
 }
 
-function keepPath(root: Branch, path: readonly FieldPathSegment[]): void {
-  let branch = root;
-  for (let i = 0; i < path.length; i++) {
-    if (branch === WHOLE) return; // a shorter path keeps it already
-    const segment = path[i];
-    const isLast = i === path.length - 1;
+/** @param whole The nodes of what stays whole. */
+function keepPath(root: FieldNode, path: readonly FieldPathSegment[], whole: Set<FieldNode>): void {
+  let node = root;
+  path.forEach((segment, i) => {
+    if (whole.has(node)) return; // a shorter path keeps it already
     if (segment === EACH) {
-      branch = branch.each ??= { names: [], nodes: [], keepsOthers: false };
+      node = node.each ??= newFieldNode();
+      return;
+    }
+    node.cutsOthers = true;
+    const isLast = i === path.length - 1;
+    node = isLast ? setChild(node, segment, newFieldNode()) : childOrNew(node, segment);
+    if (isLast) whole.add(node);
+  });
+}
+
+function dropPath(root: FieldNode, path: readonly FieldPathSegment[]): void {
+  let node = root;
+  for (const segment of path) {
+    if (segment === EACH) {
+      node = node.each ??= newFieldNode();
       continue;
     }
-    const at = branch.names.indexOf(segment);
-    const found = branch.nodes[at];
-    if (isLast) setNode(branch, segment, WHOLE);
-    else if (found !== undefined) branch = found as Branch;
-    else branch = setNode(branch, segment, { names: [], nodes: [], keepsOthers: false });
+    if (node.isCut || node.cutsOthers && childOf(node, segment) === undefined) return; // it is cut out already
+    node = childOrNew(node, segment);
   }
+  node.isCut = true;
 }
 
-function dropPath(root: Branch, path: readonly FieldPathSegment[]): void {
-  let branch = root;
-  for (let i = 0; i < path.length; i++) {
-    const segment = path[i];
-    const isLast = i === path.length - 1;
-    if (segment === EACH) {
-      branch = branch.each ??= { names: [], nodes: [], keepsOthers: true };
-      continue;
-    }
-    const found = branch.nodes[branch.names.indexOf(segment)];
-    if (found === "drop" || found === undefined && !branch.keepsOthers) return; // dropped already
-    if (isLast) {
-      setNode(branch, segment, "drop");
-    } else if (found === undefined || found === WHOLE) {
-      branch = setNode(branch, segment, { names: [], nodes: [], keepsOthers: true });
-    } else {
-      branch = found;
-    }
-  }
+/** Makes a node that says nothing. */
+export function newFieldNode(): FieldNode {
+  return { names: [], keys: [], nodes: [], each: undefined, places: [], isCut: false, cutsOthers: false };
 }
 
-function setNode<N extends FieldNode>(branch: Branch, name: string, node: N): N {
-  const at = branch.names.indexOf(name);
-  if (at >= 0) {
-    branch.nodes[at] = node;
-  } else {
-    branch.names.push(name);
-    branch.nodes.push(node);
-  }
-  return node;
+function childOf(node: FieldNode, name: string): FieldNode | undefined {
+  return node.nodes[node.names.indexOf(name)];
 }
+
+function childOrNew(node: FieldNode, name: string): FieldNode {
+  return childOf(node, name) ?? setChild(node, name, newFieldNode());
+}
+
+function setChild(node: FieldNode, name: string, child: FieldNode): FieldNode {
+  let at = node.names.indexOf(name);
+  if (at < 0) {
+    at = node.names.push(name) - 1;
+    // What UTF-8 cannot carry stands in no text but as an escape.
+    node.keys.push(name.isWellFormed() ? new TextEncoder().encode(name) : NO_KEY);
+  }
+  return node.nodes[at] = child;
+}
+
+const NO_KEY = Uint8Array.of(0);
+
+/** The values at a path, each once. */
+export function fieldValues(object: unknown, segments: readonly FieldPathSegment[]): readonly string[] {
+  let value = object;
+  for (let i = 0; i < segments.length; i++) {
+    const segment = segments[i];
+    if (segment === EACH) return elementValues(value, segments, i + 1);
+    if (typeof value !== "object" || value === null || Array.isArray(value)) return NO_VALUES;
+    if (!Object.hasOwn(value, segment)) return NO_VALUES;
+    value = (value as Record<string, unknown>)[segment];
+  }
+  const text = fieldText(value);
+  return text === undefined ? NO_VALUES : [text];
+}
+
+/** A field's value as a text; `undefined` if it has none. */
+export function fieldText(value: unknown): string | undefined {
+  if (typeof value === "string") return value;
+  return typeof value === "number" || typeof value === "boolean" ? String(value) : undefined;
+}
+
+function elementValues(
+  array: unknown,
+  segments: readonly FieldPathSegment[],
+  start: number,
+): readonly string[] {
+  if (!Array.isArray(array)) return NO_VALUES;
+  const rest = segments.slice(start);
+  if (array.length === 1) return fieldValues(array[0], rest);
+  const values = new Set<string>();
+  for (const element of array) for (const value of fieldValues(element, rest)) values.add(value);
+  return [...values];
+}
+
+/** The values of a field that an object does not have. */
+export const NO_VALUES: readonly string[] = [];

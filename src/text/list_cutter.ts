@@ -1,19 +1,5 @@
 /**
- * Splits a list into items while its text arrives.
- *
- * How it works. A list is one JSON object with an array `items` in it. What is inside the array is handed out item by
- * item, as soon as an item's last character is there; everything else is the envelope, which is small and parsed at the
- * end with an empty array in the items' place. There are two ways to an item's end:
- *
- * - By guess. API servers write the items of a list alike: what the first item begins with (`{"metadata":{`), every
- *   item begins with. So where that comes after a `}` and a comma, the item before probably ends, and finding it is a
- *   plain text search. The guess is right just if the JSON parser takes what is before it for one value: a JSON object
- *   has one end only. If it does not, the item is walked.
- * - By walking over its characters, knowing no more of JSON than strings and brackets.
- *
- * Whether items and envelope are well-formed is left to the JSON parser, which sees every character of them; what is
- * between the items is checked here. So the whole is accepted just if a JSON parser would accept it.
- *
+ * Cutting the bytes of a list into its items and what is around them.
  * @module
  */
 
@@ -27,225 +13,261 @@ import {
   OPEN_BRACE,
   OPEN_BRACKET,
   QUOTE,
+  SPACE,
 } from "./json_text.ts";
-import { ItemPlaces, ItemTooLargeError, newUnexpectedError } from "./item_places.ts";
+import { PiecedBytes } from "./pieced_bytes.ts";
 
-/** What a list is cut for. */
-export interface ListCutterOptions<T> {
-  /** Reads one item out of a text. A `SyntaxError` says that it is no JSON value. */
-  readonly parse: (text: string, start: number, end: number) => T;
-  /** Called with each item, in order. */
-  readonly onItem: (item: T) => void;
-  /**
-   * The longest item, and the longest envelope, that are read on: in characters, of which each is a byte or more. Without
-   * a limit by default.
-   */
-  readonly maxItemLength?: number;
-  /** Called once, before the first item, with the envelope's text so far, up to the key of the items. */
-  readonly onItems: (prefix: string) => void;
+/** An item, or what is around the items, is longer than it may be. */
+export class ItemTooLargeError extends Error {
+  /** Makes the error. */
+  constructor(what: string, maxBytes: number) {
+    super(`${what} is longer than ${maxBytes} bytes`);
+    this.name = "ItemTooLargeError";
+  }
 }
 
-/** Cuts a list: {@linkcode ListCutter.push} its text, then read {@linkcode ListCutter.envelope}. */
-export class ListCutter<T> {
-  readonly #options: ListCutterOptions<T>;
-  readonly #maxItemLength: number;
-  #envelope = "";
-  /** The beginning of an item that the text so far did not finish. */
-  #rest: string[] = [];
-  #restLength = 0;
-  #place: "envelope" | "items" | "item" = "envelope";
-  readonly #places = new ItemPlaces();
-  #depth = 0;
-  #inString = false;
-  #escaped = false;
-  /** Of an item that is a number or a literal: it ends where something else begins. */
-  #isScalar = false;
-  // In the envelope: the last string at depth 1, where it began, and whether it was the key that counts.
+/** Reads items out of bytes: one for several cutters, which take turns. */
+export interface ItemReader {
+  /** How many bytes it needs before an item. */
+  readonly room: number;
+  /** Where the item ended that was read last. */
+  readonly itemEnd: number;
+  /** A buffer of at least so many bytes. Its content is valid until the next call. */
+  buffer(length: number): Uint8Array;
+  /**
+   * Reads the object that begins at `start`; `undefined` if there is none that it understands. Absent: it understands
+   * none, and takes texts, which it parses.
+   */
+  readItemAt?(bytes: Uint8Array, start: number): unknown;
+  /**
+   * Reads the item of which this is the text.
+   *
+   * @throws {SyntaxError} It is no JSON value.
+   */
+  readItem(text: string): unknown;
+}
+
+/** What a list is cut for. */
+export interface ListCutterOptions {
+  /** The longest item that is accepted, in bytes; so long may be what is around the items, too. */
+  readonly maxItemBytes: number;
+  /** Called once, before the first item, with the text before the key of the items. */
+  readonly onItems: (prefix: string) => void;
+  /** Called with each item, in order. */
+  readonly onItem: (item: unknown) => void;
+}
+
+/**
+ * Cuts a list, wherever its chunks were split: {@linkcode ListCutter.push} its bytes, then take its
+ * {@linkcode ListCutter.envelope}.
+ *
+ * How it works. A list is one JSON object with an array `items` in it. What is inside the array is handed out item by
+ * item; everything else is the envelope, which is small and parsed at the end with an empty array in the items' place.
+ * Reading an item finds its end. An item that continues in the next chunk, or cannot be read in the bytes, is walked by
+ * its strings and brackets; it is read when its end is there, so that an item of any size in any number of chunks
+ * costs time in proportion to its length.
+ *
+ * Items are checked by their reader, and the envelope by its parser; what is between the items is checked here.
+ * So the whole is accepted just if a JSON parser would accept it.
+ */
+export class ListCutter {
+  readonly #reader: ItemReader;
+  readonly #options: ListCutterOptions;
+  readonly #decoder = new TextDecoder("utf-8", { ignoreBOM: true });
+  readonly #envelope = new PiecedBytes();
+  #isInItems = false;
+  #wasCut = false;
+  /** In the envelope: the last string at depth 1, where it began, and whether it was the key of the items. */
   #string = "";
   #stringStart = 0;
   #isItemsKey = false;
-  #wasCut = false;
-  /** What is between two items, as far as the guess goes; `""` while it is not known, or was wrong too often. */
-  #separator = "";
   #items = 0;
-  #wrongGuesses = 0;
+  /** What is between two items, as far as the guess goes; `""` if there is nothing to go by. */
+  #separator: string | undefined;
+  #expected: "itemOrEnd" | "item" | "commaOrEnd" = "itemOrEnd";
+  /** The beginning of an item that the chunks so far did not finish. */
+  readonly #rest = new PiecedBytes();
+  // How far the envelope, or that item, was walked.
+  #depth = 0;
+  #inString = false;
+  #isEscaped = false;
+  #isScalar = false;
 
-  constructor(options: ListCutterOptions<T>) {
+  constructor(reader: ItemReader, options: ListCutterOptions) {
+    this.#reader = reader;
     this.#options = options;
-    this.#maxItemLength = options.maxItemLength ?? Infinity;
   }
 
-  /** Whether the items have started, and are not over. */
-  get isInItems(): boolean {
-    return this.#place !== "envelope";
-  }
-
-  /** The envelope, with nothing between the brackets of `items`. */
+  /** What is around the items so far, with nothing between the brackets of `items`. */
   get envelope(): string {
-    return this.#envelope;
+    return this.#decoder.decode(this.#envelope.all);
   }
 
   /**
-   * Takes the next piece of the list's text.
+   * Takes the next chunk of the list.
    *
-   * @throws {SyntaxError} Something other than items and commas is between the brackets.
+   * @throws {SyntaxError} Something other than items and commas is between the brackets, or an item is no JSON value.
+   * @throws {ItemTooLargeError} An item, or what is around the items, is over the limit, whole or not.
    * @throws What the callbacks throw.
    */
-  push(text: string): void {
-    let i = 0;
-    // Up to where the rest of this text holds no separator.
-    let isGuessing = true;
-    while (i < text.length) {
-      if (this.#place === "envelope") {
-        i = this.#inEnvelope(text, i);
-      } else if (this.#place === "items") {
-        i = this.#betweenItems(text, i);
-      } else {
-        if (isGuessing && this.#separator !== "" && this.#isAtStart(text, i)) {
-          const end = text.indexOf(this.#separator, i) + 1;
-          if (end === 0) isGuessing = false;
-          else if (this.#guess(text, i, end)) {
-            i = end + 1;
-            continue;
-          }
-        }
-        i = this.#inItem(text, i);
-      }
+  push(chunk: Uint8Array): void {
+    for (let rest = chunk; rest.length > 0;) {
+      rest = rest.subarray(this.#isInItems ? this.#pushItems(rest) : this.#pushEnvelope(rest));
     }
   }
 
-  #inEnvelope(text: string, start: number): number {
-    let i = start;
-    for (; i < text.length; i++) {
-      const code = text.charCodeAt(i);
+  /** Returns how many bytes belong to the envelope. */
+  #pushEnvelope(bytes: Uint8Array): number {
+    const before = this.#envelope.length;
+    for (let i = 0; i < bytes.length; i++) {
+      const code = bytes[i];
       if (this.#inString) {
-        if (this.#escaped) this.#escaped = false;
-        else if (code === BACKSLASH) this.#escaped = true;
+        if (this.#isEscaped) this.#isEscaped = false;
+        else if (code === BACKSLASH) this.#isEscaped = true;
         else if (code === QUOTE) this.#inString = false;
         // As much of it as shows whether it is "items", each letter of which may be written with six.
-        if (this.#depth === 1 && this.#inString && this.#string.length <= 30) this.#string += text[i];
-        continue;
-      }
-      switch (code) {
-        case QUOTE:
-          this.#inString = true;
-          if (this.#depth === 1) {
-            this.#string = "";
-            this.#stringStart = this.#envelope.length + i - start;
-          }
-          break;
-        case COLON:
-          if (this.#depth === 1) this.#isItemsKey = unescaped(this.#string) === "items";
-          break;
-        case COMMA:
-          if (this.#depth === 1) this.#isItemsKey = false;
-          break;
-        case OPEN_BRACKET:
-          if (this.#depth === 1 && this.#isItemsKey && !this.#wasCut) {
-            this.#envelope += text.slice(start, i);
-            this.#options.onItems(this.#envelope.slice(0, this.#stringStart));
-            this.#envelope += "[";
-            this.#place = "items";
-            this.#wasCut = true;
-            return i + 1;
-          }
-          this.#depth++;
-          break;
-        case OPEN_BRACE:
-          this.#depth++;
-          break;
-        case CLOSE_BRACKET:
-        case CLOSE_BRACE:
-          this.#depth--;
+        if (this.#depth === 1 && this.#inString && this.#string.length <= 30) {
+          this.#string += String.fromCharCode(code);
+        }
+      } else if (code === QUOTE) {
+        this.#inString = true;
+        if (this.#depth === 1) {
+          this.#string = "";
+          this.#stringStart = before + i;
+        }
+      } else if (code === OPEN_BRACE || code === OPEN_BRACKET) {
+        if (code === OPEN_BRACKET && this.#depth === 1 && this.#isItemsKey && !this.#wasCut) {
+          this.#envelope.add(bytes.subarray(0, i + 1));
+          this.#options.onItems(this.#decoder.decode(this.#envelope.all.subarray(0, this.#stringStart)));
+          this.#isInItems = this.#wasCut = true;
+          return i + 1;
+        }
+        this.#depth++;
+      } else if (code === CLOSE_BRACE || code === CLOSE_BRACKET) {
+        this.#depth--;
+      } else if (this.#depth === 1) {
+        if (code === COLON) this.#isItemsKey = unescaped(this.#string) === "items";
+        else if (code === COMMA) this.#isItemsKey = false;
       }
     }
-    this.#envelope += text.slice(start, i);
-    if (this.#envelope.length > this.#maxItemLength) this.#refuse("what is around its items");
-    return i;
+    this.#envelope.add(bytes);
+    if (this.#envelope.length > this.#options.maxItemBytes) this.#refuse("what is around its items");
+    return bytes.length;
   }
 
-  #refuse(what: string): never {
-    throw new ItemTooLargeError(what, this.#maxItemLength);
-  }
-
-  /** What there is of an item so far. */
-  #keep(text: string): void {
-    this.#rest.push(text);
-    this.#restLength += text.length;
-    if (this.#restLength > this.#maxItemLength) this.#refuse(`items[${this.#items}]`);
-  }
-
-  #betweenItems(text: string, start: number): number {
-    for (let i = start; i < text.length; i++) {
-      const code = text.charCodeAt(i);
-      const kind = this.#places.kindOf(code);
-      if (kind === "skipped") continue;
-      if (kind === "unexpected") throw newUnexpectedError(text[i]);
-      if (kind === "end") {
-        this.#envelope += "]";
-        this.#place = "envelope";
-        this.#isItemsKey = false;
-        return i + 1;
+  /** Returns how many bytes come before the bracket that ends the items; all of them if that is not among them. */
+  #pushItems(chunk: Uint8Array): number {
+    const before = this.#rest.length;
+    if (before > 0 && this.#afterItem(chunk, 0, chunk.length) < 0) {
+      this.#keep(chunk);
+      return chunk.length;
+    }
+    const start = this.#reader.room;
+    const end = start + before + chunk.length;
+    const bytes = this.#reader.buffer(end + 1);
+    if (before > 0) bytes.set(this.#rest.take(), start);
+    bytes.set(chunk, start + before);
+    bytes[end] = 0;
+    let i = start;
+    let isGuessing = this.#reader.readItemAt === undefined;
+    while (i < end) {
+      const code = bytes[i];
+      if (isSpace(code)) {
+        i++;
+      } else if (this.#expected === "commaOrEnd" && code === COMMA) {
+        this.#expected = "item";
+        i++;
+      } else if (this.#expected !== "item" && code === CLOSE_BRACKET) {
+        this.#isInItems =
+          this.#isItemsKey =
+          this.#inString =
+          this.#isEscaped =
+            false;
+        this.#depth = 2; // the bracket is the envelope's
+        return i - start - before;
+      } else if (this.#expected === "commaOrEnd" || ENDS.has(code)) {
+        const [character] = this.#decoder.decode(bytes.subarray(i, Math.min(i + 4, end)));
+        throw new SyntaxError(`unexpected ${JSON.stringify(character)} between items`);
+      } else {
+        const many = isGuessing ? this.#parseMany(bytes, i, end) : i;
+        isGuessing = false;
+        i = many > i ? many : this.#item(bytes, i, end);
       }
-      this.#place = "item";
-      this.#inString = code === QUOTE;
-      this.#isScalar = code !== QUOTE && code !== OPEN_BRACE && code !== OPEN_BRACKET;
+    }
+    return chunk.length;
+  }
+
+  /**
+   * Parses items, each up to where another one seems to begin: API servers write the items of a list alike, so that what
+   * the first one begins with (`{"metadata":{`) all of them begin with. The guess is right just if the JSON parser takes
+   * what is before it for one value. Returns where the last one ends; `start` if there is nothing to go by.
+   */
+  #parseMany(bytes: Uint8Array, start: number, end: number): number {
+    const text = this.#decoder.decode(bytes.subarray(start, end));
+    const separator = this.#separator ??= separatorAfter(text);
+    if (separator === "" || text.length !== end - start) return start;
+    let from = 0;
+    for (;;) {
+      const to = text.indexOf(separator, from) + 1;
+      if (to === 0 || to - from > this.#options.maxItemBytes) break;
+      let item: unknown;
+      try {
+        item = JSON.parse(text.slice(from, to));
+      } catch {
+        break; // the walk says what is wrong
+      }
+      this.#items++;
+      this.#expected = "commaOrEnd";
+      this.#options.onItem(item);
+      from = to + 1; // behind the comma
+    }
+    return from === 0 ? start : start + from - 1;
+  }
+
+  /** Reads the item that begins here. Returns where it ends, or `end` if it continues. */
+  #item(bytes: Uint8Array, start: number, end: number): number {
+    const reader = this.#reader;
+    let item = bytes[start] === OPEN_BRACE ? reader.readItemAt?.(bytes, start) : undefined;
+    let itemEnd = reader.itemEnd;
+    if (item === undefined) {
       this.#depth = 0;
-      return i;
+      this.#inString = this.#isEscaped = false;
+      this.#isScalar = !STRUCTURE.has(bytes[start]);
+      itemEnd = this.#afterItem(bytes, start, end);
+      if (itemEnd < 0) {
+        this.#keep(bytes.subarray(start, end));
+        return end;
+      }
     }
-    return text.length;
-  }
-
-  #isAtStart(text: string, i: number): boolean {
-    return this.#depth === 0 && this.#rest.length === 0 && text.charCodeAt(i) === OPEN_BRACE;
-  }
-
-  /** Whether the text up to `end` is an item. If so, the next one begins one character later. */
-  #guess(text: string, start: number, end: number): boolean {
-    if (end - start > this.#maxItemLength) return false; // the walk says what is wrong
-    let item: T;
-    try {
-      item = this.#options.parse(text, start, end);
-    } catch (error) {
-      if (!(error instanceof SyntaxError)) throw error;
-      // A wrong guess costs more than many right ones save.
-      this.#wrongGuesses++;
-      if (this.#wrongGuesses > 4 + this.#items / 16) this.#separator = "";
-      return false;
-    }
+    if (itemEnd - start > this.#options.maxItemBytes) this.#refuse(`items[${this.#items}]`);
+    item ??= reader.readItem(this.#decoder.decode(bytes.subarray(start, itemEnd)));
     this.#items++;
+    this.#expected = "commaOrEnd";
     this.#options.onItem(item);
-    return true;
+    return itemEnd;
   }
 
-  #inItem(text: string, start: number): number {
-    const { length } = text;
+  /** Behind the item that began here, or in a chunk before; -1 if it continues. */
+  #afterItem(bytes: Uint8Array, start: number, end: number): number {
     let i = start;
     if (this.#isScalar) {
-      while (i < length && !endsScalar(text.charCodeAt(i))) i++;
-      if (i === length) this.#keep(text.slice(start));
-      else this.#endItem(text, start, i);
-      return i;
+      while (i < end && !endsScalar(bytes[i])) i++;
+      return i === end ? -1 : i;
     }
     let depth = this.#depth;
     let inString = this.#inString;
-    // The opening quote of an item that is a string is not its end.
-    if (inString && this.#rest.length === 0) i++;
-    if (this.#escaped && i < length) {
-      this.#escaped = false;
+    if (this.#isEscaped && i < end) {
+      this.#isEscaped = false;
       i++;
     }
-    while (i < length) {
-      const code = text.charCodeAt(i++);
+    while (i < end) {
+      const code = bytes[i++];
       if (inString) {
         if (code === QUOTE) {
           inString = false;
-          if (depth === 0) {
-            this.#endItem(text, start, i);
-            return i;
-          }
+          if (depth === 0) return i;
         } else if (code === BACKSLASH) {
-          if (i === length) this.#escaped = true;
+          if (i === end) this.#isEscaped = true;
           i++;
         }
       } else if (code === QUOTE) {
@@ -253,37 +275,30 @@ export class ListCutter<T> {
       } else if (code === OPEN_BRACE || code === OPEN_BRACKET) {
         depth++;
       } else if (code === CLOSE_BRACE || code === CLOSE_BRACKET) {
-        if (--depth === 0) {
-          this.#endItem(text, start, i);
-          return i;
-        }
+        if (--depth === 0) return i;
       }
     }
     this.#depth = depth;
     this.#inString = inString;
-    this.#keep(text.slice(start));
-    return length;
+    return -1;
   }
 
-  #endItem(text: string, start: number, end: number): void {
-    this.#place = "items";
-    this.#places.itemEnded();
-    // Back to the state of the envelope, for when the last item is through.
-    this.#depth = 1;
-    this.#inString = false;
-    if (this.#rest.length > 0) {
-      this.#keep(text.slice(start, end));
-      text = this.#rest.join("");
-      this.#rest = [];
-      this.#restLength = 0;
-      start = 0;
-      end = text.length;
-    }
-    if (end - start > this.#maxItemLength) this.#refuse(`items[${this.#items}]`);
-    const item = this.#options.parse(text, start, end);
-    if (this.#items++ === 0) this.#separator = separatorAfter(text, start, end);
-    this.#options.onItem(item);
+  /** What there is of an item so far. */
+  #keep(part: Uint8Array): void {
+    this.#rest.add(part);
+    if (this.#rest.length > this.#options.maxItemBytes) this.#refuse(`items[${this.#items}]`);
   }
+
+  #refuse(what: string): never {
+    throw new ItemTooLargeError(what, this.#options.maxItemBytes);
+  }
+}
+
+const STRUCTURE: ReadonlySet<number> = new Set([QUOTE, OPEN_BRACE, OPEN_BRACKET]);
+const ENDS: ReadonlySet<number> = new Set([COMMA, CLOSE_BRACKET, CLOSE_BRACE]);
+
+function isSpace(code: number): boolean {
+  return code === SPACE || code === 0x0a || code === 0x0d || code === 0x09;
 }
 
 /** A key as it is meant: any character of it may be written as an escape. */
@@ -296,13 +311,12 @@ function unescaped(key: string): string {
   }
 }
 
+/** What is probably between items that begin as this one does; `""` if it is nothing to go by. */
+function separatorAfter(text: string): string {
+  const metadata = text.slice(0, BEGINNING).indexOf('"metadata":{');
+  // Copied letter by letter: a slice would keep the whole text.
+  return metadata < 0 ? "" : `},${[...text.slice(0, metadata + 12)].join("")}`;
+}
+
 /** How far into the first item to look for what all items begin with. */
 const BEGINNING = 400;
-
-/** What is probably between items that begin as this one does; `""` if it is nothing to go by. */
-function separatorAfter(text: string, start: number, end: number): string {
-  const beginning = text.slice(start, Math.min(end, start + BEGINNING));
-  const metadata = beginning.indexOf('"metadata":{');
-  // Copied letter by letter: a slice would keep the whole text.
-  return metadata < 0 ? "" : `},${[...beginning.slice(0, metadata + 12)].join("")}`;
-}

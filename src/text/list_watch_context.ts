@@ -3,7 +3,8 @@
  * @module
  */
 
-import type { ObjectHead, ObjectTextReader, ReadAlong } from "./object_text.ts";
+import type { ObjectHead, ReadAlong } from "./object_text.ts";
+import type { ObjectTextReader } from "./object_text_reader.ts";
 
 /**
  * Arguments of a list or a watch that are not sent.

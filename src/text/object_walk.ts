@@ -1,21 +1,24 @@
 /**
- * One walk over an object as JSON text: where its type, its metadata and the fields of indices are.
+ * One walk over an object as JSON text: where its type and its metadata are, the fields of indices, and what is cut out.
  * @module
  */
 
 import { CLOSE_BRACE, CLOSE_BRACKET, COLON, COMMA, OPEN_BRACE, OPEN_BRACKET, QUOTE } from "./json_text.ts";
-import { afterPlainString, afterStrings, afterValue, isAt, space } from "./json_walk.ts";
+import { type FieldNode, newFieldNode } from "./field_tree.ts";
+import { afterPlainString, afterString, afterStrings, afterValue, isAt, space } from "./json_walk.ts";
 import { KnownShapes } from "./known_shapes.ts";
-import type { FieldNode } from "./text_fields.ts";
 
 /** How deep objects are that are walked; deeper than those of any API. */
 const MAX_DEPTH = 1000;
 
+/** Which object is walked: the whole one, its metadata, labels or annotations, or any other in it. */
+type Part = "object" | "metadata" | "strings" | "other";
+
 /**
  * Where the parts are of the object that was walked last; 0 for what it has not. Strings are with their quotes.
  *
- * An API server's objects have no key of the first two levels twice, or with escapes, nor one that leads to a field of an
- * index, and are not that deep: such an object is left to `JSON.parse`, so that there is one meaning of such texts.
+ * An API server's objects have no key of the first two levels twice, or with escapes, nor twice one that leads to a field
+ * of an index, and are not that deep: such an object is left to `JSON.parse`, so that there is one meaning of such texts.
  */
 export class ObjectWalk {
   kindStart = 0;
@@ -24,9 +27,6 @@ export class ObjectWalk {
   apiVersionEnd = 0;
   metadataStart = 0;
   metadataEnd = 0;
-  /** What to leave out of the metadata: managedFields, and a comma. */
-  cutStart = 0;
-  cutEnd = 0;
   /**
    * Whether the metadata is as usual: name, namespace, uid and resourceVersion are strings without escapes, labels and
    * annotations objects of strings, times strings or null. Then it need not be parsed.
@@ -47,70 +47,134 @@ export class ObjectWalk {
   readonly nodes: FieldNode[] = [];
   readonly starts: number[] = [];
   readonly ends: number[] = [];
-  readonly #managedFields = new KnownShapes();
+  /** What is cut out, in its order: `cutCount` numbers, the first byte and the one behind the last by turns. */
+  readonly cuts: number[] = [];
+  cutCount = 0;
+  /** What the objects of a cluster have in common: their managedFields, and what is cut out. */
+  readonly #shapes = new KnownShapes();
   #annotationsStart = 0;
   /** Times that were seen: of creation, of deletion. */
   #times = 0;
+  #maxDepth = MAX_DEPTH;
 
   /** The end of the object that begins here; -1 if it is none, or one that is left to the parser. */
-  object(bytes: Uint8Array, start: number, fields: FieldNode): number {
+  object(bytes: Uint8Array, start: number, root: FieldNode): number {
     this.kindStart =
       this.apiVersionStart =
       this.metadataStart =
-      this.cutStart =
       this.found =
+      this.cutCount =
         0;
     this.isUsual = false;
-    if (bytes[start] !== OPEN_BRACE) return -1;
-    let seen = 0;
+    this.#maxDepth = MAX_DEPTH;
+    return bytes[start] === OPEN_BRACE ? this.#members(bytes, start, root, "object") : -1;
+  }
+
+  /** The end of the JSON value that begins here, of which nothing but the cuts is noted; -1 if it is none. */
+  cut(bytes: Uint8Array, start: number, root: FieldNode): number {
+    this.found = this.cutCount = 0;
+    this.#maxDepth = Infinity;
+    return this.#value(bytes, start, root);
+  }
+
+  #members(bytes: Uint8Array, start: number, node: FieldNode, part: Part): number {
+    if (part === "metadata") this.#beginMetadata();
     let i = space(bytes, start + 1);
     if (bytes[i] === CLOSE_BRACE) return i + 1;
+    let seen = 0;
+    /** Where what is cut out begins, and where the last member ends that stays; -1 if there is none. */
+    let cutStart = -1;
+    let keptEnd = -1;
     for (;;) {
       const key = i;
       if (bytes[key] !== QUOTE) return -1;
       i = afterPlainString(bytes, key + 1);
-      if (i < 0) return -1;
+      let found: number;
+      if (i >= 0) {
+        found = keyAt(node.keys, bytes, key + 1, i - key - 2);
+      } else {
+        if (part === "object" || part === "metadata" || (i = afterString(bytes, key + 1)) < 0) return -1;
+        found = node.names.indexOf(JSON.parse(DECODER.decode(bytes.subarray(key, i))));
+      }
       const length = i - key - 2;
       i = space(bytes, i);
       if (bytes[i] !== COLON) return -1;
       const value = space(bytes, i + 1);
-      const found = keyAt(fields.keys, bytes, key + 1, length);
+      let child: FieldNode | undefined;
       if (found >= 0) {
+        child = node.nodes[found];
         const bit = 1 << found; // bits repeat: one of more than 32 may be taken for another
-        if ((seen & bit) !== 0) return -1;
+        if ((seen & bit) !== 0 && this.#maxDepth === MAX_DEPTH) return -1;
         seen |= bit;
       }
-      if (length === 8 && isAt(bytes, key + 1, METADATA)) {
-        if (this.metadataStart > 0) return -1;
-        this.metadataStart = value;
-        if (bytes[value] === OPEN_BRACE) {
-          i = this.#metadata(bytes, value, found < 0 ? NO_FIELDS : fields.nodes[found]);
-        } else {i = found < 0
-            ? afterValue(bytes, value, MAX_DEPTH)
-            : this.#value(bytes, value, fields.nodes[found]);}
-        this.metadataEnd = i;
+      if (child === undefined ? node.cutsOthers : child.isCut) {
+        i = this.#afterCut(bytes, value);
+        if (cutStart < 0) cutStart = key;
       } else {
-        i = found < 0 ? afterValue(bytes, value, MAX_DEPTH) : this.#value(bytes, value, fields.nodes[found]);
-        if (length === 4 && isAt(bytes, key + 1, KIND)) {
-          if (this.kindStart > 0) return -1;
-          this.kindStart = value;
-          this.kindEnd = i;
-        } else if (length === 10 && isAt(bytes, key + 1, API_VERSION)) {
-          if (this.apiVersionStart > 0) return -1;
-          this.apiVersionStart = value;
-          this.apiVersionEnd = i;
-        }
+        if (cutStart >= 0) this.#addCut(cutStart, key);
+        cutStart = -1;
+        i = part === "object"
+          ? this.#objectMember(bytes, key + 1, length, value, child)
+          : part === "metadata"
+          ? this.#metadataMember(bytes, key + 1, length, value, child)
+          : this.#value(bytes, value, child);
+        if (part === "strings" && bytes[value] !== QUOTE) this.isUsual = false;
+        keptEnd = i;
       }
       if (i < 0) return -1;
       i = space(bytes, i);
-      const code = bytes[i++];
-      if (code === CLOSE_BRACE) return i;
+      const code = bytes[i];
+      if (code === CLOSE_BRACE) {
+        // Nothing follows: the comma before what is cut out goes with it.
+        if (cutStart >= 0) this.#addCut(keptEnd < 0 ? cutStart : keptEnd, i);
+        return i + 1;
+      }
       if (code !== COMMA) return -1;
-      i = space(bytes, i);
+      i = space(bytes, i + 1);
     }
   }
 
-  #metadata(bytes: Uint8Array, start: number, fields: FieldNode): number {
+  #afterCut(bytes: Uint8Array, value: number): number {
+    const isNested = bytes[value] === OPEN_BRACE || bytes[value] === OPEN_BRACKET;
+    return isNested
+      ? this.#shapes.afterValue(bytes, value, this.#maxDepth)
+      : afterValue(bytes, value, this.#maxDepth);
+  }
+
+  #addCut(start: number, end: number): void {
+    this.cuts[this.cutCount++] = start;
+    this.cuts[this.cutCount++] = end;
+  }
+
+  /** Notes a member of the whole object; returns the end of its value. */
+  #objectMember(
+    bytes: Uint8Array,
+    key: number,
+    length: number,
+    value: number,
+    child: FieldNode | undefined,
+  ): number {
+    if (length === 8 && isAt(bytes, key, METADATA)) {
+      if (this.metadataStart > 0) return -1;
+      this.metadataStart = value;
+      return this.metadataEnd = bytes[value] === OPEN_BRACE
+        ? this.#members(bytes, value, child ?? NOTHING, "metadata")
+        : this.#value(bytes, value, child);
+    }
+    const end = this.#value(bytes, value, child);
+    if (length === 4 && isAt(bytes, key, KIND)) {
+      if (this.kindStart > 0) return -1;
+      this.kindStart = value;
+      this.kindEnd = end;
+    } else if (length === 10 && isAt(bytes, key, API_VERSION)) {
+      if (this.apiVersionStart > 0) return -1;
+      this.apiVersionStart = value;
+      this.apiVersionEnd = end;
+    }
+    return end;
+  }
+
+  #beginMetadata(): void {
     this.isUsual = true;
     this.nameStart =
       this.namespaceStart =
@@ -120,50 +184,16 @@ export class ObjectWalk {
       this.#annotationsStart =
       this.#times =
         0;
-    let i = space(bytes, start + 1);
-    if (bytes[i] === CLOSE_BRACE) return i + 1;
-    let seen = 0;
-    /** Behind the member before. */
-    let last = -1;
-    let cutsNextComma = false;
-    for (;;) {
-      const key = i;
-      if (bytes[key] !== QUOTE) return -1;
-      i = afterPlainString(bytes, key + 1);
-      if (i < 0) return -1;
-      const length = i - key - 2;
-      i = space(bytes, i);
-      if (bytes[i] !== COLON) return -1;
-      const value = space(bytes, i + 1);
-      i = this.#member(bytes, key + 1, length, value);
-      if (i < 0) return -1;
-      const found = keyAt(fields.keys, bytes, key + 1, length);
-      if (found >= 0) {
-        const bit = 1 << found;
-        if ((seen & bit) !== 0 || this.#value(bytes, value, fields.nodes[found]) < 0) return -1;
-        seen |= bit;
-      }
-      if (length === 13 && isAt(bytes, key + 1, MANAGED_FIELDS)) {
-        if (this.cutStart > 0) return -1;
-        this.cutStart = last < 0 ? key : last;
-        this.cutEnd = i;
-        cutsNextComma = last < 0;
-      }
-      last = i;
-      i = space(bytes, i);
-      const code = bytes[i++];
-      if (code === CLOSE_BRACE) return i;
-      if (code !== COMMA) return -1;
-      if (cutsNextComma) {
-        this.cutEnd = i;
-        cutsNextComma = false;
-      }
-      i = space(bytes, i);
-    }
   }
 
   /** Notes a member of the metadata; returns the end of its value. */
-  #member(bytes: Uint8Array, key: number, length: number, value: number): number {
+  #metadataMember(
+    bytes: Uint8Array,
+    key: number,
+    length: number,
+    value: number,
+    child: FieldNode | undefined,
+  ): number {
     let end = -1;
     switch (length) {
       case 3:
@@ -180,10 +210,10 @@ export class ObjectWalk {
         break;
       case 6:
         if (!isAt(bytes, key, LABELS)) break;
-        end = this.#strings(bytes, value, this.labelsStart);
+        end = this.#strings(bytes, value, this.labelsStart, child);
         this.labelsStart = value;
         this.labelsEnd = end;
-        break;
+        return end < 0 ? this.#value(bytes, value, child) : end;
       case 9:
         if (!isAt(bytes, key, NAMESPACE)) break;
         end = this.#plain(bytes, value, this.namespaceStart);
@@ -192,12 +222,12 @@ export class ObjectWalk {
         break;
       case 11:
         if (!isAt(bytes, key, ANNOTATIONS)) break;
-        end = this.#strings(bytes, value, this.#annotationsStart);
+        end = this.#strings(bytes, value, this.#annotationsStart, child);
         this.#annotationsStart = value;
-        break;
+        return end < 0 ? this.#value(bytes, value, child) : end;
       case 13:
-        if (isAt(bytes, key, MANAGED_FIELDS)) return this.#managedFields.afterValue(bytes, value, MAX_DEPTH);
-        break;
+        if (child !== undefined || !isAt(bytes, key, MANAGED_FIELDS)) break;
+        return this.#shapes.afterValue(bytes, value, MAX_DEPTH);
       case 15:
         if (!isAt(bytes, key, RESOURCE_VERSION)) break;
         end = this.#plain(bytes, value, this.versionStart);
@@ -211,7 +241,7 @@ export class ObjectWalk {
         this.#times |= time;
       }
     }
-    return end < 0 ? afterValue(bytes, value, MAX_DEPTH) : end;
+    return end < 0 || child !== undefined ? this.#value(bytes, value, child) : end;
   }
 
   /** The end of a string without escapes that its object has once. */
@@ -222,18 +252,21 @@ export class ObjectWalk {
   }
 
   /** The end of an object of strings that its object has once. */
-  #strings(bytes: Uint8Array, value: number, before: number): number {
-    const end = before === 0 ? afterStrings(bytes, value) : -1;
+  #strings(bytes: Uint8Array, value: number, before: number, child: FieldNode | undefined): number {
+    const isOnce = before === 0 && bytes[value] === OPEN_BRACE;
+    if (isOnce && child !== undefined) return this.#members(bytes, value, child, "strings");
+    const end = isOnce ? afterStrings(bytes, value) : -1;
     if (end < 0) this.isUsual = false;
     return end;
   }
 
-  /** The end of a value in which there are fields of indices. */
-  #value(bytes: Uint8Array, start: number, node: FieldNode): number {
+  /** The end of a value in which there may be fields of indices, and cuts. */
+  #value(bytes: Uint8Array, start: number, node: FieldNode | undefined): number {
+    if (node === undefined) return afterValue(bytes, start, this.#maxDepth);
     const code = bytes[start];
-    if (code === OPEN_BRACE && node.keys.length > 0) return this.#object(bytes, start, node);
-    if (code === OPEN_BRACKET && node.each !== undefined) return this.#array(bytes, start, node.each);
-    const end = afterValue(bytes, start, MAX_DEPTH);
+    if (code === OPEN_BRACE && node.keys.length > 0) return this.#members(bytes, start, node, "other");
+    if (code === OPEN_BRACKET && node.each !== undefined) return this.#elements(bytes, start, node.each);
+    const end = afterValue(bytes, start, this.#maxDepth);
     if (node.places.length > 0 && code !== OPEN_BRACE && code !== OPEN_BRACKET) {
       this.nodes[this.found] = node;
       this.starts[this.found] = start;
@@ -242,35 +275,7 @@ export class ObjectWalk {
     return end;
   }
 
-  #object(bytes: Uint8Array, start: number, { keys, nodes }: FieldNode): number {
-    let seen = 0;
-    let i = space(bytes, start + 1);
-    if (bytes[i] === CLOSE_BRACE) return i + 1;
-    for (;;) {
-      const key = i + 1;
-      if (bytes[i] !== QUOTE || (i = afterPlainString(bytes, key)) < 0) return -1;
-      const found = keyAt(keys, bytes, key, i - key - 1);
-      i = space(bytes, i);
-      if (bytes[i] !== COLON) return -1;
-      i = space(bytes, i + 1);
-      if (found < 0) {
-        i = afterValue(bytes, i, MAX_DEPTH);
-      } else {
-        const bit = 1 << found;
-        if ((seen & bit) !== 0) return -1;
-        seen |= bit;
-        i = this.#value(bytes, i, nodes[found]);
-      }
-      if (i < 0) return -1;
-      i = space(bytes, i);
-      const code = bytes[i++];
-      if (code === CLOSE_BRACE) return i;
-      if (code !== COMMA) return -1;
-      i = space(bytes, i);
-    }
-  }
-
-  #array(bytes: Uint8Array, start: number, each: FieldNode): number {
+  #elements(bytes: Uint8Array, start: number, each: FieldNode): number {
     let i = space(bytes, start + 1);
     if (bytes[i] === CLOSE_BRACKET) return i + 1;
     for (;;) {
@@ -285,7 +290,8 @@ export class ObjectWalk {
   }
 }
 
-const NO_FIELDS: FieldNode = { names: [], keys: [], nodes: [], each: undefined, places: [] };
+const NOTHING: FieldNode = newFieldNode();
+const DECODER = new TextDecoder("utf-8", { ignoreBOM: true });
 
 const [
   KIND,

@@ -9,10 +9,11 @@ import { onAbort } from "../util/abort.ts";
 import { errorMessage } from "../util/errors.ts";
 import { jsonFault } from "../util/json_fault.ts";
 import { type ByteReader, openByteReader } from "./byte_reader.ts";
-import { FrameCutter } from "../text/frame_cutter.ts";
-import type { EventText, ObjectHead } from "../text/object_text.ts";
+import { LineCutter } from "../text/line_cutter.ts";
+import { type EventReader, type ObjectEvent, ObjectParser } from "../text/object_reader.ts";
+import { type ObjectHead, ObjectText } from "../text/object_text.ts";
 import type { ObjectsAsText } from "./objects_as_text.ts";
-import type { Projection } from "../text/projection.ts";
+import type { Projection } from "../text/field_tree.ts";
 import { newNetworkError } from "./network_failure.ts";
 
 /**
@@ -97,11 +98,8 @@ export function decodeWatch<T>(
       `Cannot decode a watch: maxFrameBytes must be a positive number, not ${maxFrameBytes}`,
     );
   }
-  const { asText, projection } = options;
-  const cutter = asText !== undefined && projection === undefined
-    ? asText.reader.newEventCutter(maxFrameBytes)
-    : new FrameCutter(maxFrameBytes);
-  return new WatchBatches<T>(openByteReader(body, options.onBytes), cutter, options);
+  const events = (options.asText?.reader ?? new ObjectParser()).events(options.projection);
+  return new WatchBatches<T>(openByteReader(body, options.onBytes), maxFrameBytes, events, options);
 }
 
 /**
@@ -128,33 +126,31 @@ const ENDED: IteratorReturnResult<undefined> = { done: true, value: undefined };
 
 type Batch<T> = readonly WatchItem<T>[];
 
-/** Cuts bytes into frames; see {@linkcode FrameCutter}. What it returns besides texts is read already. */
-interface Cutter {
-  feed(chunk: Uint8Array): void;
-  next(): unknown;
-  last(): string | undefined;
-}
-
 class WatchBatches<T> implements AsyncIterableIterator<Batch<T>> {
   readonly #reader: ByteReader;
-  readonly #cutter: Cutter;
+  readonly #events: EventReader<unknown>;
+  readonly #cutter: LineCutter<unknown>;
   readonly #validate: ValidateFrame<T>;
   readonly #subject: string;
-  readonly #parse: (frame: string) => unknown;
   readonly #signal: AbortSignal | undefined;
   readonly #unlink: (() => void) | undefined;
   #ended = false;
   // What the next call throws, once everything before it was delivered.
   #failure: { readonly error: unknown } | undefined;
 
-  constructor(reader: ByteReader, cutter: Cutter, options: DecodeWatchOptions<T>) {
+  constructor(
+    reader: ByteReader,
+    maxFrameBytes: number,
+    events: EventReader<unknown>,
+    options: DecodeWatchOptions<T>,
+  ) {
     this.#reader = reader;
-    this.#cutter = cutter;
+    this.#events = events;
+    this.#cutter = new LineCutter(maxFrameBytes, events);
     this.#validate = options.asText === undefined
       ? options.validate
       : textValidator(options.validate, options.asText);
     this.#subject = options.subject ?? "the resource";
-    this.#parse = parserOf(options);
     const signal = this.#signal = options.signal;
     this.#unlink = signal && onAbort(signal, () => this.#fail(signal.reason));
   }
@@ -224,7 +220,7 @@ class WatchBatches<T> implements AsyncIterableIterator<Batch<T>> {
   #decodeFrame(frame: unknown, batch: WatchItem<T>[], mayBeCut = false): boolean {
     let value = frame;
     try {
-      if (typeof frame === "string") value = this.#parse(frame);
+      if (typeof frame === "string") value = this.#events.readEvent(frame);
     } catch (error) {
       if (!mayBeCut) this.#refuse(`the frame is not JSON: ${jsonFault(error)}`, batch);
       return false;
@@ -262,22 +258,14 @@ class WatchBatches<T> implements AsyncIterableIterator<Batch<T>> {
   }
 }
 
-function parserOf<T>({ projection, asText }: DecodeWatchOptions<T>): (frame: string) => unknown {
-  if (asText === undefined) {
-    return projection === undefined ? JSON.parse : (frame) => projection.parseEvent(frame);
-  }
-  const read = (frame: string) => asText.reader.readEvent(frame);
-  return projection === undefined ? read : (frame) => projection.parseEvent(frame, read);
-}
-
 /** Validates events whose objects are text, and puts what is held of a text in its place. */
 function textValidator<T>(
   validate: ValidateFrame<T>,
-  { reader, hold, acceptsHead }: ObjectsAsText,
+  { hold, acceptsHead }: ObjectsAsText,
 ): ValidateFrame<T> {
   return (frame) => {
-    const { type, object } = frame as EventText;
-    if (!reader.isText(object)) return validate(frame);
+    const { type, object } = frame as ObjectEvent<unknown>;
+    if (!(object instanceof ObjectText)) return validate(frame);
     const { text, head } = object;
     if (acceptsHead?.(head) !== true) {
       const item = validate({ type, object: JSON.parse(text) });

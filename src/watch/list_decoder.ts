@@ -12,13 +12,12 @@ import { jsonFault } from "../util/json_fault.ts";
 import { openByteReader } from "./byte_reader.ts";
 import { requireNumbers } from "../util/require_number.ts";
 import { Utf8Stream } from "../util/utf8_stream.ts";
-import { ListCutter } from "../text/list_cutter.ts";
+import type { Projection } from "../text/field_tree.ts";
+import { ItemTooLargeError, ListCutter } from "../text/list_cutter.ts";
+import { ObjectParser } from "../text/object_reader.ts";
+import { type ItemType, type ObjectHead, ObjectText, StoredItem } from "../text/object_text.ts";
 import { newNetworkError } from "./network_failure.ts";
-import { ItemTooLargeError } from "../text/item_places.ts";
-import { type ItemType, type ObjectHead, type ObjectText, StoredItem } from "../text/object_text.ts";
 import type { ObjectsAsText } from "./objects_as_text.ts";
-import type { Projection } from "../text/projection.ts";
-import { TextListCutter } from "../text/text_list_cutter.ts";
 
 /**
  * A list without its items.
@@ -106,13 +105,14 @@ export async function decodeList<T>(
     new DecodeError(
       `Cannot list ${subject}: the answer is not JSON: ${jsonFault(error)}; it begins with ${quote(head)}`,
     );
-  const cutter = new ListCutter<unknown>({
-    parse: collector.parse,
-    maxItemLength: maxItemBytes,
+  const { asText, projection } = options;
+  const source = { typeOf: () => asText && collector.knownType, stored: asText?.stored };
+  const reader = (asText?.reader ?? new ObjectParser()).items(source, projection);
+  const cutter = new ListCutter(reader, {
+    maxItemBytes,
     onItem: (item) => collector.add(item),
     onItems: (prefix) => collector.begin(prefix),
   });
-  const sink = collector.newBytesSink(cutter, maxItemBytes) ?? newTextSink((text) => cutter.push(text));
   const limit = { maxBytes: maxListBytes, hint: "ask for pages (limit), or raise maxListBytes" };
   const quoted = new Utf8Stream();
   await readBody(body, subject, { ...options, ...limit }, (chunk) => {
@@ -120,8 +120,7 @@ export async function decodeList<T>(
       head = (head + quoted.decode(chunk.subarray(0, 4 * QUOTED + 4))).slice(0, QUOTED + 1);
     }
     try {
-      if (chunk === undefined) sink.end();
-      else sink.push(chunk);
+      if (chunk !== undefined) cutter.push(chunk);
     } catch (error) {
       if (error instanceof ItemTooLargeError) {
         throw new DecodeError(
@@ -162,34 +161,13 @@ class ItemCollector<T> {
   /** Of the list, if that was known before its items. */
   #type: ItemType | "unknown" = "unknown";
   #count = 0;
-  /** Reads one item: as text, if a text is to be held. */
-  readonly parse: (text: string, start: number, end: number) => unknown;
 
   constructor(options: DecodeListOptions) {
     this.#options = options;
-    const { projection, asText } = options;
-    if (asText === undefined) {
-      this.parse = projection === undefined
-        ? (text, start, end) => JSON.parse(text.slice(start, end))
-        : (text, start, end) => projection.parse(text, start, end);
-      return;
-    }
-    const read = (text: string) => asText.reader.read(text, this.#knownType);
-    this.parse = projection === undefined
-      ? (text, start, end) => read(text.slice(start, end))
-      : (text, start, end) => projection.parse(text, start, end, read);
   }
 
-  /** Takes the list's bytes, where the items are read in the bytes. */
-  newBytesSink(around: ListCutter<unknown>, maxItemBytes: number): BytesSink | undefined {
-    const { projection, asText } = this.#options;
-    if (asText === undefined || projection !== undefined) return undefined;
-    const options = { maxItemBytes, onItem: (item: unknown) => this.add(item) };
-    const source = { typeOf: () => this.#knownType, stored: asText.stored };
-    return new TextListCutter(around, asText.reader.newItemCutter(options, source));
-  }
-
-  get #knownType(): ItemType | undefined {
+  /** The type of the items, where the list says so before them. */
+  get knownType(): ItemType | undefined {
     return this.#type === "unknown" ? undefined : this.#type;
   }
 
@@ -234,7 +212,7 @@ class ItemCollector<T> {
       return this.#pushHeld(item.held);
     }
     const { asText } = this.#options;
-    if (asText?.reader.isText(item)) return this.#validateText(item, type, asText);
+    if (asText !== undefined && item instanceof ObjectText) return this.#validateText(item, type, asText);
     if (type !== undefined) fillType(item, type);
     const { validateItem } = this.#options;
     const refusal = validateItem(item, this.#count++);
@@ -285,12 +263,12 @@ export async function readText(
 ): Promise<string> {
   const parts: string[] = [];
   const limit = { maxBytes: MAX_TEXT_BYTES, hint: "ask for less, or read it as a stream (Cluster.open)" };
-  const sink = newTextSink((text) => parts.push(text));
+  const decoder = new Utf8Stream();
   await readBody(
     body,
     subject,
     { ...options, ...limit },
-    (chunk) => chunk === undefined ? sink.end() : sink.push(chunk),
+    (chunk) => parts.push(chunk === undefined ? decoder.end() : decoder.decode(chunk)),
   );
   try {
     return parts.join("");
@@ -300,20 +278,6 @@ export async function readText(
       { cause: error },
     );
   }
-}
-
-/** Takes the bytes of a body, chunk by chunk. */
-interface BytesSink {
-  push(chunk: Uint8Array): void;
-  end(): void;
-}
-
-function newTextSink(onText: (text: string) => void): BytesSink {
-  const decoder = new Utf8Stream();
-  return {
-    push: (chunk) => onText(decoder.decode(chunk)),
-    end: () => onText(decoder.end()),
-  };
 }
 
 /**

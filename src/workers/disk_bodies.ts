@@ -3,7 +3,7 @@
  * @module
  */
 
-import type { FieldTexts } from "../text/text_fields.ts";
+import type { FieldTexts } from "../text/field_tree.ts";
 import type { TextForm } from "../store/text_holding.ts";
 import { rowsOf, type SqlDatabase } from "./sql_database.ts";
 

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { type KubernetesObject, newCluster, type ResourceOptions } from "@listwatch/cache";
 import type { Schema } from "@listwatch/cache/client";
-import { newObjectTextReader } from "../../src/text/object_text.ts";
+import { ObjectTextReader } from "../../src/text/object_text_reader.ts";
 import type { ObjectHead, Quarantined, WatchItem } from "@listwatch/cache/reflector";
 import type { HoldText } from "../../src/text/list_watch_context.ts";
 
@@ -31,7 +31,7 @@ interface HeldPod {
 }
 
 const holdText: HoldText = {
-  reader: newObjectTextReader(),
+  reader: new ObjectTextReader(),
   // What the metadata lacks may be a property that is undefined.
   hold: (text, head): HeldPod => ({ text, head: JSON.parse(JSON.stringify(head)) }),
 };

@@ -1,68 +1,86 @@
 import fc from "fast-check";
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { ListCutter } from "../../src/text/list_cutter.ts";
+import { ItemTooLargeError, ListCutter } from "../../src/text/list_cutter.ts";
+import { ObjectParser } from "../../src/text/object_reader.ts";
+import { ObjectText, type StoredItem } from "../../src/text/object_text.ts";
+import { ObjectTextReader } from "../../src/text/object_text_reader.ts";
 import { propertyOptions } from "../property.ts";
 
-interface Cut {
-  readonly items: string[];
-  readonly envelope: string;
-  readonly prefix: string;
+const texts = new ObjectTextReader();
+const parser = new ObjectParser();
+const TYPE = { apiVersion: "v1", kind: "Pod" };
+
+interface CutOptions {
+  readonly splits?: readonly number[];
+  readonly maxItemBytes?: number;
+  readonly stored?: (key: string) => unknown;
+  /** Whether the items are parsed, and not read as text. */
+  readonly parses?: boolean;
 }
 
-function cut(text: string, splits: readonly number[] = []): Cut {
-  const items: string[] = [];
-  let prefix = "";
-  const cutter = new ListCutter<string>({
-    parse: (text, start, end) => {
-      JSON.parse(text.slice(start, end));
-      return text.slice(start, end);
-    },
-    onItem: (item) => items.push(item),
-    onItems: (begin) => (prefix = begin),
+/** The items as they were read, and the list without them. */
+function cut(list: string | Uint8Array, options: CutOptions = {}) {
+  const { splits = [], maxItemBytes = 1e9, stored, parses = false } = options;
+  const bytes = typeof list === "string" ? new TextEncoder().encode(list) : list;
+  const items: unknown[] = [];
+  const prefixes: string[] = [];
+  const reader = parses
+    ? parser.items({ typeOf: () => undefined })
+    : texts.items({ typeOf: () => TYPE, stored });
+  const cutter = new ListCutter(reader, {
+    maxItemBytes,
+    onItems: (prefix) => prefixes.push(prefix),
+    onItem: (item) => items.push(item instanceof ObjectText ? JSON.parse(item.text) : item),
   });
-  const ends = [...new Set(splits.map((at) => at % (text.length + 1)))].sort((a, b) => a - b);
+  const ends = [...new Set(splits.map((at) => at % (bytes.length + 1)))].sort((a, b) => a - b);
   let from = 0;
-  for (const to of [...ends, text.length]) {
-    cutter.push(text.slice(from, to));
+  for (const to of [...ends, bytes.length]) {
+    cutter.push(bytes.subarray(from, to));
     from = to;
   }
-  return { items, envelope: cutter.envelope, prefix };
+  return { items, envelope: cutter.envelope, prefixes };
+}
+
+function typed(item: unknown): unknown {
+  const isUntyped = typeof item === "object" && item !== null && !Array.isArray(item) && "metadata" in item &&
+    !("kind" in item) && !("apiVersion" in item);
+  return isUntyped ? { ...TYPE, ...item } : item;
 }
 
 describe("ListCutter", () => {
-  it("hands out the items, and keeps what is around them", () => {
-    const { items, envelope, prefix } = cut(
-      '{"kind":"PodList","items":[{"a":[1,"]"]}, {"b":{}}],"metadata":{}}',
+  it("hands out the items with their type, and keeps what is around them", () => {
+    const { items, envelope, prefixes } = cut(
+      '{"a":[[1]],"items" : [ {"metadata":{"name":"ü"}} ,\n{"b":1}],"c":["]"]}',
     );
-    assert.deepEqual(items, ['{"a":[1,"]"]}', '{"b":{}}']);
-    assert.equal(envelope, '{"kind":"PodList","items":[],"metadata":{}}');
-    assert.equal(prefix, '{"kind":"PodList",');
+    assert.deepEqual(prefixes, ['{"a":[[1]],']);
+    assert.deepEqual(items, [{ ...TYPE, metadata: { name: "ü" } }, { b: 1 }]);
+    assert.deepEqual(JSON.parse(envelope), { a: [[1]], items: [], c: ["]"] });
   });
 
   it("takes items that are no objects", () => {
     assert.deepEqual(cut('{"items":[1, "a,]\\"" ,null,[[]],-2.5e3,true]}').items, [
-      "1",
-      '"a,]\\""',
-      "null",
-      "[[]]",
-      "-2.5e3",
-      "true",
+      1,
+      'a,]"',
+      null,
+      [[]],
+      -2.5e3,
+      true,
     ]);
   });
 
   it("is not misled by items elsewhere", () => {
     const text = '{"metadata":{"items":[1]},"x":"items","y":["items",[2]],"items":[{"items":[3]}]}';
-    assert.deepEqual(cut(text).items, ['{"items":[3]}']);
+    assert.deepEqual(cut(text).items, [{ items: [3] }]);
   });
 
   it("knows the key of the items however it is written, and no other for it", () => {
     const text = '{"k":"v", "it\\u0065ms" : [{"a":1},2]}';
     for (let at = 0; at <= text.length; at++) {
-      const { items, envelope, prefix } = cut(text, [at]);
-      assert.deepEqual(items, ['{"a":1}', "2"]);
+      const { items, envelope, prefixes } = cut(text, { splits: [at] });
+      assert.deepEqual(items, [{ a: 1 }, 2]);
       assert.deepEqual(JSON.parse(envelope), { k: "v", items: [] });
-      assert.equal(prefix, '{"k":"v", ');
+      assert.deepEqual(prefixes, ['{"k":"v", ']);
     }
     for (const key of ["it\\\\u0065ms", "\\titems", "items\\u0000", "it\\u0065m"]) {
       assert.deepEqual(cut(`{"${key}":[1]}`).items, [], key);
@@ -71,7 +89,7 @@ describe("ListCutter", () => {
 
   it("leaves items that are no array in the envelope", () => {
     for (const text of ['{"items":null}', '{"items":{"a":[1]}}', "[1]", '"items"']) {
-      assert.deepEqual(cut(text), { items: [], envelope: text, prefix: "" });
+      assert.deepEqual(cut(text), { items: [], envelope: text, prefixes: [] });
     }
   });
 
@@ -83,21 +101,34 @@ describe("ListCutter", () => {
     }
   });
 
-  it("gives back every list as it was written, wherever it is split", () => {
+  it("gives back every list as it was written, wherever its bytes are split", () => {
+    const item = fc.oneof(
+      fc.jsonValue({ maxDepth: 3 }),
+      fc.record({
+        metadata: fc.dictionary(fc.string({ unit: "binary" }), fc.jsonValue()),
+        spec: fc.jsonValue(),
+      }),
+    );
     const list = fc.record({
-      kind: fc.string(),
       before: fc.jsonValue(),
-      items: fc.array(fc.jsonValue({ maxDepth: 3 }), { maxLength: 6 }),
+      items: fc.array(item, { maxLength: 6 }),
       after: fc.jsonValue(),
     });
     const splits = fc.array(fc.nat(), { maxLength: 12 });
     fc.assert(
-      fc.property(list, splits, fc.constantFrom(undefined, 1), (list, splits, indent) => {
-        const { items, envelope } = cut(JSON.stringify(list, undefined, indent), splits);
-        const parsed = JSON.parse(JSON.stringify(list));
-        assert.deepEqual(items.map((item) => JSON.parse(item)), parsed.items);
-        assert.deepEqual(JSON.parse(envelope), { ...parsed, items: [] });
-      }),
+      fc.property(
+        list,
+        splits,
+        fc.constantFrom(undefined, 1),
+        fc.boolean(),
+        (list, splits, indent, parses) => {
+          const text = JSON.stringify(list, undefined, indent).toWellFormed();
+          const { items, envelope } = cut(text, { splits, parses });
+          const parsed = JSON.parse(text);
+          assert.deepEqual(items, parses ? parsed.items : parsed.items.map(typed));
+          assert.deepEqual(JSON.parse(envelope), { ...parsed, items: [] });
+        },
+      ),
       propertyOptions(1_500),
     );
   });
@@ -122,8 +153,9 @@ describe("ListCutter", () => {
         fc.array(fc.nat(), { maxLength: 5 }),
         fc.constantFrom({}, { apiVersion: "example.com/v1", kind: "Widget" }),
         (items, splits, type) => {
-          const written = items.map((item) => JSON.stringify({ ...type, ...(item as object) }));
-          assert.deepEqual(cut(`{"items":[${written.join(",")}]}`, splits).items, written);
+          const written = items.map((item) => JSON.parse(JSON.stringify({ ...type, ...(item as object) })));
+          const { items: read } = cut(`{"items":${JSON.stringify(written)}}`, { splits, parses: true });
+          assert.deepEqual(read, written);
         },
       ),
       propertyOptions(1_000),
@@ -131,9 +163,10 @@ describe("ListCutter", () => {
   });
 
   it("accepts just what a JSON parser accepts, whatever bytes come, and gives the same however they are split", () => {
-    const token = fc.constantFrom(
+    const tokens = [
       ..."{}[]:, ",
       '"items"',
+      '"metadata"',
       '"a"',
       "1",
       "-",
@@ -143,33 +176,43 @@ describe("ListCutter", () => {
       '"',
       "é",
       "\n",
-      "\u0001",
+      "\0",
+    ];
+    const token = fc.constantFrom(
+      ...tokens.map((text) => new TextEncoder().encode(text)),
+      Uint8Array.of(0xc3),
     );
-    const text = fc.oneof(
-      fc.array(token, { maxLength: 30 }).map((tokens) => tokens.join("")),
-      fc.array(token, { maxLength: 12 }).map((tokens) => `{"items":[${tokens.join("")}]}`),
+    const join = (parts: readonly Uint8Array[]) => Uint8Array.from(parts.flatMap((part) => [...part]));
+    const around = (inner: Uint8Array) =>
+      join([new TextEncoder().encode('{"items":['), inner, new TextEncoder().encode("]}")]);
+    const bytes = fc.oneof(
+      fc.array(token, { maxLength: 30 }).map(join),
+      fc.array(token, { maxLength: 12 }).map((parts) => around(join(parts))),
     );
-    const outcome = (text: string, splits: readonly number[]) => {
+    const outcome = (bytes: Uint8Array, splits: readonly number[], parses: boolean) => {
       try {
-        const { items, envelope } = cut(text, splits);
-        const around = JSON.parse(envelope);
-        const cutItems = items.map((item) => JSON.parse(item));
-        return { value: cutItems.length === 0 ? around : { ...around, items: cutItems } };
-      } catch {
+        const { items, envelope } = cut(bytes, { splits, parses });
+        const parsed = JSON.parse(envelope);
+        return { value: items.length === 0 ? parsed : { ...parsed, items } };
+      } catch (error) {
+        assert.ok(error instanceof SyntaxError);
         return { refused: true };
       }
     };
     fc.assert(
-      fc.property(text, fc.array(fc.nat(), { maxLength: 8 }), (text, splits) => {
+      fc.property(bytes, fc.array(fc.nat(), { maxLength: 8 }), fc.boolean(), (bytes, splits, parses) => {
+        const text = new TextDecoder("utf-8", { ignoreBOM: true }).decode(bytes);
         let expected: unknown;
         try {
-          expected = { value: JSON.parse(text) };
+          const value = JSON.parse(text);
+          const isList = Array.isArray(value?.items);
+          expected = { value: isList && !parses ? { ...value, items: value.items.map(typed) } : value };
         } catch {
           expected = { refused: true };
         }
         const twice = (text.match(/"items"/g)?.length ?? 0) > 1;
-        if (!twice) assert.deepEqual(outcome(text, splits), expected);
-        assert.deepEqual(outcome(text, splits), outcome(text, []));
+        if (!twice) assert.deepEqual(outcome(bytes, splits, parses), expected);
+        assert.deepEqual(outcome(bytes, splits, parses), outcome(bytes, [], parses));
       }),
       propertyOptions(4_000),
     );
@@ -177,15 +220,46 @@ describe("ListCutter", () => {
 
   it("takes time in proportion to an item that comes in many pieces, and any depth", () => {
     const item = `${"[".repeat(20_000)}${"]".repeat(20_000)}`;
-    const all = `{"items":[${item}]}`;
-    const lengths: number[] = [];
-    const cutter = new ListCutter<number>({
-      parse: (_, start, end) => end - start,
-      onItem: (length) => lengths.push(length),
-      onItems: () => {},
+    const text = `{"items":[${item},{"a":"${"\\\\".repeat(10_000)}"}]}`;
+    const { items } = cut(text, { splits: Array.from(text, (_, i) => i) });
+    assert.equal(items.length, 2);
+    assert.deepEqual(items[1], { a: "\\".repeat(10_000) });
+  });
+
+  it("refuses an item over the limit, whole or not", () => {
+    const text = `{"items":[{"a":1},{"a":"${"x".repeat(50)}"}]}`;
+    for (const splits of [[], [30], [40, 50]]) {
+      assert.throws(
+        () => cut(text, { maxItemBytes: 40, splits }),
+        (error) => error instanceof ItemTooLargeError && error.message === "items[1] is longer than 40 bytes",
+      );
+      assert.equal(cut(text, { maxItemBytes: 58, splits }).items.length, 2);
+    }
+    assert.throws(() => cut(text.slice(0, 70), { maxItemBytes: 40 }), ItemTooLargeError);
+  });
+
+  it("hands out what is stored for an item of the same uid and resourceVersion, and reads any other", () => {
+    const item = (metadata: object) => ({
+      ...TYPE,
+      metadata: { name: "web-1", namespace: "shop", ...metadata },
     });
-    for (const character of all) cutter.push(character);
-    assert.deepEqual(lengths, [item.length]);
-    assert.equal(cutter.envelope, '{"items":[]}');
+    const held = { metadata: { uid: "u1", resourceVersion: "7" } };
+    const stored = (key: string) => key === "shop/web-1" ? held : undefined;
+    const read = (metadata: object) =>
+      cut(JSON.stringify({ items: [item(metadata)] }), { stored }).items[0] as StoredItem;
+    assert.equal(read({ uid: "u1", resourceVersion: "7" }).held, held);
+    for (
+      const other of [
+        { uid: "u2", resourceVersion: "7" },
+        { uid: "u1", resourceVersion: "70" },
+        { uid: "u1", resourceVersion: "8" },
+        { uid: "u1" },
+        { resourceVersion: "7" },
+        { uid: "u1", resourceVersion: "7", name: "web-2" },
+        { uid: "u1", resourceVersion: "7", labels: "not labels" },
+      ]
+    ) {
+      assert.deepEqual(read(other), item(other));
+    }
   });
 });

@@ -3,7 +3,7 @@ import fc from "fast-check";
 import type { WatchItem } from "../../src/meta/list_watch.ts";
 import { NetworkError } from "../../src/meta/request_failure.ts";
 import { decodeWatch, type DecodeWatchOptions } from "../../src/watch/decode_watch.ts";
-import { newObjectTextReader } from "../../src/text/object_text.ts";
+import { ObjectTextReader } from "../../src/text/object_text_reader.ts";
 import { propertyOptions } from "../property.ts";
 import { suitesFor } from "../storages.ts";
 import { bodyOf, byteBodyOf, bytes, openBody, splitAt } from "./bodies.ts";
@@ -19,7 +19,7 @@ function forms(): Partial<DecodeWatchOptions<unknown>> {
   if (storage() === "objects") return {};
   return {
     asText: {
-      reader: newObjectTextReader(),
+      reader: new ObjectTextReader(),
       hold: (text) => JSON.parse(text),
       ...(storage() !== "texts" && { acceptsHead: ({ metadata }) => metadata !== undefined }),
     },
@@ -358,7 +358,7 @@ describe("decodeWatch", () => {
           return frame as Item;
         },
         ...(storage() !== "objects" && {
-          asText: { reader: newObjectTextReader(), hold: (text) => JSON.parse(text) },
+          asText: { reader: new ObjectTextReader(), hold: (text) => JSON.parse(text) },
         }),
       });
       for await (const batch of stream) seen.push(...batch);

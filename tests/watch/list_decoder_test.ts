@@ -3,8 +3,8 @@ import type { ListPage } from "../../src/meta/list_watch.ts";
 import { DecodeError, NetworkError } from "../../src/meta/request_failure.ts";
 import { nextTurn, realClock } from "../../src/util/clock.ts";
 import { decodeList, type DecodeListOptions, type ListEnvelope } from "../../src/watch/list_decoder.ts";
-import { newObjectTextReader } from "../../src/text/object_text.ts";
-import { Projection } from "../../src/text/projection.ts";
+import { ObjectTextReader } from "../../src/text/object_text_reader.ts";
+import { Projection } from "../../src/text/field_tree.ts";
 import { suitesFor } from "../storages.ts";
 import { bodyOf, byteBodyOf, bytes, openBody, splitAt } from "./bodies.ts";
 
@@ -21,7 +21,7 @@ function decodeAny<T>(body: ReadableStream<Uint8Array>, options: DecodeListOptio
   return decodeList<T>(body, {
     ...(storage() !== "objects" && {
       asText: {
-        reader: newObjectTextReader(),
+        reader: new ObjectTextReader(),
         hold: (text) => JSON.parse(text),
         ...(storage() !== "texts" && { acceptsHead: ({ metadata }) => metadata !== undefined }),
       },

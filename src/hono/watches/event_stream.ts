@@ -5,10 +5,12 @@
  */
 
 import type { Context } from "hono";
-import { newObjectTextReader, type ObjectTextReader } from "../../text/object_text.ts";
 import { compareResourceVersions } from "../../meta/resource_version.ts";
 import type { Status } from "../../meta/status.ts";
 import { INITIAL_EVENTS_END_ANNOTATION } from "../../meta/watch_event.ts";
+import { LineCutter } from "../../text/line_cutter.ts";
+import { ObjectText } from "../../text/object_text.ts";
+import { ObjectTextReader } from "../../text/object_text_reader.ts";
 import { encode } from "./encoding.ts";
 
 /** A watch that is requested as server-sent events, as the watch that it means. */
@@ -59,20 +61,22 @@ export function eventStream(
   options: { readonly hasInitialEvents: boolean; readonly expired?: Status | undefined },
 ): ReadableStream<Uint8Array<ArrayBuffer>> {
   const reader = lines.getReader();
-  const decoder = new TextDecoder();
-  const writer = new EventWriter(options.hasInitialEvents);
+  const events = new ObjectTextReader().events();
+  const cutter = new LineCutter(Infinity, events);
+  const ids = new EventIds(options.hasInitialEvents);
   // How soon a browser connects again: https://html.spec.whatwg.org/multipage/server-sent-events.html#dom-eventsource-retry
   let text = "retry: 1000\n\n";
   if (options.expired !== undefined) text += expiredEvent(JSON.stringify(options.expired));
-  let rest = "";
   return new ReadableStream<Uint8Array<ArrayBuffer>>({
     async pull(controller) {
       while (text === "") {
         const { done, value } = await reader.read();
         if (done) return controller.close();
-        const parts = (rest + decoder.decode(value, { stream: true })).split("\n");
-        rest = parts.pop() ?? "";
-        for (const line of parts) if (line !== "") text += writer.event(line);
+        cutter.feed(value);
+        for (let line = cutter.next(); line !== undefined; line = cutter.next()) {
+          const event = typeof line === "string" ? events.readEvent(line) : line;
+          text += messageOf(event as WatchLine, typeof line === "string" ? line : undefined, ids);
+        }
       }
       controller.enqueue(encode(text));
       text = "";
@@ -81,37 +85,42 @@ export function eventStream(
   }, { highWaterMark: 0 });
 }
 
-class EventWriter {
-  readonly #reader: ObjectTextReader = newObjectTextReader();
+/** A line of a watch, as it was read. */
+interface WatchLine {
+  readonly type?: unknown;
+  readonly object: ObjectText | { readonly metadata?: EventMetadata };
+}
+
+interface EventMetadata {
+  readonly resourceVersion?: string;
+  readonly annotations?: Record<string, string>;
+}
+
+/** @param line Its text, if it is not as API servers write the events of objects. */
+function messageOf({ type, object }: WatchLine, line: string | undefined, ids: EventIds): string {
+  if (type === "ERROR") return expiredEvent(JSON.stringify(object));
+  const isText = object instanceof ObjectText;
+  const { metadata } = (isText ? object.head : object) as { readonly metadata?: EventMetadata };
+  const isInitialEnd = type === "BOOKMARK" &&
+    metadata?.annotations?.[INITIAL_EVENTS_END_ANNOTATION] === "true";
+  const id = ids.next(metadata?.resourceVersion ?? "", isInitialEnd);
+  return `${id}data: ${line ?? `{"type":"${type}","object":${(object as ObjectText).text}}`}\n\n`;
+}
+
+/** The ids of messages: from where a reader may resume. */
+class EventIds {
   #isInitial: boolean;
-  #lastId = "";
+  #last = "";
 
   constructor(hasInitialEvents: boolean) {
     this.#isInitial = hasInitialEvents;
   }
 
-  /** A line of a watch, which has no line breaks in it. */
-  event(line: string): string {
-    const event = this.#reader.readEvent(line) as {
-      readonly type?: unknown;
-      readonly object?: unknown;
-    };
-    if (event.type === "ERROR") return expiredEvent(JSON.stringify(event.object));
-    const { metadata } = (this.#reader.isText(event.object) ? event.object.head : event.object) as {
-      readonly metadata?: {
-        readonly resourceVersion?: string;
-        readonly annotations?: Record<string, string>;
-      };
-    };
-    if (event.type === "BOOKMARK" && metadata?.annotations?.[INITIAL_EVENTS_END_ANNOTATION] === "true") {
-      this.#isInitial = false;
-    }
-    return `${this.#id(metadata?.resourceVersion ?? "")}data: ${line}\n\n`;
-  }
-
-  #id(resourceVersion: string): string {
-    if (this.#isInitial || compareResourceVersions(resourceVersion, this.#lastId) <= 0) return "";
-    this.#lastId = resourceVersion;
+  /** The line with the id of the next message; empty where it has none. */
+  next(resourceVersion: string, isInitialEnd: boolean): string {
+    if (isInitialEnd) this.#isInitial = false;
+    if (this.#isInitial || compareResourceVersions(resourceVersion, this.#last) <= 0) return "";
+    this.#last = resourceVersion;
     return `id: ${resourceVersion}\n`;
   }
 }

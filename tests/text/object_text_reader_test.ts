@@ -3,12 +3,13 @@ import { describe, it } from "node:test";
 import { seededRandom } from "../../src/util/seeded_random.ts";
 import { fieldIndex, metaNamespaceKey } from "@listwatch/cache";
 import type { ObjectMeta } from "../../src/meta/object.ts";
-import { newObjectTextReader, ObjectText } from "../../src/text/object_text.ts";
-import { TextFields } from "../../src/text/text_fields.ts";
+import { TextFields } from "../../src/text/field_tree.ts";
+import { ObjectText } from "../../src/text/object_text.ts";
+import { ObjectTextReader } from "../../src/text/object_text_reader.ts";
 import { acceptsHead } from "../../src/schema/checks.ts";
 import { propertyOptions } from "../property.ts";
 
-const reader = newObjectTextReader();
+const reader = new ObjectTextReader();
 
 const PATHS = [
   "spec",
@@ -23,7 +24,7 @@ const PATHS = [
 const indexFuncs = PATHS.map((path) => fieldIndex<unknown>(path));
 const fields = new TextFields();
 for (const path of PATHS) fields.add(path);
-const fieldReader = newObjectTextReader(fields);
+const fieldReader = new ObjectTextReader(fields);
 
 /** Of the metadata, what is always read. */
 function core(metadata: unknown): unknown {
@@ -304,7 +305,7 @@ describe("ObjectTextReader.read", () => {
   it("reads the fields kind and apiVersion of a type that it writes, and of an object that has them", () => {
     const fields = new TextFields();
     for (const path of ["kind", "metadata.name", "apiVersion", "kind"]) fields.add(path);
-    const typed = newObjectTextReader(fields);
+    const typed = new ObjectTextReader(fields);
     const read = (text: string) => (typed.read(text, { kind: "Pod", apiVersion: "v1" }) as ObjectText).fields;
     assert.deepEqual(read('{"metadata":{"name":"a"}}'), [["Pod"], ["a"], ["v1"], ["Pod"]]);
     // Written twice: that is parsed.
@@ -313,7 +314,7 @@ describe("ObjectTextReader.read", () => {
   });
 });
 
-describe("ObjectTextReader.readEvent", () => {
+describe("EventReader.readEvent", () => {
   const object =
     '{"kind":"Pod","metadata":{"name":"ü","resourceVersion":"9007199254740993"},"n":9007199254740993}';
 
@@ -327,7 +328,7 @@ describe("ObjectTextReader.readEvent", () => {
         `{"type":"DELETED","object":{},"x":[{"object":1}],"obj\\u0065ct":${object},"type":"ADDED"}`,
       ]
     ) {
-      const event = reader.readEvent(frame) as { type: string; object: ObjectText };
+      const event = reader.events().readEvent(frame) as { type: string; object: ObjectText };
       assert.equal(event.type, "ADDED", frame);
       assert(event.object instanceof ObjectText, frame);
       assert.equal(event.object.text, object, frame);
@@ -347,16 +348,16 @@ describe("ObjectTextReader.readEvent", () => {
         "[1]",
         "null",
       ]
-    ) assert.deepEqual(reader.readEvent(frame), JSON.parse(frame));
+    ) assert.deepEqual(reader.events().readEvent(frame), JSON.parse(frame));
   });
 
   it("refuses what is no JSON", () => {
     const frame = `{"type":"MODIFIED","object":${object}}`;
     for (let end = 0; end < frame.length; end++) {
-      assert.throws(() => reader.readEvent(frame.slice(0, end)), SyntaxError, frame.slice(0, end));
+      assert.throws(() => reader.events().readEvent(frame.slice(0, end)), SyntaxError, frame.slice(0, end));
     }
     for (const rest of ["}", ",", "1", "\0"]) {
-      assert.throws(() => reader.readEvent(frame + rest), SyntaxError);
+      assert.throws(() => reader.events().readEvent(frame + rest), SyntaxError);
     }
   });
 });

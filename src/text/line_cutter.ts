@@ -1,0 +1,144 @@
+/**
+ * Cutting bytes into lines: the events of a watch.
+ * @module
+ */
+
+import { SPACE } from "./json_text.ts";
+import { PiecedBytes } from "./pieced_bytes.ts";
+
+/** A frame is longer than the limit. */
+export class FrameTooLargeError extends RangeError {
+  /** Makes the error. */
+  constructor(maxFrameBytes: number) {
+    super(`a frame is larger than ${maxFrameBytes} bytes`);
+    this.name = "FrameTooLargeError";
+  }
+}
+
+/** Reads what lines say out of bytes: one for several cutters, which take turns. */
+export interface LineReader<E> {
+  /** Where the line ended that was read last: its newline. */
+  readonly lineEnd: number;
+  /** A buffer of at least so many bytes. Its content is valid until the next call. */
+  buffer(length: number): Uint8Array;
+  /**
+   * Reads the line that begins at `start`; `undefined` if there is none that it understands. Absent: it understands none,
+   * and takes texts.
+   */
+  readLineAt?(bytes: Uint8Array, start: number): E | undefined;
+}
+
+/**
+ * Cuts bytes into frames at newlines, wherever the chunks were split: {@linkcode LineCutter.feed} a chunk, then ask for
+ * {@linkcode LineCutter.next} until there is none, in the same turn.
+ *
+ * How it works. Reading a line finds its end, so that mostly no newline is searched; where all lines are texts, they are
+ * decoded and split together. A frame that continues in the next chunk is read when its newline is there: a frame of any
+ * size in any number of chunks costs time in proportion to its length. Lines of nothing but white space (heartbeats, the
+ * `\r` of a CRLF) are skipped.
+ */
+export class LineCutter<E> {
+  readonly #maxFrameBytes: number;
+  readonly #reader: LineReader<E>;
+  readonly #decoder = new TextDecoder("utf-8", { ignoreBOM: true });
+  /** The whole lines of the chunk, from `#start` to `#end`, where a 0 is; or their texts from `#start` on. */
+  #bytes: Uint8Array = NOTHING;
+  #texts: readonly string[] = [];
+  #start = 0;
+  #end = 0;
+  /** The beginning of a frame that the chunks so far did not finish, and what this chunk has of it. */
+  readonly #rest = new PiecedBytes();
+  #newRest: Uint8Array = NOTHING;
+
+  /** @param maxFrameBytes The longest frame accepted, without its newline. */
+  constructor(maxFrameBytes: number, reader: LineReader<E>) {
+    this.#maxFrameBytes = maxFrameBytes;
+    this.#reader = reader;
+  }
+
+  /**
+   * Takes the next chunk; all frames of the one before it must have been taken out.
+   *
+   * @throws {FrameTooLargeError} The next frame is over the limit, and not whole.
+   */
+  feed(chunk: Uint8Array): void {
+    const before = this.#rest.length;
+    const length = chunk.lastIndexOf(NEWLINE) + 1;
+    if (length === 0) return this.#keep(chunk);
+    this.#start = 0;
+    this.#end = before + length;
+    const bytes = this.#reader.buffer(this.#end + 1);
+    if (before > 0) bytes.set(this.#rest.take()); // a quiet watch should hold no more than it needs
+    bytes.set(chunk.subarray(0, length), before);
+    bytes[this.#end] = 0;
+    this.#newRest = chunk.subarray(length);
+    if (this.#reader.readLineAt !== undefined) this.#bytes = bytes;
+    else this.#texts = this.#decoder.decode(bytes.subarray(0, this.#end - 1)).split("\n");
+  }
+
+  /**
+   * What the next line says; its text where that is not understood; `undefined` when there is no more.
+   *
+   * @throws {FrameTooLargeError} The next frame is over the limit, whole or not.
+   */
+  next(): E | string | undefined {
+    const next = this.#reader.readLineAt === undefined ? this.#nextText() : this.#nextLine();
+    if (next !== undefined) return next;
+    const rest = this.#newRest;
+    this.#bytes = this.#newRest = NOTHING;
+    this.#texts = [];
+    if (rest.length > 0) this.#keep(rest);
+    return undefined;
+  }
+
+  #nextLine(): E | string | undefined {
+    const bytes = this.#bytes;
+    while (this.#start < this.#end) {
+      const start = this.#start;
+      const event = this.#reader.readLineAt?.(bytes, start);
+      const end = event === undefined
+        ? start + bytes.subarray(start, this.#end).indexOf(NEWLINE)
+        : this.#reader.lineEnd;
+      this.#start = end + 1;
+      if (end - start > this.#maxFrameBytes) throw new FrameTooLargeError(this.#maxFrameBytes);
+      if (event !== undefined) return event;
+      const line = this.#decoder.decode(bytes.subarray(start, end));
+      if (!isBlank(line)) return line;
+    }
+    return undefined;
+  }
+
+  #nextText(): string | undefined {
+    while (this.#start < this.#texts.length) {
+      const line = this.#texts[this.#start++];
+      if (this.#isTooLarge(line)) throw new FrameTooLargeError(this.#maxFrameBytes);
+      if (!isBlank(line)) return line;
+    }
+    return undefined;
+  }
+
+  // A character is one to three bytes (one of a surrogate pair: two); they are only counted where it matters.
+  #isTooLarge(line: string): boolean {
+    return line.length * 3 > this.#maxFrameBytes &&
+      (line.length > this.#maxFrameBytes || new TextEncoder().encode(line).length > this.#maxFrameBytes);
+  }
+
+  /** What came after the last newline, if it is more than white space: the last frame of a stream that has ended. */
+  last(): string | undefined {
+    const frame = this.#decoder.decode(this.#rest.take());
+    return isBlank(frame) ? undefined : frame;
+  }
+
+  #keep(part: Uint8Array): void {
+    this.#rest.add(part);
+    if (this.#rest.length > this.#maxFrameBytes) throw new FrameTooLargeError(this.#maxFrameBytes);
+  }
+}
+
+const NOTHING: Uint8Array = new Uint8Array(0);
+const NEWLINE = 0x0a;
+
+function isBlank(line: string): boolean {
+  for (let i = 0; i < line.length; i++) if (line.charCodeAt(i) > SPACE) return false;
+  return true;
+}

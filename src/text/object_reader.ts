@@ -1,0 +1,256 @@
+/**
+ * Reading objects out of bytes, for lists and watches.
+ * @module
+ */
+
+import { FieldTree, type Projection, TextFields } from "./field_tree.ts";
+import { CLOSE_BRACE } from "./json_text.ts";
+import { afterString, afterValue, isAt, space } from "./json_walk.ts";
+import type { LineReader } from "./line_cutter.ts";
+import type { ItemReader } from "./list_cutter.ts";
+import { type ItemType, StoredItem } from "./object_text.ts";
+import { ObjectWalk } from "./object_walk.ts";
+
+/** An event of a watch that has an object. */
+export interface ObjectEvent<O> {
+  readonly type: "ADDED" | "MODIFIED" | "DELETED";
+  readonly object: O;
+}
+
+/** Reads the events of a watch: a `LineReader`, and what else a frame may be. */
+export interface EventReader<O> extends LineReader<ObjectEvent<O>> {
+  /**
+   * Reads one event from its text: an {@linkcode ObjectEvent} if it is one; any other value is parsed.
+   *
+   * @throws {SyntaxError} It is no JSON value.
+   */
+  readEvent(frame: string): unknown;
+}
+
+/** What is known of the items of a list. */
+export interface ItemSource {
+  /** What the items are, where they do not say so themselves; it is written into their texts. */
+  readonly typeOf: () => ItemType | undefined;
+  /** As `HoldText.stored`; of items without a type it is not used. */
+  readonly stored?: ((key: string) => unknown) | undefined;
+}
+
+/**
+ * Reads objects out of bytes: walks each once, and makes of it what the class that extends this says. It reads one at a
+ * time, and may be used by several lists and watches, which take turns.
+ *
+ * What an object of an API server never has (a key of the first two levels that is written twice or with escapes, more
+ * than a thousand levels) is left to `JSON.parse`, so that there is one meaning of such texts.
+ */
+export abstract class ObjectReader<O> {
+  /** The object that was walked last. */
+  protected readonly walk: ObjectWalk = new ObjectWalk();
+  protected readonly decoder: TextDecoder = new TextDecoder("utf-8", { ignoreBOM: true });
+  /** The fields whose values are read. */
+  protected readonly fields: TextFields;
+  readonly #encoder = new TextEncoder();
+  /** What lists and watches read from, and the text that is read by itself. */
+  #chunk: Uint8Array = new Uint8Array(0);
+  #own: Uint8Array = new Uint8Array(ROOM + 16 * 1024);
+  #ownEnd = ROOM;
+  readonly #tree: FieldTree;
+
+  /** @param fields The fields whose values are read; more may be added to them at any time. */
+  constructor(fields: TextFields = new TextFields()) {
+    this.fields = fields;
+    this.#tree = new FieldTree(fields);
+  }
+
+  /**
+   * Makes something of the object that was walked last. Bytes of it may be overwritten, and of what is before it if a
+   * type is given; `undefined` if there is not enough room for that.
+   */
+  protected abstract make(bytes: Uint8Array, start: number, end: number, type?: ItemType): O | undefined;
+
+  /** Makes something of the text of a JSON value that the walk left to the parser; nothing is cut out of it any more. */
+  protected abstract makeParsed(text: string, type?: ItemType): unknown;
+
+  /** What is stored of the object that was walked last, if uid and resourceVersion are the same. */
+  protected storedAs(_bytes: Uint8Array, _stored: (key: string) => unknown): unknown {
+    return undefined;
+  }
+
+  /**
+   * Reads one object; a value that is no object is parsed.
+   *
+   * @param type Written into an object with metadata that has neither kind nor apiVersion.
+   * @throws {SyntaxError} It is no JSON value.
+   */
+  read(text: string, type?: ItemType): unknown {
+    return this.#read(text, type, this.#tree);
+  }
+
+  #read(text: string, type: ItemType | undefined, tree: FieldTree): unknown {
+    const bytes = this.#write(text);
+    const start = space(bytes, ROOM);
+    const end = this.walk.object(bytes, start, tree.root);
+    const isObject = end > 0 && space(bytes, end) === this.#ownEnd;
+    const object = isObject ? this.make(bytes, start, end, type) : undefined;
+    return object ?? this.makeParsed(tree.isWhole ? text : this.#withoutCuts(text, tree), type);
+  }
+
+  /** A reader of the events of a watch. */
+  events(projection?: Projection): EventReader<O> {
+    const tree = new FieldTree(this.fields, projection);
+    const reader = {
+      lineEnd: 0,
+      buffer: (length: number) => this.buffer(length),
+      readLineAt: (bytes: Uint8Array, lineStart: number): ObjectEvent<O> | undefined => {
+        // The letter after `{"type":"`.
+        const kind = EVENTS.get(bytes[lineStart + 9]);
+        if (kind === undefined || !isAt(bytes, lineStart, kind.beginning)) return undefined;
+        const start = lineStart + kind.beginning.length;
+        const end = this.walk.object(bytes, start, tree.root);
+        if (end < 0 || bytes[end] !== CLOSE_BRACE || bytes[end + 1] !== NEWLINE) return undefined;
+        reader.lineEnd = end + 1;
+        const object = this.make(bytes, start, end);
+        return object && { type: kind.type, object };
+      },
+      readEvent: (frame: string): unknown => this.#readEvent(frame, tree),
+    };
+    return reader;
+  }
+
+  /** A reader of the items of a list. */
+  items({ typeOf, stored }: ItemSource, projection?: Projection): ItemReader {
+    const tree = new FieldTree(this.fields, projection);
+    const reader = {
+      room: ROOM,
+      itemEnd: 0,
+      buffer: (length: number) => this.buffer(length),
+      readItemAt: (bytes: Uint8Array, start: number): unknown => {
+        const type = typeOf();
+        const end = reader.itemEnd = this.walk.object(bytes, start, tree.root);
+        if (end < 0) return undefined;
+        const known = stored && type && this.storedAs(bytes, stored);
+        return known === undefined ? this.make(bytes, start, end, type) : new StoredItem(known);
+      },
+      readItem: (text: string) => this.#read(text, typeOf(), tree),
+    };
+    return reader;
+  }
+
+  #readEvent(frame: string, tree: FieldTree): unknown {
+    const event = JSON.parse(frame);
+    const { type, object } = (event ?? {}) as { readonly type?: unknown; readonly object?: unknown };
+    const isOne = (type === "ADDED" || type === "MODIFIED" || type === "DELETED") && isObject(object);
+    if (!isOne) return event;
+    return { type, object: this.#read(this.#lastMember(frame, "object"), undefined, tree) };
+  }
+
+  /** The text of a member of an object that is valid JSON: of the last one of that name, as a parser takes it. */
+  #lastMember(object: string, name: string): string {
+    const bytes = this.#write(object);
+    let member: Uint8Array = bytes.subarray(0, 0);
+    let i = space(bytes, ROOM);
+    while (bytes[i] !== CLOSE_BRACE) {
+      const key = space(bytes, i + 1); // behind the bracket or the comma
+      const keyEnd = afterString(bytes, key + 1);
+      const start = space(bytes, space(bytes, keyEnd) + 1);
+      const end = afterValue(bytes, start, Infinity);
+      if (JSON.parse(this.decoder.decode(bytes.subarray(key, keyEnd))) === name) {
+        member = bytes.subarray(start, end);
+      }
+      i = space(bytes, end);
+    }
+    return this.decoder.decode(member);
+  }
+
+  /** A JSON value without what is cut out of it; the text as it is if that is no JSON. */
+  #withoutCuts(text: string, { root }: FieldTree): string {
+    const bytes = this.#write(text);
+    const start = space(bytes, ROOM);
+    const end = this.walk.cut(bytes, start, root);
+    if (end < 0 || space(bytes, end) !== this.#ownEnd) return text;
+    return this.decoder.decode(bytes.subarray(start, this.compact(bytes, end)));
+  }
+
+  /** Removes what is cut out of the object that was walked last. Returns where it ends then. */
+  protected compact(bytes: Uint8Array, end: number): number {
+    const { cuts, cutCount } = this.walk;
+    if (cutCount === 0) return end;
+    let to = cuts[0];
+    for (let i = 1; i < cutCount; i += 2) {
+      const keptEnd = i + 1 < cutCount ? cuts[i + 1] : end;
+      bytes.copyWithin(to, cuts[i], keptEnd);
+      to += keptEnd - cuts[i];
+    }
+    return to;
+  }
+
+  protected buffer(length: number): Uint8Array {
+    if (length > MAX_KEPT) return new Uint8Array(length);
+    if (length > this.#chunk.length) this.#chunk = new Uint8Array(Math.max(length, MIN_CHUNK));
+    return this.#chunk;
+  }
+
+  /** Writes a text behind some room, and a 0 behind it. */
+  #write(text: string): Uint8Array {
+    let bytes = this.#own;
+    // The last byte stays free for the end mark.
+    let { read, written } = this.#encoder.encodeInto(text, bytes.subarray(ROOM, -1));
+    if (read < text.length) {
+      bytes = new Uint8Array(ROOM + text.length * 3 + 1);
+      ({ read, written } = this.#encoder.encodeInto(text, bytes.subarray(ROOM, -1)));
+      if (bytes.length <= MAX_KEPT) this.#own = bytes;
+    }
+    this.#ownEnd = ROOM + written;
+    bytes[this.#ownEnd] = 0; // what an earlier text left behind is no part of this one
+    return bytes;
+  }
+}
+
+/** Reads objects as JSON values. */
+export class ObjectParser extends ObjectReader<unknown> {
+  override events(projection?: Projection): EventReader<unknown> {
+    if (projection !== undefined) return super.events(projection);
+    // To search for newlines is faster than to walk.
+    return {
+      lineEnd: 0,
+      buffer: (length: number) => this.buffer(length),
+      readEvent: (frame: string) => JSON.parse(frame),
+    };
+  }
+
+  override items(source: ItemSource, projection?: Projection): ItemReader {
+    if (projection !== undefined) return super.items(source, projection);
+    const buffer = (length: number) => this.buffer(length);
+    return { room: 0, itemEnd: 0, buffer, readItem: (text: string) => JSON.parse(text) };
+  }
+
+  protected override make(bytes: Uint8Array, start: number, end: number): unknown {
+    return JSON.parse(this.decoder.decode(bytes.subarray(start, this.compact(bytes, end))));
+  }
+
+  protected override makeParsed(text: string): unknown {
+    return JSON.parse(text);
+  }
+}
+
+/** Whether a value is an object: no array, no null. */
+export function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+/** How API servers write the events of a watch, by the first letter of the type. */
+const EVENTS: ReadonlyMap<
+  number,
+  { readonly type: ObjectEvent<unknown>["type"]; readonly beginning: Uint8Array }
+> = new Map(
+  (["MODIFIED", "ADDED", "DELETED"] as const).map((type) => [
+    type.charCodeAt(0),
+    { type, beginning: new TextEncoder().encode(`{"type":"${type}","object":`) },
+  ]),
+);
+
+const NEWLINE = 0x0a;
+/** Room for the type of an item: kinds have 63 characters at most, groups 253, versions 63. */
+export const ROOM = 512;
+/** The first buffer for chunks: what they have at most, as a rule, and a frame; and the longest that is kept. */
+const MIN_CHUNK = 80 * 1024;
+const MAX_KEPT = 1024 * 1024;

@@ -1,0 +1,235 @@
+/**
+ * Reading objects that stay text: checked, and read as far as their metadata and the fields of indices.
+ *
+ * How it works. The bytes of an object are walked once, as they came from the network: that is several times as fast as a
+ * walk over the characters of a string. The walk checks the whole grammar of JSON, so what is accepted here can be parsed
+ * later, and finds the type, the metadata and the fields. What is read of them becomes strings: names, values and labels
+ * that many objects have are the same strings in all of them. Then the object's bytes are decoded to one string.
+ *
+ * @module
+ */
+
+import { metaOf } from "../meta/object.ts";
+import { fieldText, type FieldTexts, NO_VALUES } from "./field_tree.ts";
+import { QUOTE } from "./json_text.ts";
+import { afterPlainString } from "./json_walk.ts";
+import { isObject, ObjectReader, ROOM } from "./object_reader.ts";
+import { type ItemType, ObjectText } from "./object_text.ts";
+import { isTextAt, SharedTexts } from "./shared_texts.ts";
+
+/**
+ * Reads objects out of texts and bytes, as {@linkcode ObjectText}. The texts must be well-formed (no lone surrogates, which
+ * no decoder of UTF-8 returns).
+ */
+export class ObjectTextReader extends ObjectReader<ObjectText> {
+  readonly #encoder = new TextEncoder();
+  /** What was put in front last, and for which type. */
+  #prefix: Uint8Array = new Uint8Array(0);
+  #prefixType: ItemType | undefined;
+  /** The bytes of the object that is read. */
+  #bytes: Uint8Array = new Uint8Array(0);
+  // What many objects have is one string, and no part of any text.
+  readonly #strings = new SharedTexts<readonly string[]>();
+  readonly #labels = new SharedTexts<unknown>();
+  readonly #key: Uint8Array = new Uint8Array(MAX_KEY);
+  // The types of objects that come one after the other are mostly the same.
+  readonly #lastKind: TypeText = { text: "null", value: null };
+  readonly #lastApiVersion: TypeText = { text: "null", value: null };
+
+  /** Whether a value is what {@linkcode ObjectTextReader.read} returns for an object. */
+  isText(value: unknown): value is ObjectText {
+    return value instanceof ObjectText;
+  }
+
+  protected override make(
+    bytes: Uint8Array,
+    start: number,
+    end: number,
+    type?: ItemType,
+  ): ObjectText | undefined {
+    const { kindStart, kindEnd, apiVersionStart, apiVersionEnd, metadataStart } = this.walk;
+    this.#bytes = bytes;
+    let kind: unknown;
+    let apiVersion: unknown;
+    let from = start;
+    if (type !== undefined && kindStart === 0 && apiVersionStart === 0 && metadataStart > 0) {
+      const prefix = this.#prefixOf(type);
+      if (prefix.length > ROOM) return undefined;
+      from = start + 1 - prefix.length;
+      bytes.set(prefix, from);
+      ({ kind, apiVersion } = type);
+    }
+    if (kindStart > 0) kind = this.#typeText(this.#lastKind, kindStart, kindEnd);
+    if (apiVersionStart > 0) {
+      apiVersion = this.#typeText(this.#lastApiVersion, apiVersionStart, apiVersionEnd);
+    }
+    const key = this.#hasUsualName() ? this.#keyText() : undefined;
+    const head = { kind, apiVersion, metadata: this.#metadata(key) };
+    const fields = this.#fieldTexts(from === start ? undefined : type);
+    const text = this.decoder.decode(bytes.subarray(from, this.compact(bytes, end)));
+    return new ObjectText(text, head, key, fields);
+  }
+
+  protected override makeParsed(text: string, type?: ItemType): unknown {
+    const value = JSON.parse(text);
+    if (!isObject(value)) return value;
+    let { kind, apiVersion, metadata } = value;
+    let whole = text.trim();
+    if (type !== undefined && kind === undefined && apiVersion === undefined && metadata !== undefined) {
+      ({ kind, apiVersion } = type);
+      whole = typePrefix(type) + whole.slice(1);
+    }
+    if (isObject(metadata)) metadata = withoutManagedFields(metadata);
+    // A string of its own.
+    whole = this.decoder.decode(this.#encoder.encode(whole));
+    const fields = this.fields.valuesOf({ ...value, kind, apiVersion });
+    return new ObjectText(whole, { kind, apiVersion, metadata }, undefined, fields);
+  }
+
+  protected override storedAs(bytes: Uint8Array, stored: (key: string) => unknown): unknown {
+    const { uidStart, uidEnd, versionStart, versionEnd } = this.walk;
+    if (!this.#hasUsualName() || uidStart === 0 || versionStart === 0) return undefined;
+    this.#bytes = bytes;
+    const held = stored(this.#keyText());
+    const metadata = metaOf(held);
+    const isSame = metadata?.uid && isTextAt(bytes, uidStart + 1, uidEnd - 1, metadata.uid) &&
+      isTextAt(bytes, versionStart + 1, versionEnd - 1, metadata.resourceVersion ?? "");
+    return isSame ? held : undefined;
+  }
+
+  #hasUsualName(): boolean {
+    return this.walk.isUsual && this.walk.nameStart > 0;
+  }
+
+  /** @param key The object's key, if its metadata is as usual. */
+  #metadata(key: string | undefined): unknown {
+    const { walk } = this;
+    if (key === undefined) {
+      if (walk.metadataStart === 0) return undefined;
+      const metadata = JSON.parse(this.#decoded(walk.metadataStart, walk.metadataEnd));
+      return isObject(metadata) ? withoutManagedFields(metadata) : metadata;
+    }
+    const namespace = walk.namespaceStart === 0
+      ? undefined
+      : this.#string(walk.namespaceStart + 1, walk.namespaceEnd - 1)[0];
+    return {
+      name: namespace ? key.slice(namespace.length + 1) : key,
+      namespace,
+      uid: walk.uidStart === 0 ? undefined : this.#decoded(walk.uidStart + 1, walk.uidEnd - 1),
+      resourceVersion: walk.versionStart === 0
+        ? undefined
+        : this.#decoded(walk.versionStart + 1, walk.versionEnd - 1),
+      labels: walk.labelsStart === 0 ? undefined : this.#labelsOf(walk.labelsStart, walk.labelsEnd),
+    };
+  }
+
+  /** A part of the object, as a string of its own. */
+  #decoded(start: number, end: number): string {
+    return this.decoder.decode(this.#bytes.subarray(start, end));
+  }
+
+  /** The same in an array, that other objects with the same have. */
+  #string(start: number, end: number): readonly string[] {
+    const known = this.#strings.get(this.#bytes, start, end);
+    if (known !== undefined) return known;
+    const own = [this.#decoded(start, end)];
+    this.#strings.set(own[0], end - start, own);
+    return own;
+  }
+
+  #labelsOf(start: number, end: number): unknown {
+    const known = this.#labels.get(this.#bytes, start, end);
+    if (known !== undefined) return known;
+    const own = this.#decoded(start, end);
+    const labels = JSON.parse(own);
+    this.#labels.set(own, end - start, labels);
+    return labels;
+  }
+
+  #typeText(last: TypeText, start: number, end: number): unknown {
+    if (!isTextAt(this.#bytes, start, end, last.text)) {
+      last.text = this.#decoded(start, end);
+      last.value = JSON.parse(last.text);
+    }
+    return last.value;
+  }
+
+  /** What `metaNamespaceKey` returns, as one flat string: a map would have to flatten what is put together of two. */
+  #keyText(): string {
+    const { namespaceStart, namespaceEnd, nameStart, nameEnd } = this.walk;
+    const bytes = this.#bytes;
+    const slash = namespaceStart === 0 ? 0 : namespaceEnd - namespaceStart - 2;
+    if (slash === 0) return this.#decoded(nameStart + 1, nameEnd - 1);
+    const length = slash + nameEnd - nameStart - 1;
+    const key = length > MAX_KEY ? new Uint8Array(length) : this.#key;
+    for (let i = 0; i < slash; i++) key[i] = bytes[namespaceStart + 1 + i];
+    key[slash] = 0x2f;
+    for (let i = slash + 1; i < length; i++) key[i] = bytes[nameStart - slash + i];
+    return this.decoder.decode(key.subarray(0, length));
+  }
+
+  /** The values that the walk found, and the type that was put in front of the object. */
+  #fieldTexts(type: ItemType | undefined): FieldTexts {
+    const { size, placesOfType } = this.fields;
+    if (size === 0) return NO_FIELDS;
+    const { found, nodes, starts, ends } = this.walk;
+    const fields: (readonly string[])[] = new Array(size);
+    for (let i = 0; i < size; i++) fields[i] = NO_VALUES;
+    if (type !== undefined) {
+      for (const place of placesOfType.kind) fields[place] = [type.kind];
+      for (const place of placesOfType.apiVersion) fields[place] = [type.apiVersion];
+    }
+    let hasLists = false;
+    for (let i = 0; i < found; i++) {
+      const value = this.#fieldValue(starts[i], ends[i]);
+      if (value === undefined) continue;
+      for (const place of nodes[i].places) {
+        const before = fields[place];
+        if (before.length === 0) fields[place] = value;
+        else if (before.length === 1) fields[place] = [before[0], value[0]];
+        else (before as string[]).push(value[0]);
+        hasLists ||= before.length > 0;
+      }
+    }
+    if (hasLists) {
+      for (let i = 0; i < size; i++) if (fields[i].length > 1) fields[i] = [...new Set(fields[i])];
+    }
+    return fields;
+  }
+
+  #fieldValue(start: number, end: number): readonly string[] | undefined {
+    if (this.#bytes[start] === QUOTE) {
+      if (afterPlainString(this.#bytes, start + 1) === end) return this.#string(start + 1, end - 1);
+    }
+    const value = fieldText(JSON.parse(this.#decoded(start, end)));
+    return value === undefined ? undefined : [value];
+  }
+
+  #prefixOf(type: ItemType): Uint8Array {
+    if (type !== this.#prefixType) {
+      this.#prefix = this.#encoder.encode(typePrefix(type));
+      this.#prefixType = type;
+    }
+    return this.#prefix;
+  }
+}
+
+const NO_FIELDS: FieldTexts = [];
+
+/** A kind or an apiVersion, as it was read last. */
+interface TypeText {
+  text: string;
+  value: unknown;
+}
+
+/** As an API server begins a single object. */
+function typePrefix({ kind, apiVersion }: ItemType): string {
+  return `{"kind":${JSON.stringify(kind)},"apiVersion":${JSON.stringify(apiVersion)},`;
+}
+
+function withoutManagedFields({ managedFields: _, ...rest }: Record<string, unknown>): unknown {
+  return rest;
+}
+
+/** The longest key for which there is room beforehand. */
+const MAX_KEY = 512;

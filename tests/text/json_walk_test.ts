@@ -1,0 +1,43 @@
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import { afterValue } from "../../src/text/json_walk.ts";
+import { seededRandom } from "../../src/util/seeded_random.ts";
+import { propertyOptions } from "../property.ts";
+
+function bytesOf(text: string): Uint8Array {
+  return new TextEncoder().encode(`${text}\0`);
+}
+
+/** Brackets of so many levels: `[` or `{"a":` by turns of a random number, and what closes them. */
+function nested(levels: number, random: () => number): { readonly text: string; readonly closing: string } {
+  let text = "";
+  let closing = "";
+  for (let i = 0; i < levels; i++) {
+    const isArray = random() < 0.5;
+    text += isArray ? "[" : '{"a":';
+    closing = (isArray ? "]" : "}") + closing;
+  }
+  return { text: `${text}1`, closing };
+}
+
+describe("afterValue", () => {
+  it("ends any number of brackets where they are closed as they were opened, and refuses all others", () => {
+    const random = seededRandom(propertyOptions(1).seed ?? 1);
+    for (const levels of [1, 2, 1023, 1024, 1025, 2049, 5_000]) {
+      const { text, closing } = nested(levels, random);
+      const whole = text + closing;
+      assert.equal(afterValue(bytesOf(`${whole},`), 0, Infinity), whole.length, `${levels} levels`);
+      assert.equal(afterValue(bytesOf(whole), 0, levels - 2), -1, `${levels} levels, fewer allowed`);
+      for (const at of [0, 1, Math.floor(levels / 2), levels - 1]) {
+        if (at >= levels) continue;
+        const wrong = closing.slice(0, at) + (closing[at] === "]" ? "}" : "]") + closing.slice(at + 1);
+        assert.equal(afterValue(bytesOf(text + wrong), 0, Infinity), -1, `${levels} levels, wrong at ${at}`);
+      }
+      assert.equal(
+        afterValue(bytesOf(text + closing.slice(1)), 0, Infinity),
+        -1,
+        `${levels} levels, one open`,
+      );
+    }
+  });
+});
