@@ -14,7 +14,7 @@ export interface SuiteMutation extends Mutation {
 /** The faults, in the order the data walks. */
 export const SUITE_MUTATIONS: readonly SuiteMutation[] = [
   {
-    name: "watch: the limit of a frame is counted in characters",
+    name: "text: the limit of a frame is counted in characters",
     file: "src/text/line_cutter.ts",
     find:
       "(line.length > this.#maxFrameBytes || new TextEncoder().encode(line).length > this.#maxFrameBytes)",
@@ -22,28 +22,28 @@ export const SUITE_MUTATIONS: readonly SuiteMutation[] = [
     test: "tests/watch/decode_watch_test.ts",
   },
   {
-    name: "watch: a frame is not measured that has fewer characters than it may have bytes",
+    name: "text: a frame is not measured that has fewer characters than it may have bytes",
     file: "src/text/line_cutter.ts",
     find: "return line.length * 3 > this.#maxFrameBytes &&",
     replace: "return line.length > this.#maxFrameBytes &&",
     test: "tests/watch/decode_watch_test.ts",
   },
   {
-    name: "watch: a frame without an end grows and grows",
+    name: "text: a frame without an end grows and grows",
     file: "src/text/line_cutter.ts",
     find: "if (this.#rest.length > this.#maxFrameBytes) throw",
     replace: "if (part.length > this.#maxFrameBytes) throw",
     test: "tests/watch/decode_watch_test.ts",
   },
   {
-    name: "object walk: the comma before what is cut out at the end stays",
+    name: "text: object walk: the comma before what is cut out at the end stays",
     file: "src/text/object_walk.ts",
     find: "this.#addCut(keptEnd < 0 ? cutStart : keptEnd, i)",
     replace: "this.#addCut(cutStart, i)",
     test: "tests/text/projection_test.ts",
   },
   {
-    name: "object walk: half a value passes for a whole one in what is cut out",
+    name: "text: object walk: half a value passes for a whole one in what is cut out",
     file: "src/text/object_walk.ts",
     find: "      : afterValue(bytes, value, this.#maxDepth);",
     replace:
@@ -51,7 +51,14 @@ export const SUITE_MUTATIONS: readonly SuiteMutation[] = [
     test: "tests/text/projection_test.ts",
   },
   {
-    name: "known shapes: a bracket that is there twice is taken for one",
+    name: "text: what follows an object in its text is not looked at",
+    file: "src/text/object_reader.ts",
+    find: "const isObject = end > 0 && space(bytes, end) === this.#ownEnd;",
+    replace: "const isObject = end > 0;",
+    test: "tests/text/object_text_reader_test.ts",
+  },
+  {
+    name: "text: known shapes: a bracket that is there twice is taken for one",
     file: "src/text/known_shapes.ts",
     find: "    if (begin === 0) return -1;\n",
     replace: "    if (begin === 0 && bytes[i] === known[k - 1]) {\n      i++;\n      continue;\n    }\n" +
@@ -59,7 +66,7 @@ export const SUITE_MUTATIONS: readonly SuiteMutation[] = [
     test: "tests/text/known_shapes_test.ts",
   },
   {
-    name: "json walk: beyond 1,024 levels nothing is known of the brackets before",
+    name: "text: json walk: beyond 1,024 levels nothing is known of the brackets before",
     file: "src/text/json_walk.ts",
     find: "  longer.set(bytes);\n  return longer;",
     replace: "  return longer;",
@@ -136,7 +143,7 @@ export const SUITE_MUTATIONS: readonly SuiteMutation[] = [
     test: "tests/hono/reads_test.ts",
   },
   {
-    name: "object walk: of two fields of one name both count",
+    name: "text: object walk: of two fields of one name both count",
     file: "src/text/object_walk.ts",
     find: "        if ((seen & bit) !== 0 && this.#maxDepth === MAX_DEPTH) return -1;\n",
     replace: "",
@@ -150,7 +157,7 @@ export const SUITE_MUTATIONS: readonly SuiteMutation[] = [
     test: "tests/store/field_reader_test.ts",
   },
   {
-    name: "object walk: a name that is written with escapes is another name",
+    name: "text: object walk: a name that is written with escapes is another name",
     file: "src/text/object_walk.ts",
     find: "found = node.names.indexOf(JSON.parse(DECODER.decode(bytes.subarray(key, i))));",
     replace: "found = -1;",
@@ -484,7 +491,7 @@ export const SUITE_MUTATIONS: readonly SuiteMutation[] = [
     test: "tests/hono/readers_test.ts",
   },
   {
-    name: "watch: an item of a list grows and grows",
+    name: "text: an item of a list grows and grows",
     file: "src/text/list_cutter.ts",
     find: "if (this.#rest.length > this.#options.maxItemBytes) ",
     replace: "if (this.#rest.length === Infinity) ",

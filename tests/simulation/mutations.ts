@@ -63,12 +63,6 @@ export const MUTATIONS: readonly Mutation[] = [
     replace: "this.#labels ??= metadata?.labels;",
   },
   {
-    name: "text: the text of an object that was read before continues a shorter one",
-    file: "src/text/object_reader.ts",
-    find: "this.#ownEnd = ROOM + written;",
-    replace: "this.#ownEnd = Math.max(this.#ownEnd, ROOM + written);",
-  },
-  {
     name: "text: the beginning of a frame that continues in the next chunk is lost",
     file: "src/text/line_cutter.ts",
     find: "if (before > 0) bytes.set(this.#rest.take());",
