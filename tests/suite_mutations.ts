@@ -58,14 +58,6 @@ export const SUITE_MUTATIONS: readonly SuiteMutation[] = [
     test: "tests/text/object_text_reader_test.ts",
   },
   {
-    name: "text: known shapes: a bracket that is there twice is taken for one",
-    file: "src/text/known_shapes.ts",
-    find: "    if (begin === 0) return -1;\n",
-    replace: "    if (begin === 0 && bytes[i] === known[k - 1]) {\n      i++;\n      continue;\n    }\n" +
-      "    if (begin === 0) return -1;\n",
-    test: "tests/text/known_shapes_test.ts",
-  },
-  {
     name: "text: json walk: beyond 1,024 levels nothing is known of the brackets before",
     file: "src/text/json_walk.ts",
     find: "  longer.set(bytes);\n  return longer;",
