@@ -886,8 +886,8 @@ export const SUITE_MUTATIONS: readonly SuiteMutation[] = [
   {
     name: "snapshot: an informer is as fresh as its last watch before the server has confirmed its content",
     file: "src/reflector/list_watch_loop.ts",
-    find: "    if (this.#isUnconfirmed) return;\n    const { contact }",
-    replace: "    const { contact }",
+    find: "    if (this.#isUnconfirmed) return;\n    const { wallMs",
+    replace: "    const { wallMs",
     test: "tests/informer/snapshot_restart_test.ts",
   },
   {

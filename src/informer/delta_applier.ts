@@ -171,7 +171,7 @@ export class DeltaApplier<T> {
       case "Sync":
         return this.#write(delta, isInInitialList, false);
       case "Deleted":
-        return this.#delete(delta.object);
+        return this.#delete(delta.object, delta.resourceVersion);
       case "Bookmark":
         return this.#bookmark(delta.object.resourceVersion);
       case "ReplacedAll":
@@ -238,8 +238,8 @@ export class DeltaApplier<T> {
     return stays ? this.#store.lastStoreSyncResourceVersion() : undefined;
   }
 
-  #delete(deleted: T | DeletedFinalStateUnknown<T>): void {
-    if (deleted instanceof DeletedFinalStateUnknown) return this.#deleteTombstone(deleted);
+  #delete(deleted: T | DeletedFinalStateUnknown<T>, resourceVersion: string | undefined): void {
+    if (deleted instanceof DeletedFinalStateUnknown) return this.#deleteTombstone(deleted, resourceVersion);
     const standing = this.#history === undefined
       ? "next"
       : this.#standingOf(this.#history, { type: "Deleted", object: deleted });
@@ -263,9 +263,12 @@ export class DeltaApplier<T> {
     if (this.#isObserved) this.#observe({ type: "deleted", key, object: deleted, oldObject });
   }
 
-  #deleteTombstone(deleted: DeletedFinalStateUnknown<T>): void {
+  #deleteTombstone(deleted: DeletedFinalStateUnknown<T>, resourceVersion: string | undefined): void {
     this.#hasPosition = true;
     const oldObject = this.#options.store.delete(deleted);
+    if (resourceVersion && isOlder(this.#store.lastStoreSyncResourceVersion(), resourceVersion)) {
+      this.#store.bookmark(resourceVersion);
+    }
     const { key, object = oldObject } = deleted;
     this.#quarantine.release(key);
     if (object === undefined) return; // it was never stored

@@ -5,6 +5,7 @@
 
 import { formatResource } from "../meta/resource.ts";
 import type { ReflectedSnapshot, RestoredContent } from "../reflector/reflector_wiring.ts";
+import type { ReflectorPhase } from "../reflector/status.ts";
 import type { Held } from "../store/holding.ts";
 import { errorMessage } from "../util/errors.ts";
 import { requireNumbers } from "../util/require_number.ts";
@@ -148,6 +149,9 @@ class Run<T> implements SnapshotRun<T>, ReflectedSnapshot {
   #loaded: RestoredContent | undefined;
   /** The content of the store, while the server has not confirmed it. */
   #unconfirmed: InformerStatus["restored"];
+  /** Whether a part of it could not be stored: only a list confirms it then. */
+  #isIncomplete = false;
+  #isWatching = false;
 
   constructor(storage: SnapshotStorage, context: SnapshotContext<T>, options: SnapshotOptions) {
     this.#storage = storage;
@@ -155,9 +159,7 @@ class Run<T> implements SnapshotRun<T>, ReflectedSnapshot {
     this.#options = { ...DEFAULTS, ...options };
     this.#keeper = new SnapshotKeeper(storage, context, this.#options);
     this.#confirmation = new SnapshotConfirmation(context, (confirmation) => {
-      if (this.#unconfirmed === undefined) return;
-      this.#unconfirmed = undefined;
-      context.onConfirmed(confirmation);
+      if (!this.#isIncomplete) this.#confirm(confirmation);
     });
   }
 
@@ -170,7 +172,12 @@ class Run<T> implements SnapshotRun<T>, ReflectedSnapshot {
     const { loadTimeoutMs: timeoutMs } = this.#options;
     try {
       const identity = identityOf(this.#context, this.#options);
-      this.#loaded = await loadSnapshot(this.#storage, this.#context, { identity, timeoutMs, signal });
+      this.#loaded = await loadSnapshot(this.#storage, this.#context, {
+        identity,
+        timeoutMs,
+        signal,
+        onBegin: (ended) => this.#keeper.loading(ended),
+      });
       this.#load = this.#loaded === undefined ? "none" : "restored";
     } catch (error) {
       if (signal.aborted) return undefined;
@@ -192,7 +199,9 @@ class Run<T> implements SnapshotRun<T>, ReflectedSnapshot {
       return;
     }
     this.#keeper.gather(event);
-    if (this.#unconfirmed !== undefined) this.#confirmation.by(event);
+    if (this.#unconfirmed === undefined) return;
+    if (event.type === "replaced") this.#confirm({ isComplete: true });
+    else this.#confirmation.by(event);
   }
 
   #restored({ items, resourceVersion, savedAtMs }: RestoredContent): void {
@@ -200,11 +209,25 @@ class Run<T> implements SnapshotRun<T>, ReflectedSnapshot {
     this.#unconfirmed = { resourceVersion, savedAtMs };
     // What could not be stored, for an index function say, is not in the content that is saved from now on.
     if (this.#context.store.held.size === items.length) this.#keeper.restored(resourceVersion);
+    else {
+      this.#isIncomplete = true;
+      this.#context.quarantine.incomplete();
+    }
     this.#context.onRestored();
+    // The watch may have been opened while this was being stored.
+    if (this.#isWatching) this.#confirmation.watching();
   }
 
-  watching(): void {
-    if (this.#unconfirmed !== undefined) this.#confirmation.watching();
+  #confirm(confirmation: { readonly isComplete: boolean }): void {
+    if (this.#unconfirmed === undefined) return;
+    this.#unconfirmed = undefined;
+    this.#confirmation.stop();
+    this.#context.onConfirmed(confirmation);
+  }
+
+  entered(phase: ReflectorPhase): void {
+    this.#isWatching = phase === "watching";
+    if (this.#isWatching && this.#unconfirmed !== undefined) this.#confirmation.watching();
   }
 
   status(): Pick<InformerStatus, "restored" | "snapshot"> {

@@ -8,6 +8,7 @@ import { VersionWaiters } from "../meta/version_waiters.ts";
 import type { FailedTry } from "../reflector/outage.ts";
 import type { ReflectorStatus } from "../reflector/status.ts";
 import { abortable } from "../util/abort.ts";
+import type { Clock } from "../util/clock.ts";
 import { Latch } from "../util/deferred.ts";
 import { CacheSyncError, InformerStateError, NotFreshError } from "./errors.ts";
 
@@ -28,9 +29,9 @@ export class InformerWaits {
   readonly versions: VersionWaiters;
   readonly #informer: AwaitedInformer;
 
-  constructor(informer: AwaitedInformer) {
+  constructor(informer: AwaitedInformer, clock: Clock) {
     this.#informer = informer;
-    this.versions = new VersionWaiters(() => informer.indexer.lastStoreSyncResourceVersion());
+    this.versions = new VersionWaiters(() => informer.indexer.lastStoreSyncResourceVersion(), { clock });
   }
 
   /** The informer has stopped: what is not reached yet never is. */

@@ -78,7 +78,7 @@ export class SharedIndexInformer<T, I extends string = NoIndexNames> {
   readonly #processor: Processor<T>;
   readonly #observers = new Set<(event: StoreEvent<Held<T>>) => void>();
   readonly #statusListeners = new Set<(status: InformerStatus) => void>();
-  readonly #waits: InformerWaits = new InformerWaits(this);
+  readonly #waits: InformerWaits;
   readonly #store: Cache<T, I>;
   readonly #pace: Pace;
   #transform: TransformFunc<T> | undefined;
@@ -103,6 +103,7 @@ export class SharedIndexInformer<T, I extends string = NoIndexNames> {
     this.resource = source.resource;
     this.#options = options;
     this.#clock = options.clock ?? realClock;
+    this.#waits = new InformerWaits(this, this.#clock);
     this.#logger = options.logger ?? consoleLogger;
     this.#name = options.name ?? options.reflector?.name ?? source.description ?? "objects";
     const { resyncPeriodMs = 0, handlerStopTimeoutMs, reflector } = options;
@@ -177,7 +178,7 @@ export class SharedIndexInformer<T, I extends string = NoIndexNames> {
     this.#snapshot = snapshot;
     const startMs = monotonicNow(this.#clock);
     controller.onStatus((reflector) => {
-      if (reflector.phase === "watching") snapshot?.watching();
+      snapshot?.entered(reflector.phase);
       const status = { ...reflector, ...snapshot?.status() };
       for (const listener of this.#statusListeners) {
         callGuarded(() => listener(status), hasThrown("a status listener"));

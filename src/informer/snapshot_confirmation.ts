@@ -14,6 +14,8 @@ import type { StoreEvent } from "./store_event.ts";
 const ANSWER_MS = 30_000;
 /** The changes since the snapshot may be on their way. */
 const GRACE_MS = 200;
+/** So many watches for a bookmark are opened, at growing intervals. */
+const MOST_PROOFS = 4;
 const TOO_SLOW = new Error(`no answer within ${ANSWER_MS} ms`);
 
 /**
@@ -59,43 +61,56 @@ export class SnapshotConfirmation<T> {
 
   /** An event of the store after the content of the snapshot. */
   by({ type }: StoreEvent<Held<T>>): void {
-    if (type === "replaced" || type === "bookmark") this.#confirm(true);
+    if (type === "bookmark") this.#confirm(true);
     else if (this.#serverVersion === undefined) this.#confirm(false);
     else if (this.#hasReached(this.#serverVersion)) this.#confirm(true);
   }
 
-  /** A watch from the version of the snapshot, or from a later one, is open. */
+  /** The store has the content, and a watch from the version of the snapshot, or from a later one, is open. */
   watching(): void {
     if (this.#serverVersion === undefined) return;
     if (this.#hasReached(this.#serverVersion)) this.#confirm(true);
-    else this.#prove();
+    else void this.#prove(this.#stop.signal);
   }
 
   #confirm(isComplete: boolean): void {
-    this.stop();
     this.#onConfirmed({ isComplete });
   }
 
-  async #prove(): Promise<void> {
-    const { metadata, store, waiters, clock, proven } = this.#context;
-    const { signal } = this.#stop;
-    if (this.#isProving || metadata === undefined || signal.aborted) return;
+  /** Asks for a proof until there is one. If none comes, an event or a bookmark has to do. */
+  async #prove(signal: AbortSignal): Promise<void> {
+    const { clock } = this.#context;
+    if (this.#isProving || signal.aborted) return;
     this.#isProving = true;
     try {
-      await sleep(GRACE_MS, { clock, signal });
+      for (let tries = 0; tries < MOST_PROOFS; tries++) {
+        await sleep(GRACE_MS * 4 ** tries, { clock, signal });
+        if (await this.#isProven(signal)) return this.#confirm(true);
+      }
+    } catch {
+      // it was stopped
+    } finally {
+      this.#isProving = false;
+    }
+  }
+
+  async #isProven(signal: AbortSignal): Promise<boolean> {
+    const { metadata, store, waiters, proven } = this.#context;
+    if (metadata === undefined) return false;
+    try {
       const from = store.held.lastStoreSyncResourceVersion();
       const changes = await this.#inTime(
         (limited) => changesSince(metadata, { resourceVersion: from, signal: limited }),
         signal,
       );
-      if (changes === undefined) return;
+      if (changes === undefined) return false;
       const after = changes.lastChange || from;
-      await waiters.wait(after, { signal, timeoutMs: ANSWER_MS });
-      if (!signal.aborted && proven({ after, through: changes.through })) this.#confirm(true);
+      // The reflector may have received what is still on its way to the store.
+      if (await waiters.wait(after, { signal, timeoutMs: ANSWER_MS }) !== "reached") return false;
+      return proven({ after, through: changes.through });
     } catch {
-      // an event or a bookmark has to do
-    } finally {
-      this.#isProving = false;
+      signal.throwIfAborted();
+      return false;
     }
   }
 

@@ -50,6 +50,8 @@ export class SnapshotKeeper<T> {
   #timer: TimerHandle;
   #saving: Promise<void> | undefined;
   #isStopped = false;
+  /** The stop does not wait for the last save any more: what is not saved yet never is. */
+  #isGivenUp = false;
   #retryMs = FIRST_RETRY_MS;
   /** No save before this time, after one that failed. */
   #quietUntilMs = -Infinity;
@@ -62,6 +64,18 @@ export class SnapshotKeeper<T> {
     this.#storage = storage;
     this.#context = context;
     this.#options = options;
+  }
+
+  /**
+   * The storage is loading: nothing is saved, and it is not closed, before that has ended.
+   *
+   * @param ended Does not reject.
+   */
+  loading(ended: Promise<void>): void {
+    const saving = this.#saving = ended.then(() => {
+      if (this.#saving === saving) this.#saving = undefined;
+      if (this.#isDue) this.#schedule(0);
+    });
   }
 
   /** The storage has the content of the store, which it has loaded. */
@@ -115,6 +129,7 @@ export class SnapshotKeeper<T> {
     try {
       await abortable(this.#finish(), timeout.signal);
     } catch (error) {
+      this.#isGivenUp = true;
       logger.error(`${name}: could not finish the snapshot: ${errorMessage(error)}`, { error });
     } finally {
       clock.clearTimeout(timer);
@@ -123,7 +138,7 @@ export class SnapshotKeeper<T> {
 
   async #finish(): Promise<void> {
     await this.#saving;
-    if (this.#isDue) this.#save();
+    if (this.#isDue && !this.#isGivenUp) this.#save();
     await this.#saving;
     await this.#storage.close?.();
   }

@@ -31,10 +31,12 @@ import type { SnapshotContext } from "./snapshot_run.ts";
 export async function loadSnapshot<T>(
   storage: SnapshotStorage,
   context: SnapshotContext<T>,
-  { identity, timeoutMs, signal }: {
+  { identity, timeoutMs, signal, onBegin }: {
     readonly identity: SnapshotIdentity;
     readonly timeoutMs: number;
     readonly signal: AbortSignal;
+    /** Receives what resolves when the storage has ended the load, which may be long after it is awaited. */
+    readonly onBegin: (ended: Promise<void>) => void;
   },
 ): Promise<RestoredContent | undefined> {
   const load = async (limited: AbortSignal) => {
@@ -43,9 +45,16 @@ export async function loadSnapshot<T>(
     return loaded && await contentOf(loaded, context, limited);
   };
   try {
-    return await withTimeLimit((limited) => abortable(load(limited), limited), {
+    return await withTimeLimit((limited) => {
+      const loading = load(limited);
+      onBegin(loading.then(() => {}, () => {}));
+      return abortable(loading, limited);
+    }, {
       ms: timeoutMs,
-      newError: () => new SnapshotRefusedError("timeout", `it was not loaded within ${timeoutMs} ms`),
+      newError: () => {
+        const why = `it was not loaded within ${timeoutMs} ms; nothing is saved before the load ends`;
+        return new SnapshotRefusedError("timeout", why);
+      },
       clock: context.clock,
       signal,
     });

@@ -10,7 +10,7 @@ import type { VersionWaiters } from "../meta/version_waiters.ts";
 import type { ListerWatcher } from "../reflector/lister_watcher.ts";
 import type { Quarantine } from "../reflector/quarantine.ts";
 import type { ReflectedSnapshot } from "../reflector/reflector_wiring.ts";
-import type { ReflectorStatus } from "../reflector/status.ts";
+import type { ReflectorPhase, ReflectorStatus } from "../reflector/status.ts";
 import type { Cache } from "../store/cache.ts";
 import type { Held } from "../store/holding.ts";
 import type { Clock } from "../util/clock.ts";
@@ -92,8 +92,8 @@ export interface SnapshotRun<T> extends ReflectedSnapshot {
   readonly isPending: boolean;
   /** Receives every event of the store, in its turn, before any other observer. */
   observe(event: StoreEvent<Held<T>>): void;
-  /** A watch is open. */
-  watching(): void;
+  /** The reflector has entered a phase, or made progress within it. */
+  entered(phase: ReflectorPhase): void;
   /** Its part of the informer's status. */
   status(): Pick<InformerStatus, "restored" | "snapshot">;
   /** Saves what is not saved yet, and closes the storage. Bounded in time; never rejects. */

@@ -50,7 +50,12 @@ export type DeltaType = Delta<unknown>["type"];
 export type Delta<T> =
   | { readonly type: "Added" | "Updated"; readonly object: T }
   | { readonly type: "Replaced" | "Sync"; readonly object: T }
-  | { readonly type: "Deleted"; readonly object: T | DeletedFinalStateUnknown<T> }
+  | {
+    readonly type: "Deleted";
+    readonly object: T | DeletedFinalStateUnknown<T>;
+    /** The version of the delete, where the object does not say it: it is a tombstone. */
+    readonly resourceVersion?: string;
+  }
   | { readonly type: "ReplacedAll"; readonly object: ReplacedAllInfo<T> }
   | { readonly type: "SyncAll"; readonly object: SyncAllInfo }
   | { readonly type: "Bookmark"; readonly object: BookmarkInfo };

@@ -27,8 +27,10 @@ export interface ReflectorStore<T> {
   /**
    * A DELETED event whose object cannot be accepted: deletes the object of this key. Without it the delete is lost, and a
    * relist is due.
+   *
+   * @param resourceVersion That of the event, if it is known.
    */
-  deleteKey?(key: string): void;
+  deleteKey?(key: string, resourceVersion?: string): void;
   /** A whole list, at `resourceVersion`. */
   replace(objects: readonly T[], resourceVersion: string): void;
   /** The time for a resync has come. */

@@ -177,14 +177,15 @@ export class RealFIFO<T> extends PoppingQueue<Deltas<T>, Delta<T>> implements Qu
   }
 
   /** Queues a `Deleted` delta of a tombstone, whether or not the object is known. */
-  deleteKey(key: string): void {
+  deleteKey(key: string, resourceVersion?: string): void {
     this.#populate();
-    if (this.#knownObjects === undefined) return this.#queueTombstone(key, undefined); // the consumer knows
-    let lastKnown = this.#knownObjects.getByKey(key);
-    for (const delta of this.places) {
-      if (delta.type !== "Deleted" && this.#keyOfDelta(delta) === key) lastKnown = delta.object as T;
+    let lastKnown = this.#knownObjects?.getByKey(key); // without known objects, the consumer knows
+    if (this.#knownObjects !== undefined) {
+      for (const delta of this.places) {
+        if (delta.type !== "Deleted" && this.#keyOfDelta(delta) === key) lastKnown = delta.object as T;
+      }
     }
-    this.#queueTombstone(key, lastKnown);
+    this.#queueTombstone(key, lastKnown, resourceVersion);
   }
 
   /**
@@ -324,8 +325,10 @@ export class RealFIFO<T> extends PoppingQueue<Deltas<T>, Delta<T>> implements Qu
     }
   }
 
-  #queueTombstone(key: string, lastKnown: T | undefined): void {
-    this.#queueDelta("Deleted", new DeletedFinalStateUnknown(key, lastKnown), "replace");
+  #queueTombstone(key: string, lastKnown: T | undefined, resourceVersion?: string): void {
+    const object = new DeletedFinalStateUnknown(key, lastKnown);
+    this.#keyIn(object, "replace");
+    this.#push({ type: "Deleted", object, ...(resourceVersion !== undefined && { resourceVersion }) });
   }
 
   #queueDelta(

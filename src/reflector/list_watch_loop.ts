@@ -85,6 +85,8 @@ export class ListWatchLoop<T> {
   #isUnconfirmed = false;
   /** The watch that is read at present. */
   #followed: OpenWatch<T> | undefined;
+  /** When the last bytes of the present request arrived, where its source counts them. */
+  #heard: { readonly wallMs: number; readonly monotonicMs: number } | undefined;
   #running = false;
 
   constructor(
@@ -200,6 +202,8 @@ export class ListWatchLoop<T> {
     if (compareResourceVersions(position, through) >= 0) return true;
     if (this.#followed === undefined) return false;
     this.#writer.progressed(through);
+    this.#heard = this.#now(); // by another request
+    this.#noteContact();
     return true;
   }
 
@@ -386,6 +390,7 @@ export class ListWatchLoop<T> {
     const attempt = step.again ?? listAttempt(this.#state, this.#options.watchListPageSize ?? 0);
     const options = listOptions(attempt, { again: step.again !== undefined });
     this.#status.enter("listing", { progress: { items: 0 } });
+    this.#heard = undefined;
     const stored = this.#metrics?.listBegins();
     try {
       const { listTimeoutMs = DEFAULTS.listTimeoutMs } = this.#options;
@@ -395,7 +400,7 @@ export class ListWatchLoop<T> {
         listTimeoutMs,
         intake: this.#wiring.intake,
         holdText: this.#wiring.holdText,
-        onBytes: this.#metrics?.onListBytes,
+        onBytes: this.#onBytes(this.#metrics?.onListBytes),
       };
       const pages = {
         list: (page: ListOptions) => requestList(this.#source, { ...page, signal }, request),
@@ -444,7 +449,8 @@ export class ListWatchLoop<T> {
     this.#rhythm.listed({ byBookmark });
     this.#watchesSinceList = 0;
     this.#failure = undefined;
-    this.#succeeded();
+    this.#status.attempt = 0;
+    this.#noteContact();
   }
 
   /** Follows a watch, opened by a streamed list or here. Returns `undefined` if the signal was aborted meanwhile. */
@@ -469,7 +475,7 @@ export class ListWatchLoop<T> {
     this.#failure = undefined;
     if (opened !== undefined) this.#watchesSinceList++;
     this.#metrics?.watchBegins();
-    this.#succeeded();
+    this.#status.attempt = 0;
     this.#reports.outages.over();
     this.#status.enter("watching");
     this.#writer.watchBegins({ isFollowing: opened !== undefined });
@@ -508,30 +514,40 @@ export class ListWatchLoop<T> {
 
   #openWatch(request: ListOptions & { readonly signal: AbortSignal }): Promise<OpenWatch<T>> {
     const { openTimeoutMs = DEFAULTS.openTimeoutMs, minWatchTimeoutMs = 0 } = this.#options;
+    this.#heard = undefined;
     return openWatch(this.#source, request, {
       name: this.#name,
       clock: this.#clock,
       random: this.#random,
       openTimeoutMs,
       minWatchTimeoutMs: Math.max(minWatchTimeoutMs, DEFAULTS.minWatchTimeoutMs),
-      onBytes: this.#metrics?.onWatchBytes,
+      onBytes: this.#onBytes(this.#metrics?.onWatchBytes),
       holdText: this.#wiring.holdText,
     });
   }
 
-  /** A request was answered. */
-  #succeeded(): void {
-    this.#status.attempt = 0;
-    this.#noteContact();
+  #onBytes(count: ((bytes: number) => void) | undefined): (bytes: number) => void {
+    return (bytes) => {
+      if (bytes > 0) this.#heard = this.#now();
+      count?.(bytes);
+    };
   }
 
-  /** Something came from the server. */
+  /**
+   * Something came from the server that shows how far it is: a list, an event, a bookmark. It is as old as its last bytes
+   * are. A watch that is opened shows nothing: the server may not follow its own storage any more.
+   */
   #noteContact(): void {
-    this.#metrics?.contact();
     if (this.#isUnconfirmed) return;
+    const { wallMs, monotonicMs } = this.#heard ?? this.#now();
     const { contact } = this.#status;
-    contact.wallMs = this.#clock.now();
-    contact.monotonicMs = monotonicNow(this.#clock);
+    contact.wallMs = wallMs;
+    contact.monotonicMs = monotonicMs;
+    this.#metrics?.contact(wallMs);
+  }
+
+  #now(): { readonly wallMs: number; readonly monotonicMs: number } {
+    return { wallMs: this.#clock.now(), monotonicMs: monotonicNow(this.#clock) };
   }
 
   async #sleep(signal: AbortSignal): Promise<void> {

@@ -90,6 +90,13 @@ export class Quarantine {
     for (const { key } of quarantined) if (key !== undefined) this.#keys.add(key);
   }
 
+  /** The content of the store is known to be incomplete: a relist is due at once. */
+  incomplete(): void {
+    this.losses++;
+    this.#relistDueMs = monotonicNow(this.#options.clock);
+    this.#onRelistDue?.(this.#relistDueMs);
+  }
+
   /**
    * A change on a watch was lost, or may have been: a relist is due after a minute; twice as long each time that losses
    * continue, up to 30 minutes.

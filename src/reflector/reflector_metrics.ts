@@ -65,8 +65,8 @@ export class ReflectorMetrics {
   }
 
   /** Something came from the server: the lag is the time since then. */
-  contact(): void {
-    this.#metrics.gauge("reflector_last_contact_timestamp_seconds", this.#clock.now() / 1_000, this.#labels);
+  contact(wallMs: number): void {
+    this.#metrics.gauge("reflector_last_contact_timestamp_seconds", wallMs / 1_000, this.#labels);
   }
 
   #count(name: string, value: number, labels?: MetricLabels): void {

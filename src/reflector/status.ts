@@ -80,7 +80,10 @@ export interface ReflectorStatus {
   readonly lastEventTimeMs?: number;
   /** When the last bookmark arrived. */
   readonly lastBookmarkTimeMs?: number;
-  /** The time of the last contact with the server: a list, an event, a bookmark, or a watch that it opened. */
+  /**
+   * The time of the last contact with the server: when the last bytes of a list, an event or a bookmark arrived. A watch
+   * that it opens is none: it says nothing of how far the server is.
+   */
   readonly lastContactTimeMs?: number;
   /**
    * How many milliseconds ago that was, when this status was taken; absent before the first contact. On a quiet resource,
@@ -91,8 +94,8 @@ export interface ReflectorStatus {
    */
   readonly lagMs?: number;
   /**
-   * The server sends no bookmarks, as a watch has shown: a quiet resource has no contact until its watch ends, after five to
-   * ten minutes. Absent while bookmarks are expected.
+   * The server sends no bookmarks, as a watch has shown: a quiet resource has no contact. Absent while bookmarks are
+   * expected.
    */
   readonly hasNoBookmarks?: true;
   /** How many tries in a row have failed; 0 while all is well. */

@@ -275,7 +275,7 @@ export class StoreWriter<T> {
     if (key === undefined || this.#store.deleteKey === undefined) return false;
     // A key alone does not show whether the delete was sent again: the object may be there again.
     if (this.#goesBack(resourceVersion)) return false;
-    this.#store.deleteKey(key);
+    this.#store.deleteKey(key, resourceVersion);
     if (resourceVersion) {
       this.#store.bookmark?.(resourceVersion);
       this.#reached(resourceVersion);

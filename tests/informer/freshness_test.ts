@@ -138,6 +138,17 @@ describe("SharedIndexInformer.isFresh", () => {
     assert.equal(rig.informer.isFresh(0), true);
   });
 
+  it("does not count a watch that is opened, as long as nothing comes on it", async () => {
+    await using rig = newRig();
+    await rig.start();
+    for (let i = 0; i < 10; i++) {
+      rig.source.closeWatches();
+      await rig.clock.advance(60_000);
+      assert.equal(rig.informer.isFresh(60_000 * i), false);
+    }
+    assert.equal(rig.informer.status().phase, "watching");
+  });
+
   it("is one number: the status' lag, the metric and isFresh agree", async () => {
     let contactSeconds = 0;
     const gauge = (name: string, value: number) => {

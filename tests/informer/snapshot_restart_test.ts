@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { SharedIndexInformer } from "@listwatch/cache";
+import { type KubernetesObject, SharedIndexInformer } from "@listwatch/cache";
 import { newInformerSnapshot } from "@listwatch/cache/informer";
 import { pod } from "@listwatch/cache/testing";
 import { Disk, Machine } from "./snapshot_rig.ts";
@@ -276,10 +276,151 @@ describe("SharedIndexInformer with a snapshot", () => {
     await machine.clock.advance(5_000);
     assert.deepEqual(process.content(), ["a@2"]);
     assert.equal(process.informer.hasSynced(), true);
-    assert.match(process.informer.status().snapshot?.refusal ?? "", /not loaded within 5000 ms \(timeout\)/);
+    assert.match(
+      process.informer.status().snapshot?.refusal ?? "",
+      /not loaded within 5000 ms; nothing is saved before .* \(timeout\)/,
+    );
     assert.match(process.log.of("warn").join(), /pods: Cannot use the snapshot: .*; listing instead/);
-    await machine.clock.advance(1_000);
+    const stopped = process.stop();
+    await machine.settle();
+    await machine.clock.advance(10_000);
+    await stopped;
+    assert.match(process.log.of("error").join(), /could not finish the snapshot/);
+  });
+
+  it("saves nothing before a load that took too long has ended, as that would be mixed with what it loads", async () => {
+    await using machine = new Machine();
+    machine.create("a");
+    const load = Promise.withResolvers<undefined>();
+    let signal: AbortSignal | undefined;
+    await machine.start({
+      storageOptions: { load: (_, aborted) => (signal = aborted, load.promise) },
+      snapshotOptions: { loadTimeoutMs: 5_000 },
+    });
+    await machine.clock.advance(5_000);
+    assert.equal(signal?.aborted, true);
+    await machine.clock.advance(60_000);
+    assert.deepEqual(machine.disk.saves, []);
+    load.resolve(undefined);
+    await machine.settle();
     assert.deepEqual(machine.disk.content(), ["a@2"]);
+  });
+
+  it("saves nothing before the iteration of a load that took too long has ended", async () => {
+    await using machine = new Machine();
+    machine.create("a");
+    const batch = Promise.withResolvers<void>();
+    let hasEnded = false;
+    const entries = async function* () {
+      try {
+        await batch.promise;
+        yield [];
+      } finally {
+        hasEnded = true;
+      }
+    };
+    await machine.start({
+      storageOptions: { load: () => loaded({ entries }), save: () => assert.equal(hasEnded, true) },
+      snapshotOptions: { loadTimeoutMs: 5_000 },
+    });
+    await machine.clock.advance(60_000);
+    assert.equal(hasEnded, false);
+    batch.resolve();
+    await machine.settle();
+    assert.equal(hasEnded, true);
+  });
+
+  it("closes the storage when a load has ended that was under way at the stop", async () => {
+    await using machine = new Machine();
+    const load = Promise.withResolvers<undefined>();
+    const calls: string[] = [];
+    const process = await machine.start({
+      storageOptions: {
+        load: async (_, signal) => {
+          signal?.addEventListener("abort", () => calls.push("aborted"));
+          await load.promise;
+          calls.push("loaded");
+          return undefined;
+        },
+        close: () => void calls.push("closed"),
+      },
+    });
+    const stopped = process.stop();
+    await machine.settle();
+    assert.deepEqual(calls, ["aborted"]);
+    load.resolve(undefined);
+    await stopped;
+    assert.deepEqual(calls, ["aborted", "loaded", "closed"]);
+  });
+
+  it("closes the storage late where the load takes longer than a stop waits", async () => {
+    await using machine = new Machine();
+    const load = Promise.withResolvers<undefined>();
+    let closed = 0;
+    const process = await machine.start({
+      storageOptions: { load: () => load.promise, close: () => void closed++ },
+      snapshotOptions: { stopTimeoutMs: 2_000 },
+    });
+    const stopped = process.stop();
+    await machine.settle();
+    await machine.clock.advance(2_000);
+    await stopped;
+    assert.equal(closed, 0);
+    load.resolve(undefined);
+    await machine.settle();
+    assert.equal(closed, 1);
+  });
+
+  it("is confirmed at once where the watch was opened while the content was being stored", async () => {
+    await using machine = new Machine();
+    for (let i = 0; i < 2_000; i++) machine.create(`pod-${i}`);
+    machine.server.create("v1/services", { metadata: { name: "s", namespace: "default" } });
+    const first = await machine.start();
+    for (let i = 0; i < 500 && !first.informer.hasSynced(); i++) await machine.settle();
+    await first.stop();
+    // The server is past the version of the snapshot, and no event shows it.
+    machine.server.create("v1/services", { metadata: { name: "t", namespace: "default" } });
+    machine.requests();
+    const second = await machine.start({ turnObjects: 1 });
+    for (let i = 0; i < 2_000 && !second.informer.isRestored(); i++) await machine.settle();
+    assert.equal(second.informer.isRestored(), true);
+    assert.equal(second.informer.status().phase, "watching");
+    await machine.clock.advance(5_000);
+    assert.equal(second.informer.hasSynced(), true);
+    assert.equal(machine.requests().some((line) => line.startsWith("list")), false);
+  });
+
+  it("lists at once what an index function did not accept of the content, and has not synced before", async () => {
+    await using machine = new Machine();
+    machine.create("a", "b");
+    const first = await machine.start();
+    await first.stop();
+    let calls = 0;
+    machine.requests();
+    const second = await machine.start({
+      indexers: {
+        byName: ({ metadata }: KubernetesObject) => {
+          if (metadata?.name === "a" && calls++ === 0) throw new Error("not yet");
+          return [metadata?.name ?? ""];
+        },
+      } as never,
+    });
+    assert.deepEqual(machine.requests(), ["version", "watch 3", "list 3", "watch 3"]);
+    assert.deepEqual(second.observed, ["replaced at 3: added b@3", "replaced at 3: added a@2"]);
+    assert.equal(second.firstSynced(), second.observed[1]);
+  });
+
+  it("asks again for a proof where the server did not answer the first time", async () => {
+    await using machine = new Machine();
+    machine.create("a");
+    const first = await machine.start();
+    await first.stop();
+    machine.server.create("v1/services", { metadata: { name: "t", namespace: "default" } });
+    const second = await machine.start({ refusesProofs: 1 });
+    await machine.clock.advance(500);
+    assert.equal(second.informer.hasSynced(), false);
+    await machine.clock.advance(6_000);
+    assert.equal(second.informer.hasSynced(), true);
   });
 
   it("gives others a turn while batches come that have no objects", async () => {
@@ -296,13 +437,6 @@ describe("SharedIndexInformer with a snapshot", () => {
     }
     clearInterval(timer);
     assert.match(process.informer.status().snapshot?.refusal ?? "", /there were 2 turns/);
-  });
-
-  it("stops while a load hangs", async () => {
-    await using machine = new Machine();
-    const process = await machine.start({ storageOptions: { load: () => new Promise(() => {}) } });
-    await process.stop();
-    assert.equal(process.informer.isStopped(), true);
   });
 
   for (

@@ -10,6 +10,7 @@ import {
   SharedIndexInformer,
   type SharedIndexInformerOptions,
 } from "@listwatch/cache";
+import type { FetchFunction } from "@listwatch/cache/client";
 import {
   type LoadedSnapshot,
   newInformerSnapshot,
@@ -109,6 +110,8 @@ export interface StartOptions extends SharedIndexInformerOptions<KubernetesObjec
   readonly storageOptions?: Partial<SnapshotStorage>;
   readonly snapshotOptions?: SnapshotOptions;
   readonly isBareSource?: boolean;
+  /** How many watches for a proof are refused. */
+  readonly refusesProofs?: number;
   readonly resource?: { readonly labelSelector?: string; readonly drop?: readonly `metadata.${string}`[] };
 }
 
@@ -151,12 +154,25 @@ export class Machine {
 
   /** Starts an informer; comes as far as it can without time passing. */
   async start(
-    { disk = this.disk, storageOptions, snapshotOptions, isBareSource, resource, ...options }: StartOptions =
-      {},
+    {
+      disk = this.disk,
+      storageOptions,
+      snapshotOptions,
+      isBareSource,
+      refusesProofs = 0,
+      resource,
+      ...options
+    }: StartOptions = {},
   ): Promise<Process> {
     const log = new LogRecorder();
     const { clock, server } = this;
-    const client = newCluster({ server: "http://in-memory", fetch: server.fetch, clock })
+    const fetch: FetchFunction = async (input, init) => {
+      if (`${input}`.includes("timeoutSeconds=3&") && refusesProofs-- > 0) {
+        throw new TypeError("fetch failed");
+      }
+      return await server.fetch(input, init);
+    };
+    const client = newCluster({ server: "http://in-memory", fetch, clock })
       .resource<KubernetesObject>("v1/pods", resource ?? {});
     const source = isBareSource
       ? {
@@ -210,7 +226,13 @@ export class Machine {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    for (const process of this.#running) await process.stop();
+    let isStopped = false;
+    const stopping = Promise.all([...this.#running].map((process) => process.stop())).finally(() =>
+      isStopped = true
+    );
+    await this.settle();
+    if (!isStopped) await this.clock.advance(10_000); // a load hangs
+    await stopping;
     this.server.close();
     assert.equal(this.clock.pendingTimers, 0, "timers are left");
   }

@@ -51,8 +51,12 @@ export interface Revision {
   readonly frames: Map<string, Uint8Array>;
 }
 
-/** The two resources of this world, and the kinds of their objects. */
-export const RESOURCES: Readonly<Record<string, string>> = { pods: "Pod", services: "Service" };
+/** The resources of this world, and the kinds of their objects. Only programs that restart list leases: there may be thousands. */
+export const RESOURCES: Readonly<Record<string, string>> = {
+  pods: "Pod",
+  services: "Service",
+  leases: "Lease",
+};
 
 /** What a list or watch selects. */
 export interface Scope {

@@ -43,8 +43,8 @@ export interface ConnectionOptions {
   /** An ERROR that refuses the resourceVersion got through. */
   readonly onUnavailable: () => void;
   readonly onClosed: (how: Closing) => void;
-  /** Bytes reach the program. */
-  readonly onBytes: () => void;
+  /** Bytes reach the program, or the end. */
+  readonly onBytes: (isEnd: boolean) => void;
 }
 
 const COALESCE_MS = 200;
@@ -234,13 +234,13 @@ export class Connection implements Stream {
   #enqueue(bytes: Uint8Array): void {
     if (bytes.length === 0) return;
     this.lastDeliveryMs = this.#time.worldNow();
-    this.#options.onBytes();
+    this.#options.onBytes(false);
     // A byte stream detaches the buffer that is enqueued.
     this.#controller!.enqueue(this.#options.byteStream ? bytes.slice() : bytes as Uint8Array<ArrayBuffer>);
   }
 
   #finish(how: "end" | "reset"): void {
-    this.#options.onBytes(); // the end of a response counts as contact, too
+    this.#options.onBytes(true);
     if (how === "reset") {
       this.#controller!.error(this.#options.random.pick(RESETS)());
     } else {

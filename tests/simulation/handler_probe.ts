@@ -5,8 +5,9 @@
 
 import type { DeletedObject, HandlerRegistration, ResourceEventHandler } from "@listwatch/cache";
 import type { KeyedHead } from "@listwatch/cache/informer";
-import { keyOfObject, type Stated, stateOf } from "./cluster_model.ts";
+import { keyOfObject, type SimObject, type Stated, stateOf } from "./cluster_model.ts";
 import type { SeededRandom } from "./seeded_random.ts";
+import { isSameValue } from "./views.ts";
 import type { VirtualTime } from "./virtual_time.ts";
 
 /** What a handler is like. */
@@ -183,4 +184,28 @@ export class HandlerProbe implements ResourceEventHandler<Stated> {
         });
     }
   }
+}
+
+/** How what a handler knows differs from a store; `undefined` if it does not. */
+export function differenceOf(
+  store: ReadonlyMap<string, SimObject>,
+  known: ReadonlyMap<string, Stated>,
+): string | undefined {
+  for (const [key, object] of store) {
+    const one = known.get(key);
+    if (one === object) continue;
+    if (stateOf(one) !== stateOf(object)) {
+      return `it knows ${key} as ${stateOf(one)}, the store has ${stateOf(object)}`;
+    }
+    const isSame = "key" in one! ? headOf(one) === headOf(object) : isSameValue(one, object);
+    if (!isSame) return `it knows ${key} as ${JSON.stringify(one)}, the store has ${JSON.stringify(object)}`;
+  }
+  for (const key of known.keys()) if (!store.has(key)) return `it knows ${key}, which the store lacks`;
+  return undefined;
+}
+
+/** What a head has of an object. */
+export function headOf(object: Stated): string {
+  const { labels = {}, name, namespace } = object.metadata;
+  return `${stateOf(object)} ${namespace}/${name} ${Object.entries(labels).sort().join()}`;
 }

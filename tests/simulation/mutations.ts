@@ -293,7 +293,8 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     name: "informer: a tombstone is ignored",
     file: APPLIER,
-    find: "if (deleted instanceof DeletedFinalStateUnknown) return this.#deleteTombstone(deleted);",
+    find:
+      "if (deleted instanceof DeletedFinalStateUnknown) return this.#deleteTombstone(deleted, resourceVersion);",
     replace: "if (deleted instanceof DeletedFinalStateUnknown) return;",
   },
   {
@@ -653,7 +654,7 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     name: "snapshot: what is left at the stop is not saved",
     file: KEEPER,
-    find: "if (this.#isDue) this.#save();\n    await",
+    find: "if (this.#isDue && !this.#isGivenUp) this.#save();\n    await",
     replace: "await",
   },
   {
@@ -682,6 +683,30 @@ export const MUTATIONS: readonly Mutation[] = [
     file: CONFIRMATION,
     find: "    this.#onConfirmed({ isComplete });",
     replace: "",
+  },
+  {
+    name: "snapshot: it is saved while its load still runs",
+    file: RUN,
+    find: "this.#keeper.loading(ended)",
+    replace: "void ended",
+  },
+  {
+    name: "snapshot: no proof is requested where the watch was open before the content was stored",
+    file: RUN,
+    find: "if (this.#isWatching) this.#confirmation.watching();",
+    replace: "",
+  },
+  {
+    name: "snapshot: it has synced before the changes that the watch for a proof saw",
+    file: CONFIRMATION,
+    find: "const after = changes.lastChange || from;",
+    replace: "const after = from;",
+  },
+  {
+    name: "reflector: a watch that is opened counts as news of the server",
+    file: REFLECTOR,
+    find: "    this.#status.attempt = 0;\n    this.#reports",
+    replace: "    this.#status.attempt = 0;\n    this.#noteContact();\n    this.#reports",
   },
   {
     name: "snapshot: a program that has one lists",

@@ -268,9 +268,7 @@ export class NetworkModel {
         reject(this.#random.pick(FAILURES[how])());
       };
       this.#failures.set(request, fail);
-      const onBytes = () => {
-        if (!isQuestion) this.#lastBytesMs.set(program, this.#time.worldNow());
-      };
+      const onBytes = () => this.#lastBytesMs.set(program, this.#time.worldNow());
       const open = (): Connection => {
         const connection = new Connection({
           ...style,
@@ -279,7 +277,10 @@ export class NetworkModel {
           weather: this.#weather,
           log: (text) => observer.log(`request ${request.id}: ${text}`),
           onUnavailable: () => observer.onUnavailable(request),
-          onBytes,
+          onBytes: (isEnd) => {
+            // The end of a list completes it; that of a watch, and its beginning, say nothing of the server's state.
+            if (!isEnd || request.verb === "list") onBytes();
+          },
           onClosed: (how) => {
             observer.log(`request ${request.id}: closed ${how}`);
             if (how === "byClient") observer.onGivenUp(request);
@@ -298,7 +299,6 @@ export class NetworkModel {
           request.state = "answered";
           request.status = status;
           this.#failures.delete(request);
-          onBytes();
           observer.onAnswer(request, status, this.#retryAfterMs(headers));
           resolve(
             new Response(connection.body, {

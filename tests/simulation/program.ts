@@ -17,19 +17,12 @@ import type { StoreEvent } from "@listwatch/cache/informer";
 import { DeltaFIFO } from "@listwatch/cache/queue";
 import type { StreamPause } from "@listwatch/cache/reflector";
 import { type Call, Callers } from "./callers.ts";
-import {
-  type ClusterModel,
-  isWithin,
-  type Scope,
-  type SimObject,
-  type Stated,
-  stateOf,
-} from "./cluster_model.ts";
+import { type ClusterModel, isWithin, type Scope, type SimObject, stateOf } from "./cluster_model.ts";
 import { SMALL_FRAME_BYTES } from "./cluster_model.ts";
 import { ConsistentReader, type ConsistentReaderConfig } from "./consistent_reader.ts";
 import { CountedSignals } from "./counted_signals.ts";
 import type { CountingSignal } from "../counting_signal.ts";
-import { type HandlerConfig, HandlerProbe } from "./handler_probe.ts";
+import { differenceOf, type HandlerConfig, HandlerProbe, headOf } from "./handler_probe.ts";
 import { checkIndices, type IndexName, newIndexers } from "./indices.ts";
 import { Judge, type Mood } from "./judge.ts";
 import { differenceInResyncs } from "./resyncs.ts";
@@ -97,6 +90,8 @@ const LONGEST_RELIST_MS = 1_800_000;
 const RELIST_GRACE_MS = 60_000;
 /** A version this far ahead of the server is never reached. */
 const NEVER = 1_000_000;
+/** How many turns of its own a program may take before it reads what has arrived. */
+const TURNS_TO_READ = 10;
 /** The number of resyncs to observe of the handler with the fewest. */
 const RESYNCS_SEEN = 3;
 
@@ -738,7 +733,9 @@ export class Program {
 
   /** A copy is not fresh if the last contact is longer ago, whatever the clocks say. */
   #checkFreshness(): void {
-    const silenceMs = this.#world.time.worldNow() - this.#world.lastBytesMs();
+    const { time, lastBytesMs } = this.#world;
+    // It reads what has arrived when it has a turn.
+    const silenceMs = time.worldNow() - lastBytesMs() - TURNS_TO_READ * time.turnMs;
     for (const maxAgeMs of [1_000, 30_000, 90_000]) {
       if (silenceMs > maxAgeMs && this.informer.isFresh(maxAgeMs)) {
         this.#violate(`is fresh within ${maxAgeMs} ms, and had no contact for ${silenceMs} ms`);
@@ -765,29 +762,6 @@ export class Program {
     };
     return { debug: log("debug"), info: log("info"), warn: log("warn"), error: log("error") };
   }
-}
-
-function differenceOf(
-  store: ReadonlyMap<string, SimObject>,
-  known: ReadonlyMap<string, Stated>,
-): string | undefined {
-  for (const [key, object] of store) {
-    const one = known.get(key);
-    if (one === object) continue;
-    if (stateOf(one) !== stateOf(object)) {
-      return `it knows ${key} as ${stateOf(one)}, the store has ${stateOf(object)}`;
-    }
-    const isSame = "key" in one! ? headOf(one) === headOf(object) : isSameValue(one, object);
-    if (!isSame) return `it knows ${key} as ${JSON.stringify(one)}, the store has ${JSON.stringify(object)}`;
-  }
-  for (const key of known.keys()) if (!store.has(key)) return `it knows ${key}, which the store lacks`;
-  return undefined;
-}
-
-/** What a head has of an object. */
-function headOf(object: Stated): string {
-  const { labels = {}, name, namespace } = object.metadata;
-  return `${stateOf(object)} ${namespace}/${name} ${Object.entries(labels).sort().join()}`;
 }
 
 const STORAGES: Record<ProgramConfig["storage"], ReturnType<typeof texts> | undefined> = {

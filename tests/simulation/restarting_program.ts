@@ -15,6 +15,7 @@ import {
 import type { FetchFunction } from "@listwatch/cache/client";
 import { newInformerSnapshot, type StoreEvent } from "@listwatch/cache/informer";
 import { type ClusterModel, isWithin, type Scope, type SimObject, stateOf } from "./cluster_model.ts";
+import { differenceOf, HandlerProbe } from "./handler_probe.ts";
 import { Judge, type Mood } from "./judge.ts";
 import type { Fault } from "./scenario.ts";
 import { SeededRandom } from "./seeded_random.ts";
@@ -31,12 +32,24 @@ export interface RestartingConfig {
   readonly storage: "objects" | "encoded" | "texts";
   readonly turnObjects: number;
   readonly refuses: "nothing" | "schema";
+  /** How many objects there are in a resource of their own that never change; 0 for those of `scope`. */
+  readonly objects: number;
+  /** Whether it has an index function of its own, which reads whole objects. */
+  readonly hasIndex: boolean;
+  readonly handler: "objects" | "heads";
   readonly savesInTurn: boolean;
   readonly intervalMs: number;
   /** How long a save takes; 0 for none. */
   readonly saveMs: number;
   /** The probability that a save fails. */
   readonly failChance: number;
+  /** The longest that each part of a load takes; 0 for none. */
+  readonly loadMs: number;
+  readonly loadTimeoutMs: number;
+  /** Whether a load ends when its signal is aborted. */
+  readonly heedsSignal: boolean;
+  /** The probability that a load fails in its middle. */
+  readonly lossChance: number;
   /** Whether its source has `metadata`. */
   readonly hasMetadata: boolean;
   readonly kills: readonly Kill[];
@@ -50,6 +63,8 @@ export interface Kill {
   /** or in the turn of this event of its store, if that comes first. */
   readonly atEvent: number;
   readonly downMs: number;
+  /** Whether it stops in good order instead. */
+  readonly stops: boolean;
 }
 
 /** What it needs of its world. */
@@ -61,11 +76,16 @@ export interface RestartingWorld {
   readonly questions: FetchFunction;
   readonly faults: readonly Fault[];
   readonly sendsBookmarks: boolean;
+  /** Whether no request of it fails or is late, from the start. */
+  readonly isHealthy: boolean;
   /** No kills from then on, in the world's time. */
   readonly calmMs: number;
   readonly violate: (text: string) => void;
   readonly log: (text: string) => void;
 }
+
+/** A restored informer has synced after so long, if nothing is wrong. */
+const PROMPT_MS = 5_000;
 
 /** Faults after which a program with a snapshot never has to list, unless the server refuses its version. */
 const HARMLESS: ReadonlySet<Fault> = new Set([
@@ -86,6 +106,8 @@ interface Life {
   readonly disk: SnapshotDisk;
   /** The version of the snapshot that it began with. */
   readonly loaded: string | undefined;
+  /** Whether that may lack what was lost before. */
+  readonly needsList: boolean;
   readonly observed: Map<string, SimObject>;
   events: number;
   isDead: boolean;
@@ -95,6 +117,13 @@ interface Life {
   mayList: boolean;
   hasSynced: boolean;
   dirty: boolean;
+  /** Whether the store has had the content of the snapshot, and that of a list. */
+  isRestored: boolean;
+  isListed: boolean;
+  wasServerRestored: boolean;
+  /** When it had the content of the snapshot, in the world's time. */
+  restoredMs: number;
+  readonly probe: HandlerProbe;
 }
 
 /** An informer with a snapshot, in one life after the other. */
@@ -117,6 +146,7 @@ export class RestartingProgram {
   #listEpoch = 0;
   /** The keys of objects that it refused, or did not receive whole, at some time. */
   readonly #refusedKeys = new Set<string>();
+  readonly #everStored = new Set<string>();
 
   constructor(index: number, config: RestartingConfig, world: RestartingWorld) {
     this.index = index;
@@ -132,14 +162,26 @@ export class RestartingProgram {
     if (this.#isStopped || this.#life !== undefined) return;
     const { config } = this;
     const { time, calmMs } = this.#world;
+    // What still loads for a life that has stopped, does so in the same process.
+    if (this.#disk.isLoading) return void time.schedule(() => this.start(), 1_000);
     const kill = config.kills[this.#lives++];
     const disk = this.#disk = this.#disk.attached();
     const loaded = disk.meta?.resourceVersion;
     if (loaded !== undefined) this.#isOfLostHistory = disk.isOfLostHistory;
     this.#world.log(`restarting ${this.index}: life ${this.#lives}, snapshot ${loaded ?? "none"}`);
     const informer = this.#newInformer(disk);
+    const probe = this.#newProbe();
+    probe.registration = config.handler === "heads"
+      ? informer.addEventHandler(probe, { receives: "heads" })
+      : informer.addEventHandler(probe);
     const life: Life = {
       informer,
+      probe,
+      restoredMs: Infinity,
+      isRestored: false,
+      isListed: false,
+      wasServerRestored: false,
+      needsList: disk.meta?.needsList ?? false,
       running: informer.start(),
       disk,
       loaded,
@@ -155,11 +197,12 @@ export class RestartingProgram {
     this.#life = life;
     const isLast = kill === undefined || time.worldNow() + kill.afterMs >= calmMs;
     informer.observe((event) => {
+      this.#noteStored(event);
       if (life.isDead) return;
       this.#observe(life, event);
-      if (!isLast && ++life.events === kill.atEvent) this.#kill(kill);
+      if (!isLast && ++life.events === kill.atEvent) this.#end(kill);
     });
-    if (!isLast) time.schedule(() => this.#life === life && this.#kill(kill), kill.afterMs);
+    if (!isLast) time.schedule(() => this.#life === life && this.#end(kill), kill.afterMs);
   }
 
   /** Stops it; resolves when nothing of any life is left running. */
@@ -168,7 +211,7 @@ export class RestartingProgram {
     const life = this.#life;
     if (life !== undefined) this.#stopping.push(life.running.stop());
     await Promise.all(this.#stopping);
-    if (life !== undefined && !life.disk.hasFailed) this.#checkSaved(life);
+    if (life !== undefined) this.#checkSaved(life);
   }
 
   /** Sets what it refuses from now on. */
@@ -179,7 +222,7 @@ export class RestartingProgram {
   /** The server was restored. */
   restored(): void {
     this.#isOfLostHistory = true;
-    if (this.#life !== undefined) this.#life.mayList = true;
+    if (this.#life !== undefined) this.#life.mayList = this.#life.wasServerRestored = true;
     this.#disk.isOfLostHistory = true;
   }
 
@@ -189,6 +232,10 @@ export class RestartingProgram {
     if (life === undefined || life.isDead) return;
     const isList = query.get("watch") !== "true" || query.get("sendInitialEvents") === "true";
     if (isList && !query.has("continue")) this.#listEpoch = this.#world.cluster.epoch;
+    const { snapshot, lastError } = life.informer.status();
+    if (snapshot?.load === "refused") life.mayList = true;
+    // As client-go does, once the server has confirmed the content.
+    if (life.hasSynced && lastError?.message.includes("very short watch")) life.mayList = true;
     if (isList && !life.mayList) {
       this.#violate(`lists in a life with the snapshot ${life.loaded}, though the server has that version`);
     }
@@ -213,11 +260,13 @@ export class RestartingProgram {
     if (life === undefined) return;
     const { informer } = life;
     if (informer.isRestored() && informer.isFresh(Infinity)) this.#violate("a snapshot is fresh");
+    this.#checkPromptness(life);
     if (informer.hasSynced() && !life.hasSynced) {
       life.hasSynced = true;
+      life.dirty = true;
       if (!life.isAnswered) this.#violate("has synced before the server answered");
       const reached = Number(informer.indexer.lastStoreSyncResourceVersion());
-      if (this.config.hasMetadata && reached > this.#world.cluster.revision) {
+      if (this.config.hasMetadata && reached > this.#world.cluster.revision && !life.wasServerRestored) {
         this.#violate(`has synced at ${reached}, which the server has not reached`);
       }
     }
@@ -226,17 +275,32 @@ export class RestartingProgram {
     this.#checkContent(life);
   }
 
+  /** Where nothing is wrong, what is restored has synced within the time of a few requests. */
+  #checkPromptness(life: Life): void {
+    const { time, isHealthy, sendsBookmarks } = this.#world;
+    const { hasMetadata, turnObjects } = this.config;
+    if (!isHealthy || !hasMetadata || !sendsBookmarks) return;
+    const { informer } = life;
+    const nowMs = time.worldNow();
+    if (!informer.isRestored() || life.needsList) return;
+    if (life.restoredMs === Infinity) life.restoredMs = nowMs;
+    const turns = 2 * informer.indexer.listKeys().length / turnObjects;
+    if (nowMs - life.restoredMs <= PROMPT_MS + turns * time.turnMs) return;
+    this.#violate(`has the content of its snapshot for ${nowMs - life.restoredMs} ms, and has not synced`);
+    life.restoredMs = Infinity;
+  }
+
   /** How it differs from the server; `undefined` if it does not. */
   difference(): string | undefined {
-    const { informer } = this.#life ?? {};
-    if (informer === undefined) return "it is down";
+    if (this.#life === undefined) return "it is down";
+    const { informer, observed, probe } = this.#life;
     if (!informer.hasSynced()) return "it has not synced";
     if (this.#isOfLostHistory) return "it has not listed since the server was restored";
     return this.#differenceTo(this.#world.cluster.objects(this.config.scope.resource), {
       get: (key) => informer.indexer.getByKey(key),
       keys: informer.indexer.listKeys(),
       atLast: true,
-    });
+    }) ?? differenceOf(observed, probe.known);
   }
 
   /** Its status, for messages. */
@@ -249,9 +313,10 @@ export class RestartingProgram {
     return this.#judge.turnedAway.size > 0;
   }
 
-  #kill({ downMs }: Kill): void {
+  #end({ downMs, stops }: Kill): void {
     const life = this.#life!;
     life.isDead = true;
+    if (stops) return this.#stop(life, downMs);
     this.#disk = life.disk.killed();
     this.#world.log(
       `restarting ${this.index}: killed; saved: ${this.#disk.meta?.resourceVersion ?? "nothing"}`,
@@ -262,17 +327,42 @@ export class RestartingProgram {
     this.#world.time.schedule(() => this.start(), downMs);
   }
 
+  #stop(life: Life, downMs: number): void {
+    this.#world.log(`restarting ${this.index}: stops`);
+    this.#life = undefined;
+    const stopping = life.running.stop().then(() => {
+      this.#checkSaved(life);
+      this.#world.time.schedule(() => this.start(), downMs);
+    });
+    this.#stopping.push(stopping);
+  }
+
   #newDisk(): SnapshotDisk {
     const { savesInTurn, saveMs, failChance } = this.config;
     const { time, calmMs } = this.#world;
     return new SnapshotDisk({
+      ...this.config,
       time,
       random: this.#random.fork(),
       savesInTurn,
       saveMs,
+      violate: (text) => this.#violate(text),
       isOfLostHistory: () => this.#isOfLostHistory,
       epoch: () => this.#world.cluster.epoch,
       failChance: () => time.worldNow() < calmMs ? failChance : 0,
+    });
+  }
+
+  #newProbe(): HandlerProbe {
+    const { handler } = this.config;
+    return new HandlerProbe({
+      name: `restarting ${this.index}, life ${this.#lives}, handler`,
+      config: { manner: "quick", delayMs: 0, mailboxLimit: undefined, resyncPeriodMs: 0, receives: handler },
+      time: this.#world.time,
+      random: this.#random.fork(),
+      violate: this.#world.violate,
+      wasRestored: () => this.#world.cluster.epoch > 0,
+      wasStored: (received) => this.#everStored.has(stateOf(received)),
     });
   }
 
@@ -294,19 +384,29 @@ export class RestartingProgram {
     Object.assign(source, {
       metadata: config.hasMetadata ? () => newSource(questions).metadata() : undefined,
     });
-    return new SharedIndexInformer<SimObject>(source as never, {
+    const informer = new SharedIndexInformer<SimObject>(source as never, {
       name: `restarting ${index}`,
       clock: time,
       logger,
       turnObjects: config.turnObjects,
       storage: STORAGES[config.storage],
-      snapshot: newInformerSnapshot(disk, { intervalMs: config.intervalMs }),
+      snapshot: newInformerSnapshot(disk, config),
       reflector: {
         random: this.#random.fork().next,
         useWatchList: config.useWatchList,
         watchListPageSize: config.pageSize,
       },
     });
+    return config.hasIndex
+      ? informer.addIndexers({ byNode: ({ spec }: SimObject) => [spec?.node ?? "none"] })
+      : informer;
+  }
+
+  #noteStored(event: StoreEvent<SimObject>): void {
+    if (event.type === "bookmark") return;
+    for (const { object } of event.type === "replaced" ? event.changes : [event]) {
+      this.#everStored.add(stateOf(object));
+    }
   }
 
   #observe(life: Life, event: StoreEvent<SimObject>): void {
@@ -317,12 +417,15 @@ export class RestartingProgram {
         if (type === "deleted") life.observed.delete(key);
         else life.observed.set(key, object);
       }
-      if (life.isAnswered && this.#listEpoch === this.#world.cluster.epoch) this.#isOfLostHistory = false;
+      if (life.isRestored || life.informer.status().snapshot?.load !== "restored") life.isListed = true;
+      life.isRestored = true;
+      if (life.isListed && this.#listEpoch === this.#world.cluster.epoch) this.#isOfLostHistory = false;
       return;
     }
     if (event.type === "deleted") life.observed.delete(event.key);
     else life.observed.set(event.key, event.object);
-    if (this.config.savesInTurn && this.config.failChance === 0 && event.type !== "deleted") {
+    const { savesInTurn, failChance } = this.config;
+    if (savesInTurn && failChance === 0 && event.type !== "deleted" && !life.disk.isLoading) {
       const saved = life.disk.objects.get(event.key);
       const text = saved && stateOf(JSON.parse(saved.json));
       if (text !== stateOf(event.object)) {
@@ -332,13 +435,13 @@ export class RestartingProgram {
   }
 
   /** The store has what the server had at the store's version, and what its events make. */
-  #checkContent({ informer: { indexer }, observed }: Life): void {
+  #checkContent({ informer: { indexer }, observed, needsList, isListed }: Life): void {
     for (const key of new Set([...indexer.listKeys(), ...observed.keys()])) {
       if (stateOf(indexer.getByKey(key)) !== stateOf(observed.get(key))) {
         this.#violate(`the store's ${key} is not what its events make it`);
       }
     }
-    if (this.#isOfLostHistory) return;
+    if (this.#isOfLostHistory || (needsList && !isListed)) return;
     const revision = Number(indexer.lastStoreSyncResourceVersion() || "0");
     if (revision === 0) return;
     const state = this.#world.cluster.stateAt(this.config.scope.resource, revision);
@@ -362,6 +465,7 @@ export class RestartingProgram {
   #checkSaved({ disk, informer: { indexer } }: Life): void {
     this.#checkDisk(disk);
     const reached = indexer.lastStoreSyncResourceVersion();
+    if (reached === "" || disk.isBehind) return;
     if (disk.meta?.resourceVersion !== reached) {
       this.#violate(`stopped at ${reached}, and ${disk.meta?.resourceVersion} is saved`);
     }
@@ -405,7 +509,11 @@ export class RestartingProgram {
   }
 
   #logger(): Logger {
-    const log = (level: string) => (message: string) => this.#world.log(`${level}: ${message}`);
+    const disk = this.#disk;
+    const log = (level: string) => (message: string) => {
+      this.#world.log(`${level}: ${message}`);
+      if (message.includes("could not finish the snapshot")) disk.isLeft = true;
+    };
     return { debug: log("debug"), info: log("info"), warn: log("warn"), error: log("error") };
   }
 }

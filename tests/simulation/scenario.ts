@@ -85,6 +85,8 @@ export interface Scenario {
   /** The faults of this world. */
   readonly faults: readonly Fault[];
   readonly firstRevision: number;
+  /** How long a turn of the event loop takes that the library gives to others, in milliseconds. */
+  readonly turnMs: number;
   readonly servers: number;
   readonly programs: readonly ProgramConfig[];
   /** Programs with a snapshot that are killed and started again. */
@@ -215,11 +217,16 @@ export function newScenario(seed: number, faults: readonly Fault[] = FAULTS): Sc
     seed,
     faults: chosen,
     firstRevision: random.pick([5, 90, 95, 990, 99_990]),
+    turnMs: new SeededRandom(seed ^ 0x7a3).pick(
+      chosen.length === 0 ? [0, 0, 1, 20] : [0, 0, 0, 0, 0, 0, 1, 20],
+    ),
     servers,
     programs,
     restarting: newRestarting(new SeededRandom(seed ^ 0x5a7e), {
       hasDrops: has("drop"),
       hasWhims: has("whim"),
+      hasShortAnswers: has("shortAnswers"),
+      isUndisturbed: chosen.length === 0,
       spanMs: Math.max(1_000, last),
     }),
     settings,
@@ -278,32 +285,45 @@ function newProgram(random: SeededRandom): ProgramConfig {
 
 function newRestarting(
   random: SeededRandom,
-  { hasDrops, hasWhims, spanMs }: {
+  { isUndisturbed, hasDrops, hasWhims, hasShortAnswers, spanMs }: {
+    readonly isUndisturbed: boolean;
     readonly hasDrops: boolean;
+    readonly hasShortAnswers: boolean;
     readonly hasWhims: boolean;
     readonly spanMs: number;
   },
 ): RestartingConfig[] {
   if (!random.chance(0.35)) return [];
   const { scope, useWatchList, pageSize, view, storage, turnObjects, refuses, seed } = newProgram(random);
+  const more = new SeededRandom(seed ^ 0x10ad);
+  // They take longer than the shortest answers.
+  const objects = !hasShortAnswers && more.chance(isUndisturbed ? 0.15 : 0.02) ? more.int(2_000, 3_000) : 0;
   return [{
-    scope,
+    scope: objects === 0 ? scope : { resource: "leases", namespace: "", app: "" },
     useWatchList,
-    pageSize,
+    pageSize: objects === 0 ? pageSize : 500,
     // Skipped text is not parsed: missing bytes in it cannot be detected.
     view: hasDrops ? "everything" : view,
-    storage,
-    turnObjects,
+    storage: more.pick([storage, "texts", "encoded"] as const),
+    turnObjects: objects === 0 ? turnObjects : 1_000,
+    objects,
+    hasIndex: more.chance(0.3),
+    handler: more.pick(["objects", "heads"] as const),
     refuses: hasWhims || refuses === "schema" ? "schema" : "nothing",
     savesInTurn: random.chance(0.35),
     intervalMs: random.pick([0, 100, 1_000, 1_000, 5_000]),
     saveMs: random.pick([0, 0, 5, 300, 4_000]),
     failChance: random.pick([0, 0, 0, 0.2, 0.6]),
+    loadMs: more.pick([0, 0, 5, 300, 4_000]),
+    loadTimeoutMs: more.pick([30_000, 30_000, 1_000, 50]),
+    heedsSignal: more.chance(0.5),
+    lossChance: more.pick([0, 0, 0, 0.1, 0.6]),
     hasMetadata: random.chance(0.7),
     kills: Array.from({ length: random.int(1, 4) }, () => ({
       afterMs: random.int(1, Math.ceil(spanMs / 2)),
       atEvent: random.pick([1, 2, 3, 5, 8, Infinity]),
       downMs: random.pick([0, 0, 20, 1_000, 9_000]),
+      stops: more.chance(0.35),
     })),
     seed,
   }];

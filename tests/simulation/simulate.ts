@@ -82,7 +82,7 @@ export async function simulateSeed(seed: number, options: SimulateOptions = {}):
 
 class World {
   readonly #scenario: Scenario;
-  readonly #time = new VirtualTime(START_MS);
+  readonly #time: VirtualTime;
   readonly #census = new ListenerCensus();
   readonly #cluster: ClusterModel;
   readonly #settings: ServerSettings;
@@ -107,11 +107,13 @@ class World {
 
   constructor(scenario: Scenario, traces: boolean) {
     this.#scenario = scenario;
+    this.#time = new VirtualTime(START_MS, scenario);
     this.#record = new WorldRecord({ time: this.#time, startMs: START_MS, traces });
     const random = this.#random = new SeededRandom(scenario.seed ^ 0x5eed);
     const time = this.#time;
     const cluster = this.#cluster = new ClusterModel(scenario.firstRevision);
     const settings = this.#settings = { ...scenario.settings };
+    for (const { objects } of scenario.restarting) this.#fill(objects);
     for (const { atMs, action } of scenario.steps) if (atMs < 0) this.#act(action);
     this.#servers = Array.from(
       { length: scenario.servers },
@@ -158,6 +160,7 @@ class World {
         fetch: this.#network.fetchFor(index, config.scope, scenario),
         questions: this.#network.fetchFor(index, config.scope, { ...scenario, questions: { maxPage: 0 } }),
         faults: scenario.faults,
+        isHealthy: isUndisturbed(scenario),
         sendsBookmarks: scenario.settings.bookmarks && scenario.calmSettings.bookmarks,
         calmMs: START_MS + scenario.calmMs,
         violate: (text) => this.#violate(text),
@@ -169,7 +172,7 @@ class World {
   async run(): Promise<SeedResult> {
     await this.#record.live(() => this.#live(), {
       census: this.#census,
-      settle: () => new Promise((resolve) => setTimeout0(resolve)),
+      settle: () => this.#time.settle(),
     });
     return {
       seed: this.#scenario.seed,
@@ -214,6 +217,13 @@ class World {
     for (const program of this.#programs) program.checkOutages(this.#failures[program.index]);
     if (await this.#checkResyncs()) return;
     await this.#stop();
+  }
+
+  /** Puts objects that never change. */
+  #fill(objects: number): void {
+    for (let i = 0; i < objects; i++) {
+      this.#cluster.put("leases", `a/n${i}`, { app: "web", node: "node-1", value: i });
+    }
   }
 
   /** Moves time; true if the world may end. */
@@ -641,10 +651,6 @@ function isUndisturbed({ faults, steps }: Scenario): boolean {
   return steps.every(({ action }) =>
     action.do !== "suspend" && action.do !== "injure" && (action.do !== "setClock" || action.byMs < 0)
   );
-}
-
-function setTimeout0(callback: (value?: unknown) => void): void {
-  (globalThis as unknown as { setImmediate(callback: () => void): void }).setImmediate(callback);
 }
 
 /** A failed seed as text: what was wrong, the script, and the command that repeats it. */

@@ -19,12 +19,15 @@ const immediate = globals.setImmediate;
 let isInstalled = false;
 /** How many turns of the event loop the library waits for: counted, so that settling waits for those as well. */
 let turns = 0;
+/** The time of the world that runs: one does at a time. */
+let present: VirtualTime | undefined;
 
 /** Once for all worlds: the engine discards compiled code when a global function changes. */
 function countTurns(): void {
   if (isInstalled) return;
   isInstalled = true;
   globals.setImmediate = (callback) => {
+    if (present !== undefined && present.turnMs > 0) return present.schedule(callback, present.turnMs);
     turns++;
     return immediate.call(globalThis, () => {
       turns--;
@@ -49,9 +52,14 @@ export class VirtualTime implements Clock {
   // A binary heap by due time, then by the order in which they were set.
   readonly #heap: Timer[] = [];
 
-  constructor(startMs: number) {
+  /** How long a turn takes that the library gives to others. */
+  readonly turnMs: number;
+
+  constructor(startMs: number, { turnMs = 0 }: { readonly turnMs?: number } = {}) {
+    this.turnMs = turnMs;
     this.#nowMs = this.#startMs = startMs;
     countTurns();
+    present = this;
   }
 
   /** The wall clock. */
