@@ -250,6 +250,9 @@ describe("MergedInformer watches", () => {
     informers[0].put(object("shop/late", 8));
     await clock.advance(30);
     assert.deepEqual(await shown(watch, 2), ["ADDED shop/late 8", "BOOKMARK [10,20]"]);
+    informers[1].put(object("shop/b", 25));
+    await clock.advance(30);
+    assert.deepEqual(await shown(watch, 2), ["MODIFIED shop/b 25", "BOOKMARK [10,25]"]);
     await watch.cancel();
   });
 
@@ -503,6 +506,17 @@ class Tower {
     return informer;
   }
 
+  /** The informers have their first lists. */
+  async synced(): Promise<void> {
+    await this.settled(Promise.all(this.sources.map(({ informer }) => informer.synced())));
+  }
+
+  /** Lets time pass until something is so. */
+  async until(isSo: () => boolean): Promise<void> {
+    for (let i = 0; i < 2_000 && !isSo(); i++) await this.clock.advance(5);
+    assert.ok(isSo(), String(isSo));
+  }
+
   async settled<R>(promise: Promise<R>): Promise<R> {
     let isDone = false;
     promise.finally(() => (isDone = true)).catch(() => {});
@@ -529,9 +543,9 @@ class Tower {
 describe("MergedInformer and reads that must be fresh", () => {
   it("asks each server, and names the one that does not answer", async () => {
     await using tower = new Tower({ freshness: "consistent" });
-    const { servers, clock, api } = tower;
+    const { servers, api } = tower;
     for (const server of servers) server.create("v1/pods", pod("web", { namespace: "shop" }));
-    await clock.advance(50);
+    await tower.synced();
     assert.equal((await tower.settled(get(api, PODS))).items.length, 2);
     servers[0].create("v1/pods", pod("new", { namespace: "shop" }));
     assert.equal((await tower.settled(get(api, PODS))).items.length, 3);
@@ -551,7 +565,7 @@ describe("MergedInformer below another informer", () => {
     await using tower = new Tower();
     const { servers, clock } = tower;
     for (const server of servers) server.create("v1/pods", pod("web", { namespace: "shop" }));
-    await clock.advance(50);
+    await tower.synced();
     const informer = tower.copy();
     const received: string[] = [];
     informer.addEventHandler({
@@ -567,7 +581,7 @@ describe("MergedInformer below another informer", () => {
     servers[0].update("v1/pods", { ...pod("web", { namespace: "shop" }), spec: { nodeName: "n" } });
     servers[1].create("v1/pods", pod("db", { namespace: "shop" }));
     servers[1].delete("v1/pods", "shop/web");
-    await clock.advance(100);
+    await tower.until(() => received.length === 5);
     assert.deepEqual(received, ["+c0.web", "+c1.web", "c0.web 2 3", "+c1.db", "-c1.web"]);
     const second = await tower.settled(get(copy, PODS));
     assert.deepEqual(second.items.map(({ metadata }: Json) => metadata.resourceVersion), ["3", "3"]);
@@ -589,7 +603,7 @@ describe("MergedInformer below another informer", () => {
     await using tower = new Tower();
     const { servers, clock } = tower;
     servers[0].create("v1/pods", pod("web", { namespace: "shop" }));
-    await clock.advance(50);
+    await tower.synced();
     const informer = tower.copy();
     await tower.settled(informer.synced());
     const copy = tower.serve(informer);
@@ -597,7 +611,8 @@ describe("MergedInformer below another informer", () => {
     const path = `${PODS}?watch=true&allowWatchBookmarks=true&resourceVersion=`;
     const watch = await WatchReader.open(copy, path + resourceVersion);
     servers[1].create("v1/pods", pod("db", { namespace: "shop" }));
-    await clock.advance(100);
+    await tower.until(() => informer.indexer.listKeys().length === 2);
+    await clock.advance(30);
     assert.deepEqual(await shown(watch, 2), ["ADDED shop/c1.db 2", "BOOKMARK [2,2]"]);
     // The same version is good at the cache below, and the other way round.
     const below = await WatchReader.open(tower.api, path + resourceVersion);
