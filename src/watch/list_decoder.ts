@@ -57,7 +57,7 @@ export interface DecodeListOptions {
   readonly asText?: ObjectsAsText;
   /** The longest item that is accepted, in bytes; 16 MiB by default. So long may be what is around the items, too. */
   readonly maxItemBytes?: number;
-  /** The longest list that is accepted, in bytes once it is decompressed; 2 GiB by default. */
+  /** The longest list that is accepted, in bytes once it is decompressed, 512 at least for each item; 2 GiB by default. */
   readonly maxListBytes?: number;
   /** Measures when to give others a turn; without one they get it when the body makes the reader wait. */
   readonly clock?: Clock;
@@ -130,6 +130,11 @@ export async function decodeList<T>(
       }
       throw error instanceof SyntaxError ? notJson(error) : error;
     }
+    if (collector.count * LEAST_ITEM_BYTES > maxListBytes) {
+      throw new DecodeError(
+        `Cannot list ${subject}: it has more than ${collector.count - 1} items; ${limit.hint}`,
+      );
+    }
   });
   let list: unknown;
   try {
@@ -147,6 +152,8 @@ export async function decodeList<T>(
 const MAX_ITEM_BYTES = 16 * 1024 * 1024;
 // What is far beyond a cluster of 100,000 pods; some kilobytes of gzip can pretend to be more.
 const MAX_LIST_BYTES = 2 * 1024 * 1024 * 1024;
+/** What each item counts at least: in memory the shortest ones take many times the bytes of their texts. */
+const LEAST_ITEM_BYTES = 512;
 /** The longest answer that is read as one text. */
 const MAX_TEXT_BYTES = 64 * 1024 * 1024;
 
@@ -164,6 +171,11 @@ class ItemCollector<T> {
 
   constructor(options: DecodeListOptions) {
     this.#options = options;
+  }
+
+  /** How many items have arrived. */
+  get count(): number {
+    return this.#count + (this.#type === "unknown" ? this.#items.length : 0);
   }
 
   /** The type of the items, where the list says so before them. */
