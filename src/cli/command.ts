@@ -4,8 +4,7 @@
  */
 
 import process from "node:process";
-import { realClock } from "../util/clock.ts";
-import { consoleLogger, type Logger, silentLogger } from "../util/logger.ts";
+import { monotonicNow, realClock } from "../util/clock.ts";
 import { visibleText } from "../util/visible_text.ts";
 import { type AccessLogEntry, accessLogJson, accessLogLine } from "./access_log.ts";
 import { parseCommandLine } from "./command_line.ts";
@@ -14,7 +13,7 @@ import { type GracefulStop, listenForSignals } from "./process_signals.ts";
 import { checkToken } from "./reader_token.ts";
 import { serve, SHUTDOWN_GRACE_MS } from "./serve.ts";
 import type { ServeOptions, ServeStep, SyncProgress } from "./serve_options.ts";
-import { type OutputStream, Terminal } from "./terminal.ts";
+import { type OutputStream, Terminal, terminalLogger, verboseLogger } from "./terminal.ts";
 import { LISTWATCH_USAGE, SERVE_USAGE } from "./usage.ts";
 import { VERSION } from "./version.ts";
 
@@ -52,7 +51,8 @@ export interface MainOptions {
  */
 export async function main(args: readonly string[], options: MainOptions = {}): Promise<number> {
   const { stdout = process.stdout, stderr = process.stderr, env = process.env } = options;
-  const terminal = new Terminal({ stdout, stderr, env, now: () => realClock.now() });
+  const now = () => monotonicNow(realClock);
+  const terminal = new Terminal({ stdout, stderr, env, now });
   let isVerbose = false;
   const { signal, onTerminate, release } = options.signal
     ? { signal: options.signal, onTerminate() {}, release() {} }
@@ -72,7 +72,7 @@ export async function main(args: readonly string[], options: MainOptions = {}): 
         await runServe(terminal, {
           ...command.options,
           signal,
-          logger: isVerbose ? verboseLogger(terminal) : quietLogger(terminal),
+          logger: isVerbose ? verboseLogger(terminal) : terminalLogger(terminal, now),
           ...(command.accessLog && { accessLog: accessLogTo(terminal, command.accessLog) }),
         }, onTerminate);
         return 0;
@@ -208,25 +208,6 @@ function printNext(terminal: Terminal, { url, resources }: Listening, options: S
   }
   terminal.print();
   terminal.print("Press Ctrl-C to stop.");
-}
-
-function verboseLogger(terminal: Terminal): Logger {
-  const line = (message: string, fields?: Readonly<Record<string, unknown>>): void =>
-    terminal.warn(
-      terminal.styleError("dim", oneLine(fields === undefined ? message : `${message} ${text(fields)}`)),
-    );
-  return { ...consoleLogger, debug: () => {}, info: line, warn: line, error: line };
-}
-
-/** Prints errors only. */
-function quietLogger(terminal: Terminal): Logger {
-  return { ...silentLogger, error: (message) => terminal.warn(oneLine(message)) };
-}
-
-function text(fields: Readonly<Record<string, unknown>>): string {
-  return Object.entries(fields).map(([name, value]) =>
-    `${name}=${value instanceof Error ? value.message : String(value)}`
-  ).join(" ");
 }
 
 /** The stacks of an error and its causes. */

@@ -64,7 +64,8 @@ export interface ServerName {
 }
 
 /**
- * Describes a failed request to a cluster's API server in one line: what failed, the response, and what to do.
+ * Describes a failed request to a cluster's API server in one line: what failed, the response, and what to
+ * do.
  *
  * @param what The operation, such as `list pods`.
  */
@@ -192,8 +193,8 @@ export function quote(text: string): string {
 const LONGEST_LINE = 1024;
 
 /**
- * The first 1,024 characters of a text without line ends and control characters: text of a server or a file must not
- * control the terminal.
+ * The first 1,024 characters of a text without line ends and control characters: text of a server or a file
+ * must not control the terminal.
  */
 export function oneLine(text: string): string {
   const lines = text.slice(0, LONGEST_LINE).split(/[\r\n]/).map((line) => line.trim());

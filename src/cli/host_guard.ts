@@ -19,9 +19,9 @@ export interface HostGuardOptions {
 }
 
 /**
- * Makes the middleware. It refuses unknown host names: a page of another site can make a browser send requests to this
- * server under its own name (DNS rebinding), and would read the responses. On a loopback address it also refuses
- * requests that the browser marks as made by another site.
+ * Makes the middleware. It refuses unknown host names: a page of another site can make a browser send
+ * requests to this server under its own name (DNS rebinding), and would read the responses. On a loopback
+ * address it also refuses requests that the browser marks as made by another site.
  */
 export function newHostGuard(options: HostGuardOptions): MiddlewareHandler {
   const { host, allowedHosts = [], corsOrigins = [], needsToken } = options;

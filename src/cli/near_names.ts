@@ -4,8 +4,8 @@
  */
 
 /**
- * The known names that are similar to `name`: few letters differ, or one contains the other. Best first, at most `limit`
- * (3 by default). Costs |name| x |known name| per known name.
+ * The known names that are similar to `name`: few letters differ, or one contains the other. Best first, at
+ * most `limit` (3 by default). Costs |name| x |known name| per known name.
  */
 export function nearNames(name: string, known: Iterable<string>, limit: number = 3): string[] {
   const wanted = name.toLowerCase();
@@ -28,7 +28,9 @@ export function nearNames(name: string, known: Iterable<string>, limit: number =
   return found.slice(0, limit).map((candidate) => candidate.name);
 }
 
-/** The number of insertions, deletions, replacements and swaps of neighbours (Damerau-Levenshtein distance). */
+/**
+ * The number of insertions, deletions, replacements and swaps of neighbours (Damerau-Levenshtein distance).
+ */
 function editDistance(a: string, b: string): number {
   let beforeLast: number[] = [];
   let last: number[] = Array.from({ length: b.length + 1 }, (_, j) => j);

@@ -82,7 +82,7 @@ Server and readers:
       --metrics            serve /metrics in the text format of Prometheus
       --access-log FORMAT  print each request on stdout when it has ended: line, or json
 
-  -v, --verbose            also print warnings, and the stacks of errors
+  -v, --verbose            print all warnings with their causes, and the stacks of errors
   -h, --help
       --version
 

@@ -67,7 +67,7 @@ export function newReadApiState(options: ReadApiOptions): ReadApiState {
         fresh.close();
       }
       // Those of what is passed through.
-      for (const { stop } of Array.from(readers.watches)) stop();
+      for (const watch of Array.from(readers.watches)) watch.stop();
     });
   }
   const resources = all.map(({ resource }) => resource);

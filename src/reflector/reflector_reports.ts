@@ -7,7 +7,7 @@ import { isExpired, isTooManyRequests } from "../meta/status.ts";
 import { errorMessage, toError } from "../util/errors.ts";
 import type { Clock } from "../util/clock.ts";
 import { callGuarded } from "../util/guarded.ts";
-import { consoleLogger, type Logger } from "../util/logger.ts";
+import { consoleLogger, type LogFields, type Logger } from "../util/logger.ts";
 import { OutageReporter } from "./outage.ts";
 import type { ReflectorOptions } from "./reflector_options.ts";
 import type { StreamPauseBegin } from "./stream_trial.ts";
@@ -43,7 +43,7 @@ export class ReflectorReports {
     this.#name = name;
     this.#options = options;
     this.#logger = options.logger ?? consoleLogger;
-    this.outages = new OutageReporter(options.clock, (text) => this.log("warn", text));
+    this.outages = new OutageReporter(options.clock, (text) => this.log("warn", text, { isOutage: true }));
   }
 
   /**
@@ -98,8 +98,8 @@ export class ReflectorReports {
   }
 
   /** A line in the log. */
-  log(level: "debug" | "warn", text: string): void {
-    this.#logger[level](`${this.#name}: ${text}`, { reflector: this.#name });
+  log(level: "debug" | "warn", text: string, fields: LogFields = {}): void {
+    this.#logger[level](`${this.#name}: ${text}`, { reflector: this.#name, ...fields });
   }
 
   #guarded(what: string, call: () => unknown): void {

@@ -6,7 +6,7 @@ import process from "node:process";
 import { describe, it } from "node:test";
 import { fileURLToPath } from "node:url";
 import { main } from "@listwatch/cache/cli";
-import { answerStatus, hang } from "@listwatch/cache/testing";
+import { answerStatus, hang, pod } from "@listwatch/cache/testing";
 import { VERSION } from "../../src/cli/version.ts";
 import { RealCluster } from "./real_cluster.ts";
 
@@ -192,6 +192,35 @@ describe("main", () => {
     restore();
     await cluster.stopListening();
     await fails([...serve, cluster.kubeconfig], 1, /Cannot reach .*connection refused/);
+  });
+
+  it("prints warnings, of an outage one line for all resources", async () => {
+    await using cluster = await RealCluster.start();
+    cluster.server.create("v1/pods", pod("web-1"));
+    let isAway = false;
+    cluster.server.intercept(async (request, next) => {
+      if (isAway) return new Response("away", { status: 503 });
+      const response = await next(request);
+      response.headers.set("Warning", '299 - "this version is deprecated"');
+      return response;
+    });
+    const run = start([
+      "serve",
+      "--port",
+      "0",
+      "--resource",
+      "pods,nodes",
+      "--kubeconfig",
+      cluster.kubeconfig,
+    ]);
+    await run.stderr.shows(/^Warning +the API server warns: this version is deprecated$/m);
+    await run.stdout.shows(/Press Ctrl-C to stop/);
+    isAway = true;
+    cluster.server.closeWatches();
+    await run.stderr.shows(/^Trouble +\w+ cannot be read/m);
+    assert.doesNotMatch(run.stderr.text, /lost the server/);
+    run.stop.abort();
+    assert.equal(await run.exitCode, 0);
   });
 
   it("prints stacks and causes with --verbose", async () => {

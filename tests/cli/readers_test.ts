@@ -39,8 +39,9 @@ async function newCluster(mayList: (user: string) => boolean = () => true): Prom
     }
     if (pathname.endsWith("/subjectaccessreviews")) {
       const { user, resourceAttributes, nonResourceAttributes } = (await request.json()).spec;
-      const allowed = user === "root" || nonResourceAttributes !== undefined ||
-        resourceAttributes.namespace === "shop";
+      const path = nonResourceAttributes?.path;
+      const allowed = user === "root" || (path !== undefined && path !== "/metrics") ||
+        resourceAttributes?.namespace === "shop";
       return Response.json({ status: { allowed: allowed && mayList(user) } });
     }
     return await next(request);
@@ -60,7 +61,7 @@ function on(cluster: RealCluster, options: ServeOptions): ServeOptions {
 describe("`serve` to readers", () => {
   it("clusterRbac authorizes readers by the RBAC of the cluster, with a token of the cluster", async () => {
     await using cluster = await newCluster();
-    await using served = await serve(on(cluster, { clusterRbac: true }));
+    await using served = await serve(on(cluster, { clusterRbac: true, metrics: true }));
     await served.synced();
     for (const scheme of ["Bearer", "Basic"]) {
       assert.equal(await ask(served, "/api/v1/pods", "token-of-root", scheme), 200);
@@ -68,6 +69,8 @@ describe("`serve` to readers", () => {
       assert.equal(await ask(served, "/api/v1/namespaces/shop/pods", "token-of-ann", scheme), 200);
       assert.equal(await ask(served, "/api/v1/namespaces/kube-system/pods", "token-of-ann", scheme), 403);
       assert.equal(await ask(served, "/api/v1/pods", "token-of-nobody", scheme), 401);
+      assert.equal(await ask(served, "/metrics", "token-of-root", scheme), 200);
+      assert.equal(await ask(served, "/metrics", "token-of-ann", scheme), 403);
       // The page shows everything.
       assert.equal(await ask(served, "/", "token-of-root", scheme), 200);
       assert.equal(await ask(served, "/", "token-of-ann", scheme), 403);
@@ -101,7 +104,7 @@ describe("`serve` to readers", () => {
 
   it("readerNamespaces and readerResources limit the read API, and refuse the page", async () => {
     await using cluster = await newCluster();
-    const options = { readerNamespaces: ["shop"], readerResources: ["pods", "nodes"] };
+    const options = { readerNamespaces: ["shop"], readerResources: ["pods", "nodes"], metrics: true };
     await using served = await serve(on(cluster, options));
     await served.synced();
     assert.equal(await ask(served, "/api/v1/namespaces/shop/pods"), 200);
@@ -118,6 +121,7 @@ describe("`serve` to readers", () => {
         "/",
         "/dashboard/events",
         "/dashboard/search?q=web",
+        "/metrics",
       ]
     ) {
       assert.equal(await ask(served, path), 403, path);

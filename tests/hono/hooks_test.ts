@@ -7,8 +7,10 @@ import {
   allowNamespaces,
   type Authorize,
   bearerTokens,
+  PrometheusMetrics,
   readApi,
   type ReadApiOptions,
+  type RequestAttributes,
   subjectAccessReview,
   tokenReview,
 } from "@listwatch/cache/hono";
@@ -81,6 +83,28 @@ describe("allowNamespaces", () => {
     }
     // A path in the namespace shop, which has no such resource.
     assert.equal((await api.request("/api/v1/namespaces/shop%2F..%2Fkube-system/pods")).status, 404);
+  });
+
+  it("shows the metrics to no one: they count what is in all namespaces", async () => {
+    const metrics = new PrometheusMetrics();
+    const asked = async (authorize: Authorize) =>
+      (await apiOf({ authorize, metrics }).request("/metrics")).status;
+    assert.equal(await asked(allowNamespaces(["shop"], { clusterResources: ["pods", "nodes"] })), 403);
+    assert.equal(await asked(allOf(() => true, allowNamespaces(["shop"]))), 403);
+    assert.equal(await asked(() => true), 200);
+    for (const path of ["/metrics/", "/metrics/x", "/debug/pprof", "/", "/apix", "/api-x"]) {
+      const request = {
+        scope: "path",
+        verb: "get",
+        path,
+        resource: "",
+        group: "",
+        version: "",
+        name: "",
+      } as const;
+      const decide = allowNamespaces(["shop"]) as (asked: RequestAttributes) => unknown;
+      assert.match(String(decide({ ...request, namespace: undefined, user: undefined })), /^only /, path);
+    }
   });
 
   it("does not show another namespace by a token of this one, nor by a selector", async () => {

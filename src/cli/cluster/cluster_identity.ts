@@ -11,8 +11,8 @@ import type { Clock } from "../../util/clock.ts";
 import { CommandError } from "../errors.ts";
 
 /**
- * Reads the uid of the namespace `kube-system`, which every cluster has, and no two have the same; `""` if there is no
- * such namespace, or it may not be read.
+ * Reads the uid of the namespace `kube-system`, which every cluster has, and no two have the same; `""` if
+ * there is no such namespace, or it may not be read.
  */
 export async function readClusterUid(
   cluster: Pick<Cluster, "resource">,
@@ -37,8 +37,9 @@ export interface ExpectOptions {
 }
 
 /**
- * Holds back the requests to a cluster that was away, until it has proven to be the cluster of the snapshots. The versions
- * of another cluster at the same address cannot show that: they may have passed those of the snapshots.
+ * Holds back the requests to a cluster that was away, until it has proven to be the cluster of the snapshots.
+ * The versions of another cluster at the same address cannot show that: they may have passed those of the
+ * snapshots.
  */
 export class ClusterGate {
   readonly #clock: Clock;

@@ -26,7 +26,10 @@ export interface Connection {
   readonly context?: string;
   /** The resources to reflect by default; those of any cluster if absent. */
   readonly defaultNames?: readonly string[];
-  /** The way to the cluster's API server without the credentials of the kubeconfig; absent where there is none over https. */
+  /**
+   * The way to the cluster's API server without the credentials of the kubeconfig; absent where there is none
+   * over https.
+   */
   readonly anonymous?: AnonymousWay;
   /** Runs the embedded cluster until the signal is aborted. */
   run?(signal: AbortSignal): Promise<void>;
@@ -78,7 +81,10 @@ export async function connect(source: ClusterSource, options: ConnectOptions): P
   };
 }
 
-/** The way to a kubeconfig's cluster without the credentials of its users; `undefined` where there is none over https. */
+/**
+ * The way to a kubeconfig's cluster without the credentials of its users; `undefined` where there is none
+ * over https.
+ */
 async function withoutUsers(
   kubeconfig: Awaited<ReturnType<typeof loadKubeconfig>>,
   { context }: Extract<ClusterSource, { kind: "kubeconfig" }>,

@@ -29,8 +29,8 @@ const AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDisco
   "application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList,application/json";
 
 /**
- * Discovers the resources of an API server: with two requests if it has aggregated discovery, else with one more for
- * each group version.
+ * Discovers the resources of an API server: with two requests if it has aggregated discovery, else with one
+ * more for each group version.
  *
  * @throws {StatusError} The server refused `/api` or `/apis`.
  * @throws {NetworkError} The server did not respond.

@@ -30,9 +30,10 @@ export interface ResolveOptions {
 /**
  * Resolves names to resources of the server, in the order of the names, each resource once.
  *
- * A name is a plural, singular, short name or kind, in any case (`pods`, `pod`, `po`, `Pod`), optionally followed by
- * `.group` or `.version.group` (`deployments.apps`, `deploy.v1.apps`), or `group/version/resource`, or a category
- * (`all`). If several groups have the name, the first one in the order of {@linkcode Discovery} is taken, as by kubectl.
+ * A name is a plural, singular, short name or kind, in any case (`pods`, `pod`, `po`, `Pod`), optionally
+ * followed by `.group` or `.version.group` (`deployments.apps`, `deploy.v1.apps`), or
+ * `group/version/resource`, or a category (`all`). If several groups have the name, the first one in the
+ * order of {@linkcode Discovery} is taken, as by kubectl.
  *
  * @throws {UsageError} No resource has the name (the message has the nearest ones), it cannot be listed and watched, or
  * it is Secrets without `allowSecrets`.

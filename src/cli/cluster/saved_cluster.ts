@@ -1,5 +1,6 @@
 /**
- * What `serve --snapshot` knows of a cluster that does not respond: its resources, and what their definitions say.
+ * What `serve --snapshot` knows of a cluster that does not respond: its resources, and what their definitions
+ * say.
  * @module
  */
 

@@ -57,8 +57,8 @@ export interface MadeSelection extends Selection {
 }
 
 /**
- * Discovers the cluster's resources, resolves names, and tries to list each resource. The first responses must arrive
- * within 15 seconds: later, a server that cannot be reached is retried for ever.
+ * Discovers the cluster's resources, resolves names, and tries to list each resource. The first responses
+ * must arrive within 15 seconds: later, a server that cannot be reached is retried for ever.
  *
  * A named resource that the server refuses to list is an error; a default one is skipped and reported.
  *

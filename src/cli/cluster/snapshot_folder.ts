@@ -21,8 +21,8 @@ export function snapshotPath(folder: string, resource: ApiResource): string {
 }
 
 /**
- * Makes the folder, which only its owner may open. One that was there keeps its mode: if other users may write it, they
- * decide what is served.
+ * Makes the folder, which only its owner may open. One that was there keeps its mode: if other users may
+ * write it, they decide what is served.
  *
  * @throws {CommandError} It cannot be made, or every user may replace its files.
  */
@@ -50,8 +50,8 @@ const WRITABLE_BY_ALL = 0o002;
 const STICKY = 0o1000;
 
 /**
- * Removes the snapshots of other resources than these: nothing would update them, and they may have Secrets. Files that
- * are no snapshots, or not named as this command names them, and links stay. A failure is logged.
+ * Removes the snapshots of other resources than these: nothing would update them, and they may have Secrets.
+ * Files that are no snapshots, or not named as this command names them, and links stay. A failure is logged.
  */
 export async function removeOtherSnapshots(
   folder: string,

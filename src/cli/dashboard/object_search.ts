@@ -12,7 +12,10 @@ const LONGEST_QUERY = 200;
 const MOST_WORDS = 10;
 /** More are counted, but not shown. */
 const MAX_FOUND = 100;
-/** More at a time are refused, of one client and of all. A page has one, and leaves it when its reader types on. */
+/**
+ * More at a time are refused, of one client and of all. A page has one, and leaves it when its reader types
+ * on.
+ */
 const MAX_PER_CLIENT = 4;
 const MAX_RUNNING = 20;
 
@@ -59,9 +62,9 @@ export class ObjectSearch {
 }
 
 /**
- * Finds objects by a query of words. An object is found if each word is part of its namespace or name, or names its
- * resource as kubectl does. Words with `=` are requirements on labels. The cost is proportional to the number of objects; none of
- * them is opened.
+ * Finds objects by a query of words. An object is found if each word is part of its namespace or name, or
+ * names its resource as kubectl does. Words with `=` are requirements on labels. The cost is proportional to
+ * the number of objects; none of them is opened.
  *
  * @throws The signal's reason, once it is aborted.
  */

@@ -21,8 +21,8 @@ export interface ReflectedResource {
 }
 
 /**
- * The index functions that the page needs, so that it does not look at every object: with storage of texts it would be
- * parsed.
+ * The index functions that the page needs, so that it does not look at every object: with storage of texts it
+ * would be parsed.
  */
 export function reflectedIndexers(
   reflected: Pick<ReflectedResource, "resource">,

@@ -36,8 +36,9 @@ interface PageRequest {
 }
 
 /**
- * Makes the routes: the page at `/` for browsers, and its files below {@linkcode DASHBOARD_PATH}. Their readers are readers
- * of the read API: its hooks decide, its limits hold for them, and the stream of a page is one of their watches.
+ * Makes the routes: the page at `/` for browsers, and its files below {@linkcode DASHBOARD_PATH}. Their
+ * readers are readers of the read API: its hooks decide, its limits hold for them, and the stream of a page
+ * is one of their watches.
  */
 export function dashboardRoutes(state: ReadApiState, options: DashboardRoutesOptions): Hono {
   const { dashboard, asked, paths } = options;
@@ -101,8 +102,8 @@ async function refusal(c: Context, response: Response): Promise<Response> {
 }
 
 /**
- * Allows no other origin, no inline script or style, and no frame. The state in the document is data: a script element
- * of a type that is not executed.
+ * Allows no other origin, no inline script or style, and no frame. The state in the document is data: a
+ * script element of a type that is not executed.
  */
 export const CONTENT_SECURITY_POLICY: string = [
   "default-src 'none'",

@@ -99,9 +99,9 @@ class Page implements OpenWatch, Mortal {
 }
 
 /**
- * Sends the whole state to any number of pages when it has changed, with the lines of the feed that the page does not
- * have. No messages are queued for a page that does not read: it receives the latest state when it reads again. No timer
- * runs while no page is open.
+ * Sends the whole state to any number of pages when it has changed, with the lines of the feed that the page
+ * does not have. No messages are queued for a page that does not read: it receives the latest state when it
+ * reads again. No timer runs while no page is open.
  */
 export class StateStream {
   readonly #options: StateStreamOptions;
@@ -172,7 +172,9 @@ export class StateStream {
     }
   }
 
-  /** Returns `undefined` if the state cannot be computed: a timer calls this, and must not end the process. */
+  /**
+   * Returns `undefined` if the state cannot be computed: a timer calls this, and must not end the process.
+   */
   #state(): DashboardState | undefined {
     try {
       return this.#options.state();

@@ -107,8 +107,8 @@ export class ServerWriter implements ClusterWriter {
   }
 
   /**
-   * Only the server sets a deletionTimestamp, for a DELETE request with a grace period. The terminating state of the pod
-   * is written after that. Rejects only when the server is closed, or the pod deleted, first.
+   * Only the server sets a deletionTimestamp, for a DELETE request with a grace period. The terminating state
+   * of the pod is written after that. Rejects only when the server is closed, or the pod deleted, first.
    */
   async #end(pod: ClusterObject): Promise<void> {
     const { name, namespace, deletionGracePeriodSeconds } = pod.metadata;

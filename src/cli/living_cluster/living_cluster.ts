@@ -34,8 +34,9 @@ const MEAN_MS = {
 } as const;
 
 /**
- * The model of a cluster of about 300 objects (namespaces, nodes, deployments, replica sets, pods, services, config
- * maps, events) with a few changes a second. It holds its own state and writes each change out; it reads nothing.
+ * The model of a cluster of about 300 objects (namespaces, nodes, deployments, replica sets, pods, services,
+ * config maps, events) with a few changes a second. It holds its own state and writes each change out; it
+ * reads nothing.
  */
 export class LivingCluster {
   readonly #context: ClusterContext;
@@ -54,7 +55,9 @@ export class LivingCluster {
     this.#workloads = new Workloads(this.#context, this.#nodes);
   }
 
-  /** Writes the whole population in the state it has some days after its setup: everything ready. Only once. */
+  /**
+   * Writes the whole population in the state it has some days after its setup: everything ready. Only once.
+   */
   populate(): void {
     if (this.#populated) return;
     this.#populated = true;
@@ -90,8 +93,8 @@ export class LivingCluster {
   }
 
   /**
-   * Populates the cluster unless that was done, and changes it until `signal` is aborted. Then resolves with no timer
-   * left; rejects if the writer throws.
+   * Populates the cluster unless that was done, and changes it until `signal` is aborted. Then resolves with
+   * no timer left; rejects if the writer throws.
    */
   async run(signal: AbortSignal): Promise<void> {
     const { timers } = this.#context;

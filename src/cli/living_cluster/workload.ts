@@ -75,7 +75,10 @@ export function podsOf(workload: Workload, set: ReplicaSet): Pod[] {
   return [...workload.pods].filter((pod) => pod.set === set);
 }
 
-/** Counts the pods of a workload, or of one of its replica sets. Terminating pods do not count, as in Kubernetes. */
+/**
+ * Counts the pods of a workload, or of one of its replica sets. Terminating pods do not count, as in
+ * Kubernetes.
+ */
 export function countPods(workload: Workload, set?: ReplicaSet): ReplicaCounts {
   let [replicas, ready, updated] = [0, 0, 0];
   for (const pod of workload.pods) {

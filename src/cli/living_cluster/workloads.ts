@@ -94,7 +94,9 @@ export class Workloads {
     this.#reconcileSoon(workload);
   }
 
-  /** Starts to replace a deployment's pods by pods of a new image, one by one; does nothing during a rollout. */
+  /**
+   * Starts to replace a deployment's pods by pods of a new image, one by one; does nothing during a rollout.
+   */
   rollOut(workload: Workload): void {
     if (isRollingOut(workload)) return;
     workload.revision++;

@@ -20,10 +20,14 @@ export interface AllowNamespacesOptions {
   readonly clusterResources?: readonly string[];
 }
 
+// And health. Not the metrics, which count what is in all namespaces.
+const DISCOVERY = /^\/(?:api|apis|healthz|indices|livez|openapi|readyz|version)(?:\/|$)/;
+
 const VERBS: readonly string[] = ["get", "list", "watch"];
 
 /**
- * Makes an `authorize` hook that lets read what is in some namespaces, and discovery, and nothing else.
+ * Makes an `authorize` hook that lets read what is in some namespaces, and discovery, and nothing else: no metrics, which count
+ * what is in all namespaces.
  *
  * A request for all namespaces, and one for objects that live in none, is refused, as an API server refuses it to users that
  * have Roles and no ClusterRole; it is not narrowed, since an informer would take a part for the whole. The namespaces
@@ -68,7 +72,7 @@ export function allowNamespaces(
     ? `the namespace ${list}`
     : `the namespaces ${list}`;
   return (request) => {
-    if (request.scope === "path") return true;
+    if (request.scope === "path") return DISCOVERY.test(request.path) || "only discovery may be read";
     if (verbs?.has(request.verb) === false) return `only ${Array.from(verbs).join(", ")} is allowed here`;
     const resource = formatGroupResource(request);
     if (clusterResources.has(resource)) return true;

@@ -22,7 +22,9 @@ export function make<K extends keyof HTMLElementTagNameMap>(
   return element;
 }
 
-/** Sets the text of an element. Only differences are written, so that selections and scroll positions stay. */
+/**
+ * Sets the text of an element. Only differences are written, so that selections and scroll positions stay.
+ */
 export function setText(element: Element, text: string): void {
   if (element.textContent !== text) element.textContent = text;
 }
@@ -43,7 +45,10 @@ export interface KeyedItems<T, E extends HTMLElement> {
 
 const childrenOf = new WeakMap<Element, Map<string, HTMLElement>>();
 
-/** Gives an element one child for each item, in their order, and keeps the children that it has for their keys. */
+/**
+ * Gives an element one child for each item, in their order, and keeps the children that it has for their
+ * keys.
+ */
 export function keyed<T, E extends HTMLElement>(
   parent: Element,
   options: KeyedItems<T, E>,
