@@ -10,8 +10,7 @@ import { TextObject } from "../store/text_holding.ts";
 import { errorMessage } from "../util/errors.ts";
 import type { Logger } from "../util/logger.ts";
 import type { DiskContent } from "./disk_content.ts";
-import { readState, writeState } from "./disk_tables.ts";
-import { rowsOf, type SqlDatabase, type SqlValue } from "./sql_database.ts";
+import { readState, rowsOf, type SqlDatabase, type SqlValue, writeState } from "./sql_database.ts";
 
 /** The entries of an event log, as rows. Each is written in the turn in which its change is. */
 export class DiskHistory implements LogHistory {

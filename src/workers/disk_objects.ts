@@ -16,12 +16,9 @@ import type { HoldingOptions, NewHolding } from "../store/holding.ts";
 import { TextHolding, type TextsOptions } from "../store/text_holding.ts";
 import { type Clock, monotonicNow, realClock } from "../util/clock.ts";
 import { consoleLogger, type Logger } from "../util/logger.ts";
-import { BodySweep } from "./body_sweep.ts";
-import { DiskBodies } from "./disk_bodies.ts";
-import { DiskContent } from "./disk_content.ts";
+import { BodySweep, DiskBodies, DiskContent } from "./disk_content.ts";
 import { DiskHistory } from "./disk_history.ts";
-import { createTables, FORMAT, readState, writeState } from "./disk_tables.ts";
-import type { SqlStorage } from "./sql_database.ts";
+import { createTables, FORMAT, readState, type SqlStorage, writeState } from "./sql_database.ts";
 
 /**
  * Options of {@linkcode DiskObjects}.
@@ -136,7 +133,6 @@ export class DiskObjects implements SnapshotStorage {
     }
     const paths = JSON.stringify(this.#bodies.paths);
     if (saved.paths !== paths) this.#content.dropFields();
-    writeState(this.#storage.sql, SAVED, { ...saved, paths });
     this.#isRestored = true;
     const { resourceVersion, savedAtMs, needsList } = saved;
     return {
@@ -177,8 +173,7 @@ export class DiskObjects implements SnapshotStorage {
   reclaim({ isListing, limit = 500 }: { readonly isListing: boolean; readonly limit?: number }): boolean {
     const nowMs = monotonicNow(this.#clock);
     const last = this.#marks.at(-1);
-    if (isListing) this.#marks = [];
-    else if (last === undefined || nowMs - last.atMs >= MARK_INTERVAL_MS) {
+    if (!isListing && (last === undefined || nowMs - last.atMs >= MARK_INTERVAL_MS)) {
       const { lastId: bodyId, count } = this.#bodies;
       const unstored = count - this.#storedCount;
       this.#marks.push({ atMs: nowMs, tail: this.#history.tail, bodyId, unstored });

@@ -6,8 +6,6 @@
 
 export { contentOf } from "./content_of.ts";
 export { DiskObjects, type DiskObjectsOptions } from "./disk_objects.ts";
-export type { DurableObjectContext } from "./durable_object.ts";
-export type { ReflectorSettings } from "./reflection.ts";
-export { ReflectorObject } from "./reflector_object.ts";
+export { type DurableObjectContext, ReflectorObject, type ReflectorSettings } from "./reflector_object.ts";
 export type { SqlDatabase, SqlStorage, SqlValue } from "./sql_database.ts";
 export { upgradeInWorkers } from "./upgrade_in_workers.ts";

@@ -1,5 +1,14 @@
 /**
- * The database of a Durable Object, as far as it is used.
+ * The database of a Durable Object, as far as it is used, and the tables of an object's content.
+ *
+ * - `bodies`: the states of objects as JSON text, each written once.
+ * - `objects`: the content: for each key the number of its state, and what is read of it without its text.
+ * - `events`: the entries of the event log, the oldest first. They are deleted, and the states that they replaced with
+ *   them, some minutes after the log has dropped them.
+ * - `state`: what is there once.
+ *
+ * There is no second index, as each row of an index is a row written, for which Cloudflare charges.
+ *
  * @module
  */
 
@@ -38,4 +47,40 @@ export interface SqlDatabase {
 /** All rows of a query. */
 export function rowsOf(sql: SqlDatabase, query: string, ...bindings: SqlValue[]): SqlValue[][] {
   return Array.from(sql.exec(query, ...bindings).raw());
+}
+
+/** Goes up when older code cannot read the tables. */
+export const FORMAT = 1;
+
+/** Makes the tables, if they are not there. */
+export function createTables(sql: SqlDatabase): void {
+  for (const statement of TABLES) sql.exec(statement);
+}
+
+const TABLES = [
+  "CREATE TABLE IF NOT EXISTS listwatch_state(name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID",
+  "CREATE TABLE IF NOT EXISTS listwatch_bodies(id INTEGER PRIMARY KEY, json TEXT NOT NULL)",
+  `CREATE TABLE IF NOT EXISTS listwatch_objects(
+    key TEXT PRIMARY KEY, body INTEGER NOT NULL,
+    uid TEXT, version TEXT, namespace TEXT, type TEXT, labels TEXT, fields TEXT
+  ) WITHOUT ROWID`,
+  `CREATE TABLE IF NOT EXISTS listwatch_events(
+    sequence INTEGER PRIMARY KEY, type TEXT NOT NULL, position TEXT NOT NULL, key TEXT NOT NULL,
+    body INTEGER, old_body INTEGER, late INTEGER NOT NULL, gap_after TEXT
+  )`,
+];
+
+/** Reads a value of `state`. */
+export function readState<V>(sql: SqlDatabase, name: string): V | undefined {
+  const [row] = rowsOf(sql, "SELECT value FROM listwatch_state WHERE name = ?", name);
+  return row && JSON.parse(row[0] as string);
+}
+
+/** Writes a value of `state`. */
+export function writeState(sql: SqlDatabase, name: string, value: unknown): void {
+  sql.exec(
+    "INSERT INTO listwatch_state(name, value) VALUES(?, ?) ON CONFLICT(name) DO UPDATE SET value = excluded.value",
+    name,
+    JSON.stringify(value),
+  );
 }

@@ -15,8 +15,12 @@ class World {
   readonly #running = new Map<unknown, { stop(): Promise<unknown> }>();
   readonly clock = new FakeClock();
   readonly server = new InMemoryApiServer({ clock: this.clock });
-  readonly pods = newCluster({ server: "http://in-memory", fetch: this.server.fetch, clock: this.clock })
-    .resource<KubernetesObject>("v1/pods");
+  readonly cluster = newCluster({
+    server: "http://in-memory",
+    fetch: this.server.fetch,
+    clock: this.clock,
+  });
+  readonly pods = this.cluster.resource<KubernetesObject>("v1/pods");
 
   start(
     previous: SharedIndexInformer<KubernetesObject> | undefined,
@@ -106,6 +110,16 @@ describe("contentOf", () => {
     const back = world.start(other);
     await world.clock.advance(0);
     assert.equal(world.lists, 4);
+    const configMaps = new SharedIndexInformer<KubernetesObject>(world.cluster.resource("v1/configmaps"), {
+      snapshot: contentOf(objects, { clock: world.clock, identity: "the same" }),
+      clock: world.clock,
+      logger: silentLogger,
+    });
+    const running = configMaps.start();
+    await world.clock.advance(0);
+    assert.equal(configMaps.status().snapshot?.load, "refused");
+    assert.deepEqual(configMaps.indexer.listKeys(), []);
+    await running.stop();
     for (const informer of [objects, other, nothing, back]) {
       assert.deepEqual(informer.indexer.listKeys(), ["shop/web-1"]);
       await world.stop(informer);

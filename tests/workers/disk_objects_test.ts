@@ -228,8 +228,58 @@ describe("DiskObjects", () => {
     assert.equal(count(sql, "bodies"), 1_500);
     await clock.jump(60_000);
     disk.reclaim({ isListing: false });
-    await clock.jump(6 * 60_000);
+    await clock.jump(239_000);
     while (disk.reclaim({ isListing: false }));
-    assert.equal(count(sql, "bodies"), 100);
+    assert.equal(count(sql, "bodies"), 1_500);
+    await clock.jump(61_000);
+    // What arrives now is stored soon.
+    for (let i = 0; i < 10; i++) store.add(pod(`new-${i}`, { namespace: "shop" }));
+    while (disk.reclaim({ isListing: false }));
+    assert.equal(count(sql, "bodies"), 110);
+    save(store.listKeys().filter((key) => key.startsWith("shop/new-")));
+    const before = sql.count;
+    for (let minute = 0; minute < 20; minute++) {
+      await clock.jump(60_000);
+      while (disk.reclaim({ isListing: false }));
+    }
+    assert.ok(sql.count - before < 60, `${sql.count - before} statements while nothing happened`);
+  });
+
+  it("does not sweep where everything was stored", async () => {
+    const sql = new NodeSql();
+    const clock = new FakeClock();
+    const { disk, store, save } = openStore(sql, new DiskObjects(sql, { clock }));
+    disk.load(IDENTITY);
+    for (let i = 0; i < 3_000; i++) store.add(pod(`web-${i}`, { namespace: "shop" }));
+    save(store.listKeys(), { replaces: true });
+    while (disk.reclaim({ isListing: false }));
+    const before = sql.count;
+    for (let minute = 0; minute < 20; minute++) {
+      await clock.jump(60_000);
+      while (disk.reclaim({ isListing: false }));
+    }
+    assert.ok(sql.count - before < 60, `${sql.count - before} statements while nothing happened`);
+  });
+
+  it("sweeps nothing of a list that takes ten minutes, before it is stored and after it", async () => {
+    const sql = new NodeSql();
+    const clock = new FakeClock();
+    const { disk, store, save } = openStore(sql, new DiskObjects(sql, { clock }));
+    disk.load(IDENTITY);
+    while (disk.reclaim({ isListing: false }));
+    for (let minute = 0; minute < 10; minute++) {
+      for (let i = 0; i < 200; i++) store.add(pod(`web-${minute}-${i}`, { namespace: "shop" }));
+      await clock.jump(60_000);
+      while (disk.reclaim({ isListing: true }));
+    }
+    assert.equal(count(sql, "bodies"), 2_000);
+    save(store.listKeys(), { replaces: true });
+    for (let minute = 0; minute < 10; minute++) {
+      await clock.jump(60_000);
+      while (disk.reclaim({ isListing: false }));
+    }
+    assert.equal(count(sql, "bodies"), 2_000);
+    const { entries } = loaded(sql);
+    for (const entry of entries!) assert.equal(metaNamespaceKey(JSON.parse(entry.json)), entry.key);
   });
 });

@@ -59,7 +59,7 @@ export class ObjectPlatform {
 
   /** A request to the object, which starts an instance if there is none. */
   async fetch(path: string, init?: RequestInit): Promise<Response> {
-    return await this.#present().object.fetch(new Request(`http://object${path}`, init));
+    return await this.#present("test").object.fetch(new Request(`http://object${path}`, init));
   }
 
   /** The process ends at once: what the present turn has written is lost, and nothing of the instance runs any more. */
@@ -82,11 +82,12 @@ export class ObjectPlatform {
     Deno.removeSync(this.#folder, { recursive: true });
   }
 
-  #present() {
-    return this.#instance ??= this.#start();
+  /** @param name Alarms have none. */
+  #present(name?: string) {
+    return this.#instance ??= this.#start(name);
   }
 
-  #start() {
+  #start(name: string | undefined) {
     this.instances++;
     const sql = new NodeSql(`${this.#folder}/object.sqlite`);
     const life = { isAlive: true };
@@ -107,7 +108,7 @@ export class ObjectPlatform {
       },
     };
     const object = this.#newObject({
-      ctx: { id: { name: "test" }, storage },
+      ctx: { id: { name }, storage },
       fetch: mortalFetch(this.#upstream, life),
       clock: mortalClock(this.#clock, life),
     });

@@ -4,7 +4,9 @@ import { type KubernetesObject, newCluster, silentLogger } from "@listwatch/cach
 import {
   answerStatus,
   FakeClock,
+  hang,
   InMemoryApiServer,
+  type Interceptor,
   pod,
   refuseConnection,
   seededRandom,
@@ -27,6 +29,22 @@ class Pods extends ReflectorObject<Instance> {
     };
   }
 }
+
+/** Takes ten minutes for an answer, of which something arrives all the time. */
+const trickle: Interceptor = async (request, next, { clock }) => {
+  const response = await next(request);
+  const bytes = new Uint8Array(await response.arrayBuffer());
+  const size = Math.ceil(bytes.length / 60);
+  let at = 0;
+  const body = new ReadableStream<Uint8Array>({
+    async pull(controller) {
+      await new Promise<void>((resolve) => clock.setTimeout(resolve, 10_000));
+      controller.enqueue(bytes.slice(at, at += size));
+      if (at >= bytes.length) controller.close();
+    },
+  });
+  return new Response(body, response);
+};
 
 class Rig implements Disposable {
   readonly clock = new FakeClock(1_000_000);
@@ -126,6 +144,44 @@ describe("ReflectorObject", () => {
     assert.deepEqual(await rig.names(), ["web-2", "web-3"]);
   });
 
+  it("answers with what it had, by default, when it restarts while its cluster is away", async () => {
+    class ByDefault extends Pods {
+      protected override settings(instance: Instance): ReflectorSettings {
+        return { ...super.settings(instance), readApi: {} };
+      }
+    }
+    for (const fault of [refuseConnection(), answerStatus(503), hang()]) {
+      using rig = new Rig((instance) => new ByDefault(instance.ctx, instance));
+      rig.server.create("v1/pods", pod("web-1", { namespace: "shop" }));
+      await rig.platform.fetch("/readyz");
+      await rig.clock.advance(1_000);
+      rig.server.intercept(fault);
+      rig.platform.kill();
+      for (const path of [PODS, `${PODS}?limit=1`, "/api/v1/namespaces/shop/pods/web-1"]) {
+        const answer = rig.platform.fetch(path);
+        await rig.clock.advance(5_000);
+        const response = await answer;
+        const text = await response.text();
+        assert.equal(response.status, 200, `${path}: ${text}`);
+        assert.match(text, /"web-1"/);
+        assert.equal(response.headers.get("Cache-Synced"), "false");
+        assert.match(response.headers.get("Warning") ?? "", /^(110|199|299) /);
+        assert.match(response.headers.get("Age") ?? "", /^[0-9]+$/);
+      }
+    }
+  });
+
+  it("answers with all that it had in the first read after a restart, also of many objects", async () => {
+    const count = 12_000;
+    using rig = await Rig.synced(Array.from({ length: count }, (_, i) => `web-${i}`));
+    await rig.clock.advance(1_000);
+    assert.equal((await rig.names()).length, count);
+    rig.platform.kill();
+    const remove = rig.server.intercept(refuseConnection());
+    assert.equal((await rig.names()).length, count);
+    remove();
+  });
+
   it("lets readers resume their watches across crashes: each change once, deletes included", async () => {
     using rig = await Rig.synced();
     const { resourceVersion } = (await rig.list()).metadata;
@@ -146,6 +202,97 @@ describe("ReflectorObject", () => {
     ]);
     assert.deepEqual(events[0].object.metadata.labels, { app: "web" });
     await watch.cancel();
+  });
+
+  it("lets readers resume their watches also when what a crash has left was swept", async () => {
+    using rig = await Rig.synced();
+    const { resourceVersion } = (await rig.list()).metadata;
+    const web = (labels: Record<string, string>) => pod("web-2", { namespace: "shop", labels });
+    for (const app of ["a", "b", "c"]) rig.server.update("v1/pods", web({ app }));
+    rig.server.delete("v1/pods", "shop/web-1");
+    rig.server.delete("v1/pods", "shop/web-2");
+    await rig.clock.advance(1_000);
+    rig.platform.kill();
+    await rig.clock.advance(200_000);
+    const read = async (selector: string, count: number) => {
+      const query = `watch=1&resourceVersion=${resourceVersion}${selector}`;
+      const watch = new WatchReader(await rig.platform.fetch(`${PODS}?${query}`));
+      const events: Json[] = [];
+      while (events.length < count) events.push(...await watch.chunk() ?? []);
+      await watch.cancel();
+      return events.map(({ type, object }) =>
+        `${type} ${object.metadata.name} ${object.metadata.labels?.app}`
+      );
+    };
+    assert.deepEqual(await read("", 5), [
+      "MODIFIED web-2 a",
+      "MODIFIED web-2 b",
+      "MODIFIED web-2 c",
+      "DELETED web-1 undefined",
+      "DELETED web-2 c",
+    ]);
+    assert.deepEqual(await read("&labelSelector=app%3Db", 2), ["ADDED web-2 b", "DELETED web-2 b"]);
+  });
+
+  it("has the name of its first request, also when an alarm starts it", async () => {
+    const names: unknown[] = [];
+    class Named extends Pods {
+      protected override settings(instance: Instance, name?: string): ReflectorSettings {
+        names.push(name);
+        return super.settings(instance);
+      }
+    }
+    using rig = new Rig((instance) => new Named(instance.ctx, instance));
+    await rig.platform.fetch(PODS);
+    for (let i = 0; i < 2; i++) {
+      await rig.clock.advance(1_000);
+      rig.platform.kill();
+    }
+    await rig.clock.advance(1_000);
+    assert.deepEqual(names, ["test", "test", "test"]);
+  });
+
+  it("sends bookmarks often, as a peer that has left is noticed at a write only", async () => {
+    using rig = await Rig.synced();
+    const watch = new WatchReader(await rig.platform.fetch(`${PODS}?watch=1&allowWatchBookmarks=true`));
+    const isBookmark = async () => (await watch.chunk())?.at(-1)?.type === "BOOKMARK";
+    while (!await isBookmark()); // the end of the first objects
+    for (let i = 0; i < 4; i++) {
+      await rig.clock.advance(15_100);
+      assert.ok(await isBookmark());
+    }
+    await watch.cancel();
+  });
+
+  it("starts again after its informer has failed, and ends the watches of the one before", async () => {
+    let fails = false;
+    class Failing extends Pods {
+      protected override settings(instance: Instance): ReflectorSettings {
+        const settings = super.settings(instance);
+        const random = () => {
+          if (fails) throw new Error("no entropy");
+          return 0.5;
+        };
+        return { ...settings, informer: { ...settings.informer, reflector: { random } } };
+      }
+    }
+    using rig = new Rig((instance) => new Failing(instance.ctx, instance));
+    rig.server.create("v1/pods", pod("web-1", { namespace: "shop" }));
+    await rig.platform.fetch("/readyz");
+    await rig.clock.advance(1_000);
+    const watch = new WatchReader(await rig.platform.fetch(`${PODS}?watch=1`));
+    await watch.chunk();
+    fails = true;
+    rig.server.closeWatches({ reset: true });
+    const remove = rig.server.intercept(refuseConnection());
+    await rig.clock.advance(10_000);
+    while (await watch.chunk() !== undefined);
+    fails = false;
+    remove();
+    rig.server.create("v1/pods", pod("web-2", { namespace: "shop" }));
+    await rig.clock.advance(60_000);
+    assert.deepEqual(await rig.names(), ["web-1", "web-2"]);
+    assert.equal(rig.platform.instances, 1);
   });
 
   it("lists only after 410, and makes the deletes that it had missed", async () => {
@@ -221,6 +368,23 @@ describe("ReflectorObject", () => {
     await rig.clock.advance(1_000);
     const { items } = await rig.list();
     assert.deepEqual(items[0].metadata.labels, { i: "99" });
+  });
+
+  it("keeps all objects of a list that takes ten minutes", async () => {
+    const count = 3_000;
+    using rig = new Rig();
+    for (let i = 0; i < count; i++) rig.server.create("v1/pods", pod(`web-${i}`, { namespace: "shop" }));
+    rig.server.intercept(answerStatus(400), { match: ({ query }) => query.sendInitialEvents === "true" });
+    rig.server.intercept(trickle, { match: ({ isWatch, query }) => !isWatch && query.limit !== "1" });
+    await rig.platform.fetch("/readyz");
+    await rig.clock.advance(590_000);
+    assert.equal((await rig.platform.fetch(PODS)).status, 503);
+    await rig.clock.advance(200_000);
+    assert.equal((await rig.names()).length, count);
+    await rig.clock.advance(900_000);
+    assert.equal((await rig.names()).length, count);
+    rig.platform.kill();
+    assert.equal((await rig.names()).length, count);
   });
 
   it("throws to readers what its settings throw, and tries again each minute without throwing to the platform", async () => {

@@ -1,0 +1,199 @@
+import { describe, it } from "node:test";
+import assert from "node:assert/strict";
+import { type KubernetesObject, metaNamespaceKey, silentLogger } from "@listwatch/cache";
+import { pod } from "@listwatch/cache/testing";
+import { DiskObjects } from "@listwatch/cache/workers";
+import type { KeptEntry, KeptLog, LogHistory } from "../../src/hono/watches/log_history.ts";
+import type { Held, Holding } from "../../src/store/holding.ts";
+import { NodeSql } from "./node_sql.ts";
+
+const IDENTITY = { resource: "v1/pods", source: "http://server" };
+
+/** One process: what it has loaded, and its history. */
+class Process {
+  readonly disk: DiskObjects;
+  readonly history: LogHistory;
+  readonly holding: Holding<KubernetesObject>;
+
+  constructor(readonly sql: NodeSql, { source = IDENTITY.source } = {}) {
+    this.disk = new DiskObjects(sql, { logger: silentLogger });
+    this.holding = this.disk.texts<KubernetesObject>(metaNamespaceKey);
+    this.history = this.disk.history;
+    try {
+      this.disk.load({ ...IDENTITY, source });
+    } catch {
+      // Of another source.
+    }
+  }
+
+  /** The content is saved at a version. */
+  saved(resourceVersion: string): void {
+    this.disk.save({
+      resourceVersion,
+      savedAtMs: 1,
+      needsList: false,
+      replaces: false,
+      puts: [],
+      deletes: [],
+    });
+  }
+
+  entry(position: string, fields: Partial<KeptEntry<KubernetesObject>> = {}): KeptEntry<KubernetesObject> {
+    return {
+      type: "MODIFIED",
+      key: "shop/web",
+      position,
+      isLate: false,
+      object: this.held(position),
+      oldObject: this.held(`${position} before`),
+      gapAfter: undefined,
+      ...fields,
+    };
+  }
+
+  held(text: string): Held<KubernetesObject> {
+    return this.holding.hold(pod("web", { namespace: "shop", labels: { text } }));
+  }
+
+  restored(position: string, capacity = 100) {
+    const kept = this.history.restore<KubernetesObject>(position, { capacity, held: () => undefined });
+    return kept && this.#shown(kept);
+  }
+
+  #shown({ entries, ...kept }: KeptLog<KubernetesObject>) {
+    const text = (held: Held<KubernetesObject> | undefined) =>
+      held && this.holding.peek(held).metadata?.labels?.text;
+    return {
+      ...kept,
+      entries: entries.map(({ type, key, position, isLate, object, oldObject, gapAfter }) =>
+        [type, key, position, isLate, text(object), text(oldObject), gapAfter].join(" ")
+      ),
+    };
+  }
+}
+
+/** A process with a history from version 10 on, that has appended an entry for each of some versions. */
+function begun(sql: NodeSql, versions: readonly number[] = []): Process {
+  const first = new Process(sql);
+  first.saved("10");
+  assert.equal(first.restored("10"), undefined);
+  first.history.begin({ position: "10", sequence: 0 });
+  versions.forEach((version, sequence) => {
+    first.history.append(sequence, first.entry(`${version}`));
+    first.saved(`${version}`);
+  });
+  return first;
+}
+
+const positions = (entries: readonly string[] | undefined) =>
+  entries?.map((entry) => Number(entry.split(" ")[2]));
+
+describe("DiskHistory", () => {
+  it("has after a restart all that each entry had", () => {
+    const sql = new NodeSql();
+    const first = begun(sql);
+    const object = first.held("a");
+    const entries = [
+      first.entry("11", { type: "ADDED", object, oldObject: undefined }),
+      first.entry("12", { object: first.held("b"), oldObject: object }),
+      first.entry("12", { key: "shop/late", isLate: true }),
+      first.entry("13", { type: "DELETED", object: first.held("c"), gapAfter: "12" }),
+      first.entry("14", { type: "BOOKMARK", key: "", object: undefined, oldObject: undefined }),
+    ];
+    entries.forEach((entry, sequence) => first.history.append(sequence, entry));
+    first.history.resumeFrom({ position: "13", sequence: 4 });
+    first.saved("14");
+    assert.deepEqual(new Process(sql).restored("14"), {
+      tail: 0,
+      base: "10",
+      lastLateEvicted: "",
+      resumeFrom: { position: "13", sequence: 4 },
+      entries: [
+        "ADDED shop/web 11 false a  ",
+        "MODIFIED shop/web 12 false b a ",
+        "MODIFIED shop/late 12 true 12 12 before ",
+        "DELETED shop/web 13 false c 13 before 12",
+        "BOOKMARK  14 false   ",
+      ],
+    });
+  });
+
+  it("has the last entries, and the position of the ones before them", () => {
+    const sql = new NodeSql();
+    const first = begun(sql, [11, 12]);
+    first.history.append(2, first.entry("12", { isLate: true }));
+    for (const [i, version] of [13, 14, 15].entries()) first.history.append(3 + i, first.entry(`${version}`));
+    first.saved("15");
+    const { entries, ...kept } = new Process(sql).restored("15", 2)!;
+    assert.deepEqual(positions(entries), [14, 15]);
+    assert.deepEqual(kept, {
+      tail: 4,
+      base: "13",
+      lastLateEvicted: "12",
+      resumeFrom: { position: "10", sequence: 0 },
+    });
+  });
+
+  it("knows the position before its entries when rows were deleted", () => {
+    const sql = new NodeSql();
+    const first = begun(sql, [11, 12]);
+    first.history.append(2, first.entry("12", { isLate: true }));
+    first.history.append(3, first.entry("13"));
+    first.history.append(4, first.entry("14"));
+    first.saved("14");
+    first.history.evicted(4);
+    const reclaimed = first.disk.history as unknown as { reclaim(row: number, limit: number): number };
+    assert.equal(reclaimed.reclaim(4, 3), 3);
+    assert.equal(reclaimed.reclaim(4, 3), 1);
+    assert.equal(reclaimed.reclaim(4, 3), 0);
+    const { entries, tail, base, lastLateEvicted } = new Process(sql).restored("14")!;
+    assert.deepEqual([positions(entries), tail, base, lastLateEvicted], [[14], 4, "13", "12"]);
+  });
+
+  it("continues after a restart, and after the next one", () => {
+    const sql = new NodeSql();
+    begun(sql, [11, 12]);
+    const second = new Process(sql);
+    const { tail, entries } = second.restored("12")!;
+    second.history.append(tail + entries.length, second.entry("13"));
+    second.saved("13");
+    assert.deepEqual(positions(new Process(sql).restored("13")?.entries), [11, 12, 13]);
+  });
+
+  it("has nothing of the history before a new one, whose numbers may begin anywhere", () => {
+    const sql = new NodeSql();
+    const first = begun(sql, [11, 12]);
+    first.history.begin({ position: "20", sequence: 1 });
+    first.history.append(1, first.entry("21"));
+    first.history.append(2, first.entry("22"));
+    first.history.resumeFrom({ position: "21", sequence: 2 });
+    first.saved("22");
+    const { tail, base, resumeFrom, entries } = new Process(sql).restored("22")!;
+    assert.deepEqual([positions(entries), base], [[21, 22], "20"]);
+    assert.equal(resumeFrom.sequence, tail + 1);
+  });
+
+  it("has nothing where the content is of another source, or is older than the last entry", () => {
+    const sql = new NodeSql();
+    const first = begun(sql, [11, 12]);
+    assert.equal(new Process(sql, { source: "http://other" }).restored("12"), undefined);
+    first.history.append(2, first.entry("13"));
+    assert.equal(new Process(sql).restored("12"), undefined);
+    assert.deepEqual(positions(new Process(sql).restored("13")?.entries), [11, 12, 13]);
+  });
+
+  it("begins again after an entry that could not be written", () => {
+    const sql = new NodeSql();
+    const first = begun(sql, [11]);
+    const entries = [12, 13, 14, 15].map((version) => first.entry(`${version}`));
+    sql.failsWith = (query) => /INSERT INTO listwatch_events/.test(query) ? new Error("full") : undefined;
+    first.history.append(1, entries[0]);
+    first.saved("12");
+    assert.equal(new Process(sql).restored("12"), undefined);
+    sql.failsWith = undefined;
+    for (let i = 1; i < 4; i++) first.history.append(1 + i, entries[i]);
+    first.saved("15");
+    const { entries: kept, base } = new Process(sql).restored("15")!;
+    assert.deepEqual([positions(kept), base], [[14, 15], "13"]);
+  });
+});
