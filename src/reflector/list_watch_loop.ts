@@ -24,6 +24,7 @@ import { sleepUnlessAborted } from "../util/abort.ts";
 import { newReflectorBackoff } from "../util/backoff.ts";
 import { type Clock, monotonicNow, realClock } from "../util/clock.ts";
 import { errorMessage } from "../util/errors.ts";
+import { ageMsOf } from "../meta/watch_event.ts";
 import type { ListerWatcher } from "./lister_watcher.ts";
 import { requestList } from "./list_request.ts";
 import { type OpenWatch, openWatch } from "./open_watch.ts";
@@ -495,7 +496,7 @@ export class ListWatchLoop<T> {
   }
 
   #write(batch: readonly WatchItem<T>[], watch: OpenWatch<T>): void {
-    this.#noteContact();
+    this.#noteContact(oldestNewsOf(batch));
     this.#status.contact.lastEventTimeMs = this.#clock.now();
     this.#writer.write(batch, watch);
   }
@@ -537,13 +538,15 @@ export class ListWatchLoop<T> {
    * Something came from the server that shows how far it is: a list, an event, a bookmark. It is as old as its last bytes
    * are. A watch that is opened shows nothing: the server may not follow its own storage any more.
    */
-  #noteContact(): void {
+  #noteContact(ageMs = 0): void {
     if (this.#isUnconfirmed) return;
     const { wallMs, monotonicMs } = this.#heard ?? this.#now();
     const { contact } = this.#status;
-    contact.wallMs = wallMs;
-    contact.monotonicMs = monotonicMs;
-    this.#metrics?.contact(wallMs);
+    // What a cache says of its own contact may be less than what was known before.
+    if (ageMs > 0 && contact.wallMs !== undefined && monotonicMs - ageMs <= contact.monotonicMs) return;
+    contact.wallMs = wallMs - ageMs;
+    contact.monotonicMs = monotonicMs - ageMs;
+    this.#metrics?.contact(contact.wallMs);
   }
 
   #now(): { readonly wallMs: number; readonly monotonicMs: number } {
@@ -570,4 +573,11 @@ export class ListWatchLoop<T> {
 interface Streamed<T> {
   readonly outcome: Outcome;
   readonly watch?: OpenWatch<T>;
+}
+
+/** How old the news of a batch are: bookmarks of a cache say when it had the last contact with its own server. */
+function oldestNewsOf(batch: readonly WatchItem<unknown>[]): number {
+  const last = batch.at(-1);
+  if (last?.type !== "BOOKMARK" || batch.some(({ type }) => type !== "BOOKMARK")) return 0;
+  return ageMsOf(last.object);
 }

@@ -435,6 +435,37 @@ describe("readApi", () => {
     }
   });
 
+  it("is as old, three caches away, as the last contact of the first one, and not ready when that is too long ago", async () => {
+    const tower = new Tower();
+    const { server, clock } = tower;
+    server.create("v1/pods", pod("web-1", { namespace: "shop" }));
+    const delayed = delayedWatches(server.fetch);
+    let isAway = false;
+    const levels = [tower.level((request) => isAway ? new Promise(() => {}) : delayed.fetch(request))];
+    for (let i = 1; i < 3; i++) {
+      const below = levels[i - 1];
+      levels.push(tower.level((request) => below.api.fetch(request), { maxLagMs: 60_000 }));
+    }
+    await using started = new AsyncDisposableStack();
+    for (const { informer } of levels) {
+      started.use(informer.start());
+      await clock.advance(10);
+    }
+    for (let step = 0; step < 8; step++) {
+      await clock.advance(23_000);
+      const lags = levels.map(({ informer }) => informer.status().lagMs!);
+      for (const lag of lags) assert.ok(lag <= 61_000 && Math.abs(lag - lags[0]) <= 1_000, lags.join());
+    }
+    delayed.hold();
+    isAway = true;
+    await clock.advance(150_000);
+    for (const { informer, api } of levels) {
+      const { lagMs } = informer.status();
+      assert.ok(lagMs! >= 150_000 && lagMs! < 212_000, `${lagMs}`);
+      assert.equal((await api.request("/readyz")).status, 503);
+    }
+  });
+
   it("takes nothing for fresh that a cache in between answers during an outage", async () => {
     const tower = new Tower();
     const { server, clock } = tower;

@@ -126,6 +126,12 @@ export class EventLog<T extends KubernetesObject> implements FanOutSource {
     return this.#position;
   }
 
+  /** How many milliseconds ago the informer had the last contact with its server; 0 if it does not say. */
+  get ageMs(): number {
+    const { lagMs = 0 } = this.#informer.status();
+    return Number.isFinite(lagMs) ? lagMs : 0;
+  }
+
   /** Differs whenever the objects have changed. */
   get contentRevision(): number {
     return this.#contentRevision;
@@ -282,6 +288,7 @@ export class EventLog<T extends KubernetesObject> implements FanOutSource {
     const isLate = !this.#advance(resourceVersion);
     this.#layout = layoutOf(this.#position);
     if (this.#unplaced.length > 0) this.#place({ isLate, ...(!isLate && { gapAfter: before }) });
+    this.#heartbeats.heard();
   }
 
   #place(at: { readonly isLate: boolean; readonly gapAfter?: string }): void {

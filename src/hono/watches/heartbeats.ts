@@ -3,7 +3,7 @@
  * @module
  */
 
-import type { Clock, TimerHandle } from "../../util/clock.ts";
+import { type Clock, monotonicNow, type TimerHandle } from "../../util/clock.ts";
 import type { Recipient } from "./fan_out.ts";
 
 /** A watch, as its log sees it. */
@@ -27,6 +27,9 @@ export interface LogReader extends Recipient {
   end(): void;
 }
 
+// An API server sends a bookmark about once a minute; a merged resource has one after each event.
+const HEARD_MS = 5_000;
+
 /** Gives a heartbeat to each watch that wants it, at the same time to all. There is a timer while a watch wants one. */
 export class Heartbeats {
   readonly #readers: Iterable<LogReader>;
@@ -35,6 +38,7 @@ export class Heartbeats {
   /** How many watches want it. */
   #wanted = 0;
   #timer: TimerHandle | undefined;
+  #heardMs = -Infinity;
 
   /** @param options `heartbeatMs` is the time between two. */
   constructor(
@@ -56,6 +60,15 @@ export class Heartbeats {
     if (!wantsHeartbeat || --this.#wanted > 0) return;
     this.#clock.clearTimeout(this.#timer);
     this.#timer = undefined;
+  }
+
+  /** The API server was heard: caches above learn it at once, or their ages would add up. */
+  heard(): void {
+    if (this.#wanted === 0) return;
+    const nowMs = monotonicNow(this.#clock);
+    if (nowMs - this.#heardMs < HEARD_MS) return;
+    this.#heardMs = nowMs;
+    for (const reader of this.#readers) if (reader.wantsHeartbeat && reader.endsAtRelist) reader.heartbeat();
   }
 
   #schedule(): void {

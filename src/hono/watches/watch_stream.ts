@@ -6,7 +6,7 @@
 import type { KubernetesObject } from "../../meta/object.ts";
 import { compareResourceVersions } from "../../meta/resource_version.ts";
 import type { Status } from "../../meta/status.ts";
-import { INITIAL_EVENTS_END_ANNOTATION } from "../../meta/watch_event.ts";
+import { AGE_ANNOTATION, INITIAL_EVENTS_END_ANNOTATION } from "../../meta/watch_event.ts";
 import { type Clock, monotonicNow, type TimerHandle } from "../../util/clock.ts";
 import type { UserInfo } from "../access/authorization.ts";
 import { encode, eventText, heldEventText } from "./encoding.ts";
@@ -335,7 +335,7 @@ class Watch<T extends KubernetesObject> implements LogReader, OpenWatch, OutletU
           "BOOKMARK",
           view.bookmark({
             resourceVersion: this.#resourceVersion,
-            annotations: { [INITIAL_EVENTS_END_ANNOTATION]: "true" },
+            annotations: { [INITIAL_EVENTS_END_ANNOTATION]: "true", ...this.#ageAnnotation() },
           }),
         );
       }
@@ -349,6 +349,19 @@ class Watch<T extends KubernetesObject> implements LogReader, OpenWatch, OutletU
     this.#isHeartbeatDue = false;
     const isBehind = this.#skipThrough !== "" &&
       compareResourceVersions(this.#log.resourceVersion, this.#skipThrough) < 0;
-    this.#write(this.#group.bookmark(isBehind ? this.#resourceVersion : this.#log.resourceVersion));
+    const resourceVersion = isBehind ? this.#resourceVersion : this.#log.resourceVersion;
+    const annotations = this.#ageAnnotation();
+    const { view } = this.#group.kind;
+    this.#write(
+      annotations === undefined
+        ? this.#group.bookmark(resourceVersion)
+        : encode(eventText("BOOKMARK", view.bookmark({ resourceVersion, annotations }))),
+    );
+  }
+
+  /** For a cache above this one: how old the content is. Others need no such annotation. */
+  #ageAnnotation(): Record<string, string> | undefined {
+    const { ageMs } = this.#log;
+    return this.#request.endsAtRelist && ageMs >= 1 ? { [AGE_ANNOTATION]: String(ageMs) } : undefined;
   }
 }
