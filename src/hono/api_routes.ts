@@ -171,6 +171,7 @@ async function discovery(
     ifNoneMatch: c.req.header("If-None-Match"),
     serverAddress: new URL(c.req.url).host,
     mediaTypes: JSON_AND_YAML,
+    definesCustom: true,
   });
   if (found === undefined || isStatus(found)) return found;
   const { status, mediaType, parameters } = found;

@@ -15,6 +15,8 @@ import { methodNotAllowed, noRouteProduces, notAcceptable } from "./statuses.ts"
 /** A request for {@linkcode answerDiscovery}. */
 export interface DiscoveryRequest {
   readonly method: string;
+  /** Whether the aggregated document has what definitions say of custom resources: a cache has no definitions to read. */
+  readonly definesCustom?: boolean;
   /** The path, without a query. Slashes at its end are ignored. */
   readonly path: string;
   /** The `Accept` header. */
@@ -106,7 +108,10 @@ function answerRoot(
   });
   if (!agreed) return answerPlain(request, plain());
   const isCore = /^\/api\/*$/.test(request.path);
-  const document = aggregatedDocument(resources.filter((resource) => (resource.group === "") === isCore));
+  const document = aggregatedDocument(
+    resources.filter((resource) => (resource.group === "") === isCore),
+    request.definesCustom,
+  );
   const etag = `"${textHash(agreed.mediaType + JSON.stringify(document)).toUpperCase()}"`;
   const aggregated = { ...answer(agreed, document), parameters: AGGREGATED_PARAMETERS };
   const headers = { ...aggregated.headers, ETag: etag };
@@ -180,7 +185,7 @@ function apiResourceListDocument(
 }
 
 /** The aggregated document (`apidiscovery.k8s.io/v2`) of the given resources. */
-function aggregatedDocument(resources: readonly ApiResource[]): unknown {
+function aggregatedDocument(resources: readonly ApiResource[], definesCustom: boolean | undefined): unknown {
   const groups = new Set<string>();
   for (const { group } of resources) groups.add(group);
   return {
@@ -201,6 +206,7 @@ function aggregatedDocument(resources: readonly ApiResource[]): unknown {
             verbs: resource.verbs ?? READ_VERBS,
             ...shortNamesAndCategories(resource),
             ...subresourcesIn(resource),
+            ...(definesCustom && definitionOf(resource)),
           })),
         freshness: "Current",
       })),
@@ -224,6 +230,17 @@ function subresourcesIn(resource: ApiResource): Record<string, unknown> {
     };
   });
   return subresources.length === 0 ? {} : { subresources };
+}
+
+/**
+ * What the definition of a custom resource says of its Tables, field selectors and scale, for a cache above this one. Other
+ * clients pass over it.
+ */
+function definitionOf(resource: ApiResource): Record<string, unknown> {
+  const { group, printerColumns, fieldSelectors, subresources, deprecationWarning } = resource;
+  const definition = { printerColumns, fieldSelectors, subresources, deprecationWarning };
+  const isEmpty = Object.values(definition).every((value) => value === undefined);
+  return isBuiltinGroup(group) || isEmpty ? {} : { definition };
 }
 
 function shortNamesAndCategories(resource: ApiResource): Record<string, readonly string[]> {

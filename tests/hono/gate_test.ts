@@ -70,6 +70,60 @@ describe("Authorize, the hook,", () => {
     }
   });
 
+  it("decides on what is read, where a parameter is there twice or in another spelling", async () => {
+    const rules: Record<string, (name: string, namespace: string | undefined, verb: string) => boolean> = {
+      "the name web-1": (name) => name === "web-1",
+      "the namespace shop": (_, namespace) => namespace === "shop",
+      lists: (_name, _namespace, verb) => verb === "list",
+    };
+    const [name, other] = ["fieldSelector=metadata.name%3Dweb-1", "fieldSelector=metadata.name%3Ddns-1"];
+    const [shop, system] = ["namespace=shop", "namespace=kube-system"];
+    const queries = [
+      ...[[name, other], [other, name], [name, "fieldSelector="], ["fieldSelector=", name]].map((pair) =>
+        `/api/v1/pods?${pair.join("&")}`
+      ),
+      `/api/v1/pods?${name}&field%53elector=metadata.name%3Ddns-1`,
+      `/api/v1/pods?${name}&fieldSelector=metadata.name%3Ddns-1;`,
+      `/api/v1/pods?FieldSelector=metadata.name%3Dweb-1&${other}`,
+      ...[[shop, system], [system, shop], [shop, "namespace="], ["namespace=", shop]].map((pair) =>
+        `/indices/pods/byNode/n?${pair.join("&")}`
+      ),
+      `/indices/pods/byNode/n?${shop}&name%73pace=kube-system`,
+      ...["watch=0&watch=1", "watch=1&watch=0", "watch=&watch=0", "watch=false&Watch=true"].map((query) =>
+        `/api/v1/pods?timeoutSeconds=1&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&${query}`
+      ),
+    ];
+    for (const [rule, isPermitted] of Object.entries(rules)) {
+      const clock = new FakeClock();
+      const byNode = { byNode: () => ["n"] };
+      const informer = FakeInformer.with(
+        [object("shop/web-1", 5), object("kube-system/dns-1", 6)],
+        10,
+        byNode,
+      );
+      const api = readApi({
+        resources: [{ informer, resource: "v1/pods" }],
+        authorize: ({ name, namespace, verb }) => isPermitted(name, namespace, verb),
+        logger: silentLogger,
+        clock,
+      });
+      let answered = 0;
+      for (const query of queries) {
+        const response = await api.request(query);
+        const body = response.text();
+        await clock.advance(2_000);
+        const text = await body;
+        if (response.status !== 200) continue;
+        answered++;
+        const isWatch = text.includes('"type":"ADDED"');
+        const shown = Array.from(text.matchAll(/"name":"((?:web|dns)-1)"/g), ([, each]) => each);
+        if (rule === "lists") assert.ok(!isWatch, `${query}: ${text}`);
+        else assert.deepEqual(shown.filter((each) => each !== "web-1"), [], `${rule}: ${query}`);
+      }
+      assert.ok(answered >= 2, rule);
+    }
+  });
+
   it("refuses where it throws, rejects or never answers", async () => {
     const clock = new FakeClock();
     const failing = [() => untyped(null).status.allowed, () => Promise.reject(new Error("down"))];

@@ -4,7 +4,7 @@
  */
 
 import type { Cluster } from "../../client/cluster.ts";
-import type { ApiResource } from "../../protocol/api_resource.ts";
+import type { ApiResource, PrinterColumn } from "../../protocol/api_resource.ts";
 
 /** One resource in one version, from the discovery documents. */
 export interface DiscoveredResource extends ApiResource {
@@ -69,6 +69,8 @@ interface AggregatedResource {
   readonly categories?: readonly string[];
   readonly verbs?: readonly string[];
   readonly subresources?: readonly { readonly subresource?: string; readonly verbs?: readonly string[] }[];
+  /** Of a cache: what the definition of a custom resource says. */
+  readonly definition?: Partial<ApiResource>;
 }
 
 interface AggregatedGroup {
@@ -101,10 +103,26 @@ function readAggregated(
           namespaced: resource.scope === "Namespaced",
           verbs: resource.verbs ?? [],
           ...(resource.subresources?.some(isStatus) && { subresources: { status: true } }),
+          ...definitionOf(resource.definition),
         });
       }
     }
   }
+}
+
+/** What another cache says of a custom resource, as far as it has the form of that. */
+function definitionOf(definition: Partial<ApiResource> = {}): Partial<ApiResource> {
+  const { printerColumns, fieldSelectors, subresources, deprecationWarning } = definition;
+  const { scale, status } = subresources ?? {};
+  const areTexts = (...values: readonly unknown[]) => values.every((value) => typeof value === "string");
+  const isColumn = (each: PrinterColumn) => areTexts(each?.name, each?.type, each?.jsonPath);
+  const hasScale = areTexts(scale?.specReplicasPath, scale?.statusReplicasPath);
+  return {
+    ...(Array.isArray(printerColumns) && printerColumns.every(isColumn) && { printerColumns }),
+    ...(Array.isArray(fieldSelectors) && areTexts(...fieldSelectors) && { fieldSelectors }),
+    ...(subresources && { subresources: { status: status === true, ...(hasScale && { scale: scale! }) } }),
+    ...(areTexts(deprecationWarning) && { deprecationWarning }),
+  };
 }
 
 function isStatus({ subresource, verbs }: { subresource?: string; verbs?: readonly string[] }): boolean {

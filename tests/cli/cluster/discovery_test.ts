@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { isForbidden, newCluster } from "@listwatch/cache";
+import { isForbidden, newCluster, SharedIndexInformer } from "@listwatch/cache";
+import { type ApiResource, readApi } from "@listwatch/cache/hono";
 import { answerStatus, InMemoryApiServer, type Interceptor } from "@listwatch/cache/testing";
 import { discover, type Discovery } from "../../../src/cli/cluster/discovery.ts";
 
@@ -58,6 +59,39 @@ describe("discover", () => {
       Response.json({ kind: "APIGroupDiscoveryList", items: url.endsWith("/apis") ? items : [] });
     const { unavailable } = await discover(newCluster({ server: "http://in-memory", fetch }));
     assert.deepEqual(unavailable, ["metrics.k8s.io/v1beta1"]);
+  });
+
+  it("takes from a cache what definitions say of custom resources, which it has not", async () => {
+    const widgets: ApiResource = {
+      group: "example.com",
+      version: "v1",
+      resource: "widgets",
+      kind: "Widget",
+      namespaced: true,
+      printerColumns: [{ name: "Color", type: "string", jsonPath: ".spec.color" }],
+      fieldSelectors: ["metadata.name", "spec.color"],
+      subresources: { status: true, scale: { specReplicasPath: ".spec.n", statusReplicasPath: ".status.n" } },
+      deprecationWarning: "use v2",
+    };
+    const informer = new SharedIndexInformer(newCluster({ server: "http://x" }).resource(widgets));
+    const cache = readApi({ resources: [{ informer, resource: widgets }], allowAnonymous: true });
+    const of = async (change: (text: string) => string) => {
+      const fetch = async (url: string | URL | Request, init?: RequestInit) => {
+        const answer = await cache.fetch(new Request(url, init));
+        return new Response(change(await answer.text()), answer);
+      };
+      const { resources } = await discover(newCluster({ server: "http://cache", fetch }));
+      const [{ printerColumns, fieldSelectors, subresources, deprecationWarning }] = resources;
+      return { printerColumns, fieldSelectors, subresources, deprecationWarning };
+    };
+    const { printerColumns, fieldSelectors, subresources, deprecationWarning } = widgets;
+    const expected = { printerColumns, fieldSelectors, subresources, deprecationWarning };
+    assert.deepEqual(await of((text) => text), expected);
+    // What has another form is left out.
+    const odd = await of((text) =>
+      text.replace('".spec.color"', "1").replace('["metadata.name","spec.color"]', '[{"a":1}]')
+    );
+    assert.deepEqual([odd.printerColumns, odd.fieldSelectors], [undefined, undefined]);
   });
 
   it("rejects with the error of the server", async () => {
