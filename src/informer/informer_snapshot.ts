@@ -151,7 +151,6 @@ class Run<T> implements SnapshotRun<T>, ReflectedSnapshot {
   #unconfirmed: InformerStatus["restored"];
   /** Whether a part of it could not be stored: only a list confirms it then. */
   #isIncomplete = false;
-  #isWatching = false;
 
   constructor(storage: SnapshotStorage, context: SnapshotContext<T>, options: SnapshotOptions) {
     this.#storage = storage;
@@ -215,7 +214,7 @@ class Run<T> implements SnapshotRun<T>, ReflectedSnapshot {
     }
     this.#context.onRestored();
     // The watch may have been opened while this was being stored.
-    if (this.#isWatching) this.#confirmation.watching();
+    if (this.#confirmation.isWatching) this.#confirmation.watching();
   }
 
   #confirm(confirmation: { readonly isComplete: boolean }): void {
@@ -226,8 +225,8 @@ class Run<T> implements SnapshotRun<T>, ReflectedSnapshot {
   }
 
   entered(phase: ReflectorPhase): void {
-    this.#isWatching = phase === "watching";
-    if (this.#isWatching && this.#unconfirmed !== undefined) this.#confirmation.watching();
+    this.#confirmation.isWatching = phase === "watching";
+    if (phase === "watching" && this.#unconfirmed !== undefined) this.#confirmation.watching();
   }
 
   status(): Pick<InformerStatus, "restored" | "snapshot"> {

@@ -31,6 +31,8 @@ export class SnapshotConfirmation<T> {
   readonly #stop = new AbortController();
   #serverVersion: string | undefined;
   #isProving = false;
+  /** Whether a watch is open. */
+  isWatching = false;
 
   /** @param onConfirmed Called when the server has confirmed the content, maybe more than once. */
   constructor(
@@ -85,6 +87,7 @@ export class SnapshotConfirmation<T> {
     try {
       for (let tries = 0; tries < MOST_PROOFS; tries++) {
         await sleep(GRACE_MS * 4 ** tries, { clock, signal });
+        if (!this.isWatching) return;
         if (await this.#isProven(signal)) return this.#confirm(true);
       }
     } catch {

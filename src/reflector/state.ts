@@ -90,6 +90,8 @@ export interface ReflectorState {
   readonly resumption?: {
     /** How many watches from its version failed for a reason that does not concern the version. */
     readonly failedWatches: number;
+    /** How many requests for the server's version failed in a row, other than as there was no connection. */
+    readonly failedProbes: number;
   };
 }
 
@@ -160,7 +162,7 @@ export function restoredState(
 ): ReflectorState {
   return needsList
     ? { ...state, resourceVersion, exactResourceVersion: resourceVersion }
-    : { ...state, resourceVersion, resumption: { failedWatches: 0 } };
+    : { ...state, resourceVersion, resumption: { failedWatches: 0, failedProbes: 0 } };
 }
 
 /** The state from now on: the server has confirmed the content of the snapshot, or it is to be listed. */
@@ -171,6 +173,8 @@ export function withoutResumption({ resumption: _, ...state }: ReflectorState): 
 const DEFAULT_PAGE_SIZE = 500;
 /** So many watches from a snapshot's version may fail before everything is listed. */
 const MOST_FAILED_RESUMPTIONS = 3;
+/** So many times the server's version is requested. */
+const MOST_PROBES = 3;
 
 /**
  * What a cycle's list asks for: the last resourceVersion as a floor, `"0"` (anything the server's cache holds) at
@@ -246,18 +250,31 @@ function afterProbe(
   outcome: Extract<Outcome, { of: "probe" }>,
   nowMs: number,
 ): Transition {
-  if ("error" in outcome) {
-    const { error } = outcome;
-    // A list would fail as well. A server that refuses the question may still allow the watch.
-    const isAway = isRetriable(error) || (statusErrorOf(error)?.httpStatus ?? 0) >= 500;
-    return { state, step: isAway ? { do: "backOff", then: "start" } : { do: "watch" } };
-  }
+  if ("error" in outcome) return afterFailedProbe(state, outcome.error, nowMs);
   const { serverVersion } = outcome;
   // It was restored from a backup. It would accept the watch, and send nothing of what happens up to that version.
   if (serverVersion !== undefined && isOlder(serverVersion, state.resourceVersion)) {
     return begin({ ...withoutResumption(state), isResourceVersionUnavailable: true }, nowMs);
   }
   return { state, step: { do: "watch" } };
+}
+
+/**
+ * A server that is away is tried again: a list would fail as well. One that answers everything else may never answer this:
+ * if it is busy or broken, everything is listed; if it does not permit the request, or that breaks, the watch may still be
+ * possible.
+ */
+function afterFailedProbe(state: ReflectorState, error: unknown, nowMs: number): Transition {
+  if (isConnectionRefused(error)) return { state, step: { do: "backOff", then: "start" } };
+  const { failedWatches = 0, failedProbes: before = 0 } = state.resumption ?? {};
+  const failedProbes = before + 1;
+  const isBroken = networkErrorOf(error) !== undefined;
+  const isRefused = isTooManyRequests(error) || (statusErrorOf(error)?.httpStatus ?? 0) >= 500;
+  const next = { ...state, resumption: { failedWatches, failedProbes } };
+  if ((isBroken || isRefused) && failedProbes < MOST_PROBES) {
+    return { state: next, step: { do: "backOff", then: "start" } };
+  }
+  return isRefused ? begin(withoutResumption(state), nowMs) : { state: next, step: { do: "watch" } };
 }
 
 /** After a watch from a snapshot's version, whose content the server has not confirmed. */
@@ -272,12 +289,17 @@ function afterResumed(
     return begin({ ...listed, isResourceVersionUnavailable: isResourceVersionTooLarge(error) }, nowMs);
   }
   const next = afterWatch(state, outcome, nowMs);
-  if (next.step.do === "watch" || (next.step.do === "backOff" && next.step.then === "watch")) return next;
-  const failedWatches = (state.resumption?.failedWatches ?? 0) + 1;
+  const { failedWatches: before = 0, failedProbes = 0 } = state.resumption ?? {};
+  if (next.step.do === "watch") return next;
+  if (next.step.do === "backOff" && next.step.then === "watch") {
+    // The server was away, and may be another one, or answer now.
+    return failedProbes < MOST_PROBES ? next : { ...next, step: { do: "backOff", then: "start" } };
+  }
+  const failedWatches = before + 1;
   if ("relist" in outcome || isBrokenFrame(error) || failedWatches > MOST_FAILED_RESUMPTIONS) {
     return afterWatch(listed, outcome, nowMs);
   }
-  return { ...next, state: { ...next.state, resumption: { failedWatches } } };
+  return { ...next, state: { ...next.state, resumption: { failedWatches, failedProbes } } };
 }
 
 function afterStream(

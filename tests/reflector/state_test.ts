@@ -38,7 +38,7 @@ const fresh = initialState(true);
 const trial = fresh.trial;
 const at10: ReflectorState = { ...fresh, resourceVersion: "10" };
 const resumed = restoredState(fresh, { resourceVersion: "10", needsList: false });
-const failedThrice: ReflectorState = { ...resumed, resumption: { failedWatches: 3 } };
+const failedThrice: ReflectorState = { ...resumed, resumption: { failedWatches: 3, failedProbes: 0 } };
 const unavailable: ReflectorState = { ...at10, isResourceVersionUnavailable: true };
 const attempt = { requestedResourceVersion: "10", limit: 0 };
 
@@ -530,6 +530,36 @@ describe("restoredState", () => {
     }
   });
 
+  it("asks a few times where the server is busy or broken, and lists then: it may never answer that", () => {
+    for (const error of [tooMany, busy, internal]) {
+      let state = resumed;
+      for (let tries = 1; tries < 3; tries++) {
+        const next = transition(state, { of: "probe", error }, NOW_MS);
+        assert.deepEqual(next.step, { do: "backOff", then: "start" });
+        state = next.state;
+      }
+      const next = transition(state, { of: "probe", error }, NOW_MS);
+      assert.deepEqual([next.step, next.state.resumption], [{ do: "stream" }, undefined]);
+    }
+  });
+
+  it("asks a server that is away as long as it is, and watches where only that request breaks", () => {
+    let state = resumed;
+    for (let tries = 0; tries < 20; tries++) {
+      const next = transition(state, { of: "probe", error: refused }, NOW_MS);
+      assert.deepEqual(next.step, { do: "backOff", then: "start" });
+      state = next.state;
+    }
+    for (let tries = 1; tries < 3; tries++) {
+      ({ state } = transition(state, { of: "probe", error: unreachable }, NOW_MS));
+    }
+    const next = transition(state, { of: "probe", error: unreachable }, NOW_MS);
+    assert.deepEqual(next.step, { do: "watch" });
+    const away = transition(next.state, { of: "watch", refused: unreachable }, NOW_MS);
+    assert.deepEqual(away.step, { do: "backOff", then: "start" });
+    assert.deepEqual(step({ of: "start" }, away.state), { do: "probe" });
+  });
+
   it("asks for the most recent data where the server has not reached the version", () => {
     const { step, state } = transition(resumed, { of: "probe", serverVersion: "9" }, NOW_MS);
     assert.deepEqual(step, { do: "stream" });
@@ -562,7 +592,7 @@ describe("restoredState", () => {
       for (let failed = 1; failed <= 3; failed++) {
         const next = transition(state, outcome, NOW_MS);
         assert.deepEqual(next.step, { do: "backOff", then: "start" });
-        assert.deepEqual(next.state.resumption, { failedWatches: failed });
+        assert.deepEqual(next.state.resumption, { failedWatches: failed, failedProbes: 0 });
         state = next.state;
       }
       assert.deepEqual(state, failedThrice);

@@ -693,7 +693,7 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     name: "snapshot: no proof is requested where the watch was open before the content was stored",
     file: RUN,
-    find: "if (this.#isWatching) this.#confirmation.watching();",
+    find: "if (this.#confirmation.isWatching) this.#confirmation.watching();",
     replace: "",
   },
   {

@@ -50,6 +50,8 @@ export interface NetworkState {
   sticky: number | undefined;
   /** The response to requests with `sendInitialEvents`, which a middlebox does not know, or a server has no room for. */
   streams: "pass" | "reset" | "unanswered" | "refused" | "tooManySeconds";
+  /** The response to requests for the server's version only, of programs that have a snapshot. */
+  probes: "pass" | "reset" | "tooManyPlain" | "internalError";
   /** How long after its start a proxy ends every response. */
   longestAnswerMs: number | undefined;
 }
@@ -116,6 +118,7 @@ export function calm(): NetworkState {
     slowListMs: 0,
     sticky: undefined,
     streams: "pass",
+    probes: "pass",
     longestAnswerMs: undefined,
   };
 }
@@ -370,6 +373,12 @@ export class NetworkModel {
       if (this.state.streams !== "unanswered") return this.#refuse(request, this.state.streams, answer, fail);
       request.silentSinceMs = this.#time.worldNow();
       return;
+    }
+    if (this.state.probes !== "pass" && request.isQuestion && request.verb === "list") {
+      observer.log(`request ${request.id}: meets ${this.state.probes}`);
+      return this.state.probes === "reset"
+        ? fail("reset")
+        : this.#refuse(request, this.state.probes, answer, fail);
     }
     const index = this.state.sticky ?? this.#random.int(0, servers.length - 1);
     const server = servers[index % servers.length];

@@ -76,6 +76,8 @@ export interface RestartingWorld {
   readonly questions: FetchFunction;
   readonly faults: readonly Fault[];
   readonly sendsBookmarks: boolean;
+  /** Whether its requests for the server's version are answered. */
+  readonly answersProbes: boolean;
   /** Whether no request of it fails or is late, from the start. */
   readonly isHealthy: boolean;
   /** No kills from then on, in the world's time. */
@@ -86,6 +88,8 @@ export interface RestartingWorld {
 
 /** A restored informer has synced after so long, if nothing is wrong. */
 const PROMPT_MS = 5_000;
+/** After so many refused requests for the server's version, it may list. */
+const MOST_QUESTIONS = 3;
 
 /** Faults after which a program with a snapshot never has to list, unless the server refuses its version. */
 const HARMLESS: ReadonlySet<Fault> = new Set([
@@ -121,6 +125,7 @@ interface Life {
   isRestored: boolean;
   isListed: boolean;
   wasServerRestored: boolean;
+  refusedQuestions: number;
   /** When it had the content of the snapshot, in the world's time. */
   restoredMs: number;
   readonly probe: HandlerProbe;
@@ -181,6 +186,7 @@ export class RestartingProgram {
       isRestored: false,
       isListed: false,
       wasServerRestored: false,
+      refusedQuestions: 0,
       needsList: disk.meta?.needsList ?? false,
       running: informer.start(),
       disk,
@@ -190,6 +196,7 @@ export class RestartingProgram {
       isDead: false,
       isAnswered: false,
       mayList: loaded === undefined || disk.meta!.needsList || !this.#world.sendsBookmarks ||
+        !this.#world.answersProbes ||
         !this.#world.faults.every((fault) => HARMLESS.has(fault)),
       hasSynced: false,
       dirty: false,
@@ -248,6 +255,13 @@ export class RestartingProgram {
     else if (status !== 0) this.#life.mayList = true;
   }
 
+  /** One of its questions was answered. */
+  answeredQuestion(status: number): void {
+    if (status !== 200 && this.#life !== undefined && ++this.#life.refusedQuestions === MOST_QUESTIONS) {
+      this.#life.mayList = true;
+    }
+  }
+
   /** The server has refused its version. */
   unavailable(): void {
     if (this.#life !== undefined) this.#life.mayList = true;
@@ -282,7 +296,7 @@ export class RestartingProgram {
     if (!isHealthy || !hasMetadata || !sendsBookmarks) return;
     const { informer } = life;
     const nowMs = time.worldNow();
-    if (!informer.isRestored() || life.needsList) return;
+    if (!informer.isRestored() || life.mayList) return;
     if (life.restoredMs === Infinity) life.restoredMs = nowMs;
     const turns = 2 * informer.indexer.listKeys().length / turnObjects;
     if (nowMs - life.restoredMs <= PROMPT_MS + turns * time.turnMs) return;

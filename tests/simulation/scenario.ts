@@ -201,6 +201,7 @@ export function newScenario(seed: number, faults: readonly Fault[] = FAULTS): Sc
   };
   const calmNetwork: Partial<NetworkState> = {
     ...(has("cutStream") && random.chance(0.7) && { streams: random.pick(BAD_STREAMS) }),
+    ...probesOf(new SeededRandom(seed ^ 0x9e0b)),
     ...(has("shortAnswers") && random.chance(0.7) && { longestAnswerMs: SHORT_ANSWER_MS }),
     // Slower than a page may be silent; with cuts as well it would never succeed.
     ...(has("slowList") && !has("shortAnswers") && { slowListMs: SLOW_LIST_MS }),
@@ -242,6 +243,13 @@ export function newScenario(seed: number, faults: readonly Fault[] = FAULTS): Sc
     steps,
     calmMs: last + random.int(0, 2_000),
   };
+}
+
+/** Some servers never answer what asks for nothing but their version. */
+function probesOf(random: SeededRandom): Partial<NetworkState> {
+  return random.chance(0.05)
+    ? { probes: random.pick(["reset", "tooManyPlain", "internalError"] as const) }
+    : {};
 }
 
 function newProgram(random: SeededRandom): ProgramConfig {

@@ -160,7 +160,8 @@ class World {
         fetch: this.#network.fetchFor(index, config.scope, scenario),
         questions: this.#network.fetchFor(index, config.scope, { ...scenario, questions: { maxPage: 0 } }),
         faults: scenario.faults,
-        isHealthy: isUndisturbed(scenario),
+        answersProbes: scenario.calmNetwork.probes === undefined,
+        isHealthy: isUndisturbed(scenario) && scenario.calmNetwork.probes === undefined,
         sendsBookmarks: scenario.settings.bookmarks && scenario.calmSettings.bookmarks,
         calmMs: START_MS + scenario.calmMs,
         violate: (text) => this.#violate(text),
@@ -612,7 +613,9 @@ class World {
           }`,
         );
         const restarting = this.#restartingOf(program);
-        if (restarting !== undefined) return isQuestion ? undefined : restarting.answered(status);
+        if (restarting !== undefined) {
+          return isQuestion ? restarting.answeredQuestion(status) : restarting.answered(status);
+        }
         if (isQuestion) {
           if (retryAfterMs !== undefined) {
             this.#noQuestionsUntilMs[program] = this.#time.worldNow() + retryAfterMs;
