@@ -397,6 +397,7 @@ describe("SharedIndexInformer with a snapshot", () => {
     const first = await machine.start();
     await first.stop();
     let calls = 0;
+    machine.server.create("v1/configmaps", { metadata: { name: "other" } });
     machine.requests();
     const second = await machine.start({
       indexers: {
@@ -406,8 +407,8 @@ describe("SharedIndexInformer with a snapshot", () => {
         },
       } as never,
     });
-    assert.deepEqual(machine.requests(), ["version", "watch 3", "list 3", "watch 3"]);
-    assert.deepEqual(second.observed, ["replaced at 3: added b@3", "replaced at 3: added a@2"]);
+    assert.deepEqual(machine.requests(), ["version", "watch 3", "list 3", "watch 4"]);
+    assert.deepEqual(second.observed, ["replaced at 3: added b@3", "replaced at 4: added a@2"]);
     assert.equal(second.firstSynced(), second.observed[1]);
   });
 
