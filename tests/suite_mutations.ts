@@ -702,10 +702,10 @@ export const SUITE_MUTATIONS: readonly SuiteMutation[] = [
   },
   {
     name: "cli: discovery is in the order of the names",
-    file: "src/cli/serve.ts",
+    file: "src/cli/serve/serve.ts",
     find: "sort((a, b) => position(a) - position(b))",
     replace: "sort(() => 0)",
-    test: "tests/cli/serve_test.ts",
+    test: "tests/cli/serve/serve_test.ts",
   },
   {
     name: "hono: a proxy that impersonates its users reads everything for them",

@@ -6,16 +6,15 @@
 import process from "node:process";
 import { monotonicNow, realClock } from "../util/clock.ts";
 import { visibleText } from "../util/visible_text.ts";
-import { type AccessLogEntry, accessLogJson, accessLogLine } from "./access_log.ts";
+import { type AccessLogEntry, accessLogJson, accessLogLine } from "./readers/access_log.ts";
 import { parseCommandLine } from "./command_line.ts";
 import { CommandError, explainError, oneLine } from "./errors.ts";
 import { type GracefulStop, listenForSignals } from "./process_signals.ts";
-import { checkToken } from "./reader_token.ts";
-import { serve, SHUTDOWN_GRACE_MS } from "./serve.ts";
-import type { ServeOptions, ServeStep, SyncProgress } from "./serve_options.ts";
+import { checkToken } from "./readers/reader_token.ts";
+import { serve, SHUTDOWN_GRACE_MS } from "./serve/serve.ts";
+import type { ServeOptions, ServeStep, SyncProgress } from "./serve/serve_options.ts";
 import { type OutputStream, Terminal, terminalLogger, verboseLogger } from "./terminal.ts";
-import { LISTWATCH_USAGE, SERVE_USAGE } from "./usage.ts";
-import { VERSION } from "./version.ts";
+import { LISTWATCH_USAGE, SERVE_USAGE, VERSION } from "./usage.ts";
 
 /**
  * Options of {@linkcode main}.
@@ -34,12 +33,12 @@ export interface MainOptions {
 }
 
 /**
- * Runs the program with the arguments after its name, and resolves with its exit code: 0 when it was stopped or has
- * finished, 1 when it could not start or continue, 2 when the command line was wrong. Never rejects; each error is one
- * line on stderr.
+ * Runs the program with the arguments after its name, and resolves with its exit code: 0 when it was stopped
+ * or has finished, 1 when it could not start or continue, 2 when the command line was wrong. Never rejects;
+ * each error is one line on stderr.
  *
- * The first Ctrl-C (SIGINT) stops it, also while it starts. If that takes longer than 0.9 s, the process exits with 130.
- * The first SIGTERM lets answers that are under way end first, for `--shutdown-grace`.
+ * The first Ctrl-C (SIGINT) stops it, also while it starts. If that takes longer than 0.9 s, the process
+ * exits with 130. The first SIGTERM lets answers that are under way end first, for `--shutdown-grace`.
  *
  * @example
  * ```ts

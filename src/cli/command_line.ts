@@ -7,7 +7,12 @@ import { parseArgs } from "node:util";
 import { type Freshness, FRESHNESSES, isFreshness } from "../hono/upstream/freshness.ts";
 import { quote, UsageError } from "./errors.ts";
 import { nearNames } from "./near_names.ts";
-import { type ClusterSource, type ServeOptions, STORAGE_NAMES, type StorageName } from "./serve_options.ts";
+import {
+  type ClusterSource,
+  type ServeOptions,
+  STORAGE_NAMES,
+  type StorageName,
+} from "./serve/serve_options.ts";
 
 /**
  * A parsed command line.
@@ -77,8 +82,8 @@ const COMMANDS = ["serve", "help", "version"] as const;
  *
  * @param args The arguments, such as `["serve", "--port", "8080"]`.
  * @param env The environment: `LISTWATCH_TOKEN` is the default of `--token`.
- * @throws {UsageError} An unknown command or flag (the message has the nearest known one), a missing or wrong value, or
- * flags that contradict each other.
+ * @throws {UsageError} An unknown command or flag (the message has the nearest known one), a missing or wrong
+ * value, or flags that contradict each other.
  *
  * @example
  * ```ts

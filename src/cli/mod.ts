@@ -6,9 +6,15 @@
  * @module
  */
 
-export type { AccessLogEntry } from "./access_log.ts";
+export type { AccessLogEntry } from "./readers/access_log.ts";
 export { main, type MainOptions } from "./command.ts";
 export { type Command, parseCommandLine } from "./command_line.ts";
 export { CommandError, UsageError } from "./errors.ts";
-export { serve, type Served } from "./serve.ts";
-export type { ClusterSource, ServeOptions, ServeStep, StorageName, SyncProgress } from "./serve_options.ts";
+export { serve, type Served } from "./serve/serve.ts";
+export type {
+  ClusterSource,
+  ServeOptions,
+  ServeStep,
+  StorageName,
+  SyncProgress,
+} from "./serve/serve_options.ts";

@@ -30,8 +30,8 @@ export interface ProcessSignals {
 }
 
 /**
- * Turns the first SIGINT or SIGTERM of this process into a stop; further ones of its kind are ignored. If the stop takes
- * too long, the process exits.
+ * Turns the first SIGINT or SIGTERM of this process into a stop; further ones of its kind are ignored. If the
+ * stop takes too long, the process exits.
  */
 export function listenForSignals(): ProcessSignals {
   const controller = new AbortController();

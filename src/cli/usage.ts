@@ -1,7 +1,10 @@
 /**
- * The help texts.
+ * What the program says of itself: its version and the help texts.
  * @module
  */
+
+/** The package's version; a test compares it with `deno.json`. */
+export const VERSION: string = "0.1.0";
 
 /** `listwatch --help`. */
 export const LISTWATCH_USAGE: string = `\

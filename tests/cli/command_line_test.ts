@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { type Command, parseCommandLine } from "../../src/cli/command_line.ts";
 import { UsageError } from "../../src/cli/errors.ts";
-import type { ServeOptions } from "../../src/cli/serve_options.ts";
+import type { ServeOptions } from "../../src/cli/serve/serve_options.ts";
 
 function parse(...args: string[]): Command {
   return parseCommandLine(args, {});

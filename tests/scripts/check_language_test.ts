@@ -36,7 +36,7 @@ describe("unnamedTitles", () => {
   const names = declaredNames(
     new Map([
       ["src/queue/delta_fifo.ts", "export class DeltaFIFO {}\nexport async function list(): void {}"],
-      ["src/cli/serve.ts", "export function serve() {\n  const a = 1;\n}"],
+      ["src/cli/serve/serve.ts", "export function serve() {\n  const a = 1;\n}"],
       ["SECURITY.md", "text"],
     ]),
   );

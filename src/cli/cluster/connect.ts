@@ -11,7 +11,7 @@ import type { Clock } from "../../util/clock.ts";
 import type { Logger } from "../../util/logger.ts";
 import type { ClusterGate } from "./cluster_identity.ts";
 import { EMBEDDED_RESOURCES, newEmbeddedCluster } from "../living_cluster/embedded_cluster.ts";
-import type { ClusterSource } from "../serve_options.ts";
+import type { ClusterSource } from "../serve/serve_options.ts";
 
 /** The way to an API server without credentials. */
 export type AnonymousWay = Pick<RestConfig, "server" | "fetch">;

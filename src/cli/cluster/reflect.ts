@@ -21,7 +21,7 @@ import {
 } from "../dashboard/reflected_resource.ts";
 import type { DiscoveredResource } from "./discovery.ts";
 import { clientOptions, servedResource } from "./select_resources.ts";
-import type { StorageName } from "../serve_options.ts";
+import type { StorageName } from "../serve/serve_options.ts";
 
 /** Options of {@linkcode reflect}. */
 export interface ReflectOptions {

@@ -35,8 +35,8 @@ export interface ResolveOptions {
  * `group/version/resource`, or a category (`all`). If several groups have the name, the first one in the
  * order of {@linkcode Discovery} is taken, as by kubectl.
  *
- * @throws {UsageError} No resource has the name (the message has the nearest ones), it cannot be listed and watched, or
- * it is Secrets without `allowSecrets`.
+ * @throws {UsageError} No resource has the name (the message has the nearest ones), it cannot be listed and
+ * watched, or it is Secrets without `allowSecrets`.
  */
 export function resolveResources(
   names: readonly string[],

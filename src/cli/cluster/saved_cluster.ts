@@ -13,7 +13,7 @@ import type { Logger } from "../../util/logger.ts";
 import type { Connection } from "./connect.ts";
 import type { DiscoveredResource } from "./discovery.ts";
 import type { Selection } from "./select_resources.ts";
-import type { ServeOptions } from "../serve_options.ts";
+import type { ServeOptions } from "../serve/serve_options.ts";
 
 /** A selection that was saved. */
 export interface SavedSelection extends Selection {

@@ -16,7 +16,7 @@ import { discover, type DiscoveredResource, type Discovery } from "./discovery.t
 import { CommandError, explainServerError, type ServerName } from "../errors.ts";
 import { defaultResources, resolveResources } from "./resource_names.ts";
 import type { VersionInfo } from "../../hono/read_api_options.ts";
-import type { ServeStep } from "../serve_options.ts";
+import type { ServeStep } from "../serve/serve_options.ts";
 
 /** The time limit of the first requests; where there is a saved selection. */
 const FIRST_RESPONSE_MS = 15_000;

@@ -11,9 +11,9 @@ import process from "node:process";
 import { it } from "node:test";
 import { serve } from "@listwatch/cache/cli";
 import { serveFetch } from "@listwatch/cache/node";
-import { SeededRandom } from "../simulation/seeded_random.ts";
-import { LogRecorder } from "../log_recorder.ts";
-import { kubeconfigText } from "./real_cluster.ts";
+import { SeededRandom } from "../../simulation/seeded_random.ts";
+import { LogRecorder } from "../../log_recorder.ts";
+import { kubeconfigText } from "../real_cluster.ts";
 
 const SEED = Number(process.env.LISTWATCH_PROPERTY_SEED ?? 1);
 // 90,000 with LISTWATCH_PROPERTY_RUNS=4.5.

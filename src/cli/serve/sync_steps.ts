@@ -3,10 +3,10 @@
  * @module
  */
 
-import type { ReflectorStatus } from "../reflector/status.ts";
-import { type Clock, monotonicNow } from "../util/clock.ts";
-import type { ReflectedResource } from "./dashboard/reflected_resource.ts";
-import { briefReason } from "./errors.ts";
+import type { ReflectorStatus } from "../../reflector/status.ts";
+import { type Clock, monotonicNow } from "../../util/clock.ts";
+import type { ReflectedResource } from "../dashboard/reflected_resource.ts";
+import { briefReason } from "../errors.ts";
 import type { ServeStep, SyncProgress } from "./serve_options.ts";
 
 // A single failed attempt, such as while an API server restarts, is not reported.

@@ -4,7 +4,7 @@
  */
 
 import type { Context, MiddlewareHandler } from "hono";
-import { quote } from "./errors.ts";
+import { quote } from "../errors.ts";
 
 /** Options of {@linkcode newHostGuard}. */
 export interface HostGuardOptions {

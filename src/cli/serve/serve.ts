@@ -3,24 +3,24 @@
  * @module
  */
 
-import { PrometheusMetrics } from "../hono/health/prometheus.ts";
-import type { ApiResource } from "../protocol/api_resource.ts";
-import { formatResource } from "../meta/resource.ts";
-import { linkedAbort } from "../util/abort.ts";
-import { realClock } from "../util/clock.ts";
-import { silentLogger } from "../util/logger.ts";
+import { PrometheusMetrics } from "../../hono/health/prometheus.ts";
+import type { ApiResource } from "../../protocol/api_resource.ts";
+import { formatResource } from "../../meta/resource.ts";
+import { linkedAbort } from "../../util/abort.ts";
+import { realClock } from "../../util/clock.ts";
+import { silentLogger } from "../../util/logger.ts";
 import { checkServeOptions } from "./check_options.ts";
-import { ClusterGate } from "./cluster/cluster_identity.ts";
-import { connect, type Connection } from "./cluster/connect.ts";
-import type { ReflectedResource } from "./dashboard/reflected_resource.ts";
-import { type Definitions, readDefinitions } from "./cluster/definitions.ts";
-import { quote, UsageError } from "./errors.ts";
-import { reflect } from "./cluster/reflect.ts";
-import { SavedCluster } from "./cluster/saved_cluster.ts";
-import { selectResources } from "./cluster/select_resources.ts";
+import { ClusterGate } from "../cluster/cluster_identity.ts";
+import { connect, type Connection } from "../cluster/connect.ts";
+import type { ReflectedResource } from "../dashboard/reflected_resource.ts";
+import { type Definitions, readDefinitions } from "../cluster/definitions.ts";
+import { quote, UsageError } from "../errors.ts";
+import { reflect } from "../cluster/reflect.ts";
+import { SavedCluster } from "../cluster/saved_cluster.ts";
+import { selectResources } from "../cluster/select_resources.ts";
 import type { ServeOptions } from "./serve_options.ts";
-import { openApiOf, readCredentials, type ServedContent, serveReaders, upstreamOf } from "./serve_readers.ts";
-import { prepareFolder, removeOtherSnapshots, snapshotPath } from "./cluster/snapshot_folder.ts";
+import { readCredentials, type ServedContent, serveReaders } from "./serve_readers.ts";
+import { prepareFolder, removeOtherSnapshots, snapshotPath } from "../cluster/snapshot_folder.ts";
 import { reportSteps } from "./sync_steps.ts";
 
 /**
@@ -43,8 +43,9 @@ export interface Served extends AsyncDisposable {
    */
   synced(signal?: AbortSignal): Promise<void>;
   /**
-   * Stops: no connection is accepted any more, watches end in good order, other answers that are under way end within
-   * {@linkcode ServeOptions.shutdownGraceMs}, then the informers. Resolves when everything has stopped.
+   * Stops: no connection is accepted any more, watches end in good order, other answers that are under way
+   * end within {@linkcode ServeOptions.shutdownGraceMs}, then the informers. Resolves when everything has
+   * stopped.
    */
   stop(): Promise<void>;
 }
@@ -53,11 +54,12 @@ export interface Served extends AsyncDisposable {
  * Reflects a cluster and serves the copy over HTTP: a page for people at `/`, and the Kubernetes read API.
  *
  * Resolves when the server listens. The first lists may still be incomplete then: see `/readyz` and
- * {@linkcode Served.synced}. From then on no failure of the cluster's API server stops it: it retries, and serves the
- * last known state.
+ * {@linkcode Served.synced}. From then on no failure of the cluster's API server stops it: it retries, and
+ * serves the last known state.
  *
  * @throws {CommandError} It cannot start: the cluster cannot be reached or refuses, the port is in use, ...
- * @throws {UsageError} Options are wrong or contradict each other, or name a resource that the cluster does not have.
+ * @throws {UsageError} Options are wrong or contradict each other, or name a resource that the cluster
+ * does not have.
  * @throws The signal's reason, if it is aborted before the server listens.
  *
  * @example
@@ -191,11 +193,8 @@ async function reflectCluster(
   const content: ServedContent = {
     resources,
     inDiscoveryOrder: resources.slice().sort((a, b) => position(a) - position(b)),
-    cluster: connection,
+    connection,
     version: selection.version,
-    openApi: openApiOf(connection.cluster),
-    reviewedBy: connection.cluster,
-    upstream: upstreamOf(connection, options),
     metrics,
   };
   return {
@@ -222,7 +221,10 @@ function checkReaderResources({ readerResources }: ServeOptions, names: readonly
   );
 }
 
-/** Waits for all tasks. Calls `onFailure` at the first failure, so that it can stop the others, and rejects with it. */
+/**
+ * Waits for all tasks. Calls `onFailure` at the first failure, so that it can stop the others, and rejects
+ * with it.
+ */
 async function allSettled(
   tasks: readonly Promise<void>[],
   onFailure: (error: unknown) => void,

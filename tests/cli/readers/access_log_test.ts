@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { FakeClock } from "@listwatch/cache/testing";
 import { Hono } from "hono";
-import { type AccessLogEntry, newAccessLog } from "../../src/cli/access_log.ts";
+import { type AccessLogEntry, newAccessLog } from "../../../src/cli/readers/access_log.ts";
 
 describe("newAccessLog", () => {
   it("has the address of a client that leaves in the middle of a stream, which its socket forgets", async () => {

@@ -9,9 +9,9 @@ import {
   UsageError,
 } from "@listwatch/cache/cli";
 import { answerStatus, configMap, FakeClock, hang, pod, secret } from "@listwatch/cache/testing";
-import { SCRIPT, STYLE } from "../../src/cli/dashboard/page_bundle.ts";
-import { parsePrometheusText } from "../hono/prometheus_text.ts";
-import { RealCluster } from "./real_cluster.ts";
+import { SCRIPT, STYLE } from "../../../src/cli/dashboard/page_bundle.ts";
+import { parsePrometheusText } from "../../hono/prometheus_text.ts";
+import { RealCluster } from "../real_cluster.ts";
 
 interface List {
   readonly items: readonly { readonly metadata: { readonly name: string; readonly namespace?: string } }[];

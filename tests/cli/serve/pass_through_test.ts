@@ -6,8 +6,8 @@ import { describe, it } from "node:test";
 import { serve, type ServeOptions, UsageError } from "@listwatch/cache/cli";
 import { type ServedFetch, serveFetch } from "@listwatch/cache/node";
 import { configMap, InMemoryApiServer, pod } from "@listwatch/cache/testing";
-import { fixture, pem } from "../sockets/certificates.ts";
-import { kubeconfigText, RealCluster } from "./real_cluster.ts";
+import { fixture, pem } from "../../sockets/certificates.ts";
+import { kubeconfigText, RealCluster } from "../real_cluster.ts";
 
 const CACHE = "Bearer s3cret";
 const READER = { Authorization: "Bearer of-the-reader" };

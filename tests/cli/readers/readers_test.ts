@@ -6,12 +6,12 @@ import { after, describe, it } from "node:test";
 import { serve, type Served, type ServeOptions, UsageError } from "@listwatch/cache/cli";
 import { createTlsFetch } from "@listwatch/cache/node";
 import { FakeClock, node, pod } from "@listwatch/cache/testing";
-import { RealCluster } from "./real_cluster.ts";
+import { RealCluster } from "../real_cluster.ts";
 
 const folder = await mkdtemp(join(tmpdir(), "listwatch-readers-"));
 after(() => rm(folder, { recursive: true }));
 
-const fixture = (name: string) => new URL(`../node/fixtures/${name}`, import.meta.url).pathname;
+const fixture = (name: string) => new URL(`../../node/fixtures/${name}`, import.meta.url).pathname;
 
 async function ask(served: Served, path: string, token?: string, scheme = "Bearer"): Promise<number> {
   const headers: Record<string, string> = token === undefined ? {} : {

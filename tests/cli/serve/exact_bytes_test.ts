@@ -10,8 +10,8 @@ import { join } from "node:path";
 import { describe, it } from "node:test";
 import { serve, type ServeOptions } from "@listwatch/cache/cli";
 import { serveFetch } from "@listwatch/cache/node";
-import { LogRecorder } from "../log_recorder.ts";
-import { kubeconfigText } from "./real_cluster.ts";
+import { LogRecorder } from "../../log_recorder.ts";
+import { kubeconfigText } from "../real_cluster.ts";
 
 // What JSON.parse does not keep: digits, the order of such keys, `__proto__`, repeated keys, escapes.
 const REST =

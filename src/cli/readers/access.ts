@@ -4,12 +4,17 @@
  */
 
 import type { Context, MiddlewareHandler } from "hono";
-import { type ReviewCluster, subjectAccessReview, tokenReview } from "../hono/access/access_review.ts";
-import { allOf, allowNamespaces } from "../hono/access/allow_namespaces.ts";
-import { type Asked, askedOfPath, type Authenticate, type Authorize } from "../hono/access/authorization.ts";
-import type { Clock } from "../util/clock.ts";
-import type { ApiResource } from "../protocol/api_resource.ts";
-import { quote } from "./errors.ts";
+import { type ReviewCluster, subjectAccessReview, tokenReview } from "../../hono/access/access_review.ts";
+import { allOf, allowNamespaces } from "../../hono/access/allow_namespaces.ts";
+import {
+  type Asked,
+  askedOfPath,
+  type Authenticate,
+  type Authorize,
+} from "../../hono/access/authorization.ts";
+import type { Clock } from "../../util/clock.ts";
+import type { ApiResource } from "../../protocol/api_resource.ts";
+import { quote } from "../errors.ts";
 import { isLoopback, newHostGuard } from "./host_guard.ts";
 import { authenticateByToken, presentedToken, type ReaderToken } from "./reader_token.ts";
 
@@ -108,7 +113,9 @@ function rulesOf(options: AccessOptions): Authorize[] {
   return rules;
 }
 
-/** What a reader of the page must be permitted: it shows everything, so to list and watch all that is served. */
+/**
+ * What a reader of the page must be permitted: it shows everything, so to list and watch all that is served.
+ */
 function askedOfPage({ namespace, served = [] }: AccessOptions): readonly Asked[] {
   if (served.length === 0) return [askedOfPath("/")];
   return served.flatMap(({ resource: { group, version, resource, namespaced } }) =>

@@ -5,12 +5,12 @@
 
 import { createHash, timingSafeEqual } from "node:crypto";
 import type { Context } from "hono";
-import type { Authenticate } from "../hono/access/authorization.ts";
-import { bearerTokenOf, MIN_TOKEN_LENGTH } from "../hono/access/bearer_tokens.ts";
-import { FileToken } from "../node/file_token.ts";
-import type { Clock } from "../util/clock.ts";
-import type { Logger } from "../util/logger.ts";
-import { UsageError } from "./errors.ts";
+import type { Authenticate } from "../../hono/access/authorization.ts";
+import { bearerTokenOf, MIN_TOKEN_LENGTH } from "../../hono/access/bearer_tokens.ts";
+import { FileToken } from "../../node/file_token.ts";
+import type { Clock } from "../../util/clock.ts";
+import type { Logger } from "../../util/logger.ts";
+import { UsageError } from "../errors.ts";
 
 /** A token, or a function that returns the present one. */
 export type ReaderToken = string | (() => Promise<string>);
@@ -19,7 +19,8 @@ export type ReaderToken = string | (() => Promise<string>);
  * Checks that a token can be sent and cannot be guessed.
  *
  * @param name What the message calls it.
- * @throws {UsageError} It has spaces or other unprintable characters, or is too short. The message does not contain it.
+ * @throws {UsageError} It has spaces or other unprintable characters, or is too short. The message
+ * does not contain it.
  */
 export function checkToken(token: string, name: string = "The token"): void {
   if (!/^[\x21-\x7e]+$/.test(token)) {
@@ -34,8 +35,8 @@ export function checkToken(token: string, name: string = "The token"): void {
 }
 
 /**
- * The token of the options, `undefined` if they have none. A token file is read now, so that an unreadable one is
- * reported at once, and again about every minute.
+ * The token of the options, `undefined` if they have none. A token file is read now, so that an unreadable
+ * one is reported at once, and again about every minute.
  *
  * @throws {UsageError} The token cannot be used.
  * @throws {KubeconfigError} The file cannot be read.
@@ -67,8 +68,8 @@ export function authenticateByToken(token: ReaderToken): Authenticate {
 }
 
 /**
- * The token of a request: a bearer token, also as a WebSocket's subprotocol, or the password of basic auth, for which a
- * browser asks its user.
+ * The token of a request: a bearer token, also as a WebSocket's subprotocol, or the password of basic auth,
+ * for which a browser asks its user.
  */
 export function presentedToken(c: Context): string | undefined {
   const header = c.req.header("Authorization") ?? "";

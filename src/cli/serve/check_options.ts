@@ -3,15 +3,15 @@
  * @module
  */
 
-import { allowNamespaces } from "../hono/access/allow_namespaces.ts";
-import { checkCors } from "../hono/access/cors.ts";
-import { FRESHNESSES, isFreshness } from "../hono/upstream/freshness.ts";
-import { errorMessage } from "../util/errors.ts";
-import { requireNumbers } from "../util/require_number.ts";
-import { Projection } from "../text/field_tree.ts";
-import { quote, UsageError } from "./errors.ts";
-import { isLoopback } from "./host_guard.ts";
-import { checkToken } from "./reader_token.ts";
+import { allowNamespaces } from "../../hono/access/allow_namespaces.ts";
+import { checkCors } from "../../hono/access/cors.ts";
+import { FRESHNESSES, isFreshness } from "../../hono/upstream/freshness.ts";
+import { errorMessage } from "../../util/errors.ts";
+import { requireNumbers } from "../../util/require_number.ts";
+import { Projection } from "../../text/field_tree.ts";
+import { quote, UsageError } from "../errors.ts";
+import { isLoopback } from "../readers/host_guard.ts";
+import { checkToken } from "../readers/reader_token.ts";
 import { type ServeOptions, STORAGE_NAMES } from "./serve_options.ts";
 
 /**

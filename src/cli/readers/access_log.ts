@@ -4,11 +4,11 @@
  */
 
 import type { MiddlewareHandler } from "hono";
-import type { Authenticate } from "../hono/access/authorization.ts";
-import { remoteAddress } from "../hono/connection.ts";
-import { type Clock, monotonicNow } from "../util/clock.ts";
-import { visibleText } from "../util/visible_text.ts";
-import type { WebSocketEnv } from "../util/web_socket.ts";
+import type { Authenticate } from "../../hono/access/authorization.ts";
+import { remoteAddress } from "../../hono/connection.ts";
+import { type Clock, monotonicNow } from "../../util/clock.ts";
+import { visibleText } from "../../util/visible_text.ts";
+import type { WebSocketEnv } from "../../util/web_socket.ts";
 
 /**
  * One request and its response, after the response has ended. Without headers, which contain credentials.

@@ -1,0 +1,245 @@
+/**
+ * Serves reflected resources to readers: the page, the read API, and who may read.
+ * @module
+ */
+
+import { Hono } from "hono";
+import type { ServedMetrics } from "../../hono/health/prometheus.ts";
+import { type ReadApi, readApiOf } from "../../hono/read_api.ts";
+import { newReadApiState } from "../../hono/read_api_state.ts";
+import type { PassThroughOptions } from "../../hono/upstream/pass_through_options.ts";
+import { StatusError } from "../../meta/status.ts";
+import { type ServedFetch, serveFetch } from "../../node/serve_fetch.ts";
+import {
+  followServerTls,
+  readServerTls,
+  type ServerTls,
+  type ServerTlsFiles,
+} from "../../node/server_tls.ts";
+import { upgradeServed } from "../../node/served_sockets.ts";
+import type { Clock } from "../../util/clock.ts";
+import type { Logger } from "../../util/logger.ts";
+import { type Access, newAccess } from "../readers/access.ts";
+import { newAccessLog } from "../readers/access_log.ts";
+import type { Connection } from "../cluster/connect.ts";
+import type { Selection } from "../cluster/select_resources.ts";
+import { Dashboard } from "../dashboard/dashboard.ts";
+import { shownName } from "../dashboard/dashboard_state.ts";
+import type { ReflectedResource } from "../dashboard/reflected_resource.ts";
+import { dashboardRoutes } from "../dashboard/routes.ts";
+import { explainListenError, UsageError } from "../errors.ts";
+import { type ReaderToken, readerToken } from "../readers/reader_token.ts";
+import type { ServeOptions } from "./serve_options.ts";
+
+/** What is served, and the cluster that it comes from. */
+export interface ServedContent {
+  readonly resources: readonly ReflectedResource[];
+  /** The same in the order of the cluster's discovery. */
+  readonly inDiscoveryOrder: readonly ReflectedResource[];
+  readonly connection: Connection;
+  /** The version of the cluster's API server, if known. */
+  readonly version: Selection["version"];
+  readonly metrics: ServedMetrics | undefined;
+}
+
+/** Options of {@linkcode serveReaders}. */
+export interface ReadersOptions extends ServeOptions {
+  /** What {@linkcode readCredentials} returned. */
+  readonly credentials: ReaderCredentials;
+  readonly signal: AbortSignal;
+  readonly clock: Clock;
+  readonly logger: Logger;
+}
+
+/** Readers that are served. */
+export interface ServedReaders {
+  readonly url: string;
+  /** Who may read, as text for people. */
+  readonly access: string;
+  /** Resolves when the socket is closed. */
+  readonly finished: Promise<void>;
+  /**
+   * Stops to listen, and ends watches and pages; other answers may end within a time. Resolves when the
+   * socket is closed.
+   */
+  stop(graceMs: number): Promise<void>;
+  /** Stops observing the informers. */
+  close(): void;
+}
+
+/** The token of readers, and the certificate of the server with the files it was read from. */
+export interface ReaderCredentials {
+  readonly token: ReaderToken | undefined;
+  readonly certificate: { readonly files: ServerTlsFiles; readonly tls: ServerTls } | undefined;
+}
+
+/**
+ * Reads the files that the options name.
+ *
+ * @throws {UsageError} The token cannot be used.
+ * @throws {KubeconfigError} The token's file cannot be read.
+ * @throws {TlsError} The certificate cannot be used.
+ */
+export async function readCredentials(
+  options: ServeOptions & { readonly clock: Clock; readonly logger: Logger },
+): Promise<ReaderCredentials> {
+  const token = await readerToken(options, options);
+  const { tlsCert, tlsKey } = options;
+  if (tlsCert === undefined || tlsKey === undefined) return { token, certificate: undefined };
+  const files = { certFile: tlsCert, keyFile: tlsKey };
+  return { token, certificate: { files, tls: await readServerTls(files) } };
+}
+
+/**
+ * Listens, until the signal is aborted.
+ *
+ * @throws {UsageError} Requests are to be passed on, and there is no API server over https.
+ * @throws {CommandError} It cannot listen.
+ */
+export async function serveReaders(content: ServedContent, options: ReadersOptions): Promise<ServedReaders> {
+  const { resources, inDiscoveryOrder, connection: { cluster, name, server }, version } = content;
+  const { host = DEFAULT_HOST, credentials: { token }, namespace, clock, logger } = options;
+  const accessLog = options.accessLog && newAccessLog(clock, options.accessLog);
+  const access = newAccess({
+    ...options,
+    host,
+    token,
+    noting: accessLog?.noting,
+    served: resources,
+    reviewedBy: options.clusterRbac ? cluster : undefined,
+  });
+  const api: { current?: ReadApi } = {};
+  const dashboard = new Dashboard(resources, {
+    cluster: {
+      name: shownName(name),
+      server: shownName(server),
+      ...(version && { version: shownName(version.gitVersion) }),
+      ...(namespace !== undefined && { namespace }),
+      readers: access.description,
+    },
+    watches: (resource) => api.current?.openWatches()[inDiscoveryOrder.indexOf(resource)] ?? 0,
+    clock,
+    logger,
+  });
+  try {
+    const state = newState(content, options, access);
+    api.current = readApiOf(state);
+    const app = new Hono();
+    if (accessLog !== undefined) app.use("*", accessLog.middleware);
+    app.use("*", access.hostGuard);
+    app.route("/", dashboardRoutes(state, { dashboard, asked: access.pageAsked, paths: pathsOf(resources) }));
+    app.route("/", api.current);
+    app.onError((error, c) => {
+      logger.error(`${c.req.method} ${c.req.path} failed: ${error.message}`, { error });
+      return c.text("Internal error\n", 500);
+    });
+    const served = await listen(app.fetch, host, options);
+    return {
+      url: served.url,
+      access: access.description,
+      finished: served.finished,
+      stop: (graceMs) => {
+        api.current?.drain();
+        return served.stop(graceMs);
+      },
+      close: () => dashboard.close(),
+    };
+  } catch (error) {
+    dashboard.close();
+    throw error;
+  }
+}
+
+/** The address to listen on by default. */
+const DEFAULT_HOST = "127.0.0.1";
+const DEFAULT_PORT = 8787;
+// The lists of all Pods of a large cluster, for a program that has a machine.
+const MAX_LIST_BODY_BYTES = 256 * 1024 * 1024;
+
+function newState(
+  { inDiscoveryOrder, connection, version, metrics }: ServedContent,
+  options: ReadersOptions,
+  { readApi }: Access,
+): ReturnType<typeof newReadApiState> {
+  const { freshness = "stale-if-error", allowSecrets, corsOrigins, signal, clock, logger } = options;
+  const { maxLagMs, maxWatches, maxWatchesPerClient } = options;
+  return newReadApiState({
+    resources: inDiscoveryOrder.map(({ informer, resource }) => ({ informer, resource })),
+    ...readApi,
+    freshness,
+    allowSecrets,
+    version,
+    openApi: async (path, init) => {
+      try {
+        return await connection.cluster.open(path, init);
+      } catch (error) {
+        if (!(error instanceof StatusError)) throw error;
+        return new Response(null, { status: error.status.code ?? 500 });
+      }
+    },
+    passThrough: passThroughOf(connection, options),
+    upgradeWebSocket: upgradeServed,
+    cors: corsOrigins && { origins: corsOrigins.includes("*") ? "*" : corsOrigins },
+    maxListBodyBytes: MAX_LIST_BODY_BYTES,
+    metrics,
+    maxLagMs,
+    maxWatches,
+    maxWatchesPerClient,
+    signal,
+    clock,
+    logger,
+  });
+}
+
+/** Where what is not cached is sent: nowhere by default. */
+function passThroughOf(
+  { anonymous, server }: Connection,
+  { passThrough, passThroughWrites = false, clusterRbac = false }: ServeOptions,
+): PassThroughOptions | undefined {
+  if (!passThrough) return undefined;
+  if (anonymous === undefined) {
+    throw new UsageError(
+      `--pass-through needs a cluster over https, as readers' tokens are sent to it: ${server}`,
+    );
+  }
+  return { ...anonymous, writes: passThroughWrites, clusterTokens: clusterRbac };
+}
+
+function pathsOf(resources: readonly ReflectedResource[]): string[] {
+  const groupVersions = new Set(
+    resources.map(({ resource: { group, version } }) =>
+      group === "" ? `/api/${version}` : `/apis/${group}/${version}`
+    ),
+  );
+  return ["/api", "/apis", ...groupVersions, "/dashboard/events", "/healthz", "/livez", "/readyz", "/version"]
+    .sort();
+}
+
+/** Opens the socket. A certificate is read again when its files change. */
+async function listen(
+  fetch: Parameters<typeof serveFetch>[0],
+  host: string,
+  options: ReadersOptions,
+): Promise<ServedFetch> {
+  const { port = DEFAULT_PORT, keepAliveMs, credentials: { certificate }, signal, clock, logger } = options;
+  let server: ServedFetch;
+  try {
+    server = await serveFetch(fetch, {
+      host,
+      port,
+      signal,
+      logger,
+      webSockets: true,
+      ...(keepAliveMs !== undefined && { keepAliveTimeoutMs: keepAliveMs }),
+      ...(certificate && { tls: certificate.tls }),
+    });
+  } catch (error) {
+    signal.throwIfAborted();
+    throw explainListenError(error, host, port);
+  }
+  if (certificate !== undefined) {
+    const onChange = (tls: ServerTls) => server.setTls(tls);
+    followServerTls(certificate.files, { current: certificate.tls, onChange, signal, clock, logger });
+  }
+  return server;
+}
