@@ -57,9 +57,9 @@ function checksOf({ served, readers, settings }: ReadApiState): Check[] {
   return [...informers, ...stopping];
 }
 
-// Bookmarks (https://kubernetes.io/docs/reference/using-api/api-concepts/#watch-bookmarks) come about once a minute; a watch without any for 90 s is opened again, which counts as a contact.
+// Bookmarks come about once a minute: https://kubernetes.io/docs/reference/using-api/api-concepts/#watch-bookmarks
 const MAX_LAG_MS = 120_000;
-// Without bookmarks a quiet watch has news when it ends, after 5 to 10 minutes.
+// A watch without bookmarks ends after 5 to 10 minutes.
 const MAX_LAG_WITHOUT_BOOKMARKS_MS = 660_000;
 
 /**
@@ -74,6 +74,8 @@ function unreadiness(informer: ServedInformer, maxLagMs: number | undefined): st
       : `not synced, ${phase}`;
   }
   if (phase === "stopped") return "stopped";
+  // A server that sends none shows nothing of a quiet resource but an open watch.
+  if (maxLagMs === undefined && hasNoBookmarks && phase === "watching") return undefined;
   const mostMs = maxLagMs ?? (hasNoBookmarks ? MAX_LAG_WITHOUT_BOOKMARKS_MS : MAX_LAG_MS);
   if (lagMs === undefined || lagMs <= mostMs) return undefined;
   return `no news from the API server for ${seconds(lagMs)}, ${
