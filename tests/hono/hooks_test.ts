@@ -43,7 +43,10 @@ function apiOf(options: Partial<ReadApiOptions>): Hono {
 
 /** Waits for what happens in other threads: digests are made there. */
 async function until(isSo: () => boolean): Promise<void> {
-  while (!isSo()) await settle();
+  for (let turn = 0; !isSo(); turn++) {
+    assert.ok(turn < 500_000, `it does not come: ${isSo}`);
+    await settle();
+  }
 }
 
 const withToken = (token: string) => ({ headers: { Authorization: `Bearer ${token}` } });
@@ -336,6 +339,159 @@ describe("tokenReview and subjectAccessReview", () => {
     const late = await api.request("/api/v1/namespaces/shop/pods/web-1");
     assert.equal(late.status, 200);
     assert.equal((await answers[7]).headers.get("Retry-After"), "1");
+  });
+
+  it("never have more questions in flight than they may, however many wait", async () => {
+    let [inFlight, most, asked] = [0, 0, 0];
+    const client = {
+      request: async () => {
+        most = Math.max(most, ++inFlight);
+        asked++;
+        await settle();
+        inFlight--;
+        return { status: { allowed: true } };
+      },
+    };
+    const api = apiOf({ authorize: subjectAccessReview(client, { maxInFlight: 3 }) });
+    for (let round = 0; round < 3; round++) {
+      const paths = Array.from({ length: 20 }, (_, i) => `/api/v1/namespaces/shop/pods/${round}-${i}`);
+      await Promise.all(paths.map((path) => api.request(path)));
+    }
+    assert.deepEqual([most, inFlight, asked], [3, 0, 60]);
+  });
+
+  it("ask for a subresource as such: who may read an object may not read its scale", async () => {
+    const specs: unknown[] = [];
+    const client = {
+      request: (_: string, { body }: { readonly body: unknown }) => {
+        const { spec } = body as { spec: { resourceAttributes: { subresource?: string } } };
+        specs.push(spec.resourceAttributes);
+        return Promise.resolve({ status: { allowed: spec.resourceAttributes.subresource === undefined } });
+      },
+    };
+    const deployments = FakeInformer.with([object("shop/web", 5, { spec: { replicas: 1 } })], 10);
+    const api = readApi({
+      resources: [{ informer: deployments, resource: "apps/v1/deployments" }],
+      authorize: subjectAccessReview(client),
+    });
+    const path = "/apis/apps/v1/namespaces/shop/deployments/web";
+    assert.equal((await api.request(path)).status, 200);
+    for (const subresource of ["scale", "status"]) {
+      assert.equal((await api.request(`${path}/${subresource}`)).status, 403);
+      const asked = { namespace: "shop", verb: "get", group: "apps", version: "v1", resource: "deployments" };
+      assert.deepEqual(specs.pop(), { ...asked, subresource, name: "web" });
+    }
+  });
+
+  describe("while strangers send one random token after the other", () => {
+    const from = (address: string) => ({ incoming: { socket: { remoteAddress: address } } });
+    const random = (i: number | string) => withToken(`a-random-token-${i}`);
+
+    /** A cluster that answers a TokenReview when a test says so. */
+    function flooded() {
+      const clock = new FakeClock();
+      const asked: { readonly token: string; answer(): void }[] = [];
+      const known = new Set([SHOP, ADMIN]);
+      const control = { isQuick: true };
+      const client = {
+        request: (_: string, { body }: { readonly body: unknown }) => {
+          const { token } = (body as { spec: { token: string } }).spec;
+          return new Promise<unknown>((resolve) => {
+            const isKnown = known.has(token);
+            const user = { username: token === SHOP ? "jane" : "admin" };
+            const answer = () => resolve({ status: { authenticated: isKnown, ...(isKnown && { user }) } });
+            asked.push({ token, answer });
+            if (control.isQuick) answer();
+          });
+        },
+      };
+      // The API server may take its time here.
+      const limits = { clock, timeoutMs: Infinity };
+      const api = apiOf({
+        authenticate: tokenReview(client, limits),
+        authorize: () => true,
+        hookTimeoutMs: Infinity,
+        clock,
+      });
+      /** Resolves when all but so many are refused. */
+      const flood = async (count: number, waiting: number, address: string) => {
+        let refused = 0;
+        const answers = Array.from({ length: count }, async (_, i) => {
+          const { status } = await api.request("/api", random(`${address}-${i}`), from(address));
+          if (status === 429) refused++;
+          return status;
+        });
+        await until(() => refused === count - waiting);
+        return answers;
+      };
+      return { api, clock, asked, control, known, flood };
+    }
+
+    it("readers that were known are reviewed at once, and keep their watches", async () => {
+      const { api, clock, asked, control, known, flood } = flooded();
+      const status = async () => (await api.request("/api", withToken(SHOP), from("10.0.0.1"))).status;
+      const path = "/api/v1/namespaces/shop/pods?watch=1&resourceVersion=10";
+      const watch = new WatchReader(await api.request(path, withToken(SHOP), from("10.0.0.1")));
+      assert.equal(await status(), 200);
+      const ended = watch.toEnd();
+      await clock.advance(290_000);
+      control.isQuick = false;
+      asked.length = 0;
+      // From the same address, too.
+      const answers = await flood(2_000, 12 + 64, "10.0.0.1");
+      assert.equal(asked.length, 12);
+      const again = status();
+      await until(() => asked.length > 12);
+      assert.equal(asked.at(-1)!.token, SHOP);
+      asked.at(-1)!.answer();
+      assert.equal(await again, 200);
+      await clock.advance(100_000);
+      assert.equal(asked.at(-1)!.token, SHOP, "the watch asks again");
+      asked.at(-1)!.answer();
+      await clock.advance(0);
+      assert.equal(await Promise.race([ended.then(() => "ended"), settle().then(() => "open")]), "open");
+      known.clear();
+      await clock.advance(400_000);
+      asked.at(-1)!.answer();
+      assert.deepEqual(await ended, []);
+      control.isQuick = true;
+      for (let i = 0; i < asked.length; i++) asked[i].answer();
+      const statuses = await Promise.all(answers);
+      assert.equal(statuses.filter((status) => status === 401).length, 12 + 64);
+    });
+
+    it("a new reader of another address is the next but few", async () => {
+      const { api, asked, control, flood } = flooded();
+      control.isQuick = false;
+      const answers = [...await flood(500, 12 + 64, "10.0.0.1"), ...await flood(500, 64, "10.0.0.2")];
+      const answer = api.request("/api", withToken(ADMIN), from("10.0.0.3"));
+      await settle();
+      let count = 0;
+      while (!asked.some(({ token }) => token === ADMIN)) {
+        asked[count++].answer();
+        await until(() => asked.length === 12 + count);
+      }
+      assert.ok(count <= 3, `after ${count} others`);
+      asked.at(-1)!.answer();
+      assert.equal((await answer).status, 200);
+      control.isQuick = true;
+      for (let i = 0; i < asked.length; i++) asked[i].answer();
+      await Promise.all(answers);
+    });
+
+    it("the tokens that were refused are known for a while, and take no reader's place", async () => {
+      const { api, clock, asked } = flooded();
+      const status = async (init: RequestInit) => (await api.request("/api", init)).status;
+      assert.equal(await status(withToken(SHOP)), 200);
+      for (let i = 0; i < 5_000; i++) assert.equal(await status(random(i)), 401);
+      assert.equal(asked.length, 5_001);
+      for (let i = 4_000; i < 5_000; i++) assert.equal(await status(random(i)), 401);
+      assert.equal(await status(withToken(SHOP)), 200);
+      assert.equal(asked.length, 5_001);
+      await clock.advance(10_000);
+      assert.equal(await status(random(4_999)), 401);
+      assert.equal(asked.length, 5_002);
+    });
   });
 
   it("keep a bounded number of answers, those that are used", async () => {

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { silentLogger } from "@listwatch/cache";
+import { silentLogger, StatusError } from "@listwatch/cache";
+import { newStatus } from "@listwatch/cache/client";
 import { readApi, type ReadApiOptions, type UserInfo } from "@listwatch/cache/hono";
 import { FakeClock, settle } from "../../src/util/clock.ts";
 import { FakeInformer, object } from "./fake_informer.ts";
@@ -171,6 +172,35 @@ describe("Permission of a watch", () => {
       informer.put(object("shop/b", 11));
       await settle();
       assert.deepEqual([watch.ended, watch.lines], [true, []], String(change));
+      assert.equal(clock.pendingTimers, 0);
+    }
+  });
+
+  it("is renewed again where the hooks are too busy to decide, and the watch ends with a no", async () => {
+    for (const isHook of [true, false]) {
+      const { api, informer, clock, control } = guarded(undefined, {
+        authorize: () => {
+          if (isBusy && !isHook) throw busy;
+          return control.allowed as boolean;
+        },
+      });
+      const busy = new StatusError(newStatus(429, "TooManyRequests", "too many questions"));
+      let isBusy = false;
+      const watch = await open(api);
+      isBusy = true;
+      if (isHook) control.waiting = Promise.reject(busy);
+      control.waiting?.catch(() => {});
+      await clock.advance(300_000);
+      assert.equal((await api.request(WATCH)).status, 429, "a new request is refused");
+      informer.put(object("shop/b", 11));
+      const before = control.asked;
+      await clock.advance(60_000);
+      assert.deepEqual([watch.ended, control.asked - before], [false, 12]);
+      isBusy = false;
+      delete control.waiting;
+      control.allowed = false;
+      await clock.advance(5_000);
+      assert.deepEqual([watch.ended, watch.lines], [true, ["ADDED shop/b 11"]]);
       assert.equal(clock.pendingTimers, 0);
     }
   });

@@ -3,8 +3,10 @@
  * @module
  */
 
+import type { Context } from "hono";
 import { type Clock, realClock } from "../../util/clock.ts";
 import { requireNumbers } from "../../util/require_number.ts";
+import { remoteAddress } from "../connection.ts";
 import { AnswerCache } from "./answer_cache.ts";
 import type { Authenticate, Authorize, RequestAttributes, UserInfo } from "./authorization.ts";
 import { bearerTokenOf, digestOf } from "./bearer_tokens.ts";
@@ -37,12 +39,20 @@ export interface ReviewOptions {
   readonly allowedTtlMs?: number;
   /** How long a negative decision is cached; 10 s by default. */
   readonly deniedTtlMs?: number;
-  /** How many answers are kept; 4096 by default. */
+  /** How many positive decisions are kept, and how many negative ones; 4096 by default. */
   readonly maxEntries?: number;
   /** How many reviews are in flight at a time; 16 by default. */
   readonly maxInFlight?: number;
-  /** How many questions may wait for that; 256 by default. A reader beyond is answered with 429. */
+  /**
+   * How many questions may wait for that; 1024 by default. A reader beyond is answered with 429. A question whose last
+   * answer was yes is always asked, and first.
+   */
   readonly maxWaiting?: number;
+  /**
+   * How many of them may be about one client: tokens from one address, or accesses of one user; 64 by default. Clients
+   * take turns.
+   */
+  readonly maxWaitingPerClient?: number;
   /** How long the API server may take to answer; 5 s by default. */
   readonly timeoutMs?: number;
   /** Where time comes from; the system's clock by default. */
@@ -84,12 +94,11 @@ export interface TokenReviewOptions extends ReviewOptions {
  */
 export function tokenReview(cluster: ReviewCluster, options: TokenReviewOptions = {}): Authenticate {
   const { audiences = [] } = options;
-  const settings = settingsOf(options);
-  const users = new AnswerCache<UserInfo | undefined>(settings);
+  const users = new AnswerCache<UserInfo | undefined>(settingsOf(options));
   return async (c) => {
     const token = bearerTokenOf(c);
     if (token === undefined) return undefined;
-    return await users.get(hex(await digestOf(token)), async (signal) => {
+    const ask = async (signal: AbortSignal) => {
       const review = await cluster.request("/apis/authentication.k8s.io/v1/tokenreviews", {
         method: "POST",
         body: {
@@ -101,8 +110,9 @@ export function tokenReview(cluster: ReviewCluster, options: TokenReviewOptions 
         signal,
       });
       const value = reviewedUser(review, token, audiences);
-      return { value, ttlMs: value === undefined ? settings.deniedTtlMs : settings.allowedTtlMs };
-    });
+      return { value, isYes: value !== undefined };
+    };
+    return await users.get({ key: hex(await digestOf(token)), client: addressOf(c), ask });
   };
 }
 
@@ -125,11 +135,10 @@ export function tokenReview(cluster: ReviewCluster, options: TokenReviewOptions 
  * @category HTTP adapter
  */
 export function subjectAccessReview(cluster: ReviewCluster, options: ReviewOptions = {}): Authorize {
-  const settings = settingsOf(options);
-  const decisions = new AnswerCache<boolean | string>(settings);
-  return (request) => {
+  const decisions = new AnswerCache<boolean | string>(settingsOf(options));
+  return (request, c) => {
     const spec = reviewSpec(request);
-    return decisions.get(JSON.stringify(spec), async (signal) => {
+    const ask = async (signal: AbortSignal) => {
       const review = await cluster.request("/apis/authorization.k8s.io/v1/subjectaccessreviews", {
         method: "POST",
         body: { apiVersion: "authorization.k8s.io/v1", kind: "SubjectAccessReview", spec },
@@ -138,12 +147,16 @@ export function subjectAccessReview(cluster: ReviewCluster, options: ReviewOptio
       });
       const { allowed, denied, reason } = statusOf(review);
       const isAllowed = allowed === true && (denied === undefined || denied === false);
-      return isAllowed ? { value: true, ttlMs: settings.allowedTtlMs } : {
-        value: typeof reason === "string" && reason !== "" ? reason : false,
-        ttlMs: settings.deniedTtlMs,
-      };
-    });
+      const why = typeof reason === "string" && reason !== "" ? reason : false;
+      return { value: isAllowed || why, isYes: isAllowed };
+    };
+    const client = request.user === undefined ? addressOf(c) : request.user.name;
+    return decisions.get({ key: JSON.stringify(spec), client, ask });
   };
+}
+
+function addressOf(c: Context): string {
+  return remoteAddress(c.req.raw, c.env) ?? "";
 }
 
 function settingsOf(options: ReviewOptions): Required<ReviewOptions> {
@@ -152,11 +165,12 @@ function settingsOf(options: ReviewOptions): Required<ReviewOptions> {
     deniedTtlMs = 10_000,
     maxEntries = 4096,
     maxInFlight = 16,
-    maxWaiting = 256,
+    maxWaiting = 1024,
+    maxWaitingPerClient = 64,
     timeoutMs = 5_000,
     clock = realClock,
   } = options;
-  const fromZero = { allowedTtlMs, deniedTtlMs, maxEntries, maxWaiting };
+  const fromZero = { allowedTtlMs, deniedTtlMs, maxEntries, maxWaiting, maxWaitingPerClient };
   const fromOne = { maxInFlight, timeoutMs };
   requireNumbers("review", fromZero, { mayBeInfinite: true });
   requireNumbers("review", fromOne, { least: 1, mayBeInfinite: true });

@@ -11,29 +11,63 @@ import { Deque } from "../../util/deque.ts";
 /** Options of {@linkcode AnswerCache}. */
 export interface AnswerCacheOptions {
   readonly clock: Clock;
-  /** How many answers are kept; those that were not used for the longest time go first. */
+  /** How long a yes is cached. */
+  readonly allowedTtlMs: number;
+  /** How long a no is cached. */
+  readonly deniedTtlMs: number;
+  /** How many of each are kept; those that were not used for the longest time go first. */
   readonly maxEntries: number;
   /** How many questions are in flight at a time. */
   readonly maxInFlight: number;
   /** How many wait for that; further ones are refused with a `StatusError` of 429. */
   readonly maxWaiting: number;
+  /** How many of them may be of one client. */
+  readonly maxWaitingPerClient: number;
   /** How long a question may take. */
   readonly timeoutMs: number;
 }
 
-/** An answer, and how long it is cached. */
-export interface Answer<T> {
-  readonly value: T;
-  readonly ttlMs: number;
+/** Something to ask about. */
+export interface Question<T> {
+  /** What makes it the same as another one. */
+  readonly key: string;
+  /** The client of the request. */
+  readonly client: string;
+  /** Asks. */
+  ask(signal: AbortSignal): Promise<Answer<T>>;
 }
 
-/** Asks each question once at a time, few at a time, and keeps the answers. Failures are not kept. */
+/** An answer. */
+export interface Answer<T> {
+  readonly value: T;
+  /** Whether it is a yes. */
+  readonly isYes: boolean;
+}
+
+interface Kept<T> {
+  readonly value: T;
+  readonly untilMs: number;
+}
+
+// The part of what is in flight that only questions which had a yes before may take.
+const RESERVED = 1 / 4;
+
+/**
+ * Asks each question once at a time, few at a time, and keeps the answers. Failures are not kept.
+ *
+ * A question whose last answer was yes goes first, and is never refused: a client that sends new questions without end
+ * delays no reader that is known. The others wait for their turn by client, and the number of those is limited.
+ */
 export class AnswerCache<T> {
   readonly #options: AnswerCacheOptions;
-  /** The least recently used first. */
-  readonly #answers = new Map<string, { readonly value: T; readonly untilMs: number }>();
+  /** Also those that are too old: what had a yes before is known. */
+  readonly #yes = new Map<string, Kept<T>>();
+  readonly #no = new Map<string, Kept<T>>();
   readonly #pending = new Map<string, Promise<T>>();
-  readonly #waiting = new Deque<() => void>();
+  readonly #known = new Deque<() => void>();
+  /** The others by client; the one whose turn is next comes first. */
+  readonly #others = new Map<string, Deque<() => void>>();
+  #otherCount = 0;
   #inFlight = 0;
 
   /** Makes an empty cache. */
@@ -42,59 +76,98 @@ export class AnswerCache<T> {
   }
 
   /** The answer to a question: the known one, the one in flight, or a new one. */
-  get(key: string, ask: (signal: AbortSignal) => Promise<Answer<T>>): Promise<T> {
-    const known = this.#answers.get(key);
-    if (known !== undefined) {
-      this.#answers.delete(key);
-      if (known.untilMs > monotonicNow(this.#options.clock)) {
-        this.#answers.set(key, known);
-        return Promise.resolve(known.value);
-      }
+  get(question: Question<T>): Promise<T> {
+    const { key } = question;
+    const nowMs = monotonicNow(this.#options.clock);
+    for (const answers of [this.#yes, this.#no]) {
+      const known = answers.get(key);
+      if (known === undefined) continue;
+      keep(answers, key, known, this.#options.maxEntries);
+      if (known.untilMs > nowMs) return Promise.resolve(known.value);
     }
     const pending = this.#pending.get(key);
     if (pending !== undefined) return pending;
-    const asking = this.#ask(key, ask).finally(() => this.#pending.delete(key));
+    const asking = this.#ask(question).finally(() => this.#pending.delete(key));
     this.#pending.set(key, asking);
     return asking;
   }
 
-  async #ask(key: string, ask: (signal: AbortSignal) => Promise<Answer<T>>): Promise<T> {
-    const { clock, timeoutMs } = this.#options;
-    await this.#enter();
+  async #ask({ key, client, ask }: Question<T>): Promise<T> {
+    const { clock, timeoutMs, allowedTtlMs, deniedTtlMs, maxEntries } = this.#options;
+    await (this.#yes.has(key) ? this.#enterKnown() : this.#enter(client));
     try {
       const startMs = monotonicNow(clock);
-      const { value, ttlMs } = await withTimeLimit((signal) => abortable(ask(signal), signal), {
+      const { value, isYes } = await withTimeLimit((signal) => abortable(ask(signal), signal), {
         ms: timeoutMs,
         newError: () => new Error(`the API server has not answered within ${timeoutMs} ms`),
         clock,
       });
-      this.#keep(key, { value, untilMs: startMs + ttlMs });
+      const [answers, others] = isYes ? [this.#yes, this.#no] : [this.#no, this.#yes];
+      others.delete(key);
+      keep(answers, key, { value, untilMs: startMs + (isYes ? allowedTtlMs : deniedTtlMs) }, maxEntries);
       return value;
     } finally {
-      const next = this.#waiting.shift();
-      if (next === undefined) this.#inFlight--;
-      else next(); // in the place of this one
+      this.#inFlight--;
+      this.#admit();
     }
   }
 
-  async #enter(): Promise<void> {
-    const { maxInFlight, maxWaiting } = this.#options;
-    if (this.#inFlight >= maxInFlight) {
-      if (this.#waiting.length >= maxWaiting) {
-        const text = "too many questions about permissions wait for the API server; try again in a moment";
-        throw new StatusError(newStatus(429, "TooManyRequests", text, { retryAfterSeconds: 1 }));
-      }
-      return await new Promise<void>((resolve) => this.#waiting.push(resolve));
-    }
-    this.#inFlight++;
+  #enterKnown(): Promise<void> {
+    return this.#wait(this.#known);
   }
 
-  #keep(key: string, answer: { readonly value: T; readonly untilMs: number }): void {
-    this.#answers.delete(key);
-    this.#answers.set(key, answer);
-    for (const oldest of this.#answers.keys()) {
-      if (this.#answers.size <= this.#options.maxEntries) return;
-      this.#answers.delete(oldest);
+  #enter(client: string): Promise<void> {
+    const { maxWaiting, maxWaitingPerClient } = this.#options;
+    const own = this.#others.get(client) ?? new Deque();
+    const isFull = this.#otherCount >= maxWaiting || own.length >= maxWaitingPerClient;
+    if (isFull && !this.#hasRoom) {
+      const text = "too many questions about permissions wait for the API server; try again in a moment";
+      throw new StatusError(newStatus(429, "TooManyRequests", text, { retryAfterSeconds: 1 }));
     }
+    this.#others.set(client, own);
+    this.#otherCount++;
+    return this.#wait(own);
+  }
+
+  #wait(queue: Deque<() => void>): Promise<void> {
+    const turn = new Promise<void>((resolve) => queue.push(resolve));
+    this.#admit();
+    return turn;
+  }
+
+  /** Whether a question that is not known may be in flight. */
+  get #hasRoom(): boolean {
+    const { maxInFlight } = this.#options;
+    return this.#inFlight < maxInFlight - Math.floor(maxInFlight * RESERVED);
+  }
+
+  #admit(): void {
+    while (this.#inFlight < this.#options.maxInFlight) {
+      const next = this.#known.shift() ?? (this.#hasRoom ? this.#nextOther() : undefined);
+      if (next === undefined) return;
+      this.#inFlight++;
+      next();
+    }
+  }
+
+  #nextOther(): (() => void) | undefined {
+    for (const [client, queue] of this.#others) {
+      this.#others.delete(client);
+      // Its next turn is after those of all others.
+      if (queue.length > 1) this.#others.set(client, queue);
+      this.#otherCount--;
+      return queue.shift();
+    }
+    return undefined;
+  }
+}
+
+/** Keeps an answer as the one that was used last. */
+function keep<T>(answers: Map<string, Kept<T>>, key: string, answer: Kept<T>, maxEntries: number): void {
+  answers.delete(key);
+  answers.set(key, answer);
+  for (const oldest of answers.keys()) {
+    if (answers.size <= maxEntries) return;
+    answers.delete(oldest);
   }
 }

@@ -35,6 +35,9 @@ export interface Mortal {
 // https://github.com/kubernetes/kubernetes/blob/master/staging/src/k8s.io/apiserver/pkg/storage/cacher/cache_watcher.go
 const SHORT_MS = 3_000;
 
+// Until the hooks are called again that were too busy to decide.
+const BUSY_MS = 5_000;
+
 // Before the end of a credential: time for the hooks to look for its successor.
 const MARGIN_MS = 10_000;
 
@@ -62,7 +65,7 @@ export class WatchLife {
     this.#user = permission.user;
     const isLasting = recheckMs === Infinity && permission.user?.expiresAtMs === undefined;
     this.#renew = isLasting ? undefined : permission.renew;
-    this.#nextCheckMs = this.#checkTime();
+    this.#nextCheckMs = monotonicNow(clock) + this.#checkDelayMs();
     const isShort = watch.wantsHeartbeat && options.limitMs <= SHORT_MS;
     this.#bookmarkMs = isShort ? this.#endMs - options.limitMs : Infinity;
     this.#schedule();
@@ -94,11 +97,9 @@ export class WatchLife {
     return this.#user?.expiresAtMs === undefined ? Infinity : this.#user.expiresAtMs - clock.now();
   }
 
-  #checkTime(): number {
-    const [clock, recheckMs] = [this.#clock, this.#recheckMs];
+  #checkDelayMs(): number {
     const remainingMs = this.#remainingMs();
-    const beforeEndMs = Math.max(remainingMs - MARGIN_MS, remainingMs / 2);
-    return monotonicNow(clock) + Math.min(recheckMs, beforeEndMs);
+    return Math.min(this.#recheckMs, Math.max(remainingMs - MARGIN_MS, remainingMs / 2));
   }
 
   #schedule(): void {
@@ -131,14 +132,20 @@ export class WatchLife {
     const known = this.#user;
     const answer = await this.#renew?.();
     if (this.#isClosed || answer === undefined) return;
+    // A hook with too much to do ends no watch.
+    if (isStatus(answer) && answer.code === 429) return this.#checkAgain(BUSY_MS);
     // A watch belongs to one user.
     if (isStatus(answer) || answer.user?.name !== known?.name) return this.#watch.stop();
     this.#user = answer.user;
     // A credential without a successor is good until its end, which needs no further question.
     const isSame = known?.expiresAtMs !== undefined && answer.user?.expiresAtMs === known.expiresAtMs &&
       this.#remainingMs() <= MARGIN_MS;
+    this.#checkAgain(isSame ? Infinity : this.#checkDelayMs());
+  }
+
+  #checkAgain(delayMs: number): void {
     this.#clearTimer();
-    this.#nextCheckMs = isSame ? Infinity : this.#checkTime();
+    this.#nextCheckMs = monotonicNow(this.#clock) + delayMs;
     this.#schedule();
   }
 }
