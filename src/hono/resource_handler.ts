@@ -21,7 +21,7 @@ import { askedOf } from "./access/authorization.ts";
 import { protectEndlessBody } from "./watches/endless_body.ts";
 import type { StaleSource } from "./content/content_freshness.ts";
 import { warningHeader } from "./send/cache_headers.ts";
-import { indexedFields } from "./content/indexed_fields.ts";
+import { indexedFields } from "./content/selection.ts";
 import type { Permission } from "./access/gate.ts";
 import { prefersGzip } from "./send/gzip.ts";
 import { answerList } from "./send/list.ts";
@@ -260,7 +260,7 @@ async function answerListOf(
     // The namespace is a range of keys.
     selection: newSelection(target.resource, { namespace: "", labels: query.labels, fields: query.fields }),
     content: JSON.stringify(content),
-    identity: listIdentity([...content, options.permission.user?.name ?? ""]),
+    identity: () => listIdentity([...content, options.permission.user?.name ?? ""]),
     pacer: request.readersPacer,
   });
 }

@@ -7,7 +7,7 @@ import type { ResourcePath } from "../protocol/resource_path.ts";
 import type { ReadApiState } from "./read_api_state.ts";
 import type { Reader } from "./readers.ts";
 import type { ServedResource } from "./served_resources.ts";
-import type { IndexValue } from "./content/snapshot.ts";
+import type { IndexValue } from "./content/states.ts";
 
 /** A request for a served resource. */
 export interface ResourceRequest extends ReadApiState {

@@ -219,7 +219,7 @@ describe("readApi, a state of the past", () => {
   });
 });
 
-describe("LogStates.stateAt", () => {
+describe("ContentStates.stateAt", () => {
   /** Counts the keys that are looked at, in all and in the turn of the event loop with the most. */
   async function looksOf(
     work: (api: ReturnType<typeof readApi>, pods: FakeInformer) => Promise<unknown>,

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
-import { FakeClock } from "../../src/util/clock.ts";
+import { FakeClock, nextTurn } from "../../src/util/clock.ts";
+import { TextSetHash } from "../../src/util/text_set_hash.ts";
 import {
   allowNamespaces,
   bearerTokens,
@@ -132,6 +133,7 @@ describe("readApi, the kept body of a list", () => {
     );
     const { api, informer } = apiOf(objects);
     const path = `${PATH}?labelSelector=app%3Dweb&limit=20000`;
+    await (await api.request(`${PATH}?limit=1`)).text(); // the content is hashed
     const first = api.request(path);
     // It looks at most of the objects, and gives others a turn, in which one leaves the selection.
     for (let i = 0; i < 100; i++) await Promise.resolve();
@@ -398,6 +400,48 @@ describe("readApi, ETag", () => {
       last = response.headers.get("ETag")!;
       assert.equal((await ask(api, PATH, last)).status, 304);
     }
+  });
+
+  it("of the first list is made in turns: all objects are hashed for it", async () => {
+    const objects = Array.from({ length: 8_000 }, (_, i) => object(`shop/p-${i}`, i + 1));
+    const { api, informer } = apiOf(objects);
+    const { add } = TextSetHash.prototype;
+    let [all, most] = [0, 0];
+    TextSetHash.prototype.add = function (text) {
+      all++;
+      add.call(this, text);
+    };
+    let isDone = false;
+    const tags: (string | null)[] = [];
+    const list = async () => {
+      const response = await api.request(`${PATH}?limit=1`);
+      tags.push(response.headers.get("ETag"));
+      await response.text();
+    };
+    try {
+      const lists = Promise.all([list(), list()]).finally(() => isDone = true);
+      for (let turn = 0; !isDone; turn++) {
+        const before = all;
+        if (turn === 1) informer.put(object("shop/p-1", 100_001));
+        await nextTurn();
+        most = Math.max(most, all - before);
+      }
+      await lists;
+      await list();
+    } finally {
+      TextSetHash.prototype.add = add;
+    }
+    assert.ok(all >= 16_000 && all < 17_000, `${all} hashes in all, of two for each object`);
+    assert.ok(most < 8_000, `${most} hashes in one turn`);
+    assert.equal(tags[2], tags[0]);
+    informer.relist([object("shop/p-1", 100_001), object("shop/p-2", 3)], 100_002);
+    informer.relist([
+      ...objects.filter(({ metadata }) => metadata!.name !== "p-1"),
+      object("shop/p-1", 100_001),
+    ], 100_002);
+    await list();
+    assert.notEqual(tags[3], tags[2]);
+    assert.equal(tags[3]!.split("-")[1], tags[2]!.split("-")[1], "it has the same content again");
   });
 
   it("of a namespace's list: 304 until one of its objects changes, while a watch may start from the list", async () => {

@@ -7,14 +7,13 @@ import type { KubernetesObject } from "../../meta/object.ts";
 import type { Status } from "../../meta/status.ts";
 import type { Clock, TimerHandle } from "../../util/clock.ts";
 import { isStatus } from "../../protocol/statuses.ts";
-import type { EntityTags } from "../content/etag.ts";
+import type { EntityTags } from "../content/versions.ts";
 import type { EventLog } from "../watches/event_log.ts";
-import { GZIP_LEAST_BYTES, gzipChunks, gzipResponse } from "./gzip.ts";
-import type { ListBodies } from "./list_bodies.ts";
-import { contentVersion, type ListBody, SENT_WEIGHT } from "./list_body.ts";
-import { cutPage, type ListRequest, type PagePlace, pageSource, placePage } from "../content/list_page.ts";
+import { gzipChunks, gzipResponse } from "./gzip.ts";
+import type { BodyReader, Bytes, ListBodies } from "./list_body.ts";
+import { cutPage, type ListRequest, type PagePlace, placePage } from "../content/page.ts";
 import { type ListShape, ListText } from "./list_text.ts";
-import { newStalledError, type Pacer, type Reader, type Readers } from "../readers.ts";
+import { newStalledError, type Reader, type Readers } from "../readers.ts";
 import { type Format, notModified, objectHeaders, tooManyRequests, VARY } from "./responses.ts";
 import type { View } from "./view.ts";
 import { loadYaml } from "./yaml.ts";
@@ -30,8 +29,6 @@ export interface ListAnswerRequest extends ListRequest {
   readonly gzip: boolean;
   readonly reader: Reader;
   readonly readers: Readers;
-  /** Where all readers take turns. */
-  readonly readersPacer: Pacer;
   readonly bodies: ListBodies;
   readonly tags: EntityTags;
   /** How long a large list waits for its reader. */
@@ -55,29 +52,24 @@ export async function answerList(
 ): Promise<Response | Status> {
   const place = await placePage(log, request);
   if (isStatus(place)) return place;
-  const { bodies, tags } = request;
-  const { mediaType, pretty } = request.format;
-  const yaml = mediaType === "application/yaml" ? await loadYaml() : undefined;
-  const shape: ListShape = { view: request.view, pretty, yaml, holding: log.holding };
+  const { bodies, tags, namespace, pacer, format } = request;
+  const yaml = format.mediaType === "application/yaml" ? await loadYaml() : undefined;
+  const shape: ListShape = { view: request.view, pretty: format.pretty, yaml, holding: log.holding };
   const name = place.past === undefined ? bodyName(request, place) : undefined;
   if (name === undefined) {
-    const { snapshot, selection } = pageSource(log, place, request);
-    const page = await cutPage(log, snapshot, { ...request, ...place, selection });
-    const body = bodies.alone(new ListText(page, shape));
-    return body === undefined ? tooManyRequests() : await respond(body, request, undefined);
+    const body = bodies.alone(new ListText(await cutPage(log, request, place), shape));
+    return body === undefined ? tooManyRequests() : await respond(body.open(pacer), request, undefined);
   }
-  const of = { namespace: request.namespace, name };
-  const tag = tags.ofList(log, of);
+  const { hashes } = log;
+  if (hashes.isBehind) await hashes.catchUp(pacer);
+  const version = hashes.versionOf(namespace);
+  const tag = tags.ofList(log, version, name);
   const matching = tag.matching(request.ifNoneMatch);
   if (matching !== undefined) return notModified(matching);
-  const kept = bodies.get(log, of);
-  if (kept !== undefined) return await respond(kept, request, tag.text);
-  const version = contentVersion(log, of.namespace);
-  const { snapshot } = pageSource(log, place, request);
-  // Others have a turn meanwhile, and the content may change.
-  const page = await cutPage(log, snapshot, { ...request, ...place });
-  const body = bodies.add(log, of, { version, text: new ListText(page, shape) });
-  return await respond(body, request, tag.text);
+  const of = { content: log, namespace, name, version: version.version, revision: log.contentRevision };
+  // Others have a turn while it is cut, and the content may change.
+  const body = bodies.get(of) ?? bodies.add(of, new ListText(await cutPage(log, request, place), shape));
+  return await respond(body.open(pacer), request, tag.text);
 }
 
 /** The name of a body: requests with the same name get the same one. `undefined` if it depends on more than the content. */
@@ -85,88 +77,66 @@ function bodyName(request: ListAnswerRequest, { start, limit }: PagePlace<unknow
   const { view, format, content, identity } = request;
   if (view.sharedAs === undefined) return undefined;
   // The token of a page has its user.
-  const page = limit < Infinity || request.options.continue !== undefined ? [identity, start, limit] : [];
+  const isPage = limit < Infinity || request.options.continue !== undefined;
+  const page = isPage ? [identity(), start, limit] : [];
   return JSON.stringify([content, view.sharedAs, format.mediaType, format.pretty, ...page]);
 }
 
 async function respond(
-  body: ListBody,
+  body: BodyReader,
   request: ListAnswerRequest,
   tag: string | undefined,
 ): Promise<Response> {
+  const { pacer, readers, gzip } = request;
   const headers = {
     ...objectHeaders(request.format.mediaType),
     ...VARY,
     ...(tag !== undefined && { ETag: tag }),
   };
-  const { readersPacer } = request;
-  const source = body.open();
+  const close = () => body.close();
   try {
-    if (readersPacer.isDue) await readersPacer.rest();
-    const whole = source.whole(SMALL_LIST);
+    if (pacer.isDue) await pacer.rest();
+    const whole = body.whole(SMALL_LIST);
     if (whole !== undefined) {
-      readersPacer.spendText(whole.byteLength * source.weight);
-      source.close();
+      body.close();
       return new Response(whole, { headers });
     }
-    if (!request.gzip || !await source.hasBytes(GZIP_LEAST_BYTES, readersPacer)) {
-      return new Response(streamOf(source, request), { headers });
+    if (!gzip || !await body.isLarge()) {
+      return new Response(streamOf(body.pieces(readers), close, request), { headers });
     }
-    const chunks = await source.gzipped(readersPacer);
+    const chunks = await body.gzipped();
     if (chunks !== undefined) {
-      return gzipResponse(streamOf(new ChunkReader(chunks, () => source.close()), request), headers);
+      return gzipResponse(streamOf(chunks.values(), close, request), headers);
     }
-    const { listPieceLength: pieceLength } = request.readers;
-    const next = async () => {
-      if (readersPacer.isDue) await readersPacer.rest();
-      const piece = source.next(pieceLength);
-      if (piece !== undefined) readersPacer.spendText(piece.byteLength * source.weight);
-      return piece;
+    const pieces = body.pieces(readers);
+    const compressed = gzipChunks(async () => {
+      if (pacer.isDue) await pacer.rest();
+      return pieces.next().value;
+    });
+    const stop = () => {
+      compressed.return(undefined).catch(() => {});
+      body.close();
     };
-    const pieces = gzipChunks(next);
-    const alone = {
-      weight: SENT_WEIGHT,
-      next: async () => (await pieces.next()).value ?? undefined,
-      close: () => {
-        pieces.return(undefined).catch(() => {});
-        source.close();
-      },
-    };
-    return gzipResponse(streamOf(alone, request), headers);
+    return gzipResponse(streamOf(compressed, stop, request), headers);
   } catch (error) {
-    source.close();
+    body.close();
     throw error;
   }
 }
 
-/** The bytes of a body for one reader. */
-interface ByteSource {
-  /** What the last bytes took, against making as many of JSON. */
-  readonly weight: number;
-  /**
-   * The next bytes: about `length` that are made for this reader, at most `sharedLength` that are shared with others;
-   * `undefined` at the end.
-   */
-  next(
-    length: number,
-    sharedLength: number,
-  ): Uint8Array<ArrayBuffer> | undefined | Promise<Uint8Array<ArrayBuffer> | undefined>;
-  /** Ends it; may be called more than once. */
-  close(): void;
-}
-
 /** Not a byte stream: that would take the buffers away, which are shared. */
 function streamOf(
-  source: ByteSource,
-  { clock, writeTimeoutMs, readersPacer: pacer, readers, reader }: ListAnswerRequest,
-): ReadableStream<Uint8Array<ArrayBuffer>> {
+  pieces: Iterator<Bytes> | AsyncIterator<Bytes>,
+  close: () => void,
+  { clock, writeTimeoutMs, pacer, reader }: ListAnswerRequest,
+): ReadableStream<Bytes> {
   const release = reader.hold();
   let timer: TimerHandle;
   let isEnded = false;
   const end = () => {
     isEnded = true;
     clock.clearTimeout(timer);
-    source.close();
+    close();
     release();
   };
   const awaitReader = (controller: ReadableStreamDefaultController) => {
@@ -181,41 +151,21 @@ function streamOf(
       clock.clearTimeout(timer);
       if (pacer.isDue) await pacer.rest();
       if (isEnded) return;
-      let bytes: Uint8Array<ArrayBuffer> | undefined;
+      let next: IteratorResult<Bytes>;
       try {
-        const next = source.next(readers.listPieceLength, readers.sharedListPieceLength);
-        // Without a wait for what is there: others would see the pacer before this is counted.
-        bytes = next instanceof Promise ? await next : next;
+        next = await pieces.next();
       } catch (error) {
         end();
         throw error;
       }
       if (isEnded) return;
-      if (bytes === undefined) {
+      if (next.done) {
         end();
         return controller.close();
       }
       awaitReader(controller);
-      pacer.spendText(bytes.byteLength * source.weight);
-      controller.enqueue(bytes);
+      controller.enqueue(next.value);
     },
     cancel: end,
   }, { highWaterMark: 0 });
-}
-
-/** Reads chunks that are there. */
-class ChunkReader implements ByteSource {
-  readonly weight = SENT_WEIGHT;
-  readonly #chunks: readonly Uint8Array<ArrayBuffer>[];
-  #next = 0;
-  readonly close: () => void;
-
-  constructor(chunks: readonly Uint8Array<ArrayBuffer>[], close: () => void) {
-    this.#chunks = chunks;
-    this.close = close;
-  }
-
-  next(): Uint8Array<ArrayBuffer> | undefined {
-    return this.#chunks[this.#next++];
-  }
 }

@@ -1,174 +1,340 @@
 /**
- * The body of one list, and its readers.
+ * The bodies of lists: made once for all readers, kept while they are requested, plain and compressed.
  * @module
  */
 
 import { type Clock, monotonicNow } from "../../util/clock.ts";
 import { concatenated } from "../../util/concatenated.ts";
+import { encode } from "../watches/encoding.ts";
+import type { Pacer, Readers } from "../readers.ts";
 import { GZIP_LEAST_BYTES, gzipChunks } from "./gzip.ts";
 import { PrefixableGzip } from "./gzip_prefix.ts";
-import type { Pacer } from "../readers.ts";
-import { encode } from "../watches/encoding.ts";
 import type { ListText } from "./list_text.ts";
 
 /** What bodies are of: the content of one resource. */
 export interface ListedContent {
   readonly resourceVersion: string;
-  /** How often a state of an object may have replaced another one of the same resourceVersion. */
-  readonly rewrites: number;
+  /** Differs whenever the objects have changed. */
+  readonly contentRevision: number;
   readonly hashes: {
-    /** The hash differs whenever the objects of a namespace do. */
-    versionOf(namespace: string): { readonly hash: string };
+    /** Whether it takes a while to say the next version. */
+    readonly isBehind: boolean;
+    /** The version differs whenever the objects of a namespace do. */
+    versionOf(namespace: string): { readonly version: string };
   };
 }
 
-/** Which body. */
-export interface BodyName {
+/** Of what a body is kept. */
+export interface BodyOf {
+  readonly content: ListedContent;
   /** The namespace of its objects; empty for all. */
   readonly namespace: string;
   /** Requests with the same name have the same body. */
   readonly name: string;
+  /** The version of the namespace that it is of. */
+  readonly version: string;
+  /** The content's revision when its objects were selected. */
+  readonly revision: number;
 }
 
-/** The version of the content of a namespace, for bodies. */
-export function contentVersion({ hashes, rewrites }: ListedContent, namespace: string): string {
-  return `${rewrites} ${hashes.versionOf(namespace).hash}`;
+/** Options of {@linkcode ListBodies}. */
+export interface ListBodiesOptions {
+  /** How many bytes all bodies may have together; 0 keeps none. */
+  readonly maxListBodyBytes: number;
+  readonly clock: Clock;
 }
 
-/** What bodies share: the bytes that all may have together. */
-export interface BodyBudget {
-  /**
-   * Whether a body may have more bytes; drops others for it.
-   *
-   * @param expectedBytes How many bytes it will have in all.
-   */
-  take(bytes: number, of: ListBody, expectedBytes?: number): boolean;
-  /** A body is neither kept nor read any more. */
-  free(bytes: number): void;
-  /** A body is kept no longer. */
-  forget(body: ListBody): void;
-}
+/** Read-only, as they are shared by many readers. */
+export type Bytes = Uint8Array<ArrayBuffer>;
 
+// Pages and programs that poll do so each few seconds.
+const IDLE_MS = 10_000;
+// Each state of the past takes two references for each object.
+const MOST_PAST = 32;
 // The first chunk comes soon, and is the whole of most lists; the others are worth a write.
 const FIRST_CHUNK = 64 * 1024;
 const CHUNK = 256 * 1024;
 // Compressing 30 MB takes half a second.
 const GZIP_WAIT_MS = 2_000;
+// What it takes to hand kept bytes to the socket, against making them.
+const SENT_WEIGHT = 0.1;
+
+/**
+ * Keeps the bodies of lists: for each form and selection the one of the present content. A body is made once, while its
+ * first reader reads it, and every reader reads the same bytes; while only the list's resourceVersion moves, its head is made
+ * again. It is dropped when the content of its namespace has changed, when it was not requested for 10 s, and for the sake
+ * of others when there are too many bytes: the least recently used first.
+ *
+ * It needs no timer: what is unused is dropped at the next request, whatever that is for.
+ */
+export class ListBodies {
+  readonly #options: ListBodiesOptions;
+  readonly #byContent = new WeakMap<ListedContent, Map<string, ListBody>>();
+  /** The least recently used first. */
+  readonly #kept = new Set<ListBody>();
+  #bytes = 0;
+  /** What the lists of the past that are being read take, and how many lists share it. */
+  readonly #past = new Map<object, number>();
+
+  /** Makes it empty. */
+  constructor(options: ListBodiesOptions) {
+    this.#options = options;
+  }
+
+  /** The bytes of all bodies, also of those that are dropped and still read. */
+  get bytes(): number {
+    return this.#bytes;
+  }
+
+  /** The number of kept bodies. */
+  get size(): number {
+    return this.#kept.size;
+  }
+
+  /** The body of the present content under a name, if it is kept. */
+  get({ content, name }: Pick<BodyOf, "content" | "name">): ListBody | undefined {
+    const body = this.#byContent.get(content)?.get(name);
+    if (body === undefined || !body.isCurrent) return undefined;
+    body.usedMs = monotonicNow(this.#options.clock);
+    this.#kept.delete(body);
+    this.#kept.add(body);
+    return body;
+  }
+
+  /** Keeps a body, unless it is of a content that has changed. Returns the one that is kept. */
+  add(of: BodyOf, text: ListText): ListBody {
+    const { content, name, version } = of;
+    const known = this.get(of);
+    if (known?.of?.version === version) return known;
+    const body = new ListBody(this, text, { clock: this.#options.clock, of });
+    if (!body.isCurrent || this.#options.maxListBodyBytes === 0) {
+      body.drop();
+      return body;
+    }
+    let ofContent = this.#byContent.get(content);
+    if (ofContent === undefined) this.#byContent.set(content, ofContent = new Map());
+    ofContent.get(name)?.drop();
+    ofContent.set(name, body);
+    this.#kept.add(body);
+    return body;
+  }
+
+  /** A body that is not kept, for one reader; `undefined` if too many states of the past are being read. */
+  alone(text: ListText): ListBody | undefined {
+    const { past } = text;
+    if (past !== undefined) {
+      const readers = this.#past.get(past) ?? 0;
+      if (readers === 0 && this.#past.size >= MOST_PAST) return undefined;
+      this.#past.set(past, readers + 1);
+    }
+    const onClosed = () => past !== undefined && this.#leave(past);
+    const body = new ListBody(this, text, { clock: this.#options.clock, onClosed });
+    body.drop();
+    return body;
+  }
+
+  #leave(past: object): void {
+    const readers = this.#past.get(past)!;
+    if (readers > 1) this.#past.set(past, readers - 1);
+    else this.#past.delete(past);
+  }
+
+  /** Drops what is outdated, or was not requested for a while. */
+  dropUnused(): void {
+    if (this.#kept.size === 0) return;
+    const beforeMs = monotonicNow(this.#options.clock) - IDLE_MS;
+    for (const body of this.#kept) if (body.usedMs <= beforeMs || !body.isCurrent) body.drop();
+  }
+
+  /**
+   * For {@linkcode ListBody}: whether a body may have more bytes; drops others for it.
+   *
+   * @param expectedBytes How many bytes it will have in all.
+   */
+  take(bytes: number, of: ListBody, expectedBytes: number = bytes): boolean {
+    const { maxListBodyBytes } = this.#options;
+    if (expectedBytes > maxListBodyBytes) return false;
+    for (const body of this.#kept) {
+      if (this.#bytes + bytes <= maxListBodyBytes) break;
+      if (body !== of) body.drop();
+    }
+    if (this.#bytes + bytes > maxListBodyBytes) return false;
+    this.#bytes += bytes;
+    return true;
+  }
+
+  /** For {@linkcode ListBody}: it is neither kept nor read any more. */
+  free(bytes: number): void {
+    this.#bytes -= bytes;
+  }
+
+  /** For {@linkcode ListBody}: it is kept no longer. */
+  forget(body: ListBody): void {
+    if (this.#kept.delete(body) && body.of) this.#byContent.get(body.of.content)?.delete(body.of.name);
+  }
+}
 
 /** The body of one list but for its head, made as far as it was read. */
 export class ListBody {
-  readonly #budget: BodyBudget;
+  readonly #bodies: ListBodies;
   readonly #text: ListText;
   readonly #clock: Clock;
-  readonly #chunks: Uint8Array<ArrayBuffer>[] = [];
+  readonly #onClosed: (() => void) | undefined;
+  readonly #chunks: Bytes[] = [];
   #gzipped: Promise<PrefixableGzip | undefined> | undefined;
-  /** The last whole that was made of it, for the readers of one version. */
-  #whole: { readonly head: ListHead; readonly chunks: readonly Uint8Array<ArrayBuffer>[] } | undefined;
   #head: ListHead | undefined;
+  /** The last whole that was made of it, for the readers of one version. */
+  #whole: { readonly head: ListHead; readonly chunks: readonly Bytes[] } | undefined;
   #isKept = true;
   /** It has as many bytes as there is room for: readers make the rest on their own. */
   #isFull = false;
   #readers = 0;
   #bytes = 0;
-  readonly #isAlone: boolean;
-  readonly #onClosed: (() => void) | undefined;
+  /** A revision of the content at which it was current. */
+  #revision: number;
   /** When it was requested last. */
   usedMs: number;
-  /** The {@linkcode contentVersion} that it is of. */
-  readonly version: string;
-  readonly content: ListedContent | undefined;
-  readonly namespace: string;
-  readonly name: string;
+  /** `undefined` if only its beginning is shared. */
+  readonly of: BodyOf | undefined;
 
   /** Made by {@linkcode ListBodies}. */
   constructor(
-    budget: BodyBudget,
-    from: {
-      readonly version: string;
-      readonly text: ListText;
-      /** What it is of, if it may be kept. */
-      readonly content: ListedContent | undefined;
-      readonly namespace: string;
-      readonly name: string;
+    bodies: ListBodies,
+    text: ListText,
+    { clock, of, onClosed }: {
       readonly clock: Clock;
-      /** Only its beginning is shared. */
-      readonly isAlone?: boolean;
+      readonly of?: BodyOf;
       /** Called when a reader has come to the end, or stops. */
       readonly onClosed?: () => void;
     },
   ) {
-    this.#budget = budget;
-    this.#text = from.text;
-    this.#clock = from.clock;
-    this.usedMs = monotonicNow(from.clock);
-    this.version = from.version;
-    this.content = from.content;
-    this.namespace = from.namespace;
-    this.name = from.name;
-    this.#isAlone = from.isAlone ?? false;
-    this.#onClosed = from.onClosed;
+    this.#bodies = bodies;
+    this.#text = text;
+    this.#clock = clock;
+    this.#onClosed = onClosed;
+    this.#revision = of?.revision ?? 0;
+    this.usedMs = monotonicNow(clock);
+    this.of = of;
   }
 
   /** Whether a list would have the same bytes now, but for its head. */
   get isCurrent(): boolean {
-    const { content, namespace, version } = this;
-    if (content === undefined || contentVersion(content, namespace) !== version) return false;
-    return this.#text.isLasting || this.#text.resourceVersion === content.resourceVersion;
+    if (this.of === undefined) return false;
+    const { content, namespace, version } = this.of;
+    const { contentRevision, resourceVersion, hashes } = content;
+    if (contentRevision !== this.#revision) {
+      if (hashes.isBehind || hashes.versionOf(namespace).version !== version) return false;
+      this.#revision = contentRevision;
+    }
+    return this.#text.isLasting || this.#text.resourceVersion === resourceVersion;
   }
 
-  /** The number of its chunks that are made. */
-  get size(): number {
-    return this.#chunks.length;
+  /** It is kept no longer: its bytes are freed when its readers have ended. */
+  drop(): void {
+    this.#bodies.forget(this);
+    this.#isKept = false;
+    this.#freeUnused();
   }
 
-  /** For {@linkcode BodyReader}: the only chunk. */
-  get onlyChunk(): Uint8Array<ArrayBuffer> | undefined {
-    const first = this.chunk(0);
-    return this.#text.isDone && this.#chunks.length === 1 ? first : undefined;
+  /** Begins to read it, with the head of now. The reader must be closed. */
+  open(pacer: Pacer): BodyReader {
+    const resourceVersion = this.isCurrent ? this.of!.content.resourceVersion : this.#text.resourceVersion;
+    if (this.#head?.resourceVersion !== resourceVersion) {
+      this.#head = { resourceVersion, bytes: encode(this.#text.head(resourceVersion)) };
+    }
+    const head = this.#head;
+    this.#readers++;
+    let isAttached = true;
+    let isClosed = false;
+    const detach = () => {
+      if (isAttached) this.#readers--;
+      isAttached = false;
+      this.#freeUnused();
+    };
+    return {
+      whole: (most) => {
+        const chunk = this.#chunk(0, pacer);
+        if (chunk === undefined || !this.#text.isDone || this.#chunks.length > 1) return undefined;
+        const length = head.bytes.byteLength + chunk.byteLength;
+        return length <= most ? concatenated([head.bytes, chunk], length) : undefined;
+      },
+      isLarge: () => this.#hasBytes(GZIP_LEAST_BYTES - head.bytes.byteLength, pacer),
+      gzipped: () => this.#gzippedWith(head, pacer),
+      pieces: (readers) => this.#pieces(head.bytes, { readers, pacer, detach }),
+      close: () => {
+        detach();
+        if (!isClosed) this.#onClosed?.();
+        isClosed = true;
+      },
+    };
   }
 
-  /** What a byte takes to make, against one of JSON. */
-  get weight(): number {
-    return this.#text.weight;
+  *#pieces(
+    head: Bytes,
+    { readers, pacer, detach }: {
+      readonly readers: Readers;
+      readonly pacer: Pacer;
+      readonly detach: () => void;
+    },
+  ): Generator<Bytes, undefined> {
+    let before: Bytes | undefined = head;
+    const withHead = (bytes: Bytes) => {
+      const all = before && concatenated([before, bytes], before.byteLength + bytes.byteLength);
+      before = undefined;
+      return all ?? bytes;
+    };
+    for (let i = 0;; i++) {
+      const chunk = this.#chunk(i, pacer);
+      if (chunk === undefined) break;
+      for (let at = 0; at < chunk.byteLength;) {
+        const piece = chunk.subarray(at, at + readers.sharedListPieceLength);
+        at += piece.byteLength;
+        pacer.spendText(piece.byteLength * SENT_WEIGHT);
+        yield withHead(piece);
+      }
+    }
+    if (!this.#isFull) return;
+    const rest = this.#text.rest();
+    detach();
+    for (let text; (text = rest.piece(readers.listPieceLength)) !== undefined;) {
+      const bytes = encode(text);
+      pacer.spendText(bytes.byteLength * rest.weight);
+      yield withHead(bytes);
+    }
   }
 
-  /** For {@linkcode BodyReader}: whether it has at least so many bytes, which are made for that. */
-  async hasBytes(least: number, pacer: Pacer): Promise<boolean> {
+  /** One of its chunks, which is made if it is the next one; `undefined` at the end, or where it is full. */
+  #chunk(index: number, pacer: Pacer): Bytes | undefined {
+    if (index < this.#chunks.length) return this.#chunks[index];
+    if (this.#isFull) return undefined;
+    const isAlone = this.of === undefined;
+    const text = this.#text.piece(isAlone || index === 0 ? FIRST_CHUNK : CHUNK);
+    if (text === undefined) return undefined;
+    const chunk = encode(text);
+    pacer.spendText(chunk.byteLength * this.#text.weight);
+    this.#chunks.push(chunk);
+    const bytes = this.#bytes + chunk.byteLength;
+    const expectedBytes = isAlone ? bytes : bytes / this.#text.progress;
+    if (this.#bodies.take(chunk.byteLength, this, expectedBytes)) this.#bytes = bytes;
+    else this.#isFull = true;
+    if (isAlone && bytes >= GZIP_LEAST_BYTES) this.#isFull = true;
+    if (this.#isFull) this.drop();
+    return chunk;
+  }
+
+  /** Whether it has at least so many bytes, which are made for that. */
+  async #hasBytes(least: number, pacer: Pacer): Promise<boolean> {
     let bytes = 0;
     for (let i = 0; bytes < least; i++) {
       if (pacer.isDue) await pacer.rest();
-      const chunk = this.chunk(i);
-      if (chunk !== undefined) pacer.spendText(chunk.byteLength * this.weight);
+      const chunk = this.#chunk(i, pacer);
       if (chunk === undefined) return this.#isFull;
       bytes += chunk.byteLength;
     }
     return true;
   }
 
-  /** Begins to read it, with the head of now. The reader must be closed. */
-  open(): BodyReader {
-    this.#readers++;
-    let isOpen = true;
-    let isClosed = false;
-    const resourceVersion = this.isCurrent ? this.content!.resourceVersion : this.#text.resourceVersion;
-    if (this.#head?.resourceVersion !== resourceVersion) {
-      this.#head = { resourceVersion, bytes: encode(this.#text.head(resourceVersion)) };
-    }
-    const detach = () => {
-      if (isOpen) this.#readers--;
-      isOpen = false;
-      this.#freeUnused();
-    };
-    const close = () => {
-      detach();
-      if (!isClosed) this.#onClosed?.();
-      isClosed = true;
-    };
-    return new BodyReader(this, this.#head, { detach, close });
-  }
-
-  /** For {@linkcode BodyReader}: all of it compressed; `undefined` if it is not kept as a whole. */
-  async gzipped(head: ListHead, pacer: Pacer): Promise<readonly Uint8Array<ArrayBuffer>[] | undefined> {
+  async #gzippedWith(head: ListHead, pacer: Pacer): Promise<readonly Bytes[] | undefined> {
     const gzipped = await this.#gzippedOnce(pacer);
     if (gzipped === undefined || this.#whole?.head === head) return gzipped && this.#whole?.chunks;
     const chunks = gzipped.with(head.bytes);
@@ -177,7 +343,7 @@ export class ListBody {
   }
 
   async #gzippedOnce(pacer: Pacer): Promise<PrefixableGzip | undefined> {
-    if (this.#isFull || this.#isAlone) return undefined;
+    if (this.#isFull || this.of === undefined) return undefined;
     if (this.#gzipped === undefined) {
       const task = this.#gzip(pacer);
       this.#gzipped = task;
@@ -202,13 +368,13 @@ export class ListBody {
     let length = 0;
     const next = async () => {
       if (pacer.isDue) await pacer.rest();
-      const chunk = this.chunk(i++);
+      const chunk = this.#chunk(i++, pacer);
       if (chunk === undefined) return undefined;
-      pacer.spendText(chunk.byteLength * this.weight);
+      pacer.spendText(chunk.byteLength);
       length += chunk.byteLength;
       return chunk;
     };
-    const chunks: Uint8Array<ArrayBuffer>[] = [];
+    const chunks: Bytes[] = [];
     let bytes = 0;
     for await (const chunk of gzipChunks(next)) {
       chunks.push(chunk);
@@ -218,137 +384,34 @@ export class ListBody {
     const gzipped = PrefixableGzip.of(chunks, length);
     // The first and the last chunk are there a second time, with the head and the end.
     bytes += (chunks[0]?.byteLength ?? 0) + (chunks[chunks.length - 1]?.byteLength ?? 0);
-    if (gzipped === undefined || !this.#budget.take(bytes, this)) return undefined;
+    if (gzipped === undefined || !this.#bodies.take(bytes, this)) return undefined;
     this.#bytes += bytes;
     return gzipped;
   }
 
-  /** It is kept no longer: its bytes are freed when its readers have ended. */
-  drop(): void {
-    this.#budget.forget(this);
-    this.#isKept = false;
-    this.#freeUnused();
-  }
-
-  /** For {@linkcode BodyReader}: one of its chunks; `undefined` at the end, or where it is full. */
-  chunk(index: number): Uint8Array<ArrayBuffer> | undefined {
-    if (index < this.#chunks.length) return this.#chunks[index];
-    if (this.#isFull) return undefined;
-    const text = this.#text.piece(this.#isAlone || this.#chunks.length === 0 ? FIRST_CHUNK : CHUNK);
-    if (text === undefined) return undefined;
-    const chunk = encode(text);
-    this.#chunks.push(chunk);
-    const bytes = this.#bytes + chunk.byteLength;
-    const expectedBytes = this.#isAlone ? bytes : bytes / this.#text.progress;
-    if (this.#budget.take(chunk.byteLength, this, expectedBytes)) this.#bytes = bytes;
-    else this.#isFull = true;
-    if (this.#isAlone && bytes >= GZIP_LEAST_BYTES) this.#isFull = true;
-    if (this.#isFull) this.drop();
-    return chunk;
-  }
-
-  /** For {@linkcode BodyReader}: what follows the last chunk. */
-  rest(): ListText | undefined {
-    return this.#isFull ? this.#text.rest() : undefined;
-  }
-
   #freeUnused(): void {
     if (this.#isKept || this.#readers > 0) return;
-    this.#budget.free(this.#bytes);
+    this.#bodies.free(this.#bytes);
     this.#bytes = 0;
   }
 }
 
-/** What it takes to hand kept bytes to the socket, against making them. */
-export const SENT_WEIGHT = 0.1;
-
 /** What comes before the chunks of a body, at a version of its content. */
 interface ListHead {
   readonly resourceVersion: string;
-  readonly bytes: Uint8Array<ArrayBuffer>;
+  readonly bytes: Bytes;
 }
 
-/** Reads a list from its beginning: a head, and a body. */
-export class BodyReader {
-  readonly #body: ListBody;
-  readonly #head: ListHead;
-  readonly #end: { detach(): void; close(): void };
-  #isHeadSent = false;
-  #chunk = 0;
-  #offset = 0;
-  #rest: ListText | undefined;
-  #hasMade = false;
-
-  /** Made by {@linkcode ListBody}. */
-  constructor(body: ListBody, head: ListHead, end: { detach(): void; close(): void }) {
-    this.#body = body;
-    this.#head = head;
-    this.#end = end;
-  }
-
-  /** The whole list in a buffer of its own, if it has at most so many bytes. */
-  whole(maxBytes: number): Uint8Array<ArrayBuffer> | undefined {
-    const { bytes } = this.#head;
-    const { size } = this.#body;
-    const chunk = this.#body.onlyChunk;
-    this.#hasMade = this.#body.size > size;
-    const length = bytes.byteLength + (chunk?.byteLength ?? 0);
-    return chunk !== undefined && length <= maxBytes ? concatenated([bytes, chunk], length) : undefined;
-  }
-
-  /** Whether it has at least so many bytes, which are made for that. */
-  hasBytes(least: number, pacer: Pacer): Promise<boolean> {
-    return this.#body.hasBytes(least - this.#head.bytes.byteLength, pacer);
-  }
-
+/** Reads a list from its beginning: a head, and a body. What it makes is counted as work for its reader. */
+export interface BodyReader {
+  /** The whole list in a buffer of its own, if it is made at once and has at most so many bytes. */
+  whole(most: number): Bytes | undefined;
+  /** Whether it is worth to be compressed; so much is made for that. */
+  isLarge(): Promise<boolean>;
   /** All of it compressed, once for all readers; `undefined` if the body is not kept as a whole. */
-  gzipped(pacer: Pacer): Promise<readonly Uint8Array<ArrayBuffer>[] | undefined> {
-    return this.#body.gzipped(this.#head, pacer);
-  }
-
-  /** What the last bytes took, against making as many of JSON: little if they were kept. */
-  get weight(): number {
-    return this.#hasMade ? this.#body.weight : SENT_WEIGHT;
-  }
-
-  /**
-   * The next bytes; `undefined` at the end. They are shared: read-only.
-   *
-   * @param length About how many, if they are made for this reader only.
-   * @param sharedLength How many at most, if they are kept.
-   */
-  next(length: number, sharedLength: number = length): Uint8Array<ArrayBuffer> | undefined {
-    if (this.#isHeadSent) return this.#next(length, sharedLength);
-    this.#isHeadSent = true;
-    const { bytes } = this.#head;
-    const part = this.#next(length, sharedLength);
-    return part === undefined ? bytes : concatenated([bytes, part], bytes.byteLength + part.byteLength);
-  }
-
-  #next(length: number, sharedLength: number): Uint8Array<ArrayBuffer> | undefined {
-    if (this.#rest === undefined) {
-      const { size } = this.#body;
-      const chunk = this.#body.chunk(this.#chunk);
-      this.#hasMade = this.#body.size > size;
-      if (chunk !== undefined) {
-        const part = chunk.subarray(this.#offset, this.#offset + sharedLength);
-        this.#offset += part.byteLength;
-        if (this.#offset === chunk.byteLength) {
-          this.#chunk++;
-          this.#offset = 0;
-        }
-        return part;
-      }
-      this.#rest = this.#body.rest();
-      if (this.#rest !== undefined) this.#end.detach();
-    }
-    this.#hasMade = true;
-    const text = this.#rest?.piece(length);
-    return text === undefined ? undefined : encode(text);
-  }
-
+  gzipped(): Promise<readonly Bytes[] | undefined>;
+  /** The bytes, in pieces as large as there is room for readers. */
+  pieces(readers: Readers): Generator<Bytes, undefined>;
   /** Ends it; may be called more than once. */
-  close(): void {
-    this.#end.close();
-  }
+  close(): void;
 }

@@ -6,7 +6,7 @@
 import type { KubernetesObject, ListMeta } from "../../meta/object.ts";
 import type { Held, Holding } from "../../store/holding.ts";
 import { indentedText, jsonText } from "../../protocol/responses.ts";
-import type { Page } from "../content/list_page.ts";
+import type { Page } from "../content/page.ts";
 import type { View } from "./view.ts";
 import type { YamlWriter } from "./yaml.ts";
 
@@ -31,7 +31,7 @@ const YAML_WEIGHT = 64;
 export class ListText {
   readonly #page: Page<KubernetesObject>;
   readonly #shape: ListShape;
-  readonly #tail: string;
+  readonly #frame: Frame;
   #next: number;
   #isDone = false;
 
@@ -39,7 +39,7 @@ export class ListText {
   constructor(page: Page<KubernetesObject>, shape: ListShape, from?: number) {
     this.#page = page;
     this.#shape = shape;
-    this.#tail = frame(page, shape, page.resourceVersion).tail;
+    this.#frame = frame(page, shape, page.resourceVersion);
     this.#next = from ?? page.from;
   }
 
@@ -55,7 +55,8 @@ export class ListText {
 
   /** What comes before the first piece, at a version of the same content. */
   head(resourceVersion: string): string {
-    return frame(this.#page, this.#shape, resourceVersion).head;
+    const isOwn = resourceVersion === this.resourceVersion;
+    return (isOwn ? this.#frame : frame(this.#page, this.#shape, resourceVersion)).head;
   }
 
   /** The memory that it shares with other lists of the past; `undefined` if it takes little. */
@@ -94,7 +95,7 @@ export class ListText {
       if (text.length >= least) return text;
     }
     this.#isDone = true;
-    return text + this.#tail;
+    return text + this.#frame.tail;
   }
 
   /** The same from here on, for another reader. */

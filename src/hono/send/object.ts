@@ -7,7 +7,7 @@ import type { KubernetesObject } from "../../meta/object.ts";
 import { matchesTag } from "../../protocol/if_none_match.ts";
 import type { Held } from "../../store/holding.ts";
 import { encode } from "../watches/encoding.ts";
-import type { EntityTags } from "../content/etag.ts";
+import type { EntityTags } from "../content/versions.ts";
 import { indentedText } from "../../protocol/responses.ts";
 import type { EventLog } from "../watches/event_log.ts";
 import { GZIP_LEAST_BYTES, gzipBytes, gzipResponse } from "./gzip.ts";

@@ -17,8 +17,8 @@ import { EntryViews, type LogEntry } from "./encoding.ts";
 import type { KeptEntry, KeptLog, LogHistory } from "./log_history.ts";
 import { firstUnseen, inWatchOrder, isOnTheWay, type LogWindow } from "./log_window.ts";
 import type { ServedInformer, ServedStore } from "../upstream/served_informer.ts";
-import { ContentHashes } from "../content/content_hash.ts";
-import { LogStates } from "../content/log_states.ts";
+import { ContentHashes } from "../content/versions.ts";
+import { ContentStates } from "../content/states.ts";
 import type { FanOut, FanOutSource } from "./fan_out.ts";
 import { Heartbeats, type LogReader } from "./heartbeats.ts";
 import { WatchGroups } from "./watch_groups.ts";
@@ -86,7 +86,7 @@ export class EventLog<T extends KubernetesObject> implements FanOutSource {
   /** The watches. */
   readonly recipients: Set<LogReader> = new Set();
   /** What lists read. */
-  readonly states: LogStates<T>;
+  readonly states: ContentStates<T>;
   /** Shows whether lists are the same. */
   readonly hashes: ContentHashes<T>;
   /** What watches read of entries. */
@@ -104,7 +104,7 @@ export class EventLog<T extends KubernetesObject> implements FanOutSource {
     this.#held = held;
     this.views = new EntryViews(holding);
     this.groups = new WatchGroups(this);
-    this.states = new LogStates(this, { store: held, clock: options.clock });
+    this.states = new ContentStates(this, held, options.clock);
     this.hashes = new ContentHashes(this);
     this.#heartbeats = new Heartbeats(this.recipients, options);
     const observer = (event: StoreEvent<Held<T>>) => this.#observe(event);

@@ -24,7 +24,7 @@ import {
   type Readers,
 } from "../readers.ts";
 import { watchTooOld } from "../../protocol/statuses.ts";
-import type { Snapshot } from "../content/snapshot.ts";
+import type { Snapshot } from "../content/states.ts";
 import type { GroupKind, WatchGroup } from "./watch_groups.ts";
 import { WatchLife } from "./watch_life.ts";
 

@@ -11,7 +11,7 @@ export interface TreeMutation extends Mutation {
 }
 
 const LOG = "src/hono/watches/event_log.ts";
-const STATES = "src/hono/content/log_states.ts";
+const STATES = "src/hono/content/states.ts";
 const WATCH = "src/hono/watches/watch_stream.ts";
 const CLIENT = "src/client/resource_client.ts";
 const KEEPER = "src/informer/snapshot_keeper.ts";

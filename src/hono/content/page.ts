@@ -14,7 +14,7 @@ import type { EventLog } from "../watches/event_log.ts";
 import { OPEN_UNITS, type Pacer } from "../readers.ts";
 import { stateTooOld } from "../send/responses.ts";
 import { narrowed, type Selection } from "./selection.ts";
-import { firstFrom, type IndexValue, type Snapshot } from "./snapshot.ts";
+import { firstFrom, type IndexValue, type Snapshot } from "./states.ts";
 
 /** What is listed. */
 export interface ListRequest {
@@ -26,7 +26,7 @@ export interface ListRequest {
   /** Only the objects under this value of an index, which the store has. */
   readonly under?: IndexValue | undefined;
   /** Identifies the list in its continue tokens. */
-  readonly identity: string;
+  identity(): string;
   /** Its signal ends the walk over objects. */
   readonly wait: VersionWaitOptions;
   readonly pacer: Pacer;
@@ -78,7 +78,7 @@ export async function placePage<T extends KubernetesObject>(
     if (isStatus(token)) return token;
     // The API server's own, whose keys begin after the namespace, and whose states only it has.
     if (token.list === undefined) return continueFrom(start + token.start, request);
-    if (token.list !== request.identity) {
+    if (token.list !== request.identity()) {
       return newStatus(
         400,
         "BadRequest",
@@ -104,7 +104,7 @@ export async function placePage<T extends KubernetesObject>(
 
 /** 410, with a token for the rest of the list as it is then. */
 function continueFrom(start: string, { identity }: ListRequest): Status {
-  return continueTooOld(encodeContinue({ resourceVersion: LATEST, start, list: identity }));
+  return continueTooOld(encodeContinue({ resourceVersion: LATEST, start, list: identity() }));
 }
 
 // A list at resourceVersion 0 comes whole, as from an API server's cache:
@@ -113,43 +113,34 @@ function limitOf(options: ListOptions): number {
   return options.limit === undefined || options.resourceVersion === "0" ? Infinity : options.limit;
 }
 
-/** The objects among which the page is, and what remains to be tested of them. */
-export function pageSource<T extends KubernetesObject>(
-  log: EventLog<T>,
-  { past }: PagePlace<T>,
-  { under, selection }: ListRequest,
-): { readonly snapshot: Snapshot<T>; readonly selection: Selection | undefined } {
-  if (past === undefined) {
-    return {
-      snapshot: under === undefined ? log.states.candidates(selection?.indexed) : log.states.indexed(under),
-      selection,
-    };
-  }
-  if (under === undefined) return { snapshot: past, selection };
-  const valuesOf = log.states.indexer?.getIndexers()[under.index];
-  // Takes the held form, as the store's own index functions do.
-  const isUnder = (held: unknown) => valuesOf?.(held as Held<T>).includes(under.value) === true;
-  return { snapshot: past, selection: narrowed(selection, isUnder) };
-}
-
 // Fewer are copied, so that a page does not keep the whole snapshot in memory.
 const SMALL_PAGE = 5_000;
 
 /**
- * Takes a page out of a snapshot; costs only what it walks over. Gives others a turn while it looks at objects.
+ * Takes a page out of the content as it is when this is called, or out of a state of the past; costs only what it walks
+ * over. Gives others a turn while it looks at objects.
  *
  * @throws The signal's reason, once it is aborted.
  */
 export async function cutPage<T extends KubernetesObject>(
-  { holding }: EventLog<T>,
-  snapshot: Snapshot<T>,
-  at: ListRequest & PagePlace<T>,
+  { holding, states }: EventLog<T>,
+  request: ListRequest,
+  { past, start, limit }: PagePlace<T>,
 ): Promise<Page<T>> {
+  const { namespace, under, pacer, wait, identity } = request;
+  let { selection } = request;
+  let snapshot = past;
+  if (snapshot === undefined) {
+    snapshot = under === undefined ? states.candidates(selection?.indexed) : states.indexed(under);
+  } else if (under !== undefined) {
+    const valuesOf = states.indexer?.getIndexers()[under.index];
+    // Takes the held form, as the store's own index functions do.
+    selection = narrowed(selection, (held) => valuesOf?.(held as Held<T>).includes(under.value) === true);
+  }
   const { resourceVersion } = snapshot;
-  const { selection, limit, pacer, wait, past } = at;
   // "0" is the character after "/".
-  const end = at.namespace === "" ? snapshot.length : firstFrom(snapshot, `${at.namespace}0`);
-  const from = firstFrom(snapshot, at.start);
+  const end = namespace === "" ? snapshot.length : firstFrom(snapshot, `${namespace}0`);
+  const from = firstFrom(snapshot, start);
   let i = Math.max(from, Math.min(end, from + limit));
   let own: Held<T>[] | undefined;
   if (selection !== undefined) {
@@ -182,12 +173,12 @@ export async function cutPage<T extends KubernetesObject>(
       past: past !== undefined && own.length > SMALL_PAGE ? own : undefined,
     };
   if (i >= end) return { resourceVersion, metadata: (resourceVersion) => ({ resourceVersion }), ...page };
-  const start = snapshot.key(i - 1) + "\0";
+  const next = snapshot.key(i - 1) + "\0";
   return {
     resourceVersion,
     metadata: (resourceVersion) => ({
       resourceVersion,
-      continue: encodeContinue({ resourceVersion, start, list: at.identity }),
+      continue: encodeContinue({ resourceVersion, start: next, list: identity() }),
       // Only if it is known without looking at every object.
       ...(selection === undefined && { remainingItemCount: end - i }),
     }),

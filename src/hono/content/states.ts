@@ -1,0 +1,283 @@
+/**
+ * The states of the content of an event log: the present one, parts of it, and those of the past.
+ * @module
+ */
+
+import type { FieldRequirement } from "../../meta/fields.ts";
+import { compareResourceVersions } from "../../meta/resource_version.ts";
+import { candidateKeysOf, type CandidateQuery } from "../../store/candidates.ts";
+import type { Held } from "../../store/holding.ts";
+import type { Indexer } from "../../store/indexer.ts";
+import { type Clock, monotonicNow } from "../../util/clock.ts";
+import type { ServedStore } from "../upstream/served_informer.ts";
+import { firstAfter, isOnTheWay, type LogWindow } from "../watches/log_window.ts";
+
+/** A value of an index. */
+export interface IndexValue {
+  readonly index: string;
+  readonly value: string;
+}
+
+/** Objects in the order of their keys, as they are at one resourceVersion. Never changes. */
+export interface Snapshot<T> {
+  readonly resourceVersion: string;
+  readonly length: number;
+  /** The key at an index; they ascend, byte by byte. */
+  key(index: number): string;
+  /** The object at an index, as the store holds it. */
+  object(index: number): Held<T>;
+  /** The requirement of a query that all objects fulfil, if it was answered by an index. */
+  readonly answers?: FieldRequirement | undefined;
+  /** What takes the memory; the same for snapshots that share it. */
+  readonly shared: object;
+}
+
+/** The index of the first key from a bound on. */
+export function firstFrom({ length, key }: Pick<Snapshot<unknown>, "length" | "key">, bound: string): number {
+  let low = 0;
+  let high = length;
+  while (low < high) {
+    const middle = (low + high) >>> 1;
+    if (key(middle) < bound) low = middle + 1;
+    else high = middle;
+  }
+  return low;
+}
+
+/** A log, as the states of its content see it. */
+export interface StatedLog<T> {
+  /** The resourceVersion that the content has reached. */
+  readonly resourceVersion: string;
+  /** Differs whenever the objects have changed. */
+  readonly contentRevision: number;
+  readonly window: LogWindow<T>;
+  /** The sequence number of the next entry. */
+  readonly head: number;
+  /** The oldest known state: its resourceVersion, and the first entry after it. */
+  readonly oldestState: { readonly resourceVersion: string; readonly sequence: number };
+}
+
+/**
+ * Makes snapshots of the content of a log, now and before. It keeps the order of the store's keys, so that a list does not
+ * sort them again: a change costs a note, the next snapshot a walk over all keys.
+ */
+export class ContentStates<T> {
+  readonly #log: StatedLog<T>;
+  readonly #store: ServedStore<Held<T>>;
+  readonly #clock: Clock;
+  /** The keys in their order, but for those that came and went since. */
+  #keys: readonly string[] | undefined;
+  readonly #added = new Set<string>();
+  readonly #deleted = new Set<string>();
+  /** The content when it was read last, and the first entry after that. */
+  #last:
+    | { readonly contentRevision: number; readonly sequence: number; readonly snapshot: Snapshot<T> }
+    | undefined;
+
+  /** @param store With its objects in their held form. */
+  constructor(log: StatedLog<T>, store: ServedStore<Held<T>>, clock: Clock) {
+    this.#log = log;
+    this.#store = store;
+    this.#clock = clock;
+  }
+
+  /** A key was added. */
+  added(key: string): void {
+    if (this.#keys === undefined) return;
+    if (!this.#deleted.delete(key)) this.#added.add(key);
+  }
+
+  /** A key was deleted. */
+  deleted(key: string): void {
+    if (this.#keys === undefined) return;
+    if (!this.#added.delete(key)) this.#deleted.add(key);
+  }
+
+  /** A new history begins, in which versions have other states. */
+  restarted(): void {
+    this.#last = undefined;
+  }
+
+  /** The content now, in key order. Taken once per change. */
+  snapshot(): Snapshot<T> {
+    const { resourceVersion, contentRevision, head } = this.#log;
+    let snapshot = this.#last?.contentRevision === contentRevision ? this.#last.snapshot : undefined;
+    if (snapshot?.resourceVersion === resourceVersion) return snapshot;
+    snapshot = snapshot === undefined
+      ? this.#snapshotOf(this.#sortedKeys(), resourceVersion)
+      : { ...snapshot, resourceVersion };
+    this.#last = { contentRevision, sequence: head, snapshot };
+    return snapshot;
+  }
+
+  /**
+   * The same, or less: at least what a query matches. Costs only what an index of the store has under one of the query's
+   * labels or fields, if there is one.
+   */
+  candidates(query: CandidateQuery | undefined): Snapshot<T> {
+    const indexer = query && this.indexer;
+    const found = indexer && candidateKeysOf(indexer, query);
+    if (found === undefined) return this.snapshot();
+    return this.#snapshotOf(found.keys, this.#log.resourceVersion, found.answers);
+  }
+
+  /** The content under a value of an index of the store, which must have it. Costs the size of that part. */
+  indexed({ index, value }: IndexValue): Snapshot<T> {
+    return this.#snapshotOf(this.indexer?.indexKeys(index, value) ?? [], this.#log.resourceVersion);
+  }
+
+  /** The store of the objects in their held form, if it has indices. */
+  get indexer(): Indexer<Held<T>> | undefined {
+    const store = this.#store as ServedStore<Held<T>> & Partial<Indexer<Held<T>>>;
+    const isIndexed = store.indexKeys !== undefined && store.countByIndex !== undefined &&
+      store.indexValueCounts !== undefined && store.getIndexers !== undefined;
+    return isIndexed ? store as Indexer<Held<T>> : undefined;
+  }
+
+  /**
+   * The content as it was at a resourceVersion that is not in the future, or `undefined` if that is not known any more: an
+   * API server compacts its history after five minutes. Costs a walk over the entries that have come since, up to the last
+   * snapshot of the content, which all states of the past share.
+   */
+  stateAt(resourceVersion: string): Snapshot<T> | undefined {
+    const { oldestState, window, resourceVersion: now } = this.#log;
+    if (compareResourceVersions(resourceVersion, oldestState.resourceVersion) < 0) return undefined;
+    if (compareResourceVersions(resourceVersion, now) > 0) return undefined;
+    const oldestResourceVersion = oldestState.resourceVersion;
+    if (!isOnTheWay(window, resourceVersion, { oldestResourceVersion, resourceVersion: now })) {
+      return undefined;
+    }
+    const { tail, entries } = window;
+    const first = firstAfter(window, resourceVersion, oldestState.sequence);
+    const next = entries.at(first - tail);
+    if (next !== undefined && monotonicNow(this.#clock) - next.atMs >= PAST_MS) return undefined;
+    const gapAfter = next?.gapAfter;
+    if (gapAfter !== undefined && compareResourceVersions(resourceVersion, gapAfter) > 0) return undefined;
+    if (this.#last === undefined || this.#last.sequence < first) this.snapshot();
+    const { snapshot, sequence } = this.#last!;
+    const before = new Map<string, Held<T> | undefined>();
+    for (let i = first; i < sequence; i++) {
+      const entry = entries.at(i - tail);
+      if (entry === undefined || entry.type === "BOOKMARK" || before.has(entry.key)) continue;
+      before.set(entry.key, entry.oldObject);
+    }
+    return before.size === 0
+      ? { ...snapshot, resourceVersion }
+      : rolledBack(snapshot, resourceVersion, before);
+  }
+
+  /** About how many units of a {@linkcode Pacer} a state at a resourceVersion takes. */
+  unitsOf(resourceVersion: string): number {
+    const { window, head } = this.#log;
+    return ENTRY_UNITS * (head - firstAfter(window, resourceVersion, window.tail));
+  }
+
+  #snapshotOf(keys: readonly string[], resourceVersion: string, answers?: FieldRequirement): Snapshot<T> {
+    const objects: Held<T>[] = [];
+    const present: string[] = [];
+    for (const key of keys) {
+      const object = this.#store.getByKey(key);
+      if (object === undefined) continue;
+      present.push(key);
+      objects.push(object);
+    }
+    return {
+      resourceVersion,
+      length: present.length,
+      key: (index) => present[index],
+      object: (index) => objects[index],
+      answers,
+      shared: objects,
+    };
+  }
+
+  #sortedKeys(): readonly string[] {
+    const kept = this.#keys;
+    if (kept === undefined) {
+      this.#keys = this.#store.listKeys().sort();
+    } else if (this.#added.size > 0 || this.#deleted.size > 0) {
+      this.#keys = merge(kept, { added: Array.from(this.#added).sort(), deleted: this.#deleted });
+    }
+    this.#added.clear();
+    this.#deleted.clear();
+    return this.#keys ?? [];
+  }
+}
+
+// As kube-apiserver's --etcd-compaction-interval:
+// https://kubernetes.io/docs/reference/command-line-tools-reference/kube-apiserver/
+const PAST_MS = 300_000;
+// To note an entry, to sort its key and to find its place.
+const ENTRY_UNITS = 50;
+
+/**
+ * A snapshot of the content as it was before some changes. It refers to the present one, and has only what differs: in
+ * memory and time it costs as much as there are changes.
+ *
+ * @param before The objects of all keys that have changed since; `undefined` where there was none.
+ */
+function rolledBack<T>(
+  present: Snapshot<T>,
+  resourceVersion: string,
+  before: ReadonlyMap<string, Held<T> | undefined>,
+): Snapshot<T> {
+  /** Ranges that follow each other: of the present snapshot from an index on, or one object of before. */
+  const ranges: (readonly [start: number, from: number, key?: string])[] = [];
+  let length = 0;
+  let next = 0;
+  const takeUntil = (index: number) => {
+    if (index > next) ranges.push([length, next]);
+    length += index - next;
+    next = index;
+  };
+  for (const key of Array.from(before.keys()).sort()) {
+    const index = firstFrom(present, key);
+    takeUntil(index);
+    if (before.get(key) !== undefined) ranges.push([length++, index, key]);
+    if (index < present.length && present.key(index) === key) next = index + 1;
+  }
+  takeUntil(present.length);
+  let current = 0;
+  const rangeOf = (index: number) => {
+    const isIn = (range: number) => ranges[range][0] <= index && index < (ranges[range + 1]?.[0] ?? length);
+    // Most reads continue from the last one.
+    if (!isIn(current) && !(current + 1 < ranges.length && isIn(++current))) {
+      let high = ranges.length - 1;
+      for (current = 0; current < high;) {
+        const middle = (current + high + 1) >>> 1;
+        if (ranges[middle][0] <= index) current = middle;
+        else high = middle - 1;
+      }
+    }
+    return ranges[current];
+  };
+  return {
+    resourceVersion,
+    length,
+    key(index) {
+      const [start, from, key] = rangeOf(index);
+      return key ?? present.key(from + index - start);
+    },
+    object(index) {
+      const [start, from, key] = rangeOf(index);
+      return key === undefined ? present.object(from + index - start) : before.get(key) as Held<T>;
+    },
+    shared: present.shared,
+  };
+}
+
+function merge(
+  keys: readonly string[],
+  change: { readonly added: readonly string[]; readonly deleted: ReadonlySet<string> },
+): string[] {
+  const { added, deleted } = change;
+  const result: string[] = [];
+  let next = 0;
+  for (const key of keys) {
+    while (next < added.length && added[next] < key) result.push(added[next++]);
+    if (added[next] === key) next++;
+    if (!deleted.has(key)) result.push(key);
+  }
+  while (next < added.length) result.push(added[next++]);
+  return result;
+}
