@@ -65,6 +65,13 @@ export const SUITE_MUTATIONS: readonly SuiteMutation[] = [
     test: "tests/text/json_walk_test.ts",
   },
   {
+    name: "informer: the stored texts are believed of a list that is no proof of them, and listed once more",
+    file: "src/informer/intake.ts",
+    find: "const isProof = compareResourceVersions(listVersion, held.lastStoreSyncResourceVersion()) > 0;",
+    replace: "const isProof = listVersion !== undefined && held !== undefined;",
+    test: "tests/informer/snapshot_restart_test.ts",
+  },
+  {
     name: "reflector: the delay after losses does not grow",
     file: "src/reflector/quarantine.ts",
     find: "    this.#relistDelayMs = Math.min(this.#relistDelayMs * 2, LAST_RELIST_MS);\n",

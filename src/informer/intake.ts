@@ -5,7 +5,7 @@
 
 import type { HoldText } from "../text/list_watch_context.ts";
 import { metaOf, resourceVersionOf } from "../meta/object.ts";
-import { isComparableResourceVersion } from "../meta/resource_version.ts";
+import { compareResourceVersions, isComparableResourceVersion } from "../meta/resource_version.ts";
 import type { Held, Holding } from "../store/holding.ts";
 import type { Store } from "../store/store.ts";
 import type { TransformFunc } from "../store/transform.ts";
@@ -15,7 +15,7 @@ import type { IsSameState } from "./same_state.ts";
 export interface IntakeOptions<T> {
   readonly holding: Holding<T>;
   /** The store with its objects in their held form. */
-  readonly held: Pick<Store<Held<T>>, "getByKey">;
+  readonly held: Pick<Store<Held<T>>, "getByKey" | "lastStoreSyncResourceVersion">;
   readonly isSame: IsSameState<Held<T>>;
   /** Runs on every object that is new, or may have changed, before it is held; returns what it has returned before as it is. */
   readonly transform: TransformFunc<T> | undefined;
@@ -80,8 +80,11 @@ export class Intake<T> {
     return object;
   };
 
-  readonly #offer = (key: string): Held<T> | undefined => {
-    const known = this.#belief.allows ? this.#options.held.getByKey(key) : undefined;
+  readonly #offer = (key: string, listVersion: string): Held<T> | undefined => {
+    const { held } = this.#options;
+    // A list that has not advanced would be no proof: it would have to be listed again.
+    const isProof = compareResourceVersions(listVersion, held.lastStoreSyncResourceVersion()) > 0;
+    const known = isProof && this.#belief.allows ? held.getByKey(key) : undefined;
     return this.#offered = isComparableResourceVersion(resourceVersionOf(known) ?? "") ? known : undefined;
   };
 

@@ -224,7 +224,7 @@ class Sieve {
       reader,
       hold: (text, head, read) =>
         this.#test(head) ? this.#remembered(hold(text, head, read)) : new Skipped(head),
-      ...(stored && { stored: (key) => this.#remembered(stored(key)) }),
+      ...(stored && { stored: (key, listVersion) => this.#remembered(stored(key, listVersion)) }),
     };
   }
 

@@ -45,8 +45,8 @@ export interface HoldText {
    */
   readonly hold: (text: string, head: ObjectHead, read?: ReadAlong) => unknown;
   /**
-   * What is stored for a key, if an item of a list that has the same uid and resourceVersion may be taken for the same
-   * object. Then the list has the stored one in its place, and its text is not read.
+   * What is stored for a key, if an item that has the same uid and resourceVersion, of a list at this resourceVersion, may
+   * be taken for the same object. Then the list has the stored one in its place, and its text is not read.
    */
-  readonly stored?: (key: string) => unknown;
+  readonly stored?: (key: string, listVersion: string) => unknown;
 }

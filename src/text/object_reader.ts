@@ -31,7 +31,7 @@ export interface EventReader<O> extends LineReader<ObjectEvent<O>> {
 export interface ItemSource {
   /** What the items are, where they do not say so themselves; it is written into their texts. */
   readonly typeOf: () => ItemType | undefined;
-  /** As `HoldText.stored`; of items without a type it is not used. */
+  /** As `HoldText.stored`, for this list; of items without a type it is not used. */
   readonly stored?: ((key: string) => unknown) | undefined;
 }
 

@@ -7,10 +7,11 @@ import { DecodeError } from "../meta/request_failure.ts";
 import type { ListPage, Quarantined } from "../meta/list_watch.ts";
 import type { ListMeta } from "../meta/object.ts";
 import { onAbort } from "../util/abort.ts";
-import { type Clock, monotonicNow, nextTurn } from "../util/clock.ts";
+import type { Clock } from "../util/clock.ts";
 import { jsonFault } from "../util/json_fault.ts";
 import { openByteReader } from "./byte_reader.ts";
 import { requireNumbers } from "../util/require_number.ts";
+import { Pacer } from "../util/turns.ts";
 import { Utf8Stream } from "../util/utf8_stream.ts";
 import type { Projection } from "../text/field_tree.ts";
 import { ItemTooLargeError, ListCutter } from "../text/list_cutter.ts";
@@ -106,7 +107,11 @@ export async function decodeList<T>(
       `Cannot list ${subject}: the answer is not JSON: ${jsonFault(error)}; it begins with ${quote(head)}`,
     );
   const { asText, projection } = options;
-  const source = { typeOf: () => asText && collector.knownType, stored: asText?.stored };
+  const stored = asText?.stored;
+  const source = {
+    typeOf: () => asText && collector.knownType,
+    stored: stored && ((key: string) => stored(key, collector.version)),
+  };
   const reader = (asText?.reader ?? new ObjectParser()).items(source, projection);
   const cutter = new ListCutter(reader, {
     maxItemBytes,
@@ -167,6 +172,8 @@ class ItemCollector<T> {
   readonly #quarantined: Quarantined[] = [];
   /** Of the list, if that was known before its items. */
   #type: ItemType | "unknown" = "unknown";
+  /** The list's resourceVersion, if that was known before its items; otherwise empty. */
+  version = "";
   #count = 0;
 
   constructor(options: DecodeListOptions) {
@@ -188,7 +195,9 @@ class ItemCollector<T> {
     let text = prefix.trimEnd();
     if (text.endsWith(",")) text = text.slice(0, -1);
     try {
-      this.#type = itemTypeOf(JSON.parse(`${text}}`)) ?? "unknown";
+      const list = JSON.parse(`${text}}`);
+      this.#type = itemTypeOf(list) ?? "unknown";
+      this.version = String(list.metadata?.resourceVersion ?? "");
     } catch {
       // whatever is wrong with it shows at the end
     }
@@ -308,8 +317,7 @@ async function readBody(
 ): Promise<void> {
   const { signal, onBytes, clock, maxBytes, hint } = options;
   let bytes = 0;
-  let chunks = 0;
-  let turnStartMs = clock === undefined ? 0 : monotonicNow(clock);
+  const pacer = clock && new Pacer({ units: TURN_CHUNKS, ms: TURN_MS, clock });
   const reader = openByteReader(body, onBytes);
   const unlink = signal && onAbort(signal, () => reader.cancel(signal.reason));
   try {
@@ -330,12 +338,9 @@ async function readBody(
         );
       }
       onChunk(chunk);
-      if (
-        clock !== undefined && (++chunks % TURN_CHUNKS === 0 || monotonicNow(clock) - turnStartMs >= TURN_MS)
-      ) {
-        await nextTurn();
+      if (pacer?.spend()) {
+        await pacer.rest();
         signal?.throwIfAborted();
-        turnStartMs = monotonicNow(clock);
       }
     }
   } finally {

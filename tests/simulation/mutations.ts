@@ -81,12 +81,6 @@ export const MUTATIONS: readonly Mutation[] = [
     replace: "if (before > 0) this.#rest.take().fill(0x20);",
   },
   {
-    name: "informer: what a list of texts has of the versions that are stored is believed after a restore",
-    file: "src/informer/intake.ts",
-    find: "      this.#belief.believed();\n",
-    replace: "",
-  },
-  {
     name: "watch: the last of several frames of a chunk is dropped",
     file: DECODER,
     find: "    } catch (error) { // a frame over the limit",
