@@ -14,7 +14,7 @@ import { forwardRoute } from "./upstream/forward.ts";
 import type { Held } from "../store/holding.ts";
 import type { Indexer } from "../store/indexer.ts";
 import { lowerBound } from "../util/lower_bound.ts";
-import type { TurnQueue } from "../util/turn_queue.ts";
+import type { TurnQueue } from "../util/turns.ts";
 import { ownPath } from "./api_routes.ts";
 import { askedOf, askedOfPath } from "./access/authorization.ts";
 import type { EventLog } from "./watches/event_log.ts";

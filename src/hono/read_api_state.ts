@@ -6,7 +6,7 @@
 import type { ApiResource } from "../protocol/api_resource.ts";
 import { onAbort } from "../util/abort.ts";
 import { consoleLogger } from "../util/logger.ts";
-import { TurnQueue } from "../util/turn_queue.ts";
+import { TurnQueue } from "../util/turns.ts";
 import { checkAccess } from "./access/access_options.ts";
 import { EntityTags } from "./content/versions.ts";
 import { FanOut } from "./watches/fan_out.ts";

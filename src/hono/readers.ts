@@ -3,7 +3,7 @@
  * @module
  */
 
-import type { TurnQueue } from "../util/turn_queue.ts";
+import { Pacer as WorkPacer, type Turns, UNITS_PER_MS } from "../util/turns.ts";
 import type { UserInfo } from "./access/authorization.ts";
 
 /** A piece of this size is worth a write. */
@@ -203,8 +203,7 @@ export function newStalledError(what: string, timeoutMs: number): Error {
   return error;
 }
 
-// A unit is about 20 nanoseconds: some milliseconds' worth in a turn.
-const UNITS_PER_TURN = 150_000;
+const TURN_UNITS = 3 * UNITS_PER_MS;
 
 // To encode it, and to hand it to the socket.
 const UNITS_PER_CHARACTER = 0.5;
@@ -212,38 +211,15 @@ const UNITS_PER_CHARACTER = 0.5;
 /** What it takes to decode an object. */
 export const OPEN_UNITS = 1_200;
 
-/**
- * Counts work, so that other work gets a turn after some milliseconds. Counted and not timed: the same work gives way
- * at the same places whatever clock there is.
- */
-export class Pacer {
-  readonly #turns: TurnQueue;
-  #units = 0;
-
+/** Counts the work for readers, so that other work gets a turn after some milliseconds. */
+export class Pacer extends WorkPacer {
   /** @param turns Where all work waits for its turn, one after the other. */
-  constructor(turns: TurnQueue) {
-    this.#turns = turns;
-  }
-
-  /** Some work was done. `true`: it is time for {@linkcode Pacer.rest}. */
-  spend(units: number): boolean {
-    this.#units += units;
-    return this.#units >= UNITS_PER_TURN;
+  constructor(turns: Turns) {
+    super({ units: TURN_UNITS, turns });
   }
 
   /** Text was made for one of the readers, who share this. */
   spendText(length: number): void {
-    this.#units += length * UNITS_PER_CHARACTER;
-  }
-
-  /** Whether it is time for {@linkcode Pacer.rest}: much was done in this turn, or others wait for theirs. */
-  get isDue(): boolean {
-    return this.#units >= UNITS_PER_TURN || this.#turns.isBusy;
-  }
-
-  /** Gives other work a turn. */
-  rest(): Promise<void> {
-    this.#units = 0;
-    return this.#turns.next();
+    this.spend(length * UNITS_PER_CHARACTER);
   }
 }

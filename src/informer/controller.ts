@@ -13,12 +13,11 @@ import type { ReflectorOptions } from "../reflector/reflector_options.ts";
 import type { ReflectorWiring } from "../reflector/reflector_wiring.ts";
 import type { ReflectorStatus } from "../reflector/status.ts";
 import { linkedAbort, onAbort } from "../util/abort.ts";
-import { type Clock, nextTurn, realClock } from "../util/clock.ts";
-import { TurnBudget } from "../util/turn_budget.ts";
+import { type Clock, realClock } from "../util/clock.ts";
+import { finishInTurns, newObjectPacer, type Pace, type Steps } from "../util/turns.ts";
 import { Latch, type SyncedMethod } from "../util/deferred.ts";
 import { errorMessage } from "../util/errors.ts";
 import { consoleLogger, type Logger } from "../util/logger.ts";
-import { finishInTurns, type Pace, type Steps } from "../util/steps.ts";
 import { InformerStateError } from "./errors.ts";
 
 /**
@@ -216,13 +215,12 @@ export class Controller<T> {
     const { queue } = this.#config;
     while (!signal.aborted) {
       await queue.wait(); // close() ends it
-      const { turnMs, turnObjects } = this.#pace;
-      const budget = new TurnBudget(this.#clock, turnMs, turnObjects);
+      const pacer = newObjectPacer(this.#pace, this.#clock);
       while (
         !signal.aborted && (this.#isLongNext() ? await this.#processList(signal) : this.#processNext())
       ) {
-        if (!budget.isSpent()) continue;
-        await nextTurn();
+        if (!pacer.spend()) continue;
+        await pacer.rest();
         break;
       }
     }

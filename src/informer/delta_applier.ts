@@ -39,7 +39,7 @@ import { type Clock, monotonicNow } from "../util/clock.ts";
 import { toError } from "../util/errors.ts";
 import { callGuarded } from "../util/guarded.ts";
 import type { Metrics } from "../util/metrics.ts";
-import { finish, type Steps } from "../util/steps.ts";
+import { finish, type Steps } from "../util/turns.ts";
 import { type Change, EventHistory, type Standing } from "./event_history.ts";
 import { ListApplication, type ListApplicationOptions } from "./list_application.ts";
 import type { StoreEvent } from "./store_event.ts";

@@ -18,7 +18,7 @@ import { realClock } from "../util/clock.ts";
 import { errorMessage } from "../util/errors.ts";
 import { callGuarded } from "../util/guarded.ts";
 import { consoleLogger } from "../util/logger.ts";
-import { STEP_OBJECTS, type Steps } from "../util/steps.ts";
+import { STEP_OBJECTS, type Steps } from "../util/turns.ts";
 import { type Controller, newWiredController } from "./controller.ts";
 import { DeltaApplier, quarantiner } from "./delta_applier.ts";
 import type { Notification, ResourceEventHandler } from "./event_handler.ts";

@@ -14,7 +14,7 @@ import type { KeyedStore } from "../store/cache.ts";
 import type { OnIndexFailure, ReplacedInSteps, Replacement, ReplaceOptions, Store } from "../store/store.ts";
 import type { Taken } from "../store/transform.ts";
 import { toError } from "../util/errors.ts";
-import { finish, type Steps } from "../util/steps.ts";
+import { finish, type Steps } from "../util/turns.ts";
 import type { EventHistory } from "./event_history.ts";
 import { ListNotifications, type NotificationReceiver } from "./list_notifications.ts";
 import type { IsSameState } from "./same_state.ts";

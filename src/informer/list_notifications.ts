@@ -9,7 +9,7 @@
  */
 
 import type { DeletedFinalStateUnknown } from "../meta/tombstone.ts";
-import type { Steps } from "../util/steps.ts";
+import type { Steps } from "../util/turns.ts";
 import type { Notification } from "./event_handler.ts";
 
 /** What receives the notifications of a store's changes: all listeners of a shared informer, or one handler. */

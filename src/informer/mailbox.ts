@@ -18,7 +18,7 @@
 
 import type { KeyFunc } from "../meta/keys.ts";
 import { Deque } from "../util/deque.ts";
-import { finish, type Steps } from "../util/steps.ts";
+import { finish, type Steps } from "../util/turns.ts";
 import type { Notification } from "./event_handler.ts";
 import { ListCursor } from "./list_notifications.ts";
 import { MergedNotifications } from "./merged_notifications.ts";

@@ -19,7 +19,7 @@ import type { Indexer } from "../store/indexer.ts";
 import { transformer, type TransformFunc, transformOnce } from "../store/transform.ts";
 import type { Clock } from "../util/clock.ts";
 import type { Logger } from "../util/logger.ts";
-import { type Pace, stepObjectsOf } from "../util/steps.ts";
+import { type Pace, stepObjectsOf } from "../util/turns.ts";
 import { type Controller, newWiredController } from "./controller.ts";
 import { DeltaApplier, type Observation, quarantiner } from "./delta_applier.ts";
 import type { InformerWaits } from "./informer_waits.ts";

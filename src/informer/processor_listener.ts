@@ -8,14 +8,12 @@ import { DeletedFinalStateUnknown, type DeletedObject } from "../meta/tombstone.
 import type { Held, Holding } from "../store/holding.ts";
 import { abortable, sleepUnlessAborted } from "../util/abort.ts";
 import { type Clock, monotonicNow } from "../util/clock.ts";
-import { TurnBudget } from "../util/turn_budget.ts";
+import { Pacer, type Steps, type Turns } from "../util/turns.ts";
 import { Latch } from "../util/deferred.ts";
 import { errorMessage } from "../util/errors.ts";
 import { isThenable } from "../util/guarded.ts";
 import type { Logger } from "../util/logger.ts";
 import type { MetricLabels, Metrics } from "../util/metrics.ts";
-import type { Steps } from "../util/steps.ts";
-import type { TurnQueue } from "../util/turn_queue.ts";
 import { InformerStateError } from "./errors.ts";
 import type { Notification, ResourceEventHandler } from "./event_handler.ts";
 import type { ListCursor, ListNotifications } from "./list_notifications.ts";
@@ -35,7 +33,7 @@ export interface ProcessorListenerOptions<T> {
   readonly informerName: string;
   readonly clock: Clock;
   /** Where pumps that have called handlers for a while wait for their next turn. */
-  readonly turns: TurnQueue;
+  readonly turns: Turns;
   readonly logger: Logger;
   /** For log lines. */
   readonly name: string;
@@ -55,8 +53,8 @@ export interface ProcessorListenerOptions<T> {
 // https://github.com/kubernetes/client-go/blob/master/tools/cache/shared_informer.go
 const PAUSE_AFTER_ERROR_MS = 1_000;
 // Longer than the queue's, so that handlers keep up with it, and receive objects that are still decoded.
-const BUDGET_MS = 8;
-const BUDGET_CALLS = 1_000;
+const TURN_MS = 8;
+const TURN_CALLS = 1_000;
 
 const IN_WORDS = { add: "an add", update: "an update", delete: "a delete" } as const;
 
@@ -222,7 +220,7 @@ export class ProcessorListener<T> {
     await null; // out of the turn that wrote the store
     const { clock, metrics, turns } = this.#options;
     const { signal } = this.#stop;
-    let budget = new TurnBudget(clock, BUDGET_MS, BUDGET_CALLS);
+    const pacer = new Pacer({ units: TURN_CALLS, ms: TURN_MS, clock, turns });
     for (let next = this.#pending.shift(); next !== undefined; next = this.#pending.shift()) {
       this.#measureBacklog();
       const startMs = metrics === undefined ? 0 : monotonicNow(clock);
@@ -235,10 +233,7 @@ export class ProcessorListener<T> {
       );
       if (next.type === "add" && next.isInInitialList) this.#tracker.finished();
       if (failed) await sleepUnlessAborted(PAUSE_AFTER_ERROR_MS, { clock, signal });
-      if (budget.isSpent()) {
-        await turns.next();
-        budget = new TurnBudget(clock, BUDGET_MS, BUDGET_CALLS);
-      }
+      if (pacer.spend()) await pacer.rest();
     }
     this.#pump = undefined;
   }

@@ -27,7 +27,7 @@ import type { SyncedMethod } from "../util/deferred.ts";
 import { errorMessage } from "../util/errors.ts";
 import { callGuarded } from "../util/guarded.ts";
 import { consoleLogger, type Logger } from "../util/logger.ts";
-import { finishInTurns, type Pace, stepObjectsOf, type Steps } from "../util/steps.ts";
+import { finishInTurns, type Pace, stepObjectsOf, type Steps } from "../util/turns.ts";
 import { requireNumbers } from "../util/require_number.ts";
 import { type Controller, paceOf, type Running, startRunning } from "./controller.ts";
 import { InformerStateError } from "./errors.ts";

@@ -9,9 +9,8 @@ import type { RestoredContent } from "../reflector/reflector_wiring.ts";
 import type { Held } from "../store/holding.ts";
 import { ObjectText } from "../text/object_text.ts";
 import { abortable, withTimeLimit } from "../util/abort.ts";
-import { nextTurn } from "../util/clock.ts";
 import { errorMessage } from "../util/errors.ts";
-import { TurnBudget } from "../util/turn_budget.ts";
+import { newObjectPacer } from "../util/turns.ts";
 import {
   type LoadedSnapshot,
   type SnapshotEntry,
@@ -79,16 +78,13 @@ async function contentOf<T>(
     const version = JSON.stringify(resourceVersion.slice(0, MAX_SHOWN_LENGTH));
     throw new SnapshotRefusedError("corrupt", `its version ${version} is no decimal number`);
   }
-  const { turnMs, turnObjects } = context.pace;
-  const newBudget = () => new TurnBudget(context.clock, turnMs, turnObjects);
+  const pacer = newObjectPacer(context.pace, context.clock);
   const hold = newHold(context);
   const items: Held<T>[] = [];
   const keys = new Set<string>();
-  let budget = newBudget();
   const giveTurn = async () => {
-    await nextTurn();
+    await pacer.rest();
     signal.throwIfAborted();
-    budget = newBudget();
   };
   for await (const batch of loaded.entries()) {
     for (const entry of batch) {
@@ -102,11 +98,11 @@ async function contentOf<T>(
       if (keys.size === keys.add(entry.key).size) {
         throw new SnapshotRefusedError("corrupt", `it has ${JSON.stringify(entry.key)} twice`);
       }
-      if (budget.isSpent()) await giveTurn();
+      if (pacer.spend()) await giveTurn();
     }
     signal.throwIfAborted();
     // Batches may be empty.
-    if (budget.isSpent()) await giveTurn();
+    if (pacer.spend()) await giveTurn();
   }
   if (items.length !== count) {
     throw new SnapshotRefusedError("truncated", `it has ${items.length} objects, and should have ${count}`);

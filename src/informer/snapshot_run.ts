@@ -16,7 +16,7 @@ import type { Held } from "../store/holding.ts";
 import type { Clock } from "../util/clock.ts";
 import type { Logger } from "../util/logger.ts";
 import type { Metrics } from "../util/metrics.ts";
-import type { Pace } from "../util/steps.ts";
+import type { Pace } from "../util/turns.ts";
 import type { StoreEvent } from "./store_event.ts";
 
 /** What a {@linkcode SnapshotRun} needs of its informer. */

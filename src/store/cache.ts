@@ -4,7 +4,7 @@
  */
 
 import { type KeyFunc, keyOf } from "../meta/keys.ts";
-import { STEP_OBJECTS, type Steps } from "../util/steps.ts";
+import { STEP_OBJECTS, type Steps } from "../util/turns.ts";
 import type { FieldIndexFunc } from "./field_index.ts";
 import { type Indexers, type IndexFunc, type IndexValues, readsLiveMetadata } from "./index_func.ts";
 import type { Indexer } from "./indexer.ts";

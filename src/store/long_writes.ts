@@ -3,7 +3,7 @@
  * @module
  */
 
-import { STEP_OBJECTS, type Steps } from "../util/steps.ts";
+import { STEP_OBJECTS, type Steps } from "../util/turns.ts";
 import { IndexFuncError } from "./errors.ts";
 import { type Entry, newEntry } from "./index_bucket.ts";
 import type { Indexers } from "./index_func.ts";

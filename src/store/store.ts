@@ -6,7 +6,7 @@
 import { type ExplicitKey, type KeyFunc, keyOf } from "../meta/keys.ts";
 import type { DeletedFinalStateUnknown } from "../meta/tombstone.ts";
 import { toError } from "../util/errors.ts";
-import { finish, type Steps } from "../util/steps.ts";
+import { finish, type Steps } from "../util/turns.ts";
 import { type IndexFuncError, TransactionError } from "./errors.ts";
 import type { Indexers } from "./index_func.ts";
 

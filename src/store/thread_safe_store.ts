@@ -4,7 +4,7 @@
  */
 
 import { resourceVersionOf } from "../meta/object.ts";
-import type { Steps } from "../util/steps.ts";
+import type { Steps } from "../util/turns.ts";
 import { BucketIterator, type Entry, newEntry } from "./index_bucket.ts";
 import type { Indexers, IndexFunc, IndexValues } from "./index_func.ts";
 import { additionSteps, ContentReplacement, type NewContent, type StoreContent } from "./long_writes.ts";

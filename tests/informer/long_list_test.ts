@@ -11,7 +11,7 @@ import { type ListerWatcher, type ListPage, realClock } from "@listwatch/cache/r
 import { FakeClock } from "@listwatch/cache/testing";
 import { nextTurn } from "../../src/util/clock.ts";
 import type { ReplacedInSteps } from "../../src/store/store.ts";
-import { finish, finishInTurns, type Steps } from "../../src/util/steps.ts";
+import { finish, finishInTurns, type Steps } from "../../src/util/turns.ts";
 
 const MANY = 5_000;
 

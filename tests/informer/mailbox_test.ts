@@ -7,7 +7,7 @@ import type { Notification } from "../../src/informer/event_handler.ts";
 import { ListNotifications } from "../../src/informer/list_notifications.ts";
 import { Mailbox, type MailboxOptions } from "../../src/informer/mailbox.ts";
 import { newCaller } from "../../src/informer/processor_listener.ts";
-import { finish } from "../../src/util/steps.ts";
+import { finish } from "../../src/util/turns.ts";
 import { metaNamespaceKey } from "../../src/meta/keys.ts";
 import { DeletedFinalStateUnknown } from "../../src/meta/tombstone.ts";
 import { propertyOptions } from "../property.ts";

@@ -20,7 +20,7 @@ import { ObjectHolding } from "../../src/store/holding.ts";
 import { ListNotifications } from "../../src/informer/list_notifications.ts";
 import { Processor } from "../../src/informer/processor.ts";
 import { nextTurn } from "../../src/util/clock.ts";
-import { finish } from "../../src/util/steps.ts";
+import { finish } from "../../src/util/turns.ts";
 
 const MANY = 3_000;
 const TURN_OBJECTS = 50;

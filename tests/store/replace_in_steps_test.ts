@@ -7,7 +7,7 @@ import fc from "fast-check";
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { IndexFuncError, ThreadSafeStore } from "@listwatch/cache/store";
-import { finish, type Steps } from "../../src/util/steps.ts";
+import { finish, type Steps } from "../../src/util/turns.ts";
 import { type Replacement, replaceNow } from "../../src/store/store.ts";
 import { propertyOptions } from "../property.ts";
 

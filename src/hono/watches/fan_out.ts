@@ -25,6 +25,7 @@
 
 import { type Clock, monotonicNow, nextTurn, type TimerHandle } from "../../util/clock.ts";
 import { Deque } from "../../util/deque.ts";
+import { Pacer, UNITS_PER_MS } from "../../util/turns.ts";
 
 /** A watch, as the fan-out sees it. */
 export interface Recipient {
@@ -43,9 +44,6 @@ export interface FanOutSource {
   /** Every watch that was ready has sent something. `hasGrown`: there are entries that some have not sent. */
   passEnds(hasGrown: boolean): void;
 }
-
-/** A unit of work is about 20 ns. */
-const UNITS_PER_MS = 50_000;
 
 /** The most work of one turn, unless one piece is more. */
 export const SLICE_UNITS: number = 3 * UNITS_PER_MS;
@@ -77,7 +75,8 @@ export class FanOut {
   #isScheduled = false;
   #isRunning = false;
   #isPassTurn = false;
-  /** The work of this slice; watches add theirs. */
+  readonly #pacer = new Pacer({ units: SLICE_UNITS, turns: { isBusy: false, next: () => this.#giveWay() } });
+  /** The work of all slices; watches add theirs. */
   units = 0;
 
   /** @param clock Measures the rest after a pass. */
@@ -133,12 +132,13 @@ export class FanOut {
 
   async #run(): Promise<void> {
     this.#isRunning = true;
-    for (this.units = 0;; this.units = 0) {
+    this.#pacer.begin();
+    for (;;) {
       this.#beginPass();
       this.#slice();
       if (this.#pass.length === 0) this.#endPass();
       if (this.#pass.length === 0 && this.#ready.length === 0) break;
-      await this.#giveWay();
+      await this.#pacer.rest();
     }
     this.#isRunning = false;
     this.#schedulePass();
@@ -172,14 +172,16 @@ export class FanOut {
 
   /** Lets one watch after the other send, until the work of a turn is done. */
   #slice(): void {
-    while (this.units < SLICE_UNITS) {
+    while (!this.#pacer.isDue) {
       const before = this.units;
       this.#isPassTurn = this.#pass.length > 0 && (this.#ready.length === 0 || !this.#isPassTurn);
       const recipient = (this.#isPassTurn ? this.#pass : this.#ready).shift();
       if (recipient === undefined) return;
       recipient.isQueued = false;
       if (recipient.deliver()) this.ready(recipient);
-      if (this.#isPassTurn) this.#passUnits += this.units - before;
+      const units = this.units - before;
+      this.#pacer.spend(units);
+      if (this.#isPassTurn) this.#passUnits += units;
     }
   }
 

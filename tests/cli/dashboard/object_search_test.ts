@@ -4,7 +4,7 @@ import type { SearchResult } from "../../../src/cli/dashboard/dashboard_message.
 import { findObjects, ObjectSearch } from "../../../src/cli/dashboard/object_search.ts";
 import type { ReflectedResource } from "../../../src/cli/dashboard/reflected_resource.ts";
 import { Pacer } from "../../../src/hono/readers.ts";
-import { TurnQueue } from "../../../src/util/turn_queue.ts";
+import { TurnQueue } from "../../../src/util/turns.ts";
 import { podOn, Reflection } from "./reflected.ts";
 
 /** Counts the turns that searches give to other work. */

@@ -1,0 +1,165 @@
+/**
+ * Turns of the event loop: how much work is done in one, and who has the next.
+ * @module
+ */
+
+import { type Clock, monotonicNow, nextTurn } from "./clock.ts";
+import { Deque } from "./deque.ts";
+
+/** Who has which turn of the event loop. */
+export interface Turns {
+  /** Whether work waits for its turn. */
+  readonly isBusy: boolean;
+  /** Resolves when the caller has a turn. */
+  next(): Promise<void>;
+}
+
+/**
+ * Gives each task its own turn of the event loop, one after the other. Tasks that wait for the next turn without it all
+ * continue in the same turn, and delay timers and the network by the sum of their work.
+ */
+export class TurnQueue implements Turns {
+  readonly #waiting = new Deque<() => void>();
+  #isTurning = false;
+
+  get isBusy(): boolean {
+    return this.#isTurning;
+  }
+
+  /** Resolves in a later turn of the event loop, after every earlier caller had one. */
+  next(): Promise<void> {
+    const turn = new Promise<void>((resolve) => this.#waiting.push(resolve));
+    if (!this.#isTurning) this.#turn();
+    return turn;
+  }
+
+  async #turn(): Promise<void> {
+    this.#isTurning = true;
+    for (let next = this.#waiting.shift(); next !== undefined; next = this.#waiting.shift()) {
+      await nextTurn();
+      next();
+    }
+    this.#isTurning = false;
+  }
+}
+
+const NEXT_TURN: Turns = { isBusy: false, next: nextTurn };
+
+/** About how many units a millisecond has, where work is counted in units of 20 nanoseconds. */
+export const UNITS_PER_MS = 50_000;
+
+/** Options of {@linkcode Pacer}. */
+export interface PacerOptions {
+  /** The most work of a turn, in any unit. */
+  readonly units: number;
+  /**
+   * The longest turn, in milliseconds of the clock. Without one, work is counted and not timed: the same work gives way at
+   * the same places with every clock.
+   */
+  readonly ms?: number;
+  readonly clock?: Clock;
+  /** Where the work waits for its turn; it has the next one of the event loop by default. */
+  readonly turns?: Turns;
+}
+
+/**
+ * Measures work, so that other work gets a turn: after each step of it call {@linkcode Pacer.spend}, and when that says so,
+ * await {@linkcode Pacer.rest}. While steps are short, not every one of them reads the clock; so a turn whose steps become
+ * long all at once lasts up to eight of them longer.
+ */
+export class Pacer {
+  readonly #options: PacerOptions;
+  readonly #turns: Turns;
+  #units = 0;
+  #startMs = 0;
+  #nowMs = 0;
+  /** Steps until the clock is read again. */
+  #unread = 1;
+
+  /** Begins a turn. */
+  constructor(options: PacerOptions) {
+    this.#options = options;
+    this.#turns = options.turns ?? NEXT_TURN;
+    this.begin();
+  }
+
+  /** Begins a turn: what was done before counts no more. */
+  begin(): void {
+    this.#units = 0;
+    this.#readClock();
+  }
+
+  /** Some work was done. Returns whether it is time for {@linkcode Pacer.rest}. */
+  spend(units = 1): boolean {
+    this.#units += units;
+    const { clock, ms } = this.#options;
+    if (this.#units >= this.#options.units) return true;
+    if (clock === undefined || ms === undefined || --this.#unread > 0) return false;
+    const nowMs = monotonicNow(clock);
+    this.#unread = (nowMs - this.#nowMs) * STEPS_PER_READ < ms ? STEPS_PER_READ : 1;
+    this.#nowMs = nowMs;
+    return nowMs - this.#startMs >= ms;
+  }
+
+  /** Whether it is time for {@linkcode Pacer.rest}: all units are spent, or others wait for their turn. */
+  get isDue(): boolean {
+    return this.#units >= this.#options.units || this.#turns.isBusy;
+  }
+
+  /** Gives other work a turn, and begins another one. */
+  async rest(): Promise<void> {
+    this.#units = 0; // others who share it work meanwhile
+    await this.#turns.next();
+    this.#readClock();
+  }
+
+  #readClock(): void {
+    this.#unread = 1;
+    if (this.#options.clock !== undefined) this.#startMs = this.#nowMs = monotonicNow(this.#options.clock);
+  }
+}
+
+const STEPS_PER_READ = 8;
+
+/** Work that pauses after each step. It is finished when the generator is. */
+export type Steps = Generator<undefined, void, undefined>;
+
+/** How many objects of a list are one step, if each costs a few microseconds at most. */
+export const STEP_OBJECTS = 128;
+
+/** How much work on objects is done per turn. */
+export interface Pace {
+  /** At most this many objects; for runtimes whose clock is frozen while code runs, as in deployed Workers. */
+  readonly turnObjects: number;
+  readonly turnMs: number;
+}
+
+/** Makes a pacer that counts objects. */
+export function newObjectPacer({ turnObjects, turnMs }: Pace, clock: Clock, turns?: Turns): Pacer {
+  return new Pacer({ units: turnObjects, ms: turnMs, clock, ...(turns && { turns }) });
+}
+
+/** How many objects are one step, so that a turn has whole steps. */
+export function stepObjectsOf({ turnObjects }: Pace): number {
+  return Math.min(STEP_OBJECTS, turnObjects);
+}
+
+/** Does the remaining work in this turn. */
+export function finish(steps: Steps): void {
+  while (!steps.next().done);
+}
+
+/**
+ * Does the work, and gives other tasks a turn after each `turnMs`, or after the steps of `turnObjects` objects. Once the
+ * signal is aborted it does the rest in one turn, so that no work is left half done.
+ */
+export async function finishInTurns(
+  steps: Steps,
+  options: Pace & { readonly clock: Clock; readonly signal?: AbortSignal | undefined },
+): Promise<void> {
+  const pacer = newObjectPacer(options, options.clock);
+  const stepObjects = stepObjectsOf(options);
+  while (!steps.next().done) {
+    if (pacer.spend(stepObjects) && !options.signal?.aborted) await pacer.rest();
+  }
+}
