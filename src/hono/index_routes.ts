@@ -13,6 +13,7 @@ import type { ApiResource } from "../protocol/api_resource.ts";
 import { forwardRoute } from "./upstream/forward.ts";
 import type { Held } from "../store/holding.ts";
 import type { Indexer } from "../store/indexer.ts";
+import { fromBase64, toBase64 } from "../util/base64.ts";
 import { lowerBound } from "../util/lower_bound.ts";
 import type { TurnQueue } from "../util/turns.ts";
 import { ownPath } from "./api_routes.ts";
@@ -158,7 +159,7 @@ async function valuesOf(
   return await listed(c, target, "IndexValueList", {
     index,
     ...(namespace !== "" && { namespace }),
-    ...(!isLast && { continue: base64(values[i - 1]) }),
+    ...(!isLast && { continue: toBase64(values[i - 1]) }),
     // Of a namespace they would have to be counted.
     ...(!isLast && namespace === "" && { remainingItemCount: values.length - i }),
     items,
@@ -211,7 +212,7 @@ function pageOf(c: Context): { readonly limit: number; readonly after: string | 
   try {
     return {
       limit: Math.min(Number(limit) || DEFAULT_LIMIT, MOST_LIMIT),
-      after: after === undefined ? undefined : text(after),
+      after: after === undefined ? undefined : fromBase64(after),
     };
   } catch {
     return newStatus(400, "BadRequest", "invalid continue token: use the one of the page before");
@@ -238,13 +239,4 @@ function listPath({ resource: served }: Described, namespace: string): ResourceP
   const root = group === "" ? `/api/${version}` : `/apis/${groupVersion(served)}`;
   const path = `${root}${namespace === "" ? "" : `/namespaces/${namespace}`}/${resource}`;
   return { group, version, resource, namespace, name: "", subresource: "", isWatch: false, path };
-}
-
-function base64(value: string): string {
-  return btoa(Array.from(new TextEncoder().encode(value), (byte) => String.fromCharCode(byte)).join(""));
-}
-
-function text(token: string): string {
-  const bytes = Uint8Array.from(atob(token), (character) => character.charCodeAt(0));
-  return new TextDecoder("utf-8", { fatal: true }).decode(bytes);
 }

@@ -8,9 +8,8 @@ import process from "node:process";
 import { type Clock, realClock } from "../util/clock.ts";
 import { errorMessage } from "../util/errors.ts";
 import { consoleLogger, type Logger } from "../util/logger.ts";
-import { FileToken } from "./file_token.ts";
+import { FileToken, forgettingOn401, hideCredentials, type NamespacedRestConfig } from "./rest_config.ts";
 import { KubeconfigError } from "./kubeconfig.ts";
-import { forgettingOn401, hideCredentials, type NamespacedRestConfig } from "./rest_config.ts";
 import { createTlsFetch } from "./tls_fetch.ts";
 
 const SERVICE_ACCOUNT = "/var/run/secrets/kubernetes.io/serviceaccount";

@@ -9,21 +9,27 @@ import type { FetchFunction, Impersonation, TokenSource } from "../client/rest_c
 import { type Clock, realClock } from "../util/clock.ts";
 import { errorMessage } from "../util/errors.ts";
 import { consoleLogger, type Logger } from "../util/logger.ts";
-import { fromBase64, toBase64 } from "./base64.ts";
+import { fromBase64, toBase64 } from "../util/base64.ts";
 import { ExecCredentials, type ExecCredentialsOptions } from "./exec_credentials.ts";
-import { FileToken } from "./file_token.ts";
-import { hideSecrets, redactedHeaders } from "./hidden_secrets.ts";
 import {
+  FileToken,
+  forgettingOn401,
+  hideCredentials,
+  hideSecrets,
+  type NamespacedRestConfig,
+  redactedHeaders,
+  type TlsOptions,
+} from "./rest_config.ts";
+import {
+  ENTRY_FIELDS,
   type Kubeconfig,
   type KubeconfigCluster,
   type KubeconfigContext,
   KubeconfigError,
   type KubeconfigUser,
+  wrongField,
 } from "./kubeconfig.ts";
-import { ENTRY_FIELDS, wrongField } from "./kubeconfig_fields.ts";
-import { forgettingOn401, hideCredentials, type NamespacedRestConfig } from "./rest_config.ts";
 import { createTlsFetch } from "./tls_fetch.ts";
-import type { TlsOptions } from "./tls_options.ts";
 
 /**
  * Options of {@linkcode restConfigFromKubeconfig}.

@@ -8,16 +8,16 @@ import { homedir } from "node:os";
 import { delimiter, dirname, isAbsolute, join, resolve } from "node:path";
 import process from "node:process";
 import { errorMessage } from "../util/errors.ts";
-import { hideSecrets, redactedCluster, redactedUser } from "./hidden_secrets.ts";
+import { hideSecrets, redactedCluster, redactedUser } from "./rest_config.ts";
 import {
+  isMapping,
   type Kubeconfig,
   type KubeconfigCluster,
   type KubeconfigContext,
   KubeconfigError,
   type KubeconfigUser,
+  parseKubeconfigYaml,
 } from "./kubeconfig.ts";
-import { isMapping } from "./kubeconfig_fields.ts";
-import { parseKubeconfigYaml } from "./kubeconfig_yaml.ts";
 
 /**
  * Options of {@linkcode loadKubeconfig}.

@@ -24,7 +24,7 @@ export {
 export { loadKubeconfig, type LoadKubeconfigOptions } from "./load_kubeconfig.ts";
 export { restConfigFromKubeconfig, type RestConfigOptions } from "./kubeconfig_rest_config.ts";
 export { inClusterConfig, type InClusterOptions } from "./in_cluster.ts";
-export type { NamespacedRestConfig } from "./rest_config.ts";
+export type { NamespacedRestConfig, TlsOptions } from "./rest_config.ts";
 export { sqliteSnapshot } from "./sqlite_snapshot.ts";
 export { ListenError, type ServedFetch, serveFetch, type ServeFetchOptions } from "./serve_fetch.ts";
 export { upgradeServed } from "./served_sockets.ts";
@@ -38,4 +38,3 @@ export {
   TlsError,
 } from "./server_tls.ts";
 export { createTlsFetch } from "./tls_fetch.ts";
-export type { TlsOptions } from "./tls_options.ts";

@@ -16,7 +16,7 @@ import {
 } from "node:http";
 import { Agent as HttpsAgent, request as httpsRequest } from "node:https";
 import type { FetchFunction } from "../client/rest_config.ts";
-import type { TlsOptions } from "./tls_options.ts";
+import type { TlsOptions } from "./rest_config.ts";
 
 // Shorter than the idle timeout of common load balancers.
 const KEEP_ALIVE_PROBE_MS = 30_000;

@@ -4,7 +4,7 @@
  */
 
 import type { FetchFunction } from "../client/rest_config.ts";
-import type { TlsOptions } from "./tls_options.ts";
+import type { TlsOptions } from "./rest_config.ts";
 
 interface DenoLike {
   createHttpClient(options: Record<string, unknown>): { close(): void };

@@ -5,6 +5,7 @@
 
 import { isComparableResourceVersion } from "../meta/resource_version.ts";
 import { newStatus, type Status } from "../meta/status.ts";
+import { fromBase64, toBase64 } from "../util/base64.ts";
 import { errorMessage } from "../util/errors.ts";
 import { textHash } from "../util/text_hash.ts";
 
@@ -49,10 +50,8 @@ export function encodeContinue({ resourceVersion, start, list }: ContinueToken):
   const isShort = resourceVersion.length <= MAX_VERSION_LENGTH;
   const version = isShort && isComparableResourceVersion(resourceVersion) ? resourceVersion : LATEST;
   // The digits as they are: a revision may be beyond 2^53.
-  const bytes = new TextEncoder().encode(`{"v":"${API_VERSION}","rv":${version},${rest}`);
-  let binary = "";
-  for (const byte of bytes) binary += String.fromCharCode(byte);
-  return btoa(binary).replaceAll("+", "-").replaceAll("/", "_").replace(/={1,2}$/, "");
+  return toBase64(`{"v":"${API_VERSION}","rv":${version},${rest}`).replaceAll("+", "-").replaceAll("/", "_")
+    .replace(/={1,2}$/, "");
 }
 
 /**
@@ -65,8 +64,7 @@ export function decodeContinue(token: string): ContinueToken | Status {
   let value: unknown;
   let json = "";
   try {
-    const binary = atob(token.replaceAll("-", "+").replaceAll("_", "/"));
-    json = new TextDecoder().decode(Uint8Array.from(binary, (unit) => unit.charCodeAt(0)));
+    json = fromBase64(token);
     value = JSON.parse(json);
   } catch (error) {
     return refusal(errorMessage(error));

@@ -6,7 +6,7 @@ import { delimiter, join } from "node:path";
 import { after, describe, it } from "node:test";
 import { KubeconfigError, loadKubeconfig, restConfigFromKubeconfig } from "@listwatch/cache/node";
 import { FakeClock } from "@listwatch/cache/testing";
-import { FileToken } from "../../src/node/file_token.ts";
+import { FileToken } from "../../src/node/rest_config.ts";
 import { ExecCredentials } from "../../src/node/exec_credentials.ts";
 import { LogRecorder } from "../log_recorder.ts";
 

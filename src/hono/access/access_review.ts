@@ -4,6 +4,7 @@
  */
 
 import type { Context } from "hono";
+import { fromBase64 } from "../../util/base64.ts";
 import { type Clock, realClock } from "../../util/clock.ts";
 import { requireNumbers } from "../../util/require_number.ts";
 import { remoteAddress } from "../connection.ts";
@@ -202,7 +203,7 @@ function expiryOf(token: string): number | undefined {
   const parts = token.split(".");
   if (parts.length !== 3) return undefined;
   try {
-    const { exp } = record(JSON.parse(atob(parts[1].replaceAll("-", "+").replaceAll("_", "/"))));
+    const { exp } = record(JSON.parse(fromBase64(parts[1])));
     return typeof exp === "number" && Number.isFinite(exp) ? exp * 1000 : undefined;
   } catch {
     return undefined; // no JSON web token

@@ -4,6 +4,7 @@
  */
 
 import type { Context } from "hono";
+import { fromBase64 } from "../../util/base64.ts";
 import type { CorsOptions } from "../access/cors.ts";
 
 /** The subprotocol that is a token: https://github.com/kubernetes/apiserver/blob/master/pkg/authentication/request/websocket/protocol.go */
@@ -26,7 +27,7 @@ export function socketTokenOf(c: Context): string | undefined {
   const encoded = tokens[0].slice(TOKEN_PREFIX.length);
   if (!/^[A-Za-z0-9_-]+$/.test(encoded)) return undefined;
   try {
-    return atob(encoded.replaceAll("-", "+").replaceAll("_", "/"));
+    return fromBase64(encoded);
   } catch {
     return undefined;
   }
