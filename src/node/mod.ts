@@ -26,8 +26,13 @@ export { restConfigFromKubeconfig, type RestConfigOptions } from "./kubeconfig_r
 export { inClusterConfig, type InClusterOptions } from "./in_cluster.ts";
 export type { NamespacedRestConfig, TlsOptions } from "./rest_config.ts";
 export { sqliteSnapshot } from "./sqlite_snapshot.ts";
-export { ListenError, type ServedFetch, serveFetch, type ServeFetchOptions } from "./serve_fetch.ts";
-export { upgradeServed } from "./served_sockets.ts";
+export {
+  ListenError,
+  type ServedFetch,
+  serveFetch,
+  type ServeFetchOptions,
+  upgradeServed,
+} from "./serve_fetch.ts";
 export {
   checkServerTls,
   followServerTls,

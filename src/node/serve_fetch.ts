@@ -9,7 +9,7 @@ import { onAbort } from "../util/abort.ts";
 import { CacheError, errorMessage } from "../util/errors.ts";
 import { consoleLogger, type Logger } from "../util/logger.ts";
 import { type ByteSink, PushedBody } from "../util/pushed_body.ts";
-import type { WebSocketEnv } from "../util/web_socket.ts";
+import type { UpgradeWebSocket, WebSocketEnv } from "../util/web_socket.ts";
 import { AcceptProbe } from "./accept_probe.ts";
 import { ServedConnections } from "./served_connections.ts";
 import type { ServedSockets } from "./served_sockets.ts";
@@ -160,6 +160,24 @@ export async function serveFetch(fetch: Handler, options: ServeFetchOptions = {}
     },
   };
 }
+
+/**
+ * Accepts WebSockets on Node, Bun and Deno, behind {@linkcode serveFetch} with `webSockets: true`, for the option
+ * `upgradeWebSocket` of `readApi`. A client that sends more than a watch's client has to say is disconnected.
+ *
+ * @example
+ * ```ts
+ * import { readApi } from "@listwatch/cache/hono";
+ * import { serveFetch, upgradeServed } from "@listwatch/cache/node";
+ * const api = readApi({ resources: [], allowAnonymous: true, upgradeWebSocket: upgradeServed });
+ * const served = await serveFetch(api.fetch, { webSockets: true, signal: AbortSignal.timeout(10) });
+ * await served.finished;
+ * ```
+ *
+ * @category Node
+ */
+export const upgradeServed: UpgradeWebSocket = (_, { protocol, env }) =>
+  (env as WebSocketEnv | undefined)?.acceptWebSocket?.(protocol);
 
 const HEADERS_TIMEOUT_MS = 30_000;
 const REQUEST_TIMEOUT_MS = 60_000;

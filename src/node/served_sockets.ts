@@ -10,27 +10,8 @@ import type {
   AcceptedConnection,
   AcceptedWebSocket,
   ServerWebSocket,
-  UpgradeWebSocket,
   WebSocketEnv,
 } from "../util/web_socket.ts";
-
-/**
- * Accepts WebSockets on Node, Bun and Deno, behind {@linkcode serveFetch} with `webSockets: true`, for the option
- * `upgradeWebSocket` of `readApi`. A client that sends more than a watch's client has to say is disconnected.
- *
- * @example
- * ```ts
- * import { readApi } from "@listwatch/cache/hono";
- * import { serveFetch, upgradeServed } from "@listwatch/cache/node";
- * const api = readApi({ resources: [], allowAnonymous: true, upgradeWebSocket: upgradeServed });
- * const served = await serveFetch(api.fetch, { webSockets: true, signal: AbortSignal.timeout(10) });
- * await served.finished;
- * ```
- *
- * @category Node
- */
-export const upgradeServed: UpgradeWebSocket = (_, { protocol, env }) =>
-  (env as WebSocketEnv | undefined)?.acceptWebSocket?.(protocol);
 
 /** The part of `ws` that is used here: https://github.com/websockets/ws/blob/master/doc/ws.md */
 interface WebSockets {

@@ -16,7 +16,7 @@ import {
   type ServerTls,
   type ServerTlsFiles,
 } from "../../node/server_tls.ts";
-import { upgradeServed } from "../../node/served_sockets.ts";
+import { upgradeServed } from "../../node/serve_fetch.ts";
 import type { Clock } from "../../util/clock.ts";
 import type { Logger } from "../../util/logger.ts";
 import { type Access, newAccess } from "../readers/access.ts";
